@@ -1,0 +1,81 @@
+// What hardware can do, as data. A Machine is one accelerator (or CPU rank) with its links; profiles
+// live in models/machines/*.yaml, each number with its source. A Cluster places ranks on machines.
+// Numbers are physics of the device; software (kernels, fusions, overlap) is a Stack.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/dtype.h"
+
+namespace slipway {
+
+struct Link {
+  std::string name;          // "nvlink4", "infiniband-ndr", "loopback"
+  double bandwidth = 0;      // bytes/s per port and direction
+  double latency = 0;        // seconds
+};
+
+// Sizes of one measured number: where it came from and when, kept beside the value in every profile.
+struct Provenance {
+  std::string source;        // citation, data sheet or command
+  std::string date;          // ISO date; empty when not measured
+  std::string machine;       // host on which a measurement was made
+};
+
+struct Machine {
+  std::string name;
+  double memory_bytes = 0;             // capacity of one GPU / of one rank's share
+  std::array<double, 5> peak_flops{};  // dense FLOP/s indexed by Dtype; 0 = not supported / unknown
+  double memory_bandwidth = 0;         // bytes/s
+  // Efficiency of a GEMM: gemm_efficiency / (1 + gemm_half / min(m, n, k)), share of peak.
+  double gemm_efficiency = 1, gemm_half = 0;
+  double attention_efficiency = 1;     // share of peak that the attention kernel reaches
+  double memory_efficiency = 1;        // share of memory_bandwidth that element-wise kernels reach
+  double launch_overhead = 0;          // seconds per kernel
+  double task_overhead = 0;            // seconds per graph task (executor)
+  double overlap_slowdown = 1;         // compute time factor while a communication lane of the rank is busy
+  int cores = 0;                       // > 0: ranks of a node share this many cores (CPU machines)
+  Link node_link;                      // between ranks of one node
+  Link network_link;                   // between nodes
+  double reduce_bandwidth = 0;         // bytes/s at which a rank adds incoming data (0: free)
+  Provenance provenance;
+};
+
+struct NodeGroup {
+  Machine machine;
+  int nodes = 1;
+  int gpus_per_node = 1;
+};
+
+// One network that connects GPUs. `scope` node: a separate copy inside every node.
+struct Fabric {
+  enum class Scope : std::uint8_t { node, cluster };
+  std::string name;
+  Scope scope = Scope::cluster;
+  std::vector<int> groups;    // indices of member node groups
+  double bandwidth = 0;       // bytes/s of one port, each direction
+  double latency = 0;         // seconds
+  int gpus_per_port = 1;      // GPUs of a node that share one port
+};
+
+struct Cluster {
+  std::string name;
+  std::vector<NodeGroup> groups;
+  std::vector<Fabric> fabrics;            // ranks use the first one that both are members of, node scope first
+  double price_per_gpu_hour = 0;          // currency of the user; 0 = unknown
+};
+
+// Where a rank sits: ranks fill nodes in order, groups in order.
+struct Place {
+  int group = 0, node = 0, gpu = 0;       // node is cluster-wide
+};
+int rank_capacity(const Cluster& cluster);
+Place place_of(const Cluster& cluster, int rank);
+// Index of the fabric that carries traffic between two ranks. Throws std::invalid_argument naming both
+// places when none connects them.
+int fabric_between(const Cluster& cluster, int rank_a, int rank_b);
+
+}  // namespace slipway

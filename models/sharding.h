@@ -1,0 +1,31 @@
+// How one block's work is shared out inside a pipeline stage. This is the part of a layout that
+// changes shapes and adds communication to the operator list; who the members are is schedules/layout.h.
+#pragma once
+
+#include <cstdint>
+
+#include "models/dtype.h"
+
+namespace slipway {
+
+struct Sharding {
+  int tensor = 1;                 // t: tensor parallel degree
+  bool sequence_parallel = false; // norms and residual are sharded over the sequence inside the tensor group
+  int context = 1;                // c: context parallel degree (keys and values are all-gathered)
+  bool operator==(const Sharding&) const = default;
+};
+
+// Which attention and norm kernels run: changes bytes moved and activations kept, never results.
+enum class Kernels : std::uint8_t { torch, fused_softmax, flash1, flash2, flash2_rmsnorm };
+enum class Recompute : std::uint8_t { none, selective, full };
+
+// Everything that fixes the operator list of one micro-batch.
+struct WorkShape {
+  std::int64_t micro_batch = 1;  // b, sequences
+  std::int64_t sequence = 0;     // s, tokens of one sequence (or of one slice)
+  Sharding sharding;
+  Kernels kernels = Kernels::flash2_rmsnorm;
+  Dtype dtype = Dtype::bfloat16;
+};
+
+}  // namespace slipway

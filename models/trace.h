@@ -1,0 +1,56 @@
+// What happened, or is predicted to happen: one record per (step, rank, task). Both engines write this
+// and nothing else, so a prediction and a measurement join on (step, rank, label).
+//
+// work = end − latest start over the members of a transfer or collective; the rest of that rank's
+// interval is waiting. For compute work = end − start.
+// Guarded by tests/trace_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace slipway {
+
+struct TraceRecord {
+  int step = 0;
+  int rank = 0;
+  std::string lane;      // "compute", "tp", "dp", "pp.forward.2-3"
+  std::string label;     // "2F0", "2F0.L5.mlp", "2F0.L5.ag1"; unique within (step, rank)
+  std::string kind;      // "forward", "backward", "recompute", "transfer", "all-reduce", "optimizer", ...
+  double start_s = 0, end_s = 0;  // from the start of step 0 of the run
+  double wait_s = 0;              // part of [start, end] spent waiting for other members
+  double flops = 0, bytes = 0;    // what the task computes and moves, per rank; 0 when it does none
+};
+
+inline double work_seconds(const TraceRecord& record) {
+  return record.end_s - record.start_s - record.wait_s;
+}
+
+struct LossPoint {
+  int step = 0;
+  std::int64_t samples = 0;  // sequences seen up to and with this step
+  double loss = 0;           // mean over all tokens of the step
+};
+
+struct Trace {
+  std::string engine;    // "simgrid" or "libtorch"
+  std::string scenario;  // name of the scenario
+  std::string summary;   // the scenario as overridden, one line of text, for provenance
+  int ranks = 0, steps = 0;
+  std::vector<TraceRecord> records;
+  std::vector<LossPoint> losses;  // measured runs only
+};
+
+// Sets wait_s of every record that is a transfer or collective: members share (step, label, lane name
+// group); called once by whoever merges the ranks. `is_communication(kind)` tells which kinds count.
+bool is_communication(std::string_view kind);
+void split_waiting(Trace& trace);
+
+// The plain text that a rank writes, one line a record, floats with 17 digits; reading reports the line
+// of the first defect by throwing std::runtime_error.
+std::string to_text(const TraceRecord& record);
+TraceRecord record_from_text(std::string_view line);
+
+}  // namespace slipway

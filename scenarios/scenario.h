@@ -1,0 +1,56 @@
+// A scenario, read and checked: model × cluster × layout × schedule × training.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/machine.h"
+#include "schedules/bundle.h"
+#include "schedules/graph/lowering.h"
+
+namespace slipway {
+
+struct ScheduleChoice {
+  std::string name = "1f1b";
+  std::int64_t micro_batch = 1;    // sequences
+  std::int64_t global_batch = 1;   // sequences per step
+  Recompute recompute = Recompute::none;
+  Kernels kernels = Kernels::flash2_rmsnorm;
+  int slices = 1;
+};
+
+struct Scenario {
+  std::string name;      // file name without extension
+  std::string path;
+  Model model;
+  Cluster cluster;
+  Layout layout;
+  ScheduleChoice schedule;
+  Run run;
+  Dtype dtype = Dtype::bfloat16;
+  double tokens = 0;     // run.tokens: planned training length; 0 = not given
+  std::string resolved;  // the YAML after overrides, for provenance
+};
+
+// One defect of a scenario: file, line, key, what is wrong, what is allowed, what to do.
+struct ScenarioError {
+  std::string file;
+  int line = 0;          // 1-based; 0 = from --set
+  std::string key;       // "layout.tensor"
+  std::string message;   // what is wrong and what is allowed
+  std::string remedy;    // what to do
+};
+
+struct LoadResult {
+  Scenario scenario;
+  std::vector<ScenarioError> errors;  // all of them at once; scenario is meaningful only when empty
+};
+
+// `overrides` are "layout.tensor=4" strings. Never throws for user mistakes.
+LoadResult load_scenario(const std::string& path, const std::vector<std::string>& overrides);
+// "file:line: key: message; remedy", one a line.
+std::string describe(const std::vector<ScenarioError>& errors);
+
+LoweringInput lowering_input(const Scenario& scenario);
+
+}  // namespace slipway

@@ -1,0 +1,55 @@
+// A schedule is a pure function: (stages, chunks, micro-batches) → for each pipeline rank the list of
+// compute actions in the order in which it runs them. Communication is not its business; the lowering
+// adds it. Each schedule is one file in schedules/catalogue and registers itself; nothing else changes
+// when one is added.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace slipway {
+
+// forward, full backward, input gradient, weight gradient, recomputation of a forward; none: not a pass
+// over a micro-batch (optimizer, gradient reduction).
+enum class Pass : std::uint8_t { none, forward, backward, input_grad, weight_grad, recompute };
+char letter_of(Pass pass);  // F B I W R, '-' for none
+
+struct Action {
+  Pass pass = Pass::forward;
+  int stage = 0;        // virtual stage
+  int micro_batch = 0;
+  int slice = 0;        // TeraPipe; 0 otherwise
+  bool operator==(const Action&) const = default;
+};
+
+using ActionLists = std::vector<std::vector<Action>>;  // [pipeline rank][step]
+
+struct ScheduleShape {
+  int pipeline = 1;       // ranks in the pipeline
+  int chunks = 1;         // stages per rank
+  int micro_batches = 1;
+  int slices = 1;
+};
+
+struct Schedule {
+  std::string name;       // "1f1b"
+  std::string summary;    // one line for `slipway list schedules`, with the paper
+  int default_chunks = 1; // what an unset layout.chunks means
+  bool needs_causal = false;
+  // Empty when the shape is possible; otherwise the reason and what to change.
+  std::string (*refuse)(const ScheduleShape&) = nullptr;
+  ActionLists (*actions)(const ScheduleShape&) = nullptr;
+};
+
+// All schedules, sorted by name; and one by name (nullptr when unknown).
+const std::vector<Schedule>& all_schedules();
+const Schedule* schedule_named(std::string_view name);
+
+// Put one static object of this type in each schedule's file.
+struct RegisterSchedule {
+  explicit RegisterSchedule(Schedule schedule);
+};
+
+}  // namespace slipway

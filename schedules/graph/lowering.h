@@ -1,0 +1,33 @@
+// From a scenario's numbers to the task graph: the one pass that cuts actions into segments and adds all
+// communication and everything a layout must not forget (tied embeddings, sequence-parallel norms,
+// gradient norm, ZeRO traffic, recomputation). Then the global order is computed once and stored.
+#pragma once
+
+#include "schedules/program.h"
+
+namespace slipway {
+
+struct LoweringInput {
+  Model model;
+  Layout layout;
+  std::string schedule = "1f1b";
+  WorkShape shape;                 // micro_batch, sequence, sharding, kernels, dtype
+  Recompute recompute = Recompute::none;
+  std::int64_t global_batch = 1;   // sequences
+  int slices = 1;
+  double clip_norm = 0;
+  Dtype gradient_dtype = Dtype::float32;
+  bool overlap_grad_reduce = true; // reduce each block's gradient as soon as its last backward is done
+  const ActionLists* actions = nullptr;  // instead of the named schedule's (an imported CSV)
+};
+
+// Graph without `order`. Throws std::invalid_argument with the reason for an impossible combination.
+TaskGraph lower(const LoweringInput& input);
+
+// Seconds of each task; size = number of tasks. Made from models/ by schedules/graph/durations.h.
+using Durations = std::vector<double>;
+
+// Sets graph.order: topological order by start time in a list replay with these durations, ties by id.
+void set_global_order(TaskGraph& graph, const Durations& durations);
+
+}  // namespace slipway

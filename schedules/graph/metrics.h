@@ -1,0 +1,37 @@
+// Where the time of a step goes. Works on any timeline of the graph: replayed, simulated or measured.
+//
+// Idle of a compute lane while a communication task that its next task needs is running or queued is
+// exposed communication; every other idle is bubble. Shares are means over ranks. (DESIGN 5)
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "schedules/graph/replay.h"
+
+namespace slipway {
+
+struct StepMetrics {
+  double step_time_s = 0;      // steady period: start of the last step − start of the one before, slowest rank
+  double makespan_s = 0;       // first start to last end of an isolated step
+  double mfu = 0;              // 0..1
+  double bubble_share = 0;     // of the step's period
+  double exposed_comm_s = 0;   // mean over ranks, of one step
+  double exposed_comm_share = 0;
+  double compute_share = 0;
+};
+
+// `timeline` has ≥ 1 steps; the period is taken from the last two when there are ≥ 2, else makespan.
+// `peak_flops` = sum over all GPUs of dense FLOP/s in the model's dtype.
+StepMetrics metrics_of(const TaskGraph& graph, const Timeline& timeline, double peak_flops);
+
+struct RankMemory {
+  StaticBytes fixed;
+  double activations_peak = 0;   // largest sum of live buffers
+  double peak = 0;               // fixed + activations_peak
+  std::string peak_task;         // label of the task during which the peak occurs
+};
+// From buffers alive in the timeline's first step.
+std::vector<RankMemory> memory_timeline(const TaskGraph& graph, const Timeline& timeline);
+
+}  // namespace slipway

@@ -1,0 +1,50 @@
+// Who works with whom: the parallel degrees, the numbering of ranks and the split of blocks on stages.
+//
+//   rank = ((pipeline·data + d)·context + c)·tensor + t        (tensor fastest, pipeline slowest)
+//
+// A *stage* here is a virtual stage (model chunk): with v chunks per rank there are pipeline·v stages
+// and stage s lives on pipeline rank s mod pipeline.
+// Guarded by tests/layout_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/model.h"
+#include "models/sharding.h"
+
+namespace slipway {
+
+enum class SplitKind : std::uint8_t { even, balanced, list };
+
+struct Layout {
+  int tensor = 1, pipeline = 1, chunks = 1, context = 1, data = 1, expert = 1;
+  bool sequence_parallel = false;
+  int zero = 0;                       // 0..3
+  SplitKind split = SplitKind::even;
+  std::vector<int> split_list;        // transformer layers per stage when split == list
+};
+
+struct Coordinates {
+  int tensor = 0, context = 0, data = 0, pipeline = 0;
+  bool operator==(const Coordinates&) const = default;
+};
+
+int rank_count(const Layout& layout);
+int stage_count(const Layout& layout);
+int rank_of(const Layout& layout, const Coordinates& at);
+Coordinates coordinates_of(const Layout& layout, int rank);
+Sharding sharding_of(const Layout& layout);
+
+// Blocks [first, last) of blocks_of(model).
+struct BlockRange {
+  int first = 0, last = 0;
+  bool operator==(const BlockRange&) const = default;
+};
+// One range per stage; the embedding goes with the first stage, the head with the last.
+// even: early stages get one more layer. balanced: the largest stage by FLOPs (head counted) is as small
+// as possible. list: as given. Throws std::invalid_argument with the reason when impossible.
+std::vector<BlockRange> split_blocks(const Model& model, const Layout& layout);
+
+}  // namespace slipway

@@ -1,0 +1,156 @@
+// The task graph as plain data. One node per *logical* event: a transfer or a collective is one node
+// with a member list, never a send node and a receive node. No durations, no tensors: engines ask the
+// cost model or run the operators.
+//
+//   2F0 ──► buffer(residual) ──► 2F0.send ──► buffer(residual) ──► 3F0
+//   stage 2, forward, micro-batch 0; the transfer's members are the two ranks
+//
+// Millions of tasks share few Work entries; a Task is small. Labels are made from fields on demand.
+// Ids are dense. `order` is the global order: every lane of every rank is a projection of it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/model.h"
+#include "models/operators.h"
+#include "models/sharding.h"
+#include "schedules/action.h"
+#include "schedules/layout.h"
+
+namespace slipway {
+
+using TaskId = std::uint32_t;
+using BufferId = std::uint32_t;
+constexpr std::int32_t none = -1;
+
+enum class TaskKind : std::uint8_t { compute, transfer, collective, optimizer, filler };
+
+// What a task does with what it is given.
+enum class WorkKind : std::uint8_t {
+  segment,          // operators [first_op, last_op) of `stage` in `pass`
+  transfer,         // a wire (or its gradient) to the next stage's rank
+  wire_collective,  // the communicate operator `first_op` of `stage`, on a wire or its gradient
+  norm_grad_reduce, // tensor-group all-reduce of the replicated gradients of `block` (sequence parallel)
+  tied_grad_reduce, // all-reduce of the embedding gradient between first and last stage
+  grad_reduce,      // data(·context)-group all-reduce (ZeRO 0) or reduce-scatter (1..3) of `block`'s gradient
+  grad_norm,        // local sum of squares of this rank's gradient shards
+  norm_reduce,      // all-reduce of that scalar over all ranks
+  optimizer_step,   // AdamW on this rank's shards of `stage`
+  parameter_gather, // all-gather of `block`'s parameters (ZeRO 1, 2: after the step; ZeRO 3: before use)
+};
+
+struct Work {
+  WorkKind kind = WorkKind::segment;
+  Pass pass = Pass::none;
+  int stage = none;
+  int block = none;               // bucket works: index in blocks_of(model)
+  int first_op = 0, last_op = 0;  // segment: range in stage_operators[stage]; wire_collective: first_op only
+  Collective collective = Collective::none;
+  Wires wire = 0;                 // transfer, wire_collective
+  Dtype dtype = Dtype::bfloat16;
+  double bytes = 0;               // message: whole tensor of a collective, message of a transfer; else 0
+  double elements = 0;            // optimizer_step, grad_norm: parameters of this rank's shards
+  std::string suffix;             // label's tail: ".L5.mlp", ".send", ".L5.rs_grad"; may be empty
+};
+
+struct Task {
+  TaskKind kind = TaskKind::compute;
+  std::int32_t rank = none;          // compute, optimizer, filler; none for transfer and collective
+  std::int32_t communicator = none;  // transfer (sender first) and collective
+  std::int32_t work = 0;             // index in TaskGraph::works
+  std::int32_t micro_batch = none;   // none: once per step
+  std::int32_t slice = 0;
+};
+
+// Ordered ranks and a purpose. Every communicator is a lane on each of its members: it runs one task at a
+// time, in global order. name: "tp", "cp", "dp", "pp.forward.2-3", "pp.backward.3-2", "embedding", "world".
+struct Communicator {
+  std::string name;
+  Axis axis = Axis::tensor;
+  std::vector<std::int32_t> ranks;
+};
+
+enum class BufferKind : std::uint8_t {
+  value,     // a wire's value
+  gradient,  // a wire's gradient
+  saved,     // what a forward segment keeps for its backward (the executor's autograd region)
+  bucket,    // a block's accumulated parameter gradient
+  parameter, // a block's parameters after the step
+  scalar,    // gradient-norm parts
+};
+
+struct Buffer {
+  BufferKind kind = BufferKind::value;
+  Wires wire = 0;              // value, gradient
+  std::int32_t rank = 0;
+  double bytes = 0;            // memory it holds from the start of its writer to the end of its last reader
+  std::int32_t writer = none;  // task; none = there before the step
+};
+
+// Compressed lists: items of row i are values[begin[i] .. begin[i+1]).
+struct Rows {
+  std::vector<std::uint32_t> begin{0};
+  std::vector<std::uint32_t> values;
+  std::span<const std::uint32_t> operator[](std::size_t row) const {
+    return {values.data() + begin[row], values.data() + begin[row + 1]};
+  }
+  std::size_t size() const { return begin.size() - 1; }
+};
+
+// Memory that a rank holds throughout the step.
+struct StaticBytes {
+  double weights = 0, gradients = 0, optimizer = 0;
+};
+
+struct TaskGraph {
+  // What it was made from.
+  Model model;
+  Layout layout;
+  std::string schedule;
+  WorkShape shape;
+  Recompute recompute = Recompute::none;
+  int micro_batches = 1;        // per pipeline and step
+  std::int64_t global_batch = 0;  // sequences per step
+  double clip_norm = 0;         // 0 = no clipping
+  Dtype gradient_dtype = Dtype::float32;
+  std::vector<BlockRange> stages;
+  std::vector<std::vector<Operator>> stage_operators;  // per stage
+
+  // Nodes.
+  std::vector<Work> works;
+  std::vector<Communicator> communicators;
+  std::vector<Task> tasks;
+  std::vector<Buffer> buffers;
+  Rows inputs;   // per task: buffers read, on any member rank
+  Rows outputs;  // per task: buffers written
+  // Edges: data dependencies (through buffers) and control dependencies; not lane order.
+  Rows predecessors, successors;
+  // Dependencies on the previous step: (task of step k, task of step k+1).
+  std::vector<std::pair<TaskId, TaskId>> carried;
+  // The global order, a permutation of all task ids; and each rank's compute order is part of it.
+  std::vector<TaskId> order;
+  std::vector<StaticBytes> static_bytes;  // per rank
+};
+
+// "2F0.L5.mlp"; unique per rank and step (I9).
+std::string label_of(const TaskGraph& graph, TaskId task);
+// "forward", "backward", "all-gather", "transfer", "optimizer", ...: TraceRecord::kind.
+std::string kind_of(const TaskGraph& graph, TaskId task);
+// The members of a task: {rank}, or the communicator's ranks.
+std::span<const std::int32_t> members_of(const TaskGraph& graph, TaskId task);
+// FLOPs and bytes of a task, per member rank, for traces.
+double flops_of(const TaskGraph& graph, TaskId task);
+
+// Lanes: (rank, none) is the rank's compute lane, (rank, c) that of communicator c. Dense lane ids.
+struct Lane {
+  std::int32_t rank = 0, communicator = none;
+  std::vector<TaskId> tasks;  // projection of the global order
+};
+std::vector<Lane> lanes_of(const TaskGraph& graph);
+std::string lane_name(const TaskGraph& graph, const Lane& lane);
+
+}  // namespace slipway
