@@ -26,6 +26,7 @@ struct WorkShape {
   Sharding sharding;
   Kernels kernels = Kernels::flash2_rmsnorm;
   Dtype dtype = Dtype::bfloat16;
+  bool recompute_attention = false;  // selective recompute: scores are made again in the backward pass
 };
 
 }  // namespace slipway

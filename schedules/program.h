@@ -6,6 +6,22 @@
 //   stage 2, forward, micro-batch 0; the transfer's members are the two ranks
 //
 // Millions of tasks share few Work entries; a Task is small. Labels are made from fields on demand.
+// Segments and wires (models/operators.h). A forward segment covers operators [a, b) of its stage.
+//   touched = all wires its operators read or write
+//   in      = touched wires that are live at a (written earlier in the stage; the residual at the entry
+//             of any stage but the first)
+//   out     = touched wires that are live at b (read later before being overwritten; at the end of the
+//             stage: the residual, or the loss in the last stage). A residual that is only read is in
+//             `out` as well: it is threaded through, so that each wire's gradient is one chain.
+// Forward reads the value buffers of `in`, writes those of `out`, and writes one `saved` buffer when its
+// backward will need it (not under full recompute: then a `recompute` segment writes it).
+// Backward of [a, b) reads that `saved` buffer and the gradient buffers of `out` (the loss and statistics
+// wires have no gradient: the loss is seeded with 1) and writes gradient buffers of `in`.
+// input_grad is backward that leaves weight gradients for later: it writes one more `saved` buffer, which
+// weight_grad reads. Tokens and targets are not buffers: `embed` and `loss` take them from the data.
+// A segment is cut at every communicate operator, also one that has no collective in this pass, so that
+// forward and backward segments are the same ranges.
+//
 // Ids are dense. `order` is the global order: every lane of every rank is a projection of it.
 #pragma once
 

@@ -1,0 +1,54 @@
+// The tensors of one rank and what each task does to them: parameters, buckets, buffers, autograd
+// regions. The lane runtime (exec/lanes.h) decides when a task runs and on which thread; RankModel only
+// says what. It is device-agnostic ATen.
+//
+// Tensors on wires are sequence-first: [s', b, h], so that gathers and scatters over the sequence are
+// contiguous along dimension 0.
+// Guarded by tests/execute_test.cpp: any layout gives the losses and gradients of one process.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+
+#include "schedules/bundle.h"
+
+namespace slipway {
+
+// What a communication task moves on this rank. A transfer uses `input` on the sender and `output` on
+// the receiver. all_reduce: output starts as a copy of (or aliases) input and is reduced in place.
+struct Message {
+  at::Tensor input, output;
+};
+
+class RankModel {
+ public:
+  // Draws parameters from (seed, name), cuts the shards of `rank`, opens the data.
+  // Throws std::runtime_error naming file or parameter.
+  RankModel(const Bundle& bundle, int rank, at::Device device);
+  ~RankModel();
+
+  // Runs a compute, optimizer or filler task of this rank. Called from the compute lane's thread only.
+  void run(TaskId task, int step);
+
+  // A communication task: `message` before the transport acts, `arrived` after it. Called from the
+  // communicator's lane thread; ordering with other tasks is the lane runtime's business.
+  Message message(TaskId task, int step);
+  void arrived(TaskId task, int step, Message message);
+
+  // Sum over this rank's micro-batches of (token losses / global tokens) of the given step; 0 unless this
+  // rank holds the head (count it once per tensor group: tensor rank 0 and context ... only).
+  double loss(int step) const;
+
+  // Writes this rank's gradient shards after the first step's reductions (for tests and inspection):
+  // one file "<directory>/gradients.<rank>", text header per parameter (name, global shape, dtype, pieces),
+  // values as 17-digit numbers, so that plain programs can read it.
+  void dump_gradients_of_step(int step, const std::string& directory);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace slipway
