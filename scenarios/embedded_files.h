@@ -1,0 +1,22 @@
+// The data files that travel inside the program: machine profiles (models/machines/*.yaml) and built-in
+// models (models/library/*.yaml). The build copies their text into a generated source file, so that a new
+// GPU or model is one new YAML file and the program can be copied to another machine.
+// Invariant: text is the file byte for byte; entries are sorted by name.
+// Guarded by tests/embedded_files_test.cpp.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace slipway {
+
+struct EmbeddedFile {
+  std::string_view name;  // file name without extension: "a100-80gb"
+  std::string_view path;  // where it lies in the source tree, for error messages
+  std::string_view text;
+};
+
+std::span<const EmbeddedFile> embedded_machines();
+std::span<const EmbeddedFile> embedded_models();
+
+}  // namespace slipway
