@@ -1,7 +1,12 @@
 // A block as a straight list of operators on a few named wires.
 //
-//   residual ─┬─────────────────────────────(+)──►
-//             └ norm ─ [ag] ─ qkv ─ attention ─ out ─ [rs] ┘        branch wire
+//   residual ─┬────────────────────────────────────────────(+)──►
+//             └ norm ─ [ag1] ─ qkv ─ attention ─ out ─ [rs1] ┘        branch wire
+//
+// BERT (post_norm) has `fork` in place of the norm and a norm on the residual after the (+). With tensor
+// parallelism but no sequence parallelism, [ag1] is [ar1]: nothing forward, all-reduce of the gradient
+// backward; and [rs1] is [ar2]: all-reduce forward, nothing backward (Megatron-LM's f and g).
+// The bias of a row-parallel projection (out, down) is replicated and added once, by `add`.
 //
 // Operators read and write wires. A communication operator ([ag], [rs], ...) changes one wire and names
 // two collectives: the one of the forward pass and its dual of the backward pass. The lowering
@@ -9,8 +14,9 @@
 // segment, the unit of compute in the task graph. The executor runs the same list with LibTorch, the
 // cost model prices it, so the three cannot disagree about what a task does.
 //
-// All figures are per rank and per micro-batch, after sharding.
-// Guarded by tests/operators_test.cpp: FLOPs against the Fujii formula, saved bytes against PAPERS S3.
+// All figures are per rank and per micro-batch, after sharding. Where they come from: models/figures.cpp.
+// Guarded by tests/operators_test.cpp: FLOPs and saved bytes against the formulas of Fujii 2024 and
+// Korthikanti 2022.
 #pragma once
 
 #include <cstdint>
@@ -37,10 +43,11 @@ enum class OpKind : std::uint8_t {
   embed,        // tokens → residual (vocabulary shard: others contribute zero)
   add_positions,// learned positions and token types (+ BERT's embedding norm comes as `norm`)
   norm,         // RMSNorm or LayerNorm
+  fork,         // branch = residual; post-norm blocks start a sub-layer with it
   qkv,          // packed projection, rotary included
   attention,    // softmax(q·kᵀ)·v
   out_projection,
-  add,          // residual += branch
+  add,          // residual += branch (+ bias of the projection before it)
   up,           // packed gate and up (SwiGLU) or up (GELU)
   activation,   // silu(gate)·up, or gelu
   down,
@@ -56,7 +63,7 @@ enum class Axis : std::uint8_t { tensor, context, data, pipeline, embedding, wor
 struct Operator {
   OpKind kind = OpKind::norm;
   int block = 0;                    // index in blocks_of(model)
-  const char* part = "";            // short name for labels: "attn", "mlp", "norm1", "ag1", "head"
+  const char* part = "";            // name for labels, unique in its block: "attn", "mlp", "norm1", "ag1"
   Wires reads = 0, writes = 0;
 
   // communicate only: what happens to `wire` in each pass (none = the wire passes through), over which
@@ -68,14 +75,21 @@ struct Operator {
 
   // compute only.
   double forward_flops = 0, input_grad_flops = 0, weight_grad_flops = 0;  // matrix work
-  double forward_bytes = 0, backward_bytes = 0;  // memory traffic that bounds element-wise work
+  // Memory traffic of the matrix kernel (a floor under its time), or of the whole operator if it has no
+  // matrix work. A weight gradient causes half of a GEMM's backward bytes.
+  double forward_bytes = 0, backward_bytes = 0;
+  // Traffic of the element-wise kernels that run beside a matrix kernel, one after the other: rotary,
+  // unfused softmax, statistics. Their time is added.
+  double elementwise_forward_bytes = 0, elementwise_backward_bytes = 0;
   double saved_bytes = 0;                        // kept from forward to backward, input included
   std::int64_t m = 0, n = 0, k = 0;              // the GEMM's shape (0: no GEMM); attention: tokens, keys, head_dim
   int kernels = 1;                               // launches of one forward
-  Dtype dtype = Dtype::bfloat16;
+  Dtype dtype = Dtype::bfloat16;                 // of the work, or of the message
 };
 
-// The operators of blocks [first, last) of `model`, in forward order.
+// The operators of blocks [first, last) of `model`, in forward order. Throws std::invalid_argument with
+// the numbers when the sharding cannot be: heads, KV heads, ffn or vocabulary not divisible by the tensor
+// degree, tokens not divisible by the context (and tensor, under sequence parallel) degree.
 std::vector<Operator> operators_of(const Model& model, int first, int last, const WorkShape& shape);
 
 // Bytes of one wire as it stands at a stage boundary (the message between pipeline stages) per rank.

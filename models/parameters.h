@@ -28,15 +28,24 @@ struct Parameter {
   // Rows (or columns) of the shard that tensor rank `t` of `n` holds are listed as pieces, because a
   // packed tensor (q, k, v; gate, up) is cut inside each of its parts.
   std::vector<std::int64_t> parts;       // sizes of the packed parts along shard_dim; empty = one part
+  // Tied head: its own copy of the named tensor. It starts with the same values (drawn under the other's
+  // name) and its gradient is summed with the other's, so the two stay equal; counted once.
+  std::string same_as;
 };
 
 struct Piece {
   std::int64_t begin = 0, end = 0;       // along shard_dim, global indices
 };
 
+std::int64_t elements_of(const Parameter& parameter);
+
+// All tensors of one block. `prefix` is put before each name ("layers.3."); `layers` is L, which scales
+// the initial spread of the two projections that write to the residual: 0.02/sqrt(2L) (GPT-2).
+std::vector<Parameter> parameters_of(const Block& block, const std::string& prefix, std::int64_t layers);
 // All tensors of the block with number `block_index` in blocks_of(model).
 std::vector<Parameter> parameters_of(const Model& model, int block_index);
-// The pieces that tensor rank `rank` of `degree` holds; one piece covering all when replicated.
+// The pieces that tensor rank `rank` of `degree` holds; one piece covering all when replicated. Throws
+// std::invalid_argument with the numbers when a part is not divisible by `degree` (e.g. vocabulary, KV heads).
 std::vector<Piece> pieces_of(const Parameter& parameter, int rank, int degree);
 // Number of elements in that shard.
 std::int64_t shard_elements(const Parameter& parameter, int degree);

@@ -1,0 +1,143 @@
+#include "models/model.h"
+
+#include <stdexcept>
+
+#include "models/parameters.h"
+
+namespace slipway {
+namespace {
+
+std::int64_t head_dim_of(const std::string& model, std::int64_t hidden, std::int64_t heads,
+                         std::int64_t given) {
+  if (given > 0) return given;
+  if (heads <= 0 || hidden % heads != 0)
+    throw std::invalid_argument("model " + model + ": hidden = " + std::to_string(hidden) +
+                                " is not a multiple of heads = " + std::to_string(heads) +
+                                "; give head_dim or change one of them");
+  return hidden / heads;
+}
+
+// What embedding, transformer and head have in common.
+Block block_of(BlockKind kind, const Block& features) {
+  Block block = features;
+  block.kind = kind;
+  const bool table = kind != BlockKind::transformer;
+  if (table) block.ffn = block.heads = block.kv_heads = block.head_dim = 0;
+  if (!table) block.vocab = 0;
+  if (kind != BlockKind::embedding) block.max_positions = block.token_types = 0;
+  if (kind != BlockKind::head) block.tied = false;
+  return block;
+}
+
+Model model_of(std::string name, Family family, std::int64_t layers, std::int64_t sequence,
+               const Block& features) {
+  Model model;
+  model.name = std::move(name);
+  model.family = family;
+  model.sequence = sequence;
+  model.runs = {{block_of(BlockKind::embedding, features), 1},
+                {block_of(BlockKind::transformer, features), layers},
+                {block_of(BlockKind::head, features), 1}};
+  return model;
+}
+
+std::int64_t sum_of_blocks(const Model& model) {
+  std::int64_t sum = 0;
+  for (const BlockRun& run : model.runs) sum += run.count * parameter_count(run.block);
+  return sum;
+}
+
+}  // namespace
+
+std::vector<Block> blocks_of(const Model& model) {
+  std::vector<Block> blocks;
+  for (const BlockRun& run : model.runs)
+    blocks.insert(blocks.end(), static_cast<std::size_t>(run.count), run.block);
+  return blocks;
+}
+
+std::int64_t layer_count(const Model& model) {
+  std::int64_t layers = 0;
+  for (const BlockRun& run : model.runs)
+    if (run.block.kind == BlockKind::transformer) layers += run.count;
+  return layers;
+}
+
+std::int64_t parameter_count(const Block& block) {
+  std::int64_t sum = 0;
+  for (const Parameter& parameter : parameters_of(block, "", 1)) sum += elements_of(parameter);
+  return sum;
+}
+
+std::int64_t parameter_count(const Model& model) {
+  std::int64_t sum = sum_of_blocks(model);
+  for (const BlockRun& run : model.runs)
+    if (run.block.kind == BlockKind::head && run.block.tied)
+      sum -= run.count * run.block.vocab * run.block.hidden;
+  return sum;
+}
+
+std::int64_t mfu_parameter_count(const Model& model) { return sum_of_blocks(model); }
+
+double mfu_flops_per_token(const Model& model) {
+  double attention = 0;  // 12·h·s for each layer
+  for (const BlockRun& run : model.runs)
+    if (run.block.kind == BlockKind::transformer)
+      attention += 12.0 * static_cast<double>(run.count * run.block.hidden * model.sequence);
+  return 6.0 * static_cast<double>(mfu_parameter_count(model)) + attention;
+}
+
+Model llama(std::string name, const LlamaShape& shape) {
+  Block features;
+  features.hidden = shape.hidden;
+  features.ffn = shape.ffn;
+  features.heads = shape.heads;
+  features.kv_heads = shape.kv_heads;
+  features.head_dim = head_dim_of(name, shape.hidden, shape.heads, shape.head_dim);
+  features.vocab = shape.vocab;
+  features.tied = shape.tied;
+  features.rope_theta = shape.rope_theta;
+  features.norm_epsilon = shape.norm_epsilon;
+  return model_of(std::move(name), Family::llama, shape.layers, shape.sequence, features);
+}
+
+Model gpt(std::string name, const GptShape& shape) {
+  Block features;
+  features.hidden = shape.hidden;
+  features.ffn = shape.ffn;
+  features.heads = features.kv_heads = shape.heads;
+  features.head_dim = head_dim_of(name, shape.hidden, shape.heads, 0);
+  features.vocab = shape.vocab;
+  features.max_positions = shape.max_positions;
+  features.norm = Norm::layer;
+  features.mlp = Mlp::gelu;
+  features.positions = Positions::learned;
+  features.bias = true;
+  features.tied = shape.tied;
+  features.norm_epsilon = shape.norm_epsilon;
+  Model model = model_of(std::move(name), Family::gpt, shape.layers, shape.sequence, features);
+  model.runs.back().block.bias = false;  // GPT-2's vocabulary projection has no bias
+  return model;
+}
+
+Model bert(std::string name, const BertShape& shape) {
+  Block features;
+  features.hidden = shape.hidden;
+  features.ffn = shape.ffn;
+  features.heads = features.kv_heads = shape.heads;
+  features.head_dim = head_dim_of(name, shape.hidden, shape.heads, 0);
+  features.vocab = shape.vocab;
+  features.max_positions = shape.max_positions;
+  features.token_types = shape.token_types;
+  features.norm = Norm::layer;
+  features.mlp = Mlp::gelu;
+  features.positions = Positions::learned;
+  features.causal = false;
+  features.bias = true;
+  features.post_norm = true;
+  features.tied = shape.tied;
+  features.norm_epsilon = shape.norm_epsilon;
+  return model_of(std::move(name), Family::bert, shape.layers, shape.sequence, features);
+}
+
+}  // namespace slipway
