@@ -17,12 +17,18 @@ std::vector<Schedule>& registry() {
 
 char letter_of(Pass pass) {
   switch (pass) {
-    case Pass::none: return '-';
-    case Pass::forward: return 'F';
-    case Pass::backward: return 'B';
-    case Pass::input_grad: return 'I';
-    case Pass::weight_grad: return 'W';
-    case Pass::recompute: return 'R';
+    case Pass::none:
+      return '-';
+    case Pass::forward:
+      return 'F';
+    case Pass::backward:
+      return 'B';
+    case Pass::input_grad:
+      return 'I';
+    case Pass::weight_grad:
+      return 'W';
+    case Pass::recompute:
+      return 'R';
   }
   return '-';
 }

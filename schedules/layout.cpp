@@ -37,7 +37,9 @@ std::vector<int> partition(const std::vector<double>& weights, int stages, Join 
   std::vector<double> prefix(weights.size() + 1, 0.0);
   std::partial_sum(weights.begin(), weights.end(), prefix.begin() + 1);
   const auto width = weights.size() + 1;
-  const auto cell = [width](int s, int i) { return static_cast<std::size_t>(s) * width + static_cast<std::size_t>(i); };
+  const auto cell = [width](int s, int i) {
+    return static_cast<std::size_t>(s) * width + static_cast<std::size_t>(i);
+  };
   std::vector<double> best(cell(stages + 1, 0), infinite);
   std::vector<int> cut(best.size(), 0);
   best[cell(0, 0)] = 0;
@@ -55,7 +57,8 @@ std::vector<int> partition(const std::vector<double>& weights, int stages, Join 
   }
   if (best[cell(stages, blocks)] == infinite) return {};
   std::vector<int> ends(static_cast<std::size_t>(stages));
-  for (int s = stages, i = blocks; s > 0; i = cut[cell(s, i)], --s) ends[static_cast<std::size_t>(s - 1)] = i;
+  for (int s = stages, i = blocks; s > 0; i = cut[cell(s, i)], --s)
+    ends[static_cast<std::size_t>(s - 1)] = i;
   return ends;
 }
 
@@ -109,7 +112,8 @@ std::vector<BlockRange> ranges_of(const std::vector<int>& layers_per_stage) {
     const int first = at;
     at += layers_per_stage[s] + (s == 0 ? 1 : 0) + (s + 1 == layers_per_stage.size() ? 1 : 0);
     if (at == first) {
-      throw std::invalid_argument("stage " + std::to_string(s) + " would hold no block; give it a layer in "
+      throw std::invalid_argument("stage " + std::to_string(s) +
+                                  " would hold no block; give it a layer in "
                                   "layout.split, or lower layout.pipeline or layout.chunks");
     }
     ranges.push_back({first, at});
@@ -119,7 +123,9 @@ std::vector<BlockRange> ranges_of(const std::vector<int>& layers_per_stage) {
 
 }  // namespace
 
-int rank_count(const Layout& layout) { return layout.tensor * layout.context * layout.data * layout.pipeline; }
+int rank_count(const Layout& layout) {
+  return layout.tensor * layout.context * layout.data * layout.pipeline;
+}
 
 int stage_count(const Layout& layout) { return layout.pipeline * layout.chunks; }
 
@@ -139,7 +145,8 @@ Coordinates coordinates_of(const Layout& layout, int rank) {
 }
 
 Sharding sharding_of(const Layout& layout) {
-  return {.tensor = layout.tensor, .sequence_parallel = layout.sequence_parallel, .context = layout.context};
+  return {
+      .tensor = layout.tensor, .sequence_parallel = layout.sequence_parallel, .context = layout.context};
 }
 
 std::vector<BlockRange> split_blocks(const Model& model, const Layout& layout) {
@@ -147,16 +154,19 @@ std::vector<BlockRange> split_blocks(const Model& model, const Layout& layout) {
   const int stages = stage_count(layout);
   if (stages > blocks) {
     throw std::invalid_argument(plural(stages, "stage") + " (pipeline " + std::to_string(layout.pipeline) +
-                                " × chunks " + std::to_string(layout.chunks) + ") for " + plural(blocks, "block") +
+                                " × chunks " + std::to_string(layout.chunks) + ") for " +
+                                plural(blocks, "block") +
                                 " (embedding, layers, head); lower layout.pipeline or layout.chunks");
   }
   const int layers = blocks - 2;
   switch (layout.split) {
-    case SplitKind::even: return ranges_of(even_layers(layers, stages));
+    case SplitKind::even:
+      return ranges_of(even_layers(layers, stages));
     case SplitKind::list:
       check_list(layout.split_list, layers, stages);
       return ranges_of(layout.split_list);
-    case SplitKind::balanced: break;
+    case SplitKind::balanced:
+      break;
   }
   std::vector<BlockRange> ranges;
   int first = 0;

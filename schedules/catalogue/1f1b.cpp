@@ -44,10 +44,11 @@ ActionLists actions(const ScheduleShape& shape) {
   return lists;
 }
 
-const RegisterSchedule registered{{.name = "1f1b",
-                                   .summary = "one forward, one backward (Narayanan et al. 2021, PipeDream-Flush)",
-                                   .refuse = refuse,
-                                   .actions = actions}};
+const RegisterSchedule registered{
+    {.name = "1f1b",
+     .summary = "one forward, one backward (Narayanan et al. 2021, PipeDream-Flush)",
+     .refuse = refuse,
+     .actions = actions}};
 
 }  // namespace
 }  // namespace slipway

@@ -2,8 +2,8 @@
 // around the ring of ranks v times (Narayanan et al. 2021, "Efficient Large-Scale Language Model Training
 // on GPU Clusters Using Megatron-LM", SC21).
 //
-//   rank 0 │ 0F0 0F1 2F0 2F1 0F2  .  2B0 0F3 2B1 2F2 0B0 ...        p = 2, v = 2, m = 4
-//   rank 1 │  .  1F0 1F1 3F0 3B0 3F1 3B1 1F2 1B0 1F3 1B1 ...        (one column = one chunk)
+//   rank 0 │ 0F0 0F1 2F0 2F1 0F2 2B0 0F3 2B1 2F2 0B0 2F3 0B1 ...    p = 2, v = 2, m = 4
+//   rank 1 │  .  1F0 1F1 3F0 3B0 3F1 3B1 1F2 1B0 1F3 1B1 3F2 ...    (a column is one stage's pass)
 //
 // Micro-batches go in groups of p: a rank runs the group through its first chunk, then through its second,
 // and so on; backwards take the chunks in reverse. Rank r warms up with 2(p − r − 1) + (v − 1)p chunk
@@ -29,9 +29,10 @@ std::string refuse(const ScheduleShape& shape) {
     return "interleaved-1f1b does not cut sequences into slices; set schedule.slices to 1";
   }
   if (shape.micro_batches % shape.pipeline != 0) {
-    return "interleaved-1f1b needs micro-batches in groups of layout.pipeline = " + std::to_string(shape.pipeline) +
-           ", but there are " + std::to_string(shape.micro_batches) +
-           "; change schedule.global_batch or schedule.micro_batch so that their number is a multiple of it";
+    return "interleaved-1f1b needs micro-batches in groups of layout.pipeline = " +
+           std::to_string(shape.pipeline) + ", but there are " + std::to_string(shape.micro_batches) +
+           "; change schedule.global_batch or schedule.micro_batch so that their number is a multiple of "
+           "it";
   }
   return {};
 }
@@ -49,7 +50,8 @@ ActionLists actions(const ScheduleShape& shape) {
   const int turns = shape.micro_batches * shape.chunks;
   for (int rank = 0; rank < shape.pipeline; ++rank) {
     auto& list = lists[static_cast<std::size_t>(rank)];
-    const int warm_up = std::min((shape.pipeline - rank - 1) * 2 + (shape.chunks - 1) * shape.pipeline, turns);
+    const int warm_up =
+        std::min((shape.pipeline - rank - 1) * 2 + (shape.chunks - 1) * shape.pipeline, turns);
     for (int k = 0; k < warm_up; ++k) list.push_back(turn(shape, rank, Pass::forward, k));
     for (int k = 0; k < turns; ++k) {
       if (k + warm_up < turns) list.push_back(turn(shape, rank, Pass::forward, k + warm_up));
@@ -60,8 +62,9 @@ ActionLists actions(const ScheduleShape& shape) {
 }
 
 const RegisterSchedule registered{{.name = "interleaved-1f1b",
-                                   .summary = "1f1b with several chunks per rank: smaller bubble, more messages "
-                                              "(Narayanan et al. 2021, SC21)",
+                                   .summary =
+                                       "1f1b with several chunks per rank: smaller bubble, more messages "
+                                       "(Narayanan et al. 2021, SC21)",
                                    .default_chunks = 2,
                                    .refuse = refuse,
                                    .actions = actions}};
