@@ -51,7 +51,8 @@ enum class WorkKind : std::uint8_t {
   transfer,         // a wire (or its gradient) to the next stage's rank
   wire_collective,  // the communicate operator `first_op` of `stage`, on a wire or its gradient
   norm_grad_reduce, // tensor-group all-reduce of the replicated gradients of `block` (sequence parallel)
-  tied_grad_reduce, // all-reduce of the embedding gradient between first and last stage
+  tied_grad_reduce, // all-reduce of the embedding gradient between first and last stage (TaskKind::compute
+                    // when one rank holds both: it adds them)
   grad_reduce,      // data(·context)-group all-reduce (ZeRO 0) or reduce-scatter (1..3) of `block`'s gradient
   grad_norm,        // local sum of squares of this rank's gradient shards
   norm_reduce,      // all-reduce of that scalar over all ranks
@@ -147,7 +148,9 @@ struct TaskGraph {
   Rows predecessors, successors;
   // Dependencies on the previous step: (task of step k, task of step k+1).
   std::vector<std::pair<TaskId, TaskId>> carried;
-  // The global order, a permutation of all task ids; and each rank's compute order is part of it.
+  // Per rank: its compute, optimizer and filler tasks in the schedule's order, which the global order keeps.
+  Rows compute_order;
+  // The global order, a permutation of all task ids. Empty until set_global_order.
   std::vector<TaskId> order;
   std::vector<StaticBytes> static_bytes;  // per rank
 };

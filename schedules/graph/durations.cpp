@@ -1,0 +1,97 @@
+#include "schedules/graph/durations.h"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+namespace slipway {
+namespace {
+
+Direction direction_of(Pass pass) {
+  switch (pass) {
+    case Pass::backward: return Direction::backward;
+    case Pass::input_grad: return Direction::input_grad;
+    case Pass::weight_grad: return Direction::weight_grad;
+    default: return Direction::forward;
+  }
+}
+
+double compute_seconds(const TaskGraph& graph, const Work& work, const Machine& machine) {
+  switch (work.kind) {
+    case WorkKind::segment: {
+      const auto& operators = graph.stage_operators[static_cast<std::size_t>(work.stage)];
+      const auto run = std::span(operators).subspan(static_cast<std::size_t>(work.first_op),
+                                                    static_cast<std::size_t>(work.last_op - work.first_op));
+      return machine.task_overhead + operators_seconds(machine, run, direction_of(work.pass));
+    }
+    case WorkKind::optimizer_step:
+      return machine.task_overhead + optimizer_seconds(machine, work.elements, work.dtype);
+    case WorkKind::grad_norm:
+      return machine.task_overhead + norm_seconds(machine, work.elements * bytes_of(work.dtype));
+    case WorkKind::tied_grad_reduce:  // one rank holds both: read two, write two
+      return machine.task_overhead + norm_seconds(machine, 4 * work.bytes);
+    default: break;
+  }
+  throw std::logic_error("a communication work on a compute lane");
+}
+
+struct Path {
+  double latency = 0, bandwidth = 0, reduce_bandwidth = 0;
+};
+
+// The slowest of the links between neighbours of the ring (for a pair: the one link).
+Path path_of(const Cluster& cluster, const Communicator& communicator) {
+  Path path{0, std::numeric_limits<double>::infinity(), 0};
+  const auto& ranks = communicator.ranks;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const int a = ranks[i], b = ranks[(i + 1) % ranks.size()];
+    const Fabric& fabric = cluster.fabrics[static_cast<std::size_t>(fabric_between(cluster, a, b))];
+    path.latency = std::max(path.latency, fabric.latency);
+    path.bandwidth = std::min(path.bandwidth, fabric.bandwidth);
+    const Machine& machine = cluster.groups[static_cast<std::size_t>(place_of(cluster, a).group)].machine;
+    if (machine.reduce_bandwidth > 0 && (path.reduce_bandwidth == 0 || machine.reduce_bandwidth < path.reduce_bandwidth)) {
+      path.reduce_bandwidth = machine.reduce_bandwidth;
+    }
+  }
+  return path;
+}
+
+double communication_seconds(const Work& work, std::size_t members, const Path& path) {
+  if (work.kind == WorkKind::transfer) return path.latency + work.bytes / path.bandwidth;
+  return ring_seconds(work.collective, static_cast<int>(members), work.bytes, path.latency, path.bandwidth,
+                      path.reduce_bandwidth);
+}
+
+}  // namespace
+
+Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
+  const int ranks = rank_count(graph.layout);
+  if (rank_capacity(cluster) < ranks) {
+    throw std::invalid_argument("the layout has " + std::to_string(ranks) + " ranks and the cluster " +
+                                std::to_string(rank_capacity(cluster)) + " GPUs");
+  }
+  std::vector<int> group_of_rank;
+  for (int r = 0; r < ranks; ++r) group_of_rank.push_back(place_of(cluster, r).group);
+  std::vector<Path> paths;
+  for (const Communicator& communicator : graph.communicators) paths.push_back(path_of(cluster, communicator));
+
+  constexpr double unknown = -1;
+  std::vector<double> compute(graph.works.size() * cluster.groups.size(), unknown);
+  Durations durations(graph.tasks.size());
+  for (std::size_t id = 0; id < graph.tasks.size(); ++id) {
+    const Task& task = graph.tasks[id];
+    const Work& work = graph.works[static_cast<std::size_t>(task.work)];
+    if (task.communicator != none) {
+      const auto c = static_cast<std::size_t>(task.communicator);
+      durations[id] = communication_seconds(work, graph.communicators[c].ranks.size(), paths[c]);
+      continue;
+    }
+    const auto group = static_cast<std::size_t>(group_of_rank[static_cast<std::size_t>(task.rank)]);
+    double& known = compute[static_cast<std::size_t>(task.work) * cluster.groups.size() + group];
+    if (known == unknown) known = compute_seconds(graph, work, cluster.groups[group].machine);
+    durations[id] = known;
+  }
+  return durations;
+}
+
+}  // namespace slipway

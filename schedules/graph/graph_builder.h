@@ -1,0 +1,39 @@
+// Appends tasks, buffers and shared works to a TaskGraph and closes it: edges are not stated, they follow
+// from who writes and who reads a buffer (plus the few control edges that are given).
+#pragma once
+
+#include <map>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "schedules/program.h"
+
+namespace slipway {
+
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(TaskGraph& graph) : graph_(graph) {}
+
+  // Index of an equal work, added when new.
+  int work(const Work& work);
+  BufferId buffer(BufferKind kind, Wires wire, int rank, double bytes);
+  // Ids of consecutive tasks are consecutive. Sets the writer of every output.
+  TaskId task(const Task& task, std::span<const BufferId> inputs, std::span<const BufferId> outputs);
+  // `before` ends before `after` starts, though no buffer says so.
+  void control(TaskId before, TaskId after) { control_.emplace_back(before, after); }
+  // One more output of a task that exists already (known only once the compute order is).
+  void late_output(TaskId task, BufferId buffer);
+  // Builds predecessors and successors.
+  void close();
+
+ private:
+  TaskGraph& graph_;
+  using WorkKey = std::tuple<int, int, int, int, int, int, int, int, double, double, std::string>;
+  std::map<WorkKey, int> known_works_;
+  std::vector<std::pair<TaskId, TaskId>> control_;
+  std::vector<std::pair<TaskId, BufferId>> late_outputs_;
+};
+
+}  // namespace slipway

@@ -1,0 +1,292 @@
+// What follows the last backward of a step, per block and per rank:
+//
+//   bucket ─ norm_grad (sequence parallel) ─ tied_grad ─ ar_grad | rs_grad ─┬─ grad_norm ─ norm_reduce ─┐
+//                                                                          └──────── opt ◄─────────────┘
+//   opt ─ ag_param (ZeRO 1, 2) ─► first use in the next step
+//
+// Each arrow is a buffer, so the order of a parameter's reductions and its update is a data dependency.
+// ZeRO 2 and 3 have reduced each micro-batch already (lower_passes.cpp): their buckets arrive here done,
+// and a sequence-parallel norm's shard is summed over the tensor group afterwards.
+#include <algorithm>
+
+#include "models/parameters.h"
+#include "schedules/graph/lowering_state.h"
+
+namespace slipway {
+
+Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int block) {
+  const LoweringInput& input = state.input;
+  const int tensor = input.layout.tensor;
+  Work work;
+  work.kind = kind;
+  work.stage = stage;
+  work.block = block;
+  work.dtype = state.graph.gradient_dtype;
+  work.collective = Collective::all_reduce;
+  double elements = static_cast<double>(block_shard_elements(input.model, block, tensor));
+  const char* tail = ".ar_grad";
+  if (kind == WorkKind::norm_grad_reduce) {
+    elements = static_cast<double>(block_replicated_elements(input.model, block, tensor));
+    tail = ".norm_grad";
+  } else if (kind == WorkKind::tied_grad_reduce) {
+    const Block& head = state.blocks.back();
+    elements = static_cast<double>(head.vocab) / tensor * static_cast<double>(head.hidden);
+    tail = ".tied_grad";
+  } else if (kind == WorkKind::parameter_gather) {
+    work.collective = Collective::all_gather;
+    work.dtype = state.graph.shape.dtype;
+    tail = ".ag_param";
+  } else if (input.layout.zero >= 1) {
+    work.collective = Collective::reduce_scatter;
+    tail = ".rs_grad";
+  }
+  work.bytes = elements * bytes_of(work.dtype);
+  work.suffix = "." + block_name(state.blocks, block) + tail;
+  return work;
+}
+
+namespace {
+
+class StepEnd {
+ public:
+  explicit StepEnd(LoweringState& state) : state_(state), scalars_(state.placed.size()), updated_(state.buckets.size()) {}
+
+  void run() {
+    find_first_and_last_uses();
+    open_buckets();
+    for (int stage = 0; stage < state_.stages(); ++stage) reduce_norms(stage);
+    reduce_tied_embedding();
+    for (int stage = 0; stage < state_.stages(); ++stage) reduce_over_data(stage);
+    if (state_.graph.clip_norm > 0) reduce_global_norm();
+    for (int stage = 0; stage < state_.stages(); ++stage) step(stage);
+    for (int stage = 0; stage < state_.stages(); ++stage) gather_parameters(stage);
+    limit_weight_prefetch();
+    write_compute_order();
+  }
+
+ private:
+  int members() const { return state_.members(); }
+  int rank(int stage, int k) const { return state_.groups.rank(state_.pipeline_rank(stage), k); }
+  const BlockRange& range(int stage) const { return state_.graph.stages[static_cast<std::size_t>(stage)]; }
+  bool reduces_later() const { return !state_.shards_gradients_per_micro_batch(); }
+  std::size_t key(int rank, int block) const {
+    return static_cast<std::size_t>(rank) * state_.blocks.size() + static_cast<std::size_t>(block);
+  }
+  void place(int rank, TaskId task) {
+    state_.placed[static_cast<std::size_t>(rank)].emplace_back(std::numeric_limits<std::uint32_t>::max(), task);
+  }
+
+  void find_first_and_last_uses();
+  void open_buckets();
+  void reduce_norms(int stage);
+  void reduce_tied_embedding();
+  void reduce_over_data(int stage);
+  void reduce_global_norm();
+  void step(int stage);
+  void gather_parameters(int stage);
+  void limit_weight_prefetch();
+  void write_compute_order();
+  // One collective of `work` on each member's bucket of (rank, block) pairs; the buckets become its outputs.
+  void on_buckets(int communicator, const Work& work, const std::vector<std::pair<int, int>>& at);
+
+  LoweringState& state_;
+  std::vector<TaskId> first_use_, last_use_;  // per (rank, block): segments in compute order
+  std::vector<BufferId> scalars_;             // per rank: the global norm
+  std::vector<BufferId> updated_;             // per (rank, block): parameters after the step
+};
+
+void StepEnd::find_first_and_last_uses() {
+  constexpr TaskId unused = std::numeric_limits<TaskId>::max();
+  first_use_.assign(state_.buckets.size(), unused);
+  last_use_ = first_use_;
+  for (std::size_t r = 0; r < state_.placed.size(); ++r) {
+    for (const auto& [action, task] : state_.placed[r]) {
+      const Work& work = state_.graph.works[static_cast<std::size_t>(state_.graph.tasks[task].work)];
+      const auto& operators = state_.graph.stage_operators[static_cast<std::size_t>(work.stage)];
+      const int last_block = operators[static_cast<std::size_t>(work.last_op - 1)].block;
+      for (int block = operators[static_cast<std::size_t>(work.first_op)].block; block <= last_block; ++block) {
+        TaskId& first = first_use_[key(static_cast<int>(r), block)];
+        if (first == unused) first = task;
+        if (work.pass != Pass::forward && work.pass != Pass::recompute) last_use_[key(static_cast<int>(r), block)] = task;
+      }
+    }
+  }
+}
+
+void StepEnd::open_buckets() {
+  if (!reduces_later()) return;
+  for (std::size_t at = 0; at < last_use_.size(); ++at) {
+    if (last_use_[at] == std::numeric_limits<TaskId>::max()) continue;
+    const int rank = static_cast<int>(at / state_.blocks.size());
+    state_.buckets[at] = {state_.builder.buffer(BufferKind::bucket, 0, rank, 0)};
+    state_.builder.late_output(last_use_[at], state_.buckets[at].front());
+  }
+}
+
+void StepEnd::on_buckets(int communicator, const Work& work, const std::vector<std::pair<int, int>>& at) {
+  std::vector<BufferId> inputs, outputs;
+  for (const auto& [rank, block] : at) {
+    auto& held = state_.bucket(rank, block);
+    inputs.insert(inputs.end(), held.begin(), held.end());
+    held = {state_.builder.buffer(BufferKind::bucket, 0, rank, 0)};
+    outputs.push_back(held.front());
+  }
+  const int id = state_.builder.work(work);
+  if (communicator != none) {
+    state_.add_collective(communicator, id, none, 0, inputs, outputs);
+  } else {
+    const int rank = at.front().first;
+    place(rank, state_.builder.task({TaskKind::compute, rank, none, id, none, 0}, inputs, outputs));
+  }
+}
+
+void StepEnd::reduce_norms(int stage) {
+  if (!state_.input.layout.sequence_parallel) return;
+  for (int block = range(stage).first; block < range(stage).last; ++block) {
+    if (block_replicated_elements(state_.input.model, block, state_.input.layout.tensor) == 0) continue;
+    const Work work = bucket_work(state_, WorkKind::norm_grad_reduce, stage, block);
+    for (const auto& group : state_.groups.groups(Axis::tensor, state_.pipeline_rank(stage))) {
+      std::vector<std::pair<int, int>> at;
+      for (const int k : group.members) at.emplace_back(rank(stage, k), block);
+      on_buckets(group.communicator, work, at);
+    }
+  }
+}
+
+void StepEnd::reduce_tied_embedding() {
+  if (!state_.blocks.back().tied) return;
+  const int last_stage = state_.stages() - 1, head = static_cast<int>(state_.blocks.size()) - 1;
+  Work work = bucket_work(state_, WorkKind::tied_grad_reduce, none, 0);
+  for (int k = 0; k < members(); ++k) {
+    on_buckets(state_.groups.embedding_pair(k), work, {{rank(0, k), 0}, {rank(last_stage, k), head}});
+  }
+}
+
+void StepEnd::reduce_over_data(int stage) {
+  if (!reduces_later()) return;
+  for (int block = range(stage).first; block < range(stage).last; ++block) {
+    const Work work = bucket_work(state_, WorkKind::grad_reduce, stage, block);
+    for (const auto& group : state_.groups.groups(Axis::data, state_.pipeline_rank(stage))) {
+      std::vector<std::pair<int, int>> at;
+      for (const int k : group.members) at.emplace_back(rank(stage, k), block);
+      on_buckets(group.communicator, work, at);
+    }
+  }
+}
+
+double shard_elements(const LoweringState& state, const BlockRange& blocks) {
+  double elements = 0;
+  for (int block = blocks.first; block < blocks.last; ++block) {
+    elements += static_cast<double>(block_shard_elements(state.input.model, block, state.input.layout.tensor));
+  }
+  return elements / (state.input.layout.zero >= 1 ? state.data_degree() : 1);
+}
+
+void StepEnd::reduce_global_norm() {
+  const int ranks = static_cast<int>(state_.placed.size());
+  Work local;
+  local.kind = WorkKind::grad_norm;
+  local.dtype = state_.graph.gradient_dtype;
+  local.suffix = ".grad_norm";
+  for (int r = 0; r < ranks; ++r) {
+    std::vector<BufferId> inputs;
+    local.elements = 0;
+    const int pipeline = r / members();
+    for (int stage = pipeline; stage < state_.stages(); stage += state_.input.layout.pipeline) {
+      local.elements += shard_elements(state_, range(stage));
+      for (int block = range(stage).first; block < range(stage).last; ++block) {
+        const auto& held = state_.bucket(r, block);
+        inputs.insert(inputs.end(), held.begin(), held.end());
+      }
+    }
+    scalars_[static_cast<std::size_t>(r)] = state_.builder.buffer(BufferKind::scalar, 0, r, 8);
+    place(r, state_.builder.task({TaskKind::compute, r, none, state_.builder.work(local), none, 0}, inputs,
+                                 std::span(&scalars_[static_cast<std::size_t>(r)], 1)));
+  }
+  if (ranks == 1) return;
+  Work reduce;
+  reduce.kind = WorkKind::norm_reduce;
+  reduce.collective = Collective::all_reduce;
+  reduce.dtype = Dtype::float64;
+  reduce.bytes = 8;
+  reduce.suffix = ".norm_reduce";
+  const std::vector<BufferId> parts = scalars_;
+  for (int r = 0; r < ranks; ++r) scalars_[static_cast<std::size_t>(r)] = state_.builder.buffer(BufferKind::scalar, 0, r, 8);
+  state_.add_collective(state_.groups.world(), state_.builder.work(reduce), none, 0, parts, scalars_);
+}
+
+void StepEnd::step(int stage) {
+  Work work;
+  work.kind = WorkKind::optimizer_step;
+  work.stage = stage;
+  work.dtype = state_.graph.shape.dtype;
+  work.elements = shard_elements(state_, range(stage));
+  work.suffix = ".opt";
+  const int id = state_.builder.work(work);
+  for (int k = 0; k < members(); ++k) {
+    const int r = rank(stage, k);
+    std::vector<BufferId> inputs, outputs;
+    for (int block = range(stage).first; block < range(stage).last; ++block) {
+      const auto& held = state_.bucket(r, block);
+      inputs.insert(inputs.end(), held.begin(), held.end());
+      updated_[key(r, block)] = state_.builder.buffer(BufferKind::parameter, 0, r, 0);
+      outputs.push_back(updated_[key(r, block)]);
+    }
+    if (state_.graph.clip_norm > 0) inputs.push_back(scalars_[static_cast<std::size_t>(r)]);
+    const TaskId task = state_.builder.task({TaskKind::optimizer, r, none, id, none, 0}, inputs, outputs);
+    place(r, task);
+    for (const TaskId gather : state_.weight_gathers[static_cast<std::size_t>(r)]) {
+      if (state_.graph.works[static_cast<std::size_t>(state_.graph.tasks[gather].work)].stage == stage) {
+        state_.graph.carried.emplace_back(task, gather);
+      }
+    }
+  }
+}
+
+void StepEnd::gather_parameters(int stage) {
+  if (state_.input.layout.zero < 1 || state_.input.layout.zero > 2) return;
+  for (int block = range(stage).first; block < range(stage).last; ++block) {
+    const int id = state_.builder.work(bucket_work(state_, WorkKind::parameter_gather, stage, block));
+    for (const auto& group : state_.groups.groups(Axis::data, state_.pipeline_rank(stage))) {
+      std::vector<BufferId> inputs, outputs;
+      for (const int k : group.members) {
+        inputs.push_back(updated_[key(rank(stage, k), block)]);
+        outputs.push_back(state_.builder.buffer(BufferKind::parameter, 0, rank(stage, k), 0));
+      }
+      const TaskId task = state_.add_collective(group.communicator, id, none, 0, inputs, outputs);
+      for (const int k : group.members) {
+        state_.graph.carried.emplace_back(task, first_use_[key(rank(stage, k), block)]);
+      }
+    }
+  }
+}
+
+// ZeRO 3: without this every gather could start at once and all weights would be held. A gather may start
+// when the compute task two before its first reader ends: one segment computes while the next is fetched.
+void StepEnd::limit_weight_prefetch() {
+  if (state_.input.layout.zero < 3) return;
+  std::vector<bool> seen(state_.graph.buffers.size());
+  for (const auto& list : state_.placed) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      for (const BufferId in : state_.graph.inputs[list[i].second]) {
+        const Buffer& buffer = state_.graph.buffers[in];
+        if (buffer.kind != BufferKind::parameter || buffer.writer == none || seen[in]) continue;
+        seen[in] = true;
+        if (i >= 2) state_.builder.control(list[i - 2].second, static_cast<TaskId>(buffer.writer));
+      }
+    }
+  }
+}
+
+void StepEnd::write_compute_order() {
+  for (const auto& list : state_.placed) {
+    for (const auto& [action, task] : list) state_.graph.compute_order.values.push_back(task);
+    state_.graph.compute_order.begin.push_back(static_cast<std::uint32_t>(state_.graph.compute_order.values.size()));
+  }
+}
+
+}  // namespace
+
+void lower_step_end(LoweringState& state) { StepEnd(state).run(); }
+
+}  // namespace slipway

@@ -1,0 +1,161 @@
+#include "schedules/graph/lowering.h"
+
+#include <stdexcept>
+
+#include "models/parameters.h"
+#include "schedules/graph/lowering_state.h"
+
+namespace slipway {
+namespace {
+
+int micro_batches_of(const LoweringInput& input) {
+  const std::int64_t per_round = input.shape.micro_batch * input.layout.data;
+  if (per_round <= 0 || input.global_batch % per_round != 0) {
+    throw std::invalid_argument("global batch " + std::to_string(input.global_batch) +
+                                " is not a multiple of micro-batch × data parallel = " + std::to_string(per_round));
+  }
+  return static_cast<int>(input.global_batch / per_round);
+}
+
+ActionLists actions_of(const LoweringInput& input, int micro_batches) {
+  if (input.actions != nullptr) return *input.actions;
+  const Schedule* schedule = schedule_named(input.schedule);
+  if (schedule == nullptr) throw std::invalid_argument("no schedule is named " + input.schedule);
+  const ScheduleShape shape{input.layout.pipeline, input.layout.chunks, micro_batches, input.slices};
+  if (const std::string reason = schedule->refuse(shape); !reason.empty()) throw std::invalid_argument(reason);
+  return schedule->actions(shape);
+}
+
+// Bytes per parameter: bf16 and fp16 weights keep an fp32 master copy beside Adam's two moments (12 bytes,
+// Fujii 2024); wider weights are their own master.
+double optimizer_bytes_per_parameter(Dtype dtype) {
+  return bytes_of(dtype) == 2 ? 12.0 : 2.0 * bytes_of(dtype);
+}
+
+void set_static_bytes(const LoweringInput& input, TaskGraph& graph) {
+  const Layout& layout = input.layout;
+  const double shards = static_cast<double>(layout.data) * layout.context;
+  const int per_pipeline_rank = layout.data * layout.context * layout.tensor;
+  for (int pipeline = 0; pipeline < layout.pipeline; ++pipeline) {
+    double elements = 0;
+    for (std::size_t stage = 0; stage < graph.stages.size(); ++stage) {
+      if (static_cast<int>(stage) % layout.pipeline != pipeline) continue;
+      for (int block = graph.stages[stage].first; block < graph.stages[stage].last; ++block) {
+        elements += static_cast<double>(block_shard_elements(input.model, block, layout.tensor));
+      }
+    }
+    const StaticBytes bytes{
+        elements * bytes_of(input.shape.dtype) / (layout.zero >= 3 ? shards : 1),
+        elements * bytes_of(input.gradient_dtype) / (layout.zero >= 2 ? shards : 1),
+        elements * optimizer_bytes_per_parameter(input.shape.dtype) / (layout.zero >= 1 ? shards : 1)};
+    graph.static_bytes.insert(graph.static_bytes.end(), static_cast<std::size_t>(per_pipeline_rank), bytes);
+  }
+}
+
+TaskGraph described(const LoweringInput& input) {
+  TaskGraph graph;
+  graph.model = input.model;
+  graph.layout = input.layout;
+  graph.schedule = input.schedule;
+  graph.shape = input.shape;
+  graph.shape.sharding = sharding_of(input.layout);
+  graph.recompute = input.recompute;
+  graph.shape.recompute_attention = input.recompute == Recompute::selective;
+  graph.micro_batches = micro_batches_of(input);
+  graph.global_batch = input.global_batch;
+  graph.clip_norm = input.clip_norm;
+  graph.gradient_dtype = input.gradient_dtype;
+  graph.stages = split_blocks(input.model, input.layout);
+  for (const BlockRange& range : graph.stages) {
+    graph.stage_operators.push_back(operators_of(input.model, range.first, range.last, graph.shape));
+  }
+  set_static_bytes(input, graph);
+  return graph;
+}
+
+}  // namespace
+
+LoweringState::LoweringState(const LoweringInput& lowering_input, TaskGraph& target)
+    : input(lowering_input),
+      graph(target),
+      builder(target),
+      groups(input.layout, blocks_of(input.model).back().tied, input.clip_norm > 0, target.communicators),
+      blocks(blocks_of(input.model)),
+      boundary(boundary_bytes(input.model, target.shape)),
+      actions(actions_of(lowering_input, target.micro_batches)) {
+  const auto count = graph.stages.size();
+  const bool recompute = input.recompute == Recompute::full;
+  for (std::size_t stage = 0; stage < count; ++stage) {
+    for (const bool cut : {false, true}) {
+      (cut ? by_block : whole)
+          .push_back(plan_stage(graph.stage_operators[stage], blocks, cut, recompute, stage == 0,
+                                stage + 1 == count));
+    }
+  }
+  const auto ranks = static_cast<std::size_t>(rank_count(input.layout));
+  passages.resize(count * static_cast<std::size_t>(graph.micro_batches * input.slices));
+  placed.resize(ranks);
+  buckets.resize(ranks * blocks.size());
+  weight_gathers.resize(ranks);
+  action_index.assign(6 * passages.size(), std::numeric_limits<std::uint32_t>::max());
+  last_micro_batch.assign(count, none);
+  for (const auto& list : actions) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      index_of(list[i]) = static_cast<std::uint32_t>(i);
+      if (list[i].pass != Pass::forward) last_micro_batch[static_cast<std::size_t>(list[i].stage)] = list[i].micro_batch;
+    }
+  }
+}
+
+bool LoweringState::shards_gradients_per_micro_batch() const {
+  return input.layout.zero >= 2 && data_degree() > 1;
+}
+
+const StagePlan& LoweringState::plan_of(int stage, int micro_batch) const {
+  const auto s = static_cast<std::size_t>(stage);
+  const bool overlaps = input.overlap_grad_reduce && data_degree() > 1 && last_micro_batch[s] == micro_batch;
+  return overlaps || shards_gradients_per_micro_batch() ? by_block[s] : whole[s];
+}
+
+Passage& LoweringState::passage(int stage, int micro_batch, int slice) {
+  return passages[static_cast<std::size_t>((stage * graph.micro_batches + micro_batch) * input.slices + slice)];
+}
+
+std::uint32_t& LoweringState::index_of(const Action& action) {
+  if (action.stage < 0 || action.stage >= stages() || action.micro_batch < 0 ||
+      action.micro_batch >= graph.micro_batches || action.slice < 0 || action.slice >= input.slices) {
+    throw std::invalid_argument("the schedule names stage " + std::to_string(action.stage) + ", micro-batch " +
+                                std::to_string(action.micro_batch) + ", slice " + std::to_string(action.slice) +
+                                "; there are " + std::to_string(stages()) + " stages, " +
+                                std::to_string(graph.micro_batches) + " micro-batches and " +
+                                std::to_string(input.slices) + " slices");
+  }
+  const auto item = static_cast<std::size_t>((action.stage * graph.micro_batches + action.micro_batch) * input.slices +
+                                             action.slice);
+  return action_index[static_cast<std::size_t>(action.pass) * passages.size() + item];
+}
+
+TaskId LoweringState::add_compute(const Action& action, int member, int work, std::span<const BufferId> inputs,
+                                  std::span<const BufferId> outputs) {
+  const int rank = groups.rank(pipeline_rank(action.stage), member);
+  const TaskId id = builder.task({TaskKind::compute, rank, none, work, action.micro_batch, action.slice}, inputs, outputs);
+  placed[static_cast<std::size_t>(rank)].emplace_back(index_of(action), id);
+  return id;
+}
+
+TaskId LoweringState::add_collective(int communicator, int work, int micro_batch, int slice,
+                                     std::span<const BufferId> inputs, std::span<const BufferId> outputs) {
+  return builder.task({TaskKind::collective, none, communicator, work, micro_batch, slice}, inputs, outputs);
+}
+
+TaskGraph lower(const LoweringInput& input) {
+  TaskGraph graph = described(input);
+  LoweringState state(input, graph);
+  lower_passes(state);
+  place_compute_order(state);
+  lower_step_end(state);
+  state.builder.close();
+  return graph;
+}
+
+}  // namespace slipway

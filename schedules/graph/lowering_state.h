@@ -1,0 +1,83 @@
+// What the parts of the lowering share while one graph is made (private to schedules/graph).
+//
+// All replicas of a pipeline rank do the same work, so they are lowered together: member
+// k = (data·C + context)·T + tensor of pipeline rank q is rank q·members + k.
+#pragma once
+
+#include <array>
+#include <limits>
+#include <vector>
+
+#include "schedules/graph/graph_builder.h"
+#include "schedules/graph/groups.h"
+#include "schedules/graph/lowering.h"
+#include "schedules/graph/segments.h"
+
+namespace slipway {
+
+constexpr BufferId no_buffer = std::numeric_limits<BufferId>::max();
+
+// The buffer that holds each wire (by bit number) for each member k.
+using WireBuffers = std::array<std::vector<BufferId>, wire_kinds>;
+
+// One (stage, micro-batch, slice): what its forward leaves for its backward.
+struct Passage {
+  std::vector<BufferId> entry;          // [k] residual that arrives from the stage before
+  std::vector<BufferId> exit_gradient;  // [k] residual gradient that arrives from the stage after
+  std::vector<BufferId> block_entry;    // [segment·K + k] residual at a recomputed block's start
+  std::vector<BufferId> saved;          // [segment·K + k]
+  std::vector<BufferId> saved_weight;   // [segment·K + k] between input_grad and weight_grad
+};
+
+struct LoweringState {
+  LoweringState(const LoweringInput& lowering_input, TaskGraph& target);
+
+  const LoweringInput& input;
+  TaskGraph& graph;
+  GraphBuilder builder;
+  Groups groups;
+  std::vector<Block> blocks;
+  double boundary = 0;                    // bytes of the residual between stages, per rank
+  std::vector<StagePlan> whole, by_block; // per stage
+  ActionLists actions;                    // per pipeline rank
+  std::vector<int> last_micro_batch;      // per stage: the one whose backward comes last
+  std::vector<Passage> passages;
+  // (index of the action, task) of each rank's compute tasks, sorted into compute_order later.
+  std::vector<std::vector<std::pair<std::uint32_t, TaskId>>> placed;
+  std::vector<std::uint32_t> action_index;
+  // Gradient buckets that are complete, per (rank, block): what the optimizer waits for.
+  std::vector<std::vector<BufferId>> buckets;
+  // ZeRO 3: gathers whose first use follows the previous step's optimizer, per (rank).
+  std::vector<std::vector<TaskId>> weight_gathers;
+
+  int members() const { return groups.members(); }
+  int pipeline_rank(int stage) const { return stage % input.layout.pipeline; }
+  int stages() const { return static_cast<int>(graph.stages.size()); }
+  bool shards_gradients_per_micro_batch() const;
+  const StagePlan& plan_of(int stage, int micro_batch) const;
+  Passage& passage(int stage, int micro_batch, int slice);
+  std::uint32_t& index_of(const Action& action);
+  std::vector<BufferId>& bucket(int rank, int block) {
+    return buckets[static_cast<std::size_t>(rank) * blocks.size() + static_cast<std::size_t>(block)];
+  }
+  double gradient_bytes() const { return bytes_of(graph.gradient_dtype); }
+  double data_degree() const { return static_cast<double>(input.layout.data) * input.layout.context; }
+
+  // A compute task of member k, placed in its rank's order at `action`.
+  TaskId add_compute(const Action& action, int member, int work, std::span<const BufferId> inputs,
+                     std::span<const BufferId> outputs);
+  TaskId add_collective(int communicator, int work, int micro_batch, int slice,
+                        std::span<const BufferId> inputs, std::span<const BufferId> outputs);
+};
+
+// The work of a collective on `block`'s gradient bucket: bytes of the tensor shard, label "L5.ar_grad".
+Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int block);
+
+// All forward, recompute, backward and weight-gradient tasks with their wire collectives and transfers.
+void lower_passes(LoweringState& state);
+// compute_order of every rank up to the end of its last action.
+void place_compute_order(LoweringState& state);
+// Gradient reductions, global norm, optimizer, parameter gathers; appends to compute_order.
+void lower_step_end(LoweringState& state);
+
+}  // namespace slipway

@@ -1,0 +1,168 @@
+#include "schedules/graph/metrics.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace slipway {
+namespace {
+
+struct Interval {
+  double begin, end;
+};
+
+// Length of [gap] covered by the union of `parts`.
+double covered(const Interval& gap, std::vector<Interval>& parts) {
+  std::sort(parts.begin(), parts.end(), [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
+  double length = 0, reached = gap.begin;
+  for (const Interval& part : parts) {
+    const double begin = std::max(reached, part.begin), end = std::min(gap.end, part.end);
+    if (end > begin) length += end - begin;
+    reached = std::max(reached, end);
+  }
+  return length;
+}
+
+struct RankShares {
+  double window = 0, compute = 0, exposed = 0;
+};
+
+class Accounting {
+ public:
+  Accounting(const TaskGraph& graph, const Timeline& timeline)
+      : graph_(graph), timeline_(timeline), count_(graph.tasks.size()), carried_(count_) {
+    for (const auto& [before, after] : graph.carried) carried_[after].push_back(before);
+  }
+
+  // From the rank's first compute task of the last but one step to that of the last; with one step, the
+  // whole makespan.
+  RankShares rank(std::size_t rank) const {
+    const auto list = graph_.compute_order[rank];
+    RankShares shares;
+    if (list.empty()) return shares;
+    const bool steady = timeline_.steps >= 2;
+    const std::size_t step = steady ? static_cast<std::size_t>(timeline_.steps) - 2 : 0;
+    const double begin = steady ? start(step, list.front()) : 0;
+    const double end = steady ? start(step + 1, list.front()) : timeline_.makespan_s;
+    shares.window = end - begin;
+    double free = begin;
+    for (const TaskId task : list) {
+      shares.exposed += exposed({free, start(step, task)}, step, task);
+      shares.compute += this->end(step, task) - start(step, task);
+      free = this->end(step, task);
+    }
+    if (steady) shares.exposed += exposed({free, end}, step + 1, list.front());
+    return shares;
+  }
+
+ private:
+  double start(std::size_t step, TaskId task) const { return timeline_.start[step * count_ + task]; }
+  double end(std::size_t step, TaskId task) const { return timeline_.end[step * count_ + task]; }
+
+  // A communication is queued from the moment its inputs exist.
+  Interval queued_or_running(std::size_t step, TaskId communication) const {
+    double queued = start(step, communication);
+    double inputs = 0;
+    for (const TaskId before : graph_.predecessors[communication]) inputs = std::max(inputs, end(step, before));
+    return {std::min(queued, inputs), end(step, communication)};
+  }
+
+  double exposed(const Interval& gap, std::size_t step, TaskId next) const {
+    if (gap.end <= gap.begin) return 0;
+    std::vector<Interval> parts;
+    for (const TaskId before : graph_.predecessors[next]) {
+      if (graph_.tasks[before].communicator != none) parts.push_back(queued_or_running(step, before));
+    }
+    if (step > 0) {
+      for (const TaskId before : carried_[next]) {
+        if (graph_.tasks[before].communicator != none) parts.push_back(queued_or_running(step - 1, before));
+      }
+    }
+    return covered(gap, parts);
+  }
+
+  const TaskGraph& graph_;
+  const Timeline& timeline_;
+  std::size_t count_;
+  std::vector<std::vector<TaskId>> carried_;
+};
+
+double first_step_makespan(const TaskGraph& graph, const Timeline& timeline) {
+  double first = std::numeric_limits<double>::infinity(), last = 0;
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
+    first = std::min(first, timeline.start[i]);
+    last = std::max(last, timeline.end[i]);
+  }
+  return last - first;
+}
+
+}  // namespace
+
+StepMetrics metrics_of(const TaskGraph& graph, const Timeline& timeline, double peak_flops) {
+  StepMetrics metrics;
+  if (graph.tasks.empty()) return metrics;
+  const Accounting accounting(graph, timeline);
+  const auto ranks = static_cast<double>(graph.compute_order.size());
+  metrics.makespan_s = first_step_makespan(graph, timeline);
+  for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank) {
+    const RankShares shares = accounting.rank(rank);
+    metrics.step_time_s = std::max(metrics.step_time_s, shares.window);
+    if (shares.window <= 0) continue;
+    metrics.exposed_comm_s += shares.exposed / ranks;
+    metrics.exposed_comm_share += shares.exposed / shares.window / ranks;
+    metrics.compute_share += shares.compute / shares.window / ranks;
+    metrics.bubble_share += (shares.window - shares.compute - shares.exposed) / shares.window / ranks;
+  }
+  const double tokens = static_cast<double>(graph.global_batch) * static_cast<double>(graph.model.sequence);
+  if (metrics.step_time_s > 0 && peak_flops > 0) {
+    metrics.mfu = tokens * mfu_flops_per_token(graph.model) / (peak_flops * metrics.step_time_s);
+  }
+  return metrics;
+}
+
+std::vector<RankMemory> memory_timeline(const TaskGraph& graph, const Timeline& timeline) {
+  struct Change {
+    double time;
+    double bytes;
+    TaskId task;
+  };
+  std::vector<std::vector<Change>> changes(graph.static_bytes.size());
+  std::vector<TaskId> last_reader(graph.buffers.size());
+  for (std::size_t b = 0; b < graph.buffers.size(); ++b) last_reader[b] = static_cast<TaskId>(std::max(graph.buffers[b].writer, 0));
+  for (TaskId task = 0; task < graph.tasks.size(); ++task) {
+    for (const BufferId b : graph.inputs[task]) {
+      if (timeline.end[task] > timeline.end[last_reader[b]]) last_reader[b] = task;
+    }
+  }
+  for (std::size_t b = 0; b < graph.buffers.size(); ++b) {
+    const Buffer& buffer = graph.buffers[b];
+    if (buffer.bytes <= 0 || buffer.writer == none) continue;
+    auto& of_rank = changes[static_cast<std::size_t>(buffer.rank)];
+    const auto writer = static_cast<TaskId>(buffer.writer);
+    of_rank.push_back({timeline.start[writer], buffer.bytes, writer});
+    of_rank.push_back({timeline.end[last_reader[b]], -buffer.bytes, last_reader[b]});
+  }
+  std::vector<RankMemory> result;
+  for (std::size_t rank = 0; rank < changes.size(); ++rank) {
+    // What ends at a date is free for what starts at it.
+    std::sort(changes[rank].begin(), changes[rank].end(), [](const Change& a, const Change& b) {
+      if (a.time != b.time) return a.time < b.time;
+      if (a.bytes != b.bytes) return a.bytes < b.bytes;
+      return a.task < b.task;
+    });
+    RankMemory memory;
+    memory.fixed = graph.static_bytes[rank];
+    double live = 0;
+    for (const Change& change : changes[rank]) {
+      live += change.bytes;
+      if (live > memory.activations_peak) {
+        memory.activations_peak = live;
+        memory.peak_task = label_of(graph, change.task);
+      }
+    }
+    memory.peak = memory.fixed.weights + memory.fixed.gradients + memory.fixed.optimizer + memory.activations_peak;
+    result.push_back(std::move(memory));
+  }
+  return result;
+}
+
+}  // namespace slipway

@@ -1,0 +1,109 @@
+#include "schedules/program.h"
+
+#include <algorithm>
+
+namespace slipway {
+
+std::string label_of(const TaskGraph& graph, TaskId id) {
+  const Task& task = graph.tasks[id];
+  const Work& work = graph.works[static_cast<std::size_t>(task.work)];
+  std::string label;
+  if (work.stage != none) label = std::to_string(work.stage);
+  if (task.micro_batch != none) {
+    label += letter_of(work.pass) + std::to_string(task.micro_batch);
+    if (task.slice != 0) label += "/" + std::to_string(task.slice);
+  }
+  if (label.empty()) return work.suffix.substr(work.suffix.empty() ? 0 : 1);
+  return label + work.suffix;
+}
+
+namespace {
+
+const char* pass_kind(Pass pass) {
+  switch (pass) {
+    case Pass::forward: return "forward";
+    case Pass::backward: return "backward";
+    case Pass::input_grad: return "input-grad";
+    case Pass::weight_grad: return "weight-grad";
+    case Pass::recompute: return "recompute";
+    case Pass::none: break;
+  }
+  return "compute";
+}
+
+const char* collective_kind(Collective collective) {
+  switch (collective) {
+    case Collective::all_gather: return "all-gather";
+    case Collective::reduce_scatter: return "reduce-scatter";
+    case Collective::all_reduce: return "all-reduce";
+    case Collective::broadcast: return "broadcast";
+    case Collective::send:
+    case Collective::none: break;
+  }
+  return "transfer";
+}
+
+}  // namespace
+
+std::string kind_of(const TaskGraph& graph, TaskId id) {
+  const Task& task = graph.tasks[id];
+  const Work& work = graph.works[static_cast<std::size_t>(task.work)];
+  switch (task.kind) {
+    case TaskKind::transfer: return "transfer";
+    case TaskKind::collective: return collective_kind(work.collective);
+    case TaskKind::optimizer: return "optimizer";
+    case TaskKind::filler: return "filler";
+    case TaskKind::compute: break;
+  }
+  if (work.kind == WorkKind::grad_norm) return "grad-norm";
+  if (work.kind == WorkKind::tied_grad_reduce) return "tied-grad";
+  return pass_kind(work.pass);
+}
+
+std::span<const std::int32_t> members_of(const TaskGraph& graph, TaskId id) {
+  const Task& task = graph.tasks[id];
+  if (task.communicator == none) return {&task.rank, 1};
+  return graph.communicators[static_cast<std::size_t>(task.communicator)].ranks;
+}
+
+double flops_of(const TaskGraph& graph, TaskId id) {
+  const Work& work = graph.works[static_cast<std::size_t>(graph.tasks[id].work)];
+  if (work.kind != WorkKind::segment) return 0;
+  const auto& operators = graph.stage_operators[static_cast<std::size_t>(work.stage)];
+  double flops = 0;
+  for (int i = work.first_op; i < work.last_op; ++i) {
+    const Operator& op = operators[static_cast<std::size_t>(i)];
+    if (work.pass == Pass::forward || work.pass == Pass::recompute) flops += op.forward_flops;
+    if (work.pass == Pass::backward || work.pass == Pass::input_grad) flops += op.input_grad_flops;
+    if (work.pass == Pass::backward || work.pass == Pass::weight_grad) flops += op.weight_grad_flops;
+  }
+  return flops;
+}
+
+std::vector<Lane> lanes_of(const TaskGraph& graph) {
+  std::vector<Lane> lanes;
+  const auto ranks = static_cast<std::size_t>(rank_count(graph.layout));
+  for (std::size_t r = 0; r < ranks; ++r) lanes.push_back({static_cast<std::int32_t>(r), none, {}});
+  std::vector<std::size_t> first_lane;  // of each communicator; its members' lanes follow one another
+  for (std::size_t c = 0; c < graph.communicators.size(); ++c) {
+    first_lane.push_back(lanes.size());
+    for (const auto rank : graph.communicators[c].ranks) lanes.push_back({rank, static_cast<std::int32_t>(c), {}});
+  }
+  for (const TaskId id : graph.order) {
+    const Task& task = graph.tasks[id];
+    if (task.communicator == none) {
+      lanes[static_cast<std::size_t>(task.rank)].tasks.push_back(id);
+      continue;
+    }
+    const auto c = static_cast<std::size_t>(task.communicator);
+    for (std::size_t i = 0; i < graph.communicators[c].ranks.size(); ++i) lanes[first_lane[c] + i].tasks.push_back(id);
+  }
+  return lanes;
+}
+
+std::string lane_name(const TaskGraph& graph, const Lane& lane) {
+  if (lane.communicator == none) return "compute";
+  return graph.communicators[static_cast<std::size_t>(lane.communicator)].name;
+}
+
+}  // namespace slipway
