@@ -23,7 +23,7 @@ enum class Recompute : std::uint8_t { none, selective, full };
 struct WorkShape {
   std::int64_t micro_batch = 1;  // b, sequences
   std::int64_t sequence = 0;     // s, tokens of one sequence (or of one slice)
-  Sharding sharding;
+  Sharding sharding = {};
   Kernels kernels = Kernels::flash2_rmsnorm;
   Dtype dtype = Dtype::bfloat16;
   bool recompute_attention = false;  // selective recompute: scores are made again in the backward pass

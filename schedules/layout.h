@@ -23,7 +23,7 @@ struct Layout {
   bool sequence_parallel = false;
   int zero = 0;                       // 0..3
   SplitKind split = SplitKind::even;
-  std::vector<int> split_list;        // transformer layers per stage when split == list
+  std::vector<int> split_list = {};        // transformer layers per stage when split == list
 };
 
 struct Coordinates {

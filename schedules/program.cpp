@@ -4,6 +4,19 @@
 
 namespace slipway {
 
+Rows transposed(const Rows& rows) {
+  Rows result;
+  result.begin.assign(rows.size() + 1, 0);
+  for (const auto value : rows.values) ++result.begin[value + 1];
+  for (std::size_t i = 0; i < rows.size(); ++i) result.begin[i + 1] += result.begin[i];
+  result.values.resize(rows.values.size());
+  std::vector<std::uint32_t> next(result.begin.begin(), result.begin.end() - 1);
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    for (const auto value : rows[row]) result.values[next[value]++] = static_cast<std::uint32_t>(row);
+  }
+  return result;
+}
+
 std::string label_of(const TaskGraph& graph, TaskId id) {
   const Task& task = graph.tasks[id];
   const Work& work = graph.works[static_cast<std::size_t>(task.work)];

@@ -118,6 +118,9 @@ struct Rows {
   std::size_t size() const { return begin.size() - 1; }
 };
 
+// Row i of the result lists, ascending, every j whose row in `rows` contains i; both have rows.size() rows.
+Rows transposed(const Rows& rows);
+
 // Memory that a rank holds throughout the step.
 struct StaticBytes {
   double weights = 0, gradients = 0, optimizer = 0;

@@ -50,20 +50,6 @@ Rows with_added(const Rows& rows, std::vector<std::pair<TaskId, BufferId>>& adde
   return result;
 }
 
-// Row i of the result lists every j whose row in `rows` contains i.
-Rows transposed(const Rows& rows) {
-  Rows result;
-  result.begin.assign(rows.size() + 1, 0);
-  for (const auto value : rows.values) ++result.begin[value + 1];
-  for (std::size_t i = 0; i < rows.size(); ++i) result.begin[i + 1] += result.begin[i];
-  result.values.resize(rows.values.size());
-  std::vector<std::uint32_t> next(result.begin.begin(), result.begin.end() - 1);
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    for (const auto value : rows[row]) result.values[next[value]++] = static_cast<std::uint32_t>(row);
-  }
-  return result;
-}
-
 }  // namespace
 
 void GraphBuilder::close() {

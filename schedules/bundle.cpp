@@ -1,0 +1,196 @@
+#include "schedules/bundle.h"
+
+#include <algorithm>
+#include <istream>
+#include <iterator>
+
+#include "schedules/text_archive.h"
+
+namespace slipway {
+namespace {
+
+constexpr std::string_view magic = "slipway-bundle";
+constexpr int version = 1;
+
+void fields(auto& a, Is<BlockRun> auto& run) {
+  auto& b = run.block;
+  a.line("block");
+  a(run.count, b.kind, b.hidden, b.ffn, b.heads, b.kv_heads, b.head_dim, b.vocab, b.max_positions, b.token_types,
+    b.norm, b.mlp, b.positions, b.causal, b.bias, b.post_norm, b.tied, b.rope_theta, b.norm_epsilon);
+}
+
+void fields(auto& a, Is<Layout> auto& l) {
+  a.line("layout");
+  a(l.tensor, l.pipeline, l.chunks, l.context, l.data, l.expert, l.sequence_parallel, l.zero, l.split);
+  a.list(l.split_list, [&](auto& layers) { a(layers); });
+}
+
+void fields(auto& a, Is<WorkShape> auto& s) {
+  a.line("shape");
+  a(s.micro_batch, s.sequence, s.sharding.tensor, s.sharding.sequence_parallel, s.sharding.context, s.kernels,
+    s.dtype, s.recompute_attention);
+}
+
+void fields(auto& a, Is<Run> auto& run) {
+  a.line("run");
+  auto& o = run.optimizer;
+  a(run.steps, run.seed, run.data, o.name, o.lr, o.beta1, o.beta2, o.epsilon, o.weight_decay, run.clip_norm);
+}
+
+void fields(auto& a, Is<Work> auto& w) {
+  a.line("work");
+  a(w.kind, w.pass, w.stage, w.block, w.first_op, w.last_op, w.collective, w.wire, w.dtype, w.bytes, w.elements,
+    w.suffix);
+}
+
+void fields(auto& a, Is<Communicator> auto& c) {
+  a.line("communicator");
+  a(c.name, c.axis);
+  a.list(c.ranks, [&](auto& rank) { a(rank); });
+}
+
+void fields(auto& a, Is<Buffer> auto& b) {
+  a.line("buffer");
+  a(b.kind, b.wire, b.rank, b.bytes, b.writer);
+}
+
+// One row of the compressed lists; a reader appends it.
+void row(auto& a, auto& rows, std::size_t index) {
+  std::vector<std::uint32_t> values;
+  if constexpr (!std::remove_reference_t<decltype(a)>::reads) values.assign(rows[index].begin(), rows[index].end());
+  a.list(values, [&](auto& value) { a(value); });
+  if constexpr (std::remove_reference_t<decltype(a)>::reads) {
+    rows.values.insert(rows.values.end(), values.begin(), values.end());
+    rows.begin.push_back(static_cast<std::uint32_t>(rows.values.size()));
+  }
+}
+
+void tasks(auto& a, auto& g) {
+  a.line("tasks");
+  std::size_t index = 0;
+  a.list(g.tasks, [&](auto& t) {
+    a.line("task");
+    a(t.kind, t.rank, t.communicator, t.work, t.micro_batch, t.slice);
+    row(a, g.inputs, index);
+    row(a, g.outputs, index);
+    row(a, g.predecessors, index);
+    ++index;
+  });
+  a.line("order");
+  a.list(g.order, [&](auto& id) { a(id); });
+  a.line("carried");
+  a.list(g.carried, [&](auto& pair) { a(pair.first, pair.second); });
+}
+
+void fields(auto& a, Is<TaskGraph> auto& g) {
+  a.line("model");
+  a(g.model.name, g.model.family, g.model.sequence);
+  a.list(g.model.runs, [&](auto& run) { fields(a, run); });
+  fields(a, g.layout);
+  fields(a, g.shape);
+  a.line("schedule");
+  a(g.schedule, g.recompute, g.micro_batches, g.global_batch, g.clip_norm, g.gradient_dtype);
+  a.line("stages");
+  a.list(g.stages, [&](auto& stage) { a(stage.first, stage.last); });
+  a.line("memory");
+  a.list(g.static_bytes, [&](auto& s) { a(s.weights, s.gradients, s.optimizer); });
+  a.line("communicators");
+  a.list(g.communicators, [&](auto& c) { fields(a, c); });
+  a.line("works");
+  a.list(g.works, [&](auto& w) { fields(a, w); });
+  a.line("buffers");
+  a.list(g.buffers, [&](auto& b) { fields(a, b); });
+  tasks(a, g);
+}
+
+void fields(auto& a, Is<Bundle> auto& bundle) {
+  a.line("scenario");
+  a(bundle.scenario);
+  fields(a, bundle.run);
+  fields(a, bundle.graph);
+  a.line("end");
+}
+
+// FNV-1a, 64 bits.
+std::uint64_t checksum(std::string_view text) {
+  std::uint64_t hash = 14695981039346656037ull;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  return hash;
+}
+
+// Ids that point outside their table would be undefined behaviour later: refused here.
+void check_references(const TextReader& reader, const TaskGraph& g) {
+  const auto require = [&](bool holds, const char* what) {
+    if (!holds) reader.fail(std::string(what) + " points outside its table");
+  };
+  const auto all_below = [](const std::vector<std::uint32_t>& ids, std::size_t limit) {
+    return std::all_of(ids.begin(), ids.end(), [&](std::uint32_t id) { return id < limit; });
+  };
+  const auto ranks = static_cast<std::int32_t>(rank_count(g.layout));
+  for (const Task& t : g.tasks) {
+    require(t.work >= 0 && static_cast<std::size_t>(t.work) < g.works.size(), "a task's work");
+    const bool is_local = t.communicator == none && t.rank >= 0 && t.rank < ranks;
+    require(is_local || (t.communicator >= 0 && static_cast<std::size_t>(t.communicator) < g.communicators.size()),
+            "a task's rank or communicator");
+  }
+  for (const Communicator& c : g.communicators) {
+    for (const auto rank : c.ranks) require(rank >= 0 && rank < ranks, "a communicator's rank");
+  }
+  for (const Work& w : g.works) require(w.stage < static_cast<int>(g.stages.size()), "a work's stage");
+  require(all_below(g.inputs.values, g.buffers.size()) && all_below(g.outputs.values, g.buffers.size()), "a task's buffer");
+  require(all_below(g.predecessors.values, g.tasks.size()), "a task's predecessor");
+  require(g.order.size() == g.tasks.size() && all_below(g.order, g.tasks.size()), "the order");
+}
+
+// What the text does not repeat: operators, successors, each rank's compute order.
+void derive(TaskGraph& g) {
+  for (const BlockRange& range : g.stages) {
+    g.stage_operators.push_back(operators_of(g.model, range.first, range.last, g.shape));
+  }
+  g.successors = transposed(g.predecessors);
+  std::vector<std::vector<TaskId>> lists(static_cast<std::size_t>(rank_count(g.layout)));
+  for (const TaskId id : g.order) {
+    if (g.tasks[id].communicator == none) lists[static_cast<std::size_t>(g.tasks[id].rank)].push_back(id);
+  }
+  for (const auto& list : lists) {
+    g.compute_order.values.insert(g.compute_order.values.end(), list.begin(), list.end());
+    g.compute_order.begin.push_back(static_cast<std::uint32_t>(g.compute_order.values.size()));
+  }
+}
+
+}  // namespace
+
+void write_bundle(std::ostream& out, const Bundle& bundle) {
+  TextWriter writer;
+  writer.line(magic);
+  writer(version);
+  fields(writer, bundle);
+  writer.text += '\n';
+  out << writer.text << "checksum " << checksum(writer.text) << '\n';
+  if (!out.flush()) throw std::runtime_error("the bundle could not be written (disk full?)");
+}
+
+Bundle read_bundle(std::istream& in, const std::string& name) {
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  TextReader reader(text, name);
+  if (!text.starts_with(magic)) reader.fail("this is not a bundle; write one with `slipway lower`");
+  reader.line(magic);
+  int found_version = 0;
+  reader(found_version);
+  if (found_version != version) {
+    reader.fail("bundle version " + std::to_string(found_version) + ", this program reads version " +
+                std::to_string(version) + "; lower the scenario again with the slipway that belongs to it");
+  }
+  const std::size_t at = text.rfind("checksum ");
+  if (at == std::string::npos) reader.fail("the file is cut short: no checksum line; write it again");
+  if (text.substr(at) != "checksum " + std::to_string(checksum(std::string_view(text).substr(0, at))) + "\n") {
+    reader.fail("the checksum does not match: the file was changed or damaged; write it again");
+  }
+  Bundle bundle;
+  fields(reader, bundle);
+  check_references(reader, bundle.graph);
+  derive(bundle.graph);
+  return bundle;
+}
+
+}  // namespace slipway

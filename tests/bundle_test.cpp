@@ -1,0 +1,89 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "schedules/bundle.h"
+#include "schedules/graph/lowering.h"
+
+namespace slipway {
+namespace {
+
+Bundle small_bundle() {
+  LoweringInput input;
+  input.model = llama("small \"quoted\" model", {.layers = 4, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 2, .vocab = 256, .sequence = 32});
+  input.layout = {.tensor = 2, .pipeline = 2, .data = 2, .sequence_parallel = true, .zero = 1};
+  input.shape = {.micro_batch = 1, .sequence = 32, .dtype = Dtype::float64};
+  input.global_batch = 8;
+  input.clip_norm = 0.3;
+  Bundle bundle;
+  bundle.scenario = "small";
+  bundle.graph = lower(input);
+  set_global_order(bundle.graph, Durations(bundle.graph.tasks.size(), 1.0));
+  bundle.run.steps = 3;
+  bundle.run.seed = 18446744073709551615ull;
+  bundle.run.data = "/a path/with \\ and \"quotes\".txt";
+  bundle.run.optimizer.lr = 0.1;
+  return bundle;
+}
+
+std::string written(const Bundle& bundle) {
+  std::ostringstream out;
+  write_bundle(out, bundle);
+  return out.str();
+}
+
+Bundle read(const std::string& text) {
+  std::istringstream in(text);
+  return read_bundle(in, "run.slip");
+}
+
+std::string failure(const std::string& text) {
+  try {
+    read(text);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Bundle, ReadingAndWritingAgainGivesTheSameBytes) {
+  const std::string text = written(small_bundle());
+  EXPECT_EQ(written(read(text)), text);
+}
+
+TEST(Bundle, WhatIsNotInTheTextIsDerivedAsTheLoweringMadeIt) {
+  const Bundle original = small_bundle();
+  const Bundle copy = read(written(original));
+  EXPECT_EQ(copy.run.data, original.run.data);
+  EXPECT_EQ(copy.graph.compute_order.values, original.graph.compute_order.values);
+  EXPECT_EQ(copy.graph.successors.values, original.graph.successors.values);
+  EXPECT_EQ(copy.graph.model, original.graph.model);
+  ASSERT_EQ(copy.graph.stage_operators.size(), original.graph.stage_operators.size());
+  for (TaskId id = 0; id < original.graph.tasks.size(); ++id) {
+    ASSERT_EQ(label_of(copy.graph, id), label_of(original.graph, id));
+  }
+}
+
+TEST(Bundle, AChangedByteIsRefusedByTheChecksum) {
+  std::string text = written(small_bundle());
+  const auto at = text.find("\nlayout ") + 8;
+  text[at] = '9';
+  EXPECT_THAT(failure(text), testing::HasSubstr("checksum does not match"));
+}
+
+TEST(Bundle, ANewerVersionIsRefusedByName) {
+  std::string text = written(small_bundle());
+  text.replace(text.find("slipway-bundle 1"), 16, "slipway-bundle 7");
+  EXPECT_THAT(failure(text), testing::AllOf(testing::HasSubstr("version 7"), testing::HasSubstr("run.slip:1")));
+}
+
+TEST(Bundle, AFileCutShortIsRefused) {
+  const std::string text = written(small_bundle());
+  EXPECT_THAT(failure(text.substr(0, text.size() / 2)), testing::HasSubstr("cut short"));
+  EXPECT_THAT(failure(""), testing::HasSubstr("not a bundle"));
+  EXPECT_THAT(failure("hello"), testing::HasSubstr("not a bundle"));
+}
+
+}  // namespace
+}  // namespace slipway
