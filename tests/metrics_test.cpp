@@ -1,0 +1,114 @@
+#include <gtest/gtest.h>
+
+#include "schedules/graph/metrics.h"
+
+namespace slipway {
+namespace {
+
+TaskGraph pipeline(int stages, int micro_batches, double* forward, Durations& durations, const char* schedule = "1f1b") {
+  LoweringInput input;
+  input.model = llama("small", {.layers = 8, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32});
+  input.layout.pipeline = stages;
+  input.schedule = schedule;
+  input.shape.sequence = 32;
+  input.global_batch = micro_batches;
+  TaskGraph graph = lower(input);
+  durations.assign(graph.tasks.size(), 0);
+  for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+    const Work& work = graph.works[static_cast<std::size_t>(graph.tasks[id].work)];
+    if (work.kind == WorkKind::segment) durations[id] = work.pass == Pass::forward ? *forward : 2 * *forward;
+  }
+  set_global_order(graph, durations);
+  return graph;
+}
+
+TEST(Metrics, TheBubbleOfAnIsolated1F1BStepIsDMinusOneOverNPlusDMinusOne) {
+  double forward = 0.5;
+  for (const int stages : {2, 4, 8}) {
+    Durations durations;
+    const TaskGraph graph = pipeline(stages, 8, &forward, durations);
+    const StepMetrics metrics = metrics_of(graph, replay(graph, durations), 1e12);
+    EXPECT_NEAR(metrics.bubble_share, (stages - 1.0) / (8 + stages - 1), 1e-12);
+    EXPECT_NEAR(metrics.makespan_s, (8 + stages - 1) * 1.5, 1e-12);
+    EXPECT_NEAR(metrics.exposed_comm_s, 0, 1e-12);
+  }
+}
+
+TEST(Metrics, SharesOfComputeBubbleAndExposedCommunicationAddUpToOne) {
+  double forward = 1;
+  Durations durations;
+  const TaskGraph graph = pipeline(4, 8, &forward, durations);
+  for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+    if (graph.tasks[id].communicator != none) durations[id] = 0.25;
+  }
+  for (const int steps : {1, 3}) {
+    const StepMetrics metrics = metrics_of(graph, replay(graph, durations, steps), 1e12);
+    EXPECT_NEAR(metrics.compute_share + metrics.bubble_share + metrics.exposed_comm_share, 1, 1e-12);
+    EXPECT_GT(metrics.exposed_comm_s, 0);
+  }
+}
+
+// Two stages, one micro-batch, transfers of 1 s: rank 1 waits 1 s for 0F0.send after its input exists, and
+// the time before that, while 0F0 computes, is bubble.
+TEST(Metrics, WaitingForARunningTransferIsExposedAndWaitingForAPeersComputeIsBubble) {
+  double forward = 1;
+  Durations durations;
+  const TaskGraph graph = pipeline(2, 1, &forward, durations);
+  for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+    if (graph.tasks[id].communicator != none) durations[id] = 1;
+  }
+  const StepMetrics metrics = metrics_of(graph, replay(graph, durations), 1e12);
+  EXPECT_DOUBLE_EQ(metrics.makespan_s, 1 + 1 + 1 + 2 + 1 + 2);
+  // Rank 0 idles 1 (send) + 1 (1F0) + 2 (1B0) + 1 (send back); only the last is a transfer it waits for.
+  // Rank 1 idles 1 (0F0) + 1 (send) before, and 3 after its last task.
+  EXPECT_DOUBLE_EQ(metrics.exposed_comm_s, 1.0);
+}
+
+TEST(Metrics, TheSteadyPeriodIsNoLongerThanTheIsolatedStep) {
+  double forward = 1;
+  Durations durations;
+  const TaskGraph graph = pipeline(4, 8, &forward, durations);
+  const StepMetrics one = metrics_of(graph, replay(graph, durations), 1e12);
+  const StepMetrics three = metrics_of(graph, replay(graph, durations, 3), 1e12);
+  EXPECT_LE(three.step_time_s, one.makespan_s + 1e-12);
+  EXPECT_GE(three.step_time_s, 8 * 3.0) << "a rank cannot do its own work faster";
+}
+
+TEST(Metrics, ModelFlopsUtilisationIsThePublishedFormula) {
+  double forward = 1;
+  Durations durations;
+  const TaskGraph graph = pipeline(2, 8, &forward, durations);
+  const Timeline timeline = replay(graph, durations);
+  // N of this model: 2·V·h + L·(4h² + 3hf + 2h) + h; tokens·(6N + 12·L·h·s).
+  const double h = 64, f = 128, layers = 8, v = 256, s = 32;
+  const double n = 2 * v * h + layers * (4 * h * h + 3 * h * f + 2 * h) + h;
+  const double flops = 8 * s * (6 * n + 12 * layers * h * s);
+  EXPECT_NEAR(metrics_of(graph, timeline, 2e9).mfu, flops / (2e9 * timeline.makespan_s), 1e-12);
+}
+
+double saved_per_micro_batch(const TaskGraph& graph, int rank) {
+  double bytes = 0;
+  for (const Buffer& buffer : graph.buffers) {
+    if (buffer.kind == BufferKind::saved && buffer.rank == rank) bytes += buffer.bytes;
+  }
+  return bytes / graph.micro_batches;
+}
+
+TEST(MemoryTimeline, StageKOf1F1BHoldsDMinusKMicroBatchesAndGPipeAllOfThem) {
+  double forward = 1;
+  for (const bool gpipe : {false, true}) {
+    Durations durations;
+    const TaskGraph graph = pipeline(4, 8, &forward, durations, gpipe ? "gpipe" : "1f1b");
+    const auto memory = memory_timeline(graph, replay(graph, durations));
+    const double boundary = 32 * 64 * 2;
+    for (int rank = 0; rank < 4; ++rank) {
+      const double held = saved_per_micro_batch(graph, rank) * (gpipe ? 8 : 4 - rank);
+      EXPECT_GE(memory[static_cast<std::size_t>(rank)].activations_peak, held);
+      // Beside what is saved only messages on their way are held: a few boundary tensors per micro-batch.
+      EXPECT_LE(memory[static_cast<std::size_t>(rank)].activations_peak, held + 10 * boundary);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace slipway
