@@ -1,0 +1,42 @@
+# What a person types. Everything here is safe to run again: what is there already is left alone.
+# Variables: SLIPWAY_TORCH=<torch/ folder of an installed PyTorch 2.11>, BUILD=<build folder>, JOBS=<number>.
+BUILD ?= build
+JOBS ?= $(shell nproc)
+STEP := setup/step.sh
+GENERATOR = $(if $(wildcard $(BUILD)/CMakeCache.txt),,-G Ninja)
+TORCH = $(if $(SLIPWAY_TORCH),-DSLIPWAY_TORCH="$(SLIPWAY_TORCH)")
+
+.PHONY: all setup configure demo test bench clean help
+
+all: configure
+	@$(STEP) "Building $(BUILD)/slipway and $(BUILD)/slipway-rank" \
+	  cmake --build $(BUILD) --parallel $(JOBS) --target slipway slipway-rank
+
+setup:
+	@$(STEP) "Debian packages" setup/debian.sh
+	@$(STEP) "LibTorch" setup/libtorch.sh
+
+configure: setup
+	@$(STEP) "Configuring" cmake -S . -B $(BUILD) $(GENERATOR) $(TORCH)
+
+demo: all
+	@$(STEP) "Demo" scenarios/demo/run.sh
+
+test: configure
+	@$(STEP) "Building programs and tests" cmake --build $(BUILD) --parallel $(JOBS)
+	@echo "==> Running the tests"
+	@ctest --test-dir $(BUILD) --parallel $(JOBS) --output-on-failure --no-tests=error
+
+bench: configure
+	@$(STEP) "Benchmarks" cmake --build $(BUILD) --parallel $(JOBS) --target bench
+
+clean:
+	rm -rf $(BUILD)
+
+help:
+	@echo "make         install what is missing, build $(BUILD)/slipway and $(BUILD)/slipway-rank"
+	@echo "make demo    the main job: simulate, execute, calibrate, predict, compare"
+	@echo "make test    build and run every test"
+	@echo "make bench   build and run the benchmarks"
+	@echo "make clean   remove $(BUILD)/ (installed packages and .venv/ stay)"
+	@echo "SLIPWAY_TORCH=DIR uses the PyTorch 2.11 whose torch/ folder is DIR instead of installing one in .venv/"

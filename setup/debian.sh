@@ -1,0 +1,67 @@
+#!/bin/sh
+# Installs the Debian packages that are missing, and only those. Debian 12 is what Slipway is tested on; the
+# second word of a line is the upstream version there, and another one is said, not refused.
+set -eu
+
+packages="
+g++ 4:12.2
+cmake 3.25
+ninja-build 1.11
+pkg-config 1.8
+ca-certificates 2023
+python3-venv 3.11
+libsimgrid-dev 3.32
+libboost-graph-dev 1.74
+libboost-program-options-dev 1.74
+libeigen3-dev 3.4
+libyaml-cpp-dev 0.7
+nlohmann-json3-dev 3.11
+libfmt-dev 9.1
+libgloo-dev 0.0
+libgtest-dev 1.12
+libgmock-dev 1.12
+libbenchmark-dev 1.7
+"
+
+# "1:3.32-2+b1" of an installed package; nothing when it is not installed.
+installed_version() {
+  dpkg-query --show --showformat '${db:Status-Abbrev} ${Version}' "$1" 2>/dev/null | sed -n 's/^ii *//p'
+}
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  echo "setup/debian.sh: this is not a Debian system. Install the equivalents of these packages yourself:" >&2
+  echo "$packages" >&2
+  echo "then run: cmake -S . -B build -G Ninja && cmake --build build" >&2
+  exit 1
+fi
+
+missing=$(echo "$packages" | while read -r name version; do
+  if [ -n "$name" ] && [ -z "$(installed_version "$name")" ]; then echo "$name"; fi
+done)
+
+if [ -n "$missing" ]; then
+  echo "    installing:" $missing
+  root=""
+  if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null; then
+      echo "setup/debian.sh: packages are missing, and installing them needs root or sudo. As root, run:" >&2
+      echo "  apt-get update && apt-get install --no-install-recommends" $missing >&2
+      exit 1
+    fi
+    root="sudo"
+  fi
+  # Two runs at once wait for each other.
+  $root apt-get -qq -o DPkg::Lock::Timeout=300 update
+  $root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 \
+    install --yes --no-install-recommends $missing >/dev/null
+fi
+
+echo "$packages" | while read -r name version; do
+  [ -n "$name" ] || continue
+  found=$(installed_version "$name")
+  case "$found" in
+    "$version"*) ;;
+    *) echo "    note: $name is $found; Slipway is tested with $version" ;;
+  esac
+done
+echo "    all Debian packages are there"
