@@ -25,6 +25,7 @@ foreach(needed lib/libtorch_cpu.so lib/libc10.so include/ATen/ATen.h)
   endif()
 endforeach()
 message(STATUS "LibTorch: ${torch}")
+set(SLIPWAY_TORCH_FOLDER ${torch} CACHE INTERNAL "The torch/ folder that is used")
 
 foreach(name torch_cpu c10 torch_cuda c10_cuda)
   if(EXISTS ${torch}/lib/lib${name}.so)
