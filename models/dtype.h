@@ -14,11 +14,14 @@ enum class Dtype : std::uint8_t { float64, float32, tf32, bfloat16, float16 };
 // Bytes of one element in memory (tf32 is stored as float32).
 constexpr int bytes_of(Dtype dtype) {
   switch (dtype) {
-    case Dtype::float64: return 8;
+    case Dtype::float64:
+      return 8;
     case Dtype::float32:
-    case Dtype::tf32: return 4;
+    case Dtype::tf32:
+      return 4;
     case Dtype::bfloat16:
-    case Dtype::float16: return 2;
+    case Dtype::float16:
+      return 2;
   }
   return 0;
 }

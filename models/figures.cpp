@@ -8,8 +8,8 @@ namespace {
 
 double real(std::int64_t value) { return static_cast<double>(value); }
 
-double element(const FigureInput& in) { return bytes_of(in.shape.dtype); }           // B
-double summed(const FigureInput& in) { return std::max(4.0, element(in)); }          // F
+double element(const FigureInput& in) { return bytes_of(in.shape.dtype); }   // B
+double summed(const FigureInput& in) { return std::max(4.0, element(in)); }  // F
 // Traffic of a conversion between the dtype and fp32, either way; none when they are the same.
 double conversion(const FigureInput& in) {
   return element(in) < summed(in) ? element(in) + summed(in) : 0.0;
@@ -45,13 +45,13 @@ Tokens tokens_of(const WorkShape& shape) {
   if (shape.micro_batch < 1 || shape.sequence < 1 || cut.tensor < 1 || cut.context < 1)
     throw std::invalid_argument("micro-batch, sequence, tensor and context must be at least 1");
   if (shape.sequence % parts != 0)
-    throw std::invalid_argument("sequence of " + std::to_string(shape.sequence) +
-                                " tokens cannot be cut into " + std::to_string(parts) +
-                                " equal parts (context degree " + std::to_string(cut.context) +
-                                (cut.sequence_parallel
-                                     ? " × tensor degree " + std::to_string(cut.tensor) + " with sequence parallel)"
-                                     : ")") +
-                                "; change the sequence or a degree");
+    throw std::invalid_argument(
+        "sequence of " + std::to_string(shape.sequence) + " tokens cannot be cut into " +
+        std::to_string(parts) + " equal parts (context degree " + std::to_string(cut.context) +
+        (cut.sequence_parallel
+             ? " × tensor degree " + std::to_string(cut.tensor) + " with sequence parallel)"
+             : ")") +
+        "; change the sequence or a degree");
   const std::int64_t per_rank = shape.micro_batch * shape.sequence;
   return {per_rank / cut.context, per_rank / parts};
 }
@@ -157,10 +157,12 @@ void set_attention(Operator& op, const FigureInput& in) {
 
   const double B = element(in);
   const double q = real(in.tokens.whole * heads * block.head_dim);
-  const double own_kv = 2 * real(in.tokens.whole * kv_heads * block.head_dim), all_kv = own_kv * cut.context;
-  op.forward_bytes = B * (2 * q + all_kv);       // q, k, v read; output written
-  op.backward_bytes = B * (4 * q + 2 * all_kv);  // q, output, its gradient, k, v read; three gradients written
-  op.saved_bytes = B * (q + own_kv);             // the gathered k, v are gathered again (Fujii's formula)
+  const double own_kv = 2 * real(in.tokens.whole * kv_heads * block.head_dim),
+               all_kv = own_kv * cut.context;
+  op.forward_bytes = B * (2 * q + all_kv);  // q, k, v read; output written
+  op.backward_bytes =
+      B * (4 * q + 2 * all_kv);       // q, output, its gradient, k, v read; three gradients written
+  op.saved_bytes = B * (q + own_kv);  // the gathered k, v are gathered again (Fujii's formula)
   if (!flash) set_scores(op, in, scores);
 }
 
@@ -170,7 +172,8 @@ void set_out_projection(Operator& op, const FigureInput& in) {
 }
 
 // Both read, sum written. Backward the gradient is handed to both paths for nothing; the sum of the two
-// gradients where the sub-layer began (2 read, 1 written) is counted here, or by `fork` in post-norm blocks.
+// gradients where the sub-layer began (2 read, 1 written) is counted here, or by `fork` in post-norm
+// blocks.
 void set_add(Operator& op, const FigureInput& in) {
   op.forward_bytes = 3 * element(in) * residual_elements(in);
   op.backward_bytes = in.block.post_norm ? 0.0 : op.forward_bytes;

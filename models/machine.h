@@ -1,6 +1,8 @@
 // What hardware can do, as data. A Machine is one accelerator (or CPU rank) with its links; profiles
 // live in models/machines/*.yaml, each number with its source. A Cluster places ranks on machines.
-// Numbers are physics of the device; software (kernels, fusions, overlap) is a Stack.
+// Peaks, capacities and bandwidths are physics of the device; efficiencies and overheads are what software
+// makes of it, and are what calibration fits.
+// Guarded by tests/machine_test.cpp.
 #pragma once
 
 #include <array>
@@ -13,16 +15,17 @@
 namespace slipway {
 
 struct Link {
-  std::string name;          // "nvlink4", "infiniband-ndr", "loopback"
-  double bandwidth = 0;      // bytes/s per port and direction
-  double latency = 0;        // seconds
+  std::string name;       // "nvlink4", "infiniband-ndr", "loopback"
+  double bandwidth = 0;   // bytes/s per port and direction, as the data sheet says
+  double latency = 0;     // seconds per message, software included
+  double efficiency = 1;  // share of bandwidth that a large message reaches
 };
 
 // Sizes of one measured number: where it came from and when, kept beside the value in every profile.
 struct Provenance {
-  std::string source;        // citation, data sheet or command
-  std::string date;          // ISO date; empty when not measured
-  std::string machine;       // host on which a measurement was made
+  std::string source;   // citation, data sheet or command
+  std::string date;     // ISO date; empty when not measured
+  std::string machine;  // host on which a measurement was made
 };
 
 struct Machine {
@@ -32,15 +35,15 @@ struct Machine {
   double memory_bandwidth = 0;         // bytes/s
   // Efficiency of a GEMM: gemm_efficiency / (1 + gemm_half / min(m, n, k)), share of peak.
   double gemm_efficiency = 1, gemm_half = 0;
-  double attention_efficiency = 1;     // share of peak that the attention kernel reaches
-  double memory_efficiency = 1;        // share of memory_bandwidth that element-wise kernels reach
-  double launch_overhead = 0;          // seconds per kernel
-  double task_overhead = 0;            // seconds per graph task (executor)
-  double overlap_slowdown = 1;         // compute time factor while a communication lane of the rank is busy
-  int cores = 0;                       // > 0: ranks of a node share this many cores (CPU machines)
-  Link node_link;                      // between ranks of one node
-  Link network_link;                   // between nodes
-  double reduce_bandwidth = 0;         // bytes/s at which a rank adds incoming data (0: free)
+  double attention_efficiency = 1;  // share of peak that the attention kernel reaches
+  double memory_efficiency = 1;     // share of memory_bandwidth that element-wise kernels reach
+  double launch_overhead = 0;       // seconds per kernel
+  double task_overhead = 0;         // seconds per graph task (executor)
+  double overlap_slowdown = 1;      // compute time factor while a communication lane of the rank is busy
+  int cores = 0;                    // > 0: ranks of a node share this many cores (CPU machines)
+  Link node_link;                   // between ranks of one node
+  Link network_link;                // between nodes
+  double reduce_bandwidth = 0;      // bytes/s at which a rank adds incoming data (0: free)
   Provenance provenance;
 };
 
@@ -55,24 +58,30 @@ struct Fabric {
   enum class Scope : std::uint8_t { node, cluster };
   std::string name;
   Scope scope = Scope::cluster;
-  std::vector<int> groups;    // indices of member node groups
-  double bandwidth = 0;       // bytes/s of one port, each direction
-  double latency = 0;         // seconds
-  int gpus_per_port = 1;      // GPUs of a node that share one port
+  std::vector<int> groups;  // indices of member node groups
+  double bandwidth = 0;     // bytes/s of one port, each direction
+  double latency = 0;       // seconds
+  int gpus_per_port = 1;    // GPUs of a node that share one port
 };
 
 struct Cluster {
   std::string name;
   std::vector<NodeGroup> groups;
-  std::vector<Fabric> fabrics;            // ranks use the first one that both are members of, node scope first
-  double price_per_gpu_hour = 0;          // currency of the user; 0 = unknown
+  std::vector<Fabric> fabrics;    // ranks use the first one that both are members of, node scope first
+  double price_per_gpu_hour = 0;  // currency of the user; 0 = unknown
 };
+
+// The fabrics of a cluster that names none: inside the nodes of each group its node_link; between nodes,
+// where there are several, one fabric of network_links. Bandwidth = bandwidth·efficiency of the link;
+// groups with different network links get the slower bandwidth and the longer latency of them.
+std::vector<Fabric> default_fabrics(const std::vector<NodeGroup>& groups);
 
 // Where a rank sits: ranks fill nodes in order, groups in order.
 struct Place {
-  int group = 0, node = 0, gpu = 0;       // node is cluster-wide
+  int group = 0, node = 0, gpu = 0;  // node is cluster-wide
 };
 int rank_capacity(const Cluster& cluster);
+// Throws std::invalid_argument when the cluster has no such rank.
 Place place_of(const Cluster& cluster, int rank);
 // Index of the fabric that carries traffic between two ranks. Throws std::invalid_argument naming both
 // places when none connects them.

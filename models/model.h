@@ -23,12 +23,12 @@ enum class Family : std::uint8_t { llama, gpt, bert };
 // The shapes and features of one block. Fields that a kind does not use are zero / default.
 struct Block {
   BlockKind kind = BlockKind::transformer;
-  std::int64_t hidden = 0;    // h
-  std::int64_t ffn = 0;       // f
-  std::int64_t heads = 0;     // a
-  std::int64_t kv_heads = 0;  // k
-  std::int64_t head_dim = 0;  // usually h / a
-  std::int64_t vocab = 0;     // V, padded; embedding and head
+  std::int64_t hidden = 0;         // h
+  std::int64_t ffn = 0;            // f
+  std::int64_t heads = 0;          // a
+  std::int64_t kv_heads = 0;       // k
+  std::int64_t head_dim = 0;       // usually h / a
+  std::int64_t vocab = 0;          // V, padded; embedding and head
   std::int64_t max_positions = 0;  // rows of the learned position table; embedding with Positions::learned
   std::int64_t token_types = 0;    // rows of BERT's token-type table; embedding
   Norm norm = Norm::rms;

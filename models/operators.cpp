@@ -18,9 +18,12 @@ class BlockWriter {
 
   void write() {
     switch (in_.block.kind) {
-      case BlockKind::embedding: return embedding();
-      case BlockKind::transformer: return transformer();
-      case BlockKind::head: return head();
+      case BlockKind::embedding:
+        return embedding();
+      case BlockKind::transformer:
+        return transformer();
+      case BlockKind::head:
+        return head();
     }
   }
 
@@ -60,7 +63,8 @@ class BlockWriter {
   void enter_tensor(const char* gather, const char* reduce) {
     if (!tensor()) return;
     const bool sp = sequence_parallel();
-    communicate(sp ? gather : reduce, Axis::tensor, wire_branch, sp ? Collective::all_gather : Collective::none,
+    communicate(sp ? gather : reduce, Axis::tensor, wire_branch,
+                sp ? Collective::all_gather : Collective::none,
                 sp ? Collective::reduce_scatter : Collective::all_reduce, hidden_numbers());
   }
 
@@ -178,51 +182,6 @@ std::vector<Operator> operators_of(const Model& model, int first, int last, cons
 double boundary_bytes(const Model& model, const WorkShape& shape) {
   const Block& block = model.runs.front().block;
   return static_cast<double>(tokens_of(shape).sharded * block.hidden) * bytes_of(shape.dtype);
-}
-
-const char* name_of(OpKind kind) {
-  switch (kind) {
-    case OpKind::embed: return "embed";
-    case OpKind::add_positions: return "add_positions";
-    case OpKind::norm: return "norm";
-    case OpKind::fork: return "fork";
-    case OpKind::qkv: return "qkv";
-    case OpKind::attention: return "attention";
-    case OpKind::out_projection: return "out_projection";
-    case OpKind::add: return "add";
-    case OpKind::up: return "up";
-    case OpKind::activation: return "activation";
-    case OpKind::down: return "down";
-    case OpKind::head_transform: return "head_transform";
-    case OpKind::logits: return "logits";
-    case OpKind::loss: return "loss";
-    case OpKind::communicate: return "communicate";
-  }
-  return "unknown";
-}
-
-const char* name_of(Collective collective) {
-  switch (collective) {
-    case Collective::none: return "none";
-    case Collective::all_gather: return "all-gather";
-    case Collective::reduce_scatter: return "reduce-scatter";
-    case Collective::all_reduce: return "all-reduce";
-    case Collective::broadcast: return "broadcast";
-    case Collective::send: return "send";
-  }
-  return "unknown";
-}
-
-const char* name_of(Axis axis) {
-  switch (axis) {
-    case Axis::tensor: return "tensor";
-    case Axis::context: return "context";
-    case Axis::data: return "data";
-    case Axis::pipeline: return "pipeline";
-    case Axis::embedding: return "embedding";
-    case Axis::world: return "world";
-  }
-  return "unknown";
 }
 
 }  // namespace slipway

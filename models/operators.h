@@ -30,31 +30,31 @@ namespace slipway {
 
 // The values that cross an operator. A mask of these is what a segment takes in and gives out.
 enum Wire : std::uint8_t {
-  wire_residual = 1,   // b·s/(c[·t under sequence parallel]) × h
-  wire_branch = 2,     // whatever the sub-layer is at: normed input, q, attention output, logits
-  wire_kv = 4,         // keys and values, when context parallelism gathers them
-  wire_statistics = 8, // per token (max logit, sum of exponentials, target logit) of a vocabulary shard
-  wire_loss = 16,      // scalar: sum of token losses / global tokens
+  wire_residual = 1,    // b·s/(c[·t under sequence parallel]) × h
+  wire_branch = 2,      // whatever the sub-layer is at: normed input, q, attention output, logits
+  wire_kv = 4,          // keys and values, when context parallelism gathers them
+  wire_statistics = 8,  // per token (max logit, sum of exponentials, target logit) of a vocabulary shard
+  wire_loss = 16,       // scalar: sum of token losses / global tokens
 };
 using Wires = std::uint8_t;
 constexpr int wire_kinds = 5;
 
 enum class OpKind : std::uint8_t {
-  embed,        // tokens → residual (vocabulary shard: others contribute zero)
-  add_positions,// learned positions and token types (+ BERT's embedding norm comes as `norm`)
-  norm,         // RMSNorm or LayerNorm
-  fork,         // branch = residual; post-norm blocks start a sub-layer with it
-  qkv,          // packed projection, rotary included
-  attention,    // softmax(q·kᵀ)·v
+  embed,          // tokens → residual (vocabulary shard: others contribute zero)
+  add_positions,  // learned positions and token types (+ BERT's embedding norm comes as `norm`)
+  norm,           // RMSNorm or LayerNorm
+  fork,           // branch = residual; post-norm blocks start a sub-layer with it
+  qkv,            // packed projection, rotary included
+  attention,      // softmax(q·kᵀ)·v
   out_projection,
-  add,          // residual += branch (+ bias of the projection before it)
-  up,           // packed gate and up (SwiGLU) or up (GELU)
-  activation,   // silu(gate)·up, or gelu
+  add,         // residual += branch (+ bias of the projection before it)
+  up,          // packed gate and up (SwiGLU) or up (GELU)
+  activation,  // silu(gate)·up, or gelu
   down,
-  head_transform, // BERT's masked-LM dense + gelu + norm
-  logits,       // vocabulary projection; also makes the local statistics
-  loss,         // cross entropy from logits and statistics
-  communicate,  // see Collective below
+  head_transform,  // BERT's masked-LM dense + gelu + norm
+  logits,          // vocabulary projection; also makes the local statistics
+  loss,            // cross entropy from logits and statistics
+  communicate,     // see Collective below
 };
 
 enum class Collective : std::uint8_t { none, all_gather, reduce_scatter, all_reduce, broadcast, send };
@@ -62,8 +62,8 @@ enum class Axis : std::uint8_t { tensor, context, data, pipeline, embedding, wor
 
 struct Operator {
   OpKind kind = OpKind::norm;
-  int block = 0;                    // index in blocks_of(model)
-  const char* part = "";            // name for labels, unique in its block: "attn", "mlp", "norm1", "ag1"
+  int block = 0;          // index in blocks_of(model)
+  const char* part = "";  // name for labels, unique in its block: "attn", "mlp", "norm1", "ag1"
   Wires reads = 0, writes = 0;
 
   // communicate only: what happens to `wire` in each pass (none = the wire passes through), over which
@@ -81,10 +81,10 @@ struct Operator {
   // Traffic of the element-wise kernels that run beside a matrix kernel, one after the other: rotary,
   // unfused softmax, statistics. Their time is added.
   double elementwise_forward_bytes = 0, elementwise_backward_bytes = 0;
-  double saved_bytes = 0;                        // kept from forward to backward, input included
-  std::int64_t m = 0, n = 0, k = 0;              // the GEMM's shape (0: no GEMM); attention: tokens, keys, head_dim
-  int kernels = 1;                               // launches of one forward
-  Dtype dtype = Dtype::bfloat16;                 // of the work, or of the message
+  double saved_bytes = 0;            // kept from forward to backward, input included
+  std::int64_t m = 0, n = 0, k = 0;  // the GEMM's shape (0: no GEMM); attention: tokens, keys, head_dim
+  int kernels = 1;                   // launches of one forward
+  Dtype dtype = Dtype::bfloat16;     // of the work, or of the message
 };
 
 // The operators of blocks [first, last) of `model`, in forward order. Throws std::invalid_argument with

@@ -101,9 +101,12 @@ std::int64_t elements_of(const Parameter& parameter) { return parameter.shape[0]
 
 std::vector<Parameter> parameters_of(const Block& block, const std::string& prefix, std::int64_t layers) {
   switch (block.kind) {
-    case BlockKind::embedding: return embedding_parameters(block, prefix);
-    case BlockKind::transformer: return transformer_parameters(block, prefix, layers);
-    case BlockKind::head: return head_parameters(block, prefix);
+    case BlockKind::embedding:
+      return embedding_parameters(block, prefix);
+    case BlockKind::transformer:
+      return transformer_parameters(block, prefix, layers);
+    case BlockKind::head:
+      return head_parameters(block, prefix);
   }
   return {};
 }

@@ -17,24 +17,24 @@
 namespace slipway {
 
 struct Parameter {
-  std::string name;                      // "layers.3.attention.qkv.weight"; unique in the model
-  std::array<std::int64_t, 2> shape{};   // global; vectors have shape {n, 1}
+  std::string name;                     // "layers.3.attention.qkv.weight"; unique in the model
+  std::array<std::int64_t, 2> shape{};  // global; vectors have shape {n, 1}
   bool is_vector = false;
-  int shard_dim = -1;                    // 0 or 1, -1 = replicated over the tensor group
-  bool decays = true;                    // weight decay applies (matrices yes, vectors no)
-  double init_std = 0.02;                // normal(0, init_std); ignored when init_constant is used
-  bool constant = false;                 // norms start at one, biases at zero
+  int shard_dim = -1;      // 0 or 1, -1 = replicated over the tensor group
+  bool decays = true;      // weight decay applies (matrices yes, vectors no)
+  double init_std = 0.02;  // normal(0, init_std); ignored when init_constant is used
+  bool constant = false;   // norms start at one, biases at zero
   double constant_value = 0.0;
   // Rows (or columns) of the shard that tensor rank `t` of `n` holds are listed as pieces, because a
   // packed tensor (q, k, v; gate, up) is cut inside each of its parts.
-  std::vector<std::int64_t> parts;       // sizes of the packed parts along shard_dim; empty = one part
+  std::vector<std::int64_t> parts;  // sizes of the packed parts along shard_dim; empty = one part
   // Tied head: its own copy of the named tensor. It starts with the same values (drawn under the other's
   // name) and its gradient is summed with the other's, so the two stay equal; counted once.
   std::string same_as;
 };
 
 struct Piece {
-  std::int64_t begin = 0, end = 0;       // along shard_dim, global indices
+  std::int64_t begin = 0, end = 0;  // along shard_dim, global indices
 };
 
 std::int64_t elements_of(const Parameter& parameter);
@@ -45,7 +45,8 @@ std::vector<Parameter> parameters_of(const Block& block, const std::string& pref
 // All tensors of the block with number `block_index` in blocks_of(model).
 std::vector<Parameter> parameters_of(const Model& model, int block_index);
 // The pieces that tensor rank `rank` of `degree` holds; one piece covering all when replicated. Throws
-// std::invalid_argument with the numbers when a part is not divisible by `degree` (e.g. vocabulary, KV heads).
+// std::invalid_argument with the numbers when a part is not divisible by `degree` (e.g. vocabulary, KV
+// heads).
 std::vector<Piece> pieces_of(const Parameter& parameter, int rank, int degree);
 // Number of elements in that shard.
 std::int64_t shard_elements(const Parameter& parameter, int degree);

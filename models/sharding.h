@@ -9,9 +9,10 @@
 namespace slipway {
 
 struct Sharding {
-  int tensor = 1;                 // t: tensor parallel degree
-  bool sequence_parallel = false; // norms and residual are sharded over the sequence inside the tensor group
-  int context = 1;                // c: context parallel degree (keys and values are all-gathered)
+  int tensor = 1;  // t: tensor parallel degree
+  bool sequence_parallel =
+      false;        // norms and residual are sharded over the sequence inside the tensor group
+  int context = 1;  // c: context parallel degree (keys and values are all-gathered)
   bool operator==(const Sharding&) const = default;
 };
 

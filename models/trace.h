@@ -16,12 +16,15 @@ namespace slipway {
 struct TraceRecord {
   int step = 0;
   int rank = 0;
-  std::string lane;      // "compute", "tp", "dp", "pp.forward.2-3"
-  std::string label;     // "2F0", "2F0.L5.mlp", "2F0.L5.ag1"; unique within (step, rank)
-  std::string kind;      // "forward", "backward", "recompute", "transfer", "all-reduce", "optimizer", ...
+  std::string lane;   // "compute", "tp", "dp", "pp.forward.2-3"
+  std::string label;  // "2F0", "2F0.L5.mlp", "2F0.L5.ag1"; unique within (step, rank)
+  std::string kind;   // "forward", "backward", "recompute", "transfer", "all-reduce", "optimizer", ...
   double start_s = 0, end_s = 0;  // from the start of step 0 of the run
   double wait_s = 0;              // part of [start, end] spent waiting for other members
   double flops = 0, bytes = 0;    // what the task computes and moves, per rank; 0 when it does none
+  // Number of the communicator in the task graph, the same on all of its members; −1 on a compute lane. It
+  // tells two groups apart that run the same label on lanes of the same name (two "tp" groups).
+  int group = -1;
 };
 
 inline double work_seconds(const TraceRecord& record) {
@@ -43,13 +46,16 @@ struct Trace {
   std::vector<LossPoint> losses;  // measured runs only
 };
 
-// Sets wait_s of every record that is a transfer or collective: members share (step, label, lane name
-// group); called once by whoever merges the ranks. `is_communication(kind)` tells which kinds count.
+// Sets wait_s of every record that is a transfer or collective; members share (step, group, lane, label).
+// wait = latest start over the members − own start, and no more than the record's duration: a send that was
+// over before the receiver came has waited all the time. Called once by whoever merges the ranks.
+// `is_communication(kind)` tells which kinds count: "transfer" and the names of the collectives.
 bool is_communication(std::string_view kind);
 void split_waiting(Trace& trace);
 
-// The plain text that a rank writes, one line a record, floats with 17 digits; reading reports the line
-// of the first defect by throwing std::runtime_error.
+// The plain text that a rank writes, one line a record, fields separated by tabs, floats with 17 digits, so
+// that reading gives the same bits. to_text throws std::invalid_argument when a name is empty or holds a
+// tab or line end; reading throws std::runtime_error with the field and the line that are bad.
 std::string to_text(const TraceRecord& record);
 TraceRecord record_from_text(std::string_view line);
 

@@ -19,7 +19,8 @@ TEST(ParameterCount, OfPublishedLlamasIsExact) {
 }
 
 TEST(ParameterCount, OfTiedLlamaCountsTheSharedMatrixOnce) {
-  EXPECT_EQ(parameter_count(llama("llama-3.2-1b", {16, 2048, 8192, 32, 8, 128256, 8192, true})), 1235814400);
+  EXPECT_EQ(parameter_count(llama("llama-3.2-1b", {16, 2048, 8192, 32, 8, 128256, 8192, true})),
+            1235814400);
 }
 
 TEST(ParameterCount, OfPublishedGpt2IsExact) {

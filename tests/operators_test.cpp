@@ -141,7 +141,8 @@ TEST(OperatorOrder, OfALlamaLayerFollowsMegatronsPlacementOfCollectives) {
 }
 
 TEST(OperatorOrder, OfEmbeddingAndHeadFollowsTheFamily) {
-  EXPECT_EQ(sequence_of(llama_8b(), 0, 1, shape_of(2, true, 1)), "embed rs_embed(reduce-scatter/all-gather)");
+  EXPECT_EQ(sequence_of(llama_8b(), 0, 1, shape_of(2, true, 1)),
+            "embed rs_embed(reduce-scatter/all-gather)");
   EXPECT_EQ(sequence_of(llama_8b(), L + 1, L + 2, shape_of(2, true, 1)),
             "norm_f ag_head(all-gather/reduce-scatter) head ag_loss(all-gather/none) loss");
   EXPECT_EQ(sequence_of(llama_8b(), L + 1, L + 2, shape_of(1, false, 1)), "norm_f head loss");

@@ -12,8 +12,7 @@ namespace slipway {
 namespace {
 
 std::vector<Model> small_models() {
-  return {llama("llama", {2, 64, 96, 8, 4, 128, 32}),
-          llama("llama-tied", {2, 64, 96, 8, 4, 128, 32, true}),
+  return {llama("llama", {2, 64, 96, 8, 4, 128, 32}), llama("llama-tied", {2, 64, 96, 8, 4, 128, 32, true}),
           gpt("gpt", {2, 64, 256, 8, 128, 32, 32}), bert("bert", {2, 64, 256, 8, 128, 32, 2, 32})};
 }
 

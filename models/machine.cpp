@@ -1,0 +1,88 @@
+#include "models/machine.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace slipway {
+namespace {
+
+std::string describe(const Place& place) {
+  return "group " + std::to_string(place.group) + ", node " + std::to_string(place.node) + ", GPU " +
+         std::to_string(place.gpu);
+}
+
+bool has_member(const Fabric& fabric, int group) {
+  return std::find(fabric.groups.begin(), fabric.groups.end(), group) != fabric.groups.end();
+}
+
+bool connects(const Fabric& fabric, const Place& a, const Place& b) {
+  if (!has_member(fabric, a.group) || !has_member(fabric, b.group)) return false;
+  return fabric.scope == Fabric::Scope::cluster || a.node == b.node;
+}
+
+Fabric fabric_of(const Link& link, Fabric::Scope scope, int group) {
+  Fabric fabric;
+  fabric.name = link.name;
+  fabric.scope = scope;
+  fabric.groups = {group};
+  fabric.bandwidth = link.bandwidth * link.efficiency;
+  fabric.latency = link.latency;
+  return fabric;
+}
+
+}  // namespace
+
+std::vector<Fabric> default_fabrics(const std::vector<NodeGroup>& groups) {
+  std::vector<Fabric> fabrics;
+  int nodes = 0;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    nodes += groups[i].nodes;
+    if (groups[i].gpus_per_node > 1)
+      fabrics.push_back(fabric_of(groups[i].machine.node_link, Fabric::Scope::node, static_cast<int>(i)));
+  }
+  if (nodes < 2) return fabrics;
+  Fabric network = fabric_of(groups.front().machine.network_link, Fabric::Scope::cluster, 0);
+  for (std::size_t i = 1; i < groups.size(); ++i) {
+    const Link& link = groups[i].machine.network_link;
+    network.groups.push_back(static_cast<int>(i));
+    network.bandwidth = std::min(network.bandwidth, link.bandwidth * link.efficiency);
+    network.latency = std::max(network.latency, link.latency);
+  }
+  fabrics.push_back(network);
+  return fabrics;
+}
+
+int rank_capacity(const Cluster& cluster) {
+  int ranks = 0;
+  for (const NodeGroup& group : cluster.groups) ranks += group.nodes * group.gpus_per_node;
+  return ranks;
+}
+
+Place place_of(const Cluster& cluster, int rank) {
+  int first_rank = 0, first_node = 0;  // of the group that is looked at
+  for (std::size_t i = 0; i < cluster.groups.size(); ++i) {
+    const NodeGroup& group = cluster.groups[i];
+    const int size = group.nodes * group.gpus_per_node, within = rank - first_rank;
+    if (within >= 0 && within < size)
+      return {static_cast<int>(i), first_node + within / group.gpus_per_node, within % group.gpus_per_node};
+    first_rank += size;
+    first_node += group.nodes;
+  }
+  throw std::invalid_argument("cluster " + cluster.name + " has ranks 0.." +
+                              std::to_string(first_rank - 1) + ", no rank " + std::to_string(rank) +
+                              "; add nodes or use fewer ranks");
+}
+
+int fabric_between(const Cluster& cluster, int rank_a, int rank_b) {
+  const Place a = place_of(cluster, rank_a), b = place_of(cluster, rank_b);
+  for (Fabric::Scope scope : {Fabric::Scope::node, Fabric::Scope::cluster})
+    for (std::size_t i = 0; i < cluster.fabrics.size(); ++i)
+      if (cluster.fabrics[i].scope == scope && connects(cluster.fabrics[i], a, b))
+        return static_cast<int>(i);
+  throw std::invalid_argument("cluster " + cluster.name + ": no fabric connects rank " +
+                              std::to_string(rank_a) + " (" + describe(a) + ") with rank " +
+                              std::to_string(rank_b) + " (" + describe(b) +
+                              "); add a fabric that both node groups are members of");
+}
+
+}  // namespace slipway

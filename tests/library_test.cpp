@@ -1,0 +1,104 @@
+// The data files that travel with the program: built-in models against the parameter counts that their
+// papers and checkpoints state, and machine profiles, each number with its source.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "models/model.h"
+
+namespace slipway {
+namespace {
+
+std::string folder(const char* name) { return std::string(SLIPWAY_SOURCE_DIR) + "/models/" + name; }
+
+// The files are flat, "key: value" a line.
+std::map<std::string, std::string> keys_of(const std::string& name) {
+  std::ifstream file(folder("library") + "/" + name + ".yaml");
+  if (!file) throw std::runtime_error("no built-in model " + name);
+  std::map<std::string, std::string> keys;
+  for (std::string line; std::getline(file, line);)
+    if (const std::size_t colon = line.find(": "); colon != std::string::npos)
+      keys[line.substr(0, colon)] = line.substr(colon + 2);
+  return keys;
+}
+
+Model built_in(const std::string& name) {
+  const std::map<std::string, std::string> keys = keys_of(name);
+  const auto number = [&](const char* key) { return std::int64_t{std::stoll(keys.at(key))}; };
+  const bool tied = keys.at("tied") == "true";
+  if (keys.at("family") == "llama")
+    return llama(name, {number("layers"), number("hidden"), number("ffn"), number("heads"),
+                        number("kv_heads"), number("vocab"), number("sequence"), tied});
+  if (keys.at("family") == "gpt")
+    return gpt(name, {number("layers"), number("hidden"), number("ffn"), number("heads"), number("vocab"),
+                      number("max_positions"), number("sequence"), tied});
+  return bert(name, {number("layers"), number("hidden"), number("ffn"), number("heads"), number("vocab"),
+                     number("max_positions"), number("token_types"), number("sequence"), tied});
+}
+
+TEST(BuiltInModels, HaveExactlyTheParametersOfThePublishedCheckpoints) {
+  const std::map<std::string, std::int64_t> published{
+      {"llama-2-7b", 6738415616},   {"llama-2-13b", 13015864320},   {"llama-2-70b", 68976648192},
+      {"llama-3.1-8b", 8030261248}, {"llama-3.1-70b", 70553706496}, {"llama-3.1-405b", 405853388800},
+      {"llama-3.2-1b", 1235814400}, {"tinyllama-1.1b", 1100048384}, {"openllama-3b", 3426473600},
+      {"gpt2", 124439808},          {"gpt2-xl", 1557611200},        {"bert-base", 109514298},
+      {"bert-large", 335174458},
+  };
+  for (const auto& [name, count] : published) EXPECT_EQ(parameter_count(built_in(name)), count) << name;
+}
+
+TEST(BuiltInModels, WithoutACheckpointHaveTheRoundedCountOfTheirName) {
+  EXPECT_NEAR(static_cast<double>(parameter_count(built_in("gpt3-175b"))), 175e9, 0.5e9);
+  EXPECT_NEAR(static_cast<double>(parameter_count(built_in("microllama-300m"))), 300e6, 6e6);
+  // The vocabulary of 128,000 adds 2·96,000·hidden to LLaMA's 13.0, 32.5 and 65.2 billion.
+  EXPECT_NEAR(static_cast<double>(parameter_count(built_in("llama-13b-v128k"))), 13.0e9 + 2 * 96e3 * 5120,
+              0.1e9);
+  EXPECT_NEAR(static_cast<double>(parameter_count(built_in("llama-30b-v128k"))), 32.5e9 + 2 * 96e3 * 6656,
+              0.1e9);
+  EXPECT_NEAR(static_cast<double>(parameter_count(built_in("llama-65b-v128k"))), 65.2e9 + 2 * 96e3 * 8192,
+              0.1e9);
+}
+
+std::vector<std::string> files_of(const char* name) {
+  std::vector<std::string> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(folder(name))) paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+TEST(BuiltInModels, StateTheirSource) {
+  ASSERT_GE(files_of("library").size(), 18u);
+  for (const std::string& path : files_of("library"))
+    EXPECT_GT(keys_of(std::filesystem::path(path).stem())["source"].size(), 10u) << path;
+}
+
+// Every line of a profile that holds a number holds {value: ..., source: "..."}.
+TEST(MachineProfiles, GiveEachNumberWithItsSource) {
+  ASSERT_GE(files_of("machines").size(), 8u);
+  for (const std::string& path : files_of("machines")) {
+    std::ifstream file(path);
+    int numbers = 0;
+    for (std::string line; std::getline(file, line);) {
+      const std::size_t comment = line.find('#');
+      const std::string text =
+          line.substr(0, comment == line.find_first_not_of(' ') ? comment : std::string::npos);
+      const std::size_t colon = text.find(':');
+      if (colon == std::string::npos || text.find_first_not_of(' ', colon + 1) == std::string::npos ||
+          text.find("# ") != std::string::npos || text.find("name:") != std::string::npos)
+        continue;
+      EXPECT_NE(text.find("{value: "), std::string::npos) << path << ": " << line;
+      EXPECT_NE(text.find(", source: \""), std::string::npos) << path << ": " << line;
+      ++numbers;
+    }
+    EXPECT_GE(numbers, 17) << path;
+  }
+}
+
+}  // namespace
+}  // namespace slipway
