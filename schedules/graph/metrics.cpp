@@ -119,6 +119,19 @@ StepMetrics metrics_of(const TaskGraph& graph, const Timeline& timeline, double 
   return metrics;
 }
 
+namespace {
+
+// A segment that saves for its backward keeps its inputs there: from its start they are counted as `saved`.
+bool is_handed_over(const TaskGraph& graph, const Buffer& buffer, TaskId last_reader) {
+  if (buffer.kind != BufferKind::value || static_cast<std::int32_t>(last_reader) == buffer.writer) return false;
+  for (const BufferId out : graph.outputs[last_reader]) {
+    if (graph.buffers[out].kind == BufferKind::saved) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 std::vector<RankMemory> memory_timeline(const TaskGraph& graph, const Timeline& timeline) {
   struct Change {
     double time;
@@ -139,7 +152,9 @@ std::vector<RankMemory> memory_timeline(const TaskGraph& graph, const Timeline& 
     auto& of_rank = changes[static_cast<std::size_t>(buffer.rank)];
     const auto writer = static_cast<TaskId>(buffer.writer);
     of_rank.push_back({timeline.start[writer], buffer.bytes, writer});
-    of_rank.push_back({timeline.end[last_reader[b]], -buffer.bytes, last_reader[b]});
+    const TaskId reader = last_reader[b];
+    const double freed = is_handed_over(graph, buffer, reader) ? timeline.start[reader] : timeline.end[reader];
+    of_rank.push_back({std::max(freed, timeline.start[writer]), -buffer.bytes, reader});
   }
   std::vector<RankMemory> result;
   for (std::size_t rank = 0; rank < changes.size(); ++rank) {
