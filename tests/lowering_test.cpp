@@ -12,7 +12,9 @@ namespace {
 
 LoweringInput small_llama(int tensor, int pipeline, int data, int chunks) {
   LoweringInput input;
-  input.model = llama("small", {.layers = 8, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32});
+  input.model = llama(
+      "small",
+      {.layers = 8, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32});
   input.layout.tensor = tensor;
   input.layout.pipeline = pipeline;
   input.layout.data = data;
@@ -49,7 +51,8 @@ TEST(Lowering, WithoutCommunicationTimeGPipeAnd1F1BTakeNPlusDMinusOneSteps) {
       input.schedule = schedule;
       const TaskGraph graph = ordered(input);
       const Timeline timeline = replay(graph, unit_durations(graph));
-      EXPECT_DOUBLE_EQ(timeline.makespan_s, (graph.micro_batches + pipeline - 1) * 3.0) << schedule << pipeline;
+      EXPECT_DOUBLE_EQ(timeline.makespan_s, (graph.micro_batches + pipeline - 1) * 3.0)
+          << schedule << pipeline;
     }
   }
 }
@@ -71,9 +74,9 @@ TEST(Lowering, SequenceParallelCutsEachLayerAtItsFourCollectives) {
   const TaskGraph graph = ordered(small_llama(2, 1, 1, 1));
   std::map<std::string, int> seen;
   for (TaskId id = 0; id < graph.tasks.size(); ++id) ++seen[label_of(graph, id)];
-  for (const char* label : {"0F0.emb", "0F0.emb.rs_embed", "0F0.L3.norm1", "0F0.L3.ag1", "0F0.L3.attn", "0F0.L3.rs1",
-                            "0F0.L3.norm2", "0F0.L3.ag2", "0F0.L3.mlp", "0F0.L3.rs2", "0F0.head.ag_loss",
-                            "0B0.L3.mlp", "0B0.L3.ag2", "0.L3.norm_grad"}) {
+  for (const char* label : {"0F0.emb", "0F0.emb.rs_embed", "0F0.L3.norm1", "0F0.L3.ag1", "0F0.L3.attn",
+                            "0F0.L3.rs1", "0F0.L3.norm2", "0F0.L3.ag2", "0F0.L3.mlp", "0F0.L3.rs2",
+                            "0F0.head.ag_loss", "0B0.L3.mlp", "0B0.L3.ag2", "0.L3.norm_grad"}) {
     EXPECT_TRUE(seen.contains(label)) << label;
   }
   EXPECT_EQ(seen["0F0.L3.ag1"], 1) << "a collective is one node";
@@ -142,7 +145,14 @@ TEST(Lowering, ZeroOneReduceScattersAndGathersAndTheNextStepWaitsForTheGather) {
 
 TEST(Lowering, ATiedHeadIsReducedBetweenFirstAndLastStage) {
   LoweringInput input = small_llama(1, 2, 1, 1);
-  input.model = llama("tied", {.layers = 8, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32, .tied = true});
+  input.model = llama("tied", {.layers = 8,
+                               .hidden = 64,
+                               .ffn = 128,
+                               .heads = 4,
+                               .kv_heads = 4,
+                               .vocab = 256,
+                               .sequence = 32,
+                               .tied = true});
   const TaskGraph graph = ordered(input);
   bool found = false;
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {
