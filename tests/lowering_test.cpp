@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "schedules/graph/checks.h"
 #include "schedules/graph/lowering.h"
 #include "schedules/graph/replay.h"
 
@@ -99,6 +100,50 @@ TEST(Lowering, EveryLayoutIsOrderedCompletelyAndEveryBufferHasAWriter) {
               EXPECT_EQ(graph.order.size(), graph.tasks.size());
               for (const Buffer& buffer : graph.buffers) EXPECT_NE(buffer.writer, none);
               for (const auto in : graph.inputs.values) ASSERT_LT(in, graph.buffers.size());
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Lowering, EveryLayoutKeepsTheInvariants) {
+  for (const int tensor : {1, 2}) {
+    for (const int context : {1, 2}) {
+      for (const int pipeline : {1, 2, 4}) {
+        for (const int data : {1, 2}) {
+          for (const int zero : {0, 1, 2, 3}) {
+            for (const int variant : {0, 1, 2, 3, 4}) {
+              LoweringInput input =
+                  small_llama(tensor, pipeline, data, variant == 3 && pipeline > 1 ? 2 : 1);
+              input.layout.context = context;
+              input.layout.zero = zero;
+              if (variant == 1) input.recompute = Recompute::full;
+              if (variant == 2)
+                input.model = gpt("tied", {.layers = 8,
+                                           .hidden = 64,
+                                           .ffn = 128,
+                                           .heads = 4,
+                                           .vocab = 256,
+                                           .max_positions = 32,
+                                           .sequence = 32});
+              if (variant == 4)
+                input.model = bert("bert", {.layers = 8,
+                                            .hidden = 64,
+                                            .ffn = 128,
+                                            .heads = 4,
+                                            .vocab = 256,
+                                            .max_positions = 32,
+                                            .token_types = 2,
+                                            .sequence = 32});
+              if (variant != 1) input.clip_norm = 1;
+              const TaskGraph graph = ordered(input);
+              for (const Violation& violation : check_graph(graph)) {
+                FAIL() << "t" << tensor << " c" << context << " p" << pipeline << " d" << data << " zero"
+                       << zero << " variant " << variant << "\n"
+                       << describe(graph, violation);
+              }
             }
           }
         }
