@@ -1,6 +1,25 @@
 // When will it happen: the task graph on SimGrid. No SimGrid type leaves sim/.
+//
+//   graph + cluster ──► plan (fidelity.h) ──► forked child (isolate.h) ─┬─ frontier.h   what may start
+//                                                                       ├─ calendar.h   when timed tasks
+//                                                                       end ├─ compute.h    speeds that
+//                                                                       change └─ flows.h      SimGrid:
+//                                                                       shared links
+//
+// Every lane runs its tasks in the stored global order, one at a time. A task starts when its predecessors
+// are done (those carried over from the previous step included) and it is at the head of the lanes of all
+// its members. Copies of the step run back to back without a barrier between them.
+//
+// Exact against closed forms: a transfer takes latency + bytes/bandwidth, two transfers through one port
+// take twice as long, opposite directions do not disturb each other (tests/sim_network_test.cpp). Without
+// contention the result is the list replay's (tests/sim_replay_test.cpp). The same input gives the same
+// bytes.
+//
+// SimGrid allows one engine per process, so each call simulates in a forked child; calls may follow one
+// another or run at the same time in different threads.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "models/machine.h"
@@ -9,25 +28,33 @@
 namespace slipway {
 
 // closed_form: every collective is a duration. flows: ring collectives become flows on the links.
-// automatic: flows where two communicators can share a port, closed form otherwise.
+// automatic: flows where a port can be shared, closed form otherwise (the rule is in fidelity.h).
+// Transfers are flows always.
 enum class CollectiveFidelity : std::uint8_t { automatic, closed_form, flows };
 
 struct SimulationOptions {
-  int steps = 3;                  // back to back; the steady period is taken from the last two starts
+  int steps = 3;  // back to back; the steady period is taken from the last two starts
   CollectiveFidelity collectives = CollectiveFidelity::automatic;
-  std::function<void(double done_share)> progress;  // called now and then; may be empty
+  std::function<void(double done_share)>
+      progress;  // called now and then, by the caller's thread; may be empty
 };
 
 struct Simulation {
-  Timeline timeline;              // all steps
+  Timeline timeline;  // all steps
   // Latest start over the members of each communication task instance = timeline.start; per-member
   // queueing is waiting and is derived when a trace is made.
-  std::uint64_t tasks = 0;        // task instances simulated
-  double wall_s = 0;              // host seconds of the event loop
+  std::uint64_t tasks = 0;  // task instances simulated
+  std::uint64_t flows = 0;  // SimGrid flows among them (a ring collective is several)
+  double wall_s = 0;        // host seconds of the event loop
 };
 
 // Throws std::invalid_argument (cluster too small, no fabric) before anything is simulated, and
-// std::runtime_error with the grid of stuck lane heads on a simulated deadlock.
+// std::runtime_error with the stuck head of every lane on a simulated deadlock.
 Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const SimulationOptions& options);
+
+// The same with given seconds per task instead of durations_of(graph, cluster): used for every compute task
+// and for every communication that is not a flow.
+Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
+                    const SimulationOptions& options);
 
 }  // namespace slipway

@@ -1,0 +1,24 @@
+// A timeline of the graph as trace records, comparable with a measured trace: one per (step, member rank,
+// task).
+//
+//   member 0   ──[compute]──|wait|==== all-reduce ====|      start_s = own readiness
+//   member 1   ──[compute.......]|==== all-reduce ====|      wait_s  = common start − own readiness
+//
+// A rank that runs for real enters a transfer or collective as soon as its lane is free and its own inputs
+// are there, and blocks until the others come. A timeline knows only the common start; the member's own
+// readiness is worked out from the lanes and from those predecessors that ran on this member.
+// Guarded by tests/timeline_trace_test.cpp.
+#pragma once
+
+#include <string>
+
+#include "models/trace.h"
+#include "schedules/graph/replay.h"
+
+namespace slipway {
+
+// Records in order of step, rank, lane, start. `engine` names the maker ("simgrid", "replay"); scenario and
+// summary are left to the caller. Requires graph.order.
+Trace trace_of(const TaskGraph& graph, const Timeline& timeline, std::string engine);
+
+}  // namespace slipway

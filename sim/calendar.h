@@ -1,0 +1,40 @@
+// The dates at which timed tasks end and latencies are paid: a heap of (date, task instance).
+//
+// SimGrid's own Timer costs an allocation and a Fibonacci-heap node each; here only the earliest date is a
+// SimGrid timer (engine.cpp), so that a date at which a thousand tasks end wakes the engine once. An entry
+// whose task has changed speed since is stale: the newer entry counts (compute.h).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace slipway {
+
+using Instance = std::uint32_t;  // step * tasks + task id
+
+class Calendar {
+ public:
+  using Entry = std::pair<double, Instance>;
+
+  bool empty() const { return entries_.empty(); }
+  double next_date() const { return entries_.front().first; }
+  void add(double date, Instance instance) {
+    entries_.emplace_back(date, instance);
+    std::push_heap(entries_.begin(), entries_.end(), std::greater<>());
+  }
+  // The earliest entry; of one date, the smallest instance.
+  Entry take() {
+    std::pop_heap(entries_.begin(), entries_.end(), std::greater<>());
+    const Entry entry = entries_.back();
+    entries_.pop_back();
+    return entry;
+  }
+
+ private:
+  std::vector<Entry> entries_;
+};
+
+}  // namespace slipway

@@ -1,0 +1,65 @@
+// Compute tasks whose speed changes while they run. A running task holds (work left, speed):
+//
+//   speed = min(1, cores / busy compute lanes of the node)        Machine.cores > 0: CPU ranks share cores
+//         / overlap_slowdown while a communication of the rank is under way
+//
+// Speeds are piecewise constant, so ends are exact: when a speed changes, the work done so far is settled
+// and a new end is written into the calendar; the old entry is stale. Ranks whose speed cannot change
+// (no overlap slowdown, and at least a core for each rank) never come here: their end is fixed at the
+// start. Guarded by tests/sim_compute_test.cpp.
+#pragma once
+
+#include <vector>
+
+#include "models/machine.h"
+#include "sim/calendar.h"
+
+namespace slipway {
+
+class SharedCompute {
+ public:
+  SharedCompute(const Cluster& cluster, int ranks);
+
+  bool changes(int rank) const { return ranks_[index(rank)].changes; }
+  bool slowed_by_communication() const { return slowed_by_communication_; }
+
+  void begin(int rank, Instance instance, double work_s, double now);
+  void end(int rank);
+  void communication_begins(int rank) { count_communication(rank, 1); }
+  void communication_ends(int rank) { count_communication(rank, -1); }
+
+  // Does this calendar entry still tell when the rank's running task ends?
+  bool is_due(int rank, Instance instance, double date) const;
+  // Settles all changes of one date: new ends go to the calendar.
+  void settle(double now, Calendar& calendar);
+
+ private:
+  struct Rank {
+    int node = 0;
+    bool changes = false;
+    double slowdown = 1;
+    int communications = 0;
+    bool running = false;
+    bool touched = false;
+    Instance instance = 0;
+    double left_s = 0, speed = 0, since = 0, due = 0;
+  };
+  struct Node {
+    int first_rank = 0, last_rank = 0;  // [first, last)
+    int cores = 0;                      // 0: ranks do not share
+    int busy = 0;
+    bool touched = false;
+  };
+  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+  void count_communication(int rank, int change);
+  void count_busy(int node, int change);
+  void touch(int rank);
+  void update(Rank& rank, double now, Calendar& calendar);
+
+  std::vector<Rank> ranks_;
+  std::vector<Node> nodes_;
+  std::vector<int> touched_ranks_, touched_nodes_;
+  bool slowed_by_communication_ = false;
+};
+
+}  // namespace slipway

@@ -1,0 +1,67 @@
+// The message of a simulated deadlock: who stands at the head of each lane, and what it waits for.
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "sim/frontier.h"
+
+namespace slipway {
+namespace {
+
+constexpr std::size_t shown_lanes = 40;  // a screen; a thousand ranks usually wait for the same few
+
+bool is_done(const Frontier& frontier, Instance instance) { return frontier.blockers[instance] == 0; }
+
+// "2F0 in step 1", the step only where there are several.
+std::string name_of(const TaskGraph& graph, const Frontier& frontier, Instance instance) {
+  const std::string label = label_of(graph, frontier.task_of(instance));
+  return frontier.steps == 1 ? label : fmt::format("{} in step {}", label, instance / frontier.tasks);
+}
+
+std::string lane_text(const TaskGraph& graph, const Lane& lane) {
+  return fmt::format("rank {} {}", lane.rank, lane_name(graph, lane));
+}
+
+Instance head_of(const Frontier& frontier, std::size_t lane) {
+  const Frontier::Head& head = frontier.heads[lane];
+  return head.step * frontier.tasks + frontier.lane_tasks[lane][head.position];
+}
+
+bool has_head(const Frontier& frontier, std::size_t lane) {
+  return frontier.heads[lane].step < static_cast<std::uint32_t>(frontier.steps);
+}
+
+std::vector<std::string> reasons(const TaskGraph& graph, const Frontier& frontier, Instance instance) {
+  std::vector<std::string> result;
+  const TaskId task = frontier.task_of(instance);
+  const Instance base = instance - task;
+  for (const TaskId before : graph.predecessors[task])
+    if (!is_done(frontier, base + before)) result.push_back(name_of(graph, frontier, base + before));
+  if (base > 0)
+    for (const auto& [from, to] : graph.carried)
+      if (to == task && !is_done(frontier, base - frontier.tasks + from))
+        result.push_back(name_of(graph, frontier, base - frontier.tasks + from));
+  for (const std::uint32_t lane : frontier.task_lanes[task])
+    if (has_head(frontier, lane) && head_of(frontier, lane) != instance)
+      result.push_back(fmt::format("{}, which is at {}", lane_text(graph, frontier.lanes[lane]),
+                                   name_of(graph, frontier, head_of(frontier, lane))));
+  return result;
+}
+
+}  // namespace
+
+std::string describe_deadlock(const TaskGraph& graph, const Frontier& frontier) {
+  std::string text;
+  std::size_t stuck = 0;
+  for (std::size_t lane = 0; lane < frontier.lanes.size(); ++lane) {
+    if (!has_head(frontier, lane) || ++stuck > shown_lanes) continue;
+    const Instance head = head_of(frontier, lane);
+    fmt::format_to(std::back_inserter(text), "\n  {}: {} waits for {}",
+                   lane_text(graph, frontier.lanes[lane]), name_of(graph, frontier, head),
+                   fmt::join(reasons(graph, frontier, head), "; "));
+  }
+  if (stuck > shown_lanes) text += fmt::format("\n  ... and {} more lanes", stuck - shown_lanes);
+  return text;
+}
+
+}  // namespace slipway

@@ -1,0 +1,30 @@
+// The event loop, inside SimGrid's. At each date:
+//
+//   1. collect everything that happens now: calendar entries and ended flows
+//   2. sort by task instance; end the ended, start what became ready, until nothing more is ready now
+//   3. settle changed compute speeds; ask SimGrid to wake us at the calendar's next date
+//
+// Runs in maestro, without actors. Once per process (isolate.h).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "sim/fidelity.h"
+
+namespace slipway {
+
+// Where results go: per task instance, and the counters of a Simulation.
+struct SimulationOutput {
+  std::span<double> start, end;
+  std::atomic<std::uint64_t>* done = nullptr;  // instances so far; read by another process
+  std::uint64_t* flows = nullptr;
+  double* wall_s = nullptr;
+};
+
+// Throws std::runtime_error on a deadlock.
+void run_engine(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, int steps,
+                const SimulationOutput& output);
+
+}  // namespace slipway

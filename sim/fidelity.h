@@ -1,0 +1,44 @@
+// What each task is for the simulator: a duration, or a delay and then flows on fabric ports.
+//
+//   transfer            latency, then one flow sender → receiver
+//   ring collective     rounds·α (and the additions), then one flow per ring edge of its bytes per link,
+//                       in communicator order; done when the last flow ends. α is the slowest edge's.
+//   everything else     its duration
+//
+// n flows instead of 2(n−1) rounds: every edge carries the same bytes per round, so the pipeline of rounds
+// takes as long as one long flow on each edge at once.
+//
+// `automatic` makes a collective flows when its time can depend on others: some directed port of its ring
+// is used by another communicator's tasks, or by two of its own edges. Collectives whose latency term is
+// larger than their bandwidth term (a scalar over all ranks) count as no traffic: they stay closed forms
+// and make nobody else's ring contended. Guarded by tests/sim_collective_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/simulate.h"
+
+namespace slipway {
+
+struct Edge {
+  std::int32_t from = 0, to = 0;  // ranks
+  std::int32_t fabric = 0;
+};
+
+struct TaskPlan {
+  double seconds = 0;  // duration; of flows, the delay before them
+  double bytes = 0;    // per edge; 0: no flows
+};
+
+struct SimulationPlan {
+  std::vector<TaskPlan> tasks;
+  std::vector<Edge> edges;
+  std::vector<std::uint32_t> first_edge;  // per communicator, and one past the last
+};
+
+// Throws std::invalid_argument: too few GPUs, no fabric between two members, an impossible duration.
+SimulationPlan plan_simulation(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
+                               CollectiveFidelity fidelity);
+
+}  // namespace slipway

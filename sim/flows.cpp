@@ -1,0 +1,72 @@
+#include "sim/flows.h"
+
+#include <algorithm>
+#include <simgrid/s4u.hpp>
+#include <stdexcept>
+
+namespace slipway {
+
+std::size_t FlightTable::find(const void* key) const {
+  std::size_t at = home(key);
+  while (slots_[at].key != key && slots_[at].key != nullptr) at = (at + 1) & (slots_.size() - 1);
+  return at;
+}
+
+void FlightTable::insert(const void* key, Instance instance) {
+  if (2 * ++used_ > slots_.size()) grow();
+  slots_[find(key)] = {key, instance};
+}
+
+Instance FlightTable::take(const void* key) {
+  std::size_t hole = find(key);
+  const Instance instance = slots_[hole].instance;
+  const std::size_t mask = slots_.size() - 1;
+  // Close the gap: later slots of the same run move back unless that would put them before their home.
+  for (std::size_t next = (hole + 1) & mask; slots_[next].key != nullptr; next = (next + 1) & mask) {
+    if (((next - home(slots_[next].key)) & mask) < ((next - hole) & mask)) continue;
+    slots_[hole] = slots_[next];
+    hole = next;
+  }
+  slots_[hole] = {};
+  --used_;
+  return instance;
+}
+
+void FlightTable::grow() {
+  std::vector<Slot> old(slots_.size() * 2);
+  old.swap(slots_);
+  --shift_;
+  for (const Slot& slot : old)
+    if (slot.key != nullptr) slots_[find(slot.key)] = slot;
+}
+
+Flows::Flows(std::vector<Route> routes, std::uint32_t tasks)
+    : routes_(std::move(routes)), open_per_task_(tasks, 0) {
+  for (auto* model : simgrid::s4u::Engine::get_instance()->get_all_models())
+    if (model->get_name() == "Network_CM02") network_ = model;
+  if (network_ == nullptr)
+    throw std::runtime_error("SimGrid has no CM02 network model; version 3.32 is expected");
+}
+
+void Flows::open(Instance instance, std::uint32_t first_edge, std::uint32_t last_edge, double bytes) {
+  const auto parts = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(bytes * parts_per_byte + 0.5));
+  for (std::uint32_t edge = first_edge; edge < last_edge; ++edge) {
+    auto flow = simgrid::s4u::Comm::sendto_init();
+    flow->set_payload_size(parts);
+    flow->set_source(routes_[edge].from);
+    flow->detach();
+    flow->set_destination(routes_[edge].to);  // all is known now: SimGrid starts it
+    flying_.insert(flow->get_impl(), instance);
+  }
+  open_per_task_[instance % open_per_task_.size()] += last_edge - first_edge;
+  opened_ += last_edge - first_edge;
+}
+
+void Flows::collect(std::vector<Instance>& ended) {
+  for (const auto& action : *network_->get_finished_action_set()) {
+    const Instance instance = flying_.take(action.get_activity());
+    if (--open_per_task_[instance % open_per_task_.size()] == 0) ended.push_back(instance);
+  }
+}
+
+}  // namespace slipway

@@ -1,0 +1,63 @@
+// Flows under way on SimGrid's links, and which task each belongs to.
+//
+// A flow is a detached host-to-host Comm: SimGrid keeps it alive until it ends, and we know it only by the
+// address of its activity. When time advances, the network model lists the actions that have just ended;
+// they are looked up here before SimGrid frees them. (Completion callbacks cost more, and dropping the last
+// reference inside one crashes SimGrid 3.32.)
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/calendar.h"
+#include "sim/platform.h"
+
+namespace simgrid::kernel::resource {
+class Model;
+}
+
+namespace slipway {
+
+// Address → task instance: open addressing, linear probing, no tombstones.
+class FlightTable {
+ public:
+  FlightTable() : slots_(1024) {}
+  void insert(const void* key, Instance instance);
+  Instance take(const void* key);  // key must be there
+ private:
+  struct Slot {
+    const void* key = nullptr;
+    Instance instance = 0;
+  };
+  std::size_t home(const void* key) const {
+    return (reinterpret_cast<std::uintptr_t>(key) >> 4) * 0x9E3779B97F4A7C15U >> shift_;
+  }
+  std::size_t find(const void* key) const;
+  void grow();
+
+  std::vector<Slot> slots_;
+  std::size_t used_ = 0;
+  int shift_ = 64 - 10;  // log2 of the slots
+};
+
+class Flows {
+ public:
+  // `routes` of the plan's edges; `tasks` per step. One instance of a task is under way at a time.
+  Flows(std::vector<Route> routes, std::uint32_t tasks);
+
+  // Opens one flow of `bytes` on each edge [first, last).
+  void open(Instance instance, std::uint32_t first_edge, std::uint32_t last_edge, double bytes);
+  // Appends the instances whose last flow ended at the present date.
+  void collect(std::vector<Instance>& ended);
+
+  std::uint64_t opened() const { return opened_; }
+
+ private:
+  std::vector<Route> routes_;
+  std::vector<std::uint32_t> open_per_task_;
+  FlightTable flying_;
+  simgrid::kernel::resource::Model* network_ = nullptr;
+  std::uint64_t opened_ = 0;
+};
+
+}  // namespace slipway

@@ -1,0 +1,122 @@
+#include "sim/isolate.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+namespace slipway {
+namespace {
+
+constexpr int failed_with_message = 3;
+constexpr int tick_ms = 250;
+
+[[noreturn]] void throw_errno(const char* what) {
+  throw std::system_error(errno, std::generic_category(),
+                          std::string("cannot start a simulation: ") + what);
+}
+
+// The end of a child that somebody waits for; killed if nobody did.
+struct Child {
+  pid_t id = -1;
+  int messages = -1;  // its end of story, read here
+  ~Child() {
+    if (messages >= 0) close(messages);
+    if (id > 0) {
+      kill(id, SIGKILL);
+      wait();
+    }
+  }
+  int wait() {
+    int status = 0;
+    while (waitpid(id, &status, 0) < 0 && errno == EINTR) {
+    }
+    id = -1;
+    return status;
+  }
+};
+
+void write_all(int file, const char* text, std::size_t size) {
+  while (size > 0) {
+    const ssize_t written = write(file, text, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;  // nobody listens any more
+    text += written;
+    size -= static_cast<std::size_t>(written);
+  }
+}
+
+[[noreturn]] void be_the_child(const std::function<void()>& work, int messages, pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(failed_with_message);
+  const int nowhere = open("/dev/null", O_WRONLY);
+  if (nowhere >= 0) dup2(nowhere, STDOUT_FILENO);
+  int status = 0;
+  try {
+    work();
+  } catch (const std::exception& error) {
+    write_all(messages, error.what(), std::strlen(error.what()));
+    status = failed_with_message;
+  }
+  _exit(status);  // no destructors, no buffered output of the parent
+}
+
+// Reads until the child closes its end.
+std::string listen(const Child& child, const std::function<void()>& tick) {
+  std::string message;
+  char part[4096];
+  for (;;) {
+    pollfd ready{child.messages, POLLIN, 0};
+    const int count = poll(&ready, 1, tick_ms);
+    if (count == 0 && tick) tick();
+    if (count <= 0) continue;
+    const ssize_t size = read(child.messages, part, sizeof part);
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return message;
+    message.append(part, static_cast<std::size_t>(size));
+  }
+}
+
+}  // namespace
+
+SharedMemory::SharedMemory(std::size_t bytes) : bytes_(bytes) {
+  void* memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw_errno("no memory for its results");
+  data_ = static_cast<std::byte*>(memory);
+}
+
+SharedMemory::~SharedMemory() { munmap(data_, bytes_); }
+
+void run_isolated(const std::function<void()>& work, const std::function<void()>& tick) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw_errno("pipe");
+  Child child;
+  child.messages = ends[0];
+  const pid_t parent = getpid();
+  child.id = fork();
+  if (child.id == 0) be_the_child(work, ends[1], parent);
+  close(ends[1]);
+  if (child.id < 0) throw_errno("fork");
+  const std::string message = listen(child, tick);
+  const int status = child.wait();
+  if (WIFSIGNALED(status))
+    throw std::runtime_error("the simulation's process was ended by signal " +
+                             std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) +
+                             "); 9 is often a lack of memory");
+  if (WEXITSTATUS(status) != 0)
+    throw std::runtime_error(message.empty() ? "the simulation's process failed without a message"
+                                             : message);
+}
+
+}  // namespace slipway

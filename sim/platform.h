@@ -1,0 +1,36 @@
+// The cluster's fabrics as SimGrid sees them.
+//
+//   root (empty zone)
+//    ├─ fabric 0 (star zone)   host = one rank's port in it;  route: up link of its port ─► down link of
+//    the other └─ fabric 1 ...
+//
+// Links have latency 0 (SimGrid weighs sharing by 1/latency; latency is paid by a timer before the flow),
+// and a port has two of them (with one, opposite flows would halve each other). GPUs behind one port share
+// its links. A non-blocking fabric is no link, and a node-scope fabric needs no zone per node, because a
+// route touches nothing but its two ports. Only ports that some flow uses are built.
+#pragma once
+
+#include <vector>
+
+#include "sim/fidelity.h"
+
+namespace simgrid::s4u {
+class Host;
+}
+
+namespace slipway {
+
+// SimGrid counts whole bytes; sizes and bandwidths are given in these parts of a byte, so that a message of
+// 1000/3 bytes is exact to 1e-8.
+constexpr double parts_per_byte = 65536;
+
+struct Route {
+  simgrid::s4u::Host* from = nullptr;
+  simgrid::s4u::Host* to = nullptr;
+};
+
+// Sets SimGrid's options, starts its engine (once per process) and builds the fabrics' used ports.
+// Returns the route of every edge.
+std::vector<Route> build_platform(const Cluster& cluster, const std::vector<Edge>& edges);
+
+}  // namespace slipway

@@ -1,0 +1,107 @@
+// Collectives as closed forms and as flows.
+#include <gtest/gtest.h>
+
+#include "models/collectives.h"
+#include "sim/simulate.h"
+#include "tests/hand_graph.h"
+
+namespace slipway {
+namespace {
+
+constexpr double bandwidth = 1e9, latency = 1e-5, bytes = 1e6;
+
+Simulation run(HandGraph& hand, const Cluster& cluster, CollectiveFidelity fidelity) {
+  hand.finish();
+  SimulationOptions options;
+  options.steps = 1;
+  options.collectives = fidelity;
+  return simulate(hand.graph, cluster, hand.durations, options);
+}
+
+std::vector<std::int32_t> first_ranks(int count) {
+  std::vector<std::int32_t> ranks;
+  for (int r = 0; r < count; ++r) ranks.push_back(r);
+  return ranks;
+}
+
+TEST(SimulatedRing, AsFlowsTakesTheClosedFormsTime) {
+  for (const int n : {2, 3, 8, 16}) {
+    const double share = static_cast<double>(n - 1) / n * bytes / bandwidth;
+    HandGraph reduce(n), gather(n), scatter(n);
+    reduce.collective(Collective::all_reduce, first_ranks(n), bytes);
+    gather.collective(Collective::all_gather, first_ranks(n), bytes);
+    scatter.collective(Collective::reduce_scatter, first_ranks(n), bytes);
+    const Cluster cluster = hand_cluster(n, 1, bandwidth, latency);
+    const auto flows = CollectiveFidelity::flows;
+    const Simulation all_reduce = run(reduce, cluster, flows);
+    EXPECT_EQ(all_reduce.flows, static_cast<std::uint64_t>(n));
+    EXPECT_NEAR(all_reduce.timeline.makespan_s, 2 * share + 2 * (n - 1) * latency, 1e-11) << n;
+    EXPECT_NEAR(run(gather, cluster, flows).timeline.makespan_s, share + (n - 1) * latency, 1e-11) << n;
+    EXPECT_NEAR(run(scatter, cluster, flows).timeline.makespan_s, share + (n - 1) * latency, 1e-11) << n;
+  }
+}
+
+TEST(SimulatedRing, AddingWhatArrivesCostsTheSameInBothFidelities) {
+  Cluster cluster = hand_cluster(4, 1, bandwidth, latency);
+  cluster.groups[0].machine.reduce_bandwidth = 5e8;
+  const double closed = ring_seconds(Collective::all_reduce, 4, bytes, latency, bandwidth, 5e8);
+  EXPECT_NEAR(closed, 6 * latency + 1.5 * bytes / bandwidth + 0.75 * bytes / 5e8, 1e-15);
+  HandGraph hand(4);
+  hand.collective(Collective::all_reduce, first_ranks(4), bytes, closed);
+  EXPECT_NEAR(run(hand, cluster, CollectiveFidelity::closed_form).timeline.makespan_s, closed, 1e-12);
+  EXPECT_NEAR(run(hand, cluster, CollectiveFidelity::flows).timeline.makespan_s, closed, 1e-11);
+}
+
+TEST(SimulatedRing, TwoAtOnceThroughOnePortTakeTwiceTheBandwidthTerm) {
+  // GPUs 0 and 1 of each of two nodes share the node's port; each pair of equal GPUs reduces.
+  HandGraph hand(4);
+  hand.collective(Collective::all_reduce, {0, 2}, bytes, 7);
+  hand.collective(Collective::all_reduce, {1, 3}, bytes, 7);
+  const Cluster shared = hand_cluster(2, 2, bandwidth, latency, 2),
+                own = hand_cluster(2, 2, bandwidth, latency, 1);
+  for (const auto fidelity : {CollectiveFidelity::flows, CollectiveFidelity::automatic})
+    for (const double end : run(hand, shared, fidelity).timeline.end)
+      EXPECT_NEAR(end, 2 * bytes / bandwidth + 2 * latency, 1e-12);
+  EXPECT_NEAR(run(hand, own, CollectiveFidelity::flows).timeline.makespan_s,
+              bytes / bandwidth + 2 * latency, 1e-12);
+}
+
+TEST(AutomaticFidelity, UsesTheClosedFormWhereNoPortIsShared) {
+  HandGraph hand(4);
+  hand.collective(Collective::all_reduce, {0, 2}, bytes, 7);
+  hand.collective(Collective::all_reduce, {1, 3}, bytes, 7);
+  const Simulation result =
+      run(hand, hand_cluster(2, 2, bandwidth, latency, 1), CollectiveFidelity::automatic);
+  EXPECT_EQ(result.flows, 0U);
+  EXPECT_EQ(result.timeline.makespan_s, 7);
+}
+
+TEST(AutomaticFidelity, UsesFlowsWhereATransferSharesAPort) {
+  HandGraph hand(3);
+  hand.collective(Collective::all_gather, {0, 1}, bytes, 7);
+  hand.transfer(0, 2, bytes);
+  const Simulation result = run(hand, hand_cluster(3, 1, bandwidth, 0), CollectiveFidelity::automatic);
+  EXPECT_EQ(result.flows, 3U);
+  // Up link of rank 0: half a message of the ring and a whole one of the transfer, fairly shared.
+  EXPECT_NEAR(result.timeline.end[0], bytes / bandwidth, 1e-12);
+  EXPECT_NEAR(result.timeline.end[1], 1.5 * bytes / bandwidth, 1e-12);
+}
+
+TEST(AutomaticFidelity, AScalarOverAllRanksMakesNobodyContended) {
+  HandGraph hand(4);
+  hand.collective(Collective::all_reduce, first_ranks(4), 8, 1);
+  hand.collective(Collective::all_reduce, {0, 1}, bytes, 7);
+  EXPECT_EQ(run(hand, hand_cluster(4, 1, bandwidth, latency), CollectiveFidelity::automatic).flows, 0U);
+}
+
+TEST(SimulatedRing, ItsOwnEdgesShareAPortToo) {
+  // Two nodes of two GPUs behind one port, ring 0 → 2 → 1 → 3 → 0: each port carries two edges each way.
+  HandGraph hand(4);
+  hand.collective(Collective::all_reduce, {0, 2, 1, 3}, bytes, 7);
+  const Simulation result = run(hand, hand_cluster(2, 2, bandwidth, 0, 2), CollectiveFidelity::automatic);
+  EXPECT_EQ(result.flows, 4U);
+  EXPECT_NEAR(result.timeline.makespan_s, 2 * 1.5 * bytes / bandwidth, 1e-12);
+}
+
+}  // namespace
+}  // namespace slipway
