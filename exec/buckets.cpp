@@ -1,0 +1,159 @@
+#include "exec/buckets.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "exec/gradient_dump.h"
+
+namespace slipway {
+namespace {
+
+void refuse_what_is_missing(const Bundle& bundle) {
+  const TaskGraph& graph = bundle.graph;
+  if (graph.layout.zero >= 2)
+    throw std::runtime_error("layout.zero = " + std::to_string(graph.layout.zero) +
+                             " cannot be executed yet; 0 and 1 can");
+  if (graph.layout.context > 1)
+    throw std::runtime_error("layout.context = " + std::to_string(graph.layout.context) +
+                             " cannot be executed yet; use 1");
+  if (bundle.run.optimizer.name != "adamw")
+    throw std::runtime_error("run.optimizer.name = " + bundle.run.optimizer.name +
+                             " cannot be executed yet; use adamw");
+}
+
+// Gradients are summed in the dtype that was asked for, but never in less than the weights'.
+at::ScalarType gradient_dtype(const TaskGraph& graph) {
+  const at::ScalarType weight = torch_dtype(graph.shape.dtype), asked = torch_dtype(graph.gradient_dtype);
+  return c10::elementSize(asked) >= c10::elementSize(weight) ? asked : weight;
+}
+
+}  // namespace
+
+Buckets::Buckets(const Bundle& bundle, int rank, at::Device device)
+    : bundle_(bundle), at_(coordinates_of(bundle.graph.layout, rank)) {
+  refuse_what_is_missing(bundle);
+  const TaskGraph& graph = bundle.graph;
+  const Layout& layout = graph.layout;
+  if (layout.zero >= 1) {
+    slice_index_ = at_.data * layout.context + at_.context;
+    slice_count_ = layout.data * layout.context;
+  }
+  ParameterPlacement placement;
+  placement.tensor_rank = at_.tensor;
+  placement.tensor_degree = layout.tensor;
+  placement.slices = slice_count_;
+  placement.weight_dtype = torch_dtype(graph.shape.dtype);
+  placement.gradient_dtype = gradient_dtype(graph);
+  placement.device = device;
+  for (int stage = at_.pipeline; stage < stage_count(layout); stage += layout.pipeline) {
+    const BlockRange& range = graph.stages[static_cast<std::size_t>(stage)];
+    for (int block = range.first; block < range.last; ++block)
+      buckets_.emplace(block, make_bucket(block, placement));
+  }
+}
+
+Buckets::Bucket Buckets::make_bucket(int block, const ParameterPlacement& placement) const {
+  BlockParameters parameters = make_parameters(bundle_.graph.model, block, bundle_.run.seed, placement);
+  const std::int64_t slice = parameters.weights.size(0) / slice_count_;
+  const std::int64_t begin = slice_index_ * slice, end = begin + slice;
+  const at::Tensor gradient =
+      slice_count_ > 1 ? at::zeros({slice}, parameters.gradients.options()) : parameters.gradients;
+  AdamwShard adamw(parameters, begin, end);
+  return {std::move(parameters), begin, end, gradient, std::move(adamw)};
+}
+
+const Buckets::Bucket& Buckets::bucket(int block) const {
+  const auto found = buckets_.find(block);
+  if (found == buckets_.end())
+    throw std::runtime_error("block " + std::to_string(block) + " is not on pipeline rank " +
+                             std::to_string(at_.pipeline));
+  return found->second;
+}
+
+const BlockParameters& Buckets::block(int index) const { return bucket(index).parameters; }
+
+template <typename Visit>
+void Buckets::for_each(int stage, Visit visit) const {
+  for (const auto& [block, bucket] : buckets_) {
+    if (stage != none) {
+      const BlockRange& range = bundle_.graph.stages[static_cast<std::size_t>(stage)];
+      if (block < range.first || block >= range.last) continue;
+    }
+    visit(bucket);
+  }
+}
+
+at::Tensor Buckets::tied_gradient() const {
+  const bool embedding = buckets_.contains(0);
+  const Bucket& holder = embedding ? buckets_.begin()->second : buckets_.rbegin()->second;
+  const char* name = embedding ? "embedding.weight" : "head.weight";
+  return parameter_named(holder.parameters, name).gradient.flatten();
+}
+
+Message Buckets::message(const Work& work) const {
+  switch (work.kind) {
+    case WorkKind::norm_grad_reduce: {
+      const BlockParameters& parameters = block(work.block);
+      const at::Tensor replicated = parameters.gradients.narrow(0, 0, parameters.replicated);
+      return {replicated, replicated};
+    }
+    case WorkKind::tied_grad_reduce: {
+      const at::Tensor copy = tied_gradient();
+      return {copy, copy};
+    }
+    case WorkKind::grad_reduce: {  // in place, or this rank's slice of the reduced bucket
+      const Bucket& mine = bucket(work.block);
+      return {mine.parameters.gradients, mine.slice_gradient};
+    }
+    case WorkKind::parameter_gather: {
+      const Bucket& mine = bucket(work.block);
+      return {mine.parameters.weights.narrow(0, mine.begin, mine.end - mine.begin).clone(),
+              mine.parameters.weights};
+    }
+    default:
+      throw std::runtime_error("this kind of work moves no bucket");
+  }
+}
+
+void Buckets::add_tied_copies() {
+  at::Tensor embedding = parameter_named(buckets_.begin()->second.parameters, "embedding.weight").gradient;
+  at::Tensor head = parameter_named(buckets_.rbegin()->second.parameters, "head.weight").gradient;
+  embedding.add_(head);
+  head.copy_(embedding);
+}
+
+at::Tensor Buckets::square_sum(int stage) const {
+  at::NoGradGuard no_grad;
+  const auto device = buckets_.begin()->second.parameters.weights.device();
+  at::Tensor sum = at::zeros({1}, at::TensorOptions().dtype(at::kDouble).device(device));
+  if (slice_count_ == 1 && (at_.data > 0 || at_.context > 0)) return sum;  // a replica
+  for_each(stage, [&](const Bucket& mine) {
+    for (const ShardedParameter& parameter : mine.parameters.parameters) {
+      const bool replica = parameter.meta.shard_dim < 0 && at_.tensor > 0;
+      const std::int64_t from = std::max(mine.begin, parameter.offset);
+      const std::int64_t to = std::min(mine.end, parameter.offset + parameter.elements);
+      if (replica || !parameter.meta.same_as.empty() || from >= to) continue;
+      const at::Tensor part = mine.slice_gradient.narrow(0, from - mine.begin, to - from);
+      sum.add_(at::linalg_vector_norm(part, 2, {}, false, at::kDouble).square());
+    }
+  });
+  return sum;
+}
+
+void Buckets::step(int stage, double scale) {
+  for_each(stage, [&](const Bucket& bucket) {
+    Bucket& mine = buckets_.at(bucket.parameters.block);
+    mine.adamw.step(mine.slice_gradient, bundle_.run.optimizer, scale);
+    mine.parameters.gradients.zero_();
+  });
+}
+
+void Buckets::dump(int stage, std::ostream& out) const {
+  for_each(stage, [&](const Bucket& mine) {
+    write_gradients(out, mine.parameters, mine.slice_gradient, mine.begin, mine.end);
+  });
+}
+
+}  // namespace slipway

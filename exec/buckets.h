@@ -1,0 +1,63 @@
+// All parameters of one rank with what happens to their gradients once the backward passes are done:
+//
+//   bucket ─ norm_grad_reduce (tensor group) ─ tied_grad_reduce (first and last stage) ─ grad_reduce (data)
+//     ZeRO 0: the whole bucket is reduced; every rank updates all of it
+//     ZeRO 1: reduce-scatter; this rank keeps, counts and updates its slice, then weights are gathered
+//   ─ grad_norm ─ norm_reduce ─ optimizer_step ─ parameter_gather
+//
+// Every gradient element counts once in the global norm: replicas (data ranks without ZeRO, tensor ranks of
+// a replicated tensor, a tied head's copy) are left out.
+// Guarded by tests/execute_layouts_test.cpp.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <ostream>
+
+#include "exec/optimizer.h"
+#include "exec/parameters.h"
+#include "exec/rank_model.h"
+
+namespace slipway {
+
+class Buckets {
+ public:
+  // Draws the parameters of all stages of `rank`.
+  Buckets(const Bundle& bundle, int rank, at::Device device);
+
+  const BlockParameters& block(int index) const;
+
+  // The tensors of norm_grad_reduce, tied_grad_reduce, grad_reduce and parameter_gather: views where the
+  // collective works in place. Throws std::runtime_error for any other kind.
+  Message message(const Work& work) const;
+  // Tied embedding on a rank that holds both copies: each becomes the sum.
+  void add_tied_copies();
+
+  // Sum of squares in float64, [1], of what this rank counts; stage = none: of all its stages.
+  at::Tensor square_sum(int stage) const;
+  // AdamW on this rank's slices of `stage` with gradients times `scale`, then all its gradients are zero.
+  void step(int stage, double scale);
+  void dump(int stage, std::ostream& out) const;
+
+ private:
+  struct Bucket {
+    BlockParameters parameters;
+    std::int64_t begin = 0, end = 0;  // this rank's slice of the flat tensors
+    at::Tensor slice_gradient;        // a view of the bucket, or its reduce-scattered part
+    AdamwShard adamw;
+  };
+  Bucket make_bucket(int block, const ParameterPlacement& placement) const;
+  const Bucket& bucket(int block) const;
+  at::Tensor tied_gradient() const;  // flat view of this rank's copy
+  // Calls visit(bucket) for the blocks of `stage` (none: of every stage of this rank).
+  template <typename Visit>
+  void for_each(int stage, Visit visit) const;
+
+  const Bundle& bundle_;
+  Coordinates at_;
+  int slice_index_ = 0, slice_count_ = 1;
+  std::map<int, Bucket> buckets_;  // by block
+};
+
+}  // namespace slipway

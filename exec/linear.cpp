@@ -1,0 +1,66 @@
+#include "exec/linear.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+namespace slipway {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+template <typename T>
+T* pointer_from(AutogradContext* context, const char* key) {
+  return reinterpret_cast<T*>(context->saved_data[key].toInt());
+}
+template <typename T>
+std::int64_t address_of(T* pointer) {
+  return reinterpret_cast<std::int64_t>(pointer);
+}
+
+at::Tensor as_matrix(const at::Tensor& t) { return t.reshape({-1, t.size(-1)}); }
+
+struct LinearFunction : torch::autograd::Function<LinearFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const ShardedParameter* weight,
+                            const ShardedParameter* bias, WeightGradientQueue* queue) {
+    context->save_for_backward({x, weight->weight});
+    context->saved_data["weight"] = address_of(weight);
+    context->saved_data["bias"] = address_of(bias);
+    context->saved_data["queue"] = address_of(queue);
+    return at::linear(x, weight->weight, bias ? std::optional(bias->weight) : std::nullopt);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor& dy = gradients[0];
+    if (const auto* bias = pointer_from<const ShardedParameter>(context, "bias"))
+      bias->gradient.add_(at::sum(as_matrix(dy), {0}, false, bias->gradient.scalar_type()));
+    pointer_from<WeightGradientQueue>(context, "queue")
+        ->add(saved[0], dy, *pointer_from<const ShardedParameter>(context, "weight"));
+    return {at::matmul(dy, saved[1]), {}, {}, {}};
+  }
+};
+
+}  // namespace
+
+void WeightGradientQueue::add(const at::Tensor& input, const at::Tensor& output_gradient,
+                              const ShardedParameter& weight) {
+  items_.push_back({input, output_gradient, &weight});
+  if (!deferred) run();
+}
+
+void WeightGradientQueue::run() {
+  for (const Item& item : items_) {
+    const at::ScalarType dtype = item.weight->gradient.scalar_type();
+    at::Tensor into = item.weight->gradient;  // a view: the sum lands in the bucket
+    into.addmm_(as_matrix(item.output_gradient).to(dtype).t(), as_matrix(item.input).to(dtype));
+  }
+  items_.clear();
+}
+
+at::Tensor linear(const at::Tensor& x, const ShardedParameter& weight, const ShardedParameter* bias,
+                  WeightGradientQueue& queue) {
+  return LinearFunction::apply(x, &weight, bias, &queue);
+}
+
+}  // namespace slipway

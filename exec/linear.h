@@ -1,0 +1,39 @@
+// y = x·Wᵀ + b as our own autograd Function.
+//
+//   backward:  dx = dy·W          returned at once: others wait for it
+//              dW += dyᵀ·x        handed to a queue that runs at once, or later as the graph's W task
+//              db += Σ dy         small: always at once
+//
+// Gradients add up directly in the block's bucket, in the bucket's dtype (fp32 for bf16 weights). The
+// weight is no input of the autograd graph: asking the engine for weight gradients later would walk the
+// chain of input gradients a second time (2.75 instead of 2.00 forward-FLOPs for I + W).
+// Guarded by tests/execute_numerics_test.cpp: GEMM FLOPs of I + W = those of the full backward.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "exec/parameters.h"
+
+namespace slipway {
+
+class WeightGradientQueue {
+ public:
+  bool deferred = false;  // false: add() does the work at once
+  void add(const at::Tensor& input, const at::Tensor& output_gradient, const ShardedParameter& weight);
+  void run();  // does what was deferred and forgets it
+
+ private:
+  struct Item {
+    at::Tensor input, output_gradient;
+    const ShardedParameter* weight;
+  };
+  std::vector<Item> items_;
+};
+
+// x: [..., in], weight: [out, in]. `queue` must outlive the backward pass, the parameters both passes.
+at::Tensor linear(const at::Tensor& x, const ShardedParameter& weight, const ShardedParameter* bias,
+                  WeightGradientQueue& queue);
+
+}  // namespace slipway

@@ -1,0 +1,82 @@
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "exec/operators/operators.h"
+
+namespace slipway {
+namespace {
+
+struct Heads {
+  std::int64_t q, kv, size;  // of this tensor rank
+};
+Heads heads_of(const OperatorContext& c) {
+  return {c.block.heads / c.tensor_degree, c.block.kv_heads / c.tensor_degree, c.block.head_dim};
+}
+
+// x: [s, b, heads, d]. Pairs are (i, i + d/2), as in Llama's published code.
+at::Tensor rotate(const at::Tensor& x, const std::pair<at::Tensor, at::Tensor>& table) {
+  const auto& [cosine, sine] = table;
+  const std::vector<at::Tensor> half = x.chunk(2, -1);
+  return at::cat({half[0] * cosine - half[1] * sine, half[1] * cosine + half[0] * sine}, -1);
+}
+
+// Attention of [b, heads, s, d]. The fused kernels want as many key as query heads.
+at::Tensor attend(const at::Tensor& q, at::Tensor k, at::Tensor v, bool causal) {
+  const std::int64_t group = q.size(1) / k.size(1);
+  if (group > 1) k = k.repeat_interleave(group, 1), v = v.repeat_interleave(group, 1);
+  return at::scaled_dot_product_attention(q, k, v, {}, 0.0, causal);
+}
+
+}  // namespace
+
+const std::pair<at::Tensor, at::Tensor>& RotaryTables::get(std::int64_t sequence, const Block& block,
+                                                           const at::TensorOptions& options) {
+  auto& table = tables_[{sequence, block.head_dim, block.rope_theta}];
+  if (table.first.defined()) return table;
+  const std::int64_t half = block.head_dim / 2;
+  const at::Tensor exponent = at::arange(half, at::kDouble) * (-2.0 / static_cast<double>(block.head_dim));
+  const at::Tensor frequency = at::pow(at::Scalar(block.rope_theta), exponent);
+  const at::Tensor angle =
+      at::outer(at::arange(sequence, at::kDouble), frequency).view({sequence, 1, 1, half});
+  table = {angle.cos().to(options), angle.sin().to(options)};
+  return table;
+}
+
+void run_qkv(OperatorContext& c) {
+  at::Tensor& branch = c.wires[index_of(wire_branch)];
+  const at::Tensor packed =
+      linear(branch, parameter_named(c.parameters, "attention.qkv.weight"),
+             find_parameter(c.parameters, "attention.qkv.bias"), c.region.weight_gradients);
+  if (c.block.positions != Positions::rotary) {
+    branch = packed;
+    return;
+  }
+  const Heads heads = heads_of(c);
+  const std::int64_t turned = (heads.q + heads.kv) * heads.size;
+  const at::Tensor qk = packed.narrow(-1, 0, turned).unflatten(-1, {heads.q + heads.kv, heads.size});
+  const at::Tensor rotated =
+      rotate(qk, c.rotary.get(packed.size(0), c.block, packed.options().requires_grad(false)));
+  branch = at::cat({rotated.flatten(-2), packed.narrow(-1, turned, heads.kv * heads.size)}, -1);
+}
+
+void run_attention(OperatorContext& c) {
+  at::Tensor& branch = c.wires[index_of(wire_branch)];
+  const Heads heads = heads_of(c);
+  const std::int64_t q = heads.q * heads.size, kv = heads.kv * heads.size;
+  const std::vector<at::Tensor> parts = branch.split_with_sizes({q, kv, kv}, -1);
+  const auto by_head = [&](const at::Tensor& t, std::int64_t count) {  // [s, b, n·d] → [b, n, s, d]
+    return t.unflatten(-1, {count, heads.size}).permute({1, 2, 0, 3});
+  };
+  const at::Tensor out = attend(by_head(parts[0], heads.q), by_head(parts[1], heads.kv),
+                                by_head(parts[2], heads.kv), c.block.causal);
+  branch = out.permute({2, 0, 1, 3}).flatten(-2);
+}
+
+void run_out_projection(OperatorContext& c) {
+  at::Tensor& branch = c.wires[index_of(wire_branch)];
+  branch = linear(branch, parameter_named(c.parameters, "attention.out.weight"), nullptr,
+                  c.region.weight_gradients);
+}
+
+}  // namespace slipway

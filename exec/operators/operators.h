@@ -1,0 +1,75 @@
+// The operators of models/operators.h with LibTorch: one function per kind, on this rank's shards.
+//
+// Wires are sequence-first, [s', b, features]. Every function runs under autograd inside a Region or under
+// no_grad, the code is the same. The packed projections are cut inside each part: branch after `qkv` is
+// [q | k | v] of this tensor rank's heads, after `up` [gate | up].
+// Guarded by tests/execute_numerics_test.cpp: every family against plain functional code, and every layout
+// against one process.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <tuple>
+
+#include "exec/data.h"
+#include "exec/parameters.h"
+#include "exec/region.h"
+#include "models/model.h"
+#include "models/operators.h"
+
+namespace slipway {
+
+// cos and sin of position · theta^(−2i/d), each [s, 1, 1, d/2]; made once per shape.
+class RotaryTables {
+ public:
+  const std::pair<at::Tensor, at::Tensor>& get(std::int64_t sequence, const Block& block,
+                                               const at::TensorOptions& options);
+
+ private:
+  std::map<std::tuple<std::int64_t, std::int64_t, double>, std::pair<at::Tensor, at::Tensor>> tables_;
+};
+
+struct OperatorContext {
+  const Operator& op;
+  const Block& block;
+  const BlockParameters& parameters;
+  Region& region;
+  WireTensors& wires;
+  const TokenBatch& batch;  // embed, logits, loss
+  RotaryTables& rotary;
+  int tensor_rank = 0, tensor_degree = 1;
+  bool sequence_parallel = false;
+  double loss_tokens = 1;  // predicted tokens of the whole step, over all ranks
+};
+
+// Reads op.reads and writes op.writes in `wires`. Throws std::runtime_error for `communicate`.
+void run_operator(OperatorContext& context);
+
+// Implementations, by file.
+void run_embed(OperatorContext&);  // embedding.cpp
+void run_add_positions(OperatorContext&);
+void run_norm(OperatorContext&);  // norm.cpp
+void run_add(OperatorContext&);
+void run_qkv(OperatorContext&);  // attention.cpp
+void run_attention(OperatorContext&);
+void run_out_projection(OperatorContext&);
+void run_up(OperatorContext&);  // mlp.cpp
+void run_activation(OperatorContext&);
+void run_down(OperatorContext&);
+void run_head_transform(OperatorContext&);  // head.cpp
+void run_logits(OperatorContext&);
+void run_loss(OperatorContext&);
+
+// RMSNorm or LayerNorm with the parameters "<name>.weight" (and ".bias").
+at::Tensor norm_with(OperatorContext& context, const std::string& name, const at::Tensor& x);
+
+// Per token (maximum, sum of exponentials above it, target logit or 0) of this vocabulary shard, stacked to
+// [3·tokens]; float32 at least. `first` is the shard's first token.
+at::Tensor vocabulary_statistics(const at::Tensor& logits, const at::Tensor& targets, std::int64_t first);
+// Σ counted token losses / loss_tokens, from local logits and the statistics of all shards [t·3·tokens].
+at::Tensor vocabulary_loss(const at::Tensor& logits, const at::Tensor& statistics,
+                           const at::Tensor& targets, const at::Tensor& counted, std::int64_t first,
+                           double loss_tokens);
+
+}  // namespace slipway

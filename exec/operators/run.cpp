@@ -1,0 +1,48 @@
+#include <ATen/ATen.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "exec/operators/operators.h"
+
+namespace slipway {
+
+void run_operator(OperatorContext& c) {
+  switch (c.op.kind) {
+    case OpKind::embed:
+      return run_embed(c);
+    case OpKind::add_positions:
+      return run_add_positions(c);
+    case OpKind::norm:
+      return run_norm(c);
+    case OpKind::fork:
+      c.wires[index_of(wire_branch)] = c.wires[index_of(wire_residual)];
+      return;
+    case OpKind::qkv:
+      return run_qkv(c);
+    case OpKind::attention:
+      return run_attention(c);
+    case OpKind::out_projection:
+      return run_out_projection(c);
+    case OpKind::add:
+      return run_add(c);
+    case OpKind::up:
+      return run_up(c);
+    case OpKind::activation:
+      return run_activation(c);
+    case OpKind::down:
+      return run_down(c);
+    case OpKind::head_transform:
+      return run_head_transform(c);
+    case OpKind::logits:
+      return run_logits(c);
+    case OpKind::loss:
+      return run_loss(c);
+    case OpKind::communicate:
+      break;
+  }
+  throw std::runtime_error(std::string("operator ") + name_of(c.op.kind) + " of block " +
+                           std::to_string(c.op.block) + " cannot run inside a segment");
+}
+
+}  // namespace slipway

@@ -1,0 +1,51 @@
+#include "exec/optimizer.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+namespace slipway {
+
+std::vector<DecayRange> decay_ranges(const BlockParameters& block, std::int64_t begin, std::int64_t end) {
+  std::vector<DecayRange> ranges;
+  for (const ShardedParameter& parameter : block.parameters) {
+    const std::int64_t from = std::max(begin, parameter.offset);
+    const std::int64_t to = std::min(end, parameter.offset + parameter.elements);
+    if (from >= to) continue;
+    if (!ranges.empty() && ranges.back().decays == parameter.meta.decays)
+      ranges.back().end = to;
+    else
+      ranges.push_back({from, to, parameter.meta.decays});
+  }
+  return ranges;
+}
+
+AdamwShard::AdamwShard(const BlockParameters& block, std::int64_t begin, std::int64_t end) {
+  for (const DecayRange& range : decay_ranges(block, begin, end)) {
+    Range mine;
+    mine.weight = block.weights.narrow(0, range.begin, range.end - range.begin);
+    const bool wide = mine.weight.element_size() >= 4;
+    mine.master = wide ? mine.weight : mine.weight.to(at::kFloat);
+    mine.mean = at::zeros_like(mine.master);
+    mine.square = at::zeros_like(mine.master);
+    mine.steps = at::zeros({}, mine.master.options().dtype(at::kFloat));
+    mine.begin = range.begin - begin;
+    mine.decays = range.decays;
+    ranges_.push_back(std::move(mine));
+  }
+}
+
+void AdamwShard::step(const at::Tensor& gradient, const Optimizer& optimizer, double scale) {
+  at::NoGradGuard no_grad;
+  for (Range& range : ranges_) {
+    at::Tensor part = gradient.narrow(0, range.begin, range.master.size(0)).to(range.master.scalar_type());
+    if (scale != 1.0) part = part * scale;
+    range.steps.add_(1);
+    at::_fused_adamw_({range.master}, {part}, {range.mean}, {range.square}, {}, {range.steps}, optimizer.lr,
+                      optimizer.beta1, optimizer.beta2, range.decays ? optimizer.weight_decay : 0.0,
+                      optimizer.epsilon, /*amsgrad=*/false, /*maximize=*/false);
+    if (!range.weight.is_same(range.master)) range.weight.copy_(range.master);
+  }
+}
+
+}  // namespace slipway

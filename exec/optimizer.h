@@ -1,0 +1,46 @@
+// AdamW (Loshchilov 2019) on the slice of a block's flat tensors that this rank updates: the whole block,
+// or 1/n of it when n ranks share the optimizer (ZeRO ≥ 1).
+//
+//   w ← w − lr·λ·w                      only where Parameter::decays
+//   m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²
+//   w ← w − lr·m̂/(√v̂ + ε),             m̂ = m/(1−β₁ᵗ), v̂ = v/(1−β₂ᵗ)
+//
+// Weights below 32 bits have a float32 master here.
+// Guarded by tests/execute_numerics_test.cpp, against torch::optim::AdamW.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "exec/parameters.h"
+#include "schedules/bundle.h"
+
+namespace slipway {
+
+struct DecayRange {
+  std::int64_t begin = 0, end = 0;  // in the flat tensor
+  bool decays = false;
+};
+
+// The slice [begin, end) of `block` cut where weight decay starts or stops. Padding is left out.
+std::vector<DecayRange> decay_ranges(const BlockParameters& block, std::int64_t begin, std::int64_t end);
+
+class AdamwShard {
+ public:
+  // `begin`: where the slice starts in the block's flat weights.
+  AdamwShard(const BlockParameters& block, std::int64_t begin, std::int64_t end);
+  // `gradient`: this rank's slice, any floating dtype; it is multiplied by `scale` (clipping) on the way.
+  void step(const at::Tensor& gradient, const Optimizer& optimizer, double scale);
+
+ private:
+  struct Range {
+    at::Tensor weight, master, mean, square, steps;  // master is `weight` itself where that is wide enough
+    std::int64_t begin = 0;                          // in the slice
+    bool decays = false;
+  };
+  std::vector<Range> ranges_;
+};
+
+}  // namespace slipway

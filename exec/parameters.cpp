@@ -1,0 +1,141 @@
+#include "exec/parameters.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <numbers>
+#include <stdexcept>
+
+namespace slipway {
+namespace {
+
+constexpr double two_to_minus_53 = 1.0 / 9007199254740992.0;
+
+// Box–Muller: one normal number from two uniform ones, the first in (0, 1].
+double normal_number(std::uint64_t key, std::uint64_t index) {
+  const double u = static_cast<double>((mix(key, 2 * index) >> 11) + 1) * two_to_minus_53;
+  const double v = static_cast<double>(mix(key, 2 * index + 1) >> 11) * two_to_minus_53;
+  return std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v);
+}
+
+std::vector<std::int64_t> local_shape(const Parameter& parameter, const std::vector<Piece>& pieces) {
+  std::array<std::int64_t, 2> shape = parameter.shape;
+  if (parameter.shard_dim >= 0) {
+    std::int64_t along = 0;
+    for (const Piece& piece : pieces) along += piece.end - piece.begin;
+    shape[static_cast<std::size_t>(parameter.shard_dim)] = along;
+  }
+  if (parameter.is_vector) return {shape[0]};
+  return {shape[0], shape[1]};
+}
+
+// Global indices of the shard along `dim`, in local order.
+std::vector<std::int64_t> indices_along(const Parameter& parameter, const std::vector<Piece>& pieces,
+                                        int dim) {
+  std::vector<std::int64_t> indices;
+  if (parameter.shard_dim == dim) {
+    for (const Piece& piece : pieces)
+      for (std::int64_t i = piece.begin; i < piece.end; ++i) indices.push_back(i);
+  } else {
+    for (std::int64_t i = 0; i < parameter.shape[static_cast<std::size_t>(dim)]; ++i) indices.push_back(i);
+  }
+  return indices;
+}
+
+// Shapes and offsets; tensors are allocated afterwards, when the block's size is known.
+void place(BlockParameters& block, std::vector<Parameter> list, const ParameterPlacement& placement) {
+  for (Parameter& meta : list) {
+    ShardedParameter parameter;
+    parameter.pieces = pieces_of(meta, placement.tensor_rank, placement.tensor_degree);
+    parameter.elements = shard_elements(meta, placement.tensor_degree);
+    parameter.offset = block.elements;
+    block.elements += parameter.elements;
+    if (meta.shard_dim < 0) {
+      block.replicated += parameter.elements;
+      if (block.replicated != block.elements)
+        throw std::runtime_error("parameter " + meta.name +
+                                 " is replicated but listed after a sharded one");
+    }
+    parameter.meta = std::move(meta);
+    block.parameters.push_back(std::move(parameter));
+  }
+}
+
+}  // namespace
+
+std::uint64_t mix(std::uint64_t seed, std::uint64_t index) {
+  std::uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15ULL;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+  return z ^ (z >> 31);
+}
+
+std::uint64_t mix(std::uint64_t seed, std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return mix(mix(seed, std::uint64_t{0}), hash);
+}
+
+at::ScalarType torch_dtype(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::float64:
+      return at::kDouble;
+    case Dtype::float32:
+    case Dtype::tf32:
+      return at::kFloat;
+    case Dtype::bfloat16:
+      return at::kBFloat16;
+    case Dtype::float16:
+      return at::kHalf;
+  }
+  return at::kFloat;
+}
+
+at::Tensor draw_shard(const Parameter& parameter, const std::vector<Piece>& pieces, std::uint64_t seed) {
+  at::Tensor shard = at::empty(local_shape(parameter, pieces), at::kDouble);
+  if (parameter.constant) return shard.fill_(parameter.constant_value);
+  const std::uint64_t key = mix(seed, parameter.same_as.empty() ? parameter.name : parameter.same_as);
+  const std::vector<std::int64_t> rows = indices_along(parameter, pieces, 0);
+  const std::vector<std::int64_t> columns = indices_along(parameter, pieces, 1);
+  double* value = shard.mutable_data_ptr<double>();
+  for (std::int64_t row : rows)
+    for (std::int64_t column : columns)
+      *value++ = parameter.init_std *
+                 normal_number(key, static_cast<std::uint64_t>(row * parameter.shape[1] + column));
+  return shard;
+}
+
+BlockParameters make_parameters(const Model& model, int block_index, std::uint64_t seed,
+                                const ParameterPlacement& placement) {
+  BlockParameters block;
+  block.block = block_index;
+  place(block, parameters_of(model, block_index), placement);
+  const std::int64_t padded = (block.elements + placement.slices - 1) / placement.slices * placement.slices;
+  const auto on_device = at::TensorOptions().device(placement.device);
+  block.weights = at::zeros({padded}, on_device.dtype(placement.weight_dtype));
+  block.gradients = at::zeros({padded}, on_device.dtype(placement.gradient_dtype));
+  for (ShardedParameter& parameter : block.parameters) {
+    const at::Tensor values = draw_shard(parameter.meta, parameter.pieces, seed);
+    const auto view = [&](const at::Tensor& flat) {
+      return flat.narrow(0, parameter.offset, parameter.elements).view(values.sizes());
+    };
+    parameter.weight = view(block.weights);
+    parameter.gradient = view(block.gradients);
+    parameter.weight.copy_(values);
+  }
+  return block;
+}
+
+const ShardedParameter* find_parameter(const BlockParameters& block, std::string_view suffix) {
+  for (const ShardedParameter& parameter : block.parameters)
+    if (std::string_view(parameter.meta.name).ends_with(suffix)) return &parameter;
+  return nullptr;
+}
+
+const ShardedParameter& parameter_named(const BlockParameters& block, std::string_view suffix) {
+  if (const ShardedParameter* parameter = find_parameter(block, suffix)) return *parameter;
+  throw std::runtime_error("block " + std::to_string(block.block) + " has no parameter ..." +
+                           std::string(suffix));
+}
+
+}  // namespace slipway

@@ -1,0 +1,66 @@
+// The trainable tensors of one block on one rank.
+//
+//   flat weights   | replicated tensors | tensor-parallel shards | padding |
+//   flat gradients | the same layout: the block's bucket                   |
+//                  └── norm_grad_reduce ┘
+//
+// Each parameter is a view into both. The padding makes the bucket a multiple of the number of ranks that
+// share it out (ZeRO ≥ 1), so that a reduce-scatter hands every rank an equal slice.
+// Initial values: element i of the whole tensor is a normal number that depends on (seed, name, i) only, so
+// every rank draws just its own shard and any layout starts from the same weights.
+// Guarded by tests/execute_numerics_test.cpp (shards tile the whole tensor; a tied head equals the
+// embedding).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/dtype.h"
+#include "models/parameters.h"
+
+namespace slipway {
+
+struct ShardedParameter {
+  Parameter meta;
+  std::vector<Piece> pieces;              // of this tensor rank, along meta.shard_dim
+  at::Tensor weight, gradient;            // views, local shape; vectors have one dimension
+  std::int64_t offset = 0, elements = 0;  // in the flat tensors
+};
+
+struct BlockParameters {
+  int block = 0;                  // index in blocks_of(model)
+  at::Tensor weights, gradients;  // flat
+  std::int64_t replicated = 0;    // elements of the replicated tensors, which come first
+  std::int64_t elements = 0;      // without padding
+  std::vector<ShardedParameter> parameters;
+};
+
+struct ParameterPlacement {
+  int tensor_rank = 0, tensor_degree = 1;
+  int slices = 1;  // ranks that share the bucket out; pads to a multiple of it
+  at::ScalarType weight_dtype = at::kFloat, gradient_dtype = at::kFloat;
+  at::Device device = at::kCPU;
+};
+
+at::ScalarType torch_dtype(Dtype dtype);
+
+// Allocates and draws. Throws std::runtime_error when the replicated tensors do not come first.
+BlockParameters make_parameters(const Model& model, int block, std::uint64_t seed,
+                                const ParameterPlacement& placement);
+
+// The parameter whose name ends with `suffix`: null when there is none, or throws std::runtime_error.
+const ShardedParameter* find_parameter(const BlockParameters& block, std::string_view suffix);
+const ShardedParameter& parameter_named(const BlockParameters& block, std::string_view suffix);
+
+// This rank's shard of `parameter` in float64.
+at::Tensor draw_shard(const Parameter& parameter, const std::vector<Piece>& pieces, std::uint64_t seed);
+
+// 64 random bits that depend on both arguments (splitmix64, Steele 2014), and on a text (FNV-1a).
+std::uint64_t mix(std::uint64_t seed, std::uint64_t index);
+std::uint64_t mix(std::uint64_t seed, std::string_view text);
+
+}  // namespace slipway

@@ -1,0 +1,121 @@
+#include "exec/rank_model.h"
+
+#include <ATen/ATen.h>
+
+#include <filesystem>
+#include <stdexcept>
+
+#include "exec/rank_state.h"
+
+namespace slipway {
+
+RankModel::State::State(const Bundle& b, int r, at::Device d)
+    : bundle(b),
+      graph(b.graph),
+      rank(r),
+      at(coordinates_of(graph.layout, r)),
+      device(d),
+      blocks(blocks_of(graph.model)),
+      slots(graph, r),
+      buckets(b, r, d),
+      data(b.run.data, graph.model, b.run.seed) {}
+
+// What arrives at a stage boundary: this rank's part of the residual.
+at::Tensor RankModel::State::received_wire(const Work& work) const {
+  if (work.wire != wire_residual) throw std::runtime_error("only the residual crosses a stage boundary");
+  std::int64_t rows = graph.shape.sequence / graph.layout.context;
+  if (graph.layout.sequence_parallel) rows /= graph.layout.tensor;
+  return at::empty({rows, graph.shape.micro_batch, blocks.front().hidden},
+                   at::TensorOptions().dtype(torch_dtype(graph.shape.dtype)).device(device));
+}
+
+Message RankModel::State::wire_message(TaskId task, int step) const {
+  const Work& work = work_of(task);
+  const auto& members = graph.communicators[static_cast<std::size_t>(graph.tasks[task].communicator)].ranks;
+  if (work.kind == WorkKind::transfer && members.front() != rank) return {{}, received_wire(work)};
+  at::Tensor input;
+  for (const BufferKind kind : {BufferKind::value, BufferKind::gradient})
+    for (const BufferId buffer : slots.inputs(task, kind)) input = slots.tensor(buffer, step);
+  if (!input.defined()) throw std::runtime_error(label_of(graph, task) + " reads no wire");
+  if (work.kind == WorkKind::transfer) return {input, {}};
+  const auto degree = static_cast<std::int64_t>(members.size());
+  std::vector<std::int64_t> shape = input.sizes().vec();
+  switch (work.collective) {
+    case Collective::all_reduce:
+      return {input, input.clone()};
+    case Collective::all_gather:
+      shape[0] *= degree;
+      break;
+    case Collective::reduce_scatter:
+      shape[0] /= degree;
+      break;
+    default:
+      throw std::runtime_error(label_of(graph, task) + ": no such collective on a wire");
+  }
+  return {input, at::empty(shape, input.options())};
+}
+
+RankModel::RankModel(const Bundle& bundle, int rank, at::Device device)
+    : state_(std::make_unique<State>(bundle, rank, device)) {}
+RankModel::~RankModel() = default;
+
+void RankModel::run(TaskId task, int step) {
+  at::NoGradGuard no_grad;
+  State& s = *state_;
+  const Work& work = s.work_of(task);
+  switch (work.kind) {
+    case WorkKind::segment:
+      s.run_segment(task, step);
+      break;
+    case WorkKind::tied_grad_reduce:
+      s.buckets.add_tied_copies();
+      break;
+    case WorkKind::grad_norm:
+      for (const BufferId buffer : s.slots.outputs(task, BufferKind::scalar))
+        s.slots.put(buffer, step, s.buckets.square_sum(work.stage));
+      break;
+    case WorkKind::optimizer_step:
+      s.optimizer_step(task, step);
+      break;
+    default:
+      throw std::runtime_error(label_of(s.graph, task) + " is no work of a compute lane");
+  }
+  s.slots.release_inputs(task, step);
+}
+
+Message RankModel::message(TaskId task, int step) {
+  at::NoGradGuard no_grad;
+  State& s = *state_;
+  const Work& work = s.work_of(task);
+  if (s.moves_wire(work)) return s.wire_message(task, step);
+  if (work.kind == WorkKind::norm_reduce) {
+    const at::Tensor sum = s.scalar_inputs(task, step);
+    return {sum, sum};
+  }
+  return s.buckets.message(work);
+}
+
+void RankModel::arrived(TaskId task, int step, Message message) {
+  State& s = *state_;
+  if (s.moves_wire(s.work_of(task)))
+    for (const BufferKind kind : {BufferKind::value, BufferKind::gradient})
+      for (const BufferId buffer : s.slots.outputs(task, kind)) s.slots.put(buffer, step, message.output);
+  for (const BufferId buffer : s.slots.outputs(task, BufferKind::scalar))
+    s.slots.put(buffer, step, message.output);
+  s.slots.release_inputs(task, step);
+}
+
+double RankModel::loss(int step) const {
+  const std::lock_guard lock(state_->loss_mutex);
+  const auto found = state_->losses.find(step);
+  return found == state_->losses.end() ? 0.0 : found->second.item<double>();
+}
+
+void RankModel::dump_gradients_of_step(int step, const std::string& directory) {
+  std::filesystem::create_directories(directory);
+  state_->dump_step = step;
+  state_->dump_path = directory + "/gradients." + std::to_string(state_->rank);
+  std::filesystem::remove(state_->dump_path);
+}
+
+}  // namespace slipway

@@ -1,0 +1,122 @@
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "exec/rank_state.h"
+
+namespace slipway {
+
+TokenBatch RankModel::State::batch_of(TaskId task, int step) {
+  const Task& t = graph.tasks[task];
+  if (t.slice > 0) throw std::runtime_error("schedules with slices cannot be executed yet");
+  const std::int64_t of_step = (at.data * graph.micro_batches + t.micro_batch) * graph.shape.micro_batch;
+  return data.batch(step * graph.global_batch + of_step, graph.shape.micro_batch, device);
+}
+
+void RankModel::State::run_operators(const Work& work, Region& region, WireTensors& wires,
+                                     const TokenBatch& batch) {
+  const double loss_tokens = static_cast<double>(graph.global_batch * predicted_tokens(graph.model));
+  const std::vector<Operator>& operators = graph.stage_operators[static_cast<std::size_t>(work.stage)];
+  for (int i = work.first_op; i < work.last_op; ++i) {
+    const Operator& op = operators[static_cast<std::size_t>(i)];
+    OperatorContext context{op,
+                            blocks[static_cast<std::size_t>(op.block)],
+                            buckets.block(op.block),
+                            region,
+                            wires,
+                            batch,
+                            rotary,
+                            at.tensor,
+                            graph.layout.tensor,
+                            graph.layout.sequence_parallel,
+                            loss_tokens};
+    run_operator(context);
+  }
+}
+
+void RankModel::State::forward(TaskId task, int step) {
+  const Work& work = work_of(task);
+  const bool recording = !slots.outputs(task, BufferKind::saved).empty();
+  const auto region = std::make_shared<Region>(recording);
+  at::AutoGradMode grad_mode(recording);
+  WireTensors wires;
+  for (const BufferId buffer : slots.inputs(task, BufferKind::value)) {
+    const Wires wire = graph.buffers[buffer].wire;
+    const at::Tensor value = slots.tensor(buffer, step);
+    wires[index_of(wire)] = wire == wire_statistics ? value : region->enter(wire, value);
+  }
+  const auto& operators = graph.stage_operators[static_cast<std::size_t>(work.stage)];
+  const auto needs_data = [](const Operator& op) {
+    return op.kind == OpKind::embed || op.kind == OpKind::logits || op.kind == OpKind::loss;
+  };
+  const bool reads_data =
+      std::any_of(operators.begin() + work.first_op, operators.begin() + work.last_op, needs_data);
+  run_operators(work, *region, wires, reads_data ? batch_of(task, step) : TokenBatch{});
+  finish_forward(task, step, region, wires);
+}
+
+void RankModel::State::finish_forward(TaskId task, int step, const std::shared_ptr<Region>& region,
+                                      WireTensors& wires) {
+  const at::Tensor loss = wires[index_of(wire_loss)];
+  if (loss.defined()) {
+    const at::Tensor value = region->leave(wire_loss, loss, true);
+    if (work_of(task).pass == Pass::forward) count_loss(step, value);
+  }
+  Wires written = 0;
+  for (const BufferId buffer : slots.outputs(task, BufferKind::value)) {
+    const Wires wire = graph.buffers[buffer].wire;
+    written |= wire;
+    const at::Tensor& value = wires[index_of(wire)];
+    if (!value.defined())
+      throw std::runtime_error(label_of(graph, task) + " writes a wire that its operators did not make");
+    slots.put(buffer, step,
+              wire == wire_loss ? value.detach() : region->leave(wire, value, true).contiguous());
+  }
+  if (work_of(task).pass == Pass::recompute)  // what the forward has handed on already is not written again
+    for (const Wires wire : {wire_residual, wire_branch, wire_kv})
+      if (wires[index_of(wire)].defined() && (written & wire) == 0)
+        region->leave(wire, wires[index_of(wire)], false);
+  for (const BufferId buffer : slots.outputs(task, BufferKind::saved)) slots.put(buffer, step, region);
+}
+
+void RankModel::State::backward(TaskId task, int step) {
+  const bool split = work_of(task).pass == Pass::input_grad;
+  const std::vector<BufferId> saved = slots.inputs(task, BufferKind::saved);
+  if (saved.size() != 1)
+    throw std::runtime_error(label_of(graph, task) + " reads " + std::to_string(saved.size()) +
+                             " saved buffers instead of one");
+  const auto region = slots.region(saved.front(), step);
+  region->weight_gradients.deferred = split;
+  WireTensors out_gradients;
+  for (const BufferId buffer : slots.inputs(task, BufferKind::gradient))
+    out_gradients[index_of(graph.buffers[buffer].wire)] = slots.tensor(buffer, step);
+  const WireTensors in_gradients = region->backward(out_gradients);
+  for (const BufferId buffer : slots.outputs(task, BufferKind::gradient)) {
+    const at::Tensor& gradient = in_gradients[index_of(graph.buffers[buffer].wire)];
+    if (!gradient.defined())
+      throw std::runtime_error(label_of(graph, task) + " makes no gradient for one of the wires it writes");
+    slots.put(buffer, step, gradient.contiguous());
+  }
+  for (const BufferId buffer : slots.outputs(task, BufferKind::saved)) slots.put(buffer, step, region);
+}
+
+void RankModel::State::run_segment(TaskId task, int step) {
+  switch (work_of(task).pass) {
+    case Pass::forward:
+    case Pass::recompute:
+      return forward(task, step);
+    case Pass::backward:
+    case Pass::input_grad:
+      return backward(task, step);
+    case Pass::weight_grad:
+      for (const BufferId buffer : slots.inputs(task, BufferKind::saved))
+        slots.region(buffer, step)->weight_gradients.run();
+      return;
+    case Pass::none:
+      break;
+  }
+  throw std::runtime_error(label_of(graph, task) + ": a segment needs a pass");
+}
+
+}  // namespace slipway

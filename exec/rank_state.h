@@ -1,0 +1,59 @@
+// What RankModel holds, shared by the files that implement it: rank_segments.cpp (forward, backward, weight
+// gradients), rank_step_end.cpp (loss, gradient norm, optimizer), rank_model.cpp (dispatch and messages).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "exec/buckets.h"
+#include "exec/data.h"
+#include "exec/operators/operators.h"
+#include "exec/rank_model.h"
+#include "exec/slots.h"
+
+namespace slipway {
+
+struct RankModel::State {
+  State(const Bundle& bundle, int rank, at::Device device);
+
+  const Work& work_of(TaskId task) const {
+    return graph.works[static_cast<std::size_t>(graph.tasks[task].work)];
+  }
+  void run_segment(TaskId task, int step);
+  void forward(TaskId task, int step);
+  void backward(TaskId task, int step);
+  void run_operators(const Work& work, Region& region, WireTensors& wires, const TokenBatch& batch);
+  void finish_forward(TaskId task, int step, const std::shared_ptr<Region>& region, WireTensors& wires);
+  TokenBatch batch_of(TaskId task, int step);
+  void count_loss(int step, const at::Tensor& loss);
+  void optimizer_step(TaskId task, int step);
+  void dump(int stage);
+  at::Tensor scalar_inputs(TaskId task, int step) const;
+  Message wire_message(TaskId task, int step) const;
+  at::Tensor received_wire(const Work& work) const;
+  bool moves_wire(const Work& work) const {
+    return work.kind == WorkKind::transfer || work.kind == WorkKind::wire_collective;
+  }
+
+  const Bundle& bundle;
+  const TaskGraph& graph;
+  int rank;
+  Coordinates at;
+  at::Device device;
+  std::vector<Block> blocks;
+  Slots slots;
+  Buckets buckets;
+  TextData data;
+  RotaryTables rotary;
+  int dump_step = none;
+  std::string dump_path;
+  mutable std::mutex loss_mutex;
+  std::map<int, at::Tensor> losses;  // float64 scalars by step
+};
+
+}  // namespace slipway

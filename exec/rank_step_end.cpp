@@ -1,0 +1,48 @@
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <stdexcept>
+
+#include "exec/rank_state.h"
+
+namespace slipway {
+
+void RankModel::State::count_loss(int step, const at::Tensor& loss) {
+  if (at.tensor > 0 || at.context > 0) return;  // the same number on every rank of these groups
+  const std::lock_guard lock(loss_mutex);
+  at::Tensor& sum = losses[step];
+  const at::Tensor value = loss.to(at::kDouble);
+  sum = sum.defined() ? sum + value : value;
+}
+
+at::Tensor RankModel::State::scalar_inputs(TaskId task, int step) const {
+  const std::vector<BufferId> scalars = slots.inputs(task, BufferKind::scalar);
+  if (scalars.empty())
+    throw std::runtime_error(label_of(graph, task) + " needs the gradient norm, but reads none");
+  at::Tensor sum = slots.tensor(scalars.front(), step).clone();
+  for (std::size_t i = 1; i < scalars.size(); ++i) sum.add_(slots.tensor(scalars[i], step));
+  return sum;
+}
+
+// Clipping to the global norm as torch.nn.utils.clip_grad_norm_ does it.
+void RankModel::State::optimizer_step(TaskId task, int step) {
+  double scale = 1.0;
+  if (graph.clip_norm > 0) {
+    const double norm = std::sqrt(scalar_inputs(task, step).item<double>());
+    scale = std::min(1.0, graph.clip_norm / (norm + 1e-6));
+  }
+  const int stage = work_of(task).stage;
+  if (step == dump_step) dump(stage);
+  buckets.step(stage, scale);
+}
+
+void RankModel::State::dump(int stage) {
+  std::ofstream out(dump_path, std::ios::app);
+  buckets.dump(stage, out);
+  out.flush();
+  if (!out) throw std::runtime_error("cannot write the gradients to " + dump_path);
+}
+
+}  // namespace slipway

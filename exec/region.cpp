@@ -1,0 +1,74 @@
+#include "exec/region.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <stdexcept>
+
+namespace slipway {
+
+using torch::autograd::Edge;
+using torch::autograd::impl::gradient_edge;
+
+at::Tensor Region::enter(Wires wire, const at::Tensor& value) {
+  at::Tensor leaf = value.detach();
+  if (!recording_) return leaf;
+  leaf.set_requires_grad(true);
+  ins_.emplace_back(wire, gradient_edge(leaf));
+  return leaf;
+}
+
+at::Tensor Region::leave(Wires wire, const at::Tensor& value, bool needed) {
+  if (!recording_) return value.detach();
+  // A leaf that is handed on unchanged gets a node of its own, so that edges of in and out differ.
+  const at::Tensor out = value.is_leaf() ? value.view_as(value) : value;
+  if (out.requires_grad()) outs_.push_back({wire, gradient_edge(out), needed});
+  if (wire == wire_loss) loss_options_ = out.options();
+  return out.detach();
+}
+
+at::Tensor Region::tap(const at::Tensor& weight, const at::Tensor& gradient) {
+  if (!recording_) return weight;
+  at::Tensor leaf = weight.detach();
+  leaf.set_requires_grad(true);
+  taps_.emplace_back(gradient, gradient_edge(leaf));
+  return leaf;
+}
+
+at::Tensor Region::anchor() {
+  at::Tensor leaf = at::empty({0});
+  if (!recording_) return leaf;
+  leaf.set_requires_grad(true);
+  taps_.emplace_back(at::Tensor(), gradient_edge(leaf));
+  return leaf;
+}
+
+WireTensors Region::backward(const WireTensors& out_gradients) {
+  torch::autograd::edge_list roots, wanted;
+  torch::autograd::variable_list gradients;
+  for (const Out& out : outs_) {
+    at::Tensor gradient = out_gradients[index_of(out.wire)];
+    if (out.wire == wire_loss) gradient = at::ones({}, loss_options_.requires_grad(false));
+    if (!gradient.defined() && out.needed)
+      throw std::runtime_error("a segment's backward has no gradient for one of its output wires");
+    if (!gradient.defined()) continue;
+    roots.push_back(out.edge);
+    gradients.push_back(gradient);
+  }
+  for (const auto& [wire, edge] : ins_) wanted.push_back(edge);
+  for (const auto& [view, edge] : taps_) wanted.push_back(edge);
+  // The engine runs only what leads to a wanted edge; hence the anchor of an operator without inputs.
+  auto found =
+      torch::autograd::Engine::get_default_engine().execute(roots, gradients, false, false, false, wanted);
+  WireTensors in_gradients;
+  for (std::size_t i = 0; i < ins_.size(); ++i) in_gradients[index_of(ins_[i].first)] = found[i];
+  for (std::size_t i = 0; i < taps_.size(); ++i) {
+    const at::Tensor& gradient = found[ins_.size() + i];
+    if (gradient.defined() && taps_[i].first.defined()) taps_[i].first.add_(gradient);
+  }
+  ins_.clear(), outs_.clear(), taps_.clear();
+  return in_gradients;
+}
+
+}  // namespace slipway

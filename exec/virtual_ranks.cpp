@@ -1,0 +1,90 @@
+#include "exec/virtual_ranks.h"
+
+#include <ATen/ATen.h>
+
+#include <stdexcept>
+
+namespace slipway {
+namespace {
+
+at::Tensor sum_of_inputs(const std::vector<Message>& messages) {
+  at::Tensor sum = messages.front().input.clone();
+  for (std::size_t i = 1; i < messages.size(); ++i) sum.add_(messages[i].input);
+  return sum;
+}
+
+at::Tensor concatenated_inputs(const std::vector<Message>& messages) {
+  std::vector<at::Tensor> parts;
+  for (const Message& message : messages) parts.push_back(message.input);
+  return at::cat(parts, 0);
+}
+
+}  // namespace
+
+void exchange(Collective collective, std::vector<Message>& messages) {
+  switch (collective) {
+    case Collective::all_reduce: {
+      const at::Tensor sum = sum_of_inputs(messages);
+      for (Message& message : messages) message.output.copy_(sum);
+      return;
+    }
+    case Collective::all_gather: {
+      const at::Tensor whole = concatenated_inputs(messages);
+      for (Message& message : messages) message.output.copy_(whole);
+      return;
+    }
+    case Collective::reduce_scatter: {
+      const at::Tensor sum = sum_of_inputs(messages);
+      const std::int64_t rows = sum.size(0) / static_cast<std::int64_t>(messages.size());
+      for (std::size_t i = 0; i < messages.size(); ++i)
+        messages[i].output.copy_(sum.narrow(0, static_cast<std::int64_t>(i) * rows, rows));
+      return;
+    }
+    default:
+      throw std::runtime_error(std::string("virtual ranks know no collective ") + name_of(collective));
+  }
+}
+
+VirtualRanks::VirtualRanks(const Bundle& bundle, at::Device device) : bundle_(bundle) {
+  if (bundle.graph.order.size() != bundle.graph.tasks.size())
+    throw std::runtime_error("the graph has no global order");
+  for (int rank = 0; rank < rank_count(bundle.graph.layout); ++rank)
+    ranks_.push_back(std::make_unique<RankModel>(bundle, rank, device));
+}
+
+void VirtualRanks::run_step(int step) {
+  for (const TaskId task : bundle_.graph.order) {
+    const Task& what = bundle_.graph.tasks[task];
+    if (what.communicator == none)
+      ranks_[static_cast<std::size_t>(what.rank)]->run(task, step);
+    else
+      communicate(task, step);
+  }
+}
+
+void VirtualRanks::communicate(TaskId task, int step) {
+  at::NoGradGuard no_grad;
+  const TaskGraph& graph = bundle_.graph;
+  const auto members = members_of(graph, task);
+  std::vector<Message> messages;
+  for (const std::int32_t rank : members)
+    messages.push_back(ranks_[static_cast<std::size_t>(rank)]->message(task, step));
+  if (graph.tasks[task].kind == TaskKind::transfer)
+    messages[1].output.copy_(messages[0].input);
+  else
+    exchange(graph.works[static_cast<std::size_t>(graph.tasks[task].work)].collective, messages);
+  for (std::size_t i = 0; i < members.size(); ++i)
+    ranks_[static_cast<std::size_t>(members[i])]->arrived(task, step, messages[i]);
+}
+
+double VirtualRanks::loss(int step) const {
+  double sum = 0;
+  for (const auto& rank : ranks_) sum += rank->loss(step);
+  return sum;
+}
+
+void VirtualRanks::dump_gradients_of_step(int step, const std::string& directory) {
+  for (const auto& rank : ranks_) rank->dump_gradients_of_step(step, directory);
+}
+
+}  // namespace slipway

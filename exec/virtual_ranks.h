@@ -1,0 +1,37 @@
+// Several ranks in one process and one thread: copies are the transport. The graph is run in its global
+// order, one task after the other, so nothing overlaps and nothing can deadlock.
+//
+//   for task in order:  compute → its rank;  transfer → copy;  collective → sum or copy over its members
+//
+// Sums go in rank order, so runs are reproducible bit for bit. This is how several ranks share one GPU
+// (NCCL refuses that), and how any layout is tested against one process without a network.
+// Guarded by tests/execute_layouts_test.cpp.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "exec/rank_model.h"
+
+namespace slipway {
+
+class VirtualRanks {
+ public:
+  // `bundle` must outlive this and have a global order. Throws what RankModel throws.
+  VirtualRanks(const Bundle& bundle, at::Device device);
+  void run_step(int step);
+  // Mean token loss of the step over all ranks.
+  double loss(int step) const;
+  void dump_gradients_of_step(int step, const std::string& directory);
+
+ private:
+  void communicate(TaskId task, int step);
+
+  const Bundle& bundle_;
+  std::vector<std::unique_ptr<RankModel>> ranks_;
+};
+
+// What a collective does, on the messages of all members in communicator order.
+void exchange(Collective collective, std::vector<Message>& messages);
+
+}  // namespace slipway

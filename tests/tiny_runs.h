@@ -1,0 +1,105 @@
+// Tiny models on a tiny text, for the tests of the executor: bundles are made in memory, without scenarios.
+#pragma once
+
+#include <unistd.h>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "models/model.h"
+#include "schedules/bundle.h"
+#include "schedules/graph/lowering.h"
+
+namespace slipway {
+
+inline Model tiny_llama(std::int64_t layers, bool tied) {
+  return llama("tiny-llama", {.layers = layers,
+                              .hidden = 32,
+                              .ffn = 48,
+                              .heads = 4,
+                              .kv_heads = 2,
+                              .vocab = 256,
+                              .sequence = 16,
+                              .tied = tied});
+}
+inline Model tiny_gpt(std::int64_t layers, bool tied = true) {
+  return gpt("tiny-gpt", {.layers = layers,
+                          .hidden = 32,
+                          .ffn = 64,
+                          .heads = 4,
+                          .vocab = 256,
+                          .max_positions = 24,
+                          .sequence = 16,
+                          .tied = tied});
+}
+inline Model tiny_bert(std::int64_t layers) {
+  return bert("tiny-bert", {.layers = layers,
+                            .hidden = 32,
+                            .ffn = 64,
+                            .heads = 4,
+                            .vocab = 260,
+                            .max_positions = 24,
+                            .token_types = 2,
+                            .sequence = 16});
+}
+
+// A folder of this test process, removed with it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder()
+      : path_(std::filesystem::temp_directory_path() / ("slipway-test-" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(path_);
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  std::string path(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+inline const TemporaryFolder& temporary_folder() {
+  static const TemporaryFolder folder;
+  return folder;
+}
+
+// Text with enough regularity that a loss falls within 20 steps.
+inline std::string tiny_text() {
+  const std::string path = temporary_folder().path("text.txt");
+  if (std::filesystem::exists(path)) return path;
+  std::ofstream out(path);
+  for (int i = 0; i < 200; ++i)
+    out << "the pipeline has " << i % 7 << " stages and " << i % 5 << " bubbles; ";
+  return path;
+}
+
+inline LoweringInput tiny_input(const Model& model) {
+  LoweringInput input;
+  input.model = model;
+  input.shape.micro_batch = 1;
+  input.shape.sequence = model.sequence;
+  input.shape.dtype = input.gradient_dtype = Dtype::float64;
+  input.global_batch = 8;
+  return input;
+}
+
+// Forward 1, backward 2, everything else nothing.
+inline Durations unit_durations(const TaskGraph& graph) {
+  Durations durations(graph.tasks.size(), 0);
+  for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+    const Work& work = graph.works[static_cast<std::size_t>(graph.tasks[id].work)];
+    if (work.kind == WorkKind::segment) durations[id] = work.pass == Pass::forward ? 1 : 2;
+  }
+  return durations;
+}
+
+inline Bundle tiny_bundle(const LoweringInput& input) {
+  Bundle bundle;
+  bundle.scenario = input.model.name;
+  bundle.graph = lower(input);
+  set_global_order(bundle.graph, unit_durations(bundle.graph));
+  bundle.run.seed = 7;
+  bundle.run.data = tiny_text();
+  bundle.run.optimizer.lr = 5e-3;
+  return bundle;
+}
+
+}  // namespace slipway
