@@ -1,4 +1,11 @@
 // A scenario, read and checked: model × cluster × layout × schedule × training.
+//
+//   file ──► tree with lines (document.h) ──► --set ──► table of keys (keys.h, settings.h)
+//        ──► model, cluster (profiles.h, load_*.cpp) ──► combinations (check_scenario.h) ──► Scenario
+//
+// Invariants: a scenario without errors can be lowered; every mistake is one error that names file, line,
+// key, what is allowed and what to do; all of a file's mistakes are reported at once; nothing is written.
+// Guarded by tests/scenario_load_test.cpp (good input, resolved text) and tests/scenario_errors_test.cpp.
 #pragma once
 
 #include <string>
@@ -29,13 +36,16 @@ struct Scenario {
   Run run;
   Dtype dtype = Dtype::bfloat16;
   double tokens = 0;     // run.tokens: planned training length; 0 = not given
-  std::string resolved;  // the YAML after overrides, for provenance
+  // The YAML after overrides with every default and derived value written out, for provenance. It loads to
+  // the same scenario from the same folder: relative paths stay as they were written.
+  std::string resolved;
+  std::string summary;   // the same on one line (Trace::summary)
 };
 
 // One defect of a scenario: file, line, key, what is wrong, what is allowed, what to do.
 struct ScenarioError {
   std::string file;
-  int line = 0;          // 1-based; 0 = from --set
+  int line = 0;          // 1-based; 0 = from --set (file is then the option's text) or the file as a whole
   std::string key;       // "layout.tensor"
   std::string message;   // what is wrong and what is allowed
   std::string remedy;    // what to do

@@ -1,0 +1,18 @@
+// What no single key can tell: combinations of keys that cannot work together. Each check asks first
+// whether the keys it builds on are good, so that one mistake gives one error, and all of them are
+// reported together.
+// Guarded by tests/scenario_errors_test.cpp, a test per check.
+#pragma once
+
+#include "scenarios/settings.h"
+
+namespace slipway {
+
+// Sets layout.data, layout.chunks and run.dtype where the scenario leaves them to be derived, then checks
+// everything. `has_model` and `has_cluster` say whether those parts of `scenario` could be read.
+void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scenario& scenario);
+
+// Every group of the layout must be connected: one error for the first pair of neighbours that is not.
+void check_fabrics(Settings& settings, const Scenario& scenario);
+
+}  // namespace slipway

@@ -1,0 +1,154 @@
+// The scenario's own table: the whole language on one page.
+#include "scenarios/embedded_files.h"
+#include "scenarios/keys.h"
+#include "schedules/action.h"
+
+namespace slipway {
+namespace {
+
+using Names = std::vector<std::string_view>;
+
+Names families() { return {"llama", "gpt", "bert"}; }
+Names scopes() { return {"node", "cluster"}; }
+Names splits() { return {"even", "balanced"}; }
+Names recomputes() { return {"none", "selective", "full"}; }
+Names kernels() { return {"torch", "fused_softmax", "flash1", "flash2", "flash2_rmsnorm"}; }
+Names optimizers() { return {"adamw"}; }
+Names dtypes() { return {"float64", "float32", "bfloat16"}; }
+
+Names models() {
+  Names names;
+  for (const EmbeddedFile& file : embedded_models()) names.push_back(file.name);
+  return names;
+}
+
+Names schedules() {
+  Names names;
+  for (const Schedule& schedule : all_schedules()) names.push_back(schedule.name);
+  return names;
+}
+
+constexpr std::string_view own = "the model's own";
+constexpr double unbounded = 1e300;
+constexpr double largest_int64 = 9223372036854774784.0;  // largest double below 2^63
+
+using enum KeyType;
+
+const Key table[] = {
+    {.path = "model", .type = section, .meaning = "what is trained: a built-in model, a config.json, or shapes",
+     .required = true, .shorthand = "name"},
+    {.path = "model.name", .type = choice, .meaning = "a built-in model", .derived = "or give config or family",
+     .choices = models},
+    {.path = "model.config", .type = text,
+     .meaning = "path of a Hugging Face config.json (llama, mistral, gpt2, bert), relative to the scenario",
+     .derived = "or give name or family"},
+    {.path = "model.family", .type = choice, .meaning = "block structure when neither name nor config is given",
+     .derived = "or give name or config", .choices = families},
+    {.path = "model.sequence", .type = integer, .meaning = "tokens per sequence", .derived = own, .min = 1, .max = 1e8},
+    {.path = "model.layers", .type = integer, .meaning = "transformer blocks", .derived = own, .min = 1, .max = 1e4},
+    {.path = "model.hidden", .type = integer, .meaning = "width of the residual stream", .derived = own, .min = 1, .max = 1e7},
+    {.path = "model.ffn", .type = integer, .meaning = "width of the MLP", .derived = own, .min = 1, .max = 1e8},
+    {.path = "model.heads", .type = integer, .meaning = "attention heads", .derived = own, .min = 1, .max = 1e6},
+    {.path = "model.kv_heads", .type = integer, .meaning = "key and value heads (llama)", .derived = own, .min = 1, .max = 1e6},
+    {.path = "model.head_dim", .type = integer, .meaning = "width of one head (llama)", .derived = "hidden / heads",
+     .min = 1, .max = 1e6},
+    {.path = "model.vocab", .type = integer, .meaning = "vocabulary, padded", .derived = own, .min = 1, .max = 1e8},
+    {.path = "model.max_positions", .type = integer, .meaning = "rows of the learned position table (gpt, bert)",
+     .derived = own, .min = 1, .max = 1e8},
+    {.path = "model.token_types", .type = integer, .meaning = "rows of the token-type table (bert)", .derived = own,
+     .min = 0, .max = 1e4},
+    {.path = "model.tied", .type = flag, .meaning = "the head's matrix is the embedding's", .derived = own},
+    {.path = "model.rope_theta", .type = number, .meaning = "base of the rotary angles (llama)", .derived = own,
+     .max = unbounded, .above_min = true},
+    {.path = "model.norm_epsilon", .type = number, .meaning = "added to the variance in norms", .derived = own,
+     .max = 1, .above_min = true},
+
+    {.path = "cluster", .type = section, .meaning = "what it is trained on", .required = true},
+    {.path = "cluster.machine", .type = text,
+     .meaning = "machine profile of the only group: a built-in name or the path of a profile.yaml",
+     .derived = "or give groups"},
+    {.path = "cluster.nodes", .type = integer, .meaning = "nodes of the only group", .derived = "1", .min = 1, .max = 1e6},
+    {.path = "cluster.gpus_per_node", .type = integer, .meaning = "GPUs (or CPU ranks) per node of the only group",
+     .derived = "required with machine", .min = 1, .max = 1024},
+    {.path = "cluster.groups", .type = sections, .meaning = "node groups, for a cluster of several kinds of nodes",
+     .derived = "one group of machine"},
+    {.path = "cluster.groups.*.machine", .type = text, .meaning = "machine profile: a built-in name or a path",
+     .required = true},
+    {.path = "cluster.groups.*.nodes", .type = integer, .meaning = "nodes of the group", .fallback = "1", .min = 1, .max = 1e6},
+    {.path = "cluster.groups.*.gpus_per_node", .type = integer, .meaning = "GPUs (or CPU ranks) per node",
+     .required = true, .min = 1, .max = 1024},
+    {.path = "cluster.fabrics", .type = sections,
+     .meaning = "networks; two ranks use the first one that both are members of, node scope first",
+     .derived = "the machines' node_link and network_link"},
+    {.path = "cluster.fabrics.*.name", .type = text, .meaning = "name in tables and traces", .derived = "its scope"},
+    {.path = "cluster.fabrics.*.scope", .type = choice, .meaning = "node: one copy inside every node", .required = true,
+     .choices = scopes},
+    {.path = "cluster.fabrics.*.members", .type = integers, .meaning = "indices of the member groups",
+     .derived = "all groups", .min = 0, .max = 1e6},
+    {.path = "cluster.fabrics.*.bandwidth", .type = number, .meaning = "of one port, each direction", .required = true,
+     .max = 1e18, .above_min = true, .unit = Unit::bytes_per_second},
+    {.path = "cluster.fabrics.*.latency", .type = number, .meaning = "of one message", .required = true, .max = 1e3,
+     .unit = Unit::seconds},
+    {.path = "cluster.fabrics.*.gpus_per_port", .type = integer, .meaning = "GPUs of a node that share one port",
+     .fallback = "1", .min = 1, .max = 1024},
+    {.path = "cluster.price_per_gpu_hour", .type = number, .meaning = "price in your currency; 0 = unknown",
+     .fallback = "0", .max = 1e9},
+
+    {.path = "layout", .type = section, .meaning = "how the work is shared out; ranks = tensor x context x data x pipeline"},
+    {.path = "layout.tensor", .type = integer, .meaning = "tensor parallel degree", .fallback = "1", .min = 1, .max = 1e6},
+    {.path = "layout.sequence_parallel", .type = flag,
+     .meaning = "norms and residual sharded over the sequence inside the tensor group", .fallback = "false"},
+    {.path = "layout.pipeline", .type = integer, .meaning = "pipeline parallel degree", .fallback = "1", .min = 1, .max = 1e6},
+    {.path = "layout.chunks", .type = integer, .meaning = "stages per pipeline rank", .derived = "the schedule's own",
+     .min = 1, .max = 1e5},
+    {.path = "layout.context", .type = integer, .meaning = "context parallel degree", .fallback = "1", .min = 1, .max = 1e6},
+    {.path = "layout.data", .type = integer, .meaning = "data parallel degree",
+     .derived = "GPUs / (tensor x context x pipeline)", .min = 1, .max = 1e6},
+    {.path = "layout.expert", .type = integer, .meaning = "expert parallel degree; reserved: only 1 exists yet",
+     .fallback = "1", .min = 1, .max = 1e6},
+    {.path = "layout.zero", .type = integer, .meaning = "ZeRO stage over the data group", .fallback = "0", .min = 0, .max = 3},
+    {.path = "layout.split", .type = split,
+     .meaning = "layers per stage: even (early stages get one more), balanced (by FLOPs, head counted), or a list",
+     .fallback = "even", .min = 0, .max = 1e4, .choices = splits},
+
+    {.path = "schedule", .type = section, .meaning = "in which order micro-batches run", .required = true,
+     .shorthand = "name"},
+    {.path = "schedule.name", .type = choice, .meaning = "the pipeline schedule", .fallback = "1f1b", .choices = schedules},
+    {.path = "schedule.micro_batch", .type = integer, .meaning = "sequences per micro-batch", .fallback = "1", .min = 1,
+     .max = 1e9},
+    {.path = "schedule.global_batch", .type = integer, .meaning = "sequences per step, over all data parallel replicas",
+     .required = true, .min = 1, .max = 1e12},
+    {.path = "schedule.recompute", .type = choice, .meaning = "activations made again in the backward pass",
+     .fallback = "none", .choices = recomputes},
+    {.path = "schedule.kernels", .type = choice, .meaning = "attention and norm kernels", .fallback = "flash2_rmsnorm",
+     .choices = kernels},
+    {.path = "schedule.slices", .type = integer, .meaning = "slices of a sequence (token-level pipelines)",
+     .fallback = "1", .min = 1, .max = 1e5},
+
+    {.path = "run", .type = section, .meaning = "training and execution"},
+    {.path = "run.steps", .type = integer, .meaning = "steps that execute runs", .fallback = "10", .min = 1, .max = 1e9},
+    {.path = "run.seed", .type = integer, .meaning = "of parameters and data order", .fallback = "0", .max = largest_int64},
+    {.path = "run.data", .type = text, .meaning = "path of a text file, read as bytes, relative to the scenario"},
+    {.path = "run.optimizer", .type = section, .meaning = "who updates the parameters", .shorthand = "name"},
+    {.path = "run.optimizer.name", .type = choice, .meaning = "the optimizer", .fallback = "adamw", .choices = optimizers},
+    {.path = "run.optimizer.lr", .type = number, .meaning = "the same as run.lr", .derived = "run.lr", .max = unbounded},
+    {.path = "run.optimizer.beta1", .type = number, .meaning = "decay of the first moment", .fallback = "0.9", .max = 1},
+    {.path = "run.optimizer.beta2", .type = number, .meaning = "decay of the second moment", .fallback = "0.95", .max = 1},
+    {.path = "run.optimizer.epsilon", .type = number, .meaning = "added to the root of the second moment",
+     .fallback = "1e-8", .max = 1},
+    {.path = "run.optimizer.weight_decay", .type = number, .meaning = "decoupled, on matrices only", .fallback = "0.1",
+     .max = unbounded},
+    {.path = "run.lr", .type = number, .meaning = "learning rate", .derived = "0.001", .max = unbounded},
+    {.path = "run.clip_norm", .type = number, .meaning = "global gradient norm; 0 = no clipping", .fallback = "0",
+     .max = unbounded},
+    {.path = "run.tokens", .type = number, .meaning = "planned length of training, for days and cost; 0 = unknown",
+     .fallback = "0", .max = unbounded, .unit = Unit::tokens},
+    {.path = "run.dtype", .type = choice, .meaning = "of weights, activations and messages",
+     .derived = "bfloat16 where every machine has it and is a GPU, else float32", .choices = dtypes},
+};
+
+}  // namespace
+
+std::span<const Key> scenario_keys() { return table; }
+
+}  // namespace slipway

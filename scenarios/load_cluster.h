@@ -1,0 +1,18 @@
+// The `cluster` section: node groups with their machine profiles, and the fabrics between them.
+//
+//   machine, nodes, gpus_per_node   one group, the short form
+//   groups: [...]                   several
+//   no fabrics                      one per group inside nodes (its machine's node_link), one over all nodes
+//                                   (the slowest network_link: a common network is as fast as its slowest port)
+//
+// Guarded by tests/scenario_load_test.cpp and tests/scenario_errors_test.cpp.
+#pragma once
+
+#include "scenarios/profiles.h"
+
+namespace slipway {
+
+// Empty after an error. `folder` is where relative paths of profiles start.
+std::optional<Cluster> load_cluster(Settings& settings, const std::string& folder);
+
+}  // namespace slipway

@@ -1,0 +1,195 @@
+// Machine profiles: reading and writing.
+#include <filesystem>
+
+#include "scenarios/embedded_files.h"
+#include "scenarios/profiles.h"
+
+namespace slipway {
+namespace {
+
+constexpr Dtype all_dtypes[] = {Dtype::float64, Dtype::float32, Dtype::tf32, Dtype::bfloat16, Dtype::float16};
+constexpr double unbounded = 1e300;
+
+using enum KeyType;
+
+const Key table[] = {
+    {.path = "name", .type = text, .meaning = "of the machine", .required = true},
+    {.path = "memory_bytes", .type = number, .meaning = "capacity of one GPU, or of one rank's share", .required = true,
+     .max = 1e18, .above_min = true, .unit = Unit::bytes},
+    {.path = "peak_flops", .type = section, .meaning = "dense FLOP/s per dtype; absent = not supported", .required = true},
+    {.path = "peak_flops.float64", .type = number, .meaning = "peak", .max = 1e21, .unit = Unit::flops},
+    {.path = "peak_flops.float32", .type = number, .meaning = "peak", .max = 1e21, .unit = Unit::flops},
+    {.path = "peak_flops.tf32", .type = number, .meaning = "peak", .max = 1e21, .unit = Unit::flops},
+    {.path = "peak_flops.bfloat16", .type = number, .meaning = "peak", .max = 1e21, .unit = Unit::flops},
+    {.path = "peak_flops.float16", .type = number, .meaning = "peak", .max = 1e21, .unit = Unit::flops},
+    {.path = "memory_bandwidth", .type = number, .meaning = "of one GPU", .required = true, .max = 1e18,
+     .above_min = true, .unit = Unit::bytes_per_second},
+    {.path = "gemm_efficiency", .type = number, .meaning = "share of peak of a large GEMM", .fallback = "1", .max = 1,
+     .above_min = true},
+    {.path = "gemm_half", .type = number, .meaning = "smallest GEMM side at which half of that is reached",
+     .fallback = "0", .max = 1e9},
+    {.path = "attention_efficiency", .type = number, .meaning = "share of peak of the attention kernel",
+     .fallback = "1", .max = 1, .above_min = true},
+    {.path = "memory_efficiency", .type = number, .meaning = "share of memory_bandwidth of element-wise kernels",
+     .fallback = "1", .max = 1, .above_min = true},
+    {.path = "launch_overhead", .type = number, .meaning = "per kernel", .fallback = "0", .max = 10, .unit = Unit::seconds},
+    {.path = "task_overhead", .type = number, .meaning = "per graph task", .fallback = "0", .max = 10, .unit = Unit::seconds},
+    {.path = "overlap_slowdown", .type = number, .meaning = "compute time factor beside communication", .fallback = "1",
+     .min = 1, .max = 100},
+    {.path = "cores", .type = integer, .meaning = "cores that a node's ranks share; 0 = GPUs", .fallback = "0", .max = 1e6},
+    {.path = "node_link", .type = section, .meaning = "between ranks of one node"},
+    {.path = "node_link.name", .type = text, .meaning = "of the link"},
+    {.path = "node_link.bandwidth", .type = number, .meaning = "per port and direction", .fallback = "0", .max = 1e18,
+     .unit = Unit::bytes_per_second},
+    {.path = "node_link.latency", .type = number, .meaning = "of one message", .fallback = "0", .max = 1e3,
+     .unit = Unit::seconds},
+    {.path = "network_link", .type = section, .meaning = "between nodes"},
+    {.path = "network_link.name", .type = text, .meaning = "of the link"},
+    {.path = "network_link.bandwidth", .type = number, .meaning = "per port and direction", .fallback = "0", .max = 1e18,
+     .unit = Unit::bytes_per_second},
+    {.path = "network_link.latency", .type = number, .meaning = "of one message", .fallback = "0", .max = 1e3,
+     .unit = Unit::seconds},
+    {.path = "reduce_bandwidth", .type = number, .meaning = "at which a rank adds incoming data; 0 = free",
+     .fallback = "0", .max = unbounded, .unit = Unit::bytes_per_second},
+    {.path = "provenance", .type = section, .meaning = "where the numbers come from"},
+    {.path = "provenance.source", .type = text, .meaning = "citation, data sheet or command"},
+    {.path = "provenance.date", .type = text, .meaning = "ISO date of a measurement"},
+    {.path = "provenance.machine", .type = text, .meaning = "host of a measurement"},
+};
+
+// {value: 3.35e12, source: ...} becomes its value; what else such a map may hold is text for people.
+void unwrap(Value& value, const std::string& path, Defects& defects) {
+  for (Entry& entry : value.entries)
+    unwrap(entry.value, path.empty() ? entry.key : path + "." + entry.key, defects);
+  const Value* inner = value.find("value");
+  if (inner == nullptr) return;
+  for (const Entry& entry : value.entries)
+    if (entry.key != "value" && entry.key != "source" && entry.key != "date" && entry.key != "note")
+      defects.push_back({entry.origin.file, entry.origin.line, path + "." + entry.key,
+                         "unknown key; allowed beside a value: source, date, note", "remove it"});
+  const Value kept = *inner;
+  value = kept;
+}
+
+Link link_of(const Settings& settings, const std::string& path) {
+  return {settings.text(path + ".name"), settings.number(path + ".bandwidth"), settings.number(path + ".latency")};
+}
+
+Machine machine_of(const Settings& settings) {
+  Machine machine;
+  machine.name = settings.text("name");
+  machine.memory_bytes = settings.number("memory_bytes");
+  for (const Dtype dtype : all_dtypes)
+    machine.peak_flops[static_cast<std::size_t>(dtype)] = settings.number("peak_flops." + name_of(dtype));
+  machine.memory_bandwidth = settings.number("memory_bandwidth");
+  machine.gemm_efficiency = settings.number("gemm_efficiency");
+  machine.gemm_half = settings.number("gemm_half");
+  machine.attention_efficiency = settings.number("attention_efficiency");
+  machine.memory_efficiency = settings.number("memory_efficiency");
+  machine.launch_overhead = settings.number("launch_overhead");
+  machine.task_overhead = settings.number("task_overhead");
+  machine.overlap_slowdown = settings.number("overlap_slowdown");
+  machine.cores = settings.small_integer("cores");
+  machine.node_link = link_of(settings, "node_link");
+  machine.network_link = link_of(settings, "network_link");
+  machine.reduce_bandwidth = settings.number("reduce_bandwidth");
+  machine.provenance = {settings.text("provenance.source"), settings.text("provenance.date"),
+                        settings.text("provenance.machine")};
+  return machine;
+}
+
+std::optional<Machine> machine_from(std::optional<Value> document, const std::string& file, Defects& defects) {
+  const std::size_t before = defects.size();
+  if (!document) return std::nullopt;
+  unwrap(*document, "", defects);
+  const Settings settings(std::move(*document), machine_keys(), file, defects);
+  if (defects.size() != before) return std::nullopt;
+  return machine_of(settings);
+}
+
+void add(Value& map, const std::string& key, Value value) { map.entries.push_back({key, {}, std::move(value)}); }
+
+void add(Value& map, const std::string& key, double number) { add(map, key, scalar(number_text(number), {})); }
+
+void add_text(Value& map, const std::string& key, const std::string& text) {
+  if (text.empty()) return;
+  Value value = scalar(text, {});
+  value.quoted = true;
+  add(map, key, std::move(value));
+}
+
+Value empty_map() {
+  Value map;
+  map.kind = Value::Kind::map;
+  return map;
+}
+
+void add_link(Value& map, const std::string& key, const Link& link) {
+  if (link.name.empty() && link.bandwidth == 0 && link.latency == 0) return;
+  Value section = empty_map();
+  add_text(section, "name", link.name);
+  add(section, "bandwidth", link.bandwidth);
+  add(section, "latency", link.latency);
+  add(map, key, std::move(section));
+}
+
+}  // namespace
+
+std::span<const Key> machine_keys() { return table; }
+
+std::string resolve_path(const std::string& folder, const std::string& path) {
+  return (std::filesystem::path(folder) / path).lexically_normal().string();
+}
+
+std::optional<Machine> machine_from_yaml(const std::string& text, const std::string& file, Defects& defects) {
+  return machine_from(parse_document(text, file, defects), file, defects);
+}
+
+std::optional<Machine> load_machine(const std::string& name_or_path, const Reference& from, Defects& defects) {
+  std::vector<std::string_view> names;
+  std::string listed;
+  for (const EmbeddedFile& file : embedded_machines()) {
+    if (file.name == name_or_path) return machine_from_yaml(std::string(file.text), std::string(file.path), defects);
+    names.push_back(file.name);
+    listed += std::string(file.name) + ", ";
+  }
+  const bool path = name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".yaml") ||
+                    name_or_path.ends_with(".yml");
+  if (!path) {
+    const std::string guess = nearest(name_or_path, names);
+    defects.push_back({from.origin.file, from.origin.line, from.key,
+                       "there is no machine '" + name_or_path + "'; allowed: " + listed + "or the path of a profile.yaml",
+                       guess.empty() ? "choose one (slipway list machines), or write a path" : "did you mean '" + guess + "'?"});
+    return std::nullopt;
+  }
+  const std::string file = resolve_path(from.folder, name_or_path);
+  return machine_from(read_document(file, from.origin, from.key, defects), file, defects);
+}
+
+std::string machine_to_yaml(const Machine& machine) {
+  Value root = empty_map(), peaks = empty_map(), provenance = empty_map();
+  add_text(root, "name", machine.name);
+  add(root, "memory_bytes", machine.memory_bytes);
+  for (const Dtype dtype : all_dtypes)
+    if (const double peak = machine.peak_flops[static_cast<std::size_t>(dtype)]; peak > 0) add(peaks, name_of(dtype), peak);
+  add(root, "peak_flops", std::move(peaks));
+  add(root, "memory_bandwidth", machine.memory_bandwidth);
+  add(root, "gemm_efficiency", machine.gemm_efficiency);
+  add(root, "gemm_half", machine.gemm_half);
+  add(root, "attention_efficiency", machine.attention_efficiency);
+  add(root, "memory_efficiency", machine.memory_efficiency);
+  add(root, "launch_overhead", machine.launch_overhead);
+  add(root, "task_overhead", machine.task_overhead);
+  add(root, "overlap_slowdown", machine.overlap_slowdown);
+  add(root, "cores", machine.cores);
+  add_link(root, "node_link", machine.node_link);
+  add_link(root, "network_link", machine.network_link);
+  add(root, "reduce_bandwidth", machine.reduce_bandwidth);
+  add_text(provenance, "source", machine.provenance.source);
+  add_text(provenance, "date", machine.provenance.date);
+  add_text(provenance, "machine", machine.provenance.machine);
+  if (!provenance.entries.empty()) add(root, "provenance", std::move(provenance));
+  return to_yaml(root);
+}
+
+}  // namespace slipway

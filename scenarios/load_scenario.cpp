@@ -1,0 +1,159 @@
+#include <filesystem>
+#include <fstream>
+
+#include "scenarios/check_scenario.h"
+#include "scenarios/load_cluster.h"
+#include "scenarios/load_model.h"
+
+namespace slipway {
+namespace {
+
+void read_layout(const Settings& settings, Layout& layout) {
+  layout.tensor = settings.small_integer("layout.tensor");
+  layout.pipeline = settings.small_integer("layout.pipeline");
+  layout.context = settings.small_integer("layout.context");
+  layout.expert = settings.small_integer("layout.expert");
+  layout.zero = settings.small_integer("layout.zero");
+  layout.sequence_parallel = settings.flag("layout.sequence_parallel");
+  if (settings.given("layout.chunks")) layout.chunks = settings.small_integer("layout.chunks");
+  if (settings.given("layout.data")) layout.data = settings.small_integer("layout.data");
+  layout.split_list = settings.integers("layout.split");
+  layout.split = !layout.split_list.empty()                  ? SplitKind::list
+                 : settings.text("layout.split") == "balanced" ? SplitKind::balanced
+                                                               : SplitKind::even;
+}
+
+void read_schedule(const Settings& settings, ScheduleChoice& schedule) {
+  schedule.name = settings.text("schedule.name");
+  schedule.micro_batch = settings.integer("schedule.micro_batch");
+  schedule.global_batch = settings.integer("schedule.global_batch");
+  schedule.slices = settings.small_integer("schedule.slices");
+  // The table lists the choices in the order of the enumerations.
+  schedule.recompute = static_cast<Recompute>(std::max(0, settings.choice("schedule.recompute")));
+  schedule.kernels = static_cast<Kernels>(std::max(0, settings.choice("schedule.kernels")));
+}
+
+void read_optimizer(Settings& settings, Optimizer& optimizer) {
+  optimizer.name = settings.text("run.optimizer.name");
+  optimizer.beta1 = settings.number("run.optimizer.beta1");
+  optimizer.beta2 = settings.number("run.optimizer.beta2");
+  optimizer.epsilon = settings.number("run.optimizer.epsilon");
+  optimizer.weight_decay = settings.number("run.optimizer.weight_decay");
+  const bool outside = settings.given("run.lr"), inside = settings.given("run.optimizer.lr");
+  if (outside) optimizer.lr = settings.number("run.lr");
+  else if (inside) optimizer.lr = settings.number("run.optimizer.lr");
+  if (outside && inside && settings.number("run.optimizer.lr") != optimizer.lr)
+    settings.refuse("run.optimizer.lr", "run.lr = " + settings.text("run.lr") + " says otherwise; allowed: one learning rate",
+                    "remove one of the two");
+}
+
+void read_run(Settings& settings, const std::string& folder, Scenario& scenario) {
+  Run& run = scenario.run;
+  run.steps = settings.small_integer("run.steps");
+  run.seed = static_cast<std::uint64_t>(settings.integer("run.seed"));
+  run.clip_norm = settings.number("run.clip_norm");
+  scenario.tokens = settings.number("run.tokens");
+  if (settings.given("run.dtype")) scenario.dtype = dtype_named(settings.text("run.dtype")).value_or(Dtype::bfloat16);
+  read_optimizer(settings, run.optimizer);
+  if (!settings.given("run.data")) return;
+  run.data = std::filesystem::absolute(resolve_path(folder, settings.text("run.data"))).lexically_normal().string();
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(run.data, ignored) || !std::ifstream(run.data))
+    settings.refuse("run.data", "cannot read '" + run.data + "'; allowed: the path of a text file",
+                    "correct the path (it is relative to the scenario file), or leave run.data out to plan only");
+}
+
+Value list_of(const std::vector<int>& numbers) {
+  Value list;
+  list.kind = Value::Kind::list;
+  for (const int number : numbers) list.items.push_back(scalar(std::to_string(number), {}));
+  return list;
+}
+
+Value fabric_value(const Fabric& fabric) {
+  Value map;
+  map.kind = Value::Kind::map;
+  const auto add = [&](const char* key, Value value) { map.entries.push_back({key, {}, std::move(value)}); };
+  add("name", scalar(fabric.name, {}));
+  add("scope", scalar(fabric.scope == Fabric::Scope::node ? "node" : "cluster", {}));
+  add("members", list_of(fabric.groups));
+  add("bandwidth", scalar(number_text(fabric.bandwidth), {}));
+  add("latency", scalar(number_text(fabric.latency), {}));
+  add("gpus_per_port", scalar(std::to_string(fabric.gpus_per_port), {}));
+  return map;
+}
+
+// Everything that was derived or defaulted is written out, so that the text means the same for ever.
+void write_resolved(Settings& settings, Scenario& scenario) {
+  settings.set("layout.data", scalar(std::to_string(scenario.layout.data), {}));
+  settings.set("layout.chunks", scalar(std::to_string(scenario.layout.chunks), {}));
+  settings.set("run.dtype", scalar(name_of(scenario.dtype), {}));
+  settings.set("run.lr", scalar(number_text(scenario.run.optimizer.lr), {}));
+  settings.set("model.sequence", scalar(std::to_string(scenario.model.sequence), {}));
+  if (settings.given("cluster.machine") && !settings.given("cluster.nodes"))
+    settings.set("cluster.nodes", scalar("1", {}));
+  Value fabrics;
+  fabrics.kind = Value::Kind::list;
+  for (const Fabric& fabric : scenario.cluster.fabrics) fabrics.items.push_back(fabric_value(fabric));
+  if (!fabrics.items.empty()) settings.set("cluster.fabrics", std::move(fabrics));
+  const Value whole = settings.completed();
+  scenario.resolved = to_yaml(whole);
+  scenario.summary = to_one_line(whole);
+}
+
+}  // namespace
+
+LoadResult load_scenario(const std::string& path, const std::vector<std::string>& overrides) {
+  LoadResult result;
+  Scenario& scenario = result.scenario;
+  scenario.path = path;
+  scenario.name = std::filesystem::path(path).stem().string();
+  std::optional<Value> document = read_document(path, {path, 0}, "", result.errors);
+  if (!document) return result;
+  for (const std::string& option : overrides) apply_override(option, scenario_keys(), *document, result.errors);
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  Settings settings(std::move(*document), scenario_keys(), path, result.errors);
+  std::optional<Model> model = load_model(settings, folder);
+  std::optional<Cluster> cluster = load_cluster(settings, folder);
+  if (model) scenario.model = std::move(*model);
+  if (cluster) scenario.cluster = std::move(*cluster);
+  read_layout(settings, scenario.layout);
+  read_schedule(settings, scenario.schedule);
+  read_run(settings, folder, scenario);
+  derive_and_check(settings, model.has_value(), cluster.has_value(), scenario);
+  if (result.errors.empty()) write_resolved(settings, scenario);
+  return result;
+}
+
+std::string describe(const std::vector<ScenarioError>& errors) {
+  std::string out;
+  for (const ScenarioError& error : errors) {
+    out += error.file;
+    if (error.line > 0) out += ":" + std::to_string(error.line);
+    if (!error.key.empty()) out += ": " + error.key;
+    out += ": " + error.message + "; " + error.remedy + "\n";
+  }
+  return out;
+}
+
+LoweringInput lowering_input(const Scenario& scenario) {
+  LoweringInput input;
+  input.model = scenario.model;
+  input.layout = scenario.layout;
+  input.schedule = scenario.schedule.name;
+  input.shape.micro_batch = scenario.schedule.micro_batch;
+  input.shape.sequence = scenario.model.sequence / scenario.schedule.slices;
+  input.shape.sharding = sharding_of(scenario.layout);
+  input.shape.kernels = scenario.schedule.kernels;
+  input.shape.dtype = scenario.dtype;
+  input.shape.recompute_attention = scenario.schedule.recompute == Recompute::selective;
+  input.recompute = scenario.schedule.recompute;
+  input.global_batch = scenario.schedule.global_batch;
+  input.slices = scenario.schedule.slices;
+  input.clip_norm = scenario.run.clip_norm;
+  // Gradients are accumulated in at least float32; float64 runs stay float64 throughout.
+  input.gradient_dtype = scenario.dtype == Dtype::float64 ? Dtype::float64 : Dtype::float32;
+  return input;
+}
+
+}  // namespace slipway
