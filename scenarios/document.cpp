@@ -50,7 +50,10 @@ void convert_map(const YAML::Node& node, Reading& reading, const std::string& pa
                                  "remove one of the two"});
       continue;
     }
-    map.entries.push_back({key, origin, convert(item.second, reading, origin, full, depth + 1)});
+    Value value = convert(item.second, reading, origin, full, depth + 1);
+    // yaml-cpp marks a block map at its first item; its errors belong to the line that names it.
+    if (value.kind == Value::Kind::map || value.kind == Value::Kind::list) value.origin = origin;
+    map.entries.push_back({key, origin, std::move(value)});
   }
 }
 

@@ -73,29 +73,6 @@ std::optional<Fabric> load_fabric(Settings& settings, const std::string& path, i
   return fabric;
 }
 
-// What the machines' own links make when the scenario names no fabric.
-std::vector<Fabric> fabrics_of_machines(const std::vector<NodeGroup>& groups) {
-  std::vector<Fabric> fabrics;
-  Fabric network{"network", Fabric::Scope::cluster, {}, 0, 0, 1};
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    const Link &inside = groups[i].machine.node_link, &outside = groups[i].machine.network_link;
-    const int index = static_cast<int>(i);
-    if (inside.bandwidth > 0)
-      fabrics.push_back({inside.name.empty() ? "node" : inside.name, Fabric::Scope::node, {index}, inside.bandwidth,
-                         inside.latency, 1});
-    if (outside.bandwidth <= 0) continue;
-    const bool first = network.groups.empty();
-    if (first || outside.bandwidth < network.bandwidth) {
-      network.bandwidth = outside.bandwidth;
-      if (!outside.name.empty()) network.name = outside.name;
-    }
-    network.latency = first ? outside.latency : std::max(network.latency, outside.latency);
-    network.groups.push_back(index);
-  }
-  if (!network.groups.empty()) fabrics.push_back(network);
-  return fabrics;
-}
-
 std::string name_of(const std::vector<NodeGroup>& groups) {
   std::string name;
   for (const NodeGroup& group : groups)
@@ -131,7 +108,9 @@ std::optional<Cluster> load_cluster(Settings& settings, const std::string& folde
       cluster.fabrics.push_back(std::move(*fabric));
   const bool known = static_cast<int>(cluster.fabrics.size()) == fabrics && settings.good({"cluster.fabrics"});
   if (!all || !known || settings.refused() != before) return std::nullopt;
-  if (fabrics == 0) cluster.fabrics = fabrics_of_machines(cluster.groups);
+  if (fabrics == 0) cluster.fabrics = default_fabrics(cluster.groups);
+  // A profile without a link makes no fabric; who needed it is told by check_fabrics.
+  std::erase_if(cluster.fabrics, [](const Fabric& fabric) { return fabric.bandwidth <= 0; });
   return cluster;
 }
 

@@ -2,8 +2,7 @@
 //
 //   machine, nodes, gpus_per_node   one group, the short form
 //   groups: [...]                   several
-//   no fabrics                      one per group inside nodes (its machine's node_link), one over all nodes
-//                                   (the slowest network_link: a common network is as fast as its slowest port)
+//   no fabrics                      those of the machines' own links (default_fabrics in models/machine.h)
 //
 // Guarded by tests/scenario_load_test.cpp and tests/scenario_errors_test.cpp.
 #pragma once

@@ -13,7 +13,7 @@ constexpr double unbounded = 1e300;
 using enum KeyType;
 
 const Key table[] = {
-    {.path = "name", .type = text, .meaning = "of the machine", .required = true},
+    {.path = "name", .type = text, .meaning = "of the machine", .derived = "the file's name"},
     {.path = "memory_bytes", .type = number, .meaning = "capacity of one GPU, or of one rank's share", .required = true,
      .max = 1e18, .above_min = true, .unit = Unit::bytes},
     {.path = "peak_flops", .type = section, .meaning = "dense FLOP/s per dtype; absent = not supported", .required = true},
@@ -43,12 +43,16 @@ const Key table[] = {
      .unit = Unit::bytes_per_second},
     {.path = "node_link.latency", .type = number, .meaning = "of one message", .fallback = "0", .max = 1e3,
      .unit = Unit::seconds},
+    {.path = "node_link.efficiency", .type = number, .meaning = "share of bandwidth that a large message reaches",
+     .fallback = "1", .max = 1, .above_min = true},
     {.path = "network_link", .type = section, .meaning = "between nodes"},
     {.path = "network_link.name", .type = text, .meaning = "of the link"},
     {.path = "network_link.bandwidth", .type = number, .meaning = "per port and direction", .fallback = "0", .max = 1e18,
      .unit = Unit::bytes_per_second},
     {.path = "network_link.latency", .type = number, .meaning = "of one message", .fallback = "0", .max = 1e3,
      .unit = Unit::seconds},
+    {.path = "network_link.efficiency", .type = number, .meaning = "share of bandwidth that a large message reaches",
+     .fallback = "1", .max = 1, .above_min = true},
     {.path = "reduce_bandwidth", .type = number, .meaning = "at which a rank adds incoming data; 0 = free",
      .fallback = "0", .max = unbounded, .unit = Unit::bytes_per_second},
     {.path = "provenance", .type = section, .meaning = "where the numbers come from"},
@@ -72,7 +76,8 @@ void unwrap(Value& value, const std::string& path, Defects& defects) {
 }
 
 Link link_of(const Settings& settings, const std::string& path) {
-  return {settings.text(path + ".name"), settings.number(path + ".bandwidth"), settings.number(path + ".latency")};
+  return {settings.text(path + ".name"), settings.number(path + ".bandwidth"), settings.number(path + ".latency"),
+          settings.number(path + ".efficiency")};
 }
 
 Machine machine_of(const Settings& settings) {
@@ -104,7 +109,9 @@ std::optional<Machine> machine_from(std::optional<Value> document, const std::st
   unwrap(*document, "", defects);
   const Settings settings(std::move(*document), machine_keys(), file, defects);
   if (defects.size() != before) return std::nullopt;
-  return machine_of(settings);
+  Machine machine = machine_of(settings);
+  if (machine.name.empty()) machine.name = std::filesystem::path(file).stem().string();
+  return machine;
 }
 
 void add(Value& map, const std::string& key, Value value) { map.entries.push_back({key, {}, std::move(value)}); }
@@ -130,6 +137,7 @@ void add_link(Value& map, const std::string& key, const Link& link) {
   add_text(section, "name", link.name);
   add(section, "bandwidth", link.bandwidth);
   add(section, "latency", link.latency);
+  add(section, "efficiency", link.efficiency);
   add(map, key, std::move(section));
 }
 

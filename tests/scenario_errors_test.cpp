@@ -1,10 +1,11 @@
 // Every mistake is one error with file, line, key, what is allowed and what to do; all are reported at once.
-#include "tests/scenario_file.h"
+#include "scenarios/scenario.h"
 
 #include <gmock/gmock.h>
 
-#include <algorithm>
 #include <set>
+
+#include "tests/scenario_file.h"
 
 namespace slipway {
 namespace {
@@ -45,7 +46,7 @@ const Case cases[] = {
     {"TooManyStages", "  pipeline: 2", "  pipeline: 4\n  chunks: 3", 16, "layout.pipeline", "12 stages are more than the model's 8", "up to 8", "lower layout.pipeline"},
     {"RanksAreNotTheProduct", "  pipeline: 2", "  pipeline: 2\n  data: 3", 17, "layout.data", "12 ranks do not equal the cluster's 8 GPUs", "of 8", "set layout.data to 2"},
     {"BatchNotDivisible", "  global_batch: 16", "  global_batch: 18", 20, "schedule.global_batch", "18 is not divisible by micro_batch 2 x data 2 = 4", "multiples of 4", "16 or 20"},
-    {"HeadsNotDivisible", "  heads: 8", "  heads: 5\n  head_dim: 8\n  kv_heads: 5 #", 17, "layout.tensor", "layout.tensor = 2 does not divide model.heads = 5", "1, 5", "change model.heads"},
+    {"HeadsNotDivisible", "  heads: 8\n  kv_heads: 4", "  heads: 5\n  head_dim: 8", 15, "layout.tensor", "layout.tensor = 2 does not divide model.heads = 5", "1, 5", "change model.heads"},
     {"KvHeadsNotDivisible", "  kv_heads: 4", "  kv_heads: 1", 15, "layout.tensor", "does not divide model.kv_heads = 1", "1", "change model.kv_heads"},
     {"VocabNotDivisible", "  vocab: 256", "  vocab: 257", 15, "layout.tensor", "does not divide model.vocab = 257", "1, 257", "set model.vocab to 258"},
     {"FfnNotDivisible", "  ffn: 192", "  ffn: 191", 15, "layout.tensor", "does not divide model.ffn = 191", "1, 191", "change model.ffn"},
@@ -54,7 +55,7 @@ const Case cases[] = {
     {"SplitOfWrongSum", "  pipeline: 2", "  pipeline: 2\n  split: [3, 4]", 17, "layout.split", "adds up to 7 of 8", "2 numbers that add up to 8", "adds up"},
     {"SplitWithAnEmptyStage", "  pipeline: 2", "  pipeline: 4\n  split: [4, 0, 0, 4]", 17, "layout.split", "would hold no block", "4 numbers that add up to 8", "change the list"},
     {"ExpertIsReserved", "  pipeline: 2", "  pipeline: 2\n  expert: 2", 17, "layout.expert", "reserved", "allowed: 1", "set layout.expert to 1"},
-    {"MissingRequiredKey", "  global_batch: 16", "", 18, "schedule.global_batch", "required key is missing", "a whole number", "add 'global_batch:' to schedule"},
+    {"MissingRequiredKey", "  global_batch: 16", "", 17, "schedule.global_batch", "required key is missing", "a whole number", "add 'global_batch:' to schedule"},
     {"DuplicateKey", "  tensor: 2", "  tensor: 2\n  tensor: 2", 16, "layout.tensor", "given twice, first on line 15", "once", "remove one"},
     {"TwoLearningRates", "  steps: 3", "  lr: 0.1\n  optimizer: {lr: 0.2}", 23, "run.optimizer.lr", "run.lr = 0.1 says otherwise", "one learning rate", "remove one"},
     {"DataFileIsUnreadable", "  steps: 3", "  data: nowhere.txt", 22, "run.data", "cannot read", "path of a text file", "relative to the scenario"},
@@ -68,7 +69,7 @@ const Case cases[] = {
     {"NoCommonFabric", "  nodes: 2", "  nodes: 2\n  fabrics: [{scope: node, bandwidth: 1 GB/s, latency: 0}]", 13, "cluster.fabrics", "have no common fabric", "connected", "add a fabric"},
     {"ModelOfNothing", "  family: llama", "", 1, "model", "none of name, config and family", "exactly one", "model: llama-3.1-8b"},
     {"ModelOfTwo", "  family: llama", "  family: llama\n  config: ./config.json", 2, "model", "more than one", "exactly one", "keep one"},
-    {"ShapeMissing", "  hidden: 64", "", 2, "model.hidden", "missing for a model of family llama", "a whole number", "add 'hidden:'"},
+    {"ShapeMissing", "  hidden: 64", "", 1, "model.hidden", "missing for a model of family llama", "a whole number", "add 'hidden:'"},
     {"ShapeOfAnotherFamily", "  heads: 8", "  heads: 8\n  token_types: 2", 7, "model.token_types", "have no token_types", "leave it out", "remove it"},
     {"HeadsDoNotDivideHidden", "  heads: 8", "  heads: 24", 6, "model.heads", "does not divide hidden = 64", "a divisor of hidden", "change model.heads"},
     {"KvHeadsDoNotDivideHeads", "  kv_heads: 4", "  kv_heads: 3", 7, "model.kv_heads", "does not divide heads = 8", "a divisor of heads", "change model.kv_heads"},
@@ -125,8 +126,8 @@ TEST_F(Mistakes, ContextMustDivideTheSequence) {
 }
 
 TEST_F(Mistakes, DataThatCannotBeDerivedIsAnError) {
-  const auto found = errors({"cluster.nodes=3", "layout.tensor=8"}, {"layout.data"});
-  EXPECT_THAT(found[0].message, HasSubstr("tensor 8 x context 1 x pipeline 2 = 16 ranks do not divide the cluster's 12 GPUs"));
+  const auto found = errors({"cluster.nodes=3", "layout.tensor=4"}, {"layout.data"});
+  EXPECT_THAT(found[0].message, HasSubstr("tensor 4 x context 1 x pipeline 2 = 8 ranks do not divide the cluster's 12 GPUs"));
   EXPECT_THAT(found[0].remedy, HasSubstr("change layout.tensor"));
 }
 
