@@ -20,14 +20,14 @@ bool matches(std::string_view pattern, std::string_view path) {
 
 std::string bound_text(double bound, Unit unit) {
   const std::string_view name = name_of(unit);
-  const std::string number = bound == static_cast<double>(static_cast<std::int64_t>(bound))
+  const std::string number = bound < 1e9 && bound == static_cast<double>(static_cast<std::int64_t>(bound))
                                  ? std::to_string(static_cast<std::int64_t>(bound))
                                  : number_text(bound);
   return name.empty() ? number : number + " " + std::string(name);
 }
 
 std::string range_of(const Key& key) {
-  const bool open = key.max >= 9e18;
+  const bool open = key.max >= 1e18;
   if (key.above_min)
     return open ? " above " + bound_text(key.min, key.unit)
                 : " above " + bound_text(key.min, key.unit) + " and up to " + bound_text(key.max, key.unit);
@@ -71,7 +71,7 @@ std::string allowed_by(const Key& key) {
     case KeyType::sections: return "a list of maps";
     case KeyType::integer: return "a whole number" + range_of(key);
     case KeyType::number: {
-      const std::string range = key.max >= 9e18 && key.min < -9e18 ? "" : range_of(key);
+      const std::string range = key.max >= 1e18 && key.min < -1e18 ? "" : range_of(key);
       return "a number" + range + (key.unit == Unit::pure ? "" : ", as " + std::string(examples_of(key.unit)));
     }
     case KeyType::text: return "text";

@@ -68,7 +68,7 @@ const Case cases[] = {
     {"FabricOfNobody", "  nodes: 2", "  nodes: 2\n  fabrics: [{scope: cluster, members: [1], bandwidth: 1, latency: 0}]", 13, "cluster.fabrics.0.members", "no group 1", "from 0 to 0", "from 0"},
     {"NoCommonFabric", "  nodes: 2", "  nodes: 2\n  fabrics: [{scope: node, bandwidth: 1 GB/s, latency: 0}]", 13, "cluster.fabrics", "have no common fabric", "connected", "add a fabric"},
     {"ModelOfNothing", "  family: llama", "", 1, "model", "none of name, config and family", "exactly one", "model: llama-3.1-8b"},
-    {"ModelOfTwo", "  family: llama", "  family: llama\n  config: ./config.json", 2, "model", "more than one", "exactly one", "keep one"},
+    {"ModelOfTwo", "  family: llama", "  family: llama\n  config: ./config.json", 1, "model", "more than one", "exactly one", "keep one"},
     {"ShapeMissing", "  hidden: 64", "", 1, "model.hidden", "missing for a model of family llama", "a whole number", "add 'hidden:'"},
     {"ShapeOfAnotherFamily", "  heads: 8", "  heads: 8\n  token_types: 2", 7, "model.token_types", "have no token_types", "leave it out", "remove it"},
     {"HeadsDoNotDivideHidden", "  heads: 8", "  heads: 24", 6, "model.heads", "does not divide hidden = 64", "a divisor of hidden", "change model.heads"},
