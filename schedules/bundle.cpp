@@ -15,8 +15,9 @@ constexpr int version = 1;
 void fields(auto& a, Is<BlockRun> auto& run) {
   auto& b = run.block;
   a.line("block");
-  a(run.count, b.kind, b.hidden, b.ffn, b.heads, b.kv_heads, b.head_dim, b.vocab, b.max_positions, b.token_types,
-    b.norm, b.mlp, b.positions, b.causal, b.bias, b.post_norm, b.tied, b.rope_theta, b.norm_epsilon);
+  a(run.count, b.kind, b.hidden, b.ffn, b.heads, b.kv_heads, b.head_dim, b.vocab, b.max_positions,
+    b.token_types, b.norm, b.mlp, b.positions, b.causal, b.bias, b.post_norm, b.tied, b.rope_theta,
+    b.norm_epsilon);
 }
 
 void fields(auto& a, Is<Layout> auto& l) {
@@ -27,20 +28,21 @@ void fields(auto& a, Is<Layout> auto& l) {
 
 void fields(auto& a, Is<WorkShape> auto& s) {
   a.line("shape");
-  a(s.micro_batch, s.sequence, s.sharding.tensor, s.sharding.sequence_parallel, s.sharding.context, s.kernels,
-    s.dtype, s.recompute_attention);
+  a(s.micro_batch, s.sequence, s.sharding.tensor, s.sharding.sequence_parallel, s.sharding.context,
+    s.kernels, s.dtype, s.recompute_attention);
 }
 
 void fields(auto& a, Is<Run> auto& run) {
   a.line("run");
   auto& o = run.optimizer;
-  a(run.steps, run.seed, run.data, o.name, o.lr, o.beta1, o.beta2, o.epsilon, o.weight_decay, run.clip_norm);
+  a(run.steps, run.seed, run.data, o.name, o.lr, o.beta1, o.beta2, o.epsilon, o.weight_decay,
+    run.clip_norm);
 }
 
 void fields(auto& a, Is<Work> auto& w) {
   a.line("work");
-  a(w.kind, w.pass, w.stage, w.block, w.first_op, w.last_op, w.collective, w.wire, w.dtype, w.bytes, w.elements,
-    w.suffix);
+  a(w.kind, w.pass, w.stage, w.block, w.first_op, w.last_op, w.collective, w.wire, w.dtype, w.bytes,
+    w.elements, w.suffix);
 }
 
 void fields(auto& a, Is<Communicator> auto& c) {
@@ -57,7 +59,8 @@ void fields(auto& a, Is<Buffer> auto& b) {
 // One row of the compressed lists; a reader appends it.
 void row(auto& a, auto& rows, std::size_t index) {
   std::vector<std::uint32_t> values;
-  if constexpr (!std::remove_reference_t<decltype(a)>::reads) values.assign(rows[index].begin(), rows[index].end());
+  if constexpr (!std::remove_reference_t<decltype(a)>::reads)
+    values.assign(rows[index].begin(), rows[index].end());
   a.list(values, [&](auto& value) { a(value); });
   if constexpr (std::remove_reference_t<decltype(a)>::reads) {
     rows.values.insert(rows.values.end(), values.begin(), values.end());
@@ -130,14 +133,16 @@ void check_references(const TextReader& reader, const TaskGraph& g) {
   for (const Task& t : g.tasks) {
     require(t.work >= 0 && static_cast<std::size_t>(t.work) < g.works.size(), "a task's work");
     const bool is_local = t.communicator == none && t.rank >= 0 && t.rank < ranks;
-    require(is_local || (t.communicator >= 0 && static_cast<std::size_t>(t.communicator) < g.communicators.size()),
+    require(is_local ||
+                (t.communicator >= 0 && static_cast<std::size_t>(t.communicator) < g.communicators.size()),
             "a task's rank or communicator");
   }
   for (const Communicator& c : g.communicators) {
     for (const auto rank : c.ranks) require(rank >= 0 && rank < ranks, "a communicator's rank");
   }
   for (const Work& w : g.works) require(w.stage < static_cast<int>(g.stages.size()), "a work's stage");
-  require(all_below(g.inputs.values, g.buffers.size()) && all_below(g.outputs.values, g.buffers.size()), "a task's buffer");
+  require(all_below(g.inputs.values, g.buffers.size()) && all_below(g.outputs.values, g.buffers.size()),
+          "a task's buffer");
   require(all_below(g.predecessors.values, g.tasks.size()), "a task's predecessor");
   require(g.order.size() == g.tasks.size() && all_below(g.order, g.tasks.size()), "the order");
 }
@@ -183,7 +188,8 @@ Bundle read_bundle(std::istream& in, const std::string& name) {
   }
   const std::size_t at = text.rfind("checksum ");
   if (at == std::string::npos) reader.fail("the file is cut short: no checksum line; write it again");
-  if (text.substr(at) != "checksum " + std::to_string(checksum(std::string_view(text).substr(0, at))) + "\n") {
+  if (text.substr(at) !=
+      "checksum " + std::to_string(checksum(std::string_view(text).substr(0, at))) + "\n") {
     reader.fail("the checksum does not match: the file was changed or damaged; write it again");
   }
   Bundle bundle;

@@ -34,24 +34,35 @@ namespace {
 
 const char* pass_kind(Pass pass) {
   switch (pass) {
-    case Pass::forward: return "forward";
-    case Pass::backward: return "backward";
-    case Pass::input_grad: return "input-grad";
-    case Pass::weight_grad: return "weight-grad";
-    case Pass::recompute: return "recompute";
-    case Pass::none: break;
+    case Pass::forward:
+      return "forward";
+    case Pass::backward:
+      return "backward";
+    case Pass::input_grad:
+      return "input-grad";
+    case Pass::weight_grad:
+      return "weight-grad";
+    case Pass::recompute:
+      return "recompute";
+    case Pass::none:
+      break;
   }
   return "compute";
 }
 
 const char* collective_kind(Collective collective) {
   switch (collective) {
-    case Collective::all_gather: return "all-gather";
-    case Collective::reduce_scatter: return "reduce-scatter";
-    case Collective::all_reduce: return "all-reduce";
-    case Collective::broadcast: return "broadcast";
+    case Collective::all_gather:
+      return "all-gather";
+    case Collective::reduce_scatter:
+      return "reduce-scatter";
+    case Collective::all_reduce:
+      return "all-reduce";
+    case Collective::broadcast:
+      return "broadcast";
     case Collective::send:
-    case Collective::none: break;
+    case Collective::none:
+      break;
   }
   return "transfer";
 }
@@ -62,11 +73,16 @@ std::string kind_of(const TaskGraph& graph, TaskId id) {
   const Task& task = graph.tasks[id];
   const Work& work = graph.works[static_cast<std::size_t>(task.work)];
   switch (task.kind) {
-    case TaskKind::transfer: return "transfer";
-    case TaskKind::collective: return collective_kind(work.collective);
-    case TaskKind::optimizer: return "optimizer";
-    case TaskKind::filler: return "filler";
-    case TaskKind::compute: break;
+    case TaskKind::transfer:
+      return "transfer";
+    case TaskKind::collective:
+      return collective_kind(work.collective);
+    case TaskKind::optimizer:
+      return "optimizer";
+    case TaskKind::filler:
+      return "filler";
+    case TaskKind::compute:
+      break;
   }
   if (work.kind == WorkKind::grad_norm) return "grad-norm";
   if (work.kind == WorkKind::tied_grad_reduce) return "tied-grad";
@@ -100,7 +116,8 @@ std::vector<Lane> lanes_of(const TaskGraph& graph) {
   std::vector<std::size_t> first_lane;  // of each communicator; its members' lanes follow one another
   for (std::size_t c = 0; c < graph.communicators.size(); ++c) {
     first_lane.push_back(lanes.size());
-    for (const auto rank : graph.communicators[c].ranks) lanes.push_back({rank, static_cast<std::int32_t>(c), {}});
+    for (const auto rank : graph.communicators[c].ranks)
+      lanes.push_back({rank, static_cast<std::int32_t>(c), {}});
   }
   for (const TaskId id : graph.order) {
     const Task& task = graph.tasks[id];
@@ -109,7 +126,8 @@ std::vector<Lane> lanes_of(const TaskGraph& graph) {
       continue;
     }
     const auto c = static_cast<std::size_t>(task.communicator);
-    for (std::size_t i = 0; i < graph.communicators[c].ranks.size(); ++i) lanes[first_lane[c] + i].tasks.push_back(id);
+    for (std::size_t i = 0; i < graph.communicators[c].ranks.size(); ++i)
+      lanes[first_lane[c] + i].tasks.push_back(id);
   }
   return lanes;
 }

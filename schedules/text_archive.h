@@ -3,7 +3,8 @@
 //   void fields(auto& archive, Is<Work> auto& work) { archive(work.kind, work.stage, work.suffix); }
 //
 // A writer prints the tokens, a reader fills them, so the two cannot drift apart. Integers and enums are
-// decimal, doubles have 17 significant digits (exact), strings are quoted. Guarded by tests/bundle_test.cpp.
+// decimal, doubles have 17 significant digits (exact), strings are quoted. Guarded by
+// tests/bundle_test.cpp.
 #pragma once
 
 #include <charconv>
@@ -57,8 +58,10 @@ class TextWriter {
     } else {
       char digits[40];
       char* end = digits + sizeof digits;
-      if constexpr (std::is_floating_point_v<T>) end = std::to_chars(digits, end, value, std::chars_format::general, 17).ptr;
-      else end = std::to_chars(digits, end, value).ptr;
+      if constexpr (std::is_floating_point_v<T>)
+        end = std::to_chars(digits, end, value, std::chars_format::general, 17).ptr;
+      else
+        end = std::to_chars(digits, end, value).ptr;
       text.append(digits, end);
     }
   }
@@ -72,7 +75,8 @@ class TextReader {
 
   void line(std::string_view keyword) {
     const std::string_view found = token();
-    if (found != keyword) fail("expected \"" + std::string(keyword) + "\", found \"" + std::string(found) + "\"");
+    if (found != keyword)
+      fail("expected \"" + std::string(keyword) + "\", found \"" + std::string(found) + "\"");
   }
   template <typename... T>
   void operator()(T&... values) {
@@ -83,7 +87,9 @@ class TextReader {
     std::uint64_t count = 0;
     read(count);
     // Every item takes at least two characters: a count beyond that is damage, not a reason to allocate.
-    if (count > rest_.size()) fail("a list of " + std::to_string(count) + " items in " + std::to_string(rest_.size()) + " characters");
+    if (count > rest_.size())
+      fail("a list of " + std::to_string(count) + " items in " + std::to_string(rest_.size()) +
+           " characters");
     items.resize(count);
     for (auto& item : items) visit(item);
   }
@@ -126,7 +132,8 @@ class TextReader {
     } else {
       const std::string_view found = token();
       const auto [end, error] = std::from_chars(found.data(), found.data() + found.size(), value);
-      if (error != std::errc() || end != found.data() + found.size()) fail("\"" + std::string(found) + "\" is not a number that fits");
+      if (error != std::errc() || end != found.data() + found.size())
+        fail("\"" + std::string(found) + "\" is not a number that fits");
     }
   }
 

@@ -11,7 +11,9 @@ namespace {
 
 Bundle small_bundle() {
   LoweringInput input;
-  input.model = llama("small \"quoted\" model", {.layers = 4, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 2, .vocab = 256, .sequence = 32});
+  input.model = llama(
+      "small \"quoted\" model",
+      {.layers = 4, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 2, .vocab = 256, .sequence = 32});
   input.layout = {.tensor = 2, .pipeline = 2, .data = 2, .sequence_parallel = true, .zero = 1};
   input.shape = {.micro_batch = 1, .sequence = 32, .dtype = Dtype::float64};
   input.global_batch = 8;
@@ -75,7 +77,8 @@ TEST(Bundle, AChangedByteIsRefusedByTheChecksum) {
 TEST(Bundle, ANewerVersionIsRefusedByName) {
   std::string text = written(small_bundle());
   text.replace(text.find("slipway-bundle 1"), 16, "slipway-bundle 7");
-  EXPECT_THAT(failure(text), testing::AllOf(testing::HasSubstr("version 7"), testing::HasSubstr("run.slip:1")));
+  EXPECT_THAT(failure(text),
+              testing::AllOf(testing::HasSubstr("version 7"), testing::HasSubstr("run.slip:1")));
 }
 
 TEST(Bundle, AFileCutShortIsRefused) {

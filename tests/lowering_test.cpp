@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "schedules/graph/checks.h"
 #include "schedules/graph/lowering.h"
 #include "schedules/graph/replay.h"
 
@@ -12,7 +13,9 @@ namespace {
 
 LoweringInput small_llama(int tensor, int pipeline, int data, int chunks) {
   LoweringInput input;
-  input.model = llama("small", {.layers = 8, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32});
+  input.model = llama(
+      "small",
+      {.layers = 8, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32});
   input.layout.tensor = tensor;
   input.layout.pipeline = pipeline;
   input.layout.data = data;
@@ -49,7 +52,8 @@ TEST(Lowering, WithoutCommunicationTimeGPipeAnd1F1BTakeNPlusDMinusOneSteps) {
       input.schedule = schedule;
       const TaskGraph graph = ordered(input);
       const Timeline timeline = replay(graph, unit_durations(graph));
-      EXPECT_DOUBLE_EQ(timeline.makespan_s, (graph.micro_batches + pipeline - 1) * 3.0) << schedule << pipeline;
+      EXPECT_DOUBLE_EQ(timeline.makespan_s, (graph.micro_batches + pipeline - 1) * 3.0)
+          << schedule << pipeline;
     }
   }
 }
@@ -71,9 +75,9 @@ TEST(Lowering, SequenceParallelCutsEachLayerAtItsFourCollectives) {
   const TaskGraph graph = ordered(small_llama(2, 1, 1, 1));
   std::map<std::string, int> seen;
   for (TaskId id = 0; id < graph.tasks.size(); ++id) ++seen[label_of(graph, id)];
-  for (const char* label : {"0F0.emb", "0F0.emb.rs_embed", "0F0.L3.norm1", "0F0.L3.ag1", "0F0.L3.attn", "0F0.L3.rs1",
-                            "0F0.L3.norm2", "0F0.L3.ag2", "0F0.L3.mlp", "0F0.L3.rs2", "0F0.head.ag_loss",
-                            "0B0.L3.mlp", "0B0.L3.ag2", "0.L3.norm_grad"}) {
+  for (const char* label : {"0F0.emb", "0F0.emb.rs_embed", "0F0.L3.norm1", "0F0.L3.ag1", "0F0.L3.attn",
+                            "0F0.L3.rs1", "0F0.L3.norm2", "0F0.L3.ag2", "0F0.L3.mlp", "0F0.L3.rs2",
+                            "0F0.head.ag_loss", "0B0.L3.mlp", "0B0.L3.ag2", "0.L3.norm_grad"}) {
     EXPECT_TRUE(seen.contains(label)) << label;
   }
   EXPECT_EQ(seen["0F0.L3.ag1"], 1) << "a collective is one node";
@@ -96,6 +100,50 @@ TEST(Lowering, EveryLayoutIsOrderedCompletelyAndEveryBufferHasAWriter) {
               EXPECT_EQ(graph.order.size(), graph.tasks.size());
               for (const Buffer& buffer : graph.buffers) EXPECT_NE(buffer.writer, none);
               for (const auto in : graph.inputs.values) ASSERT_LT(in, graph.buffers.size());
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Lowering, EveryLayoutKeepsTheInvariants) {
+  for (const int tensor : {1, 2}) {
+    for (const int context : {1, 2}) {
+      for (const int pipeline : {1, 2, 4}) {
+        for (const int data : {1, 2}) {
+          for (const int zero : {0, 1, 2, 3}) {
+            for (const int variant : {0, 1, 2, 3, 4}) {
+              LoweringInput input =
+                  small_llama(tensor, pipeline, data, variant == 3 && pipeline > 1 ? 2 : 1);
+              input.layout.context = context;
+              input.layout.zero = zero;
+              if (variant == 1) input.recompute = Recompute::full;
+              if (variant == 2)
+                input.model = gpt("tied", {.layers = 8,
+                                           .hidden = 64,
+                                           .ffn = 128,
+                                           .heads = 4,
+                                           .vocab = 256,
+                                           .max_positions = 32,
+                                           .sequence = 32});
+              if (variant == 4)
+                input.model = bert("bert", {.layers = 8,
+                                            .hidden = 64,
+                                            .ffn = 128,
+                                            .heads = 4,
+                                            .vocab = 256,
+                                            .max_positions = 32,
+                                            .token_types = 2,
+                                            .sequence = 32});
+              if (variant != 1) input.clip_norm = 1;
+              const TaskGraph graph = ordered(input);
+              for (const Violation& violation : check_graph(graph)) {
+                FAIL() << "t" << tensor << " c" << context << " p" << pipeline << " d" << data << " zero"
+                       << zero << " variant " << variant << "\n"
+                       << describe(graph, violation);
+              }
             }
           }
         }
@@ -142,7 +190,14 @@ TEST(Lowering, ZeroOneReduceScattersAndGathersAndTheNextStepWaitsForTheGather) {
 
 TEST(Lowering, ATiedHeadIsReducedBetweenFirstAndLastStage) {
   LoweringInput input = small_llama(1, 2, 1, 1);
-  input.model = llama("tied", {.layers = 8, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32, .tied = true});
+  input.model = llama("tied", {.layers = 8,
+                               .hidden = 64,
+                               .ffn = 128,
+                               .heads = 4,
+                               .kv_heads = 4,
+                               .vocab = 256,
+                               .sequence = 32,
+                               .tied = true});
   const TaskGraph graph = ordered(input);
   bool found = false;
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {

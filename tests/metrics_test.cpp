@@ -1,13 +1,17 @@
 #include <gtest/gtest.h>
 
+#include "models/memory.h"
 #include "schedules/graph/metrics.h"
 
 namespace slipway {
 namespace {
 
-TaskGraph pipeline(int stages, int micro_batches, double* forward, Durations& durations, const char* schedule = "1f1b") {
+TaskGraph pipeline(int stages, int micro_batches, double* forward, Durations& durations,
+                   const char* schedule = "1f1b") {
   LoweringInput input;
-  input.model = llama("small", {.layers = 8, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32});
+  input.model = llama(
+      "small",
+      {.layers = 8, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32});
   input.layout.pipeline = stages;
   input.schedule = schedule;
   input.shape.sequence = 32;
@@ -16,7 +20,8 @@ TaskGraph pipeline(int stages, int micro_batches, double* forward, Durations& du
   durations.assign(graph.tasks.size(), 0);
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {
     const Work& work = graph.works[static_cast<std::size_t>(graph.tasks[id].work)];
-    if (work.kind == WorkKind::segment) durations[id] = work.pass == Pass::forward ? *forward : 2 * *forward;
+    if (work.kind == WorkKind::segment)
+      durations[id] = work.pass == Pass::forward ? *forward : 2 * *forward;
   }
   set_global_order(graph, durations);
   return graph;
@@ -107,6 +112,52 @@ TEST(MemoryTimeline, StageKOf1F1BHoldsDMinusKMicroBatchesAndGPipeAllOfThem) {
       // Beside what is saved only messages on their way are held: a few boundary tensors per micro-batch.
       EXPECT_LE(memory[static_cast<std::size_t>(rank)].activations_peak, held + 10 * boundary);
     }
+  }
+}
+
+// Fujii 2024, Table of the author's cases: (TP, CP, PP, micro-batch) of Llama-3.1-8B on H100. The timeline
+// counts buffers one by one. Compared are the terms that both count: the author's embedding-input term has
+// no buffer, and the closed form has no gradients of activations.
+TEST(MemoryTimeline, AgreesWithTheClosedFormOfFujii2024Within3Percent) {
+  struct Case {
+    int tensor, context, pipeline, micro_batch, data;
+  };
+  for (const auto& at : {Case{2, 1, 1, 1, 2}, Case{1, 2, 1, 1, 2}, Case{2, 1, 2, 1, 4}, Case{2, 2, 1, 2, 4},
+                         Case{4, 1, 4, 1, 4}}) {
+    LoweringInput input;
+    input.model = llama("llama-3.1-8b", {.layers = 32,
+                                         .hidden = 4096,
+                                         .ffn = 14336,
+                                         .heads = 32,
+                                         .kv_heads = 8,
+                                         .vocab = 128256,
+                                         .sequence = 8192});
+    input.layout.tensor = at.tensor;
+    input.layout.sequence_parallel = at.tensor > 1;
+    input.layout.context = at.context;
+    input.layout.pipeline = at.pipeline;
+    input.layout.data = at.data;
+    input.layout.zero = 1;
+    input.shape.sequence = 8192;
+    input.shape.micro_batch = at.micro_batch;
+    input.global_batch = 8 * at.data * at.micro_batch;
+    TaskGraph graph = lower(input);
+    Durations durations(graph.tasks.size(), 1e-6);
+    for (TaskId id = 0; id < graph.tasks.size(); ++id)
+      durations[id] = graph.tasks[id].communicator == none ? 1e-3 : 1e-6;
+    set_global_order(graph, durations);
+    for (Buffer& buffer : graph.buffers) {
+      if (buffer.kind == BufferKind::gradient) buffer.bytes = 0;
+    }
+    const RankMemory first = memory_timeline(graph, replay(graph, durations)).front();
+    MemoryInput closed = memory_input(input.model, graph.shape);
+    closed.pipeline = at.pipeline;
+    closed.data = at.data;
+    closed.micro_batches = graph.micro_batches;
+    const MemoryTerms terms = closed_form_memory(closed);
+    EXPECT_NEAR(first.activations_peak / (terms.layer_activations + terms.head_and_loss), 1, 0.03)
+        << at.tensor << at.context << at.pipeline;
+    EXPECT_NEAR(first.peak - first.activations_peak, static_bytes(terms), 0.03 * static_bytes(terms));
   }
 }
 

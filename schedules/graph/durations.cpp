@@ -9,10 +9,14 @@ namespace {
 
 Direction direction_of(Pass pass) {
   switch (pass) {
-    case Pass::backward: return Direction::backward;
-    case Pass::input_grad: return Direction::input_grad;
-    case Pass::weight_grad: return Direction::weight_grad;
-    default: return Direction::forward;
+    case Pass::backward:
+      return Direction::backward;
+    case Pass::input_grad:
+      return Direction::input_grad;
+    case Pass::weight_grad:
+      return Direction::weight_grad;
+    default:
+      return Direction::forward;
   }
 }
 
@@ -30,7 +34,8 @@ double compute_seconds(const TaskGraph& graph, const Work& work, const Machine& 
       return machine.task_overhead + norm_seconds(machine, work.elements * bytes_of(work.dtype));
     case WorkKind::tied_grad_reduce:  // one rank holds both: read two, write two
       return machine.task_overhead + norm_seconds(machine, 4 * work.bytes);
-    default: break;
+    default:
+      break;
   }
   throw std::logic_error("a communication work on a compute lane");
 }
@@ -49,7 +54,8 @@ Path path_of(const Cluster& cluster, const Communicator& communicator) {
     path.latency = std::max(path.latency, fabric.latency);
     path.bandwidth = std::min(path.bandwidth, fabric.bandwidth);
     const Machine& machine = cluster.groups[static_cast<std::size_t>(place_of(cluster, a).group)].machine;
-    if (machine.reduce_bandwidth > 0 && (path.reduce_bandwidth == 0 || machine.reduce_bandwidth < path.reduce_bandwidth)) {
+    if (machine.reduce_bandwidth > 0 &&
+        (path.reduce_bandwidth == 0 || machine.reduce_bandwidth < path.reduce_bandwidth)) {
       path.reduce_bandwidth = machine.reduce_bandwidth;
     }
   }
@@ -73,7 +79,8 @@ Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
   std::vector<int> group_of_rank;
   for (int r = 0; r < ranks; ++r) group_of_rank.push_back(place_of(cluster, r).group);
   std::vector<Path> paths;
-  for (const Communicator& communicator : graph.communicators) paths.push_back(path_of(cluster, communicator));
+  for (const Communicator& communicator : graph.communicators)
+    paths.push_back(path_of(cluster, communicator));
 
   constexpr double unknown = -1;
   std::vector<double> compute(graph.works.size() * cluster.groups.size(), unknown);

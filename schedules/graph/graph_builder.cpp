@@ -5,9 +5,17 @@
 namespace slipway {
 
 int GraphBuilder::work(const Work& work) {
-  const WorkKey key{static_cast<int>(work.kind), static_cast<int>(work.pass), work.stage, work.block,
-                    work.first_op, work.last_op, static_cast<int>(work.collective), work.wire, work.bytes,
-                    work.elements, work.suffix};
+  const WorkKey key{static_cast<int>(work.kind),
+                    static_cast<int>(work.pass),
+                    work.stage,
+                    work.block,
+                    work.first_op,
+                    work.last_op,
+                    static_cast<int>(work.collective),
+                    work.wire,
+                    work.bytes,
+                    work.elements,
+                    work.suffix};
   const auto [at, is_new] = known_works_.try_emplace(key, static_cast<int>(graph_.works.size()));
   if (is_new) graph_.works.push_back(work);
   return at->second;
@@ -54,8 +62,9 @@ Rows with_added(const Rows& rows, std::vector<std::pair<TaskId, BufferId>>& adde
 
 void GraphBuilder::close() {
   if (!late_outputs_.empty()) graph_.outputs = with_added(graph_.outputs, late_outputs_);
-  std::sort(control_.begin(), control_.end(),
-            [](const auto& a, const auto& b) { return a.second != b.second ? a.second < b.second : a.first < b.first; });
+  std::sort(control_.begin(), control_.end(), [](const auto& a, const auto& b) {
+    return a.second != b.second ? a.second < b.second : a.first < b.first;
+  });
   Rows& before = graph_.predecessors;
   before.begin.assign(1, 0);
   before.begin.reserve(graph_.tasks.size() + 1);
@@ -65,7 +74,8 @@ void GraphBuilder::close() {
   for (TaskId id = 0; id < graph_.tasks.size(); ++id) {
     found.clear();
     for (const BufferId in : graph_.inputs[id]) {
-      if (graph_.buffers[in].writer != none) found.push_back(static_cast<TaskId>(graph_.buffers[in].writer));
+      if (graph_.buffers[in].writer != none)
+        found.push_back(static_cast<TaskId>(graph_.buffers[in].writer));
     }
     for (; control != control_.cend() && control->second == id; ++control) found.push_back(control->first);
     std::sort(found.begin(), found.end());

@@ -24,7 +24,9 @@ Groups::Groups(const Layout& layout, bool tied_head, bool needs_world,
 void Groups::add_inner_groups(Axis axis, const char* name, std::vector<std::vector<Group>>& table) {
   table.resize(static_cast<std::size_t>(layout_.pipeline));
   const int tensor = layout_.tensor, context = layout_.context, all = members();
-  const int degree = axis == Axis::tensor ? tensor : axis == Axis::context ? context : layout_.data * context;
+  const int degree = axis == Axis::tensor    ? tensor
+                     : axis == Axis::context ? context
+                                             : layout_.data * context;
   const int stride = axis == Axis::tensor ? 1 : tensor;
   if (degree == 1) return;
   for (int pipeline = 0; pipeline < layout_.pipeline; ++pipeline) {
@@ -55,7 +57,8 @@ int Groups::pipeline_pair(int sender, int receiver, bool forward) {
   if (is_new) {
     const int per_stage = members();
     communicators_.push_back({std::string(forward ? "pp.forward." : "pp.backward.") +
-                                  std::to_string(sender / per_stage) + "-" + std::to_string(receiver / per_stage),
+                                  std::to_string(sender / per_stage) + "-" +
+                                  std::to_string(receiver / per_stage),
                               Axis::pipeline,
                               {sender, receiver}});
   }

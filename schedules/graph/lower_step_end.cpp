@@ -13,43 +13,12 @@
 #include "schedules/graph/lowering_state.h"
 
 namespace slipway {
-
-Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int block) {
-  const LoweringInput& input = state.input;
-  const int tensor = input.layout.tensor;
-  Work work;
-  work.kind = kind;
-  work.stage = stage;
-  work.block = block;
-  work.dtype = state.graph.gradient_dtype;
-  work.collective = Collective::all_reduce;
-  double elements = static_cast<double>(block_shard_elements(input.model, block, tensor));
-  const char* tail = ".ar_grad";
-  if (kind == WorkKind::norm_grad_reduce) {
-    elements = static_cast<double>(block_replicated_elements(input.model, block, tensor));
-    tail = ".norm_grad";
-  } else if (kind == WorkKind::tied_grad_reduce) {
-    const Block& head = state.blocks.back();
-    elements = static_cast<double>(head.vocab) / tensor * static_cast<double>(head.hidden);
-    tail = ".tied_grad";
-  } else if (kind == WorkKind::parameter_gather) {
-    work.collective = Collective::all_gather;
-    work.dtype = state.graph.shape.dtype;
-    tail = ".ag_param";
-  } else if (input.layout.zero >= 1) {
-    work.collective = Collective::reduce_scatter;
-    tail = ".rs_grad";
-  }
-  work.bytes = elements * bytes_of(work.dtype);
-  work.suffix = "." + block_name(state.blocks, block) + tail;
-  return work;
-}
-
 namespace {
 
 class StepEnd {
  public:
-  explicit StepEnd(LoweringState& state) : state_(state), scalars_(state.placed.size()), updated_(state.buckets.size()) {}
+  explicit StepEnd(LoweringState& state)
+      : state_(state), scalars_(state.placed.size()), updated_(state.buckets.size()) {}
 
   void run() {
     find_first_and_last_uses();
@@ -60,7 +29,7 @@ class StepEnd {
     if (state_.graph.clip_norm > 0) reduce_global_norm();
     for (int stage = 0; stage < state_.stages(); ++stage) step(stage);
     for (int stage = 0; stage < state_.stages(); ++stage) gather_parameters(stage);
-    limit_weight_prefetch();
+    limit_weight_prefetch(state_);
     write_compute_order();
   }
 
@@ -73,7 +42,8 @@ class StepEnd {
     return static_cast<std::size_t>(rank) * state_.blocks.size() + static_cast<std::size_t>(block);
   }
   void place(int rank, TaskId task) {
-    state_.placed[static_cast<std::size_t>(rank)].emplace_back(std::numeric_limits<std::uint32_t>::max(), task);
+    state_.placed[static_cast<std::size_t>(rank)].emplace_back(std::numeric_limits<std::uint32_t>::max(),
+                                                               task);
   }
 
   void find_first_and_last_uses();
@@ -84,9 +54,9 @@ class StepEnd {
   void reduce_global_norm();
   void step(int stage);
   void gather_parameters(int stage);
-  void limit_weight_prefetch();
   void write_compute_order();
-  // One collective of `work` on each member's bucket of (rank, block) pairs; the buckets become its outputs.
+  // One collective of `work` on each member's bucket of (rank, block) pairs; the buckets become its
+  // outputs.
   void on_buckets(int communicator, const Work& work, const std::vector<std::pair<int, int>>& at);
 
   LoweringState& state_;
@@ -104,10 +74,12 @@ void StepEnd::find_first_and_last_uses() {
       const Work& work = state_.graph.works[static_cast<std::size_t>(state_.graph.tasks[task].work)];
       const auto& operators = state_.graph.stage_operators[static_cast<std::size_t>(work.stage)];
       const int last_block = operators[static_cast<std::size_t>(work.last_op - 1)].block;
-      for (int block = operators[static_cast<std::size_t>(work.first_op)].block; block <= last_block; ++block) {
+      for (int block = operators[static_cast<std::size_t>(work.first_op)].block; block <= last_block;
+           ++block) {
         TaskId& first = first_use_[key(static_cast<int>(r), block)];
         if (first == unused) first = task;
-        if (work.pass != Pass::forward && work.pass != Pass::recompute) last_use_[key(static_cast<int>(r), block)] = task;
+        if (work.pass != Pass::forward && work.pass != Pass::recompute)
+          last_use_[key(static_cast<int>(r), block)] = task;
       }
     }
   }
@@ -177,7 +149,8 @@ void StepEnd::reduce_over_data(int stage) {
 double shard_elements(const LoweringState& state, const BlockRange& blocks) {
   double elements = 0;
   for (int block = blocks.first; block < blocks.last; ++block) {
-    elements += static_cast<double>(block_shard_elements(state.input.model, block, state.input.layout.tensor));
+    elements +=
+        static_cast<double>(block_shard_elements(state.input.model, block, state.input.layout.tensor));
   }
   return elements / (state.input.layout.zero >= 1 ? state.data_degree() : 1);
 }
@@ -211,7 +184,8 @@ void StepEnd::reduce_global_norm() {
   reduce.bytes = 8;
   reduce.suffix = ".norm_reduce";
   const std::vector<BufferId> parts = scalars_;
-  for (int r = 0; r < ranks; ++r) scalars_[static_cast<std::size_t>(r)] = state_.builder.buffer(BufferKind::scalar, 0, r, 8);
+  for (int r = 0; r < ranks; ++r)
+    scalars_[static_cast<std::size_t>(r)] = state_.builder.buffer(BufferKind::scalar, 0, r, 8);
   state_.add_collective(state_.groups.world(), state_.builder.work(reduce), none, 0, parts, scalars_);
 }
 
@@ -261,27 +235,11 @@ void StepEnd::gather_parameters(int stage) {
   }
 }
 
-// ZeRO 3: without this every gather could start at once and all weights would be held. A gather may start
-// when the compute task two before its first reader ends: one segment computes while the next is fetched.
-void StepEnd::limit_weight_prefetch() {
-  if (state_.input.layout.zero < 3) return;
-  std::vector<bool> seen(state_.graph.buffers.size());
-  for (const auto& list : state_.placed) {
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      for (const BufferId in : state_.graph.inputs[list[i].second]) {
-        const Buffer& buffer = state_.graph.buffers[in];
-        if (buffer.kind != BufferKind::parameter || buffer.writer == none || seen[in]) continue;
-        seen[in] = true;
-        if (i >= 2) state_.builder.control(list[i - 2].second, static_cast<TaskId>(buffer.writer));
-      }
-    }
-  }
-}
-
 void StepEnd::write_compute_order() {
   for (const auto& list : state_.placed) {
     for (const auto& [action, task] : list) state_.graph.compute_order.values.push_back(task);
-    state_.graph.compute_order.begin.push_back(static_cast<std::uint32_t>(state_.graph.compute_order.values.size()));
+    state_.graph.compute_order.begin.push_back(
+        static_cast<std::uint32_t>(state_.graph.compute_order.values.size()));
   }
 }
 

@@ -11,8 +11,9 @@ namespace {
 int micro_batches_of(const LoweringInput& input) {
   const std::int64_t per_round = input.shape.micro_batch * input.layout.data;
   if (per_round <= 0 || input.global_batch % per_round != 0) {
-    throw std::invalid_argument("global batch " + std::to_string(input.global_batch) +
-                                " is not a multiple of micro-batch × data parallel = " + std::to_string(per_round));
+    throw std::invalid_argument(
+        "global batch " + std::to_string(input.global_batch) +
+        " is not a multiple of micro-batch × data parallel = " + std::to_string(per_round));
   }
   return static_cast<int>(input.global_batch / per_round);
 }
@@ -22,7 +23,8 @@ ActionLists actions_of(const LoweringInput& input, int micro_batches) {
   const Schedule* schedule = schedule_named(input.schedule);
   if (schedule == nullptr) throw std::invalid_argument("no schedule is named " + input.schedule);
   const ScheduleShape shape{input.layout.pipeline, input.layout.chunks, micro_batches, input.slices};
-  if (const std::string reason = schedule->refuse(shape); !reason.empty()) throw std::invalid_argument(reason);
+  if (const std::string reason = schedule->refuse(shape); !reason.empty())
+    throw std::invalid_argument(reason);
   return schedule->actions(shape);
 }
 
@@ -102,7 +104,8 @@ LoweringState::LoweringState(const LoweringInput& lowering_input, TaskGraph& tar
   for (const auto& list : actions) {
     for (std::size_t i = 0; i < list.size(); ++i) {
       index_of(list[i]) = static_cast<std::uint32_t>(i);
-      if (list[i].pass != Pass::forward) last_micro_batch[static_cast<std::size_t>(list[i].stage)] = list[i].micro_batch;
+      if (list[i].pass != Pass::forward)
+        last_micro_batch[static_cast<std::size_t>(list[i].stage)] = list[i].micro_batch;
     }
   }
 }
@@ -113,39 +116,43 @@ bool LoweringState::shards_gradients_per_micro_batch() const {
 
 const StagePlan& LoweringState::plan_of(int stage, int micro_batch) const {
   const auto s = static_cast<std::size_t>(stage);
-  const bool overlaps = input.overlap_grad_reduce && data_degree() > 1 && last_micro_batch[s] == micro_batch;
+  const bool overlaps =
+      input.overlap_grad_reduce && data_degree() > 1 && last_micro_batch[s] == micro_batch;
   return overlaps || shards_gradients_per_micro_batch() ? by_block[s] : whole[s];
 }
 
 Passage& LoweringState::passage(int stage, int micro_batch, int slice) {
-  return passages[static_cast<std::size_t>((stage * graph.micro_batches + micro_batch) * input.slices + slice)];
+  return passages[static_cast<std::size_t>((stage * graph.micro_batches + micro_batch) * input.slices +
+                                           slice)];
 }
 
 std::uint32_t& LoweringState::index_of(const Action& action) {
   if (action.stage < 0 || action.stage >= stages() || action.micro_batch < 0 ||
       action.micro_batch >= graph.micro_batches || action.slice < 0 || action.slice >= input.slices) {
-    throw std::invalid_argument("the schedule names stage " + std::to_string(action.stage) + ", micro-batch " +
-                                std::to_string(action.micro_batch) + ", slice " + std::to_string(action.slice) +
-                                "; there are " + std::to_string(stages()) + " stages, " +
-                                std::to_string(graph.micro_batches) + " micro-batches and " +
+    throw std::invalid_argument("the schedule names stage " + std::to_string(action.stage) +
+                                ", micro-batch " + std::to_string(action.micro_batch) + ", slice " +
+                                std::to_string(action.slice) + "; there are " + std::to_string(stages()) +
+                                " stages, " + std::to_string(graph.micro_batches) + " micro-batches and " +
                                 std::to_string(input.slices) + " slices");
   }
-  const auto item = static_cast<std::size_t>((action.stage * graph.micro_batches + action.micro_batch) * input.slices +
-                                             action.slice);
+  const auto item = static_cast<std::size_t>(
+      (action.stage * graph.micro_batches + action.micro_batch) * input.slices + action.slice);
   return action_index[static_cast<std::size_t>(action.pass) * passages.size() + item];
 }
 
-TaskId LoweringState::add_compute(const Action& action, int member, int work, std::span<const BufferId> inputs,
-                                  std::span<const BufferId> outputs) {
+TaskId LoweringState::add_compute(const Action& action, int member, int work,
+                                  std::span<const BufferId> inputs, std::span<const BufferId> outputs) {
   const int rank = groups.rank(pipeline_rank(action.stage), member);
-  const TaskId id = builder.task({TaskKind::compute, rank, none, work, action.micro_batch, action.slice}, inputs, outputs);
+  const TaskId id = builder.task({TaskKind::compute, rank, none, work, action.micro_batch, action.slice},
+                                 inputs, outputs);
   placed[static_cast<std::size_t>(rank)].emplace_back(index_of(action), id);
   return id;
 }
 
 TaskId LoweringState::add_collective(int communicator, int work, int micro_batch, int slice,
                                      std::span<const BufferId> inputs, std::span<const BufferId> outputs) {
-  return builder.task({TaskKind::collective, none, communicator, work, micro_batch, slice}, inputs, outputs);
+  return builder.task({TaskKind::collective, none, communicator, work, micro_batch, slice}, inputs,
+                      outputs);
 }
 
 TaskGraph lower(const LoweringInput& input) {

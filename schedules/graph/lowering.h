@@ -11,13 +11,13 @@ struct LoweringInput {
   Model model;
   Layout layout;
   std::string schedule = "1f1b";
-  WorkShape shape;                 // micro_batch, sequence, sharding, kernels, dtype
+  WorkShape shape;  // micro_batch, sequence, sharding, kernels, dtype
   Recompute recompute = Recompute::none;
-  std::int64_t global_batch = 1;   // sequences
+  std::int64_t global_batch = 1;  // sequences
   int slices = 1;
   double clip_norm = 0;
   Dtype gradient_dtype = Dtype::float32;
-  bool overlap_grad_reduce = true; // reduce each block's gradient as soon as its last backward is done
+  bool overlap_grad_reduce = true;  // reduce each block's gradient as soon as its last backward is done
   const ActionLists* actions = nullptr;  // instead of the named schedule's (an imported CSV)
 };
 

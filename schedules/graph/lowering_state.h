@@ -37,10 +37,10 @@ struct LoweringState {
   GraphBuilder builder;
   Groups groups;
   std::vector<Block> blocks;
-  double boundary = 0;                    // bytes of the residual between stages, per rank
-  std::vector<StagePlan> whole, by_block; // per stage
-  ActionLists actions;                    // per pipeline rank
-  std::vector<int> last_micro_batch;      // per stage: the one whose backward comes last
+  double boundary = 0;                     // bytes of the residual between stages, per rank
+  std::vector<StagePlan> whole, by_block;  // per stage
+  ActionLists actions;                     // per pipeline rank
+  std::vector<int> last_micro_batch;       // per stage: the one whose backward comes last
   std::vector<Passage> passages;
   // (index of the action, task) of each rank's compute tasks, sorted into compute_order later.
   std::vector<std::vector<std::pair<std::uint32_t, TaskId>>> placed;
@@ -72,6 +72,9 @@ struct LoweringState {
 
 // The work of a collective on `block`'s gradient bucket: bytes of the tensor shard, label "L5.ar_grad".
 Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int block);
+
+// ZeRO 3: a gather waits for the compute task two before its first reader; control edges only.
+void limit_weight_prefetch(LoweringState& state);
 
 // All forward, recompute, backward and weight-gradient tasks with their wire collectives and transfers.
 void lower_passes(LoweringState& state);

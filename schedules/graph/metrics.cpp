@@ -12,7 +12,8 @@ struct Interval {
 
 // Length of [gap] covered by the union of `parts`.
 double covered(const Interval& gap, std::vector<Interval>& parts) {
-  std::sort(parts.begin(), parts.end(), [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
+  std::sort(parts.begin(), parts.end(),
+            [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
   double length = 0, reached = gap.begin;
   for (const Interval& part : parts) {
     const double begin = std::max(reached, part.begin), end = std::min(gap.end, part.end);
@@ -62,7 +63,8 @@ class Accounting {
   Interval queued_or_running(std::size_t step, TaskId communication) const {
     double queued = start(step, communication);
     double inputs = 0;
-    for (const TaskId before : graph_.predecessors[communication]) inputs = std::max(inputs, end(step, before));
+    for (const TaskId before : graph_.predecessors[communication])
+      inputs = std::max(inputs, end(step, before));
     return {std::min(queued, inputs), end(step, communication)};
   }
 
@@ -119,6 +121,20 @@ StepMetrics metrics_of(const TaskGraph& graph, const Timeline& timeline, double 
   return metrics;
 }
 
+namespace {
+
+// A segment that saves for its backward keeps its inputs there: from its start they are counted as `saved`.
+bool is_handed_over(const TaskGraph& graph, const Buffer& buffer, TaskId last_reader) {
+  if (buffer.kind != BufferKind::value || static_cast<std::int32_t>(last_reader) == buffer.writer)
+    return false;
+  for (const BufferId out : graph.outputs[last_reader]) {
+    if (graph.buffers[out].kind == BufferKind::saved) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 std::vector<RankMemory> memory_timeline(const TaskGraph& graph, const Timeline& timeline) {
   struct Change {
     double time;
@@ -127,7 +143,8 @@ std::vector<RankMemory> memory_timeline(const TaskGraph& graph, const Timeline& 
   };
   std::vector<std::vector<Change>> changes(graph.static_bytes.size());
   std::vector<TaskId> last_reader(graph.buffers.size());
-  for (std::size_t b = 0; b < graph.buffers.size(); ++b) last_reader[b] = static_cast<TaskId>(std::max(graph.buffers[b].writer, 0));
+  for (std::size_t b = 0; b < graph.buffers.size(); ++b)
+    last_reader[b] = static_cast<TaskId>(std::max(graph.buffers[b].writer, 0));
   for (TaskId task = 0; task < graph.tasks.size(); ++task) {
     for (const BufferId b : graph.inputs[task]) {
       if (timeline.end[task] > timeline.end[last_reader[b]]) last_reader[b] = task;
@@ -139,7 +156,10 @@ std::vector<RankMemory> memory_timeline(const TaskGraph& graph, const Timeline& 
     auto& of_rank = changes[static_cast<std::size_t>(buffer.rank)];
     const auto writer = static_cast<TaskId>(buffer.writer);
     of_rank.push_back({timeline.start[writer], buffer.bytes, writer});
-    of_rank.push_back({timeline.end[last_reader[b]], -buffer.bytes, last_reader[b]});
+    const TaskId reader = last_reader[b];
+    const double freed =
+        is_handed_over(graph, buffer, reader) ? timeline.start[reader] : timeline.end[reader];
+    of_rank.push_back({std::max(freed, timeline.start[writer]), -buffer.bytes, reader});
   }
   std::vector<RankMemory> result;
   for (std::size_t rank = 0; rank < changes.size(); ++rank) {
@@ -159,7 +179,8 @@ std::vector<RankMemory> memory_timeline(const TaskGraph& graph, const Timeline& 
         memory.peak_task = label_of(graph, change.task);
       }
     }
-    memory.peak = memory.fixed.weights + memory.fixed.gradients + memory.fixed.optimizer + memory.activations_peak;
+    memory.peak =
+        memory.fixed.weights + memory.fixed.gradients + memory.fixed.optimizer + memory.activations_peak;
     result.push_back(std::move(memory));
   }
   return result;

@@ -31,7 +31,8 @@ struct RankMemory {
   double peak = 0;               // fixed + activations_peak
   std::string peak_task;         // label of the task during which the peak occurs
 };
-// From buffers alive in the timeline's first step.
+// From buffers alive in the timeline's first step: from the start of the writer to the end of the last reader,
+// or to its start when that reader keeps the value for its backward (then it is part of `saved`).
 std::vector<RankMemory> memory_timeline(const TaskGraph& graph, const Timeline& timeline);
 
 }  // namespace slipway

@@ -13,7 +13,9 @@ namespace {
 struct Ready {
   double time;
   TaskId task;
-  bool operator>(const Ready& other) const { return time != other.time ? time > other.time : task > other.task; }
+  bool operator>(const Ready& other) const {
+    return time != other.time ? time > other.time : task > other.task;
+  }
 };
 
 }  // namespace
@@ -24,7 +26,8 @@ void set_global_order(TaskGraph& graph, const Durations& durations) {
   std::vector<std::uint32_t> waiting(count);
   std::vector<TaskId> next_on_lane(count, nobody);
   std::vector<double> ready_at(count, 0), start(count), communicator_free(graph.communicators.size(), 0);
-  for (TaskId id = 0; id < count; ++id) waiting[id] = static_cast<std::uint32_t>(graph.predecessors[id].size());
+  for (TaskId id = 0; id < count; ++id)
+    waiting[id] = static_cast<std::uint32_t>(graph.predecessors[id].size());
   for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank) {
     const auto list = graph.compute_order[rank];
     for (std::size_t i = 0; i + 1 < list.size(); ++i) {

@@ -16,10 +16,12 @@ Timeline replay(const TaskGraph& graph, const Durations& durations, int steps) {
   for (std::size_t base = 0; base < timeline.start.size(); base += count) {
     for (const TaskId id : graph.order) {
       const Task& task = graph.tasks[id];
-      double& free = task.communicator == none ? rank_free[static_cast<std::size_t>(task.rank)]
-                                               : communicator_free[static_cast<std::size_t>(task.communicator)];
+      double& free = task.communicator == none
+                         ? rank_free[static_cast<std::size_t>(task.rank)]
+                         : communicator_free[static_cast<std::size_t>(task.communicator)];
       double start = std::max(free, carried[id]);
-      for (const TaskId before : graph.predecessors[id]) start = std::max(start, timeline.end[base + before]);
+      for (const TaskId before : graph.predecessors[id])
+        start = std::max(start, timeline.end[base + before]);
       timeline.start[base + id] = start;
       free = timeline.end[base + id] = start + durations[id];
     }

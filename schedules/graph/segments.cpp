@@ -8,25 +8,37 @@ namespace {
 // The operator that gives a segment its name: the heaviest kind it contains, the last of equals.
 int naming_rank(OpKind kind) {
   switch (kind) {
-    case OpKind::loss: return 9;
-    case OpKind::logits: return 8;
-    case OpKind::attention: return 7;
-    case OpKind::qkv: return 6;
-    case OpKind::up: return 5;
-    case OpKind::down: return 4;
-    case OpKind::embed: return 3;
-    case OpKind::norm: return 2;
-    default: return 1;
+    case OpKind::loss:
+      return 9;
+    case OpKind::logits:
+      return 8;
+    case OpKind::attention:
+      return 7;
+    case OpKind::qkv:
+      return 6;
+    case OpKind::up:
+      return 5;
+    case OpKind::down:
+      return 4;
+    case OpKind::embed:
+      return 3;
+    case OpKind::norm:
+      return 2;
+    default:
+      return 1;
   }
 }
 
 std::string part_of(const Operator& op) {
   switch (op.kind) {
-    case OpKind::attention: return "attn";
+    case OpKind::attention:
+      return "attn";
     case OpKind::up:
     case OpKind::activation:
-    case OpKind::down: return "mlp";
-    default: return *op.part != '\0' ? op.part : name_of(op.kind);
+    case OpKind::down:
+      return "mlp";
+    default:
+      return *op.part != '\0' ? op.part : name_of(op.kind);
   }
 }
 
@@ -57,12 +69,14 @@ Wires live_at(const std::vector<Operator>& operators, int from, bool is_last_sta
     dead = static_cast<Wires>(dead | op.writes);
   }
   const Wires at_end = is_last_stage ? wire_loss : wire_residual;
-  return static_cast<Wires>(live | (at_end & ~dead) | (from == static_cast<int>(operators.size()) ? at_end : 0));
+  return static_cast<Wires>(live | (at_end & ~dead) |
+                            (from == static_cast<int>(operators.size()) ? at_end : 0));
 }
 
 Wires written_before(const std::vector<Operator>& operators, int to, bool is_first_stage) {
   Wires written = is_first_stage ? 0 : wire_residual;
-  for (int i = 0; i < to; ++i) written = static_cast<Wires>(written | operators[static_cast<std::size_t>(i)].writes);
+  for (int i = 0; i < to; ++i)
+    written = static_cast<Wires>(written | operators[static_cast<std::size_t>(i)].writes);
   return written;
 }
 
@@ -75,7 +89,8 @@ void finish(const std::vector<Operator>& operators, const std::vector<Block>& bl
   for (int i = segment.first_op; i < segment.last_op; ++i) {
     const Operator& op = operators[static_cast<std::size_t>(i)];
     touched = static_cast<Wires>(touched | op.reads | op.writes);
-    if (blocks[static_cast<std::size_t>(op.block)].kind != BlockKind::transformer) segment.recomputed = false;
+    if (blocks[static_cast<std::size_t>(op.block)].kind != BlockKind::transformer)
+      segment.recomputed = false;
   }
   segment.in = static_cast<Wires>(touched & live_at(operators, segment.first_op, is_last_stage) &
                                   written_before(operators, segment.first_op, is_first_stage));
@@ -87,23 +102,28 @@ void finish(const std::vector<Operator>& operators, const std::vector<Block>& bl
 
 std::string block_name(const std::vector<Block>& blocks, int block) {
   switch (blocks[static_cast<std::size_t>(block)].kind) {
-    case BlockKind::embedding: return "emb";
-    case BlockKind::head: return "head";
-    case BlockKind::transformer: break;
+    case BlockKind::embedding:
+      return "emb";
+    case BlockKind::head:
+      return "head";
+    case BlockKind::transformer:
+      break;
   }
   return "L" + std::to_string(block - 1);
 }
 
-StagePlan plan_stage(const std::vector<Operator>& operators, const std::vector<Block>& blocks, bool by_block,
-                     bool recompute_blocks, bool is_first_stage, bool is_last_stage) {
+StagePlan plan_stage(const std::vector<Operator>& operators, const std::vector<Block>& blocks,
+                     bool by_block, bool recompute_blocks, bool is_first_stage, bool is_last_stage) {
   StagePlan plan;
   const int count = static_cast<int>(operators.size());
   int first = 0;
   for (int i = 0; i <= count; ++i) {
     const bool at_end = i == count;
-    const bool is_communication = !at_end && operators[static_cast<std::size_t>(i)].kind == OpKind::communicate;
-    const bool new_block = !at_end && i > first && (by_block || recompute_blocks) &&
-                           operators[static_cast<std::size_t>(i)].block != operators[static_cast<std::size_t>(i - 1)].block;
+    const bool is_communication =
+        !at_end && operators[static_cast<std::size_t>(i)].kind == OpKind::communicate;
+    const bool new_block =
+        !at_end && i > first && (by_block || recompute_blocks) &&
+        operators[static_cast<std::size_t>(i)].block != operators[static_cast<std::size_t>(i - 1)].block;
     if (!at_end && !is_communication && !new_block) continue;
     if (i > first) {
       Segment segment;
@@ -127,19 +147,23 @@ WireBytes around(const Operator& communicate, const Sharding& sharding) {
   const int degree = communicate.axis == Axis::context ? sharding.context : sharding.tensor;
   const double whole = communicate.message_bytes, part = whole / degree;
   switch (communicate.forward) {
-    case Collective::all_gather: return {part, whole};
-    case Collective::reduce_scatter: return {whole, part};
-    default: return {whole, whole};
+    case Collective::all_gather:
+      return {part, whole};
+    case Collective::reduce_scatter:
+      return {whole, part};
+    default:
+      return {whole, whole};
   }
 }
 
 }  // namespace
 
-WireBytes wire_bytes(const std::vector<Operator>& operators, int last_op, Wires wire, const Sharding& sharding,
-                     double boundary_bytes) {
+WireBytes wire_bytes(const std::vector<Operator>& operators, int last_op, Wires wire,
+                     const Sharding& sharding, double boundary_bytes) {
   if (wire == wire_loss) return {8, 8};
   const auto next = static_cast<std::size_t>(last_op);
-  if (next < operators.size() && operators[next].kind == OpKind::communicate && operators[next].wire == wire) {
+  if (next < operators.size() && operators[next].kind == OpKind::communicate &&
+      operators[next].wire == wire) {
     return around(operators[next], sharding);
   }
   if (wire == wire_residual) return {boundary_bytes, boundary_bytes};

@@ -17,12 +17,12 @@
 namespace slipway {
 
 struct Segment {
-  int first_op = 0, last_op = 0;  // compute operators [first, last) of the stage
-  int communicate = -1;           // the communicate operator that follows, or -1
+  int first_op = 0, last_op = 0;        // compute operators [first, last) of the stage
+  int communicate = -1;                 // the communicate operator that follows, or -1
   int first_block = 0, last_block = 0;  // blocks touched, [first, last)
   Wires in = 0, out = 0;
-  std::string name;               // "" (whole action), "L5", "L5.mlp", "emb", "head.loss"
-  bool recomputed = false;        // all its operators belong to a transformer block that is recomputed
+  std::string name;         // "" (whole action), "L5", "L5.mlp", "emb", "head.loss"
+  bool recomputed = false;  // all its operators belong to a transformer block that is recomputed
 };
 
 struct StagePlan {
@@ -30,8 +30,8 @@ struct StagePlan {
 };
 
 // `by_block` cuts at block boundaries as well. `blocks` = blocks_of(model).
-StagePlan plan_stage(const std::vector<Operator>& operators, const std::vector<Block>& blocks, bool by_block,
-                     bool recompute_blocks, bool is_first_stage, bool is_last_stage);
+StagePlan plan_stage(const std::vector<Operator>& operators, const std::vector<Block>& blocks,
+                     bool by_block, bool recompute_blocks, bool is_first_stage, bool is_last_stage);
 
 // "L5", "emb", "head".
 std::string block_name(const std::vector<Block>& blocks, int block);
@@ -41,7 +41,7 @@ std::string block_name(const std::vector<Block>& blocks, int block);
 struct WireBytes {
   double before = 0, after = 0;
 };
-WireBytes wire_bytes(const std::vector<Operator>& operators, int last_op, Wires wire, const Sharding& sharding,
-                     double boundary_bytes);
+WireBytes wire_bytes(const std::vector<Operator>& operators, int last_op, Wires wire,
+                     const Sharding& sharding, double boundary_bytes);
 
 }  // namespace slipway

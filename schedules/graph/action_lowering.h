@@ -1,0 +1,73 @@
+// One action of one stage being lowered, for all members of its pipeline rank (private to schedules/graph).
+//
+//   2F0:  entry ─ seg ─ ag ─ seg ─ rs ─ seg ─► 2F0.send ─► entry of 3F0        lower_forward.cpp
+//   2B0:  the same segments backwards, on gradients, with the dual collectives  lower_backward.cpp
+//
+// With full recomputation a backward action is, per transformer block from last to first, the block's
+// forward again (pass R, which keeps what the backward needs) and then its backward. ZeRO 2 and 3 add
+// traffic per action (lower_sharded.cpp). Guarded by tests/lowering_test.cpp.
+#pragma once
+
+#include <bit>
+
+#include "schedules/graph/lowering_state.h"
+
+namespace slipway {
+
+constexpr Wires wires_with_gradient = wire_residual | wire_branch | wire_kv;
+inline std::size_t wire_index(Wires wire) { return static_cast<std::size_t>(std::countr_zero(wire)); }
+
+template <typename Visit>
+void for_each_wire(Wires wires, Visit visit) {
+  for (Wires rest = wires; rest != 0; rest = static_cast<Wires>(rest & (rest - 1))) {
+    visit(static_cast<Wires>(rest & -rest));
+  }
+}
+
+class ActionLowering {
+ public:
+  ActionLowering(LoweringState& state, const Action& action)
+      : state_(state),
+        action_(action),
+        plan_(state.plan_of(action.stage, action.micro_batch)),
+        operators_(state.graph.stage_operators[static_cast<std::size_t>(action.stage)]),
+        passage_(state.passage(action.stage, action.micro_batch, action.slice)),
+        members_(static_cast<std::size_t>(state.members())) {
+    for (auto& wire : wires_) wire.assign(members_, no_buffer);
+  }
+
+  void forward();
+  void backward();
+  void weight_grad();
+
+ private:
+  int segments() const { return static_cast<int>(plan_.segments.size()); }
+  const Segment& segment(int i) const { return plan_.segments[static_cast<std::size_t>(i)]; }
+  std::size_t slot(int i, std::size_t k) const { return static_cast<std::size_t>(i) * members_ + k; }
+  BufferId& at(Wires wire, std::size_t k) { return wires_[wire_index(wire)][k]; }
+  bool starts_block(int i) const { return i == 0 || segment(i - 1).first_block != segment(i).first_block; }
+
+  void forward_segments(int first, int last, Pass pass);
+  void forward_segment(int i, Pass pass, bool emits);
+  void backward_segment(int i);
+  void recompute_block_ending_at(int last);
+  void collective(int i, Pass pass);
+  void transfer(int to_stage, std::vector<BufferId>& arrivals, BufferKind kind);
+  void gather_weights(int i, Pass pass, std::vector<std::vector<BufferId>>& gathered);
+  void reduce_finished_blocks(int i, TaskId first_writer);
+  int segment_work(int i, Pass pass);
+  double saved_bytes(const Segment& segment) const;
+  bool has_weight_grad(const Segment& segment) const;
+  std::string label_tail(const std::string& name) const { return name.empty() ? "" : "." + name; }
+
+  LoweringState& state_;
+  Action action_;
+  const StagePlan& plan_;
+  const std::vector<Operator>& operators_;
+  Passage& passage_;
+  std::size_t members_;
+  WireBuffers wires_;                           // values in a forward, gradients in a backward
+  std::vector<std::vector<BufferId>> weights_;  // ZeRO 3: gathered parameters per [block], per member
+};
+
+}  // namespace slipway

@@ -1,0 +1,141 @@
+#include "schedules/graph/checks.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+#include <tuple>
+#include <unordered_map>
+
+#include "schedules/graph/findings.h"
+#include "schedules/graph/grid.h"
+
+namespace slipway {
+namespace {
+
+std::string gibibytes(double bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f GiB", bytes / (1024.0 * 1024.0 * 1024.0));
+  return text;
+}
+
+// Two tasks have the same label iff stage, pass, micro-batch, slice and suffix agree. Interning the part
+// that comes from the work leaves integers to compare, so that no label is spelled out.
+struct LabelKey {
+  std::uint32_t work_label;
+  std::int32_t micro_batch, slice;
+  TaskId task;
+  auto fields() const { return std::tuple(work_label, micro_batch, slice); }
+};
+
+std::vector<LabelKey> sorted_label_keys(const TaskGraph& graph) {
+  std::unordered_map<std::string, std::uint32_t> numbers;
+  const auto number = [&numbers](const std::string& text) {
+    return numbers.emplace(text, static_cast<std::uint32_t>(numbers.size())).first->second;
+  };
+  std::vector<std::pair<std::uint32_t, std::uint32_t>>
+      of_work;  // in a micro-batch; once per step (no pass)
+  for (const Work& work : graph.works) {
+    const std::string stage = work.stage == none ? "" : std::to_string(work.stage);
+    of_work.emplace_back(number(stage + letter_of(work.pass) + work.suffix), number(stage + work.suffix));
+  }
+  std::vector<LabelKey> keys;
+  keys.reserve(graph.tasks.size());
+  for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+    const Task& task = graph.tasks[id];
+    const auto& [passing, once] = of_work[static_cast<std::size_t>(task.work)];
+    keys.push_back({task.micro_batch == none ? once : passing, task.micro_batch, task.slice, id});
+  }
+  std::sort(keys.begin(), keys.end(), [](const LabelKey& a, const LabelKey& b) {
+    return std::tuple_cat(a.fields(), std::tuple(a.task)) < std::tuple_cat(b.fields(), std::tuple(b.task));
+  });
+  return keys;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> positions_of(const TaskGraph& graph) {
+  constexpr std::uint32_t unset = ~0U;
+  if (graph.order.size() != graph.tasks.size()) return {};
+  std::vector<std::uint32_t> position(graph.tasks.size(), unset);
+  for (std::uint32_t at = 0; at < graph.order.size(); ++at) {
+    const TaskId id = graph.order[at];
+    if (id >= position.size() || position[id] != unset) return {};
+    position[id] = at;
+  }
+  return position;
+}
+
+std::string spoken(const TaskGraph& graph, TaskId task) {
+  const auto members = members_of(graph, task);
+  std::string text = label_of(graph, task) + (members.size() == 1 ? " on rank " : " on ranks ");
+  constexpr std::size_t most = 8;
+  for (std::size_t i = 0; i < std::min(members.size(), most); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(members[i]);
+  }
+  if (members.size() > most) text += " and " + std::to_string(members.size() - most) + " more";
+  return text;
+}
+
+std::vector<Violation> check_memory(const std::vector<RankMemory>& memory,
+                                    const std::vector<double>& capacity) {
+  Findings findings(7);
+  for (std::size_t rank = 0; rank < memory.size(); ++rank) {
+    if (memory[rank].peak <= capacity[rank]) continue;
+    findings.add({}, "rank " + std::to_string(rank) + " needs " + gibibytes(memory[rank].peak) + " of " +
+                         gibibytes(capacity[rank]) + ", most of it during " + memory[rank].peak_task);
+  }
+  return findings.take();
+}
+
+std::vector<Violation> check_labels(const TaskGraph& graph) {
+  Findings findings(9);
+  const std::vector<LabelKey> keys = sorted_label_keys(graph);
+  std::int32_t ranks = rank_count(graph.layout);
+  for (const Task& task : graph.tasks) ranks = std::max(ranks, task.rank + 1);
+  for (const Communicator& group : graph.communicators) {
+    for (const std::int32_t rank : group.ranks) ranks = std::max(ranks, rank + 1);
+  }
+  // owner[rank] is the last task seen there; it shares the label iff it belongs to the same run of keys.
+  std::vector<std::size_t> owner(static_cast<std::size_t>(ranks), keys.size());
+  std::size_t run = 0;
+  for (std::size_t i = 0; i < keys.size() && !findings.full(); ++i) {
+    if (i > 0 && keys[i].fields() != keys[i - 1].fields()) run = i;
+    for (const std::int32_t rank : members_of(graph, keys[i].task)) {
+      std::size_t& seen = owner[static_cast<std::size_t>(rank)];
+      if (seen >= run && seen < i) {
+        findings.add({keys[seen].task, keys[i].task}, "two tasks of rank " + std::to_string(rank) +
+                                                          " are called " + label_of(graph, keys[i].task));
+      }
+      seen = i;
+    }
+  }
+  return findings.take();
+}
+
+std::vector<Violation> check_graph(const TaskGraph& graph) {
+  std::vector<Violation> all;
+  const auto collect = [&all](std::vector<Violation> more) {
+    all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  };
+  collect(check_acyclic(graph));
+  const std::vector<Lane> lanes =
+      graph.order.size() == graph.tasks.size() ? lanes_of(graph) : std::vector<Lane>{};
+  collect(check_lane_order(graph, lanes));
+  if (!all.empty()) return all;  // the others take the order for granted
+  collect(check_collectives(graph, lanes));
+  collect(check_transfers(graph));
+  collect(check_buffers(graph));
+  collect(check_passes(graph));
+  collect(check_rendezvous(graph, lanes));
+  collect(check_labels(graph));
+  return all;
+}
+
+std::string describe(const TaskGraph& graph, const Violation& violation) {
+  constexpr int columns_around = 8;
+  const std::string head = "I" + std::to_string(violation.invariant) + ": " + violation.message + "\n";
+  if (violation.culprits.empty()) return head;
+  return head + grid(graph, {.ranks = {}, .culprits = violation.culprits, .around = columns_around});
+}
+
+}  // namespace slipway

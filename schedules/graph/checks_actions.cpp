@@ -1,0 +1,164 @@
+#include "schedules/graph/checks_actions.h"
+
+#include <array>
+#include <map>
+#include <tuple>
+
+namespace slipway {
+namespace {
+
+constexpr std::size_t pass_count = 6;
+using Occurrences = std::array<std::vector<GridCell>, pass_count>;  // by pass
+using Slot = std::tuple<int, int, int>;                             // stage, micro-batch, slice
+
+std::string text_of(const Action& action) {
+  return std::to_string(action.stage) + letter_of(action.pass) + std::to_string(action.micro_batch) +
+         (action.slice > 0 ? "/" + std::to_string(action.slice) : "");
+}
+
+// Numbers that the shape does not have, and stages on the wrong rank. Such cells take no further part.
+bool refuse_cell(const Action& action, GridCell cell, const ScheduleShape& shape,
+                 std::vector<ActionDefect>& defects) {
+  const int stages = shape.pipeline * shape.chunks;
+  std::string reason;
+  if (action.stage >= stages) {
+    reason = "has a stage beyond the last, " + std::to_string(stages - 1) +
+             "; set layout.pipeline and layout.chunks";
+  } else if (action.micro_batch >= shape.micro_batches) {
+    reason = "has a micro-batch beyond the last, " + std::to_string(shape.micro_batches - 1) +
+             "; set schedule.global_batch or schedule.micro_batch";
+  } else if (action.slice >= shape.slices) {
+    reason = "has a slice beyond the last, " + std::to_string(shape.slices - 1) + "; set schedule.slices";
+  } else if (action.stage % shape.pipeline != cell.row) {
+    reason = "stands in row " + std::to_string(cell.row) + ", but stage " + std::to_string(action.stage) +
+             " lives on pipeline rank " + std::to_string(action.stage % shape.pipeline) +
+             "; move it to that row";
+  } else {
+    return false;
+  }
+  defects.push_back({text_of(action) + " " + reason, {cell}, {}});
+  return true;
+}
+
+std::map<Slot, Occurrences> collect(const ActionLists& lists, const ScheduleShape& shape,
+                                    std::vector<ActionDefect>& defects) {
+  std::map<Slot, Occurrences> found;
+  for (std::size_t row = 0; row < lists.size(); ++row) {
+    for (std::size_t i = 0; i < lists[row].size(); ++i) {
+      const Action& action = lists[row][i];
+      const GridCell cell{static_cast<int>(row), static_cast<int>(i)};
+      if (refuse_cell(action, cell, shape, defects)) continue;
+      found[{action.stage, action.micro_batch, action.slice}][static_cast<std::size_t>(action.pass)]
+          .push_back(cell);
+    }
+  }
+  return found;
+}
+
+// One (stage, micro-batch, slice): every pass the right number of times, in the right order.
+class SlotCheck {
+ public:
+  SlotCheck(const Slot& slot, const Occurrences& cells, int row, std::vector<ActionDefect>& defects)
+      : slot_(slot), cells_(cells), row_(row), defects_(defects) {}
+
+  void run() {
+    for (std::size_t p = 0; p < pass_count; ++p) {
+      if (cells_[p].size() > 1) {
+        add("appears " + std::to_string(cells_[p].size()) + " times; keep one", static_cast<Pass>(p),
+            cells_[p]);
+      }
+    }
+    if (at(Pass::forward).empty()) missing("has no forward; add ", Pass::forward);
+    const bool split = !at(Pass::input_grad).empty() || !at(Pass::weight_grad).empty();
+    if (split && !at(Pass::backward).empty()) {
+      add("is a full backward beside a split one; keep either B or I and W", Pass::backward,
+          at(Pass::backward));
+    } else if (!split && at(Pass::backward).empty()) {
+      missing("has no backward; add it (or I and W), ", Pass::backward);
+    } else if (split) {
+      if (at(Pass::input_grad).empty())
+        missing("has a weight gradient but no input gradient; add ", Pass::input_grad);
+      if (at(Pass::weight_grad).empty())
+        missing("has an input gradient but no weight gradient; add ", Pass::weight_grad);
+    }
+    in_order(Pass::forward, Pass::backward);
+    in_order(Pass::forward, Pass::input_grad);
+    in_order(Pass::input_grad, Pass::weight_grad);
+  }
+
+ private:
+  const std::vector<GridCell>& at(Pass pass) const { return cells_[static_cast<std::size_t>(pass)]; }
+  Action action(Pass pass) const {
+    return {pass, std::get<0>(slot_), std::get<1>(slot_), std::get<2>(slot_)};
+  }
+
+  void add(const std::string& what, Pass pass, std::vector<GridCell> culprits) {
+    defects_.push_back({text_of(action(pass)) + " " + what, std::move(culprits), {}});
+  }
+  void missing(const std::string& what, Pass pass) {
+    defects_.push_back({"micro-batch " + std::to_string(std::get<1>(slot_)) + " of stage " +
+                            std::to_string(std::get<0>(slot_)) + " " + what + text_of(action(pass)) +
+                            " to row " + std::to_string(row_),
+                        {},
+                        {{row_, action(pass)}}});
+  }
+  void in_order(Pass first, Pass second) {
+    if (at(first).empty() || at(second).empty()) return;
+    const GridCell a = at(first).front(), b = at(second).front();
+    if (a.index > b.index) add("stands before " + text_of(action(first)) + "; swap them", second, {b, a});
+  }
+
+  Slot slot_;
+  const Occurrences& cells_;
+  int row_;
+  std::vector<ActionDefect>& defects_;
+};
+
+// Complete lists can still wait for each other in a circle.
+void check_deadlock(const ActionLists& lists, std::vector<ActionDefect>& defects) {
+  UnitTimes times = unit_times(lists);
+  if (times.stuck.empty()) return;
+  std::string heads;
+  for (const GridCell& cell : times.stuck) {
+    const Action& action = lists[static_cast<std::size_t>(cell.row)][static_cast<std::size_t>(cell.index)];
+    heads += (heads.empty() ? "" : ", ") + text_of(action) + " on row " + std::to_string(cell.row);
+  }
+  defects.push_back({"the rows wait for each other in a circle at " + heads +
+                         "; an action must not stand before one that it needs through another row",
+                     std::move(times.stuck),
+                     {}});
+}
+
+}  // namespace
+
+std::vector<ActionDefect> check_actions(const ActionLists& lists, const ScheduleShape& shape) {
+  std::vector<ActionDefect> defects;
+  if (static_cast<int>(lists.size()) != shape.pipeline) {
+    defects.push_back({"the schedule has " + std::to_string(lists.size()) +
+                           " rows, but layout.pipeline is " + std::to_string(shape.pipeline) +
+                           "; there is one row per pipeline rank",
+                       {},
+                       {}});
+    return defects;
+  }
+  const auto found = collect(lists, shape, defects);
+  const Occurrences nothing;
+  for (int stage = 0; stage < shape.pipeline * shape.chunks; ++stage) {
+    for (int m = 0; m < shape.micro_batches; ++m) {
+      for (int slice = 0; slice < shape.slices; ++slice) {
+        const Slot slot{stage, m, slice};
+        const auto cells = found.find(slot);
+        SlotCheck(slot, cells == found.end() ? nothing : cells->second, stage % shape.pipeline, defects)
+            .run();
+      }
+    }
+  }
+  if (defects.empty()) check_deadlock(lists, defects);
+  return defects;
+}
+
+std::string describe(const ActionLists& lists, const ActionDefect& defect) {
+  return defect.message + "\n" + grid(lists, defect.culprits, defect.missing);
+}
+
+}  // namespace slipway

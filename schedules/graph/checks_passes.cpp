@@ -1,0 +1,232 @@
+// I6, first half: every (rank, stage, micro-batch, slice) has F and then B, or I and then W, exactly once.
+//
+// An action may be cut into segments, so what is counted is operators: the forward segments of an action
+// must cover every compute operator of its stage once; each has exactly one B (or I) of the same range
+// after it, and each I that leaves weight gradients exactly one W after it. A recomputation stands between
+// F and B.
+#include <algorithm>
+#include <tuple>
+
+#include "schedules/graph/findings.h"
+
+namespace slipway {
+namespace {
+
+// One segment task, sortable by where it belongs.
+struct SegmentTask {
+  std::uint64_t action;  // rank, stage, micro-batch, slice
+  std::int32_t first_op, last_op;
+  Pass pass;
+  TaskId task;
+  auto fields() const { return std::tuple(action, pass, first_op, last_op, task); }
+};
+
+std::uint64_t action_key(std::int32_t rank, int stage, int micro_batch, int slice) {
+  return (static_cast<std::uint64_t>(rank) << 40U) | (static_cast<std::uint64_t>(stage) << 28U) |
+         (static_cast<std::uint64_t>(micro_batch) << 10U) | static_cast<std::uint64_t>(slice);
+}
+
+std::vector<SegmentTask> sorted_segments(const TaskGraph& graph) {
+  std::vector<SegmentTask> segments;
+  for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+    const Task& task = graph.tasks[id];
+    const Work& work = graph.works[static_cast<std::size_t>(task.work)];
+    if (work.kind != WorkKind::segment || task.kind != TaskKind::compute) continue;
+    segments.push_back({action_key(task.rank, work.stage, task.micro_batch, task.slice), work.first_op,
+                        work.last_op, work.pass, id});
+  }
+  std::sort(segments.begin(), segments.end(),
+            [](const SegmentTask& a, const SegmentTask& b) { return a.fields() < b.fields(); });
+  return segments;
+}
+
+// How many compute operators (and how many with a weight gradient) stand before each operator of a stage.
+struct OperatorCounts {
+  std::vector<int> compute{0}, weights{0};
+};
+
+std::vector<OperatorCounts> operator_counts(const TaskGraph& graph) {
+  std::vector<OperatorCounts> counts;
+  for (const auto& operators : graph.stage_operators) {
+    OperatorCounts& count = counts.emplace_back();
+    for (const Operator& op : operators) {
+      count.compute.push_back(count.compute.back() + (op.kind == OpKind::communicate ? 0 : 1));
+      count.weights.push_back(count.weights.back() + (op.weight_grad_flops > 0 ? 1 : 0));
+    }
+  }
+  return counts;
+}
+
+using Range = std::span<const SegmentTask>;
+
+class ActionCheck {
+ public:
+  ActionCheck(const TaskGraph& graph, const std::vector<std::uint32_t>& position, Findings& findings)
+      : graph_(graph), position_(position), counts_(operator_counts(graph)), findings_(findings) {}
+
+  // `segments` = everything this rank does for one (stage, micro-batch, slice), by pass, then by operator.
+  void run(int rank, const Action& action, Range segments) {
+    action_ = action;
+    rank_ = rank;
+    const Range forwards = of(segments, Pass::forward), backwards = of(segments, Pass::backward);
+    const Range input_grads = of(segments, Pass::input_grad),
+                weight_grads = of(segments, Pass::weight_grad);
+    covers_once(forwards);
+    std::vector<SegmentTask> gradients(backwards.begin(), backwards.end());
+    gradients.insert(gradients.end(), input_grads.begin(), input_grads.end());
+    std::sort(gradients.begin(), gradients.end(), [](const SegmentTask& a, const SegmentTask& b) {
+      return std::tuple(a.first_op, a.fields()) < std::tuple(b.first_op, b.fields());
+    });
+    matches(forwards, gradients, "backward", false);
+    matches(input_grads, weight_grads, "weight gradient", true);
+    const Range recomputes = of(segments, Pass::recompute);
+    for (std::size_t i = 0; i < recomputes.size(); ++i) {
+      if (i > 0 && recomputes[i].first_op < recomputes[i - 1].last_op) {
+        findings_.add({recomputes[i - 1].task, recomputes[i].task},
+                      place() + " recomputes operators twice");
+      }
+      between(forwards, recomputes[i], gradients);
+    }
+  }
+
+ private:
+  static Range of(Range segments, Pass pass) {
+    const auto first =
+        std::find_if(segments.begin(), segments.end(), [&](const auto& s) { return s.pass == pass; });
+    const auto last = std::find_if(first, segments.end(), [&](const auto& s) { return s.pass != pass; });
+    return {first, last};
+  }
+  std::string place() const {
+    return "stage " + std::to_string(action_.stage) + ", micro-batch " +
+           std::to_string(action_.micro_batch) +
+           (action_.slice > 0 ? ", slice " + std::to_string(action_.slice) : "") + " on rank " +
+           std::to_string(rank_);
+  }
+  const OperatorCounts& counts() const { return counts_[static_cast<std::size_t>(action_.stage)]; }
+  static int between_ops(const std::vector<int>& prefix, int first, int last) {
+    return prefix[static_cast<std::size_t>(last)] - prefix[static_cast<std::size_t>(first)];
+  }
+
+  void covers_once(Range forwards) {
+    int at = 0;
+    for (std::size_t i = 0; i < forwards.size(); ++i) {
+      if (forwards[i].first_op < at) {
+        findings_.add({forwards[i - 1].task, forwards[i].task}, place() + " runs forward operators twice");
+        return;
+      }
+      if (between_ops(counts().compute, at, forwards[i].first_op) > 0) break;
+      at = forwards[i].last_op;
+    }
+    const int end = static_cast<int>(counts().compute.size()) - 1;
+    if (between_ops(counts().compute, at, end) == 0) return;
+    std::vector<TaskId> neighbours;
+    if (!forwards.empty()) neighbours.push_back(forwards.back().task);
+    findings_.add(std::move(neighbours), place() + " has no forward of operator " + std::to_string(at) +
+                                             " of " + std::to_string(end));
+  }
+
+  // Each segment of `firsts` has exactly one partner of its range in `seconds`, later in the order. With
+  // `if_weights` a segment without weight gradients needs none.
+  void matches(Range firsts, std::span<const SegmentTask> seconds, const std::string& what,
+               bool if_weights) {
+    std::size_t j = 0;
+    for (const SegmentTask& first : firsts) {
+      while (j < seconds.size() && seconds[j].first_op < first.first_op) unpartnered(seconds[j++], what);
+      std::size_t partners = 0;
+      for (; j < seconds.size() && seconds[j].first_op == first.first_op; ++j, ++partners) {
+        if (seconds[j].last_op != first.last_op) unpartnered(seconds[j], what);
+        if (partners > 0) {
+          findings_.add({seconds[j - 1].task, seconds[j].task},
+                        place() + " has more than one " + what + ": " + label_of(graph_, seconds[j].task));
+        }
+        in_order(first.task, seconds[j].task);
+      }
+      const bool needed = !if_weights || between_ops(counts().weights, first.first_op, first.last_op) > 0;
+      if (partners == 0 && needed) {
+        findings_.add({first.task}, place() + " has no " + what + " of " + label_of(graph_, first.task));
+      }
+    }
+    for (; j < seconds.size(); ++j) unpartnered(seconds[j], what);
+  }
+
+  void unpartnered(const SegmentTask& segment, const std::string& what) {
+    findings_.add({segment.task}, place() + " has the " + what + " " + label_of(graph_, segment.task) +
+                                      " of something it never made");
+  }
+
+  void in_order(TaskId first, TaskId second) {
+    if (position_[first] < position_[second]) return;
+    findings_.add({second, first},
+                  place() + " runs " + label_of(graph_, second) + " before " + label_of(graph_, first));
+  }
+
+  void between(Range forwards, const SegmentTask& recompute, std::span<const SegmentTask> gradients) {
+    const auto same = [&](const SegmentTask& s) { return s.first_op == recompute.first_op; };
+    const auto forward = std::find_if(forwards.begin(), forwards.end(), same);
+    const auto gradient = std::find_if(gradients.begin(), gradients.end(), same);
+    if (forward == forwards.end() || gradient == gradients.end()) {
+      unpartnered(recompute, "recomputation");
+    } else {
+      in_order(forward->task, recompute.task);
+      in_order(recompute.task, gradient->task);
+    }
+  }
+
+  const TaskGraph& graph_;
+  const std::vector<std::uint32_t>& position_;
+  std::vector<OperatorCounts> counts_;
+  Findings& findings_;
+  Action action_;
+  int rank_ = 0;
+};
+
+int slice_count(const TaskGraph& graph) {
+  std::int32_t last = 0;
+  for (const Task& task : graph.tasks) last = std::max(last, task.slice);
+  return last + 1;
+}
+
+void check_actions_of_ranks(const TaskGraph& graph, const std::vector<std::uint32_t>& position,
+                            Findings& findings) {
+  const std::vector<SegmentTask> segments = sorted_segments(graph);
+  const int slices = slice_count(graph), stages = stage_count(graph.layout);
+  ActionCheck check(graph, position, findings);
+  std::size_t at = 0;
+  const auto misplaced = [&] {
+    findings.add({segments[at].task}, spoken(graph, segments[at].task) +
+                                          " does not belong there: no such stage on that "
+                                          "rank, or no such micro-batch");
+    ++at;
+  };
+  for (int rank = 0; rank < rank_count(graph.layout); ++rank) {
+    for (int stage = coordinates_of(graph.layout, rank).pipeline; stage < stages;
+         stage += graph.layout.pipeline) {
+      for (int m = 0; m < graph.micro_batches; ++m) {
+        for (int slice = 0; slice < slices && !findings.full(); ++slice) {
+          const std::uint64_t key = action_key(rank, stage, m, slice);
+          while (at < segments.size() && segments[at].action < key) misplaced();
+          const std::size_t first = at;
+          while (at < segments.size() && segments[at].action == key) ++at;
+          check.run(rank, {Pass::forward, stage, m, slice}, std::span(segments).subspan(first, at - first));
+        }
+      }
+    }
+  }
+  while (at < segments.size() && !findings.full()) misplaced();
+}
+
+}  // namespace
+
+std::vector<Violation> check_passes(const TaskGraph& graph) {
+  Findings findings(6);
+  const std::vector<std::uint32_t> position = positions_of(graph);
+  if (position.size() != graph.tasks.size()) {
+    findings.add({}, "there is no global order to tell what runs first");
+    return findings.take();
+  }
+  check_actions_of_ranks(graph, position, findings);
+  find_update_defects(graph, position, findings);
+  return findings.take();
+}
+
+}  // namespace slipway

@@ -1,0 +1,240 @@
+// I6, second half. For each rank and each stage on it:
+//
+//   last backward of a block ─► its reductions ─► [norm ─► norm reduction over all ranks] ─► one update
+//
+// The reductions that a layout requires must exist (data and context group; tensor group for replicated
+// weights under sequence parallel; first and last stage for a tied embedding), the last of a block must
+// wait for that block's last backward, and the update must wait for all of them. Waiting means a path of
+// edges through tasks of this rank: being earlier in the order on another lane is a race.
+#include <algorithm>
+#include <array>
+
+#include "models/parameters.h"
+#include "schedules/graph/findings.h"
+
+namespace slipway {
+namespace {
+
+constexpr std::int64_t nothing = -1;
+
+// What one rank has to do with one block.
+struct BlockState {
+  std::int64_t last_gradient = nothing;  // position of its last backward
+  TaskId last_gradient_task = 0;
+  std::vector<TaskId> reductions;
+};
+
+class UpdateCheck {
+ public:
+  UpdateCheck(const TaskGraph& graph, const std::vector<std::uint32_t>& position, Findings& findings)
+      : graph_(graph),
+        position_(position),
+        findings_(findings),
+        blocks_(blocks_of(graph.model)),
+        ranks_(static_cast<std::size_t>(rank_count(graph.layout))),
+        states_(ranks_ * blocks_.size()),
+        updates_(ranks_ * graph.stages.size()),
+        norms_(ranks_),
+        seen_(graph.tasks.size(), 0) {
+    for (TaskId id = 0; id < graph.tasks.size(); ++id) sort_in(id);
+    for (const Block& block : blocks_) {
+      replicated_.push_back(block_replicated_elements(graph.model,
+                                                      static_cast<int>(&block - blocks_.data()),
+                                                      graph.layout.tensor) > 0);
+    }
+  }
+
+  void run() {
+    for (std::size_t rank = 0; rank < ranks_; ++rank) {
+      const int first = coordinates_of(graph_.layout, static_cast<int>(rank)).pipeline;
+      for (int stage = first; stage < static_cast<int>(graph_.stages.size()) && !findings_.full();
+           stage += graph_.layout.pipeline) {
+        check_stage(static_cast<int>(rank), stage);
+      }
+    }
+  }
+
+ private:
+  const Work& work_of(TaskId id) const {
+    return graph_.works[static_cast<std::size_t>(graph_.tasks[id].work)];
+  }
+  BlockState& state(int rank, int block) {
+    return states_[static_cast<std::size_t>(rank) * blocks_.size() + static_cast<std::size_t>(block)];
+  }
+
+  void sort_in(TaskId id) {
+    const Work& work = work_of(id);
+    switch (work.kind) {
+      case WorkKind::segment:
+        return note_gradient(id, work);
+      case WorkKind::norm_grad_reduce:
+      case WorkKind::grad_reduce:
+        for (const std::int32_t rank : members_of(graph_, id))
+          state(rank, work.block).reductions.push_back(id);
+        return;
+      case WorkKind::tied_grad_reduce:
+        for (const std::int32_t rank : members_of(graph_, id)) {
+          for (const int block : {0, static_cast<int>(blocks_.size()) - 1}) {
+            if (holds(rank, block)) state(rank, block).reductions.push_back(id);
+          }
+        }
+        return;
+      case WorkKind::grad_norm:
+      case WorkKind::norm_reduce:
+        for (const std::int32_t rank : members_of(graph_, id))
+          norms_[static_cast<std::size_t>(rank)].push_back(id);
+        return;
+      case WorkKind::optimizer_step:
+        updates_[static_cast<std::size_t>(graph_.tasks[id].rank) * graph_.stages.size() +
+                 static_cast<std::size_t>(work.stage)]
+            .push_back(id);
+        return;
+      case WorkKind::transfer:
+      case WorkKind::wire_collective:
+      case WorkKind::parameter_gather:
+        return;
+    }
+  }
+
+  bool holds(int rank, int block) const {
+    const int pipeline = coordinates_of(graph_.layout, rank).pipeline;
+    const auto stage = std::find_if(graph_.stages.begin(), graph_.stages.end(),
+                                    [&](const BlockRange& range) { return block < range.last; });
+    return (stage - graph_.stages.begin()) % graph_.layout.pipeline == pipeline;
+  }
+
+  void note_gradient(TaskId id, const Work& work) {
+    if (work.pass == Pass::forward || work.pass == Pass::recompute || work.first_op >= work.last_op) return;
+    const auto& operators = graph_.stage_operators[static_cast<std::size_t>(work.stage)];
+    const int last_block = operators[static_cast<std::size_t>(work.last_op - 1)].block;
+    for (int block = operators[static_cast<std::size_t>(work.first_op)].block; block <= last_block;
+         ++block) {
+      BlockState& at = state(graph_.tasks[id].rank, block);
+      if (at.last_gradient >= static_cast<std::int64_t>(position_[id])) continue;
+      at.last_gradient = position_[id];
+      at.last_gradient_task = id;
+    }
+  }
+
+  // Everything of `rank` that must be over before `id` starts, without walking past the backwards: marks
+  // seen_ with the current stamp and returns the position of the latest backward met.
+  std::int64_t walk_back(TaskId id, int rank) {
+    ++stamp_;
+    std::int64_t latest = nothing;
+    std::vector<TaskId> todo{id};
+    while (!todo.empty()) {
+      const TaskId at = todo.back();
+      todo.pop_back();
+      for (const TaskId before : graph_.predecessors[at]) {
+        if (seen_[before] == stamp_ || !is_member(before, rank)) continue;
+        seen_[before] = stamp_;
+        if (work_of(before).kind == WorkKind::segment)
+          latest = std::max<std::int64_t>(latest, position_[before]);
+        else
+          todo.push_back(before);
+      }
+    }
+    return latest;
+  }
+  bool is_member(TaskId id, int rank) const {
+    if (graph_.tasks[id].communicator == none) return graph_.tasks[id].rank == rank;
+    const auto members = members_of(graph_, id);
+    return std::find(members.begin(), members.end(), rank) != members.end();
+  }
+
+  void check_stage(int rank, int stage) {
+    const auto& updates =
+        updates_[static_cast<std::size_t>(rank) * graph_.stages.size() + static_cast<std::size_t>(stage)];
+    const std::string place = "stage " + std::to_string(stage) + " on rank " + std::to_string(rank);
+    if (updates.size() != 1) {
+      findings_.add(updates, "the parameters of " + place + " are updated " +
+                                 std::to_string(updates.size()) + " times in a step");
+      return;
+    }
+    const TaskId update = updates.front();
+    const BlockRange range = graph_.stages[static_cast<std::size_t>(stage)];
+    for (int block = range.first; block < range.last; ++block) check_reductions(rank, block, place);
+    walk_back(update, rank);
+    for (int block = range.first; block < range.last; ++block) check_before_update(rank, block, update);
+    check_norm(rank, update);
+  }
+
+  // Those that the layout requires are there, and the last waits for the block's last backward.
+  void check_reductions(int rank, int block, const std::string& place) {
+    const BlockState& at = state(rank, block);
+    const auto require = [&](WorkKind kind, bool required, const char* what) {
+      const bool there = std::any_of(at.reductions.begin(), at.reductions.end(),
+                                     [&](TaskId id) { return work_of(id).kind == kind; });
+      if (!required || there) return;
+      findings_.add(
+          at.last_gradient == nothing ? std::vector<TaskId>{} : std::vector<TaskId>{at.last_gradient_task},
+          "block " + std::to_string(block) + " of " + place + " lacks its gradient reduction " + what);
+    };
+    const Layout& layout = graph_.layout;
+    const bool is_end = block == 0 || block + 1 == static_cast<int>(blocks_.size());
+    require(WorkKind::grad_reduce, layout.data * layout.context > 1, "over the data and context group");
+    require(WorkKind::norm_grad_reduce,
+            layout.sequence_parallel && layout.tensor > 1 && replicated_[static_cast<std::size_t>(block)],
+            "of replicated weights over the tensor group");
+    require(WorkKind::tied_grad_reduce, blocks_.back().tied && is_end, "between embedding and head");
+    if (at.reductions.empty()) return;
+    std::int64_t latest = nothing;
+    for (const TaskId id : at.reductions) latest = std::max(latest, walk_back(id, rank));
+    if (latest < at.last_gradient) {
+      findings_.add({at.reductions.back(), at.last_gradient_task},
+                    spoken(graph_, at.reductions.back()) + " does not wait for " +
+                        spoken(graph_, at.last_gradient_task) + ", the last backward of its block");
+    }
+  }
+
+  void check_before_update(int rank, int block, TaskId update) {
+    const BlockState& at = state(rank, block);
+    for (const TaskId id : at.reductions) {
+      if (seen_[id] == stamp_) continue;
+      findings_.add({id, update}, spoken(graph_, update) + " does not wait for " + spoken(graph_, id) +
+                                      ", which reduces its gradients");
+    }
+    if (at.last_gradient > static_cast<std::int64_t>(position_[update])) {
+      findings_.add({update, at.last_gradient_task},
+                    spoken(graph_, update) + " runs before " + label_of(graph_, at.last_gradient_task));
+    }
+  }
+
+  void check_norm(int rank, TaskId update) {
+    if (graph_.clip_norm <= 0) return;
+    const auto& norms = norms_[static_cast<std::size_t>(rank)];
+    const auto count = [&](WorkKind kind) {
+      return std::count_if(norms.begin(), norms.end(), [&](TaskId id) { return work_of(id).kind == kind; });
+    };
+    if (count(WorkKind::grad_norm) == 0 || (ranks_ > 1 && count(WorkKind::norm_reduce) == 0)) {
+      findings_.add({update},
+                    "clipping is on, but rank " + std::to_string(rank) + " takes no part in a global norm");
+    }
+    for (const TaskId id : norms) {
+      if (seen_[id] == stamp_) continue;
+      findings_.add({id, update}, spoken(graph_, update) + " does not wait for " + spoken(graph_, id) +
+                                      ", though clipping is on");
+    }
+  }
+
+  const TaskGraph& graph_;
+  const std::vector<std::uint32_t>& position_;
+  Findings& findings_;
+  std::vector<Block> blocks_;
+  std::size_t ranks_;
+  std::vector<BlockState> states_;            // [rank × block]
+  std::vector<std::vector<TaskId>> updates_;  // [rank × stage]
+  std::vector<std::vector<TaskId>> norms_;    // [rank]
+  std::vector<bool> replicated_;              // [block]
+  std::vector<std::uint32_t> seen_;           // stamps of walk_back
+  std::uint32_t stamp_ = 0;
+};
+
+}  // namespace
+
+void find_update_defects(const TaskGraph& graph, const std::vector<std::uint32_t>& position,
+                         Findings& findings) {
+  UpdateCheck(graph, position, findings).run();
+}
+
+}  // namespace slipway

@@ -1,0 +1,87 @@
+// The backward of an action, whole or split in input and weight gradients, with recomputation.
+#include <algorithm>
+
+#include "schedules/graph/action_lowering.h"
+
+namespace slipway {
+
+bool ActionLowering::has_weight_grad(const Segment& s) const {
+  return std::any_of(operators_.begin() + s.first_op, operators_.begin() + s.last_op,
+                     [](const Operator& op) { return op.weight_grad_flops > 0; });
+}
+
+void ActionLowering::recompute_block_ending_at(int last) {
+  int first = last;
+  while (!starts_block(first)) --first;
+  ActionLowering again(state_, action_);
+  for (std::size_t k = 0; k < members_; ++k)
+    again.at(wire_residual, k) = passage_.block_entry[slot(first, k)];
+  again.weights_ = weights_;
+  again.forward_segments(first, last + 1, Pass::recompute);
+  weights_ = std::move(again.weights_);  // gathered once for both passes
+}
+
+void ActionLowering::backward_segment(int i) {
+  const Segment& s = segment(i);
+  const int pipeline = state_.pipeline_rank(action_.stage);
+  const int work = segment_work(i, action_.pass);
+  const bool leaves_weights = action_.pass == Pass::input_grad && has_weight_grad(s);
+  gather_weights(i, action_.pass, weights_);
+  std::vector<BufferId> inputs, outputs;
+  for (std::size_t k = 0; k < members_; ++k) {
+    const int rank = state_.groups.rank(pipeline, static_cast<int>(k));
+    inputs.assign(1, passage_.saved[slot(i, k)]);
+    outputs.clear();
+    for_each_wire(static_cast<Wires>(s.out & wires_with_gradient), [&](Wires wire) {
+      if (at(wire, k) != no_buffer) inputs.push_back(at(wire, k));
+    });
+    for (std::size_t b = static_cast<std::size_t>(s.first_block);
+         !weights_.empty() && b < static_cast<std::size_t>(s.last_block); ++b) {
+      inputs.push_back(weights_[b][k]);
+    }
+    for_each_wire(wires_with_gradient, [&](Wires wire) {
+      if ((s.out & wire) != 0) at(wire, k) = no_buffer;  // consumed
+      if ((s.in & wire) == 0) return;
+      const double bytes =
+          wire_bytes(operators_, s.first_op - 1, wire, state_.graph.shape.sharding, state_.boundary).after;
+      outputs.push_back(state_.builder.buffer(BufferKind::gradient, wire, rank, bytes));
+      at(wire, k) = outputs.back();
+    });
+    if (leaves_weights) {
+      outputs.push_back(state_.builder.buffer(BufferKind::saved, 0, rank, saved_bytes(s)));
+      passage_.saved_weight[slot(i, k)] = outputs.back();
+    }
+    const TaskId id = state_.add_compute(action_, static_cast<int>(k), work, inputs, outputs);
+    if (k + 1 == members_) reduce_finished_blocks(i, id + 1 - static_cast<TaskId>(members_));
+  }
+}
+
+void ActionLowering::backward() {
+  passage_.saved_weight.assign(passage_.saved.size(), no_buffer);
+  if (action_.stage + 1 < state_.stages()) wires_[wire_index(wire_residual)] = passage_.exit_gradient;
+  for (int i = segments() - 1; i >= 0; --i) {
+    const bool ends_block = i + 1 == segments() || starts_block(i + 1);
+    collective(i, action_.pass);
+    if (segment(i).recomputed && ends_block) recompute_block_ending_at(i);
+    backward_segment(i);
+  }
+  if (action_.stage > 0) {
+    transfer(action_.stage - 1,
+             state_.passage(action_.stage - 1, action_.micro_batch, action_.slice).exit_gradient,
+             BufferKind::gradient);
+  }
+}
+
+void ActionLowering::weight_grad() {
+  for (int i = segments() - 1; i >= 0; --i) {
+    if (!has_weight_grad(segment(i))) continue;
+    const int work = segment_work(i, Pass::weight_grad);
+    for (std::size_t k = 0; k < members_; ++k) {
+      const BufferId kept = passage_.saved_weight[slot(i, k)];
+      const TaskId id = state_.add_compute(action_, static_cast<int>(k), work, std::span(&kept, 1), {});
+      if (k + 1 == members_) reduce_finished_blocks(i, id + 1 - static_cast<TaskId>(members_));
+    }
+  }
+}
+
+}  // namespace slipway

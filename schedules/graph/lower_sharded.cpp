@@ -1,0 +1,80 @@
+// ZeRO 2 and 3: gradients that stay sharded, and weights that are gathered before each use.
+#include "schedules/graph/action_lowering.h"
+
+namespace slipway {
+
+void ActionLowering::gather_weights(int i, Pass pass, std::vector<std::vector<BufferId>>& gathered) {
+  if (state_.input.layout.zero < 3 || state_.data_degree() <= 1) return;
+  gathered.resize(state_.blocks.size());
+  const int pipeline = state_.pipeline_rank(action_.stage);
+  for (int block = segment(i).first_block; block < segment(i).last_block; ++block) {
+    auto& buffers = gathered[static_cast<std::size_t>(block)];
+    if (!buffers.empty()) continue;
+    buffers.resize(members_);
+    Work work = bucket_work(state_, WorkKind::parameter_gather, action_.stage, block);
+    work.pass = pass;
+    const int id = state_.builder.work(work);
+    for (const auto& group : state_.groups.groups(Axis::data, pipeline)) {
+      std::vector<BufferId> out;
+      for (const int k : group.members) {
+        out.push_back(
+            state_.builder.buffer(BufferKind::parameter, 0, state_.groups.rank(pipeline, k), work.bytes));
+        buffers[static_cast<std::size_t>(k)] = out.back();
+      }
+      const TaskId task =
+          state_.add_collective(group.communicator, id, action_.micro_batch, action_.slice, {}, out);
+      for (const int k : group.members) {
+        state_.weight_gathers[static_cast<std::size_t>(state_.groups.rank(pipeline, k))].push_back(task);
+      }
+    }
+  }
+}
+
+// ZeRO 2 and 3 keep gradients sharded: each micro-batch's gradient of a block is reduce-scattered as soon
+// as the last segment that adds to it (the block's first, of those with work in this pass) is done.
+void ActionLowering::reduce_finished_blocks(int i, TaskId first_writer) {
+  if (!state_.shards_gradients_per_micro_batch()) return;
+  const int block = segment(i).first_block, pipeline = state_.pipeline_rank(action_.stage);
+  bool has_weight_pass = false, has_earlier = false;
+  for (int j = 0; j < segments(); ++j) {
+    if (segment(j).first_block != block) continue;
+    has_weight_pass |= action_.pass != Pass::backward && has_weight_grad(segment(j));
+    has_earlier |= j < i && (action_.pass != Pass::weight_grad || has_weight_grad(segment(j)));
+  }
+  if (has_earlier || (has_weight_pass && action_.pass == Pass::input_grad)) return;
+  Work work = bucket_work(state_, WorkKind::grad_reduce, action_.stage, block);
+  work.pass = action_.pass;
+  const int id = state_.builder.work(work);
+  std::vector<BufferId> inputs, outputs;
+  for (const auto& group : state_.groups.groups(Axis::data, pipeline)) {
+    inputs.clear();
+    outputs.clear();
+    for (const int k : group.members) {
+      const int rank = state_.groups.rank(pipeline, k);
+      inputs.push_back(state_.builder.buffer(BufferKind::bucket, 0, rank, work.bytes));
+      state_.builder.late_output(first_writer + static_cast<TaskId>(k), inputs.back());
+      outputs.push_back(state_.builder.buffer(BufferKind::bucket, 0, rank, 0));
+      state_.bucket(rank, block).push_back(outputs.back());
+    }
+    state_.add_collective(group.communicator, id, action_.micro_batch, action_.slice, inputs, outputs);
+  }
+}
+
+// ZeRO 3: without this every gather could start at once and all weights would be held. A gather may start
+// when the compute task two before its first reader ends: one segment computes while the next is fetched.
+void limit_weight_prefetch(LoweringState& state) {
+  if (state.input.layout.zero < 3) return;
+  std::vector<bool> seen(state.graph.buffers.size());
+  for (const auto& list : state.placed) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      for (const BufferId in : state.graph.inputs[list[i].second]) {
+        const Buffer& buffer = state.graph.buffers[in];
+        if (buffer.kind != BufferKind::parameter || buffer.writer == none || seen[in]) continue;
+        seen[in] = true;
+        if (i >= 2) state.builder.control(list[i - 2].second, static_cast<TaskId>(buffer.writer));
+      }
+    }
+  }
+}
+
+}  // namespace slipway

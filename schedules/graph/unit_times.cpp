@@ -1,0 +1,109 @@
+#include <algorithm>
+#include <unordered_map>
+
+#include "schedules/graph/grid.h"
+
+namespace slipway {
+namespace {
+
+constexpr int never = -1;
+
+// A 64-bit key of an action; 20 bits each are far beyond any stage or micro-batch count.
+std::uint64_t key_of(const Action& action) {
+  return (static_cast<std::uint64_t>(action.pass) << 60U) |
+         (static_cast<std::uint64_t>(action.slice) << 40U) |
+         (static_cast<std::uint64_t>(action.stage) << 20U) | static_cast<std::uint64_t>(action.micro_batch);
+}
+
+// The state of the unit-time replay: when each action was done, and how far each rank is.
+class Replay {
+ public:
+  explicit Replay(const ActionLists& lists) : lists_(lists), head_(lists.size()), free_(lists.size()) {
+    for (const auto& list : lists) {
+      for (const Action& action : list) last_stage_ = std::max(last_stage_, action.stage);
+      times_.column.emplace_back(list.size(), never);
+    }
+  }
+
+  UnitTimes run() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t rank = 0; rank < lists_.size(); ++rank) moved |= advance(rank);
+    }
+    place_stuck();
+    return std::move(times_);
+  }
+
+ private:
+  // Column after which `action` may start, or never.
+  int ready(const Action& action) const {
+    const auto at = [&](Pass pass, int stage) {
+      const auto found = done_.find(key_of({pass, stage, action.micro_batch, action.slice}));
+      return found == done_.end() ? never : found->second;
+    };
+    const auto gradient = [&](int stage) {
+      return std::max(at(Pass::backward, stage), at(Pass::input_grad, stage));
+    };
+    switch (action.pass) {
+      case Pass::forward:
+        return action.stage == 0 ? 0 : at(Pass::forward, action.stage - 1);
+      case Pass::recompute:
+        return at(Pass::forward, action.stage);
+      case Pass::weight_grad:
+        return at(Pass::input_grad, action.stage);
+      case Pass::none:
+        return 0;
+      case Pass::backward:
+      case Pass::input_grad:
+        break;
+    }
+    const int own = at(Pass::forward, action.stage);
+    const int next = action.stage == last_stage_ ? 0 : gradient(action.stage + 1);
+    return own == never || next == never ? never : std::max(own, next);
+  }
+
+  bool advance(std::size_t rank) {
+    bool moved = false;
+    const auto& list = lists_[rank];
+    for (; head_[rank] < list.size(); ++head_[rank], moved = true) {
+      const Action& action = list[head_[rank]];
+      const int after = ready(action);
+      if (after == never) break;
+      place(rank, std::max(after, free_[rank]));
+      done_.emplace(key_of(action), free_[rank]);  // a doubled action delivers the first time
+    }
+    return moved;
+  }
+
+  void place(std::size_t rank, int column) {
+    times_.column[rank][head_[rank]] = column;
+    free_[rank] = column + 1;
+    times_.columns = std::max(times_.columns, column + 1);
+  }
+
+  void place_stuck() {
+    for (std::size_t rank = 0; rank < lists_.size(); ++rank) {
+      if (head_[rank] < lists_[rank].size()) {
+        times_.stuck.push_back({static_cast<int>(rank), static_cast<int>(head_[rank])});
+      }
+    }
+    const int wall = times_.columns;
+    for (const GridCell& cell : times_.stuck) {
+      const auto rank = static_cast<std::size_t>(cell.row);
+      for (free_[rank] = wall; head_[rank] < lists_[rank].size(); ++head_[rank]) place(rank, free_[rank]);
+    }
+  }
+
+  const ActionLists& lists_;
+  std::vector<std::size_t> head_;
+  std::vector<int> free_;
+  std::unordered_map<std::uint64_t, int> done_;  // first column after the action
+  int last_stage_ = 0;
+  UnitTimes times_;
+};
+
+}  // namespace
+
+UnitTimes unit_times(const ActionLists& lists) { return Replay(lists).run(); }
+
+}  // namespace slipway
