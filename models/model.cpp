@@ -41,6 +41,24 @@ Model model_of(std::string name, Family family, std::int64_t layers, std::int64_
   return model;
 }
 
+// GPT-2 and BERT alike: LayerNorm, GELU, biases, learned positions.
+template <typename Shape>
+Block learned_position_features(const std::string& name, const Shape& shape) {
+  Block features;
+  features.hidden = shape.hidden;
+  features.ffn = shape.ffn;
+  features.heads = features.kv_heads = shape.heads;
+  features.head_dim = head_dim_of(name, shape.hidden, shape.heads, 0);
+  features.vocab = shape.vocab;
+  features.max_positions = shape.max_positions;
+  features.norm = Norm::layer;
+  features.mlp = Mlp::gelu;
+  features.positions = Positions::learned;
+  features.bias = true;
+  features.norm_epsilon = shape.norm_epsilon;
+  return features;
+}
+
 std::int64_t sum_of_blocks(const Model& model) {
   std::int64_t sum = 0;
   for (const BlockRun& run : model.runs) sum += run.count * parameter_count(run.block);
@@ -102,41 +120,19 @@ Model llama(std::string name, const LlamaShape& shape) {
 }
 
 Model gpt(std::string name, const GptShape& shape) {
-  Block features;
-  features.hidden = shape.hidden;
-  features.ffn = shape.ffn;
-  features.heads = features.kv_heads = shape.heads;
-  features.head_dim = head_dim_of(name, shape.hidden, shape.heads, 0);
-  features.vocab = shape.vocab;
-  features.max_positions = shape.max_positions;
-  features.norm = Norm::layer;
-  features.mlp = Mlp::gelu;
-  features.positions = Positions::learned;
-  features.bias = true;
+  Block features = learned_position_features(name, shape);
   features.tied = shape.tied;
-  features.norm_epsilon = shape.norm_epsilon;
   Model model = model_of(std::move(name), Family::gpt, shape.layers, shape.sequence, features);
   model.runs.back().block.bias = false;  // GPT-2's vocabulary projection has no bias
   return model;
 }
 
 Model bert(std::string name, const BertShape& shape) {
-  Block features;
-  features.hidden = shape.hidden;
-  features.ffn = shape.ffn;
-  features.heads = features.kv_heads = shape.heads;
-  features.head_dim = head_dim_of(name, shape.hidden, shape.heads, 0);
-  features.vocab = shape.vocab;
-  features.max_positions = shape.max_positions;
+  Block features = learned_position_features(name, shape);
   features.token_types = shape.token_types;
-  features.norm = Norm::layer;
-  features.mlp = Mlp::gelu;
-  features.positions = Positions::learned;
   features.causal = false;
-  features.bias = true;
   features.post_norm = true;
   features.tied = shape.tied;
-  features.norm_epsilon = shape.norm_epsilon;
   return model_of(std::move(name), Family::bert, shape.layers, shape.sequence, features);
 }
 
