@@ -8,7 +8,7 @@ g++ 4:12.2
 cmake 3.25
 ninja-build 1.11
 pkg-config 1.8
-ca-certificates 2023
+ca-certificates 20
 python3-venv 3.11
 libsimgrid-dev 3.32
 libboost-graph-dev 1.74
