@@ -1,0 +1,221 @@
+#include "models/fit/calibration.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <stdexcept>
+
+#include "models/fit/group_fit.h"
+
+namespace slipway {
+namespace {
+
+constexpr double clear_overlap = 0.5;      // share above which a task tells about overlap
+constexpr std::size_t least_overlaps = 3;  // tasks
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+double overlap_factor(const Machine& machine, const Observation& observation) {
+  return 1 + (machine.overlap_slowdown - 1) * observation.overlap_share;
+}
+
+double predicted(const Machine& machine, const Observation& observation) {
+  return observation.predict(machine) * overlap_factor(machine, observation);
+}
+
+void check(const Machine& start, const std::vector<Observation>& observations) {
+  if (observations.empty())
+    throw std::invalid_argument("there is nothing to fit: no measurement and no trace record");
+  Machine probe = start;  // with rates where the machine has none, so that only real gaps are found
+  for (const auto group :
+       {ObservationGroup::compute, ObservationGroup::node_link, ObservationGroup::network_link}) {
+    for (const FitParameter& parameter : parameters_of(group, start, true)) {
+      if (parameter.cost(probe) <= 0 && parameter.guess > 0) parameter.set_cost(probe, parameter.guess);
+    }
+  }
+  for (const Observation& observation : observations) {
+    const double seconds = observation.predict(probe);
+    if (!(observation.seconds > 0) || !std::isfinite(observation.seconds) || !std::isfinite(seconds)) {
+      throw std::invalid_argument(observation.kind + " " + observation.name +
+                                  ": cannot be fitted, measured " + std::to_string(observation.seconds) +
+                                  " s, predicted " + std::to_string(seconds) + " s");
+    }
+  }
+}
+
+// All groups at once, for one choice of observations (weight 0 = left out).
+class WholeFit {
+ public:
+  WholeFit(const Machine& start, const std::vector<Observation>& observations, std::vector<double> weights)
+      : start_(start), observations_(observations), weights_(std::move(weights)) {}
+
+  GroupFit run() const {
+    GroupFit result{start_, {}};
+    result.machine.overlap_slowdown = 1;
+    const bool overlaps = count_overlaps() >= least_overlaps;
+    // Undisturbed tasks first; then what overlap adds, then all of them with that taken off.
+    if (overlaps) {
+      fit_compute(result, true);
+      FittedParameter slowdown;
+      for (int round = 0; round < 3; ++round) {
+        slowdown = fit_overlap(result.machine);
+        fit_compute(result, false);
+      }
+      result.parameters.push_back(slowdown);
+    } else {
+      fit_compute(result, false);
+      result.machine.overlap_slowdown = start_.overlap_slowdown;
+    }
+    bool reduced = false;
+    for (const auto group : {ObservationGroup::node_link, ObservationGroup::network_link}) {
+      const std::vector<FitRow> rows = rows_of(result.machine, group, false);
+      if (rows.empty()) continue;
+      append(result, fit_group(result.machine, parameters_of(group, start_, !reduced), rows, false));
+      reduced = true;
+    }
+    return result;
+  }
+
+ private:
+  std::size_t count_overlaps() const {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < observations_.size(); ++i) {
+      count += weights_[i] > 0 && observations_[i].overlap_share > clear_overlap ? 1U : 0U;
+    }
+    return count;
+  }
+
+  std::vector<FitRow> rows_of(const Machine& machine, ObservationGroup group, bool only_undisturbed) const {
+    std::vector<FitRow> rows;
+    for (std::size_t i = 0; i < observations_.size(); ++i) {
+      const Observation& observation = observations_[i];
+      if (observation.group != group || !(weights_[i] > 0)) continue;
+      if (only_undisturbed && observation.overlap_share > 0.05) continue;
+      rows.push_back(
+          {&observation, observation.seconds / overlap_factor(machine, observation), weights_[i]});
+    }
+    return rows;
+  }
+
+  void fit_compute(GroupFit& result, bool only_undisturbed) const {
+    std::vector<FitRow> rows = rows_of(result.machine, ObservationGroup::compute, only_undisturbed);
+    if (rows.empty()) rows = rows_of(result.machine, ObservationGroup::compute, false);
+    if (rows.empty()) return;
+    const double slowdown = result.machine.overlap_slowdown;
+    result = fit_group(start_, parameters_of(ObservationGroup::compute, start_, false), rows, true);
+    result.machine.overlap_slowdown = slowdown;
+  }
+
+  FittedParameter fit_overlap(Machine& machine) const {
+    std::vector<double> slowdowns, deviations;
+    for (std::size_t i = 0; i < observations_.size(); ++i) {
+      const Observation& observation = observations_[i];
+      if (!(weights_[i] > 0) || observation.overlap_share <= clear_overlap) continue;
+      slowdowns.push_back(
+          (observation.seconds / observation.predict(machine) - 1) / observation.overlap_share + 1);
+    }
+    const double middle = median(slowdowns);
+    for (const double value : slowdowns) deviations.push_back(std::abs(value - middle));
+    machine.overlap_slowdown = std::max(1.0, middle);
+    // Standard error of a median: 1.25 σ/√n, σ from the median deviation.
+    const double interval =
+        1.96 * 1.2533 * 1.4826 * median(deviations) / std::sqrt(static_cast<double>(slowdowns.size()));
+    return {"overlap_slowdown", "", machine.overlap_slowdown, interval,
+            middle < 1 ? "at its bound: overlapped tasks were not slower" : "fitted"};
+  }
+
+  static void append(GroupFit& result, GroupFit fit) {
+    result.machine = fit.machine;
+    result.parameters.insert(result.parameters.end(), fit.parameters.begin(), fit.parameters.end());
+  }
+
+  const Machine& start_;
+  const std::vector<Observation>& observations_;
+  std::vector<double> weights_;
+};
+
+// An efficiency above 1 says that the peak, itself measured, was too low.
+void raise_peak(Calibration& calibration) {
+  Machine& machine = calibration.machine;
+  const double factor = std::max({1.0, machine.gemm_efficiency, machine.attention_efficiency});
+  if (!peak_is_free(machine) || factor <= 1) return;
+  for (double& peak : machine.peak_flops) peak *= factor;
+  machine.gemm_efficiency /= factor;
+  machine.attention_efficiency /= factor;
+  for (FittedParameter& parameter : calibration.parameters) {
+    if (parameter.name != "gemm_efficiency" && parameter.name != "attention_efficiency") continue;
+    parameter.value /= factor;
+    parameter.interval /= factor;
+  }
+}
+
+std::vector<KindResidual> residuals_by_kind(const Machine& machine,
+                                            const std::vector<Observation>& observations) {
+  std::map<std::string, std::vector<double>> errors;
+  std::map<std::string, KindResidual> kinds;
+  for (const Observation& observation : observations) {
+    const double error = std::abs(predicted(machine, observation) / observation.seconds - 1);
+    errors[observation.kind].push_back(error);
+    KindResidual& kind = kinds[observation.kind];
+    if (kind.count++ == 0 || error > kind.worst_error)
+      kind.worst_error = error, kind.worst_name = observation.name;
+  }
+  std::vector<KindResidual> result;
+  for (auto& [name, kind] : kinds) {
+    kind.kind = name;
+    kind.median_error = median(errors[name]);
+    result.push_back(kind);
+  }
+  return result;
+}
+
+// Every k-th observation is predicted by a fit of the others.
+double left_out_error(const Machine& start, const std::vector<Observation>& observations,
+                      const std::vector<double>& weights, int folds) {
+  std::vector<double> errors;
+  for (int fold = 0; fold < folds; ++fold) {
+    std::vector<double> kept = weights;
+    for (std::size_t i = static_cast<std::size_t>(fold); i < kept.size();
+         i += static_cast<std::size_t>(folds))
+      kept[i] = 0;
+    const Machine machine = WholeFit(start, observations, kept).run().machine;
+    for (std::size_t i = static_cast<std::size_t>(fold); i < kept.size();
+         i += static_cast<std::size_t>(folds)) {
+      errors.push_back(std::abs(predicted(machine, observations[i]) / observations[i].seconds - 1));
+    }
+  }
+  return median(errors);
+}
+
+}  // namespace
+
+Calibration calibrate(const Machine& start, const std::vector<Observation>& observations,
+                      const CalibrationOptions& options) {
+  check(start, observations);
+  std::vector<double> weights;
+  for (const Observation& observation : observations) weights.push_back(observation.weight);
+  GroupFit fit = WholeFit(start, observations, weights).run();
+  Calibration result;
+  result.machine = fit.machine;
+  result.parameters = std::move(fit.parameters);
+  result.residuals = residuals_by_kind(result.machine, observations);
+  std::vector<double> errors;
+  for (const Observation& observation : observations) {
+    errors.push_back(std::abs(predicted(result.machine, observation) / observation.seconds - 1));
+  }
+  result.in_sample_error = median(errors);
+  if (options.folds > 1 && observations.size() >= 2 * static_cast<std::size_t>(options.folds)) {
+    result.folds = options.folds;
+    result.left_out_error = left_out_error(start, observations, weights, options.folds);
+  }
+  raise_peak(result);
+  return result;
+}
+
+}  // namespace slipway

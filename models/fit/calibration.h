@@ -1,0 +1,73 @@
+// From measured durations to a machine profile.
+//
+// An observation is a duration and a function that predicts it from a Machine: the very cost model that
+// planning uses, so the fit can never disagree with it about what a number means. In the unknowns
+//
+//   1/gemm_efficiency, 1/attention_efficiency, seconds per byte of memory, launch_overhead, task_overhead
+//   and for messages: latency, seconds per byte of the link, seconds per byte added
+//
+// a duration is piecewise linear (an operator is bound by arithmetic or by memory), so derivatives are
+// taken at the present machine, a robust non-negative linear problem in relative residuals is solved
+// (robust.h) and both are repeated until nothing changes. gemm_half multiplies an unknown and is searched
+// in one dimension around that. overlap_slowdown is the robust mean excess of tasks that ran beside
+// communication.
+//
+// A parameter that the observations cannot tell from the others keeps its value and says so; nothing is
+// invented. Guarded by tests/calibration_test.cpp: known parameters are recovered from synthetic durations.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "models/machine.h"
+
+namespace slipway {
+
+enum class ObservationGroup : std::uint8_t { compute, node_link, network_link };
+
+struct Observation {
+  ObservationGroup group = ObservationGroup::compute;
+  std::string kind;    // "gemm", "forward", "all-reduce": residuals are reported per kind
+  std::string name;    // for the list of the worst
+  double seconds = 0;  // measured work time, > 0
+  double weight = 1;
+  double overlap_share = 0;  // share of the duration during which its rank also communicated
+  std::function<double(const Machine&)> predict;
+};
+
+struct FittedParameter {
+  std::string name, unit;
+  double value = 0;
+  double interval = 0;  // ± of the 95 % confidence interval; infinity when it cannot be told
+  std::string note;     // "fitted", or why the value was kept
+};
+
+struct KindResidual {
+  std::string kind;
+  std::size_t count = 0;
+  double median_error = 0, worst_error = 0;  // relative, absolute values
+  std::string worst_name;
+};
+
+struct Calibration {
+  Machine machine;
+  std::vector<FittedParameter> parameters;
+  std::vector<KindResidual> residuals;  // sorted by kind
+  double in_sample_error = 0;           // median of |predicted/measured − 1| over observations
+  double left_out_error = 0;            // the same, each predicted by a fit that has not seen it
+  int folds = 0;                        // 0: too few observations to leave any out
+};
+
+struct CalibrationOptions {
+  int folds = 5;
+};
+
+// `start` holds what is not fitted and the first guess of what is; peak_flops must be set for every dtype
+// that the observations use. Where start.memory_bandwidth is 0, or start.cores > 0 (a CPU, whose data sheet
+// is no bound for one rank's share), memory_bandwidth itself is fitted with efficiency 1, likewise a
+// link's. Throws std::invalid_argument when there is no observation, or one that no Machine can predict.
+Calibration calibrate(const Machine& start, const std::vector<Observation>& observations,
+                      const CalibrationOptions& options = {});
+
+}  // namespace slipway

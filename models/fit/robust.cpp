@@ -1,0 +1,140 @@
+#include "models/fit/robust.h"
+
+#include <Eigen/Dense>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace slipway {
+namespace {
+
+constexpr double huber_constant = 1.345;
+constexpr double normal_mad = 0.6745;    // median |x| of a standard normal
+constexpr double smallest_sigma = 1e-4;  // below it rows are exact and all count
+constexpr double loss_threshold = 0.02;  // relative: the scale on which fits are compared
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double huber(double residual, double threshold) {
+  const double size = std::abs(residual);
+  return size <= threshold ? size * size / 2 : threshold * (size - threshold / 2);
+}
+
+std::vector<double> residuals_of(const Matrix& a, std::span<const double> b, const std::vector<double>& x) {
+  std::vector<double> residuals(a.rows);
+  for (std::size_t row = 0; row < a.rows; ++row) {
+    double sum = -b[row];
+    for (std::size_t column = 0; column < a.columns; ++column) sum += a.at(row, column) * x[column];
+    residuals[row] = sum;
+  }
+  return residuals;
+}
+
+std::vector<double> weighted_solution(const Matrix& a, std::span<const double> b,
+                                      const std::vector<double>& weights) {
+  Matrix scaled = a;
+  std::vector<double> right(b.begin(), b.end());
+  for (std::size_t row = 0; row < a.rows; ++row) {
+    const double root = std::sqrt(weights[row]);
+    for (std::size_t column = 0; column < a.columns; ++column) scaled.at(row, column) *= root;
+    right[row] *= root;
+  }
+  return nonnegative_least_squares(scaled, right);
+}
+
+// Weighted columns of `a`.
+Eigen::MatrixXd weighted(const Matrix& a, std::span<const double> weights) {
+  Eigen::MatrixXd result(static_cast<Eigen::Index>(a.rows), static_cast<Eigen::Index>(a.columns));
+  for (std::size_t row = 0; row < a.rows; ++row) {
+    for (std::size_t column = 0; column < a.columns; ++column) {
+      result(static_cast<Eigen::Index>(row), static_cast<Eigen::Index>(column)) =
+          a.at(row, column) * std::sqrt(weights[row]);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+RobustFit robust_fit(const Matrix& a, std::span<const double> b, std::span<const double> weights) {
+  RobustFit fit;
+  fit.weights.assign(weights.begin(), weights.end());
+  constexpr int most_rounds = 50;
+  for (int round = 0; round < most_rounds; ++round) {
+    std::vector<double> solution = weighted_solution(a, b, fit.weights);
+    fit.residuals = residuals_of(a, b, solution);
+    std::vector<double> sizes;
+    for (std::size_t row = 0; row < a.rows; ++row) {
+      if (weights[row] > 0) sizes.push_back(std::abs(fit.residuals[row]));
+    }
+    const double threshold =
+        huber_constant * std::max(median(std::move(sizes)) / normal_mad, smallest_sigma);
+    for (std::size_t row = 0; row < a.rows; ++row) {
+      fit.weights[row] =
+          weights[row] * std::min(1.0, threshold / std::max(std::abs(fit.residuals[row]), 1e-300));
+    }
+    double change = 0;
+    for (std::size_t i = 0; i < solution.size() && !fit.solution.empty(); ++i) {
+      change = std::max(change,
+                        std::abs(solution[i] - fit.solution[i]) / std::max(std::abs(solution[i]), 1e-300));
+    }
+    const bool settled = !fit.solution.empty() && change < 1e-10;
+    fit.solution = std::move(solution);
+    if (settled) break;
+  }
+  for (std::size_t row = 0; row < a.rows; ++row)
+    fit.loss += weights[row] * huber(fit.residuals[row], loss_threshold);
+  return fit;
+}
+
+std::vector<double> standard_errors(const Matrix& a, std::span<const double> residuals,
+                                    std::span<const double> weights) {
+  std::vector<double> errors(a.columns, std::numeric_limits<double>::infinity());
+  const std::vector<bool> known = identified(a, weights);
+  std::vector<Eigen::Index> columns;
+  for (std::size_t i = 0; i < a.columns; ++i) {
+    if (known[i]) columns.push_back(static_cast<Eigen::Index>(i));
+  }
+  double weight_sum = 0, squares = 0;
+  for (std::size_t row = 0; row < a.rows; ++row) {
+    weight_sum += weights[row] > 0 ? 1 : 0;
+    squares += weights[row] * residuals[row] * residuals[row];
+  }
+  const double freedom = weight_sum - static_cast<double>(columns.size());
+  if (columns.empty() || freedom < 1) return errors;
+  Eigen::MatrixXd kept = weighted(a, weights)(Eigen::all, columns);
+  const Eigen::VectorXd norms = kept.colwise().norm();
+  for (Eigen::Index i = 0; i < kept.cols(); ++i) kept.col(i) /= norms[i];
+  const Eigen::MatrixXd inverse = (kept.transpose() * kept).inverse();
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const auto at = static_cast<Eigen::Index>(i);
+    errors[static_cast<std::size_t>(columns[i])] =
+        std::sqrt(inverse(at, at) * squares / freedom) / norms[at];
+  }
+  return errors;
+}
+
+std::vector<bool> identified(const Matrix& a, std::span<const double> weights, double share) {
+  const Eigen::MatrixXd columns = weighted(a, weights);
+  Eigen::MatrixXd basis(columns.rows(), 0);
+  std::vector<bool> known(a.columns, false);
+  for (Eigen::Index i = 0; i < columns.cols(); ++i) {
+    const double norm = columns.col(i).norm();
+    if (!(norm > 0)) continue;
+    Eigen::VectorXd rest = columns.col(i);
+    rest -= basis * (basis.transpose() * rest);
+    if (rest.norm() <= share * norm) continue;
+    known[static_cast<std::size_t>(i)] = true;
+    basis.conservativeResize(Eigen::NoChange, basis.cols() + 1);
+    basis.col(basis.cols() - 1) = rest.normalized();
+  }
+  return known;
+}
+
+}  // namespace slipway

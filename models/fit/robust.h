@@ -1,0 +1,37 @@
+// Robust non-negative least squares: a few wild measurements (a page fault, another program) must not move
+// the fit.
+//
+// Iteratively reweighted: rows whose residual exceeds 1.345 σ are weighted by 1.345 σ/|r| (Huber 1964; the
+// constant keeps 95 % efficiency on normal errors), σ from the median absolute residual.
+// Rows are expected in relative form, prediction/measurement − 1: divide row and right side by the measured
+// value, so that a microsecond and a second count alike.
+// Guarded by tests/robust_fit_test.cpp.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "models/fit/nnls.h"
+
+namespace slipway {
+
+struct RobustFit {
+  std::vector<double> solution;   // ≥ 0
+  std::vector<double> residuals;  // A·x − b, per row
+  std::vector<double> weights;    // Huber's, times those given
+  double loss = 0;                // Σ weight · Huber(residual) at a fixed threshold, to compare fits
+};
+
+// `weights` per row, ≥ 0.
+RobustFit robust_fit(const Matrix& a, std::span<const double> b, std::span<const double> weights);
+
+// Standard errors of the columns of `a` at a fit with these residuals and weights: the square roots of the
+// diagonal of s²·(AᵀWA)⁻¹. Columns that are zero or depend on earlier ones get infinity.
+std::vector<double> standard_errors(const Matrix& a, std::span<const double> residuals,
+                                    std::span<const double> weights);
+
+// Which columns the rows can tell apart: in the given order, a column counts if what the accepted ones do
+// not explain of it is more than `share` of its norm.
+std::vector<bool> identified(const Matrix& a, std::span<const double> weights, double share = 1e-3);
+
+}  // namespace slipway
