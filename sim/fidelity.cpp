@@ -63,8 +63,12 @@ bool moves_data(const Planner& planner, TaskId task) {
 bool is_traffic(const Planner& planner, TaskId task) {
   if (!moves_data(planner, task)) return false;
   if (planner.graph.tasks[task].kind == TaskKind::transfer) return true;
-  const TaskPlan flows = flows_of(planner, task);
-  return flows.bytes / planner.bandwidth[index(planner.graph.tasks[task].communicator)] >= flows.seconds;
+  const Work& work = work_of(planner.graph, task);
+  const std::size_t communicator = index(planner.graph.tasks[task].communicator);
+  const int members = static_cast<int>(planner.graph.communicators[communicator].ranks.size());
+  const RingTraffic traffic = ring_traffic(work.collective, members, work.bytes);
+  return traffic.bytes_per_link / planner.bandwidth[communicator] >=
+         traffic.rounds * planner.latency[communicator];
 }
 
 void add_edges(Planner& planner, const Communicator& communicator) {

@@ -68,22 +68,37 @@ void write_all(int file, const char* text, std::size_t size) {
     write_all(messages, error.what(), std::strlen(error.what()));
     status = failed_with_message;
   }
-  _exit(status);  // no destructors, no buffered output of the parent
+  write_all(messages, "", 1);  // the end mark
+  _exit(status);               // no destructors, no buffered output of the parent
 }
 
-// Reads until the child closes its end.
+bool has_ended(const Child& child) {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(child.id), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid != 0;
+}
+
+// Reads the child's message up to its end mark. A child that dies without one is noticed at the next tick:
+// the pipe itself may be held open by another thread's child, forked meanwhile.
 std::string listen(const Child& child, const std::function<void()>& tick) {
   std::string message;
   char part[4096];
-  for (;;) {
+  for (bool ended = false;;) {
     pollfd ready{child.messages, POLLIN, 0};
-    const int count = poll(&ready, 1, tick_ms);
-    if (count == 0 && tick) tick();
+    const int count = poll(&ready, 1, ended ? 0 : tick_ms);
+    if (count == 0) {
+      if (ended) return message;
+      if (tick) tick();
+      ended = has_ended(child);
+    }
     if (count <= 0) continue;
     const ssize_t size = read(child.messages, part, sizeof part);
     if (size < 0 && errno == EINTR) continue;
     if (size <= 0) return message;
     message.append(part, static_cast<std::size_t>(size));
+    if (message.back() != '\0') continue;
+    message.pop_back();
+    return message;
   }
 }
 

@@ -87,6 +87,15 @@ TEST(AutomaticFidelity, UsesFlowsWhereATransferSharesAPort) {
   EXPECT_NEAR(result.timeline.end[1], 1.5 * bytes / bandwidth, 1e-12);
 }
 
+TEST(AutomaticFidelity, KnowsTrafficByItsBytesAlsoWhereAddingIsSlow) {
+  Cluster cluster = hand_cluster(3, 1, bandwidth, latency);
+  cluster.groups[0].machine.reduce_bandwidth = bandwidth / 100;
+  HandGraph hand(3);
+  hand.collective(Collective::all_reduce, {0, 1}, bytes, 7);
+  hand.transfer(0, 2, bytes);
+  EXPECT_EQ(run(hand, cluster, CollectiveFidelity::automatic).flows, 3U);
+}
+
 TEST(AutomaticFidelity, AScalarOverAllRanksMakesNobodyContended) {
   HandGraph hand(4);
   hand.collective(Collective::all_reduce, first_ranks(4), 8, 1);

@@ -112,17 +112,24 @@ TEST(SimulatedStep, IsTheListReplayWithTransfersAsFlowsThatDoNotMeet) {
   }
 }
 
-TEST(SimulatedStep, OfAPipelineHasThePeriodOfItsBusiestRank) {
-  // Without communication each rank computes micro_batches × 3 s and, from step 2 on, fills the others'
-  // warm-up with its next step: the distance between the starts of steps 2 and 3 is that work plus no
-  // bubble.
-  TaskGraph graph = lower(small_llama(1, 1, 1, 1, 0));
-  const Durations durations = given_durations(graph, 0);
-  set_global_order(graph, durations);
-  const Timeline timeline = simulated(graph, hand_cluster(1, 1, 1e9, 0), durations, 3).timeline;
-  const std::size_t tasks = graph.tasks.size(), first = graph.order.front();
-  EXPECT_DOUBLE_EQ(timeline.start[2 * tasks + first] - timeline.start[tasks + first],
-                   graph.micro_batches * 3.0);
+TEST(SimulatedStep, OfAPipelineRepeatsAfterNPlusDMinusOneTimesForwardAndBackward) {
+  // The first stage ends last and starts first, so each rank's next step is the same step shifted by the
+  // makespan.
+  for (const int pipeline : {1, 2, 4}) {
+    TaskGraph graph = lower(small_llama(1, pipeline, 1, 1, 0));
+    for (Work& work : graph.works) work.bytes = 0;
+    const Durations durations = given_durations(graph, 0);
+    set_global_order(graph, durations);
+    const Timeline timeline = simulated(graph, hand_cluster(pipeline, 1, 1e9, 0), durations, 3).timeline;
+    const std::size_t tasks = graph.tasks.size();
+    for (const Lane& lane : lanes_of(graph)) {
+      if (lane.communicator != none) continue;
+      const std::size_t second = tasks + lane.tasks.front(), third = second + tasks;
+      EXPECT_DOUBLE_EQ(timeline.start[third] - timeline.start[second],
+                       (graph.micro_batches + pipeline - 1) * 3.0)
+          << "rank " << lane.rank << " of " << pipeline;
+    }
+  }
 }
 
 }  // namespace
