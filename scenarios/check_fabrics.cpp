@@ -37,12 +37,14 @@ bool check_axis(Settings& settings, const Scenario& scenario, const AxisOfLayout
     const int peer = rank_of(scenario.layout, at);
     const Place here = place_of(scenario.cluster, rank), there = place_of(scenario.cluster, peer);
     if (connected(scenario.cluster, here, there)) continue;
-    settings.refuse("cluster.fabrics",
-                    "ranks " + std::to_string(rank) + " and " + std::to_string(peer) + " of a " + axis.name +
-                        " group have no common fabric: " + in_words(here) + " and " + in_words(there) +
-                        "; allowed: clusters in which all members of a group are connected",
-                    "add a fabric with both groups as members (scope cluster between nodes), or give the machine "
-                    "profile a " + std::string(here.node == there.node ? "node_link" : "network_link"));
+    settings.refuse(
+        "cluster.fabrics",
+        "ranks " + std::to_string(rank) + " and " + std::to_string(peer) + " of a " + axis.name +
+            " group have no common fabric: " + in_words(here) + " and " + in_words(there) +
+            "; allowed: clusters in which all members of a group are connected",
+        "add a fabric with both groups as members (scope cluster between nodes), or give the machine "
+        "profile a " +
+            std::string(here.node == there.node ? "node_link" : "network_link"));
     return false;
   }
   return true;

@@ -25,12 +25,13 @@ const Block* first_block(const Model& model, BlockKind kind) {
   return nullptr;
 }
 
-void check_divides(Settings& settings, const std::string& degree_key, std::int64_t degree, const std::string& name,
-                   std::int64_t size) {
+void check_divides(Settings& settings, const std::string& degree_key, std::int64_t degree,
+                   const std::string& name, std::int64_t size) {
   if (size % degree == 0) return;
   const std::int64_t next = (size / degree + 1) * degree;
-  settings.refuse(degree_key, degree_key + " = " + str(degree) + " does not divide " + name + " = " + str(size) +
-                                  "; allowed: " + divisors_of(size),
+  settings.refuse(degree_key,
+                  degree_key + " = " + str(degree) + " does not divide " + name + " = " + str(size) +
+                      "; allowed: " + divisors_of(size),
                   name == "model.vocab" ? "pad the vocabulary: set model.vocab to " + str(next)
                                         : "choose one of these, or change " + name);
 }
@@ -41,29 +42,38 @@ void check_shards(Settings& settings, const Scenario& scenario) {
   const Block* head = first_block(scenario.model, BlockKind::head);
   const std::int64_t sequence = scenario.model.sequence;
   if (settings.good({"layout.tensor"}) && block != nullptr && head != nullptr) {
-    const std::pair<std::string, std::int64_t> sizes[] = {{"model.heads", block->heads}, {"model.kv_heads", block->kv_heads},
-                                                          {"model.ffn", block->ffn}, {"model.vocab", head->vocab}};
+    const std::pair<std::string, std::int64_t> sizes[] = {{"model.heads", block->heads},
+                                                          {"model.kv_heads", block->kv_heads},
+                                                          {"model.ffn", block->ffn},
+                                                          {"model.vocab", head->vocab}};
     for (const auto& [name, size] : sizes) {
-      if (name == "model.kv_heads" && (block->kv_heads == block->heads || block->heads % layout.tensor != 0)) continue;
+      if (name == "model.kv_heads" &&
+          (block->kv_heads == block->heads || block->heads % layout.tensor != 0))
+        continue;
       check_divides(settings, "layout.tensor", layout.tensor, name, size);
     }
   }
   if (!settings.good({"layout.context"})) return;
-  if (layout.context > 1) check_divides(settings, "layout.context", layout.context, "model.sequence", sequence);
+  if (layout.context > 1)
+    check_divides(settings, "layout.context", layout.context, "model.sequence", sequence);
   if (sequence % layout.context != 0 || !layout.sequence_parallel || layout.tensor == 1) return;
   if (const std::int64_t local = sequence / layout.context; local % layout.tensor != 0)
     settings.refuse("layout.sequence_parallel",
                     "tensor = " + str(layout.tensor) + " does not divide the " + str(local) +
-                        " tokens of a context rank, which sequence_parallel shards; allowed tensor: " + divisors_of(local),
+                        " tokens of a context rank, which sequence_parallel shards; allowed tensor: " +
+                        divisors_of(local),
                     "choose one of these, turn sequence_parallel off, or change model.sequence");
 }
 
 void check_layout_alone(Settings& settings, const Layout& layout) {
   if (settings.good({"layout.expert"}) && layout.expert > 1)
-    settings.refuse("layout.expert", "expert parallelism is reserved and not modelled yet; allowed: 1", "set layout.expert to 1");
-  if (settings.good({"layout.sequence_parallel", "layout.tensor"}) && layout.sequence_parallel && layout.tensor == 1)
-    settings.refuse("layout.sequence_parallel", "sequence_parallel shards over the tensor group, but layout.tensor is 1; "
-                                                "allowed: with tensor of 2 or more",
+    settings.refuse("layout.expert", "expert parallelism is reserved and not modelled yet; allowed: 1",
+                    "set layout.expert to 1");
+  if (settings.good({"layout.sequence_parallel", "layout.tensor"}) && layout.sequence_parallel &&
+      layout.tensor == 1)
+    settings.refuse("layout.sequence_parallel",
+                    "sequence_parallel shards over the tensor group, but layout.tensor is 1; "
+                    "allowed: with tensor of 2 or more",
                     "turn sequence_parallel off or raise layout.tensor");
 }
 
@@ -74,22 +84,24 @@ void derive_data(Settings& settings, const Cluster& cluster, Layout& layout) {
   const double others = static_cast<double>(layout.tensor) * layout.context * layout.pipeline;
   const double gpus = rank_capacity(cluster);
   const double share = gpus / others;
-  const std::string product = "tensor " + str(layout.tensor) + " x context " + str(layout.context) + " x pipeline " +
-                              str(layout.pipeline);
+  const std::string product = "tensor " + str(layout.tensor) + " x context " + str(layout.context) +
+                              " x pipeline " + str(layout.pipeline);
   const bool whole = share >= 1 && share == static_cast<double>(static_cast<std::int64_t>(share));
   if (!settings.given("layout.data") && whole) {
     layout.data = static_cast<int>(share);
     return;
   }
   if (settings.given("layout.data") && others * layout.data == gpus) return;
-  const std::string ranks = settings.given("layout.data") ? product + " x data " + str(layout.data) : product;
+  const std::string ranks =
+      settings.given("layout.data") ? product + " x data " + str(layout.data) : product;
   const double made = settings.given("layout.data") ? others * layout.data : others;
-  settings.refuse("layout.data", ranks + " = " + number_text(made) + " ranks do not " +
-                                     (settings.given("layout.data") ? "equal" : "divide") + " the cluster's " +
-                                     number_text(gpus) + " GPUs; allowed: a product of tensor, context, data and pipeline of " +
-                                     number_text(gpus),
-                  whole ? "set layout.data to " + number_text(share) + ", or leave it out"
-                        : "change layout.tensor, context or pipeline, or cluster.nodes and gpus_per_node");
+  settings.refuse(
+      "layout.data",
+      ranks + " = " + number_text(made) + " ranks do not " +
+          (settings.given("layout.data") ? "equal" : "divide") + " the cluster's " + number_text(gpus) +
+          " GPUs; allowed: a product of tensor, context, data and pipeline of " + number_text(gpus),
+      whole ? "set layout.data to " + number_text(share) + ", or leave it out"
+            : "change layout.tensor, context or pipeline, or cluster.nodes and gpus_per_node");
 }
 
 void check_stages(Settings& settings, const Scenario& scenario) {
@@ -99,20 +111,24 @@ void check_stages(Settings& settings, const Scenario& scenario) {
   const std::int64_t stages = static_cast<std::int64_t>(layout.pipeline) * layout.chunks;
   if (stages > layers) {
     settings.refuse(settings.given("layout.pipeline") ? "layout.pipeline" : "layout.chunks",
-                    "pipeline " + str(layout.pipeline) + " x chunks " + str(layout.chunks) + " = " + str(stages) +
-                        " stages are more than the model's " + str(layers) + " transformer blocks; allowed: up to " + str(layers),
+                    "pipeline " + str(layout.pipeline) + " x chunks " + str(layout.chunks) + " = " +
+                        str(stages) + " stages are more than the model's " + str(layers) +
+                        " transformer blocks; allowed: up to " + str(layers),
                     "lower layout.pipeline or layout.chunks");
     return;
   }
   if (layout.split != SplitKind::list || !settings.good({"layout.split"})) return;
   const std::int64_t entries = static_cast<std::int64_t>(layout.split_list.size());
-  const std::int64_t sum = std::accumulate(layout.split_list.begin(), layout.split_list.end(), std::int64_t{0});
+  const std::int64_t sum =
+      std::accumulate(layout.split_list.begin(), layout.split_list.end(), std::int64_t{0});
   const std::string allowed = "; allowed: " + str(stages) + " numbers that add up to " + str(layers);
   if (entries != stages) {
-    settings.refuse("layout.split", "the list has " + str(entries) + " numbers for " + str(stages) + " stages" + allowed,
+    settings.refuse("layout.split",
+                    "the list has " + str(entries) + " numbers for " + str(stages) + " stages" + allowed,
                     "give one number of layers for each of pipeline x chunks stages");
   } else if (sum != layers) {
-    settings.refuse("layout.split", "the list adds up to " + str(sum) + " of " + str(layers) + " layers" + allowed,
+    settings.refuse("layout.split",
+                    "the list adds up to " + str(sum) + " of " + str(layers) + " layers" + allowed,
                     "change the list so that it adds up");
   } else {
     try {
@@ -131,13 +147,15 @@ std::int64_t micro_batches(Settings& settings, const Scenario& scenario) {
   if (batch % unit != 0) {
     const std::int64_t below = batch / unit * unit;
     settings.refuse("schedule.global_batch",
-                    "global_batch = " + str(batch) + " is not divisible by micro_batch " + str(scenario.schedule.micro_batch) +
-                        " x data " + str(scenario.layout.data) + " = " + str(unit) + "; allowed: multiples of " + str(unit),
+                    "global_batch = " + str(batch) + " is not divisible by micro_batch " +
+                        str(scenario.schedule.micro_batch) + " x data " + str(scenario.layout.data) +
+                        " = " + str(unit) + "; allowed: multiples of " + str(unit),
                     "set it to " + (below > 0 ? str(below) + " or " : "") + str(below + unit));
     return 0;
   }
   if (batch / unit > 1'000'000) {
-    settings.refuse("schedule.global_batch", "that is " + str(batch / unit) + " micro-batches per pipeline; allowed: up to 1000000",
+    settings.refuse("schedule.global_batch",
+                    "that is " + str(batch / unit) + " micro-batches per pipeline; allowed: up to 1000000",
                     "raise schedule.micro_batch or lower schedule.global_batch");
     return 0;
   }
@@ -147,23 +165,29 @@ std::int64_t micro_batches(Settings& settings, const Scenario& scenario) {
 void check_schedule(Settings& settings, const Scenario& scenario, bool has_model, bool has_data) {
   const std::int64_t count = has_data ? micro_batches(settings, scenario) : 0;
   const Schedule* schedule = schedule_named(scenario.schedule.name);
-  if (!settings.good({"schedule.name", "schedule.slices", "layout.pipeline", "layout.chunks"}) || schedule == nullptr) return;
+  if (!settings.good({"schedule.name", "schedule.slices", "layout.pipeline", "layout.chunks"}) ||
+      schedule == nullptr)
+    return;
   const Block* block = has_model ? first_block(scenario.model, BlockKind::transformer) : nullptr;
   if (schedule->needs_causal && block != nullptr && !block->causal)
-    settings.refuse("schedule.name", schedule->name + " needs causal attention, which " + scenario.model.name +
-                                         " does not have; allowed: schedules without slices",
+    settings.refuse("schedule.name",
+                    schedule->name + " needs causal attention, which " + scenario.model.name +
+                        " does not have; allowed: schedules without slices",
                     "choose another schedule (slipway list schedules)");
   if (has_model && scenario.model.sequence % scenario.schedule.slices != 0) {
-    check_divides(settings, "schedule.slices", scenario.schedule.slices, "model.sequence", scenario.model.sequence);
+    check_divides(settings, "schedule.slices", scenario.schedule.slices, "model.sequence",
+                  scenario.model.sequence);
     return;
   }
   if (count == 0 || schedule->refuse == nullptr) return;
-  const std::string reason = schedule->refuse({scenario.layout.pipeline, scenario.layout.chunks, static_cast<int>(count),
-                                               scenario.schedule.slices});
+  const std::string reason = schedule->refuse({scenario.layout.pipeline, scenario.layout.chunks,
+                                               static_cast<int>(count), scenario.schedule.slices});
   if (reason.empty()) return;
   const std::size_t cut = reason.find("; ");
-  settings.refuse("schedule.name", reason.substr(0, cut) + "; allowed: shapes that the schedule can run (slipway list schedules)",
-                  cut == std::string::npos ? "change the layout or choose another schedule" : reason.substr(cut + 2));
+  settings.refuse(
+      "schedule.name",
+      reason.substr(0, cut) + "; allowed: shapes that the schedule can run (slipway list schedules)",
+      cut == std::string::npos ? "change the layout or choose another schedule" : reason.substr(cut + 2));
 }
 
 bool has_peak(const Cluster& cluster, Dtype dtype) {
@@ -179,11 +203,14 @@ void derive_dtype(Settings& settings, const Cluster& cluster, Dtype& dtype) {
     if (has_peak(cluster, each)) allowed += (allowed.empty() ? "" : ", ") + name_of(each);
   const bool gpus = std::all_of(cluster.groups.begin(), cluster.groups.end(),
                                 [](const NodeGroup& group) { return group.machine.cores == 0; });
-  if (!settings.given("run.dtype")) dtype = gpus && has_peak(cluster, Dtype::bfloat16) ? Dtype::bfloat16 : Dtype::float32;
+  if (!settings.given("run.dtype"))
+    dtype = gpus && has_peak(cluster, Dtype::bfloat16) ? Dtype::bfloat16 : Dtype::float32;
   if (has_peak(cluster, dtype)) return;
-  settings.refuse("run.dtype", "a machine profile of the cluster gives no peak FLOP/s for " + name_of(dtype) + "; allowed: " +
-                                   (allowed.empty() ? "none of float64, float32, bfloat16 in all profiles" : allowed),
-                  "choose one of these, or add peak_flops." + name_of(dtype) + " with its source to the profile");
+  settings.refuse(
+      "run.dtype",
+      "a machine profile of the cluster gives no peak FLOP/s for " + name_of(dtype) + "; allowed: " +
+          (allowed.empty() ? "none of float64, float32, bfloat16 in all profiles" : allowed),
+      "choose one of these, or add peak_flops." + name_of(dtype) + " with its source to the profile");
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ Origin origin_of(const YAML::Mark& mark, const Reading& reading, const Origin& p
   return {reading.file, mark.line + 1};
 }
 
-Value convert(const YAML::Node& node, Reading& reading, const Origin& parent, const std::string& path, int depth);
+Value convert(const YAML::Node& node, Reading& reading, const Origin& parent, const std::string& path,
+              int depth);
 
 void convert_map(const YAML::Node& node, Reading& reading, const std::string& path, int depth, Value& map) {
   map.kind = Value::Kind::map;
@@ -44,10 +45,10 @@ void convert_map(const YAML::Node& node, Reading& reading, const std::string& pa
     const std::string full = path.empty() ? key : path + "." + key;
     if (!seen.insert(key).second) {
       const int first = map.find(key)->origin.line;
-      reading.defects.push_back({reading.file, origin.line, full,
-                                 "the key is given twice, first on line " + std::to_string(first) +
-                                     "; allowed: each key once",
-                                 "remove one of the two"});
+      reading.defects.push_back(
+          {reading.file, origin.line, full,
+           "the key is given twice, first on line " + std::to_string(first) + "; allowed: each key once",
+           "remove one of the two"});
       continue;
     }
     Value value = convert(item.second, reading, origin, full, depth + 1);
@@ -57,7 +58,8 @@ void convert_map(const YAML::Node& node, Reading& reading, const std::string& pa
   }
 }
 
-Value convert(const YAML::Node& node, Reading& reading, const Origin& parent, const std::string& path, int depth) {
+Value convert(const YAML::Node& node, Reading& reading, const Origin& parent, const std::string& path,
+              int depth) {
   Value value;
   value.origin = origin_of(node.Mark(), reading, parent);
   if (++reading.values > max_values || depth > max_depth) {
@@ -71,7 +73,8 @@ Value convert(const YAML::Node& node, Reading& reading, const Origin& parent, co
   } else if (node.IsSequence()) {
     value.kind = Value::Kind::list;
     for (std::size_t i = 0; i < node.size() && !reading.too_large; ++i)
-      value.items.push_back(convert(node[i], reading, value.origin, path + "." + std::to_string(i), depth + 1));
+      value.items.push_back(
+          convert(node[i], reading, value.origin, path + "." + std::to_string(i), depth + 1));
   } else if (node.IsMap()) {
     convert_map(node, reading, path, depth, value);
   } else {
@@ -92,7 +95,8 @@ std::optional<Value> parse_document(const std::string& text, const std::string& 
     if (documents.empty() || documents[0].IsNull())
       return refuse(1, "the file is empty", "write at least the required keys (see slipway list keys)");
     if (documents.size() > 1)
-      return refuse(1, "the file holds " + std::to_string(documents.size()) + " YAML documents; allowed: one",
+      return refuse(1,
+                    "the file holds " + std::to_string(documents.size()) + " YAML documents; allowed: one",
                     "keep one and remove the '---' lines");
     Reading reading{file, defects};
     Value root = convert(documents[0], reading, {file, 1}, "", 0);
@@ -102,7 +106,8 @@ std::optional<Value> parse_document(const std::string& text, const std::string& 
     return root;
   } catch (const YAML::Exception& error) {
     const int line = error.mark.is_null() ? 1 : error.mark.line + 1;
-    return refuse(line, "this is not valid YAML: " + error.msg, "check indentation, colons, brackets and quotes here");
+    return refuse(line, "this is not valid YAML: " + error.msg,
+                  "check indentation, colons, brackets and quotes here");
   }
 }
 

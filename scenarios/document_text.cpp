@@ -5,9 +5,11 @@ namespace slipway {
 namespace {
 
 bool plain(const std::string& text) {
-  if (text.empty() || text == "~" || text == "null" || text.front() == ' ' || text.back() == ' ') return false;
+  if (text.empty() || text == "~" || text == "null" || text.front() == ' ' || text.back() == ' ')
+    return false;
   const std::string_view start = "-?!&*|>%@`'\"#:";
-  if (start.find(text.front()) != std::string_view::npos && !(text.front() == '-' && text.size() > 1 && text[1] != ' '))
+  if (start.find(text.front()) != std::string_view::npos &&
+      !(text.front() == '-' && text.size() > 1 && text[1] != ' '))
     return false;
   for (const char c : text) {
     const bool word = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -22,10 +24,14 @@ std::string written(const Value& value) {
   std::string out = "\"";
   for (const char c : value.text) {
     if (c == '"' || c == '\\') out += '\\';
-    if (c == '\n') out += "\\n";
-    else if (c == '\t') out += "\\t";
-    else if (c == '\r') out += "\\r";
-    else out += c;
+    if (c == '\n')
+      out += "\\n";
+    else if (c == '\t')
+      out += "\\t";
+    else if (c == '\r')
+      out += "\\r";
+    else
+      out += c;
   }
   return out + "\"";
 }
@@ -80,10 +86,14 @@ Value scalar(std::string text, Origin origin) {
 
 std::string in_words(const Value& value) {
   switch (value.kind) {
-    case Value::Kind::nothing: return "nothing";
-    case Value::Kind::scalar: return "'" + value.text + "'";
-    case Value::Kind::list: return "a list";
-    case Value::Kind::map: return "a map";
+    case Value::Kind::nothing:
+      return "nothing";
+    case Value::Kind::scalar:
+      return "'" + value.text + "'";
+    case Value::Kind::list:
+      return "a list";
+    case Value::Kind::map:
+      return "a map";
   }
   return "";
 }

@@ -10,7 +10,8 @@ bool matches(std::string_view pattern, std::string_view path) {
   while (!pattern.empty() && !path.empty()) {
     const std::string_view a = pattern.substr(0, pattern.find('.'));
     const std::string_view b = path.substr(0, path.find('.'));
-    const bool index = a == "*" && !b.empty() && b.find_first_not_of("0123456789") == std::string_view::npos;
+    const bool index =
+        a == "*" && !b.empty() && b.find_first_not_of("0123456789") == std::string_view::npos;
     if (a != b && !index) return false;
     pattern.remove_prefix(std::min(pattern.size(), a.size() + 1));
     path.remove_prefix(std::min(path.size(), b.size() + 1));
@@ -49,6 +50,11 @@ const Key* key_of(std::span<const Key> table, std::string_view path) {
   return nullptr;
 }
 
+bool looks_like_path(std::string_view text) {
+  return text.find('/') != std::string_view::npos || text.ends_with(".yaml") || text.ends_with(".yml") ||
+         text.ends_with(".json");
+}
+
 std::string_view leaf_of(std::string_view path) {
   const std::size_t dot = path.rfind('.');
   return dot == std::string_view::npos ? path : path.substr(dot + 1);
@@ -67,18 +73,27 @@ std::vector<const Key*> keys_below(std::span<const Key> table, std::string_view 
 std::string allowed_by(const Key& key) {
   switch (key.type) {
     case KeyType::section:
-      return key.shorthand.empty() ? "a map of keys" : "a map of keys, or the " + std::string(key.shorthand) + " alone";
-    case KeyType::sections: return "a list of maps";
-    case KeyType::integer: return "a whole number" + range_of(key);
+      return key.shorthand.empty() ? "a map of keys"
+                                   : "a map of keys, or the " + std::string(key.shorthand) + " alone";
+    case KeyType::sections:
+      return "a list of maps";
+    case KeyType::integer:
+      return "a whole number" + range_of(key);
     case KeyType::number: {
       const std::string range = key.max >= 1e18 && key.min < -1e18 ? "" : range_of(key);
-      return "a number" + range + (key.unit == Unit::pure ? "" : ", as " + std::string(examples_of(key.unit)));
+      return "a number" + range +
+             (key.unit == Unit::pure ? "" : ", as " + std::string(examples_of(key.unit)));
     }
-    case KeyType::text: return "text";
-    case KeyType::flag: return "true or false";
-    case KeyType::choice: return "one of: " + listed(key.choices());
-    case KeyType::integers: return "a list of whole numbers" + range_of(key);
-    case KeyType::split: return "one of: " + listed(key.choices()) + "; or a list of whole numbers" + range_of(key);
+    case KeyType::text:
+      return "text";
+    case KeyType::flag:
+      return "true or false";
+    case KeyType::choice:
+      return "one of: " + listed(key.choices());
+    case KeyType::integers:
+      return "a list of whole numbers" + range_of(key);
+    case KeyType::split:
+      return "one of: " + listed(key.choices()) + "; or a list of whole numbers" + range_of(key);
   }
   return "";
 }
@@ -91,15 +106,24 @@ std::string default_of(const Key& key) {
 
 std::string_view name_of(KeyType type) {
   switch (type) {
-    case KeyType::section: return "map";
-    case KeyType::sections: return "list of maps";
-    case KeyType::integer: return "integer";
-    case KeyType::number: return "number";
-    case KeyType::text: return "text";
-    case KeyType::flag: return "true/false";
-    case KeyType::choice: return "choice";
-    case KeyType::integers: return "list of integers";
-    case KeyType::split: return "choice or list";
+    case KeyType::section:
+      return "map";
+    case KeyType::sections:
+      return "list of maps";
+    case KeyType::integer:
+      return "integer";
+    case KeyType::number:
+      return "number";
+    case KeyType::text:
+      return "text";
+    case KeyType::flag:
+      return "true/false";
+    case KeyType::choice:
+      return "choice";
+    case KeyType::integers:
+      return "list of integers";
+    case KeyType::split:
+      return "choice or list";
   }
   return "";
 }

@@ -24,7 +24,7 @@ enum class KeyType : std::uint8_t {
   section,   // a map of further keys
   sections,  // a list of such maps
   integer,
-  number,    // with `unit`
+  number,  // with `unit`
   text,
   flag,      // true or false
   choice,    // one of `choices`
@@ -35,20 +35,24 @@ enum class KeyType : std::uint8_t {
 struct Key {
   std::string_view path;
   KeyType type = KeyType::text;
-  std::string_view meaning;                         // one line
-  std::string_view fallback = "";                   // default as YAML; empty = none
-  std::string_view derived = "";                    // words: where an absent value comes from
+  std::string_view meaning;        // one line
+  std::string_view fallback = "";  // default as YAML; empty = none
+  std::string_view derived = "";   // words: where an absent value comes from
   bool required = false;
-  double min = 0, max = 2147483647;                 // integer, number, integers; inclusive
-  bool above_min = false;                           // min itself is excluded
-  Unit unit = Unit::pure;                           // number
+  double min = 0, max = 2147483647;  // integer, number, integers; inclusive
+  bool above_min = false;            // min itself is excluded
+  Unit unit = Unit::pure;            // number
   std::vector<std::string_view> (*choices)() = nullptr;
-  std::string_view shorthand = "";                  // section: the key that a bare word stands for
+  std::string_view shorthand = "";  // section: the key that a bare word stands for
+  bool names_file = false;          // text: names a file (or, for machines, a built-in)
 };
 
 std::span<const Key> scenario_keys();
-std::span<const Key> machine_keys();   // models/machines/*.yaml and calibrated profiles
-std::span<const Key> library_keys();   // models/library/*.yaml
+std::span<const Key> machine_keys();  // models/machines/*.yaml and calibrated profiles
+std::span<const Key> library_keys();  // models/library/*.yaml
+
+// Whether a text is a path rather than the name of something built in: "./h100.yaml", "config.json".
+bool looks_like_path(std::string_view text);
 
 // The table's key for a concrete path ("cluster.groups.0.nodes"); nullptr when there is none.
 const Key* key_of(std::span<const Key> table, std::string_view path);

@@ -13,14 +13,16 @@ namespace slipway {
 namespace {
 
 // The built-in files are tested; a defect here is ours.
-[[noreturn]] void broken(const Defects& defects) { throw std::logic_error("a built-in file is broken: " + describe(defects)); }
+[[noreturn]] void broken(const Defects& defects) {
+  throw std::logic_error("a built-in file is broken: " + describe(defects));
+}
 
 Model built_in_model(std::string_view name) {
   Defects defects;
   std::optional<Value> document = parse_document("{model: " + std::string(name) + "}", "", defects);
   if (!document) broken(defects);
   Defects of_the_rest;  // there is no cluster and no schedule
-  Settings settings(std::move(*document), scenario_keys(), "", of_the_rest);
+  Settings settings(std::move(*document), scenario_keys(), of_the_rest);
   const std::optional<Model> model = load_model(settings, "");
   if (!model) broken(of_the_rest);
   return *model;
@@ -56,50 +58,53 @@ std::string allowed_text(const Key& key) {
 }  // namespace
 
 void list_models(std::ostream& out) {
-  out << fmt::format("{:<18} {:<6} {:>10} {:>7} {:>7} {:>7} {:>6} {:>4} {:>8} {:>9}\n", "model", "family", "parameters",
-                     "layers", "hidden", "ffn", "heads", "kv", "vocab", "sequence");
+  out << fmt::format("{:<18} {:<6} {:>10} {:>7} {:>7} {:>7} {:>6} {:>4} {:>8} {:>9}\n", "model", "family",
+                     "parameters", "layers", "hidden", "ffn", "heads", "kv", "vocab", "sequence");
   for (const EmbeddedFile& file : embedded_models()) {
     const Model model = built_in_model(file.name);
     const Block& block = model.runs[1].block;
     const char* families[] = {"llama", "gpt", "bert"};
     out << fmt::format("{:<18} {:<6} {:>10} {:>7} {:>7} {:>7} {:>6} {:>4} {:>8} {:>9}\n", file.name,
                        families[static_cast<std::size_t>(model.family)],
-                       fmt::format("{:.4g} G", static_cast<double>(parameter_count(model)) / 1e9), layer_count(model),
-                       block.hidden, block.ffn, block.heads, block.kv_heads, model.runs[0].block.vocab, model.sequence);
+                       fmt::format("{:.4g} G", static_cast<double>(parameter_count(model)) / 1e9),
+                       layer_count(model), block.hidden, block.ffn, block.heads, block.kv_heads,
+                       model.runs[0].block.vocab, model.sequence);
   }
 }
 
 void list_machines(std::ostream& out) {
-  out << fmt::format("{:<12} {:>16} {:>10} {:>12}  {:<26} {}\n", "machine", "bfloat16 peak", "memory", "bandwidth",
-                     "in a node", "between nodes");
+  out << fmt::format("{:<12} {:>16} {:>10} {:>12}  {:<26} {}\n", "machine", "bfloat16 peak", "memory",
+                     "bandwidth", "in a node", "between nodes");
   for (const EmbeddedFile& file : embedded_machines()) {
     Defects defects;
-    const std::optional<Machine> machine = machine_from_yaml(std::string(file.text), std::string(file.path), defects);
+    const std::optional<Machine> machine =
+        machine_from_yaml(std::string(file.text), std::string(file.path), defects);
     if (!machine) broken(defects);
     const double peak = machine->peak_flops[static_cast<std::size_t>(Dtype::bfloat16)];
-    out << fmt::format("{:<12} {:>16} {:>10} {:>12}  {:<26} {}\n", file.name, peak > 0 ? in_units(peak, "FLOP/s") : "none",
-                       in_units(machine->memory_bytes, "B"), in_units(machine->memory_bandwidth, "B/s"),
-                       link_text(machine->node_link), link_text(machine->network_link));
+    out << fmt::format("{:<12} {:>16} {:>10} {:>12}  {:<26} {}\n", file.name,
+                       peak > 0 ? in_units(peak, "FLOP/s") : "none", in_units(machine->memory_bytes, "B"),
+                       in_units(machine->memory_bandwidth, "B/s"), link_text(machine->node_link),
+                       link_text(machine->network_link));
   }
 }
 
 void list_schedules(std::ostream& out) {
   for (const Schedule& schedule : all_schedules())
-    out << fmt::format("{:<20} {}\n{:<20} layout.chunks = {} unless given\n", schedule.name, schedule.summary, "",
-                       schedule.default_chunks);
+    out << fmt::format("{:<20} {}\n{:<20} layout.chunks = {} unless given\n", schedule.name,
+                       schedule.summary, "", schedule.default_chunks);
 }
 
 void list_keys(std::ostream& out, std::span<const Key> table) {
   for (const Key& key : table)
-    out << fmt::format("{}\n    {}\n    {}; default: {}; allowed: {}\n", key.path, key.meaning, type_text(key),
-                       default_of(key), allowed_text(key));
+    out << fmt::format("{}\n    {}\n    {}; default: {}; allowed: {}\n", key.path, key.meaning,
+                       type_text(key), default_of(key), allowed_text(key));
 }
 
 void list_keys_as_markdown(std::ostream& out, std::span<const Key> table) {
   out << "| key | meaning | type | default | allowed |\n|---|---|---|---|---|\n";
   for (const Key& key : table)
-    out << fmt::format("| `{}` | {} | {} | {} | {} |\n", key.path, key.meaning, type_text(key), default_of(key),
-                       allowed_text(key));
+    out << fmt::format("| `{}` | {} | {} | {} | {} |\n", key.path, key.meaning, type_text(key),
+                       default_of(key), allowed_text(key));
 }
 
 }  // namespace slipway

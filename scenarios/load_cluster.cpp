@@ -13,54 +13,64 @@ std::vector<std::string> group_paths(Settings& settings) {
   const bool machine = settings.given("cluster.machine"), groups = settings.given("cluster.groups");
   if (!settings.good({"cluster.machine", "cluster.groups"})) return {};
   if (machine == groups) {
-    settings.refuse("cluster", machine ? "machine and groups are both given; allowed: one of them"
-                                       : "neither machine nor groups is given; allowed: one of them",
+    settings.refuse("cluster",
+                    machine ? "machine and groups are both given; allowed: one of them"
+                            : "neither machine nor groups is given; allowed: one of them",
                     machine ? "keep machine for one kind of nodes, groups for several"
                             : "add 'machine:' (slipway list machines) and 'gpus_per_node:' to cluster");
     return {};
   }
   if (machine) {
     if (settings.good({"cluster.gpus_per_node"}) && !settings.given("cluster.gpus_per_node"))
-      settings.refuse("cluster.gpus_per_node", "this key is missing; allowed: a whole number from 1 to 1024",
+      settings.refuse("cluster.gpus_per_node",
+                      "this key is missing; allowed: a whole number from 1 to 1024",
                       "add 'gpus_per_node:' to cluster");
     return {"cluster"};
   }
   for (const char* path : {"cluster.nodes", "cluster.gpus_per_node"})
     if (settings.given(path))
-      settings.refuse(path, "it belongs to the short form with machine, but groups are given; allowed: inside a group",
-                      "use cluster.groups.0." + std::string(leaf_of(path)));
+      settings.refuse(
+          path, "it belongs to the short form with machine, but groups are given; allowed: inside a group",
+          "use cluster.groups.0." + std::string(leaf_of(path)));
   std::vector<std::string> paths;
-  for (int i = 0; i < settings.length("cluster.groups"); ++i) paths.push_back("cluster.groups." + std::to_string(i));
+  for (int i = 0; i < settings.length("cluster.groups"); ++i)
+    paths.push_back("cluster.groups." + std::to_string(i));
   return paths;
 }
 
-std::optional<NodeGroup> load_group(Settings& settings, const std::string& path, const std::string& folder) {
+std::optional<NodeGroup> load_group(Settings& settings, const std::string& path,
+                                    const std::string& folder) {
   const std::string machine = path + ".machine", nodes = path + ".nodes", gpus = path + ".gpus_per_node";
   if (!settings.good({machine})) return std::nullopt;
   std::optional<Machine> profile =
       load_machine(settings.text(machine), {settings.origin(machine), machine, folder}, settings.defects());
   if (!profile || !settings.good({nodes, gpus})) return std::nullopt;
-  return NodeGroup{std::move(*profile), settings.given(nodes) ? settings.small_integer(nodes) : 1, settings.small_integer(gpus)};
+  return NodeGroup{std::move(*profile), settings.given(nodes) ? settings.small_integer(nodes) : 1,
+                   settings.small_integer(gpus)};
 }
 
-bool check_members(Settings& settings, const std::string& path, const std::vector<int>& members, int groups) {
+bool check_members(Settings& settings, const std::string& path, const std::vector<int>& members,
+                   int groups) {
   std::vector<int> sorted = members;
   std::sort(sorted.begin(), sorted.end());
   const bool twice = std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
   if (!twice && sorted.back() < groups) return true;
-  settings.refuse(path, (twice ? "a group is named twice" : "there is no group " + std::to_string(sorted.back())) +
-                            std::string("; allowed: indices from 0 to ") + std::to_string(groups - 1) + ", each once",
-                  "count the groups from 0");
+  settings.refuse(
+      path,
+      (twice ? "a group is named twice" : "there is no group " + std::to_string(sorted.back())) +
+          std::string("; allowed: indices from 0 to ") + std::to_string(groups - 1) + ", each once",
+      "count the groups from 0");
   return false;
 }
 
 std::optional<Fabric> load_fabric(Settings& settings, const std::string& path, int groups) {
-  if (!settings.good({path, path + ".name", path + ".scope", path + ".members", path + ".bandwidth", path + ".latency",
-                      path + ".gpus_per_port"}))
+  if (!settings.good({path, path + ".name", path + ".scope", path + ".members", path + ".bandwidth",
+                      path + ".latency", path + ".gpus_per_port"}))
     return std::nullopt;
   Fabric fabric;
   fabric.scope = settings.text(path + ".scope") == "node" ? Fabric::Scope::node : Fabric::Scope::cluster;
-  fabric.name = settings.given(path + ".name") ? settings.text(path + ".name") : settings.text(path + ".scope");
+  fabric.name =
+      settings.given(path + ".name") ? settings.text(path + ".name") : settings.text(path + ".scope");
   fabric.bandwidth = settings.number(path + ".bandwidth");
   fabric.latency = settings.number(path + ".latency");
   fabric.gpus_per_port = settings.small_integer(path + ".gpus_per_port");
@@ -76,8 +86,8 @@ std::optional<Fabric> load_fabric(Settings& settings, const std::string& path, i
 std::string name_of(const std::vector<NodeGroup>& groups) {
   std::string name;
   for (const NodeGroup& group : groups)
-    name += (name.empty() ? "" : " + ") + std::to_string(group.nodes) + " x " + std::to_string(group.gpus_per_node) + " " +
-            group.machine.name;
+    name += (name.empty() ? "" : " + ") + std::to_string(group.nodes) + " x " +
+            std::to_string(group.gpus_per_node) + " " + group.machine.name;
   return name;
 }
 
@@ -85,8 +95,10 @@ bool check_size(Settings& settings, const std::vector<NodeGroup>& groups) {
   double ranks = 0;
   for (const NodeGroup& group : groups) ranks += static_cast<double>(group.nodes) * group.gpus_per_node;
   if (ranks <= most_ranks) return true;
-  settings.refuse("cluster", "the cluster has " + number_text(ranks) + " GPUs; allowed: up to " + number_text(most_ranks),
-                  "reduce nodes or gpus_per_node");
+  settings.refuse(
+      "cluster",
+      "the cluster has " + number_text(ranks) + " GPUs; allowed: up to " + number_text(most_ranks),
+      "reduce nodes or gpus_per_node");
   return false;
 }
 
@@ -98,15 +110,19 @@ std::optional<Cluster> load_cluster(Settings& settings, const std::string& folde
   const std::size_t before = settings.refused();
   Cluster cluster;
   for (const std::string& path : paths)
-    if (std::optional<NodeGroup> group = load_group(settings, path, folder)) cluster.groups.push_back(std::move(*group));
-  const bool all = !paths.empty() && cluster.groups.size() == paths.size() && check_size(settings, cluster.groups);
+    if (std::optional<NodeGroup> group = load_group(settings, path, folder))
+      cluster.groups.push_back(std::move(*group));
+  const bool all =
+      !paths.empty() && cluster.groups.size() == paths.size() && check_size(settings, cluster.groups);
   cluster.name = name_of(cluster.groups);
   cluster.price_per_gpu_hour = settings.number("cluster.price_per_gpu_hour");
   const int fabrics = settings.length("cluster.fabrics"), groups = static_cast<int>(paths.size());
   for (int i = 0; i < fabrics && groups > 0; ++i)
-    if (std::optional<Fabric> fabric = load_fabric(settings, "cluster.fabrics." + std::to_string(i), groups))
+    if (std::optional<Fabric> fabric =
+            load_fabric(settings, "cluster.fabrics." + std::to_string(i), groups))
       cluster.fabrics.push_back(std::move(*fabric));
-  const bool known = static_cast<int>(cluster.fabrics.size()) == fabrics && settings.good({"cluster.fabrics"});
+  const bool known =
+      static_cast<int>(cluster.fabrics.size()) == fabrics && settings.good({"cluster.fabrics"});
   if (!all || !known || settings.refused() != before) return std::nullopt;
   if (fabrics == 0) cluster.fabrics = default_fabrics(cluster.groups);
   // A profile without a link makes no fabric; who needed it is told by check_fabrics.

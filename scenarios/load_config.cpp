@@ -19,25 +19,41 @@ struct Dialect {
   std::vector<Field> fields;
 };
 
-const std::vector<Field> llama_fields = {
-    {"layers", "num_hidden_layers"},          {"hidden", "hidden_size"},
-    {"ffn", "intermediate_size"},             {"heads", "num_attention_heads"},
-    {"kv_heads", "num_key_value_heads", false}, {"head_dim", "head_dim", false},
-    {"vocab", "vocab_size"},                  {"sequence", "max_position_embeddings"},
-    {"rope_theta", "rope_theta", false},      {"norm_epsilon", "rms_norm_eps", false},
-    {"tied", "tie_word_embeddings", false}};
+const std::vector<Field> llama_fields = {{"layers", "num_hidden_layers"},
+                                         {"hidden", "hidden_size"},
+                                         {"ffn", "intermediate_size"},
+                                         {"heads", "num_attention_heads"},
+                                         {"kv_heads", "num_key_value_heads", false},
+                                         {"head_dim", "head_dim", false},
+                                         {"vocab", "vocab_size"},
+                                         {"sequence", "max_position_embeddings"},
+                                         {"rope_theta", "rope_theta", false},
+                                         {"norm_epsilon", "rms_norm_eps", false},
+                                         {"tied", "tie_word_embeddings", false}};
 
 const Dialect dialects[] = {
     {"llama", "llama", llama_fields},
     {"mistral", "llama", llama_fields},
-    {"gpt2", "gpt",
-     {{"layers", "n_layer"}, {"hidden", "n_embd"}, {"ffn", "n_inner", false}, {"heads", "n_head"},
-      {"vocab", "vocab_size"}, {"max_positions", "n_positions"}, {"norm_epsilon", "layer_norm_epsilon", false},
+    {"gpt2",
+     "gpt",
+     {{"layers", "n_layer"},
+      {"hidden", "n_embd"},
+      {"ffn", "n_inner", false},
+      {"heads", "n_head"},
+      {"vocab", "vocab_size"},
+      {"max_positions", "n_positions"},
+      {"norm_epsilon", "layer_norm_epsilon", false},
       {"tied", "tie_word_embeddings", false}}},
-    {"bert", "bert",
-     {{"layers", "num_hidden_layers"}, {"hidden", "hidden_size"}, {"ffn", "intermediate_size"},
-      {"heads", "num_attention_heads"}, {"vocab", "vocab_size"}, {"max_positions", "max_position_embeddings"},
-      {"token_types", "type_vocab_size", false}, {"norm_epsilon", "layer_norm_eps", false},
+    {"bert",
+     "bert",
+     {{"layers", "num_hidden_layers"},
+      {"hidden", "hidden_size"},
+      {"ffn", "intermediate_size"},
+      {"heads", "num_attention_heads"},
+      {"vocab", "vocab_size"},
+      {"max_positions", "max_position_embeddings"},
+      {"token_types", "type_vocab_size", false},
+      {"norm_epsilon", "layer_norm_eps", false},
       {"tied", "tie_word_embeddings", false}}},
 };
 
@@ -64,18 +80,22 @@ std::string listed(const std::vector<std::string_view>& names) {
   return out;
 }
 
-void refuse(const Value& at, std::string_view key, const std::string& message, const std::string& remedy, Defects& defects) {
+void refuse(const Value& at, std::string_view key, const std::string& message, const std::string& remedy,
+            Defects& defects) {
   defects.push_back({at.origin.file, at.origin.line, std::string(key), message, remedy});
 }
 
 // Mixtures of experts and latent attention have reserved names and no code yet. True if found.
 bool refuse_reserved(const Value& config, Defects& defects) {
-  const std::pair<std::string_view, std::string_view> marks[] = {
-      {"num_local_experts", "moe"}, {"n_routed_experts", "moe"}, {"num_experts", "moe"}, {"kv_lora_rank", "mla"}};
+  const std::pair<std::string_view, std::string_view> marks[] = {{"num_local_experts", "moe"},
+                                                                 {"n_routed_experts", "moe"},
+                                                                 {"num_experts", "moe"},
+                                                                 {"kv_lora_rank", "mla"}};
   for (const auto& [field, kind] : marks) {
     const Value* value = config.find(field);
     if (value == nullptr || whole_number(value->text).value_or(0) <= 0) continue;
-    const std::string what = kind == "moe" ? "mixture-of-experts blocks (moe)" : "multi-head latent attention (mla)";
+    const std::string what =
+        kind == "moe" ? "mixture-of-experts blocks (moe)" : "multi-head latent attention (mla)";
     refuse(*value, field, what + " are reserved and not modelled yet; allowed: dense transformer blocks",
            "use a dense model of the llama, gpt2 or bert family", defects);
     return true;
@@ -87,7 +107,8 @@ const Dialect* dialect_of(const Value& config, Defects& defects) {
   const std::string allowed = "allowed model_type: llama, mistral, gpt2, bert";
   const Value* type = config.find("model_type");
   if (type == nullptr) {
-    refuse(config, "model_type", "the field is missing; " + allowed, "add it, or give model.family and the shapes", defects);
+    refuse(config, "model_type", "the field is missing; " + allowed,
+           "add it, or give model.family and the shapes", defects);
     return nullptr;
   }
   for (const Dialect& dialect : dialects)
@@ -102,7 +123,8 @@ void read_field(const Value& config, const Field& field, ModelFields& fields, De
   if (value == nullptr || value->kind == Value::Kind::nothing) {
     if (field.required)
       refuse(value == nullptr ? config : *value, field.theirs,
-             "the field is missing; allowed: " + allowed_by(*key_of(scenario_keys(), "model." + std::string(field.ours))),
+             "the field is missing; allowed: " +
+                 allowed_by(*key_of(scenario_keys(), "model." + std::string(field.ours))),
              "add it to the config", defects);
     return;
   }
@@ -111,8 +133,9 @@ void read_field(const Value& config, const Field& field, ModelFields& fields, De
     refuse(*value, field.theirs, problem + "; allowed: " + allowed_by(key), "correct the config", defects);
     return;
   }
-  fields.numbers[std::string(field.ours)] =
-      key.type == KeyType::flag ? (value->text == "true" ? 1.0 : 0.0) : quantity(value->text, Unit::pure).value_or(0);
+  fields.numbers[std::string(field.ours)] = key.type == KeyType::flag
+                                                ? (value->text == "true" ? 1.0 : 0.0)
+                                                : quantity(value->text, Unit::pure).value_or(0);
 }
 
 void check_restrictions(const Value& config, const Dialect& dialect, Defects& defects) {
@@ -132,6 +155,13 @@ void read_window(const Value& config, ModelFields& fields) {
   if (window == nullptr || (used != nullptr && used->text == "false")) return;
   if (const std::optional<std::int64_t> tokens = whole_number(window->text))
     fields.numbers["window"] = static_cast<double>(*tokens);
+}
+
+// Newer configs keep the base of the rotary angles in a map of its own.
+void read_rope_parameters(const Value& config, ModelFields& fields, Defects& defects) {
+  const Value* rope = config.find("rope_parameters");
+  if (rope != nullptr && fields.family == "llama")
+    read_field(*rope, {"rope_theta", "rope_theta", false}, fields, defects);
 }
 
 // "meta-llama/config.json" → "meta-llama"; "gpt2.json" → "gpt2".
@@ -162,6 +192,7 @@ std::optional<ModelFields> read_config(const std::string& path, const Reference&
   for (const Field& field : dialect->fields) read_field(*config, field, fields, defects);
   check_restrictions(*config, *dialect, defects);
   read_window(*config, fields);
+  read_rope_parameters(*config, fields, defects);
   if (defects.size() != before) return std::nullopt;
   return fields;
 }

@@ -7,60 +7,8 @@
 namespace slipway {
 namespace {
 
-constexpr Dtype all_dtypes[] = {Dtype::float64, Dtype::float32, Dtype::tf32, Dtype::bfloat16, Dtype::float16};
-constexpr double unbounded = 1e300;
-
-using enum KeyType;
-
-const Key table[] = {
-    {.path = "name", .type = text, .meaning = "of the machine", .derived = "the file's name"},
-    {.path = "memory_bytes", .type = number, .meaning = "capacity of one GPU, or of one rank's share", .required = true,
-     .max = 1e18, .above_min = true, .unit = Unit::bytes},
-    {.path = "peak_flops", .type = section, .meaning = "dense FLOP/s per dtype; absent = not supported", .required = true},
-    {.path = "peak_flops.float64", .type = number, .meaning = "peak", .max = 1e21, .unit = Unit::flops},
-    {.path = "peak_flops.float32", .type = number, .meaning = "peak", .max = 1e21, .unit = Unit::flops},
-    {.path = "peak_flops.tf32", .type = number, .meaning = "peak", .max = 1e21, .unit = Unit::flops},
-    {.path = "peak_flops.bfloat16", .type = number, .meaning = "peak", .max = 1e21, .unit = Unit::flops},
-    {.path = "peak_flops.float16", .type = number, .meaning = "peak", .max = 1e21, .unit = Unit::flops},
-    {.path = "memory_bandwidth", .type = number, .meaning = "of one GPU", .required = true, .max = 1e18,
-     .above_min = true, .unit = Unit::bytes_per_second},
-    {.path = "gemm_efficiency", .type = number, .meaning = "share of peak of a large GEMM", .fallback = "1", .max = 1,
-     .above_min = true},
-    {.path = "gemm_half", .type = number, .meaning = "smallest GEMM side at which half of that is reached",
-     .fallback = "0", .max = 1e9},
-    {.path = "attention_efficiency", .type = number, .meaning = "share of peak of the attention kernel",
-     .fallback = "1", .max = 1, .above_min = true},
-    {.path = "memory_efficiency", .type = number, .meaning = "share of memory_bandwidth of element-wise kernels",
-     .fallback = "1", .max = 1, .above_min = true},
-    {.path = "launch_overhead", .type = number, .meaning = "per kernel", .fallback = "0", .max = 10, .unit = Unit::seconds},
-    {.path = "task_overhead", .type = number, .meaning = "per graph task", .fallback = "0", .max = 10, .unit = Unit::seconds},
-    {.path = "overlap_slowdown", .type = number, .meaning = "compute time factor beside communication", .fallback = "1",
-     .min = 1, .max = 100},
-    {.path = "cores", .type = integer, .meaning = "cores that a node's ranks share; 0 = GPUs", .fallback = "0", .max = 1e6},
-    {.path = "node_link", .type = section, .meaning = "between ranks of one node"},
-    {.path = "node_link.name", .type = text, .meaning = "of the link"},
-    {.path = "node_link.bandwidth", .type = number, .meaning = "per port and direction", .fallback = "0", .max = 1e18,
-     .unit = Unit::bytes_per_second},
-    {.path = "node_link.latency", .type = number, .meaning = "of one message", .fallback = "0", .max = 1e3,
-     .unit = Unit::seconds},
-    {.path = "node_link.efficiency", .type = number, .meaning = "share of bandwidth that a large message reaches",
-     .fallback = "1", .max = 1, .above_min = true},
-    {.path = "network_link", .type = section, .meaning = "between nodes"},
-    {.path = "network_link.name", .type = text, .meaning = "of the link"},
-    {.path = "network_link.bandwidth", .type = number, .meaning = "per port and direction", .fallback = "0", .max = 1e18,
-     .unit = Unit::bytes_per_second},
-    {.path = "network_link.latency", .type = number, .meaning = "of one message", .fallback = "0", .max = 1e3,
-     .unit = Unit::seconds},
-    {.path = "network_link.efficiency", .type = number, .meaning = "share of bandwidth that a large message reaches",
-     .fallback = "1", .max = 1, .above_min = true},
-    {.path = "reduce_bandwidth", .type = number, .meaning = "at which a rank adds incoming data; 0 = free",
-     .fallback = "0", .max = unbounded, .unit = Unit::bytes_per_second},
-    {.path = "provenance", .type = section, .meaning = "where the numbers come from"},
-    {.path = "provenance.source", .type = text, .meaning = "citation, data sheet or command"},
-    {.path = "provenance.date", .type = text, .meaning = "ISO date of a measurement"},
-    {.path = "provenance.machine", .type = text, .meaning = "host of a measurement"},
-};
-
+constexpr Dtype all_dtypes[] = {Dtype::float64, Dtype::float32, Dtype::tf32, Dtype::bfloat16,
+                                Dtype::float16};
 // {value: 3.35e12, source: ...} becomes its value; what else such a map may hold is text for people.
 void unwrap(Value& value, const std::string& path, Defects& defects) {
   for (Entry& entry : value.entries)
@@ -76,8 +24,8 @@ void unwrap(Value& value, const std::string& path, Defects& defects) {
 }
 
 Link link_of(const Settings& settings, const std::string& path) {
-  return {settings.text(path + ".name"), settings.number(path + ".bandwidth"), settings.number(path + ".latency"),
-          settings.number(path + ".efficiency")};
+  return {settings.text(path + ".name"), settings.number(path + ".bandwidth"),
+          settings.number(path + ".latency"), settings.number(path + ".efficiency")};
 }
 
 Machine machine_of(const Settings& settings) {
@@ -103,20 +51,25 @@ Machine machine_of(const Settings& settings) {
   return machine;
 }
 
-std::optional<Machine> machine_from(std::optional<Value> document, const std::string& file, Defects& defects) {
+std::optional<Machine> machine_from(std::optional<Value> document, const std::string& file,
+                                    Defects& defects) {
   const std::size_t before = defects.size();
   if (!document) return std::nullopt;
   unwrap(*document, "", defects);
-  const Settings settings(std::move(*document), machine_keys(), file, defects);
+  const Settings settings(std::move(*document), machine_keys(), defects);
   if (defects.size() != before) return std::nullopt;
   Machine machine = machine_of(settings);
   if (machine.name.empty()) machine.name = std::filesystem::path(file).stem().string();
   return machine;
 }
 
-void add(Value& map, const std::string& key, Value value) { map.entries.push_back({key, {}, std::move(value)}); }
+void add(Value& map, const std::string& key, Value value) {
+  map.entries.push_back({key, {}, std::move(value)});
+}
 
-void add(Value& map, const std::string& key, double number) { add(map, key, scalar(number_text(number), {})); }
+void add(Value& map, const std::string& key, double number) {
+  add(map, key, scalar(number_text(number), {}));
+}
 
 void add_text(Value& map, const std::string& key, const std::string& text) {
   if (text.empty()) return;
@@ -143,31 +96,32 @@ void add_link(Value& map, const std::string& key, const Link& link) {
 
 }  // namespace
 
-std::span<const Key> machine_keys() { return table; }
-
 std::string resolve_path(const std::string& folder, const std::string& path) {
   return (std::filesystem::path(folder) / path).lexically_normal().string();
 }
 
-std::optional<Machine> machine_from_yaml(const std::string& text, const std::string& file, Defects& defects) {
+std::optional<Machine> machine_from_yaml(const std::string& text, const std::string& file,
+                                         Defects& defects) {
   return machine_from(parse_document(text, file, defects), file, defects);
 }
 
-std::optional<Machine> load_machine(const std::string& name_or_path, const Reference& from, Defects& defects) {
+std::optional<Machine> load_machine(const std::string& name_or_path, const Reference& from,
+                                    Defects& defects) {
   std::vector<std::string_view> names;
   std::string listed;
   for (const EmbeddedFile& file : embedded_machines()) {
-    if (file.name == name_or_path) return machine_from_yaml(std::string(file.text), std::string(file.path), defects);
+    if (file.name == name_or_path)
+      return machine_from_yaml(std::string(file.text), std::string(file.path), defects);
     names.push_back(file.name);
     listed += std::string(file.name) + ", ";
   }
-  const bool path = name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".yaml") ||
-                    name_or_path.ends_with(".yml");
-  if (!path) {
+  if (!looks_like_path(name_or_path)) {
     const std::string guess = nearest(name_or_path, names);
-    defects.push_back({from.origin.file, from.origin.line, from.key,
-                       "there is no machine '" + name_or_path + "'; allowed: " + listed + "or the path of a profile.yaml",
-                       guess.empty() ? "choose one (slipway list machines), or write a path" : "did you mean '" + guess + "'?"});
+    defects.push_back(
+        {from.origin.file, from.origin.line, from.key,
+         "there is no machine '" + name_or_path + "'; allowed: " + listed + "or the path of a profile.yaml",
+         guess.empty() ? "choose one (slipway list machines), or write a path"
+                       : "did you mean '" + guess + "'?"});
     return std::nullopt;
   }
   const std::string file = resolve_path(from.folder, name_or_path);
@@ -179,7 +133,8 @@ std::string machine_to_yaml(const Machine& machine) {
   add_text(root, "name", machine.name);
   add(root, "memory_bytes", machine.memory_bytes);
   for (const Dtype dtype : all_dtypes)
-    if (const double peak = machine.peak_flops[static_cast<std::size_t>(dtype)]; peak > 0) add(peaks, name_of(dtype), peak);
+    if (const double peak = machine.peak_flops[static_cast<std::size_t>(dtype)]; peak > 0)
+      add(peaks, name_of(dtype), peak);
   add(root, "peak_flops", std::move(peaks));
   add(root, "memory_bandwidth", machine.memory_bandwidth);
   add(root, "gemm_efficiency", machine.gemm_efficiency);

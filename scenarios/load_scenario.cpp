@@ -18,7 +18,7 @@ void read_layout(const Settings& settings, Layout& layout) {
   if (settings.given("layout.chunks")) layout.chunks = settings.small_integer("layout.chunks");
   if (settings.given("layout.data")) layout.data = settings.small_integer("layout.data");
   layout.split_list = settings.integers("layout.split");
-  layout.split = !layout.split_list.empty()                  ? SplitKind::list
+  layout.split = !layout.split_list.empty()                    ? SplitKind::list
                  : settings.text("layout.split") == "balanced" ? SplitKind::balanced
                                                                : SplitKind::even;
 }
@@ -40,10 +40,13 @@ void read_optimizer(Settings& settings, Optimizer& optimizer) {
   optimizer.epsilon = settings.number("run.optimizer.epsilon");
   optimizer.weight_decay = settings.number("run.optimizer.weight_decay");
   const bool outside = settings.given("run.lr"), inside = settings.given("run.optimizer.lr");
-  if (outside) optimizer.lr = settings.number("run.lr");
-  else if (inside) optimizer.lr = settings.number("run.optimizer.lr");
+  if (outside)
+    optimizer.lr = settings.number("run.lr");
+  else if (inside)
+    optimizer.lr = settings.number("run.optimizer.lr");
   if (outside && inside && settings.number("run.optimizer.lr") != optimizer.lr)
-    settings.refuse("run.optimizer.lr", "run.lr = " + settings.text("run.lr") + " says otherwise; allowed: one learning rate",
+    settings.refuse("run.optimizer.lr",
+                    "run.lr = " + settings.text("run.lr") + " says otherwise; allowed: one learning rate",
                     "remove one of the two");
 }
 
@@ -53,14 +56,18 @@ void read_run(Settings& settings, const std::string& folder, Scenario& scenario)
   run.seed = static_cast<std::uint64_t>(settings.integer("run.seed"));
   run.clip_norm = settings.number("run.clip_norm");
   scenario.tokens = settings.number("run.tokens");
-  if (settings.given("run.dtype")) scenario.dtype = dtype_named(settings.text("run.dtype")).value_or(Dtype::bfloat16);
+  if (settings.given("run.dtype"))
+    scenario.dtype = dtype_named(settings.text("run.dtype")).value_or(Dtype::bfloat16);
   read_optimizer(settings, run.optimizer);
   if (!settings.given("run.data")) return;
-  run.data = std::filesystem::absolute(resolve_path(folder, settings.text("run.data"))).lexically_normal().string();
+  run.data = std::filesystem::absolute(resolve_path(folder, settings.text("run.data")))
+                 .lexically_normal()
+                 .string();
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(run.data, ignored) || !std::ifstream(run.data))
-    settings.refuse("run.data", "cannot read '" + run.data + "'; allowed: the path of a text file",
-                    "correct the path (it is relative to the scenario file), or leave run.data out to plan only");
+    settings.refuse(
+        "run.data", "cannot read '" + run.data + "'; allowed: the path of a text file",
+        "correct the path (it is relative to the scenario file), or leave run.data out to plan only");
 }
 
 Value list_of(const std::vector<int>& numbers) {
@@ -73,7 +80,9 @@ Value list_of(const std::vector<int>& numbers) {
 Value fabric_value(const Fabric& fabric) {
   Value map;
   map.kind = Value::Kind::map;
-  const auto add = [&](const char* key, Value value) { map.entries.push_back({key, {}, std::move(value)}); };
+  const auto add = [&](const char* key, Value value) {
+    map.entries.push_back({key, {}, std::move(value)});
+  };
   add("name", scalar(fabric.name, {}));
   add("scope", scalar(fabric.scope == Fabric::Scope::node ? "node" : "cluster", {}));
   add("members", list_of(fabric.groups));
@@ -110,9 +119,12 @@ LoadResult load_scenario(const std::string& path, const std::vector<std::string>
   scenario.name = std::filesystem::path(path).stem().string();
   std::optional<Value> document = read_document(path, {path, 0}, "", result.errors);
   if (!document) return result;
-  for (const std::string& option : overrides) apply_override(option, scenario_keys(), *document, result.errors);
+  for (const std::string& option : overrides)
+    apply_override(option, scenario_keys(), *document, result.errors);
+  expand_shorthands(*document, scenario_keys());
+  anchor_paths(*document, scenario_keys());
   const std::string folder = std::filesystem::path(path).parent_path().string();
-  Settings settings(std::move(*document), scenario_keys(), path, result.errors);
+  Settings settings(std::move(*document), scenario_keys(), result.errors);
   std::optional<Model> model = load_model(settings, folder);
   std::optional<Cluster> cluster = load_cluster(settings, folder);
   if (model) scenario.model = std::move(*model);

@@ -1,4 +1,6 @@
 // --set key=value, and the short forms of sections.
+#include <filesystem>
+
 #include "scenarios/settings.h"
 
 namespace slipway {
@@ -16,7 +18,7 @@ void set_origin(Value& value, const Origin& origin) {
 void expand(Value& value, const Key& key) {
   if (key.shorthand.empty() || value.kind != Value::Kind::scalar) return;
   // "model: ./config.json" is a path, "model: llama-3.1-8b" a name.
-  const bool path = key.path == "model" && (value.text.find('/') != std::string::npos || value.text.ends_with(".json"));
+  const bool path = key.path == "model" && looks_like_path(value.text);
   Value map;
   map.kind = Value::Kind::map;
   map.origin = value.origin;
@@ -34,11 +36,14 @@ void refuse(const Option& option, const std::string& message, const std::string&
 }
 
 // The item of a list that an index names; nullptr after an error.
-Value* item_at(Value& list, const std::string& part, const std::string& path, const Option& option, Defects& defects) {
+Value* item_at(Value& list, const std::string& part, const std::string& path, const Option& option,
+               Defects& defects) {
   const std::optional<std::int64_t> index = whole_number(part);
   if (index && *index >= 0 && static_cast<std::size_t>(*index) < list.items.size())
     return &list.items[static_cast<std::size_t>(*index)];
-  refuse(option, "'" + part + "' is no item of " + path + "; allowed: 0 to " + std::to_string(list.items.size()) + " - 1",
+  refuse(option,
+         "'" + part + "' is no item of " + path + "; allowed: 0 to " + std::to_string(list.items.size()) +
+             " - 1",
          "count the items from 0", defects);
   return nullptr;
 }
@@ -54,7 +59,8 @@ Value* place_of_key(Value& document, const Option& option, std::span<const Key> 
       at = item_at(*at, part, path, option, defects);
       if (at == nullptr) return nullptr;
     } else if (at->kind == Value::Kind::scalar) {
-      refuse(option, path + " is a plain value and has no keys below it", "set " + path + " itself", defects);
+      refuse(option, path + " is a plain value and has no keys below it", "set " + path + " itself",
+             defects);
       return nullptr;
     } else {
       at->kind = Value::Kind::map;
@@ -86,7 +92,22 @@ void unset(Value& document, std::string_view key) {
   if (at != nullptr) std::erase_if(at->entries, [&](const Entry& entry) { return entry.key == key; });
 }
 
+// A path typed at the prompt is meant from where the user stands, not from where the scenario lies.
+void anchor(Value& value, std::span<const Key> table, const std::string& path) {
+  const Key* key = key_of(table, path);
+  const bool file = key != nullptr && key->names_file && value.kind == Value::Kind::scalar &&
+                    value.origin.file.starts_with("--set ") && !value.text.empty();
+  if (file && (leaf_of(key->path) != "machine" || looks_like_path(value.text)))
+    value.text = std::filesystem::absolute(value.text).lexically_normal().string();
+  for (std::size_t i = 0; i < value.items.size(); ++i)
+    anchor(value.items[i], table, path + "." + std::to_string(i));
+  for (Entry& entry : value.entries)
+    anchor(entry.value, table, path.empty() ? entry.key : path + "." + entry.key);
+}
+
 }  // namespace
+
+void anchor_paths(Value& document, std::span<const Key> table) { anchor(document, table, ""); }
 
 void expand_shorthands(Value& document, std::span<const Key> table) {
   for (const Key& key : table) {
@@ -102,16 +123,20 @@ void expand_shorthands(Value& document, std::span<const Key> table) {
   }
 }
 
-void apply_override(const std::string& text, std::span<const Key> table, Value& document, Defects& defects) {
+void apply_override(const std::string& text, std::span<const Key> table, Value& document,
+                    Defects& defects) {
   const std::size_t equals = text.find('=');
-  Option option{text.substr(0, equals), equals == std::string::npos ? "" : text.substr(equals + 1), {"--set " + text, 0}};
+  Option option{text.substr(0, equals),
+                equals == std::string::npos ? "" : text.substr(equals + 1),
+                {"--set " + text, 0}};
   const bool empty_part = option.key.empty() || option.key.front() == '.' || option.key.back() == '.' ||
                           option.key.find("..") != std::string::npos;
   if (equals == std::string::npos || empty_part) {
     refuse(option, "this is not key=value", "write for example --set layout.tensor=4", defects);
     return;
   }
-  if (option.text.find_first_not_of(' ') == std::string::npos || option.text == "null" || option.text == "~") {
+  if (option.text.find_first_not_of(' ') == std::string::npos || option.text == "null" ||
+      option.text == "~") {
     if (place_of_key(document, option, table, defects) != nullptr) unset(document, option.key);
     return;
   }

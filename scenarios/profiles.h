@@ -18,13 +18,15 @@ namespace slipway {
 // Who asked for a file, for errors about the file as a whole.
 struct Reference {
   Origin origin;
-  std::string key;      // "cluster.machine"
-  std::string folder;   // relative paths start here
+  std::string key;     // "cluster.machine"
+  std::string folder;  // relative paths start here
 };
 
 // A built-in name or the path of a profile. Empty after an error.
-std::optional<Machine> load_machine(const std::string& name_or_path, const Reference& from, Defects& defects);
-std::optional<Machine> machine_from_yaml(const std::string& text, const std::string& file, Defects& defects);
+std::optional<Machine> load_machine(const std::string& name_or_path, const Reference& from,
+                                    Defects& defects);
+std::optional<Machine> machine_from_yaml(const std::string& text, const std::string& file,
+                                         Defects& defects);
 // A profile that reads back as the same Machine, with its provenance.
 std::string machine_to_yaml(const Machine& machine);
 

@@ -20,19 +20,24 @@ constexpr Symbol rate_symbols[] = {{"", 1}, {"B/s", 1}, {"bit/s", 1, 8}};
 constexpr Symbol flop_symbols[] = {{"", 1}, {"FLOP/s", 1}};
 constexpr Symbol time_symbols[] = {{"", 1}, {"s", 1}, {"ms", 1, 1e3}, {"us", 1, 1e6}, {"ns", 1, 1e9}};
 constexpr Symbol token_symbols[] = {{"", 1}, {"K", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}};
-constexpr Symbol prefixes[] = {{"", 1},          {"k", 1e3},           {"M", 1e6},
-                               {"G", 1e9},       {"T", 1e12},          {"P", 1e15},
-                               {"Ki", 1024.0},   {"Mi", 1048576.0},    {"Gi", 1073741824.0},
-                               {"Ti", 1099511627776.0}};
+constexpr Symbol prefixes[] = {
+    {"", 1},     {"k", 1e3},     {"M", 1e6},        {"G", 1e9},           {"T", 1e12},
+    {"P", 1e15}, {"Ki", 1024.0}, {"Mi", 1048576.0}, {"Gi", 1073741824.0}, {"Ti", 1099511627776.0}};
 
 std::span<const Symbol> symbols_of(Unit unit) {
   switch (unit) {
-    case Unit::pure: return none_symbols;
-    case Unit::bytes: return byte_symbols;
-    case Unit::bytes_per_second: return rate_symbols;
-    case Unit::flops: return flop_symbols;
-    case Unit::seconds: return time_symbols;
-    case Unit::tokens: return token_symbols;
+    case Unit::pure:
+      return none_symbols;
+    case Unit::bytes:
+      return byte_symbols;
+    case Unit::bytes_per_second:
+      return rate_symbols;
+    case Unit::flops:
+      return flop_symbols;
+    case Unit::seconds:
+      return time_symbols;
+    case Unit::tokens:
+      return token_symbols;
   }
   return none_symbols;
 }
@@ -64,24 +69,36 @@ std::string_view without_plus(std::string_view text) {
 
 std::string_view name_of(Unit unit) {
   switch (unit) {
-    case Unit::pure: return "";
-    case Unit::bytes: return "bytes";
-    case Unit::bytes_per_second: return "bytes/s";
-    case Unit::flops: return "FLOP/s";
-    case Unit::seconds: return "s";
-    case Unit::tokens: return "tokens";
+    case Unit::pure:
+      return "";
+    case Unit::bytes:
+      return "bytes";
+    case Unit::bytes_per_second:
+      return "bytes/s";
+    case Unit::flops:
+      return "FLOP/s";
+    case Unit::seconds:
+      return "s";
+    case Unit::tokens:
+      return "tokens";
   }
   return "";
 }
 
 std::string_view examples_of(Unit unit) {
   switch (unit) {
-    case Unit::pure: return "a number such as 0.5 or 1e-4";
-    case Unit::bytes: return "'80 GB', '80 GiB' or a plain number of bytes";
-    case Unit::bytes_per_second: return "'450 GB/s', '400 Gbit/s' or a plain number of bytes/s";
-    case Unit::flops: return "'989 TFLOP/s' or a plain number of FLOP/s";
-    case Unit::seconds: return "'2 us', '1.5 ms' or a plain number of seconds";
-    case Unit::tokens: return "'15 T', '300 G' or a plain number of tokens";
+    case Unit::pure:
+      return "a number such as 0.5 or 1e-4";
+    case Unit::bytes:
+      return "'80 GB', '80 GiB' or a plain number of bytes";
+    case Unit::bytes_per_second:
+      return "'450 GB/s', '400 Gbit/s' or a plain number of bytes/s";
+    case Unit::flops:
+      return "'989 TFLOP/s' or a plain number of FLOP/s";
+    case Unit::seconds:
+      return "'2 us', '1.5 ms' or a plain number of seconds";
+    case Unit::tokens:
+      return "'15 T', '300 G' or a plain number of tokens";
   }
   return "";
 }

@@ -19,15 +19,15 @@ namespace slipway {
 
 struct ScheduleChoice {
   std::string name = "1f1b";
-  std::int64_t micro_batch = 1;    // sequences
-  std::int64_t global_batch = 1;   // sequences per step
+  std::int64_t micro_batch = 1;   // sequences
+  std::int64_t global_batch = 1;  // sequences per step
   Recompute recompute = Recompute::none;
   Kernels kernels = Kernels::flash2_rmsnorm;
   int slices = 1;
 };
 
 struct Scenario {
-  std::string name;      // file name without extension
+  std::string name;  // file name without extension
   std::string path;
   Model model;
   Cluster cluster;
@@ -35,20 +35,20 @@ struct Scenario {
   ScheduleChoice schedule;
   Run run;
   Dtype dtype = Dtype::bfloat16;
-  double tokens = 0;     // run.tokens: planned training length; 0 = not given
+  double tokens = 0;  // run.tokens: planned training length; 0 = not given
   // The YAML after overrides with every default and derived value written out, for provenance. It loads to
   // the same scenario from the same folder: relative paths stay as they were written.
   std::string resolved;
-  std::string summary;   // the same on one line (Trace::summary)
+  std::string summary;  // the same on one line (Trace::summary)
 };
 
 // One defect of a scenario: file, line, key, what is wrong, what is allowed, what to do.
 struct ScenarioError {
   std::string file;
-  int line = 0;          // 1-based; 0 = from --set (file is then the option's text) or the file as a whole
-  std::string key;       // "layout.tensor"
-  std::string message;   // what is wrong and what is allowed
-  std::string remedy;    // what to do
+  int line = 0;         // 1-based; 0 = from --set (file is then the option's text) or the file as a whole
+  std::string key;      // "layout.tensor"
+  std::string message;  // what is wrong and what is allowed
+  std::string remedy;   // what to do
 };
 
 struct LoadResult {

@@ -89,7 +89,8 @@ bool Settings::flag(std::string_view path) const { return text(path) == "true"; 
 std::vector<int> Settings::integers(std::string_view path) const {
   std::vector<int> numbers;
   if (const Value* value = find(path))
-    for (const Value& item : value->items) numbers.push_back(static_cast<int>(whole_number(item.text).value_or(0)));
+    for (const Value& item : value->items)
+      numbers.push_back(static_cast<int>(whole_number(item.text).value_or(0)));
   return numbers;
 }
 

@@ -18,8 +18,8 @@ namespace slipway {
 
 class Settings {
  public:
-  // `file` stands for the document as a whole; `defects` must outlive this object.
-  Settings(Value document, std::span<const Key> table, std::string file, Defects& defects);
+  // `defects` must outlive this object.
+  Settings(Value document, std::span<const Key> table, Defects& defects);
 
   bool given(std::string_view path) const;  // present and good
   bool good(std::initializer_list<std::string_view> paths) const;
@@ -52,11 +52,9 @@ class Settings {
   void check(const Value& value, const Key& key, const std::string& path);
   void check_map(const Value& map, const std::string& path);
   void check_unknown(const Entry& entry, const std::string& section);
-  std::string spelled(std::string_view path) const;
 
   Value root_;
   std::span<const Key> table_;
-  std::string file_;
   Defects& defects_;
   std::set<std::string, std::less<>> bad_;
 };
@@ -65,11 +63,15 @@ class Settings {
 std::string wrong_with(const Key& key, const Value& value);
 // "model: gpt2" → "model: {name: gpt2}", for every section of the table that has a shorthand.
 void expand_shorthands(Value& document, std::span<const Key> table);
+// Makes the relative paths that came through --set absolute: they start at the current folder, while those
+// of a file start at its folder.
+void anchor_paths(Value& document, std::span<const Key> table);
 // The closest of `names` if it is close enough to be a misspelling, else empty.
 std::string nearest(std::string_view word, const std::vector<std::string_view>& names);
 
 // "layout.tensor=4", "cluster.groups.0.nodes=2", "layout.split=[3, 5]": the value is YAML; nothing or null
 // makes the key unset again.
-void apply_override(const std::string& option, std::span<const Key> table, Value& document, Defects& defects);
+void apply_override(const std::string& option, std::span<const Key> table, Value& document,
+                    Defects& defects);
 
 }  // namespace slipway

@@ -15,7 +15,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
         cost[i][j] = i + j;
         continue;
       }
-      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+      cost[i][j] =
+          std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
         cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
     }
@@ -37,7 +38,9 @@ std::string not_number(const Key& key, const Value& value) {
   if (value.kind != Value::Kind::scalar || (value.quoted && key.unit == Unit::pure))
     return in_words(value) + " is not a number";
   const std::optional<double> number = quantity(value.text, key.unit);
-  if (!number) return in_words(value) + (key.unit == Unit::pure ? " is not a number" : " is not a number with a fitting unit");
+  if (!number)
+    return in_words(value) +
+           (key.unit == Unit::pure ? " is not a number" : " is not a number with a fitting unit");
   if (*number < key.min || *number > key.max || (key.above_min && *number <= key.min))
     return value.text + " is out of range";
   return "";
@@ -53,7 +56,8 @@ std::string not_whole_numbers(const Key& key, const Value& value) {
 
 std::string not_chosen(const Key& key, const Value& value) {
   const std::vector<std::string_view> names = key.choices();
-  const bool known = value.kind == Value::Kind::scalar && std::find(names.begin(), names.end(), value.text) != names.end();
+  const bool known =
+      value.kind == Value::Kind::scalar && std::find(names.begin(), names.end(), value.text) != names.end();
   return known ? "" : in_words(value) + " is not known";
 }
 
@@ -64,14 +68,20 @@ std::string example_of(const Key& key, const Value& value) {
   if (key.choices != nullptr && value.kind == Value::Kind::scalar)
     if (const std::string guess = nearest(value.text, key.choices()); !guess.empty())
       return "did you mean '" + guess + "'?";
-  const std::string number = !key.fallback.empty() ? std::string(key.fallback) : number_text(key.above_min ? 1 : key.min);
+  const std::string number =
+      !key.fallback.empty() ? std::string(key.fallback) : number_text(key.above_min ? 1 : key.min);
   switch (key.type) {
-    case KeyType::flag: return "write '" + name + ": true' or '" + name + ": false'";
-    case KeyType::integers: return "write for example '" + name + ": [" + number_text(key.min) + "]'";
+    case KeyType::flag:
+      return "write '" + name + ": true' or '" + name + ": false'";
+    case KeyType::integers:
+      return "write for example '" + name + ": [" + number_text(key.min) + "]'";
     case KeyType::integer:
-    case KeyType::number: return "write for example '" + name + ": " + number + "'";
-    case KeyType::text: return "write '" + name + ": some text'";
-    default: return "choose one of the allowed values";
+    case KeyType::number:
+      return "write for example '" + name + ": " + number + "'";
+    case KeyType::text:
+      return "write '" + name + ": some text'";
+    default:
+      return "choose one of the allowed values";
   }
 }
 
@@ -93,31 +103,39 @@ std::string nearest(std::string_view word, const std::vector<std::string_view>& 
 std::string wrong_with(const Key& key, const Value& value) {
   if (value.kind == Value::Kind::nothing) return "the key has no value";
   switch (key.type) {
-    case KeyType::section: return value.kind == Value::Kind::map ? "" : in_words(value) + " is not a map";
+    case KeyType::section:
+      return value.kind == Value::Kind::map ? "" : in_words(value) + " is not a map";
     case KeyType::sections:
       if (value.kind != Value::Kind::list) return in_words(value) + " is not a list";
       return value.items.empty() ? "the list is empty" : "";
-    case KeyType::integer: return not_whole(key, value);
-    case KeyType::number: return not_number(key, value);
+    case KeyType::integer:
+      return not_whole(key, value);
+    case KeyType::number:
+      return not_number(key, value);
     case KeyType::text:
-      return value.kind == Value::Kind::scalar && !value.text.empty() ? "" : in_words(value) + " is not text";
+      return value.kind == Value::Kind::scalar && !value.text.empty() ? ""
+                                                                      : in_words(value) + " is not text";
     case KeyType::flag: {
-      const bool flag = value.kind == Value::Kind::scalar && !value.quoted && (value.text == "true" || value.text == "false");
+      const bool flag = value.kind == Value::Kind::scalar && !value.quoted &&
+                        (value.text == "true" || value.text == "false");
       return flag ? "" : in_words(value) + " is neither true nor false";
     }
-    case KeyType::choice: return not_chosen(key, value);
-    case KeyType::integers: return not_whole_numbers(key, value);
+    case KeyType::choice:
+      return not_chosen(key, value);
+    case KeyType::integers:
+      return not_whole_numbers(key, value);
     case KeyType::split:
       return value.kind == Value::Kind::list ? not_whole_numbers(key, value) : not_chosen(key, value);
   }
   return "";
 }
 
-Settings::Settings(Value document, std::span<const Key> table, std::string file, Defects& defects)
-    : root_(std::move(document)), table_(table), file_(std::move(file)), defects_(defects) {
+Settings::Settings(Value document, std::span<const Key> table, Defects& defects)
+    : root_(std::move(document)), table_(table), defects_(defects) {
   expand_shorthands(root_, table_);
   if (root_.kind != Value::Kind::map) {
-    defects_.push_back({root_.origin.file, root_.origin.line, "", in_words(root_) + " is not a map; allowed: keys and values",
+    defects_.push_back({root_.origin.file, root_.origin.line, "",
+                        in_words(root_) + " is not a map; allowed: keys and values",
                         "write 'key: value' lines"});
     for (const Key* key : keys_below(table_, "")) spoil(key->path);
     return;
@@ -137,7 +155,8 @@ void Settings::check(const Value& value, const Key& key, const std::string& path
     if (value.items[i].kind == Value::Kind::map) {
       check_map(value.items[i], item);
     } else {
-      refuse(item, in_words(value.items[i]) + " is not a map; allowed: a map of keys", "write '- {key: value, ...}'");
+      refuse(item, in_words(value.items[i]) + " is not a map; allowed: a map of keys",
+             "write '- {key: value, ...}'");
     }
   }
 }
@@ -146,15 +165,18 @@ void Settings::check_map(const Value& map, const std::string& path) {
   for (const Entry& entry : map.entries) {
     const std::string full = path.empty() ? entry.key : path + "." + entry.key;
     const Key* key = key_of(table_, full);
-    if (key == nullptr) check_unknown(entry, path);
-    else check(entry.value, *key, full);
+    if (key == nullptr)
+      check_unknown(entry, path);
+    else
+      check(entry.value, *key, full);
   }
   for (const Key* key : keys_below(table_, path)) {
     const std::string name(leaf_of(key->path));
     const std::string full = path.empty() ? name : path + "." + name;
     if (!key->required || map.find(name) != nullptr || !good({full})) continue;
     defects_.push_back({map.origin.file, map.origin.line, full,
-                        "this required key is missing; allowed: " + allowed_by(*key) + " (" + std::string(key->meaning) + ")",
+                        "this required key is missing; allowed: " + allowed_by(*key) + " (" +
+                            std::string(key->meaning) + ")",
                         "add '" + name + ":' " + (path.empty() ? "at the top level" : "to " + path)});
     spoil(full);
   }
@@ -176,9 +198,10 @@ void Settings::check_unknown(const Entry& entry, const std::string& section) {
     for (const Key& key : table_)
       if (leaf_of(key.path) == entry.key) remedy = "did you mean '" + std::string(key.path) + "'?";
   }
-  defects_.push_back({entry.origin.file, entry.origin.line, section.empty() ? entry.key : section + "." + entry.key,
-                      "unknown key; allowed " + (section.empty() ? "at the top level" : "in " + section) + ": " + allowed,
-                      remedy});
+  defects_.push_back(
+      {entry.origin.file, entry.origin.line, section.empty() ? entry.key : section + "." + entry.key,
+       "unknown key; allowed " + (section.empty() ? "at the top level" : "in " + section) + ": " + allowed,
+       remedy});
 }
 
 }  // namespace slipway

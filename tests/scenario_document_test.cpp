@@ -29,7 +29,8 @@ TEST(Document, EveryValueKnowsItsLine) {
 }
 
 TEST(Document, ReadsJsonWithTabsAndEscapes) {
-  const Value root = parsed("{\n\t\"model_type\": \"llama\",\n\t\"path\": \"a\\/b\",\n\t\"n\": null, \"eps\": 1e-05\n}\n");
+  const Value root =
+      parsed("{\n\t\"model_type\": \"llama\",\n\t\"path\": \"a\\/b\",\n\t\"n\": null, \"eps\": 1e-05\n}\n");
   EXPECT_EQ(root.find("model_type")->text, "llama");
   EXPECT_EQ(root.find("path")->text, "a/b");
   EXPECT_EQ(root.find("n")->kind, Value::Kind::nothing);
@@ -71,7 +72,8 @@ TEST(Document, AliasesThatMultiplyOrReferToThemselvesAreRefused) {
 
 TEST(Document, BothTextFormsReadBackAsTheSameTree) {
   const Value root = parsed(
-      "a: plain words\nb: \"true\"\nc: [1, 2.5, 'x: y']\nd: {e: {f: -1}, g: []}\nh:\n  - {i: 450 GB/s}\n  - {i: '# no'}\n"
+      "a: plain words\nb: \"true\"\nc: [1, 2.5, 'x: y']\nd: {e: {f: -1}, g: []}\nh:\n  - {i: 450 GB/s}\n  "
+      "- {i: '# no'}\n"
       "k: \"line\\nbreak \\\"quoted\\\" \\\\\"\nl: ''\nm: null\n");
   EXPECT_EQ(to_one_line(parsed(to_yaml(root))), to_one_line(root));
   EXPECT_EQ(to_yaml(parsed(to_one_line(root))), to_yaml(root));

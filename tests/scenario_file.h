@@ -48,28 +48,28 @@ inline const char* test_machine() {
          "network_link: {name: wire, bandwidth: 1 GB/s, latency: 5 us}\n";
 }
 inline const char* sound_scenario() {
-  return "model:\n"                    // 1
-         "  family: llama\n"           // 2
-         "  layers: 8\n"               // 3
-         "  hidden: 64\n"              // 4
-         "  ffn: 192\n"                // 5
-         "  heads: 8\n"                // 6
-         "  kv_heads: 4\n"             // 7
-         "  vocab: 256\n"              // 8
-         "  sequence: 128\n"           // 9
-         "cluster:\n"                  // 10
-         "  machine: ./box.yaml\n"     // 11
-         "  nodes: 2\n"                // 12
-         "  gpus_per_node: 4\n"        // 13
-         "layout:\n"                   // 14
-         "  tensor: 2\n"               // 15
-         "  pipeline: 2\n"             // 16
-         "schedule:\n"                 // 17
-         "  name: 1f1b\n"              // 18
-         "  micro_batch: 2\n"          // 19
-         "  global_batch: 16\n"        // 20
-         "run:\n"                      // 21
-         "  steps: 3\n";               // 22
+  return "model:\n"                 // 1
+         "  family: llama\n"        // 2
+         "  layers: 8\n"            // 3
+         "  hidden: 64\n"           // 4
+         "  ffn: 192\n"             // 5
+         "  heads: 8\n"             // 6
+         "  kv_heads: 4\n"          // 7
+         "  vocab: 256\n"           // 8
+         "  sequence: 128\n"        // 9
+         "cluster:\n"               // 10
+         "  machine: ./box.yaml\n"  // 11
+         "  nodes: 2\n"             // 12
+         "  gpus_per_node: 4\n"     // 13
+         "layout:\n"                // 14
+         "  tensor: 2\n"            // 15
+         "  pipeline: 2\n"          // 16
+         "schedule:\n"              // 17
+         "  name: 1f1b\n"           // 18
+         "  micro_batch: 2\n"       // 19
+         "  global_batch: 16\n"     // 20
+         "run:\n"                   // 21
+         "  steps: 3\n";            // 22
 }
 
 }  // namespace slipway

@@ -15,7 +15,8 @@ namespace {
 
 std::string with_index(std::string_view path) {
   std::string text(path);
-  for (std::size_t at = text.find('*'); at != std::string::npos; at = text.find('*')) text.replace(at, 1, "0");
+  for (std::size_t at = text.find('*'); at != std::string::npos; at = text.find('*'))
+    text.replace(at, 1, "0");
   return text;
 }
 
@@ -42,9 +43,12 @@ TEST(Keys, AreListedOnceBelowTheirSection) {
 std::string wrong_value(KeyType type) {
   switch (type) {
     case KeyType::section:
-    case KeyType::text: return "[wrong]";
-    case KeyType::sections: return "{wrong: 1}";
-    default: return "certainly wrong";
+    case KeyType::text:
+      return "[wrong]";
+    case KeyType::sections:
+      return "{wrong: 1}";
+    default:
+      return "certainly wrong";
   }
 }
 
@@ -57,7 +61,8 @@ TEST_P(WrongType, IsOneErrorThatNamesTheKey) {
   const Key& key = *key_of(scenario_keys(), GetParam());
   std::vector<std::string> overrides;
   if (GetParam().starts_with("cluster.groups"))
-    overrides.push_back("cluster={groups: [{machine: ./box.yaml, nodes: 2, gpus_per_node: 4}]}");
+    overrides.push_back("cluster={groups: [{machine: " + (folder.path() / "box.yaml").string() +
+                        ", nodes: 2, gpus_per_node: 4}]}");
   if (GetParam().starts_with("cluster.fabrics"))
     overrides.push_back("cluster.fabrics=[{scope: cluster, bandwidth: 1 GB/s, latency: 0}]");
   overrides.push_back(with_index(GetParam()) + "=" + wrong_value(key.type));

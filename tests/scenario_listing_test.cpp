@@ -19,9 +19,12 @@ TEST(Listing, NamesEveryModelMachineScheduleAndKey) {
   list_machines(machines);
   list_schedules(schedules);
   list_keys(keys, scenario_keys());
-  for (const EmbeddedFile& file : embedded_models()) EXPECT_THAT(models.str(), HasSubstr(std::string(file.name)));
-  for (const EmbeddedFile& file : embedded_machines()) EXPECT_THAT(machines.str(), HasSubstr(std::string(file.name)));
-  for (const Schedule& schedule : all_schedules()) EXPECT_THAT(schedules.str(), HasSubstr(schedule.summary));
+  for (const EmbeddedFile& file : embedded_models())
+    EXPECT_THAT(models.str(), HasSubstr(std::string(file.name)));
+  for (const EmbeddedFile& file : embedded_machines())
+    EXPECT_THAT(machines.str(), HasSubstr(std::string(file.name)));
+  for (const Schedule& schedule : all_schedules())
+    EXPECT_THAT(schedules.str(), HasSubstr(schedule.summary));
   for (const Key& key : scenario_keys()) EXPECT_THAT(keys.str(), HasSubstr(std::string(key.path) + "\n"));
 }
 
@@ -29,8 +32,10 @@ TEST(Listing, ShowsPublishedSizes) {
   std::ostringstream models, machines;
   list_models(models);
   list_machines(machines);
-  EXPECT_THAT(models.str(), testing::ContainsRegex("llama-3\\.1-8b +llama +8\\.03 G +32 +4096 +14336 +32 +8 +128256 +8192"));
-  EXPECT_THAT(machines.str(), testing::ContainsRegex("h100-80gb +989\\.4 TFLOP/s +85\\.9 GB +3\\.35 TB/s +nvlink4 450 GB/s"));
+  EXPECT_THAT(models.str(), testing::ContainsRegex(
+                                "llama-3\\.1-8b +llama +8\\.03 G +32 +4096 +14336 +32 +8 +128256 +8192"));
+  EXPECT_THAT(machines.str(), testing::ContainsRegex(
+                                  "h100-80gb +989\\.4 TFLOP/s +85\\.9 GB +3\\.35 TB/s +nvlink4 450 GB/s"));
 }
 
 }  // namespace

@@ -17,16 +17,18 @@ Scenario loaded(const LoadResult& result) {
 class ScenarioLoad : public testing::Test {
  protected:
   ScenarioLoad() { folder.write("box.yaml", test_machine()); }
+  std::string path(const std::string& name) const { return (folder.path() / name).string(); }
   ScenarioFolder folder;
 };
 
 TEST_F(ScenarioLoad, EveryKeyArrivesInItsPlace) {
   folder.write("text.txt", "To be, or not to be");
-  const Scenario s = loaded(folder.load(std::string(sound_scenario()) +
-                                        "  seed: 7\n  data: text.txt\n  lr: 0.01\n  clip_norm: 1.5\n  tokens: 2 G\n"
-                                        "  dtype: float32\n  optimizer: {name: adamw, beta2: 0.99, weight_decay: 0}\n",
-                                        {"layout.zero=1", "schedule.recompute=selective", "schedule.kernels=flash2",
-                                         "cluster.price_per_gpu_hour=2.5", "layout.sequence_parallel=true"}));
+  const Scenario s =
+      loaded(folder.load(std::string(sound_scenario()) +
+                             "  seed: 7\n  data: text.txt\n  lr: 0.01\n  clip_norm: 1.5\n  tokens: 2 G\n"
+                             "  dtype: float32\n  optimizer: {name: adamw, beta2: 0.99, weight_decay: 0}\n",
+                         {"layout.zero=1", "schedule.recompute=selective", "schedule.kernels=flash2",
+                          "cluster.price_per_gpu_hour=2.5", "layout.sequence_parallel=true"}));
   EXPECT_EQ(s.name, "s");
   EXPECT_EQ(layer_count(s.model), 8);
   EXPECT_EQ(s.model.sequence, 128);
@@ -62,22 +64,27 @@ TEST_F(ScenarioLoad, TheMachinesLinksBecomeFabrics) {
 }
 
 TEST_F(ScenarioLoad, ACommonNetworkIsAsFastAsItsSlowestPort) {
-  folder.write("slow.yaml", "name: slow\nmemory_bytes: 8 GB\npeak_flops: {bfloat16: 1 TFLOP/s}\nmemory_bandwidth: 1 GB/s\n"
-                            "network_link: {name: string, bandwidth: 0.5 GB/s, latency: 2 us}\n");
-  const Scenario s = loaded(folder.load(sound_scenario(), {"cluster.machine=", "cluster.nodes=", "cluster.gpus_per_node=",
-                                                           "cluster.groups=[{machine: ./box.yaml, gpus_per_node: 4}, "
-                                                           "{machine: ./slow.yaml, nodes: 4, gpus_per_node: 1}]"}));
+  folder.write(
+      "slow.yaml",
+      "name: slow\nmemory_bytes: 8 GB\npeak_flops: {bfloat16: 1 TFLOP/s}\nmemory_bandwidth: 1 GB/s\n"
+      "network_link: {name: string, bandwidth: 0.5 GB/s, latency: 2 us}\n");
+  const Scenario s =
+      loaded(folder.load(sound_scenario(), {"cluster.machine=", "cluster.nodes=", "cluster.gpus_per_node=",
+                                            "cluster.groups=[{machine: " + path("box.yaml") +
+                                                ", gpus_per_node: 4}, {machine: " + path("slow.yaml") +
+                                                ", nodes: 4, gpus_per_node: 1}]"}));
   ASSERT_EQ(s.cluster.fabrics.size(), 2U);
-    EXPECT_EQ(s.cluster.fabrics[1].bandwidth, 0.5e9);
+  EXPECT_EQ(s.cluster.fabrics[1].bandwidth, 0.5e9);
   EXPECT_EQ(s.cluster.fabrics[1].latency, 5e-6);
   EXPECT_EQ(s.cluster.fabrics[1].groups, (std::vector<int>{0, 1}));
 }
 
 TEST_F(ScenarioLoad, OverridesReachListsNestedKeysAndItems) {
   const Scenario s = loaded(folder.load(
-      sound_scenario(), {"layout.split=[5, 3]", "run.optimizer.lr=0.5", "cluster.machine=", "cluster.gpus_per_node=",
-                         "cluster.nodes=", "cluster.groups=[{machine: ./box.yaml, nodes: 1, gpus_per_node: 4}]",
-                         "cluster.groups.0.nodes=3", "schedule.global_batch=24"}));
+      sound_scenario(),
+      {"layout.split=[5, 3]", "run.optimizer.lr=0.5", "cluster.machine=", "cluster.gpus_per_node=",
+       "cluster.nodes=", "cluster.groups=[{machine: " + path("box.yaml") + ", nodes: 1, gpus_per_node: 4}]",
+       "cluster.groups.0.nodes=3", "schedule.global_batch=24"}));
   EXPECT_EQ(s.layout.split, SplitKind::list);
   EXPECT_EQ(s.layout.split_list, (std::vector<int>{5, 3}));
   EXPECT_EQ(s.run.optimizer.lr, 0.5);
@@ -93,7 +100,8 @@ TEST_F(ScenarioLoad, AnEmptyOverrideLeavesTheKeyToItsDefault) {
 }
 
 TEST_F(ScenarioLoad, UnsetChunksAreTheSchedulesOwn) {
-  const Scenario s = loaded(folder.load(sound_scenario(), {"schedule=interleaved-1f1b", "schedule.global_batch=16"}));
+  const Scenario s =
+      loaded(folder.load(sound_scenario(), {"schedule=interleaved-1f1b", "schedule.global_batch=16"}));
   EXPECT_EQ(s.schedule.name, "interleaved-1f1b");
   EXPECT_EQ(s.layout.chunks, schedule_named("interleaved-1f1b")->default_chunks);
 }
@@ -115,11 +123,24 @@ void expect_same(const Scenario& a, const Scenario& b) {
   }
 }
 
+TEST_F(ScenarioLoad, PathsOfTheFileStartAtTheFileAndThoseOfOverridesAtTheCurrentFolder) {
+  folder.write("elsewhere/text.txt", "x");
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path() / "elsewhere");
+  const LoadResult result = folder.load(sound_scenario(), {"run.data=text.txt"});
+  std::filesystem::current_path(before);
+  const Scenario s = loaded(result);
+  EXPECT_EQ(s.run.data, path("elsewhere/text.txt"));
+  EXPECT_EQ(s.cluster.groups[0].machine.name, "box");
+  expect_same(s, loaded(load_scenario(folder.write("again.yaml", s.resolved), {})));
+}
+
 TEST_F(ScenarioLoad, TheResolvedTextLoadsToTheSameScenario) {
   folder.write("a text.txt", "x");
   const Scenario first = loaded(folder.load(
-      sound_scenario(), {"layout.split=[5, 3]", "run.lr=0.1", "run.data='a text.txt'", "run.tokens=15 T",
-                         "cluster.fabrics=[{scope: cluster, bandwidth: 400 Gbit/s, latency: 3 us}]"}));
+      sound_scenario(),
+      {"layout.split=[5, 3]", "run.lr=0.1", "run.data='" + path("a text.txt") + "'", "run.tokens=15 T",
+       "cluster.fabrics=[{scope: cluster, bandwidth: 400 Gbit/s, latency: 3 us}]"}));
   const Scenario again = loaded(load_scenario(folder.write("again.yaml", first.resolved), {}));
   expect_same(first, again);
   const Scenario from_line = loaded(load_scenario(folder.write("line.yaml", first.summary), {}));
@@ -135,8 +156,9 @@ TEST_F(ScenarioLoad, TheOrderOfKeysInTheFileDoesNotChangeTheResolvedText) {
 }
 
 TEST_F(ScenarioLoad, TheLoweringTakesEveryNumberFromTheScenario) {
-  const Scenario s = loaded(folder.load(sound_scenario(), {"schedule.recompute=selective", "run.clip_norm=2",
-                                                           "layout.sequence_parallel=true", "run.dtype=float32"}));
+  const Scenario s =
+      loaded(folder.load(sound_scenario(), {"schedule.recompute=selective", "run.clip_norm=2",
+                                            "layout.sequence_parallel=true", "run.dtype=float32"}));
   const LoweringInput input = lowering_input(s);
   EXPECT_EQ(input.model, s.model);
   EXPECT_EQ(input.schedule, "1f1b");
@@ -152,7 +174,8 @@ TEST_F(ScenarioLoad, TheLoweringTakesEveryNumberFromTheScenario) {
 class Examples : public testing::TestWithParam<std::string> {};
 
 TEST_P(Examples, Load) {
-  loaded(load_scenario(std::string(SLIPWAY_SOURCE_DIR) + "/scenarios/examples/" + GetParam() + ".yaml", {}));
+  loaded(
+      load_scenario(std::string(SLIPWAY_SOURCE_DIR) + "/scenarios/examples/" + GetParam() + ".yaml", {}));
 }
 INSTANTIATE_TEST_SUITE_P(AllOf, Examples,
                          testing::Values("llama-8b-64xh100", "gpt3-175b-1024xa100", "tiny-llama-cpu"),

@@ -21,7 +21,8 @@ Machine sound_machine(const std::string& text) {
 TEST(MachineProfile, NumbersArePlainOrCarryUnitAndSource) {
   const Machine machine = sound_machine(
       "name: h\nmemory_bytes: {value: 80 GB, source: data sheet, note: HBM3}\n"
-      "peak_flops: {bfloat16: {value: 989.4 TFLOP/s, source: data sheet}, float32: 66.9e12}\nmemory_bandwidth: 3.35 TB/s\n"
+      "peak_flops: {bfloat16: {value: 989.4 TFLOP/s, source: data sheet}, float32: "
+      "66.9e12}\nmemory_bandwidth: 3.35 TB/s\n"
       "cores: 3\noverlap_slowdown: {value: 1.2, source: measured, date: 2025-01-02}\n");
   EXPECT_EQ(machine.memory_bytes, 80e9);
   EXPECT_EQ(machine.peak_flops[static_cast<std::size_t>(Dtype::bfloat16)], 989.4e12);
@@ -53,9 +54,10 @@ TEST(MachineProfile, SurvivesWritingAndReading) {
 
 TEST(MachineProfile, EveryMistakeIsReported) {
   Defects defects;
-  EXPECT_FALSE(machine_from_yaml("name: h\nmemory_bytes: {value: 80 GB, sauce: x}\npeak_flops: {int8: 1}\ngemm_efficiency: 1.5\n"
-                                 "memory_bandwidth: -1\n",
-                                 "m.yaml", defects));
+  EXPECT_FALSE(machine_from_yaml(
+      "name: h\nmemory_bytes: {value: 80 GB, sauce: x}\npeak_flops: {int8: 1}\ngemm_efficiency: 1.5\n"
+      "memory_bandwidth: -1\n",
+      "m.yaml", defects));
   EXPECT_EQ(defects.size(), 4U) << describe(defects);
 }
 
@@ -76,8 +78,9 @@ class Config : public testing::Test {
   LoadResult load(const std::string& json, const std::string& sequence = "128") {
     folder.write("box.yaml", test_machine());
     folder.write("some-model/config.json", json);
-    return folder.load("model: {config: some-model/config.json, sequence: " + sequence +
-                       "}\ncluster: {machine: ./box.yaml, gpus_per_node: 1}\nschedule: {global_batch: 1}\n");
+    return folder.load(
+        "model: {config: some-model/config.json, sequence: " + sequence +
+        "}\ncluster: {machine: ./box.yaml, gpus_per_node: 1}\nschedule: {global_batch: 1}\n");
   }
   Model model(const std::string& json) {
     const LoadResult result = load(json);
@@ -100,12 +103,15 @@ const char* llama_3_1_8b = R"({
   "rope_scaling": {"factor": 8.0, "rope_type": "llama3"}, "rope_theta": 500000.0,
   "tie_word_embeddings": false, "vocab_size": 128256
 })";
-const char* mistral_7b = R"({"model_type": "mistral", "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 14336,
+const char* mistral_7b =
+    R"({"model_type": "mistral", "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 14336,
   "max_position_embeddings": 32768, "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8,
   "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "sliding_window": 4096, "tie_word_embeddings": false, "vocab_size": 32000})";
-const char* gpt2 = R"({"model_type": "gpt2", "activation_function": "gelu_new", "n_ctx": 1024, "n_embd": 768, "n_head": 12,
+const char* gpt2 =
+    R"({"model_type": "gpt2", "activation_function": "gelu_new", "n_ctx": 1024, "n_embd": 768, "n_head": 12,
   "n_layer": 12, "n_positions": 1024, "n_inner": null, "layer_norm_epsilon": 1e-05, "vocab_size": 50257})";
-const char* bert_base = R"({"model_type": "bert", "hidden_act": "gelu", "hidden_size": 768, "intermediate_size": 3072,
+const char* bert_base =
+    R"({"model_type": "bert", "hidden_act": "gelu", "hidden_size": 768, "intermediate_size": 3072,
   "layer_norm_eps": 1e-12, "max_position_embeddings": 512, "num_attention_heads": 12, "num_hidden_layers": 12,
   "position_embedding_type": "absolute", "type_vocab_size": 2, "vocab_size": 30522})";
 
@@ -152,7 +158,8 @@ TEST_F(Config, AnUnknownFamilyIsAnErrorThatListsTheKnownOnes) {
 }
 
 TEST_F(Config, MixturesOfExpertsAndLatentAttentionAreReserved) {
-  const ScenarioError moe = error(R"({"model_type": "mixtral", "num_local_experts": 8, "num_hidden_layers": 32})");
+  const ScenarioError moe =
+      error(R"({"model_type": "mixtral", "num_local_experts": 8, "num_hidden_layers": 32})");
   EXPECT_EQ(moe.key, "num_local_experts");
   EXPECT_THAT(moe.message, HasSubstr("(moe) are reserved"));
   const ScenarioError mla = error(R"({"model_type": "deepseek_v2", "kv_lora_rank": 512})");

@@ -30,7 +30,8 @@ TEST(Quantity, BareNumbersAreInBaseUnits) {
 }
 
 TEST(Quantity, RefusesWhatIsAmbiguousOrOfAnotherKind) {
-  for (const char* text : {"400 Gb/s", "450 gb/s", "450 GB", "450 XB/s", "fast", "", "450 GB/s please", "1e400", "inf", "nan"})
+  for (const char* text :
+       {"400 Gb/s", "450 gb/s", "450 GB", "450 XB/s", "fast", "", "450 GB/s please", "1e400", "inf", "nan"})
     EXPECT_FALSE(quantity(text, Unit::bytes_per_second)) << text;
   EXPECT_FALSE(quantity("80 GB", Unit::pure));
   EXPECT_FALSE(quantity("2 ks", Unit::seconds));
@@ -40,7 +41,8 @@ TEST(WholeNumber, TakesDigitsOnly) {
   EXPECT_EQ(whole_number("1024"), 1024);
   EXPECT_EQ(whole_number("-3"), -3);
   EXPECT_EQ(whole_number("+3"), 3);
-  for (const char* text : {"1.0", "1e3", "", "0x10", "8 ", "99999999999999999999"}) EXPECT_FALSE(whole_number(text)) << text;
+  for (const char* text : {"1.0", "1e3", "", "0x10", "8 ", "99999999999999999999"})
+    EXPECT_FALSE(whole_number(text)) << text;
 }
 
 TEST(NumberText, ReadsBackAsTheSameDouble) {
