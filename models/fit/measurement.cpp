@@ -1,0 +1,225 @@
+#include "models/fit/measurement.h"
+
+#include <algorithm>
+#include <charconv>
+#include <istream>
+#include <sstream>
+#include <stdexcept>
+
+#include "models/collectives.h"
+#include "models/cost.h"
+
+namespace slipway {
+namespace {
+
+// The fields that each kind must have besides seconds.
+const std::map<std::string, std::vector<std::string>>& known_kinds() {
+  static const std::map<std::string, std::vector<std::string>> kinds = {
+      {"gemm", {"m", "n", "k", "dtype"}},
+      {"attention", {"pass", "batch_heads", "s", "d", "dtype"}},
+      {"elementwise", {"bytes", "dtype"}},
+      {"launch", {"dtype"}},
+      {"optimizer", {"elements", "dtype"}},
+      {"task_overhead", {"lanes"}},
+      {"transfer", {"bytes"}},
+      {"all-reduce", {"bytes", "members"}},
+      {"all-gather", {"bytes", "members"}},
+      {"reduce-scatter", {"bytes", "members"}},
+  };
+  return kinds;
+}
+
+[[noreturn]] void fail(const std::string& place, const std::string& what) {
+  throw std::runtime_error(place + ": " + what);
+}
+
+double number_of(const std::string& place, const std::string& key, const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0)) {
+    fail(place, key + "=" + text + " is no number of at least 0");
+  }
+  return value;
+}
+
+Measurement parse(const std::string& line, const std::string& place) {
+  std::istringstream words(line);
+  std::string word;
+  Measurement result;
+  if (!(words >> word) || word != "measure" || !(words >> result.what)) {
+    fail(place, "expected a line 'measure <what> key=value ... seconds=<s>', found: " + line);
+  }
+  const auto kind = known_kinds().find(result.what);
+  if (kind == known_kinds().end()) {
+    std::string names;
+    for (const auto& [name, fields] : known_kinds()) names += (names.empty() ? "" : ", ") + name;
+    fail(place, "'" + result.what + "' is no measurement that calibrate knows; known: " + names);
+  }
+  while (words >> word) {
+    const auto equals = word.find('=');
+    if (equals == std::string::npos) fail(place, "expected key=value, found: " + word);
+    result.fields[word.substr(0, equals)] = word.substr(equals + 1);
+  }
+  const auto seconds = result.fields.extract("seconds");
+  if (seconds.empty()) fail(place, "seconds= is missing; the line may be cut off");
+  result.seconds = number_of(place, "seconds", seconds.mapped());
+  for (const std::string& field : kind->second) {
+    const auto found = result.fields.find(field);
+    if (found == result.fields.end())
+      fail(place, field + "= is missing in a measurement of " + result.what);
+    if (field == "dtype" && !dtype_named(found->second))
+      fail(place, "dtype=" + found->second + " is no number format");
+    if (field != "dtype" && field != "pass") number_of(place, field, found->second);
+  }
+  return result;
+}
+
+std::string name_of(const Measurement& measurement) {
+  std::string name = measurement.what;
+  for (const auto& [key, value] : measurement.fields) name += " " + key + "=" + value;
+  return name;
+}
+
+double field(const Measurement& measurement, const char* key) {
+  return number_of(measurement.what, key, measurement.fields.at(key));
+}
+Dtype dtype_field(const Measurement& measurement) { return *dtype_named(measurement.fields.at("dtype")); }
+
+double gemm_flops(const Measurement& gemm) {
+  return 2 * field(gemm, "m") * field(gemm, "n") * field(gemm, "k");
+}
+
+Operator gemm_operator(const Measurement& gemm) {
+  Operator op;
+  op.kind = OpKind::qkv;
+  op.dtype = dtype_field(gemm);
+  const double m = field(gemm, "m"), n = field(gemm, "n"), k = field(gemm, "k");
+  op.m = static_cast<std::int64_t>(m), op.n = static_cast<std::int64_t>(n),
+  op.k = static_cast<std::int64_t>(k);
+  op.forward_flops = gemm_flops(gemm);
+  op.forward_bytes = bytes_of(op.dtype) * (m * k + k * n + m * n);
+  return op;
+}
+
+// Causal attention as models/figures.cpp counts it: half of 4·s²·d per head, 2.5 times that backward.
+Operator attention_operator(const Measurement& attention) {
+  Operator op;
+  op.kind = OpKind::attention;
+  op.dtype = dtype_field(attention);
+  const bool backward = attention.fields.at("pass") == "backward";
+  const double heads = field(attention, "batch_heads"), s = field(attention, "s"),
+               d = field(attention, "d");
+  op.m = op.n = static_cast<std::int64_t>(s), op.k = static_cast<std::int64_t>(d);
+  op.forward_flops = 2 * heads * s * s * d * (backward ? 2.5 : 1);
+  op.forward_bytes = bytes_of(op.dtype) * heads * s * d * (backward ? 8 : 4);
+  return op;
+}
+
+Operator streaming_operator(const Measurement& measurement, double bytes) {
+  Operator op;
+  op.kind = OpKind::add;
+  op.dtype = dtype_field(measurement);
+  op.forward_bytes = bytes;
+  return op;
+}
+
+std::function<double(const Machine&)> one_operator(const Operator& op) {
+  return [op](const Machine& machine) { return operator_seconds(machine, op, Direction::forward); };
+}
+
+std::function<double(const Machine&)> one_message(Collective collective, int members, double bytes) {
+  return [=](const Machine& machine) {
+    const Link& link = machine.node_link;
+    return ring_seconds(collective, members, bytes, link.latency, link.bandwidth * link.efficiency,
+                        machine.reduce_bandwidth);
+  };
+}
+
+std::function<double(const Machine&)> prediction(const Measurement& measurement) {
+  const std::string& what = measurement.what;
+  if (what == "gemm") return one_operator(gemm_operator(measurement));
+  if (what == "attention") return one_operator(attention_operator(measurement));
+  if (what == "elementwise")
+    return one_operator(streaming_operator(measurement, field(measurement, "bytes")));
+  if (what == "launch")
+    return one_operator(streaming_operator(measurement, 3.0 * bytes_of(dtype_field(measurement))));
+  if (what == "optimizer") {
+    return [elements = field(measurement, "elements"), dtype = dtype_field(measurement)](
+               const Machine& machine) { return optimizer_seconds(machine, elements, dtype); };
+  }
+  if (what == "task_overhead") return [](const Machine& machine) { return machine.task_overhead; };
+  const double bytes = field(measurement, "bytes");
+  if (what == "transfer") return one_message(Collective::send, 2, bytes);
+  const int members = static_cast<int>(field(measurement, "members"));
+  if (what == "all-reduce") return one_message(Collective::all_reduce, members, bytes);
+  if (what == "all-gather") return one_message(Collective::all_gather, members, bytes);
+  return one_message(Collective::reduce_scatter, members, bytes);
+}
+
+bool is_message(const std::string& what) {
+  return what == "transfer" || what == "all-reduce" || what == "all-gather" || what == "reduce-scatter";
+}
+
+}  // namespace
+
+std::vector<Measurement> read_measurements(std::istream& in, const std::string& name_for_errors) {
+  std::vector<Measurement> result;
+  std::string line;
+  for (int number = 1; std::getline(in, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    result.push_back(parse(line, name_for_errors + ":" + std::to_string(number)));
+  }
+  return result;
+}
+
+std::vector<Measurement> merged(std::vector<Measurement> measurements) {
+  std::map<std::string, std::vector<double>> seconds;
+  std::map<std::string, Measurement> first;
+  for (Measurement& measurement : measurements) {
+    const std::string name = name_of(measurement);
+    seconds[name].push_back(measurement.seconds);
+    first.emplace(name, std::move(measurement));
+  }
+  std::vector<Measurement> result;
+  for (auto& [name, measurement] : first) {
+    std::vector<double>& values = seconds[name];
+    std::sort(values.begin(), values.end());
+    const std::size_t middle = values.size() / 2;
+    measurement.seconds =
+        values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+    result.push_back(std::move(measurement));
+  }
+  return result;
+}
+
+std::vector<Observation> observations_of(const std::vector<Measurement>& measurements) {
+  double most_lanes = 0;
+  for (const Measurement& measurement : measurements) {
+    if (measurement.what == "task_overhead") most_lanes = std::max(most_lanes, field(measurement, "lanes"));
+  }
+  std::vector<Observation> result;
+  for (const Measurement& measurement : measurements) {
+    if (measurement.what == "task_overhead" && field(measurement, "lanes") < most_lanes) continue;
+    Observation observation;
+    observation.group =
+        is_message(measurement.what) ? ObservationGroup::node_link : ObservationGroup::compute;
+    observation.kind = measurement.what;
+    observation.name = name_of(measurement);
+    observation.seconds = measurement.seconds;
+    observation.predict = prediction(measurement);
+    result.push_back(std::move(observation));
+  }
+  return result;
+}
+
+std::array<double, 5> best_gemm_rates(const std::vector<Measurement>& measurements) {
+  std::array<double, 5> rates{};
+  for (const Measurement& measurement : measurements) {
+    if (measurement.what != "gemm" || !(measurement.seconds > 0)) continue;
+    double& best = rates[static_cast<std::size_t>(dtype_field(measurement))];
+    best = std::max(best, gemm_flops(measurement) / measurement.seconds);
+  }
+  return rates;
+}
+
+}  // namespace slipway

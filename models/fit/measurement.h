@@ -1,0 +1,41 @@
+// The micro-benchmark lines of `slipway-rank --measure` and what they say about a machine.
+//
+//   measure gemm pass=forward m=512 n=512 k=512 dtype=float32 seconds=0.0012
+//   measure transfer bytes=1024 members=2 dtype=float32 seconds=4.1e-05
+//
+// Kinds: gemm, attention, elementwise, launch, optimizer, task_overhead, transfer, all-reduce, all-gather,
+// reduce-scatter (fields: exec/measure.h). Every rank of the machine measures at the same time and writes
+// its own file; the same measurement of several ranks counts once, with the median. Guarded by
+// tests/measurement_test.cpp.
+#pragma once
+
+#include <iosfwd>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "models/fit/calibration.h"
+
+namespace slipway {
+
+struct Measurement {
+  std::string what;                           // "gemm"
+  std::map<std::string, std::string> fields;  // all but seconds
+  double seconds = 0;
+};
+
+// Throws std::runtime_error with file and line: not a measurement, an unknown kind, a field that is missing
+// or no number.
+std::vector<Measurement> read_measurements(std::istream& in, const std::string& name_for_errors);
+
+// Medians over equal measurements, sorted by what they are.
+std::vector<Measurement> merged(std::vector<Measurement> measurements);
+
+// One observation each. Of task_overhead only the row with the most lanes counts: in a parallel run nearly
+// every task waits for another lane.
+std::vector<Observation> observations_of(const std::vector<Measurement>& measurements);
+
+// FLOP/s of the fastest GEMM of each dtype; 0 where none was measured.
+std::array<double, 5> best_gemm_rates(const std::vector<Measurement>& measurements);
+
+}  // namespace slipway
