@@ -1,20 +1,37 @@
 // How ranks exchange tensors: one Transport per communicator of the graph. c10d process groups behind
 // it (Gloo on CPUs, NCCL on GPUs); nothing else in exec/ knows which. All calls block the calling lane's
 // thread until the operation is complete on this rank (Gloo) or enqueued on the lane's stream (NCCL).
+// Sums are taken in an order that depends on shapes and member count only: same run, same bits.
+// Guarded by tests/transport_test.cpp.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "exec/store.h"
+
 namespace slipway {
+
+// A peer went away or did not answer. Mostly the echo of another rank's failure: see exec/heartbeat.h.
+struct TransportError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// One communicator of the graph: its name for messages and its ranks in order.
+struct Group {
+  int id = 0;  // makes its store keys unique
+  std::string name;
+  std::vector<int> ranks;
+};
 
 class Transport {
  public:
   virtual ~Transport() = default;
-  // All tensors contiguous. Errors throw c10::Error or std::runtime_error naming communicator and peer.
+  // All tensors contiguous. A broken connection throws TransportError naming communicator and operation.
   virtual void all_reduce(at::Tensor& tensor) = 0;                          // sum, in place
   virtual void all_gather(at::Tensor& whole, const at::Tensor& part) = 0;   // along dimension 0, rank order
   virtual void reduce_scatter(at::Tensor& part, const at::Tensor& whole) = 0;  // sum, along dimension 0
@@ -23,5 +40,12 @@ class Transport {
   virtual void barrier() = 0;
   virtual void shutdown() = 0;
 };
+
+// Connects `rank` to the other members; collective over them. Two groups that share members must be connected
+// in the same order by all (ascending id), or the connects wait for each other. One thread may use it at a time.
+// Throws TransportError. The network interface is GLOO_SOCKET_IFNAME, else loopback when the store is on
+// loopback, else the one that the host name resolves to.
+std::unique_ptr<Transport> connect_gloo(const StoreHost& store, const Group& group, int rank,
+                                        const std::string& store_host);
 
 }  // namespace slipway

@@ -1,0 +1,40 @@
+// Which rank is this process, and where do the ranks meet? A pure function of the environment.
+//
+//   RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT      torchrun, `slipway execute`
+//   SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID                   srun
+//   OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK                    mpirun (Open MPI)
+//   none of them                                                one rank
+//
+// The first group that is there wins. MASTER_ADDR and MASTER_PORT always come from the user when set;
+// otherwise srun's ranks meet on the first host of SLURM_NODELIST. With TORCHELASTIC_USE_AGENT_STORE=True
+// torchrun's agent hosts the store and every rank is a client, under a prefix with the restart count.
+// Guarded by tests/environment_test.cpp.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace slipway {
+
+using EnvironmentMap = std::map<std::string, std::string>;
+
+struct RankEnvironment {
+  int rank = 0, world = 1, local_rank = 0;
+  std::string launcher = "none";    // "torchrun", "slurm", "openmpi", "none"
+  std::string store_host = "127.0.0.1";
+  int store_port = 0;               // 0: any free port (one rank only)
+  bool agent_store = false;         // the launcher hosts the store
+  std::string store_prefix;         // tells runs and restarts that share a store apart
+};
+
+EnvironmentMap process_environment();
+
+// Throws std::runtime_error naming the variable, its value and what to set.
+RankEnvironment rank_environment(const EnvironmentMap& environment);
+
+// "gpu[01-03,07]-a,login" → gpu01-a gpu02-a gpu03-a gpu07-a login. Throws std::runtime_error when malformed.
+std::vector<std::string> hosts_of_node_list(std::string_view list);
+
+}  // namespace slipway

@@ -1,0 +1,57 @@
+// When a task runs, and on which thread. Every lane of this rank is a thread that takes its tasks one at a
+// time in the global order and goes on with the next step by itself, without a barrier:
+//
+//   compute     │ F0 │ F1 │  ···  │ B0 │        wait until the task's predecessors on this rank are done
+//   pp.forward  ······ │ F0.send │              → stamp start → perform → stamp end → tell who waits for it
+//
+// Predecessors on other ranks need no wait here: they arrive through this rank's own communication tasks.
+// A task that writes a buffer also waits for the previous step's readers of that buffer (buffer reuse).
+// Waiting sleeps (a futex per task), nothing spins. No LibTorch here: `perform` says what a task does.
+// Guarded by tests/lanes_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "schedules/program.h"
+
+namespace slipway {
+
+struct LaneHooks {
+  // Does the task and returns when it is complete on this rank. Called on the task's lane thread.
+  std::function<void(TaskId, int step)> perform;
+  std::function<void()> thread_begins;                      // optional: on every lane thread, before its first task
+  std::function<void(int step, std::int64_t end_ns)> step_ends;  // optional: compute lane, after its last task of a step
+};
+
+struct LaneStamp {
+  int step = 0;
+  TaskId task = 0;
+  std::string lane;                        // lane_name
+  std::int64_t start_ns = 0, end_ns = 0;   // CLOCK_MONOTONIC
+};
+
+class LaneRunner {
+ public:
+  // Requires graph.order. `graph` must outlive the runner.
+  LaneRunner(const TaskGraph& graph, int rank, int steps, LaneHooks hooks);
+  ~LaneRunner();
+
+  // Runs all steps; returns when every lane is done. When `perform` throws, no lane begins another task and
+  // the first exception is thrown again from here.
+  void run();
+
+  // What has ended so far, lane by lane, in order. May be called from any thread while run() goes on.
+  std::vector<LaneStamp> stamps() const;
+
+  struct State;
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace slipway

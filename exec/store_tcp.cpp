@@ -1,0 +1,143 @@
+#include <dlfcn.h>
+#include <netdb.h>
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <torch/csrc/distributed/c10d/exception.h>
+
+#include "exec/store.h"
+
+// c10d looks up the host name of every address that it connects to or accepts, only to have it for messages;
+// its store serves nobody meanwhile. Where no DNS server answers, that is 5 s and more for each connection, as
+// long as a lost rank's silence. The program's own getnameinfo goes before libc's and answers with the number.
+extern "C" int getnameinfo(const sockaddr* address, socklen_t address_length, char* host, socklen_t host_length,
+                           char* service, socklen_t service_length, int flags) {
+  using Function = int(const sockaddr*, socklen_t, char*, socklen_t, char*, socklen_t, int);
+  static Function* const original = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "getnameinfo"));
+  return original(address, address_length, host, host_length, service, service_length, flags | NI_NUMERICHOST);
+}
+
+namespace slipway {
+namespace {
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+}
+
+// The first line of a c10 message; the rest is a stack of our own callers.
+std::string first_line(const char* message) {
+  const std::string text = message;
+  return text.substr(0, text.find('\n'));
+}
+
+// Connection errors become StoreLost.
+template <class Operation>
+auto guarded(Operation operation) {
+  try {
+    return operation();
+  } catch (const c10::Error& error) {
+    throw StoreLost(first_line(error.what_without_backtrace()));
+  }
+}
+
+class TcpConnection : public Store {
+ public:
+  TcpConnection(c10::intrusive_ptr<c10d::Store> store) : store_(std::move(store)) {}
+
+  void set(const std::string& key, const std::string& value) override {
+    guarded([&] { store_->set(key, value); });
+  }
+  bool has(const std::string& key) override {
+    return guarded([&] { return store_->check({key}); });
+  }
+  std::string get(const std::string& key, double seconds) override {
+    return guarded([&] {
+      try {
+        store_->wait({key}, milliseconds(seconds));
+      } catch (const c10::DistStoreError&) {  // time-out
+        throw std::runtime_error("nothing was heard of '" + key + "' for " +
+                                 std::to_string(static_cast<int>(seconds)) + " s");
+      }
+      return store_->get_to_str(key);
+    });
+  }
+  std::int64_t add(const std::string& key, std::int64_t amount) override {
+    return guarded([&] { return store_->add(key, amount); });
+  }
+  std::string claim(const std::string& key, const std::string& value) override {
+    return guarded([&] { return store_->compareSet(key, "", value); });
+  }
+  void forget(const std::string& key) override {
+    guarded([&] { return store_->deleteKey(key); });
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::Store> store_;
+};
+
+}  // namespace
+
+struct StoreHost::State {
+  std::string host, prefix;
+  double seconds = 0;
+  int port = 0;
+  c10::intrusive_ptr<c10d::TCPStore> first;  // the server lives in rank 0's
+
+  c10::intrusive_ptr<c10d::TCPStore> open(bool hosts) const {
+    c10d::TCPStoreOptions options;
+    options.port = static_cast<std::uint16_t>(port);
+    options.isServer = hosts;
+    options.waitWorkers = false;
+    options.timeout = milliseconds(seconds);
+    return c10::make_intrusive<c10d::TCPStore>(host, options);
+  }
+};
+
+namespace {
+
+std::string opening_error(const RankEnvironment& at, bool hosts, double seconds, const std::string& cause) {
+  const std::string place = at.store_host + ":" + std::to_string(at.store_port);
+  if (hosts && cause.find("EADDRINUSE") != std::string::npos) {
+    return "port " + std::to_string(at.store_port) +
+           " is in use on this host (by another run?), so rank 0 cannot host the store of this run; set "
+           "MASTER_PORT to a free port for all ranks";
+  }
+  if (hosts) return "rank 0 cannot host the store of this run at " + place + ": " + cause;
+  return "the store of this run at " + place + " (" +
+         (at.agent_store ? "hosted by the launcher's agent" : "hosted by rank 0") + ") could not be reached within " +
+         std::to_string(static_cast<int>(seconds)) +
+         " s; check that rank 0 runs, and MASTER_ADDR and MASTER_PORT: " + cause;
+}
+
+}  // namespace
+
+StoreHost::StoreHost(const RankEnvironment& at, double seconds) : state_(std::make_unique<State>()) {
+  FLAGS_caffe2_log_level = 3;  // c10d's own connection warnings: our errors say it once and in full
+  const bool hosts = at.rank == 0 && !at.agent_store;
+  state_->host = at.store_host;
+  state_->port = at.store_port;
+  state_->prefix = at.store_prefix;
+  state_->seconds = seconds;
+  try {
+    state_->first = state_->open(hosts);
+  } catch (const c10::Error& error) {
+    throw std::runtime_error(opening_error(at, hosts, seconds, first_line(error.what_without_backtrace())));
+  } catch (const std::exception& error) {
+    throw std::runtime_error(opening_error(at, hosts, seconds, error.what()));
+  }
+  state_->port = state_->first->getPort();
+}
+
+StoreHost::~StoreHost() = default;
+
+std::unique_ptr<Store> StoreHost::connect() const {
+  return std::make_unique<TcpConnection>(c10::make_intrusive<c10d::PrefixStore>(state_->prefix, state_->open(false)));
+}
+
+std::shared_ptr<c10d::Store> StoreHost::raw(const std::string& prefix) const {
+  auto store = c10::make_intrusive<c10d::PrefixStore>(state_->prefix + "/" + prefix, state_->open(false));
+  c10d::Store* plain = store.get();
+  return {plain, [store](c10d::Store*) mutable { store.reset(); }};
+}
+
+}  // namespace slipway

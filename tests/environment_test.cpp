@@ -1,0 +1,108 @@
+#include "exec/environment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace slipway {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+EnvironmentMap torchrun_of_two() {
+  return {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}, {"MASTER_ADDR", "node7"}, {"MASTER_PORT", "4711"}};
+}
+
+TEST(Environment, TorchrunVariablesAreReadAsTheyAre) {
+  const RankEnvironment at = rank_environment(torchrun_of_two());
+  EXPECT_EQ(at.rank, 1);
+  EXPECT_EQ(at.world, 2);
+  EXPECT_EQ(at.local_rank, 1);
+  EXPECT_EQ(at.store_host, "node7");
+  EXPECT_EQ(at.store_port, 4711);
+  EXPECT_FALSE(at.agent_store);
+  EXPECT_EQ(at.launcher, "torchrun");
+}
+
+TEST(Environment, TheAgentStoreIsUsedUnderAPrefixOfItsRestartCount) {
+  EnvironmentMap map = torchrun_of_two();
+  map["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+  map["TORCHELASTIC_RESTART_COUNT"] = "3";
+  const RankEnvironment first = rank_environment(map);
+  EXPECT_TRUE(first.agent_store);
+  map["TORCHELASTIC_RESTART_COUNT"] = "4";
+  EXPECT_NE(first.store_prefix, rank_environment(map).store_prefix);
+}
+
+TEST(Environment, SlurmRanksMeetOnTheFirstHostOfTheNodeList) {
+  const EnvironmentMap map{{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "8"}, {"SLURM_LOCALID", "1"},
+                           {"SLURM_NODELIST", "gpu[07-08]"}, {"SLURM_JOB_ID", "12345"}};
+  const RankEnvironment at = rank_environment(map);
+  EXPECT_EQ(at.rank, 5);
+  EXPECT_EQ(at.world, 8);
+  EXPECT_EQ(at.local_rank, 1);
+  EXPECT_EQ(at.store_host, "gpu07");
+  EXPECT_EQ(at.store_port, 29500 + 345);
+}
+
+TEST(Environment, TheUsersMasterAddressWinsOverTheNodeList) {
+  const EnvironmentMap map{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}, {"SLURM_LOCALID", "0"},
+                           {"SLURM_NODELIST", "a,b"}, {"MASTER_ADDR", "b"}, {"MASTER_PORT", "6000"}};
+  EXPECT_EQ(rank_environment(map).store_host, "b");
+  EXPECT_EQ(rank_environment(map).store_port, 6000);
+}
+
+TEST(Environment, RankVariablesWinOverSlurmAndOpenMpi) {
+  EnvironmentMap map = torchrun_of_two();
+  map["SLURM_PROCID"] = "0";
+  map["SLURM_NTASKS"] = "1";
+  map["OMPI_COMM_WORLD_RANK"] = "0";
+  EXPECT_EQ(rank_environment(map).rank, 1);
+}
+
+TEST(Environment, OpenMpiOnOneHostNeedsNoAddressAndOnSeveralAsksForOne) {
+  EnvironmentMap map{{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"},
+                     {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}};
+  EXPECT_EQ(rank_environment(map).store_host, "127.0.0.1");
+  EXPECT_EQ(rank_environment(map).store_port, 29500);
+  map["OMPI_COMM_WORLD_LOCAL_SIZE"] = "2";
+  EXPECT_THAT([&] { rank_environment(map); }, ThrowsMessage<std::runtime_error>(HasSubstr("MASTER_ADDR")));
+}
+
+TEST(Environment, WithoutALauncherThereIsOneRank) {
+  const RankEnvironment at = rank_environment({{"HOME", "/root"}, {"SLURM_NTASKS", "4"}});
+  EXPECT_EQ(at.rank, 0);
+  EXPECT_EQ(at.world, 1);
+  EXPECT_EQ(at.store_port, 0);
+}
+
+TEST(Environment, ErrorsNameTheVariableAndItsValue) {
+  const auto error_with = [](const char* name, const char* value, const char* expected) {
+    EnvironmentMap map = torchrun_of_two();
+    map[name] = value;
+    EXPECT_THAT([&] { rank_environment(map); }, ThrowsMessage<std::runtime_error>(HasSubstr(expected)));
+  };
+  error_with("RANK", "two", "RANK=two");
+  error_with("RANK", "2", "RANK=2 must be smaller than WORLD_SIZE=2");
+  error_with("RANK", "", "RANK is not set");
+  error_with("WORLD_SIZE", "", "WORLD_SIZE is not set");
+  error_with("MASTER_PORT", "70000", "MASTER_PORT=70000");
+  error_with("MASTER_PORT", "", "MASTER_PORT is not set");
+  error_with("MASTER_ADDR", "", "MASTER_ADDR is not set");
+}
+
+TEST(NodeList, BracketsExpandWithLeadingZerosAndSeveralGroups) {
+  EXPECT_THAT(hosts_of_node_list("gpu[01-03,07]-a,login"), ElementsAre("gpu01-a", "gpu02-a", "gpu03-a", "gpu07-a", "login"));
+  EXPECT_THAT(hosts_of_node_list("r[1-2]n[09-10]"), ElementsAre("r1n09", "r1n10", "r2n09", "r2n10"));
+  EXPECT_THAT(hosts_of_node_list("single"), ElementsAre("single"));
+}
+
+TEST(NodeList, MalformedListsAreRefusedWithTheRemedy) {
+  for (const char* list : {"gpu[1-", "gpu[a-b]", "gpu[3-1]", "a,,b", ""}) {
+    EXPECT_THAT([&] { hosts_of_node_list(list); }, ThrowsMessage<std::runtime_error>(HasSubstr("MASTER_ADDR"))) << list;
+  }
+}
+
+}  // namespace
+}  // namespace slipway
