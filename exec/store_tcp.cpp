@@ -130,6 +130,8 @@ StoreHost::StoreHost(const RankEnvironment& at, double seconds) : state_(std::ma
 
 StoreHost::~StoreHost() = default;
 
+int StoreHost::port() const { return state_->port; }
+
 std::unique_ptr<Store> StoreHost::connect() const {
   return std::make_unique<TcpConnection>(c10::make_intrusive<c10d::PrefixStore>(state_->prefix, state_->open(false)));
 }

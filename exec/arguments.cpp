@@ -1,0 +1,101 @@
+#include "exec/arguments.h"
+
+#include <charconv>
+#include <stdexcept>
+
+namespace slipway {
+
+const char* const usage =
+    "slipway-rank: one rank of a training run, started once per rank by `slipway execute`, torchrun, srun or mpirun\n"
+    "\n"
+    "  slipway-rank RUN.slip --out DIR   run the bundle; writes DIR/rank-<r>.records and DIR/rank-0.losses\n"
+    "      --steps N                     instead of the bundle's number of steps\n"
+    "      --dump-gradients STEP         write this rank's gradients of that step to DIR/gradients.<r>\n"
+    "  slipway-rank --measure FILE       micro-benchmarks; rank r writes FILE.<r>\n"
+    "      --dtype float32               or float64\n"
+    "  both:\n"
+    "      --threads N                   threads of one operator (1)\n"
+    "      --connect-timeout SECONDS     how long to wait for the other ranks at the start (60)\n"
+    "  slipway-rank --help | --version\n"
+    "\n"
+    "Ranks find each other by RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT (torchrun's variables),\n"
+    "else by SLURM_* or OMPI_COMM_WORLD_*; without any of them there is one rank. GLOO_SOCKET_IFNAME picks the\n"
+    "network interface. Exit status: 0 done, 1 failed during the run, 2 nothing was started.\n";
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& why) {
+  throw std::invalid_argument(why + "; `slipway-rank --help` lists what is allowed");
+}
+
+template <class Number>
+Number number(const std::string& option, const std::string& text, Number smallest) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < smallest) {
+    refuse(option + " " + text + ": expected a number of at least " + std::to_string(smallest));
+  }
+  return value;
+}
+
+Dtype measurable(const std::string& text) {
+  const auto dtype = dtype_named(text);
+  if (dtype != Dtype::float32 && dtype != Dtype::float64) {
+    refuse("--dtype " + text + ": allowed are float32 and float64");
+  }
+  return *dtype;
+}
+
+void take_option(Arguments& result, const std::string& option, const std::string& value) {
+  if (option == "--out") {
+    result.out = value;
+  } else if (option == "--measure") {
+    result.mode = Arguments::Mode::measure;
+    result.out = value;
+  } else if (option == "--steps") {
+    result.steps = number<int>(option, value, 1);
+  } else if (option == "--dump-gradients") {
+    result.dump_step = number<int>(option, value, 0);
+  } else if (option == "--threads") {
+    result.threads = number<int>(option, value, 1);
+  } else if (option == "--connect-timeout") {
+    result.connect_seconds = number<double>(option, value, 1);
+  } else if (option == "--dtype") {
+    result.dtype = measurable(value);
+  } else {
+    refuse("unknown option " + option);
+  }
+}
+
+}  // namespace
+
+Arguments arguments_from(const std::vector<std::string>& words) {
+  Arguments result;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word == "--help" || word == "-h") {
+      result.mode = Arguments::Mode::help;
+      return result;
+    }
+    if (word == "--version") {
+      result.mode = Arguments::Mode::version;
+      return result;
+    }
+    if (word.rfind("-", 0) != 0) {
+      if (!result.bundle.empty()) refuse("two bundles, " + result.bundle + " and " + word);
+      result.bundle = word;
+      continue;
+    }
+    if (i + 1 == words.size()) refuse(word + " needs a value");
+    take_option(result, word, words[++i]);
+  }
+  if (result.mode == Arguments::Mode::measure) {
+    if (!result.bundle.empty()) refuse("--measure runs no bundle, but " + result.bundle + " was given");
+    return result;
+  }
+  if (result.bundle.empty()) refuse("no bundle was given");
+  if (result.out.empty()) refuse("--out DIR is missing");
+  return result;
+}
+
+}  // namespace slipway

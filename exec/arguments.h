@@ -1,0 +1,28 @@
+// The command line of slipway-rank. Guarded by tests/arguments_test.cpp.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/dtype.h"
+
+namespace slipway {
+
+struct Arguments {
+  enum class Mode : std::uint8_t { run, measure, help, version };
+  Mode mode = Mode::run;
+  std::string bundle;          // run
+  std::string out;             // run: folder; measure: file
+  int steps = 0;               // 0: as the bundle says
+  int dump_step = -1;          // -1: no gradients are written
+  int threads = 1;             // of one operator
+  double connect_seconds = 60; // to wait for the other ranks at the start
+  Dtype dtype = Dtype::float32;  // measure
+};
+
+extern const char* const usage;
+
+// Throws std::invalid_argument saying what is wrong and what is allowed.
+Arguments arguments_from(const std::vector<std::string>& words);
+
+}  // namespace slipway

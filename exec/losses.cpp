@@ -1,0 +1,147 @@
+#include "exec/losses.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdio>
+#include <deque>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+
+namespace slipway {
+namespace {
+
+constexpr double part_s = 24 * 3600.0;  // a lost rank is the heartbeat's business
+
+std::string key_of(int step, int rank) { return "loss/" + std::to_string(step) + "/" + std::to_string(rank); }
+
+std::string exact(double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.17g", value);
+  return text;
+}
+
+struct EndedStep {
+  int step = 0;
+  double part = 0;
+  std::int64_t end_ns = 0;
+};
+
+}  // namespace
+
+std::vector<int> head_ranks(const TaskGraph& graph) {
+  std::set<int> ranks;
+  const auto last_stage = static_cast<std::int32_t>(graph.stages.size()) - 1;
+  const auto last_op = static_cast<int>(graph.stage_operators.back().size());
+  for (const Task& task : graph.tasks) {
+    const Work& work = graph.works[static_cast<std::size_t>(task.work)];
+    const bool head = work.kind == WorkKind::segment && work.pass == Pass::forward && work.stage == last_stage &&
+                      work.last_op == last_op;
+    if (head) ranks.insert(task.rank);
+  }
+  return {ranks.begin(), ranks.end()};
+}
+
+struct LossReporter::State {
+  int rank = 0, steps = 0;
+  std::int64_t sequences = 0;  // per step
+  std::vector<int> heads;
+  std::unique_ptr<Store> store;
+  std::thread thread;
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<EndedStep> queue;
+  bool closed = false;
+  std::exception_ptr error;
+  std::vector<LossPoint> points;
+  std::int64_t previous_end_ns = 0;
+
+  bool holds_head() const { return std::binary_search(heads.begin(), heads.end(), rank); }
+  void work();
+  void collect(const EndedStep& ended);
+};
+
+void LossReporter::State::work() {
+  try {
+    for (;;) {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [this] { return closed || !queue.empty(); });
+      if (queue.empty()) return;
+      const EndedStep ended = queue.front();
+      queue.pop_front();
+      lock.unlock();
+      if (rank == 0) {
+        collect(ended);
+      } else if (holds_head()) {
+        store->set(key_of(ended.step, rank), exact(ended.part));
+      }
+    }
+  } catch (...) {
+    const std::lock_guard lock(mutex);
+    error = std::current_exception();
+  }
+}
+
+void LossReporter::State::collect(const EndedStep& ended) {
+  double loss = 0;
+  for (const int head : heads) {
+    if (head == 0) {
+      loss += ended.part;
+      continue;
+    }
+    loss += std::stod(store->get(key_of(ended.step, head), part_s));
+    store->forget(key_of(ended.step, head));
+  }
+  const double seconds = static_cast<double>(ended.end_ns - previous_end_ns) * 1e-9;
+  previous_end_ns = ended.end_ns;
+  std::printf("step %d/%d  loss %.4f  %.3f s\n", ended.step + 1, steps, loss, seconds);
+  std::fflush(stdout);
+  const std::lock_guard lock(mutex);
+  points.push_back({ended.step, (ended.step + 1) * sequences, loss});
+}
+
+LossReporter::LossReporter(const TaskGraph& graph, int rank, int steps, std::unique_ptr<Store> store)
+    : state_(std::make_unique<State>()) {
+  state_->rank = rank;
+  state_->steps = steps;
+  state_->sequences = graph.global_batch;
+  state_->heads = head_ranks(graph);
+  state_->store = std::move(store);
+  state_->thread = std::thread([state = state_.get()] { state->work(); });
+}
+
+LossReporter::~LossReporter() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->closed = true;
+    state_->changed.notify_one();
+  }
+  if (state_->thread.joinable()) state_->thread.join();
+}
+
+void LossReporter::begin(std::int64_t start_ns) { state_->previous_end_ns = start_ns; }
+
+void LossReporter::step_ended(int step, double part, std::int64_t end_ns) {
+  if (state_->rank != 0 && !state_->holds_head()) return;
+  const std::lock_guard lock(state_->mutex);
+  state_->queue.push_back({step, part, end_ns});
+  state_->changed.notify_one();
+}
+
+void LossReporter::finish() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->closed = true;
+    state_->changed.notify_one();
+  }
+  state_->thread.join();
+  if (state_->error) std::rethrow_exception(state_->error);
+}
+
+std::vector<LossPoint> LossReporter::points() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->points;
+}
+
+}  // namespace slipway

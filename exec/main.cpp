@@ -1,0 +1,76 @@
+// slipway-rank: see exec/arguments.h for the command line and exec/session.h for a rank's life.
+#include <ATen/Parallel.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "exec/arguments.h"
+#include "exec/measure.h"
+#include "exec/run_bundle.h"
+
+namespace slipway {
+namespace {
+
+constexpr int nothing_started = 2;
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+void use_threads(int threads) {
+  at::set_num_interop_threads(1);
+  at::set_num_threads(threads);
+}
+
+int run_program(const Arguments& arguments) {
+  const RankEnvironment environment = rank_environment(process_environment());
+  const BundleFile file = read_bundle_file(arguments.bundle);
+  const int ranks = rank_count(file.bundle.graph.layout);
+  if (ranks != environment.world) {
+    throw std::runtime_error(arguments.bundle + " is made for " + std::to_string(ranks) + " ranks, but " +
+                             std::to_string(environment.world) + " were started (launcher: " + environment.launcher +
+                             "); start " + std::to_string(ranks) + " or lower the scenario again");
+  }
+  Session session({environment, arguments.out, file.checksum, arguments.connect_seconds});
+  use_threads(arguments.threads);
+  session.run([&](Session& joined) { run_bundle(joined, file.bundle, arguments); });
+  return 0;
+}
+
+int run_measurements(const Arguments& arguments) {
+  const RankEnvironment environment = rank_environment(process_environment());
+  Session session({environment, folder_of(arguments.out), "micro-benchmarks", arguments.connect_seconds});
+  use_threads(arguments.threads);
+  session.run([&](Session& joined) { measure(joined, arguments); });
+  return 0;
+}
+
+int run(const std::vector<std::string>& words) {
+  const Arguments arguments = arguments_from(words);
+  switch (arguments.mode) {
+    case Arguments::Mode::help:
+      std::fputs(usage, stdout);
+      return 0;
+    case Arguments::Mode::version:
+      std::puts("slipway-rank " SLIPWAY_VERSION);
+      return 0;
+    case Arguments::Mode::measure:
+      return run_measurements(arguments);
+    case Arguments::Mode::run:
+      return run_program(arguments);
+  }
+  return nothing_started;
+}
+
+}  // namespace
+}  // namespace slipway
+
+int main(int count, char** words) {
+  try {
+    return slipway::run({words + 1, words + count});
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "slipway-rank: %s\n", error.what());
+    return slipway::nothing_started;
+  }
+}

@@ -1,0 +1,89 @@
+#include "exec/measure.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <stdexcept>
+
+#include "exec/clock.h"
+#include "exec/overhead.h"
+
+namespace slipway {
+namespace {
+
+constexpr double while_alive_s = 24 * 3600.0;
+
+std::unique_ptr<Transport> connect(Session& session, int id, const std::string& name, std::vector<int> ranks) {
+  const RankEnvironment& at = session.environment();
+  return connect_gloo(session.host(), {id, name, std::move(ranks)}, at.rank, at.store_host);
+}
+
+void write_lines(const std::string& path, const std::string& lines) {
+  std::ofstream file(path);
+  file << lines;
+  file.close();
+  if (!file) throw std::runtime_error("cannot write " + path);
+}
+
+}  // namespace
+
+void MeasureContext::add(const std::string& what, double seconds) {
+  char number[32];
+  std::snprintf(number, sizeof number, "%.6g", seconds);
+  lines += "measure " + what + dtype_text + " seconds=" + number + "\n";
+}
+
+double median_seconds(const std::function<void()>& operation, double budget_s) {
+  operation();
+  std::vector<Nanoseconds> times;
+  const Nanoseconds until = monotonic_ns() + static_cast<Nanoseconds>(budget_s * 1e9);
+  Nanoseconds before = monotonic_ns();
+  do {
+    operation();
+    const Nanoseconds now = monotonic_ns();
+    times.push_back(now - before);
+    before = now;
+  } while (before < until || times.size() < 3);
+  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+  return static_cast<double>(times[times.size() / 2]) * 1e-9;
+}
+
+void measure_task_overhead(MeasureContext& context) {
+  for (const int lanes : {1, 2}) {
+    context.together();
+    const std::string what = "task_overhead lanes=" + std::to_string(lanes);
+    context.add(what, task_overhead_seconds(lanes, 4000));
+  }
+}
+
+void measure(Session& session, const Arguments& arguments) {
+  const RankEnvironment& at = session.environment();
+  std::vector<int> all;
+  for (int rank = 0; rank < at.world; ++rank) all.push_back(rank);
+  const int neighbour = at.rank ^ 1;
+  std::unique_ptr<Transport> group, pair;
+  if (at.world > 1) group = connect(session, 0, "world", all);
+  if (neighbour < at.world) {
+    pair = connect(session, 1 + at.rank / 2, "pair", {std::min(at.rank, neighbour), std::max(at.rank, neighbour)});
+  }
+  MeasureContext context{arguments.dtype == Dtype::float64 ? at::kDouble : at::kFloat,
+                         " dtype=" + name_of(arguments.dtype),
+                         at.rank,
+                         at.world,
+                         [&] {
+                           if (group) group->barrier();
+                         },
+                         ""};
+  measure_operators(context);
+  measure_task_overhead(context);
+  measure_messages(context, group.get(), pair.get());
+  write_lines(arguments.out + "." + std::to_string(at.rank), context.lines);
+  store_barrier(session.store(), "measured", at.world, while_alive_s);
+  for (const auto& transport : {group.get(), pair.get()}) {
+    if (transport) transport->shutdown();
+  }
+}
+
+}  // namespace slipway

@@ -1,0 +1,45 @@
+// Micro-benchmarks: what this machine does for the operators of a step while all of its ranks work at once, as
+// in the real run. One line a measurement, seconds of one operation (median), in FILE.<rank>:
+//
+//   measure gemm pass=forward m=512 n=512 k=512 dtype=float32 seconds=0.0012
+//   measure attention pass=backward batch_heads=8 s=256 d=64 ...      causal; q, k and v of one length
+//   measure elementwise op=add bytes=12582912 ...                     bytes read and written
+//   measure launch ...                                                an operation on one element
+//   measure optimizer elements=1048576 ...                            fused AdamW
+//   measure task_overhead lanes=2 ...                                 one task of the lane runtime
+//   measure transfer bytes=1024 members=2 ...                         half a round trip, in neighbouring pairs
+//   measure all-reduce | all-gather | reduce-scatter bytes=.. members=..   bytes of the whole tensor
+// Guarded by tests/execute_measure_test.cpp.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <ATen/core/ScalarType.h>
+
+#include "exec/arguments.h"
+#include "exec/session.h"
+#include "exec/transport.h"
+
+namespace slipway {
+
+// Collects lines; `together` lets all ranks start a measurement at the same time.
+struct MeasureContext {
+  at::ScalarType type;
+  std::string dtype_text;  // " dtype=float32"
+  int rank = 0, world = 1;
+  std::function<void()> together;
+  std::string lines;
+  void add(const std::string& what, double seconds);
+};
+
+// Median seconds of one call, over repeated calls for about `budget_s` after one warm-up call.
+double median_seconds(const std::function<void()>& operation, double budget_s = 0.05);
+
+void measure(Session& session, const Arguments& arguments);
+void measure_operators(MeasureContext& context);
+void measure_task_overhead(MeasureContext& context);
+// `group` connects all ranks, `pair` this rank and its neighbour (rank ^ 1); null when it has none.
+void measure_messages(MeasureContext& context, Transport* group, Transport* pair);
+
+}  // namespace slipway

@@ -1,0 +1,66 @@
+#include "exec/records.h"
+
+#include <cstdio>
+#include <fstream>
+#include <stdexcept>
+
+namespace slipway {
+namespace {
+
+std::ofstream open_for_writing(const std::string& path) {
+  std::ofstream file(path);
+  if (!file) throw std::runtime_error("cannot write " + path);
+  return file;
+}
+
+void close_checked(std::ofstream& file, const std::string& path) {
+  file.close();
+  if (!file) throw std::runtime_error("cannot write " + path + " (disk full?)");
+}
+
+}  // namespace
+
+std::vector<TraceRecord> records_of(const TaskGraph& graph, int rank, const std::vector<LaneStamp>& stamps,
+                                    const std::vector<ClockSample>& clock, Nanoseconds origin) {
+  const auto seconds = [&](Nanoseconds stamp) {
+    return static_cast<double>(on_rank0(stamp, clock) - origin) * 1e-9;
+  };
+  std::vector<TraceRecord> records;
+  records.reserve(stamps.size());
+  for (const LaneStamp& stamp : stamps) {
+    const Task& task = graph.tasks[stamp.task];
+    TraceRecord record;
+    record.step = stamp.step;
+    record.rank = rank;
+    record.lane = stamp.lane;
+    record.label = label_of(graph, stamp.task);
+    record.kind = kind_of(graph, stamp.task);
+    record.start_s = seconds(stamp.start_ns);
+    record.end_s = seconds(stamp.end_ns);
+    record.flops = flops_of(graph, stamp.task);
+    record.bytes = graph.works[static_cast<std::size_t>(task.work)].bytes;
+    record.group = task.communicator;
+    records.push_back(std::move(record));
+  }
+  return records;
+}
+
+void write_records(const std::string& directory, int rank, const std::vector<TraceRecord>& records) {
+  const std::string path = directory + "/rank-" + std::to_string(rank) + ".records";
+  std::ofstream file = open_for_writing(path);
+  for (const TraceRecord& record : records) file << to_text(record) << '\n';
+  close_checked(file, path);
+}
+
+void write_losses(const std::string& directory, const std::vector<LossPoint>& losses) {
+  const std::string path = directory + "/rank-0.losses";
+  std::ofstream file = open_for_writing(path);
+  char line[96];
+  for (const LossPoint& point : losses) {
+    std::snprintf(line, sizeof line, "%d %lld %.17g\n", point.step, static_cast<long long>(point.samples), point.loss);
+    file << line;
+  }
+  close_checked(file, path);
+}
+
+}  // namespace slipway

@@ -1,0 +1,188 @@
+#include "exec/run_bundle.h"
+
+#include <ATen/Parallel.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "exec/lanes.h"
+#include "exec/losses.h"
+#include "exec/rank_model.h"
+#include "exec/records.h"
+#include "exec/transport.h"
+
+namespace slipway {
+namespace {
+
+constexpr double while_alive_s = 24 * 3600.0;  // a lost rank is the heartbeat's business
+
+class BundleRun {
+ public:
+  BundleRun(Session& session, const Bundle& bundle, const Arguments& arguments);
+  void run();
+
+ private:
+  void connect_transports();
+  void align_clocks(const std::string& round);
+  void agree_on_origin();
+  void perform(TaskId task, int step);
+  void communicate(TaskId task, int step);
+  void write() const;
+
+  Session& session_;
+  const TaskGraph& graph_;
+  const Arguments& arguments_;
+  int rank_, steps_;
+  std::vector<std::unique_ptr<Transport>> transports_;  // by communicator; empty where this rank is no member
+  RankModel model_;
+  LossReporter losses_;
+  LaneRunner lanes_;
+  std::vector<int> foreign_;        // ranks with another clock than rank 0's
+  std::vector<ClockSample> clock_;
+  Nanoseconds origin_ = 0;
+};
+
+// While lanes run, an exception must not wait for the other lanes to end: they may hang in their peers' absence.
+LaneHooks hooks_of(Session& session, const TaskGraph& graph, std::function<void(TaskId, int)> perform,
+                   std::function<void(int, Nanoseconds)> step_ends, int threads) {
+  LaneHooks hooks;
+  hooks.perform = [&session, &graph, perform = std::move(perform)](TaskId task, int step) {
+    try {
+      perform(task, step);
+    } catch (...) {
+      session.fail_with_current_exception("step " + std::to_string(step) + ", " + label_of(graph, task));
+    }
+  };
+  hooks.thread_begins = [threads] { at::set_num_threads(threads); };
+  hooks.step_ends = std::move(step_ends);
+  return hooks;
+}
+
+BundleRun::BundleRun(Session& session, const Bundle& bundle, const Arguments& arguments)
+    : session_(session),
+      graph_(bundle.graph),
+      arguments_(arguments),
+      rank_(session.environment().rank),
+      steps_(arguments.steps > 0 ? arguments.steps : bundle.run.steps),
+      model_(bundle, rank_, at::kCPU),
+      losses_(graph_, rank_, steps_, session.host().connect()),
+      lanes_(graph_, rank_, steps_,
+             hooks_of(
+                 session, graph_, [this](TaskId task, int step) { perform(task, step); },
+                 [this](int step, Nanoseconds end) { losses_.step_ended(step, model_.loss(step), end); },
+                 arguments.threads)) {
+  for (int other = 0; other < session.environment().world; ++other) {
+    const auto& processes = session.processes();
+    if (!same_clock(processes[static_cast<std::size_t>(other)], processes.front())) foreign_.push_back(other);
+  }
+}
+
+// In the order of communicator ids, the same on all ranks, so that no two ranks wait for each other's connect.
+void BundleRun::connect_transports() {
+  for (std::size_t id = 0; id < graph_.communicators.size(); ++id) {
+    const Communicator& communicator = graph_.communicators[id];
+    const bool member = std::find(communicator.ranks.begin(), communicator.ranks.end(), rank_) != communicator.ranks.end();
+    if (!member) {
+      transports_.emplace_back();
+      continue;
+    }
+    const Group group{static_cast<int>(id), communicator.name, {communicator.ranks.begin(), communicator.ranks.end()}};
+    transports_.push_back(connect_gloo(session_.host(), group, rank_, session_.environment().store_host));
+  }
+  for (const auto& transport : transports_) {
+    if (transport) transport->barrier();
+  }
+}
+
+void BundleRun::align_clocks(const std::string& round) {
+  for (const ClockSample& sample : exchange_clocks(session_.store(), round, rank_, foreign_)) clock_.push_back(sample);
+}
+
+void BundleRun::agree_on_origin() {
+  if (rank_ == 0) session_.store().set("origin", std::to_string(monotonic_ns()));
+  origin_ = std::stoll(session_.store().get("origin", while_alive_s));
+  losses_.begin(origin_);
+}
+
+void BundleRun::perform(TaskId task, int step) {
+  if (graph_.tasks[task].communicator == none) {
+    model_.run(task, step);
+  } else {
+    communicate(task, step);
+  }
+}
+
+void BundleRun::communicate(TaskId id, int step) {
+  const Task& task = graph_.tasks[id];
+  const auto communicator = static_cast<std::size_t>(task.communicator);
+  Transport& transport = *transports_[communicator];
+  Message message = model_.message(id, step);
+  if (task.kind == TaskKind::transfer) {
+    if (graph_.communicators[communicator].ranks.front() == rank_) {
+      transport.send(message.input, 1);
+    } else {
+      transport.receive(message.output, 0);
+    }
+  } else {
+    const Collective collective = graph_.works[static_cast<std::size_t>(task.work)].collective;
+    switch (collective) {
+      case Collective::all_reduce:
+        transport.all_reduce(message.output);
+        break;
+      case Collective::all_gather:
+        transport.all_gather(message.output, message.input);
+        break;
+      case Collective::reduce_scatter:
+        transport.reduce_scatter(message.output, message.input);
+        break;
+      case Collective::none:
+      case Collective::broadcast:
+      case Collective::send:
+        throw std::runtime_error(std::string("the executor has no collective '") + name_of(collective) + "'");
+    }
+  }
+  model_.arrived(id, step, std::move(message));
+}
+
+void BundleRun::write() const {
+  write_records(arguments_.out, rank_, records_of(graph_, rank_, lanes_.stamps(), clock_, origin_));
+  if (rank_ == 0) write_losses(arguments_.out, losses_.points());
+}
+
+void BundleRun::run() {
+  if (arguments_.dump_step >= 0) model_.dump_gradients_of_step(arguments_.dump_step, arguments_.out);
+  connect_transports();
+  align_clocks("before");
+  store_barrier(session_.store(), "ready", session_.environment().world, while_alive_s);
+  agree_on_origin();
+  session_.on_failure([this] { write(); });
+  lanes_.run();
+  losses_.finish();
+  store_barrier(session_.store(), "ran", session_.environment().world, while_alive_s);
+  align_clocks("after");
+  session_.on_failure(nullptr);
+  write();
+  for (const auto& transport : transports_) {
+    if (transport) transport->shutdown();
+  }
+}
+
+}  // namespace
+
+BundleFile read_bundle_file(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error("cannot open the bundle " + path + "; make it with `slipway lower`");
+  std::stringstream text;
+  text << file.rdbuf();
+  const std::string all = text.str();
+  const std::size_t last = all.rfind("checksum ");
+  BundleFile result{read_bundle(text, path), last == std::string::npos ? "" : all.substr(last)};
+  while (!result.checksum.empty() && result.checksum.back() == '\n') result.checksum.pop_back();
+  return result;
+}
+
+void run_bundle(Session& session, const Bundle& bundle, const Arguments& arguments) {
+  BundleRun(session, bundle, arguments).run();
+}
+
+}  // namespace slipway

@@ -1,0 +1,51 @@
+// One rank's life in a run: join the others, work, leave together, or end with the first cause of a failure.
+//
+//   join    claim a seat in the store, start the heartbeat, wait for everybody
+//   work    run_bundle (exec/run_bundle.cpp) or measure (exec/measure.h)
+//   leave   everybody has finished → stop the heartbeat → rank 0, the store's host, goes last
+// Guarded by tests/execute_run_test.cpp and tests/execute_failure_test.cpp.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exec/heartbeat.h"
+#include "exec/process.h"
+
+namespace slipway {
+
+struct SessionOptions {
+  RankEnvironment environment;
+  std::string directory;       // for failure files
+  std::string identity;        // what all ranks must agree on: the bundle's checksum
+  double connect_seconds = 60;
+};
+
+class Session {
+ public:
+  // Installs the signal handling; construct it before any other thread exists.
+  explicit Session(SessionOptions options);
+  ~Session();
+
+  // Joins, calls `work`, leaves. When anything fails, here or on another rank, prints the one line that says
+  // who failed and why, calls `flush` (if set) and ends the process with status 1.
+  void run(const std::function<void(Session&)>& work);
+
+  // What shall still be written when the run fails. Set to nothing when it must not be called any more.
+  void on_failure(std::function<void()> flush);
+
+  const RankEnvironment& environment() const;
+  Store& store();                       // of the thread that calls run()
+  const StoreHost& host() const;
+  const std::vector<ProcessIdentity>& processes() const;  // by rank
+  // Reports the exception in flight and never returns: the heartbeat ends the process. For worker threads.
+  [[noreturn]] void fail_with_current_exception(const std::string& where);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace slipway
