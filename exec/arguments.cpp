@@ -6,9 +6,11 @@
 namespace slipway {
 
 const char* const usage =
-    "slipway-rank: one rank of a training run, started once per rank by `slipway execute`, torchrun, srun or mpirun\n"
+    "slipway-rank: one rank of a training run, started once per rank by `slipway execute`, torchrun, srun "
+    "or mpirun\n"
     "\n"
-    "  slipway-rank RUN.slip --out DIR   run the bundle; writes DIR/rank-<r>.records and DIR/rank-0.losses\n"
+    "  slipway-rank RUN.slip --out DIR   run the bundle; writes DIR/rank-<r>.records and "
+    "DIR/rank-0.losses\n"
     "      --steps N                     instead of the bundle's number of steps\n"
     "      --dump-gradients STEP         write this rank's gradients of that step to DIR/gradients.<r>\n"
     "  slipway-rank --measure FILE       micro-benchmarks; rank r writes FILE.<r>\n"
@@ -18,8 +20,10 @@ const char* const usage =
     "      --connect-timeout SECONDS     how long to wait for the other ranks at the start (60)\n"
     "  slipway-rank --help | --version\n"
     "\n"
-    "Ranks find each other by RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT (torchrun's variables),\n"
-    "else by SLURM_* or OMPI_COMM_WORLD_*; without any of them there is one rank. GLOO_SOCKET_IFNAME picks the\n"
+    "Ranks find each other by RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT (torchrun's "
+    "variables),\n"
+    "else by SLURM_* or OMPI_COMM_WORLD_*; without any of them there is one rank. GLOO_SOCKET_IFNAME picks "
+    "the\n"
     "network interface. Exit status: 0 done, 1 failed during the run, 2 nothing was started.\n";
 
 namespace {

@@ -11,12 +11,12 @@ namespace slipway {
 struct Arguments {
   enum class Mode : std::uint8_t { run, measure, help, version };
   Mode mode = Mode::run;
-  std::string bundle;          // run
-  std::string out;             // run: folder; measure: file
-  int steps = 0;               // 0: as the bundle says
-  int dump_step = -1;          // -1: no gradients are written
-  int threads = 1;             // of one operator
-  double connect_seconds = 60; // to wait for the other ranks at the start
+  std::string bundle;            // run
+  std::string out;               // run: folder; measure: file
+  int steps = 0;                 // 0: as the bundle says
+  int dump_step = -1;            // -1: no gradients are written
+  int threads = 1;               // of one operator
+  double connect_seconds = 60;   // to wait for the other ranks at the start
   Dtype dtype = Dtype::float32;  // measure
 };
 

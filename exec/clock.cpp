@@ -45,9 +45,9 @@ Nanoseconds monotonic_ns() {
 }
 
 ClockSample best_sample(const std::vector<ClockExchange>& exchanges) {
-  const auto& best = *std::min_element(exchanges.begin(), exchanges.end(), [](const auto& a, const auto& b) {
-    return a.received - a.sent < b.received - b.sent;
-  });
+  const auto& best = *std::min_element(
+      exchanges.begin(), exchanges.end(),
+      [](const auto& a, const auto& b) { return a.received - a.sent < b.received - b.sent; });
   const Nanoseconds middle = best.sent + (best.received - best.sent) / 2;
   return {middle, best.answered - middle};
 }

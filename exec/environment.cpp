@@ -19,9 +19,10 @@ const std::string* find(const EnvironmentMap& environment, const char* name) {
 int integer(const EnvironmentMap& environment, const char* name, int smallest, int largest) {
   const std::string* text = find(environment, name);
   if (!text) {
-    throw std::runtime_error(std::string(name) +
-                             " is not set although other variables of the same launcher are; set it, or start "
-                             "the ranks with `slipway execute`, torchrun, srun or mpirun");
+    throw std::runtime_error(
+        std::string(name) +
+        " is not set although other variables of the same launcher are; set it, or start "
+        "the ranks with `slipway execute`, torchrun, srun or mpirun");
   }
   int value = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
@@ -64,15 +65,18 @@ std::string default_host(const EnvironmentMap& environment, const RankEnvironmen
     if (nodes) return hosts_of_node_list(*nodes).front();
   }
   const std::string* local_size = find(environment, "OMPI_COMM_WORLD_LOCAL_SIZE");
-  const bool one_host = ranks.launcher == "openmpi" && local_size && *local_size == std::to_string(ranks.world);
+  const bool one_host =
+      ranks.launcher == "openmpi" && local_size && *local_size == std::to_string(ranks.world);
   if (ranks.world == 1 || one_host) return "127.0.0.1";
-  throw std::runtime_error("MASTER_ADDR is not set: set it to the host of rank 0 (and MASTER_PORT to a free port there)");
+  throw std::runtime_error(
+      "MASTER_ADDR is not set: set it to the host of rank 0 (and MASTER_PORT to a free port there)");
 }
 
 int default_port_of(const EnvironmentMap& environment, const RankEnvironment& ranks) {
   if (ranks.world == 1) return 0;
   if (ranks.launcher == "torchrun") {
-    throw std::runtime_error("MASTER_PORT is not set: set it to a free port on the host of rank 0 (MASTER_ADDR)");
+    throw std::runtime_error(
+        "MASTER_PORT is not set: set it to a free port on the host of rank 0 (MASTER_ADDR)");
   }
   // Two Slurm jobs on one node should not meet on one port.
   const bool job = find(environment, "SLURM_JOB_ID") != nullptr;
@@ -103,7 +107,8 @@ EnvironmentMap process_environment() {
 RankEnvironment rank_environment(const EnvironmentMap& environment) {
   RankEnvironment result;
   for (const LauncherNames& names : launchers) {
-    // WORLD_SIZE alone is a half-set torchrun environment; SLURM_NTASKS alone is just an allocation's shell.
+    // WORLD_SIZE alone is a half-set torchrun environment; SLURM_NTASKS alone is just an allocation's
+    // shell.
     const bool half_set = names.launcher == launchers[0].launcher && find(environment, names.world);
     if (find(environment, names.rank) || half_set) {
       read_ranks(environment, names, result);

@@ -22,11 +22,11 @@ using EnvironmentMap = std::map<std::string, std::string>;
 
 struct RankEnvironment {
   int rank = 0, world = 1, local_rank = 0;
-  std::string launcher = "none";    // "torchrun", "slurm", "openmpi", "none"
+  std::string launcher = "none";  // "torchrun", "slurm", "openmpi", "none"
   std::string store_host = "127.0.0.1";
-  int store_port = 0;               // 0: any free port (one rank only)
-  bool agent_store = false;         // the launcher hosts the store
-  std::string store_prefix;         // tells runs and restarts that share a store apart
+  int store_port = 0;        // 0: any free port (one rank only)
+  bool agent_store = false;  // the launcher hosts the store
+  std::string store_prefix;  // tells runs and restarts that share a store apart
 };
 
 EnvironmentMap process_environment();
@@ -34,7 +34,8 @@ EnvironmentMap process_environment();
 // Throws std::runtime_error naming the variable, its value and what to set.
 RankEnvironment rank_environment(const EnvironmentMap& environment);
 
-// "gpu[01-03,07]-a,login" → gpu01-a gpu02-a gpu03-a gpu07-a login. Throws std::runtime_error when malformed.
+// "gpu[01-03,07]-a,login" → gpu01-a gpu02-a gpu03-a gpu07-a login. Throws std::runtime_error when
+// malformed.
 std::vector<std::string> hosts_of_node_list(std::string_view list);
 
 }  // namespace slipway

@@ -34,7 +34,9 @@ std::string flat(std::string text) {
 
 }  // namespace
 
-std::string to_text(const Failure& failure) { return std::to_string(failure.rank) + " " + flat(failure.cause); }
+std::string to_text(const Failure& failure) {
+  return std::to_string(failure.rank) + " " + flat(failure.cause);
+}
 
 Failure failure_from_text(const std::string& text) {
   const std::size_t space = text.find(' ');
@@ -43,7 +45,8 @@ Failure failure_from_text(const std::string& text) {
 }
 
 std::string line_of(int rank, const Failure& failure) {
-  const std::string who = failure.rank < 0 ? "the launcher's agent" : "rank " + std::to_string(failure.rank);
+  const std::string who =
+      failure.rank < 0 ? "the launcher's agent" : "rank " + std::to_string(failure.rank);
   const std::string what = who + " failed: " + flat(failure.cause);
   return rank == failure.rank ? what : "rank " + std::to_string(rank) + " stops: " + what;
 }
@@ -61,7 +64,8 @@ void write_verdict(const std::string& directory, const Failure& failure) {
   const std::string line = to_text(failure) + "\n";
   const int file = open(verdict_path(directory).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (file < 0) return;  // somebody was first, or the directory is gone: the verdict is printed in any case
-  if (write(file, line.data(), line.size()) != static_cast<ssize_t>(line.size())) unlink(verdict_path(directory).c_str());
+  if (write(file, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+    unlink(verdict_path(directory).c_str());
   close(file);
 }
 
@@ -71,8 +75,8 @@ std::optional<Failure> read_verdict(const std::string& directory) {
   return failure_from_text(*line);
 }
 
-std::optional<Failure> failure_of_ended(const ProcessIdentity& process, int rank, const std::string& directory,
-                                        double seconds) {
+std::optional<Failure> failure_of_ended(const ProcessIdentity& process, int rank,
+                                        const std::string& directory, double seconds) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   auto cause = cause_of_end(process);
   if (!cause) return std::nullopt;

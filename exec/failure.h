@@ -34,7 +34,7 @@ std::optional<Failure> read_verdict(const std::string& directory);
 
 // Why the visible process of a rank ended; waits up to `seconds` for the kernel or the launcher to tell
 // more than that it is gone. Empty while it lives.
-std::optional<Failure> failure_of_ended(const ProcessIdentity& process, int rank, const std::string& directory,
-                                        double seconds);
+std::optional<Failure> failure_of_ended(const ProcessIdentity& process, int rank,
+                                        const std::string& directory, double seconds);
 
 }  // namespace slipway

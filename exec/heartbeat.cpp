@@ -37,13 +37,13 @@ struct Peer {
   ProcessIdentity process;
   bool seen_in_proc = false;
   int descriptor = -1;
-  std::string count;    // its last "beat" value, and since when
+  std::string count;  // its last "beat" value, and since when
   Time counted = Clock::now();
 };
 
-constexpr double claim_patience_s = 2;   // for the store's answer to a claim
-constexpr double hearing_s = 3;          // the store's host waits so long until the others know
-constexpr double end_detail_s = 1;       // for the launcher to write how a collected process ended
+constexpr double claim_patience_s = 2;  // for the store's answer to a claim
+constexpr double hearing_s = 3;         // the store's host waits so long until the others know
+constexpr double end_detail_s = 1;      // for the launcher to write how a collected process ended
 
 }  // namespace
 
@@ -126,7 +126,8 @@ bool Heartbeat::State::beat(std::int64_t count) {
     const std::lock_guard lock(mutex);
     wanted = claim;
   }
-  if (wanted && wanted->rank != options.rank && wanted->rank >= 0 && store->has(finished_key(wanted->rank))) {
+  if (wanted && wanted->rank != options.rank && wanted->rank >= 0 &&
+      store->has(finished_key(wanted->rank))) {
     const std::lock_guard lock(mutex);
     claim.reset();  // it ended because it had finished
     wanted.reset();
@@ -186,8 +187,8 @@ void Heartbeat::State::check_count(Peer& peer) {
   if (silence < (peer.seen_in_proc ? options.stopped_s : options.lost_s)) return;
   if (store->has(finished_key(peer.rank))) return;
   const std::lock_guard lock(mutex);
-  post_claim({peer.rank, "no heartbeat for " + std::to_string(static_cast<int>(silence)) + " s; stopped, or its node lost (" +
-                             describe(peer.process) + ")"});
+  post_claim({peer.rank, "no heartbeat for " + std::to_string(static_cast<int>(silence)) +
+                             " s; stopped, or its node lost (" + describe(peer.process) + ")"});
 }
 
 void Heartbeat::State::watch() {
@@ -284,7 +285,8 @@ Failure Heartbeat::State::store_lost_verdict(std::unique_lock<std::mutex>& lock)
   lock.lock();
   if (found) return *found;
   if (claimed_failure && claimed_failure->rank == 0) return *claimed_failure;
-  if (!options.rank0_hosts_store) return {-1, "it hosts the store, which is lost (" + lost.value_or("no answer") + ")"};
+  if (!options.rank0_hosts_store)
+    return {-1, "it hosts the store, which is lost (" + lost.value_or("no answer") + ")"};
   return {0, "it hosts the store and ended without a report (killed or its node lost)"};
 }
 

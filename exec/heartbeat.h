@@ -27,10 +27,10 @@ struct HeartbeatOptions {
   std::string directory;          // for the files of exec/failure.h
   bool signals = true;            // take SIGTERM and SIGINT (the rank program does)
   double beat_s = 0.5;
-  double lost_s = 6;              // silence of another host, or of the store
-  double stopped_s = 30;          // silence of a process that we see alive on this host
-  double suspicion_s = 6;         // how long an echo waits for the first cause
-  double terminated_s = 3;        // the same after SIGTERM: the sender will use SIGKILL soon
+  double lost_s = 6;        // silence of another host, or of the store
+  double stopped_s = 30;    // silence of a process that we see alive on this host
+  double suspicion_s = 6;   // how long an echo waits for the first cause
+  double terminated_s = 3;  // the same after SIGTERM: the sender will use SIGKILL soon
 };
 
 class Heartbeat {

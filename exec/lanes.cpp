@@ -45,10 +45,10 @@ struct LaneRunner::State {
   int rank, steps;
   LaneHooks hooks;
   std::vector<LocalTask> tasks;
-  std::vector<int> lane_of;                      // per local task
+  std::vector<int> lane_of;  // per local task
   std::unordered_map<TaskId, std::uint32_t> local;
   std::vector<std::unique_ptr<LocalLane>> lanes;
-  std::vector<std::atomic<int>> done;            // per local task: steps completed; `stopped` after an error
+  std::vector<std::atomic<int>> done;  // per local task: steps completed; `stopped` after an error
   std::mutex error_mutex;
   std::exception_ptr error;
 
@@ -151,7 +151,8 @@ void LaneRunner::State::perform_all(LocalLane& lane) {
       hooks.perform(tasks[index].task, step);
       stamp.end_ns = monotonic_ns();
       int before = step;
-      if (!done[index].compare_exchange_strong(before, step + 1, std::memory_order_acq_rel)) return;  // stopped
+      if (!done[index].compare_exchange_strong(before, step + 1, std::memory_order_acq_rel))
+        return;  // stopped
       done[index].notify_all();
       lane.ended.store(at, std::memory_order_release);
     }
@@ -201,7 +202,8 @@ std::vector<LaneStamp> LaneRunner::stamps() const {
     for (std::size_t i = 0; i < ended; ++i) {
       const std::size_t step = i / lane->tasks.size(), at = i % lane->tasks.size();
       const Stamp& stamp = lane->stamps[i];
-      result.push_back({static_cast<int>(step), state_->tasks[lane->tasks[at]].task, lane->name, stamp.start_ns, stamp.end_ns});
+      result.push_back({static_cast<int>(step), state_->tasks[lane->tasks[at]].task, lane->name,
+                        stamp.start_ns, stamp.end_ns});
     }
   }
   return result;

@@ -24,15 +24,16 @@ namespace slipway {
 struct LaneHooks {
   // Does the task and returns when it is complete on this rank. Called on the task's lane thread.
   std::function<void(TaskId, int step)> perform;
-  std::function<void()> thread_begins;                      // optional: on every lane thread, before its first task
-  std::function<void(int step, std::int64_t end_ns)> step_ends;  // optional: compute lane, after its last task of a step
+  std::function<void()> thread_begins;  // optional: on every lane thread, before its first task
+  std::function<void(int step, std::int64_t end_ns)>
+      step_ends;  // optional: compute lane, after its last task of a step
 };
 
 struct LaneStamp {
   int step = 0;
   TaskId task = 0;
-  std::string lane;                        // lane_name
-  std::int64_t start_ns = 0, end_ns = 0;   // CLOCK_MONOTONIC
+  std::string lane;                       // lane_name
+  std::int64_t start_ns = 0, end_ns = 0;  // CLOCK_MONOTONIC
 };
 
 class LaneRunner {

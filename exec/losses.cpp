@@ -14,7 +14,9 @@ namespace {
 
 constexpr double part_s = 24 * 3600.0;  // a lost rank is the heartbeat's business
 
-std::string key_of(int step, int rank) { return "loss/" + std::to_string(step) + "/" + std::to_string(rank); }
+std::string key_of(int step, int rank) {
+  return "loss/" + std::to_string(step) + "/" + std::to_string(rank);
+}
 
 std::string exact(double value) {
   char text[40];
@@ -36,8 +38,8 @@ std::vector<int> head_ranks(const TaskGraph& graph) {
   const auto last_op = static_cast<int>(graph.stage_operators.back().size());
   for (const Task& task : graph.tasks) {
     const Work& work = graph.works[static_cast<std::size_t>(task.work)];
-    const bool head = work.kind == WorkKind::segment && work.pass == Pass::forward && work.stage == last_stage &&
-                      work.last_op == last_op;
+    const bool head = work.kind == WorkKind::segment && work.pass == Pass::forward &&
+                      work.stage == last_stage && work.last_op == last_op;
     if (head) ranks.insert(task.rank);
   }
   return {ranks.begin(), ranks.end()};

@@ -1,7 +1,7 @@
-// The loss curve, live. The loss of a step lives on the ranks that hold the head; each puts its part into the
-// store, and rank 0 adds the parts in rank order and prints "step 3/20  loss 5.1234  0.412 s". A thread of its
-// own and a store connection of its own, so that no lane ever waits for it.
-// Guarded by tests/execute_run_test.cpp.
+// The loss curve, live. The loss of a step lives on the ranks that hold the head; each puts its part into
+// the store, and rank 0 adds the parts in rank order and prints "step 3/20  loss 5.1234  0.412 s". A thread
+// of its own and a store connection of its own, so that no lane ever waits for it. Guarded by
+// tests/execute_run_test.cpp.
 #pragma once
 
 #include <cstdint>

@@ -29,8 +29,9 @@ int run_program(const Arguments& arguments) {
   const int ranks = rank_count(file.bundle.graph.layout);
   if (ranks != environment.world) {
     throw std::runtime_error(arguments.bundle + " is made for " + std::to_string(ranks) + " ranks, but " +
-                             std::to_string(environment.world) + " were started (launcher: " + environment.launcher +
-                             "); start " + std::to_string(ranks) + " or lower the scenario again");
+                             std::to_string(environment.world) +
+                             " were started (launcher: " + environment.launcher + "); start " +
+                             std::to_string(ranks) + " or lower the scenario again");
   }
   Session session({environment, arguments.out, file.checksum, arguments.connect_seconds});
   use_threads(arguments.threads);

@@ -15,7 +15,8 @@ namespace {
 
 constexpr double while_alive_s = 24 * 3600.0;
 
-std::unique_ptr<Transport> connect(Session& session, int id, const std::string& name, std::vector<int> ranks) {
+std::unique_ptr<Transport> connect(Session& session, int id, const std::string& name,
+                                   std::vector<int> ranks) {
   const RankEnvironment& at = session.environment();
   return connect_gloo(session.host(), {id, name, std::move(ranks)}, at.rank, at.store_host);
 }
@@ -46,7 +47,8 @@ double median_seconds(const std::function<void()>& operation, double budget_s) {
     times.push_back(now - before);
     before = now;
   } while (before < until || times.size() < 3);
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
+                   times.end());
   return static_cast<double>(times[times.size() / 2]) * 1e-9;
 }
 
@@ -66,7 +68,8 @@ void measure(Session& session, const Arguments& arguments) {
   std::unique_ptr<Transport> group, pair;
   if (at.world > 1) group = connect(session, 0, "world", all);
   if (neighbour < at.world) {
-    pair = connect(session, 1 + at.rank / 2, "pair", {std::min(at.rank, neighbour), std::max(at.rank, neighbour)});
+    pair = connect(session, 1 + at.rank / 2, "pair",
+                   {std::min(at.rank, neighbour), std::max(at.rank, neighbour)});
   }
   MeasureContext context{arguments.dtype == Dtype::float64 ? at::kDouble : at::kFloat,
                          " dtype=" + name_of(arguments.dtype),

@@ -1,5 +1,5 @@
-// Micro-benchmarks: what this machine does for the operators of a step while all of its ranks work at once, as
-// in the real run. One line a measurement, seconds of one operation (median), in FILE.<rank>:
+// Micro-benchmarks: what this machine does for the operators of a step while all of its ranks work at once,
+// as in the real run. One line a measurement, seconds of one operation (median), in FILE.<rank>:
 //
 //   measure gemm pass=forward m=512 n=512 k=512 dtype=float32 seconds=0.0012
 //   measure attention pass=backward batch_heads=8 s=256 d=64 ...      causal; q, k and v of one length
@@ -7,8 +7,8 @@
 //   measure launch ...                                                an operation on one element
 //   measure optimizer elements=1048576 ...                            fused AdamW
 //   measure task_overhead lanes=2 ...                                 one task of the lane runtime
-//   measure transfer bytes=1024 members=2 ...                         half a round trip, in neighbouring pairs
-//   measure all-reduce | all-gather | reduce-scatter bytes=.. members=..   bytes of the whole tensor
+//   measure transfer bytes=1024 members=2 ...                         half a round trip, in neighbouring
+//   pairs measure all-reduce | all-gather | reduce-scatter bytes=.. members=..   bytes of the whole tensor
 // Guarded by tests/execute_measure_test.cpp.
 #pragma once
 

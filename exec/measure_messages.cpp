@@ -11,7 +11,9 @@ namespace {
 constexpr std::int64_t sizes[] = {1 << 10, 1 << 13, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26};
 
 // All members must do the same number of operations, so it depends on the size alone.
-int repeats_of(std::int64_t bytes) { return static_cast<int>(std::clamp<std::int64_t>((16 << 20) / bytes, 3, 40)); }
+int repeats_of(std::int64_t bytes) {
+  return static_cast<int>(std::clamp<std::int64_t>((16 << 20) / bytes, 3, 40));
+}
 
 double median_of_repeats(std::int64_t bytes, const std::function<void()>& operation) {
   operation();
@@ -49,9 +51,11 @@ void measure_collectives(MeasureContext& c, Transport& group, std::int64_t bytes
   at::Tensor part = at::zeros({part_elements}, c.type);
   const auto whole_bytes = static_cast<std::int64_t>(whole.nbytes());
   c.together();
-  c.add(text_of("all-reduce", whole_bytes, c.world), median_of_repeats(bytes, [&] { group.all_reduce(whole); }));
+  c.add(text_of("all-reduce", whole_bytes, c.world),
+        median_of_repeats(bytes, [&] { group.all_reduce(whole); }));
   c.together();
-  c.add(text_of("all-gather", whole_bytes, c.world), median_of_repeats(bytes, [&] { group.all_gather(whole, part); }));
+  c.add(text_of("all-gather", whole_bytes, c.world),
+        median_of_repeats(bytes, [&] { group.all_gather(whole, part); }));
   c.together();
   c.add(text_of("reduce-scatter", whole_bytes, c.world),
         median_of_repeats(bytes, [&] { group.reduce_scatter(part, whole); }));

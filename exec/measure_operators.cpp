@@ -26,8 +26,9 @@ void measure_linear(MeasureContext& c, std::int64_t m, std::int64_t n, std::int6
 
 void measure_gemms(MeasureContext& c) {
   constexpr double most_flops = 3e9;  // a few operations per budget even where a core gives 50 GFLOP/s
-  constexpr std::pair<std::int64_t, std::int64_t> weights[] = {
-      {64, 64}, {256, 64}, {256, 256}, {512, 256}, {512, 512}, {1024, 512}, {512, 1024}, {1024, 1024}, {2048, 512}};
+  constexpr std::pair<std::int64_t, std::int64_t> weights[] = {{64, 64},    {256, 64},    {256, 256},
+                                                               {512, 256},  {512, 512},   {1024, 512},
+                                                               {512, 1024}, {1024, 1024}, {2048, 512}};
   for (const std::int64_t m : {32, 128, 256, 512, 1024, 2048}) {
     for (const auto& [n, k] : weights) {
       if (2.0 * static_cast<double>(m * n * k) > most_flops) continue;
@@ -39,7 +40,9 @@ void measure_gemms(MeasureContext& c) {
 void measure_attention(MeasureContext& c, std::int64_t batch_heads, std::int64_t s, std::int64_t d) {
   const auto draw = [&] { return at::rand({1, batch_heads, s, d}, c.type).requires_grad_(true); };
   const at::Tensor q = draw(), k = draw(), v = draw();
-  const auto attend = [&] { return at::scaled_dot_product_attention(q, k, v, {}, 0.0, /*is_causal=*/true); };
+  const auto attend = [&] {
+    return at::scaled_dot_product_attention(q, k, v, {}, 0.0, /*is_causal=*/true);
+  };
   const auto text = [&](const char* pass) {
     return std::string("attention pass=") + pass + " batch_heads=" + std::to_string(batch_heads) +
            " s=" + std::to_string(s) + " d=" + std::to_string(d);
@@ -59,7 +62,8 @@ void measure_elementwise(MeasureContext& c, std::int64_t rows, std::int64_t colu
   const double tensor_bytes = static_cast<double>(a.nbytes());
   const auto one = [&](const char* op, double tensors, const std::function<void()>& operation) {
     c.together();
-    c.add(std::string("elementwise op=") + op + " bytes=" + std::to_string(static_cast<long long>(tensors * tensor_bytes)),
+    c.add(std::string("elementwise op=") + op +
+              " bytes=" + std::to_string(static_cast<long long>(tensors * tensor_bytes)),
           median_seconds(operation, 0.03));
   };
   one("add", 3, [&] { at::add(a, b); });
@@ -73,7 +77,8 @@ void measure_optimizer(MeasureContext& c, std::int64_t elements) {
   const at::Tensor steps = at::ones({}, at::kFloat);
   c.together();
   c.add("optimizer elements=" + std::to_string(elements), median_seconds([&] {
-          at::_fused_adamw_({weight}, {gradient}, {mean}, {square}, {}, {steps}, 1e-3, 0.9, 0.95, 0.1, 1e-8, false, false);
+          at::_fused_adamw_({weight}, {gradient}, {mean}, {square}, {}, {steps}, 1e-3, 0.9, 0.95, 0.1, 1e-8,
+                            false, false);
         }));
 }
 
@@ -81,15 +86,15 @@ void measure_optimizer(MeasureContext& c, std::int64_t elements) {
 
 void measure_operators(MeasureContext& c) {
   measure_gemms(c);
-  constexpr std::int64_t attention_shapes[][3] = {{8, 64, 32},  {8, 128, 32}, {8, 128, 64}, {8, 256, 64},
+  constexpr std::int64_t attention_shapes[][3] = {{8, 64, 32},   {8, 128, 32}, {8, 128, 64}, {8, 256, 64},
                                                   {16, 256, 32}, {8, 512, 64}, {4, 1024, 64}};
   for (const auto& [batch_heads, s, d] : attention_shapes) measure_attention(c, batch_heads, s, d);
   for (const std::int64_t rows : {64, 512, 2048, 8192}) measure_elementwise(c, rows, 512);
   const at::Tensor one = at::ones({1}, c.type);
   c.together();
   c.add("launch", median_seconds([&] {
-          for (int i = 0; i < 100; ++i) at::add(one, one);
-        }) / 100);
+                    for (int i = 0; i < 100; ++i) at::add(one, one);
+                  }) / 100);
   for (const std::int64_t elements : {1 << 12, 1 << 16, 1 << 20, 1 << 22}) measure_optimizer(c, elements);
 }
 

@@ -44,9 +44,9 @@ std::vector<std::string> numbers_of(std::string_view group, std::string_view lis
     const int high = dash == std::string::npos ? low : number(range.substr(dash + 1), list);
     if (high < low || high - low > 1000000) malformed(list, "the range " + range + " is not ascending");
     for (int value = low; value <= high; ++value) {
-      std::string digits = std::to_string(value);
-      if (digits.size() < first.size()) digits.insert(0, first.size() - digits.size(), '0');
-      result.push_back(std::move(digits));
+      const std::string digits = std::to_string(value);
+      const std::size_t zeros = first.size() > digits.size() ? first.size() - digits.size() : 0;
+      result.push_back(std::string(zeros, '0') + digits);
     }
   }
   return result;
@@ -55,21 +55,26 @@ std::vector<std::string> numbers_of(std::string_view group, std::string_view lis
 // One entry, no comma outside of brackets.
 std::vector<std::string> expand(std::string_view entry, std::string_view list) {
   std::vector<std::string> result{""};
-  while (!entry.empty()) {
-    const std::size_t open = entry.find('[');
-    for (std::string& name : result) name += entry.substr(0, open);
-    if (open == std::string_view::npos) break;
-    const std::size_t close = entry.find(']', open);
-    if (close == std::string_view::npos) malformed(list, "a bracket is not closed");
-    std::vector<std::string> longer;
-    for (const std::string& name : result) {
-      for (const std::string& digits : numbers_of(entry.substr(open + 1, close - open - 1), list)) {
-        longer.push_back(name + digits);
+  std::string group;
+  bool inside = false;
+  for (const char c : entry) {
+    if (c == '[') {
+      inside = true;
+      group.clear();
+    } else if (c == ']') {
+      inside = false;
+      std::vector<std::string> longer;
+      for (const std::string& name : result) {
+        for (const std::string& digits : numbers_of(group, list)) longer.push_back(name + digits);
       }
+      result = std::move(longer);
+    } else if (inside) {
+      group += c;
+    } else {
+      for (std::string& name : result) name += c;
     }
-    result = std::move(longer);
-    entry.remove_prefix(close + 1);
   }
+  if (inside) malformed(list, "a bracket is not closed");
   return result;
 }
 

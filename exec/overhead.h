@@ -1,7 +1,8 @@
 // What the lane runtime itself costs: a graph whose tasks do nothing.
 //
 //   lanes = 1   C C C C ...                    one thread, no waiting
-//   lanes = 2   C a C a ... (a on lane 2)      every task waits for the other lane's: a thread wakes per task
+//   lanes = 2   C a C a ... (a on lane 2)      every task waits for the other lane's: a thread wakes per
+//   task
 // Guarded by tests/lanes_test.cpp; measured by tests/bench/executor_bench.cpp and `slipway-rank --measure`.
 #pragma once
 

@@ -71,7 +71,8 @@ std::string to_text(const ProcessIdentity& process) {
 ProcessIdentity process_from_text(const std::string& text) {
   ProcessIdentity process;
   std::istringstream in(text);
-  if (!(in >> process.host >> process.boot_id >> process.pid_namespace >> process.pid >> process.start_ticks)) {
+  if (!(in >> process.host >> process.boot_id >> process.pid_namespace >> process.pid >>
+        process.start_ticks)) {
     throw std::runtime_error("not a process identity: " + text);
   }
   return process;

@@ -1,7 +1,7 @@
 // Who a rank is as an operating-system process, and how it ended. Two ranks with the same boot id and
-// process-id namespace can look at each other in /proc, which tells at once that a peer was killed, and how:
-// until its parent has collected it, an ended process keeps its exit code in field 52 of /proc/<pid>/stat.
-// Guarded by tests/process_test.cpp.
+// process-id namespace can look at each other in /proc, which tells at once that a peer was killed, and
+// how: until its parent has collected it, an ended process keeps its exit code in field 52 of
+// /proc/<pid>/stat. Guarded by tests/process_test.cpp.
 #pragma once
 
 #include <optional>
@@ -25,8 +25,8 @@ bool same_clock(const ProcessIdentity& a, const ProcessIdentity& b);
 // May `a` look at `b` in its /proc?
 bool visible(const ProcessIdentity& a, const ProcessIdentity& b);
 
-// Why a visible process has ended: "killed by signal 9", "ended with exit status 3", or, when its parent has
-// collected it already, "killed or ended without a report". Empty while it lives.
+// Why a visible process has ended: "killed by signal 9", "ended with exit status 3", or, when its parent
+// has collected it already, "killed or ended without a report". Empty while it lives.
 std::optional<std::string> cause_of_end(const ProcessIdentity& process);
 // A descriptor that becomes readable when the visible process ends; -1 when the kernel has none.
 int descriptor_of(const ProcessIdentity& process);

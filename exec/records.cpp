@@ -57,7 +57,8 @@ void write_losses(const std::string& directory, const std::vector<LossPoint>& lo
   std::ofstream file = open_for_writing(path);
   char line[96];
   for (const LossPoint& point : losses) {
-    std::snprintf(line, sizeof line, "%d %lld %.17g\n", point.step, static_cast<long long>(point.samples), point.loss);
+    std::snprintf(line, sizeof line, "%d %lld %.17g\n", point.step, static_cast<long long>(point.samples),
+                  point.loss);
     file << line;
   }
   close_checked(file, path);

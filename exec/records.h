@@ -1,8 +1,8 @@
-// What a rank writes of its run, as plain text that `slipway execute` merges: its trace records and, on rank 0,
-// the loss curve.
+// What a rank writes of its run, as plain text that `slipway execute` merges: its trace records and, on
+// rank 0, the loss curve.
 //
-//   DIR/rank-<r>.records   one TraceRecord a line (models/trace.h), on rank 0's clock from its start of step 0
-//   DIR/rank-0.losses      "step samples loss" a line, 17 digits; loss of all ranks together
+//   DIR/rank-<r>.records   one TraceRecord a line (models/trace.h), on rank 0's clock from its start of
+//   step 0 DIR/rank-0.losses      "step samples loss" a line, 17 digits; loss of all ranks together
 // Guarded by tests/execute_run_test.cpp.
 #pragma once
 

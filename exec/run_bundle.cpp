@@ -33,16 +33,18 @@ class BundleRun {
   const TaskGraph& graph_;
   const Arguments& arguments_;
   int rank_, steps_;
-  std::vector<std::unique_ptr<Transport>> transports_;  // by communicator; empty where this rank is no member
+  std::vector<std::unique_ptr<Transport>>
+      transports_;  // by communicator; empty where this rank is no member
   RankModel model_;
   LossReporter losses_;
   LaneRunner lanes_;
-  std::vector<int> foreign_;        // ranks with another clock than rank 0's
+  std::vector<int> foreign_;  // ranks with another clock than rank 0's
   std::vector<ClockSample> clock_;
   Nanoseconds origin_ = 0;
 };
 
-// While lanes run, an exception must not wait for the other lanes to end: they may hang in their peers' absence.
+// While lanes run, an exception must not wait for the other lanes to end: they may hang in their peers'
+// absence.
 LaneHooks hooks_of(Session& session, const TaskGraph& graph, std::function<void(TaskId, int)> perform,
                    std::function<void(int, Nanoseconds)> step_ends, int threads) {
   LaneHooks hooks;
@@ -73,20 +75,24 @@ BundleRun::BundleRun(Session& session, const Bundle& bundle, const Arguments& ar
                  arguments.threads)) {
   for (int other = 0; other < session.environment().world; ++other) {
     const auto& processes = session.processes();
-    if (!same_clock(processes[static_cast<std::size_t>(other)], processes.front())) foreign_.push_back(other);
+    if (!same_clock(processes[static_cast<std::size_t>(other)], processes.front()))
+      foreign_.push_back(other);
   }
 }
 
-// In the order of communicator ids, the same on all ranks, so that no two ranks wait for each other's connect.
+// In the order of communicator ids, the same on all ranks, so that no two ranks wait for each other's
+// connect.
 void BundleRun::connect_transports() {
   for (std::size_t id = 0; id < graph_.communicators.size(); ++id) {
     const Communicator& communicator = graph_.communicators[id];
-    const bool member = std::find(communicator.ranks.begin(), communicator.ranks.end(), rank_) != communicator.ranks.end();
+    const bool member =
+        std::find(communicator.ranks.begin(), communicator.ranks.end(), rank_) != communicator.ranks.end();
     if (!member) {
       transports_.emplace_back();
       continue;
     }
-    const Group group{static_cast<int>(id), communicator.name, {communicator.ranks.begin(), communicator.ranks.end()}};
+    const Group group{
+        static_cast<int>(id), communicator.name, {communicator.ranks.begin(), communicator.ranks.end()}};
     transports_.push_back(connect_gloo(session_.host(), group, rank_, session_.environment().store_host));
   }
   for (const auto& transport : transports_) {
@@ -95,7 +101,8 @@ void BundleRun::connect_transports() {
 }
 
 void BundleRun::align_clocks(const std::string& round) {
-  for (const ClockSample& sample : exchange_clocks(session_.store(), round, rank_, foreign_)) clock_.push_back(sample);
+  for (const ClockSample& sample : exchange_clocks(session_.store(), round, rank_, foreign_))
+    clock_.push_back(sample);
 }
 
 void BundleRun::agree_on_origin() {
@@ -138,7 +145,8 @@ void BundleRun::communicate(TaskId id, int step) {
       case Collective::none:
       case Collective::broadcast:
       case Collective::send:
-        throw std::runtime_error(std::string("the executor has no collective '") + name_of(collective) + "'");
+        throw std::runtime_error(std::string("the executor has no collective '") + name_of(collective) +
+                                 "'");
     }
   }
   model_.arrived(id, step, std::move(message));

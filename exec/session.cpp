@@ -76,8 +76,8 @@ void Session::State::claim_seat() {
   }
   const std::string identity = store->claim("bundle", options.identity);
   if (identity != options.identity) {
-    throw std::runtime_error("its bundle (" + options.identity + ") is not the one of the other ranks (" + identity +
-                             "); give every rank the same file");
+    throw std::runtime_error("its bundle (" + options.identity + ") is not the one of the other ranks (" +
+                             identity + "); give every rank the same file");
   }
 }
 
@@ -115,7 +115,8 @@ void Session::State::leave() {
     if (store->add("left", 1) == world()) store->set("left/all", "1");
     if (hosts) store->get("left/all", leave_s);
   } catch (const std::runtime_error& error) {
-    std::fprintf(stderr, "rank %d: the run is complete, but not every rank took leave: %s\n", rank(), error.what());
+    std::fprintf(stderr, "rank %d: the run is complete, but not every rank took leave: %s\n", rank(),
+                 error.what());
   }
 }
 
@@ -130,7 +131,8 @@ Session::Session(SessionOptions options) : state_(std::make_unique<State>()) {
   beat.world = at.world;
   beat.rank0_hosts_store = !at.agent_store;
   beat.directory = state_->options.directory;
-  state_->heartbeat = std::make_unique<Heartbeat>(beat, [state = state_.get()](const Failure& f) { state->end(f); });
+  state_->heartbeat =
+      std::make_unique<Heartbeat>(beat, [state = state_.get()](const Failure& f) { state->end(f); });
 }
 
 Session::~Session() = default;

@@ -1,4 +1,5 @@
-// One rank's life in a run: join the others, work, leave together, or end with the first cause of a failure.
+// One rank's life in a run: join the others, work, leave together, or end with the first cause of a
+// failure.
 //
 //   join    claim a seat in the store, start the heartbeat, wait for everybody
 //   work    run_bundle (exec/run_bundle.cpp) or measure (exec/measure.h)
@@ -18,8 +19,8 @@ namespace slipway {
 
 struct SessionOptions {
   RankEnvironment environment;
-  std::string directory;       // for failure files
-  std::string identity;        // what all ranks must agree on: the bundle's checksum
+  std::string directory;  // for failure files
+  std::string identity;   // what all ranks must agree on: the bundle's checksum
   double connect_seconds = 60;
 };
 
@@ -29,15 +30,15 @@ class Session {
   explicit Session(SessionOptions options);
   ~Session();
 
-  // Joins, calls `work`, leaves. When anything fails, here or on another rank, prints the one line that says
-  // who failed and why, calls `flush` (if set) and ends the process with status 1.
+  // Joins, calls `work`, leaves. When anything fails, here or on another rank, prints the one line that
+  // says who failed and why, calls `flush` (if set) and ends the process with status 1.
   void run(const std::function<void(Session&)>& work);
 
   // What shall still be written when the run fails. Set to nothing when it must not be called any more.
   void on_failure(std::function<void()> flush);
 
   const RankEnvironment& environment() const;
-  Store& store();                       // of the thread that calls run()
+  Store& store();  // of the thread that calls run()
   const StoreHost& host() const;
   const std::vector<ProcessIdentity>& processes() const;  // by rank
   // Reports the exception in flight and never returns: the heartbeat ends the process. For worker threads.

@@ -10,8 +10,8 @@ void store_barrier(Store& store, const std::string& name, int world, double seco
     throw;
   } catch (const std::runtime_error&) {
     throw std::runtime_error("only " + std::to_string(store.add(name, 0)) + " of " + std::to_string(world) +
-                             " ranks came to '" + name + "' within " + std::to_string(static_cast<int>(seconds)) +
-                             " s");
+                             " ranks came to '" + name + "' within " +
+                             std::to_string(static_cast<int>(seconds)) + " s");
   }
 }
 

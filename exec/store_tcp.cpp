@@ -1,20 +1,22 @@
 #include <dlfcn.h>
 #include <netdb.h>
 
+#include <torch/csrc/distributed/c10d/exception.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
-#include <torch/csrc/distributed/c10d/exception.h>
 
 #include "exec/store.h"
 
-// c10d looks up the host name of every address that it connects to or accepts, only to have it for messages;
-// its store serves nobody meanwhile. Where no DNS server answers, that is 5 s and more for each connection, as
-// long as a lost rank's silence. The program's own getnameinfo goes before libc's and answers with the number.
-extern "C" int getnameinfo(const sockaddr* address, socklen_t address_length, char* host, socklen_t host_length,
-                           char* service, socklen_t service_length, int flags) {
+// c10d looks up the host name of every address that it connects to or accepts, only to have it for
+// messages; its store serves nobody meanwhile. Where no DNS server answers, that is 5 s and more for each
+// connection, as long as a lost rank's silence. The program's own getnameinfo goes before libc's and
+// answers with the number.
+extern "C" int getnameinfo(const sockaddr* address, socklen_t address_length, char* host,
+                           socklen_t host_length, char* service, socklen_t service_length, int flags) {
   using Function = int(const sockaddr*, socklen_t, char*, socklen_t, char*, socklen_t, int);
   static Function* const original = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "getnameinfo"));
-  return original(address, address_length, host, host_length, service, service_length, flags | NI_NUMERICHOST);
+  return original(address, address_length, host, host_length, service, service_length,
+                  flags | NI_NUMERICHOST);
 }
 
 namespace slipway {
@@ -104,8 +106,8 @@ std::string opening_error(const RankEnvironment& at, bool hosts, double seconds,
   }
   if (hosts) return "rank 0 cannot host the store of this run at " + place + ": " + cause;
   return "the store of this run at " + place + " (" +
-         (at.agent_store ? "hosted by the launcher's agent" : "hosted by rank 0") + ") could not be reached within " +
-         std::to_string(static_cast<int>(seconds)) +
+         (at.agent_store ? "hosted by the launcher's agent" : "hosted by rank 0") +
+         ") could not be reached within " + std::to_string(static_cast<int>(seconds)) +
          " s; check that rank 0 runs, and MASTER_ADDR and MASTER_PORT: " + cause;
 }
 
@@ -133,7 +135,8 @@ StoreHost::~StoreHost() = default;
 int StoreHost::port() const { return state_->port; }
 
 std::unique_ptr<Store> StoreHost::connect() const {
-  return std::make_unique<TcpConnection>(c10::make_intrusive<c10d::PrefixStore>(state_->prefix, state_->open(false)));
+  return std::make_unique<TcpConnection>(
+      c10::make_intrusive<c10d::PrefixStore>(state_->prefix, state_->open(false)));
 }
 
 std::shared_ptr<c10d::Store> StoreHost::raw(const std::string& prefix) const {

@@ -32,19 +32,19 @@ class Transport {
  public:
   virtual ~Transport() = default;
   // All tensors contiguous. A broken connection throws TransportError naming communicator and operation.
-  virtual void all_reduce(at::Tensor& tensor) = 0;                          // sum, in place
-  virtual void all_gather(at::Tensor& whole, const at::Tensor& part) = 0;   // along dimension 0, rank order
+  virtual void all_reduce(at::Tensor& tensor) = 0;                         // sum, in place
+  virtual void all_gather(at::Tensor& whole, const at::Tensor& part) = 0;  // along dimension 0, rank order
   virtual void reduce_scatter(at::Tensor& part, const at::Tensor& whole) = 0;  // sum, along dimension 0
-  virtual void send(const at::Tensor& tensor, int member) = 0;              // member = index in communicator
+  virtual void send(const at::Tensor& tensor, int member) = 0;  // member = index in communicator
   virtual void receive(at::Tensor& tensor, int member) = 0;
   virtual void barrier() = 0;
   virtual void shutdown() = 0;
 };
 
-// Connects `rank` to the other members; collective over them. Two groups that share members must be connected
-// in the same order by all (ascending id), or the connects wait for each other. One thread may use it at a time.
-// Throws TransportError. The network interface is GLOO_SOCKET_IFNAME, else loopback when the store is on
-// loopback, else the one that the host name resolves to.
+// Connects `rank` to the other members; collective over them. Two groups that share members must be
+// connected in the same order by all (ascending id), or the connects wait for each other. One thread may
+// use it at a time. Throws TransportError. The network interface is GLOO_SOCKET_IFNAME, else loopback when
+// the store is on loopback, else the one that the host name resolves to.
 std::unique_ptr<Transport> connect_gloo(const StoreHost& store, const Group& group, int rank,
                                         const std::string& store_host);
 

@@ -25,8 +25,8 @@ std::shared_ptr<gloo::transport::Device> device_for(const std::string& store_hos
   return c10d::ProcessGroupGloo::createDefaultDevice();
 }
 
-c10::intrusive_ptr<c10d::Backend> make_backend(const c10::intrusive_ptr<c10d::Store>& store, int member, int size,
-                                               const std::string& store_host) {
+c10::intrusive_ptr<c10d::Backend> make_backend(const c10::intrusive_ptr<c10d::Store>& store, int member,
+                                               int size, const std::string& store_host) {
   auto options = c10d::ProcessGroupGloo::Options::create(connect_patience);
   options->devices.push_back(device_for(store_host));
   options->threads = 1;  // one task in flight per lane
@@ -41,7 +41,8 @@ class GlooTransport : public Transport {
       : group_(std::move(group)), store_(store.raw("group/" + std::to_string(group_.id))) {
     const auto found = std::find(group_.ranks.begin(), group_.ranks.end(), rank);
     if (found == group_.ranks.end()) {
-      throw std::logic_error("rank " + std::to_string(rank) + " is no member of communicator " + group_.name);
+      throw std::logic_error("rank " + std::to_string(rank) + " is no member of communicator " +
+                             group_.name);
     }
     const auto shared = c10::intrusive_ptr<c10d::Store>::reclaim_copy(store_.get());
     guarded("connect", [&] {
@@ -92,8 +93,8 @@ class GlooTransport : public Transport {
       operation();
     } catch (const std::exception& error) {
       const std::string text = error.what();
-      throw TransportError(std::string(what) + " on communicator " + group_.name + " broke: " +
-                           text.substr(0, text.find('\n')));
+      throw TransportError(std::string(what) + " on communicator " + group_.name +
+                           " broke: " + text.substr(0, text.find('\n')));
     }
   }
 

@@ -11,7 +11,11 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 EnvironmentMap torchrun_of_two() {
-  return {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}, {"MASTER_ADDR", "node7"}, {"MASTER_PORT", "4711"}};
+  return {{"RANK", "1"},
+          {"WORLD_SIZE", "2"},
+          {"LOCAL_RANK", "1"},
+          {"MASTER_ADDR", "node7"},
+          {"MASTER_PORT", "4711"}};
 }
 
 TEST(Environment, TorchrunVariablesAreReadAsTheyAre) {
@@ -36,8 +40,11 @@ TEST(Environment, TheAgentStoreIsUsedUnderAPrefixOfItsRestartCount) {
 }
 
 TEST(Environment, SlurmRanksMeetOnTheFirstHostOfTheNodeList) {
-  const EnvironmentMap map{{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "8"}, {"SLURM_LOCALID", "1"},
-                           {"SLURM_NODELIST", "gpu[07-08]"}, {"SLURM_JOB_ID", "12345"}};
+  const EnvironmentMap map{{"SLURM_PROCID", "5"},
+                           {"SLURM_NTASKS", "8"},
+                           {"SLURM_LOCALID", "1"},
+                           {"SLURM_NODELIST", "gpu[07-08]"},
+                           {"SLURM_JOB_ID", "12345"}};
   const RankEnvironment at = rank_environment(map);
   EXPECT_EQ(at.rank, 5);
   EXPECT_EQ(at.world, 8);
@@ -47,8 +54,8 @@ TEST(Environment, SlurmRanksMeetOnTheFirstHostOfTheNodeList) {
 }
 
 TEST(Environment, TheUsersMasterAddressWinsOverTheNodeList) {
-  const EnvironmentMap map{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}, {"SLURM_LOCALID", "0"},
-                           {"SLURM_NODELIST", "a,b"}, {"MASTER_ADDR", "b"}, {"MASTER_PORT", "6000"}};
+  const EnvironmentMap map{{"SLURM_PROCID", "0"},     {"SLURM_NTASKS", "2"}, {"SLURM_LOCALID", "0"},
+                           {"SLURM_NODELIST", "a,b"}, {"MASTER_ADDR", "b"},  {"MASTER_PORT", "6000"}};
   EXPECT_EQ(rank_environment(map).store_host, "b");
   EXPECT_EQ(rank_environment(map).store_port, 6000);
 }
@@ -62,8 +69,10 @@ TEST(Environment, RankVariablesWinOverSlurmAndOpenMpi) {
 }
 
 TEST(Environment, OpenMpiOnOneHostNeedsNoAddressAndOnSeveralAsksForOne) {
-  EnvironmentMap map{{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"},
-                     {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}};
+  EnvironmentMap map{{"OMPI_COMM_WORLD_RANK", "1"},
+                     {"OMPI_COMM_WORLD_SIZE", "4"},
+                     {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                     {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}};
   EXPECT_EQ(rank_environment(map).store_host, "127.0.0.1");
   EXPECT_EQ(rank_environment(map).store_port, 29500);
   map["OMPI_COMM_WORLD_LOCAL_SIZE"] = "2";
@@ -93,14 +102,17 @@ TEST(Environment, ErrorsNameTheVariableAndItsValue) {
 }
 
 TEST(NodeList, BracketsExpandWithLeadingZerosAndSeveralGroups) {
-  EXPECT_THAT(hosts_of_node_list("gpu[01-03,07]-a,login"), ElementsAre("gpu01-a", "gpu02-a", "gpu03-a", "gpu07-a", "login"));
+  EXPECT_THAT(hosts_of_node_list("gpu[01-03,07]-a,login"),
+              ElementsAre("gpu01-a", "gpu02-a", "gpu03-a", "gpu07-a", "login"));
   EXPECT_THAT(hosts_of_node_list("r[1-2]n[09-10]"), ElementsAre("r1n09", "r1n10", "r2n09", "r2n10"));
   EXPECT_THAT(hosts_of_node_list("single"), ElementsAre("single"));
 }
 
 TEST(NodeList, MalformedListsAreRefusedWithTheRemedy) {
   for (const char* list : {"gpu[1-", "gpu[a-b]", "gpu[3-1]", "a,,b", ""}) {
-    EXPECT_THAT([&] { hosts_of_node_list(list); }, ThrowsMessage<std::runtime_error>(HasSubstr("MASTER_ADDR"))) << list;
+    EXPECT_THAT([&] { hosts_of_node_list(list); },
+                ThrowsMessage<std::runtime_error>(HasSubstr("MASTER_ADDR")))
+        << list;
   }
 }
 

@@ -121,7 +121,8 @@ TEST_P(TransportOf, MessagesOfOnePairArriveInTheOrderSent) {
 }
 
 INSTANTIATE_TEST_SUITE_P(MembersAndTypes, TransportOf,
-                         testing::Combine(testing::Values(2, 3, 4), testing::Values(at::kFloat, at::kDouble)));
+                         testing::Combine(testing::Values(2, 3, 4),
+                                          testing::Values(at::kFloat, at::kDouble)));
 
 TEST(Transport, APeerThatLeavesBreaksTheOperationWithTheCommunicatorsName) {
   on_members(1, [](Transport& transport, int) { transport.barrier(); });  // a group of one connects
@@ -142,7 +143,8 @@ TEST(Transport, APeerThatLeavesBreaksTheOperationWithTheCommunicatorsName) {
       transport.receive(tensor, 1);
       ADD_FAILURE() << "received from nobody";
     } catch (const TransportError& error) {
-      EXPECT_NE(std::string(error.what()).find("receive on communicator pp.forward.0-1"), std::string::npos);
+      EXPECT_NE(std::string(error.what()).find("receive on communicator pp.forward.0-1"),
+                std::string::npos);
     }
   });
   leaves.join();
