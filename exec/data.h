@@ -6,7 +6,7 @@
 // Causal models predict each next byte. BERT predicts the bytes under a mask: of each sample exactly
 // max(1, round(0.15·s)) positions, those with the smallest hash(seed, sample, position), are replaced by
 // the token vocabulary − 1, so the number of predicted tokens of a step is known without communication.
-// Guarded by tests/execute_numerics_test.cpp.
+// Guarded by tests/execute_inputs_test.cpp.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -6,7 +6,7 @@
 //
 // The rank's shard is the named rows (dim 0) or columns (dim 1) of the whole tensor, all of it when dim is
 // −1, flattened row by row; the numbers are its elements [from, to) (all, unless the optimizer is sharded).
-// Guarded by tests/execute_numerics_test.cpp.
+// Guarded by tests/execute_layouts_test.cpp.
 #pragma once
 
 #include <iosfwd>

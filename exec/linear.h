@@ -7,7 +7,7 @@
 // Gradients add up directly in the block's bucket, in the bucket's dtype (fp32 for bf16 weights). The
 // weight is no input of the autograd graph: asking the engine for weight gradients later would walk the
 // chain of input gradients a second time (2.75 instead of 2.00 forward-FLOPs for I + W).
-// Guarded by tests/execute_numerics_test.cpp: GEMM FLOPs of I + W = those of the full backward.
+// Guarded by tests/execute_parts_test.cpp: GEMM FLOPs of I + W = those of the full backward.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -6,7 +6,7 @@
 //   w ← w − lr·m̂/(√v̂ + ε),             m̂ = m/(1−β₁ᵗ), v̂ = v/(1−β₂ᵗ)
 //
 // Weights below 32 bits have a float32 master here.
-// Guarded by tests/execute_numerics_test.cpp, against torch::optim::AdamW.
+// Guarded by tests/execute_parts_test.cpp, against torch::optim::AdamW.
 #pragma once
 
 #include <ATen/core/Tensor.h>

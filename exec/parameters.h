@@ -8,7 +8,7 @@
 // share it out (ZeRO ≥ 1), so that a reduce-scatter hands every rank an equal slice.
 // Initial values: element i of the whole tensor is a normal number that depends on (seed, name, i) only, so
 // every rank draws just its own shard and any layout starts from the same weights.
-// Guarded by tests/execute_numerics_test.cpp (shards tile the whole tensor; a tied head equals the
+// Guarded by tests/execute_inputs_test.cpp (shards tile the whole tensor; a tied head equals the
 // embedding).
 #pragma once
 

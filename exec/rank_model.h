@@ -4,7 +4,7 @@
 //
 // Tensors on wires are sequence-first: [s', b, h], so that gathers and scatters over the sequence are
 // contiguous along dimension 0.
-// Guarded by tests/execute_test.cpp: any layout gives the losses and gradients of one process.
+// Guarded by tests/execute_layouts_test.cpp: any layout gives the losses and gradients of one process.
 #pragma once
 
 #include <ATen/core/Tensor.h>

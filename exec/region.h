@@ -6,7 +6,7 @@
 // `enter` detaches, so no autograd graph spans two segments and no communication hides in one. Only the
 // edges of the graph are kept of the out wires: their values live as long as the task graph's buffers say.
 // A wire that no operator changes is threaded through, so its gradient is one chain.
-// Guarded by tests/execute_numerics_test.cpp.
+// Guarded by tests/execute_parts_test.cpp.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -2,15 +2,15 @@
 // by torch's own autograd and updated by torch::optim::AdamW. And the parts, each against a truth of its
 // own.
 #include <ATen/ATen.h>
-#include <ATen/record_function.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/optim/adamw.h>
 #include <torch/types.h>
 
 #include <cmath>
 
+#include "exec/data.h"
 #include "exec/gradient_dump.h"
-#include "exec/operators/operators.h"
 #include "exec/virtual_ranks.h"
 #include "schedules/graph/lowering.h"
 #include "tests/tiny_runs.h"
@@ -173,6 +173,7 @@ void expect_same_gradients(const Weights& weights, const std::string& folder, do
 }
 
 void compare_with_reference(const Model& model, double clip_norm, Recompute recompute = Recompute::none) {
+  at::set_num_threads(1);
   LoweringInput input = tiny_input(model);
   input.clip_norm = clip_norm;
   input.recompute = recompute;
