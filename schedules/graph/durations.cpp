@@ -20,6 +20,8 @@ Direction direction_of(Pass pass) {
   }
 }
 
+}  // namespace
+
 double compute_seconds(const TaskGraph& graph, const Work& work, const Machine& machine) {
   switch (work.kind) {
     case WorkKind::segment: {
@@ -39,6 +41,14 @@ double compute_seconds(const TaskGraph& graph, const Work& work, const Machine& 
   }
   throw std::logic_error("a communication work on a compute lane");
 }
+
+double message_seconds(const Work& work, int members, double latency, double bandwidth,
+                       double reduce_bandwidth) {
+  if (work.kind == WorkKind::transfer) return latency + work.bytes / bandwidth;
+  return ring_seconds(work.collective, members, work.bytes, latency, bandwidth, reduce_bandwidth);
+}
+
+namespace {
 
 struct Path {
   double latency = 0, bandwidth = 0, reduce_bandwidth = 0;
@@ -60,12 +70,6 @@ Path path_of(const Cluster& cluster, const Communicator& communicator) {
     }
   }
   return path;
-}
-
-double communication_seconds(const Work& work, std::size_t members, const Path& path) {
-  if (work.kind == WorkKind::transfer) return path.latency + work.bytes / path.bandwidth;
-  return ring_seconds(work.collective, static_cast<int>(members), work.bytes, path.latency, path.bandwidth,
-                      path.reduce_bandwidth);
 }
 
 }  // namespace
@@ -90,7 +94,9 @@ Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
     const Work& work = graph.works[static_cast<std::size_t>(task.work)];
     if (task.communicator != none) {
       const auto c = static_cast<std::size_t>(task.communicator);
-      durations[id] = communication_seconds(work, graph.communicators[c].ranks.size(), paths[c]);
+      const Path& path = paths[c];
+      durations[id] = message_seconds(work, static_cast<int>(graph.communicators[c].ranks.size()),
+                                      path.latency, path.bandwidth, path.reduce_bandwidth);
       continue;
     }
     const auto group = static_cast<std::size_t>(group_of_rank[static_cast<std::size_t>(task.rank)]);

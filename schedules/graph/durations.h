@@ -8,6 +8,13 @@
 
 namespace slipway {
 
+// Seconds of one work of a compute lane on `machine`, task_overhead included. Throws std::invalid_argument
+// when the machine cannot price an operator.
+double compute_seconds(const TaskGraph& graph, const Work& work, const Machine& machine);
+// Seconds of one transfer or collective over links of this latency (s) and bandwidth (bytes/s).
+double message_seconds(const Work& work, int members, double latency, double bandwidth,
+                       double reduce_bandwidth);
+
 // Throws std::invalid_argument when the cluster has fewer GPUs than the layout has ranks, no fabric
 // connects two members, or a machine cannot price an operator.
 Durations durations_of(const TaskGraph& graph, const Cluster& cluster);
