@@ -1,0 +1,77 @@
+#include "scenarios/chrome_trace.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <stdexcept>
+
+namespace slipway {
+namespace {
+
+std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
+
+// Shortest digits that read back as the same double; JSON has no NaN (a diverged loss), so null.
+std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
+
+}  // namespace
+
+ChromeTraceWriter::ChromeTraceWriter(std::ostream& out, const Trace& header) : out_(out) {
+  out_ << "{\"otherData\":{\"engine\":" << quoted(header.engine) << ",\"scenario\":" << quoted(header.scenario)
+       << ",\"summary\":" << quoted(header.summary) << ",\"ranks\":" << header.ranks
+       << ",\"steps\":" << header.steps << ",\"losses\":[";
+  for (std::size_t i = 0; i < header.losses.size(); ++i) {
+    const LossPoint& point = header.losses[i];
+    out_ << (i == 0 ? "\n" : ",\n") << "{\"step\":" << point.step << ",\"samples\":" << point.samples
+         << ",\"loss\":" << number(point.loss) << '}';
+  }
+  out_ << "]},\n\"displayTimeUnit\":\"ms\",\n\"traceEvents\":[";
+}
+
+void ChromeTraceWriter::begin_event() {
+  out_ << (first_ ? "\n" : ",\n");
+  first_ = false;
+}
+
+int ChromeTraceWriter::thread_of(const TraceRecord& record) {
+  auto& lanes = threads_[record.rank];
+  const auto found = lanes.find(record.lane);
+  if (found != lanes.end()) return found->second;
+  if (lanes.empty()) {
+    begin_event();
+    out_ << fmt::format(R"({{"ph":"M","name":"process_name","pid":{0},"args":{{"name":"rank {0}"}}}})",
+                        record.rank);
+  }
+  const int tid = static_cast<int>(lanes.size()) + 1;
+  lanes.emplace(record.lane, tid);
+  begin_event();
+  out_ << fmt::format(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})", record.rank,
+                      tid, quoted(record.lane));
+  return tid;
+}
+
+void ChromeTraceWriter::write(const TraceRecord& record) {
+  const int tid = thread_of(record);
+  begin_event();
+  out_ << fmt::format(
+      R"({{"ph":"X","name":{},"cat":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{"step":{},"label":{},"kind":{},)"
+      R"("start_s":{},"end_s":{},"wait_s":{},"flops":{},"bytes":{}}}}})",
+      quoted(record.label), quoted(record.kind), record.rank, tid, number(record.start_s * 1e6),
+      number((record.end_s - record.start_s) * 1e6), record.step, quoted(record.label), quoted(record.kind),
+      number(record.start_s), number(record.end_s), number(record.wait_s), number(record.flops),
+      number(record.bytes));
+}
+
+void ChromeTraceWriter::finish() {
+  out_ << "\n]}\n" << std::flush;
+  if (!out_) throw std::runtime_error("cannot write the trace: the output stream failed (disk full?)");
+}
+
+void write_chrome_trace(std::ostream& out, const Trace& trace) {
+  ChromeTraceWriter writer(out, trace);
+  for (const TraceRecord& record : trace.records) writer.write(record);
+  writer.finish();
+}
+
+}  // namespace slipway

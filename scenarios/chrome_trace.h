@@ -1,0 +1,43 @@
+// Traces as Chrome trace-event JSON, for https://ui.perfetto.dev, chrome://tracing and `slipway compare`.
+//
+//   {"otherData": {engine, scenario, summary, ranks, steps, losses}, "displayTimeUnit": "ms",
+//    "traceEvents": [ {"ph":"M", process and thread names}, {"ph":"X", one task on one rank}, ... ]}
+//
+// pid = rank, tid = lane of the rank (1 is the first lane seen, usually compute), ts and dur in µs.
+// args hold step, label, kind, wait_s, flops, bytes and, because µs lose digits, start_s and end_s:
+// reading a file back gives the trace bit for bit. The writer streams and the reader keeps no document,
+// so that traces of millions of tasks pass through little memory.
+// Guarded by tests/chrome_trace_test.cpp.
+#pragma once
+
+#include <iosfwd>
+#include <map>
+#include <string>
+
+#include "models/trace.h"
+
+namespace slipway {
+
+// Writes a trace record by record. The header (everything but `records`) comes first, finish() last.
+class ChromeTraceWriter {
+ public:
+  ChromeTraceWriter(std::ostream& out, const Trace& header);
+  void write(const TraceRecord& record);
+  // Closes the document. Throws std::runtime_error when the stream failed.
+  void finish();
+
+ private:
+  int thread_of(const TraceRecord& record);  // names process and thread at their first task
+  void begin_event();
+  std::ostream& out_;
+  std::map<int, std::map<std::string, int>> threads_;  // rank → lane → tid
+  bool first_ = true;
+};
+
+void write_chrome_trace(std::ostream& out, const Trace& trace);
+
+// Reads what write_chrome_trace wrote. Throws std::runtime_error naming the file and what is wrong: no
+// JSON, or not a trace of Slipway.
+Trace read_chrome_trace(std::istream& in, const std::string& name_for_errors);
+
+}  // namespace slipway

@@ -1,0 +1,143 @@
+#include "scenarios/commands/options.h"
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <charconv>
+#include <ostream>
+
+#include "scenarios/commands/command.h"
+#include "scenarios/commands/nearest.h"
+
+namespace slipway {
+namespace po = boost::program_options;
+
+CommandOptions::CommandOptions(std::string usage, std::string purpose, std::string example)
+    : usage_(std::move(usage)), purpose_(std::move(purpose)), example_(std::move(example)) {}
+
+CommandOptions& CommandOptions::positional(std::string name, std::size_t least, std::size_t most) {
+  positional_name_ = std::move(name);
+  positional_least_ = least;
+  positional_most_ = most;
+  return *this;
+}
+
+CommandOptions& CommandOptions::flag(std::string name, std::string meaning) {
+  options_.push_back({std::move(name), "", std::move(meaning), false});
+  return *this;
+}
+
+CommandOptions& CommandOptions::value(std::string name, std::string placeholder, std::string meaning) {
+  options_.push_back({std::move(name), std::move(placeholder), std::move(meaning), false});
+  return *this;
+}
+
+CommandOptions& CommandOptions::values(std::string name, std::string placeholder, std::string meaning) {
+  options_.push_back({std::move(name), std::move(placeholder), std::move(meaning), true});
+  return *this;
+}
+
+CommandOptions& CommandOptions::notes(std::string text) {
+  notes_ = std::move(text);
+  return *this;
+}
+
+void CommandOptions::print_help(std::ostream& out) const {
+  out << "Usage: slipway " << usage_ << "\n\n" << purpose_ << "\n\nOptions:\n";
+  std::vector<std::pair<std::string, std::string>> rows;
+  for (const Option& option : options_) {
+    rows.emplace_back("--" + option.name + (option.placeholder.empty() ? "" : " " + option.placeholder),
+                      option.meaning);
+  }
+  rows.emplace_back("--help", "print this");
+  std::size_t width = 0;
+  for (const auto& [left, right] : rows) width = std::max(width, left.size());
+  for (const auto& [left, right] : rows) {
+    out << "  " << left << std::string(width + 2 - left.size(), ' ') << right << '\n';
+  }
+  if (!notes_.empty()) out << '\n' << notes_ << '\n';
+  out << "\nExample:\n  " << example_ << '\n';
+}
+
+void CommandOptions::fail(const std::string& message) const {
+  const std::string command = usage_.substr(0, usage_.find(' '));
+  throw UsageError(message + "\nusage: slipway " + usage_ + "\n(`slipway " + command + " --help` explains)");
+}
+
+std::string CommandOptions::unknown_option(const std::string& option) const {
+  std::vector<std::string> names;
+  for (const Option& known : options_) names.push_back("--" + known.name);
+  names.push_back("--help");
+  return "unknown option '" + option + "'; did you mean '" + nearest_of(option, names) + "'?";
+}
+
+bool CommandOptions::parse(const std::vector<std::string>& args, std::ostream& out) {
+  po::options_description known;
+  for (const Option& option : options_) {
+    if (option.placeholder.empty()) {
+      known.add_options()(option.name.c_str(), "");
+    } else {
+      known.add_options()(option.name.c_str(), po::value<std::vector<std::string>>(), "");
+    }
+  }
+  known.add_options()("help", "");
+  po::parsed_options parsed(&known);
+  try {
+    // Neither abbreviations nor "-x" options: a scenario called -5.yaml is nobody's.
+    const int style = po::command_line_style::allow_long | po::command_line_style::long_allow_adjacent |
+                      po::command_line_style::long_allow_next;
+    parsed = po::command_line_parser(args).options(known).style(style).allow_unregistered().run();
+  } catch (const po::error& error) {
+    fail(error.what());
+  }
+  for (const auto& option : parsed.options) {
+    if (option.unregistered) fail(unknown_option(option.original_tokens.front()));
+    if (option.position_key >= 0) {
+      // "-t" is no option in this style, but surely meant as one; "-" alone is standard output.
+      if (option.value[0].size() > 1 && option.value[0][0] == '-') fail(unknown_option(option.value[0]));
+      arguments_.push_back(option.value[0]);
+      continue;
+    }
+    auto& values = given_[option.string_key];
+    const auto declared = std::find_if(options_.begin(), options_.end(),
+                                       [&](const Option& o) { return o.name == option.string_key; });
+    if (!values.empty() && declared != options_.end() && !declared->repeats && !declared->placeholder.empty()) {
+      fail("option '--" + option.string_key + "' is given twice");
+    }
+    values.insert(values.end(), option.value.begin(), option.value.end());
+  }
+  if (has("help")) {
+    print_help(out);
+    return false;
+  }
+  if (arguments_.size() < positional_least_) fail("the " + positional_name_ + " is missing");
+  if (arguments_.size() > positional_most_) {
+    fail("unexpected argument '" + arguments_[positional_most_] + "'");
+  }
+  return true;
+}
+
+bool CommandOptions::has(const std::string& name) const { return given_.contains(name); }
+
+std::optional<std::string> CommandOptions::text(const std::string& name) const {
+  const auto& values = all(name);
+  return values.empty() ? std::nullopt : std::optional(values.back());
+}
+
+const std::vector<std::string>& CommandOptions::all(const std::string& name) const {
+  static const std::vector<std::string> nothing;
+  const auto found = given_.find(name);
+  return found == given_.end() ? nothing : found->second;
+}
+
+int CommandOptions::integer(const std::string& name, int fallback, int least) const {
+  const auto given = text(name);
+  if (!given) return fallback;
+  int number = 0;
+  const auto [end, error] = std::from_chars(given->data(), given->data() + given->size(), number);
+  if (error != std::errc() || end != given->data() + given->size() || number < least) {
+    fail("option '--" + name + "': '" + *given + "' is no whole number of at least " + std::to_string(least));
+  }
+  return number;
+}
+
+}  // namespace slipway

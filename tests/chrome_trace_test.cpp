@@ -1,0 +1,103 @@
+#include "scenarios/chrome_trace.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <sstream>
+
+namespace slipway {
+namespace {
+
+Trace random_trace(unsigned seed, int records) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> any(0, 1e3);
+  Trace trace{"libtorch", "tiny \"quoted\" é", "model: llama\nschedule: 1f1b\t", 3, 4, {}, {}};
+  const char* lanes[] = {"compute", "tp", "pp.forward.0-1"};
+  for (int i = 0; i < records; ++i) {
+    const double start = any(random);
+    trace.records.push_back({i % 4, i % 3, lanes[random() % 3], std::to_string(i) + "F0.\\x", "forward", start,
+                             start + any(random) * 1e-7, any(random) * 1e-9, any(random) * 1e15, any(random)});
+  }
+  for (int i = 0; i < 4; ++i) trace.losses.push_back({i, 8 * (i + 1), any(random)});
+  return trace;
+}
+
+std::string written(const Trace& trace) {
+  std::ostringstream out;
+  write_chrome_trace(out, trace);
+  return out.str();
+}
+
+Trace read_back(const std::string& text) {
+  std::istringstream in(text);
+  return read_chrome_trace(in, "t.json");
+}
+
+bool same(const TraceRecord& a, const TraceRecord& b) {
+  return a.step == b.step && a.rank == b.rank && a.lane == b.lane && a.label == b.label && a.kind == b.kind &&
+         a.start_s == b.start_s && a.end_s == b.end_s && a.wait_s == b.wait_s && a.flops == b.flops &&
+         a.bytes == b.bytes;
+}
+
+TEST(ChromeTrace, ReadingAFileBackGivesTheSameTraceBitForBit) {
+  const Trace trace = random_trace(7, 500);
+  const Trace back = read_back(written(trace));
+  EXPECT_EQ(back.engine, trace.engine);
+  EXPECT_EQ(back.scenario, trace.scenario);
+  EXPECT_EQ(back.summary, trace.summary);
+  EXPECT_EQ(back.ranks, 3);
+  EXPECT_EQ(back.steps, 4);
+  ASSERT_EQ(back.records.size(), trace.records.size());
+  for (std::size_t i = 0; i < trace.records.size(); ++i) EXPECT_TRUE(same(back.records[i], trace.records[i])) << i;
+  ASSERT_EQ(back.losses.size(), 4u);
+  EXPECT_EQ(back.losses[2].loss, trace.losses[2].loss);
+  EXPECT_EQ(back.losses[2].samples, 24);
+}
+
+TEST(ChromeTrace, EveryTaskIsACompleteEventInMicrosecondsOnAThreadNamedLikeItsLane) {
+  Trace trace = random_trace(1, 1);
+  trace.records[0] = {2, 1, "tp", "2F0.L5.ag1", "all-gather", 0.5, 0.75, 0.125, 0, 4096};
+  const auto document = nlohmann::json::parse(written(trace));
+  nlohmann::json task, thread;
+  for (const auto& event : document.at("traceEvents")) {
+    if (event.at("ph") == "X") task = event;
+    if (event.at("name") == "thread_name") thread = event;
+  }
+  EXPECT_EQ(task.at("name"), "2F0.L5.ag1");
+  EXPECT_EQ(task.at("pid"), 1);
+  EXPECT_EQ(task.at("ts").get<double>(), 500000.0);
+  EXPECT_EQ(task.at("dur").get<double>(), 250000.0);
+  EXPECT_EQ(task.at("args").at("wait_s").get<double>(), 0.125);
+  EXPECT_EQ(task.at("args").at("bytes").get<double>(), 4096.0);
+  EXPECT_EQ(thread.at("args").at("name"), "tp");
+  EXPECT_EQ(thread.at("tid"), task.at("tid"));
+}
+
+TEST(ChromeTrace, ALossThatIsNoNumberSurvivesAsNull) {
+  Trace trace = random_trace(3, 2);
+  trace.losses[1].loss = std::nan("");
+  EXPECT_TRUE(std::isnan(read_back(written(trace)).losses[1].loss));
+}
+
+TEST(ChromeTrace, ATraceWithoutRecordsIsValidJson) {
+  EXPECT_TRUE(nlohmann::json::accept(written(Trace{})));
+  EXPECT_TRUE(read_back(written(Trace{})).records.empty());
+}
+
+TEST(ChromeTrace, AForeignOrCutFileIsRefusedByName) {
+  const std::string text = written(random_trace(2, 3));
+  for (const std::string& wrong : {std::string("hello"), std::string("{\"traceEvents\":[]}"),
+                                   text.substr(0, text.size() / 2), std::string("[1, 2]")}) {
+    try {
+      read_back(wrong);
+      ADD_FAILURE() << "accepted: " << wrong.substr(0, 40);
+    } catch (const std::runtime_error& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("t.json: not a trace written by slipway"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace slipway
