@@ -56,11 +56,11 @@ void ChromeTraceWriter::write(const TraceRecord& record) {
   begin_event();
   out_ << fmt::format(
       R"({{"ph":"X","name":{},"cat":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{"step":{},"label":{},"kind":{},)"
-      R"("start_s":{},"end_s":{},"wait_s":{},"flops":{},"bytes":{}}}}})",
+      R"("start_s":{},"end_s":{},"wait_s":{},"flops":{},"bytes":{},"group":{}}}}})",
       quoted(record.label), quoted(record.kind), record.rank, tid, number(record.start_s * 1e6),
       number((record.end_s - record.start_s) * 1e6), record.step, quoted(record.label), quoted(record.kind),
       number(record.start_s), number(record.end_s), number(record.wait_s), number(record.flops),
-      number(record.bytes));
+      number(record.bytes), record.group);
 }
 
 void ChromeTraceWriter::finish() {

@@ -31,6 +31,7 @@ TraceRecord record_of(const Json& event, const LaneNames& lanes) {
   record.wait_s = args.at("wait_s").get<double>();
   record.flops = args.at("flops").get<double>();
   record.bytes = args.at("bytes").get<double>();
+  record.group = args.at("group").get<int>();
   return record;
 }
 

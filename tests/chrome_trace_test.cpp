@@ -18,7 +18,7 @@ Trace random_trace(unsigned seed, int records) {
   for (int i = 0; i < records; ++i) {
     const double start = any(random);
     trace.records.push_back({i % 4, i % 3, lanes[random() % 3], std::to_string(i) + "F0.\\x", "forward", start,
-                             start + any(random) * 1e-7, any(random) * 1e-9, any(random) * 1e15, any(random)});
+                             start + any(random) * 1e-7, any(random) * 1e-9, any(random) * 1e15, any(random), i % 5 - 1});
   }
   for (int i = 0; i < 4; ++i) trace.losses.push_back({i, 8 * (i + 1), any(random)});
   return trace;
@@ -38,7 +38,7 @@ Trace read_back(const std::string& text) {
 bool same(const TraceRecord& a, const TraceRecord& b) {
   return a.step == b.step && a.rank == b.rank && a.lane == b.lane && a.label == b.label && a.kind == b.kind &&
          a.start_s == b.start_s && a.end_s == b.end_s && a.wait_s == b.wait_s && a.flops == b.flops &&
-         a.bytes == b.bytes;
+         a.bytes == b.bytes && a.group == b.group;
 }
 
 TEST(ChromeTrace, ReadingAFileBackGivesTheSameTraceBitForBit) {
@@ -58,7 +58,7 @@ TEST(ChromeTrace, ReadingAFileBackGivesTheSameTraceBitForBit) {
 
 TEST(ChromeTrace, EveryTaskIsACompleteEventInMicrosecondsOnAThreadNamedLikeItsLane) {
   Trace trace = random_trace(1, 1);
-  trace.records[0] = {2, 1, "tp", "2F0.L5.ag1", "all-gather", 0.5, 0.75, 0.125, 0, 4096};
+  trace.records[0] = {2, 1, "tp", "2F0.L5.ag1", "all-gather", 0.5, 0.75, 0.125, 0, 4096, 3};
   const auto document = nlohmann::json::parse(written(trace));
   nlohmann::json task, thread;
   for (const auto& event : document.at("traceEvents")) {

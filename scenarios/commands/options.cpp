@@ -31,6 +31,11 @@ CommandOptions& CommandOptions::value(std::string name, std::string placeholder,
   return *this;
 }
 
+CommandOptions& CommandOptions::letter(char letter) {
+  options_.back().letter = letter;
+  return *this;
+}
+
 CommandOptions& CommandOptions::values(std::string name, std::string placeholder, std::string meaning) {
   options_.push_back({std::move(name), std::move(placeholder), std::move(meaning), true});
   return *this;
@@ -45,7 +50,8 @@ void CommandOptions::print_help(std::ostream& out) const {
   out << "Usage: slipway " << usage_ << "\n\n" << purpose_ << "\n\nOptions:\n";
   std::vector<std::pair<std::string, std::string>> rows;
   for (const Option& option : options_) {
-    rows.emplace_back("--" + option.name + (option.placeholder.empty() ? "" : " " + option.placeholder),
+    rows.emplace_back((option.letter ? std::string("-") + option.letter + ", --" : "--") + option.name +
+                          (option.placeholder.empty() ? "" : " " + option.placeholder),
                       option.meaning);
   }
   rows.emplace_back("--help", "print this");
@@ -73,18 +79,17 @@ std::string CommandOptions::unknown_option(const std::string& option) const {
 bool CommandOptions::parse(const std::vector<std::string>& args, std::ostream& out) {
   po::options_description known;
   for (const Option& option : options_) {
+    const std::string name = option.letter ? option.name + "," + option.letter : option.name;
     if (option.placeholder.empty()) {
-      known.add_options()(option.name.c_str(), "");
+      known.add_options()(name.c_str(), "");
     } else {
-      known.add_options()(option.name.c_str(), po::value<std::vector<std::string>>(), "");
+      known.add_options()(name.c_str(), po::value<std::vector<std::string>>(), "");
     }
   }
   known.add_options()("help", "");
   po::parsed_options parsed(&known);
   try {
-    // Neither abbreviations nor "-x" options: a scenario called -5.yaml is nobody's.
-    const int style = po::command_line_style::allow_long | po::command_line_style::long_allow_adjacent |
-                      po::command_line_style::long_allow_next;
+    const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
     parsed = po::command_line_parser(args).options(known).style(style).allow_unregistered().run();
   } catch (const po::error& error) {
     fail(error.what());
@@ -92,8 +97,6 @@ bool CommandOptions::parse(const std::vector<std::string>& args, std::ostream& o
   for (const auto& option : parsed.options) {
     if (option.unregistered) fail(unknown_option(option.original_tokens.front()));
     if (option.position_key >= 0) {
-      // "-t" is no option in this style, but surely meant as one; "-" alone is standard output.
-      if (option.value[0].size() > 1 && option.value[0][0] == '-') fail(unknown_option(option.value[0]));
       arguments_.push_back(option.value[0]);
       continue;
     }

@@ -25,6 +25,8 @@ class CommandOptions {
   CommandOptions& positional(std::string name, std::size_t least, std::size_t most);
   CommandOptions& flag(std::string name, std::string meaning);
   CommandOptions& value(std::string name, std::string placeholder, std::string meaning);
+  // The option declared last also has a short form: -o.
+  CommandOptions& letter(char letter);
   // A value that may be given several times, in order.
   CommandOptions& values(std::string name, std::string placeholder, std::string meaning);
   // Paragraphs printed after the options.
@@ -44,6 +46,7 @@ class CommandOptions {
   struct Option {
     std::string name, placeholder, meaning;  // placeholder empty: a flag
     bool repeats = false;
+    char letter = 0;
   };
   void print_help(std::ostream& out) const;
   [[noreturn]] void fail(const std::string& message) const;

@@ -1,0 +1,36 @@
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "scenarios/commands/command.h"
+#include "scenarios/commands/options.h"
+#include "scenarios/output_file.h"
+#include "scenarios/plan.h"
+#include "scenarios/readable.h"
+
+namespace slipway {
+
+int lower_command(const std::vector<std::string>& args, std::ostream& out, std::ostream&) {
+  CommandOptions options("lower SCENARIO -o FILE [options]",
+                         "Writes the bundle: the task graph in its global order and the run, as checksummed text that the\n"
+                         "rank program (slipway-rank) reads with nothing but the standard library.",
+                         "slipway lower scenarios/examples/tiny-llama-cpu.yaml -o run.slip");
+  options.positional("scenario file (YAML)", 1, 1)
+      .value("output", "FILE", "the bundle to write; required")
+      .letter('o')
+      .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)");
+  if (!options.parse(args, out)) return status_done;
+  const auto path = options.text("output");
+  if (!path) throw UsageError("the output is missing; give -o FILE");
+  const Plan plan = plan_of(checked_scenario(options.arguments()[0], options.all("set")));
+  OutputFile file(*path);
+  write_bundle(file.stream(), bundle_of(plan));
+  const std::uint64_t bytes = file.commit();
+  out << headline(plan) << '\n'
+      << fmt::format("{}: {}, {} a step, {}\n", *path, counted(rank_count(plan.graph.layout), "rank"),
+                     counted(static_cast<std::int64_t>(plan.graph.tasks.size()), "task"),
+                     readable_bytes(static_cast<double>(bytes)));
+  return status_done;
+}
+
+}  // namespace slipway

@@ -1,0 +1,31 @@
+// A line on standard error for work that takes longer than two seconds: rewritten in place on a terminal, else
+// a line every two seconds. Guarded by tests/command_line_test.cpp.
+#pragma once
+
+#include <chrono>
+#include <iosfwd>
+#include <string>
+
+namespace slipway {
+
+class Progress {
+ public:
+  // `what`: "simulating"; `terminal`: rewrite one line.
+  Progress(std::ostream& err, std::string what, bool terminal, double quiet_s = 2);
+  ~Progress();  // ends the rewritten line
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void report(double done_share);
+
+ private:
+  std::ostream& err_;
+  std::string what_;
+  bool terminal_ = false, shown_ = false;
+  double quiet_s_ = 2;
+  std::chrono::steady_clock::time_point began_, reported_;
+};
+
+// Is this stream the process's standard error, and that a terminal?
+bool is_terminal(const std::ostream& err);
+
+}  // namespace slipway

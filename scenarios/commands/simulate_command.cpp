@@ -1,0 +1,70 @@
+#include <ostream>
+
+#include "scenarios/chrome_trace.h"
+#include "scenarios/commands/command.h"
+#include "scenarios/commands/options.h"
+#include "scenarios/commands/progress.h"
+#include "scenarios/json_summary.h"
+#include "scenarios/output_file.h"
+#include "scenarios/prediction.h"
+#include "scenarios/terminal_timeline.h"
+#include "schedules/graph/timeline_trace.h"
+
+namespace slipway {
+namespace {
+
+CommandOptions declared_options() {
+  CommandOptions options("simulate SCENARIO [options]",
+                         "Predicts step time, MFU, bubble, exposed communication, memory and cost of a scenario by\n"
+                         "running its task graph on SimGrid. Needs no GPU and starts nothing.",
+                         "slipway simulate scenarios/examples/llama-8b-64xh100.yaml --set layout.tensor=4 "
+                         "--set layout.data=4 --trace t.json");
+  options.positional("scenario file (YAML)", 1, 1)
+      .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
+      .value("trace", "FILE", "write the predicted timeline as Chrome/Perfetto JSON")
+      .flag("json", "print the summary as JSON on standard output and nothing else there")
+      .value("steps", "N", "steps to simulate back to back; the last two give the steady period (default 3)")
+      .flag("help-json", "print the meaning and unit of every JSON key")
+      .notes("A scenario that needs more memory than a GPU has is simulated all the same: the verdict is\n"
+             "`fits: no` and the exit status 0. run.tokens adds days, GPU-hours and, with\n"
+             "cluster.price_per_gpu_hour, cost.");
+  return options;
+}
+
+void write_trace(const std::string& path, const Plan& plan, const Simulation& simulation) {
+  OutputFile file(path);
+  Trace trace = trace_of(plan.graph, simulation.timeline, "simgrid");
+  trace.scenario = plan.scenario.name;
+  trace.summary = plan.scenario.resolved;
+  write_chrome_trace(file.stream(), trace);
+  file.commit();
+}
+
+}  // namespace
+
+int simulate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  CommandOptions options = declared_options();
+  if (args.size() == 1 && args[0] == "--help-json") {
+    out << describe(simulate_json_keys());
+    return status_done;
+  }
+  if (!options.parse(args, out)) return status_done;
+  SimulationOptions simulation_options;
+  simulation_options.steps = options.integer("steps", 3, 1);
+  const Plan plan = plan_of(checked_scenario(options.arguments()[0], options.all("set")));
+  Progress progress(err, "simulating " + plan.scenario.name, is_terminal(err));
+  simulation_options.progress = [&](double share) { progress.report(share); };
+  const Simulation simulation = simulate(plan.graph, plan.scenario.cluster, plan.durations, simulation_options);
+  const Prediction prediction = prediction_of(plan, simulation);
+  if (const auto path = options.text("trace")) write_trace(*path, plan, simulation);
+  if (options.has("json")) {
+    out << json_text(plan, prediction);
+  } else {
+    out << report_text(plan, prediction)
+        << draw(picture_of(plan.graph, simulation.timeline, simulation.timeline.steps - 1), terminal_width());
+    if (options.text("trace")) out << "\ntrace: " << *options.text("trace") << " (open in https://ui.perfetto.dev)\n";
+  }
+  return status_done;
+}
+
+}  // namespace slipway

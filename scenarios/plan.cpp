@@ -1,0 +1,103 @@
+#include "scenarios/plan.h"
+
+#include <fmt/format.h>
+
+#include "scenarios/commands/command.h"
+#include "scenarios/readable.h"
+#include "schedules/graph/checks.h"
+#include "schedules/graph/durations.h"
+
+namespace slipway {
+namespace {
+
+const Machine& machine_of(const Scenario& scenario, int rank) {
+  const auto group = static_cast<std::size_t>(place_of(scenario.cluster, rank).group);
+  return scenario.cluster.groups[group].machine;
+}
+
+void refuse_violations(const TaskGraph& graph) {
+  const std::vector<Violation> violations = check_graph(graph);
+  if (violations.empty()) return;
+  std::string text = "the task graph breaks an invariant; this is a defect of slipway, please report it";
+  for (const Violation& violation : violations) text += "\n" + describe(graph, violation);
+  throw std::runtime_error(text);
+}
+
+std::string machines_text(const Cluster& cluster) {
+  std::string text;
+  for (const NodeGroup& group : cluster.groups) {
+    if (!text.empty()) text += " + ";
+    text += std::to_string(group.nodes * group.gpus_per_node) + " x " + group.machine.name;
+  }
+  return text;
+}
+
+std::string layout_text(const Layout& layout) {
+  std::string text;
+  const auto add = [&](const char* name, int degree) {
+    if (degree > 1) text += (text.empty() ? "" : ", ") + std::string(name) + " " + std::to_string(degree);
+  };
+  add("tensor", layout.tensor);
+  if (layout.sequence_parallel) text += ", sequence parallel";
+  add("context", layout.context);
+  add("pipeline", layout.pipeline);
+  if (layout.pipeline > 1) add("chunks", layout.chunks);
+  add("data", layout.data);
+  if (layout.zero > 0) text += (text.empty() ? "zero " : ", zero ") + std::to_string(layout.zero);
+  return text.empty() ? "one rank" : text;
+}
+
+}  // namespace
+
+Scenario checked_scenario(const std::string& path, const std::vector<std::string>& overrides) {
+  LoadResult loaded = load_scenario(path, overrides);
+  if (!loaded.errors.empty()) throw UsageError("the scenario cannot be used:\n" + describe(loaded.errors));
+  return std::move(loaded.scenario);
+}
+
+Plan plan_of(Scenario scenario) {
+  Plan plan{std::move(scenario), {}, {}};
+  try {
+    plan.graph = lower(lowering_input(plan.scenario));
+    plan.durations = durations_of(plan.graph, plan.scenario.cluster);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(plan.scenario.path + ": " + error.what());
+  }
+  set_global_order(plan.graph, plan.durations);
+  refuse_violations(plan.graph);
+  return plan;
+}
+
+double peak_flops(const Scenario& scenario) {
+  double sum = 0;
+  for (int rank = 0; rank < rank_count(scenario.layout); ++rank) {
+    const double peak = machine_of(scenario, rank).peak_flops[static_cast<std::size_t>(scenario.dtype)];
+    if (peak <= 0) return 0;
+    sum += peak;
+  }
+  return sum;
+}
+
+std::vector<double> memory_capacities(const Scenario& scenario) {
+  std::vector<double> bytes;
+  for (int rank = 0; rank < rank_count(scenario.layout); ++rank) {
+    bytes.push_back(machine_of(scenario, rank).memory_bytes);
+  }
+  return bytes;
+}
+
+double tokens_per_step(const Scenario& scenario) {
+  return static_cast<double>(scenario.schedule.global_batch) * static_cast<double>(scenario.model.sequence);
+}
+
+std::string headline(const Plan& plan) {
+  const Scenario& s = plan.scenario;
+  return fmt::format("{}: {} ({} parameters) on {}: {}; {}, {} of {}, {}", s.name, s.model.name,
+                     readable_count(static_cast<double>(parameter_count(s.model))), machines_text(s.cluster),
+                     layout_text(s.layout), s.schedule.name, counted(plan.graph.micro_batches, "micro-batch"),
+                     counted(s.schedule.micro_batch, "sequence"), name_of(s.dtype));
+}
+
+Bundle bundle_of(const Plan& plan) { return {plan.scenario.name, plan.graph, plan.scenario.run}; }
+
+}  // namespace slipway

@@ -1,0 +1,38 @@
+// From a scenario file to a graph that is ready to run: what every command but `list` and `compare` begins
+// with.
+//
+//   load ──► lower ──► durations ──► global order ──► invariants I1..I6, I8, I9
+//
+// A mistake of the user ends in UsageError (exit status 2) before anything is written or started; a broken
+// invariant is a defect of Slipway and ends in std::runtime_error with the grid.
+// Guarded by tests/command_simulate_test.cpp.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/scenario.h"
+
+namespace slipway {
+
+struct Plan {
+  Scenario scenario;
+  TaskGraph graph;
+  Durations durations;
+};
+
+// `overrides` as for load_scenario. Load errors are listed all at once.
+Scenario checked_scenario(const std::string& path, const std::vector<std::string>& overrides);
+Plan plan_of(Scenario scenario);
+
+// Sum over the layout's ranks of dense FLOP/s in the scenario's dtype; 0 when a machine does not say.
+double peak_flops(const Scenario& scenario);
+// Bytes of memory of each rank's machine.
+std::vector<double> memory_capacities(const Scenario& scenario);
+double tokens_per_step(const Scenario& scenario);
+// "llama-8b on 64 x h100-80gb: tensor 8, pipeline 4, data 2, zero 1; 1f1b, 16 micro-batches of 1 sequence".
+std::string headline(const Plan& plan);
+
+Bundle bundle_of(const Plan& plan);
+
+}  // namespace slipway

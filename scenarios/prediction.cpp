@@ -1,0 +1,87 @@
+#include "scenarios/prediction.h"
+
+#include <algorithm>
+
+#include "scenarios/json_summary.h"
+
+namespace slipway {
+
+std::vector<StageMemory> stage_memory(const Plan& plan, const Timeline& timeline) {
+  const std::vector<RankMemory> ranks = memory_timeline(plan.graph, timeline);
+  const std::vector<double> capacities = memory_capacities(plan.scenario);
+  std::vector<StageMemory> stages(static_cast<std::size_t>(plan.scenario.layout.pipeline));
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const int stage = coordinates_of(plan.scenario.layout, static_cast<int>(rank)).pipeline;
+    StageMemory& fullest = stages[static_cast<std::size_t>(stage)];
+    // Compared as products: a capacity may be 0.
+    if (fullest.capacity > 0 && ranks[rank].peak * fullest.capacity <= fullest.use.peak * capacities[rank]) continue;
+    fullest = {static_cast<int>(rank), ranks[rank], capacities[rank]};
+  }
+  return stages;
+}
+
+namespace {
+
+std::optional<TrainingCost> training_of(const Scenario& scenario, double step_time_s) {
+  if (scenario.tokens <= 0) return std::nullopt;
+  const double seconds = scenario.tokens / tokens_per_step(scenario) * step_time_s;
+  TrainingCost training{seconds / 86400, seconds / 3600 * rank_count(scenario.layout), std::nullopt};
+  if (scenario.cluster.price_per_gpu_hour > 0) {
+    training.cost = training.gpu_hours * scenario.cluster.price_per_gpu_hour;
+  }
+  return training;
+}
+
+}  // namespace
+
+Prediction prediction_of(const Plan& plan, const Simulation& simulation) {
+  Prediction prediction;
+  prediction.step = metrics_of(plan.graph, simulation.timeline, peak_flops(plan.scenario));
+  prediction.tokens_per_s = tokens_per_step(plan.scenario) / prediction.step.step_time_s;
+  prediction.memory = stage_memory(plan, simulation.timeline);
+  prediction.fits = std::all_of(prediction.memory.begin(), prediction.memory.end(),
+                                [](const StageMemory& stage) { return stage.fits(); });
+  prediction.training = training_of(plan.scenario, prediction.step.step_time_s);
+  prediction.steps = simulation.timeline.steps;
+  prediction.simulate_wall_s = simulation.wall_s;
+  return prediction;
+}
+
+std::string json_text(const Plan& plan, const Prediction& prediction) {
+  JsonSummary json(simulate_json_keys());
+  const StepMetrics& step = prediction.step;
+  json.set("scenario", plan.scenario.name);
+  json.set("step_time_s", step.step_time_s);
+  json.set("makespan_s", step.makespan_s);
+  json.set("mfu", step.mfu);
+  json.set("tokens_per_s", prediction.tokens_per_s);
+  json.set("compute_share", step.compute_share);
+  json.set("exposed_comm_share", step.exposed_comm_share);
+  json.set("bubble_share", step.bubble_share);
+  json.set("exposed_comm_s", step.exposed_comm_s);
+  std::vector<double> peaks, capacities;
+  std::vector<std::string> peak_tasks;
+  for (const StageMemory& stage : prediction.memory) {
+    peaks.push_back(stage.use.peak);
+    capacities.push_back(stage.capacity);
+    peak_tasks.push_back(stage.use.peak_task);
+  }
+  json.set("peak_memory_bytes", peaks);
+  json.set("memory_capacity_bytes", capacities);
+  json.set("peak_task", peak_tasks);
+  json.set("fits", prediction.fits);
+  json.set("ranks", rank_count(plan.scenario.layout));
+  json.set("micro_batches", plan.graph.micro_batches);
+  json.set("parameters", parameter_count(plan.scenario.model));
+  json.set("tasks", static_cast<std::uint64_t>(plan.graph.tasks.size()));
+  json.set("steps", prediction.steps);
+  json.set("simulate_wall_s", prediction.simulate_wall_s);
+  if (prediction.training) {
+    json.set("days", prediction.training->days);
+    json.set("gpu_hours", prediction.training->gpu_hours);
+    if (prediction.training->cost) json.set("cost", *prediction.training->cost);
+  }
+  return json.text();
+}
+
+}  // namespace slipway

@@ -1,0 +1,48 @@
+// What `slipway simulate` answers: the figures of a simulated step, as numbers, as a report for people and as
+// JSON (keys: json_keys.cpp).
+// Guarded by tests/command_simulate_test.cpp.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/plan.h"
+#include "schedules/graph/metrics.h"
+#include "sim/simulate.h"
+
+namespace slipway {
+
+// Memory of the fullest rank of one pipeline rank.
+struct StageMemory {
+  int rank = 0;
+  RankMemory use;
+  double capacity = 0;
+  bool fits() const { return use.peak <= capacity; }
+};
+
+// A whole training of run.tokens tokens.
+struct TrainingCost {
+  double days = 0, gpu_hours = 0;
+  std::optional<double> cost;  // with a price only
+};
+
+struct Prediction {
+  StepMetrics step;
+  double tokens_per_s = 0;
+  std::vector<StageMemory> memory;  // per pipeline rank
+  bool fits = true;
+  std::optional<TrainingCost> training;
+  int steps = 0;
+  double simulate_wall_s = 0;
+};
+
+Prediction prediction_of(const Plan& plan, const Simulation& simulation);
+// Per pipeline rank, the rank that needs the largest share of its memory. From the timeline's first step.
+std::vector<StageMemory> stage_memory(const Plan& plan, const Timeline& timeline);
+
+std::string report_text(const Plan& plan, const Prediction& prediction);
+std::string memory_text(const std::vector<StageMemory>& memory);
+std::string json_text(const Plan& plan, const Prediction& prediction);
+
+}  // namespace slipway

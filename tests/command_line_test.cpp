@@ -1,0 +1,143 @@
+// The frame around the commands: help, versions, usage errors.
+#include <gmock/gmock.h>
+
+#include <sstream>
+
+#include "scenarios/commands/command.h"
+#include "scenarios/commands/nearest.h"
+#include "scenarios/commands/options.h"
+#include "scenarios/commands/progress.h"
+
+namespace slipway {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+struct Answer {
+  int status = 0;
+  std::string out, err;
+};
+
+Answer slipway_with(const std::vector<std::string>& args) {
+  std::ostringstream out, err;
+  const int status = run_slipway(args, out, err);
+  return {status, out.str(), err.str()};
+}
+
+TEST(CommandLine, WithoutArgumentsAndWithHelpItListsEveryCommand) {
+  for (const auto& args : std::vector<std::vector<std::string>>{{}, {"help"}, {"--help"}}) {
+    const Answer answer = slipway_with(args);
+    EXPECT_EQ(answer.status, status_done);
+    for (const Command& command : all_commands()) {
+      EXPECT_THAT(answer.out, HasSubstr("  " + std::string(command.name) + " "));
+    }
+  }
+}
+
+TEST(CommandLine, TheVersionIsTheBuilds) {
+  const Answer answer = slipway_with({"--version"});
+  EXPECT_EQ(answer.status, status_done);
+  EXPECT_THAT(answer.out, testing::MatchesRegex("slipway [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST(CommandLine, HelpOfEveryCommandHasAUsageLineAndAnExampleOfThatCommand) {
+  for (const Command& command : all_commands()) {
+    const std::string name(command.name);
+    const Answer answer = slipway_with({name, "--help"});
+    EXPECT_EQ(answer.status, status_done);
+    EXPECT_THAT(answer.out, HasSubstr("Usage: slipway " + name));
+    EXPECT_THAT(answer.out, HasSubstr("Example:\n  slipway " + name));
+    EXPECT_EQ(slipway_with({"help", name}).out, answer.out);
+    EXPECT_THAT(answer.err, IsEmpty());
+  }
+}
+
+TEST(CommandLine, AnUnknownCommandNamesTheNearestOne) {
+  for (const auto& args : std::vector<std::vector<std::string>>{{"simulat"}, {"help", "simulat"}, {"smulate"}}) {
+    const Answer answer = slipway_with(args);
+    EXPECT_EQ(answer.status, status_usage);
+    EXPECT_THAT(answer.err, HasSubstr("did you mean 'slipway simulate'?"));
+    EXPECT_THAT(answer.out, IsEmpty());
+  }
+}
+
+TEST(CommandLine, AnUnknownOptionOfAnyCommandIsRefusedByName) {
+  for (const Command& command : all_commands()) {
+    const Answer answer = slipway_with({std::string(command.name), "--hlep"});
+    EXPECT_EQ(answer.status, status_usage);
+    EXPECT_THAT(answer.err, HasSubstr("unknown option '--hlep'; did you mean '--help'?"));
+  }
+}
+
+TEST(CommandLine, AnOptionIsNeverAnAbbreviation) {
+  EXPECT_THAT(slipway_with({"simulate", "s.yaml", "--trac", "t.json"}).err, HasSubstr("unknown option '--trac'"));
+}
+
+CommandOptions options_of_a_test() {
+  CommandOptions options("test FILE [options]", "Tests.", "slipway test x");
+  options.positional("file", 1, 1).values("set", "K=V", "").value("out", "FILE", "").letter('o').flag("json", "");
+  options.value("steps", "N", "");
+  return options;
+}
+
+TEST(CommandOptions, TakesValuesFlagsAndArgumentsInAnyOrder) {
+  CommandOptions options = options_of_a_test();
+  std::ostringstream out;
+  ASSERT_TRUE(options.parse({"--set", "a=1", "s.yaml", "--json", "--set=b=2", "-o", "-", "--steps", "12"}, out));
+  EXPECT_THAT(options.arguments(), ElementsAre("s.yaml"));
+  EXPECT_THAT(options.all("set"), ElementsAre("a=1", "b=2"));
+  EXPECT_EQ(options.text("out"), "-");
+  EXPECT_TRUE(options.has("json"));
+  EXPECT_EQ(options.integer("steps", 3, 1), 12);
+}
+
+TEST(CommandOptions, EveryMistakeNamesTheOption) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes{
+      {{}, "the file is missing"},
+      {{"a", "b"}, "unexpected argument 'b'"},
+      {{"a", "--out"}, "--out"},
+      {{"a", "--json=1"}, "--json"},
+      {{"a", "--out", "x", "--out", "y"}, "option '--out' is given twice"},
+      {{"a", "-x"}, "unknown option '-x'"},
+  };
+  for (const auto& [args, words] : mistakes) {
+    CommandOptions options = options_of_a_test();
+    std::ostringstream out;
+    try {
+      options.parse(args, out);
+      ADD_FAILURE() << words;
+    } catch (const UsageError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(words));
+      EXPECT_THAT(error.what(), HasSubstr("usage: slipway test FILE"));
+    }
+  }
+}
+
+TEST(CommandOptions, ANumberOutOfRangeIsRefused) {
+  for (const char* text : {"0", "-1", "2x", "1.5", "99999999999"}) {
+    CommandOptions options = options_of_a_test();
+    std::ostringstream out;
+    options.parse({"a", std::string("--steps=") + text}, out);
+    EXPECT_THROW(options.integer("steps", 3, 1), UsageError) << text;
+  }
+}
+
+TEST(EditDistance, IsLevenshteins) {
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
+  EXPECT_EQ(edit_distance("", "abc"), 3);
+  EXPECT_EQ(edit_distance("abc", "abc"), 0);
+}
+
+TEST(Progress, IsSilentForTheFirstSecondsAndThenALineAtATime) {
+  std::ostringstream quiet, loud;
+  Progress(quiet, "simulating x", false, 60).report(0.5);
+  EXPECT_THAT(quiet.str(), IsEmpty());
+  Progress(loud, "simulating x", false, 0).report(0.5);
+  EXPECT_THAT(loud.str(), HasSubstr("simulating x: 50 % after 0 s\n"));
+}
+
+}  // namespace
+}  // namespace slipway
