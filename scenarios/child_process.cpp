@@ -18,7 +18,9 @@ struct Pipe {
   int read = -1, write = -1;
 };
 
-[[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what + ": " + std::strerror(errno)); }
+[[noreturn]] void fail(const std::string& what) {
+  throw std::runtime_error(what + ": " + std::strerror(errno));
+}
 
 Pipe open_pipe() {
   std::array<int, 2> ends{};

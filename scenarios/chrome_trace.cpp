@@ -18,9 +18,9 @@ std::string number(double value) { return std::isfinite(value) ? fmt::format("{}
 }  // namespace
 
 ChromeTraceWriter::ChromeTraceWriter(std::ostream& out, const Trace& header) : out_(out) {
-  out_ << "{\"otherData\":{\"engine\":" << quoted(header.engine) << ",\"scenario\":" << quoted(header.scenario)
-       << ",\"summary\":" << quoted(header.summary) << ",\"ranks\":" << header.ranks
-       << ",\"steps\":" << header.steps << ",\"losses\":[";
+  out_ << "{\"otherData\":{\"engine\":" << quoted(header.engine)
+       << ",\"scenario\":" << quoted(header.scenario) << ",\"summary\":" << quoted(header.summary)
+       << ",\"ranks\":" << header.ranks << ",\"steps\":" << header.steps << ",\"losses\":[";
   for (std::size_t i = 0; i < header.losses.size(); ++i) {
     const LossPoint& point = header.losses[i];
     out_ << (i == 0 ? "\n" : ",\n") << "{\"step\":" << point.step << ",\"samples\":" << point.samples
@@ -46,8 +46,8 @@ int ChromeTraceWriter::thread_of(const TraceRecord& record) {
   const int tid = static_cast<int>(lanes.size()) + 1;
   lanes.emplace(record.lane, tid);
   begin_event();
-  out_ << fmt::format(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})", record.rank,
-                      tid, quoted(record.lane));
+  out_ << fmt::format(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})",
+                      record.rank, tid, quoted(record.lane));
   return tid;
 }
 

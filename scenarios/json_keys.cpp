@@ -8,17 +8,24 @@ namespace slipway {
 std::span<const JsonKey> simulate_json_keys() {
   static constexpr std::array keys{
       JsonKey{"scenario", "text", "name of the scenario"},
-      JsonKey{"step_time_s", "s", "steady period: start of the last simulated step minus start of the one before, slowest rank"},
+      JsonKey{
+          "step_time_s", "s",
+          "steady period: start of the last simulated step minus start of the one before, slowest rank"},
       JsonKey{"makespan_s", "s", "first start to last end of one isolated step"},
-      JsonKey{"mfu", "0..1", "model FLOPs (6N + 12Lhs per token, no recompute) per step over what the ranks' peak allows"},
+      JsonKey{"mfu", "0..1",
+              "model FLOPs (6N + 12Lhs per token, no recompute) per step over what the ranks' peak allows"},
       JsonKey{"tokens_per_s", "1/s", "global batch x sequence / step_time_s"},
       JsonKey{"compute_share", "0..1", "of the step: compute lanes busy, mean over ranks"},
-      JsonKey{"exposed_comm_share", "0..1", "of the step: compute idle while communication that it needs runs or queues, mean over ranks"},
+      JsonKey{
+          "exposed_comm_share", "0..1",
+          "of the step: compute idle while communication that it needs runs or queues, mean over ranks"},
       JsonKey{"bubble_share", "0..1", "of the step: every other idle time, mean over ranks"},
       JsonKey{"exposed_comm_s", "s", "exposed communication of one step, mean over ranks"},
       JsonKey{"peak_memory_bytes", "bytes", "list, one per pipeline rank: peak of its fullest rank"},
-      JsonKey{"memory_capacity_bytes", "bytes", "list, one per pipeline rank: memory of that rank's machine"},
-      JsonKey{"peak_task", "text", "list, one per pipeline rank: label of the task during which the peak occurs"},
+      JsonKey{"memory_capacity_bytes", "bytes",
+              "list, one per pipeline rank: memory of that rank's machine"},
+      JsonKey{"peak_task", "text",
+              "list, one per pipeline rank: label of the task during which the peak occurs"},
       JsonKey{"fits", "bool", "peak_memory_bytes <= memory_capacity_bytes on every rank"},
       JsonKey{"ranks", "count", "GPUs (or CPU ranks) of the layout"},
       JsonKey{"micro_batches", "count", "per pipeline and step"},
@@ -28,7 +35,8 @@ std::span<const JsonKey> simulate_json_keys() {
       JsonKey{"simulate_wall_s", "s", "time that the simulator's event loop took"},
       JsonKey{"days", "days", "duration of the training; present with run.tokens", true},
       JsonKey{"gpu_hours", "h", "ranks x duration of the training; present with run.tokens", true},
-      JsonKey{"cost", "currency", "gpu_hours x cluster.price_per_gpu_hour; present with run.tokens and a price > 0", true},
+      JsonKey{"cost", "currency",
+              "gpu_hours x cluster.price_per_gpu_hour; present with run.tokens and a price > 0", true},
   };
   return keys;
 }
@@ -36,10 +44,13 @@ std::span<const JsonKey> simulate_json_keys() {
 std::span<const JsonKey> execute_json_keys() {
   static constexpr std::array keys{
       JsonKey{"scenario", "text", "name of the scenario"},
-      JsonKey{"step_time_s", "s", "median distance between the starts of two steps on the slowest rank (one step: its span)"},
+      JsonKey{"step_time_s", "s",
+              "median distance between the starts of two steps on the slowest rank (one step: its span)"},
       JsonKey{"tokens_per_s", "1/s", "global batch x sequence / step_time_s"},
-      JsonKey{"mfu", "0..1", "as in simulate; present when the machine profile has a peak for the dtype", true},
-      JsonKey{"waiting_share", "0..1", "of the run: compute lanes without work (bubble and exposed communication), mean over ranks"},
+      JsonKey{"mfu", "0..1", "as in simulate; present when the machine profile has a peak for the dtype",
+              true},
+      JsonKey{"waiting_share", "0..1",
+              "of the run: compute lanes without work (bubble and exposed communication), mean over ranks"},
       JsonKey{"first_loss", "nats", "mean token loss of the first step"},
       JsonKey{"last_loss", "nats", "mean token loss of the last step"},
       JsonKey{"losses", "nats", "list, one per step"},
@@ -59,10 +70,12 @@ std::span<const JsonKey> compare_json_keys() {
       JsonKey{"step_error", "share", "predicted_step_s / measured_step_s - 1"},
       JsonKey{"predicted_idle_s", "s", "compute lanes without work in one predicted step, mean over ranks"},
       JsonKey{"measured_idle_s", "s", "the same of the measured steps (median step)"},
-      JsonKey{"kinds", "list", "per task kind: kind, count, predicted_s, measured_s (sums of work time over joined tasks), "
-                       "error (share), predicted_wait_s, measured_wait_s"},
-      JsonKey{"worst_tasks", "list", "the five tasks with the largest |measured - predicted| work time: rank, label, kind, "
-                             "predicted_s, measured_s"},
+      JsonKey{"kinds", "list",
+              "per task kind: kind, count, predicted_s, measured_s (sums of work time over joined tasks), "
+              "error (share), predicted_wait_s, measured_wait_s"},
+      JsonKey{"worst_tasks", "list",
+              "the five tasks with the largest |measured - predicted| work time: rank, label, kind, "
+              "predicted_s, measured_s"},
       JsonKey{"joined", "count", "tasks (rank, label) present in both traces"},
       JsonKey{"only_predicted", "list", "tasks (\"rank 0: 2F0\") that only the predicted trace has"},
       JsonKey{"only_measured", "list", "tasks that only the measured trace has"},

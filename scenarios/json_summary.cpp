@@ -14,7 +14,8 @@ JsonSummary::JsonSummary(std::span<const JsonKey> keys)
 JsonSummary::~JsonSummary() = default;
 
 std::size_t JsonSummary::index_of(std::string_view key) const {
-  const auto found = std::find_if(keys_.begin(), keys_.end(), [&](const JsonKey& k) { return k.name == key; });
+  const auto found =
+      std::find_if(keys_.begin(), keys_.end(), [&](const JsonKey& k) { return k.name == key; });
   if (found == keys_.end()) {
     throw std::logic_error("JSON key '" + std::string(key) + "' is not documented in json_keys.cpp");
   }

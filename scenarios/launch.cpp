@@ -81,7 +81,8 @@ class Flock {
     return std::any_of(ranks_.begin(), ranks_.end(), [](const RunningRank& rank) { return rank.running; });
   }
 
-  // Passes output on for at most `milliseconds`, sooner back when something arrives or a rank's pipe closes.
+  // Passes output on for at most `milliseconds`, sooner back when something arrives or a rank's pipe
+  // closes.
   void pass_output(int milliseconds) {
     std::vector<pollfd> waiting;
     for (const RunningRank& rank : ranks_) {
@@ -139,8 +140,8 @@ class Flock {
   std::vector<RunningRank> ranks_;
 };
 
-// Of ranks that were seen to end in the same moment, one that a signal ended is the cause: it could not have
-// failed because of another one's failure.
+// Of ranks that were seen to end in the same moment, one that a signal ended is the cause: it could not
+// have failed because of another one's failure.
 const RankEnd* first_cause(const std::vector<RankEnd>& ended) {
   const RankEnd* cause = nullptr;
   for (const RankEnd& end : ended) {
@@ -157,7 +158,8 @@ struct Ending {
 
   void begin(double term_in_s, double kill_after_s) {
     const auto from_now = [](double seconds) {
-      return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+      return Clock::now() +
+             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
     };
     term_at = from_now(term_in_s);
     kill_at = from_now(term_in_s + kill_after_s);
@@ -205,7 +207,8 @@ std::string describe(const RankEnd& end) {
   std::string text = "rank " + std::to_string(end.rank);
   if (end.signal > 0) {
     const char* name = ::strsignal(end.signal);
-    text += " was killed by signal " + std::to_string(end.signal) + (name ? " (" + std::string(name) + ")" : "");
+    text += " was killed by signal " + std::to_string(end.signal) +
+            (name ? " (" + std::string(name) + ")" : "");
   } else {
     text += " ended with exit status " + std::to_string(end.exit_code);
   }
@@ -222,7 +225,8 @@ int free_port() {
                      ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0;
   const int reason = errno;
   if (listener >= 0) ::close(listener);
-  if (!bound) throw std::runtime_error(std::string("no free TCP port on 127.0.0.1: ") + std::strerror(reason));
+  if (!bound)
+    throw std::runtime_error(std::string("no free TCP port on 127.0.0.1: ") + std::strerror(reason));
   return ntohs(address.sin_port);
 }
 

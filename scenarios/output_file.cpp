@@ -22,7 +22,8 @@ OutputFile::OutputFile(std::string path)
 OutputFile::~OutputFile() {
   if (temporary_.empty()) return;
   stream_.close();
-  std::error_code ignored;  // an error is already under way; a left-over temporary file is not worth another
+  std::error_code
+      ignored;  // an error is already under way; a left-over temporary file is not worth another
   std::filesystem::remove(temporary_, ignored);
 }
 

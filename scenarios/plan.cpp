@@ -93,8 +93,9 @@ double tokens_per_step(const Scenario& scenario) {
 std::string headline(const Plan& plan) {
   const Scenario& s = plan.scenario;
   return fmt::format("{}: {} ({} parameters) on {}: {}; {}, {} of {}, {}", s.name, s.model.name,
-                     readable_count(static_cast<double>(parameter_count(s.model))), machines_text(s.cluster),
-                     layout_text(s.layout), s.schedule.name, counted(plan.graph.micro_batches, "micro-batch"),
+                     readable_count(static_cast<double>(parameter_count(s.model))),
+                     machines_text(s.cluster), layout_text(s.layout), s.schedule.name,
+                     counted(plan.graph.micro_batches, "micro-batch"),
                      counted(s.schedule.micro_batch, "sequence"), name_of(s.dtype));
 }
 

@@ -14,7 +14,8 @@ std::vector<StageMemory> stage_memory(const Plan& plan, const Timeline& timeline
     const int stage = coordinates_of(plan.scenario.layout, static_cast<int>(rank)).pipeline;
     StageMemory& fullest = stages[static_cast<std::size_t>(stage)];
     // Compared as products: a capacity may be 0.
-    if (fullest.capacity > 0 && ranks[rank].peak * fullest.capacity <= fullest.use.peak * capacities[rank]) continue;
+    if (fullest.capacity > 0 && ranks[rank].peak * fullest.capacity <= fullest.use.peak * capacities[rank])
+      continue;
     fullest = {static_cast<int>(rank), ranks[rank], capacities[rank]};
   }
   return stages;

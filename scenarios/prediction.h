@@ -1,6 +1,5 @@
-// What `slipway simulate` answers: the figures of a simulated step, as numbers, as a report for people and as
-// JSON (keys: json_keys.cpp).
-// Guarded by tests/command_simulate_test.cpp.
+// What `slipway simulate` answers: the figures of a simulated step, as numbers, as a report for people and
+// as JSON (keys: json_keys.cpp). Guarded by tests/command_simulate_test.cpp.
 #pragma once
 
 #include <optional>

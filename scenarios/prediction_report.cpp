@@ -8,18 +8,20 @@ namespace {
 
 std::string shares_text(const StepMetrics& step) {
   const auto row = [&](const char* name, double share) {
-    return std::vector<std::string>{name, readable_share(share), readable_seconds(share * step.step_time_s)};
+    return std::vector<std::string>{name, readable_share(share),
+                                    readable_seconds(share * step.step_time_s)};
   };
   return "Where the time goes (mean over ranks):\n" +
-         aligned_table({row("compute", step.compute_share),
-                        row("exposed communication", step.exposed_comm_share),
-                        row("bubble", step.bubble_share)},
-                       "  ");
+         aligned_table(
+             {row("compute", step.compute_share), row("exposed communication", step.exposed_comm_share),
+              row("bubble", step.bubble_share)},
+             "  ");
 }
 
 std::string training_text(const Scenario& scenario, const TrainingCost& training) {
-  std::string text = fmt::format("Training on {} tokens takes {:.4g} days, {} GPU-hours", readable_count(scenario.tokens),
-                                 training.days, readable_count(training.gpu_hours));
+  std::string text =
+      fmt::format("Training on {} tokens takes {:.4g} days, {} GPU-hours", readable_count(scenario.tokens),
+                  training.days, readable_count(training.gpu_hours));
   if (training.cost) {
     text += fmt::format(" and costs {} at {:g} per GPU-hour", readable_count(*training.cost),
                         scenario.cluster.price_per_gpu_hour);
@@ -30,8 +32,8 @@ std::string training_text(const Scenario& scenario, const TrainingCost& training
 }  // namespace
 
 std::string memory_text(const std::vector<StageMemory>& memory) {
-  std::vector<std::vector<std::string>> rows{
-      {"pipeline rank", "peak", "weights", "gradients", "optimizer", "activations", "of", "fits", "peaks in"}};
+  std::vector<std::vector<std::string>> rows{{"pipeline rank", "peak", "weights", "gradients", "optimizer",
+                                              "activations", "of", "fits", "peaks in"}};
   for (std::size_t stage = 0; stage < memory.size(); ++stage) {
     const StageMemory& m = memory[stage];
     rows.push_back({fmt::format("{} (rank {})", stage, m.rank), readable_bytes(m.use.peak),
@@ -52,9 +54,11 @@ std::string report_text(const Plan& plan, const Prediction& prediction) {
           "\n";
   if (prediction.training) text += training_text(plan.scenario, *prediction.training);
   text += shares_text(step) + "\n";
-  text += fmt::format("Memory, the fullest rank of each pipeline rank (fits: {}):\n", prediction.fits ? "yes" : "no") +
+  text += fmt::format("Memory, the fullest rank of each pipeline rank (fits: {}):\n",
+                      prediction.fits ? "yes" : "no") +
           memory_text(prediction.memory) + "\n";
-  text += fmt::format("One step alone takes {}. {} a step, {} simulated in {}.\n\n", readable_seconds(step.makespan_s),
+  text += fmt::format("One step alone takes {}. {} a step, {} simulated in {}.\n\n",
+                      readable_seconds(step.makespan_s),
                       counted(static_cast<std::int64_t>(plan.graph.tasks.size()), "task"),
                       counted(prediction.steps, "step"), readable_seconds(prediction.simulate_wall_s));
   return text;

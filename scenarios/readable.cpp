@@ -71,7 +71,10 @@ std::string readable_flops(double flops_per_s) {
 }
 
 std::string counted(std::int64_t count, const std::string& noun) {
-  return readable_count(static_cast<double>(count)) + " " + noun + (count == 1 ? "" : noun.ends_with("ch") ? "es" : "s");
+  return readable_count(static_cast<double>(count)) + " " + noun +
+         (count == 1             ? ""
+          : noun.ends_with("ch") ? "es"
+                                 : "s");
 }
 
 std::size_t display_width(const std::string& text) {

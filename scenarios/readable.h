@@ -1,6 +1,7 @@
 // Numbers as a person reads them: three or four significant digits and a unit.
 //
-//   readable_seconds(0.4123) = "412 ms"    readable_bytes(3.2e9) = "2.98 GiB"    readable_share(0.05) = "5.0 %"
+//   readable_seconds(0.4123) = "412 ms"    readable_bytes(3.2e9) = "2.98 GiB"    readable_share(0.05) =
+//   "5.0 %"
 //
 // Exact values belong to --json and to traces. Guarded by tests/readable_test.cpp.
 #pragma once
@@ -22,8 +23,9 @@ std::string counted(std::int64_t count, const std::string& noun);
 // Characters on a terminal; counts UTF-8 sequences, not bytes.
 std::size_t display_width(const std::string& text);
 
-// Rows of cells with columns aligned: the first column to the left, all others to the right, two spaces apart.
-// The first row is the heading; each line starts with `indent`.
-std::string aligned_table(const std::vector<std::vector<std::string>>& rows, const std::string& indent = "");
+// Rows of cells with columns aligned: the first column to the left, all others to the right, two spaces
+// apart. The first row is the heading; each line starts with `indent`.
+std::string aligned_table(const std::vector<std::vector<std::string>>& rows,
+                          const std::string& indent = "");
 
 }  // namespace slipway

@@ -20,14 +20,14 @@ struct KindLetter {
   char letter;
 };
 constexpr std::array<KindLetter, 9> letters{{{"forward", 'F'},
-                                            {"backward", 'B'},
-                                            {"input-grad", 'I'},
-                                            {"weight-grad", 'W'},
-                                            {"recompute", 'R'},
-                                            {"optimizer", 'O'},
-                                            {"grad-norm", 'N'},
-                                            {"tied-grad", 'T'},
-                                            {"filler", '+'}}};
+                                             {"backward", 'B'},
+                                             {"input-grad", 'I'},
+                                             {"weight-grad", 'W'},
+                                             {"recompute", 'R'},
+                                             {"optimizer", 'O'},
+                                             {"grad-norm", 'N'},
+                                             {"tied-grad", 'T'},
+                                             {"filler", '+'}}};
 
 std::vector<int> ranks_to_show(const Layout& layout) {
   const int ranks = rank_count(layout);
@@ -81,8 +81,8 @@ std::vector<Shares> shares_of(const TimelineRow& row, double begin_s, double col
   return shares;
 }
 
-// One letter a column. What a column could not show is credited to the next ones, as long as it goes on there:
-// where a column holds many tasks, letters take turns in proportion to their time.
+// One letter a column. What a column could not show is credited to the next ones, as long as it goes on
+// there: where a column holds many tasks, letters take turns in proportion to their time.
 std::string columns_of(const TimelineRow& row, double begin_s, double column_s, int columns) {
   std::string text;
   Shares credit;
@@ -106,7 +106,8 @@ std::string columns_of(const TimelineRow& row, double begin_s, double column_s, 
 }  // namespace
 
 char letter_of_kind(std::string_view kind) {
-  const auto found = std::find_if(letters.begin(), letters.end(), [&](const KindLetter& l) { return l.kind == kind; });
+  const auto found =
+      std::find_if(letters.begin(), letters.end(), [&](const KindLetter& l) { return l.kind == kind; });
   return found == letters.end() ? '?' : found->letter;
 }
 

@@ -4,9 +4,9 @@
 //   rank 1 │··FFFFFFBBBBBBBBBB··O│      R recompute, O optimizer, N gradient norm,
 //                                          T tied gradients added, + filler, · idle
 //
-// A column shows what the rank's compute lane did for most of that slice; where a slice holds many tasks, the
-// letters of a row take turns in proportion to their time.
-// Guarded by tests/terminal_timeline_test.cpp (pictures that a person can check).
+// A column shows what the rank's compute lane did for most of that slice; where a slice holds many tasks,
+// the letters of a row take turns in proportion to their time. Guarded by tests/terminal_timeline_test.cpp
+// (pictures that a person can check).
 #pragma once
 
 #include <string>

@@ -17,8 +17,9 @@ Trace random_trace(unsigned seed, int records) {
   const char* lanes[] = {"compute", "tp", "pp.forward.0-1"};
   for (int i = 0; i < records; ++i) {
     const double start = any(random);
-    trace.records.push_back({i % 4, i % 3, lanes[random() % 3], std::to_string(i) + "F0.\\x", "forward", start,
-                             start + any(random) * 1e-7, any(random) * 1e-9, any(random) * 1e15, any(random), i % 5 - 1});
+    trace.records.push_back({i % 4, i % 3, lanes[random() % 3], std::to_string(i) + "F0.\\x", "forward",
+                             start, start + any(random) * 1e-7, any(random) * 1e-9, any(random) * 1e15,
+                             any(random), i % 5 - 1});
   }
   for (int i = 0; i < 4; ++i) trace.losses.push_back({i, 8 * (i + 1), any(random)});
   return trace;
@@ -36,9 +37,9 @@ Trace read_back(const std::string& text) {
 }
 
 bool same(const TraceRecord& a, const TraceRecord& b) {
-  return a.step == b.step && a.rank == b.rank && a.lane == b.lane && a.label == b.label && a.kind == b.kind &&
-         a.start_s == b.start_s && a.end_s == b.end_s && a.wait_s == b.wait_s && a.flops == b.flops &&
-         a.bytes == b.bytes && a.group == b.group;
+  return a.step == b.step && a.rank == b.rank && a.lane == b.lane && a.label == b.label &&
+         a.kind == b.kind && a.start_s == b.start_s && a.end_s == b.end_s && a.wait_s == b.wait_s &&
+         a.flops == b.flops && a.bytes == b.bytes && a.group == b.group;
 }
 
 TEST(ChromeTrace, ReadingAFileBackGivesTheSameTraceBitForBit) {
@@ -50,7 +51,8 @@ TEST(ChromeTrace, ReadingAFileBackGivesTheSameTraceBitForBit) {
   EXPECT_EQ(back.ranks, 3);
   EXPECT_EQ(back.steps, 4);
   ASSERT_EQ(back.records.size(), trace.records.size());
-  for (std::size_t i = 0; i < trace.records.size(); ++i) EXPECT_TRUE(same(back.records[i], trace.records[i])) << i;
+  for (std::size_t i = 0; i < trace.records.size(); ++i)
+    EXPECT_TRUE(same(back.records[i], trace.records[i])) << i;
   ASSERT_EQ(back.losses.size(), 4u);
   EXPECT_EQ(back.losses[2].loss, trace.losses[2].loss);
   EXPECT_EQ(back.losses[2].samples, 24);

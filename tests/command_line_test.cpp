@@ -56,7 +56,8 @@ TEST(CommandLine, HelpOfEveryCommandHasAUsageLineAndAnExampleOfThatCommand) {
 }
 
 TEST(CommandLine, AnUnknownCommandNamesTheNearestOne) {
-  for (const auto& args : std::vector<std::vector<std::string>>{{"simulat"}, {"help", "simulat"}, {"smulate"}}) {
+  for (const auto& args :
+       std::vector<std::vector<std::string>>{{"simulat"}, {"help", "simulat"}, {"smulate"}}) {
     const Answer answer = slipway_with(args);
     EXPECT_EQ(answer.status, status_usage);
     EXPECT_THAT(answer.err, HasSubstr("did you mean 'slipway simulate'?"));
@@ -73,12 +74,17 @@ TEST(CommandLine, AnUnknownOptionOfAnyCommandIsRefusedByName) {
 }
 
 TEST(CommandLine, AnOptionIsNeverAnAbbreviation) {
-  EXPECT_THAT(slipway_with({"simulate", "s.yaml", "--trac", "t.json"}).err, HasSubstr("unknown option '--trac'"));
+  EXPECT_THAT(slipway_with({"simulate", "s.yaml", "--trac", "t.json"}).err,
+              HasSubstr("unknown option '--trac'"));
 }
 
 CommandOptions options_of_a_test() {
   CommandOptions options("test FILE [options]", "Tests.", "slipway test x");
-  options.positional("file", 1, 1).values("set", "K=V", "").value("out", "FILE", "").letter('o').flag("json", "");
+  options.positional("file", 1, 1)
+      .values("set", "K=V", "")
+      .value("out", "FILE", "")
+      .letter('o')
+      .flag("json", "");
   options.value("steps", "N", "");
   return options;
 }
@@ -86,7 +92,8 @@ CommandOptions options_of_a_test() {
 TEST(CommandOptions, TakesValuesFlagsAndArgumentsInAnyOrder) {
   CommandOptions options = options_of_a_test();
   std::ostringstream out;
-  ASSERT_TRUE(options.parse({"--set", "a=1", "s.yaml", "--json", "--set=b=2", "-o", "-", "--steps", "12"}, out));
+  ASSERT_TRUE(
+      options.parse({"--set", "a=1", "s.yaml", "--json", "--set=b=2", "-o", "-", "--steps", "12"}, out));
   EXPECT_THAT(options.arguments(), ElementsAre("s.yaml"));
   EXPECT_THAT(options.all("set"), ElementsAre("a=1", "b=2"));
   EXPECT_EQ(options.text("out"), "-");

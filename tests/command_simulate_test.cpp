@@ -70,23 +70,27 @@ TEST_F(Commands, SimulatePrintsTheAnswerFirstAndThenWhereTheTimeGoes) {
 }
 
 TEST_F(Commands, EveryKeyOfSimulateJsonIsDocumentedAndEveryDocumentedKeyIsThere) {
-  const auto json = summary_of({llama, "--set", "run.tokens=1e12", "--set", "cluster.price_per_gpu_hour=2.5"});
+  const auto json =
+      summary_of({llama, "--set", "run.tokens=1e12", "--set", "cluster.price_per_gpu_hour=2.5"});
   std::vector<std::string> emitted, documented;
   for (const auto& [key, value] : json.items()) emitted.push_back(key);
   for (const JsonKey& key : simulate_json_keys()) documented.emplace_back(key.name);
   EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(documented));
-  for (const char* needed : {"step_time_s", "mfu", "bubble_share", "exposed_comm_s", "peak_memory_bytes", "fits",
-                             "tasks", "simulate_wall_s"}) {
+  for (const char* needed : {"step_time_s", "mfu", "bubble_share", "exposed_comm_s", "peak_memory_bytes",
+                             "fits", "tasks", "simulate_wall_s"}) {
     EXPECT_TRUE(json.contains(needed)) << needed;
   }
 }
 
 TEST_F(Commands, TheJsonSummaryIsConsistentWithItself) {
-  const auto json = summary_of({llama, "--set", "run.tokens=1e12", "--set", "cluster.price_per_gpu_hour=2.5"});
+  const auto json =
+      summary_of({llama, "--set", "run.tokens=1e12", "--set", "cluster.price_per_gpu_hour=2.5"});
   const double step = json["step_time_s"];
   EXPECT_NEAR(json["compute_share"].get<double>() + json["exposed_comm_share"].get<double>() +
-                  json["bubble_share"].get<double>(), 1, 1e-9);
-  EXPECT_NEAR(json["exposed_comm_s"].get<double>(), json["exposed_comm_share"].get<double>() * step, 1e-3 * step);
+                  json["bubble_share"].get<double>(),
+              1, 1e-9);
+  EXPECT_NEAR(json["exposed_comm_s"].get<double>(), json["exposed_comm_share"].get<double>() * step,
+              1e-3 * step);
   EXPECT_NEAR(json["tokens_per_s"].get<double>(), 32 * 8192 / step, 1e-6 / step);
   EXPECT_EQ(json["peak_memory_bytes"].size(), 4u);  // pipeline 4
   EXPECT_EQ(json["parameters"], 8030261248);        // Llama 3.1 8B as published
@@ -105,9 +109,19 @@ TEST_F(Commands, CostIsThereOnlyWithAPriceAndDaysOnlyWithTokens) {
 }
 
 TEST_F(Commands, AScenarioThatDoesNotFitIsSimulatedAndTheVerdictIsNo) {
-  const std::vector<std::string> huge{llama, "--set", "layout.tensor=1", "--set", "layout.sequence_parallel=false",
-                                      "--set", "layout.data=16", "--set", "schedule.global_batch=64",
-                                      "--set", "layout.zero=0", "--set", "schedule.kernels=torch"};
+  const std::vector<std::string> huge{llama,
+                                      "--set",
+                                      "layout.tensor=1",
+                                      "--set",
+                                      "layout.sequence_parallel=false",
+                                      "--set",
+                                      "layout.data=16",
+                                      "--set",
+                                      "schedule.global_batch=64",
+                                      "--set",
+                                      "layout.zero=0",
+                                      "--set",
+                                      "schedule.kernels=torch"};
   EXPECT_EQ(summary_of(huge)["fits"], false);
   std::vector<std::string> args = huge;
   args.insert(args.begin(), "simulate");
@@ -142,13 +156,15 @@ TEST_F(Commands, TheTraceHoldsEveryTaskOfEveryStepOnEveryMember) {
 }
 
 TEST_F(Commands, AWrongScenarioIsStatusTwoAndNothingIsWritten) {
-  std::ofstream(path("wrong.yaml")) << "model: {name: llama-3.1-8b}\ncluster: {machine: h100-80gb, nodes: 1, "
-                                       "gpus_per_node: 8}\nlayout: {tensr: 4}\nschedule: {global_batch: -1}\n";
+  std::ofstream(path("wrong.yaml"))
+      << "model: {name: llama-3.1-8b}\ncluster: {machine: h100-80gb, nodes: 1, "
+         "gpus_per_node: 8}\nlayout: {tensr: 4}\nschedule: {global_batch: -1}\n";
   for (const std::vector<std::string>& args :
        {std::vector<std::string>{"simulate", path("wrong.yaml"), "--trace", path("t.json")},
         std::vector<std::string>{"lower", path("wrong.yaml"), "-o", path("run.slip")},
         std::vector<std::string>{"show", path("wrong.yaml"), "--dot", path("g.dot")},
-        std::vector<std::string>{"simulate", tiny, "--set", "layout.pipeline=7", "--trace", path("t.json")}}) {
+        std::vector<std::string>{"simulate", tiny, "--set", "layout.pipeline=7", "--trace",
+                                 path("t.json")}}) {
     const Answer answer = slipway_with(args);
     EXPECT_EQ(answer.status, status_usage);
     EXPECT_THAT(answer.err, HasSubstr("layout."));
@@ -196,8 +212,10 @@ TEST_F(Commands, ShowCsvIsPyTorchsAndReadsBack) {
 }
 
 TEST_F(Commands, ListPrintsEveryTopicAndRefusesOthersNamingTheNearest) {
-  const std::vector<std::pair<std::string, std::string>> topics{{"models", "llama-3.1-8b"}, {"machines", "h100-80gb"},
-                                                                {"schedules", "1f1b"},      {"keys", "layout.tensor"},
+  const std::vector<std::pair<std::string, std::string>> topics{{"models", "llama-3.1-8b"},
+                                                                {"machines", "h100-80gb"},
+                                                                {"schedules", "1f1b"},
+                                                                {"keys", "layout.tensor"},
                                                                 {"json-keys", "step_time_s"}};
   for (const auto& [topic, word] : topics) {
     const Answer answer = slipway_with({"list", topic});

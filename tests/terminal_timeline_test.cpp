@@ -65,8 +65,8 @@ TEST(TerminalTimeline, ABigLayoutShowsTheFirstRankOfEveryPipelineRank) {
 }
 
 TEST(TerminalTimeline, EveryKindOfComputeTaskHasALetter) {
-  for (const char* kind : {"forward", "backward", "input-grad", "weight-grad", "recompute", "optimizer", "grad-norm",
-                           "tied-grad", "filler"}) {
+  for (const char* kind : {"forward", "backward", "input-grad", "weight-grad", "recompute", "optimizer",
+                           "grad-norm", "tied-grad", "filler"}) {
     EXPECT_NE(letter_of_kind(kind), '?') << kind;
   }
 }

@@ -27,14 +27,16 @@ constexpr std::array<Topic, 6> topics{{
     {"machines", "machine profiles: cluster.machine", list_machines},
     {"schedules", "schedules: schedule.name", list_schedules},
     {"keys", "every key of a scenario", [](std::ostream& out) { list_keys(out, scenario_keys()); }},
-    {"machine-keys", "every key of a machine profile", [](std::ostream& out) { list_keys(out, machine_keys()); }},
+    {"machine-keys", "every key of a machine profile",
+     [](std::ostream& out) { list_keys(out, machine_keys()); }},
     {"json-keys", "the keys that --json prints", print_json_keys},
 }};
 
 std::string topics_text() {
   std::string text = "TOPIC is one of\n";
   for (const Topic& topic : topics) {
-    text += "  " + std::string(topic.name) + std::string(14 - std::string(topic.name).size(), ' ') + topic.meaning + "\n";
+    text += "  " + std::string(topic.name) + std::string(14 - std::string(topic.name).size(), ' ') +
+            topic.meaning + "\n";
   }
   text.pop_back();
   return text;
@@ -43,8 +45,10 @@ std::string topics_text() {
 }  // namespace
 
 int list_command(const std::vector<std::string>& args, std::ostream& out, std::ostream&) {
-  CommandOptions options("list TOPIC", "Lists what can be named in a scenario and in outputs.", "slipway list models");
-  options.positional("topic (models, machines, schedules, keys, machine-keys, json-keys)", 1, 1).notes(topics_text());
+  CommandOptions options("list TOPIC", "Lists what can be named in a scenario and in outputs.",
+                         "slipway list models");
+  options.positional("topic (models, machines, schedules, keys, machine-keys, json-keys)", 1, 1)
+      .notes(topics_text());
   if (!options.parse(args, out)) return status_done;
   const std::string& name = options.arguments()[0];
   std::vector<std::string> names;
@@ -55,7 +59,8 @@ int list_command(const std::vector<std::string>& args, std::ostream& out, std::o
     }
     names.emplace_back(topic.name);
   }
-  throw UsageError("nothing to list under '" + name + "'; did you mean 'slipway list " + nearest_of(name, names) + "'?");
+  throw UsageError("nothing to list under '" + name + "'; did you mean 'slipway list " +
+                   nearest_of(name, names) + "'?");
 }
 
 }  // namespace slipway

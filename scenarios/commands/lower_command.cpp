@@ -11,10 +11,11 @@
 namespace slipway {
 
 int lower_command(const std::vector<std::string>& args, std::ostream& out, std::ostream&) {
-  CommandOptions options("lower SCENARIO -o FILE [options]",
-                         "Writes the bundle: the task graph in its global order and the run, as checksummed text that the\n"
-                         "rank program (slipway-rank) reads with nothing but the standard library.",
-                         "slipway lower scenarios/examples/tiny-llama-cpu.yaml -o run.slip");
+  CommandOptions options(
+      "lower SCENARIO -o FILE [options]",
+      "Writes the bundle: the task graph in its global order and the run, as checksummed text that the\n"
+      "rank program (slipway-rank) reads with nothing but the standard library.",
+      "slipway lower scenarios/examples/tiny-llama-cpu.yaml -o run.slip");
   options.positional("scenario file (YAML)", 1, 1)
       .value("output", "FILE", "the bundle to write; required")
       .letter('o')

@@ -66,7 +66,8 @@ void CommandOptions::print_help(std::ostream& out) const {
 
 void CommandOptions::fail(const std::string& message) const {
   const std::string command = usage_.substr(0, usage_.find(' '));
-  throw UsageError(message + "\nusage: slipway " + usage_ + "\n(`slipway " + command + " --help` explains)");
+  throw UsageError(message + "\nusage: slipway " + usage_ + "\n(`slipway " + command +
+                   " --help` explains)");
 }
 
 std::string CommandOptions::unknown_option(const std::string& option) const {
@@ -103,7 +104,8 @@ bool CommandOptions::parse(const std::vector<std::string>& args, std::ostream& o
     auto& values = given_[option.string_key];
     const auto declared = std::find_if(options_.begin(), options_.end(),
                                        [&](const Option& o) { return o.name == option.string_key; });
-    if (!values.empty() && declared != options_.end() && !declared->repeats && !declared->placeholder.empty()) {
+    if (!values.empty() && declared != options_.end() && !declared->repeats &&
+        !declared->placeholder.empty()) {
       fail("option '--" + option.string_key + "' is given twice");
     }
     values.insert(values.end(), option.value.begin(), option.value.end());
@@ -138,7 +140,8 @@ int CommandOptions::integer(const std::string& name, int fallback, int least) co
   int number = 0;
   const auto [end, error] = std::from_chars(given->data(), given->data() + given->size(), number);
   if (error != std::errc() || end != given->data() + given->size() || number < least) {
-    fail("option '--" + name + "': '" + *given + "' is no whole number of at least " + std::to_string(least));
+    fail("option '--" + name + "': '" + *given + "' is no whole number of at least " +
+         std::to_string(least));
   }
   return number;
 }

@@ -24,7 +24,8 @@ void Progress::report(double done_share) {
   if (seconds(began_) < quiet_s_ || (!terminal_ && seconds(reported_) < quiet_s_)) return;
   reported_ = now;
   shown_ = true;
-  const std::string line = fmt::format("{}: {:.0f} % after {:.0f} s", what_, 100 * done_share, seconds(began_));
+  const std::string line =
+      fmt::format("{}: {:.0f} % after {:.0f} s", what_, 100 * done_share, seconds(began_));
   err_ << (terminal_ ? "\r" + line : line + "\n") << std::flush;
 }
 

@@ -1,5 +1,5 @@
-// A line on standard error for work that takes longer than two seconds: rewritten in place on a terminal, else
-// a line every two seconds. Guarded by tests/command_line_test.cpp.
+// A line on standard error for work that takes longer than two seconds: rewritten in place on a terminal,
+// else a line every two seconds. Guarded by tests/command_line_test.cpp.
 #pragma once
 
 #include <chrono>

@@ -20,8 +20,8 @@ void set_micro_batches(Scenario& scenario, int micro_batches) {
 
 ActionLists action_lists(const Scenario& scenario, const TaskGraph& graph) {
   const Schedule* schedule = schedule_named(scenario.schedule.name);
-  return schedule->actions({scenario.layout.pipeline, scenario.layout.chunks, graph.micro_batches,
-                            scenario.schedule.slices});
+  return schedule->actions(
+      {scenario.layout.pipeline, scenario.layout.chunks, graph.micro_batches, scenario.schedule.slices});
 }
 
 // "-" is `out`.
@@ -36,18 +36,23 @@ void write_dot_to(const std::string& path, const TaskGraph& graph, std::ostream&
 }  // namespace
 
 int show_command(const std::vector<std::string>& args, std::ostream& out, std::ostream&) {
-  CommandOptions options("show SCENARIO [options]",
-                         "Prints the schedule as a grid, a row per pipeline rank and a column per unit of time: 2F0 is stage 2,\n"
-                         "forward, micro-batch 0; B backward, I input gradient, W weight gradient, R recompute.",
-                         "slipway show scenarios/examples/llama-8b-64xh100.yaml --micro-batches 8");
+  CommandOptions options(
+      "show SCENARIO [options]",
+      "Prints the schedule as a grid, a row per pipeline rank and a column per unit of time: 2F0 is stage "
+      "2,\n"
+      "forward, micro-batch 0; B backward, I input gradient, W weight gradient, R recompute.",
+      "slipway show scenarios/examples/llama-8b-64xh100.yaml --micro-batches 8");
   options.positional("scenario file (YAML)", 1, 1)
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
-      .value("micro-batches", "N", "show the schedule with N micro-batches per pipeline instead of the scenario's")
-      .value("dot", "FILE", "write the whole task graph as DOT (Graphviz); - is standard output, instead of the grid")
+      .value("micro-batches", "N",
+             "show the schedule with N micro-batches per pipeline instead of the scenario's")
+      .value("dot", "FILE",
+             "write the whole task graph as DOT (Graphviz); - is standard output, instead of the grid")
       .flag("csv", "print the schedule as PyTorch's schedule CSV instead of the grid");
   if (!options.parse(args, out)) return status_done;
   const auto dot = options.text("dot");
-  if (options.has("csv") && dot == "-") throw UsageError("--csv and --dot - both print on standard output; give --dot a file");
+  if (options.has("csv") && dot == "-")
+    throw UsageError("--csv and --dot - both print on standard output; give --dot a file");
   Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
   if (options.has("micro-batches")) set_micro_batches(scenario, options.integer("micro-batches", 1, 1));
   const Plan plan = plan_of(std::move(scenario));

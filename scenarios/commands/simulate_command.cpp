@@ -14,20 +14,23 @@ namespace slipway {
 namespace {
 
 CommandOptions declared_options() {
-  CommandOptions options("simulate SCENARIO [options]",
-                         "Predicts step time, MFU, bubble, exposed communication, memory and cost of a scenario by\n"
-                         "running its task graph on SimGrid. Needs no GPU and starts nothing.",
-                         "slipway simulate scenarios/examples/llama-8b-64xh100.yaml --set layout.tensor=4 "
-                         "--set layout.data=4 --trace t.json");
+  CommandOptions options(
+      "simulate SCENARIO [options]",
+      "Predicts step time, MFU, bubble, exposed communication, memory and cost of a scenario by\n"
+      "running its task graph on SimGrid. Needs no GPU and starts nothing.",
+      "slipway simulate scenarios/examples/llama-8b-64xh100.yaml --set layout.tensor=4 "
+      "--set layout.data=4 --trace t.json");
   options.positional("scenario file (YAML)", 1, 1)
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
       .value("trace", "FILE", "write the predicted timeline as Chrome/Perfetto JSON")
       .flag("json", "print the summary as JSON on standard output and nothing else there")
-      .value("steps", "N", "steps to simulate back to back; the last two give the steady period (default 3)")
+      .value("steps", "N",
+             "steps to simulate back to back; the last two give the steady period (default 3)")
       .flag("help-json", "print the meaning and unit of every JSON key")
-      .notes("A scenario that needs more memory than a GPU has is simulated all the same: the verdict is\n"
-             "`fits: no` and the exit status 0. run.tokens adds days, GPU-hours and, with\n"
-             "cluster.price_per_gpu_hour, cost.");
+      .notes(
+          "A scenario that needs more memory than a GPU has is simulated all the same: the verdict is\n"
+          "`fits: no` and the exit status 0. run.tokens adds days, GPU-hours and, with\n"
+          "cluster.price_per_gpu_hour, cost.");
   return options;
 }
 
@@ -54,15 +57,18 @@ int simulate_command(const std::vector<std::string>& args, std::ostream& out, st
   const Plan plan = plan_of(checked_scenario(options.arguments()[0], options.all("set")));
   Progress progress(err, "simulating " + plan.scenario.name, is_terminal(err));
   simulation_options.progress = [&](double share) { progress.report(share); };
-  const Simulation simulation = simulate(plan.graph, plan.scenario.cluster, plan.durations, simulation_options);
+  const Simulation simulation =
+      simulate(plan.graph, plan.scenario.cluster, plan.durations, simulation_options);
   const Prediction prediction = prediction_of(plan, simulation);
   if (const auto path = options.text("trace")) write_trace(*path, plan, simulation);
   if (options.has("json")) {
     out << json_text(plan, prediction);
   } else {
     out << report_text(plan, prediction)
-        << draw(picture_of(plan.graph, simulation.timeline, simulation.timeline.steps - 1), terminal_width());
-    if (options.text("trace")) out << "\ntrace: " << *options.text("trace") << " (open in https://ui.perfetto.dev)\n";
+        << draw(picture_of(plan.graph, simulation.timeline, simulation.timeline.steps - 1),
+                terminal_width());
+    if (options.text("trace"))
+      out << "\ntrace: " << *options.text("trace") << " (open in https://ui.perfetto.dev)\n";
   }
   return status_done;
 }

@@ -23,7 +23,8 @@ const std::vector<Command>& all_commands() {
 namespace {
 
 void print_help(std::ostream& out) {
-  out << "slipway " SLIPWAY_VERSION ": plans, simulates and executes LLM training from one task graph.\n\n"
+  out << "slipway " SLIPWAY_VERSION
+         ": plans, simulates and executes LLM training from one task graph.\n\n"
          "Usage: slipway COMMAND [arguments]\n\nCommands:\n";
   for (const Command& command : all_commands()) {
     out << "  " << command.name << std::string(12 - command.name.size(), ' ') << command.summary << '\n';
