@@ -20,7 +20,9 @@ struct HandGraph {
   TaskId compute(int rank, double seconds, std::vector<TaskId> after = {}) {
     Task task;
     task.rank = rank;
-    return add(task, {}, seconds, after);
+    Work work;
+    work.kind = WorkKind::grad_norm;  // a compute task without operators
+    return add(task, work, seconds, after);
   }
 
   TaskId transfer(int from, int to, double bytes, std::vector<TaskId> after = {}) {
