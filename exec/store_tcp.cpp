@@ -1,6 +1,9 @@
 #include <dlfcn.h>
 #include <netdb.h>
 
+#include <future>
+#include <thread>
+
 #include <torch/csrc/distributed/c10d/exception.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -85,6 +88,7 @@ struct StoreHost::State {
   int port = 0;
   c10::intrusive_ptr<c10d::TCPStore> first;  // the server lives in rank 0's
 
+  c10::intrusive_ptr<c10d::TCPStore> open_first(bool hosts) const;
   c10::intrusive_ptr<c10d::TCPStore> open(bool hosts) const {
     c10d::TCPStoreOptions options;
     options.port = static_cast<std::uint16_t>(port);
@@ -94,6 +98,23 @@ struct StoreHost::State {
     return c10::make_intrusive<c10d::TCPStore>(host, options);
   }
 };
+
+// A foreign program may listen on the store's port and never answer, for which c10d would wait for ever.
+c10::intrusive_ptr<c10d::TCPStore> StoreHost::State::open_first(bool hosts) const {
+  std::promise<c10::intrusive_ptr<c10d::TCPStore>> promise;
+  auto store = promise.get_future();
+  std::thread([promise = std::move(promise), copy = *this, hosts]() mutable {
+    try {
+      promise.set_value(copy.open(hosts));
+    } catch (...) {
+      promise.set_exception(std::current_exception());
+    }
+  }).detach();
+  if (store.wait_for(milliseconds(seconds + 1)) == std::future_status::timeout) {
+    throw std::runtime_error("something listens there, but does not answer as a store does");
+  }
+  return store.get();
+}
 
 namespace {
 
@@ -121,7 +142,7 @@ StoreHost::StoreHost(const RankEnvironment& at, double seconds) : state_(std::ma
   state_->prefix = at.store_prefix;
   state_->seconds = seconds;
   try {
-    state_->first = state_->open(hosts);
+    state_->first = state_->open_first(hosts);
   } catch (const c10::Error& error) {
     throw std::runtime_error(opening_error(at, hosts, seconds, first_line(error.what_without_backtrace())));
   } catch (const std::exception& error) {

@@ -1,0 +1,37 @@
+// The micro-benchmark mode with two real ranks: every kind of measurement is there, positive and complete.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <set>
+
+#include "tests/rank_processes.h"
+#include "tests/tiny_runs.h"
+
+namespace slipway {
+namespace {
+
+TEST(Measure, TwoRanksWriteEveryKindOfMeasurement) {
+  const std::string folder = temporary_folder().path("measure");
+  RankProcesses ranks(SLIPWAY_RANK_PROGRAM, {"--measure", folder + "/m"}, 2, folder);
+  for (const Ended& rank : ranks.wait(300)) {
+    EXPECT_EQ(rank.status, 0) << rank.errors;
+  }
+  const std::regex line_form("measure ([a-z_-]+)( [a-z_]+=[a-z0-9_]+)* dtype=float32 seconds=([0-9.e-]+)");
+  for (const char* file : {"/m.0", "/m.1"}) {
+    std::ifstream in(folder + file);
+    std::set<std::string> kinds;
+    for (std::string line; std::getline(in, line);) {
+      std::smatch parts;
+      ASSERT_TRUE(std::regex_match(line, parts, line_form)) << line;
+      EXPECT_GT(std::stod(parts[3]), 0) << line;
+      kinds.insert(parts[1]);
+    }
+    EXPECT_EQ(kinds, (std::set<std::string>{"gemm", "attention", "elementwise", "launch", "optimizer",
+                                            "task_overhead", "transfer", "all-reduce", "all-gather",
+                                            "reduce-scatter"}));
+  }
+}
+
+}  // namespace
+}  // namespace slipway

@@ -1,0 +1,189 @@
+#include "exec/lanes.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+#include "exec/overhead.h"
+
+namespace slipway {
+namespace {
+
+// A graph of rank 0 by hand: each task names its communicator (none = compute lane) and its predecessors.
+struct HandTask {
+  int communicator = none;
+  std::vector<TaskId> after;
+  std::vector<BufferId> reads, writes;
+};
+
+TaskGraph graph_of(const std::vector<HandTask>& tasks, std::size_t communicators = 1) {
+  TaskGraph graph;
+  for (std::size_t i = 0; i < communicators; ++i) graph.communicators.push_back({"tp", Axis::tensor, {0}});
+  graph.works.push_back({});
+  const auto add_row = [](Rows& rows, const std::vector<std::uint32_t>& values) {
+    rows.values.insert(rows.values.end(), values.begin(), values.end());
+    rows.begin.push_back(static_cast<std::uint32_t>(rows.values.size()));
+  };
+  std::size_t buffers = 0;
+  for (const HandTask& hand : tasks) {
+    Task task;
+    task.kind = hand.communicator == none ? TaskKind::compute : TaskKind::collective;
+    task.rank = hand.communicator == none ? 0 : none;
+    task.communicator = hand.communicator;
+    graph.order.push_back(static_cast<TaskId>(graph.tasks.size()));
+    graph.tasks.push_back(task);
+    add_row(graph.predecessors, hand.after);
+    add_row(graph.successors, {});
+    add_row(graph.inputs, hand.reads);
+    add_row(graph.outputs, hand.writes);
+    for (const auto& list : {hand.reads, hand.writes}) {
+      for (const BufferId buffer : list) buffers = std::max<std::size_t>(buffers, buffer + 1);
+    }
+  }
+  graph.buffers.resize(buffers);
+  return graph;
+}
+
+// Runs the graph with tasks that take a moment, and returns start and end of each (step, task).
+std::map<std::pair<int, TaskId>, LaneStamp> run(const TaskGraph& graph, int steps) {
+  LaneHooks hooks;
+  hooks.perform = [](TaskId, int) { std::this_thread::sleep_for(std::chrono::microseconds(200)); };
+  LaneRunner runner(graph, 0, steps, std::move(hooks));
+  runner.run();
+  std::map<std::pair<int, TaskId>, LaneStamp> stamps;
+  for (const LaneStamp& stamp : runner.stamps()) stamps[{stamp.step, stamp.task}] = stamp;
+  return stamps;
+}
+
+TEST(Lanes, ATaskStartsAfterItsPredecessorsOnOtherLanes) {
+  const TaskGraph graph = graph_of({{}, {0, {0}, {}, {}}, {none, {1}, {}, {}}, {0, {2}, {}, {}}});
+  const auto stamps = run(graph, 3);
+  ASSERT_EQ(stamps.size(), 12u);
+  for (int step = 0; step < 3; ++step) {
+    for (TaskId task = 1; task < 4; ++task) {
+      EXPECT_GE(stamps.at({step, task}).start_ns, stamps.at({step, task - 1}).end_ns);
+    }
+  }
+}
+
+TEST(Lanes, OneLaneRunsItsTasksOneAtATimeInGlobalOrder) {
+  TaskGraph graph = graph_of({{}, {}, {}, {}});
+  graph.order = {2, 0, 3, 1};
+  const auto stamps = run(graph, 2);
+  const LaneStamp* before = nullptr;
+  for (int step = 0; step < 2; ++step) {
+    for (const TaskId task : graph.order) {
+      const LaneStamp& stamp = stamps.at({step, task});
+      if (before) {
+        EXPECT_GE(stamp.start_ns, before->end_ns);
+      }
+      before = &stamp;
+    }
+  }
+}
+
+TEST(Lanes, CarriedEdgesJoinOneStepToTheNext) {
+  TaskGraph graph = graph_of({{0, {}, {}, {}}, {}});
+  graph.carried = {{1, 0}};  // the collective of step k + 1 needs the compute of step k
+  const auto stamps = run(graph, 3);
+  for (int step = 0; step < 2; ++step)
+    EXPECT_GE(stamps.at({step + 1, 0}).start_ns, stamps.at({step, 1}).end_ns);
+}
+
+TEST(Lanes, ABufferIsNotWrittenAgainBeforeTheLastStepsReadersAreDone) {
+  // The collective writes buffer 0; the compute lane reads it late. Nothing but the buffer joins step k's
+  // reader to step k + 1's writer.
+  const TaskGraph graph = graph_of({{0, {}, {}, {0}}, {}, {}, {none, {0}, {0}, {}}});
+  const auto stamps = run(graph, 4);
+  for (int step = 0; step < 3; ++step)
+    EXPECT_GE(stamps.at({step + 1, 0}).start_ns, stamps.at({step, 3}).end_ns);
+}
+
+TEST(Lanes, StepsFollowEachOtherWithoutABarrierWhereNothingJoinsThem) {
+  const TaskGraph graph = graph_of({{0, {}, {}, {}}, {}});  // two lanes with nothing in common
+  std::atomic<int> collectives{0};
+  std::atomic<bool> ahead{false};
+  LaneHooks hooks;
+  hooks.perform = [&](TaskId task, int step) {
+    if (task == 0) {
+      ++collectives;
+      collectives.notify_all();
+    } else if (step == 0) {  // holds the compute lane in step 0 until the other lane is through all steps
+      for (int seen = collectives; seen < 3; seen = collectives) collectives.wait(seen);
+      ahead = true;
+    }
+  };
+  LaneRunner(graph, 0, 3, std::move(hooks)).run();
+  EXPECT_TRUE(ahead);
+}
+
+TEST(Lanes, EveryLaneIsAThreadOfItsOwnAndToldWhenItBegins) {
+  const TaskGraph graph = graph_of({{}, {0, {}, {}, {}}, {1, {}, {}, {}}, {}}, 2);
+  std::mutex mutex;
+  std::set<std::thread::id> begun;
+  std::map<TaskId, std::thread::id> thread_of;
+  LaneHooks hooks;
+  hooks.thread_begins = [&] {
+    const std::lock_guard lock(mutex);
+    begun.insert(std::this_thread::get_id());
+  };
+  hooks.perform = [&](TaskId task, int) {
+    const std::lock_guard lock(mutex);
+    EXPECT_TRUE(begun.count(std::this_thread::get_id()));
+    thread_of[task] = std::this_thread::get_id();
+  };
+  LaneRunner(graph, 0, 1, std::move(hooks)).run();
+  EXPECT_EQ(begun.size(), 3u);
+  EXPECT_EQ(thread_of.at(0), thread_of.at(3));
+  EXPECT_NE(thread_of.at(0), thread_of.at(1));
+  EXPECT_NE(thread_of.at(1), thread_of.at(2));
+}
+
+TEST(Lanes, TheComputeLaneTellsTheEndOfEachStep) {
+  std::vector<int> steps;
+  LaneHooks hooks;
+  hooks.perform = [](TaskId, int) {};
+  hooks.step_ends = [&](int step, std::int64_t) { steps.push_back(step); };
+  const TaskGraph graph = graph_of({{}, {0, {0}, {}, {}}, {}});
+  LaneRunner(graph, 0, 3, std::move(hooks)).run();
+  EXPECT_EQ(steps, (std::vector<int>{0, 1, 2}));
+}
+
+TEST(Lanes, AnErrorStopsAllLanesAndComesOutOfRun) {
+  const TaskGraph graph = chain_of_nothing(2, 10);
+  LaneHooks hooks;
+  hooks.perform = [](TaskId task, int step) {
+    if (step == 1 && task == 5) throw std::runtime_error("task 5 broke");
+  };
+  LaneRunner runner(graph, 0, 100, std::move(hooks));
+  EXPECT_THROW(
+      {
+        try {
+          runner.run();
+        } catch (const std::runtime_error& error) {
+          EXPECT_STREQ(error.what(), "task 5 broke");
+          throw;
+        }
+      },
+      std::runtime_error);
+  EXPECT_EQ(runner.stamps().size(), 15u) << "what ended before is kept";
+}
+
+TEST(Lanes, OverheadGraphsRunEachTaskOnce) {
+  for (const int lanes : {1, 2}) {
+    std::atomic<int> performed{0};
+    LaneHooks hooks;
+    hooks.perform = [&](TaskId, int) { ++performed; };
+    const TaskGraph graph = chain_of_nothing(lanes, 50);
+    LaneRunner(graph, 0, 2, std::move(hooks)).run();
+    EXPECT_EQ(performed, 100);
+  }
+}
+
+}  // namespace
+}  // namespace slipway
