@@ -1,0 +1,91 @@
+// The inside of Heartbeat: what its two threads share. heartbeat_pulse.cpp speaks with the store,
+// heartbeat_watch.cpp decides; everything below `mutex` is guarded by it, but `store`, `count` and
+// `counted`, which belong to the pulse thread. Guarded by tests/heartbeat_test.cpp.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "exec/heartbeat.h"
+
+namespace slipway::beating {
+
+using Clock = std::chrono::steady_clock;
+using Time = Clock::time_point;
+
+inline Time after(double seconds) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+inline double seconds_since(Time time) {
+  return std::chrono::duration<double>(Clock::now() - time).count();
+}
+
+struct Suspicion {
+  std::string cause;
+  Time until;
+};
+
+// A rank that this one watches: the next one (first in the list) and rank 0.
+struct Peer {
+  int rank = 0;
+  bool known = false, over = false;  // over: finished in order, or already claimed
+  ProcessIdentity process;
+  bool seen_in_proc = false;
+  int descriptor = -1;
+  std::string count;  // its last "beat" value, and since when
+  Time counted = Clock::now();
+};
+
+constexpr double hearing_s = 3;  // the store's host waits so long until the others know
+
+}  // namespace slipway::beating
+
+namespace slipway {
+
+struct Heartbeat::State {
+  HeartbeatOptions options;
+  std::function<void(const Failure&)> end;
+  ProcessIdentity self = this_process();
+  int wake = -1, signals = -1;
+  std::thread pulse_thread, watch_thread;
+  std::unique_ptr<Store> store;  // the pulse thread's
+
+  std::mutex mutex;
+  std::condition_variable poke;  // for the pulse thread
+  bool stop = false, attached = false, ended = false;
+  std::optional<Failure> claim;  // what this rank wants to be the verdict
+  beating::Time claimed;
+  std::optional<Failure> verdict;
+  std::optional<std::string> lost;  // why the store is gone
+  std::optional<beating::Suspicion> suspicion;
+  beating::Time answered = beating::Clock::now();
+  std::vector<beating::Peer> peers;
+
+  bool hosts() const { return options.rank == 0 && options.rank0_hosts_store; }
+
+  void wake_watch();
+  void post_claim(const Failure& failure);  // with the mutex held; the first one stays
+
+  // --- pulse ---------------------------------------------------------------------------------------
+  void pulse();
+  bool beat(std::int64_t count);
+  void settle(const Failure& failure);
+  void meet(beating::Peer& peer);
+  void check_count(beating::Peer& peer);
+
+  // --- watch ---------------------------------------------------------------------------------------
+  void watch();
+  void wait_for_event();
+  void take_signals();
+  void look_at_peers(std::unique_lock<std::mutex>& lock);
+  std::optional<Failure> decide(std::unique_lock<std::mutex>& lock);
+  Failure store_lost_verdict(std::unique_lock<std::mutex>& lock);
+};
+
+}  // namespace slipway
