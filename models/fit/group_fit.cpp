@@ -7,8 +7,9 @@
 namespace slipway {
 namespace {
 
-constexpr double largest_half = 4096;  // a product of this size would reach half the asymptote
-constexpr double independence = 0.03;  // share of a column that no other explains
+constexpr double largest_half = 4096;     // a product of this size would reach half the asymptote
+constexpr double negligible_half = 1e-2;  // one part in a thousand of a product of size 10
+constexpr double independence = 0.03;     // share of a column that no other explains
 
 // The linear problem at one machine: rows and right side divided by the measured seconds.
 struct Linear {
@@ -71,7 +72,8 @@ class Fitter {
         low = a, a = b, loss_a = loss_b, b = low + ratio * (high - low), loss_b = loss_at(b);
       }
     }
-    return std::expm1((low + high) / 2);
+    const double half = std::expm1((low + high) / 2);
+    return half < negligible_half ? 0 : half;
   }
 
   bool half_is_identified() const {

@@ -41,6 +41,7 @@ int simulate_command(const std::vector<std::string>& args, std::ostream& out, st
 int show_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int lower_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int execute_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int calibrate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int compare_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int list_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 

@@ -1,0 +1,207 @@
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <ostream>
+
+#include "scenarios/calibration_report.h"
+#include "scenarios/chrome_trace.h"
+#include "scenarios/commands/command.h"
+#include "scenarios/commands/options.h"
+#include "scenarios/measure_machine.h"
+#include "scenarios/output_file.h"
+#include "scenarios/plan.h"
+#include "scenarios/profiles.h"
+#include "scenarios/readable.h"
+#include "scenarios/trace_observations.h"
+
+namespace slipway {
+namespace {
+
+CommandOptions calibrate_options() {
+  CommandOptions options(
+      "calibrate SCENARIO -o FILE (--measure | --measured FILE | --trace FILE)... [options]",
+      "Fits the scenario's machine profile to micro-benchmarks and to traces of executed runs, prints\n"
+      "every parameter with its interval, and writes the profile.",
+      "slipway calibrate scenarios/examples/tiny-llama-cpu.yaml --measure -o machine.yaml");
+  options.positional("scenario file (YAML)", 1, 1)
+      .value("output", "FILE", "the machine profile to write; required")
+      .letter('o')
+      .flag("measure", "run the micro-benchmarks here, on all of the machine's ranks at once")
+      .value("rank-program", "PATH", "the program that measures (slipway-rank beside slipway)")
+      .values("measured", "FILE",
+              "read what `slipway-rank --measure` wrote, here or elsewhere; may be repeated")
+      .values("trace", "FILE", "take the trace of an executed run of this scenario; may be repeated")
+      .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
+      .notes(
+          "The machine is that of the scenario's first node group. On a CPU machine (cores > 0) peak_flops "
+          "becomes\n"
+          "the best rate that was measured; elsewhere it stays, and efficiencies are shares of it.");
+  return options;
+}
+
+// Everything that was measured, with what the profile needs to say about it.
+struct Evidence {
+  std::vector<Observation> observations;
+  std::array<double, 5> best_rates{};  // by dtype, of GEMMs
+  double best_task_rate = 0;
+  std::size_t measurements = 0, traces = 0;
+};
+
+std::ifstream opened(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw UsageError("cannot read " + path + "; give the path of a file that exists");
+  return file;
+}
+
+std::string rank_program(const CommandOptions& options) {
+  if (const auto given = options.text("rank-program")) return *given;
+  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "slipway-rank").string();
+}
+
+std::vector<Measurement> measurements_of(const CommandOptions& options, const Scenario& scenario,
+                                         std::ostream& err) {
+  std::vector<Measurement> all;
+  for (const std::string& path : options.all("measured")) {
+    std::ifstream file = opened(path);
+    const std::vector<Measurement> more = read_measurements(file, path);
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  if (options.has("measure")) {
+    const MeasureOptions measure{rank_program(options), scenario.cluster.groups.front().gpus_per_node,
+                                 scenario.dtype};
+    if (scenario.dtype != Dtype::float32 && scenario.dtype != Dtype::float64) {
+      throw UsageError("micro-benchmarks run in float32 or float64, but run.dtype is " +
+                       name_of(scenario.dtype) + "; give --set run.dtype=float32");
+    }
+    if (!std::filesystem::exists(measure.rank_program)) {
+      throw UsageError("there is no " + measure.rank_program +
+                       "; build slipway-rank (it needs LibTorch), or give --rank-program PATH");
+    }
+    err << "measuring with " << counted(measure.ranks, "rank") << " at once ...\n";
+    const std::vector<Measurement> more = measure_machine(measure, err);
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return merged(std::move(all));
+}
+
+// A trace has a few kinds of work, micro-benchmarks a hundred; each source shall weigh the same per group.
+void balance(std::vector<Observation>& observations, std::size_t from_traces) {
+  for (const auto group :
+       {ObservationGroup::compute, ObservationGroup::node_link, ObservationGroup::network_link}) {
+    double counts[2] = {0, 0};
+    const auto source = [&](std::size_t i) { return i >= from_traces ? 1U : 0U; };
+    for (std::size_t i = 0; i < observations.size(); ++i)
+      counts[source(i)] += observations[i].group == group ? 1 : 0;
+    if (counts[0] == 0 || counts[1] == 0) continue;
+    for (std::size_t i = from_traces; i < observations.size(); ++i) {
+      if (observations[i].group == group) observations[i].weight = counts[0] / counts[1];
+    }
+  }
+}
+
+Evidence evidence_of(const CommandOptions& options, const Scenario& scenario, std::ostream& err) {
+  Evidence evidence;
+  // Traces first: a wrong one is found before minutes of measuring.
+  std::vector<Observation> from_traces;
+  if (!options.all("trace").empty()) {
+    const auto graph = std::make_shared<const TaskGraph>(lower(lowering_input(scenario)));
+    for (const std::string& path : options.all("trace")) {
+      std::ifstream file = opened(path);
+      const Trace trace = read_chrome_trace(file, path);
+      const std::vector<Observation> more = observations_of(trace, graph, scenario.cluster, path);
+      from_traces.insert(from_traces.end(), more.begin(), more.end());
+      evidence.best_task_rate = std::max(evidence.best_task_rate, best_task_rate(trace));
+      ++evidence.traces;
+    }
+  }
+  const std::vector<Measurement> measurements = measurements_of(options, scenario, err);
+  evidence.measurements = measurements.size();
+  evidence.best_rates = best_gemm_rates(measurements);
+  evidence.observations = observations_of(measurements);
+  const std::size_t first_from_trace = evidence.observations.size();
+  evidence.observations.insert(evidence.observations.end(), from_traces.begin(), from_traces.end());
+  balance(evidence.observations, first_from_trace);
+  return evidence;
+}
+
+// A peak that is not a data sheet's is the best rate seen; those of dtypes that nobody measured go, because
+// efficiencies are shares of a measured one now. Says how it was found.
+std::string set_peaks(Machine& machine, const Evidence& evidence, Dtype dtype) {
+  const bool is_free = machine.cores > 0;
+  const auto& rates = evidence.best_rates;
+  if (std::any_of(rates.begin(), rates.end(), [](double rate) { return rate > 0; })) {
+    bool replaced = false;
+    for (std::size_t i = 0; i < rates.size(); ++i) {
+      const bool replaces = is_free || (machine.peak_flops[i] <= 0 && rates[i] > 0);
+      if (replaces) machine.peak_flops[i] = rates[i];
+      replaced |= replaces;
+    }
+    if (replaced) return "peak_flops is the best measured GEMM rate, raised where the fit surpasses it";
+  }
+  double& peak = machine.peak_flops[static_cast<std::size_t>(dtype)];
+  if (peak > 0) return "peak_flops is that of the profile it started from";
+  if (!(evidence.best_task_rate > 0)) {
+    throw UsageError("the machine has no peak_flops for " + name_of(dtype) +
+                     " and no measurement gives one; add --measure, or the peak to the profile");
+  }
+  peak = evidence.best_task_rate;
+  return "peak_flops is the rate of the fastest measured task";
+}
+
+std::string command_text(const std::vector<std::string>& args) {
+  std::string text = "slipway calibrate";
+  for (const std::string& arg : args) text += " " + arg;
+  return text;
+}
+
+std::string evidence_text(const Evidence& evidence) {
+  std::string text;
+  if (evidence.measurements > 0)
+    text = counted(static_cast<std::int64_t>(evidence.measurements), "micro-benchmark");
+  if (evidence.traces > 0) {
+    text += (text.empty() ? "" : " and ") + counted(static_cast<std::int64_t>(evidence.traces), "trace");
+  }
+  return text;
+}
+
+std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::localtime(std::time(nullptr))); }
+
+}  // namespace
+
+int calibrate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  CommandOptions options = calibrate_options();
+  if (!options.parse(args, out)) return status_done;
+  const auto path = options.text("output");
+  if (!path) throw UsageError("the output is missing; give -o FILE");
+  if (!options.has("measure") && options.all("measured").empty() && options.all("trace").empty()) {
+    throw UsageError("there is nothing to fit; give --measure, --measured FILE or --trace FILE");
+  }
+  const Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
+  const Evidence evidence = evidence_of(options, scenario, err);
+  Machine start = scenario.cluster.groups.front().machine;
+  const std::string peak_source = set_peaks(start, evidence, scenario.dtype);
+
+  Calibration calibration = calibrate(start, evidence.observations);
+  const std::string unfitted = unfitted_text(calibration);
+  calibration.machine.name = std::filesystem::path(*path).stem().string();
+  calibration.machine.provenance = {command_text(args) + ": fit to " + evidence_text(evidence) + "; " +
+                                        peak_source + "; not measured and as in " + start.name +
+                                        ": memory_bytes" + (unfitted.empty() ? "" : "; " + unfitted),
+                                    today(), host_description()};
+  OutputFile file(*path);
+  file.stream() << machine_to_yaml(calibration.machine);
+  file.commit();
+  out << "machine " << calibration.machine.name << ", fitted to " << evidence_text(evidence) << "\n"
+      << "  peak "
+      << readable_flops(calibration.machine.peak_flops[static_cast<std::size_t>(scenario.dtype)]) << " in "
+      << name_of(scenario.dtype) << " (" << peak_source << ")\n\n"
+      << report_text(calibration) << "wrote " << *path << "\n";
+  return status_done;
+}
+
+}  // namespace slipway
