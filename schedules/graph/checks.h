@@ -1,6 +1,6 @@
 // The invariants I1..I9 as functions from graph to violations. A violation says which invariant, which
 // tasks, and why; print_violation shows the rank × step grid with the culprit marked.
-// Guarded by tests/checks_test.cpp: each invariant has a test that breaks it.
+// Guarded by tests/checks_test.cpp and tests/checks_passes_test.cpp: each invariant has a test that breaks it.
 #pragma once
 
 #include <string>
