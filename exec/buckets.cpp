@@ -142,7 +142,7 @@ at::Tensor Buckets::square_sum(int stage) const {
   return sum;
 }
 
-void Buckets::step(int stage, double scale) {
+void Buckets::step(int stage, const at::Tensor& scale) {
   for_each(stage, [&](const Bucket& bucket) {
     Bucket& mine = buckets_.at(bucket.parameters.block);
     mine.adamw.step(mine.slice_gradient, bundle_.run.optimizer, scale);

@@ -36,8 +36,9 @@ class Buckets {
 
   // Sum of squares in float64, [1], of what this rank counts; stage = none: of all its stages.
   at::Tensor square_sum(int stage) const;
-  // AdamW on this rank's slices of `stage` with gradients times `scale`, then all its gradients are zero.
-  void step(int stage, double scale);
+  // AdamW on this rank's slices of `stage` with gradients times `scale` (undefined = 1), then all its
+  // gradients are zero.
+  void step(int stage, const at::Tensor& scale);
   void dump(int stage, std::ostream& out) const;
 
  private:

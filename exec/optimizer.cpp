@@ -35,11 +35,11 @@ AdamwShard::AdamwShard(const BlockParameters& block, std::int64_t begin, std::in
   }
 }
 
-void AdamwShard::step(const at::Tensor& gradient, const Optimizer& optimizer, double scale) {
+void AdamwShard::step(const at::Tensor& gradient, const Optimizer& optimizer, const at::Tensor& scale) {
   at::NoGradGuard no_grad;
   for (Range& range : ranges_) {
     at::Tensor part = gradient.narrow(0, range.begin, range.master.size(0)).to(range.master.scalar_type());
-    if (scale != 1.0) part = part * scale;
+    if (scale.defined()) part = part * scale;
     range.steps.add_(1);
     at::_fused_adamw_({range.master}, {part}, {range.mean}, {range.square}, {}, {range.steps}, optimizer.lr,
                       optimizer.beta1, optimizer.beta2, range.decays ? optimizer.weight_decay : 0.0,

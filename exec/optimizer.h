@@ -31,8 +31,9 @@ class AdamwShard {
  public:
   // `begin`: where the slice starts in the block's flat weights.
   AdamwShard(const BlockParameters& block, std::int64_t begin, std::int64_t end);
-  // `gradient`: this rank's slice, any floating dtype; it is multiplied by `scale` (clipping) on the way.
-  void step(const at::Tensor& gradient, const Optimizer& optimizer, double scale);
+  // `gradient`: this rank's slice, any floating dtype. `scale`: clipping factor without dimensions, on the
+  // gradient's device so that nobody waits for its value; undefined = 1.
+  void step(const at::Tensor& gradient, const Optimizer& optimizer, const at::Tensor& scale);
 
  private:
   struct Range {

@@ -24,8 +24,8 @@ struct Message {
 
 class RankModel {
  public:
-  // Draws parameters from (seed, name), cuts the shards of `rank`, opens the data.
-  // Throws std::runtime_error naming file or parameter.
+  // Draws parameters from (seed, name), cuts the shards of `rank`, opens the data. `bundle` must outlive
+  // this. Throws std::runtime_error naming file or parameter.
   RankModel(const Bundle& bundle, int rank, at::Device device);
   ~RankModel();
 
@@ -41,9 +41,8 @@ class RankModel {
   // rank holds the head (count it once per tensor group: tensor rank 0 and context ... only).
   double loss(int step) const;
 
-  // Writes this rank's gradient shards after the first step's reductions (for tests and inspection):
-  // one file "<directory>/gradients.<rank>", text header per parameter (name, global shape, dtype, pieces),
-  // values as 17-digit numbers, so that plain programs can read it.
+  // To be called before `step` runs: its optimizer tasks then write this rank's reduced, unclipped gradient
+  // shards to "<directory>/gradients.<rank>", text that plain programs can read (exec/gradient_dump.h).
   void dump_gradients_of_step(int step, const std::string& directory);
 
  private:

@@ -1,7 +1,5 @@
 #include <ATen/ATen.h>
 
-#include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <stdexcept>
 
@@ -28,10 +26,10 @@ at::Tensor RankModel::State::scalar_inputs(TaskId task, int step) const {
 
 // Clipping to the global norm as torch.nn.utils.clip_grad_norm_ does it.
 void RankModel::State::optimizer_step(TaskId task, int step) {
-  double scale = 1.0;
+  at::Tensor scale;
   if (graph.clip_norm > 0) {
-    const double norm = std::sqrt(scalar_inputs(task, step).item<double>());
-    scale = std::min(1.0, graph.clip_norm / (norm + 1e-6));
+    const at::Tensor norm = scalar_inputs(task, step).sqrt().squeeze(0);
+    scale = (graph.clip_norm / (norm + 1e-6)).clamp_max(1.0);
   }
   const int stage = work_of(task).stage;
   if (step == dump_step) dump(stage);

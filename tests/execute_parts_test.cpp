@@ -195,7 +195,8 @@ TEST(Adamw, SlicesOfABlockFollowTorchsAdamWWithDecayOnMatricesOnly) {
     for (std::size_t i = 0; i < all.size(); ++i) all[i].mutable_grad() = ours.parameters[i].gradient * 0.5;
     torchs.step();
     for (std::int64_t i = 0; i < 3; ++i)
-      shards[static_cast<std::size_t>(i)].step(ours.gradients.narrow(0, i * slice, slice), o, 0.5);
+      shards[static_cast<std::size_t>(i)].step(ours.gradients.narrow(0, i * slice, slice), o,
+                                               at::scalar_tensor(0.5, at::kDouble));
   }
   for (std::size_t i = 0; i < all.size(); ++i)
     EXPECT_LE((all[i] - ours.parameters[i].weight).abs().max().item<double>(), 1e-14)
