@@ -88,11 +88,14 @@ TEST(Reference, HoldsBothTablesWordForWord) {
   std::ifstream in(std::string(SLIPWAY_SOURCE_DIR) + "/scenarios/README.md");
   std::ostringstream text;
   text << in.rdbuf();
+  std::ofstream wanted(std::string(SLIPWAY_BINARY_DIR) + "/keys.md");
   for (const auto table : {scenario_keys(), machine_keys()}) {
     std::ostringstream reference;
     list_keys_as_markdown(reference, table);
-    EXPECT_THAT(text.str(), testing::HasSubstr(reference.str()))
-        << "put the output of 'slipway list keys --markdown' into scenarios/README.md";
+    wanted << reference.str() << "\n";
+    EXPECT_NE(text.str().find(reference.str()), std::string::npos)
+        << "a table of scenarios/README.md is out of date; the new ones are in " SLIPWAY_BINARY_DIR
+           "/keys.md";
   }
 }
 
