@@ -52,11 +52,32 @@ std::string text_of(const std::string& path) {
   return text;
 }
 
+// "killed by signal 9 (Killed)", "ended with exit status 3".
+std::string manner_of(const RankEnd& end) {
+  if (end.signal == 0) return "ended with exit status " + std::to_string(end.exit_code);
+  const char* name = ::strsignal(end.signal);
+  return "killed by signal " + std::to_string(end.signal) + (name ? " (" + std::string(name) + ")" : "");
+}
+
 struct RunningRank {
   const RankProcess* what = nullptr;
   ChildProcess child;
   bool running = true;
 };
+
+RankEnd end_of(const RankProcess& rank, int status, bool stopping) {
+  RankEnd end{rank.rank, -1, 0, false, text_of(rank.error_file)};
+  if (WIFSIGNALED(status)) {
+    end.signal = WTERMSIG(status);
+  } else {
+    end.exit_code = WEXITSTATUS(status);
+  }
+  end.stopped_by_launcher = stopping && end.failed();
+  if (end.failed() && !end.stopped_by_launcher && end.message.empty() && !rank.error_file.empty()) {
+    std::ofstream(rank.error_file) << manner_of(end) << '\n';
+  }
+  return end;
+}
 
 // The ranks of one launch. Destroyed early (an exception), it ends whoever runs.
 class Flock {
@@ -105,14 +126,7 @@ class Flock {
       // A grandchild may hold the pipes open; its output is nobody's any more.
       signal_child(rank.child, SIGKILL);
       close_pipes(rank);
-      RankEnd end{rank.what->rank, -1, 0, false, text_of(rank.what->error_file)};
-      if (WIFSIGNALED(status)) {
-        end.signal = WTERMSIG(status);
-      } else {
-        end.exit_code = WEXITSTATUS(status);
-      }
-      end.stopped_by_launcher = stopping && end.failed();
-      ended.push_back(end);
+      ended.push_back(end_of(*rank.what, status, stopping));
     }
     return ended;
   }
@@ -194,7 +208,7 @@ LaunchResult launch(const std::vector<RankProcess>& ranks, const LaunchOptions& 
       ending.begin(options.grace_s, options.kill_s);
     }
     if (interrupts > seen_interrupts) {  // the second one ends the patience
-      ending.begin(0, seen_interrupts > 0 ? 0 : options.kill_s);
+      ending.begin(0, seen_interrupts > 0 ? 0 : options.interrupt_s);
       seen_interrupts = interrupts;
       result.interrupted = true;
     }
@@ -204,14 +218,8 @@ LaunchResult launch(const std::vector<RankProcess>& ranks, const LaunchOptions& 
 }
 
 std::string describe(const RankEnd& end) {
-  std::string text = "rank " + std::to_string(end.rank);
-  if (end.signal > 0) {
-    const char* name = ::strsignal(end.signal);
-    text += " was killed by signal " + std::to_string(end.signal) +
-            (name ? " (" + std::string(name) + ")" : "");
-  } else {
-    text += " ended with exit status " + std::to_string(end.exit_code);
-  }
+  const std::string text =
+      "rank " + std::to_string(end.rank) + (end.signal > 0 ? " was " : " ") + manner_of(end);
   return end.message.empty() ? text : text + ": " + end.message;
 }
 

@@ -23,12 +23,15 @@ struct RankProcess {
   int rank = 0;
   std::vector<std::string> command;                // program and arguments
   std::map<std::string, std::string> environment;  // added to the launcher's own
-  std::string error_file;                          // where the rank leaves the cause of its failure
+  // Where the rank leaves the cause of its failure. When it could not (a signal), the launcher writes it
+  // there, so that ranks which see no more than a broken connection can name it.
+  std::string error_file;
 };
 
 struct LaunchOptions {
-  double grace_s = 8;  // from the first failure to SIGTERM for those who still run
-  double kill_s = 1;   // from there to SIGKILL
+  double grace_s = 8;      // from the first failure to SIGTERM for those who still run
+  double kill_s = 1;       // from there to SIGKILL
+  double interrupt_s = 4;  // from SIGTERM to SIGKILL when the launcher itself is interrupted
   // One line of a rank's output, without the line end; is_error: from its standard error.
   std::function<void(int rank, std::string_view line, bool is_error)> line;
 };

@@ -3,10 +3,10 @@
 
 #include <sstream>
 
-#include "scenarios/commands/command.h"
 #include "scenarios/commands/nearest.h"
 #include "scenarios/commands/options.h"
 #include "scenarios/commands/progress.h"
+#include "tests/command_test.h"
 
 namespace slipway {
 namespace {
@@ -15,17 +15,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-struct Answer {
-  int status = 0;
-  std::string out, err;
-};
-
-Answer slipway_with(const std::vector<std::string>& args) {
-  std::ostringstream out, err;
-  const int status = run_slipway(args, out, err);
-  return {status, out.str(), err.str()};
-}
 
 TEST(CommandLine, WithoutArgumentsAndWithHelpItListsEveryCommand) {
   for (const auto& args : std::vector<std::vector<std::string>>{{}, {"help"}, {"--help"}}) {

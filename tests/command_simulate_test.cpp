@@ -1,18 +1,15 @@
 // simulate, show, lower and list, run in this process on the example scenarios.
 #include <gmock/gmock.h>
 
-#include <unistd.h>
-
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "scenarios/chrome_trace.h"
-#include "scenarios/commands/command.h"
 #include "scenarios/json_summary.h"
 #include "schedules/bundle.h"
 #include "schedules/schedule_csv.h"
+#include "tests/command_test.h"
 
 namespace slipway {
 namespace {
@@ -25,30 +22,7 @@ using testing::Not;
 const std::string examples = SLIPWAY_SOURCE_DIR "/scenarios/examples/";
 const std::string tiny = examples + "tiny-llama-cpu.yaml", llama = examples + "llama-8b-64xh100.yaml";
 
-struct Answer {
-  int status = 0;
-  std::string out, err;
-};
-
-Answer slipway_with(const std::vector<std::string>& args) {
-  std::ostringstream out, err;
-  const int status = run_slipway(args, out, err);
-  return {status, out.str(), err.str()};
-}
-
-// A folder of its own for each test, removed afterwards.
-class Commands : public testing::Test {
- protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  std::string path(const std::string& name) const { return folder_ + "/" + name; }
-  std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder_), {}));
-  }
-
- private:
-  std::string folder_ = testing::TempDir() + "commands-" + std::to_string(::getpid());
-};
+using Commands = CommandTest;
 
 nlohmann::json summary_of(std::vector<std::string> args) {
   args.insert(args.begin(), "simulate");

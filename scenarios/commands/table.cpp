@@ -13,6 +13,8 @@ namespace slipway {
 const std::vector<Command>& all_commands() {
   static const std::vector<Command> table = {
       {"simulate", "predict step time, MFU, memory and cost of a scenario", simulate_command},
+      {"execute", "really train a scenario on this machine and trace it", execute_command},
+      {"compare", "join a predicted and a measured trace, task by task", compare_command},
       {"calibrate", "fit the machine profile to measurements and write it", calibrate_command},
       {"show", "print the schedule as a rank x step grid; write DOT or CSV", show_command},
       {"lower", "write the bundle that the ranks run", lower_command},

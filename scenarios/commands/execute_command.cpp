@@ -1,0 +1,193 @@
+#include <filesystem>
+#include <ostream>
+
+#include "scenarios/chrome_trace.h"
+#include "scenarios/commands/command.h"
+#include "scenarios/commands/options.h"
+#include "scenarios/execution.h"
+#include "scenarios/json_summary.h"
+#include "scenarios/output_file.h"
+#include "scenarios/prediction.h"
+#include "scenarios/rank_program.h"
+#include "scenarios/run_folder.h"
+#include "scenarios/terminal_timeline.h"
+
+namespace slipway {
+namespace {
+
+constexpr const char* how_it_runs =
+    "The ranks are processes of slipway-rank (beside slipway, or SLIPWAY_RANK), one per rank, on this "
+    "machine.\n"
+    "DIR gets the bundle (run.slip), the ranks' records, losses.csv and trace.json.\n"
+    "\n"
+    "Started by torchrun, srun or mpirun, once per rank, execute joins that run instead of starting one: "
+    "it\n"
+    "recognises RANK and WORLD_SIZE, SLURM_PROCID inside a job step, or OMPI_COMM_WORLD_RANK. Every rank "
+    "lowers\n"
+    "the scenario for itself (the result is the same on all), and the one of rank 0 merges the records "
+    "when all\n"
+    "have ended; so --out must name a folder that the machines share.\n"
+    "\n"
+    "When a rank fails or is killed, all others end within ten seconds and the first one is named with "
+    "its\n"
+    "cause. Ctrl-C ends all ranks.";
+
+CommandOptions declared_options() {
+  CommandOptions options(
+      "execute SCENARIO [options]",
+      "Really trains the scenario: starts one process per rank (LibTorch, Gloo), streams the loss, and\n"
+      "writes the same kind of trace as simulate, for `slipway compare`.",
+      "slipway execute scenarios/examples/tiny-llama-cpu.yaml --set run.steps=10 --out /tmp/run");
+  options.positional("scenario file (YAML)", 1, 1)
+      .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
+      .value("out", "DIR", "folder of the run (default: <scenario>.run here)")
+      .value("trace", "FILE", "write the trace there instead of DIR/trace.json")
+      .flag("json", "print the summary as JSON on standard output and nothing else there")
+      .flag("force", "start although the memory does not suffice by the simulator's count")
+      .notes(how_it_runs);
+  return options;
+}
+
+void refuse_what_cannot_run(const Scenario& scenario) {
+  const std::vector<std::string> reasons = not_executable(scenario);
+  if (reasons.empty()) return;
+  std::string text = "this scenario can be simulated but not executed:";
+  for (const std::string& reason : reasons) text += "\n" + scenario.path + ": " + reason;
+  throw UsageError(text);
+}
+
+void refuse_what_does_not_fit(const Plan& plan) {
+  const std::vector<StageMemory> memory = stage_memory(plan, replay(plan.graph, plan.durations));
+  for (const StageMemory& stage : memory) {
+    if (stage.fits()) continue;
+    throw UsageError(
+        "the scenario does not fit into memory; nothing was started (--force starts all the same)\n" +
+        memory_text(memory));
+  }
+}
+
+// What all parts of one execution need.
+struct Request {
+  const Plan& plan;
+  std::string folder, trace_path;
+  bool json = false;
+  std::ostream &out, &err;
+};
+
+// Rank 0's standard output is the run's; others, and every error line, say whose they are.
+LaunchOptions passing_output_of(const Request& request) {
+  LaunchOptions options;
+  options.line = [&request](int rank, std::string_view line, bool is_error) {
+    std::ostream& to = is_error || request.json ? request.err : request.out;
+    const std::string own = "rank " + std::to_string(rank) + " ";
+    if ((rank != 0 || is_error) && !line.starts_with(own))
+      to << '[' << own.substr(0, own.size() - 1) << "] ";
+    to << line << std::endl;
+  };
+  return options;
+}
+
+std::string write_bundle_to(const std::string& path, const Plan& plan) {
+  OutputFile file(path);
+  write_bundle(file.stream(), bundle_of(plan));
+  file.commit();
+  return path;
+}
+
+int told_failure(const Request& request, const LaunchResult& result) {
+  if (result.interrupted) {
+    request.err << "slipway execute: interrupted; all ranks have ended\n";
+    return status_failed;
+  }
+  if (!result.first_failure) return status_done;
+  request.err << "slipway execute: " << first_cause(result, request.folder)
+              << "\n(records and messages: " << request.folder << ")\n";
+  return status_failed;
+}
+
+int merge_and_report(const Request& request) {
+  const Plan& plan = request.plan;
+  Execution run{merged_trace(request.folder, rank_count(plan.graph.layout), plan.scenario.run.steps),
+                {},
+                request.trace_path,
+                request.folder};
+  run.trace.scenario = plan.scenario.name;
+  run.trace.summary = plan.scenario.resolved;
+  run.times = step_times(run.trace);
+  OutputFile trace(request.trace_path);
+  write_chrome_trace(trace.stream(), run.trace);
+  trace.commit();
+  write_losses_csv(request.folder + "/losses.csv", run.trace.losses);
+  if (request.json) {
+    request.out << json_text(plan, run);
+    return status_done;
+  }
+  request.out << '\n'
+              << report_text(plan, run) << "Step " << run.times.last << ":\n"
+              << draw(picture_of(run.trace, plan.graph.layout, run.times.last), terminal_width())
+              << "\ntrace: " << request.trace_path << ", losses: " << request.folder << "/losses.csv\n";
+  return status_done;
+}
+
+int start_and_merge(const Request& request, const std::string& program) {
+  const int ranks = rank_count(request.plan.graph.layout);
+  clear_ranks(request.folder, 0, ranks - 1);
+  const std::string bundle = write_bundle_to(request.folder + "/run.slip", request.plan);
+  const LaunchResult result =
+      launch(local_ranks(program, {bundle, "--out", request.folder}, ranks, request.folder),
+             passing_output_of(request));
+  const int status = told_failure(request, result);
+  return status == status_done ? merge_and_report(request) : status;
+}
+
+// Each rank clears its own old files before its rank program starts, and no rank program gets past the
+// first meeting before all have started: a .done file that rank 0 sees after its own end is of this run.
+int join_and_merge(const Request& request, const std::string& program, const JoinedRank& joined) {
+  constexpr double others_end_s = 60;
+  clear_ranks(request.folder, joined.rank, joined.rank);
+  const std::string bundle = write_bundle_to(rank_file(request.folder, joined.rank, "slip"), request.plan);
+  const LaunchResult result = launch({{joined.rank,
+                                       {program, bundle, "--out", request.folder},
+                                       {},
+                                       rank_file(request.folder, joined.rank, "error")}},
+                                     passing_output_of(request));
+  const int status = told_failure(request, result);
+  mark_done(request.folder, joined.rank, status);
+  if (status != status_done || joined.rank != 0) return status;
+  wait_for_done(request.folder, joined.world, others_end_s);
+  return merge_and_report(request);
+}
+
+void refuse_other_world(const JoinedRank& joined, const Layout& layout) {
+  if (joined.world == rank_count(layout)) return;
+  throw UsageError(joined.launcher + " started " + std::to_string(joined.world) +
+                   " ranks, but the layout has " + std::to_string(rank_count(layout)) +
+                   "; start that many, or change the layout");
+}
+
+}  // namespace
+
+int execute_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  CommandOptions options = declared_options();
+  if (!options.parse(args, out)) return status_done;
+  Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
+  refuse_what_cannot_run(scenario);
+  const auto joined = joined_rank([](const char* name) { return std::getenv(name); });
+  if (joined) refuse_other_world(*joined, scenario.layout);
+  const Plan plan = plan_of(std::move(scenario));
+  if (!options.has("force")) refuse_what_does_not_fit(plan);
+  const std::string program = rank_program();
+  const std::string folder =
+      std::filesystem::absolute(options.text("out").value_or(plan.scenario.name + ".run")).string();
+  const Request request{
+      plan, folder, options.text("trace").value_or(folder + "/trace.json"), options.has("json"), out, err};
+  if (!joined || joined->rank == 0) {
+    std::ostream& talk = request.json ? err : out;
+    talk << headline(plan) << '\n';
+    for (const std::string& note : execution_notes(plan.scenario)) talk << "note: " << note << '\n';
+    talk << std::flush;
+  }
+  return joined ? join_and_merge(request, program, *joined) : start_and_merge(request, program);
+}
+
+}  // namespace slipway

@@ -1,0 +1,103 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "scenarios/comparison.h"
+#include "scenarios/json_summary.h"
+#include "scenarios/readable.h"
+
+namespace slipway {
+namespace {
+
+// Signed error of a prediction; a measured time of zero has none.
+std::string error_text(double predicted, double measured) {
+  if (measured == 0) return predicted == 0 ? "0.0 %" : "-";
+  return fmt::format("{:+.1f} %", 100 * (predicted / measured - 1));
+}
+
+std::string kinds_text(const std::vector<KindComparison>& kinds) {
+  std::vector<std::vector<std::string>> rows{
+      {"kind", "count", "predicted", "measured", "error", "waiting predicted", "waiting measured"}};
+  for (const KindComparison& kind : kinds) {
+    rows.push_back({kind.kind, readable_count(static_cast<double>(kind.count)),
+                    readable_seconds(kind.predicted_s), readable_seconds(kind.measured_s),
+                    error_text(kind.predicted_s, kind.measured_s), readable_seconds(kind.predicted_wait_s),
+                    readable_seconds(kind.measured_wait_s)});
+  }
+  return "Work per kind of task (sum over ranks, waiting beside it):\n" + aligned_table(rows, "  ");
+}
+
+std::string worst_text(const std::vector<TaskPair>& worst) {
+  std::vector<std::vector<std::string>> rows{{"task", "kind", "predicted", "measured", "error"}};
+  for (const TaskPair& pair : worst) {
+    rows.push_back({fmt::format("rank {}: {}", pair.rank, pair.label), pair.kind,
+                    readable_seconds(pair.predicted_s), readable_seconds(pair.measured_s),
+                    error_text(pair.predicted_s, pair.measured_s)});
+  }
+  return "The " + counted(static_cast<std::int64_t>(worst.size()), "task") +
+         " with the largest difference:\n" + aligned_table(rows, "  ");
+}
+
+std::string one_sided_text(const std::string& side, const std::vector<std::string>& tasks) {
+  constexpr std::size_t most_shown = 5;
+  if (tasks.empty()) return "";
+  std::string text =
+      counted(static_cast<std::int64_t>(tasks.size()), "task") + " only in the " + side + " trace: ";
+  for (std::size_t i = 0; i < std::min(tasks.size(), most_shown); ++i)
+    text += (i == 0 ? "" : ", ") + tasks[i];
+  return text + (tasks.size() > most_shown ? ", ... (--json lists all)\n" : "\n");
+}
+
+}  // namespace
+
+std::string report_text(const Comparison& c) {
+  std::string text = aligned_table(
+      {{"", "predicted", "measured", "error"},
+       {"step time", readable_seconds(c.predicted_step_s), readable_seconds(c.measured_step_s),
+        error_text(c.predicted_step_s, c.measured_step_s)},
+       {"waiting", readable_seconds(c.predicted_idle_s), readable_seconds(c.measured_idle_s),
+        error_text(c.predicted_idle_s, c.measured_idle_s)}},
+      "  ");
+  text += fmt::format(
+      "\nStep {} of the prediction against the median of steps {} to {} of the measurement, {} joined.\n"
+      "Waiting: compute lanes without work in one step, mean over ranks.\n\n",
+      c.predicted_step, c.first_measured, c.last_measured, counted(c.joined, "task"));
+  text += kinds_text(c.kinds) + '\n' + worst_text(c.worst);
+  const std::string one_sided =
+      one_sided_text("predicted", c.only_predicted) + one_sided_text("measured", c.only_measured);
+  return one_sided.empty() ? text : text + '\n' + one_sided;
+}
+
+std::string json_text(const Comparison& c) {
+  JsonSummary json(compare_json_keys());
+  json.set("predicted_step_s", c.predicted_step_s);
+  json.set("measured_step_s", c.measured_step_s);
+  json.set("step_error", c.step_error());
+  json.set("predicted_idle_s", c.predicted_idle_s);
+  json.set("measured_idle_s", c.measured_idle_s);
+  nlohmann::json kinds = nlohmann::json::array(), worst = nlohmann::json::array();
+  for (const KindComparison& kind : c.kinds) {
+    kinds.push_back({{"kind", kind.kind},
+                     {"count", kind.count},
+                     {"predicted_s", kind.predicted_s},
+                     {"measured_s", kind.measured_s},
+                     {"error", kind.predicted_s / kind.measured_s - 1},
+                     {"predicted_wait_s", kind.predicted_wait_s},
+                     {"measured_wait_s", kind.measured_wait_s}});
+  }
+  for (const TaskPair& pair : c.worst) {
+    worst.push_back({{"rank", pair.rank},
+                     {"label", pair.label},
+                     {"kind", pair.kind},
+                     {"predicted_s", pair.predicted_s},
+                     {"measured_s", pair.measured_s}});
+  }
+  json.set("kinds", kinds);
+  json.set("worst_tasks", worst);
+  json.set("joined", c.joined);
+  json.set("only_predicted", c.only_predicted);
+  json.set("only_measured", c.only_measured);
+  return json.text();
+}
+
+}  // namespace slipway

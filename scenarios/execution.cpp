@@ -1,0 +1,109 @@
+#include "scenarios/execution.h"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "scenarios/json_summary.h"
+#include "scenarios/readable.h"
+
+namespace slipway {
+namespace {
+
+double executed_mfu(const Plan& plan, double step_time_s) {
+  const double peak = peak_flops(plan.scenario);
+  if (peak <= 0) return 0;
+  return tokens_per_step(plan.scenario) * mfu_flops_per_token(plan.scenario.model) / (peak * step_time_s);
+}
+
+}  // namespace
+
+std::vector<std::string> not_executable(const Scenario& scenario) {
+  std::vector<std::string> reasons;
+  if (scenario.layout.context > 1) {
+    reasons.push_back("layout.context is " + std::to_string(scenario.layout.context) +
+                      ": context parallelism is simulated only; set it to 1 (layout.tensor shares out long "
+                      "sequences as well)");
+  }
+  if (scenario.layout.zero >= 2) {
+    reasons.push_back("layout.zero is " + std::to_string(scenario.layout.zero) +
+                      ": ZeRO-2 and ZeRO-3 are simulated only; use layout.zero 1 or 0");
+  }
+  if (scenario.schedule.slices > 1) {
+    reasons.push_back("schedule.slices is " + std::to_string(scenario.schedule.slices) +
+                      ": slices of a sequence are simulated only; set it to 1");
+  }
+  if (scenario.run.data.empty()) {
+    reasons.push_back(
+        "run.data is not set: name a text file to train on, for example with --set run.data=FILE");
+  }
+  return reasons;
+}
+
+std::vector<std::string> execution_notes(const Scenario& scenario) {
+  std::vector<std::string> notes;
+  for (const NodeGroup& group : scenario.cluster.groups) {
+    if (group.machine.cores > 0) continue;
+    notes.push_back("the scenario's machine is " + group.machine.name +
+                    "; the ranks run on this machine's CPU, so times are not that machine's");
+    break;
+  }
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int ranks = rank_count(scenario.layout);
+  if (cores > 0 && ranks > cores) {
+    notes.push_back(fmt::format("{} share {}; slipway-rank computes with one thread per rank",
+                                counted(ranks, "rank"), counted(cores, "core")));
+  }
+  return notes;
+}
+
+std::string loss_table(const std::vector<LossPoint>& losses) {
+  constexpr std::size_t most_rows = 12;
+  const std::size_t stride = (losses.size() + most_rows - 1) / most_rows;
+  std::vector<std::vector<std::string>> rows{{"step", "samples", "loss"}};
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    if (i % stride != 0 && i + 1 != losses.size()) continue;
+    rows.push_back({std::to_string(losses[i].step), readable_count(static_cast<double>(losses[i].samples)),
+                    fmt::format("{:.6f}", losses[i].loss)});
+  }
+  return aligned_table(rows, "  ");
+}
+
+std::string report_text(const Plan& plan, const Execution& run) {
+  const double step = run.times.median_period_s;
+  const std::vector<LossPoint>& losses = run.trace.losses;
+  std::string text =
+      aligned_table({{"step time", "tokens/s", "loss", "waiting"},
+                     {readable_seconds(step), readable_count(tokens_per_step(plan.scenario) / step),
+                      fmt::format("{:.4f} to {:.4f}", losses.front().loss, losses.back().loss),
+                      readable_share(run.times.idle_share)}},
+                    "  ");
+  text += fmt::format(
+      "\nStep time: median of {} (steps {} to {}); waiting: compute lanes without work.\n\nLoss:\n",
+      counted(static_cast<std::int64_t>(run.times.period_s.size()), "step"), run.times.first,
+      run.times.last);
+  return text + loss_table(losses) + '\n';
+}
+
+std::string json_text(const Plan& plan, const Execution& run) {
+  JsonSummary json(execute_json_keys());
+  const double step = run.times.median_period_s;
+  json.set("scenario", plan.scenario.name);
+  json.set("step_time_s", step);
+  json.set("tokens_per_s", tokens_per_step(plan.scenario) / step);
+  if (const double mfu = executed_mfu(plan, step); mfu > 0) json.set("mfu", mfu);
+  json.set("waiting_share", run.times.idle_share);
+  std::vector<double> losses;
+  for (const LossPoint& point : run.trace.losses) losses.push_back(point.loss);
+  json.set("first_loss", losses.front());
+  json.set("last_loss", losses.back());
+  json.set("losses", losses);
+  json.set("ranks", run.trace.ranks);
+  json.set("steps", run.trace.steps);
+  json.set("records", static_cast<std::uint64_t>(run.trace.records.size()));
+  json.set("trace", run.trace_path);
+  json.set("folder", run.folder);
+  return json.text();
+}
+
+}  // namespace slipway

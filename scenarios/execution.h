@@ -1,0 +1,30 @@
+// What `slipway execute` is asked for and answers: refusals before anything starts, and the measured run as
+// numbers, as a report and as JSON (keys: json_keys.cpp).
+// Guarded by tests/command_execute_test.cpp.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/plan.h"
+#include "scenarios/step_times.h"
+
+namespace slipway {
+
+// What the executor cannot run yet, each with what to use instead; empty: it can.
+std::vector<std::string> not_executable(const Scenario& scenario);
+// What makes this run's times differ from the scenario's machine; empty: nothing.
+std::vector<std::string> execution_notes(const Scenario& scenario);
+
+struct Execution {
+  Trace trace;
+  StepTimes times;
+  std::string trace_path, folder;
+};
+
+// "  step  samples    loss" with at most about twelve rows; the CSV has all.
+std::string loss_table(const std::vector<LossPoint>& losses);
+std::string report_text(const Plan& plan, const Execution& run);
+std::string json_text(const Plan& plan, const Execution& run);
+
+}  // namespace slipway

@@ -1,0 +1,96 @@
+#include "scenarios/rank_program.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+namespace slipway {
+namespace {
+
+int number_of(const char* name, const char* text) {
+  int number = -1;
+  const std::string_view digits = text;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || end != digits.data() + digits.size() || number < 0) {
+    throw std::runtime_error("the environment variable " + std::string(name) + "='" + text +
+                             "' is no number; unset it to start the ranks here");
+  }
+  return number;
+}
+
+struct LauncherVariables {
+  const char *launcher, *rank, *world, *also;
+};
+constexpr std::array<LauncherVariables, 3> launchers{
+    {{"torchrun", "RANK", "WORLD_SIZE", nullptr},
+     {"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_ID"},
+     {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", nullptr}}};
+
+}  // namespace
+
+std::string rank_program() {
+  const char* named = std::getenv("SLIPWAY_RANK");
+  const std::string path =
+      named ? std::string(named)
+            : (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "slipway-rank").string();
+  if (::access(path.c_str(), X_OK) == 0) return path;
+  throw std::runtime_error("the rank program " + path + " is not there or cannot be executed; " +
+                           (named ? "set SLIPWAY_RANK to the path of slipway-rank"
+                                  : "build it with LibTorch (make), or set SLIPWAY_RANK to its path"));
+}
+
+std::vector<RankProcess> local_ranks(const std::string& program, const std::vector<std::string>& arguments,
+                                     int ranks, const std::string& folder) {
+  const std::string port = std::to_string(free_port()), world = std::to_string(ranks);
+  std::vector<std::string> command{program};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  std::vector<RankProcess> processes;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::string number = std::to_string(rank);
+    processes.push_back({rank,
+                         command,
+                         {{"RANK", number},
+                          {"WORLD_SIZE", world},
+                          {"LOCAL_RANK", number},
+                          {"MASTER_ADDR", "127.0.0.1"},
+                          {"MASTER_PORT", port},
+                          {"TORCHELASTIC_USE_AGENT_STORE", "False"}},
+                         folder + "/rank-" + number + ".error"});
+  }
+  return processes;
+}
+
+std::optional<JoinedRank> joined_rank(const std::function<const char*(const char*)>& variable) {
+  for (const LauncherVariables& names : launchers) {
+    const char *rank = variable(names.rank), *world = variable(names.world);
+    if (rank == nullptr || (names.also != nullptr && variable(names.also) == nullptr)) continue;
+    if (world == nullptr) {
+      throw std::runtime_error(std::string(names.rank) + " is set, but " + names.world +
+                               " is not; set both to join a run, or neither to start the ranks here");
+    }
+    return JoinedRank{number_of(names.rank, rank), number_of(names.world, world), names.launcher};
+  }
+  return std::nullopt;
+}
+
+std::string first_cause(const LaunchResult& result, const std::string& folder) {
+  std::ifstream file(folder + "/failure");
+  int rank = 0;
+  std::string cause;
+  if (file >> rank && std::getline(file >> std::ws, cause)) {
+    const auto end = std::find_if(result.ends.begin(), result.ends.end(),
+                                  [&](const RankEnd& e) { return e.rank == rank; });
+    // A signal is known best by who collected the process.
+    if (end != result.ends.end() && end->signal > 0 && !end->stopped_by_launcher) return describe(*end);
+    return (rank < 0 ? "the launcher's agent" : "rank " + std::to_string(rank)) + " failed: " + cause;
+  }
+  return result.first_failure ? describe(*result.first_failure) : "";
+}
+
+}  // namespace slipway

@@ -1,0 +1,38 @@
+// Ranks on this machine: which program they are, and one process description per rank as torchrun would set
+// it up (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT).
+// Guarded by tests/rank_program_test.cpp.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/launch.h"
+
+namespace slipway {
+
+// SLIPWAY_RANK when set, else slipway-rank beside this program. Throws std::runtime_error with the remedy
+// when it is not there or cannot be executed.
+std::string rank_program();
+
+// `ranks` processes `program arguments...` on this machine, which leave errors in `folder`. The port is
+// free now; another process could take it before rank 0 does, which then says so.
+std::vector<RankProcess> local_ranks(const std::string& program, const std::vector<std::string>& arguments,
+                                     int ranks, const std::string& folder);
+
+// Somebody else (torchrun, srun, mpirun) started this process as one of `world`.
+struct JoinedRank {
+  int rank = 0, world = 1;
+  std::string launcher;  // "torchrun", "srun", "mpirun"
+};
+// RANK and WORLD_SIZE; or SLURM_PROCID and SLURM_NTASKS inside a job step (SLURM_STEP_ID; a batch script
+// has SLURM_PROCID as well, but is no rank); or OMPI_COMM_WORLD_RANK and _SIZE. Throws std::runtime_error
+// naming the variable when one of a pair is missing or no number.
+std::optional<JoinedRank> joined_rank(const std::function<const char*(const char*)>& variable);
+
+// Who failed first: the verdict that the ranks agreed on (FOLDER/failure, "rank cause") when they left one,
+// since ranks may end in another order than they failed; else the launcher's first failure.
+std::string first_cause(const LaunchResult& result, const std::string& folder);
+
+}  // namespace slipway

@@ -1,0 +1,103 @@
+#include "scenarios/run_folder.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <thread>
+
+#include "scenarios/output_file.h"
+
+namespace slipway {
+namespace {
+
+void read_records(const std::string& path, std::vector<TraceRecord>& records) {
+  std::ifstream in(path);
+  if (!in) {
+    throw std::runtime_error(
+        "the records " + path +
+        " are not there; ranks on other machines need a folder that all of them share");
+  }
+  std::string line;
+  for (int number = 1; std::getline(in, line); ++number) {
+    try {
+      records.push_back(record_from_text(line));
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error(path + ":" + std::to_string(number) + ": " + error.what());
+    }
+  }
+}
+
+std::vector<LossPoint> read_losses(const std::string& path) {
+  std::ifstream in(path);
+  std::vector<LossPoint> losses;
+  LossPoint point;
+  std::string loss;  // as text: streams do not read "nan"
+  while (in >> point.step >> point.samples >> loss) {
+    point.loss = std::stod(loss);
+    losses.push_back(point);
+  }
+  if (!in.eof() || losses.empty())
+    throw std::runtime_error("the losses " + path + " are missing or damaged");
+  return losses;
+}
+
+}  // namespace
+
+std::string rank_file(const std::string& folder, int rank, const std::string& suffix) {
+  return folder + "/rank-" + std::to_string(rank) + "." + suffix;
+}
+
+void clear_ranks(const std::string& folder, int first_rank, int last_rank) {
+  std::filesystem::create_directories(folder);
+  for (int rank = first_rank; rank <= last_rank; ++rank) {
+    for (const char* suffix : {"slip", "records", "losses", "error", "done"}) {
+      std::filesystem::remove(rank_file(folder, rank, suffix));
+    }
+  }
+  if (first_rank == 0) std::filesystem::remove(folder + "/failure");
+}
+
+Trace merged_trace(const std::string& folder, int ranks, int steps) {
+  Trace trace;
+  trace.engine = "libtorch";
+  trace.ranks = ranks;
+  trace.steps = steps;
+  for (int rank = 0; rank < ranks; ++rank) read_records(rank_file(folder, rank, "records"), trace.records);
+  trace.losses = read_losses(rank_file(folder, 0, "losses"));
+  split_waiting(trace);
+  return trace;
+}
+
+void write_losses_csv(const std::string& path, const std::vector<LossPoint>& losses) {
+  OutputFile file(path);
+  file.stream() << "step,samples,loss\n";
+  for (const LossPoint& point : losses) {
+    file.stream() << fmt::format("{},{},{}\n", point.step, point.samples, point.loss);
+  }
+  file.commit();
+}
+
+void mark_done(const std::string& folder, int rank, int status) {
+  OutputFile file(rank_file(folder, rank, "done"));
+  file.stream() << status << '\n';
+  file.commit();
+}
+
+void wait_for_done(const std::string& folder, int ranks, double seconds) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  for (int rank = 0; rank < ranks; ++rank) {
+    while (!std::filesystem::exists(rank_file(folder, rank, "done"))) {
+      if (std::chrono::steady_clock::now() > deadline) {
+        throw std::runtime_error("rank " + std::to_string(rank) + " has left nothing in " + folder +
+                                 " after " + fmt::format("{:.0f} s", seconds) +
+                                 "; give --out a folder that the machines of all ranks share");
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+}
+
+}  // namespace slipway

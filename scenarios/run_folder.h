@@ -1,0 +1,36 @@
+// The folder of one execution, and how the ranks' plain records in it become one trace.
+//
+//   run.slip               the bundle (joined ranks: rank-<r>.slip each)
+//   rank-<r>.records       what rank r did, a line each (models/trace.h)
+//   rank-<r>.error, failure   why a run failed, in the words of rank r; the verdict of all
+//   rank-<r>.done          joined ranks only: rank r's process has ended, with this exit status
+//   rank-0.losses          "step samples loss" a line
+//   trace.json, losses.csv made from them at the end
+//
+// Guarded by tests/command_execute_test.cpp.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/trace.h"
+
+namespace slipway {
+
+std::string rank_file(const std::string& folder, int rank, const std::string& suffix);
+
+// Creates the folder if need be and removes what an earlier run left there of these ranks (and only that).
+void clear_ranks(const std::string& folder, int first_rank, int last_rank);
+
+// Records and losses of all ranks, waiting split off. Throws std::runtime_error naming the file that is
+// missing or the line that is wrong.
+Trace merged_trace(const std::string& folder, int ranks, int steps);
+
+void write_losses_csv(const std::string& path, const std::vector<LossPoint>& losses);
+
+// Waits until every other rank has left its .done file; throws std::runtime_error naming those that have
+// not within `seconds`.
+void mark_done(const std::string& folder, int rank, int status);
+void wait_for_done(const std::string& folder, int ranks, double seconds);
+
+}  // namespace slipway

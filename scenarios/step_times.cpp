@@ -1,0 +1,80 @@
+#include "scenarios/step_times.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+namespace slipway {
+namespace {
+
+// What a rank's compute lane did in one step.
+struct ComputeSpan {
+  double start = std::numeric_limits<double>::infinity(), end = 0, busy = 0;
+};
+
+// [step][rank]
+std::vector<std::vector<ComputeSpan>> compute_spans(const Trace& trace) {
+  std::vector<std::vector<ComputeSpan>> spans(
+      static_cast<std::size_t>(trace.steps),
+      std::vector<ComputeSpan>(static_cast<std::size_t>(trace.ranks)));
+  for (const TraceRecord& record : trace.records) {
+    if (is_communication(record.kind)) continue;
+    ComputeSpan& span =
+        spans.at(static_cast<std::size_t>(record.step)).at(static_cast<std::size_t>(record.rank));
+    span.start = std::min(span.start, record.start_s);
+    span.end = std::max(span.end, record.end_s);
+    span.busy += record.end_s - record.start_s;
+  }
+  for (std::size_t step = 0; step < spans.size(); ++step) {
+    for (std::size_t rank = 0; rank < spans[step].size(); ++rank) {
+      if (std::isfinite(spans[step][rank].start)) continue;
+      throw std::invalid_argument("the trace has no compute task of rank " + std::to_string(rank) +
+                                  " in step " + std::to_string(step));
+    }
+  }
+  return spans;
+}
+
+}  // namespace
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+StepTimes step_times(const Trace& trace) {
+  if (trace.steps < 1 || trace.ranks < 1) throw std::invalid_argument("the trace has no steps or no ranks");
+  const auto spans = compute_spans(trace);
+  StepTimes times;
+  const bool alone = trace.steps == 1;
+  times.first = trace.steps > 2 ? 1 : 0;
+  times.last = alone ? 0 : trace.steps - 2;
+  double idle_sum = 0, period_sum = 0;
+  for (int k = times.first; k <= times.last; ++k) {
+    const auto& now = spans[static_cast<std::size_t>(k)];
+    double longest = 0, idle = 0, begin = now[0].start, end = now[0].end;
+    for (std::size_t rank = 0; rank < now.size(); ++rank) {
+      begin = std::min(begin, now[rank].start);
+      end = std::max(end, now[rank].end);
+    }
+    for (std::size_t rank = 0; rank < now.size(); ++rank) {
+      const double period =
+          alone ? end - begin : spans[static_cast<std::size_t>(k) + 1][rank].start - now[rank].start;
+      longest = std::max(longest, period);
+      idle += period - now[rank].busy;
+      period_sum += period;
+    }
+    idle_sum += idle;
+    times.period_s.push_back(longest);
+    times.idle_s.push_back(idle / static_cast<double>(now.size()));
+  }
+  times.median_period_s = median(times.period_s);
+  times.median_idle_s = median(times.idle_s);
+  times.idle_share = period_sum > 0 ? idle_sum / period_sum : 0;
+  return times;
+}
+
+}  // namespace slipway

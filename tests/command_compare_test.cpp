@@ -1,0 +1,136 @@
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "scenarios/chrome_trace.h"
+#include "scenarios/comparison.h"
+#include "scenarios/json_summary.h"
+#include "tests/command_test.h"
+
+namespace slipway {
+namespace {
+
+using testing::DoubleNear;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// `steps` equal steps of one rank: forward for f seconds, backward for b, 1 s idle, and an all-reduce that
+// waits 0.25 s and works 0.5 s.
+Trace regular(int steps, double f, double b) {
+  Trace trace;
+  trace.scenario = "regular";
+  trace.ranks = 1;
+  trace.steps = steps;
+  for (int k = 0; k < steps; ++k) {
+    const double at = k * (f + b + 1);
+    trace.records.push_back({k, 0, "compute", "0F0", "forward", at, at + f, 0, 0, 0, -1});
+    trace.records.push_back({k, 0, "compute", "0B0", "backward", at + f, at + f + b, 0, 0, 0, -1});
+    trace.records.push_back({k, 0, "dp", "0.rs", "all-reduce", at + f, at + f + 0.75, 0.25, 0, 0, 0});
+  }
+  return trace;
+}
+
+const KindComparison& kind_of(const Comparison& comparison, const std::string& name) {
+  for (const KindComparison& kind : comparison.kinds) {
+    if (kind.kind == name) return kind;
+  }
+  throw std::logic_error(name);
+}
+
+TEST(Comparison, ATraceAgreesWithItself) {
+  const Comparison same = compare_traces(regular(3, 2, 4), regular(3, 2, 4));
+  EXPECT_EQ(same.step_error(), 0);
+  EXPECT_EQ(same.joined, 3);
+  for (const KindComparison& kind : same.kinds) EXPECT_EQ(kind.predicted_s, kind.measured_s);
+  EXPECT_THAT(same.only_predicted, IsEmpty());
+  EXPECT_THAT(same.only_measured, IsEmpty());
+}
+
+TEST(Comparison, ErrorsAreOfStepAndKindAndTheWorstTaskComesFirst) {
+  const Comparison c = compare_traces(regular(3, 2, 4), regular(10, 2.5, 3));
+  EXPECT_EQ(c.predicted_step_s, 7);
+  EXPECT_EQ(c.measured_step_s, 6.5);
+  EXPECT_THAT(c.step_error(), DoubleNear(7 / 6.5 - 1, 1e-12));
+  EXPECT_EQ(kind_of(c, "forward").predicted_s, 2);
+  EXPECT_EQ(kind_of(c, "forward").measured_s, 2.5);
+  EXPECT_EQ(kind_of(c, "all-reduce").measured_s, 0.5);
+  EXPECT_EQ(kind_of(c, "all-reduce").measured_wait_s, 0.25);
+  EXPECT_EQ(c.worst.front().label, "0B0");
+  EXPECT_EQ(c.predicted_idle_s, 1);
+  EXPECT_EQ(c.measured_idle_s, 1);
+}
+
+TEST(Comparison, ASlowFirstStepAndASingleSlowTaskDoNotMoveTheMedian) {
+  Trace measured = regular(11, 2, 4);
+  for (TraceRecord& record : measured.records) {
+    if (record.step == 0 && record.label == "0F0") record.start_s -= 100;
+    if (record.step == 5 && record.label == "0F0") record.end_s += 0.5;
+  }
+  const Comparison c = compare_traces(regular(3, 2, 4), measured);
+  EXPECT_EQ(c.step_error(), 0);
+  EXPECT_EQ(kind_of(c, "forward").measured_s, 2);
+}
+
+TEST(Comparison, TasksOfOneSideAreListedByRankAndLabel) {
+  Trace predicted = regular(3, 2, 4), measured = regular(3, 2, 4);
+  std::erase_if(measured.records, [](const TraceRecord& record) { return record.label == "0.rs"; });
+  predicted.records[3].label = "9F9";
+  predicted.records[3].step = 1;
+  const Comparison c = compare_traces(predicted, measured);
+  EXPECT_THAT(c.only_predicted, ElementsAre("rank 0: 0.rs", "rank 0: 9F9"));
+  EXPECT_THAT(c.only_measured, ElementsAre("rank 0: 0F0"));
+  EXPECT_EQ(c.joined, 1);
+  EXPECT_THAT(report_text(c), HasSubstr("2 tasks only in the predicted trace: rank 0: 0.rs, rank 0: 9F9"));
+}
+
+TEST(Comparison, TracesWithoutACommonTaskAreRefused) {
+  Trace other = regular(3, 2, 4);
+  for (TraceRecord& record : other.records) record.label += "'";
+  EXPECT_THROW(compare_traces(regular(3, 2, 4), other), std::invalid_argument);
+}
+
+class CompareCommand : public CommandTest {
+ protected:
+  std::string file(const std::string& name, const Trace& trace) const {
+    std::ofstream out(path(name));
+    write_chrome_trace(out, trace);
+    return path(name);
+  }
+};
+
+TEST_F(CompareCommand, PrintsTheStepErrorFirstThenKindsAndWorstTasks) {
+  const Answer answer =
+      slipway_with({"compare", file("p.json", regular(3, 2, 4)), file("m.json", regular(5, 2, 3))});
+  EXPECT_EQ(answer.status, status_done) << answer.err;
+  EXPECT_THAT(answer.out, testing::MatchesRegex(
+                              "[^\n]*predicted[^\n]*\n  step time +7.00 s +6.00 s +\\+16.7 %\n(.|\n)*"));
+  EXPECT_THAT(answer.out, HasSubstr("waiting"));
+  EXPECT_THAT(answer.out, HasSubstr("rank 0: 0B0"));
+  EXPECT_THAT(answer.err, IsEmpty());
+}
+
+TEST_F(CompareCommand, JsonHasExactlyTheDocumentedKeys) {
+  const Answer answer = slipway_with(
+      {"compare", file("p.json", regular(3, 2, 4)), file("m.json", regular(5, 2, 3)), "--json"});
+  const auto json = nlohmann::json::parse(answer.out);
+  std::vector<std::string> emitted, documented;
+  for (const auto& [key, value] : json.items()) emitted.push_back(key);
+  for (const JsonKey& key : compare_json_keys()) documented.emplace_back(key.name);
+  EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(documented));
+  EXPECT_THAT(json["step_error"].get<double>(), DoubleNear(7.0 / 6 - 1, 1e-12));
+  EXPECT_EQ(json["kinds"].size(), 3u);
+}
+
+TEST_F(CompareCommand, OtherScenariosAreNotedAndMissingFilesAreWrongUsage) {
+  Trace other = regular(3, 2, 4);
+  other.scenario = "other";
+  const Answer noted = slipway_with({"compare", file("p.json", regular(3, 2, 4)), file("m.json", other)});
+  EXPECT_EQ(noted.status, status_done);
+  EXPECT_THAT(noted.err, HasSubstr("different scenarios (regular, other"));
+  EXPECT_EQ(slipway_with({"compare", path("p.json"), path("none.json")}).status, status_usage);
+  EXPECT_EQ(slipway_with({"compare", path("p.json")}).status, status_usage);
+}
+
+}  // namespace
+}  // namespace slipway

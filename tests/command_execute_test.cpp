@@ -1,0 +1,215 @@
+// execute with a shell script as the rank program: what is started, merged, refused and told. Real ranks
+// are tested in execute_*_test.cpp.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/chrome_trace.h"
+#include "scenarios/json_summary.h"
+#include "scenarios/run_folder.h"
+#include "tests/command_test.h"
+
+namespace slipway {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const std::string tiny = SLIPWAY_SOURCE_DIR "/scenarios/examples/tiny-llama-cpu.yaml";  // two ranks
+
+class Execute : public CommandTest {
+ protected:
+  void SetUp() override {
+    CommandTest::SetUp();
+    for (const char* name : {"RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
+      ::unsetenv(name);
+  }
+  void TearDown() override {
+    for (const char* name : {"SLIPWAY_RANK", "RANK", "WORLD_SIZE"}) ::unsetenv(name);
+    CommandTest::TearDown();
+  }
+
+  // The rank program from now on: `body` sees RANK, BUNDLE and OUT.
+  void rank_script(const std::string& body) const {
+    std::ofstream(path("rank.sh")) << "#!/bin/sh\nBUNDLE=$1 OUT=$3\n" << body << '\n';
+    std::filesystem::permissions(path("rank.sh"), std::filesystem::perms::owner_all);
+    ::setenv("SLIPWAY_RANK", path("rank.sh").c_str(), 1);
+  }
+
+  // Records of `steps` steps as a rank writes them, ready to be copied by the script. The two ranks meet in
+  // one transfer: rank 1 waits 1 s for it.
+  void prepare_records(int steps) const {
+    for (int rank = 0; rank < 2; ++rank) {
+      std::ofstream out(path("ready-" + std::to_string(rank)));
+      for (int k = 0; k < steps; ++k) {
+        const double at = 10.0 * k;
+        out << to_text({k, rank, "compute", std::to_string(rank) + "F0", "forward", at + rank, at + 4, 0, 8,
+                        0, -1})
+            << '\n'
+            << to_text(
+                   {k, rank, "pp.forward.0-1", "0F0.send", "transfer", at + 5 - rank, at + 6, 0, 0, 64, 0})
+            << '\n';
+      }
+    }
+    std::ofstream losses(path("ready-losses"));
+    for (int k = 0; k < steps; ++k) losses << k << ' ' << 8 * (k + 1) << ' ' << 5.5 - k << '\n';
+  }
+  std::string copying_script() const {
+    return "cp " + path("ready-") + "$RANK $OUT/rank-$RANK.records\n[ $RANK = 0 ] && cp " +
+           path("ready-losses") + " $OUT/rank-0.losses\necho hello from $RANK";
+  }
+  Answer execute(std::vector<std::string> more = {}) const {
+    more.insert(more.begin(), {"execute", tiny, "--out", path("run"), "--set", "run.steps=3"});
+    return slipway_with(more);
+  }
+};
+
+TEST_F(Execute, MergesWhatTheRanksWroteAndSplitsWaitingOff) {
+  prepare_records(3);
+  rank_script(copying_script());
+  const Answer answer = execute();
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("\nhello from 0\n"));
+  EXPECT_THAT(answer.out, HasSubstr("[rank 1] hello from 1\n"));
+  EXPECT_THAT(answer.out, HasSubstr("5.5000 to 3.5000"));
+  EXPECT_EQ(text_of(path("run/losses.csv")), "step,samples,loss\n0,8,5.5\n1,16,4.5\n2,24,3.5\n");
+  std::ifstream in(path("run/trace.json"));
+  const Trace trace = read_chrome_trace(in, "trace.json");
+  EXPECT_EQ(trace.engine, "libtorch");
+  EXPECT_EQ(trace.records.size(), 12u);
+  for (const TraceRecord& record : trace.records) {
+    if (record.kind == "transfer") {
+      EXPECT_EQ(record.wait_s, record.rank == 1 ? 1 : 0);
+    }
+  }
+}
+
+TEST_F(Execute, JsonIsAloneOnStandardOutputWithExactlyTheDocumentedKeys) {
+  prepare_records(3);
+  rank_script(copying_script());
+  const Answer answer = execute({"--json", "--trace", path("t.json")});
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  const auto json = nlohmann::json::parse(answer.out);
+  std::vector<std::string> emitted, documented;
+  for (const auto& [key, value] : json.items()) emitted.push_back(key);
+  for (const JsonKey& key : execute_json_keys()) documented.emplace_back(key.name);
+  EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(documented));
+  EXPECT_EQ(json["step_time_s"], 10);
+  EXPECT_EQ(json["tokens_per_s"].get<double>(), 8 * 64 / 10.0);
+  EXPECT_NEAR(json["waiting_share"].get<double>(), (6 + 7) / 20.0, 1e-12);
+  EXPECT_EQ(json["last_loss"], 3.5);
+  EXPECT_TRUE(std::filesystem::exists(path("t.json")));
+  EXPECT_THAT(answer.err, HasSubstr("hello from 0"));
+}
+
+TEST_F(Execute, TheFirstFailingRankIsNamedWithItsCauseAndNothingIsMerged) {
+  rank_script(
+      "[ $RANK = 1 ] && { echo 'bad tensor in 1F0' > $OUT/rank-1.error; exit 7; }; sleep 0.3; exit 1");
+  const Answer answer = execute();
+  EXPECT_EQ(answer.status, status_failed);
+  EXPECT_THAT(answer.err, HasSubstr("slipway execute: rank 1 ended with exit status 7: bad tensor in 1F0"));
+  EXPECT_FALSE(std::filesystem::exists(path("run/trace.json")));
+}
+
+TEST_F(Execute, AKilledRankLeavesItsCauseForTheOthers) {
+  rank_script(
+      "[ $RANK = 1 ] && kill -9 $$\nwhile [ ! -s $OUT/rank-1.error ]; do sleep 0.05; done\ncat "
+      "$OUT/rank-1.error; exit 1");
+  const Answer answer = execute();
+  EXPECT_EQ(answer.status, status_failed);
+  EXPECT_THAT(answer.out, HasSubstr("\nkilled by signal 9 (Killed)\n"));
+  EXPECT_THAT(answer.err, HasSubstr("rank 1 was killed by signal 9 (Killed)"));
+}
+
+TEST_F(Execute, FilesOfAnEarlierRunAreNotTakenForThisOnes) {
+  prepare_records(3);
+  rank_script(copying_script());
+  ASSERT_EQ(execute().status, status_done);
+  rank_script("exit 0");
+  const Answer answer = execute();
+  EXPECT_EQ(answer.status, status_failed);
+  EXPECT_THAT(answer.err, HasSubstr("rank-0.records are not there"));
+}
+
+TEST_F(Execute, ADamagedRecordIsNamedByFileAndLine) {
+  prepare_records(3);
+  rank_script(copying_script() + "\n[ $RANK = 1 ] && echo nonsense >> $OUT/rank-1.records; exit 0");
+  EXPECT_THAT(execute().err, HasSubstr("rank-1.records:7: "));
+}
+
+TEST_F(Execute, WhatTheExecutorCannotRunIsRefusedBeforeAnythingStarts) {
+  rank_script("touch " + path("started"));
+  const std::vector<std::pair<std::vector<std::string>, std::string>> refused{
+      {{"--set", "layout.zero=2"}, "use layout.zero 1 or 0"},
+      {{"--set", "layout.context=2", "--set", "cluster.gpus_per_node=4"},
+       "context parallelism is simulated only"},
+      {{"--set", "run.data="}, "run.data"},
+      {{"--set", "layout.tensr=2"}, "layout.tensr"}};
+  for (const auto& [settings, words] : refused) {
+    const Answer answer = execute(settings);
+    EXPECT_EQ(answer.status, status_usage);
+    EXPECT_THAT(answer.err, HasSubstr(words));
+    EXPECT_THAT(answer.out, IsEmpty());
+  }
+  EXPECT_EQ(files(), 1u);  // rank.sh
+}
+
+TEST_F(Execute, WhatDoesNotFitIsRefusedUnlessForced) {
+  prepare_records(3);
+  rank_script(copying_script());
+  std::string profile = text_of(SLIPWAY_SOURCE_DIR "/tests/data/cpu-test.yaml");
+  const std::size_t at = profile.find("\nmemory_bytes");
+  ASSERT_NE(at, std::string::npos);
+  profile.replace(at, profile.find('\n', at + 1) - at, "\nmemory_bytes: 1 MB");
+  std::ofstream(path("small.yaml")) << profile;
+  const std::vector<std::string> small{"--set", "cluster.machine=" + path("small.yaml")};
+  const Answer refused = execute(small);
+  EXPECT_EQ(refused.status, status_usage) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("does not fit into memory; nothing was started"));
+  EXPECT_FALSE(std::filesystem::exists(path("run")));
+  EXPECT_EQ(execute({small[0], small[1], "--force"}).status, status_done);
+}
+
+TEST_F(Execute, WithoutTheRankProgramNothingIsWritten) {
+  ::setenv("SLIPWAY_RANK", "/nowhere/slipway-rank", 1);
+  const Answer answer = execute();
+  EXPECT_EQ(answer.status, status_failed);
+  EXPECT_THAT(answer.err, HasSubstr("/nowhere/slipway-rank is not there"));
+  EXPECT_EQ(files(), 0u);
+}
+
+TEST_F(Execute, AJoinedRankRunsItselfAndOnlyRankZeroMerges) {
+  prepare_records(3);
+  rank_script(copying_script());
+  ::setenv("WORLD_SIZE", "2", 1);
+  ::setenv("RANK", "1", 1);
+  const Answer one = execute();
+  EXPECT_EQ(one.status, status_done) << one.err;
+  EXPECT_EQ(text_of(path("run/rank-1.done")), "0\n");
+  EXPECT_FALSE(std::filesystem::exists(path("run/trace.json")));
+  ::setenv("RANK", "0", 1);
+  const Answer zero = execute();
+  EXPECT_EQ(zero.status, status_done) << zero.err;
+  EXPECT_THAT(zero.out, HasSubstr("step time"));
+  EXPECT_TRUE(std::filesystem::exists(path("run/trace.json")));
+}
+
+TEST_F(Execute, AJoinedRankOfAnotherWorldIsRefused) {
+  rank_script("exit 0");
+  ::setenv("RANK", "0", 1);
+  ::setenv("WORLD_SIZE", "3", 1);
+  const Answer answer = execute();
+  EXPECT_EQ(answer.status, status_usage);
+  EXPECT_THAT(answer.err, HasSubstr("started 3 ranks, but the layout has 2"));
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST(RunFolder, MissingRanksAreNamedWhenTimeIsUp) {
+  EXPECT_THAT([] { wait_for_done(testing::TempDir(), 1, 0.1); },
+              testing::ThrowsMessage<std::runtime_error>(HasSubstr("rank 0 has left nothing")));
+}
+
+}  // namespace
+}  // namespace slipway

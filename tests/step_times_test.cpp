@@ -1,0 +1,66 @@
+#include "scenarios/step_times.h"
+
+#include <gmock/gmock.h>
+
+namespace slipway {
+namespace {
+
+using testing::DoubleEq;
+using testing::ElementsAre;
+
+TraceRecord compute(int step, int rank, double start, double end) {
+  return {step, rank, "compute", "0F" + std::to_string(start), "forward", start, end, 0, 0, 0, -1};
+}
+
+// Rank 1 starts one second after rank 0; step 2 of rank 1 is late by 2 s more.
+Trace two_ranks() {
+  Trace trace;
+  trace.ranks = 2;
+  trace.steps = 4;
+  trace.records = {
+      compute(0, 0, 0, 9),   compute(1, 0, 10, 14), compute(2, 0, 20, 24),
+      compute(3, 0, 30, 34), compute(0, 1, 1, 9),   compute(1, 1, 11, 14),
+      compute(2, 1, 23, 25), compute(3, 1, 31, 34), {2, 0, "tp", "ag", "all-gather", 0, 40, 0, 0, 0, 0}};
+  return trace;
+}
+
+TEST(StepTimes, ThePeriodIsTheDistanceBetweenStartsOnTheSlowestRankWithoutTheFirstStep) {
+  const StepTimes times = step_times(two_ranks());
+  EXPECT_EQ(times.first, 1);
+  EXPECT_EQ(times.last, 2);
+  EXPECT_THAT(times.period_s, ElementsAre(12, 10));
+  EXPECT_EQ(times.median_period_s, 11);
+}
+
+TEST(StepTimes, IdleIsThePeriodWithoutComputeMeanOverRanks) {
+  const StepTimes times = step_times(two_ranks());
+  // Step 1: rank 0 10 − 4, rank 1 12 − 3. Step 2: rank 0 10 − 4, rank 1 8 − 2.
+  EXPECT_THAT(times.idle_s, ElementsAre(7.5, 6));
+  EXPECT_THAT(times.idle_share, DoubleEq((6 + 9 + 6 + 6) / 40.0));
+}
+
+TEST(StepTimes, TwoStepsHaveOnePeriodAndOneStepItsSpan) {
+  Trace trace = two_ranks();
+  trace.steps = 2;
+  std::erase_if(trace.records, [](const TraceRecord& record) { return record.step > 1; });
+  EXPECT_THAT(step_times(trace).period_s, ElementsAre(10));
+  trace.steps = 1;
+  std::erase_if(trace.records, [](const TraceRecord& record) { return record.step > 0; });
+  EXPECT_THAT(step_times(trace).period_s, ElementsAre(9));
+}
+
+TEST(StepTimes, AMissingRankIsNamed) {
+  Trace trace = two_ranks();
+  std::erase_if(trace.records,
+                [](const TraceRecord& record) { return record.rank == 1 && record.step == 3; });
+  EXPECT_THAT([&] { step_times(trace); },
+              testing::ThrowsMessage<std::invalid_argument>(testing::HasSubstr("rank 1 in step 3")));
+}
+
+TEST(Median, IsTheMiddleValueOrTheMeanOfTheTwo) {
+  EXPECT_EQ(median({3, 1, 2}), 2);
+  EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
+}
+
+}  // namespace
+}  // namespace slipway
