@@ -34,9 +34,13 @@ void expect_same(std::span<const EmbeddedFile> embedded, const std::string& fold
   EXPECT_FALSE(embedded.empty());
 }
 
-TEST(EmbeddedFiles, MachinesAreTheSourceTreesByteForByte) { expect_same(embedded_machines(), "models/machines"); }
+TEST(EmbeddedFiles, MachinesAreTheSourceTreesByteForByte) {
+  expect_same(embedded_machines(), "models/machines");
+}
 
-TEST(EmbeddedFiles, ModelsAreTheSourceTreesByteForByte) { expect_same(embedded_models(), "models/library"); }
+TEST(EmbeddedFiles, ModelsAreTheSourceTreesByteForByte) {
+  expect_same(embedded_models(), "models/library");
+}
 
 }  // namespace
 }  // namespace slipway

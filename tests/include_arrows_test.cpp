@@ -1,6 +1,6 @@
-// models <- schedules <- { sim, exec } <- scenarios, read from the include lines: nothing includes upward, sim and
-// exec never include each other, the rank program's files (models core, program, exec) see no library but
-// LibTorch, and no foreign header is reachable from another folder than the one that owns it.
+// models <- schedules <- { sim, exec } <- scenarios, read from the include lines: nothing includes upward,
+// sim and exec never include each other, the rank program's files (models core, program, exec) see no
+// library but LibTorch, and no foreign header is reachable from another folder than the one that owns it.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -29,7 +29,8 @@ const std::map<std::string, std::set<std::string>> allowed_parts = {
     {"sim", {"models", "schedules", "schedules/graph", "sim"}},
     {"exec", {"models", "schedules", "exec"}},
     {"scenarios",
-     {"models", "models/fit", "schedules", "schedules/graph", "schedules/catalogue", "sim", "exec", "scenarios"}},
+     {"models", "models/fit", "schedules", "schedules/graph", "schedules/catalogue", "sim", "exec",
+      "scenarios"}},
 };
 
 struct Library {
@@ -106,7 +107,8 @@ TEST_F(IncludeArrows, NothingIncludesUpwardAndSimAndExecNeverIncludeEachOther) {
   for (const Include& include : includes()) {
     if (!ours(include.header)) continue;
     EXPECT_TRUE(allowed_parts.at(part_of(include.file)).contains(part_of(include.header)))
-        << include.file << " includes " << include.header << ": wrong direction, see the arrows in the README";
+        << include.file << " includes " << include.header
+        << ": wrong direction, see the arrows in the README";
   }
 }
 
@@ -122,7 +124,8 @@ TEST_F(IncludeArrows, AForeignHeaderIsIncludedOnlyWhereItsOwnerIs) {
   for (const Include& include : includes()) {
     for (const auto& [name, library] : libraries) {
       if (!std::regex_match(include.header, library.headers)) continue;
-      EXPECT_TRUE(owns(library, include.file)) << include.file << " includes " << include.header << " of " << name;
+      EXPECT_TRUE(owns(library, include.file))
+          << include.file << " includes " << include.header << " of " << name;
     }
   }
 }
@@ -135,7 +138,8 @@ TEST_F(IncludeArrows, NoForeignHeaderReachesAnotherFolderThroughOurs) {
     for (const std::string& header : seen) {
       for (const auto& [name, library] : libraries) {
         if (!std::regex_match(header, library.headers)) continue;
-        EXPECT_TRUE(owns(library, file)) << file << " sees " << header << " of " << name << " through a header of ours";
+        EXPECT_TRUE(owns(library, file))
+            << file << " sees " << header << " of " << name << " through a header of ours";
       }
     }
   }
@@ -144,7 +148,8 @@ TEST_F(IncludeArrows, NoForeignHeaderReachesAnotherFolderThroughOurs) {
 TEST_F(IncludeArrows, OnlyOneFileIncludesGloo) {
   std::set<std::string> files;
   for (const Include& include : includes()) {
-    const bool gloo = include.header.starts_with("gloo/") || include.header.ends_with("ProcessGroupGloo.hpp");
+    const bool gloo =
+        include.header.starts_with("gloo/") || include.header.ends_with("ProcessGroupGloo.hpp");
     if (gloo) files.insert(include.file);
   }
   EXPECT_EQ(files, std::set<std::string>{"exec/transport_gloo.cpp"});

@@ -1,5 +1,5 @@
-// The shape of the repository: small files with telling names, headers that open with their story, and no trace of
-// the machine that something was written on.
+// The shape of the repository: small files with telling names, headers that open with their story, and no
+// trace of the machine that something was written on.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -20,14 +20,16 @@ bool is_code(const std::string& path) {
 TEST(Repository, NoCodeFileIsLongerThanThreeHundredLines) {
   for (const SourceFile& file : source_tree()) {
     if (!is_code(file.path)) continue;
-    EXPECT_LE(file.lines.size(), most_lines) << file.path << " has " << file.lines.size() << " lines: cut it";
+    EXPECT_LE(file.lines.size(), most_lines)
+        << file.path << " has " << file.lines.size() << " lines: cut it";
   }
 }
 
 TEST(Repository, NoFileIsNamedUtilsHelpersOrManager) {
   const std::regex vague("(^|[/_.-])(utils?|helpers?|managers?|misc|common)([/_.-]|$)");
   for (const SourceFile& file : source_tree()) {
-    EXPECT_FALSE(std::regex_search(file.path, vague)) << file.path << " is cut wrongly: name what it is for";
+    EXPECT_FALSE(std::regex_search(file.path, vague))
+        << file.path << " is cut wrongly: name what it is for";
   }
 }
 
@@ -41,12 +43,11 @@ TEST(Repository, EveryHeaderOpensWithItsStory) {
 
 TEST(Repository, NoFileNamesAnAbsolutePathOfADevelopersMachine) {
   // In pieces, or this file would name them.
-  const std::vector<std::string> foreign = {std::string(" /wo") + "rk/", std::string("\"/wo") + "rk/",
-                                            std::string("(/wo") + "rk/", std::string("=/wo") + "rk/",
-                                            std::string("../sha") + "red", std::string("torch") + "env",
-                                            std::string("DESIGN") + ".md", std::string("PAPERS") + ".md",
-                                            std::string("/tmp/br") + "ief", std::string("/ho") + "me/",
-                                            std::string("/ro") + "ot/"};
+  const std::vector<std::string> foreign = {
+      std::string(" /wo") + "rk/",   std::string("\"/wo") + "rk/",  std::string("(/wo") + "rk/",
+      std::string("=/wo") + "rk/",   std::string("../sha") + "red", std::string("torch") + "env",
+      std::string("DESIGN") + ".md", std::string("PAPERS") + ".md", std::string("/tmp/br") + "ief",
+      std::string("/ho") + "me/",    std::string("/ro") + "ot/"};
   for (const SourceFile& file : source_tree()) {
     for (std::size_t i = 0; i < file.lines.size(); ++i) {
       for (const std::string& name : foreign) {
@@ -59,7 +60,8 @@ TEST(Repository, NoFileNamesAnAbsolutePathOfADevelopersMachine) {
 
 // Anything with a port or a dotted quad but the loopback address; licences and docs link to pages by https.
 TEST(Repository, NoBuildOrSetupFileNamesAPackageServer) {
-  const std::regex server("https?://|\\b(?!127\\.0\\.0\\.1|0\\.0\\.0\\.0)[0-9]{1,3}(\\.[0-9]{1,3}){3}\\b|index-url");
+  const std::regex server(
+      "https?://|\\b(?!127\\.0\\.0\\.1|0\\.0\\.0\\.0)[0-9]{1,3}(\\.[0-9]{1,3}){3}\\b|index-url");
   for (const SourceFile& file : source_tree()) {
     const bool build = top_folder(file.path) == "setup" || file.path.ends_with("CMakeLists.txt") ||
                        file.path.ends_with(".cmake") || file.path == "Makefile" || file.path == ".ci/run";

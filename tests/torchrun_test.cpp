@@ -1,5 +1,5 @@
-// The torchrun that other tests start (SLIPWAY_TORCHRUN): it starts every rank with the variables that a rank
-// program reads, and fails when one of them fails.
+// The torchrun that other tests start (SLIPWAY_TORCHRUN): it starts every rank with the variables that a
+// rank program reads, and fails when one of them fails.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -30,7 +30,8 @@ class Torchrun : public testing::Test {
   void SetUp() override {
     const char* command = std::getenv("SLIPWAY_TORCHRUN");
     if (command == nullptr || *command == '\0') {
-      GTEST_SKIP() << "SLIPWAY_TORCHRUN is not set: no torchrun here (ctest sets it, see tests/torchrun.cmake)";
+      GTEST_SKIP()
+          << "SLIPWAY_TORCHRUN is not set: no torchrun here (ctest sets it, see tests/torchrun.cmake)";
     }
     two_ranks_ = std::string(command) + " --standalone --nproc-per-node 2 --no-python ";
   }
@@ -38,7 +39,8 @@ class Torchrun : public testing::Test {
 };
 
 TEST_F(Torchrun, GivesEachRankItsNumberAndTheStoreOfTheAgent) {
-  const Outcome outcome = run(two_ranks_ + "sh -c 'echo \"[$RANK/$WORLD_SIZE $TORCHELASTIC_USE_AGENT_STORE]\"'");
+  const Outcome outcome =
+      run(two_ranks_ + "sh -c 'echo \"[$RANK/$WORLD_SIZE $TORCHELASTIC_USE_AGENT_STORE]\"'");
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   EXPECT_NE(outcome.output.find("[0/2 True]"), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.output.find("[1/2 True]"), std::string::npos) << outcome.output;
