@@ -50,7 +50,8 @@ if [ -n "$missing" ]; then
     fi
     root="sudo"
   fi
-  # Two runs at once wait for each other.
+  # An installation that was interrupted is finished first; two runs at once wait for each other.
+  $root dpkg --configure -a
   $root apt-get -qq -o DPkg::Lock::Timeout=300 update
   $root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 \
     install --yes --no-install-recommends $missing >/dev/null
