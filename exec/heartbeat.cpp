@@ -77,7 +77,8 @@ void Heartbeat::fail(const std::string& cause) {
 void Heartbeat::suspect(const std::string& cause) {
   const std::lock_guard lock(state_->mutex);
   if (state_->suspicion) return;
-  state_->suspicion = Suspicion{cause, after(state_->options.suspicion_s)};
+  state_->suspicion = Suspicion{cause, after(state_->options.suspicion_s), false};
+  state_->poke.notify_one();
   state_->wake_watch();
 }
 

@@ -10,7 +10,9 @@ void Heartbeat::State::pulse() {
       if (beat(count)) return;
       std::unique_lock lock(mutex);
       answered = Clock::now();
-      poke.wait_for(lock, std::chrono::duration<double>(options.beat_s), [this] { return stop || claim; });
+      const double period = suspicion ? alert_s : options.beat_s;
+      poke.wait_for(lock, std::chrono::duration<double>(period),
+                    [this] { return stop || claim || (suspicion && !termination_told); });
       if (stop) return;
     }
   } catch (const std::exception& error) {
@@ -23,17 +25,8 @@ void Heartbeat::State::pulse() {
 // True when the run is over and the verdict known.
 bool Heartbeat::State::beat(std::int64_t count) {
   store->set("beat/" + std::to_string(options.rank), std::to_string(count));
-  std::optional<Failure> wanted;
-  {
-    const std::lock_guard lock(mutex);
-    wanted = claim;
-  }
-  if (wanted && wanted->rank != options.rank && wanted->rank >= 0 &&
-      store->has(finished_key(wanted->rank))) {
-    const std::lock_guard lock(mutex);
-    claim.reset();  // it ended because it had finished
-    wanted.reset();
-  }
+  count_termination();
+  const std::optional<Failure> wanted = wanted_verdict();
   if (wanted) {
     settle(failure_from_text(store->claim("failed", to_text(*wanted))));
     return true;
@@ -47,6 +40,39 @@ bool Heartbeat::State::beat(std::int64_t count) {
   }
   if (!peers.empty()) check_count(peers.front());
   return false;
+}
+
+// What this rank wants to be the verdict. A peer that ended because it had finished is no failure.
+std::optional<Failure> Heartbeat::State::wanted_verdict() {
+  std::optional<Failure> wanted;
+  {
+    const std::lock_guard lock(mutex);
+    wanted = claim;
+  }
+  if (!wanted || wanted->rank == options.rank || wanted->rank < 0) return wanted;
+  if (!store->has(finished_key(wanted->rank))) return wanted;
+  const std::lock_guard lock(mutex);
+  claim.reset();
+  return std::nullopt;
+}
+
+// SIGTERM to all ranks alike is somebody who stops the run; nobody has failed and there is nothing to wait
+// for.
+void Heartbeat::State::count_termination() {
+  std::string cause;
+  {
+    const std::lock_guard lock(mutex);
+    if (!suspicion || !suspicion->terminated) {
+      termination_told = suspicion.has_value();
+      return;
+    }
+    cause = suspicion->cause;
+  }
+  const std::int64_t told = store->add("terminated", termination_told ? 0 : 1);
+  termination_told = true;
+  if (told < options.world || store->has("failed")) return;
+  const std::lock_guard lock(mutex);
+  post_claim({options.rank, cause});
 }
 
 // The store's host must not take the store away before the others have read the verdict.

@@ -29,6 +29,7 @@ inline double seconds_since(Time time) {
 struct Suspicion {
   std::string cause;
   Time until;
+  bool terminated = false;  // by SIGTERM
 };
 
 // A rank that this one watches: the next one (first in the list) and rank 0.
@@ -42,7 +43,8 @@ struct Peer {
   Time counted = Clock::now();
 };
 
-constexpr double hearing_s = 3;  // the store's host waits so long until the others know
+constexpr double alert_s = 0.05;  // the pulse's period while something is suspected
+constexpr double hearing_s = 3;   // the store's host waits so long until the others know
 
 }  // namespace slipway::beating
 
@@ -54,7 +56,8 @@ struct Heartbeat::State {
   ProcessIdentity self = this_process();
   int wake = -1, signals = -1;
   std::thread pulse_thread, watch_thread;
-  std::unique_ptr<Store> store;  // the pulse thread's
+  std::unique_ptr<Store> store;   // the pulse thread's
+  bool termination_told = false;  // the pulse thread's
 
   std::mutex mutex;
   std::condition_variable poke;  // for the pulse thread
@@ -75,6 +78,8 @@ struct Heartbeat::State {
   // --- pulse ---------------------------------------------------------------------------------------
   void pulse();
   bool beat(std::int64_t count);
+  std::optional<Failure> wanted_verdict();
+  void count_termination();
   void settle(const Failure& failure);
   void meet(beating::Peer& peer);
   void check_count(beating::Peer& peer);

@@ -56,7 +56,8 @@ void Heartbeat::State::take_signals() {
     if (signal.ssi_signo == SIGINT) {
       post_claim({options.rank, "interrupted by SIGINT"});
     } else if (!suspicion) {
-      suspicion = Suspicion{"ended by SIGTERM" + who, after(attached ? options.terminated_s : 0)};
+      suspicion = Suspicion{"ended by SIGTERM" + who, after(attached ? options.terminated_s : 0), true};
+      poke.notify_one();
     }
   }
 }

@@ -27,8 +27,17 @@ struct LocalLane {
   std::string name;
   bool compute = false;
   std::vector<std::uint32_t> tasks;  // local indices, in global order
-  std::vector<Stamp> stamps;         // steps × tasks
-  std::atomic<std::size_t> ended{0};
+  // In order of time; a chunk is made when it is needed, so that a run of many steps takes the memory it
+  // uses.
+  std::vector<std::unique_ptr<Stamp[]>> chunks;
+  std::atomic<std::size_t> ended{0};  // readers look at no later stamp
+
+  Stamp& stamp(std::size_t i) {
+    std::unique_ptr<Stamp[]>& chunk = chunks[i / chunk_size];
+    if (!chunk) chunk = std::make_unique<Stamp[]>(chunk_size);
+    return chunk[i % chunk_size];
+  }
+  static constexpr std::size_t chunk_size = 4096;
 };
 
 constexpr int stopped = std::numeric_limits<int>::max();
@@ -78,7 +87,8 @@ void LaneRunner::State::take_lanes() {
       tasks.push_back({task, {}, {}});
       lane_of.push_back(static_cast<int>(lanes.size()));
     }
-    mine->stamps.resize(mine->tasks.size() * static_cast<std::size_t>(steps));
+    const std::size_t all = mine->tasks.size() * static_cast<std::size_t>(steps);
+    mine->chunks.resize(all / LocalLane::chunk_size + 1);
     lanes.push_back(std::move(mine));
   }
   done = std::vector<std::atomic<int>>(tasks.size());
@@ -146,7 +156,7 @@ void LaneRunner::State::perform_all(LocalLane& lane) {
   for (int step = 0; step < steps; ++step) {
     for (const std::uint32_t index : lane.tasks) {
       if (done[index].load(std::memory_order_relaxed) == stopped || !ready(tasks[index], step)) return;
-      Stamp& stamp = lane.stamps[at++];
+      Stamp& stamp = lane.stamp(at++);
       stamp.start_ns = monotonic_ns();
       hooks.perform(tasks[index].task, step);
       stamp.end_ns = monotonic_ns();
@@ -156,7 +166,7 @@ void LaneRunner::State::perform_all(LocalLane& lane) {
       done[index].notify_all();
       lane.ended.store(at, std::memory_order_release);
     }
-    if (lane.compute && hooks.step_ends && at > 0) hooks.step_ends(step, lane.stamps[at - 1].end_ns);
+    if (lane.compute && hooks.step_ends && at > 0) hooks.step_ends(step, lane.stamp(at - 1).end_ns);
   }
 }
 
@@ -201,7 +211,7 @@ std::vector<LaneStamp> LaneRunner::stamps() const {
     const std::size_t ended = lane->ended.load(std::memory_order_acquire);
     for (std::size_t i = 0; i < ended; ++i) {
       const std::size_t step = i / lane->tasks.size(), at = i % lane->tasks.size();
-      const Stamp& stamp = lane->stamps[i];
+      const Stamp& stamp = lane->stamp(i);
       result.push_back({static_cast<int>(step), state_->tasks[lane->tasks[at]].task, lane->name,
                         stamp.start_ns, stamp.end_ns});
     }

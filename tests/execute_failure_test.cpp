@@ -107,6 +107,18 @@ TEST(TerminatedRank, SaysWhoEndedItWhenNobodyFailedBefore) {
   EXPECT_THAT(the_line(ended[2]), HasSubstr("rank 2 failed: ended by SIGTERM"));
 }
 
+TEST(TerminatedRun, EndsInOrderWithWhatItHasRecorded) {
+  const std::string folder = temporary_folder().path("stopped");
+  RankProcesses ranks(SLIPWAY_RANK_PROGRAM, words_for(folder, endless_bundle()), 4, folder);
+  ASSERT_TRUE(ranks.printed(0, "step 3/", starting_s));
+  for (int rank = 0; rank < 4; ++rank) ranks.kill(rank, SIGTERM);
+  for (const Ended& rank : ranks.wait(2 * limit_s)) {
+    EXPECT_EQ(rank.status, 1);
+    EXPECT_THAT(the_line(rank), HasSubstr("ended by SIGTERM (sent by process " + std::to_string(getpid())));
+  }
+  EXPECT_THAT(text_of_file(folder + "/rank-0.losses"), HasSubstr("\n"));
+}
+
 // The process that runs `bundle` as this rank, started by somebody else; 0 when there is none.
 pid_t process_of_rank(int rank, const std::string& bundle) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
