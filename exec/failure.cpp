@@ -83,7 +83,10 @@ std::optional<Failure> failure_of_ended(const ProcessIdentity& process, int rank
   const std::string collected = "killed or ended without a report";
   while (*cause == collected) {
     const auto told = line_in(error_path(directory, rank));
-    if (told) return Failure{rank, *told};
+    if (told) {
+      cause = *told;
+      break;
+    }
     if (std::chrono::steady_clock::now() >= deadline) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
