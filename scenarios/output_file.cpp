@@ -27,6 +27,8 @@ OutputFile::~OutputFile() {
   std::filesystem::remove(temporary_, ignored);
 }
 
+void check_writable(const std::string& path) { OutputFile(std::string(path)); }
+
 std::uint64_t OutputFile::commit() {
   errno = 0;
   stream_.close();

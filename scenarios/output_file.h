@@ -25,4 +25,8 @@ class OutputFile {
   std::ofstream stream_;
 };
 
+// Could an OutputFile of this path be made now? Throws as its constructor does; for paths that are written
+// only after long work.
+void check_writable(const std::string& path);
+
 }  // namespace slipway

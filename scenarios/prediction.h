@@ -42,6 +42,9 @@ std::vector<StageMemory> stage_memory(const Plan& plan, const Timeline& timeline
 
 std::string report_text(const Plan& plan, const Prediction& prediction);
 std::string memory_text(const std::vector<StageMemory>& memory);
+// The first pipeline rank's memory term by term beside the closed form of Fujii et al. 2024; empty where
+// that says nothing (a model that is no plain Llama, a schedule that is not 1F1B).
+std::string closed_form_text(const Plan& plan, const StageMemory& first);
 std::string json_text(const Plan& plan, const Prediction& prediction);
 
 }  // namespace slipway

@@ -56,7 +56,7 @@ std::string report_text(const Plan& plan, const Prediction& prediction) {
   text += shares_text(step) + "\n";
   text += fmt::format("Memory, the fullest rank of each pipeline rank (fits: {}):\n",
                       prediction.fits ? "yes" : "no") +
-          memory_text(prediction.memory) + "\n";
+          memory_text(prediction.memory) + closed_form_text(plan, prediction.memory[0]) + "\n";
   text += fmt::format("One step alone takes {}. {} a step, {} simulated in {}.\n\n",
                       readable_seconds(step.makespan_s),
                       counted(static_cast<std::int64_t>(plan.graph.tasks.size()), "task"),

@@ -43,6 +43,12 @@ TEST_F(Commands, SimulatePrintsTheAnswerFirstAndThenWhereTheTimeGoes) {
   EXPECT_THAT(answer.out, HasSubstr("rank 1 │"));
 }
 
+TEST_F(Commands, SimulatePutsTheClosedFormOfMemoryBesideTheTimelineWhereThereIsOne) {
+  EXPECT_THAT(slipway_with({"simulate", llama}).out, HasSubstr("closed form (Fujii et al. 2024)"));
+  EXPECT_THAT(slipway_with({"simulate", examples + "tiny-llama-cpu.yaml", "--set", "schedule.name=gpipe"}).out,
+              Not(HasSubstr("closed form")));
+}
+
 TEST_F(Commands, EveryKeyOfSimulateJsonIsDocumentedAndEveryDocumentedKeyIsThere) {
   const auto json =
       summary_of({llama, "--set", "run.tokens=1e12", "--set", "cluster.price_per_gpu_hour=2.5"});

@@ -32,6 +32,12 @@ TEST_F(OutputFiles, WithoutCommitNothingIsLeftAndAnOldFileStays) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 1);
 }
 
+TEST_F(OutputFiles, CheckingLeavesNothing) {
+  check_writable(folder + "/a");
+  EXPECT_TRUE(fs::is_empty(folder));
+  EXPECT_THROW(check_writable(folder + "/no/a"), std::runtime_error);
+}
+
 TEST_F(OutputFiles, AFolderThatDoesNotExistIsNamed) {
   try {
     OutputFile file(folder + "/no/a");

@@ -181,6 +181,7 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
       std::filesystem::absolute(options.text("out").value_or(plan.scenario.name + ".run")).string();
   const Request request{
       plan, folder, options.text("trace").value_or(folder + "/trace.json"), options.has("json"), out, err};
+  if (options.text("trace")) check_writable(request.trace_path);
   if (!joined || joined->rank == 0) {
     std::ostream& talk = request.json ? err : out;
     talk << headline(plan) << '\n';

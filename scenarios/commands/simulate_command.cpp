@@ -55,6 +55,7 @@ int simulate_command(const std::vector<std::string>& args, std::ostream& out, st
   SimulationOptions simulation_options;
   simulation_options.steps = options.integer("steps", 3, 1);
   const Plan plan = plan_of(checked_scenario(options.arguments()[0], options.all("set")));
+  if (const auto path = options.text("trace")) check_writable(*path);
   Progress progress(err, "simulating " + plan.scenario.name, is_terminal(err));
   simulation_options.progress = [&](double share) { progress.report(share); };
   const Simulation simulation =
