@@ -49,6 +49,10 @@ TEST(Measurement, EachKindIsPredictedByTheCostModel) {
               2.5 * forward + 1e-6, 1e-12);
   EXPECT_NEAR(predicted("measure elementwise op=add bytes=1e7 dtype=float32 seconds=1"), 1e-3 + 1e-6,
               1e-12);
+  EXPECT_NEAR(predicted("measure elementwise op=silu_mul bytes=1e7 dtype=float32 seconds=1"), 1e-3 + 2e-6,
+              1e-12);
+  EXPECT_NEAR(predicted("measure elementwise op=rms_norm bytes=1e7 dtype=float32 seconds=1"), 3.5e-3 + 6e-6,
+              1e-12);
   EXPECT_NEAR(predicted("measure launch dtype=float32 seconds=1"), 1e-6, 1e-8);
   // Seven numbers of 4 bytes are read or written for a float32 parameter.
   EXPECT_NEAR(predicted("measure optimizer elements=1e6 dtype=float32 seconds=1"), 28e6 / 10e9 + 1e-6,

@@ -65,6 +65,28 @@ TEST(StandardErrors, AreThoseOfOrdinaryLeastSquares) {
   EXPECT_NEAR(errors[1], std::sqrt(variance * 4.0 / 20.0), 1e-12);
 }
 
+// Two kinds of rows, each with its own column: the noisy kind does not widen the other's interval.
+TEST(StandardErrors, OfQuietRowsAreNotWidenedByNoisyRowsOfAnotherColumn) {
+  Matrix a(8, 2);
+  std::vector<double> residuals(8), weights(8, 1.0);
+  for (std::size_t i = 0; i < 8; ++i) {
+    a.at(i, i / 4) = 1;
+    residuals[i] = (i % 2 == 0 ? 1 : -1) * (i < 4 ? 0.01 : 1.0);
+  }
+  const auto errors = standard_errors(a, residuals, weights);
+  EXPECT_NEAR(errors[1] / errors[0], 100, 1e-9);
+}
+
+TEST(StandardErrors, AreUnknownForAColumnThatASingleRowDetermines) {
+  Matrix a(4, 2);
+  for (std::size_t i = 0; i < 3; ++i) a.at(i, 0) = 1;
+  a.at(3, 1) = 1;
+  const auto errors =
+      standard_errors(a, std::vector<double>{0.1, -0.1, 0.1, 0}, std::vector<double>(4, 1.0));
+  EXPECT_TRUE(std::isfinite(errors[0]));
+  EXPECT_TRUE(std::isinf(errors[1]));
+}
+
 TEST(StandardErrors, CoverTheTruthInAboutNineteenOfTwentyFits) {
   int covered = 0;
   std::mt19937_64 random(11);

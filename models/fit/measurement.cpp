@@ -123,6 +123,18 @@ Operator streaming_operator(const Measurement& measurement, double bytes) {
   return op;
 }
 
+// `bytes` counts every tensor once, as if one kernel did it. silu_mul is two kernels with a tensor between
+// them, counted already; PyTorch's RMSNorm on a CPU is six that move 7 tensors for 2 (models/figures.cpp,
+// unfused norm).
+Operator elementwise_operator(const Measurement& measurement) {
+  const auto kind = measurement.fields.find("op");
+  const std::string name = kind == measurement.fields.end() ? "" : kind->second;
+  const bool is_norm = name == "rms_norm";
+  Operator op = streaming_operator(measurement, field(measurement, "bytes") * (is_norm ? 3.5 : 1));
+  op.kernels = is_norm ? 6 : name == "silu_mul" ? 2 : 1;
+  return op;
+}
+
 std::function<double(const Machine&)> one_operator(const Operator& op) {
   return [op](const Machine& machine) { return operator_seconds(machine, op, Direction::forward); };
 }
@@ -139,8 +151,7 @@ std::function<double(const Machine&)> prediction(const Measurement& measurement)
   const std::string& what = measurement.what;
   if (what == "gemm") return one_operator(gemm_operator(measurement));
   if (what == "attention") return one_operator(attention_operator(measurement));
-  if (what == "elementwise")
-    return one_operator(streaming_operator(measurement, field(measurement, "bytes")));
+  if (what == "elementwise") return one_operator(elementwise_operator(measurement));
   if (what == "launch")
     return one_operator(streaming_operator(measurement, 3.0 * bytes_of(dtype_field(measurement))));
   if (what == "optimizer") {

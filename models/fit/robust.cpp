@@ -60,6 +60,16 @@ Eigen::MatrixXd weighted(const Matrix& a, std::span<const double> weights) {
   return result;
 }
 
+// A row of leverage 1 is met exactly whatever was measured: its residual of 0 says nothing about its
+// column.
+bool hangs_on_one_row(const Eigen::MatrixXd& a, const Eigen::MatrixXd& inverse, Eigen::Index column) {
+  for (Eigen::Index row = 0; row < a.rows(); ++row) {
+    const double leverage = a.row(row) * inverse * a.row(row).transpose();
+    if (leverage > 1 - 1e-6 && std::abs(a(row, column)) > 1e-3) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 RobustFit robust_fit(const Matrix& a, std::span<const double> b, std::span<const double> weights) {
@@ -101,21 +111,25 @@ std::vector<double> standard_errors(const Matrix& a, std::span<const double> res
   for (std::size_t i = 0; i < a.columns; ++i) {
     if (known[i]) columns.push_back(static_cast<Eigen::Index>(i));
   }
-  double weight_sum = 0, squares = 0;
-  for (std::size_t row = 0; row < a.rows; ++row) {
-    weight_sum += weights[row] > 0 ? 1 : 0;
-    squares += weights[row] * residuals[row] * residuals[row];
-  }
-  const double freedom = weight_sum - static_cast<double>(columns.size());
+  const auto rows = static_cast<double>(
+      std::count_if(weights.begin(), weights.end(), [](double weight) { return weight > 0; }));
+  const double freedom = rows - static_cast<double>(columns.size());
   if (columns.empty() || freedom < 1) return errors;
   Eigen::MatrixXd kept = weighted(a, weights)(Eigen::all, columns);
   const Eigen::VectorXd norms = kept.colwise().norm();
   for (Eigen::Index i = 0; i < kept.cols(); ++i) kept.col(i) /= norms[i];
   const Eigen::MatrixXd inverse = (kept.transpose() * kept).inverse();
+  Eigen::MatrixXd scored = kept;
+  for (Eigen::Index row = 0; row < kept.rows(); ++row) {
+    const auto at = static_cast<std::size_t>(row);
+    scored.row(row) *= residuals[at] * std::sqrt(weights[at]);
+  }
+  const Eigen::MatrixXd covariance = inverse * (scored.transpose() * scored) * inverse * (rows / freedom);
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const auto at = static_cast<Eigen::Index>(i);
-    errors[static_cast<std::size_t>(columns[i])] =
-        std::sqrt(inverse(at, at) * squares / freedom) / norms[at];
+    if (!hangs_on_one_row(kept, inverse, at)) {
+      errors[static_cast<std::size_t>(columns[i])] = std::sqrt(covariance(at, at)) / norms[at];
+    }
   }
   return errors;
 }

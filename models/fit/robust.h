@@ -25,8 +25,10 @@ struct RobustFit {
 // `weights` per row, ≥ 0.
 RobustFit robust_fit(const Matrix& a, std::span<const double> b, std::span<const double> weights);
 
-// Standard errors of the columns of `a` at a fit with these residuals and weights: the square roots of the
-// diagonal of s²·(AᵀWA)⁻¹. Columns that are zero or depend on earlier ones get infinity.
+// Standard errors of the columns of `a` at a fit with these residuals and weights, valid where some kinds
+// of rows scatter more than others: (AᵀWA)⁻¹·AᵀW²R²A·(AᵀWA)⁻¹, R the residuals (White 1980), times rows
+// over degrees of freedom. Columns that are zero, depend on earlier ones or hang on a single row get
+// infinity.
 std::vector<double> standard_errors(const Matrix& a, std::span<const double> residuals,
                                     std::span<const double> weights);
 

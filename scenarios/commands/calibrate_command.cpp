@@ -22,6 +22,8 @@
 namespace slipway {
 namespace {
 
+constexpr double trace_weight = 4;
+
 CommandOptions calibrate_options() {
   CommandOptions options(
       "calibrate SCENARIO -o FILE (--measure | --measured FILE | --trace FILE)... [options]",
@@ -89,7 +91,9 @@ std::vector<Measurement> measurements_of(const CommandOptions& options, const Sc
   return merged(std::move(all));
 }
 
-// A trace has a few kinds of work, micro-benchmarks a hundred; each source shall weigh the same per group.
+// A trace has a few kinds of work and is what shall be predicted; micro-benchmarks, a hundred, tell apart
+// what always comes together there. So traces weigh `trace_weight` times as much as all micro-benchmarks of
+// a group.
 void balance(std::vector<Observation>& observations, std::size_t from_traces) {
   for (const auto group :
        {ObservationGroup::compute, ObservationGroup::node_link, ObservationGroup::network_link}) {
@@ -99,7 +103,7 @@ void balance(std::vector<Observation>& observations, std::size_t from_traces) {
       counts[source(i)] += observations[i].group == group ? 1 : 0;
     if (counts[0] == 0 || counts[1] == 0) continue;
     for (std::size_t i = from_traces; i < observations.size(); ++i) {
-      if (observations[i].group == group) observations[i].weight = counts[0] / counts[1];
+      if (observations[i].group == group) observations[i].weight = trace_weight * counts[0] / counts[1];
     }
   }
 }
