@@ -37,6 +37,13 @@ std::string report_text(const Calibration& calibration) {
   text += calibration.folds > 0 ? fmt::format(", {} left out ({} folds)\n",
                                               readable_share(calibration.left_out_error), calibration.folds)
                                 : "; too few rows to leave any out\n";
+  constexpr const char* groups[] = {"compute", "messages inside a node", "messages between nodes"};
+  for (std::size_t i = 0; i < calibration.run_factors.size(); ++i) {
+    const double factor = calibration.run_factors[i];
+    if (factor != 1)
+      text +=
+          fmt::format("{}: {:.2f} times as long in the run as in micro-benchmarks\n", groups[i], factor);
+  }
   return text;
 }
 

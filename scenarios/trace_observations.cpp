@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 #include <tuple>
@@ -145,11 +146,16 @@ class TraceReader {
     return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
   }
 
+  static double total(const std::vector<double>& values) {
+    return std::accumulate(values.begin(), values.end(), 0.0);
+  }
+
   Observation compute_observation(std::pair<std::int32_t, bool> key, const Sample& sample) const {
     Observation observation;
     observation.kind = sample.kind;
     observation.name = sample.name;
     observation.seconds = median(sample.seconds);
+    observation.weight = total(sample.seconds);
     observation.overlap_share = key.second ? median(sample.shares) : 0;
     observation.predict = [graph = graph_,
                            work = static_cast<std::size_t>(key.first)](const Machine& machine) {
@@ -183,6 +189,7 @@ class TraceReader {
       observation.kind = sample.kind;
       observation.name = sample.name;
       observation.seconds = median(sample.seconds);
+      observation.weight = total(sample.seconds);
       observation.predict = [graph = graph_, at = static_cast<std::size_t>(work),
                              count = static_cast<int>(members), is_node = inside](const Machine& machine) {
         const Link& link = is_node ? machine.node_link : machine.network_link;

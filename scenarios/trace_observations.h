@@ -5,8 +5,9 @@
 //
 // Equal work counts once, with the median over its instances (steps, micro-batches, replicas): the first
 // step warms caches up and is left out where there are others. A message's work time is that of its slowest
-// member. A compute task knows for which share of its time its rank also communicated.
-// Guarded by tests/trace_observations_test.cpp: a fit to the trace of a made-up machine finds that machine.
+// member. What takes most of the run's time weighs most: its weight is its seconds. A compute task knows
+// for which share of its time its rank also communicated. Guarded by tests/trace_observations_test.cpp: a
+// fit to the trace of a made-up machine finds that machine.
 #pragma once
 
 #include <memory>

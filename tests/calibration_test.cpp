@@ -203,6 +203,26 @@ TEST(Calibration, KeepsWhatTheMeasurementsCannotTellApartAndSaysSo) {
   }
 }
 
+// The run's level with the benchmarks' ratios: everything takes 1.4 times as long in the run.
+TEST(Calibration, LetsTheRunSetTheLevelAndBenchmarksTheRatios) {
+  auto observations = micro_benchmarks(Clock(), truth());
+  for (Observation& observation : observations) observation.isolated = true;
+  for (const std::int64_t size : {128, 256}) {
+    observations.push_back(Clock().observed(
+        compute("forward", {matmul(512, size, size), attention(256, 64), stream(1e6)}, 1), truth()));
+    observations.back().seconds *= 1.4;
+  }
+  const Calibration result = calibrate(beginner(), observations);
+  EXPECT_NEAR(result.run_factors[0], 1.4, 0.01);
+  EXPECT_EQ(result.run_factors[1], 1);
+  const Machine& fitted = result.machine;
+  const auto peak = static_cast<std::size_t>(Dtype::float32);
+  EXPECT_NEAR(fitted.peak_flops[peak] * fitted.gemm_efficiency * 1.4 / 72e9, 1, 0.02);
+  EXPECT_NEAR(fitted.memory_bandwidth * 1.4 / 6e9, 1, 0.02);
+  EXPECT_NEAR(fitted.attention_efficiency / fitted.gemm_efficiency, 0.4 / 0.9, 0.01);
+  EXPECT_NEAR(fitted.gemm_half, 24, 1);
+}
+
 TEST(Calibration, KeepsAnEfficiencyBelowOneWhereThePeakIsFromADataSheet) {
   Machine gpu = beginner();
   gpu.cores = 0;

@@ -25,8 +25,26 @@ double overlap_factor(const Machine& machine, const Observation& observation) {
   return 1 + (machine.overlap_slowdown - 1) * observation.overlap_share;
 }
 
-double predicted(const Machine& machine, const Observation& observation) {
-  return observation.predict(machine) * overlap_factor(machine, observation);
+// What the fit takes as measured.
+double measured(const RunFactors& factors, const Observation& observation) {
+  return observation.seconds *
+         (observation.isolated ? factors[static_cast<std::size_t>(observation.group)] : 1.0);
+}
+
+double relative_error(const Machine& machine, const RunFactors& factors, const Observation& observation) {
+  const double predicted = observation.predict(machine) * overlap_factor(machine, observation);
+  return std::abs(predicted / measured(factors, observation) - 1);
+}
+
+double weighted_median(std::vector<std::pair<double, double>> values) {
+  std::sort(values.begin(), values.end());
+  double half = 0, passed = 0;
+  for (const auto& [value, weight] : values) half += weight / 2;
+  for (const auto& [value, weight] : values) {
+    passed += weight;
+    if (passed >= half) return value;
+  }
+  return 0;
 }
 
 void check(const Machine& start, const std::vector<Observation>& observations) {
@@ -55,7 +73,10 @@ class WholeFit {
   WholeFit(const Machine& start, const std::vector<Observation>& observations, std::vector<double> weights)
       : start_(start), observations_(observations), weights_(std::move(weights)) {}
 
-  GroupFit run() const {
+  const RunFactors& factors() const { return factors_; }
+
+  GroupFit run() {
+    find_run_factors();
     GroupFit result{start_, {}};
     result.machine.overlap_slowdown = 1;
     const bool overlaps = count_overlaps() >= least_overlaps;
@@ -91,14 +112,35 @@ class WholeFit {
     return count;
   }
 
+  // Fits what was measured in isolation alone and asks how much longer the run's work took than that
+  // predicts.
+  void find_run_factors() {
+    for (const auto group :
+         {ObservationGroup::compute, ObservationGroup::node_link, ObservationGroup::network_link}) {
+      std::vector<FitRow> isolated, in_run;
+      for (const FitRow& row : rows_of(start_, group, true)) {
+        (row.observation->isolated ? isolated : in_run).push_back(row);
+      }
+      if (isolated.empty() || in_run.empty()) continue;
+      const bool is_compute = group == ObservationGroup::compute;
+      const Machine machine =
+          fit_group(start_, parameters_of(group, start_, true), isolated, is_compute).machine;
+      std::vector<std::pair<double, double>> ratios;
+      for (const FitRow& row : in_run) {
+        ratios.emplace_back(row.seconds / row.observation->predict(machine), row.weight);
+      }
+      factors_[static_cast<std::size_t>(group)] = weighted_median(std::move(ratios));
+    }
+  }
+
   std::vector<FitRow> rows_of(const Machine& machine, ObservationGroup group, bool only_undisturbed) const {
     std::vector<FitRow> rows;
     for (std::size_t i = 0; i < observations_.size(); ++i) {
       const Observation& observation = observations_[i];
       if (observation.group != group || !(weights_[i] > 0)) continue;
       if (only_undisturbed && observation.overlap_share > 0.05) continue;
-      rows.push_back(
-          {&observation, observation.seconds / overlap_factor(machine, observation), weights_[i]});
+      rows.push_back({&observation, measured(factors_, observation) / overlap_factor(machine, observation),
+                      weights_[i]});
     }
     return rows;
   }
@@ -138,6 +180,7 @@ class WholeFit {
   const Machine& start_;
   const std::vector<Observation>& observations_;
   std::vector<double> weights_;
+  RunFactors factors_{1, 1, 1};
 };
 
 // An efficiency above 1 says that the peak, itself measured, was too low.
@@ -155,12 +198,12 @@ void raise_peak(Calibration& calibration) {
   }
 }
 
-std::vector<KindResidual> residuals_by_kind(const Machine& machine,
+std::vector<KindResidual> residuals_by_kind(const Machine& machine, const RunFactors& factors,
                                             const std::vector<Observation>& observations) {
   std::map<std::string, std::vector<double>> errors;
   std::map<std::string, KindResidual> kinds;
   for (const Observation& observation : observations) {
-    const double error = std::abs(predicted(machine, observation) / observation.seconds - 1);
+    const double error = relative_error(machine, factors, observation);
     errors[observation.kind].push_back(error);
     KindResidual& kind = kinds[observation.kind];
     if (kind.count++ == 0 || error > kind.worst_error)
@@ -184,10 +227,11 @@ double left_out_error(const Machine& start, const std::vector<Observation>& obse
     for (std::size_t i = static_cast<std::size_t>(fold); i < kept.size();
          i += static_cast<std::size_t>(folds))
       kept[i] = 0;
-    const Machine machine = WholeFit(start, observations, kept).run().machine;
+    WholeFit whole(start, observations, kept);
+    const Machine machine = whole.run().machine;
     for (std::size_t i = static_cast<std::size_t>(fold); i < kept.size();
          i += static_cast<std::size_t>(folds)) {
-      errors.push_back(std::abs(predicted(machine, observations[i]) / observations[i].seconds - 1));
+      errors.push_back(relative_error(machine, whole.factors(), observations[i]));
     }
   }
   return median(errors);
@@ -200,14 +244,16 @@ Calibration calibrate(const Machine& start, const std::vector<Observation>& obse
   check(start, observations);
   std::vector<double> weights;
   for (const Observation& observation : observations) weights.push_back(observation.weight);
-  GroupFit fit = WholeFit(start, observations, weights).run();
+  WholeFit whole(start, observations, weights);
+  GroupFit fit = whole.run();
   Calibration result;
+  result.run_factors = whole.factors();
   result.machine = fit.machine;
   result.parameters = std::move(fit.parameters);
-  result.residuals = residuals_by_kind(result.machine, observations);
+  result.residuals = residuals_by_kind(result.machine, result.run_factors, observations);
   std::vector<double> errors;
   for (const Observation& observation : observations) {
-    errors.push_back(std::abs(predicted(result.machine, observation) / observation.seconds - 1));
+    errors.push_back(relative_error(result.machine, result.run_factors, observation));
   }
   result.in_sample_error = median(errors);
   if (options.folds > 1 && observations.size() >= 2 * static_cast<std::size_t>(options.folds)) {

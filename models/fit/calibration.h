@@ -16,6 +16,7 @@
 // invented. Guarded by tests/calibration_test.cpp: known parameters are recovered from synthetic durations.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <string>
 #include <vector>
@@ -33,8 +34,14 @@ struct Observation {
   double seconds = 0;  // measured work time, > 0
   double weight = 1;
   double overlap_share = 0;  // share of the duration during which its rank also communicated
+  bool isolated = false;     // a micro-benchmark, not work inside a run
   std::function<double(const Machine&)> predict;
 };
+
+// Work in a run is slower than in isolation (caches, the other lanes' threads, the framework). Where both
+// were observed, the run sets the level and micro-benchmarks tell the ratios: their seconds are multiplied
+// by this factor, the median of run/isolated. [by ObservationGroup]; 1 where only one kind was observed.
+using RunFactors = std::array<double, 3>;
 
 struct FittedParameter {
   std::string name, unit;
@@ -56,7 +63,8 @@ struct Calibration {
   std::vector<KindResidual> residuals;  // sorted by kind
   double in_sample_error = 0;           // median of |predicted/measured − 1| over observations
   double left_out_error = 0;            // the same, each predicted by a fit that has not seen it
-  int folds = 0;                        // 0: too few observations to leave any out
+  RunFactors run_factors{1, 1, 1};
+  int folds = 0;  // 0: too few observations to leave any out
 };
 
 struct CalibrationOptions {

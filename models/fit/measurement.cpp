@@ -217,6 +217,7 @@ std::vector<Observation> observations_of(const std::vector<Measurement>& measure
     observation.kind = measurement.what;
     observation.name = name_of(measurement);
     observation.seconds = measurement.seconds;
+    observation.isolated = true;
     observation.predict = prediction(measurement);
     result.push_back(std::move(observation));
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace slipway {
 namespace {
@@ -14,11 +15,16 @@ constexpr double normal_mad = 0.6745;    // median |x| of a standard normal
 constexpr double smallest_sigma = 1e-4;  // below it rows are exact and all count
 constexpr double loss_threshold = 0.02;  // relative: the scale on which fits are compared
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+// The value with half of the weight on either side.
+double weighted_median(std::vector<std::pair<double, double>> values) {
+  std::sort(values.begin(), values.end());
+  double half = 0, passed = 0;
+  for (const auto& [value, weight] : values) half += weight / 2;
+  for (const auto& [value, weight] : values) {
+    passed += weight;
+    if (passed >= half) return value;
+  }
+  return 0;
 }
 
 double huber(double residual, double threshold) {
@@ -79,12 +85,11 @@ RobustFit robust_fit(const Matrix& a, std::span<const double> b, std::span<const
   for (int round = 0; round < most_rounds; ++round) {
     std::vector<double> solution = weighted_solution(a, b, fit.weights);
     fit.residuals = residuals_of(a, b, solution);
-    std::vector<double> sizes;
-    for (std::size_t row = 0; row < a.rows; ++row) {
-      if (weights[row] > 0) sizes.push_back(std::abs(fit.residuals[row]));
-    }
-    const double threshold =
-        huber_constant * std::max(median(std::move(sizes)) / normal_mad, smallest_sigma);
+    std::vector<std::pair<double, double>> sizes;
+    for (std::size_t row = 0; row < a.rows; ++row)
+      sizes.emplace_back(std::abs(fit.residuals[row]), weights[row]);
+    const double sigma = weighted_median(std::move(sizes)) / normal_mad;
+    const double threshold = huber_constant * std::max(sigma, smallest_sigma);
     for (std::size_t row = 0; row < a.rows; ++row) {
       fit.weights[row] =
           weights[row] * std::min(1.0, threshold / std::max(std::abs(fit.residuals[row]), 1e-300));

@@ -2,7 +2,7 @@
 // the fit.
 //
 // Iteratively reweighted: rows whose residual exceeds 1.345 σ are weighted by 1.345 σ/|r| (Huber 1964; the
-// constant keeps 95 % efficiency on normal errors), σ from the median absolute residual.
+// constant keeps 95 % efficiency on normal errors), σ from the weighted median of |r|.
 // Rows are expected in relative form, prediction/measurement − 1: divide row and right side by the measured
 // value, so that a microsecond and a second count alike.
 // Guarded by tests/robust_fit_test.cpp.

@@ -92,18 +92,20 @@ std::vector<Measurement> measurements_of(const CommandOptions& options, const Sc
 }
 
 // A trace has a few kinds of work and is what shall be predicted; micro-benchmarks, a hundred, tell apart
-// what always comes together there. So traces weigh `trace_weight` times as much as all micro-benchmarks of
-// a group.
-void balance(std::vector<Observation>& observations, std::size_t from_traces) {
+// what always comes together there. So the traces weigh trace_weight times as much as all micro-benchmarks
+// of a group, shared out by the time that each kind of work took.
+void balance(std::vector<Observation>& observations, std::size_t first_from_trace) {
   for (const auto group :
        {ObservationGroup::compute, ObservationGroup::node_link, ObservationGroup::network_link}) {
-    double counts[2] = {0, 0};
-    const auto source = [&](std::size_t i) { return i >= from_traces ? 1U : 0U; };
-    for (std::size_t i = 0; i < observations.size(); ++i)
-      counts[source(i)] += observations[i].group == group ? 1 : 0;
-    if (counts[0] == 0 || counts[1] == 0) continue;
-    for (std::size_t i = from_traces; i < observations.size(); ++i) {
-      if (observations[i].group == group) observations[i].weight = trace_weight * counts[0] / counts[1];
+    double benchmarks = 0, rows = 0, seconds = 0;
+    for (std::size_t i = 0; i < observations.size(); ++i) {
+      if (observations[i].group != group) continue;
+      (i < first_from_trace ? benchmarks : rows) += 1;
+      if (i >= first_from_trace) seconds += observations[i].weight;
+    }
+    const double total = benchmarks > 0 ? trace_weight * benchmarks : rows;
+    for (std::size_t i = first_from_trace; i < observations.size(); ++i) {
+      if (observations[i].group == group) observations[i].weight *= total / seconds;
     }
   }
 }
