@@ -1,0 +1,151 @@
+// `slipway confirm`: predicts cases that a calibration has not seen, executes them, and says how far off the
+// predictions were. Beside each stands what one learns without a model: the baseline run's step scaled by
+// the FLOPs that a rank has to do.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <sstream>
+
+#include "scenarios/commands/command.h"
+#include "scenarios/commands/options.h"
+#include "scenarios/readable.h"
+#include "scenarios/scenario.h"
+
+namespace slipway {
+namespace {
+
+struct Case {
+  std::string name;
+  std::vector<std::string> overrides;
+};
+
+struct Outcome {
+  std::string name;
+  double predicted_s = 0, measured_s = 0, scaled_s = 0;
+  double error() const { return std::abs(predicted_s / measured_s - 1); }
+  double scaled_error() const { return std::abs(scaled_s / measured_s - 1); }
+};
+
+// "tensor 2: layout.tensor=2 layout.pipeline=1"
+Case case_from(const std::string& text) {
+  const auto colon = text.find(':');
+  if (colon == std::string::npos || colon == 0) {
+    throw UsageError("case \"" + text + "\": expected \"NAME: key=value key=value\"");
+  }
+  Case found{text.substr(0, colon), {}};
+  std::istringstream words(text.substr(colon + 1));
+  for (std::string word; words >> word;) found.overrides.push_back(word);
+  return found;
+}
+
+Scenario loaded(const std::string& path, const std::vector<std::string>& overrides) {
+  LoadResult result = load_scenario(path, overrides);
+  if (!result.errors.empty()) throw UsageError("the scenario has errors\n" + describe(result.errors));
+  return std::move(result.scenario);
+}
+
+double flops_per_rank(const Scenario& scenario) {
+  return mfu_flops_per_token(scenario.model) * static_cast<double>(scenario.model.sequence) *
+         static_cast<double>(scenario.schedule.global_batch) / rank_count(scenario.layout);
+}
+
+using CommandFunction = int (*)(const std::vector<std::string>&, std::ostream&, std::ostream&);
+
+// The summary that another command prints with --json.
+nlohmann::json summary_of(CommandFunction command, const std::string& path, const Case& one,
+                          std::vector<std::string> arguments, std::ostream& err) {
+  arguments.insert(arguments.begin(), {path, "--json"});
+  for (const std::string& override : one.overrides) arguments.insert(arguments.end(), {"--set", override});
+  std::ostringstream out;
+  if (command(arguments, out, err) != status_done) {
+    throw std::runtime_error("the run of \"" + one.name + "\" failed; its cause is above");
+  }
+  return nlohmann::json::parse(out.str());
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+// The case whose error is the median; of an even number the larger of the middle two.
+Outcome median_case(std::vector<Outcome> outcomes) {
+  std::sort(outcomes.begin(), outcomes.end(),
+            [](const Outcome& a, const Outcome& b) { return a.error() < b.error(); });
+  return outcomes[outcomes.size() / 2];
+}
+
+std::string readable(double seconds) { return fmt::format("{:.3f} s", seconds); }
+
+void print(const std::vector<Outcome>& outcomes, std::ostream& out) {
+  std::vector<std::vector<std::string>> rows{
+      {"unseen case", "predicted", "measured", "off by", "scaled by FLOPs", "off by"}};
+  std::vector<double> errors, scaled_errors;
+  for (const Outcome& one : outcomes) {
+    rows.push_back({one.name, readable(one.predicted_s), readable(one.measured_s), readable_share(one.error()),
+                    readable(one.scaled_s), readable_share(one.scaled_error())});
+    errors.push_back(one.error());
+    scaled_errors.push_back(one.scaled_error());
+  }
+  out << aligned_table(rows)
+      << fmt::format("\nmedian error over {} unseen cases: {} (scaling the baseline's step by FLOPs: {})\n",
+                     errors.size(), readable_share(median(errors)), readable_share(median(scaled_errors)));
+  const Outcome middle = median_case(outcomes);
+  out << fmt::format("predicted {}, measured {}, off by {:.1f} %\n", readable(middle.predicted_s),
+                     readable(middle.measured_s), 100 * middle.error());
+}
+
+CommandOptions confirm_options() {
+  CommandOptions options("confirm SCENARIO --baseline CASE --case CASE ... [options]",
+                         "Predicts cases that the machine profile was not fitted to, executes them, and "
+                         "compares. A CASE is 'NAME: key=value key=value'.",
+                         "slipway confirm demo.yaml --set cluster.machine=machine.yaml --baseline 'pipeline 2:' "
+                         "--case 'tensor 2: layout.pipeline=1 layout.tensor=2'");
+  options.positional("scenario", 1, 1)
+      .values("set", "KEY=VALUE", "override a key in every case; repeatable")
+      .value("baseline", "CASE", "the run whose step is scaled by FLOPs for comparison; it is executed as well")
+      .values("case", "CASE", "a case to predict and execute; repeatable")
+      .value("out", "DIR", "folder for the runs (default: confirm.run)");
+  return options;
+}
+
+}  // namespace
+
+int confirm_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  CommandOptions options = confirm_options();
+  if (!options.parse(args, out)) return status_done;
+  const std::string& path = options.arguments().front();
+  if (options.all("case").empty() || !options.has("baseline")) {
+    throw UsageError("give one --baseline and at least one --case; see `slipway confirm --help`");
+  }
+  std::vector<Case> cases{case_from(*options.text("baseline"))};
+  for (const std::string& text : options.all("case")) cases.push_back(case_from(text));
+  std::vector<Scenario> scenarios;  // all are checked before anything runs
+  for (Case& one : cases) {
+    one.overrides.insert(one.overrides.begin(), options.all("set").begin(), options.all("set").end());
+    scenarios.push_back(loaded(path, one.overrides));
+  }
+  std::vector<Outcome> outcomes;
+  double baseline_s = 0;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    err << fmt::format("[{}/{}] {}: predicting, then executing {} on {}\n", i + 1, cases.size(), cases[i].name,
+                       counted(scenarios[i].run.steps, "step"), counted(rank_count(scenarios[i].layout), "rank"));
+    const std::string folder = fmt::format("{}/{}", options.text("out").value_or("confirm.run"), i);
+    const auto predicted = summary_of(simulate_command, path, cases[i], {}, err);
+    const auto measured = summary_of(execute_command, path, cases[i], {"--out", folder}, err);
+    if (i == 0) {
+      baseline_s = measured.at("step_time_s");
+      continue;
+    }
+    outcomes.push_back({cases[i].name, predicted.at("step_time_s"), measured.at("step_time_s"),
+                        baseline_s * flops_per_rank(scenarios[i]) / flops_per_rank(scenarios[0])});
+  }
+  print(outcomes, out);
+  return status_done;
+}
+
+}  // namespace slipway
