@@ -12,7 +12,8 @@ double streaming_seconds(const Machine& machine, double bytes) {
   if (!(rate > 0))
     throw std::invalid_argument(
         "machine " + machine.name +
-        " has no memory_bandwidth or no memory_efficiency; add them to its profile");
+        " has no memory_bandwidth or no memory_efficiency; add them to its profile (`slipway calibrate` "
+        "measures them)");
   return bytes / rate;
 }
 
@@ -20,8 +21,9 @@ double matrix_seconds(const Machine& machine, const Operator& op, double flops) 
   if (flops <= 0) return 0;
   const double peak = machine.peak_flops[static_cast<std::size_t>(op.dtype)];
   if (!(peak > 0))
-    throw std::invalid_argument("machine " + machine.name + " has no peak_flops for " + name_of(op.dtype) +
-                                "; choose another dtype or add the peak to its profile");
+    throw std::invalid_argument(
+        "machine " + machine.name + " has no peak_flops for " + name_of(op.dtype) +
+        "; choose another dtype, or add the peak to its profile (`slipway calibrate` measures it)");
   const double efficiency = op.kind == OpKind::attention ? machine.attention_efficiency
                                                          : gemm_efficiency(machine, op.m, op.n, op.k);
   if (!(efficiency > 0))

@@ -51,12 +51,25 @@ Machine machine_of(const Settings& settings) {
   return machine;
 }
 
+// Data sheets tell these of a GPU. Of a CPU's ranks nobody does: `slipway calibrate` measures them, and
+// until then pricing refuses.
+void require_figures(Settings& settings) {
+  if (!settings.good({"cores"}) || settings.integer("cores") > 0) return;
+  for (const char* key : {"peak_flops", "memory_bandwidth"}) {
+    if (!settings.good({key}) || settings.given(key)) continue;
+    settings.refuse(key,
+                    "this required key is missing; allowed: " + allowed_by(*key_of(machine_keys(), key)),
+                    std::string("add '") + key + ":' at the top level with the data sheet's figure");
+  }
+}
+
 std::optional<Machine> machine_from(std::optional<Value> document, const std::string& file,
                                     Defects& defects) {
   const std::size_t before = defects.size();
   if (!document) return std::nullopt;
   unwrap(*document, "", defects);
-  const Settings settings(std::move(*document), machine_keys(), defects);
+  Settings settings(std::move(*document), machine_keys(), defects);
+  require_figures(settings);
   if (defects.size() != before) return std::nullopt;
   Machine machine = machine_of(settings);
   if (machine.name.empty()) machine.name = std::filesystem::path(file).stem().string();
