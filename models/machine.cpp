@@ -32,6 +32,11 @@ Fabric fabric_of(const Link& link, Fabric::Scope scope, int group) {
 
 }  // namespace
 
+bool awaits_calibration(const Machine& machine) {
+  return machine.cores > 0 && std::all_of(machine.peak_flops.begin(), machine.peak_flops.end(),
+                                          [](double peak) { return peak <= 0; });
+}
+
 std::vector<Fabric> default_fabrics(const std::vector<NodeGroup>& groups) {
   std::vector<Fabric> fabrics;
   int nodes = 0;

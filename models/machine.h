@@ -47,6 +47,10 @@ struct Machine {
   Provenance provenance;
 };
 
+// CPU ranks of which nothing has been measured yet: a profile that `slipway calibrate` starts from. It can be
+// loaded, not priced.
+bool awaits_calibration(const Machine& machine);
+
 struct NodeGroup {
   Machine machine;
   int nodes = 1;

@@ -192,9 +192,8 @@ void check_schedule(Settings& settings, const Scenario& scenario, bool has_model
 
 bool has_peak(const Cluster& cluster, Dtype dtype) {
   return std::all_of(cluster.groups.begin(), cluster.groups.end(), [&](const NodeGroup& group) {
-    const auto& peaks = group.machine.peak_flops;
-    const bool uncalibrated = group.machine.cores > 0 && *std::max_element(peaks.begin(), peaks.end()) <= 0;
-    return uncalibrated || peaks[static_cast<std::size_t>(dtype)] > 0;
+    return awaits_calibration(group.machine) ||
+           group.machine.peak_flops[static_cast<std::size_t>(dtype)] > 0;
   });
 }
 

@@ -126,7 +126,11 @@ std::optional<Cluster> load_cluster(Settings& settings, const std::string& folde
   if (!all || !known || settings.refused() != before) return std::nullopt;
   if (fabrics == 0) cluster.fabrics = default_fabrics(cluster.groups);
   // A profile without a link makes no fabric; who needed it is told by check_fabrics.
-  std::erase_if(cluster.fabrics, [](const Fabric& fabric) { return fabric.bandwidth <= 0; });
+  const bool unmeasured =
+      std::any_of(cluster.groups.begin(), cluster.groups.end(),
+                  [](const NodeGroup& group) { return awaits_calibration(group.machine); });
+  if (!unmeasured)
+    std::erase_if(cluster.fabrics, [](const Fabric& fabric) { return fabric.bandwidth <= 0; });
   return cluster;
 }
 

@@ -16,6 +16,7 @@ const std::vector<Command>& all_commands() {
       {"execute", "really train a scenario on this machine and trace it", execute_command},
       {"compare", "join a predicted and a measured trace, task by task", compare_command},
       {"calibrate", "fit the machine profile to measurements and write it", calibrate_command},
+      {"confirm", "predict unseen cases, execute them, say how far off", confirm_command},
       {"show", "print the schedule as a rank x step grid; write DOT or CSV", show_command},
       {"lower", "write the bundle that the ranks run", lower_command},
       {"list", "list models, machines, schedules, scenario keys, JSON keys", list_command},

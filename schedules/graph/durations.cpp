@@ -62,6 +62,11 @@ Path path_of(const Cluster& cluster, const Communicator& communicator) {
     const int a = ranks[i], b = ranks[(i + 1) % ranks.size()];
     const Fabric& fabric = cluster.fabrics[static_cast<std::size_t>(fabric_between(cluster, a, b))];
     path.latency = std::max(path.latency, fabric.latency);
+    if (!(fabric.bandwidth > 0)) {
+      throw std::invalid_argument("fabric " + fabric.name +
+                                  " has no bandwidth; give it one, or let `slipway calibrate` "
+                                  "measure the machine's links");
+    }
     path.bandwidth = std::min(path.bandwidth, fabric.bandwidth);
     const Machine& machine = cluster.groups[static_cast<std::size_t>(place_of(cluster, a).group)].machine;
     if (machine.reduce_bandwidth > 0 &&
