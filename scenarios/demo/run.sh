@@ -1,6 +1,6 @@
 #!/bin/sh
 # The loop in one go, on this machine: measure it, fit it, predict what was not measured, execute that too,
-# and say how far off the prediction was. Two ranks, one core each. Writes to build/demo only.
+# and say how far off the prediction was. Two ranks with one thread each. Writes to build/demo only.
 set -eu
 cd "$(dirname "$0")/../.."
 slipway=build/slipway
@@ -10,16 +10,29 @@ mkdir -p "$out"
 
 say() { printf '\n== %s\n' "$*"; }
 
-say "1. Calibrate: micro-benchmarks on both ranks, then pipeline 2 executed; fit a machine profile"
-$slipway calibrate $scenario --measure --execute -o $out/machine.yaml --out $out/calibration
+# What the machine says of itself; calibrate measures the rest.
+cat >"$out/start.yaml" <<EOF
+name: this-machine
+memory_bytes: $(awk '/^MemTotal:/ {printf "%.0f", $2 * 1024 / 2}' /proc/meminfo)
+cores: $(nproc)
+EOF
 
-say "2. What the simulator makes of the same run, task by task"
+say "1. Micro-benchmarks on both ranks at once, and a first machine profile from them"
+$slipway calibrate $scenario --measure -o $out/first.yaml
+
+say "2. The scenario as it stands (pipeline 2), really trained"
+$slipway execute $scenario --set cluster.machine=$out/first.yaml --out $out/pipeline-2
+
+say "3. The profile fitted to the micro-benchmarks and to that run, task by task"
+$slipway calibrate $scenario --measure --trace $out/pipeline-2/trace.json -o $out/machine.yaml
+
+say "4. What the simulator makes of the run that it was fitted to"
 $slipway simulate $scenario --set cluster.machine=$out/machine.yaml --trace $out/predicted.json
-$slipway compare $out/predicted.json $out/calibration/trace.json
+$slipway compare $out/predicted.json $out/pipeline-2/trace.json
 
-say "3. Four cases that the fit has not seen: predict, execute, compare"
+say "5. Four cases that the fit has not seen: predicted, executed, compared"
 $slipway confirm $scenario --set cluster.machine=$out/machine.yaml --out $out/confirm \
-  --baseline "pipeline 2 (calibrated on)": \
+  --baseline "pipeline 2:" \
   --case "tensor 2: layout.pipeline=1 layout.tensor=2 layout.sequence_parallel=true" \
   --case "data 2: layout.pipeline=1 layout.data=2" \
   --case "micro-batch 2: schedule.micro_batch=2" \
