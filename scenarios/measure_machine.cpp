@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "scenarios/launch.h"
+#include "scenarios/rank_program.h"
 
 namespace slipway {
 namespace {
@@ -36,26 +36,6 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-std::vector<RankProcess> rank_processes(const MeasureOptions& options,
-                                        const std::filesystem::path& folder) {
-  const std::string port = std::to_string(free_port());
-  std::vector<RankProcess> ranks;
-  for (int rank = 0; rank < options.ranks; ++rank) {
-    const std::string number = std::to_string(rank);
-    const std::string errors = (folder / ("error." + number)).string();
-    ranks.push_back({rank,
-                     {options.rank_program, "--measure", (folder / "measured").string(), "--dtype",
-                      name_of(options.dtype)},
-                     {{"RANK", number},
-                      {"WORLD_SIZE", std::to_string(options.ranks)},
-                      {"LOCAL_RANK", number},
-                      {"MASTER_ADDR", "127.0.0.1"},
-                      {"MASTER_PORT", port}},
-                     errors});
-  }
-  return ranks;
-}
-
 }  // namespace
 
 std::vector<Measurement> measure_machine(const MeasureOptions& options, std::ostream& err) {
@@ -66,10 +46,14 @@ std::vector<Measurement> measure_machine(const MeasureOptions& options, std::ost
     if (is_error) last_error = line;
     err << "rank " << rank << ": " << line << '\n';
   };
-  const LaunchResult result = launch(rank_processes(options, folder.path()), launch_options);
+  const std::string folder_name = folder.path().string();
+  const auto ranks = local_ranks(
+      options.rank_program, {"--measure", folder_name + "/measured", "--dtype", name_of(options.dtype)},
+      options.ranks, folder_name);
+  const LaunchResult result = launch(ranks, launch_options);
   if (result.interrupted) throw std::runtime_error("interrupted while measuring");
   if (result.first_failure) {
-    throw std::runtime_error("the micro-benchmarks failed: " + describe(*result.first_failure) +
+    throw std::runtime_error("the micro-benchmarks failed: " + first_cause(result, folder_name) +
                              (last_error.empty() ? "" : " (" + last_error + ")"));
   }
   std::vector<Measurement> measurements;

@@ -16,6 +16,7 @@
 #include "scenarios/output_file.h"
 #include "scenarios/plan.h"
 #include "scenarios/profiles.h"
+#include "scenarios/rank_program.h"
 #include "scenarios/readable.h"
 #include "scenarios/trace_observations.h"
 
@@ -34,7 +35,8 @@ CommandOptions calibrate_options() {
       .value("output", "FILE", "the machine profile to write; required")
       .letter('o')
       .flag("measure", "run the micro-benchmarks here, on all of the machine's ranks at once")
-      .value("rank-program", "PATH", "the program that measures (slipway-rank beside slipway)")
+      .value("rank-program", "PATH",
+             "the program that measures (SLIPWAY_RANK, or slipway-rank beside slipway)")
       .values("measured", "FILE",
               "read what `slipway-rank --measure` wrote, here or elsewhere; may be repeated")
       .values("trace", "FILE", "take the trace of an executed run of this scenario; may be repeated")
@@ -60,11 +62,6 @@ std::ifstream opened(const std::string& path) {
   return file;
 }
 
-std::string rank_program(const CommandOptions& options) {
-  if (const auto given = options.text("rank-program")) return *given;
-  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "slipway-rank").string();
-}
-
 std::vector<Measurement> measurements_of(const CommandOptions& options, const Scenario& scenario,
                                          std::ostream& err) {
   std::vector<Measurement> all;
@@ -74,8 +71,9 @@ std::vector<Measurement> measurements_of(const CommandOptions& options, const Sc
     all.insert(all.end(), more.begin(), more.end());
   }
   if (options.has("measure")) {
-    const MeasureOptions measure{rank_program(options), scenario.cluster.groups.front().gpus_per_node,
-                                 scenario.dtype};
+    const MeasureOptions measure{
+        options.has("rank-program") ? *options.text("rank-program") : rank_program(),
+        scenario.cluster.groups.front().gpus_per_node, scenario.dtype};
     if (scenario.dtype != Dtype::float32 && scenario.dtype != Dtype::float64) {
       throw UsageError("micro-benchmarks run in float32 or float64, but run.dtype is " +
                        name_of(scenario.dtype) + "; give --set run.dtype=float32");
