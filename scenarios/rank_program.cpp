@@ -88,6 +88,9 @@ std::string first_cause(const LaunchResult& result, const std::string& folder) {
                                   [&](const RankEnd& e) { return e.rank == rank; });
     // A signal is known best by who collected the process.
     if (end != result.ends.end() && end->signal > 0 && !end->stopped_by_launcher) return describe(*end);
+    // A rank that we stopped blames our signal, when the one that died first had no time to be watched.
+    const bool blames_us = end != result.ends.end() && end->stopped_by_launcher;
+    if (blames_us && result.first_failure) return describe(*result.first_failure);
     return (rank < 0 ? "the launcher's agent" : "rank " + std::to_string(rank)) + " failed: " + cause;
   }
   return result.first_failure ? describe(*result.first_failure) : "";

@@ -122,12 +122,18 @@ TEST_F(CompareCommand, JsonHasExactlyTheDocumentedKeys) {
   EXPECT_EQ(json["kinds"].size(), 3u);
 }
 
-TEST_F(CompareCommand, OtherScenariosAreNotedAndMissingFilesAreWrongUsage) {
-  Trace other = regular(3, 2, 4);
-  other.scenario = "other";
-  const Answer noted = slipway_with({"compare", file("p.json", regular(3, 2, 4)), file("m.json", other)});
+TEST_F(CompareCommand, OtherSettingsAreNamedButNotTheMachinesFigures) {
+  Trace predicted = regular(3, 2, 4), measured = regular(3, 2, 4);
+  predicted.summary = "cluster:\n  machine: fitted.yaml\nlayout:\n  tensor: 2\n";
+  measured.summary = "cluster:\n  machine: first.yaml\nlayout:\n  tensor: 1\n";
+  const Answer noted = slipway_with({"compare", file("p.json", predicted), file("m.json", measured)});
   EXPECT_EQ(noted.status, status_done);
-  EXPECT_THAT(noted.err, HasSubstr("different scenarios (regular, other"));
+  EXPECT_EQ(noted.err, "note: the traces were made with different settings\n"
+                       "  predicted: tensor: 2\n  measured:  tensor: 1\n");
+}
+
+TEST_F(CompareCommand, MissingFilesAreWrongUsage) {
+  file("p.json", regular(3, 2, 4));
   EXPECT_EQ(slipway_with({"compare", path("p.json"), path("none.json")}).status, status_usage);
   EXPECT_EQ(slipway_with({"compare", path("p.json")}).status, status_usage);
 }

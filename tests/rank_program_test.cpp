@@ -87,6 +87,12 @@ TEST_F(FirstCause, ASignalIsToldByWhoCollectedTheProcess) {
   EXPECT_EQ(first_cause(result, path("")), "rank 1 was killed by signal 9 (Killed)");
 }
 
+TEST_F(FirstCause, IsNotOurOwnSignalToARankThatOutlivedTheFirst) {
+  std::ofstream(path("failure")) << "1 ended by SIGTERM (sent by process 42)\n";
+  const LaunchResult result = ended({{0, -1, 9, false, ""}, {1, 1, 0, true, ""}});
+  EXPECT_EQ(first_cause(result, path("")), "rank 0 was killed by signal 9 (Killed)");
+}
+
 TEST_F(FirstCause, WithoutAVerdictItIsTheFirstThatEnded) {
   EXPECT_EQ(first_cause(ended({{3, 2, 0, false, "no bundle"}}), path("")),
             "rank 3 ended with exit status 2: no bundle");

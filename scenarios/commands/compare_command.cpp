@@ -1,5 +1,7 @@
 #include <fstream>
 #include <ostream>
+#include <set>
+#include <sstream>
 
 #include "scenarios/chrome_trace.h"
 #include "scenarios/commands/command.h"
@@ -15,6 +17,21 @@ Trace trace_from(const std::string& path) {
     throw UsageError("cannot read the trace " + path +
                      "; give a file that simulate --trace or execute wrote");
   return read_chrome_trace(in, path);
+}
+
+// The settings of `a` that `b` does not have, a line each. The machine's figures are left out: between a
+// prediction and a measurement they are what differs.
+std::string only_in(const std::string& a, const std::string& b, const std::string& indent) {
+  std::set<std::string> known;
+  std::istringstream other(b), own(a);
+  for (std::string line; std::getline(other, line);) known.insert(line);
+  std::string result;
+  for (std::string line; std::getline(own, line);) {
+    const bool of_machine = line.starts_with("  machine:") || line.starts_with("    - {name:");
+    if (!of_machine && !known.contains(line))
+      result += indent + line.substr(line.find_first_not_of(' ')) + '\n';
+  }
+  return result;
 }
 
 }  // namespace
@@ -37,10 +54,9 @@ int compare_command(const std::vector<std::string>& args, std::ostream& out, std
           "Tasks that only one trace has are listed.");
   if (!options.parse(args, out)) return status_done;
   const Trace predicted = trace_from(options.arguments()[0]), measured = trace_from(options.arguments()[1]);
-  if (predicted.scenario != measured.scenario || predicted.summary != measured.summary) {
-    err << "note: the traces are of different scenarios (" << predicted.scenario << ", "
-        << measured.scenario << ", or the same with other settings)\n";
-  }
+  const std::string differences = only_in(predicted.summary, measured.summary, "  predicted: ") +
+                                  only_in(measured.summary, predicted.summary, "  measured:  ");
+  if (!differences.empty()) err << "note: the traces were made with different settings\n" << differences;
   const Comparison comparison = compare_traces(predicted, measured);
   out << (options.has("json") ? json_text(comparison) : report_text(comparison));
   return status_done;
