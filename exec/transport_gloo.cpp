@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 
 #include "exec/transport.h"
 
@@ -45,10 +46,8 @@ class GlooTransport : public Transport {
                              group_.name);
     }
     const auto shared = c10::intrusive_ptr<c10d::Store>::reclaim_copy(store_.get());
-    guarded("connect", [&] {
-      backend_ = make_backend(shared, static_cast<int>(found - group_.ranks.begin()),
-                              static_cast<int>(group_.ranks.size()), store_host);
-    });
+    member_ = static_cast<int>(found - group_.ranks.begin());
+    guarded("connect", [&] { backend_ = make_backend(shared, member_, size(), store_host); });
   }
 
   void all_reduce(at::Tensor& tensor) override {
@@ -57,16 +56,26 @@ class GlooTransport : public Transport {
       backend_->allreduce(tensors)->wait(patience);
     });
   }
+  // Both below are direct exchanges of parts. c10d's own for Gloo take more than twice as long (16 MiB, two
+  // ranks on loopback: all-gather 22 ms against 8; reduce-scatter, which is an all-reduce there, 32 ms
+  // against 12), and a reduce-scatter that costs an all-reduce would fit no α-β formula that the all-reduce
+  // fits.
   void all_gather(at::Tensor& whole, const at::Tensor& part) override {
     guarded("all-gather", [&] {
-      at::Tensor input = part;
-      backend_->_allgather_base(whole, input)->wait(patience);
+      part_of(whole, member_).copy_(part);
+      exchange([&](int) { return part; }, [&](int from) { return part_of(whole, from); });
     });
   }
   void reduce_scatter(at::Tensor& part, const at::Tensor& whole) override {
     guarded("reduce-scatter", [&] {
-      at::Tensor input = whole;
-      backend_->_reduce_scatter_base(part, input)->wait(patience);
+      std::vector<at::Tensor> parts;
+      for (int from = 0; from < size(); ++from) {
+        parts.push_back(from == member_ ? part_of(whole, from) : at::empty_like(part));
+      }
+      exchange([&](int to) { return part_of(whole, to); },
+               [&](int from) { return parts[static_cast<std::size_t>(from)]; });
+      part.copy_(parts.front());
+      for (std::size_t from = 1; from < parts.size(); ++from) part.add_(parts[from]);
     });
   }
   void send(const at::Tensor& tensor, int member) override {
@@ -98,7 +107,27 @@ class GlooTransport : public Transport {
     }
   }
 
+  int size() const { return static_cast<int>(group_.ranks.size()); }
+  at::Tensor part_of(const at::Tensor& whole, int member) const {
+    const std::int64_t rows = whole.size(0) / size();
+    return whole.narrow(0, member * rows, rows);
+  }
+  // Every member sends one tensor to each other member and receives one; in round k to the k-th next and
+  // from the k-th before, so that every connection is used once and in both directions.
+  void exchange(const std::function<at::Tensor(int)>& to_send,
+                const std::function<at::Tensor(int)>& to_receive) {
+    for (int round = 1; round < size(); ++round) {
+      const int to = (member_ + round) % size(), from = (member_ + size() - round) % size();
+      std::vector<at::Tensor> sent{to_send(to)}, received{to_receive(from)};
+      const auto receiving = backend_->recv(received, from, 0);
+      const auto sending = backend_->send(sent, to, 0);
+      receiving->wait(patience);
+      sending->wait(patience);
+    }
+  }
+
   Group group_;
+  int member_ = 0;
   std::shared_ptr<c10d::Store> store_;
   c10::intrusive_ptr<c10d::Backend> backend_;
 };
