@@ -141,6 +141,7 @@ TEST(KilledRankUnderTorchrun, IsNamedByEverySurvivor) {
   for (const int killed : {0, 2}) {
     const std::string folder = temporary_folder().path("torchrun" + std::to_string(killed));
     words_for(folder, endless_bundle());
+    std::filesystem::remove_all(folder + "/log");
     const std::string command = std::string("exec ") + torchrun +
                                 " --standalone --nproc-per-node 4 --no-python --redirects 3 --log-dir " +
                                 folder + "/log " + SLIPWAY_RANK_PROGRAM + " " + folder +

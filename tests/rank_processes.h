@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -67,6 +68,7 @@ class RankProcesses {
     common["WORLD_SIZE"] = std::to_string(ranks);
     for (const auto& [name, value] : more) common[name] = value;
     for (int rank = 0; rank < ranks; ++rank) {
+      for (const char* ending : {".out", ".err"}) std::filesystem::remove(log(rank) + ending);
       common["RANK"] = common["LOCAL_RANK"] = std::to_string(rank);
       pids_[static_cast<std::size_t>(rank)] = start(program, words, common, log(rank));
     }
@@ -86,21 +88,29 @@ class RankProcesses {
   }
   void mark() { begin_ = Clock::now(); }
 
-  // Waits until every rank has ended or `limit_s` is over (status stays −1 then).
+  // Waits until every rank has ended or `limit_s` is over (status stays −1 then). Nobody is collected
+  // before that, so that ranks can see in /proc how another one ended.
   std::vector<Ended> wait(double limit_s) {
     std::vector<Ended> ended(pids_.size());
-    for (std::size_t left = pids_.size(); left > 0 && seconds() < limit_s;) {
+    const auto all_ended = [&] {
+      return std::none_of(ended.begin(), ended.end(), [](const Ended& rank) { return rank.status == -1; });
+    };
+    while (!all_ended() && seconds() < limit_s) {
       for (std::size_t rank = 0; rank < pids_.size(); ++rank) {
-        int status = 0;
-        if (pids_[rank] == 0 && ended[rank].status == -1)
-          ended[rank].status = -2, --left;  // collected before
-        if (ended[rank].status != -1 || waitpid(pids_[rank], &status, WNOHANG) != pids_[rank]) continue;
-        ended[rank].status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-        ended[rank].seconds = seconds();
-        pids_[rank] = 0;
-        --left;
+        if (ended[rank].status != -1) continue;
+        siginfo_t info{};
+        if (pids_[rank] == 0) {
+          ended[rank].status = -2;  // collected before
+        } else if (waitid(P_PID, static_cast<id_t>(pids_[rank]), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+                   info.si_pid != 0) {
+          ended[rank].status = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+          ended[rank].seconds = seconds();
+        }
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    for (std::size_t rank = 0; rank < pids_.size(); ++rank) {
+      if (ended[rank].status >= 0) collect(static_cast<int>(rank));
     }
     for (std::size_t rank = 0; rank < ended.size(); ++rank) {
       ended[rank].output = text_of_file(log(static_cast<int>(rank)) + ".out");
