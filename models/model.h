@@ -64,7 +64,7 @@ std::int64_t layer_count(const Model& model);
 // Trainable parameters of one block, and N of the whole model (a tied head's matrix counted once).
 std::int64_t parameter_count(const Block& block);
 std::int64_t parameter_count(const Model& model);
-// The N of the MFU formula: both embeddings counted even when tied (PAPERS: Hagemann 2023).
+// The N of the MFU formula: both embeddings counted even when tied (Hagemann 2023).
 std::int64_t mfu_parameter_count(const Model& model);
 // Model FLOPs of one token, 6N + 12·L·h·s: full attention, recompute not counted (Hagemann 2023).
 double mfu_flops_per_token(const Model& model);

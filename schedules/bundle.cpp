@@ -122,30 +122,83 @@ std::uint64_t checksum(std::string_view text) {
 }
 
 // Ids that point outside their table would be undefined behaviour later: refused here.
-void check_references(const TextReader& reader, const TaskGraph& g) {
-  const auto require = [&](bool holds, const char* what) {
-    if (!holds) reader.fail(std::string(what) + " points outside its table");
-  };
-  const auto all_below = [](const std::vector<std::uint32_t>& ids, std::size_t limit) {
-    return std::all_of(ids.begin(), ids.end(), [&](std::uint32_t id) { return id < limit; });
-  };
-  const auto ranks = static_cast<std::int32_t>(rank_count(g.layout));
-  for (const Task& t : g.tasks) {
-    require(t.work >= 0 && static_cast<std::size_t>(t.work) < g.works.size(), "a task's work");
-    const bool is_local = t.communicator == none && t.rank >= 0 && t.rank < ranks;
-    require(is_local ||
-                (t.communicator >= 0 && static_cast<std::size_t>(t.communicator) < g.communicators.size()),
-            "a task's rank or communicator");
+class ReferenceCheck {
+ public:
+  ReferenceCheck(const TextReader& reader, const TaskGraph& graph)
+      : reader_(reader), graph_(graph), ranks_(rank_count(graph.layout)) {}
+
+  void run() const {
+    const auto blocks = static_cast<int>(blocks_of(graph_.model).size());
+    for (const BlockRange& stage : graph_.stages) {
+      require(stage.first >= 0 && stage.first <= stage.last && stage.last <= blocks, "a stage's blocks");
+    }
+    for (const Work& work : graph_.works) {
+      require(work.stage == none || inside(work.stage, graph_.stages.size()), "a work's stage");
+      require(work.block == none || inside(work.block, static_cast<std::size_t>(blocks)), "a work's block");
+    }
+    for (const Communicator& c : graph_.communicators) {
+      for (const auto rank : c.ranks) require(is_rank(rank), "a communicator's rank");
+    }
+    check_tasks();
+    check_order();
   }
-  for (const Communicator& c : g.communicators) {
-    for (const auto rank : c.ranks) require(rank >= 0 && rank < ranks, "a communicator's rank");
+
+  // After the operators are derived.
+  void check_operators() const {
+    for (const Work& work : graph_.works) {
+      if (work.stage == none) continue;
+      const auto count =
+          static_cast<int>(graph_.stage_operators[static_cast<std::size_t>(work.stage)].size());
+      require(work.first_op >= 0 && work.first_op <= work.last_op && work.last_op <= count,
+              "a work's operators");
+    }
   }
-  for (const Work& w : g.works) require(w.stage < static_cast<int>(g.stages.size()), "a work's stage");
-  require(all_below(g.inputs.values, g.buffers.size()) && all_below(g.outputs.values, g.buffers.size()),
-          "a task's buffer");
-  require(all_below(g.predecessors.values, g.tasks.size()), "a task's predecessor");
-  require(g.order.size() == g.tasks.size() && all_below(g.order, g.tasks.size()), "the order");
-}
+
+ private:
+  void require(bool holds, const char* what) const {
+    if (!holds) reader_.fail(std::string(what) + " points outside its table");
+  }
+  static bool inside(std::int64_t id, std::size_t size) {
+    return id >= 0 && static_cast<std::size_t>(id) < size;
+  }
+  bool is_rank(std::int32_t rank) const { return rank >= 0 && rank < ranks_; }
+  void all_below(const std::vector<std::uint32_t>& ids, std::size_t limit, const char* what) const {
+    require(std::all_of(ids.begin(), ids.end(), [&](std::uint32_t id) { return id < limit; }), what);
+  }
+
+  void check_tasks() const {
+    for (const Task& t : graph_.tasks) {
+      require(inside(t.work, graph_.works.size()), "a task's work");
+      require(
+          t.communicator == none ? is_rank(t.rank) : inside(t.communicator, graph_.communicators.size()),
+          "a task's rank or communicator");
+    }
+    for (const Buffer& buffer : graph_.buffers) {
+      require(is_rank(buffer.rank) && (buffer.writer == none || inside(buffer.writer, graph_.tasks.size())),
+              "a buffer's rank or writer");
+    }
+    all_below(graph_.inputs.values, graph_.buffers.size(), "a task's input");
+    all_below(graph_.outputs.values, graph_.buffers.size(), "a task's output");
+    all_below(graph_.predecessors.values, graph_.tasks.size(), "a task's predecessor");
+    for (const auto& [before, after] : graph_.carried) {
+      require(before < graph_.tasks.size() && after < graph_.tasks.size(), "a carried dependency");
+    }
+  }
+
+  void check_order() const {
+    all_below(graph_.order, graph_.tasks.size(), "the order");
+    std::vector<bool> seen(graph_.tasks.size());
+    for (const TaskId id : graph_.order) {
+      if (seen[id]) reader_.fail("the order names task " + std::to_string(id) + " twice");
+      seen[id] = true;
+    }
+    if (graph_.order.size() != graph_.tasks.size()) reader_.fail("the order does not name every task");
+  }
+
+  const TextReader& reader_;
+  const TaskGraph& graph_;
+  std::int32_t ranks_;
+};
 
 // What the text does not repeat: operators, successors, each rank's compute order.
 void derive(TaskGraph& g) {
@@ -194,8 +247,10 @@ Bundle read_bundle(std::istream& in, const std::string& name) {
   }
   Bundle bundle;
   fields(reader, bundle);
-  check_references(reader, bundle.graph);
+  const ReferenceCheck references(reader, bundle.graph);
+  references.run();
   derive(bundle.graph);
+  references.check_operators();
   return bundle;
 }
 

@@ -35,6 +35,8 @@ int rank_count(const Layout& layout);
 int stage_count(const Layout& layout);
 int rank_of(const Layout& layout, const Coordinates& at);
 Coordinates coordinates_of(const Layout& layout, int rank);
+// The pipeline rank on which a stage lives.
+int pipeline_rank(const Layout& layout, int stage);
 Sharding sharding_of(const Layout& layout);
 
 // Blocks [first, last) of blocks_of(model).

@@ -50,23 +50,6 @@ const char* pass_kind(Pass pass) {
   return "compute";
 }
 
-const char* collective_kind(Collective collective) {
-  switch (collective) {
-    case Collective::all_gather:
-      return "all-gather";
-    case Collective::reduce_scatter:
-      return "reduce-scatter";
-    case Collective::all_reduce:
-      return "all-reduce";
-    case Collective::broadcast:
-      return "broadcast";
-    case Collective::send:
-    case Collective::none:
-      break;
-  }
-  return "transfer";
-}
-
 }  // namespace
 
 std::string kind_of(const TaskGraph& graph, TaskId id) {
@@ -76,7 +59,7 @@ std::string kind_of(const TaskGraph& graph, TaskId id) {
     case TaskKind::transfer:
       return "transfer";
     case TaskKind::collective:
-      return collective_kind(work.collective);
+      return name_of(work.collective);
     case TaskKind::optimizer:
       return "optimizer";
     case TaskKind::filler:

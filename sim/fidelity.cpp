@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "models/collectives.h"
+#include "schedules/graph/durations.h"
 
 namespace slipway {
 namespace {
@@ -75,30 +76,16 @@ void add_edges(Planner& planner, const Communicator& communicator) {
   const auto& ranks = communicator.ranks;
   const bool line = communicator.axis == Axis::pipeline;  // sender, receiver; everything else is a ring
   const std::size_t count = ranks.size() < 2 ? 0 : line ? ranks.size() - 1 : ranks.size();
-  double latency = 0, bandwidth = 0, reduce = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const std::int32_t from = ranks[i], to = ranks[(i + 1) % ranks.size()];
     if (from == to) continue;
-    const std::int32_t fabric_index = fabric_between(planner.cluster, from, to);
-    const Fabric& fabric = planner.cluster.fabrics[index(fabric_index)];
-    if (!(fabric.bandwidth > 0) || !(fabric.latency >= 0))
-      throw std::invalid_argument(
-          fmt::format("fabric {} carries traffic between ranks {} and {} but has "
-                      "bandwidth {} bytes/s and latency {} s; give it a bandwidth above 0",
-                      fabric.name, from, to, fabric.bandwidth, fabric.latency));
-    planner.plan.edges.push_back({from, to, fabric_index});
-    latency = std::max(latency, fabric.latency);
-    bandwidth = bandwidth == 0 ? fabric.bandwidth : std::min(bandwidth, fabric.bandwidth);
+    planner.plan.edges.push_back({from, to, fabric_between(planner.cluster, from, to)});
   }
-  for (const std::int32_t rank : ranks) {
-    const double speed =
-        planner.cluster.groups[index(place_of(planner.cluster, rank).group)].machine.reduce_bandwidth;
-    if (speed > 0) reduce = reduce == 0 ? speed : std::min(reduce, speed);
-  }
+  const LinkPath path = path_of(planner.cluster, communicator);
   planner.plan.first_edge.push_back(static_cast<std::uint32_t>(planner.plan.edges.size()));
-  planner.latency.push_back(latency);
-  planner.bandwidth.push_back(bandwidth);
-  planner.reduce_bandwidth.push_back(reduce);
+  planner.latency.push_back(path.latency);
+  planner.bandwidth.push_back(path.bandwidth);
+  planner.reduce_bandwidth.push_back(path.reduce_bandwidth);
 }
 
 // A directed port: (fabric, node, port of the node, up or down).

@@ -39,18 +39,33 @@ TEST(Metrics, TheBubbleOfAnIsolated1F1BStepIsDMinusOneOverNPlusDMinusOne) {
   }
 }
 
-TEST(Metrics, SharesOfComputeBubbleAndExposedCommunicationAddUpToOne) {
-  double forward = 1;
-  Durations durations;
-  const TaskGraph graph = pipeline(4, 8, &forward, durations);
+// One rank of tensor parallel 1, data parallel 2, no pipeline, one micro-batch: after its backward each
+// rank waits for the reductions of its blocks, one after another on one lane, and then for the global norm.
+// That whole wait is one chain of communications and none of it is bubble.
+TEST(Metrics, AChainOfCommunicationsIsExposedFromItsFirstLink) {
+  LoweringInput input;
+  input.model = llama(
+      "small",
+      {.layers = 2, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32});
+  input.layout.data = 2;
+  input.layout.tensor = 2;
+  input.layout.sequence_parallel = true;
+  input.shape.sequence = 32;
+  input.global_batch = 2;
+  TaskGraph graph = lower(input);
+  Durations durations(graph.tasks.size(), 0);
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {
-    if (graph.tasks[id].communicator != none) durations[id] = 0.25;
+    const Work& work = graph.works[static_cast<std::size_t>(graph.tasks[id].work)];
+    if (work.kind == WorkKind::segment) durations[id] = 1;
+    // Only the embedding's reductions, which come last, take time: norm_grad (none there) then ar_grad.
+    if (work.kind == WorkKind::norm_grad_reduce && work.block == 1) durations[id] = 3;
+    if (work.kind == WorkKind::grad_reduce && work.block == 1) durations[id] = 5;
   }
-  for (const int steps : {1, 3}) {
-    const StepMetrics metrics = metrics_of(graph, replay(graph, durations, steps), 1e12);
-    EXPECT_NEAR(metrics.compute_share + metrics.bubble_share + metrics.exposed_comm_share, 1, 1e-12);
-    EXPECT_GT(metrics.exposed_comm_s, 0);
-  }
+  set_global_order(graph, durations);
+  const StepMetrics metrics = metrics_of(graph, replay(graph, durations), 1e12);
+  // Layer 0 is done one segment before the end: of 3 + 5 s of reductions 1 s hides behind the embedding.
+  EXPECT_DOUBLE_EQ(metrics.exposed_comm_s, 3 + 5 - 1);
+  EXPECT_NEAR(metrics.bubble_share, 0, 1e-12);
 }
 
 // Two stages, one micro-batch, transfers of 1 s: rank 1 waits 1 s for 0F0.send after its input exists, and

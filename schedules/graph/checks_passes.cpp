@@ -5,6 +5,7 @@
 // after it, and each I that leaves weight gradients exactly one W after it. A recomputation stands between
 // F and B.
 #include <algorithm>
+#include <array>
 #include <tuple>
 
 #include "schedules/graph/findings.h"
@@ -14,17 +15,12 @@ namespace {
 
 // One segment task, sortable by where it belongs.
 struct SegmentTask {
-  std::uint64_t action;  // rank, stage, micro-batch, slice
+  std::array<std::int32_t, 4> action;  // rank, stage, micro-batch, slice
   std::int32_t first_op, last_op;
   Pass pass;
   TaskId task;
   auto fields() const { return std::tuple(action, pass, first_op, last_op, task); }
 };
-
-std::uint64_t action_key(std::int32_t rank, int stage, int micro_batch, int slice) {
-  return (static_cast<std::uint64_t>(rank) << 40U) | (static_cast<std::uint64_t>(stage) << 28U) |
-         (static_cast<std::uint64_t>(micro_batch) << 10U) | static_cast<std::uint64_t>(slice);
-}
 
 std::vector<SegmentTask> sorted_segments(const TaskGraph& graph) {
   std::vector<SegmentTask> segments;
@@ -32,8 +28,11 @@ std::vector<SegmentTask> sorted_segments(const TaskGraph& graph) {
     const Task& task = graph.tasks[id];
     const Work& work = graph.works[static_cast<std::size_t>(task.work)];
     if (work.kind != WorkKind::segment || task.kind != TaskKind::compute) continue;
-    segments.push_back({action_key(task.rank, work.stage, task.micro_batch, task.slice), work.first_op,
-                        work.last_op, work.pass, id});
+    segments.push_back({{task.rank, work.stage, task.micro_batch, task.slice},
+                        work.first_op,
+                        work.last_op,
+                        work.pass,
+                        id});
   }
   std::sort(segments.begin(), segments.end(),
             [](const SegmentTask& a, const SegmentTask& b) { return a.fields() < b.fields(); });
@@ -203,7 +202,7 @@ void check_actions_of_ranks(const TaskGraph& graph, const std::vector<std::uint3
          stage += graph.layout.pipeline) {
       for (int m = 0; m < graph.micro_batches; ++m) {
         for (int slice = 0; slice < slices && !findings.full(); ++slice) {
-          const std::uint64_t key = action_key(rank, stage, m, slice);
+          const std::array<std::int32_t, 4> key{rank, stage, m, slice};
           while (at < segments.size() && segments[at].action < key) misplaced();
           const std::size_t first = at;
           while (at < segments.size() && segments[at].action == key) ++at;

@@ -100,7 +100,7 @@ class UpdateCheck {
     const int pipeline = coordinates_of(graph_.layout, rank).pipeline;
     const auto stage = std::find_if(graph_.stages.begin(), graph_.stages.end(),
                                     [&](const BlockRange& range) { return block < range.last; });
-    return (stage - graph_.stages.begin()) % graph_.layout.pipeline == pipeline;
+    return pipeline_rank(graph_.layout, static_cast<int>(stage - graph_.stages.begin())) == pipeline;
   }
 
   void note_gradient(TaskId id, const Work& work) {

@@ -48,27 +48,21 @@ double message_seconds(const Work& work, int members, double latency, double ban
   return ring_seconds(work.collective, members, work.bytes, latency, bandwidth, reduce_bandwidth);
 }
 
-namespace {
-
-struct Path {
-  double latency = 0, bandwidth = 0, reduce_bandwidth = 0;
-};
-
-// The slowest of the links between neighbours of the ring (for a pair: the one link).
-Path path_of(const Cluster& cluster, const Communicator& communicator) {
-  Path path{0, std::numeric_limits<double>::infinity(), 0};
+LinkPath path_of(const Cluster& cluster, const Communicator& communicator) {
+  LinkPath path{0, std::numeric_limits<double>::infinity(), 0};
   const auto& ranks = communicator.ranks;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const int a = ranks[i], b = ranks[(i + 1) % ranks.size()];
     const Fabric& fabric = cluster.fabrics[static_cast<std::size_t>(fabric_between(cluster, a, b))];
-    path.latency = std::max(path.latency, fabric.latency);
-    if (!(fabric.bandwidth > 0)) {
-      throw std::invalid_argument("fabric " + fabric.name +
-                                  " has no bandwidth; give it one, or let `slipway calibrate` "
-                                  "measure the machine's links");
-    }
-    path.bandwidth = std::min(path.bandwidth, fabric.bandwidth);
     const Machine& machine = cluster.groups[static_cast<std::size_t>(place_of(cluster, a).group)].machine;
+    if (!(fabric.bandwidth > 0) || !(fabric.latency >= 0)) {
+      throw std::invalid_argument("the fabric " +
+                                  (fabric.name.empty() ? "of machine " + machine.name : fabric.name) +
+                                  " between ranks " + std::to_string(a) + " and " + std::to_string(b) +
+                                  " has no bandwidth; give it one, or let `slipway calibrate` measure it");
+    }
+    path.latency = std::max(path.latency, fabric.latency);
+    path.bandwidth = std::min(path.bandwidth, fabric.bandwidth);
     if (machine.reduce_bandwidth > 0 &&
         (path.reduce_bandwidth == 0 || machine.reduce_bandwidth < path.reduce_bandwidth)) {
       path.reduce_bandwidth = machine.reduce_bandwidth;
@@ -76,8 +70,6 @@ Path path_of(const Cluster& cluster, const Communicator& communicator) {
   }
   return path;
 }
-
-}  // namespace
 
 Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
   const int ranks = rank_count(graph.layout);
@@ -87,7 +79,7 @@ Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
   }
   std::vector<int> group_of_rank;
   for (int r = 0; r < ranks; ++r) group_of_rank.push_back(place_of(cluster, r).group);
-  std::vector<Path> paths;
+  std::vector<LinkPath> paths;
   for (const Communicator& communicator : graph.communicators)
     paths.push_back(path_of(cluster, communicator));
 
@@ -99,7 +91,7 @@ Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
     const Work& work = graph.works[static_cast<std::size_t>(task.work)];
     if (task.communicator != none) {
       const auto c = static_cast<std::size_t>(task.communicator);
-      const Path& path = paths[c];
+      const LinkPath& path = paths[c];
       durations[id] = message_seconds(work, static_cast<int>(graph.communicators[c].ranks.size()),
                                       path.latency, path.bandwidth, path.reduce_bandwidth);
       continue;

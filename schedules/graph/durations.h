@@ -15,6 +15,14 @@ double compute_seconds(const TaskGraph& graph, const Work& work, const Machine& 
 double message_seconds(const Work& work, int members, double latency, double bandwidth,
                        double reduce_bandwidth);
 
+// The slowest of the links between neighbours of a communicator's ring (of a pair: the one link), and its
+// slowest adder (0: free). Throws std::invalid_argument when two neighbours share no fabric, or one without
+// a bandwidth.
+struct LinkPath {
+  double latency = 0, bandwidth = 0, reduce_bandwidth = 0;  // s, bytes/s, bytes/s
+};
+LinkPath path_of(const Cluster& cluster, const Communicator& communicator);
+
 // Throws std::invalid_argument when the cluster has fewer GPUs than the layout has ranks, no fabric
 // connects two members, or a machine cannot price an operator.
 Durations durations_of(const TaskGraph& graph, const Cluster& cluster);

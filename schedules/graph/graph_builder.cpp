@@ -13,6 +13,7 @@ int GraphBuilder::work(const Work& work) {
                     work.last_op,
                     static_cast<int>(work.collective),
                     work.wire,
+                    static_cast<int>(work.dtype),
                     work.bytes,
                     work.elements,
                     work.suffix};

@@ -165,7 +165,8 @@ void StepEnd::reduce_global_norm() {
     std::vector<BufferId> inputs;
     local.elements = 0;
     const int pipeline = r / members();
-    for (int stage = pipeline; stage < state_.stages(); stage += state_.input.layout.pipeline) {
+    for (int stage = 0; stage < state_.stages(); ++stage) {
+      if (state_.pipeline_rank(stage) != pipeline) continue;
       local.elements += shard_elements(state_, range(stage));
       for (int block = range(stage).first; block < range(stage).last; ++block) {
         const auto& held = state_.bucket(r, block);

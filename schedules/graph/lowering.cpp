@@ -41,7 +41,7 @@ void set_static_bytes(const LoweringInput& input, TaskGraph& graph) {
   for (int pipeline = 0; pipeline < layout.pipeline; ++pipeline) {
     double elements = 0;
     for (std::size_t stage = 0; stage < graph.stages.size(); ++stage) {
-      if (static_cast<int>(stage) % layout.pipeline != pipeline) continue;
+      if (pipeline_rank(layout, static_cast<int>(stage)) != pipeline) continue;
       for (int block = graph.stages[stage].first; block < graph.stages[stage].last; ++block) {
         elements += static_cast<double>(block_shard_elements(input.model, block, layout.tensor));
       }

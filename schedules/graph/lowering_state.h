@@ -51,7 +51,7 @@ struct LoweringState {
   std::vector<std::vector<TaskId>> weight_gathers;
 
   int members() const { return groups.members(); }
-  int pipeline_rank(int stage) const { return stage % input.layout.pipeline; }
+  int pipeline_rank(int stage) const { return slipway::pipeline_rank(input.layout, stage); }
   int stages() const { return static_cast<int>(graph.stages.size()); }
   bool shards_gradients_per_micro_batch() const;
   const StagePlan& plan_of(int stage, int micro_batch) const;

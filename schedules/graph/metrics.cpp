@@ -68,16 +68,24 @@ class Accounting {
     return {std::min(queued, inputs), end(step, communication)};
   }
 
+  // All communications that `task` waits for through communications alone: a chain such as
+  // norm_grad → ar_grad → optimizer counts from its first link.
+  void add_chain(std::size_t step, TaskId task, std::vector<Interval>& parts) const {
+    for (const TaskId before : graph_.predecessors[task]) {
+      if (graph_.tasks[before].communicator == none) continue;
+      parts.push_back(queued_or_running(step, before));
+      add_chain(step, before, parts);
+    }
+  }
+
   double exposed(const Interval& gap, std::size_t step, TaskId next) const {
     if (gap.end <= gap.begin) return 0;
     std::vector<Interval> parts;
-    for (const TaskId before : graph_.predecessors[next]) {
-      if (graph_.tasks[before].communicator != none) parts.push_back(queued_or_running(step, before));
-    }
-    if (step > 0) {
-      for (const TaskId before : carried_[next]) {
-        if (graph_.tasks[before].communicator != none) parts.push_back(queued_or_running(step - 1, before));
-      }
+    add_chain(step, next, parts);
+    for (const TaskId before : carried_[next]) {
+      if (step == 0 || graph_.tasks[before].communicator == none) continue;
+      parts.push_back(queued_or_running(step - 1, before));
+      add_chain(step - 1, before, parts);
     }
     return covered(gap, parts);
   }

@@ -1,7 +1,8 @@
-// Where the time of a step goes. Works on any timeline of the graph: replayed, simulated or measured.
+// Where the time of a step goes. Works on any timeline of the graph, replayed or
+// simulated; what ranks measured has no such timeline (scenarios/step_times.h).
 //
 // Idle of a compute lane while a communication task that its next task needs is running or queued is
-// exposed communication; every other idle is bubble. Shares are means over ranks. (DESIGN 5)
+// exposed communication; every other idle is bubble. Shares are means over ranks. 
 #pragma once
 
 #include <string>
