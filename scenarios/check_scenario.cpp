@@ -139,20 +139,24 @@ void check_stages(Settings& settings, const Scenario& scenario) {
   }
 }
 
-// Number of micro-batches per pipeline, 0 after an error.
-std::int64_t micro_batches(Settings& settings, const Scenario& scenario) {
-  if (!settings.good({"schedule.global_batch", "schedule.micro_batch", "layout.data"})) return 0;
+// Number of micro-batches per pipeline, 0 after an error. `has_data`: layout.data is known as a number. That
+// holds also where it was refused because of the product of ranks: the batch is then judged by what is
+// written, and where no degree is known by micro_batch alone, so that both mistakes are told at once.
+std::int64_t micro_batches(Settings& settings, const Scenario& scenario, bool has_data) {
+  if (!settings.good({"schedule.global_batch", "schedule.micro_batch"})) return 0;
   const std::int64_t batch = scenario.schedule.global_batch;
-  const std::int64_t unit = scenario.schedule.micro_batch * scenario.layout.data;
+  const std::int64_t unit = scenario.schedule.micro_batch * (has_data ? scenario.layout.data : 1);
   if (batch % unit != 0) {
     const std::int64_t below = batch / unit * unit;
     settings.refuse("schedule.global_batch",
                     "global_batch = " + str(batch) + " is not divisible by micro_batch " +
-                        str(scenario.schedule.micro_batch) + " x data " + str(scenario.layout.data) +
-                        " = " + str(unit) + "; allowed: multiples of " + str(unit),
+                        str(scenario.schedule.micro_batch) +
+                        (has_data ? " x data " + str(scenario.layout.data) + " = " + str(unit) : "") +
+                        "; allowed: multiples of " + str(unit),
                     "set it to " + (below > 0 ? str(below) + " or " : "") + str(below + unit));
     return 0;
   }
+  if (!has_data || !settings.good({"layout.data"})) return 0;
   if (batch / unit > 1'000'000) {
     settings.refuse("schedule.global_batch",
                     "that is " + str(batch / unit) + " micro-batches per pipeline; allowed: up to 1000000",
@@ -163,7 +167,7 @@ std::int64_t micro_batches(Settings& settings, const Scenario& scenario) {
 }
 
 void check_schedule(Settings& settings, const Scenario& scenario, bool has_model, bool has_data) {
-  const std::int64_t count = has_data ? micro_batches(settings, scenario) : 0;
+  const std::int64_t count = micro_batches(settings, scenario, has_data);
   const Schedule* schedule = schedule_named(scenario.schedule.name);
   if (!settings.good({"schedule.name", "schedule.slices", "layout.pipeline", "layout.chunks"}) ||
       schedule == nullptr)
@@ -221,6 +225,7 @@ void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scen
   const Schedule* schedule = schedule_named(scenario.schedule.name);
   if (!settings.given("layout.chunks") && schedule != nullptr) layout.chunks = schedule->default_chunks;
   check_layout_alone(settings, layout);
+  const bool data_is_written = settings.given("layout.data");
   if (has_cluster) {
     derive_data(settings, scenario.cluster, layout);
     derive_dtype(settings, scenario.cluster, scenario.dtype);
@@ -229,7 +234,8 @@ void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scen
     check_shards(settings, scenario);
     check_stages(settings, scenario);
   }
-  check_schedule(settings, scenario, has_model, has_cluster || settings.given("layout.data"));
+  const bool has_data = data_is_written || (has_cluster && settings.good({"layout.data"}));
+  check_schedule(settings, scenario, has_model, has_data);
   if (has_cluster && settings.good({"cluster", "layout", "layout.data"})) check_fabrics(settings, scenario);
 }
 

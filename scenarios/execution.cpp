@@ -4,7 +4,9 @@
 
 #include <thread>
 
+#include "scenarios/commands/command.h"
 #include "scenarios/json_summary.h"
+#include "scenarios/prediction.h"
 #include "scenarios/readable.h"
 
 namespace slipway {
@@ -38,6 +40,24 @@ std::vector<std::string> not_executable(const Scenario& scenario) {
         "run.data is not set: name a text file to train on, for example with --set run.data=FILE");
   }
   return reasons;
+}
+
+void refuse_what_cannot_run(const Scenario& scenario) {
+  const std::vector<std::string> reasons = not_executable(scenario);
+  if (reasons.empty()) return;
+  std::string text = "this scenario can be simulated but not executed:";
+  for (const std::string& reason : reasons) text += "\n" + scenario.path + ": " + reason;
+  throw UsageError(text);
+}
+
+void refuse_what_does_not_fit(const Plan& plan) {
+  const std::vector<StageMemory> memory = stage_memory(plan, replay(plan.graph, plan.durations));
+  for (const StageMemory& stage : memory) {
+    if (stage.fits()) continue;
+    throw UsageError(
+        "the scenario does not fit into memory; nothing was started (--force starts all the same)\n" +
+        memory_text(memory));
+  }
 }
 
 std::vector<std::string> execution_notes(const Scenario& scenario) {

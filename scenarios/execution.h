@@ -13,6 +13,10 @@ namespace slipway {
 
 // What the executor cannot run yet, each with what to use instead; empty: it can.
 std::vector<std::string> not_executable(const Scenario& scenario);
+// Throws UsageError with these reasons, if there are any.
+void refuse_what_cannot_run(const Scenario& scenario);
+// Throws UsageError with a table when a rank needs more memory than its machine has.
+void refuse_what_does_not_fit(const Plan& plan);
 // What makes this run's times differ from the scenario's machine; empty: nothing.
 std::vector<std::string> execution_notes(const Scenario& scenario);
 

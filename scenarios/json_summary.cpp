@@ -36,6 +36,7 @@ template void JsonSummary::set(std::string_view, const std::int64_t&);
 template void JsonSummary::set(std::string_view, const std::uint64_t&);
 template void JsonSummary::set(std::string_view, const std::string&);
 template void JsonSummary::set(std::string_view, const std::vector<double>&);
+template void JsonSummary::set(std::string_view, const std::vector<std::int64_t>&);
 template void JsonSummary::set(std::string_view, const std::vector<std::string>&);
 template void JsonSummary::set(std::string_view, const nlohmann::json&);
 

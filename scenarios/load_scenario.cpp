@@ -70,6 +70,26 @@ void read_run(Settings& settings, const std::string& folder, Scenario& scenario)
         "correct the path (it is relative to the scenario file), or leave run.data out to plan only");
 }
 
+// Absolute path of the file that a key names; empty: none, or something built in.
+std::string file_named(const Settings& settings, const std::string& key, const std::string& folder) {
+  const std::string text = settings.text(key);
+  if (text.empty() || (leaf_of(key) == "machine" && !looks_like_path(text))) return "";
+  return std::filesystem::absolute(resolve_path(folder, text)).lexically_normal().string();
+}
+
+void note_files(const Settings& settings, const std::string& folder, Scenario& scenario) {
+  const int groups = settings.length("cluster.groups");
+  if (groups == 0) scenario.machine_files = {file_named(settings, "cluster.machine", folder)};
+  for (int i = 0; i < groups; ++i)
+    scenario.machine_files.push_back(
+        file_named(settings, "cluster.groups." + std::to_string(i) + ".machine", folder));
+  scenario.files = scenario.machine_files;
+  for (const char* key : {"model.config", "run.data"})
+    scenario.files.push_back(file_named(settings, key, folder));
+  scenario.files.push_back(scenario.path);
+  std::erase(scenario.files, "");
+}
+
 Value list_of(const std::vector<int>& numbers) {
   Value list;
   list.kind = Value::Kind::list;
@@ -133,6 +153,7 @@ LoadResult load_scenario(const std::string& path, const std::vector<std::string>
   read_schedule(settings, scenario.schedule);
   read_run(settings, folder, scenario);
   derive_and_check(settings, model.has_value(), cluster.has_value(), scenario);
+  note_files(settings, folder, scenario);
   if (result.errors.empty()) write_resolved(settings, scenario);
   return result;
 }

@@ -55,7 +55,20 @@ Scenario checked_scenario(const std::string& path, const std::vector<std::string
   return std::move(loaded.scenario);
 }
 
+void refuse_uncalibrated(const Scenario& scenario) {
+  const std::vector<NodeGroup>& groups = scenario.cluster.groups;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (!awaits_calibration(groups[i].machine)) continue;
+    const std::string& file = scenario.machine_files.at(i);
+    throw UsageError(scenario.path + ": the machine " + groups[i].machine.name +
+                     (file.empty() ? "" : " (" + file + ")") +
+                     " has no measured rates yet; run `slipway calibrate " + scenario.path +
+                     " --measure -o M.yaml`, then set cluster.machine to M.yaml");
+  }
+}
+
 Plan plan_of(Scenario scenario) {
+  refuse_uncalibrated(scenario);
   Plan plan{std::move(scenario), {}, {}};
   try {
     plan.graph = lower(lowering_input(plan.scenario));
@@ -92,8 +105,8 @@ double tokens_per_step(const Scenario& scenario) {
 
 std::string headline(const Plan& plan) {
   const Scenario& s = plan.scenario;
-  return fmt::format("{}: {} ({} parameters) on {}: {}; {}, {} of {}, {}", s.name, s.model.name,
-                     readable_count(static_cast<double>(parameter_count(s.model))),
+  return fmt::format("{}: {} ({} parameters), sequence {}, on {}: {}; {}, {} of {}, {}", s.name, s.model.name,
+                     readable_count(static_cast<double>(parameter_count(s.model))), s.model.sequence,
                      machines_text(s.cluster), layout_text(s.layout), s.schedule.name,
                      counted(plan.graph.micro_batches, "micro-batch"),
                      counted(s.schedule.micro_batch, "sequence"), name_of(s.dtype));

@@ -24,13 +24,16 @@ struct Plan {
 // `overrides` as for load_scenario. Load errors are listed all at once.
 Scenario checked_scenario(const std::string& path, const std::vector<std::string>& overrides);
 Plan plan_of(Scenario scenario);
+// Throws UsageError that says how to measure, where a machine's profile holds no rates yet: times cannot be
+// priced on it. plan_of asks this first.
+void refuse_uncalibrated(const Scenario& scenario);
 
 // Sum over the layout's ranks of dense FLOP/s in the scenario's dtype; 0 when a machine does not say.
 double peak_flops(const Scenario& scenario);
 // Bytes of memory of each rank's machine.
 std::vector<double> memory_capacities(const Scenario& scenario);
 double tokens_per_step(const Scenario& scenario);
-// "llama-8b on 64 x h100-80gb: tensor 8, pipeline 4, data 2, zero 1; 1f1b, 16 micro-batches of 1 sequence".
+// "llama-8b, sequence 8192, on 64 x h100-80gb: tensor 8, pipeline 4, data 2, zero 1; 1f1b, 16 micro-batches of 1 sequence".
 std::string headline(const Plan& plan);
 
 Bundle bundle_of(const Plan& plan);

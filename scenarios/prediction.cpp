@@ -1,6 +1,7 @@
 #include "scenarios/prediction.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "scenarios/json_summary.h"
 
@@ -60,11 +61,11 @@ std::string json_text(const Plan& plan, const Prediction& prediction) {
   json.set("exposed_comm_share", step.exposed_comm_share);
   json.set("bubble_share", step.bubble_share);
   json.set("exposed_comm_s", step.exposed_comm_s);
-  std::vector<double> peaks, capacities;
+  std::vector<std::int64_t> peaks, capacities;
   std::vector<std::string> peak_tasks;
   for (const StageMemory& stage : prediction.memory) {
-    peaks.push_back(stage.use.peak);
-    capacities.push_back(stage.capacity);
+    peaks.push_back(std::llround(stage.use.peak));
+    capacities.push_back(std::llround(stage.capacity));
     peak_tasks.push_back(stage.use.peak_task);
   }
   json.set("peak_memory_bytes", peaks);

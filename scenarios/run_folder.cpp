@@ -51,7 +51,12 @@ std::string rank_file(const std::string& folder, int rank, const std::string& su
 }
 
 void clear_ranks(const std::string& folder, int first_rank, int last_rank) {
-  std::filesystem::create_directories(folder);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) {
+    throw std::runtime_error("cannot make the folder " + folder + ": " + error.message() +
+                             "; name a folder that you may create or write to");
+  }
   for (int rank = first_rank; rank <= last_rank; ++rank) {
     for (const char* suffix : {"slip", "records", "losses", "error", "done"}) {
       std::filesystem::remove(rank_file(folder, rank, suffix));
@@ -86,6 +91,24 @@ void mark_done(const std::string& folder, int rank, int status) {
   file.commit();
 }
 
+namespace {
+
+// "rank 1: no such tensor", or without a message its exit status.
+std::string failure_of(const std::string& folder, int rank) {
+  const std::string file = rank_file(folder, rank, "done");
+  std::ifstream in(file);
+  int status = 0;
+  if (!(in >> status)) throw std::runtime_error(file + " is damaged; start the run again");
+  if (status == 0) return "";
+  std::ifstream error(rank_file(folder, rank, "error"));
+  std::string cause;
+  std::getline(error, cause);
+  return "rank " + std::to_string(rank) + " ended with exit status " + std::to_string(status) +
+         (cause.empty() ? "" : ": " + cause);
+}
+
+}  // namespace
+
 void wait_for_done(const std::string& folder, int ranks, double seconds) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   for (int rank = 0; rank < ranks; ++rank) {
@@ -98,6 +121,12 @@ void wait_for_done(const std::string& folder, int ranks, double seconds) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   }
+  std::string failures;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (const std::string failure = failure_of(folder, rank); !failure.empty())
+      failures += (failures.empty() ? "" : "\n") + failure;
+  }
+  if (!failures.empty()) throw std::runtime_error(failures + "\n(nothing is merged; records: " + folder + ")");
 }
 
 }  // namespace slipway

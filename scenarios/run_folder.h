@@ -29,7 +29,7 @@ Trace merged_trace(const std::string& folder, int ranks, int steps);
 void write_losses_csv(const std::string& path, const std::vector<LossPoint>& losses);
 
 // Waits until every other rank has left its .done file; throws std::runtime_error naming those that have
-// not within `seconds`.
+// not within `seconds`, or those that failed.
 void mark_done(const std::string& folder, int rank, int status);
 void wait_for_done(const std::string& folder, int ranks, double seconds);
 

@@ -29,6 +29,8 @@ struct ScheduleChoice {
 struct Scenario {
   std::string name;  // file name without extension
   std::string path;
+  std::vector<std::string> files;          // all that was read: the scenario and the files it names
+  std::vector<std::string> machine_files;  // one per node group; empty: built-in
   Model model;
   Cluster cluster;
   Layout layout;

@@ -92,7 +92,9 @@ TEST(Comparison, TracesWithoutACommonTaskAreRefused) {
 
 class CompareCommand : public CommandTest {
  protected:
-  std::string file(const std::string& name, const Trace& trace) const {
+  // The engine goes by the name: p.json is a prediction, m.json measured.
+  std::string file(const std::string& name, Trace trace) const {
+    trace.engine = name == "m.json" ? "libtorch" : "simgrid";
     std::ofstream out(path(name));
     write_chrome_trace(out, trace);
     return path(name);
@@ -130,6 +132,15 @@ TEST_F(CompareCommand, OtherSettingsAreNamedButNotTheMachinesFigures) {
   EXPECT_EQ(noted.status, status_done);
   EXPECT_EQ(noted.err, "note: the traces were made with different settings\n"
                        "  predicted: tensor: 2\n  measured:  tensor: 1\n");
+}
+
+TEST_F(CompareCommand, TracesInTheWrongOrderOrTwoOfAKindAreRefused) {
+  const std::string p = file("p.json", regular(3, 2, 4)), m = file("m.json", regular(3, 2, 4));
+  for (const auto& [first, second] : {std::pair{m, p}, {p, p}, {m, m}}) {
+    const Answer answer = slipway_with({"compare", first, second});
+    EXPECT_EQ(answer.status, status_usage);
+    EXPECT_THAT(answer.err, HasSubstr("give PREDICTED MEASURED, in this order"));
+  }
 }
 
 TEST_F(CompareCommand, MissingFilesAreWrongUsage) {

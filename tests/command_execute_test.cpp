@@ -206,6 +206,19 @@ TEST_F(Execute, AJoinedRankOfAnotherWorldIsRefused) {
   EXPECT_EQ(files(), 1u);
 }
 
+TEST_F(Execute, RankZeroMergesNothingWhenAnotherJoinedRankFailed) {
+  prepare_records(3);
+  rank_script(copying_script() + "\n[ $RANK = 1 ] && { echo 'disk full' > $OUT/rank-1.error; exit 1; }; exit 0");
+  ::setenv("WORLD_SIZE", "2", 1);
+  ::setenv("RANK", "1", 1);
+  EXPECT_EQ(execute().status, status_failed);
+  ::setenv("RANK", "0", 1);
+  const Answer zero = execute();
+  EXPECT_EQ(zero.status, status_failed);
+  EXPECT_THAT(zero.err, HasSubstr("rank 1 ended with exit status 1: disk full"));
+  EXPECT_FALSE(std::filesystem::exists(path("run/trace.json")));
+}
+
 TEST(RunFolder, MissingRanksAreNamedWhenTimeIsUp) {
   EXPECT_THAT([] { wait_for_done(testing::TempDir(), 1, 0.1); },
               testing::ThrowsMessage<std::runtime_error>(HasSubstr("rank 0 has left nothing")));

@@ -1,10 +1,12 @@
 #include "scenarios/output_file.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <stdexcept>
+#include <thread>
 
 namespace slipway {
 namespace {
@@ -45,6 +47,65 @@ TEST_F(OutputFiles, AFolderThatDoesNotExistIsNamed) {
   } catch (const std::runtime_error& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("no/a: No such file or directory"));
   }
+}
+
+std::string content(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void write(const std::string& path, const std::string& text) {
+  OutputFile file(path);
+  file.stream() << text;
+  file.commit();
+}
+
+TEST_F(OutputFiles, ASymbolicLinkStaysAndItsFileIsWritten) {
+  fs::create_directories(folder + "/elsewhere");
+  write(folder + "/elsewhere/a", "old");
+  fs::create_symlink("elsewhere/a", folder + "/to-old");
+  fs::create_symlink("elsewhere/b", folder + "/to-new");
+  fs::create_symlink("to-old", folder + "/to-link");
+  write(folder + "/to-link", "by two links");
+  write(folder + "/to-new", "made");
+  EXPECT_TRUE(fs::is_symlink(folder + "/to-old"));
+  EXPECT_TRUE(fs::is_symlink(folder + "/to-new"));
+  EXPECT_EQ(content(folder + "/elsewhere/a"), "by two links");
+  EXPECT_EQ(content(folder + "/elsewhere/b"), "made");
+}
+
+TEST_F(OutputFiles, AFifoStaysOneAndItsReaderGetsTheText) {
+  const std::string fifo = folder + "/fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  check_writable(fifo);  // would wait for ever for a reader if it opened the FIFO
+  std::string got;
+  std::thread reader([&] { got = content(fifo); });
+  write(fifo, "through the pipe");
+  reader.join();
+  EXPECT_EQ(got, "through the pipe");
+  EXPECT_TRUE(fs::is_fifo(fifo));
+}
+
+TEST_F(OutputFiles, ADeviceIsWrittenToAndAFullOneIsAnError) {
+  write("/dev/null", "text");
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  EXPECT_THROW(write("/dev/full", "text"), std::runtime_error);
+}
+
+TEST_F(OutputFiles, AFolderIsRefused) {
+  for (const std::string& path : {folder, folder + "/"}) {
+    EXPECT_THAT([&] { OutputFile file(path); },
+                testing::ThrowsMessage<std::runtime_error>(testing::HasSubstr("it is a folder; name a file")));
+    EXPECT_THROW(check_writable(path), std::runtime_error);
+  }
+}
+
+TEST_F(OutputFiles, AFolderThatCannotBeMadeIsRefusedBeforeAndNothingIsMade) {
+  write(folder + "/file", "");
+  EXPECT_THAT([&] { check_folder_writable(folder + "/file/run"); },
+              testing::ThrowsMessage<std::runtime_error>(testing::HasSubstr("/file is not a folder")));
+  check_folder_writable(folder + "/new/run");
+  EXPECT_FALSE(fs::exists(folder + "/new"));
 }
 
 }  // namespace

@@ -62,8 +62,8 @@ const Case cases[] = {
      "a map of keys", "indented"},
     {"TooManyStages", "  pipeline: 2", "  pipeline: 4\n  chunks: 3", 16, "layout.pipeline",
      "12 stages are more than the model's 8", "up to 8", "lower layout.pipeline"},
-    {"RanksAreNotTheProduct", "  pipeline: 2", "  pipeline: 2\n  data: 3", 17, "layout.data",
-     "12 ranks do not equal the cluster's 8 GPUs", "of 8", "set layout.data to 2"},
+    {"RanksAreNotTheProduct", "  pipeline: 2", "  pipeline: 2\n  data: 4", 17, "layout.data",
+     "16 ranks do not equal the cluster's 8 GPUs", "of 8", "set layout.data to 2"},
     {"BatchNotDivisible", "  global_batch: 16", "  global_batch: 18", 20, "schedule.global_batch",
      "18 is not divisible by micro_batch 2 x data 2 = 4", "multiples of 4", "16 or 20"},
     {"HeadsNotDivisible", "  heads: 8\n  kv_heads: 4", "  heads: 5\n  head_dim: 8", 15, "layout.tensor",
@@ -188,7 +188,18 @@ TEST_F(Mistakes, HugeDegreesDoNotOverflow) {
   errors(
       {"layout.tensor=1000000", "layout.context=1000000", "layout.pipeline=1000000", "layout.data=1000000"},
       {"layout.data", "layout.tensor", "layout.tensor", "layout.tensor", "layout.context",
-       "layout.pipeline"});
+       "layout.pipeline", "schedule.global_batch"});
+}
+
+TEST_F(Mistakes, StagesRanksAndBatchThatCannotBeAreReportedTogether) {
+  const auto found = errors({"layout.pipeline=16", "layout.data=3", "schedule.global_batch=17"},
+                            {"layout.pipeline", "layout.data", "schedule.global_batch"});
+  const std::string text = describe(found);
+  EXPECT_THAT(text, AllOf(HasSubstr("16 stages are more than the model's 8"),
+                          HasSubstr("96 ranks do not equal the cluster's 8 GPUs"),
+                          HasSubstr("17 is not divisible by micro_batch 2 x data 3 = 6")));
+  errors({"layout.pipeline=16", "schedule.global_batch=17"},  // data is to be derived and cannot be
+         {"layout.pipeline", "layout.data", "schedule.global_batch"});
 }
 
 TEST_F(Mistakes, AScheduleThatRefusesTheShapeSaysWhy) {

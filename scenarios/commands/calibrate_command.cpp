@@ -12,6 +12,7 @@
 #include "scenarios/chrome_trace.h"
 #include "scenarios/commands/command.h"
 #include "scenarios/commands/options.h"
+#include "scenarios/commands/outputs.h"
 #include "scenarios/measure_machine.h"
 #include "scenarios/output_file.h"
 #include "scenarios/plan.h"
@@ -173,6 +174,15 @@ std::string evidence_text(const Evidence& evidence) {
   return text;
 }
 
+void warn_of_doubtful_fit(const Calibration& calibration, std::ostream& err) {
+  constexpr double doubtful = 0.25;
+  if (calibration.folds == 0 || calibration.left_out_error <= doubtful) return;
+  err << "warning: the median error of rows that the fit had not seen is "
+      << readable_share(calibration.left_out_error)
+      << "; predictions with this profile are no better. Measure while nothing else runs, or add more "
+         "rows (--measure and --trace together)\n";
+}
+
 std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::localtime(std::time(nullptr))); }
 
 }  // namespace
@@ -186,6 +196,10 @@ int calibrate_command(const std::vector<std::string>& args, std::ostream& out, s
     throw UsageError("there is nothing to fit; give --measure, --measured FILE or --trace FILE");
   }
   const Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
+  std::vector<std::string> inputs = inputs_of(scenario);
+  for (const char* name : {"measured", "trace"})
+    inputs.insert(inputs.end(), options.all(name).begin(), options.all(name).end());
+  check_output("-o", *path, inputs);
   const Evidence evidence = evidence_of(options, scenario, err);
   Machine start = scenario.cluster.groups.front().machine;
   const std::string peak_source = set_peaks(start, evidence, scenario.dtype);
@@ -205,6 +219,7 @@ int calibrate_command(const std::vector<std::string>& args, std::ostream& out, s
       << readable_flops(calibration.machine.peak_flops[static_cast<std::size_t>(scenario.dtype)]) << " in "
       << name_of(scenario.dtype) << " (" << peak_source << ")\n\n"
       << report_text(calibration) << "wrote " << *path << "\n";
+  warn_of_doubtful_fit(calibration, err);
   return status_done;
 }
 

@@ -34,6 +34,16 @@ std::string only_in(const std::string& a, const std::string& b, const std::strin
   return result;
 }
 
+void refuse_wrong_engines(const std::vector<std::string>& paths, const Trace& predicted,
+                          const Trace& measured) {
+  constexpr const char* order = "; give PREDICTED MEASURED, in this order";
+  if (predicted.engine == "libtorch")
+    throw UsageError(paths[0] + " is the trace of an executed run, not a prediction" + order);
+  if (measured.engine != "libtorch")
+    throw UsageError(paths[1] + " was made by '" + measured.engine + "', it is not the trace of an executed run" +
+                     order);
+}
+
 }  // namespace
 
 int compare_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
@@ -54,6 +64,7 @@ int compare_command(const std::vector<std::string>& args, std::ostream& out, std
           "Tasks that only one trace has are listed.");
   if (!options.parse(args, out)) return status_done;
   const Trace predicted = trace_from(options.arguments()[0]), measured = trace_from(options.arguments()[1]);
+  refuse_wrong_engines(options.arguments(), predicted, measured);
   const std::string differences = only_in(predicted.summary, measured.summary, "  predicted: ") +
                                   only_in(measured.summary, predicted.summary, "  measured:  ");
   if (!differences.empty()) err << "note: the traces were made with different settings\n" << differences;

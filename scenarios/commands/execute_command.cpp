@@ -4,10 +4,11 @@
 #include "scenarios/chrome_trace.h"
 #include "scenarios/commands/command.h"
 #include "scenarios/commands/options.h"
+#include "scenarios/commands/outputs.h"
+#include "scenarios/commands/progress.h"
 #include "scenarios/execution.h"
 #include "scenarios/json_summary.h"
 #include "scenarios/output_file.h"
-#include "scenarios/prediction.h"
 #include "scenarios/rank_program.h"
 #include "scenarios/run_folder.h"
 #include "scenarios/terminal_timeline.h"
@@ -46,24 +47,6 @@ CommandOptions declared_options() {
       .flag("force", "start although the memory does not suffice by the simulator's count")
       .notes(how_it_runs);
   return options;
-}
-
-void refuse_what_cannot_run(const Scenario& scenario) {
-  const std::vector<std::string> reasons = not_executable(scenario);
-  if (reasons.empty()) return;
-  std::string text = "this scenario can be simulated but not executed:";
-  for (const std::string& reason : reasons) text += "\n" + scenario.path + ": " + reason;
-  throw UsageError(text);
-}
-
-void refuse_what_does_not_fit(const Plan& plan) {
-  const std::vector<StageMemory> memory = stage_memory(plan, replay(plan.graph, plan.durations));
-  for (const StageMemory& stage : memory) {
-    if (stage.fits()) continue;
-    throw UsageError(
-        "the scenario does not fit into memory; nothing was started (--force starts all the same)\n" +
-        memory_text(memory));
-  }
 }
 
 // What all parts of one execution need.
@@ -172,16 +155,18 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   if (!options.parse(args, out)) return status_done;
   Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
   refuse_what_cannot_run(scenario);
+  refuse_uncalibrated(scenario);
   const auto joined = joined_rank([](const char* name) { return std::getenv(name); });
   if (joined) refuse_other_world(*joined, scenario.layout);
-  const Plan plan = plan_of(std::move(scenario));
-  if (!options.has("force")) refuse_what_does_not_fit(plan);
-  const std::string program = rank_program();
   const std::string folder =
-      std::filesystem::absolute(options.text("out").value_or(plan.scenario.name + ".run")).string();
+      std::filesystem::absolute(options.text("out").value_or(scenario.name + ".run")).string();
+  check_folder_writable(folder);
+  if (const auto trace = options.text("trace")) check_output("--trace", *trace, inputs_of(scenario));
+  const std::string program = rank_program();
+  const Plan plan = planned(std::move(scenario), err);
+  if (!options.has("force")) refuse_what_does_not_fit(plan);
   const Request request{
       plan, folder, options.text("trace").value_or(folder + "/trace.json"), options.has("json"), out, err};
-  if (options.text("trace")) check_writable(request.trace_path);
   if (!joined || joined->rank == 0) {
     std::ostream& talk = request.json ? err : out;
     talk << headline(plan) << '\n';

@@ -59,8 +59,8 @@ int list_command(const std::vector<std::string>& args, std::ostream& out, std::o
     }
     names.emplace_back(topic.name);
   }
-  throw UsageError("nothing to list under '" + name + "'; did you mean 'slipway list " +
-                   nearest_of(name, names) + "'?");
+  throw UsageError("nothing to list under '" + name + "'" + suggestion(name, names, "slipway list ") +
+                   " (`slipway list --help` names all)");
 }
 
 }  // namespace slipway

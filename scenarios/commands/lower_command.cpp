@@ -4,13 +4,15 @@
 
 #include "scenarios/commands/command.h"
 #include "scenarios/commands/options.h"
+#include "scenarios/commands/outputs.h"
+#include "scenarios/commands/progress.h"
 #include "scenarios/output_file.h"
 #include "scenarios/plan.h"
 #include "scenarios/readable.h"
 
 namespace slipway {
 
-int lower_command(const std::vector<std::string>& args, std::ostream& out, std::ostream&) {
+int lower_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options(
       "lower SCENARIO -o FILE [options]",
       "Writes the bundle: the task graph in its global order and the run, as checksummed text that the\n"
@@ -23,14 +25,16 @@ int lower_command(const std::vector<std::string>& args, std::ostream& out, std::
   if (!options.parse(args, out)) return status_done;
   const auto path = options.text("output");
   if (!path) throw UsageError("the output is missing; give -o FILE");
-  const Plan plan = plan_of(checked_scenario(options.arguments()[0], options.all("set")));
+  Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
+  check_output("-o", *path, inputs_of(scenario));
+  const Plan plan = planned(std::move(scenario), err);
   OutputFile file(*path);
   write_bundle(file.stream(), bundle_of(plan));
   const std::uint64_t bytes = file.commit();
   out << headline(plan) << '\n'
-      << fmt::format("{}: {}, {} a step, {}\n", *path, counted(rank_count(plan.graph.layout), "rank"),
+      << fmt::format("{}: {}, {} a step{}\n", *path, counted(rank_count(plan.graph.layout), "rank"),
                      counted(static_cast<std::int64_t>(plan.graph.tasks.size()), "task"),
-                     readable_bytes(static_cast<double>(bytes)));
+                     bytes > 0 ? ", " + readable_bytes(static_cast<double>(bytes)) : "");
   return status_done;
 }
 

@@ -24,9 +24,18 @@ std::string nearest_of(std::string_view typed, const std::vector<std::string>& w
   const auto begins = std::find_if(words.begin(), words.end(),
                                    [&](const std::string& word) { return word.starts_with(typed); });
   if (begins != words.end() && !typed.empty()) return *begins;
-  return *std::min_element(words.begin(), words.end(), [&](const std::string& x, const std::string& y) {
-    return edit_distance(typed, x) < edit_distance(typed, y);
-  });
+  const auto nearest =
+      std::min_element(words.begin(), words.end(), [&](const std::string& x, const std::string& y) {
+        return edit_distance(typed, x) < edit_distance(typed, y);
+      });
+  constexpr int most_edits = 3;  // beyond that it is no misspelling but something else
+  return edit_distance(typed, *nearest) <= most_edits ? *nearest : "";
+}
+
+std::string suggestion(std::string_view typed, const std::vector<std::string>& words,
+                       const std::string& before) {
+  const std::string nearest = nearest_of(typed, words);
+  return nearest.empty() ? "" : "; did you mean '" + before + nearest + "'?";
 }
 
 }  // namespace slipway

@@ -74,7 +74,7 @@ std::string CommandOptions::unknown_option(const std::string& option) const {
   std::vector<std::string> names;
   for (const Option& known : options_) names.push_back("--" + known.name);
   names.push_back("--help");
-  return "unknown option '" + option + "'; did you mean '" + nearest_of(option, names) + "'?";
+  return "unknown option '" + option + "'" + suggestion(option, names);
 }
 
 bool CommandOptions::parse(const std::vector<std::string>& args, std::ostream& out) {

@@ -6,6 +6,8 @@
 #include <iosfwd>
 #include <string>
 
+#include "scenarios/plan.h"
+
 namespace slipway {
 
 class Progress {
@@ -24,6 +26,9 @@ class Progress {
   double quiet_s_ = 2;
   std::chrono::steady_clock::time_point began_, reported_;
 };
+
+// plan_of, with a line every two seconds while it takes long.
+Plan planned(Scenario scenario, std::ostream& err);
 
 // Is this stream the process's standard error, and that a terminal?
 bool is_terminal(const std::ostream& err);

@@ -4,6 +4,8 @@
 
 #include "scenarios/commands/command.h"
 #include "scenarios/commands/options.h"
+#include "scenarios/commands/outputs.h"
+#include "scenarios/commands/progress.h"
 #include "scenarios/output_file.h"
 #include "scenarios/plan.h"
 #include "schedules/graph/grid.h"
@@ -35,7 +37,7 @@ void write_dot_to(const std::string& path, const TaskGraph& graph, std::ostream&
 
 }  // namespace
 
-int show_command(const std::vector<std::string>& args, std::ostream& out, std::ostream&) {
+int show_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options(
       "show SCENARIO [options]",
       "Prints the schedule as a grid, a row per pipeline rank and a column per unit of time: 2F0 is stage "
@@ -55,7 +57,8 @@ int show_command(const std::vector<std::string>& args, std::ostream& out, std::o
     throw UsageError("--csv and --dot - both print on standard output; give --dot a file");
   Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
   if (options.has("micro-batches")) set_micro_batches(scenario, options.integer("micro-batches", 1, 1));
-  const Plan plan = plan_of(std::move(scenario));
+  if (dot && dot != "-") check_output("--dot", *dot, inputs_of(scenario));
+  const Plan plan = planned(std::move(scenario), err);
   if (options.has("csv")) {
     write_schedule_csv(out, action_lists(plan.scenario, plan.graph));
   } else if (dot != "-") {

@@ -3,6 +3,7 @@
 #include "scenarios/chrome_trace.h"
 #include "scenarios/commands/command.h"
 #include "scenarios/commands/options.h"
+#include "scenarios/commands/outputs.h"
 #include "scenarios/commands/progress.h"
 #include "scenarios/json_summary.h"
 #include "scenarios/output_file.h"
@@ -54,8 +55,9 @@ int simulate_command(const std::vector<std::string>& args, std::ostream& out, st
   if (!options.parse(args, out)) return status_done;
   SimulationOptions simulation_options;
   simulation_options.steps = options.integer("steps", 3, 1);
-  const Plan plan = plan_of(checked_scenario(options.arguments()[0], options.all("set")));
-  if (const auto path = options.text("trace")) check_writable(*path);
+  Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
+  if (const auto path = options.text("trace")) check_output("--trace", *path, inputs_of(scenario));
+  const Plan plan = planned(std::move(scenario), err);
   Progress progress(err, "simulating " + plan.scenario.name, is_terminal(err));
   simulation_options.progress = [&](double share) { progress.report(share); };
   const Simulation simulation =

@@ -47,8 +47,7 @@ const Command* command_named(std::string_view name) {
 std::string unknown_command(const std::string& name) {
   std::vector<std::string> names;
   for (const Command& command : all_commands()) names.emplace_back(command.name);
-  return "unknown command '" + name + "'; did you mean 'slipway " + nearest_of(name, names) +
-         "'? (`slipway help` lists all)";
+  return "unknown command '" + name + "'" + suggestion(name, names, "slipway ") + " (`slipway help` lists all)";
 }
 
 int run_command(const Command& command, const std::vector<std::string>& args, std::ostream& out,

@@ -1,0 +1,28 @@
+#include "scenarios/commands/outputs.h"
+
+#include <filesystem>
+
+#include "scenarios/commands/command.h"
+#include "scenarios/output_file.h"
+
+namespace slipway {
+
+void check_output(const std::string& option, const std::string& path,
+                  const std::vector<std::string>& inputs) {
+  namespace fs = std::filesystem;
+  if (path == "-")
+    throw UsageError(option + " - is not standard output; name a file (/dev/stdout is one)");
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored))
+    throw UsageError(option + " " + path + " is a folder; name a file in it");
+  for (const std::string& input : inputs) {
+    if (fs::equivalent(path, input, ignored))
+      throw UsageError(option + " " + path + " would overwrite " + input +
+                       ", which this command reads; name another file");
+  }
+  check_writable(path);
+}
+
+const std::vector<std::string>& inputs_of(const Scenario& scenario) { return scenario.files; }
+
+}  // namespace slipway

@@ -1,0 +1,19 @@
+// What a command is asked to write, checked before any work: a mistake here is one of the user.
+// Guarded by tests/command_outputs_test.cpp.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/scenario.h"
+
+namespace slipway {
+
+// `option` ("--trace") is to write `path`. Throws UsageError for "-" and for a folder, and where the path is
+// the same file as one of `inputs` (by whatever name); std::runtime_error where it cannot be written.
+void check_output(const std::string& option, const std::string& path, const std::vector<std::string>& inputs);
+
+// All files that the scenario was read from.
+const std::vector<std::string>& inputs_of(const Scenario& scenario);
+
+}  // namespace slipway
