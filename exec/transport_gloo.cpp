@@ -15,6 +15,12 @@ namespace {
 constexpr auto patience = std::chrono::hours(24);
 constexpr auto connect_patience = std::chrono::seconds(120);
 
+// c10d notes every operation in a flight recorder that all process groups of a process share, and enters a
+// group's first operation in it without a lock (PyTorch 2.11, FlightRecorderDetail.hpp): two lanes that do
+// so at once may crash. It reads its size when it is first used, nobody reads what it keeps, and before
+// main there is only one thread, so it is switched off here.
+[[maybe_unused]] const bool flight_recorder_is_off = setenv("TORCH_FR_BUFFER_SIZE", "0", 1) == 0;
+
 bool is_loopback(const std::string& host) {
   return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
 }
