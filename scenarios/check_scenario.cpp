@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "schedules/action.h"
+#include "schedules/graph/checks_actions.h"
 
 namespace slipway {
 namespace {
@@ -166,6 +167,21 @@ std::int64_t micro_batches(Settings& settings, const Scenario& scenario, bool ha
   return batch / unit;
 }
 
+// Each defect of schedule.csv with its grid; the first few, because one slip of the pen makes many.
+void check_csv(Settings& settings, const Scenario& scenario, const ScheduleShape& shape) {
+  constexpr std::size_t most = 3;
+  const ActionLists& lists = *scenario.schedule.actions;
+  const std::vector<ActionDefect> defects = check_actions(lists, shape);
+  for (std::size_t i = 0; i < std::min(most, defects.size()); ++i) {
+    const ActionDefect& defect = defects[i];
+    const bool cut = i + 1 == most && defects.size() > most;
+    settings.refuse("schedule.csv", defect.message,
+                    "correct " + settings.text("schedule.csv") + ", or leave schedule.csv out" +
+                        (cut ? " (" + str(static_cast<std::int64_t>(defects.size() - most)) + " more)" : "") +
+                        "\n" + grid(lists, defect.culprits, defect.missing));
+  }
+}
+
 void check_schedule(Settings& settings, const Scenario& scenario, bool has_model, bool has_data) {
   const std::int64_t count = micro_batches(settings, scenario, has_data);
   const Schedule* schedule = schedule_named(scenario.schedule.name);
@@ -173,7 +189,7 @@ void check_schedule(Settings& settings, const Scenario& scenario, bool has_model
       schedule == nullptr)
     return;
   const Block* block = has_model ? first_block(scenario.model, BlockKind::transformer) : nullptr;
-  if (schedule->needs_causal && block != nullptr && !block->causal)
+  if (schedule->needs_causal && !scenario.schedule.actions && block != nullptr && !block->causal)
     settings.refuse("schedule.name",
                     schedule->name + " needs causal attention, which " + scenario.model.name +
                         " does not have; allowed: schedules without slices",
@@ -183,9 +199,12 @@ void check_schedule(Settings& settings, const Scenario& scenario, bool has_model
                   scenario.model.sequence);
     return;
   }
-  if (count == 0 || schedule->refuse == nullptr) return;
-  const std::string reason = schedule->refuse({scenario.layout.pipeline, scenario.layout.chunks,
-                                               static_cast<int>(count), scenario.schedule.slices});
+  if (count == 0) return;
+  const ScheduleShape shape{scenario.layout.pipeline, scenario.layout.chunks, static_cast<int>(count),
+                            scenario.schedule.slices};
+  if (scenario.schedule.actions) return check_csv(settings, scenario, shape);
+  if (schedule->refuse == nullptr) return;
+  const std::string reason = schedule->refuse(shape);
   if (reason.empty()) return;
   const std::size_t cut = reason.find("; ");
   settings.refuse(
@@ -218,12 +237,23 @@ void derive_dtype(Settings& settings, const Cluster& cluster, Dtype& dtype) {
       "choose one of these, or add peak_flops." + name_of(dtype) + " with its source to the profile");
 }
 
+// Stages per row of the lists, rounded up; what does not fit is told by check_csv.
+int chunks_of(const ActionLists& lists) {
+  int stages = 1;
+  for (const auto& row : lists)
+    for (const Action& action : row) stages = std::max(stages, action.stage + 1);
+  const int rows = std::max(1, static_cast<int>(lists.size()));
+  return (stages - 1) / rows + 1;
+}
+
 }  // namespace
 
 void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scenario& scenario) {
   Layout& layout = scenario.layout;
   const Schedule* schedule = schedule_named(scenario.schedule.name);
-  if (!settings.given("layout.chunks") && schedule != nullptr) layout.chunks = schedule->default_chunks;
+  if (!settings.given("layout.chunks") && schedule != nullptr)
+    layout.chunks =
+        scenario.schedule.actions ? chunks_of(*scenario.schedule.actions) : schedule->default_chunks;
   check_layout_alone(settings, layout);
   const bool data_is_written = settings.given("layout.data");
   if (has_cluster) {

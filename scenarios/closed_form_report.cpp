@@ -32,6 +32,7 @@ MemoryInput closed_form_input(const Plan& plan) {
 
 std::string closed_form_text(const Plan& plan, const StageMemory& first) {
   const std::string& schedule = plan.scenario.schedule.name;
+  if (plan.scenario.schedule.actions) return "";  // an order of its own
   if (schedule != "1f1b" && schedule != "interleaved-1f1b") return "";
   MemoryTerms terms;
   try {

@@ -4,6 +4,7 @@
 #include "scenarios/check_scenario.h"
 #include "scenarios/load_cluster.h"
 #include "scenarios/load_model.h"
+#include "schedules/schedule_csv.h"
 
 namespace slipway {
 namespace {
@@ -31,6 +32,24 @@ void read_schedule(const Settings& settings, ScheduleChoice& schedule) {
   // The table lists the choices in the order of the enumerations.
   schedule.recompute = static_cast<Recompute>(std::max(0, settings.choice("schedule.recompute")));
   schedule.kernels = static_cast<Kernels>(std::max(0, settings.choice("schedule.kernels")));
+}
+
+// The actions of schedule.csv; whether they are a whole step is asked by check_schedule.
+void read_actions(Settings& settings, const std::string& folder, Scenario& scenario) {
+  if (!settings.given("schedule.csv")) return;
+  const std::string path = resolve_path(folder, settings.text("schedule.csv"));
+  std::error_code ignored;
+  std::ifstream file(path);
+  if (!std::filesystem::is_regular_file(path, ignored) || !file) {
+    settings.refuse("schedule.csv", "cannot read '" + path + "'; allowed: the path of a PyTorch schedule CSV",
+                    "correct the path (it is relative to the scenario file)");
+    return;
+  }
+  try {
+    scenario.schedule.actions = read_schedule_csv(file, path);
+  } catch (const std::invalid_argument& reason) {
+    settings.refuse("schedule.csv", reason.what(), "`slipway show --csv` writes one to start from");
+  }
 }
 
 void read_optimizer(Settings& settings, Optimizer& optimizer) {
@@ -84,7 +103,7 @@ void note_files(const Settings& settings, const std::string& folder, Scenario& s
     scenario.machine_files.push_back(
         file_named(settings, "cluster.groups." + std::to_string(i) + ".machine", folder));
   scenario.files = scenario.machine_files;
-  for (const char* key : {"model.config", "run.data"})
+  for (const char* key : {"model.config", "run.data", "schedule.csv"})
     scenario.files.push_back(file_named(settings, key, folder));
   scenario.files.push_back(scenario.path);
   std::erase(scenario.files, "");
@@ -151,6 +170,7 @@ LoadResult load_scenario(const std::string& path, const std::vector<std::string>
   if (cluster) scenario.cluster = std::move(*cluster);
   read_layout(settings, scenario.layout);
   read_schedule(settings, scenario.schedule);
+  read_actions(settings, folder, scenario);
   read_run(settings, folder, scenario);
   derive_and_check(settings, model.has_value(), cluster.has_value(), scenario);
   note_files(settings, folder, scenario);
@@ -174,6 +194,7 @@ LoweringInput lowering_input(const Scenario& scenario) {
   input.model = scenario.model;
   input.layout = scenario.layout;
   input.schedule = scenario.schedule.name;
+  if (scenario.schedule.actions) input.actions = &*scenario.schedule.actions;
   input.shape.micro_batch = scenario.schedule.micro_batch;
   input.shape.sequence = scenario.model.sequence / scenario.schedule.slices;
   input.shape.sharding = sharding_of(scenario.layout);

@@ -107,7 +107,8 @@ std::string headline(const Plan& plan) {
   const Scenario& s = plan.scenario;
   return fmt::format("{}: {} ({} parameters), sequence {}, on {}: {}; {}, {} of {}, {}", s.name, s.model.name,
                      readable_count(static_cast<double>(parameter_count(s.model))), s.model.sequence,
-                     machines_text(s.cluster), layout_text(s.layout), s.schedule.name,
+                     machines_text(s.cluster), layout_text(s.layout),
+                     s.schedule.actions ? "schedule of a CSV" : s.schedule.name,
                      counted(plan.graph.micro_batches, "micro-batch"),
                      counted(s.schedule.micro_batch, "sequence"), name_of(s.dtype));
 }

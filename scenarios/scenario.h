@@ -8,6 +8,7 @@
 // Guarded by tests/scenario_load_test.cpp (good input, resolved text) and tests/scenario_errors_test.cpp.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct ScheduleChoice {
   Recompute recompute = Recompute::none;
   Kernels kernels = Kernels::flash2_rmsnorm;
   int slices = 1;
+  std::optional<ActionLists> actions;  // of schedule.csv: instead of the named schedule's
 };
 
 struct Scenario {
@@ -63,6 +65,7 @@ LoadResult load_scenario(const std::string& path, const std::vector<std::string>
 // "file:line: key: message; remedy", one a line.
 std::string describe(const std::vector<ScenarioError>& errors);
 
+// Points into `scenario`, which must outlive it.
 LoweringInput lowering_input(const Scenario& scenario);
 
 }  // namespace slipway

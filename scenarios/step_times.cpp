@@ -39,12 +39,6 @@ std::vector<std::vector<ComputeSpan>> compute_spans(const Trace& trace) {
 
 }  // namespace
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
 StepTimes step_times(const Trace& trace) {
   if (trace.steps < 1 || trace.ranks < 1) throw std::invalid_argument("the trace has no steps or no ranks");
   const auto spans = compute_spans(trace);

@@ -11,6 +11,7 @@
 
 #include <vector>
 
+#include "models/statistics.h"
 #include "models/trace.h"
 
 namespace slipway {
@@ -26,8 +27,5 @@ struct StepTimes {
 
 // Throws std::invalid_argument when the trace has no compute record, or a rank has none in some step.
 StepTimes step_times(const Trace& trace);
-
-// Middle value; the mean of the two middle ones of an even number. `values` is not empty.
-double median(std::vector<double> values);
 
 }  // namespace slipway

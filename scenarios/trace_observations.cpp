@@ -1,5 +1,7 @@
 #include "scenarios/trace_observations.h"
 
+#include "models/statistics.h"
+
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -138,12 +140,6 @@ class TraceReader {
     double& slowest = message_[{task, record.step}];
     slowest = std::max(slowest, work_seconds(record));
     message_kind_[task] = record.kind;
-  }
-
-  static double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    const std::size_t middle = values.size() / 2;
-    return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
   }
 
   static double total(const std::vector<double>& values) {

@@ -191,6 +191,36 @@ TEST_F(Commands, ShowCsvIsPyTorchsAndReadsBack) {
   EXPECT_EQ(lists[0].size(), 8u);  // four micro-batches, F and B
 }
 
+TEST_F(Commands, AnExportedScheduleSimulatesLikeTheNamedOne) {
+  for (const std::vector<std::string>& settings :
+       {std::vector<std::string>{}, {"--set", "schedule.name=interleaved-1f1b"}}) {
+    std::vector<std::string> show{"show", tiny, "--csv"}, named{tiny};
+    show.insert(show.end(), settings.begin(), settings.end());
+    named.insert(named.end(), settings.begin(), settings.end());
+    const Answer csv = slipway_with(show);
+    ASSERT_EQ(csv.status, status_done) << csv.err;
+    std::ofstream(path("s.csv")) << csv.out;
+    // gpipe is named, so that the order can only come from the file.
+    const auto imported =
+        summary_of({tiny, "--set", "schedule.name=gpipe", "--set", "schedule.csv=" + path("s.csv")});
+    EXPECT_EQ(imported["step_time_s"], summary_of(named)["step_time_s"]);
+    EXPECT_EQ(imported["tasks"], summary_of(named)["tasks"]);
+  }
+}
+
+TEST_F(Commands, AScheduleWithAMissingActionIsRefusedWithTheGrid) {
+  std::ofstream(path("s.csv")) << "0F0,0F1,0B0,0B1\n1F0,1B0,1F1\n";
+  const Answer answer = slipway_with({"simulate", tiny, "--set", "schedule.global_batch=4", "--set",
+                                      "schedule.csv=" + path("s.csv")});
+  EXPECT_EQ(answer.status, status_usage);
+  EXPECT_THAT(answer.err, HasSubstr("micro-batch 1 of stage 1 has no backward"));
+  EXPECT_THAT(answer.err, HasSubstr("rank 1 │"));
+  EXPECT_THAT(answer.err, HasSubstr("*1B1?*"));
+  std::ofstream(path("s.csv")) << "0F0,0X1\n";
+  EXPECT_THAT(slipway_with({"simulate", tiny, "--set", "schedule.csv=" + path("s.csv")}).err,
+              HasSubstr("s.csv:1: cell 2 '0X1'"));
+}
+
 TEST_F(Commands, ListPrintsEveryTopicAndRefusesOthersNamingTheNearest) {
   const std::vector<std::pair<std::string, std::string>> topics{{"models", "llama-3.1-8b"},
                                                                 {"machines", "h100-80gb"},

@@ -1,6 +1,6 @@
 // `slipway confirm`: predicts cases that a calibration has not seen, executes them, and says how far off the
 // predictions were. Beside each stands what one learns without a model: the baseline run's step scaled by
-// the FLOPs that a rank has to do.
+// the FLOPs that a rank has to do. Guarded by tests/command_confirm_test.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +11,11 @@
 
 #include "scenarios/commands/command.h"
 #include "scenarios/commands/options.h"
+#include "scenarios/execution.h"
+#include "scenarios/output_file.h"
+#include "scenarios/plan.h"
+#include "scenarios/rank_program.h"
 #include "scenarios/readable.h"
-#include "scenarios/scenario.h"
 
 namespace slipway {
 namespace {
@@ -41,12 +44,6 @@ Case case_from(const std::string& text) {
   return found;
 }
 
-Scenario loaded(const std::string& path, const std::vector<std::string>& overrides) {
-  LoadResult result = load_scenario(path, overrides);
-  if (!result.errors.empty()) throw UsageError("the scenario has errors\n" + describe(result.errors));
-  return std::move(result.scenario);
-}
-
 double flops_per_rank(const Scenario& scenario) {
   return mfu_flops_per_token(scenario.model) * static_cast<double>(scenario.model.sequence) *
          static_cast<double>(scenario.schedule.global_batch) / rank_count(scenario.layout);
@@ -66,17 +63,14 @@ nlohmann::json summary_of(CommandFunction command, const std::string& path, cons
   return nlohmann::json::parse(out.str());
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
-// The case whose error is the median; of an even number the larger of the middle two.
-Outcome median_case(std::vector<Outcome> outcomes) {
-  std::sort(outcomes.begin(), outcomes.end(),
-            [](const Outcome& a, const Outcome& b) { return a.error() < b.error(); });
-  return outcomes[outcomes.size() / 2];
+// The middle one of all in the order of `error`; of an even number the larger of the middle two, so that it
+// is one case's own.
+template <typename Error>
+Outcome middle_of(std::vector<Outcome> outcomes, Error error) {
+  const auto middle = outcomes.begin() + static_cast<std::ptrdiff_t>(outcomes.size() / 2);
+  std::nth_element(outcomes.begin(), middle, outcomes.end(),
+                   [&](const Outcome& a, const Outcome& b) { return error(a) < error(b); });
+  return *middle;
 }
 
 std::string readable(double seconds) { return fmt::format("{:.3f} s", seconds); }
@@ -84,17 +78,17 @@ std::string readable(double seconds) { return fmt::format("{:.3f} s", seconds); 
 void print(const std::vector<Outcome>& outcomes, std::ostream& out) {
   std::vector<std::vector<std::string>> rows{
       {"unseen case", "predicted", "measured", "off by", "scaled by FLOPs", "off by"}};
-  std::vector<double> errors, scaled_errors;
   for (const Outcome& one : outcomes) {
     rows.push_back({one.name, readable(one.predicted_s), readable(one.measured_s), readable_share(one.error()),
                     readable(one.scaled_s), readable_share(one.scaled_error())});
-    errors.push_back(one.error());
-    scaled_errors.push_back(one.scaled_error());
   }
+  const Outcome middle = middle_of(outcomes, [](const Outcome& one) { return one.error(); });
+  const Outcome scaled = middle_of(outcomes, [](const Outcome& one) { return one.scaled_error(); });
   out << aligned_table(rows)
-      << fmt::format("\nmedian error over {} unseen cases: {} (scaling the baseline's step by FLOPs: {})\n",
-                     errors.size(), readable_share(median(errors)), readable_share(median(scaled_errors)));
-  const Outcome middle = median_case(outcomes);
+      << fmt::format("\nmedian error over {}{}: {}, of \"{}\" (scaling the baseline's step by FLOPs: {})\n",
+                     counted(static_cast<std::int64_t>(outcomes.size()), "unseen case"),
+                     outcomes.size() % 2 == 0 ? ", the larger of the middle two" : "",
+                     readable_share(middle.error()), middle.name, readable_share(scaled.scaled_error()));
   out << fmt::format("predicted {}, measured {}, off by {:.1f} %\n", readable(middle.predicted_s),
                      readable(middle.measured_s), 100 * middle.error());
 }
@@ -113,6 +107,25 @@ CommandOptions confirm_options() {
   return options;
 }
 
+// Everything that execute would refuse, of every case, before the first one runs.
+std::vector<Scenario> checked_cases(const std::string& path, const std::vector<Case>& cases) {
+  std::vector<Scenario> scenarios;
+  for (const Case& one : cases) {
+    try {
+      scenarios.push_back(checked_scenario(path, one.overrides));
+      refuse_what_cannot_run(scenarios.back());
+      refuse_what_does_not_fit(plan_of(scenarios.back()));
+    } catch (const UsageError& error) {
+      throw UsageError("case \"" + one.name + "\": " + error.what());
+    }
+    if (scenarios.size() > 1 && scenarios.back().summary == scenarios.front().summary) {
+      throw UsageError("case \"" + one.name +
+                       "\" has the settings of the baseline, so it is not unseen; give it other settings");
+    }
+  }
+  return scenarios;
+}
+
 }  // namespace
 
 int confirm_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
@@ -124,17 +137,18 @@ int confirm_command(const std::vector<std::string>& args, std::ostream& out, std
   }
   std::vector<Case> cases{case_from(*options.text("baseline"))};
   for (const std::string& text : options.all("case")) cases.push_back(case_from(text));
-  std::vector<Scenario> scenarios;  // all are checked before anything runs
-  for (Case& one : cases) {
+  for (Case& one : cases)
     one.overrides.insert(one.overrides.begin(), options.all("set").begin(), options.all("set").end());
-    scenarios.push_back(loaded(path, one.overrides));
-  }
+  const std::vector<Scenario> scenarios = checked_cases(path, cases);
+  const std::string runs = options.text("out").value_or("confirm.run");
+  check_folder_writable(runs);
+  rank_program();  // throws where there is none
   std::vector<Outcome> outcomes;
   double baseline_s = 0;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     err << fmt::format("[{}/{}] {}: predicting, then executing {} on {}\n", i + 1, cases.size(), cases[i].name,
                        counted(scenarios[i].run.steps, "step"), counted(rank_count(scenarios[i].layout), "rank"));
-    const std::string folder = fmt::format("{}/{}", options.text("out").value_or("confirm.run"), i);
+    const std::string folder = fmt::format("{}/{}", runs, i);
     const auto predicted = summary_of(simulate_command, path, cases[i], {}, err);
     const auto measured = summary_of(execute_command, path, cases[i], {"--out", folder}, err);
     if (i == 0) {

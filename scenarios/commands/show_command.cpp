@@ -21,6 +21,7 @@ void set_micro_batches(Scenario& scenario, int micro_batches) {
 }
 
 ActionLists action_lists(const Scenario& scenario, const TaskGraph& graph) {
+  if (scenario.schedule.actions) return *scenario.schedule.actions;
   const Schedule* schedule = schedule_named(scenario.schedule.name);
   return schedule->actions(
       {scenario.layout.pipeline, scenario.layout.chunks, graph.micro_batches, scenario.schedule.slices});
@@ -56,6 +57,8 @@ int show_command(const std::vector<std::string>& args, std::ostream& out, std::o
   if (options.has("csv") && dot == "-")
     throw UsageError("--csv and --dot - both print on standard output; give --dot a file");
   Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
+  if (options.has("micro-batches") && scenario.schedule.actions)
+    throw UsageError("schedule.csv has its own number of micro-batches; leave --micro-batches out");
   if (options.has("micro-batches")) set_micro_batches(scenario, options.integer("micro-batches", 1, 1));
   if (dot && dot != "-") check_output("--dot", *dot, inputs_of(scenario));
   const Plan plan = planned(std::move(scenario), err);

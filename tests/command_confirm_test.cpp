@@ -1,0 +1,80 @@
+// confirm with a shell script as the rank program, which measures steps of 10 s whatever it is asked.
+#include <gmock/gmock.h>
+
+#include <sstream>
+
+#include "tests/rank_script.h"
+
+namespace slipway {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string tiny = SLIPWAY_SOURCE_DIR "/scenarios/examples/tiny-llama-cpu.yaml";
+
+class Confirm : public RankScriptTest {
+ protected:
+  void SetUp() override {
+    RankScriptTest::SetUp();
+    prepare_records(3);
+    rank_script("touch " + path("started") + "\n" + copying_script());
+  }
+  Answer confirm(const std::vector<std::string>& cases) const {
+    std::vector<std::string> args{"confirm", tiny,         "--set",      "run.steps=3",
+                                  "--out",   path("runs"), "--baseline", "as written:"};
+    for (const std::string& one : cases) args.insert(args.end(), {"--case", one});
+    return slipway_with(args);
+  }
+  static std::vector<std::string> lines_of(const std::string& text) {
+    std::vector<std::string> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+  }
+};
+
+TEST_F(Confirm, TheLastLineIsTheMedianCasesOwnAndTheLineBeforeNamesIt) {
+  const Answer answer = confirm({"double: schedule.global_batch=16", "half: schedule.global_batch=4"});
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  const std::vector<std::string> lines = lines_of(answer.out);
+  ASSERT_GE(lines.size(), 3u);
+  EXPECT_THAT(lines.back(), testing::MatchesRegex(
+                                "predicted [0-9]+\\.[0-9]{3} s, measured 10\\.000 s, off by [0-9]+\\.[0-9] %"));
+  // Predictions are far below 10 s, so the smaller batch is off by more: the larger of the middle two.
+  EXPECT_THAT(lines[lines.size() - 2],
+              testing::StartsWith("median error over 2 unseen cases, the larger of the middle two: "));
+  EXPECT_THAT(lines[lines.size() - 2], HasSubstr(", of \"half\""));
+  for (const std::string& line : lines) {
+    if (line.starts_with("half")) {
+      EXPECT_THAT(line, HasSubstr("5.000 s"));  // half the FLOPs of the baseline's 10 s
+    }
+    if (line.starts_with("double")) {
+      EXPECT_THAT(line, HasSubstr("20.000 s"));
+    }
+  }
+}
+
+TEST_F(Confirm, ACaseThatCannotRunIsRefusedBeforeTheFirstOneStarts) {
+  const std::vector<std::pair<std::string, std::string>> refused{
+      {"zero: layout.zero=2 layout.data=1", "case \"zero\": this scenario can be simulated but not executed"},
+      {"wrong: layout.tensr=2", "layout.tensr"},
+      {"same: schedule.global_batch=8", "case \"same\" has the settings of the baseline"},
+      {"nameless", "expected \"NAME: key=value key=value\""}};
+  for (const auto& [text, words] : refused) {
+    const Answer answer = confirm({"good: schedule.global_batch=16", text});
+    EXPECT_EQ(answer.status, status_usage) << answer.err;
+    EXPECT_THAT(answer.err, HasSubstr(words));
+  }
+  EXPECT_FALSE(std::filesystem::exists(path("started")));
+  EXPECT_FALSE(std::filesystem::exists(path("runs")));
+}
+
+TEST_F(Confirm, ARunThatFailsIsAFailure) {
+  rank_script("exit 3");
+  const Answer answer = confirm({"double: schedule.global_batch=16"});
+  EXPECT_EQ(answer.status, status_failed);
+  EXPECT_THAT(answer.err, HasSubstr("the run of \"as written\" failed"));
+}
+
+}  // namespace
+}  // namespace slipway
