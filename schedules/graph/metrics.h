@@ -14,7 +14,7 @@ namespace slipway {
 
 struct StepMetrics {
   double step_time_s = 0;      // steady period: start of the last step − start of the one before, slowest rank
-  double makespan_s = 0;       // first start to last end of an isolated step
+  double makespan_s = 0;       // first start to last end of the first step (isolated when it is the only one)
   double mfu = 0;              // 0..1
   double bubble_share = 0;     // of the step's period
   double exposed_comm_s = 0;   // mean over ranks, of one step
