@@ -5,7 +5,6 @@
 #include <stdexcept>
 
 #include "schedules/action.h"
-#include "schedules/graph/checks_actions.h"
 
 namespace slipway {
 namespace {
@@ -167,21 +166,6 @@ std::int64_t micro_batches(Settings& settings, const Scenario& scenario, bool ha
   return batch / unit;
 }
 
-// Each defect of schedule.csv with its grid; the first few, because one slip of the pen makes many.
-void check_csv(Settings& settings, const Scenario& scenario, const ScheduleShape& shape) {
-  constexpr std::size_t most = 3;
-  const ActionLists& lists = *scenario.schedule.actions;
-  const std::vector<ActionDefect> defects = check_actions(lists, shape);
-  for (std::size_t i = 0; i < std::min(most, defects.size()); ++i) {
-    const ActionDefect& defect = defects[i];
-    const bool cut = i + 1 == most && defects.size() > most;
-    settings.refuse("schedule.csv", defect.message,
-                    "correct " + settings.text("schedule.csv") + ", or leave schedule.csv out" +
-                        (cut ? " (" + str(static_cast<std::int64_t>(defects.size() - most)) + " more)" : "") +
-                        "\n" + grid(lists, defect.culprits, defect.missing));
-  }
-}
-
 void check_schedule(Settings& settings, const Scenario& scenario, bool has_model, bool has_data) {
   const std::int64_t count = micro_batches(settings, scenario, has_data);
   const Schedule* schedule = schedule_named(scenario.schedule.name);
@@ -235,15 +219,6 @@ void derive_dtype(Settings& settings, const Cluster& cluster, Dtype& dtype) {
       "a machine profile of the cluster gives no peak FLOP/s for " + name_of(dtype) + "; allowed: " +
           (allowed.empty() ? "none of float64, float32, bfloat16 in all profiles" : allowed),
       "choose one of these, or add peak_flops." + name_of(dtype) + " with its source to the profile");
-}
-
-// Stages per row of the lists, rounded up; what does not fit is told by check_csv.
-int chunks_of(const ActionLists& lists) {
-  int stages = 1;
-  for (const auto& row : lists)
-    for (const Action& action : row) stages = std::max(stages, action.stage + 1);
-  const int rows = std::max(1, static_cast<int>(lists.size()));
-  return (stages - 1) / rows + 1;
 }
 
 }  // namespace

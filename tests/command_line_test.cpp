@@ -54,6 +54,12 @@ TEST(CommandLine, AnUnknownCommandNamesTheNearestOne) {
   }
 }
 
+TEST(CommandLine, AWordThatIsLikeNoCommandGetsNoSuggestion) {
+  const Answer answer = slipway_with({"frobnicate"});
+  EXPECT_EQ(answer.status, status_usage);
+  EXPECT_EQ(answer.err, "slipway: unknown command 'frobnicate' (`slipway help` lists all)\n");
+}
+
 TEST(CommandLine, AnUnknownOptionOfAnyCommandIsRefusedByName) {
   for (const Command& command : all_commands()) {
     const Answer answer = slipway_with({std::string(command.name), "--hlep"});

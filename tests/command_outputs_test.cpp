@@ -1,4 +1,4 @@
-// What the commands refuse to write, and to start on, before they do anything.
+// What the commands refuse to write, and to start on, before they do anything; all reasons at once.
 #include <gmock/gmock.h>
 
 #include "tests/command_test.h"
@@ -64,6 +64,19 @@ TEST_F(Outputs, AnOutFolderThatCannotBeMadeIsToldBeforeAnythingStarts) {
   EXPECT_EQ(answer.status, status_failed);
   EXPECT_THAT(answer.err, HasSubstr("data.txt is not a folder; name a folder that you may create"));
   EXPECT_EQ(answer.out, "");
+}
+
+TEST_F(Outputs, StagesRanksAndBatchThatCannotBeAreReportedTogether) {
+  std::vector<std::string> wrong{"simulate", path("s.yaml"), "--set", "layout.pipeline=8", "--set",
+                                       "schedule.global_batch=9"};
+  // Eight stages of four layers; eight ranks on two GPUs; data is to be derived and cannot be.
+  for (const std::string batch : {"micro_batch 2; allowed", "micro_batch 2 x data 3 = 6; allowed"}) {
+    refused(wrong, "8 stages are more than the model's 4");
+    refused(wrong, "layout.data: ");
+    refused(wrong, "the cluster's 2 GPUs");
+    refused(wrong, "9 is not divisible by " + batch);
+    wrong.insert(wrong.end(), {"--set", "layout.data=3"});
+  }
 }
 
 TEST_F(Outputs, AMachineWithoutMeasuredRatesIsRefusedWithTheCommandThatMeasures) {

@@ -73,6 +73,7 @@ TEST_F(Commands, TheJsonSummaryIsConsistentWithItself) {
               1e-3 * step);
   EXPECT_NEAR(json["tokens_per_s"].get<double>(), 32 * 8192 / step, 1e-6 / step);
   EXPECT_EQ(json["peak_memory_bytes"].size(), 4u);  // pipeline 4
+  EXPECT_TRUE(json["peak_memory_bytes"][0].is_number_integer());
   EXPECT_EQ(json["parameters"], 8030261248);        // Llama 3.1 8B as published
   EXPECT_EQ(json["ranks"], 64);
   // 1e12 tokens at that rate on 64 GPUs at 2.5 an hour

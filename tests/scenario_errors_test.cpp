@@ -191,17 +191,6 @@ TEST_F(Mistakes, HugeDegreesDoNotOverflow) {
        "layout.pipeline", "schedule.global_batch"});
 }
 
-TEST_F(Mistakes, StagesRanksAndBatchThatCannotBeAreReportedTogether) {
-  const auto found = errors({"layout.pipeline=16", "layout.data=3", "schedule.global_batch=17"},
-                            {"layout.pipeline", "layout.data", "schedule.global_batch"});
-  const std::string text = describe(found);
-  EXPECT_THAT(text, AllOf(HasSubstr("16 stages are more than the model's 8"),
-                          HasSubstr("96 ranks do not equal the cluster's 8 GPUs"),
-                          HasSubstr("17 is not divisible by micro_batch 2 x data 3 = 6")));
-  errors({"layout.pipeline=16", "schedule.global_batch=17"},  // data is to be derived and cannot be
-         {"layout.pipeline", "layout.data", "schedule.global_batch"});
-}
-
 TEST_F(Mistakes, AScheduleThatRefusesTheShapeSaysWhy) {
   const auto found = errors({"layout.chunks=2"}, {"schedule.name"});
   EXPECT_EQ(found[0].line, 18);

@@ -40,8 +40,8 @@ void refuse_wrong_engines(const std::vector<std::string>& paths, const Trace& pr
   if (predicted.engine == "libtorch")
     throw UsageError(paths[0] + " is the trace of an executed run, not a prediction" + order);
   if (measured.engine != "libtorch")
-    throw UsageError(paths[1] + " was made by '" + measured.engine + "', it is not the trace of an executed run" +
-                     order);
+    throw UsageError(paths[1] + " was made by '" + measured.engine +
+                     "', it is not the trace of an executed run" + order);
 }
 
 }  // namespace

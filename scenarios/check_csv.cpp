@@ -1,0 +1,31 @@
+// What a scenario's schedule.csv must be: a whole step of the scenario's shape.
+#include <algorithm>
+
+#include "scenarios/check_scenario.h"
+#include "schedules/graph/checks_actions.h"
+
+namespace slipway {
+
+void check_csv(Settings& settings, const Scenario& scenario, const ScheduleShape& shape) {
+  constexpr std::size_t most = 3;
+  const ActionLists& lists = *scenario.schedule.actions;
+  const std::vector<ActionDefect> defects = check_actions(lists, shape);
+  for (std::size_t i = 0; i < std::min(most, defects.size()); ++i) {
+    const ActionDefect& defect = defects[i];
+    const bool cut = i + 1 == most && defects.size() > most;
+    settings.refuse("schedule.csv", defect.message,
+                    "correct " + settings.text("schedule.csv") + ", or leave schedule.csv out" +
+                        (cut ? " (" + std::to_string(defects.size() - most) + " more)" : "") +
+                        "\n" + grid(lists, defect.culprits, defect.missing));
+  }
+}
+
+int chunks_of(const ActionLists& lists) {
+  int stages = 1;
+  for (const auto& row : lists)
+    for (const Action& action : row) stages = std::max(stages, action.stage + 1);
+  const int rows = std::max(1, static_cast<int>(lists.size()));
+  return (stages - 1) / rows + 1;
+}
+
+}  // namespace slipway
