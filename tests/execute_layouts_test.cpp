@@ -6,25 +6,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
-#include "exec/gradient_dump.h"
 #include "exec/virtual_ranks.h"
 #include "schedules/graph/checks.h"
 #include "schedules/graph/lowering.h"
+#include "tests/same_training.h"
 #include "tests/tiny_runs.h"
 
 namespace slipway {
 namespace {
 
 constexpr int steps = 20;
-
-struct Trained {
-  std::vector<double> losses;
-  std::map<std::string, WholeGradient> gradients;  // of the first step
-  double gradient_norm = 0;
-};
 
 Trained train(const LoweringInput& input, int run_steps = steps) {
   at::set_num_threads(1);
@@ -35,38 +28,12 @@ Trained train(const LoweringInput& input, int run_steps = steps) {
   static int folders = 0;
   const std::string folder = temporary_folder().path("layout" + std::to_string(folders++));
   ranks.dump_gradients_of_step(0, folder);
-  Trained trained;
+  std::vector<double> losses;
   for (int step = 0; step < run_steps; ++step) {
     ranks.run_step(step);
-    trained.losses.push_back(ranks.loss(step));
+    losses.push_back(ranks.loss(step));
   }
-  trained.gradients = read_gradients(folder, rank_count(input.layout));
-  double squares = 0;
-  for (const auto& [name, gradient] : trained.gradients)
-    for (const double value : gradient.values) squares += value * value;
-  trained.gradient_norm = std::sqrt(squares);
-  return trained;
-}
-
-void expect_same_training(const Trained& one, const Trained& many) {
-  ASSERT_EQ(one.losses.size(), many.losses.size());
-  for (std::size_t step = 0; step < one.losses.size(); ++step)
-    EXPECT_NEAR(many.losses[step], one.losses[step], 1e-9 * one.losses[step]) << "step " << step;
-  double squares = 0;
-  for (const auto& [name, gradient] : one.gradients) {
-    const auto found = many.gradients.find(name);
-    ASSERT_NE(found, many.gradients.end()) << name;
-    const WholeGradient& other = found->second;
-    ASSERT_EQ(other.values.size(), gradient.values.size()) << name;
-    EXPECT_EQ(std::count(other.known.begin(), other.known.end(), false), 0) << name << " is not complete";
-    EXPECT_LE(other.disagreement, 1e-12 * one.gradient_norm) << name << " differs between ranks";
-    double own = 0;
-    for (std::size_t i = 0; i < gradient.values.size(); ++i)
-      own += std::pow(other.values[i] - gradient.values[i], 2);
-    EXPECT_LE(std::sqrt(own), 1e-12 * one.gradient_norm) << name;
-    squares += own;
-  }
-  EXPECT_LE(std::sqrt(squares), 1e-12 * one.gradient_norm);
+  return trained(std::move(losses), folder, rank_count(input.layout));
 }
 
 // One process on the same model, kept for the layouts that share it.
