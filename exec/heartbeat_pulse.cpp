@@ -81,8 +81,13 @@ void Heartbeat::State::settle(const Failure& failure) {
   if (hosts()) {
     const std::int64_t needed = failure.rank == 0 ? options.world : options.world - 1;
     const Time until = after(hearing_s);
-    for (std::int64_t now = heard; now < needed && Clock::now() < until; now = store->add("heard", 0)) {
+    Time grown = Clock::now();
+    for (std::int64_t before = heard, now = heard;
+         now < needed && Clock::now() < until && seconds_since(grown) < deaf_s;) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      now = store->add("heard", 0);
+      if (now > before) grown = Clock::now();
+      before = now;
     }
   }
   const std::lock_guard lock(mutex);
@@ -115,8 +120,10 @@ void Heartbeat::State::check_count(Peer& peer) {
   if (silence < (peer.seen_in_proc ? options.stopped_s : options.lost_s)) return;
   if (store->has(finished_key(peer.rank))) return;
   const std::lock_guard lock(mutex);
-  post_claim({peer.rank, "no heartbeat for " + std::to_string(static_cast<int>(silence)) +
-                             " s; stopped, or its node lost (" + describe(peer.process) + ")"});
+  const char* why = peer.seen_in_proc ? " s; it lives, but does not answer (stopped?) ("
+                                      : " s; stopped, or its node lost (";
+  post_claim({peer.rank, "no heartbeat for " + std::to_string(static_cast<int>(silence)) + why +
+                             describe(peer.process) + ")"});
 }
 
 }  // namespace slipway

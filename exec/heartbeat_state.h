@@ -44,7 +44,9 @@ struct Peer {
 };
 
 constexpr double alert_s = 0.05;  // the pulse's period while something is suspected
-constexpr double hearing_s = 3;   // the store's host waits so long until the others know
+// The store's host waits for the others to hear the verdict: at most so long, and less when nobody more has
+// heard it lately, for those of a lost node never will. lost_s, two beats and this must stay below 10 s.
+constexpr double hearing_s = 2, deaf_s = 1;
 
 }  // namespace slipway::beating
 
@@ -71,6 +73,8 @@ struct Heartbeat::State {
   std::vector<beating::Peer> peers;
 
   bool hosts() const { return options.rank == 0 && options.rank0_hosts_store; }
+  // Rank 0 when it hosts the store and its process is visible from here. With the mutex held.
+  const beating::Peer* visible_host() const;
 
   void wake_watch();
   void post_claim(const Failure& failure);  // with the mutex held; the first one stays
@@ -89,6 +93,7 @@ struct Heartbeat::State {
   void wait_for_event();
   void take_signals();
   void look_at_peers(std::unique_lock<std::mutex>& lock);
+  bool store_is_silent() const;
   std::optional<Failure> decide(std::unique_lock<std::mutex>& lock);
   Failure store_lost_verdict(std::unique_lock<std::mutex>& lock);
 };

@@ -18,9 +18,12 @@ constexpr double end_detail_s = 1;      // for the launcher to write how a colle
 
 void Heartbeat::State::watch() {
   for (;;) {
+    const Time before = Clock::now();
     wait_for_event();
     std::unique_lock lock(mutex);
     if (stop) return;
+    // This process itself was stopped and goes on: the silence that it slept through is nobody's.
+    if (seconds_since(before) > options.lost_s / 2) answered = Clock::now();
     take_signals();
     look_at_peers(lock);
     const auto failure = decide(lock);
@@ -39,7 +42,9 @@ void Heartbeat::State::wait_for_event() {
   {
     const std::lock_guard lock(mutex);
     for (const Peer& peer : peers) {
-      if (peer.descriptor >= 0 && !peer.over) events.push_back({peer.descriptor, POLLIN, 0});
+      // The descriptor of an ended process stays readable: no more of it once nobody looks at it.
+      const bool wanted = peer.descriptor >= 0 && !peer.over && !claim && !verdict;
+      if (wanted) events.push_back({peer.descriptor, POLLIN, 0});
     }
   }
   poll(events.data(), events.size(), static_cast<int>(options.beat_s * 1000 / 2));
@@ -76,12 +81,27 @@ void Heartbeat::State::look_at_peers(std::unique_lock<std::mutex>& lock) {
   }
 }
 
+const Peer* Heartbeat::State::visible_host() const {
+  for (const Peer& peer : peers) {
+    if (options.rank0_hosts_store && peer.rank == 0 && peer.known && peer.seen_in_proc) return &peer;
+  }
+  return nullptr;
+}
+
+// A host that is seen alive may be stopped for a while, as any other rank on this host.
+bool Heartbeat::State::store_is_silent() const {
+  const double silence = seconds_since(answered);
+  if (silence <= options.lost_s) return false;
+  const Peer* host = visible_host();
+  return !host || silence > options.stopped_s || cause_of_end(host->process);
+}
+
 // What ends the run, when it is known.
 std::optional<Failure> Heartbeat::State::decide(std::unique_lock<std::mutex>& lock) {
   if (verdict) return verdict;
   if (suspicion && Clock::now() >= suspicion->until && !claim) post_claim({options.rank, suspicion->cause});
   if (!attached) return claim;
-  const bool silent = seconds_since(answered) > options.lost_s;
+  const bool silent = store_is_silent();
   const bool own = claim && claim->rank == options.rank;
   if (lost || silent) {
     if (own && !suspicion) return claim;
@@ -94,18 +114,14 @@ std::optional<Failure> Heartbeat::State::decide(std::unique_lock<std::mutex>& lo
 
 Failure Heartbeat::State::store_lost_verdict(std::unique_lock<std::mutex>& lock) {
   const std::optional<Failure> claimed_failure = claim;
-  std::optional<Peer> host;
-  for (const Peer& peer : peers) {
-    if (peer.rank == 0 && peer.known && peer.seen_in_proc) host = peer;
-  }
+  std::optional<ProcessIdentity> host;
+  if (const Peer* peer = visible_host()) host = peer->process;
   lock.unlock();
   std::optional<Failure> found;
   // A dying process closes its connections a moment before it shows as ended.
   for (const Time until = after(end_detail_s); !found && Clock::now() < until;) {
     found = read_verdict(options.directory);
-    if (!found && options.rank0_hosts_store && host) {
-      found = failure_of_ended(host->process, 0, options.directory, end_detail_s);
-    }
+    if (!found && host) found = failure_of_ended(*host, 0, options.directory, end_detail_s);
     if (!found) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   lock.lock();
@@ -113,6 +129,12 @@ Failure Heartbeat::State::store_lost_verdict(std::unique_lock<std::mutex>& lock)
   if (claimed_failure && claimed_failure->rank == 0) return *claimed_failure;
   if (!options.rank0_hosts_store)
     return {-1, "it hosts the store, which is lost (" + lost.value_or("no answer") + ")"};
+  if (host) {
+    const std::string what =
+        lost ? "it lives, but its store is lost: " + *lost : "it lives, but does not answer (stopped?)";
+    return {0, what + " (" + describe(*host) + ")"};
+  }
+  if (!lost) return {0, "it hosts the store and does not answer (stopped, or its node lost)"};
   return {0, "it hosts the store and ended without a report (killed or its node lost)"};
 }
 

@@ -12,8 +12,6 @@
 namespace slipway {
 namespace {
 
-constexpr double part_s = 24 * 3600.0;  // a lost rank is the heartbeat's business
-
 std::string key_of(int step, int rank) {
   return "loss/" + std::to_string(step) + "/" + std::to_string(rank);
 }
@@ -92,7 +90,7 @@ void LossReporter::State::collect(const EndedStep& ended) {
       loss += ended.part;
       continue;
     }
-    loss += std::stod(store->get(key_of(ended.step, head), part_s));
+    loss += std::stod(store->get(key_of(ended.step, head), while_alive_s));
     store->forget(key_of(ended.step, head));
   }
   const double seconds = static_cast<double>(ended.end_ns - previous_end_ns) * 1e-9;

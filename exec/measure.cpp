@@ -1,7 +1,5 @@
 #include "exec/measure.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -12,8 +10,6 @@
 
 namespace slipway {
 namespace {
-
-constexpr double while_alive_s = 24 * 3600.0;
 
 std::unique_ptr<Transport> connect(Session& session, int id, const std::string& name,
                                    std::vector<int> ranks) {

@@ -105,10 +105,10 @@ void RankModel::arrived(TaskId task, int step, Message message) {
   s.slots.release_inputs(task, step);
 }
 
-double RankModel::loss(int step) const {
+double RankModel::take_loss(int step) {
   const std::lock_guard lock(state_->loss_mutex);
-  const auto found = state_->losses.find(step);
-  return found == state_->losses.end() ? 0.0 : found->second.item<double>();
+  const auto found = state_->losses.extract(step);
+  return found.empty() ? 0.0 : found.mapped().item<double>();
 }
 
 void RankModel::dump_gradients_of_step(int step, const std::string& directory) {

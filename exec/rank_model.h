@@ -38,8 +38,9 @@ class RankModel {
   void arrived(TaskId task, int step, Message message);
 
   // Sum over this rank's micro-batches of (token losses / global tokens) of the given step; 0 unless this
-  // rank holds the head (count it once per tensor group: tensor rank 0 and context ... only).
-  double loss(int step) const;
+  // rank holds the head (count it once per tensor group: tensor rank 0 and context ... only). To be called
+  // once per step, after its compute: it is forgotten then.
+  double take_loss(int step);
 
   // To be called before `step` runs: its optimizer tasks then write this rank's reduced, unclipped gradient
   // shards to "<directory>/gradients.<rank>", text that plain programs can read (exec/gradient_dump.h).

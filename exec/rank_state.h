@@ -52,8 +52,8 @@ struct RankModel::State {
   RotaryTables rotary;
   int dump_step = none;
   std::string dump_path;
-  mutable std::mutex loss_mutex;
-  std::map<int, at::Tensor> losses;  // float64 scalars by step
+  std::mutex loss_mutex;
+  std::map<int, at::Tensor> losses;  // float64 scalars by step, until they are taken
 };
 
 }  // namespace slipway

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include <fstream>
+#include <mutex>
 #include <sstream>
 
 #include "exec/lanes.h"
@@ -13,8 +14,6 @@
 
 namespace slipway {
 namespace {
-
-constexpr double while_alive_s = 24 * 3600.0;  // a lost rank is the heartbeat's business
 
 class BundleRun {
  public:
@@ -38,7 +37,8 @@ class BundleRun {
   RankModel model_;
   LossReporter losses_;
   LaneRunner lanes_;
-  std::vector<int> foreign_;  // ranks with another clock than rank 0's
+  std::vector<int> foreign_;        // ranks with another clock than rank 0's
+  mutable std::mutex clock_mutex_;  // of `clock_`: write() may come from the heartbeat's watch thread
   std::vector<ClockSample> clock_;
   Nanoseconds origin_ = 0;
 };
@@ -68,11 +68,12 @@ BundleRun::BundleRun(Session& session, const Bundle& bundle, const Arguments& ar
       steps_(arguments.steps > 0 ? arguments.steps : bundle.run.steps),
       model_(bundle, rank_, at::kCPU),
       losses_(graph_, rank_, steps_, session.host().connect()),
-      lanes_(graph_, rank_, steps_,
-             hooks_of(
-                 session, graph_, [this](TaskId task, int step) { perform(task, step); },
-                 [this](int step, Nanoseconds end) { losses_.step_ended(step, model_.loss(step), end); },
-                 arguments.threads)) {
+      lanes_(
+          graph_, rank_, steps_,
+          hooks_of(
+              session, graph_, [this](TaskId task, int step) { perform(task, step); },
+              [this](int step, Nanoseconds end) { losses_.step_ended(step, model_.take_loss(step), end); },
+              arguments.threads)) {
   for (int other = 0; other < session.environment().world; ++other) {
     const auto& processes = session.processes();
     if (!same_clock(processes[static_cast<std::size_t>(other)], processes.front()))
@@ -101,8 +102,9 @@ void BundleRun::connect_transports() {
 }
 
 void BundleRun::align_clocks(const std::string& round) {
-  for (const ClockSample& sample : exchange_clocks(session_.store(), round, rank_, foreign_))
-    clock_.push_back(sample);
+  const std::vector<ClockSample> samples = exchange_clocks(session_.store(), round, rank_, foreign_);
+  const std::lock_guard lock(clock_mutex_);
+  clock_.insert(clock_.end(), samples.begin(), samples.end());
 }
 
 void BundleRun::agree_on_origin() {
@@ -153,7 +155,12 @@ void BundleRun::communicate(TaskId id, int step) {
 }
 
 void BundleRun::write() const {
-  write_records(arguments_.out, rank_, records_of(graph_, rank_, lanes_.stamps(), clock_, origin_));
+  std::vector<ClockSample> clock;
+  {
+    const std::lock_guard lock(clock_mutex_);
+    clock = clock_;
+  }
+  write_records(arguments_.out, rank_, records_of(graph_, rank_, lanes_.stamps(), clock, origin_));
   if (rank_ == 0) write_losses(arguments_.out, losses_.points());
 }
 
@@ -190,7 +197,13 @@ BundleFile read_bundle_file(const std::string& path) {
 }
 
 void run_bundle(Session& session, const Bundle& bundle, const Arguments& arguments) {
-  BundleRun(session, bundle, arguments).run();
+  BundleRun run(session, bundle, arguments);
+  try {
+    run.run();
+  } catch (...) {
+    // Not from a caller's handler: `run` must outlive the flush that the heartbeat may call until the end.
+    session.fail_with_current_exception("");
+  }
 }
 
 }  // namespace slipway

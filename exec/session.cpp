@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <mutex>
@@ -25,15 +27,12 @@ struct Session::State {
   int world() const { return options.environment.world; }
   void end(const Failure& failure);
   void claim_seat();
-  void wait_for_all();
   void join();
   void leave();
 };
 
 namespace {
 
-// Waits for an answer that comes unless somebody dies, which the heartbeat notices.
-constexpr double while_alive_s = 24 * 3600.0;
 constexpr double leave_s = 5;
 
 [[noreturn]] void park() {
@@ -81,19 +80,25 @@ void Session::State::claim_seat() {
   }
 }
 
-void Session::State::wait_for_all() {
-  const double deadline = options.connect_seconds;
-  for (int other = 0; other < world(); ++other) {
+std::vector<ProcessIdentity> wait_for_processes(Store& store, int world, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  constexpr double shortest_s = 0.01;  // zero means "for ever" to c10d's store
+  const auto until = Clock::now() + std::chrono::duration<double>(seconds);
+  std::vector<ProcessIdentity> processes;
+  for (int other = 0; other < world; ++other) {
+    const double left = std::chrono::duration<double>(until - Clock::now()).count();
     try {
-      processes.push_back(process_from_text(store->get(process_key(other), deadline)));
+      const double wait_s = store.has(process_key(other)) ? seconds : std::max(left, shortest_s);
+      processes.push_back(process_from_text(store.get(process_key(other), wait_s)));
     } catch (const StoreLost&) {
       throw;
     } catch (const std::runtime_error&) {
       throw std::runtime_error("rank " + std::to_string(other) + " did not join the run within " +
-                               std::to_string(static_cast<int>(deadline)) +
+                               std::to_string(static_cast<int>(seconds)) +
                                " s; check that it was started, or give --connect-timeout more");
     }
   }
+  return processes;
 }
 
 void Session::State::join() {
@@ -101,7 +106,7 @@ void Session::State::join() {
   store = host->connect();
   claim_seat();
   heartbeat->attach(host->connect());
-  wait_for_all();
+  processes = wait_for_processes(*store, world(), options.connect_seconds);
   store_barrier(*store, "joined", world(), options.connect_seconds);
 }
 

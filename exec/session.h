@@ -49,4 +49,8 @@ class Session {
   std::unique_ptr<State> state_;
 };
 
+// Who the ranks are, by rank. Throws std::runtime_error naming the first that has not joined when `seconds`
+// are over, however many joined meanwhile. Guarded by tests/session_test.cpp.
+std::vector<ProcessIdentity> wait_for_processes(Store& store, int world, double seconds);
+
 }  // namespace slipway

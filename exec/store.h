@@ -20,6 +20,9 @@ class Store;
 
 namespace slipway {
 
+// For waiting on another rank: as long as its compute takes. That it is lost is the heartbeat's business.
+constexpr double while_alive_s = 24 * 3600.0;
+
 // The connection to the store is gone: its host ended or cannot be reached any more.
 struct StoreLost : std::runtime_error {
   using std::runtime_error::runtime_error;

@@ -10,9 +10,8 @@
 namespace slipway {
 namespace {
 
-// A rank may wait for another's compute as long as that takes; lost peers are the heartbeat's business. A
-// connection that a peer's end has closed throws at once, whatever this is.
-constexpr auto patience = std::chrono::hours(24);
+// A connection that a peer's end has closed throws at once, whatever this is.
+constexpr auto patience = std::chrono::milliseconds(static_cast<std::int64_t>(while_alive_s * 1000));
 constexpr auto connect_patience = std::chrono::seconds(120);
 
 // c10d notes every operation in a flight recorder that all process groups of a process share, and enters a

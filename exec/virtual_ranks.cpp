@@ -77,9 +77,9 @@ void VirtualRanks::communicate(TaskId task, int step) {
     ranks_[static_cast<std::size_t>(members[i])]->arrived(task, step, messages[i]);
 }
 
-double VirtualRanks::loss(int step) const {
+double VirtualRanks::take_loss(int step) {
   double sum = 0;
-  for (const auto& rank : ranks_) sum += rank->loss(step);
+  for (const auto& rank : ranks_) sum += rank->take_loss(step);
   return sum;
 }
 

@@ -3,8 +3,8 @@
 //
 //   for task in order:  compute → its rank;  transfer → copy;  collective → sum or copy over its members
 //
-// Sums go in rank order, so runs are reproducible bit for bit. This is how several ranks share one GPU
-// (NCCL refuses that), and how any layout is tested against one process without a network.
+// Sums go in rank order, so runs are reproducible bit for bit. Only tests use it today: they compare any
+// layout with one process, without a network and without other processes.
 // Guarded by tests/execute_layouts_test.cpp.
 #pragma once
 
@@ -20,8 +20,8 @@ class VirtualRanks {
   // `bundle` must outlive this and have a global order. Throws what RankModel throws.
   VirtualRanks(const Bundle& bundle, at::Device device);
   void run_step(int step);
-  // Mean token loss of the step over all ranks.
-  double loss(int step) const;
+  // Mean token loss of the step over all ranks. Once per step: it is forgotten then.
+  double take_loss(int step);
   void dump_gradients_of_step(int step, const std::string& directory);
 
  private:

@@ -31,7 +31,7 @@ Trained train(const LoweringInput& input, int run_steps = steps) {
   std::vector<double> losses;
   for (int step = 0; step < run_steps; ++step) {
     ranks.run_step(step);
-    losses.push_back(ranks.loss(step));
+    losses.push_back(ranks.take_loss(step));
   }
   return trained(std::move(losses), folder, rank_count(input.layout));
 }

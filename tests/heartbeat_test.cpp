@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <condition_variable>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -32,36 +33,39 @@ class Heartbeats : public testing::Test {
     std::filesystem::create_directories(directory_);
   }
   void TearDown() override {
+    map_.go_on();
     for (Rank& rank : ranks_) rank.heartbeat.reset();
     std::filesystem::remove_all(directory_);
   }
 
+  static HeartbeatOptions quick() {
+    HeartbeatOptions options;
+    options.beat_s = 0.02;
+    options.lost_s = 0.6;
+    options.stopped_s = 2;
+    options.suspicion_s = options.terminated_s = 0.4;
+    return options;
+  }
   // Ranks [0, count) of `world`, as if each were on a host of its own.
-  void start(int count, int world, bool rank0_hosts_store = true) {
+  void start(int count, int world, HeartbeatOptions options = quick()) {
     ranks_.resize(static_cast<std::size_t>(count));
-    const auto store = map_.connect();
-    for (int rank = 0; rank < count; ++rank) {
-      HeartbeatOptions options{.rank = rank,
-                               .world = world,
-                               .rank0_hosts_store = rank0_hosts_store,
-                               .directory = directory_,
-                               .signals = false,
-                               .beat_s = 0.02,
-                               .lost_s = 0.6,
-                               .stopped_s = 2,
-                               .suspicion_s = 0.4,
-                               .terminated_s = 0.4};
-      ProcessIdentity process = this_process();
-      process.boot_id = "boot-" + std::to_string(rank);
-      store->set(process_key(rank), to_text(process));
-      Rank& mine = ranks_[static_cast<std::size_t>(rank)];
-      mine.heartbeat = std::make_unique<Heartbeat>(options, [this, &mine](const Failure& failure) {
-        const std::lock_guard lock(mutex_);
-        mine.failure = failure;
-        changed_.notify_all();
-      });
-      mine.heartbeat->attach(map_.connect());
-    }
+    for (int rank = 0; rank < count; ++rank) start_rank(rank, world, options);
+  }
+  void start_rank(int rank, int world, HeartbeatOptions options) {
+    options.rank = rank;
+    options.world = world;
+    options.directory = directory_;
+    options.signals = false;
+    ProcessIdentity process = this_process();
+    process.boot_id = "boot-" + std::to_string(rank);
+    map_.connect()->set(process_key(rank), to_text(process));
+    Rank& mine = ranks_[static_cast<std::size_t>(rank)];
+    mine.heartbeat = std::make_unique<Heartbeat>(options, [this, &mine](const Failure& failure) {
+      const std::lock_guard lock(mutex_);
+      mine.failure = failure;
+      changed_.notify_all();
+    });
+    mine.heartbeat->attach(map_.connect());
   }
 
   Failure failure_of(int rank) {
@@ -139,7 +143,9 @@ TEST_F(Heartbeats, ALostStoreMeansThatRank0Failed) {
 }
 
 TEST_F(Heartbeats, ALostStoreOfTheAgentIsNotBlamedOnARank) {
-  start(2, 2, false);
+  HeartbeatOptions options = quick();
+  options.rank0_hosts_store = false;
+  start(2, 2, options);
   map_.lose();
   expect_all(-1, "it hosts the store");
 }
@@ -152,26 +158,109 @@ TEST_F(Heartbeats, AVerdictOnDiskIsFoundWhenTheStoreIsLost) {
   expect_all(1, "killed by signal 9");
 }
 
-// The next rank is a process on this host, and is really killed.
-TEST_F(Heartbeats, AKilledProcessIsNamedWithItsSignalLongBeforeItsSilenceIs) {
-  const pid_t child = fork();
-  if (child == 0) {
-    pause();
-    _exit(0);
+// The promise for a lost node, with the true limits: two ranks at once, and rank 0, which hosts the store,
+// must not wait for them to hear the verdict.
+TEST_F(Heartbeats, ANodeLostWithTwoOfFourRanksEndsTheOthersWithinTenSeconds) {
+  start(4, 4, HeartbeatOptions());
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  ranks_[2].heartbeat.reset();
+  ranks_[3].heartbeat.reset();
+  const auto lost = std::chrono::steady_clock::now();
+  EXPECT_EQ(failure_of(0).rank, 2);
+  EXPECT_EQ(failure_of(1).rank, 2);
+  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - lost).count(), 10);
+}
+
+// Another rank that is a process on this host.
+class Child {
+ public:
+  Child() : pid_(fork()) {
+    if (pid_ != 0) return;
+    for (;;) pause();
   }
-  ProcessIdentity process = this_process();
-  process.pid = child;
-  std::ifstream stat("/proc/" + std::to_string(child) + "/stat");
-  std::string field;
-  for (int i = 1; i <= 22; ++i) stat >> field;  // the name of this program has no spaces
-  process.start_ticks = std::stoll(field);
-  map_.connect()->set(process_key(1), to_text(process));
+  ~Child() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  void send(int signal) const { kill(pid_, signal); }
+  ProcessIdentity identity() const {
+    ProcessIdentity process = this_process();
+    process.pid = pid_;
+    std::ifstream stat("/proc/" + std::to_string(pid_) + "/stat");
+    std::string field;
+    for (int i = 1; i <= 22; ++i) stat >> field;  // the name of this program has no spaces
+    process.start_ticks = std::stoll(field);
+    return process;
+  }
+
+ private:
+  pid_t pid_;
+};
+
+TEST_F(Heartbeats, AKilledProcessIsNamedWithItsSignalLongBeforeItsSilenceIs) {
+  const Child child;
+  map_.connect()->set(process_key(1), to_text(child.identity()));
   start(1, 2);
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  kill(child, SIGKILL);
+  const std::string process = describe(child.identity());
+  child.send(SIGKILL);
   EXPECT_EQ(failure_of(0).rank, 1);
-  EXPECT_EQ(failure_of(0).cause, "killed by signal 9 (" + describe(process) + ")");
-  waitpid(child, nullptr, 0);
+  EXPECT_EQ(failure_of(0).cause, "killed by signal 9 (" + process + ")");
+}
+
+TEST_F(Heartbeats, AStoppedHostOfTheStoreIsSaidToLive) {
+  const Child child;
+  map_.connect()->set(process_key(0), to_text(child.identity()));
+  ranks_.resize(2);
+  start_rank(1, 2, quick());
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  child.send(SIGSTOP);
+  map_.stall();
+  EXPECT_EQ(failure_of(1).rank, 0);
+  EXPECT_EQ(failure_of(1).cause,
+            "it lives, but does not answer (stopped?) (" + describe(child.identity()) + ")");
+}
+
+TEST_F(Heartbeats, AHostOfTheStoreThatGoesOnBeforeTheLimitHasNotFailed) {
+  const Child child;
+  map_.connect()->set(process_key(0), to_text(child.identity()));
+  ranks_.resize(2);
+  HeartbeatOptions options = quick();
+  options.stopped_s = 60;
+  start_rank(1, 2, options);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  map_.stall();
+  std::this_thread::sleep_for(std::chrono::milliseconds(2500));  // lost_s and more
+  map_.go_on();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const std::lock_guard lock(mutex_);
+  EXPECT_FALSE(ranks_[1].failure.has_value());
+}
+
+TEST_F(Heartbeats, AStoppedRankIsSaidToLive) {
+  const Child child;
+  map_.connect()->set(process_key(1), to_text(child.identity()));
+  map_.connect()->set("beat/1", "17");
+  start(1, 2);
+  child.send(SIGSTOP);
+  EXPECT_EQ(failure_of(0).rank, 1);
+  EXPECT_THAT(failure_of(0).cause, HasSubstr("it lives, but does not answer (stopped?)"));
+}
+
+// An ended peer's descriptor is readable for ever.
+TEST_F(Heartbeats, AnEndedPeerDoesNotKeepTheWatchSpinningWhileAClaimWaits) {
+  const Child child;
+  map_.connect()->set(process_key(1), to_text(child.identity()));
+  start(1, 2);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  map_.stall();
+  ranks_[0].heartbeat->fail("its own cause");
+  child.send(SIGKILL);
+  const std::clock_t before = std::clock();
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  const double busy_s = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+  EXPECT_LT(busy_s, 0.1) << "of 0.5 s, in which there is nothing to do";
+  EXPECT_EQ(failure_of(0).cause, "its own cause");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The ranks' store as a map in this process, for tests of what the ranks agree on through it. `lose()` is
-// the end of the process that hosts it.
+// the end of the process that hosts it, `stall()` is its being stopped.
 #pragma once
 
 #include <chrono>
@@ -21,6 +21,8 @@ class MemoryStore {
     lost_ = true;
     changed_.notify_all();
   }
+  void stall() { set_stalled(true); }
+  void go_on() { set_stalled(false); }
 
  private:
   class Connection : public Store {
@@ -70,14 +72,20 @@ class MemoryStore {
   }
   std::unique_lock<std::mutex> lock() {
     std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !stalled_; });
     check();
     return lock;
+  }
+  void set_stalled(bool stalled) {
+    const std::lock_guard lock(mutex_);
+    stalled_ = stalled;
+    changed_.notify_all();
   }
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, std::string> values_;
-  bool lost_ = false;
+  bool lost_ = false, stalled_ = false;
 };
 
 }  // namespace slipway
