@@ -20,7 +20,8 @@ configure: setup
 	@$(STEP) "Configuring" cmake -S . -B $(BUILD) $(GENERATOR) $(TORCH)
 
 demo: all
-	@$(STEP) "Demo" scenarios/demo/run.sh
+	@echo "==> Demo"
+	@scenarios/demo/run.sh  # tells its times itself: its last line is the result
 
 test: configure
 	@$(STEP) "Building programs and tests" cmake --build $(BUILD) --parallel $(JOBS)

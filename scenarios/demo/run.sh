@@ -8,7 +8,8 @@ scenario=scenarios/demo/demo.yaml
 out=build/demo
 mkdir -p "$out"
 
-say() { printf '\n== %s\n' "$*"; }
+start=$(date +%s)
+say() { printf '\n== %s (after %s s)\n' "$*" $(($(date +%s) - start)); }
 
 # What the machine says of itself; calibrate measures the rest.
 cat >"$out/start.yaml" <<EOF
