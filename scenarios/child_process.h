@@ -27,10 +27,11 @@ struct ChildProcess {
   LinePipe output, errors;
 };
 
-// Starts a program (path, no search) in its own process group; it gets SIGKILL when this process dies.
-// Throws std::runtime_error naming the program and the reason when it cannot run.
+// Starts a program (path, no search) in its own process group, bound to `cores` (empty: not bound); it gets
+// SIGKILL when this process dies. Throws std::runtime_error naming the program and the reason when it cannot run.
 ChildProcess start_child(const std::vector<std::string>& command,
-                         const std::map<std::string, std::string>& environment);
+                         const std::map<std::string, std::string>& environment,
+                         const std::vector<int>& cores = {});
 
 // Signals the whole group of the child; harmless when it has ended.
 void signal_child(const ChildProcess& child, int signal);

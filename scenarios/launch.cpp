@@ -95,7 +95,7 @@ class Flock {
   Flock& operator=(const Flock&) = delete;
 
   void start(const RankProcess& rank) {
-    ranks_.push_back({&rank, start_child(rank.command, rank.environment), true});
+    ranks_.push_back({&rank, start_child(rank.command, rank.environment, rank.cores), true});
   }
 
   bool anyone_runs() const {

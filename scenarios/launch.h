@@ -26,6 +26,7 @@ struct RankProcess {
   // Where the rank leaves the cause of its failure. When it could not (a signal), the launcher writes it
   // there, so that ranks which see no more than a broken connection can name it.
   std::string error_file;
+  std::vector<int> cores = {};  // it may run on these only; empty: wherever the launcher may
 };
 
 struct LaunchOptions {

@@ -10,6 +10,8 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "scenarios/core_binding.h"
+
 namespace slipway {
 namespace {
 
@@ -51,6 +53,7 @@ std::vector<RankProcess> local_ranks(const std::string& program, const std::vect
   std::vector<std::string> command{program};
   command.insert(command.end(), arguments.begin(), arguments.end());
   std::vector<RankProcess> processes;
+  const std::vector<int> cores = usable_cores();
   for (int rank = 0; rank < ranks; ++rank) {
     const std::string number = std::to_string(rank);
     processes.push_back({rank,
@@ -61,7 +64,8 @@ std::vector<RankProcess> local_ranks(const std::string& program, const std::vect
                           {"MASTER_ADDR", "127.0.0.1"},
                           {"MASTER_PORT", port},
                           {"TORCHELASTIC_USE_AGENT_STORE", "False"}},
-                         folder + "/rank-" + number + ".error"});
+                         folder + "/rank-" + number + ".error",
+                         cores_of_rank(cores, rank, ranks)});
   }
   return processes;
 }

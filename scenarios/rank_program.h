@@ -16,8 +16,8 @@ namespace slipway {
 // when it is not there or cannot be executed.
 std::string rank_program();
 
-// `ranks` processes `program arguments...` on this machine, which leave errors in `folder`. The port is
-// free now; another process could take it before rank 0 does, which then says so.
+// `ranks` processes `program arguments...` on this machine, which leave errors in `folder`, each on cores of its own when
+// there are enough (scenarios/core_binding.h). The port is free now; another process could take it before rank 0 does, which then says so.
 std::vector<RankProcess> local_ranks(const std::string& program, const std::vector<std::string>& arguments,
                                      int ranks, const std::string& folder);
 

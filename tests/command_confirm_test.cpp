@@ -19,10 +19,11 @@ class Confirm : public RankScriptTest {
     prepare_records(3);
     rank_script("touch " + path("started") + "\n" + copying_script());
   }
-  Answer confirm(const std::vector<std::string>& cases) const {
+  Answer confirm(const std::vector<std::string>& cases, const std::vector<std::string>& more = {}) const {
     std::vector<std::string> args{"confirm", tiny,         "--set",      "run.steps=3",
                                   "--out",   path("runs"), "--baseline", "as written:"};
     for (const std::string& one : cases) args.insert(args.end(), {"--case", one});
+    args.insert(args.end(), more.begin(), more.end());
     return slipway_with(args);
   }
   static std::vector<std::string> lines_of(const std::string& text) {
@@ -38,12 +39,13 @@ TEST_F(Confirm, TheLastLineIsTheMedianCasesOwnAndTheLineBeforeNamesIt) {
   ASSERT_EQ(answer.status, status_done) << answer.err;
   const std::vector<std::string> lines = lines_of(answer.out);
   ASSERT_GE(lines.size(), 3u);
-  EXPECT_THAT(lines.back(), testing::MatchesRegex(
-                                "predicted [0-9]+\\.[0-9]{3} s, measured 10\\.000 s, off by [0-9]+\\.[0-9] %"));
-  // Predictions are far below 10 s, so the smaller batch is off by more: the larger of the middle two.
+  EXPECT_THAT(
+      lines.back(),
+      testing::MatchesRegex("predicted [0-9]+\\.[0-9]{3} s, measured 10\\.000 s, off by [0-9]+\\.[0-9] %"));
+  // All take 10 s here, so twice the work is off by more: the larger of the middle two.
   EXPECT_THAT(lines[lines.size() - 2],
-              testing::StartsWith("median error over 2 unseen cases, the larger of the middle two: "));
-  EXPECT_THAT(lines[lines.size() - 2], HasSubstr(", of \"half\""));
+              testing::StartsWith("Median error over 2 unseen cases, the larger of the middle two: "));
+  EXPECT_THAT(lines[lines.size() - 2], HasSubstr(", of \"double\""));
   for (const std::string& line : lines) {
     if (line.starts_with("half")) {
       EXPECT_THAT(line, HasSubstr("5.000 s"));  // half the FLOPs of the baseline's 10 s
@@ -54,11 +56,23 @@ TEST_F(Confirm, TheLastLineIsTheMedianCasesOwnAndTheLineBeforeNamesIt) {
   }
 }
 
+TEST_F(Confirm, EveryRoundExecutesTheBaselineAndEachCaseInAFolderOfItsOwn) {
+  rank_script("[ $RANK = 0 ] && echo $OUT >> " + path("order") + "\n" + copying_script());
+  const Answer answer = confirm({"twice as many: schedule.global_batch=16"}, {"--rounds", "2"});
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  std::ifstream in(path("order"));
+  EXPECT_THAT(lines_of({std::istreambuf_iterator<char>(in), {}}),
+              testing::ElementsAre(path("runs/as-written/round-1"), path("runs/twice-as-many/round-1"),
+                                   path("runs/twice-as-many/round-2"), path("runs/as-written/round-2")));
+}
+
 TEST_F(Confirm, ACaseThatCannotRunIsRefusedBeforeTheFirstOneStarts) {
   const std::vector<std::pair<std::string, std::string>> refused{
-      {"zero: layout.zero=2 layout.data=1", "case \"zero\": this scenario can be simulated but not executed"},
+      {"zero: layout.zero=2 layout.data=1",
+       "case \"zero\": this scenario can be simulated but not executed"},
       {"wrong: layout.tensr=2", "layout.tensr"},
       {"same: schedule.global_batch=8", "case \"same\" has the settings of the baseline"},
+      {"good : run.seed=2", "case \"good\": another case's runs go to the same folder"},
       {"nameless", "expected \"NAME: key=value key=value\""}};
   for (const auto& [text, words] : refused) {
     const Answer answer = confirm({"good: schedule.global_batch=16", text});

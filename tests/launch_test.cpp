@@ -10,6 +10,8 @@
 #include <fstream>
 #include <thread>
 
+#include "scenarios/core_binding.h"
+
 namespace slipway {
 namespace {
 
@@ -25,6 +27,16 @@ TEST(Launch, RanksThatEndWellAreNoFailure) {
   EXPECT_EQ(result.ends.size(), 2u);
   EXPECT_FALSE(result.first_failure);
   EXPECT_FALSE(result.interrupted);
+}
+
+TEST(Launch, ARankRunsOnTheCoresItIsGivenOnly) {
+  std::string allowed;
+  LaunchOptions options;
+  options.line = [&](int, std::string_view line, bool) { allowed = line; };
+  RankProcess bound = script(0, "sed -n 's/^Cpus_allowed_list:[^0-9]*//p' /proc/self/status");
+  bound.cores = {usable_cores().back()};
+  launch({bound}, options);
+  EXPECT_EQ(allowed, std::to_string(usable_cores().back()));
 }
 
 TEST(Launch, EveryLineOfBothStreamsArrivesWithItsRankTheUnfinishedLastOneIncluded) {

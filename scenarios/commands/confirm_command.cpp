@@ -1,16 +1,18 @@
-// `slipway confirm`: predicts cases that a calibration has not seen, executes them, and says how far off the
-// predictions were. Beside each stands what one learns without a model: the baseline run's step scaled by
-// the FLOPs that a rank has to do. Guarded by tests/command_confirm_test.cpp.
+// `slipway confirm`: predicts cases that a calibration has not seen, executes them, and says how far off
+// the predictions were. The baseline (what the profile was fitted to) and the cases run in turn, in rounds
+// that go back and forth, so that a machine which becomes slower or faster does so for all. Guarded by
+// tests/command_confirm_test.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <cctype>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <sstream>
 
 #include "scenarios/commands/command.h"
 #include "scenarios/commands/options.h"
+#include "scenarios/confirmation.h"
 #include "scenarios/execution.h"
 #include "scenarios/output_file.h"
 #include "scenarios/plan.h"
@@ -25,13 +27,6 @@ struct Case {
   std::vector<std::string> overrides;
 };
 
-struct Outcome {
-  std::string name;
-  double predicted_s = 0, measured_s = 0, scaled_s = 0;
-  double error() const { return std::abs(predicted_s / measured_s - 1); }
-  double scaled_error() const { return std::abs(scaled_s / measured_s - 1); }
-};
-
 // "tensor 2: layout.tensor=2 layout.pipeline=1"
 Case case_from(const std::string& text) {
   const auto colon = text.find(':');
@@ -42,6 +37,15 @@ Case case_from(const std::string& text) {
   std::istringstream words(text.substr(colon + 1));
   for (std::string word; words >> word;) found.overrides.push_back(word);
   return found;
+}
+
+// "width 512" → "width-512"; what no folder's name should have becomes a dash as well.
+std::string folder_name(std::string name) {
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '-';
+  }
+  while (name.ends_with('-')) name.pop_back();
+  return name;
 }
 
 double flops_per_rank(const Scenario& scenario) {
@@ -63,46 +67,22 @@ nlohmann::json summary_of(CommandFunction command, const std::string& path, cons
   return nlohmann::json::parse(out.str());
 }
 
-// The middle one of all in the order of `error`; of an even number the larger of the middle two, so that it
-// is one case's own.
-template <typename Error>
-Outcome middle_of(std::vector<Outcome> outcomes, Error error) {
-  const auto middle = outcomes.begin() + static_cast<std::ptrdiff_t>(outcomes.size() / 2);
-  std::nth_element(outcomes.begin(), middle, outcomes.end(),
-                   [&](const Outcome& a, const Outcome& b) { return error(a) < error(b); });
-  return *middle;
-}
-
-std::string readable(double seconds) { return fmt::format("{:.3f} s", seconds); }
-
-void print(const std::vector<Outcome>& outcomes, std::ostream& out) {
-  std::vector<std::vector<std::string>> rows{
-      {"unseen case", "predicted", "measured", "off by", "scaled by FLOPs", "off by"}};
-  for (const Outcome& one : outcomes) {
-    rows.push_back({one.name, readable(one.predicted_s), readable(one.measured_s), readable_share(one.error()),
-                    readable(one.scaled_s), readable_share(one.scaled_error())});
-  }
-  const Outcome middle = middle_of(outcomes, [](const Outcome& one) { return one.error(); });
-  const Outcome scaled = middle_of(outcomes, [](const Outcome& one) { return one.scaled_error(); });
-  out << aligned_table(rows)
-      << fmt::format("\nmedian error over {}{}: {}, of \"{}\" (scaling the baseline's step by FLOPs: {})\n",
-                     counted(static_cast<std::int64_t>(outcomes.size()), "unseen case"),
-                     outcomes.size() % 2 == 0 ? ", the larger of the middle two" : "",
-                     readable_share(middle.error()), middle.name, readable_share(scaled.scaled_error()));
-  out << fmt::format("predicted {}, measured {}, off by {:.1f} %\n", readable(middle.predicted_s),
-                     readable(middle.measured_s), 100 * middle.error());
-}
-
 CommandOptions confirm_options() {
-  CommandOptions options("confirm SCENARIO --baseline CASE --case CASE ... [options]",
-                         "Predicts cases that the machine profile was not fitted to, executes them, and "
-                         "compares. A CASE is 'NAME: key=value key=value'.",
-                         "slipway confirm demo.yaml --set cluster.machine=machine.yaml --baseline 'pipeline 2:' "
-                         "--case 'tensor 2: layout.pipeline=1 layout.tensor=2'");
+  CommandOptions options(
+      "confirm SCENARIO --baseline CASE --case CASE ... [options]",
+      "Predicts cases that the machine profile was not fitted to, executes them, and "
+      "compares. A CASE is 'NAME: key=value key=value'. The prediction is the baseline's "
+      "measured step, times what the simulator says of the case over what it says of the "
+      "baseline.",
+      "slipway confirm demo.yaml --set cluster.machine=machine.yaml --baseline 'pipeline 2:' "
+      "--case 'tensor 2: layout.pipeline=1 layout.tensor=2'");
   options.positional("scenario", 1, 1)
       .values("set", "KEY=VALUE", "override a key in every case; repeatable")
-      .value("baseline", "CASE", "the run whose step is scaled by FLOPs for comparison; it is executed as well")
+      .value("baseline", "CASE",
+             "the run that the profile was fitted to; its measured step is where predictions start")
       .values("case", "CASE", "a case to predict and execute; repeatable")
+      .value("rounds", "N",
+             "times that the baseline and the cases are executed in turn; medians count (default: 1)")
       .value("out", "DIR", "folder for the runs (default: confirm.run)");
   return options;
 }
@@ -117,6 +97,13 @@ std::vector<Scenario> checked_cases(const std::string& path, const std::vector<C
       refuse_what_does_not_fit(plan_of(scenarios.back()));
     } catch (const UsageError& error) {
       throw UsageError("case \"" + one.name + "\": " + error.what());
+    }
+    const auto same_folder = [&](const Case& other) {
+      return folder_name(other.name) == folder_name(one.name);
+    };
+    if (std::count_if(cases.begin(), cases.end(), same_folder) > 1) {
+      throw UsageError("case \"" + one.name +
+                       "\": another case's runs go to the same folder; give every case a name of its own");
     }
     if (scenarios.size() > 1 && scenarios.back().summary == scenarios.front().summary) {
       throw UsageError("case \"" + one.name +
@@ -143,22 +130,25 @@ int confirm_command(const std::vector<std::string>& args, std::ostream& out, std
   const std::string runs = options.text("out").value_or("confirm.run");
   check_folder_writable(runs);
   rank_program();  // throws where there is none
-  std::vector<Outcome> outcomes;
-  double baseline_s = 0;
+  std::vector<RunCase> done;
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    err << fmt::format("[{}/{}] {}: predicting, then executing {} on {}\n", i + 1, cases.size(), cases[i].name,
-                       counted(scenarios[i].run.steps, "step"), counted(rank_count(scenarios[i].layout), "rank"));
-    const std::string folder = fmt::format("{}/{}", runs, i);
     const auto predicted = summary_of(simulate_command, path, cases[i], {}, err);
-    const auto measured = summary_of(execute_command, path, cases[i], {"--out", folder}, err);
-    if (i == 0) {
-      baseline_s = measured.at("step_time_s");
-      continue;
-    }
-    outcomes.push_back({cases[i].name, predicted.at("step_time_s"), measured.at("step_time_s"),
-                        baseline_s * flops_per_rank(scenarios[i]) / flops_per_rank(scenarios[0])});
+    done.push_back({cases[i].name, predicted.at("step_time_s"), {}, flops_per_rank(scenarios[i])});
   }
-  print(outcomes, out);
+  const int rounds = options.integer("rounds", 1, 1);
+  for (int round = 0; round < rounds; ++round) {
+    for (std::size_t k = 0; k < cases.size(); ++k) {
+      const std::size_t i = round % 2 == 0 ? k : cases.size() - 1 - k;
+      err << fmt::format("[round {}/{}] {}: executing {} on {}\n", round + 1, rounds, cases[i].name,
+                         counted(scenarios[i].run.steps, "step"),
+                         counted(rank_count(scenarios[i].layout), "rank"));
+      const std::string folder = fmt::format("{}/{}/round-{}", runs, folder_name(cases[i].name), round + 1);
+      const auto measured = summary_of(execute_command, path, cases[i], {"--out", folder}, err);
+      done[i].measured_s.push_back(measured.at("step_time_s"));
+    }
+  }
+  out << confirmation_text(done.front().name,
+                           confirmation_of(done.front(), {done.begin() + 1, done.end()}));
   return status_done;
 }
 

@@ -1,0 +1,22 @@
+// Which cores a rank of this machine runs on: its own, when there are enough.
+//
+//   4 cores, 2 ranks:  rank 0 → cores 0 1     rank 1 → cores 2 3     4 cores, 5 ranks: no binding
+//
+// A rank is several threads that take turns: a compute lane, communication lanes, the transport's own
+// thread. Unbound, a thread that wakes up lands on another rank's core as often as not and stops that
+// rank's compute, which the whole group then waits for.
+// Guarded by tests/core_binding_test.cpp.
+#pragma once
+
+#include <vector>
+
+namespace slipway {
+
+// The cores that this process may use, in ascending order.
+std::vector<int> usable_cores();
+
+// The rank's share of `usable`: equal, consecutive, disjoint between ranks. Empty (bind nowhere) when there
+// are more ranks than cores.
+std::vector<int> cores_of_rank(const std::vector<int>& usable, int rank, int ranks);
+
+}  // namespace slipway
