@@ -6,6 +6,8 @@
 #include <optional>
 #include <stdexcept>
 
+#include "exec/launchers.h"
+
 namespace slipway {
 namespace {
 
@@ -33,21 +35,9 @@ int integer(const EnvironmentMap& environment, const char* name, int smallest, i
   return value;
 }
 
-struct LauncherNames {
-  const char* launcher;
-  const char* rank;
-  const char* world;
-  const char* local_rank;
-};
-constexpr LauncherNames launchers[] = {
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
-    {"slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
-    {"openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
-};
-
-void read_ranks(const EnvironmentMap& environment, const LauncherNames& names, RankEnvironment& result) {
+void read_ranks(const EnvironmentMap& environment, const Launcher& names, RankEnvironment& result) {
   constexpr int most_ranks = 1 << 24;
-  result.launcher = names.launcher;
+  result.launcher = names.name;
   result.world = integer(environment, names.world, 1, most_ranks);
   result.rank = integer(environment, names.rank, 0, most_ranks);
   if (result.rank >= result.world) {
@@ -59,14 +49,14 @@ void read_ranks(const EnvironmentMap& environment, const LauncherNames& names, R
 }
 
 std::string default_host(const EnvironmentMap& environment, const RankEnvironment& ranks) {
-  if (ranks.launcher == "slurm") {
+  if (ranks.launcher == "srun") {
     const std::string* nodes = find(environment, "SLURM_NODELIST");
     if (!nodes) nodes = find(environment, "SLURM_JOB_NODELIST");
     if (nodes) return hosts_of_node_list(*nodes).front();
   }
   const std::string* local_size = find(environment, "OMPI_COMM_WORLD_LOCAL_SIZE");
   const bool one_host =
-      ranks.launcher == "openmpi" && local_size && *local_size == std::to_string(ranks.world);
+      ranks.launcher == "mpirun" && local_size && *local_size == std::to_string(ranks.world);
   if (ranks.world == 1 || one_host) return "127.0.0.1";
   throw std::runtime_error(
       "MASTER_ADDR is not set: set it to the host of rank 0 (and MASTER_PORT to a free port there)");
@@ -106,15 +96,14 @@ EnvironmentMap process_environment() {
 
 RankEnvironment rank_environment(const EnvironmentMap& environment) {
   RankEnvironment result;
-  for (const LauncherNames& names : launchers) {
-    // WORLD_SIZE alone is a half-set torchrun environment; SLURM_NTASKS alone is just an allocation's
-    // shell.
-    const bool half_set = names.launcher == launchers[0].launcher && find(environment, names.world);
-    if (find(environment, names.rank) || half_set) {
-      read_ranks(environment, names, result);
-      break;
-    }
-  }
+  const Launcher* launcher = launcher_in([&](const char* name) {
+    const std::string* text = find(environment, name);
+    return text ? text->c_str() : nullptr;
+  });
+  // WORLD_SIZE alone is a half-set torchrun environment; SLURM_NTASKS alone is just an allocation's shell.
+  const Launcher& torchrun = launchers[0];
+  if (!launcher && find(environment, torchrun.world)) launcher = &torchrun;
+  if (launcher) read_ranks(environment, *launcher, result);
   const std::string* host = find(environment, "MASTER_ADDR");
   result.store_host = host ? *host : default_host(environment, result);
   result.store_port = find(environment, "MASTER_PORT") ? integer(environment, "MASTER_PORT", 1, 65535)

@@ -1,11 +1,9 @@
 // Which rank is this process, and where do the ranks meet? A pure function of the environment.
 //
-//   RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT      torchrun, `slipway execute`
-//   SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID                   srun
-//   OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK                    mpirun (Open MPI)
-//   none of them                                                one rank
+//   the variables of torchrun and `slipway execute`, srun, or mpirun   exec/launchers.h
+//   none of them                                                       one rank
 //
-// The first group that is there wins. MASTER_ADDR and MASTER_PORT always come from the user when set;
+// MASTER_ADDR and MASTER_PORT always come from the user when set;
 // otherwise srun's ranks meet on the first host of SLURM_NODELIST. With TORCHELASTIC_USE_AGENT_STORE=True
 // torchrun's agent hosts the store and every rank is a client, under a prefix with the restart count.
 // Guarded by tests/environment_test.cpp.
@@ -22,7 +20,7 @@ using EnvironmentMap = std::map<std::string, std::string>;
 
 struct RankEnvironment {
   int rank = 0, world = 1, local_rank = 0;
-  std::string launcher = "none";  // "torchrun", "slurm", "openmpi", "none"
+  std::string launcher = "none";  // "torchrun", "srun", "mpirun", "none"
   std::string store_host = "127.0.0.1";
   int store_port = 0;        // 0: any free port (one rank only)
   bool agent_store = false;  // the launcher hosts the store

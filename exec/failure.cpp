@@ -8,14 +8,10 @@
 #include <stdexcept>
 #include <thread>
 
+#include "exec/run_files.h"
+
 namespace slipway {
 namespace {
-
-std::string error_path(const std::string& directory, int rank) {
-  return directory + "/rank-" + std::to_string(rank) + ".error";
-}
-
-std::string verdict_path(const std::string& directory) { return directory + "/failure"; }
 
 std::optional<std::string> line_in(const std::string& path) {
   std::ifstream file(path);

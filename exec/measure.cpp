@@ -7,6 +7,7 @@
 
 #include "exec/clock.h"
 #include "exec/overhead.h"
+#include "exec/run_files.h"
 
 namespace slipway {
 namespace {
@@ -78,7 +79,7 @@ void measure(Session& session, const Arguments& arguments) {
   measure_operators(context);
   measure_task_overhead(context);
   measure_messages(context, group.get(), pair.get());
-  write_lines(arguments.out + "." + std::to_string(at.rank), context.lines);
+  write_lines(measured_path(arguments.out, at.rank), context.lines);
   store_barrier(session.store(), "measured", at.world, while_alive_s);
   for (const auto& transport : {group.get(), pair.get()}) {
     if (transport) transport->shutdown();

@@ -4,6 +4,8 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "exec/run_files.h"
+
 namespace slipway {
 namespace {
 
@@ -46,14 +48,14 @@ std::vector<TraceRecord> records_of(const TaskGraph& graph, int rank, const std:
 }
 
 void write_records(const std::string& directory, int rank, const std::vector<TraceRecord>& records) {
-  const std::string path = directory + "/rank-" + std::to_string(rank) + ".records";
+  const std::string path = records_path(directory, rank);
   std::ofstream file = open_for_writing(path);
   for (const TraceRecord& record : records) file << to_text(record) << '\n';
   close_checked(file, path);
 }
 
 void write_losses(const std::string& directory, const std::vector<LossPoint>& losses) {
-  const std::string path = directory + "/rank-0.losses";
+  const std::string path = losses_path(directory);
   std::ofstream file = open_for_writing(path);
   char line[96];
   for (const LossPoint& point : losses) {

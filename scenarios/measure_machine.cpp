@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "exec/run_files.h"
 #include "scenarios/rank_program.h"
 
 namespace slipway {
@@ -46,9 +47,9 @@ std::vector<Measurement> measure_machine(const MeasureOptions& options, std::ost
     if (is_error) last_error = line;
     err << "rank " << rank << ": " << line << '\n';
   };
-  const std::string folder_name = folder.path().string();
+  const std::string folder_name = folder.path().string(), prefix = folder_name + "/measured";
   const auto ranks = local_ranks(
-      options.rank_program, {"--measure", folder_name + "/measured", "--dtype", name_of(options.dtype)},
+      options.rank_program, {"--measure", prefix, "--dtype", name_of(options.dtype)},
       options.ranks, folder_name);
   const LaunchResult result = launch(ranks, launch_options);
   if (result.interrupted) throw std::runtime_error("interrupted while measuring");
@@ -58,7 +59,7 @@ std::vector<Measurement> measure_machine(const MeasureOptions& options, std::ost
   }
   std::vector<Measurement> measurements;
   for (int rank = 0; rank < options.ranks; ++rank) {
-    const std::string path = (folder.path() / ("measured." + std::to_string(rank))).string();
+    const std::string path = measured_path(prefix, rank);
     std::ifstream file(path);
     if (!file) throw std::runtime_error("rank " + std::to_string(rank) + " ended well but left no " + path);
     const std::vector<Measurement> more = read_measurements(file, path);

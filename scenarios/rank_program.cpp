@@ -3,13 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
+#include "exec/launchers.h"
+#include "exec/run_files.h"
 #include "scenarios/core_binding.h"
 
 namespace slipway {
@@ -25,14 +26,6 @@ int number_of(const char* name, const char* text) {
   }
   return number;
 }
-
-struct LauncherVariables {
-  const char *launcher, *rank, *world, *also;
-};
-constexpr std::array<LauncherVariables, 3> launchers{
-    {{"torchrun", "RANK", "WORLD_SIZE", nullptr},
-     {"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_ID"},
-     {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", nullptr}}};
 
 }  // namespace
 
@@ -64,27 +57,26 @@ std::vector<RankProcess> local_ranks(const std::string& program, const std::vect
                           {"MASTER_ADDR", "127.0.0.1"},
                           {"MASTER_PORT", port},
                           {"TORCHELASTIC_USE_AGENT_STORE", "False"}},
-                         folder + "/rank-" + number + ".error",
+                         error_path(folder, rank),
                          cores_of_rank(cores, rank, ranks)});
   }
   return processes;
 }
 
 std::optional<JoinedRank> joined_rank(const std::function<const char*(const char*)>& variable) {
-  for (const LauncherVariables& names : launchers) {
-    const char *rank = variable(names.rank), *world = variable(names.world);
-    if (rank == nullptr || (names.also != nullptr && variable(names.also) == nullptr)) continue;
-    if (world == nullptr) {
-      throw std::runtime_error(std::string(names.rank) + " is set, but " + names.world +
-                               " is not; set both to join a run, or neither to start the ranks here");
-    }
-    return JoinedRank{number_of(names.rank, rank), number_of(names.world, world), names.launcher};
+  const Launcher* launcher = launcher_in(variable);
+  if (launcher == nullptr) return std::nullopt;
+  const char* world = variable(launcher->world);
+  if (world == nullptr) {
+    throw std::runtime_error(std::string(launcher->rank) + " is set, but " + launcher->world +
+                             " is not; set both to join a run, or neither to start the ranks here");
   }
-  return std::nullopt;
+  return JoinedRank{number_of(launcher->rank, variable(launcher->rank)), number_of(launcher->world, world),
+                    launcher->name};
 }
 
 std::string first_cause(const LaunchResult& result, const std::string& folder) {
-  std::ifstream file(folder + "/failure");
+  std::ifstream file(verdict_path(folder));
   int rank = 0;
   std::string cause;
   if (file >> rank && std::getline(file >> std::ws, cause)) {

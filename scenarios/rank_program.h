@@ -26,9 +26,8 @@ struct JoinedRank {
   int rank = 0, world = 1;
   std::string launcher;  // "torchrun", "srun", "mpirun"
 };
-// RANK and WORLD_SIZE; or SLURM_PROCID and SLURM_NTASKS inside a job step (SLURM_STEP_ID; a batch script
-// has SLURM_PROCID as well, but is no rank); or OMPI_COMM_WORLD_RANK and _SIZE. Throws std::runtime_error
-// naming the variable when one of a pair is missing or no number.
+// By the table of exec/launchers.h. Throws std::runtime_error naming the variable when the number of ranks is
+// missing or one of both is no number.
 std::optional<JoinedRank> joined_rank(const std::function<const char*(const char*)>& variable);
 
 // Who failed first: the verdict that the ranks agreed on (FOLDER/failure, "rank cause") when they left one,

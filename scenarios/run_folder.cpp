@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "exec/run_files.h"
 #include "scenarios/output_file.h"
 
 namespace slipway {
@@ -46,10 +47,6 @@ std::vector<LossPoint> read_losses(const std::string& path) {
 
 }  // namespace
 
-std::string rank_file(const std::string& folder, int rank, const std::string& suffix) {
-  return folder + "/rank-" + std::to_string(rank) + "." + suffix;
-}
-
 void clear_ranks(const std::string& folder, int first_rank, int last_rank) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -58,11 +55,14 @@ void clear_ranks(const std::string& folder, int first_rank, int last_rank) {
                              "; name a folder that you may create or write to");
   }
   for (int rank = first_rank; rank <= last_rank; ++rank) {
-    for (const char* suffix : {"slip", "records", "losses", "error", "done"}) {
-      std::filesystem::remove(rank_file(folder, rank, suffix));
+    for (const std::string& path : {bundle_path(folder, rank), records_path(folder, rank), error_path(folder, rank),
+                                    done_path(folder, rank)}) {
+      std::filesystem::remove(path);
     }
   }
-  if (first_rank == 0) std::filesystem::remove(folder + "/failure");
+  if (first_rank != 0) return;
+  std::filesystem::remove(losses_path(folder));
+  std::filesystem::remove(verdict_path(folder));
 }
 
 Trace merged_trace(const std::string& folder, int ranks, int steps) {
@@ -70,8 +70,8 @@ Trace merged_trace(const std::string& folder, int ranks, int steps) {
   trace.engine = "libtorch";
   trace.ranks = ranks;
   trace.steps = steps;
-  for (int rank = 0; rank < ranks; ++rank) read_records(rank_file(folder, rank, "records"), trace.records);
-  trace.losses = read_losses(rank_file(folder, 0, "losses"));
+  for (int rank = 0; rank < ranks; ++rank) read_records(records_path(folder, rank), trace.records);
+  trace.losses = read_losses(losses_path(folder));
   split_waiting(trace);
   return trace;
 }
@@ -86,7 +86,7 @@ void write_losses_csv(const std::string& path, const std::vector<LossPoint>& los
 }
 
 void mark_done(const std::string& folder, int rank, int status) {
-  OutputFile file(rank_file(folder, rank, "done"));
+  OutputFile file(done_path(folder, rank));
   file.stream() << status << '\n';
   file.commit();
 }
@@ -95,12 +95,12 @@ namespace {
 
 // "rank 1: no such tensor", or without a message its exit status.
 std::string failure_of(const std::string& folder, int rank) {
-  const std::string file = rank_file(folder, rank, "done");
+  const std::string file = done_path(folder, rank);
   std::ifstream in(file);
   int status = 0;
   if (!(in >> status)) throw std::runtime_error(file + " is damaged; start the run again");
   if (status == 0) return "";
-  std::ifstream error(rank_file(folder, rank, "error"));
+  std::ifstream error(error_path(folder, rank));
   std::string cause;
   std::getline(error, cause);
   return "rank " + std::to_string(rank) + " ended with exit status " + std::to_string(status) +
@@ -112,7 +112,7 @@ std::string failure_of(const std::string& folder, int rank) {
 void wait_for_done(const std::string& folder, int ranks, double seconds) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   for (int rank = 0; rank < ranks; ++rank) {
-    while (!std::filesystem::exists(rank_file(folder, rank, "done"))) {
+    while (!std::filesystem::exists(done_path(folder, rank))) {
       if (std::chrono::steady_clock::now() > deadline) {
         throw std::runtime_error("rank " + std::to_string(rank) + " has left nothing in " + folder +
                                  " after " + fmt::format("{:.0f} s", seconds) +

@@ -1,12 +1,5 @@
-// The folder of one execution, and how the ranks' plain records in it become one trace.
-//
-//   run.slip               the bundle (joined ranks: rank-<r>.slip each)
-//   rank-<r>.records       what rank r did, a line each (models/trace.h)
-//   rank-<r>.error, failure   why a run failed, in the words of rank r; the verdict of all
-//   rank-<r>.done          joined ranks only: rank r's process has ended, with this exit status
-//   rank-0.losses          "step samples loss" a line
-//   trace.json, losses.csv made from them at the end
-//
+// The folder of one execution (its files: exec/run_files.h), and how the ranks' plain records in it become one
+// trace.
 // Guarded by tests/command_execute_test.cpp.
 #pragma once
 
@@ -16,8 +9,6 @@
 #include "models/trace.h"
 
 namespace slipway {
-
-std::string rank_file(const std::string& folder, int rank, const std::string& suffix);
 
 // Creates the folder if need be and removes what an earlier run left there of these ranks (and only that).
 void clear_ranks(const std::string& folder, int first_rank, int last_rank);

@@ -42,6 +42,7 @@ TEST(Environment, TheAgentStoreIsUsedUnderAPrefixOfItsRestartCount) {
 TEST(Environment, SlurmRanksMeetOnTheFirstHostOfTheNodeList) {
   const EnvironmentMap map{{"SLURM_PROCID", "5"},
                            {"SLURM_NTASKS", "8"},
+                           {"SLURM_STEP_ID", "0"},
                            {"SLURM_LOCALID", "1"},
                            {"SLURM_NODELIST", "gpu[07-08]"},
                            {"SLURM_JOB_ID", "12345"}};
@@ -55,6 +56,7 @@ TEST(Environment, SlurmRanksMeetOnTheFirstHostOfTheNodeList) {
 
 TEST(Environment, TheUsersMasterAddressWinsOverTheNodeList) {
   const EnvironmentMap map{{"SLURM_PROCID", "0"},     {"SLURM_NTASKS", "2"}, {"SLURM_LOCALID", "0"},
+                           {"SLURM_STEP_ID", "0"},
                            {"SLURM_NODELIST", "a,b"}, {"MASTER_ADDR", "b"},  {"MASTER_PORT", "6000"}};
   EXPECT_EQ(rank_environment(map).store_host, "b");
   EXPECT_EQ(rank_environment(map).store_port, 6000);
@@ -84,6 +86,14 @@ TEST(Environment, WithoutALauncherThereIsOneRank) {
   EXPECT_EQ(at.rank, 0);
   EXPECT_EQ(at.world, 1);
   EXPECT_EQ(at.store_port, 0);
+}
+
+TEST(Environment, ASlurmBatchScriptIsNoRankThoughItHasTheVariablesOfOne) {
+  EnvironmentMap map{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"MASTER_ADDR", "b"}};
+  EXPECT_EQ(rank_environment(map).world, 1);
+  map["SLURM_STEP_ID"] = "0";
+  EXPECT_EQ(rank_environment(map).world, 8);
+  EXPECT_EQ(rank_environment(map).launcher, "srun");
 }
 
 TEST(Environment, ErrorsNameTheVariableAndItsValue) {

@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <ostream>
 
+#include "exec/run_files.h"
 #include "scenarios/chrome_trace.h"
 #include "scenarios/commands/command.h"
 #include "scenarios/commands/options.h"
@@ -100,7 +101,7 @@ int merge_and_report(const Request& request) {
   OutputFile trace(request.trace_path);
   write_chrome_trace(trace.stream(), run.trace);
   trace.commit();
-  write_losses_csv(request.folder + "/losses.csv", run.trace.losses);
+  write_losses_csv(losses_csv_path(request.folder), run.trace.losses);
   if (request.json) {
     request.out << json_text(plan, run);
     return status_done;
@@ -108,14 +109,14 @@ int merge_and_report(const Request& request) {
   request.out << '\n'
               << report_text(plan, run) << "Step " << run.times.last << ":\n"
               << draw(picture_of(run.trace, plan.graph.layout, run.times.last), terminal_width())
-              << "\ntrace: " << request.trace_path << ", losses: " << request.folder << "/losses.csv\n";
+              << "\ntrace: " << request.trace_path << ", losses: " << losses_csv_path(request.folder) << '\n';
   return status_done;
 }
 
 int start_and_merge(const Request& request, const std::string& program) {
   const int ranks = rank_count(request.plan.graph.layout);
   clear_ranks(request.folder, 0, ranks - 1);
-  const std::string bundle = write_bundle_to(request.folder + "/run.slip", request.plan);
+  const std::string bundle = write_bundle_to(bundle_path(request.folder), request.plan);
   const LaunchResult result =
       launch(local_ranks(program, {bundle, "--out", request.folder}, ranks, request.folder),
              passing_output_of(request));
@@ -128,11 +129,11 @@ int start_and_merge(const Request& request, const std::string& program) {
 int join_and_merge(const Request& request, const std::string& program, const JoinedRank& joined) {
   constexpr double others_end_s = 60;
   clear_ranks(request.folder, joined.rank, joined.rank);
-  const std::string bundle = write_bundle_to(rank_file(request.folder, joined.rank, "slip"), request.plan);
+  const std::string bundle = write_bundle_to(bundle_path(request.folder, joined.rank), request.plan);
   const LaunchResult result = launch({{joined.rank,
                                        {program, bundle, "--out", request.folder},
                                        {},
-                                       rank_file(request.folder, joined.rank, "error")}},
+                                       error_path(request.folder, joined.rank)}},
                                      passing_output_of(request));
   const int status = told_failure(request, result);
   mark_done(request.folder, joined.rank, status);
@@ -166,7 +167,7 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   const Plan plan = planned(std::move(scenario), err);
   if (!options.has("force")) refuse_what_does_not_fit(plan);
   const Request request{
-      plan, folder, options.text("trace").value_or(folder + "/trace.json"), options.has("json"), out, err};
+      plan, folder, options.text("trace").value_or(trace_path(folder)), options.has("json"), out, err};
   if (!joined || joined->rank == 0) {
     std::ostream& talk = request.json ? err : out;
     talk << headline(plan) << '\n';
