@@ -10,19 +10,6 @@
 namespace slipway {
 namespace {
 
-void refuse_what_is_missing(const Bundle& bundle) {
-  const TaskGraph& graph = bundle.graph;
-  if (graph.layout.zero >= 2)
-    throw std::runtime_error("layout.zero = " + std::to_string(graph.layout.zero) +
-                             " cannot be executed yet; 0 and 1 can");
-  if (graph.layout.context > 1)
-    throw std::runtime_error("layout.context = " + std::to_string(graph.layout.context) +
-                             " cannot be executed yet; use 1");
-  if (bundle.run.optimizer.name != "adamw")
-    throw std::runtime_error("run.optimizer.name = " + bundle.run.optimizer.name +
-                             " cannot be executed yet; use adamw");
-}
-
 // Gradients are summed in the dtype that was asked for, but never in less than the weights'.
 at::ScalarType gradient_dtype(const TaskGraph& graph) {
   const at::ScalarType weight = torch_dtype(graph.shape.dtype), asked = torch_dtype(graph.gradient_dtype);
@@ -33,7 +20,6 @@ at::ScalarType gradient_dtype(const TaskGraph& graph) {
 
 Buckets::Buckets(const Bundle& bundle, int rank, at::Device device)
     : bundle_(bundle), at_(coordinates_of(bundle.graph.layout, rank)) {
-  refuse_what_is_missing(bundle);
   const TaskGraph& graph = bundle.graph;
   const Layout& layout = graph.layout;
   if (layout.zero >= 1) {

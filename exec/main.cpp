@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "exec/arguments.h"
+#include "exec/executable.h"
 #include "exec/measure.h"
 #include "exec/run_bundle.h"
 
@@ -23,9 +24,18 @@ void use_threads(int threads) {
   at::set_num_threads(threads);
 }
 
+void refuse_what_cannot_run(const Bundle& bundle, const std::string& path) {
+  std::string text;
+  for (const std::string& reason : not_executable(bundle)) {
+    text += (text.empty() ? "" : "\nslipway-rank: ") + path + ": " + reason;
+  }
+  if (!text.empty()) throw std::runtime_error(text);
+}
+
 int run_program(const Arguments& arguments) {
   const RankEnvironment environment = rank_environment(process_environment());
   const BundleFile file = read_bundle_file(arguments.bundle);
+  refuse_what_cannot_run(file.bundle, arguments.bundle);
   const int ranks = rank_count(file.bundle.graph.layout);
   if (ranks != environment.world) {
     throw std::runtime_error(arguments.bundle + " is made for " + std::to_string(ranks) + " ranks, but " +

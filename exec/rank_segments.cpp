@@ -9,7 +9,6 @@ namespace slipway {
 
 TokenBatch RankModel::State::batch_of(TaskId task, int step) {
   const Task& t = graph.tasks[task];
-  if (t.slice > 0) throw std::runtime_error("schedules with slices cannot be executed yet");
   const std::int64_t of_step = (at.data * graph.micro_batches + t.micro_batch) * graph.shape.micro_batch;
   return data.batch(step * graph.global_batch + of_step, graph.shape.micro_batch, device);
 }

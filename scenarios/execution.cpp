@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "exec/executable.h"
 #include "scenarios/commands/command.h"
 #include "scenarios/json_summary.h"
 #include "scenarios/prediction.h"
@@ -20,30 +21,9 @@ double executed_mfu(const Plan& plan, double step_time_s) {
 
 }  // namespace
 
-std::vector<std::string> not_executable(const Scenario& scenario) {
-  std::vector<std::string> reasons;
-  if (scenario.layout.context > 1) {
-    reasons.push_back("layout.context is " + std::to_string(scenario.layout.context) +
-                      ": context parallelism is simulated only; set it to 1 (layout.tensor shares out long "
-                      "sequences as well)");
-  }
-  if (scenario.layout.zero >= 2) {
-    reasons.push_back("layout.zero is " + std::to_string(scenario.layout.zero) +
-                      ": ZeRO-2 and ZeRO-3 are simulated only; use layout.zero 1 or 0");
-  }
-  if (scenario.schedule.slices > 1) {
-    reasons.push_back("schedule.slices is " + std::to_string(scenario.schedule.slices) +
-                      ": slices of a sequence are simulated only; set it to 1");
-  }
-  if (scenario.run.data.empty()) {
-    reasons.push_back(
-        "run.data is not set: name a text file to train on, for example with --set run.data=FILE");
-  }
-  return reasons;
-}
-
 void refuse_what_cannot_run(const Scenario& scenario) {
-  const std::vector<std::string> reasons = not_executable(scenario);
+  const std::vector<std::string> reasons =
+      not_executable(scenario.layout, scenario.schedule.slices, scenario.run);
   if (reasons.empty()) return;
   std::string text = "this scenario can be simulated but not executed:";
   for (const std::string& reason : reasons) text += "\n" + scenario.path + ": " + reason;

@@ -11,9 +11,7 @@
 
 namespace slipway {
 
-// What the executor cannot run yet, each with what to use instead; empty: it can.
-std::vector<std::string> not_executable(const Scenario& scenario);
-// Throws UsageError with these reasons, if there are any.
+// Throws UsageError with what the executor cannot run yet (exec/executable.h), if there is any.
 void refuse_what_cannot_run(const Scenario& scenario);
 // Throws UsageError with a table when a rank needs more memory than its machine has.
 void refuse_what_does_not_fit(const Plan& plan);

@@ -175,6 +175,26 @@ TEST(KilledRankUnderTorchrun, IsNamedByEverySurvivor) {
   }
 }
 
+// A bundle may come from `slipway lower`, which lowers what can be simulated: the same words as execute's.
+TEST(Start, ABundleThatCannotBeExecutedIsRefusedByEveryRankWithTheRemedyOfEachReason) {
+  const std::string folder = temporary_folder().path("refused");
+  LoweringInput input = tiny_input(tiny_llama(2, false));
+  input.layout.data = 2;
+  input.layout.zero = 2;
+  input.shape.sharding = sharding_of(input.layout);
+  Bundle bundle = tiny_bundle(input);
+  bundle.run.data.clear();
+  const auto words = words_for(folder, bundle);
+  RankProcesses ranks(SLIPWAY_RANK_PROGRAM, words, 2, folder + "/logs");
+  for (const Ended& rank : ranks.wait(starting_s)) {
+    EXPECT_EQ(rank.status, 2);
+    EXPECT_THAT(rank.errors, HasSubstr(words[0] + ": layout.zero is 2: ZeRO-2 and ZeRO-3 are simulated only; "
+                                                  "use layout.zero 1 or 0\n"));
+    EXPECT_THAT(rank.errors, HasSubstr(words[0] + ": run.data is not set: name a text file"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder + "/rank-0.records"));
+}
+
 TEST(Start, AWrongNumberOfRanksIsRefusedByEveryRankBeforeAnythingStarts) {
   const std::string folder = temporary_folder().path("world");
   RankProcesses ranks(SLIPWAY_RANK_PROGRAM, words_for(folder, endless_bundle()), 3, folder + "/logs");

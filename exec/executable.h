@@ -1,0 +1,45 @@
+// What the executor cannot run yet, in one place: `slipway execute` asks before it lowers and starts anything, the
+// rank program when it has read a bundle that somebody else started it with. Plain C++, no LibTorch.
+// Guarded by tests/command_execute_test.cpp and tests/execute_failure_test.cpp.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "schedules/bundle.h"
+
+namespace slipway {
+
+// Each with what to use instead; empty: it can. `slices`: of a sequence, 1 = whole.
+inline std::vector<std::string> not_executable(const Layout& layout, int slices, const Run& run) {
+  std::vector<std::string> reasons;
+  if (layout.context > 1) {
+    reasons.push_back("layout.context is " + std::to_string(layout.context) +
+                      ": context parallelism is simulated only; set it to 1 (layout.tensor shares out long "
+                      "sequences as well)");
+  }
+  if (layout.zero >= 2) {
+    reasons.push_back("layout.zero is " + std::to_string(layout.zero) +
+                      ": ZeRO-2 and ZeRO-3 are simulated only; use layout.zero 1 or 0");
+  }
+  if (slices > 1) {
+    reasons.push_back("schedule.slices is " + std::to_string(slices) +
+                      ": slices of a sequence are simulated only; set it to 1");
+  }
+  if (run.optimizer.name != "adamw") {
+    reasons.push_back("run.optimizer.name is " + run.optimizer.name + ": only adamw is executed; use it");
+  }
+  if (run.data.empty()) {
+    reasons.emplace_back(
+        "run.data is not set: name a text file to train on, for example with --set run.data=FILE");
+  }
+  return reasons;
+}
+
+inline std::vector<std::string> not_executable(const Bundle& bundle) {
+  int slices = 1;
+  for (const Task& task : bundle.graph.tasks) slices = task.slice >= slices ? task.slice + 1 : slices;
+  return not_executable(bundle.graph.layout, slices, bundle.run);
+}
+
+}  // namespace slipway
