@@ -4,10 +4,14 @@
 #include <condition_variable>
 #include <cstdio>
 #include <deque>
+#include <fstream>
 #include <mutex>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <thread>
+
+#include "exec/run_files.h"
 
 namespace slipway {
 namespace {
@@ -49,17 +53,19 @@ struct LossReporter::State {
   std::vector<int> heads;
   std::unique_ptr<Store> store;
   std::thread thread;
-  mutable std::mutex mutex;
+  std::mutex mutex;
   std::condition_variable changed;
   std::deque<EndedStep> queue;
   bool closed = false;
   std::exception_ptr error;
-  std::vector<LossPoint> points;
+  std::string path;
+  std::ofstream file;  // rank 0
   std::int64_t previous_end_ns = 0;
 
   bool holds_head() const { return std::binary_search(heads.begin(), heads.end(), rank); }
   void work();
   void collect(const EndedStep& ended);
+  void write(int step, double loss);
 };
 
 void LossReporter::State::work() {
@@ -93,21 +99,32 @@ void LossReporter::State::collect(const EndedStep& ended) {
     loss += std::stod(store->get(key_of(ended.step, head), while_alive_s));
     store->forget(key_of(ended.step, head));
   }
+  write(ended.step, loss);
   const double seconds = static_cast<double>(ended.end_ns - previous_end_ns) * 1e-9;
   previous_end_ns = ended.end_ns;
   std::printf("step %d/%d  loss %.4f  %.3f s\n", ended.step + 1, steps, loss, seconds);
   std::fflush(stdout);
-  const std::lock_guard lock(mutex);
-  points.push_back({ended.step, (ended.step + 1) * sequences, loss});
 }
 
-LossReporter::LossReporter(const TaskGraph& graph, int rank, int steps, std::unique_ptr<Store> store)
+// Flushed, a line is the kernel's and survives the process.
+void LossReporter::State::write(int step, double loss) {
+  file << step << ' ' << (step + 1) * sequences << ' ' << exact(loss) << '\n' << std::flush;
+  if (!file) throw std::runtime_error("cannot write " + path + " (disk full?)");
+}
+
+LossReporter::LossReporter(const TaskGraph& graph, int rank, int steps, const std::string& directory,
+                           std::unique_ptr<Store> store)
     : state_(std::make_unique<State>()) {
   state_->rank = rank;
   state_->steps = steps;
   state_->sequences = graph.global_batch;
   state_->heads = head_ranks(graph);
   state_->store = std::move(store);
+  if (rank == 0) {
+    state_->path = losses_path(directory);
+    state_->file.open(state_->path);
+    if (!state_->file) throw std::runtime_error("cannot write " + state_->path);
+  }
   state_->thread = std::thread([state = state_.get()] { state->work(); });
 }
 
@@ -137,11 +154,6 @@ void LossReporter::finish() {
   }
   state_->thread.join();
   if (state_->error) std::rethrow_exception(state_->error);
-}
-
-std::vector<LossPoint> LossReporter::points() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->points;
 }
 
 }  // namespace slipway

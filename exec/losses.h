@@ -1,15 +1,16 @@
 // The loss curve, live. The loss of a step lives on the ranks that hold the head; each puts its part into
-// the store, and rank 0 adds the parts in rank order and prints "step 3/20  loss 5.1234  0.412 s". A thread
-// of its own and a store connection of its own, so that no lane ever waits for it. Guarded by
-// tests/execute_run_test.cpp.
+// the store, and rank 0 adds the parts in rank order, writes "step samples loss" to its losses file, so that
+// the curve outlives a killed rank 0, and prints "step 3/20  loss 5.1234  0.412 s". A thread of its own and a
+// store connection of its own, so that no lane ever waits for it. Guarded by tests/execute_run_test.cpp and
+// tests/execute_failure_test.cpp.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "exec/store.h"
-#include "models/trace.h"
 #include "schedules/program.h"
 
 namespace slipway {
@@ -19,17 +20,17 @@ std::vector<int> head_ranks(const TaskGraph& graph);
 
 class LossReporter {
  public:
-  LossReporter(const TaskGraph& graph, int rank, int steps, std::unique_ptr<Store> store);
+  // `directory`: where rank 0 writes (losses_path). Throws std::runtime_error naming the file when it cannot.
+  LossReporter(const TaskGraph& graph, int rank, int steps, const std::string& directory,
+               std::unique_ptr<Store> store);
   ~LossReporter();
 
   // Rank 0's start of step 0, for the first printed duration.
   void begin(std::int64_t start_ns);
   // This rank's part of a step's loss and the end of its compute. Called in step order; never blocks.
   void step_ended(int step, double part, std::int64_t end_ns);
-  // Waits until all parts are in the store and, on rank 0, printed. Throws what the thread met.
+  // Waits until all parts are in the store and, on rank 0, written and printed. Throws what the thread met.
   void finish();
-  // Rank 0: the curve so far. Thread-safe.
-  std::vector<LossPoint> points() const;
 
  private:
   struct State;

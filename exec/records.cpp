@@ -1,6 +1,5 @@
 #include "exec/records.h"
 
-#include <cstdio>
 #include <fstream>
 #include <stdexcept>
 
@@ -51,18 +50,6 @@ void write_records(const std::string& directory, int rank, const std::vector<Tra
   const std::string path = records_path(directory, rank);
   std::ofstream file = open_for_writing(path);
   for (const TraceRecord& record : records) file << to_text(record) << '\n';
-  close_checked(file, path);
-}
-
-void write_losses(const std::string& directory, const std::vector<LossPoint>& losses) {
-  const std::string path = losses_path(directory);
-  std::ofstream file = open_for_writing(path);
-  char line[96];
-  for (const LossPoint& point : losses) {
-    std::snprintf(line, sizeof line, "%d %lld %.17g\n", point.step, static_cast<long long>(point.samples),
-                  point.loss);
-    file << line;
-  }
   close_checked(file, path);
 }
 

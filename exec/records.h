@@ -1,8 +1,5 @@
-// What a rank writes of its run, as plain text that `slipway execute` merges: its trace records and, on
-// rank 0, the loss curve.
-//
-//   DIR/rank-<r>.records   one TraceRecord a line (models/trace.h), on rank 0's clock from its start of
-//   step 0 DIR/rank-0.losses      "step samples loss" a line, 17 digits; loss of all ranks together
+// What a rank writes of its run, as plain text that `slipway execute` merges: its trace records, one a line
+// (models/trace.h), on rank 0's clock from its start of step 0. The losses: exec/losses.h.
 // Guarded by tests/execute_run_test.cpp.
 #pragma once
 
@@ -18,8 +15,7 @@ namespace slipway {
 std::vector<TraceRecord> records_of(const TaskGraph& graph, int rank, const std::vector<LaneStamp>& stamps,
                                     const std::vector<ClockSample>& clock, Nanoseconds origin);
 
-// Throw std::runtime_error naming the file.
+// To records_path. Throws std::runtime_error naming the file.
 void write_records(const std::string& directory, int rank, const std::vector<TraceRecord>& records);
-void write_losses(const std::string& directory, const std::vector<LossPoint>& losses);
 
 }  // namespace slipway

@@ -67,7 +67,7 @@ BundleRun::BundleRun(Session& session, const Bundle& bundle, const Arguments& ar
       rank_(session.environment().rank),
       steps_(arguments.steps > 0 ? arguments.steps : bundle.run.steps),
       model_(bundle, rank_, at::kCPU),
-      losses_(graph_, rank_, steps_, session.host().connect()),
+      losses_(graph_, rank_, steps_, arguments.out, session.host().connect()),
       lanes_(
           graph_, rank_, steps_,
           hooks_of(
@@ -161,7 +161,6 @@ void BundleRun::write() const {
     clock = clock_;
   }
   write_records(arguments_.out, rank_, records_of(graph_, rank_, lanes_.stamps(), clock, origin_));
-  if (rank_ == 0) write_losses(arguments_.out, losses_.points());
 }
 
 void BundleRun::run() {

@@ -68,6 +68,7 @@ TEST_P(KilledRank, EndsAllOthersWithItsNameAndItsSignal) {
     const std::string records = text_of_file(folder + "/rank-" + std::to_string(rank) + ".records");
     EXPECT_THAT(records, HasSubstr("\n")) << "what had happened is written";
   }
+  EXPECT_THAT(text_of_file(folder + "/rank-0.losses"), HasSubstr("\n2 24 ")) << "step 3/ was printed";
 }
 INSTANTIATE_TEST_SUITE_P(AnyRank, KilledRank, testing::Values(0, 1, 3));
 
