@@ -5,43 +5,57 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
 #include "exec/run_files.h"
 #include "scenarios/output_file.h"
+#include "scenarios/readable.h"
 
 namespace slipway {
 namespace {
 
-void read_records(const std::string& path, std::vector<TraceRecord>& records) {
+// Calls take(line) for every line of a file that a rank wrote, and names file and line where that throws. A rank
+// that was killed while it wrote leaves a last line without its end, which may look whole ("12" of "123"): it is
+// left out, and `notes` says so.
+template <typename Take>
+void read_lines(const std::string& path, std::vector<std::string>& notes, Take take) {
   std::ifstream in(path);
   if (!in) {
-    throw std::runtime_error(
-        "the records " + path +
-        " are not there; ranks on other machines need a folder that all of them share");
+    throw std::runtime_error(path + " is not there; ranks on other machines need a folder that all of them share");
   }
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {
+    const std::string place = path + ":" + std::to_string(number);
+    if (in.eof()) {
+      notes.push_back(place + ": the last line is cut off (its rank was ended while it wrote); it is left out");
+      return;
+    }
     try {
-      records.push_back(record_from_text(line));
-    } catch (const std::runtime_error& error) {
-      throw std::runtime_error(path + ":" + std::to_string(number) + ": " + error.what());
+      take(line);
+    } catch (const std::exception& error) {
+      throw std::runtime_error(place + ": " + error.what());
     }
   }
 }
 
-std::vector<LossPoint> read_losses(const std::string& path) {
-  std::ifstream in(path);
-  std::vector<LossPoint> losses;
+LossPoint loss_from(const std::string& line) {
+  std::istringstream fields(line);
   LossPoint point;
-  std::string loss;  // as text: streams do not read "nan"
-  while (in >> point.step >> point.samples >> loss) {
-    point.loss = std::stod(loss);
-    losses.push_back(point);
+  std::string loss, more;  // as text: streams do not read "nan"
+  if (!(fields >> point.step >> point.samples >> loss) || fields >> more) {
+    throw std::runtime_error("expected \"step samples loss\", not \"" + line + "\"");
   }
-  if (!in.eof() || losses.empty())
-    throw std::runtime_error("the losses " + path + " are missing or damaged");
+  std::size_t read = 0;
+  point.loss = std::stod(loss, &read);
+  if (read != loss.size()) throw std::runtime_error("the loss is no number: \"" + loss + "\"");
+  return point;
+}
+
+std::vector<LossPoint> read_losses(const std::string& folder, std::vector<std::string>& notes) {
+  std::vector<LossPoint> losses;
+  read_lines(losses_path(folder), notes, [&](const std::string& line) { losses.push_back(loss_from(line)); });
   return losses;
 }
 
@@ -62,18 +76,24 @@ void clear_ranks(const std::string& folder, int first_rank, int last_rank) {
   }
   if (first_rank != 0) return;
   std::filesystem::remove(losses_path(folder));
-  std::filesystem::remove(verdict_path(folder));
+  for (const std::string& path : {verdict_path(folder), trace_path(folder), losses_csv_path(folder)})
+    std::filesystem::remove(path);
 }
 
-Trace merged_trace(const std::string& folder, int ranks, int steps) {
-  Trace trace;
+MergedRun merged_run(const std::string& folder, int ranks, int steps) {
+  MergedRun run;
+  Trace& trace = run.trace;
   trace.engine = "libtorch";
   trace.ranks = ranks;
   trace.steps = steps;
-  for (int rank = 0; rank < ranks; ++rank) read_records(records_path(folder, rank), trace.records);
-  trace.losses = read_losses(losses_path(folder));
+  for (int rank = 0; rank < ranks; ++rank) {
+    read_lines(records_path(folder, rank), run.notes,
+               [&](const std::string& line) { trace.records.push_back(record_from_text(line)); });
+  }
+  trace.losses = read_losses(folder, run.notes);
+  if (trace.losses.empty()) throw std::runtime_error("no loss of any step is in " + losses_path(folder));
   split_waiting(trace);
-  return trace;
+  return run;
 }
 
 void write_losses_csv(const std::string& path, const std::vector<LossPoint>& losses) {
@@ -83,6 +103,26 @@ void write_losses_csv(const std::string& path, const std::vector<LossPoint>& los
     file.stream() << fmt::format("{},{},{}\n", point.step, point.samples, point.loss);
   }
   file.commit();
+}
+
+std::string kept_text(const std::string& folder, int first_rank, int last_rank) {
+  std::string text;
+  std::vector<std::string> notes;
+  if (first_rank == 0 && std::filesystem::exists(losses_path(folder))) {
+    const std::vector<LossPoint> losses = read_losses(folder, notes);
+    if (!losses.empty()) {
+      write_losses_csv(losses_csv_path(folder), losses);
+      text = "losses of " + counted(static_cast<std::int64_t>(losses.size()), "step") + " (losses.csv)";
+    }
+  }
+  std::string ranks;
+  for (int rank = first_rank; rank <= last_rank; ++rank) {
+    std::error_code none;
+    const auto bytes = std::filesystem::file_size(records_path(folder, rank), none);
+    if (!none && bytes > 0) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+  }
+  if (!ranks.empty()) text += (text.empty() ? "" : "; ") + std::string("records of rank ") + ranks;
+  return (text.empty() ? "no step was completed" : "kept: " + text) + "; no trace was made; messages: " + folder;
 }
 
 void mark_done(const std::string& folder, int rank, int status) {

@@ -13,11 +13,19 @@ namespace slipway {
 // Creates the folder if need be and removes what an earlier run left there of these ranks (and only that).
 void clear_ranks(const std::string& folder, int first_rank, int last_rank);
 
-// Records and losses of all ranks, waiting split off. Throws std::runtime_error naming the file that is
-// missing or the line that is wrong.
-Trace merged_trace(const std::string& folder, int ranks, int steps);
+struct MergedRun {
+  Trace trace;
+  std::vector<std::string> notes;  // what was left out, and why
+};
+// Records and losses of all ranks, waiting split off. A last line without its end is left out with a note;
+// throws std::runtime_error naming the file that is missing or the line that is wrong.
+MergedRun merged_run(const std::string& folder, int ranks, int steps);
 
 void write_losses_csv(const std::string& path, const std::vector<LossPoint>& losses);
+
+// What a run that did not get to its end has left of these ranks, as one sentence for its user. Makes losses.csv
+// of rank 0's losses.
+std::string kept_text(const std::string& folder, int first_rank, int last_rank);
 
 // Waits until every other rank has left its .done file; throws std::runtime_error naming those that have
 // not within `seconds`, or those that failed.

@@ -90,13 +90,47 @@ TEST_F(Execute, FilesOfAnEarlierRunAreNotTakenForThisOnes) {
   rank_script("exit 0");
   const Answer answer = execute();
   EXPECT_EQ(answer.status, status_failed);
-  EXPECT_THAT(answer.err, HasSubstr("rank-0.records are not there"));
+  EXPECT_THAT(answer.err, HasSubstr("rank-0.records is not there"));
 }
 
 TEST_F(Execute, ADamagedRecordIsNamedByFileAndLine) {
   prepare_records(3);
   rank_script(copying_script() + "\n[ $RANK = 1 ] && echo nonsense >> $OUT/rank-1.records; exit 0");
   EXPECT_THAT(execute().err, HasSubstr("rank-1.records:7: "));
+}
+
+TEST_F(Execute, ALastLineWithoutItsEndIsLeftOutAndSaidSo) {
+  prepare_records(3);
+  rank_script(copying_script() + "\n[ $RANK = 1 ] && printf '2\\t1\\tcompute\\t1F9\\tforward\\t0\\t1\\t0\\t0\\t0\\t1' >> "
+              "$OUT/rank-1.records; exit 0");
+  const Answer answer = execute();
+  EXPECT_EQ(answer.status, status_done) << answer.err;
+  EXPECT_THAT(answer.err, HasSubstr("note: " + path("run/rank-1.records:7: the last line is cut off")));
+  EXPECT_THAT(text_of(path("run/trace.json")), Not(HasSubstr("1F9")));
+}
+
+TEST_F(Execute, ACutLineInTheMiddleIsAnErrorOfRecordsAndOfLosses) {
+  prepare_records(3);
+  rank_script(copying_script() + "\n[ $RANK = 1 ] && sed -i '3s/.\\{9\\}$//' $OUT/rank-1.records; exit 0");
+  Answer answer = execute();
+  EXPECT_EQ(answer.status, status_failed);
+  EXPECT_THAT(answer.err, HasSubstr(path("run/rank-1.records:3: ")));
+  rank_script(copying_script() + "\n[ $RANK = 0 ] && sed -i '2s/ [^ ]*$//' $OUT/rank-0.losses; exit 0");
+  answer = execute();
+  EXPECT_EQ(answer.status, status_failed);
+  EXPECT_THAT(answer.err, HasSubstr(path("run/rank-0.losses:2: expected \"step samples loss\", not \"1 16\"")));
+}
+
+TEST_F(Execute, AFailedRunKeepsItsLossesAndLeavesNoTraceOfAnEarlierRun) {
+  prepare_records(3);
+  rank_script(copying_script());
+  ASSERT_EQ(execute().status, status_done);
+  rank_script("[ $RANK = 0 ] && printf '0 8 5.5\\n1 16 4' > $OUT/rank-0.losses; exit $RANK");
+  const Answer answer = execute();
+  EXPECT_EQ(answer.status, status_failed);
+  EXPECT_THAT(answer.err, HasSubstr("\nkept: losses of 1 step (losses.csv); no trace was made"));
+  EXPECT_EQ(text_of(path("run/losses.csv")), "step,samples,loss\n0,8,5.5\n");
+  EXPECT_FALSE(std::filesystem::exists(path("run/trace.json")));
 }
 
 TEST_F(Execute, WhatTheExecutorCannotRunIsRefusedBeforeAnythingStarts) {

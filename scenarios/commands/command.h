@@ -16,7 +16,7 @@
 
 namespace slipway {
 
-// Exit status of every command: the work was done; it failed; it was asked for in a wrong way.
+// Exit status of every command: the work was done; it failed or was interrupted; it was asked for in a wrong way.
 constexpr int status_done = 0, status_failed = 1, status_usage = 2;
 
 // A mistake of the user: exit status 2, the message as it is. Nothing was written and nothing started.

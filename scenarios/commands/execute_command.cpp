@@ -32,7 +32,10 @@ constexpr const char* how_it_runs =
     "\n"
     "When a rank fails or is killed, all others end within ten seconds and the first one is named with "
     "its\n"
-    "cause. Ctrl-C ends all ranks.";
+    "cause. Ctrl-C (or SIGTERM) ends all ranks, with exit status 1 too. Either way the losses of all "
+    "completed\n"
+    "steps are kept in DIR/losses.csv, and the records of the ranks that could still write them; no trace is "
+    "made.";
 
 CommandOptions declared_options() {
   CommandOptions options(
@@ -78,23 +81,22 @@ std::string write_bundle_to(const std::string& path, const Plan& plan) {
   return path;
 }
 
-int told_failure(const Request& request, const LaunchResult& result) {
-  if (result.interrupted) {
-    request.err << "slipway execute: interrupted; all ranks have ended\n";
-    return status_failed;
-  }
-  if (!result.first_failure) return status_done;
-  request.err << "slipway execute: " << first_cause(result, request.folder)
-              << "\n(records and messages: " << request.folder << ")\n";
+// Says why ranks first_rank to last_rank did not get to the end, if so, and what is left of them.
+int told_failure(const Request& request, const LaunchResult& result, int first_rank, int last_rank) {
+  if (!result.interrupted && !result.first_failure) return status_done;
+  request.err << "slipway execute: "
+              << (result.interrupted
+                      ? "interrupted (Ctrl-C, SIGINT or SIGTERM); all ranks that were started here have ended"
+                      : first_cause(result, request.folder))
+              << '\n' << kept_text(request.folder, first_rank, last_rank) << '\n';
   return status_failed;
 }
 
 int merge_and_report(const Request& request) {
   const Plan& plan = request.plan;
-  Execution run{merged_trace(request.folder, rank_count(plan.graph.layout), plan.scenario.run.steps),
-                {},
-                request.trace_path,
-                request.folder};
+  MergedRun merged = merged_run(request.folder, rank_count(plan.graph.layout), plan.scenario.run.steps);
+  for (const std::string& note : merged.notes) request.err << "note: " << note << '\n';
+  Execution run{std::move(merged.trace), {}, request.trace_path, request.folder};
   run.trace.scenario = plan.scenario.name;
   run.trace.summary = plan.scenario.resolved;
   run.times = step_times(run.trace);
@@ -120,7 +122,7 @@ int start_and_merge(const Request& request, const std::string& program) {
   const LaunchResult result =
       launch(local_ranks(program, {bundle, "--out", request.folder}, ranks, request.folder),
              passing_output_of(request));
-  const int status = told_failure(request, result);
+  const int status = told_failure(request, result, 0, ranks - 1);
   return status == status_done ? merge_and_report(request) : status;
 }
 
@@ -135,7 +137,7 @@ int join_and_merge(const Request& request, const std::string& program, const Joi
                                        {},
                                        error_path(request.folder, joined.rank)}},
                                      passing_output_of(request));
-  const int status = told_failure(request, result);
+  const int status = told_failure(request, result, joined.rank, joined.rank);
   mark_done(request.folder, joined.rank, status);
   if (status != status_done || joined.rank != 0) return status;
   wait_for_done(request.folder, joined.world, others_end_s);

@@ -34,7 +34,7 @@ void print_help(std::ostream& out) {
     out << "  " << command.name << std::string(12 - command.name.size(), ' ') << command.summary << '\n';
   }
   out << "\n`slipway COMMAND --help` explains one command.\n"
-         "Exit status: 0 done, 1 failed, 2 wrong usage or wrong scenario.\n";
+         "Exit status: 0 done, 1 failed or interrupted, 2 wrong usage or wrong scenario.\n";
 }
 
 const Command* command_named(std::string_view name) {
