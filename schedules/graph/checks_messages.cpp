@@ -1,9 +1,10 @@
 // I4 (a transfer has one sender, one receiver, equal bytes) and I5 (buffers are written before they are
 // read, by one task, on a rank that takes part).
-#include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "schedules/graph/findings.h"
+#include "schedules/graph/membership.h"
 
 namespace slipway {
 namespace {
@@ -30,21 +31,19 @@ std::string end_defect(const TaskGraph& graph, std::span<const BufferId> buffers
   return {};
 }
 
-bool takes_part(const TaskGraph& graph, TaskId task, std::int32_t rank) {
-  const auto members = members_of(graph, task);
-  return std::find(members.begin(), members.end(), rank) != members.end();
-}
-
 // Is `first` certainly over when `second` starts? A direct edge or a common compute lane nearly always
 // answers; otherwise walk backwards as far as the global order allows.
 class Precedence {
  public:
   Precedence(const TaskGraph& graph, const std::vector<std::uint32_t>& position)
-      : graph_(graph), position_(position), seen_(graph.tasks.size(), none) {}
+      : graph_(graph), position_(position), seen_(graph.tasks.size(), none), next_(seen_) {}
 
+  // Ask everything about one `second` before the next one.
   bool operator()(TaskId first, TaskId second) {
-    const auto direct = graph_.predecessors[second];
-    if (std::find(direct.begin(), direct.end(), first) != direct.end()) return true;
+    if (std::exchange(second_, second) != second) {
+      for (const TaskId before : graph_.predecessors[second]) next_[before] = second;
+    }
+    if (next_[first] == second) return true;
     if (position_[first] >= position_[second]) return false;
     const Task &a = graph_.tasks[first], &b = graph_.tasks[second];
     if (a.communicator == b.communicator && (a.communicator != none || a.rank == b.rank)) return true;
@@ -71,6 +70,8 @@ class Precedence {
   const TaskGraph& graph_;
   const std::vector<std::uint32_t>& position_;
   std::vector<std::int64_t> seen_;
+  std::vector<std::int64_t> next_;  // the last `second` that a task precedes directly
+  std::int64_t second_ = none;
   std::uint64_t stamps_ = 0;
 };
 
@@ -98,12 +99,12 @@ std::string spoken_buffer(const TaskGraph& graph, BufferId id) {
          std::to_string(buffer.rank);
 }
 
-void check_writers(const TaskGraph& graph, Findings& findings) {
+void check_writers(const TaskGraph& graph, const Membership& membership, Findings& findings) {
   std::vector<std::int64_t> writer(graph.buffers.size(), none);
   for (TaskId id = 0; id < graph.tasks.size() && !findings.full(); ++id) {
     for (const BufferId buffer : graph.outputs[id]) {
       const Buffer& written = graph.buffers[buffer];
-      if (!takes_part(graph, id, written.rank)) {
+      if (!membership.has(id, written.rank)) {
         findings.add({id}, spoken(graph, id) + " writes " + spoken_buffer(graph, buffer) +
                                ", where it does not run");
       }
@@ -151,7 +152,8 @@ std::vector<Violation> check_transfers(const TaskGraph& graph) {
 
 std::vector<Violation> check_buffers(const TaskGraph& graph) {
   Findings findings(5);
-  check_writers(graph, findings);
+  const Membership membership(graph);
+  check_writers(graph, membership, findings);
   const std::vector<std::uint32_t> position = positions_of(graph);
   if (position.size() != graph.tasks.size()) {
     findings.add({}, "there is no global order to tell when buffers are written");
@@ -161,7 +163,7 @@ std::vector<Violation> check_buffers(const TaskGraph& graph) {
   for (TaskId id = 0; id < graph.tasks.size() && !findings.full(); ++id) {
     for (const BufferId buffer : graph.inputs[id]) {
       const Buffer& read = graph.buffers[buffer];
-      if (!takes_part(graph, id, read.rank)) {
+      if (!membership.has(id, read.rank)) {
         findings.add(
             {id}, spoken(graph, id) + " reads " + spoken_buffer(graph, buffer) + ", where it does not run");
       } else if (read.writer != none && !precedes(static_cast<TaskId>(read.writer), id)) {

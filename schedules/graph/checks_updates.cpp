@@ -7,10 +7,11 @@
 // wait for that block's last backward, and the update must wait for all of them. Waiting means a path of
 // edges through tasks of this rank: being earlier in the order on another lane is a race.
 #include <algorithm>
-#include <array>
+#include <optional>
 
 #include "models/parameters.h"
 #include "schedules/graph/findings.h"
+#include "schedules/graph/membership.h"
 
 namespace slipway {
 namespace {
@@ -30,6 +31,7 @@ class UpdateCheck {
       : graph_(graph),
         position_(position),
         findings_(findings),
+        membership_(graph),
         blocks_(blocks_of(graph.model)),
         ranks_(static_cast<std::size_t>(rank_count(graph.layout))),
         states_(ranks_ * blocks_.size()),
@@ -37,6 +39,7 @@ class UpdateCheck {
         norms_(ranks_),
         seen_(graph.tasks.size(), 0) {
     for (TaskId id = 0; id < graph.tasks.size(); ++id) sort_in(id);
+    own_.emplace(graph, membership_, step_end());
     for (const Block& block : blocks_) {
       replicated_.push_back(block_replicated_elements(graph.model,
                                                       static_cast<int>(&block - blocks_.data()),
@@ -116,17 +119,35 @@ class UpdateCheck {
     }
   }
 
-  // Everything of `rank` that must be over before `id` starts, without walking past the backwards: marks
-  // seen_ with the current stamp and returns the position of the latest backward met.
-  std::int64_t walk_back(TaskId id, int rank) {
+  // The tasks from which walk_back can look further: updates, reductions and what they wait for, up to the
+  // backwards.
+  std::vector<TaskId> step_end() {
+    ++stamp_;
+    std::vector<TaskId> tasks;
+    const auto add = [&](TaskId id) {
+      if (seen_[id] == stamp_ || work_of(id).kind == WorkKind::segment) return;
+      seen_[id] = stamp_;
+      tasks.push_back(id);
+    };
+    for (const auto& updates : updates_) std::for_each(updates.begin(), updates.end(), add);
+    for (const BlockState& at : states_) std::for_each(at.reductions.begin(), at.reductions.end(), add);
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      for (const TaskId before : graph_.predecessors[tasks[i]]) add(before);
+    }
+    return tasks;
+  }
+
+  // Everything of `rank` that must be over before one of `from` starts, without walking past the
+  // backwards: marks seen_ with the current stamp and returns the position of the latest backward met.
+  std::int64_t walk_back(const std::vector<TaskId>& from, int rank) {
     ++stamp_;
     std::int64_t latest = nothing;
-    std::vector<TaskId> todo{id};
+    std::vector<TaskId> todo = from;
     while (!todo.empty()) {
       const TaskId at = todo.back();
       todo.pop_back();
-      for (const TaskId before : graph_.predecessors[at]) {
-        if (seen_[before] == stamp_ || !is_member(before, rank)) continue;
+      for (const TaskId before : own_->of(at, rank)) {
+        if (seen_[before] == stamp_) continue;
         seen_[before] = stamp_;
         if (work_of(before).kind == WorkKind::segment)
           latest = std::max<std::int64_t>(latest, position_[before]);
@@ -135,11 +156,6 @@ class UpdateCheck {
       }
     }
     return latest;
-  }
-  bool is_member(TaskId id, int rank) const {
-    if (graph_.tasks[id].communicator == none) return graph_.tasks[id].rank == rank;
-    const auto members = members_of(graph_, id);
-    return std::find(members.begin(), members.end(), rank) != members.end();
   }
 
   void check_stage(int rank, int stage) {
@@ -154,7 +170,7 @@ class UpdateCheck {
     const TaskId update = updates.front();
     const BlockRange range = graph_.stages[static_cast<std::size_t>(stage)];
     for (int block = range.first; block < range.last; ++block) check_reductions(rank, block, place);
-    walk_back(update, rank);
+    walk_back({update}, rank);
     for (int block = range.first; block < range.last; ++block) check_before_update(rank, block, update);
     check_norm(rank, update);
   }
@@ -178,9 +194,7 @@ class UpdateCheck {
             "of replicated weights over the tensor group");
     require(WorkKind::tied_grad_reduce, blocks_.back().tied && is_end, "between embedding and head");
     if (at.reductions.empty()) return;
-    std::int64_t latest = nothing;
-    for (const TaskId id : at.reductions) latest = std::max(latest, walk_back(id, rank));
-    if (latest < at.last_gradient) {
+    if (walk_back(at.reductions, rank) < at.last_gradient) {
       findings_.add({at.reductions.back(), at.last_gradient_task},
                     spoken(graph_, at.reductions.back()) + " does not wait for " +
                         spoken(graph_, at.last_gradient_task) + ", the last backward of its block");
@@ -220,6 +234,8 @@ class UpdateCheck {
   const TaskGraph& graph_;
   const std::vector<std::uint32_t>& position_;
   Findings& findings_;
+  const Membership membership_;
+  std::optional<OwnPredecessors> own_;  // of step_end()
   std::vector<Block> blocks_;
   std::size_t ranks_;
   std::vector<BlockState> states_;            // [rank × block]

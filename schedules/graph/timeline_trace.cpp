@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "schedules/graph/membership.h"
+
 namespace slipway {
 namespace {
 
@@ -21,11 +23,6 @@ std::vector<TaskText> texts_of(const TaskGraph& graph) {
   return texts;
 }
 
-bool has_member(const TaskGraph& graph, TaskId task, std::int32_t rank) {
-  const auto members = members_of(graph, task);
-  return std::find(members.begin(), members.end(), rank) != members.end();
-}
-
 // Tasks of the previous step that each task waits for.
 Rows carried_into(const TaskGraph& graph) {
   auto pairs = graph.carried;
@@ -41,19 +38,54 @@ Rows carried_into(const TaskGraph& graph) {
   return rows;
 }
 
-// When the inputs of `task` that come from `rank` itself are there.
-double inputs_ready(const TaskGraph& graph, const Timeline& timeline, const Rows& carried, std::size_t step,
-                    TaskId task, std::int32_t rank) {
-  const std::size_t base = step * graph.tasks.size();
-  double ready = 0;
-  for (const TaskId before : graph.predecessors[task])
-    if (has_member(graph, before, rank)) ready = std::max(ready, timeline.end[base + before]);
-  if (step == 0) return ready;
-  for (const TaskId before : carried[task])
-    if (has_member(graph, before, rank))
-      ready = std::max(ready, timeline.end[base - graph.tasks.size() + before]);
-  return ready;
-}
+// When those inputs of a communication that come from a member itself are there, for all communications and
+// members. A row of `first` per task; compute tasks have none.
+class InputsReady {
+ public:
+  explicit InputsReady(const TaskGraph& graph)
+      : graph_(graph), membership_(graph), carried_(carried_into(graph)) {
+    std::size_t places = 0;
+    for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+      first_.push_back(places);
+      if (graph.tasks[id].communicator != none) places += members_of(graph, id).size();
+    }
+    ready_.resize(places);
+  }
+
+  void enter_step(const Timeline& timeline, std::size_t step) {
+    const std::size_t count = graph_.tasks.size(), base = step * count;
+    std::fill(ready_.begin(), ready_.end(), 0);
+    for (TaskId id = 0; id < count; ++id) {
+      if (graph_.tasks[id].communicator == none) continue;
+      for (const TaskId before : graph_.predecessors[id]) wait(id, before, timeline.end[base + before]);
+      if (step == 0) continue;
+      for (const TaskId before : carried_[id]) wait(id, before, timeline.end[base - count + before]);
+    }
+  }
+
+  double at(TaskId communication, std::size_t member) const {
+    return ready_[first_[communication] + member];
+  }
+  std::size_t member_of(const Lane& lane) const {
+    return lane.tasks.empty()
+               ? 0
+               : static_cast<std::size_t>(membership_.place_of(lane.tasks.front(), lane.rank));
+  }
+
+ private:
+  void wait(TaskId id, TaskId before, double end) {
+    membership_.for_common(id, before, [&](std::size_t member) {
+      double& ready = ready_[first_[id] + member];
+      ready = std::max(ready, end);
+    });
+  }
+
+  const TaskGraph& graph_;
+  const Membership membership_;
+  const Rows carried_;
+  std::vector<std::size_t> first_;
+  std::vector<double> ready_;
+};
 
 }  // namespace
 
@@ -63,7 +95,7 @@ Trace trace_of(const TaskGraph& graph, const Timeline& timeline, std::string eng
   trace.ranks = rank_count(graph.layout);
   trace.steps = timeline.steps;
   const std::vector<TaskText> texts = texts_of(graph);
-  const Rows carried = carried_into(graph);
+  InputsReady inputs(graph);
   std::vector<Lane> lanes = lanes_of(graph);
   std::stable_sort(lanes.begin(), lanes.end(),
                    [](const Lane& a, const Lane& b) { return a.rank < b.rank; });
@@ -73,17 +105,18 @@ Trace trace_of(const TaskGraph& graph, const Timeline& timeline, std::string eng
 
   std::vector<double> lane_free(lanes.size(), 0);
   for (int step = 0; step < timeline.steps; ++step) {
+    const auto at = static_cast<std::size_t>(step);
+    inputs.enter_step(timeline, at);
     for (std::size_t l = 0; l < lanes.size(); ++l) {
       const Lane& lane = lanes[l];
       const std::string name = lane_name(graph, lane);
+      const std::size_t member = inputs.member_of(lane);
       for (const TaskId task : lane.tasks) {
-        const auto at = static_cast<std::size_t>(step);
         const std::size_t instance = at * graph.tasks.size() + task;
         const double start = timeline.start[instance], end = timeline.end[instance];
         double own = start;  // a compute task has one member: it starts when it is ready
         if (lane.communicator != none)
-          own = std::min(
-              start, std::max(lane_free[l], inputs_ready(graph, timeline, carried, at, task, lane.rank)));
+          own = std::min(start, std::max(lane_free[l], inputs.at(task, member)));
         lane_free[l] = end;
         const TaskText& text = texts[task];
         trace.records.push_back({step, lane.rank, name, text.label, text.kind, own, end, start - own,
