@@ -31,13 +31,12 @@ void refuse_what_cannot_run(const Scenario& scenario) {
 }
 
 void refuse_what_does_not_fit(const Plan& plan) {
-  const std::vector<StageMemory> memory = stage_memory(plan, replay(plan.graph, plan.durations));
-  for (const StageMemory& stage : memory) {
-    if (stage.fits()) continue;
-    throw UsageError(
-        "the scenario does not fit into memory; nothing was started (--force starts all the same)\n" +
-        memory_text(memory));
-  }
+  const Timeline timeline = replay(plan.graph, plan.durations);
+  const std::vector<Violation> violations = memory_violations(plan, timeline);
+  if (violations.empty()) return;
+  throw UsageError(
+      "the scenario does not fit into memory; nothing was started (--force starts all the same): " +
+      violations.front().message + "\n" + memory_text(stage_memory(plan, timeline)));
 }
 
 std::vector<std::string> execution_notes(const Scenario& scenario) {

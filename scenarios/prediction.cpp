@@ -22,6 +22,10 @@ std::vector<StageMemory> stage_memory(const Plan& plan, const Timeline& timeline
   return stages;
 }
 
+std::vector<Violation> memory_violations(const Plan& plan, const Timeline& timeline) {
+  return check_memory(memory_timeline(plan.graph, timeline), memory_capacities(plan.scenario));
+}
+
 namespace {
 
 std::optional<TrainingCost> training_of(const Scenario& scenario, double step_time_s) {

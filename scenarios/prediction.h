@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scenarios/plan.h"
+#include "schedules/graph/checks.h"
 #include "schedules/graph/metrics.h"
 #include "sim/simulate.h"
 
@@ -17,7 +18,7 @@ struct StageMemory {
   int rank = 0;
   RankMemory use;
   double capacity = 0;
-  bool fits() const { return use.peak <= capacity; }
+  bool fits() const { return slipway::fits(use, capacity); }
 };
 
 // A whole training of run.tokens tokens.
@@ -39,6 +40,9 @@ struct Prediction {
 Prediction prediction_of(const Plan& plan, const Simulation& simulation);
 // Per pipeline rank, the rank that needs the largest share of its memory. From the timeline's first step.
 std::vector<StageMemory> stage_memory(const Plan& plan, const Timeline& timeline);
+
+// I7: a violation per rank that needs more than its machine has (schedules/graph/checks.h).
+std::vector<Violation> memory_violations(const Plan& plan, const Timeline& timeline);
 
 std::string report_text(const Plan& plan, const Prediction& prediction);
 std::string memory_text(const std::vector<StageMemory>& memory);

@@ -80,7 +80,7 @@ std::vector<Violation> check_memory(const std::vector<RankMemory>& memory,
                                     const std::vector<double>& capacity) {
   Findings findings(7);
   for (std::size_t rank = 0; rank < memory.size(); ++rank) {
-    if (memory[rank].peak <= capacity[rank]) continue;
+    if (fits(memory[rank], capacity[rank])) continue;
     findings.add({}, "rank " + std::to_string(rank) + " needs " + gibibytes(memory[rank].peak) + " of " +
                          gibibytes(capacity[rank]) + ", most of it during " + memory[rank].peak_task);
   }

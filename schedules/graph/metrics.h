@@ -32,6 +32,9 @@ struct RankMemory {
   double peak = 0;               // fixed + activations_peak
   std::string peak_task;         // label of the task during which the peak occurs
 };
+// The verdict of I7, for everybody who gives it (check_memory, reports): does this use fit `capacity` bytes?
+inline bool fits(const RankMemory& use, double capacity) { return use.peak <= capacity; }
+
 // From buffers alive in the timeline's first step: from the start of the writer to the end of the last reader,
 // or to its start when that reader keeps the value for its backward (then it is part of `saved`).
 std::vector<RankMemory> memory_timeline(const TaskGraph& graph, const Timeline& timeline);
