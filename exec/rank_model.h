@@ -29,7 +29,7 @@ class RankModel {
   RankModel(const Bundle& bundle, int rank, at::Device device);
   ~RankModel();
 
-  // Runs a compute, optimizer or filler task of this rank. Called from the compute lane's thread only.
+  // Runs a compute or optimizer task of this rank. Called from the compute lane's thread only.
   void run(TaskId task, int step);
 
   // A communication task: `message` before the transport acts, `arrived` after it. Called from the

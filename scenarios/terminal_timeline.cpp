@@ -19,15 +19,14 @@ struct KindLetter {
   std::string_view kind;
   char letter;
 };
-constexpr std::array<KindLetter, 9> letters{{{"forward", 'F'},
+constexpr std::array<KindLetter, 8> letters{{{"forward", 'F'},
                                              {"backward", 'B'},
                                              {"input-grad", 'I'},
                                              {"weight-grad", 'W'},
                                              {"recompute", 'R'},
                                              {"optimizer", 'O'},
                                              {"grad-norm", 'N'},
-                                             {"tied-grad", 'T'},
-                                             {"filler", '+'}}};
+                                             {"tied-grad", 'T'}}};
 
 std::vector<int> ranks_to_show(const Layout& layout) {
   const int ranks = rank_count(layout);

@@ -2,7 +2,7 @@
 //
 //   rank 0 │FFFFFFFF····BBBBBBBBO│      F forward, B backward, I input gradient, W weight gradient,
 //   rank 1 │··FFFFFFBBBBBBBBBB··O│      R recompute, O optimizer, N gradient norm,
-//                                          T tied gradients added, + filler, · idle
+//                                          T tied gradients added, · idle
 //
 // A column shows what the rank's compute lane did for most of that slice; where a slice holds many tasks,
 // the letters of a row take turns in proportion to their time. Guarded by tests/terminal_timeline_test.cpp

@@ -62,8 +62,6 @@ std::string kind_of(const TaskGraph& graph, TaskId id) {
       return name_of(work.collective);
     case TaskKind::optimizer:
       return "optimizer";
-    case TaskKind::filler:
-      return "filler";
     case TaskKind::compute:
       break;
   }

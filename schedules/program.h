@@ -43,7 +43,7 @@ using TaskId = std::uint32_t;
 using BufferId = std::uint32_t;
 constexpr std::int32_t none = -1;
 
-enum class TaskKind : std::uint8_t { compute, transfer, collective, optimizer, filler };
+enum class TaskKind : std::uint8_t { compute, transfer, collective, optimizer };
 
 // What a task does with what it is given.
 enum class WorkKind : std::uint8_t {
@@ -76,7 +76,7 @@ struct Work {
 
 struct Task {
   TaskKind kind = TaskKind::compute;
-  std::int32_t rank = none;          // compute, optimizer, filler; none for transfer and collective
+  std::int32_t rank = none;          // compute and optimizer; none for transfer and collective
   std::int32_t communicator = none;  // transfer (sender first) and collective
   std::int32_t work = 0;             // index in TaskGraph::works
   std::int32_t micro_batch = none;   // none: once per step
@@ -151,7 +151,7 @@ struct TaskGraph {
   Rows predecessors, successors;
   // Dependencies on the previous step: (task of step k, task of step k+1).
   std::vector<std::pair<TaskId, TaskId>> carried;
-  // Per rank: its compute, optimizer and filler tasks in the schedule's order, which the global order keeps.
+  // Per rank: its compute and optimizer tasks in the schedule's order, which the global order keeps.
   Rows compute_order;
   // The global order, a permutation of all task ids. Empty until set_global_order.
   std::vector<TaskId> order;

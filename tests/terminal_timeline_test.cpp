@@ -66,7 +66,7 @@ TEST(TerminalTimeline, ABigLayoutShowsTheFirstRankOfEveryPipelineRank) {
 
 TEST(TerminalTimeline, EveryKindOfComputeTaskHasALetter) {
   for (const char* kind : {"forward", "backward", "input-grad", "weight-grad", "recompute", "optimizer",
-                           "grad-norm", "tied-grad", "filler"}) {
+                           "grad-norm", "tied-grad"}) {
     EXPECT_NE(letter_of_kind(kind), '?') << kind;
   }
 }

@@ -11,7 +11,6 @@ const char* colour_of(const TaskGraph& graph, const Task& task) {
   if (task.kind == TaskKind::transfer) return "gold";
   if (task.kind == TaskKind::collective) return "orange";
   if (task.kind == TaskKind::optimizer) return "plum";
-  if (task.kind == TaskKind::filler) return "lightgrey";
   constexpr std::array<const char*, 6> by_pass{"white",     "lightblue", "palegreen",
                                                "palegreen", "khaki",     "lightcyan"};
   return by_pass[static_cast<std::size_t>(graph.works[static_cast<std::size_t>(task.work)].pass)];
