@@ -1,7 +1,7 @@
 // Which task instances may start. One counter per instance:
 //
-//   blockers = predecessors not yet done (carried ones from step 1 on) + member lanes where it is not the
-//   head
+//   blockers = predecessors not yet done (carried ones from step 1 on)
+//            + member lanes where it is not the head
 //
 // A task that ends takes one from each successor, and one from the next task of each of its lanes; whoever
 // reaches zero is ready. Lanes continue with the next step's list when theirs is done.
@@ -40,8 +40,7 @@ Frontier make_frontier(const TaskGraph& graph, int steps, std::vector<Instance>&
 // `instance` is done: appends to `ready` what may start now.
 void advance(Frontier& frontier, Instance instance, std::vector<Instance>& ready);
 
-// Why nothing goes on although tasks are left: one line per stuck lane with its head and what that waits
-// for.
+// Why nothing goes on although tasks are left: a line per stuck lane with its head and what that waits for.
 std::string describe_deadlock(const TaskGraph& graph, const Frontier& frontier);
 
 }  // namespace slipway

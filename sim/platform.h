@@ -1,8 +1,9 @@
 // The cluster's fabrics as SimGrid sees them.
 //
 //   root (empty zone)
-//    ├─ fabric 0 (star zone)   host = one rank's port in it;  route: up link of its port ─► down link of
-//    the other └─ fabric 1 ...
+//    ├─ fabric 0 (star zone)   host = one rank's port in it
+//    │                         route = up link of its port ─► down link of the other's port
+//    └─ fabric 1 ...
 //
 // Links have latency 0 (SimGrid weighs sharing by 1/latency; latency is paid by a timer before the flow),
 // and a port has two of them (with one, opposite flows would halve each other). GPUs behind one port share

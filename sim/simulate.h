@@ -1,10 +1,9 @@
 // When will it happen: the task graph on SimGrid. No SimGrid type leaves sim/.
 //
-//   graph + cluster ──► plan (fidelity.h) ──► forked child (isolate.h) ─┬─ frontier.h   what may start
-//                                                                       ├─ calendar.h   when timed tasks
-//                                                                       end ├─ compute.h    speeds that
-//                                                                       change └─ flows.h      SimGrid:
-//                                                                       shared links
+//   graph + cluster ─► plan (fidelity.h) ─► forked child (isolate.h) ─┬─ frontier.h  what may start
+//                                                                     ├─ calendar.h  when timed tasks end
+//                                                                     ├─ compute.h   speeds that change
+//                                                                     └─ flows.h     SimGrid: shared links
 //
 // Every lane runs its tasks in the stored global order, one at a time. A task starts when its predecessors
 // are done (those carried over from the previous step included) and it is at the head of the lanes of all
