@@ -86,14 +86,50 @@ TEST(TimelineTrace, HasOneRecordPerStepRankAndTaskWhoseLanesNeverOverlap) {
   std::size_t expected = 0;
   for (TaskId id = 0; id < graph.tasks.size(); ++id) expected += 2 * members_of(graph, id).size();
   EXPECT_EQ(trace.records.size(), expected);
+  std::map<std::pair<std::string, int>, double> seconds_of;  // by label and rank
+  for (TaskId id = 0; id < graph.tasks.size(); ++id)
+    for (const int rank : members_of(graph, id)) seconds_of[{label_of(graph, id), rank}] = durations[id];
+  std::map<std::tuple<int, std::string, int>, double> least_wait;  // by step, label and group
   for (const TraceRecord& record : trace.records) {
     EXPECT_TRUE(keys.emplace(record.step, record.rank, record.label).second) << record.label;
-    EXPECT_GE(record.wait_s, 0);
-    EXPECT_LE(record.start_s + record.wait_s, record.end_s);
+    EXPECT_NEAR(work_seconds(record), seconds_of.at({record.label, record.rank}), 1e-12) << record.label;
+    const auto at = least_wait.try_emplace({record.step, record.label, record.group}, record.wait_s).first;
+    at->second = std::min(at->second, record.wait_s);
     double& end = lane_end[{record.rank, record.lane, record.group}];
     EXPECT_GE(record.start_s, end) << record.label;
     end = record.end_s;
   }
+  for (const auto& [key, wait_s] : least_wait)
+    EXPECT_EQ(wait_s, 0) << std::get<1>(key) << ": all wait, for nobody";
+}
+
+// 1F1B of m micro-batches on two ranks, forward f, backward b, messages that take no time. A receiver has
+// nothing to do but wait, from 0 to the last message: until f + (m−1)(f+b) for the forwards, when rank 0
+// has done all of them, and until f + m(f+b) for the backwards, when rank 1 has. Senders never wait.
+TEST(TimelineTrace, AReceiverOfAPipelineWaitsUntilTheLastMessageInAll) {
+  constexpr double f = 1, b = 2;
+  constexpr int m = 5;
+  LoweringInput input;
+  input.model = llama(
+      "small",
+      {.layers = 4, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32});
+  input.layout.pipeline = 2;
+  input.shape.sequence = 32;
+  input.global_batch = m;
+  TaskGraph graph = lower(input);
+  Durations durations(graph.tasks.size());
+  for (TaskId id = 0; id < durations.size(); ++id) {
+    const std::string kind = kind_of(graph, id);
+    durations[id] = kind == "forward" ? f : kind == "backward" ? b : 0;
+  }
+  set_global_order(graph, durations);
+  std::map<std::pair<int, std::string>, double> waited;  // by rank and lane
+  for (const TraceRecord& record : trace_of(graph, replay(graph, durations), "replay").records)
+    waited[{record.rank, record.lane}] += record.wait_s;
+  EXPECT_DOUBLE_EQ((waited[{1, "pp.forward.0-1"}]), f + (m - 1) * (f + b));
+  EXPECT_DOUBLE_EQ((waited[{0, "pp.backward.1-0"}]), f + m * (f + b));
+  EXPECT_DOUBLE_EQ((waited[{0, "pp.forward.0-1"}]), 0);
+  EXPECT_DOUBLE_EQ((waited[{1, "pp.backward.1-0"}]), 0);
 }
 
 }  // namespace
