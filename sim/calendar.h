@@ -2,7 +2,8 @@
 //
 // SimGrid's own Timer costs an allocation and a Fibonacci-heap node each; here only the earliest date is a
 // SimGrid timer (engine.cpp), so that a date at which a thousand tasks end wakes the engine once. An entry
-// whose task has changed speed since is stale: the newer entry counts (compute.h).
+// whose task has changed speed since is stale: the newer entry counts, and of equal ones the first
+// (SharedCompute::comes_due).
 #pragma once
 
 #include <algorithm>

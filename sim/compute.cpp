@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace slipway {
+namespace {
+
+constexpr double never = -1;  // the simulation begins at 0
+
+}  // namespace
 
 SharedCompute::SharedCompute(const Cluster& cluster, int ranks) : ranks_(index(ranks)) {
   for (int r = 0; r < ranks; ++r) {
@@ -59,9 +64,11 @@ void SharedCompute::end(int rank_index) {
   count_busy(rank.node, -1);
 }
 
-bool SharedCompute::is_due(int rank_index, Instance instance, double date) const {
-  const Rank& rank = ranks_[index(rank_index)];
-  return rank.running && rank.instance == instance && rank.due == date;
+bool SharedCompute::comes_due(int rank_index, Instance instance, double date) {
+  Rank& rank = ranks_[index(rank_index)];
+  if (!rank.running || rank.instance != instance || rank.due != date) return false;
+  rank.due = never;
+  return true;
 }
 
 void SharedCompute::update(Rank& rank, double now, Calendar& calendar) {

@@ -28,8 +28,9 @@ class SharedCompute {
   void communication_begins(int rank) { count_communication(rank, 1); }
   void communication_ends(int rank) { count_communication(rank, -1); }
 
-  // Does this calendar entry still tell when the rank's running task ends?
-  bool is_due(int rank, Instance instance, double date) const;
+  // Does this calendar entry end the rank's running task? At most one does: a speed that changes back at the
+  // date at which it changed makes a second entry of the same date.
+  bool comes_due(int rank, Instance instance, double date);
   // Settles all changes of one date: new ends go to the calendar.
   void settle(double now, Calendar& calendar);
 

@@ -70,7 +70,7 @@ class Loop {
       if (plan_.tasks[id].bytes > 0)
         opening_.push_back(instance);
       else if (task.communicator != none || !compute_.changes(task.rank) ||
-               compute_.is_due(task.rank, instance, date))
+               compute_.comes_due(task.rank, instance, date))
         ended_.push_back(instance);
     }
   }

@@ -48,6 +48,21 @@ TEST(SharedCores, ATaskThatJoinsLaterSlowsTheOthersFromThen) {
   EXPECT_NEAR(timeline.end[0], 4, 1e-12);
 }
 
+// Rank 1's task at t = 1 is too short to move the clock: rank 0 slows down and speeds up again at that
+// date, with the end that it had before. That end must count once.
+TEST(SharedCores, ATaskThatIsOverAtTheDateItStartsChangesNothing) {
+  HandGraph hand(2);
+  const TaskId first = hand.compute(0, 3), second = hand.compute(0, 1), third = hand.compute(0, 1);
+  const TaskId message = hand.transfer(0, 1, 1e9);
+  const TaskId instant = hand.compute(1, 1e-20, {message});
+  const Timeline timeline = run(hand, cores(1, 2));
+  EXPECT_NEAR(timeline.end[instant], 1, 1e-12);
+  EXPECT_NEAR(timeline.end[first], 3, 1e-12);
+  EXPECT_NEAR(timeline.start[second], 3, 1e-12);
+  EXPECT_NEAR(timeline.end[second], 4, 1e-12);
+  EXPECT_NEAR(timeline.end[third], 5, 1e-12);
+}
+
 TEST(SharedCores, AreThoseOfOneNode) {
   Cluster cluster = hand_cluster(2, 2, 1e9, 0);
   cluster.groups[0].machine.cores = 1;
