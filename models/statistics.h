@@ -1,12 +1,15 @@
-// The one definition of a median, for everything that is measured several times.
+// The one definition of a median, for everything that is measured several times, and of one whose values
+// do not count alike.
 //
 //   {1, 5, 2} ──► 2        {1, 5, 2, 4} ──► 3, the mean of the two middle values
+//   value (weight) {1 (1), 5 (3), 2 (1)} ──► 5: the first, ascending, with half of the weight at or below it
 //
-// Guarded by tests/step_times_test.cpp.
+// Guarded by tests/statistics_test.cpp.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 namespace slipway {
@@ -16,6 +19,18 @@ inline double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+// Pairs of value and weight ≥ 0; not empty.
+inline double weighted_median(std::vector<std::pair<double, double>> values) {
+  std::sort(values.begin(), values.end());
+  double half = 0, passed = 0;
+  for (const auto& [value, weight] : values) half += weight / 2;
+  for (const auto& [value, weight] : values) {
+    passed += weight;
+    if (passed >= half) return value;
+  }
+  return values.back().first;
 }
 
 }  // namespace slipway

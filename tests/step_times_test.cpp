@@ -57,10 +57,5 @@ TEST(StepTimes, AMissingRankIsNamed) {
               testing::ThrowsMessage<std::invalid_argument>(testing::HasSubstr("rank 1 in step 3")));
 }
 
-TEST(Median, IsTheMiddleValueOrTheMeanOfTheTwo) {
-  EXPECT_EQ(median({3, 1, 2}), 2);
-  EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
-}
-
 }  // namespace
 }  // namespace slipway

@@ -7,19 +7,13 @@
 #include <stdexcept>
 
 #include "models/fit/group_fit.h"
+#include "models/statistics.h"
 
 namespace slipway {
 namespace {
 
 constexpr double clear_overlap = 0.5;      // share above which a task tells about overlap
 constexpr std::size_t least_overlaps = 3;  // tasks
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
 
 double overlap_factor(const Machine& machine, const Observation& observation) {
   return 1 + (machine.overlap_slowdown - 1) * observation.overlap_share;
@@ -34,17 +28,6 @@ double measured(const RunFactors& factors, const Observation& observation) {
 double relative_error(const Machine& machine, const RunFactors& factors, const Observation& observation) {
   const double predicted = observation.predict(machine) * overlap_factor(machine, observation);
   return std::abs(predicted / measured(factors, observation) - 1);
-}
-
-double weighted_median(std::vector<std::pair<double, double>> values) {
-  std::sort(values.begin(), values.end());
-  double half = 0, passed = 0;
-  for (const auto& [value, weight] : values) half += weight / 2;
-  for (const auto& [value, weight] : values) {
-    passed += weight;
-    if (passed >= half) return value;
-  }
-  return 0;
 }
 
 void check(const Machine& start, const std::vector<Observation>& observations) {

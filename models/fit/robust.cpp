@@ -7,6 +7,8 @@
 #include <limits>
 #include <utility>
 
+#include "models/statistics.h"
+
 namespace slipway {
 namespace {
 
@@ -14,18 +16,6 @@ constexpr double huber_constant = 1.345;
 constexpr double normal_mad = 0.6745;    // median |x| of a standard normal
 constexpr double smallest_sigma = 1e-4;  // below it rows are exact and all count
 constexpr double loss_threshold = 0.02;  // relative: the scale on which fits are compared
-
-// The value with half of the weight on either side.
-double weighted_median(std::vector<std::pair<double, double>> values) {
-  std::sort(values.begin(), values.end());
-  double half = 0, passed = 0;
-  for (const auto& [value, weight] : values) half += weight / 2;
-  for (const auto& [value, weight] : values) {
-    passed += weight;
-    if (passed >= half) return value;
-  }
-  return 0;
-}
 
 double huber(double residual, double threshold) {
   const double size = std::abs(residual);
