@@ -2,7 +2,7 @@
 // do not count alike.
 //
 //   {1, 5, 2} ──► 2        {1, 5, 2, 4} ──► 3, the mean of the two middle values
-//   value (weight) {1 (1), 5 (3), 2 (1)} ──► 5: the first, ascending, with half of the weight at or below it
+//   value (weight) {1 (1), 5 (3), 2 (1)} ──► 5, the first with half of the weight at or below it
 //
 // Guarded by tests/statistics_test.cpp.
 #pragma once

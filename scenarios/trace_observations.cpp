@@ -15,8 +15,6 @@
 namespace slipway {
 namespace {
 
-constexpr double overlapped_from = 0.05;  // share of a task's time; below it counts as undisturbed
-
 struct Interval {
   double start = 0, end = 0;
 };
@@ -129,7 +127,7 @@ class TraceReader {
   void note_compute(const TraceRecord& record, TaskId task) {
     if (!is_of_first_group(record.rank)) return;
     const double share = overlap_share(busy_, record);
-    Sample& sample = compute_[{graph_->tasks[task].work, share > overlapped_from}];
+    Sample& sample = compute_[{graph_->tasks[task].work, share > undisturbed_share}];
     sample.seconds.push_back(work_seconds(record));
     sample.shares.push_back(share);
     sample.kind = record.kind;

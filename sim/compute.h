@@ -28,8 +28,8 @@ class SharedCompute {
   void communication_begins(int rank) { count_communication(rank, 1); }
   void communication_ends(int rank) { count_communication(rank, -1); }
 
-  // Does this calendar entry end the rank's running task? At most one does: a speed that changes back at the
-  // date at which it changed makes a second entry of the same date.
+  // Does this calendar entry end the rank's running task? At most one does: a speed that changes back at
+  // the date at which it changed makes a second entry of the same date.
   bool comes_due(int rank, Instance instance, double date);
   // Settles all changes of one date: new ends go to the calendar.
   void settle(double now, Calendar& calendar);

@@ -121,7 +121,7 @@ class WholeFit {
     for (std::size_t i = 0; i < observations_.size(); ++i) {
       const Observation& observation = observations_[i];
       if (observation.group != group || !(weights_[i] > 0)) continue;
-      if (only_undisturbed && observation.overlap_share > 0.05) continue;
+      if (only_undisturbed && observation.overlap_share > undisturbed_share) continue;
       rows.push_back({&observation, measured(factors_, observation) / overlap_factor(machine, observation),
                       weights_[i]});
     }

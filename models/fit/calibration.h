@@ -25,6 +25,11 @@
 
 namespace slipway {
 
+// A task whose rank communicated for no more than this share of its time counts as undisturbed. Even if
+// that made it 1.4 times slower meanwhile, it would take 2 % longer, the scale on which fits are compared
+// (robust.cpp); stricter, a message that a task just touches would keep it from telling about itself.
+constexpr double undisturbed_share = 0.05;
+
 enum class ObservationGroup : std::uint8_t { compute, node_link, network_link };
 
 struct Observation {
