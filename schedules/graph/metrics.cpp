@@ -30,13 +30,17 @@ struct RankShares {
 class Accounting {
  public:
   Accounting(const TaskGraph& graph, const Timeline& timeline)
-      : graph_(graph), timeline_(timeline), count_(graph.tasks.size()), carried_(count_) {
+      : graph_(graph),
+        timeline_(timeline),
+        count_(graph.tasks.size()),
+        carried_(count_),
+        inputs_(static_cast<std::size_t>(timeline.steps)) {
     for (const auto& [before, after] : graph.carried) carried_[after].push_back(before);
   }
 
   // From the rank's first compute task of the last but one step to that of the last; with one step, the
   // whole makespan.
-  RankShares rank(std::size_t rank) const {
+  RankShares rank(std::size_t rank) {
     const auto list = graph_.compute_order[rank];
     RankShares shares;
     if (list.empty()) return shares;
@@ -59,41 +63,52 @@ class Accounting {
   double start(std::size_t step, TaskId task) const { return timeline_.start[step * count_ + task]; }
   double end(std::size_t step, TaskId task) const { return timeline_.end[step * count_ + task]; }
 
-  // A communication is queued from the moment its inputs exist.
-  Interval queued_or_running(std::size_t step, TaskId communication) const {
-    double queued = start(step, communication);
-    double inputs = 0;
-    for (const TaskId before : graph_.predecessors[communication])
-      inputs = std::max(inputs, end(step, before));
-    return {std::min(queued, inputs), end(step, communication)};
-  }
-
-  // All communications that `task` waits for through communications alone: a chain such as
-  // norm_grad → ar_grad → optimizer counts from its first link.
-  void add_chain(std::size_t step, TaskId task, std::vector<Interval>& parts) const {
-    for (const TaskId before : graph_.predecessors[task]) {
-      if (graph_.tasks[before].communicator == none) continue;
-      parts.push_back(queued_or_running(step, before));
-      add_chain(step, before, parts);
+  // What a communication waited for in a step; asked by each of its members, worked out once.
+  struct Inputs {
+    double ready = unknown;          // when all of them existed
+    bool has_communication = false;  // among them
+  };
+  static constexpr double unknown = -1;
+  const Inputs& inputs_of(std::size_t step, TaskId communication) {
+    auto& of_step = inputs_[step];
+    if (of_step.empty()) of_step.resize(count_);
+    Inputs& inputs = of_step[communication];
+    if (inputs.ready != unknown) return inputs;
+    inputs.ready = 0;
+    for (const TaskId before : graph_.predecessors[communication]) {
+      inputs.ready = std::max(inputs.ready, end(step, before));
+      inputs.has_communication |= graph_.tasks[before].communicator != none;
     }
+    return inputs;
   }
 
-  double exposed(const Interval& gap, std::size_t step, TaskId next) const {
+  // A communication is queued from the moment its inputs exist. What it waited for through communications
+  // alone counts too: a chain such as norm_grad → ar_grad → optimizer counts from its first link. Links
+  // that ended before the gap began, and so all before them, cover nothing of it.
+  void add_link(const Interval& gap, std::size_t step, TaskId before) {
+    if (graph_.tasks[before].communicator == none || end(step, before) <= gap.begin) return;
+    const Inputs& inputs = inputs_of(step, before);
+    parts_.push_back({std::min(start(step, before), inputs.ready), end(step, before)});
+    if (!inputs.has_communication || inputs.ready <= gap.begin) return;
+    for (const TaskId earlier : graph_.predecessors[before]) add_link(gap, step, earlier);
+  }
+
+  double exposed(const Interval& gap, std::size_t step, TaskId next) {
     if (gap.end <= gap.begin) return 0;
-    std::vector<Interval> parts;
-    add_chain(step, next, parts);
-    for (const TaskId before : carried_[next]) {
-      if (step == 0 || graph_.tasks[before].communicator == none) continue;
-      parts.push_back(queued_or_running(step - 1, before));
-      add_chain(step - 1, before, parts);
+    parts_.clear();
+    for (const TaskId before : graph_.predecessors[next]) add_link(gap, step, before);
+    if (step > 0) {
+      for (const TaskId before : carried_[next]) add_link(gap, step - 1, before);
     }
-    return covered(gap, parts);
+    return covered(gap, parts_);
   }
 
   const TaskGraph& graph_;
   const Timeline& timeline_;
   std::size_t count_;
   std::vector<std::vector<TaskId>> carried_;
+  std::vector<std::vector<Inputs>> inputs_;  // [step][task]
+  std::vector<Interval> parts_;              // of the gap at hand
 };
 
 double first_step_makespan(const TaskGraph& graph, const Timeline& timeline) {
@@ -110,7 +125,7 @@ double first_step_makespan(const TaskGraph& graph, const Timeline& timeline) {
 StepMetrics metrics_of(const TaskGraph& graph, const Timeline& timeline, double peak_flops) {
   StepMetrics metrics;
   if (graph.tasks.empty()) return metrics;
-  const Accounting accounting(graph, timeline);
+  Accounting accounting(graph, timeline);
   const auto ranks = static_cast<double>(graph.compute_order.size());
   metrics.makespan_s = first_step_makespan(graph, timeline);
   for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank) {
@@ -170,6 +185,7 @@ std::vector<RankMemory> memory_timeline(const TaskGraph& graph, const Timeline& 
     of_rank.push_back({std::max(freed, timeline.start[writer]), -buffer.bytes, reader});
   }
   std::vector<RankMemory> result;
+  result.reserve(changes.size());
   for (std::size_t rank = 0; rank < changes.size(); ++rank) {
     // What ends at a date is free for what starts at it.
     std::sort(changes[rank].begin(), changes[rank].end(), [](const Change& a, const Change& b) {
@@ -180,13 +196,12 @@ std::vector<RankMemory> memory_timeline(const TaskGraph& graph, const Timeline& 
     RankMemory memory;
     memory.fixed = graph.static_bytes[rank];
     double live = 0;
+    const Change* peak = nullptr;
     for (const Change& change : changes[rank]) {
       live += change.bytes;
-      if (live > memory.activations_peak) {
-        memory.activations_peak = live;
-        memory.peak_task = label_of(graph, change.task);
-      }
+      if (live > memory.activations_peak) memory.activations_peak = live, peak = &change;
     }
+    if (peak != nullptr) memory.peak_task = label_of(graph, peak->task);
     memory.peak =
         memory.fixed.weights + memory.fixed.gradients + memory.fixed.optimizer + memory.activations_peak;
     result.push_back(std::move(memory));
