@@ -162,6 +162,8 @@ TEST_F(Execute, WhatDoesNotFitIsRefusedUnlessForced) {
   const Answer refused = execute(small);
   EXPECT_EQ(refused.status, status_usage) << refused.err;
   EXPECT_THAT(refused.err, HasSubstr("does not fit into memory; nothing was started"));
+  EXPECT_THAT(refused.err, HasSubstr("rank 0 needs "));  // the violation of I7
+  EXPECT_THAT(refused.err, HasSubstr(", most of it during "));
   EXPECT_FALSE(std::filesystem::exists(path("run")));
   EXPECT_EQ(execute({small[0], small[1], "--force"}).status, status_done);
 }
