@@ -6,6 +6,7 @@
 // F and B.
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <tuple>
 
 #include "schedules/graph/findings.h"
@@ -22,20 +23,34 @@ struct SegmentTask {
   auto fields() const { return std::tuple(action, pass, first_op, last_op, task); }
 };
 
+// Laid out by rank first, so that each sort is of one rank's tasks.
 std::vector<SegmentTask> sorted_segments(const TaskGraph& graph) {
-  std::vector<SegmentTask> segments;
+  const auto is_segment = [&](const Task& task) {
+    return task.kind == TaskKind::compute &&
+           graph.works[static_cast<std::size_t>(task.work)].kind == WorkKind::segment;
+  };
+  const int last_rank = rank_count(graph.layout) - 1;  // a rank that is none stays in order beyond the ends
+  const auto row_of = [&](const Task& task) {
+    return static_cast<std::size_t>(std::clamp(task.rank, 0, last_rank));
+  };
+  std::vector<std::size_t> begin(static_cast<std::size_t>(last_rank) + 2);
+  for (const Task& task : graph.tasks)
+    if (is_segment(task)) ++begin[row_of(task) + 1];
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<SegmentTask> segments(begin.back());
+  std::vector<std::size_t> next = begin;
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {
     const Task& task = graph.tasks[id];
+    if (!is_segment(task)) continue;
     const Work& work = graph.works[static_cast<std::size_t>(task.work)];
-    if (work.kind != WorkKind::segment || task.kind != TaskKind::compute) continue;
-    segments.push_back({{task.rank, work.stage, task.micro_batch, task.slice},
-                        work.first_op,
-                        work.last_op,
-                        work.pass,
-                        id});
+    segments[next[row_of(task)]++] = {
+        {task.rank, work.stage, task.micro_batch, task.slice}, work.first_op, work.last_op, work.pass, id};
   }
-  std::sort(segments.begin(), segments.end(),
-            [](const SegmentTask& a, const SegmentTask& b) { return a.fields() < b.fields(); });
+  for (std::size_t rank = 0; rank + 1 < begin.size(); ++rank) {
+    std::sort(segments.begin() + static_cast<std::ptrdiff_t>(begin[rank]),
+              segments.begin() + static_cast<std::ptrdiff_t>(begin[rank + 1]),
+              [](const SegmentTask& a, const SegmentTask& b) { return a.fields() < b.fields(); });
+  }
   return segments;
 }
 

@@ -164,7 +164,11 @@ std::vector<RankMemory> memory_timeline(const TaskGraph& graph, const Timeline& 
     double bytes;
     TaskId task;
   };
+  std::vector<std::size_t> held(graph.static_bytes.size());
+  for (const Buffer& buffer : graph.buffers)
+    if (buffer.bytes > 0 && buffer.writer != none) ++held[static_cast<std::size_t>(buffer.rank)];
   std::vector<std::vector<Change>> changes(graph.static_bytes.size());
+  for (std::size_t rank = 0; rank < held.size(); ++rank) changes[rank].reserve(2 * held[rank]);
   std::vector<TaskId> last_reader(graph.buffers.size());
   for (std::size_t b = 0; b < graph.buffers.size(); ++b)
     last_reader[b] = static_cast<TaskId>(std::max(graph.buffers[b].writer, 0));
