@@ -31,6 +31,15 @@ void MeasureContext::add(const std::string& what, double seconds) {
   char number[32];
   std::snprintf(number, sizeof number, "%.6g", seconds);
   lines += "measure " + what + dtype_text + " seconds=" + number + "\n";
+  ++count;
+  constexpr Nanoseconds quiet_ns = 2'000'000'000;
+  const Nanoseconds now = monotonic_ns();
+  if (begin == 0) begin = told = now;
+  if (rank != 0 || now - told < quiet_ns) return;
+  told = now;
+  std::printf("%d micro-benchmarks after %.0f s, now %s\n", count, static_cast<double>(now - begin) * 1e-9,
+              what.substr(0, what.find(' ')).c_str());
+  std::fflush(stdout);
 }
 
 double median_seconds(const std::function<void()>& operation, double budget_s) {
@@ -74,8 +83,7 @@ void measure(Session& session, const Arguments& arguments) {
                          at.world,
                          [&] {
                            if (group) group->barrier();
-                         },
-                         ""};
+                         }};
   measure_operators(context);
   measure_task_overhead(context);
   measure_messages(context, group.get(), pair.get());

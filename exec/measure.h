@@ -18,6 +18,7 @@
 #include <ATen/core/ScalarType.h>
 
 #include "exec/arguments.h"
+#include "exec/clock.h"
 #include "exec/session.h"
 #include "exec/transport.h"
 
@@ -29,7 +30,9 @@ struct MeasureContext {
   std::string dtype_text;  // " dtype=float32"
   int rank = 0, world = 1;
   std::function<void()> together;
-  std::string lines;
+  std::string lines = {};
+  int count = 0;  // of lines
+  Nanoseconds begin = 0, told = 0;  // rank 0 says every two seconds how far it is
   void add(const std::string& what, double seconds);
 };
 

@@ -23,6 +23,7 @@ namespace slipway {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 namespace fs = std::filesystem;
 
 const std::string scenario_path =
@@ -143,6 +144,23 @@ TEST_F(CalibrateCommand, PrintsValuesIntervalsResidualsAndTheLeftOutError) {
                            "median error of all rows", "left out (5 folds)"}) {
     EXPECT_THAT(out_.str(), HasSubstr(text));
   }
+}
+
+TEST_F(CalibrateCommand, WarnsWhenTheFitIsNoGoodForRowsThatItHasNotSeen) {
+  const std::string good = write("m.0", measured_on(truth()));
+  ASSERT_EQ(run({"--measured", good, "-o", profile()}), status_done) << err_.str();
+  EXPECT_THAT(err_.str(), Not(HasSubstr("warning")));
+  std::istringstream lines(measured_on(truth()));
+  std::ostringstream noisy;
+  const double factors[] = {1, 6, 0.3, 12, 0.1};
+  std::size_t row = 0;
+  for (std::string line; std::getline(lines, line); ++row) {
+    const std::size_t at = line.rfind('=') + 1;
+    noisy << line.substr(0, at) << std::stod(line.substr(at)) * factors[row % 5] << '\n';
+  }
+  ASSERT_EQ(run({"--measured", write("m.1", noisy.str()), "-o", profile()}), status_done) << err_.str();
+  EXPECT_THAT(err_.str(), testing::ContainsRegex("warning: the median error of rows that the fit had not seen is "
+                                                 "[0-9.]+ %; .*Measure while nothing else runs"));
 }
 
 TEST_F(CalibrateCommand, RunsTheRankProgramOncePerRankOfTheMachine) {

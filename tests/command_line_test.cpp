@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <sstream>
+#include <thread>
 
 #include "scenarios/commands/nearest.h"
 #include "scenarios/commands/options.h"
@@ -131,6 +132,24 @@ TEST(EditDistance, IsLevenshteins) {
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
   EXPECT_EQ(edit_distance("", "abc"), 3);
   EXPECT_EQ(edit_distance("abc", "abc"), 0);
+}
+
+TEST(Ticking, TellsThatTheWorkGoesOnUntilItEnds) {
+  std::ostringstream told, quick;
+  {
+    const Ticking ticking(told, "planning x", std::chrono::milliseconds(10));
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  EXPECT_THAT(told.str(), testing::MatchesRegex("(planning x: 0 s\n)+"));
+  { const Ticking ticking(quick, "planning x"); }
+  EXPECT_THAT(quick.str(), IsEmpty());
+}
+
+TEST(Ticking, PlanningOfAScenarioTellsItsName) {
+  std::ostringstream told;
+  const std::string example = SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-8b-64xh100.yaml";
+  planned(checked_scenario(example, {}), told, std::chrono::milliseconds(1));
+  EXPECT_THAT(told.str(), testing::StartsWith("planning llama-8b-64xh100: 0 s\n"));
 }
 
 TEST(Progress, IsSilentForTheFirstSecondsAndThenALineAtATime) {

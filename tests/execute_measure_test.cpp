@@ -14,9 +14,12 @@ namespace {
 TEST(Measure, TwoRanksWriteEveryKindOfMeasurement) {
   const std::string folder = temporary_folder().path("measure");
   RankProcesses ranks(SLIPWAY_RANK_PROGRAM, {"--measure", folder + "/m"}, 2, folder);
-  for (const Ended& rank : ranks.wait(300)) {
-    EXPECT_EQ(rank.status, 0) << rank.errors;
-  }
+  const auto ended = ranks.wait(300);
+  for (const Ended& rank : ended) EXPECT_EQ(rank.status, 0) << rank.errors;
+  // At 0.05 s for each of more than a hundred, it takes longer than the two seconds of silence.
+  EXPECT_THAT(ended[0].output,
+              testing::ContainsRegex("[0-9]+ micro-benchmarks after [0-9]+ s, now [a-z-]+\n"));
+  EXPECT_EQ(ended[1].output, "");
   const std::regex line_form("measure ([a-z_-]+)( [a-z_]+=[a-z0-9_]+)* dtype=float32 seconds=([0-9.e-]+)");
   for (const char* file : {"/m.0", "/m.1"}) {
     std::ifstream in(folder + file);

@@ -13,6 +13,7 @@
 #include "scenarios/commands/command.h"
 #include "scenarios/commands/options.h"
 #include "scenarios/commands/outputs.h"
+#include "scenarios/commands/progress.h"
 #include "scenarios/measure_machine.h"
 #include "scenarios/output_file.h"
 #include "scenarios/plan.h"
@@ -186,6 +187,11 @@ void warn_of_doubtful_fit(const Calibration& calibration, std::ostream& err) {
          "rows (--measure and --trace together)\n";
 }
 
+Calibration calibrated(const Machine& start, const Evidence& evidence, std::ostream& err) {
+  const Ticking ticking(err, "fitting");
+  return calibrate(start, evidence.observations);
+}
+
 std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::localtime(std::time(nullptr))); }
 
 }  // namespace
@@ -207,7 +213,7 @@ int calibrate_command(const std::vector<std::string>& args, std::ostream& out, s
   Machine start = scenario.cluster.groups.front().machine;
   const std::string peak_source = set_peaks(start, evidence, scenario.dtype);
 
-  Calibration calibration = calibrate(start, evidence.observations);
+  Calibration calibration = calibrated(start, evidence, err);
   const std::string unfitted = unfitted_text(calibration);
   calibration.machine.name = std::filesystem::path(*path).stem().string();
   calibration.machine.provenance = {command_text(args) + ": fit to " + evidence_text(evidence) + "; " +

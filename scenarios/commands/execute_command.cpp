@@ -92,17 +92,33 @@ int told_failure(const Request& request, const LaunchResult& result, int first_r
   return status_failed;
 }
 
+MergedRun merged_with_progress(const Request& request) {
+  const Ticking ticking(request.err, "merging the ranks' records");
+  return merged_run(request.folder, rank_count(request.plan.graph.layout), request.plan.scenario.run.steps);
+}
+
+void write_trace(const Request& request, const Trace& trace) {
+  const Ticking ticking(request.err, "writing " + request.trace_path);
+  OutputFile file(request.trace_path);
+  write_chrome_trace(file.stream(), trace);
+  file.commit();
+}
+
+void wait_for_the_others(const Request& request, int ranks) {
+  constexpr double others_end_s = 60;
+  const Ticking ticking(request.err, "waiting for the other ranks to end");
+  wait_for_done(request.folder, ranks, others_end_s);
+}
+
 int merge_and_report(const Request& request) {
   const Plan& plan = request.plan;
-  MergedRun merged = merged_run(request.folder, rank_count(plan.graph.layout), plan.scenario.run.steps);
+  MergedRun merged = merged_with_progress(request);
   for (const std::string& note : merged.notes) request.err << "note: " << note << '\n';
   Execution run{std::move(merged.trace), {}, request.trace_path, request.folder};
   run.trace.scenario = plan.scenario.name;
   run.trace.summary = plan.scenario.resolved;
   run.times = step_times(run.trace);
-  OutputFile trace(request.trace_path);
-  write_chrome_trace(trace.stream(), run.trace);
-  trace.commit();
+  write_trace(request, run.trace);
   write_losses_csv(losses_csv_path(request.folder), run.trace.losses);
   if (request.json) {
     request.out << json_text(plan, run);
@@ -129,7 +145,6 @@ int start_and_merge(const Request& request, const std::string& program) {
 // Each rank clears its own old files before its rank program starts, and no rank program gets past the
 // first meeting before all have started: a .done file that rank 0 sees after its own end is of this run.
 int join_and_merge(const Request& request, const std::string& program, const JoinedRank& joined) {
-  constexpr double others_end_s = 60;
   clear_ranks(request.folder, joined.rank, joined.rank);
   const std::string bundle = write_bundle_to(bundle_path(request.folder, joined.rank), request.plan);
   const LaunchResult result = launch({{joined.rank,
@@ -140,7 +155,7 @@ int join_and_merge(const Request& request, const std::string& program, const Joi
   const int status = told_failure(request, result, joined.rank, joined.rank);
   mark_done(request.folder, joined.rank, status);
   if (status != status_done || joined.rank != 0) return status;
-  wait_for_done(request.folder, joined.world, others_end_s);
+  wait_for_the_others(request, joined.world);
   return merge_and_report(request);
 }
 

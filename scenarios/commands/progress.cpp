@@ -6,7 +6,6 @@
 #include <condition_variable>
 #include <iostream>
 #include <mutex>
-#include <thread>
 
 namespace slipway {
 
@@ -32,30 +31,20 @@ void Progress::report(double done_share) {
   err_ << (terminal_ ? "\r" + line : line + "\n") << std::flush;
 }
 
-namespace {
+Ticking::Ticking(std::ostream& err, std::string what, std::chrono::milliseconds pause)
+    : thread_([&err, what = std::move(what), pause](const std::stop_token& stop) {
+        std::mutex mutex;
+        std::condition_variable_any end;
+        std::unique_lock lock(mutex);
+        for (auto waited = pause; !end.wait_for(lock, stop, pause, [] { return false; }); waited += pause) {
+          if (stop.stop_requested()) return;
+          err << fmt::format("{}: {:.0f} s\n", what, std::chrono::duration<double>(waited).count())
+              << std::flush;
+        }
+      }) {}
 
-// Planning has no share of itself to report: only that it goes on, told by a thread of its own.
-class Ticking {
- public:
-  Ticking(std::ostream& err, std::string what) : thread_([&err, what](const std::stop_token& stop) {
-    constexpr std::chrono::seconds pause{2};
-    std::mutex mutex;
-    std::condition_variable_any end;
-    std::unique_lock lock(mutex);
-    for (auto waited = pause; !end.wait_for(lock, stop, pause, [] { return false; }); waited += pause) {
-      if (stop.stop_requested()) return;
-      err << fmt::format("{}: {} s\n", what, waited.count()) << std::flush;
-    }
-  }) {}
-
- private:
-  std::jthread thread_;  // asked to stop and joined at the end
-};
-
-}  // namespace
-
-Plan planned(Scenario scenario, std::ostream& err) {
-  const Ticking ticking(err, "planning " + scenario.name);
+Plan planned(Scenario scenario, std::ostream& err, std::chrono::milliseconds pause) {
+  const Ticking ticking(err, "planning " + scenario.name, pause);
   return plan_of(std::move(scenario));
 }
 

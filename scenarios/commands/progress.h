@@ -5,6 +5,7 @@
 #include <chrono>
 #include <iosfwd>
 #include <string>
+#include <thread>
 
 #include "scenarios/plan.h"
 
@@ -27,8 +28,19 @@ class Progress {
   std::chrono::steady_clock::time_point began_, reported_;
 };
 
-// plan_of, with a line every two seconds while it takes long.
-Plan planned(Scenario scenario, std::ostream& err);
+// "what: 4 s" every `pause` while it lives: for work that has no share of itself to report, only that it goes
+// on. Told by a thread of its own; nobody else may write to `err` meanwhile.
+class Ticking {
+ public:
+  Ticking(std::ostream& err, std::string what, std::chrono::milliseconds pause = std::chrono::seconds(2));
+
+ private:
+  std::jthread thread_;  // asked to stop and joined at the end
+};
+
+// plan_of, with a line every `pause` while it takes long.
+Plan planned(Scenario scenario, std::ostream& err,
+             std::chrono::milliseconds pause = std::chrono::seconds(2));
 
 // Is this stream the process's standard error, and that a terminal?
 bool is_terminal(const std::ostream& err);

@@ -44,11 +44,23 @@ void write_trace(const std::string& path, const Plan& plan, const Simulation& si
   file.commit();
 }
 
+Simulation simulated(const Plan& plan, int steps, const std::string& what, std::ostream& err) {
+  Progress progress(err, what, is_terminal(err));
+  SimulationOptions options;
+  options.steps = steps;
+  options.progress = [&](double share) { progress.report(share); };
+  return simulate(plan.graph, plan.scenario.cluster, plan.durations, options);
+}
+
 // The first of several steps shares cores and links with the next one's beginning; alone it does not.
-double makespan_of_one_step(const Plan& plan, const Simulation& done, SimulationOptions options) {
+double makespan_of_one_step(const Plan& plan, const Simulation& done, std::ostream& err) {
   if (done.timeline.steps == 1) return done.timeline.makespan_s;
-  options.steps = 1;
-  return simulate(plan.graph, plan.scenario.cluster, plan.durations, options).timeline.makespan_s;
+  return simulated(plan, 1, "simulating one step alone", err).timeline.makespan_s;
+}
+
+Prediction predicted(const Plan& plan, const Simulation& simulation, std::ostream& err) {
+  const Ticking ticking(err, "working out memory and shares");
+  return prediction_of(plan, simulation);
 }
 
 }  // namespace
@@ -60,18 +72,17 @@ int simulate_command(const std::vector<std::string>& args, std::ostream& out, st
     return status_done;
   }
   if (!options.parse(args, out)) return status_done;
-  SimulationOptions simulation_options;
-  simulation_options.steps = options.integer("steps", 3, 1);
+  const int steps = options.integer("steps", 3, 1);
   Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
   if (const auto path = options.text("trace")) check_output("--trace", *path, inputs_of(scenario));
   const Plan plan = planned(std::move(scenario), err);
-  Progress progress(err, "simulating " + plan.scenario.name, is_terminal(err));
-  simulation_options.progress = [&](double share) { progress.report(share); };
-  const Simulation simulation =
-      simulate(plan.graph, plan.scenario.cluster, plan.durations, simulation_options);
-  Prediction prediction = prediction_of(plan, simulation);
-  prediction.step.makespan_s = makespan_of_one_step(plan, simulation, simulation_options);
-  if (const auto path = options.text("trace")) write_trace(*path, plan, simulation);
+  const Simulation simulation = simulated(plan, steps, "simulating " + plan.scenario.name, err);
+  Prediction prediction = predicted(plan, simulation, err);
+  prediction.step.makespan_s = makespan_of_one_step(plan, simulation, err);
+  if (const auto path = options.text("trace")) {
+    const Ticking ticking(err, "writing " + *path);
+    write_trace(*path, plan, simulation);
+  }
   if (options.has("json")) {
     out << json_text(plan, prediction);
   } else {
