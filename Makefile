@@ -21,7 +21,7 @@ configure: setup
 
 demo: all
 	@echo "==> Demo"
-	@scenarios/demo/run.sh  # tells its times itself: its last line is the result
+	@BUILD="$(BUILD)" scenarios/demo/run.sh  # tells its times itself: its last line is the result
 
 test: configure
 	@$(STEP) "Building programs and tests" cmake --build $(BUILD) --parallel $(JOBS)

@@ -1,11 +1,13 @@
 #!/bin/sh
 # The loop in one go, on this machine: measure it, fit it, predict what was not measured, execute that too,
-# and say how far off the prediction was. Two ranks with one thread each. Writes to build/demo only.
+# and say how far off the prediction was. Two ranks with one thread each. Writes to demo/ of the build
+# folder only (BUILD, build/ if it is not set).
 set -eu
 cd "$(dirname "$0")/../.."
-slipway=build/slipway
+build=${BUILD:-build}
+slipway=$build/slipway
 scenario=scenarios/demo/demo.yaml
-out=build/demo
+out=$build/demo
 mkdir -p "$out"
 
 start=$(date +%s)
@@ -19,13 +21,13 @@ cores: $(nproc)
 EOF
 
 say "1. Micro-benchmarks on both ranks at once, and a first machine profile from them"
-$slipway calibrate $scenario --measure -o $out/first.yaml
+$slipway calibrate $scenario --set cluster.machine="$out/start.yaml" --measure -o "$out/first.yaml"
 
 say "2. The scenario as it stands (pipeline 2), really trained"
 $slipway execute $scenario --set cluster.machine=$out/first.yaml --out $out/pipeline-2
 
 say "3. The profile fitted to the micro-benchmarks and to that run, task by task"
-$slipway calibrate $scenario --measure --trace $out/pipeline-2/trace.json -o $out/machine.yaml
+$slipway calibrate $scenario --set cluster.machine="$out/start.yaml" --measure --trace $out/pipeline-2/trace.json -o $out/machine.yaml
 
 say "4. What the simulator makes of the run that it was fitted to"
 $slipway simulate $scenario --set cluster.machine=$out/machine.yaml --trace $out/predicted.json
