@@ -57,6 +57,13 @@ void take_header(const Json& other, Trace& trace) {
   }
 }
 
+void refuse_outside(const TraceRecord& record, const Trace& trace) {
+  if (record.rank >= 0 && record.rank < trace.ranks && record.step >= 0 && record.step < trace.steps) return;
+  throw std::runtime_error("task " + record.label + " is of rank " + std::to_string(record.rank) + ", step " +
+                           std::to_string(record.step) + ", but there are " + std::to_string(trace.ranks) +
+                           " ranks and " + std::to_string(trace.steps) + " steps");
+}
+
 }  // namespace
 
 Trace read_chrome_trace(std::istream& in, const std::string& name_for_errors) {
@@ -77,6 +84,7 @@ Trace read_chrome_trace(std::istream& in, const std::string& name_for_errors) {
       throw std::runtime_error("otherData or traceEvents is missing");
     }
     take_header(document.at("otherData"), trace);
+    for (const TraceRecord& record : trace.records) refuse_outside(record, trace);
   } catch (const std::exception& error) {
     throw std::runtime_error(name_for_errors + ": not a trace written by slipway (" + error.what() +
                              "); give a file that simulate --trace or execute wrote");

@@ -9,6 +9,12 @@
 
 namespace slipway {
 
+namespace {
+
+bool is_of_list(const JsonKey& key) { return key.name.find("[].") != std::string_view::npos; }
+
+}  // namespace
+
 JsonSummary::JsonSummary(std::span<const JsonKey> keys)
     : keys_(keys), values_(keys.size()), given_(keys.size()) {}
 JsonSummary::~JsonSummary() = default;
@@ -45,7 +51,7 @@ std::string JsonSummary::text() const {
   for (std::size_t i = 0; i < keys_.size(); ++i) {
     if (given_[i]) {
       object[std::string(keys_[i].name)] = values_[i];
-    } else if (!keys_[i].optional) {
+    } else if (!keys_[i].optional && !is_of_list(keys_[i])) {
       throw std::logic_error("JSON key '" + std::string(keys_[i].name) + "' was not set");
     }
   }

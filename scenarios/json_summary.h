@@ -16,6 +16,7 @@
 
 namespace slipway {
 
+// A name like "kinds[].count" documents a field of the objects in the list "kinds": it is not set by itself.
 struct JsonKey {
   std::string_view name, unit, meaning;
   bool optional = false;  // present only when the meaning says so

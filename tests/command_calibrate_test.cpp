@@ -204,7 +204,7 @@ TEST_F(CalibrateCommand, FitsTheTraceOfAnExecutedRun) {
   EXPECT_THAT(out_.str(), HasSubstr("kept: the measurements do not tell it from the others"));
 
   EXPECT_EQ(run({"--trace", (folder_ / "t.json").string(), "--set", "layout.pipeline=1", "-o", profile()}),
-            status_failed);
+            status_usage);
   EXPECT_THAT(err_.str(), HasSubstr("which the scenario does not have"));
 }
 
@@ -220,6 +220,14 @@ TEST_F(CalibrateCommand, MistakesAreUsageErrorsThatSayWhatToDo) {
               HasSubstr("cannot read /no/such/file"));
   EXPECT_THAT(mistake({"--measure", "--rank-program", "/no/such/program", "-o", profile()}),
               HasSubstr("there is no /no/such/program"));
+  const std::string words = write("words", "no trace and no measurement\n"), json = write("x.json", "{\"a\": 1}");
+  const std::string cut = write("cut.json", "{\"otherData\": {\"engine\": \"libt");
+  for (const std::string& path : {words, json, cut, folder_.string()}) {
+    EXPECT_THAT(mistake({"--trace", path, "-o", profile()}), HasSubstr("give a file that simulate --trace or execute"));
+  }
+  for (const std::string& path : {words, json, write("empty", "")}) {
+    EXPECT_THAT(mistake({"--measured", path, "-o", profile()}), HasSubstr("give a file that `slipway-rank --measure`"));
+  }
   EXPECT_THAT(mistake({"--measure", "--set", "layout.tensor=7", "-o", profile()}), HasSubstr("layout"));
 }
 

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "scenarios/chrome_trace.h"
 #include "scenarios/comparison.h"
@@ -112,14 +113,28 @@ TEST_F(CompareCommand, PrintsTheStepErrorFirstThenKindsAndWorstTasks) {
   EXPECT_THAT(answer.err, IsEmpty());
 }
 
+// Keys at every depth; those of the objects of a list "k" as "k[].key".
+void collect_keys(const nlohmann::json& object, const std::string& prefix, std::set<std::string>& keys) {
+  for (const auto& [key, value] : object.items()) {
+    keys.insert(prefix + key);
+    if (value.is_object()) collect_keys(value, prefix + key + ".", keys);
+    if (!value.is_array()) continue;
+    for (const auto& element : value) {
+      if (element.is_object()) collect_keys(element, prefix + key + "[].", keys);
+    }
+  }
+}
+
 TEST_F(CompareCommand, JsonHasExactlyTheDocumentedKeys) {
   const Answer answer = slipway_with(
       {"compare", file("p.json", regular(3, 2, 4)), file("m.json", regular(5, 2, 3)), "--json"});
   const auto json = nlohmann::json::parse(answer.out);
-  std::vector<std::string> emitted, documented;
-  for (const auto& [key, value] : json.items()) emitted.push_back(key);
-  for (const JsonKey& key : compare_json_keys()) documented.emplace_back(key.name);
-  EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(documented));
+  std::set<std::string> emitted, documented;
+  collect_keys(json, "", emitted);
+  for (const JsonKey& key : compare_json_keys()) documented.emplace(key.name);
+  EXPECT_EQ(emitted, documented);
+  const std::string listed = slipway_with({"list", "json-keys"}).out;
+  for (const std::string& key : emitted) EXPECT_THAT(listed, HasSubstr("\n  " + key + "  "));
   EXPECT_THAT(json["step_error"].get<double>(), DoubleNear(7.0 / 6 - 1, 1e-12));
   EXPECT_EQ(json["kinds"].size(), 3u);
 }
@@ -141,6 +156,29 @@ TEST_F(CompareCommand, TracesInTheWrongOrderOrTwoOfAKindAreRefused) {
     EXPECT_EQ(answer.status, status_usage);
     EXPECT_THAT(answer.err, HasSubstr("give PREDICTED MEASURED, in this order"));
   }
+}
+
+TEST_F(CompareCommand, WhatIsNoCompleteTraceIsWrongUsageWithTheRemedy) {
+  const std::string p = file("p.json", regular(3, 2, 4)), whole = text_of(file("m.json", regular(3, 2, 4)));
+  Trace out_of_range = regular(3, 2, 4);
+  out_of_range.records[2].step = 7;
+  const std::string beyond = text_of(file("m.json", out_of_range));
+  out_of_range.records.clear();
+  const std::string none = text_of(file("m.json", out_of_range));
+  for (const std::string& text : {std::string(), std::string("step,loss\n"), std::string("{}"), std::string("[1, 2]"),
+                                  whole.substr(0, whole.size() / 2), whole.substr(0, whole.size() - 3), beyond, none}) {
+    std::ofstream(path("m.json")) << text;
+    const Answer answer = slipway_with({"compare", p, path("m.json")});
+    EXPECT_EQ(answer.status, status_usage) << text;
+    EXPECT_THAT(answer.err, HasSubstr(path("m.json")));
+    EXPECT_THAT(answer.err, HasSubstr("give a file that simulate --trace or execute wrote"));
+    EXPECT_THAT(answer.out, IsEmpty());
+  }
+  Trace other = regular(3, 2, 4);
+  for (TraceRecord& record : other.records) record.label += "'";
+  const Answer answer = slipway_with({"compare", p, file("m.json", other)});
+  EXPECT_EQ(answer.status, status_usage);
+  EXPECT_THAT(answer.err, HasSubstr("no task (rank, label) in common"));
 }
 
 TEST_F(CompareCommand, MissingFilesAreWrongUsage) {

@@ -9,11 +9,11 @@
 #include <ostream>
 
 #include "scenarios/calibration_report.h"
-#include "scenarios/chrome_trace.h"
 #include "scenarios/commands/command.h"
 #include "scenarios/commands/options.h"
 #include "scenarios/commands/outputs.h"
 #include "scenarios/commands/progress.h"
+#include "scenarios/commands/trace_input.h"
 #include "scenarios/measure_machine.h"
 #include "scenarios/output_file.h"
 #include "scenarios/plan.h"
@@ -61,18 +61,34 @@ struct Evidence {
   std::size_t measurements = 0, traces = 0;
 };
 
-std::ifstream opened(const std::string& path) {
+// What is no file of measurements, or a trace of something else, is a mistake of the user.
+std::vector<Measurement> measurements_in(const std::string& path) {
   std::ifstream file(path);
-  if (!file) throw UsageError("cannot read " + path + "; give the path of a file that exists");
-  return file;
+  if (!file || std::filesystem::is_directory(path))
+    throw UsageError("cannot read " + path + "; give the path of a file that exists");
+  try {
+    const std::vector<Measurement> all = read_measurements(file, path);
+    if (all.empty()) throw std::runtime_error(path + ": there is no measurement in it");
+    return all;
+  } catch (const std::runtime_error& error) {
+    throw UsageError(std::string(error.what()) + "; give a file that `slipway-rank --measure` wrote");
+  }
+}
+
+std::vector<Observation> observations_in(const Trace& trace, const std::shared_ptr<const TaskGraph>& graph,
+                                         const Scenario& scenario, const std::string& path) {
+  try {
+    return observations_of(trace, graph, scenario.cluster, path);
+  } catch (const std::runtime_error& error) {
+    throw UsageError(error.what());
+  }
 }
 
 std::vector<Measurement> measurements_of(const CommandOptions& options, const Scenario& scenario,
                                          std::ostream& err) {
   std::vector<Measurement> all;
   for (const std::string& path : options.all("measured")) {
-    std::ifstream file = opened(path);
-    const std::vector<Measurement> more = read_measurements(file, path);
+    const std::vector<Measurement> more = measurements_in(path);
     all.insert(all.end(), more.begin(), more.end());
   }
   if (options.has("measure")) {
@@ -120,9 +136,8 @@ Evidence evidence_of(const CommandOptions& options, const Scenario& scenario, st
   if (!options.all("trace").empty()) {
     const auto graph = std::make_shared<const TaskGraph>(lower(lowering_input(scenario)));
     for (const std::string& path : options.all("trace")) {
-      std::ifstream file = opened(path);
-      const Trace trace = read_chrome_trace(file, path);
-      const std::vector<Observation> more = observations_of(trace, graph, scenario.cluster, path);
+      const Trace trace = trace_from(path);
+      const std::vector<Observation> more = observations_in(trace, graph, scenario, path);
       from_traces.insert(from_traces.end(), more.begin(), more.end());
       evidence.best_task_rate = std::max(evidence.best_task_rate, best_task_rate(trace));
       ++evidence.traces;

@@ -1,22 +1,21 @@
-#include <fstream>
 #include <ostream>
 #include <set>
 #include <sstream>
 
-#include "scenarios/chrome_trace.h"
 #include "scenarios/commands/command.h"
 #include "scenarios/commands/options.h"
+#include "scenarios/commands/trace_input.h"
 #include "scenarios/comparison.h"
 
 namespace slipway {
 namespace {
 
-Trace trace_from(const std::string& path) {
-  std::ifstream in(path);
-  if (!in)
-    throw UsageError("cannot read the trace " + path +
-                     "; give a file that simulate --trace or execute wrote");
-  return read_chrome_trace(in, path);
+Comparison compared(const Trace& predicted, const Trace& measured) {
+  try {
+    return compare_traces(predicted, measured);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(error.what());
+  }
 }
 
 // The settings of `a` that `b` does not have, a line each. The machine's figures are left out: between a
@@ -68,7 +67,7 @@ int compare_command(const std::vector<std::string>& args, std::ostream& out, std
   const std::string differences = only_in(predicted.summary, measured.summary, "  predicted: ") +
                                   only_in(measured.summary, predicted.summary, "  measured:  ");
   if (!differences.empty()) err << "note: the traces were made with different settings\n" << differences;
-  const Comparison comparison = compare_traces(predicted, measured);
+  const Comparison comparison = compared(predicted, measured);
   out << (options.has("json") ? json_text(comparison) : report_text(comparison));
   return status_done;
 }
