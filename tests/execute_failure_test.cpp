@@ -3,11 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "schedules/graph/lowering.h"
 #include "tests/rank_processes.h"
 #include "tests/tiny_runs.h"
+#include "tests/torchrun.h"
 
 namespace slipway {
 namespace {
@@ -136,14 +135,13 @@ pid_t process_of_rank(int rank, const std::string& bundle) {
 
 // torchrun ends the survivors with SIGTERM as soon as it sees a rank fail.
 TEST(KilledRankUnderTorchrun, IsNamedByEverySurvivor) {
-  const char* torchrun = std::getenv("SLIPWAY_TORCHRUN");
-  if (!torchrun || !*torchrun)
-    GTEST_SKIP() << "SLIPWAY_TORCHRUN is not set: no torchrun to start ranks with";
+  const std::string torchrun = torchrun_command();
+  if (torchrun.empty()) GTEST_SKIP() << why_no_torchrun();
   for (const int killed : {0, 2}) {
     const std::string folder = temporary_folder().path("torchrun" + std::to_string(killed));
     words_for(folder, endless_bundle());
     std::filesystem::remove_all(folder + "/log");
-    const std::string command = std::string("exec ") + torchrun +
+    const std::string command = "exec " + torchrun +
                                 " --standalone --nproc-per-node 4 --no-python --redirects 3 --log-dir " +
                                 folder + "/log " + SLIPWAY_RANK_PROGRAM + " " + folder +
                                 "/run.slip --out " + folder;

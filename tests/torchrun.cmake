@@ -1,15 +1,24 @@
-# SLIPWAY_TORCHRUN for tests: a torchrun command line, empty where it cannot run. Tests read it from the environment
-# and skip when it is empty or missing; ctest sets it for every test whose file names SLIPWAY_TORCHRUN.
+# SLIPWAY_TORCHRUN for tests: a torchrun command line, empty where it cannot run; SLIPWAY_TORCHRUN_MISSING says why
+# then. Tests read both from the environment (tests/torchrun.h) and skip with that reason; ctest sets them for every
+# test whose file includes that header. The project's own .venv (setup/libtorch.sh) has all that torchrun needs.
 set(SLIPWAY_TORCHRUN "")
+set(SLIPWAY_TORCHRUN_MISSING "there is no LibTorch")
 if(NOT TARGET slipway_torch)
   return()
 endif()
 get_filename_component(site_packages ${SLIPWAY_TORCH_FOLDER} DIRECTORY)
 get_filename_component(python ${site_packages}/../../../bin/python ABSOLUTE)
-if(NOT EXISTS ${python} OR NOT EXISTS ${site_packages}/typing_extensions.py)
-  message(STATUS "torchrun tests are skipped: they need ${python} and ${site_packages}/typing_extensions.py")
-  return()
-endif()
+foreach(needed ${python} ${site_packages}/typing_extensions.py ${site_packages}/torch/distributed/run.py)
+  if(NOT EXISTS ${needed})
+    if(site_packages MATCHES "^${CMAKE_SOURCE_DIR}/.venv/")
+      message(FATAL_ERROR "${needed} is missing in .venv/, so torchrun cannot run: remove .venv/ and run setup/libtorch.sh")
+    endif()
+    set(SLIPWAY_TORCHRUN_MISSING "${needed} is not there, LibTorch is used from ${SLIPWAY_TORCH_FOLDER}")
+    message(STATUS "Tests with torchrun are skipped: ${SLIPWAY_TORCHRUN_MISSING}")
+    return()
+  endif()
+endforeach()
+set(SLIPWAY_TORCHRUN_MISSING "")
 
 # What torch_cuda, torch_python and torch_nvshmem of PyTorch 2.11 link (readelf -d) and the CPU part leaves out.
 set(folder ${CMAKE_BINARY_DIR}/tests/torchrun_stubs)

@@ -5,8 +5,9 @@
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
+
+#include "tests/torchrun.h"
 
 namespace {
 
@@ -28,12 +29,9 @@ Outcome run(const std::string& command) {
 class Torchrun : public testing::Test {
  protected:
   void SetUp() override {
-    const char* command = std::getenv("SLIPWAY_TORCHRUN");
-    if (command == nullptr || *command == '\0') {
-      GTEST_SKIP()
-          << "SLIPWAY_TORCHRUN is not set: no torchrun here (ctest sets it, see tests/torchrun.cmake)";
-    }
-    two_ranks_ = std::string(command) + " --standalone --nproc-per-node 2 --no-python ";
+    const std::string command = slipway::torchrun_command();
+    if (command.empty()) GTEST_SKIP() << slipway::why_no_torchrun();
+    two_ranks_ = command + " --standalone --nproc-per-node 2 --no-python ";
   }
   std::string two_ranks_;
 };
@@ -44,6 +42,12 @@ TEST_F(Torchrun, GivesEachRankItsNumberAndTheStoreOfTheAgent) {
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   EXPECT_NE(outcome.output.find("[0/2 True]"), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.output.find("[1/2 True]"), std::string::npos) << outcome.output;
+}
+
+TEST(NoTorchrun, IsSaidWithItsReason) {
+  ::setenv("SLIPWAY_TORCHRUN_MISSING", "torch/distributed/run.py is not there", 1);
+  EXPECT_EQ(slipway::why_no_torchrun(), "no torchrun: torch/distributed/run.py is not there");
+  ::unsetenv("SLIPWAY_TORCHRUN_MISSING");
 }
 
 TEST_F(Torchrun, FailsWhenOneRankFails) {
