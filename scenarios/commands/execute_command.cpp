@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* how_it_runs =
     "The ranks are processes of slipway-rank (beside slipway, or SLIPWAY_RANK), one per rank, on this "
-    "machine.\n"
+    "machine, each on cores of its own where there are enough.\n"
     "DIR gets the bundle (run.slip), the ranks' records, losses.csv and trace.json.\n"
     "\n"
     "Started by torchrun, srun or mpirun, once per rank, execute joins that run instead of starting one: "
