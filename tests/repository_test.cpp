@@ -58,6 +58,17 @@ TEST(Repository, NoFileNamesAnAbsolutePathOfADevelopersMachine) {
   }
 }
 
+TEST(Repository, NoDocumentHoldsAPlaceholder) {
+  const std::regex placeholder("@[A-Z]+@");
+  for (const SourceFile& file : source_tree()) {
+    if (!file.path.ends_with(".md")) continue;
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      EXPECT_FALSE(std::regex_search(file.lines[i], placeholder))
+          << file.path << ":" << i + 1 << ": " << file.lines[i] << " was to be replaced";
+    }
+  }
+}
+
 // Anything with a port or a dotted quad but the loopback address; licences and docs link to pages by https.
 TEST(Repository, NoBuildOrSetupFileNamesAPackageServer) {
   const std::regex server(
