@@ -24,20 +24,36 @@ double sequence_cut(const MemoryInput& input) {
   return input.shape.sharding.sequence_parallel ? input.shape.sharding.tensor : 1;
 }
 
-double whole_layer_bytes(const MemoryInput& input) {
-  const double B = bytes_of(input.shape.dtype), wide = std::max(4.0, B), t = input.shape.sharding.tensor;
-  const double h = real(input.hidden), a = real(input.heads);
-  const double numbers = hidden_numbers(input);
-  // In units of hidden-wide tensors: inputs of two norms, qkv and up; then q, attention output, k and v;
-  // and gate, up, silu(gate), product. In bf16, 2 bytes each, they are the author's 8, 4 + 4k/a and 8f/h.
-  double bytes = B * numbers * 4 / sequence_cut(input);
-  bytes += B * numbers * (2 + 2 * real(input.kv_heads) / a + 4 * real(input.ffn) / h) / t;
-  if (input.shape.kernels != Kernels::flash2_rmsnorm) bytes += 2 * wide * numbers / sequence_cut(input);
+// What a norm without a kernel of its own keeps besides its input.
+double norm_copy_bytes(const MemoryInput& input) {
+  if (input.shape.kernels == Kernels::flash2_rmsnorm) return 0;
+  const double B = bytes_of(input.shape.dtype);
+  return std::max(4.0, B) * hidden_numbers(input) / sequence_cut(input);
+}
+
+// What one layer keeps, in units of hidden-wide tensors: inputs of two norms; inputs of qkv and up; q,
+// attention output, k and v; and gate, up, silu(gate), product. In bf16, 2 bytes each, they are the
+// author's 4 + 4, 4 + 4k/a and 8f/h.
+MemoryParts whole_layer(const MemoryInput& input) {
+  const double B = bytes_of(input.shape.dtype), t = input.shape.sharding.tensor;
+  const double h = real(input.hidden), a = real(input.heads), numbers = hidden_numbers(input);
+  const double cut_tensor = B * numbers / sequence_cut(input);
+  MemoryParts layer;
+  layer[MemoryPart::norms] = 2 * cut_tensor;
+  layer[MemoryPart::norm_copies] = 2 * norm_copy_bytes(input);
+  layer[MemoryPart::projection_inputs] = 2 * cut_tensor;
+  layer[MemoryPart::attention] = B * numbers * (2 + 2 * real(input.kv_heads) / a) / t;
+  layer[MemoryPart::mlp] = B * numbers * 4 * real(input.ffn) / h / t;
   if (unfused_scores(input)) {
     const double s = real(input.shape.sequence);
-    bytes += (2 * B + 1) * real(input.shape.micro_batch) * a * s * s / (t * input.shape.sharding.context);
+    layer[MemoryPart::scores] = (2 * B + 1) * real(input.shape.micro_batch) * a * s * s /
+                                (t * input.shape.sharding.context);
   }
-  return bytes;
+  return layer;
+}
+
+double layer_input_bytes(const MemoryInput& input) {
+  return bytes_of(input.shape.dtype) * hidden_numbers(input) / sequence_cut(input);
 }
 
 void check(const MemoryInput& input) {
@@ -57,13 +73,21 @@ double in_flight_factor(const MemoryInput& input) {
   return factor;
 }
 
-// [L·layer/p + hV]/t, and the head where the first stage is also the last.
-double first_stage_parameters(const MemoryInput& input, double layers) {
+// [layers·layer + hV]/t, and hV/t + h with the head.
+double shard_parameters(const MemoryInput& input, double layers, bool embedding, bool head) {
   const double h = real(input.hidden), table = h * real(input.vocab), t = input.shape.sharding.tensor;
   const double kv_share = real(input.kv_heads) / real(input.heads);
   const double layer = 2 * h * h * (1 + kv_share) + 3 * h * real(input.ffn) + 2 * h;
-  const double parameters = (layers * layer + table) / t;
-  return input.pipeline == 1 ? parameters + table / t + h : parameters;
+  const double parameters = (layers * layer + (embedding ? table : 0)) / t;
+  return head ? parameters + table / t + h : parameters;
+}
+
+// Inputs of the final norm and of the head; and the logits, kept in fp32.
+double head_bytes(const MemoryInput& input) { return 2 * layer_input_bytes(input) + norm_copy_bytes(input); }
+double logit_bytes(const MemoryInput& input) {
+  const double logits = hidden_numbers(input) / real(input.hidden) * real(input.vocab);
+  const double B = bytes_of(input.shape.dtype);
+  return std::max(4.0, B) * logits / input.shape.sharding.tensor;
 }
 
 void set_static_bytes(MemoryTerms& terms, const MemoryInput& input) {
@@ -110,9 +134,7 @@ MemoryInput memory_input(const Model& model, const WorkShape& shape) {
 }
 
 double layer_activation_bytes(const MemoryInput& input) {
-  if (input.recompute == Recompute::full)
-    return bytes_of(input.shape.dtype) * hidden_numbers(input) / sequence_cut(input);
-  return whole_layer_bytes(input);
+  return input.recompute == Recompute::full ? layer_input_bytes(input) : sum(whole_layer(input));
 }
 
 MemoryTerms closed_form_memory(const MemoryInput& input) {
@@ -121,23 +143,50 @@ MemoryTerms closed_form_memory(const MemoryInput& input) {
   const double layers =
       input.layers_on_first_stage > 0 ? input.layers_on_first_stage : real(input.layers) / p;
   MemoryTerms terms;
-  terms.parameters = first_stage_parameters(input, layers);
+  terms.parameters = shard_parameters(input, layers, true, input.pipeline == 1);
   set_static_bytes(terms, input);
   terms.in_flight_factor = in_flight_factor(input);
   terms.layer_activations = layer_activation_bytes(input) * layers * p * terms.in_flight_factor;
   if (input.recompute == Recompute::full)
-    terms.layer_activations += whole_layer_bytes(input);  // the one at work
+    terms.layer_activations += sum(whole_layer(input));  // the one at work
   terms.embedding_input = 4 * B * hidden_numbers(input) * p / t * terms.in_flight_factor;
-  if (input.pipeline == 1) {
-    const double logits = hidden_numbers(input) / real(input.hidden) * real(input.vocab);
-    terms.head_and_loss =
-        2 * B * hidden_numbers(input) / sequence_cut(input) + std::max(4.0, B) * logits / t;
-  }
+  if (input.pipeline == 1) terms.head_and_loss = head_bytes(input) + logit_bytes(input);
   return terms;
 }
 
 bool fits(const MemoryTerms& terms, double gpu_memory_bytes) {
   return total_bytes(terms) <= safe_share * gpu_memory_bytes;
+}
+
+MemoryParts stage_memory(const MemoryInput& input, std::span<const StageShare> shares) {
+  check(input);
+  const MemoryParts layer = whole_layer(input);
+  MemoryTerms terms;
+  MemoryParts parts;
+  double layers_held = 0, head_held = 0;  // on this rank, times the micro-batches that each holds
+  for (const StageShare& share : shares) {
+    terms.parameters += shard_parameters(input, share.layers, share.embedding, share.head);
+    layers_held += share.layers * share.in_flight;
+    if (share.embedding)
+      parts[MemoryPart::embedding_input] += 4 * bytes_of(input.shape.dtype) * hidden_numbers(input) *
+                                            share.in_flight / input.shape.sharding.tensor;
+    if (!share.head) continue;
+    head_held += share.in_flight;
+    parts[MemoryPart::head] += head_bytes(input) * share.in_flight;
+    parts[MemoryPart::logits] += logit_bytes(input) * share.in_flight;
+  }
+  if (input.recompute == Recompute::full) {
+    parts[MemoryPart::layer_inputs] = layer_input_bytes(input) * layers_held;
+    const MemoryParts second = at_layer(parts, layer, head_held);
+    if (sum(second) > sum(parts)) parts = second;
+  } else {
+    parts += layers_held * layer;
+  }
+  set_static_bytes(terms, input);
+  parts[MemoryPart::weights] = terms.weights;
+  parts[MemoryPart::gradients] = terms.gradients;
+  parts[MemoryPart::optimizer] = terms.optimizer;
+  return parts;
 }
 
 }  // namespace slipway

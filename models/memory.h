@@ -14,6 +14,9 @@
 // Guarded by tests/memory_test.cpp.
 #pragma once
 
+#include <span>
+
+#include "models/memory_parts.h"
 #include "models/model.h"
 #include "models/sharding.h"
 
@@ -60,5 +63,17 @@ MemoryTerms closed_form_memory(const MemoryInput& input);
 // The author's verdict: a run fits if the total is at most 80 % of the GPU's memory.
 constexpr double safe_share = 0.8;
 bool fits(const MemoryTerms& terms, double gpu_memory_bytes);
+
+// One share of a pipeline rank in the same closed form, for any rank: a chunk of layers, with embedding or
+// head, and the micro-batches (slices) whose activations it holds when the rank is fullest. 1F1B: p − i on
+// rank i; for any order schedules/graph/in_flight.h counts them.
+struct StageShare {
+  double layers = 0;
+  bool embedding = false, head = false;
+  double in_flight = 1;
+};
+// By part; throws as closed_form_memory. The first rank's parts sum to closed_form_memory's total, except
+// that interleaving multiplies the author's embedding input by its mean over chunks.
+MemoryParts stage_memory(const MemoryInput& input, std::span<const StageShare> shares);
 
 }  // namespace slipway

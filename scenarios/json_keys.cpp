@@ -93,4 +93,32 @@ std::span<const JsonKey> compare_json_keys() {
   return keys;
 }
 
+std::span<const JsonKey> memory_json_keys() {
+  static constexpr std::array keys{
+      JsonKey{"scenario", "text", "name of the scenario"},
+      JsonKey{"stack", "text", "trainer whose constants make the estimate: cluster.stack, or \"book\""},
+      JsonKey{"fits", "bool", "the calibrated verdict: the estimate of every stage is within its GPU"},
+      JsonKey{"fits_safe_share", "bool",
+              "the author's verdict (Fujii et al. 2024): closed form <= 80 % of the GPU on every stage; "
+              "null without a closed form"},
+      JsonKey{"fullest_stage", "index", "pipeline rank that needs the largest share of its GPU"},
+      JsonKey{"peak_bytes", "bytes", "estimate there"},
+      JsonKey{"usable_bytes", "bytes", "memory of its GPU that a process gets"},
+      JsonKey{"peak_task", "text", "label of the task during which its memory peaks on the timeline"},
+      JsonKey{"step_time_s", "s", "of the scenario, replayed without contention: what changes are compared with"},
+      JsonKey{"stages", "list",
+              "per pipeline rank: rank, capacity_bytes, peak_task, fits, fits_safe_share and, each in bytes by "
+              "part with total, closed_form (null without one), timeline, estimate"},
+      JsonKey{"no_closed_form", "text", "why there is no closed form; present when there is none", true},
+      JsonKey{"changes", "list",
+              "changes tried, those that fit first, fastest first: change, set (list of --set), refused (why it "
+              "cannot be, or null), fits, peak_bytes, share (of the usable memory), step_time_s (null: not "
+              "priced); present when it does not fit, or with --changes",
+              true},
+      JsonKey{"cheapest_change", "text",
+              "the first of them that fits, null when none does; present with changes", true},
+  };
+  return keys;
+}
+
 }  // namespace slipway

@@ -25,6 +25,7 @@ struct JsonKey {
 std::span<const JsonKey> simulate_json_keys();
 std::span<const JsonKey> execute_json_keys();
 std::span<const JsonKey> compare_json_keys();
+std::span<const JsonKey> memory_json_keys();
 
 // The reference of one table, for people: name, unit, meaning in columns.
 std::string describe(std::span<const JsonKey> keys);

@@ -8,6 +8,7 @@
 
 #include "scenarios/plan.h"
 #include "schedules/graph/checks.h"
+#include "schedules/graph/memory_timeline.h"
 #include "schedules/graph/metrics.h"
 #include "sim/simulate.h"
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "models/machine.h"
+#include "models/memory_estimate.h"
 #include "schedules/bundle.h"
 #include "schedules/graph/lowering.h"
 
@@ -35,6 +36,7 @@ struct Scenario {
   std::vector<std::string> machine_files;  // one per node group; empty: built-in
   Model model;
   Cluster cluster;
+  MemoryConstants trainer;  // of cluster.stack; the book's without one
   Layout layout;
   ScheduleChoice schedule;
   Run run;

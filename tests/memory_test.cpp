@@ -52,7 +52,6 @@ TEST(ClosedFormMemory, KeepsPerLayerWhatTheOperatorsKeep) {
         double saved = 0, head = 0;
         for (const Operator& op : operators_of(llama_8b(), 1, 2, input.shape)) saved += op.saved_bytes;
         EXPECT_DOUBLE_EQ(layer_activation_bytes(input), saved);
-        if (kernels != Kernels::flash2_rmsnorm) continue;
         for (const Operator& op : operators_of(llama_8b(), 33, 34, input.shape)) head += op.saved_bytes;
         EXPECT_DOUBLE_EQ(closed_form_memory(input).head_and_loss, head);
       }

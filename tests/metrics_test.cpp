@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "models/memory.h"
+#include "schedules/graph/memory_timeline.h"
 #include "schedules/graph/metrics.h"
 
 namespace slipway {

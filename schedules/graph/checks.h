@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "schedules/graph/metrics.h"
+#include "schedules/graph/memory_timeline.h"
 
 namespace slipway {
 

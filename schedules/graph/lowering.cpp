@@ -35,23 +35,10 @@ double optimizer_bytes_per_parameter(Dtype dtype) {
 }
 
 void set_static_bytes(const LoweringInput& input, TaskGraph& graph) {
-  const Layout& layout = input.layout;
-  const double shards = static_cast<double>(layout.data) * layout.context;
-  const int per_pipeline_rank = layout.data * layout.context * layout.tensor;
-  for (int pipeline = 0; pipeline < layout.pipeline; ++pipeline) {
-    double elements = 0;
-    for (std::size_t stage = 0; stage < graph.stages.size(); ++stage) {
-      if (pipeline_rank(layout, static_cast<int>(stage)) != pipeline) continue;
-      for (int block = graph.stages[stage].first; block < graph.stages[stage].last; ++block) {
-        elements += static_cast<double>(block_shard_elements(input.model, block, layout.tensor));
-      }
-    }
-    const StaticBytes bytes{
-        elements * bytes_of(input.shape.dtype) / (layout.zero >= 3 ? shards : 1),
-        elements * bytes_of(input.gradient_dtype) / (layout.zero >= 2 ? shards : 1),
-        elements * optimizer_bytes_per_parameter(input.shape.dtype) / (layout.zero >= 1 ? shards : 1)};
-    graph.static_bytes.insert(graph.static_bytes.end(), static_cast<std::size_t>(per_pipeline_rank), bytes);
-  }
+  const auto members =
+      static_cast<std::size_t>(input.layout.data * input.layout.context * input.layout.tensor);
+  for (const StaticBytes& bytes : static_bytes_of(input))
+    graph.static_bytes.insert(graph.static_bytes.end(), members, bytes);
 }
 
 TaskGraph described(const LoweringInput& input) {
@@ -153,6 +140,26 @@ TaskId LoweringState::add_collective(int communicator, int work, int micro_batch
                                      std::span<const BufferId> inputs, std::span<const BufferId> outputs) {
   return builder.task({TaskKind::collective, none, communicator, work, micro_batch, slice}, inputs,
                       outputs);
+}
+
+std::vector<StaticBytes> static_bytes_of(const LoweringInput& input) {
+  const Layout& layout = input.layout;
+  const double shards = static_cast<double>(layout.data) * layout.context;
+  const std::vector<BlockRange> stages = split_blocks(input.model, layout);
+  std::vector<StaticBytes> result;
+  for (int pipeline = 0; pipeline < layout.pipeline; ++pipeline) {
+    double elements = 0;
+    for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+      if (pipeline_rank(layout, static_cast<int>(stage)) != pipeline) continue;
+      for (int block = stages[stage].first; block < stages[stage].last; ++block)
+        elements += static_cast<double>(block_shard_elements(input.model, block, layout.tensor));
+    }
+    result.push_back(
+        {elements * bytes_of(input.shape.dtype) / (layout.zero >= 3 ? shards : 1),
+         elements * bytes_of(input.gradient_dtype) / (layout.zero >= 2 ? shards : 1),
+         elements * optimizer_bytes_per_parameter(input.shape.dtype) / (layout.zero >= 1 ? shards : 1)});
+  }
+  return result;
 }
 
 TaskGraph lower(const LoweringInput& input) {

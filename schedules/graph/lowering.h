@@ -21,6 +21,9 @@ struct LoweringInput {
   const ActionLists* actions = nullptr;  // instead of the named schedule's (an imported CSV)
 };
 
+// What each pipeline rank's members hold throughout a step: their shard's weights, gradients and optimizer.
+std::vector<StaticBytes> static_bytes_of(const LoweringInput& input);
+
 // Graph without `order`. Throws std::invalid_argument with the reason for an impossible combination.
 TaskGraph lower(const LoweringInput& input);
 

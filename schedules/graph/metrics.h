@@ -5,9 +5,6 @@
 // exposed communication; every other idle is bubble. Shares are means over ranks. 
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "schedules/graph/replay.h"
 
 namespace slipway {
@@ -25,18 +22,5 @@ struct StepMetrics {
 // `timeline` has ≥ 1 steps; the period is taken from the last two when there are ≥ 2, else makespan.
 // `peak_flops` = sum over all GPUs of dense FLOP/s in the model's dtype.
 StepMetrics metrics_of(const TaskGraph& graph, const Timeline& timeline, double peak_flops);
-
-struct RankMemory {
-  StaticBytes fixed;
-  double activations_peak = 0;   // largest sum of live buffers
-  double peak = 0;               // fixed + activations_peak
-  std::string peak_task;         // label of the task during which the peak occurs
-};
-// The verdict of I7, for everybody who gives it (check_memory, reports): does this use fit `capacity` bytes?
-inline bool fits(const RankMemory& use, double capacity) { return use.peak <= capacity; }
-
-// From buffers alive in the timeline's first step: from the start of the writer to the end of the last reader,
-// or to its start when that reader keeps the value for its backward (then it is part of `saved`).
-std::vector<RankMemory> memory_timeline(const TaskGraph& graph, const Timeline& timeline);
 
 }  // namespace slipway

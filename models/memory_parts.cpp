@@ -1,0 +1,127 @@
+#include "models/memory_parts.h"
+
+#include <algorithm>
+
+#include "models/figures.h"
+
+namespace slipway {
+namespace {
+
+struct PartName {
+  const char* key;
+  const char* words;
+};
+constexpr std::array<PartName, memory_parts> names{{
+    {"weights", "weights"},
+    {"gradients", "gradients"},
+    {"optimizer", "optimizer"},
+    {"norms", "norm inputs"},
+    {"norm_copies", "norms, fp32 copies"},
+    {"projection_inputs", "inputs of qkv and mlp"},
+    {"attention", "attention (q, k, v, output)"},
+    {"scores", "attention scores"},
+    {"mlp", "mlp"},
+    {"layer_inputs", "inputs of recomputed layers"},
+    {"embedding_input", "embedding input"},
+    {"head", "final norm and head input"},
+    {"logits", "logits and loss"},
+    {"messages", "messages and temporaries"},
+    {"gathered_weights", "gathered weights (ZeRO 3)"},
+    {"gradient_buckets", "unreduced gradients (ZeRO 2, 3)"},
+    {"library", "context, libraries"},
+    {"fragmentation", "fragmentation"},
+}};
+
+// q, k, v of this rank and the output: what every attention kernel keeps; the rest are scores.
+double attention_bytes(const Operator& op, const Block& block, const WorkShape& shape) {
+  const auto columns =
+      static_cast<double>((block.heads + 2 * block.kv_heads) * block.head_dim / shape.sharding.tensor);
+  return bytes_of(op.dtype) * static_cast<double>(tokens_of(shape).whole) * columns;
+}
+
+MemoryPart part_of(OpKind kind) {
+  switch (kind) {
+    case OpKind::embed:
+    case OpKind::add_positions:
+      return MemoryPart::embedding_input;
+    case OpKind::qkv:
+    case OpKind::up:
+      return MemoryPart::projection_inputs;
+    case OpKind::attention:
+    case OpKind::out_projection:
+      return MemoryPart::attention;
+    case OpKind::activation:
+    case OpKind::down:
+      return MemoryPart::mlp;
+    case OpKind::head_transform:
+    case OpKind::logits:
+      return MemoryPart::head;
+    case OpKind::loss:
+      return MemoryPart::logits;
+    case OpKind::norm:
+    case OpKind::fork:
+    case OpKind::add:
+    case OpKind::communicate:
+      break;
+  }
+  return MemoryPart::norms;
+}
+
+}  // namespace
+
+const char* name_of(MemoryPart part) { return names[static_cast<std::size_t>(part)].key; }
+const char* words_for(MemoryPart part) { return names[static_cast<std::size_t>(part)].words; }
+
+MemoryParts& MemoryParts::operator+=(const MemoryParts& other) {
+  for (std::size_t i = 0; i < memory_parts; ++i) bytes_[i] += other.bytes_[i];
+  return *this;
+}
+
+MemoryParts operator*(double factor, MemoryParts parts) {
+  for (double& bytes : parts.bytes_) bytes *= factor;
+  return parts;
+}
+
+double sum(const MemoryParts& parts) {
+  double bytes = 0;
+  for (std::size_t i = 0; i < memory_parts; ++i) bytes += parts[static_cast<MemoryPart>(i)];
+  return bytes;
+}
+
+double activation_bytes(const MemoryParts& parts) {
+  double bytes = 0;
+  for (auto i = static_cast<std::size_t>(MemoryPart::norms); i <= static_cast<std::size_t>(MemoryPart::logits);
+       ++i)
+    bytes += parts[static_cast<MemoryPart>(i)];
+  return bytes;
+}
+
+MemoryParts at_layer(MemoryParts parts, const MemoryParts& at_work, double head_held) {
+  if (head_held > 0) {
+    parts[MemoryPart::head] *= 1 - 1 / head_held;
+    parts[MemoryPart::logits] *= 1 - 1 / head_held;
+  }
+  parts += at_work;
+  return parts;
+}
+
+void add_kept(const Operator& op, const Block& block, const WorkShape& shape, MemoryParts& parts) {
+  if (op.saved_bytes <= 0) return;
+  if (op.kind == OpKind::attention) {
+    const double own = std::min(op.saved_bytes, attention_bytes(op, block, shape));
+    parts[MemoryPart::attention] += own;
+    parts[MemoryPart::scores] += op.saved_bytes - own;
+    return;
+  }
+  if (op.kind != OpKind::norm) {
+    parts[part_of(op.kind)] += op.saved_bytes;
+    return;
+  }
+  const double input = std::min(op.saved_bytes, bytes_of(op.dtype) * static_cast<double>(
+                                                    tokens_of(shape).sharded * block.hidden));
+  parts[block.kind == BlockKind::head ? MemoryPart::head : MemoryPart::norms] += input;
+  parts[block.kind == BlockKind::head ? MemoryPart::head : MemoryPart::norm_copies] +=
+      op.saved_bytes - input;
+}
+
+}  // namespace slipway

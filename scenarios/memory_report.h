@@ -1,0 +1,48 @@
+// What `slipway memory` answers: each pipeline rank's memory by part, in closed form, on the simulated
+// timeline and as its trainer will take it; two verdicts; and what the cheapest change is that fits.
+//
+//   scenario ─┬─► closed form ≤ 80 % of the GPU            the author's verdict (Fujii et al. 2024)
+//             ├─► counted parts × trainer's constants ≤ GPU   the calibrated verdict
+//             └─► graph ─► timeline                           the task that peaks
+//
+// Guarded by tests/command_memory_test.cpp.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/memory.h"
+#include "scenarios/memory_changes.h"
+#include "scenarios/prediction.h"
+
+namespace slipway {
+
+// The fullest rank of one pipeline rank.
+struct StageReport {
+  int rank = 0;
+  double capacity = 0;                // bytes of its machine
+  std::optional<MemoryParts> formula;  // closed form; not for every model
+  MemoryParts timeline;
+  MemoryParts estimate;
+  std::string peak_task;
+  bool fits = true;  // the estimate
+  bool is_safe() const { return formula && sum(*formula) <= safe_share * capacity; }
+};
+
+struct MemoryReport {
+  std::vector<StageReport> stages;  // per pipeline rank
+  std::string no_formula;           // why there is no closed form; empty: there is
+  Verdict verdict;                  // of the estimate
+  double step_time_s = 0;           // replayed, as changes are priced
+  std::optional<ChangeSearch> search;  // only when it was made
+  bool is_safe() const;
+};
+
+// `timeline`: simulated or replayed.
+MemoryReport memory_report(const Plan& plan, const Timeline& timeline);
+
+std::string report_text(const Plan& plan, const MemoryReport& report);
+std::string json_text(const Plan& plan, const MemoryReport& report);
+
+}  // namespace slipway

@@ -1,0 +1,150 @@
+#include "scenarios/memory_terms.h"
+
+#include "models/figures.h"
+#include "models/parameters.h"
+#include "schedules/graph/in_flight.h"
+
+namespace slipway {
+namespace {
+
+struct Stages {
+  explicit Stages(const Scenario& of)
+      : scenario(of), input(lowering_input(of)), blocks(blocks_of(of.model)),
+        ranges(split_blocks(of.model, of.layout)) {}
+
+  bool on_rank(std::size_t stage, int pipeline) const {
+    return pipeline_rank(scenario.layout, static_cast<int>(stage)) == pipeline;
+  }
+  bool has_embedding(std::size_t stage) const { return stage == 0; }
+  bool has_head(std::size_t stage) const { return stage + 1 == ranges.size(); }
+  double layers(std::size_t stage) const {
+    return ranges[stage].last - ranges[stage].first - (has_embedding(stage) ? 1 : 0) -
+           (has_head(stage) ? 1 : 0);
+  }
+
+  const Scenario& scenario;
+  LoweringInput input;
+  std::vector<Block> blocks;
+  std::vector<BlockRange> ranges;
+};
+
+ActionLists actions_of(const Scenario& scenario) {
+  if (scenario.schedule.actions) return *scenario.schedule.actions;
+  const Layout& layout = scenario.layout;
+  const auto micro_batches =
+      static_cast<int>(scenario.schedule.global_batch / (scenario.schedule.micro_batch * layout.data));
+  return schedule_named(scenario.schedule.name)
+      ->actions({layout.pipeline, layout.chunks, micro_batches, scenario.schedule.slices});
+}
+
+// What one micro-batch keeps on each stage; under full recompute without the layer at work.
+struct Kept {
+  std::vector<MemoryParts> parts;    // per stage
+  std::vector<MemoryParts> at_work;  // per stage: its largest recomputed block
+};
+
+MemoryParts of_block(const std::vector<Operator>& operators, const Stages& stages, int block) {
+  MemoryParts parts;
+  for (const Operator& op : operators) {
+    if (op.block == block)
+      add_kept(op, stages.blocks[static_cast<std::size_t>(block)], stages.input.shape, parts);
+  }
+  return parts;
+}
+
+Kept kept_of(const Stages& stages) {
+  Kept kept;
+  const bool full = stages.input.recompute == Recompute::full;
+  const double residual = boundary_bytes(stages.scenario.model, stages.input.shape);
+  for (const BlockRange& range : stages.ranges) {
+    MemoryParts parts, at_work;
+    const auto operators =
+        operators_of(stages.scenario.model, range.first, range.last, stages.input.shape);
+    for (int block = range.first; block < range.last; ++block) {
+      const MemoryParts own = of_block(operators, stages, block);
+      if (!full || stages.blocks[static_cast<std::size_t>(block)].kind != BlockKind::transformer) {
+        parts += own;
+        continue;
+      }
+      parts[MemoryPart::layer_inputs] += residual;
+      if (sum(own) > sum(at_work)) at_work = own;
+    }
+    kept.parts.push_back(parts);
+    kept.at_work.push_back(at_work);
+  }
+  return kept;
+}
+
+double elements_of(const Stages& stages, int pipeline) {
+  double elements = 0;
+  for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
+    if (!stages.on_rank(stage, pipeline)) continue;
+    for (int block = stages.ranges[stage].first; block < stages.ranges[stage].last; ++block)
+      elements += static_cast<double>(
+          block_shard_elements(stages.scenario.model, block, stages.scenario.layout.tensor));
+  }
+  return elements;
+}
+
+// Per stage: micro-batches held on its rank where that is fullest.
+std::vector<double> held(const Stages& stages, const Kept& kept) {
+  std::vector<double> count(stages.ranges.size());
+  for (const auto& list : actions_of(stages.scenario)) {
+    std::map<int, double> bytes;
+    for (const Action& action : list)
+      bytes[action.stage] = sum(kept.parts[static_cast<std::size_t>(action.stage)]);
+    for (const auto& [stage, number] : held_at_peak(list, bytes))
+      count[static_cast<std::size_t>(stage)] = number;
+  }
+  return count;
+}
+
+}  // namespace
+
+std::vector<MemoryParts> formula_memory(const Scenario& scenario) {
+  const Stages stages(scenario);
+  MemoryInput input = memory_input(scenario.model, stages.input.shape);
+  input.pipeline = scenario.layout.pipeline;
+  input.data = scenario.layout.data;
+  input.zero = scenario.layout.zero;
+  input.gradient_dtype = stages.input.gradient_dtype;
+  input.recompute = stages.input.recompute;
+  const std::vector<double> in_flight = held(stages, kept_of(stages));
+  std::vector<MemoryParts> memory;
+  for (int pipeline = 0; pipeline < scenario.layout.pipeline; ++pipeline) {
+    std::vector<StageShare> shares;
+    for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
+      if (stages.on_rank(stage, pipeline))
+        shares.push_back(
+            {stages.layers(stage), stages.has_embedding(stage), stages.has_head(stage), in_flight[stage]});
+    }
+    memory.push_back(stage_memory(input, shares));
+  }
+  return memory;
+}
+
+std::vector<StageTerms> counted_memory(const Scenario& scenario) {
+  const Stages stages(scenario);
+  const Kept kept = kept_of(stages);
+  const std::vector<double> in_flight = held(stages, kept);
+  const std::vector<StaticBytes> fixed = static_bytes_of(stages.input);
+  std::vector<StageTerms> memory;
+  for (int pipeline = 0; pipeline < scenario.layout.pipeline; ++pipeline) {
+    StageTerms terms{{}, {}, 0, elements_of(stages, pipeline), scenario.layout.tensor};
+    MemoryParts& parts = terms.parts;
+    for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
+      if (!stages.on_rank(stage, pipeline)) continue;
+      parts += in_flight[stage] * kept.parts[stage];
+      if (sum(kept.at_work[stage]) > sum(terms.at_work)) terms.at_work = kept.at_work[stage];
+      if (stages.has_head(stage)) terms.head_held = in_flight[stage];
+    }
+    const StaticBytes& of_rank = fixed[static_cast<std::size_t>(pipeline)];
+    parts[MemoryPart::weights] = of_rank.weights;
+    parts[MemoryPart::gradients] = of_rank.gradients;
+    parts[MemoryPart::optimizer] = of_rank.optimizer;
+    memory.push_back(terms);
+  }
+  return memory;
+}
+
+}  // namespace slipway

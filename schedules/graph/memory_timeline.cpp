@@ -1,0 +1,149 @@
+#include "schedules/graph/memory_timeline.h"
+
+#include <algorithm>
+
+namespace slipway {
+namespace {
+
+struct Change {
+  double time = 0;
+  double bytes = 0;  // < 0: freed
+  TaskId task = 0;
+  BufferId buffer = 0;
+};
+
+class Accounting {
+ public:
+  Accounting(const TaskGraph& graph, const Timeline& timeline)
+      : graph_(graph), timeline_(timeline), kept_(graph.works.size()), is_layer_input_(graph.buffers.size()) {
+    find_last_readers();
+    list_changes();
+    list_kept();
+  }
+
+  std::vector<RankMemory> run() {
+    std::vector<RankMemory> result;
+    result.reserve(changes_.size());
+    for (std::size_t rank = 0; rank < changes_.size(); ++rank) result.push_back(peak_of(rank));
+    return result;
+  }
+
+ private:
+  const Work& work_of(TaskId task) const {
+    return graph_.works[static_cast<std::size_t>(graph_.tasks[task].work)];
+  }
+
+  void find_last_readers() {
+    last_reader_.resize(graph_.buffers.size());
+    for (std::size_t b = 0; b < graph_.buffers.size(); ++b)
+      last_reader_[b] = static_cast<TaskId>(std::max(graph_.buffers[b].writer, 0));
+    for (TaskId task = 0; task < graph_.tasks.size(); ++task) {
+      const bool recomputes = work_of(task).pass == Pass::recompute;
+      for (const BufferId b : graph_.inputs[task]) {
+        if (timeline_.end[task] > timeline_.end[last_reader_[b]]) last_reader_[b] = task;
+        if (recomputes && graph_.buffers[b].writer != none &&
+            work_of(static_cast<TaskId>(graph_.buffers[b].writer)).pass != Pass::recompute)
+          is_layer_input_[b] = true;
+      }
+    }
+  }
+
+  // A segment that saves for its backward keeps its inputs there: from its start they are counted as
+  // `saved`.
+  bool is_handed_over(const Buffer& buffer, TaskId reader) const {
+    if (buffer.kind != BufferKind::value || static_cast<std::int32_t>(reader) == buffer.writer) return false;
+    const auto out = graph_.outputs[reader];
+    return std::any_of(out.begin(), out.end(),
+                       [&](BufferId b) { return graph_.buffers[b].kind == BufferKind::saved; });
+  }
+
+  void list_changes() {
+    changes_.resize(graph_.static_bytes.size());
+    std::vector<std::size_t> held(changes_.size());
+    for (const Buffer& buffer : graph_.buffers)
+      if (buffer.bytes > 0 && buffer.writer != none) ++held[static_cast<std::size_t>(buffer.rank)];
+    for (std::size_t rank = 0; rank < held.size(); ++rank) changes_[rank].reserve(2 * held[rank]);
+    for (BufferId b = 0; b < graph_.buffers.size(); ++b) {
+      const Buffer& buffer = graph_.buffers[b];
+      if (buffer.bytes <= 0 || buffer.writer == none) continue;
+      auto& of_rank = changes_[static_cast<std::size_t>(buffer.rank)];
+      const auto writer = static_cast<TaskId>(buffer.writer);
+      of_rank.push_back({timeline_.start[writer], buffer.bytes, writer, b});
+      const TaskId reader = last_reader_[b];
+      const double freed = is_handed_over(buffer, reader) ? timeline_.start[reader] : timeline_.end[reader];
+      of_rank.push_back({std::max(freed, timeline_.start[writer]), -buffer.bytes, reader, b});
+    }
+    // What ends at a date is free for what starts at it.
+    for (auto& of_rank : changes_) {
+      std::sort(of_rank.begin(), of_rank.end(), [](const Change& a, const Change& b) {
+        if (a.time != b.time) return a.time < b.time;
+        if (a.bytes != b.bytes) return a.bytes < b.bytes;
+        return a.task < b.task;
+      });
+    }
+  }
+
+  // Of each segment: what it keeps, by part.
+  void list_kept() {
+    const std::vector<Block> blocks = blocks_of(graph_.model);
+    for (std::size_t w = 0; w < graph_.works.size(); ++w) {
+      const Work& work = graph_.works[w];
+      if (work.kind != WorkKind::segment) continue;
+      const auto& operators = graph_.stage_operators[static_cast<std::size_t>(work.stage)];
+      for (int i = work.first_op; i < work.last_op; ++i) {
+        const Operator& op = operators[static_cast<std::size_t>(i)];
+        add_kept(op, blocks[static_cast<std::size_t>(op.block)], graph_.shape, kept_[w]);
+      }
+    }
+  }
+
+  MemoryParts parts_of(BufferId b) const {
+    const Buffer& buffer = graph_.buffers[b];
+    if (buffer.kind == BufferKind::saved)
+      return kept_[static_cast<std::size_t>(graph_.tasks[static_cast<TaskId>(buffer.writer)].work)];
+    MemoryParts parts;
+    parts[buffer.kind == BufferKind::parameter ? MemoryPart::gathered_weights
+          : buffer.kind == BufferKind::bucket  ? MemoryPart::gradient_buckets
+          : is_layer_input_[b]                 ? MemoryPart::layer_inputs
+                                               : MemoryPart::messages] = buffer.bytes;
+    return parts;
+  }
+
+  RankMemory peak_of(std::size_t rank) const {
+    RankMemory memory;
+    memory.fixed = graph_.static_bytes[rank];
+    double live = 0;
+    std::size_t count = 0;  // changes up to and with the peak
+    const std::vector<Change>& changes = changes_[rank];
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+      live += changes[i].bytes;
+      if (live <= memory.activations_peak) continue;
+      memory.activations_peak = live;
+      count = i + 1;
+    }
+    if (count > 0) memory.peak_task = label_of(graph_, changes[count - 1].task);
+    for (std::size_t i = 0; i < count; ++i)
+      memory.parts += (changes[i].bytes < 0 ? -1 : 1) * parts_of(changes[i].buffer);
+    memory.parts[MemoryPart::weights] = memory.fixed.weights;
+    memory.parts[MemoryPart::gradients] = memory.fixed.gradients;
+    memory.parts[MemoryPart::optimizer] = memory.fixed.optimizer;
+    memory.peak =
+        memory.fixed.weights + memory.fixed.gradients + memory.fixed.optimizer + memory.activations_peak;
+    return memory;
+  }
+
+  const TaskGraph& graph_;
+  const Timeline& timeline_;
+  std::vector<MemoryParts> kept_;     // per work
+  std::vector<bool> is_layer_input_;  // per buffer: what a recomputed block starts from
+  std::vector<TaskId> last_reader_;   // per buffer
+  std::vector<std::vector<Change>> changes_;
+};
+
+}  // namespace
+
+std::vector<RankMemory> memory_timeline(const TaskGraph& graph, const Timeline& timeline) {
+  return Accounting(graph, timeline).run();
+}
+
+}  // namespace slipway

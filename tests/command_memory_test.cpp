@@ -1,0 +1,115 @@
+// slipway memory, run in this process.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "scenarios/json_summary.h"
+#include "tests/command_test.h"
+
+namespace slipway {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string examples = SLIPWAY_SOURCE_DIR "/scenarios/examples/";
+const std::string tiny = examples + "tiny-llama-cpu.yaml", llama = examples + "llama-8b-64xh100.yaml";
+
+class MemoryCommand : public CommandTest {
+ protected:
+  static std::vector<std::string> too_big() {
+    return {llama,   "--set", "layout.tensor=1",        "--set", "layout.sequence_parallel=false",
+            "--set", "layout.data=16", "--set", "schedule.global_batch=64", "--set", "layout.zero=0",
+            "--set", "schedule.micro_batch=4"};
+  }
+  static Answer memory(std::vector<std::string> args, const std::vector<std::string>& more = {}) {
+    args.insert(args.begin(), "memory");
+    args.insert(args.end(), more.begin(), more.end());
+    return slipway_with(args);
+  }
+  static nlohmann::json summary(const std::vector<std::string>& args) {
+    const Answer answer = memory(args, {"--json"});
+    EXPECT_EQ(answer.status, status_done) << answer.err;
+    return nlohmann::json::parse(answer.out);
+  }
+};
+
+TEST_F(MemoryCommand, PrintsTheVerdictFirstThenEveryStagePartByPart) {
+  const Answer answer = memory({llama});
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  EXPECT_LT(answer.out.find("Fits: pipeline rank"), answer.out.find("closed form"));
+  for (const char* text : {"80 % rule", "Pipeline rank 0, by part", "Pipeline rank 3, by part",
+                           "attention (q, k, v, output)", "logits and loss"})
+    EXPECT_THAT(answer.out, HasSubstr(text));
+  EXPECT_THAT(answer.out, Not(HasSubstr("Changes that save memory")));
+}
+
+TEST_F(MemoryCommand, NamesTheStageTheTaskAndTheCheapestChangeThatFits) {
+  const Answer answer = memory(too_big());
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("Does not fit: pipeline rank"));
+  EXPECT_THAT(answer.out, HasSubstr("it peaks in "));
+  EXPECT_THAT(answer.out, HasSubstr("Cheapest that fits: "));
+}
+
+// The advice is taken: with these overrides the scenario fits, at the step time that was promised, and no
+// other change that fits is faster.
+TEST_F(MemoryCommand, TheCheapestChangeReallyFitsAndCostsWhatItSays) {
+  const auto before = summary(too_big());
+  ASSERT_EQ(before["fits"], false);
+  const auto& best = before["changes"][0];
+  EXPECT_EQ(before["cheapest_change"], best["change"]);
+  std::vector<std::string> args = too_big();
+  for (const std::string each : best["set"]) args.insert(args.end(), {"--set", each});
+  const auto after = summary(args);
+  EXPECT_EQ(after["fits"], true);
+  EXPECT_EQ(after["peak_bytes"], best["peak_bytes"]);
+  EXPECT_DOUBLE_EQ(after["step_time_s"], best["step_time_s"]);
+  for (const auto& other : before["changes"]) {
+    if (other["fits"] == true) {
+      EXPECT_GE(other["step_time_s"].get<double>(), best["step_time_s"].get<double>());
+    }
+  }
+}
+
+TEST_F(MemoryCommand, EveryKeyOfTheJsonIsDocumentedAndEveryDocumentedKeyIsThere) {
+  const auto json = summary(too_big());
+  std::vector<std::string> emitted, documented;
+  for (const auto& [key, value] : json.items()) emitted.push_back(key);
+  for (const JsonKey& key : memory_json_keys())
+    if (key.name != "no_closed_form") documented.emplace_back(key.name);
+  EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(documented));
+  for (const auto& stage : json["stages"])
+    for (const char* column : {"closed_form", "timeline", "estimate"}) {
+      std::int64_t total = 0;
+      for (const auto& [part, bytes] : stage[column].items())
+        if (part != "total") total += bytes.get<std::int64_t>();
+      EXPECT_NEAR(static_cast<double>(total), stage[column]["total"].get<double>(), 18);
+    }
+}
+
+TEST_F(MemoryCommand, AModelWithoutAClosedFormSaysSoAndHasTheOtherColumns) {
+  const auto json = summary({examples + "gpt3-175b-1024xa100.yaml", "--set", "cluster.nodes=8", "--set",
+                             "layout.data=1", "--set", "schedule.global_batch=16"});
+  EXPECT_TRUE(json["fits_safe_share"].is_null());
+  EXPECT_THAT(json["no_closed_form"], HasSubstr("Llama"));
+  EXPECT_TRUE(json["stages"][0]["closed_form"].is_null());
+  EXPECT_GT(json["stages"][0]["estimate"]["mlp"], 0);
+}
+
+TEST_F(MemoryCommand, ChangesAreTriedOnRequestAlthoughItFits) {
+  EXPECT_THAT(memory({tiny}, {"--changes"}).out, HasSubstr("Changes that save memory"));
+}
+
+TEST_F(MemoryCommand, AWrongScenarioIsStatusTwo) {
+  const Answer answer = memory({tiny, "--set", "layout.pipeline=7"});
+  EXPECT_EQ(answer.status, status_usage);
+  EXPECT_THAT(answer.err, HasSubstr("layout.pipeline"));
+}
+
+TEST_F(MemoryCommand, TheSameScenarioGivesTheSameBytes) {
+  EXPECT_EQ(memory(too_big()).out, memory(too_big()).out);
+}
+
+}  // namespace
+}  // namespace slipway
