@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "exec/clock.h"
+#include "exec/device.h"
 #include "exec/overhead.h"
 #include "exec/run_files.h"
 
@@ -15,7 +16,7 @@ namespace {
 std::unique_ptr<Transport> connect(Session& session, int id, const std::string& name,
                                    std::vector<int> ranks) {
   const RankEnvironment& at = session.environment();
-  return connect_gloo(session.host(), {id, name, std::move(ranks)}, at.rank, at.store_host);
+  return connect_transport(session.host(), {id, name, std::move(ranks)}, at.rank, at.store_host, at::kCPU);
 }
 
 void write_lines(const std::string& path, const std::string& lines) {
@@ -68,6 +69,10 @@ void measure_task_overhead(MeasureContext& context) {
 
 void measure(Session& session, const Arguments& arguments) {
   const RankEnvironment& at = session.environment();
+  if (!device_of_rank(at.local_rank).is_cpu()) {
+    throw std::runtime_error(
+        "there are no micro-benchmarks of GPUs yet; measure with slipway-rank on CPUs");
+  }
   std::vector<int> all;
   for (int rank = 0; rank < at.world; ++rank) all.push_back(rank);
   const int neighbour = at.rank ^ 1;
@@ -78,10 +83,7 @@ void measure(Session& session, const Arguments& arguments) {
                    {std::min(at.rank, neighbour), std::max(at.rank, neighbour)});
   }
   MeasureContext context{arguments.dtype == Dtype::float64 ? at::kDouble : at::kFloat,
-                         " dtype=" + name_of(arguments.dtype),
-                         at.rank,
-                         at.world,
-                         [&] {
+                         " dtype=" + name_of(arguments.dtype), at.rank, at.world, [&] {
                            if (group) group->barrier();
                          }};
   measure_operators(context);

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <sstream>
 
+#include "exec/device.h"
 #include "exec/lanes.h"
 #include "exec/losses.h"
 #include "exec/rank_model.h"
@@ -32,6 +33,7 @@ class BundleRun {
   const TaskGraph& graph_;
   const Arguments& arguments_;
   int rank_, steps_;
+  at::Device device_;
   std::vector<std::unique_ptr<Transport>>
       transports_;  // by communicator; empty where this rank is no member
   RankModel model_;
@@ -46,7 +48,7 @@ class BundleRun {
 // While lanes run, an exception must not wait for the other lanes to end: they may hang in their peers'
 // absence.
 LaneHooks hooks_of(Session& session, const TaskGraph& graph, std::function<void(TaskId, int)> perform,
-                   std::function<void(int, Nanoseconds)> step_ends, int threads) {
+                   std::function<void(int, Nanoseconds)> step_ends, at::Device device, int threads) {
   LaneHooks hooks;
   hooks.perform = [&session, &graph, perform = std::move(perform)](TaskId task, int step) {
     try {
@@ -55,7 +57,10 @@ LaneHooks hooks_of(Session& session, const TaskGraph& graph, std::function<void(
       session.fail_with_current_exception("step " + std::to_string(step) + ", " + label_of(graph, task));
     }
   };
-  hooks.thread_begins = [threads] { at::set_num_threads(threads); };
+  hooks.thread_begins = [device, threads] {
+    at::set_num_threads(threads);
+    begin_lane(device);
+  };
   hooks.step_ends = std::move(step_ends);
   return hooks;
 }
@@ -66,14 +71,15 @@ BundleRun::BundleRun(Session& session, const Bundle& bundle, const Arguments& ar
       arguments_(arguments),
       rank_(session.environment().rank),
       steps_(arguments.steps > 0 ? arguments.steps : bundle.run.steps),
-      model_(bundle, rank_, at::kCPU),
+      device_(device_of_rank(session.environment().local_rank)),
+      model_(bundle, rank_, device_),
       losses_(graph_, rank_, steps_, arguments.out, session.host().connect()),
       lanes_(
           graph_, rank_, steps_,
           hooks_of(
               session, graph_, [this](TaskId task, int step) { perform(task, step); },
               [this](int step, Nanoseconds end) { losses_.step_ended(step, model_.take_loss(step), end); },
-              arguments.threads)) {
+              device_, arguments.threads)) {
   for (int other = 0; other < session.environment().world; ++other) {
     const auto& processes = session.processes();
     if (!same_clock(processes[static_cast<std::size_t>(other)], processes.front()))
@@ -94,7 +100,8 @@ void BundleRun::connect_transports() {
     }
     const Group group{
         static_cast<int>(id), communicator.name, {communicator.ranks.begin(), communicator.ranks.end()}};
-    transports_.push_back(connect_gloo(session_.host(), group, rank_, session_.environment().store_host));
+    transports_.push_back(
+        connect_transport(session_.host(), group, rank_, session_.environment().store_host, device_));
   }
   for (const auto& transport : transports_) {
     if (transport) transport->barrier();
@@ -119,6 +126,7 @@ void BundleRun::perform(TaskId task, int step) {
   } else {
     communicate(task, step);
   }
+  finish_work(device_);
 }
 
 void BundleRun::communicate(TaskId id, int step) {

@@ -1,8 +1,8 @@
 // How ranks exchange tensors: one Transport per communicator of the graph. c10d process groups behind
-// it (Gloo on CPUs, NCCL on GPUs); nothing else in exec/ knows which. All calls block the calling lane's
-// thread until the operation is complete on this rank (Gloo) or enqueued on the lane's stream (NCCL).
-// Sums are taken in an order that depends on shapes and member count only: same run, same bits.
-// Guarded by tests/transport_test.cpp.
+// it (Gloo on CPUs, NCCL on GPUs); which one is exec/device.h's business, nothing else knows. All calls
+// block the calling lane's thread until the operation is complete on this rank (Gloo) or enqueued on the
+// lane's stream (NCCL). Sums are taken in an order that depends on shapes and member count only: same run,
+// same bits. Guarded by tests/transport_test.cpp.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -40,12 +40,5 @@ class Transport {
   virtual void barrier() = 0;
   virtual void shutdown() = 0;
 };
-
-// Connects `rank` to the other members; collective over them. Two groups that share members must be
-// connected in the same order by all (ascending id), or the connects wait for each other. One thread may
-// use it at a time. Throws TransportError. The network interface is GLOO_SOCKET_IFNAME, else loopback when
-// the store is on loopback, else the one that the host name resolves to.
-std::unique_ptr<Transport> connect_gloo(const StoreHost& store, const Group& group, int rank,
-                                        const std::string& store_host);
 
 }  // namespace slipway

@@ -45,7 +45,7 @@ const std::map<std::string, Library> libraries = {
     {"SimGrid", {std::regex("(simgrid|xbt|smpi)[./].*"), {"sim"}}},
     {"LibTorch", {std::regex("(ATen|torch|c10|caffe2)/.*"), {"exec"}}},
     {"CUDA and NCCL", {std::regex("(cuda|nccl|cublas|cudnn|nv)[^/]*\\.h|nvtx3/.*"), {"exec"}}},
-    {"gloo", {std::regex("gloo/.*"), {"exec/transport_gloo.cpp"}}},
+    {"gloo", {std::regex("gloo/.*"), {"exec/cpu/transport_gloo.cpp"}}},
     {"yaml-cpp", {std::regex("yaml-cpp/.*"), {"scenarios"}}},
     {"nlohmann-json", {std::regex("nlohmann/.*"), {"scenarios"}}},
     {"fmt", {std::regex("fmt/.*"), {"scenarios", "sim", "schedules/graph"}}},
@@ -152,7 +152,7 @@ TEST_F(IncludeArrows, OnlyOneFileIncludesGloo) {
         include.header.starts_with("gloo/") || include.header.ends_with("ProcessGroupGloo.hpp");
     if (gloo) files.insert(include.file);
   }
-  EXPECT_EQ(files, std::set<std::string>{"exec/transport_gloo.cpp"});
+  EXPECT_EQ(files, std::set<std::string>{"exec/cpu/transport_gloo.cpp"});
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "exec/transport.h"
+#include "exec/cpu/transport_gloo.h"
 
 #include <ATen/ATen.h>
 #include <arpa/inet.h>

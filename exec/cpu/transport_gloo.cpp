@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <functional>
 
-#include "exec/transport.h"
+#include "exec/cpu/transport_gloo.h"
 
 namespace slipway {
 namespace {

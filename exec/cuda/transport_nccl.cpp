@@ -1,0 +1,104 @@
+// The only file with NCCL headers. Operations are enqueued on the group's own stream; `wait` makes the
+// lane's stream wait for them, and finish_work (exec/device.h) the lane itself.
+#include "exec/cuda/transport_nccl.h"
+
+#include <ATen/ATen.h>
+#include <c10/cuda/CUDAStream.h>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+
+namespace slipway {
+namespace {
+
+constexpr auto patience = std::chrono::milliseconds(static_cast<std::int64_t>(while_alive_s * 1000));
+
+// As for Gloo (exec/cpu/transport_gloo.cpp): groups of several lanes would share c10d's flight recorder.
+[[maybe_unused]] const bool flight_recorder_is_off = setenv("TORCH_FR_BUFFER_SIZE", "0", 1) == 0;
+
+class NcclTransport : public Transport {
+ public:
+  NcclTransport(const StoreHost& store, Group group, int rank, at::Device device)
+      : group_(std::move(group)), device_(device), store_(store.raw("group/" + std::to_string(group_.id))) {
+    const auto found = std::find(group_.ranks.begin(), group_.ranks.end(), rank);
+    if (found == group_.ranks.end()) {
+      throw std::logic_error("rank " + std::to_string(rank) + " is no member of communicator " +
+                             group_.name);
+    }
+    const auto shared = c10::intrusive_ptr<c10d::Store>::reclaim_copy(store_.get());
+    guarded("connect", [&] {
+      auto options = c10d::ProcessGroupNCCL::Options::create();
+      options->timeout = patience;
+      backend_ = c10::make_intrusive<c10d::ProcessGroupNCCL>(
+          shared, static_cast<int>(found - group_.ranks.begin()), static_cast<int>(group_.ranks.size()),
+          options);
+      backend_->setBoundDeviceId(device_);
+    });
+  }
+
+  void all_reduce(at::Tensor& tensor) override {
+    guarded("all-reduce", [&] {
+      std::vector<at::Tensor> tensors{tensor};
+      backend_->allreduce(tensors)->wait(patience);
+    });
+  }
+  void all_gather(at::Tensor& whole, const at::Tensor& part) override {
+    guarded("all-gather", [&] {
+      at::Tensor input = part;
+      backend_->_allgather_base(whole, input)->wait(patience);
+    });
+  }
+  void reduce_scatter(at::Tensor& part, const at::Tensor& whole) override {
+    guarded("reduce-scatter", [&] {
+      at::Tensor input = whole;
+      backend_->_reduce_scatter_base(part, input)->wait(patience);
+    });
+  }
+  void send(const at::Tensor& tensor, int member) override {
+    guarded("send", [&] {
+      std::vector<at::Tensor> tensors{tensor};
+      backend_->send(tensors, member, 0)->wait(patience);
+    });
+  }
+  void receive(at::Tensor& tensor, int member) override {
+    guarded("receive", [&] {
+      std::vector<at::Tensor> tensors{tensor};
+      backend_->recv(tensors, member, 0)->wait(patience);
+    });
+  }
+  // One element summed, and waited for: NCCL's communicator exists on every member afterwards.
+  void barrier() override {
+    at::Tensor one = at::ones({1}, at::TensorOptions().device(device_));
+    all_reduce(one);
+    guarded("barrier", [&] { c10::cuda::getCurrentCUDAStream(device_.index()).synchronize(); });
+  }
+  void shutdown() override { backend_->shutdown(); }
+
+ private:
+  template <class Operation>
+  void guarded(const char* what, Operation operation) {
+    try {
+      operation();
+    } catch (const std::exception& error) {
+      const std::string text = error.what();
+      throw TransportError(std::string(what) + " on communicator " + group_.name +
+                           " broke: " + text.substr(0, text.find('\n')));
+    }
+  }
+
+  Group group_;
+  at::Device device_;
+  std::shared_ptr<c10d::Store> store_;
+  c10::intrusive_ptr<c10d::ProcessGroupNCCL> backend_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> connect_nccl(const StoreHost& store, const Group& group, int rank,
+                                        at::Device device) {
+  return std::make_unique<NcclTransport>(store, group, rank, device);
+}
+
+}  // namespace slipway
