@@ -2,9 +2,9 @@
 
 namespace slipway {
 
-Groups::Groups(const Layout& layout, bool tied_head, bool needs_world,
+Groups::Groups(const Layout& layout, bool tied_head, bool needs_world, bool one_member,
                std::vector<Communicator>& communicators)
-    : layout_(layout), communicators_(communicators) {
+    : layout_(layout), one_member_(one_member), communicators_(communicators) {
   add_inner_groups(Axis::tensor, "tp", tensor_);
   add_inner_groups(Axis::context, "cp", context_);
   add_inner_groups(Axis::data, "dp", data_);
@@ -35,7 +35,7 @@ void Groups::add_inner_groups(Axis axis, const char* name, std::vector<std::vect
       Group group{static_cast<int>(communicators_.size()), {}};
       Communicator communicator{name, axis, {}};
       for (int i = 0; i < degree; ++i) {
-        group.members.push_back(k + i * stride);
+        if (k + i * stride < all) group.members.push_back(k + i * stride);
         communicator.ranks.push_back(rank(pipeline, k + i * stride));
       }
       table[static_cast<std::size_t>(pipeline)].push_back(std::move(group));
@@ -55,7 +55,7 @@ int Groups::pipeline_pair(int sender, int receiver, bool forward) {
   const auto [at, is_new] =
       pairs_.try_emplace({sender, receiver, forward}, static_cast<int>(communicators_.size()));
   if (is_new) {
-    const int per_stage = members();
+    const int per_stage = per_pipeline_rank();
     communicators_.push_back({std::string(forward ? "pp.forward." : "pp.backward.") +
                                   std::to_string(sender / per_stage) + "-" +
                                   std::to_string(receiver / per_stage),

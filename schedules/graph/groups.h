@@ -13,11 +13,14 @@ namespace slipway {
 class Groups {
  public:
   // Embedding pairs exist only for a tied head, the world only when a scalar is reduced over it.
-  Groups(const Layout& layout, bool tied_head, bool needs_world, std::vector<Communicator>& communicators);
+  // `one_member`: only the groups of member 0 of each pipeline rank, and only it among their members; their
+  // communicators name all ranks all the same.
+  Groups(const Layout& layout, bool tied_head, bool needs_world, bool one_member,
+         std::vector<Communicator>& communicators);
 
-  // Members of one pipeline rank are numbered k = (data·C + context)·T + tensor.
-  int members() const { return layout_.data * layout_.context * layout_.tensor; }
-  int rank(int pipeline, int member) const { return pipeline * members() + member; }
+  // Members of one pipeline rank are numbered k = (data·C + context)·T + tensor; those that are lowered.
+  int members() const { return one_member_ ? 1 : per_pipeline_rank(); }
+  int rank(int pipeline, int member) const { return pipeline * per_pipeline_rank() + member; }
 
   // The groups of `axis` (tensor, context, data = data × context) inside a pipeline rank: for each its
   // communicator and its members k in communicator order. Empty when the degree is 1.
@@ -34,9 +37,11 @@ class Groups {
   int pipeline_pair(int sender, int receiver, bool forward);
 
  private:
+  int per_pipeline_rank() const { return layout_.data * layout_.context * layout_.tensor; }
   void add_inner_groups(Axis axis, const char* name, std::vector<std::vector<Group>>& table);
 
   Layout layout_;
+  bool one_member_ = false;
   std::vector<Communicator>& communicators_;
   std::vector<std::vector<Group>> tensor_, context_, data_;
   std::vector<int> embedding_;

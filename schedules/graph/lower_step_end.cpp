@@ -161,10 +161,12 @@ void StepEnd::reduce_global_norm() {
   local.kind = WorkKind::grad_norm;
   local.dtype = state_.graph.gradient_dtype;
   local.suffix = ".grad_norm";
-  for (int r = 0; r < ranks; ++r) {
+  std::vector<std::size_t> lowered;
+  for (int i = 0; i < state_.input.layout.pipeline * members(); ++i) {
+    const int pipeline = i / members(), r = state_.groups.rank(pipeline, i % members());
+    lowered.push_back(static_cast<std::size_t>(r));
     std::vector<BufferId> inputs;
     local.elements = 0;
-    const int pipeline = r / members();
     for (int stage = 0; stage < state_.stages(); ++stage) {
       if (state_.pipeline_rank(stage) != pipeline) continue;
       local.elements += shard_elements(state_, range(stage));
@@ -184,10 +186,12 @@ void StepEnd::reduce_global_norm() {
   reduce.dtype = Dtype::float64;
   reduce.bytes = 8;
   reduce.suffix = ".norm_reduce";
-  const std::vector<BufferId> parts = scalars_;
-  for (int r = 0; r < ranks; ++r)
-    scalars_[static_cast<std::size_t>(r)] = state_.builder.buffer(BufferKind::scalar, 0, r, 8);
-  state_.add_collective(state_.groups.world(), state_.builder.work(reduce), none, 0, parts, scalars_);
+  std::vector<BufferId> parts, sums;
+  for (const std::size_t r : lowered) {
+    parts.push_back(scalars_[r]);
+    sums.push_back(scalars_[r] = state_.builder.buffer(BufferKind::scalar, 0, static_cast<int>(r), 8));
+  }
+  state_.add_collective(state_.groups.world(), state_.builder.work(reduce), none, 0, parts, sums);
 }
 
 void StepEnd::step(int stage) {

@@ -68,7 +68,8 @@ LoweringState::LoweringState(const LoweringInput& lowering_input, TaskGraph& tar
     : input(lowering_input),
       graph(target),
       builder(target),
-      groups(input.layout, blocks_of(input.model).back().tied, input.clip_norm > 0, target.communicators),
+      groups(input.layout, blocks_of(input.model).back().tied, input.clip_norm > 0, input.one_member,
+             target.communicators),
       blocks(blocks_of(input.model)),
       boundary(boundary_bytes(input.model, target.shape)),
       actions(actions_of(lowering_input, target.micro_batches)) {
@@ -142,9 +143,15 @@ TaskId LoweringState::add_collective(int communicator, int work, int micro_batch
                       outputs);
 }
 
+StaticBytes static_bytes_of(double elements, const Layout& layout, Dtype dtype, Dtype gradient_dtype) {
+  const double shards = static_cast<double>(layout.data) * layout.context;
+  return {elements * bytes_of(dtype) / (layout.zero >= 3 ? shards : 1),
+          elements * bytes_of(gradient_dtype) / (layout.zero >= 2 ? shards : 1),
+          elements * optimizer_bytes_per_parameter(dtype) / (layout.zero >= 1 ? shards : 1)};
+}
+
 std::vector<StaticBytes> static_bytes_of(const LoweringInput& input) {
   const Layout& layout = input.layout;
-  const double shards = static_cast<double>(layout.data) * layout.context;
   const std::vector<BlockRange> stages = split_blocks(input.model, layout);
   std::vector<StaticBytes> result;
   for (int pipeline = 0; pipeline < layout.pipeline; ++pipeline) {
@@ -154,10 +161,7 @@ std::vector<StaticBytes> static_bytes_of(const LoweringInput& input) {
       for (int block = stages[stage].first; block < stages[stage].last; ++block)
         elements += static_cast<double>(block_shard_elements(input.model, block, layout.tensor));
     }
-    result.push_back(
-        {elements * bytes_of(input.shape.dtype) / (layout.zero >= 3 ? shards : 1),
-         elements * bytes_of(input.gradient_dtype) / (layout.zero >= 2 ? shards : 1),
-         elements * optimizer_bytes_per_parameter(input.shape.dtype) / (layout.zero >= 1 ? shards : 1)});
+    result.push_back(static_bytes_of(elements, layout, input.shape.dtype, input.gradient_dtype));
   }
   return result;
 }

@@ -19,10 +19,16 @@ struct LoweringInput {
   Dtype gradient_dtype = Dtype::float32;
   bool overlap_grad_reduce = true;  // reduce each block's gradient as soon as its last backward is done
   const ActionLists* actions = nullptr;  // instead of the named schedule's (an imported CSV)
+  // Only the first member of each pipeline rank (data, context and tensor coordinate 0) is lowered, with the
+  // communicators of all: for a list replay where every member does the same at the same time. Neither the
+  // checks nor the simulator take such a graph. Guarded by tests/estimate_test.cpp.
+  bool one_member = false;
 };
 
 // What each pipeline rank's members hold throughout a step: their shard's weights, gradients and optimizer.
 std::vector<StaticBytes> static_bytes_of(const LoweringInput& input);
+// The same for `elements` parameters (of a tensor shard) on one rank.
+StaticBytes static_bytes_of(double elements, const Layout& layout, Dtype dtype, Dtype gradient_dtype);
 
 // Graph without `order`. Throws std::invalid_argument with the reason for an impossible combination.
 TaskGraph lower(const LoweringInput& input);

@@ -126,7 +126,9 @@ StepMetrics metrics_of(const TaskGraph& graph, const Timeline& timeline, double 
   StepMetrics metrics;
   if (graph.tasks.empty()) return metrics;
   Accounting accounting(graph, timeline);
-  const auto ranks = static_cast<double>(graph.compute_order.size());
+  double ranks = 0;  // that have work: all of them, but of a graph of one member of each pipeline rank
+  for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank)
+    ranks += graph.compute_order[rank].empty() ? 0 : 1;
   metrics.makespan_s = first_step_makespan(graph, timeline);
   for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank) {
     const RankShares shares = accounting.rank(rank);

@@ -1,0 +1,187 @@
+#include "schedules/graph/estimate.h"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+#include "schedules/graph/estimate_parts.h"
+
+namespace slipway {
+namespace {
+
+using Parts = StepEstimator::Parts;
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+double send_seconds(const LinkPath& path, double bytes) { return path.latency + bytes / path.bandwidth; }
+
+StepTerms pace_of(const StageCosts& costs, int q, int micro_batches, const StepEnd& end) {
+  const double m = micro_batches;
+  return {m * costs.compute_s[at(q)], m * costs.tensor_s[at(q)], m * costs.context_s[at(q)], 0, end.data,
+          end.optimizer};
+}
+
+double sum_of(const StepTerms& t) {
+  return t.compute + t.tensor + t.context + t.pipeline + t.data + t.optimizer;
+}
+
+void keep_larger(StepEstimate& estimate, const StepTerms& terms) {
+  const double sum = sum_of(terms);
+  if (sum <= estimate.bound_s) return;
+  estimate.bound_s = sum;
+  estimate.terms = terms;
+}
+
+// (1), (2) and (3) of estimate.h.
+void bound_time(Parts& parts, const LayoutChoice& choice, int m, StepEstimate& estimate) {
+  const StageCosts& costs = parts.costs_of(choice);
+  const Wiring& wires = parts.wiring(choice.layout);
+  const bool plain = parts.use_of(choice, m).is_plain;
+  double fill = 0;  // other stages before and after rank q, sends included
+  StepEnd first_end;
+  for (int q = 0; q < choice.layout.pipeline; ++q) {
+    if (!plain) {
+      keep_larger(estimate, {m * costs.compute_s[at(q)], 0, 0, 0, 0, 0});
+      continue;
+    }
+    const StepEnd end = step_end(parts, choice, costs, q);
+    if (q == 0) first_end = end;
+    keep_larger(estimate, pace_of(costs, q, m, end));
+    StepTerms through = pace_of(costs, q, m, first_end);
+    through.pipeline = fill;
+    keep_larger(estimate, through);
+    const double lane = data_lane_seconds(parts, choice, q);
+    if (lane > estimate.bound_s) {
+      StepTerms busy = pace_of(costs, q, m, end);
+      busy.data = lane - (sum_of(busy) - busy.data);
+      keep_larger(estimate, busy);
+    }
+    if (q + 1 == choice.layout.pipeline) break;
+    fill += costs.forward_s[at(q)] + costs.backward_s[at(q)] - costs.early_s[at(q)] +
+            send_seconds(wires.to_next[at(q)], costs.send_bytes) +
+            send_seconds(wires.to_previous[at(q + 1)], costs.send_bytes);
+  }
+}
+
+void bound_memory(Parts& parts, const LayoutChoice& choice, int m, StepEstimate& estimate) {
+  const StageCosts& costs = parts.costs_of(choice);
+  const Wiring& wires = parts.wiring(choice.layout);
+  const ScheduleUse& use = parts.use_of(choice, m);
+  const int p = choice.layout.pipeline;
+  estimate.memory_share = -1;
+  for (int q = 0; q < p; ++q) {
+    double elements = 0, kept = 0;
+    for (int chunk = 0; chunk < choice.layout.chunks; ++chunk) {
+      const std::size_t stage = at(chunk * p + q);
+      elements += costs.elements[stage];
+      if (use.is_plain) kept += use.in_flight[at(q)][at(chunk)] * costs.kept_bytes[stage];
+    }
+    const StaticBytes fixed =
+        static_bytes_of(elements, choice.layout, parts.base.shape.dtype, parts.base.gradient_dtype);
+    const double bytes = fixed.weights + fixed.gradients + fixed.optimizer + kept;
+    const double capacity = parts.cluster.groups[at(wires.machine_group[at(q)])].machine.memory_bytes;
+    const double share = capacity > 0 ? bytes / capacity : std::numeric_limits<double>::infinity();
+    if (share <= estimate.memory_share) continue;
+    estimate.memory_bytes = bytes;
+    estimate.memory_share = share;
+    estimate.memory_rank = q;
+  }
+}
+
+// One message lane per sender and direction, in the sender's order.
+class ActionReplay {
+ public:
+  ActionReplay(const StageCosts& costs, const Wiring& wires, const ScheduleShape& shape)
+      : costs_(costs),
+        wires_(wires),
+        p_(shape.pipeline),
+        m_(shape.micro_batches),
+        last_stage_(shape.pipeline * shape.chunks - 1),
+        forward_at_(at((last_stage_ + 1) * m_), unknown),
+        backward_at_(forward_at_) {}
+
+  // End of the last backward of stage 0.
+  double run(const ActionLists& lists) {
+    std::vector<std::size_t> next(lists.size(), 0);
+    std::vector<double> free(lists.size(), 0), forward_lane(lists.size(), 0), backward_lane(lists.size(), 0);
+    for (int s = 0; s <= last_stage_; ++s)
+      for (int j = 0; j < m_; ++j)
+        if (s == 0) forward_at_[slot(s, j)] = 0;
+    double end = 0;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t q = 0; q < lists.size(); ++q) {
+        for (; next[q] < lists[q].size(); ++next[q], moved = true) {
+          const Action& action = lists[q][next[q]];
+          const bool forward = action.pass == Pass::forward;
+          const double ready = (forward ? forward_at_ : backward_at_)[slot(action.stage, action.micro_batch)];
+          if (ready == unknown) break;
+          const double early = forward ? 0 : costs_.early_s[at(action.stage)];
+          free[q] = std::max(free[q] + early, ready) - early +
+                    (forward ? costs_.forward_s : costs_.backward_s)[at(action.stage)];
+          if (action.stage == 0 && !forward) end = free[q];
+          hand_on(action, forward, free[q], forward ? forward_lane[q] : backward_lane[q], q);
+        }
+      }
+    }
+    return end;
+  }
+
+ private:
+  static constexpr double unknown = -1;
+  std::size_t slot(int stage, int micro_batch) const { return at(stage * m_ + micro_batch); }
+
+  void hand_on(const Action& action, bool forward, double now, double& lane, std::size_t q) {
+    if (forward && action.stage == last_stage_) {
+      backward_at_[slot(action.stage, action.micro_batch)] = now;
+      return;
+    }
+    if (!forward && action.stage == 0) return;
+    if (p_ > 1) {
+      const LinkPath& path = (forward ? wires_.to_next : wires_.to_previous)[q];
+      now = lane = std::max(lane, now) + send_seconds(path, costs_.send_bytes);
+    }
+    (forward ? forward_at_ : backward_at_)[slot(action.stage + (forward ? 1 : -1), action.micro_batch)] = now;
+  }
+
+  const StageCosts& costs_;
+  const Wiring& wires_;
+  int p_, m_, last_stage_;
+  std::vector<double> forward_at_, backward_at_;
+};
+
+}  // namespace
+
+StepEstimator::StepEstimator(LoweringInput base, const Cluster& cluster)
+    : parts_(std::make_unique<Parts>(std::move(base), cluster)) {}
+StepEstimator::~StepEstimator() = default;
+
+StepEstimate StepEstimator::estimate(const LayoutChoice& choice) {
+  if (choice.schedule == nullptr) throw std::invalid_argument("an estimate needs a schedule");
+  const int m = parts_->micro_batches(choice);
+  StepEstimate estimate;
+  bound_time(*parts_, choice, m, estimate);
+  bound_memory(*parts_, choice, m, estimate);
+  return estimate;
+}
+
+double StepEstimator::passes_bound(const LayoutChoice& choice) {
+  const double bound = estimate(choice).bound_s;
+  const int m = parts_->micro_batches(choice);
+  if (!parts_->use_of(choice, m).is_plain) return bound;
+  const ScheduleShape shape{choice.layout.pipeline, choice.layout.chunks, m, parts_->base.slices};
+  const StageCosts& costs = parts_->costs_of(choice);
+  const StepEnd end = step_end(*parts_, choice, costs, 0);
+  const double passes = ActionReplay(costs, parts_->wiring(choice.layout), shape).run(choice.schedule->actions(shape));
+  return std::max(bound, passes + end.data + end.optimizer);
+}
+
+StepEstimate estimate_step(const LoweringInput& input, const Cluster& cluster) {
+  if (input.actions != nullptr)
+    throw std::invalid_argument("a schedule of a CSV has no closed form; name a schedule");
+  const Schedule* schedule = schedule_named(input.schedule);
+  if (schedule == nullptr) throw std::invalid_argument("no schedule is named " + input.schedule);
+  return StepEstimator(input, cluster)
+      .estimate({input.layout, schedule, input.shape.micro_batch, input.recompute});
+}
+
+}  // namespace slipway

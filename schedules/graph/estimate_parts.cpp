@@ -1,0 +1,173 @@
+#include "schedules/graph/estimate_parts.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "models/parameters.h"
+
+namespace slipway {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+bool note_in_flight(const std::vector<Action>& list, int rank, const ScheduleShape& shape,
+                    std::vector<int>& fullest) {
+  std::vector<int> now(at(shape.chunks), 0);
+  int most = 0, total = 0;
+  for (const Action& action : list) {
+    if (action.stage % shape.pipeline != rank || action.stage / shape.pipeline >= shape.chunks) return false;
+    if (action.pass != Pass::forward && action.pass != Pass::backward) return false;
+    const int change = action.pass == Pass::forward ? 1 : -1;
+    now[at(action.stage / shape.pipeline)] += change;
+    total += change;
+    if (total > most) {
+      most = total;
+      fullest = now;
+    }
+  }
+  return !list.empty() && list.back().pass == Pass::backward && list.back().stage == rank;
+}
+
+}  // namespace
+
+ScheduleUse schedule_use(const Schedule& schedule, const ScheduleShape& shape) {
+  if (const std::string reason = schedule.refuse(shape); !reason.empty()) throw std::invalid_argument(reason);
+  const ActionLists lists = schedule.actions(shape);
+  ScheduleUse use{true, {at(shape.pipeline), std::vector<int>(at(shape.chunks), 0)}};
+  for (int rank = 0; rank < shape.pipeline; ++rank)
+    use.is_plain &= note_in_flight(lists[at(rank)], rank, shape, use.in_flight[at(rank)]);
+  return use;
+}
+
+StepEstimator::Parts::Parts(LoweringInput given, const Cluster& on) : base(std::move(given)), cluster(on) {
+  int block = 0;
+  for (const BlockRun& run : base.model.runs) {
+    first_block.push_back(block);
+    block += static_cast<int>(run.count);
+  }
+  tied = base.model.runs.back().block.tied;
+}
+
+int StepEstimator::Parts::micro_batches(const LayoutChoice& choice) const {
+  const std::int64_t round = choice.micro_batch * choice.layout.data;
+  if (round < 1 || base.global_batch % round != 0)
+    throw std::invalid_argument("global batch " + std::to_string(base.global_batch) +
+                                " is not a multiple of micro-batch × data parallel = " + std::to_string(round));
+  return static_cast<int>(base.global_batch / round);
+}
+
+WorkShape StepEstimator::Parts::shape_of(const LayoutChoice& choice) const {
+  WorkShape shape = base.shape;
+  shape.micro_batch = choice.micro_batch;
+  shape.sharding = sharding_of(choice.layout);
+  shape.recompute_attention = choice.recompute == Recompute::selective;
+  return shape;
+}
+
+const std::vector<BlockPrice>& StepEstimator::Parts::prices_of(const LayoutChoice& choice, int group) {
+  const Layout& l = choice.layout;
+  const ShapeKey key{l.tensor, l.sequence_parallel, l.context, choice.micro_batch, choice.recompute, group};
+  const auto found = prices.find(key);
+  if (found != prices.end()) return found->second;
+  std::vector<BlockPrice> list;
+  for (const int block : first_block)
+    list.push_back(block_price(base.model, block, shape_of(choice), choice.recompute,
+                               cluster.groups[at(group)].machine));
+  return prices.emplace(key, std::move(list)).first->second;
+}
+
+const Wiring& StepEstimator::Parts::wiring(const Layout& l) {
+  const std::tuple key{l.tensor, l.context, l.data, l.pipeline};
+  const auto found = wirings.find(key);
+  return found != wirings.end() ? found->second : wirings.emplace(key, wiring_of(cluster, l)).first->second;
+}
+
+const std::vector<std::vector<RunCount>>& StepEstimator::Parts::split_of(const Layout& layout) {
+  const int stages = stage_count(layout);
+  const auto found = splits.find(stages);
+  if (found != splits.end()) return found->second;
+  Layout split = layout;
+  split.split = base.layout.split;
+  split.split_list = base.layout.split_list;
+  std::vector<std::vector<RunCount>> counts;
+  for (const BlockRange& range : split_blocks(base.model, split)) {
+    auto& stage = counts.emplace_back();
+    for (int run = 0; run < static_cast<int>(first_block.size()); ++run) {
+      const int begin = first_block[at(run)], end = begin + static_cast<int>(base.model.runs[at(run)].count);
+      const int count = std::min(end, range.last) - std::max(begin, range.first);
+      if (count > 0) stage.push_back({run, count});
+    }
+  }
+  return splits.emplace(stages, std::move(counts)).first->second;
+}
+
+const ScheduleUse& StepEstimator::Parts::use_of(const LayoutChoice& choice, int micro_batches) {
+  const std::tuple key{choice.schedule, choice.layout.pipeline, choice.layout.chunks, micro_batches};
+  const auto found = uses.find(key);
+  if (found != uses.end()) return found->second;
+  const ScheduleShape shape{choice.layout.pipeline, choice.layout.chunks, micro_batches, base.slices};
+  return uses.emplace(key, schedule_use(*choice.schedule, shape)).first->second;
+}
+
+const std::vector<double>& StepEstimator::Parts::elements_of_runs(int tensor) {
+  const auto found = run_elements.find(tensor);
+  if (found != run_elements.end()) return found->second;
+  std::vector<double> list;
+  for (const int block : first_block)
+    list.push_back(static_cast<double>(block_shard_elements(base.model, block, tensor)));
+  return run_elements.emplace(tensor, std::move(list)).first->second;
+}
+
+const LinkPath& StepEstimator::Parts::world_links() {
+  if (!world) world = world_path(cluster, rank_capacity(cluster));
+  return *world;
+}
+
+const StageCosts& StepEstimator::Parts::costs_of(const LayoutChoice& choice) {
+  const Layout& l = choice.layout;
+  const std::tuple key{
+      ShapeKey{l.tensor, l.sequence_parallel, l.context, choice.micro_batch, choice.recompute, 0}, l.data,
+      l.pipeline, l.chunks};
+  if (costs && costs_key == key) return *costs;
+  const Wiring& wires = wiring(l);
+  const auto& stages = split_of(l);
+  const std::vector<double>& elements = elements_of_runs(l.tensor);
+  costs.emplace();
+  StageCosts& c = *costs;
+  const std::size_t p = at(l.pipeline);
+  c.compute_s.assign(p, 0), c.tensor_s.assign(p, 0), c.context_s.assign(p, 0);
+  c.send_bytes = boundary_bytes(base.model, shape_of(choice));
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const std::size_t q = s % p;
+    const int group = wires.machine_group[q];
+    const std::vector<BlockPrice>& price = prices_of(choice, group);
+    const double overhead = cluster.groups[at(group)].machine.task_overhead;
+    double forward = overhead, backward = overhead, kept = 0, held = 0;  // a segment at least
+    double tensor_forward = 0, tensor_backward = 0, context_forward = 0, context_backward = 0;
+    for (const auto [run, count] : stages[s]) {
+      const BlockPrice& one = price[at(run)];
+      forward += count * (one.forward_s + one.cuts * overhead);
+      backward += count * (one.backward_s + one.cuts * overhead);
+      tensor_forward += count * seconds_over(wires.tensor[q], one.tensor_forward);
+      tensor_backward += count * seconds_over(wires.tensor[q], one.tensor_backward);
+      context_forward += count * seconds_over(wires.context[q], one.context_forward);
+      context_backward += count * seconds_over(wires.context[q], one.context_backward);
+      kept += count * one.kept_bytes;
+      held += count * elements[at(run)];
+    }
+    const BlockPrice& last = price[at(stages[s].back().run)];
+    c.early_s.push_back(last.again_s + seconds_over(wires.tensor[q], last.tensor_again) +
+                        seconds_over(wires.context[q], last.context_again));
+    c.compute_s[q] += forward + backward;
+    c.tensor_s[q] += tensor_forward + tensor_backward;
+    c.context_s[q] += context_forward + context_backward;
+    c.forward_s.push_back(forward + tensor_forward + context_forward);
+    c.backward_s.push_back(backward + tensor_backward + context_backward);
+    c.kept_bytes.push_back(kept);
+    c.elements.push_back(held);
+  }
+  costs_key = key;
+  return c;
+}
+
+}  // namespace slipway

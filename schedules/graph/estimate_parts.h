@@ -1,0 +1,77 @@
+// What estimates of many layouts share, each kept until its key changes or for good (private to
+// schedules/graph/estimate*).
+//
+//   shape (t, sp, c, b, recompute) ──► price of each block run ─┐
+//   (t, c, d, p) ──► Wiring ────────────────────────────────────┼──► StageCosts ──► bound of (schedule, ZeRO)
+//   p·v stages ──► blocks of each run on each stage ────────────┘
+//   (schedule, p, v, m) ──► ScheduleUse
+#pragma once
+
+#include "schedules/graph/estimate.h"
+
+namespace slipway {
+
+// What a schedule's action lists say of one shape.
+struct ScheduleUse {
+  // Whole backwards only; stage s on rank s mod p; each rank ends with a backward of its first stage.
+  bool is_plain = false;
+  std::vector<std::vector<int>> in_flight;  // [rank][chunk] micro-batches at the fullest moment
+};
+ScheduleUse schedule_use(const Schedule& schedule, const ScheduleShape& shape);
+
+struct RunCount {
+  int run = 0;  // index in Model::runs
+  int count = 0;
+};
+
+struct StageCosts {
+  // Seconds of one action, collectives included.
+  std::vector<double> forward_s, backward_s;  // per stage
+  // Per stage, part of backward_s: making the last block's activations again needs no gradient, so it may be
+  // done before the next stage's arrives.
+  std::vector<double> early_s;
+  std::vector<double> kept_bytes;             // per stage, of one micro-batch
+  std::vector<double> elements;               // per stage: parameters of a tensor shard
+  // Per pipeline rank: of one micro-batch through all its stages.
+  std::vector<double> compute_s, tensor_s, context_s;
+  double send_bytes = 0;
+};
+
+struct StepEstimator::Parts {
+  Parts(LoweringInput given, const Cluster& on);
+
+  LoweringInput base;
+  const Cluster& cluster;
+  std::vector<int> first_block;  // of each run
+  bool tied = false;
+  std::optional<LinkPath> world;
+
+  using ShapeKey = std::tuple<int, bool, int, std::int64_t, Recompute, int>;
+  std::map<ShapeKey, std::vector<BlockPrice>> prices;
+  std::map<std::tuple<int, int, int, int>, Wiring> wirings;
+  std::map<int, std::vector<std::vector<RunCount>>> splits;
+  std::map<std::tuple<const Schedule*, int, int, int>, ScheduleUse> uses;
+  std::map<int, std::vector<double>> run_elements;  // per tensor degree: of one block of each run
+  std::tuple<ShapeKey, int, int, int> costs_key{};
+  std::optional<StageCosts> costs;
+
+  int micro_batches(const LayoutChoice& choice) const;
+  WorkShape shape_of(const LayoutChoice& choice) const;
+  const std::vector<BlockPrice>& prices_of(const LayoutChoice& choice, int machine_group);
+  const Wiring& wiring(const Layout& layout);
+  const std::vector<std::vector<RunCount>>& split_of(const Layout& layout);
+  const ScheduleUse& use_of(const LayoutChoice& choice, int micro_batches);
+  const std::vector<double>& elements_of_runs(int tensor);
+  const StageCosts& costs_of(const LayoutChoice& choice);
+  const LinkPath& world_links();
+};
+
+// What follows the last backward of stage q (< p) on pipeline rank q, at least; in (1) and (2) of estimate.h.
+struct StepEnd {
+  double data = 0, optimizer = 0;
+};
+StepEnd step_end(StepEstimator::Parts& parts, const LayoutChoice& choice, const StageCosts& costs, int q);
+// (3): seconds of the data group's lane of pipeline rank q under ZeRO 2 and 3; 0 otherwise.
+double data_lane_seconds(StepEstimator::Parts& parts, const LayoutChoice& choice, int q);
+
+}  // namespace slipway

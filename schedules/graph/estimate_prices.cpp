@@ -1,0 +1,98 @@
+#include "schedules/graph/estimate_prices.h"
+
+#include <algorithm>
+
+namespace slipway {
+
+void RingSum::add(Collective collective, int members, double bytes) {
+  const RingTraffic traffic = ring_traffic(collective, members, bytes);
+  rounds += traffic.rounds;
+  link_bytes += traffic.bytes_per_link;
+  reduced_bytes += traffic.reduced_bytes;
+}
+
+BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Recompute recompute,
+                       const Machine& machine) {
+  const std::vector<Operator> operators = operators_of(model, block, block + 1, shape);
+  const bool again = recompute == Recompute::full &&
+                     blocks_of(model)[static_cast<std::size_t>(block)].kind == BlockKind::transformer;
+  BlockPrice price;
+  for (const Operator& op : operators) {
+    if (op.kind != OpKind::communicate) {
+      const double forward = operator_seconds(machine, op, Direction::forward);
+      price.forward_s += forward;
+      price.backward_s += operator_seconds(machine, op, Direction::backward) + (again ? forward : 0);
+      price.kept_bytes += op.saved_bytes;
+      continue;
+    }
+    ++price.cuts;
+    const bool context = op.axis == Axis::context;
+    const int members = context ? shape.sharding.context : shape.sharding.tensor;
+    RingSum& forward = context ? price.context_forward : price.tensor_forward;
+    RingSum& backward = context ? price.context_backward : price.tensor_backward;
+    forward.add(op.forward, members, op.message_bytes);
+    if (again) backward.add(op.forward, members, op.message_bytes);
+    backward.add(op.backward, members, op.message_bytes);
+  }
+  if (!again) return price;
+  price.again_s = price.forward_s;
+  price.tensor_again = price.tensor_forward;
+  price.context_again = price.context_forward;
+  price.kept_bytes = boundary_bytes(model, shape);  // the block's input
+  return price;
+}
+
+namespace {
+
+LinkPath ring_path(const Cluster& cluster, int first, int stride, int count) {
+  if (count < 2) return {};
+  Communicator ring;
+  for (int i = 0; i < count; ++i) ring.ranks.push_back(first + i * stride);
+  return path_of(cluster, ring);
+}
+
+bool same(const LinkPath& a, const LinkPath& b) {
+  return a.latency == b.latency && a.bandwidth == b.bandwidth && a.reduce_bandwidth == b.reduce_bandwidth;
+}
+
+}  // namespace
+
+Wiring wiring_of(const Cluster& cluster, const Layout& layout) {
+  Wiring wiring;
+  const int p = layout.pipeline, members = layout.data * layout.context * layout.tensor;
+  for (int q = 0; q < p; ++q) {
+    const int rank = q * members, next = (q + 1) % p * members, previous = (q + p - 1) % p * members;
+    wiring.machine_group.push_back(place_of(cluster, rank).group);
+    wiring.tensor.push_back(ring_path(cluster, rank, 1, layout.tensor));
+    wiring.context.push_back(ring_path(cluster, rank, layout.tensor, layout.context));
+    wiring.data.push_back(ring_path(cluster, rank, layout.tensor, layout.data * layout.context));
+    if (p == 1) continue;
+    wiring.to_next.push_back(ring_path(cluster, rank, next - rank, 2));
+    wiring.to_previous.push_back(ring_path(cluster, rank, previous - rank, 2));
+  }
+  if (p > 1) wiring.embedding = ring_path(cluster, 0, (p - 1) * members, 2);
+  return wiring;
+}
+
+LinkPath world_path(const Cluster& cluster, int ranks) { return ring_path(cluster, 0, 1, ranks); }
+
+bool members_are_alike(const Cluster& cluster, const Layout& layout) {
+  const int t = layout.tensor, c = layout.context, d = layout.data, members = d * c * t, p = layout.pipeline;
+  for (int q = 0; q < p; ++q) {
+    const auto alike = [&](int k, int stride, int count, int first) {
+      return same(ring_path(cluster, q * members + k, stride, count),
+                  ring_path(cluster, q * members + first, stride, count));
+    };
+    const int group = place_of(cluster, q * members).group;
+    for (int k = 0; k < members; ++k) {
+      if (place_of(cluster, q * members + k).group != group) return false;
+      if (k % t == 0 && !alike(k, 1, t, 0)) return false;
+      if (k / t % c == 0 && !alike(k, t, c, 0)) return false;
+      if (k < t && !alike(k, t, d * c, 0)) return false;
+      if (p > 1 && !alike(k, ((q + 1) % p - q) * members, 2, 0)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace slipway

@@ -1,0 +1,164 @@
+// The closed form of a step against the simulator and the list replay, over random layouts of small models.
+#include "schedules/graph/estimate.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "schedules/graph/durations.h"
+#include "schedules/graph/metrics.h"
+#include "sim/simulate.h"
+
+namespace slipway {
+namespace {
+
+// Two nodes of four GPUs; slow enough links that every kind of message shows.
+Cluster two_nodes(double task_overhead = 0) {
+  Machine gpu;
+  gpu.name = "round numbers";
+  gpu.memory_bytes = 1e9;
+  gpu.peak_flops.fill(1e13);
+  gpu.memory_bandwidth = 1e12;
+  gpu.gemm_half = 64;
+  gpu.launch_overhead = 1e-6;
+  gpu.task_overhead = task_overhead;
+  gpu.reduce_bandwidth = 2e11;
+  gpu.node_link = {"bus", 2e10, 2e-6, 1};
+  gpu.network_link = {"wire", 4e9, 5e-6, 1};
+  Cluster cluster;
+  cluster.name = "two nodes";
+  cluster.groups = {{gpu, 2, 4}};
+  cluster.fabrics = default_fabrics(cluster.groups);
+  return cluster;
+}
+
+struct Drawn {
+  LoweringInput input;
+  std::string text;
+};
+
+// A random layout of eight ranks that can be lowered.
+Drawn random_step(std::mt19937& random) {
+  const auto one_of = [&](std::initializer_list<int> list) {
+    return *(list.begin() + std::uniform_int_distribution<std::size_t>(0, list.size() - 1)(random));
+  };
+  for (;;) {
+    Drawn drawn;
+    LoweringInput& in = drawn.input;
+    const bool is_gpt = one_of({0, 0, 1}) == 1;
+    in.model = is_gpt ? gpt("gpt", {.layers = 8, .hidden = 128, .ffn = 512, .heads = 4, .vocab = 512,
+                                    .max_positions = 64, .sequence = 64, .tied = true})
+                      : llama("llama", {.layers = 8, .hidden = 128, .ffn = 384, .heads = 4, .kv_heads = 4,
+                                        .vocab = 1024, .sequence = 64});
+    Layout& l = in.layout;
+    l.tensor = one_of({1, 2, 4}), l.context = one_of({1, 1, 2}), l.pipeline = one_of({1, 2, 4});
+    if (8 % (l.tensor * l.context * l.pipeline) != 0) continue;
+    l.data = 8 / (l.tensor * l.context * l.pipeline);
+    l.sequence_parallel = l.tensor > 1 && one_of({0, 1}) == 1;
+    l.zero = l.data * l.context > 1 ? one_of({0, 1, 2, 3}) : 0;
+    in.schedule = l.pipeline == 1 ? "1f1b" : one_of({0, 1}) == 1 ? "1f1b" : "interleaved-1f1b";
+    if (one_of({0, 0, 1}) == 1) in.schedule = "gpipe";
+    l.chunks = in.schedule == "interleaved-1f1b" ? 2 : 1;
+    l.split = one_of({0, 1}) == 1 ? SplitKind::balanced : SplitKind::even;
+    in.shape.micro_batch = one_of({1, 2});
+    in.shape.sequence = in.model.sequence;
+    in.shape.sharding = sharding_of(l);
+    in.recompute = one_of({0, 1}) == 1 ? Recompute::full : Recompute::none;
+    in.global_batch = in.shape.micro_batch * l.data * l.pipeline * one_of({1, 2, 3});
+    in.clip_norm = one_of({0, 1});
+    drawn.text = in.model.name + " " + in.schedule + " t" + std::to_string(l.tensor) + " sp" +
+                 std::to_string(l.sequence_parallel) + " c" + std::to_string(l.context) + " p" +
+                 std::to_string(l.pipeline) + " d" + std::to_string(l.data) + " z" + std::to_string(l.zero) +
+                 " b" + std::to_string(in.shape.micro_batch) + " of " + std::to_string(in.global_batch) +
+                 " r" + std::to_string(static_cast<int>(in.recompute)) + " clip" +
+                 std::to_string(static_cast<int>(in.clip_norm));
+    return drawn;
+  }
+}
+
+struct Lowered {
+  TaskGraph graph;
+  Durations durations;
+};
+Lowered lowered(const LoweringInput& input, const Cluster& cluster) {
+  Lowered run{lower(input), {}};
+  run.durations = durations_of(run.graph, cluster);
+  set_global_order(run.graph, run.durations);
+  return run;
+}
+StepMetrics metrics(const Lowered& run, const Timeline& timeline) { return metrics_of(run.graph, timeline, 1); }
+
+double fullest(const TaskGraph& graph, const Timeline& timeline) {
+  double most = 0;
+  for (const RankMemory& rank : memory_timeline(graph, timeline)) most = std::max(most, rank.peak);
+  return most;
+}
+
+constexpr double rounding = 1 + 1e-9;
+
+TEST(StepEstimate, IsALowerBoundOfTheSimulatedStepAndOfItsMemory) {
+  std::mt19937 random(1);
+  double closest = 0;
+  for (const double overhead : {0.0, 5e-6}) {
+    const Cluster cluster = two_nodes(overhead);
+    for (int i = 0; i < 300; ++i) {
+      const Drawn drawn = random_step(random);
+      const LoweringInput& in = drawn.input;
+      StepEstimator estimator(in, cluster);
+      const LayoutChoice choice{in.layout, schedule_named(in.schedule), in.shape.micro_batch, in.recompute};
+      const StepEstimate estimate = estimator.estimate(choice);
+      const double sharper = estimator.passes_bound(choice);
+      const Lowered run = lowered(in, cluster);
+      const Simulation simulated = simulate(run.graph, cluster, run.durations, {});
+      const StepMetrics step = metrics(run, simulated.timeline);
+      EXPECT_LE(estimate.bound_s, sharper * rounding) << drawn.text;
+      EXPECT_LE(sharper, step.step_time_s * rounding) << drawn.text;
+      EXPECT_LE(estimate.memory_bytes, fullest(run.graph, simulated.timeline) * rounding) << drawn.text;
+      const StepTerms& t = estimate.terms;
+      EXPECT_NEAR(t.compute + t.tensor + t.context + t.pipeline + t.data + t.optimizer, estimate.bound_s,
+                  1e-9 * estimate.bound_s);
+      closest += sharper / step.step_time_s / 600;
+    }
+  }
+  EXPECT_GT(closest, 0.85);  // a bound of nothing would be safe too
+}
+
+TEST(StepEstimate, OfOneRankWithoutCommunicationIsTheStepItself) {
+  Drawn drawn;
+  LoweringInput& in = drawn.input;
+  in.model = llama("llama", {.layers = 8, .hidden = 128, .ffn = 384, .heads = 4, .kv_heads = 4, .vocab = 1024,
+                             .sequence = 64});
+  in.shape.sequence = 64;
+  in.global_batch = 4;
+  Cluster cluster = two_nodes();
+  const Lowered run = lowered(in, cluster);
+  const double step = metrics(run, replay(run.graph, run.durations, 3)).step_time_s;
+  EXPECT_NEAR(estimate_step(in, cluster).bound_s, step, 1e-12 * step);
+}
+
+// Every member of a pipeline rank does the same on this cluster, so one tells the times and the memory of all.
+TEST(OneMemberOfEachPipelineRank, HasTheReplayOfTheWholeGraph) {
+  std::mt19937 random(2);
+  const Cluster cluster = two_nodes();
+  int alike = 0;
+  for (int i = 0; i < 200; ++i) {
+    const Drawn drawn = random_step(random);
+    if (!members_are_alike(cluster, drawn.input.layout)) continue;
+    ++alike;
+    const Lowered whole = lowered(drawn.input, cluster);
+    LoweringInput one_member = drawn.input;
+    one_member.one_member = true;
+    const Lowered one = lowered(one_member, cluster);
+    EXPECT_LE(one.graph.tasks.size(), whole.graph.tasks.size());
+    const Timeline all_times = replay(whole.graph, whole.durations, 3), times = replay(one.graph, one.durations, 3);
+    const StepMetrics a = metrics(whole, all_times), b = metrics(one, times);
+    EXPECT_NEAR(b.step_time_s, a.step_time_s, 1e-9 * a.step_time_s) << drawn.text;
+    EXPECT_NEAR(b.bubble_share, a.bubble_share, 1e-6) << drawn.text;
+    EXPECT_NEAR(b.exposed_comm_share, a.exposed_comm_share, 1e-6) << drawn.text;
+    EXPECT_NEAR(fullest(one.graph, times), fullest(whole.graph, all_times), 1) << drawn.text;
+  }
+  EXPECT_GT(alike, 50);
+}
+
+}  // namespace
+}  // namespace slipway
