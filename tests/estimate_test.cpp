@@ -6,6 +6,7 @@
 #include <random>
 
 #include "schedules/graph/durations.h"
+#include "schedules/graph/memory_timeline.h"
 #include "schedules/graph/metrics.h"
 #include "sim/simulate.h"
 
@@ -46,10 +47,21 @@ Drawn random_step(std::mt19937& random) {
     Drawn drawn;
     LoweringInput& in = drawn.input;
     const bool is_gpt = one_of({0, 0, 1}) == 1;
-    in.model = is_gpt ? gpt("gpt", {.layers = 8, .hidden = 128, .ffn = 512, .heads = 4, .vocab = 512,
-                                    .max_positions = 64, .sequence = 64, .tied = true})
-                      : llama("llama", {.layers = 8, .hidden = 128, .ffn = 384, .heads = 4, .kv_heads = 4,
-                                        .vocab = 1024, .sequence = 64});
+    in.model = is_gpt ? gpt("gpt", {.layers = 8,
+                                    .hidden = 128,
+                                    .ffn = 512,
+                                    .heads = 4,
+                                    .vocab = 512,
+                                    .max_positions = 64,
+                                    .sequence = 64,
+                                    .tied = true})
+                      : llama("llama", {.layers = 8,
+                                        .hidden = 128,
+                                        .ffn = 384,
+                                        .heads = 4,
+                                        .kv_heads = 4,
+                                        .vocab = 1024,
+                                        .sequence = 64});
     Layout& l = in.layout;
     l.tensor = one_of({1, 2, 4}), l.context = one_of({1, 1, 2}), l.pipeline = one_of({1, 2, 4});
     if (8 % (l.tensor * l.context * l.pipeline) != 0) continue;
@@ -68,10 +80,10 @@ Drawn random_step(std::mt19937& random) {
     in.clip_norm = one_of({0, 1});
     drawn.text = in.model.name + " " + in.schedule + " t" + std::to_string(l.tensor) + " sp" +
                  std::to_string(l.sequence_parallel) + " c" + std::to_string(l.context) + " p" +
-                 std::to_string(l.pipeline) + " d" + std::to_string(l.data) + " z" + std::to_string(l.zero) +
-                 " b" + std::to_string(in.shape.micro_batch) + " of " + std::to_string(in.global_batch) +
-                 " r" + std::to_string(static_cast<int>(in.recompute)) + " clip" +
-                 std::to_string(static_cast<int>(in.clip_norm));
+                 std::to_string(l.pipeline) + " d" + std::to_string(l.data) + " z" +
+                 std::to_string(l.zero) + " b" + std::to_string(in.shape.micro_batch) + " of " +
+                 std::to_string(in.global_batch) + " r" + std::to_string(static_cast<int>(in.recompute)) +
+                 " clip" + std::to_string(static_cast<int>(in.clip_norm));
     return drawn;
   }
 }
@@ -86,7 +98,9 @@ Lowered lowered(const LoweringInput& input, const Cluster& cluster) {
   set_global_order(run.graph, run.durations);
   return run;
 }
-StepMetrics metrics(const Lowered& run, const Timeline& timeline) { return metrics_of(run.graph, timeline, 1); }
+StepMetrics metrics(const Lowered& run, const Timeline& timeline) {
+  return metrics_of(run.graph, timeline, 1);
+}
 
 double fullest(const TaskGraph& graph, const Timeline& timeline) {
   double most = 0;
@@ -126,8 +140,9 @@ TEST(StepEstimate, IsALowerBoundOfTheSimulatedStepAndOfItsMemory) {
 TEST(StepEstimate, OfOneRankWithoutCommunicationIsTheStepItself) {
   Drawn drawn;
   LoweringInput& in = drawn.input;
-  in.model = llama("llama", {.layers = 8, .hidden = 128, .ffn = 384, .heads = 4, .kv_heads = 4, .vocab = 1024,
-                             .sequence = 64});
+  in.model = llama(
+      "llama",
+      {.layers = 8, .hidden = 128, .ffn = 384, .heads = 4, .kv_heads = 4, .vocab = 1024, .sequence = 64});
   in.shape.sequence = 64;
   in.global_batch = 4;
   Cluster cluster = two_nodes();
@@ -136,7 +151,8 @@ TEST(StepEstimate, OfOneRankWithoutCommunicationIsTheStepItself) {
   EXPECT_NEAR(estimate_step(in, cluster).bound_s, step, 1e-12 * step);
 }
 
-// Every member of a pipeline rank does the same on this cluster, so one tells the times and the memory of all.
+// Every member of a pipeline rank does the same on this cluster, so one tells the times and the memory of
+// all.
 TEST(OneMemberOfEachPipelineRank, HasTheReplayOfTheWholeGraph) {
   std::mt19937 random(2);
   const Cluster cluster = two_nodes();
@@ -150,7 +166,8 @@ TEST(OneMemberOfEachPipelineRank, HasTheReplayOfTheWholeGraph) {
     one_member.one_member = true;
     const Lowered one = lowered(one_member, cluster);
     EXPECT_LE(one.graph.tasks.size(), whole.graph.tasks.size());
-    const Timeline all_times = replay(whole.graph, whole.durations, 3), times = replay(one.graph, one.durations, 3);
+    const Timeline all_times = replay(whole.graph, whole.durations, 3),
+                   times = replay(one.graph, one.durations, 3);
     const StepMetrics a = metrics(whole, all_times), b = metrics(one, times);
     EXPECT_NEAR(b.step_time_s, a.step_time_s, 1e-9 * a.step_time_s) << drawn.text;
     EXPECT_NEAR(b.bubble_share, a.bubble_share, 1e-6) << drawn.text;

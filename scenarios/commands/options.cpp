@@ -71,9 +71,8 @@ void CommandOptions::fail(const std::string& message) const {
 }
 
 std::string CommandOptions::unknown_option(const std::string& option) const {
-  std::vector<std::string> names;
+  std::vector<std::string> names{"--help"};  // what it is taken for where others are as near
   for (const Option& known : options_) names.push_back("--" + known.name);
-  names.push_back("--help");
   return "unknown option '" + option + "'" + suggestion(option, names);
 }
 

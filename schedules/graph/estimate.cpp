@@ -16,7 +16,11 @@ double send_seconds(const LinkPath& path, double bytes) { return path.latency + 
 
 StepTerms pace_of(const StageCosts& costs, int q, int micro_batches, const StepEnd& end) {
   const double m = micro_batches;
-  return {m * costs.compute_s[at(q)], m * costs.tensor_s[at(q)], m * costs.context_s[at(q)], 0, end.data,
+  return {m * costs.compute_s[at(q)],
+          m * costs.tensor_s[at(q)],
+          m * costs.context_s[at(q)],
+          0,
+          end.data,
           end.optimizer};
 }
 
@@ -102,7 +106,8 @@ class ActionReplay {
   // End of the last backward of stage 0.
   double run(const ActionLists& lists) {
     std::vector<std::size_t> next(lists.size(), 0);
-    std::vector<double> free(lists.size(), 0), forward_lane(lists.size(), 0), backward_lane(lists.size(), 0);
+    std::vector<double> free(lists.size(), 0), forward_lane(lists.size(), 0),
+        backward_lane(lists.size(), 0);
     for (int s = 0; s <= last_stage_; ++s)
       for (int j = 0; j < m_; ++j)
         if (s == 0) forward_at_[slot(s, j)] = 0;
@@ -113,7 +118,8 @@ class ActionReplay {
         for (; next[q] < lists[q].size(); ++next[q], moved = true) {
           const Action& action = lists[q][next[q]];
           const bool forward = action.pass == Pass::forward;
-          const double ready = (forward ? forward_at_ : backward_at_)[slot(action.stage, action.micro_batch)];
+          const double ready =
+              (forward ? forward_at_ : backward_at_)[slot(action.stage, action.micro_batch)];
           if (ready == unknown) break;
           const double early = forward ? 0 : costs_.early_s[at(action.stage)];
           free[q] = std::max(free[q] + early, ready) - early +
@@ -140,7 +146,8 @@ class ActionReplay {
       const LinkPath& path = (forward ? wires_.to_next : wires_.to_previous)[q];
       now = lane = std::max(lane, now) + send_seconds(path, costs_.send_bytes);
     }
-    (forward ? forward_at_ : backward_at_)[slot(action.stage + (forward ? 1 : -1), action.micro_batch)] = now;
+    (forward ? forward_at_ : backward_at_)[slot(action.stage + (forward ? 1 : -1), action.micro_batch)] =
+        now;
   }
 
   const StageCosts& costs_;
@@ -171,7 +178,8 @@ double StepEstimator::passes_bound(const LayoutChoice& choice) {
   const ScheduleShape shape{choice.layout.pipeline, choice.layout.chunks, m, parts_->base.slices};
   const StageCosts& costs = parts_->costs_of(choice);
   const StepEnd end = step_end(*parts_, choice, costs, 0);
-  const double passes = ActionReplay(costs, parts_->wiring(choice.layout), shape).run(choice.schedule->actions(shape));
+  const double passes =
+      ActionReplay(costs, parts_->wiring(choice.layout), shape).run(choice.schedule->actions(shape));
   return std::max(bound, passes + end.data + end.optimizer);
 }
 

@@ -1,40 +1,45 @@
-// The step in closed form, before any graph exists: a lower bound of its simulated time with the terms it is
-// made of, and a lower bound of its memory. For searches (100,000 layouts) and for fits (a table of runs).
+// The step in closed form, before any graph exists: a lower bound of its simulated time with the terms it
+// is made of, and a lower bound of its memory. For searches (100,000 layouts) and for fits (a table of
+// runs).
 //
-//   rank 0 │ F F F F . . . B F B F B F B . . . B │red│opt│gather│ F          S = start of a rank's first task
-//   rank q │   . . F F F F B B ... m·(F+B) ... B                            in the step
+//   rank 0 │ F F F F . . . B F B F B F B . . . B │red│opt│gather│ F          S = start of a rank's first
+//   task rank q │   . . F F F F B B ... m·(F+B) ... B                            in the step
 //            ├fill┤├────── m·P(q) ───────┤├drain┤├── tail(0) ──┤
 //
 //   step ≥ max over q of  Σ(i<q) [F(i) + B(i) − R(i) + 2 sends] + m·P(q) + tail(0)  (1)
 //          max over q of  m·P(q) + tail(q)                                          (2)
 //          max over q of  the traffic of the data group's lane, ZeRO 2 and 3        (3)
 //
-// step_time_s is the largest S(step 3) − S(step 2) of a rank, so a path of tasks in which each needs the one
-// before, from a rank's first task of step 2 to that of step 3, is a lower bound, as long as no task is priced
-// above its time without contention. All prices below are those; contention, shared cores and slowdown by
-// communication only make tasks longer.
+// step_time_s is the largest S(step 3) − S(step 2) of a rank, so a path of tasks in which each needs the
+// one before, from a rank's first task of step 2 to that of step 3, is a lower bound, as long as no task is
+// priced above its time without contention. All prices below are those; contention, shared cores and
+// slowdown by communication only make tasks longer.
 //   F(s), B(s): segments of one action and the collectives between them are a chain (the next segment reads
-//     what the collective writes, and the lane is in order), so they add up. Full recompute likewise, but for
-//     R(s), the recomputation of the stage's last block: it may be done while the gradient is on its way.
+//     what the collective writes, and the lane is in order), so they add up. Full recompute likewise, but
+//     for R(s), the recomputation of the stage's last block: it may be done while the gradient is on its
+//     way.
 //   m·P(q): rank q's lane runs its m·(F+B) of all its chunks one after the other.
-//   (1): everything on rank q needs a forward of stages 0..q−1 first, all of which start after S(0). Its last
+//   (1): everything on rank q needs a forward of stages 0..q−1 first, all of which start after S(0). Its
+//   last
 //     action is the backward of a stage ≥ q, which stages q−1..0 must follow. Then the tail of rank 0.
-//   tail(q): after the last backward of stage q come, on the data group's lane, the reductions of the blocks
-//     [0, i] of the stage, and none of them before the backward of block i:  Σ(j≤i) red(j) − Σ(j<i) B(j), the
-//     largest over i; then the norm over all ranks if gradients are clipped, the optimizer of rank q's stages,
-//     and the gathers that the first segment of the next step needs.
-//   (3): after S(q) run all reductions of each micro-batch (ZeRO 2, 3) and all gathers but those of the first
+//   tail(q): after the last backward of stage q come, on the data group's lane, the reductions of the
+//   blocks
+//     [0, i] of the stage, and none of them before the backward of block i:  Σ(j≤i) red(j) − Σ(j<i) B(j),
+//     the largest over i; then the norm over all ranks if gradients are clipped, the optimizer of rank q's
+//     stages, and the gathers that the first segment of the next step needs.
+//   (3): after S(q) run all reductions of each micro-batch (ZeRO 2, 3) and all gathers but those of the
+//   first
 //     two segments (ZeRO 3; a gather may start two segments ahead), before the S(q) that follows.
-// (1) and the tails hold for schedules of whole backwards whose ranks end with a backward of their first stage;
-// it is asked of the action lists. For others only Σ compute of a rank is claimed.
+// (1) and the tails hold for schedules of whole backwards whose ranks end with a backward of their first
+// stage; it is asked of the action lists. For others only Σ compute of a rank is claimed.
 //
-// passes_bound makes (1) sharper at the price of a walk through the schedule's actions: the longest path from
-// rank 0's first forward to its last backward in the graph of actions and messages, as a list replay.
+// passes_bound makes (1) sharper at the price of a walk through the schedule's actions: the longest path
+// from rank 0's first forward to its last backward in the graph of actions and messages, as a list replay.
 //
-// Memory: weights, gradients and optimizer as the lowering counts them, and what the micro-batches in flight
-// at the fullest moment of the schedule keep; work space and messages are left out, so never too much.
-// Guarded by tests/estimate_test.cpp: bounds against simulation over random layouts; both bounds and the replay
-// of one member against the replay of the whole graph.
+// Memory: weights, gradients and optimizer as the lowering counts them, and what the micro-batches in
+// flight at the fullest moment of the schedule keep; work space and messages are left out, so never too
+// much. Guarded by tests/estimate_test.cpp: bounds against simulation over random layouts; both bounds and
+// the replay of one member against the replay of the whole graph.
 #pragma once
 
 #include <map>
@@ -56,31 +61,32 @@ struct LayoutChoice {
 
 // Seconds of the path that bounds the step; they add up to StepEstimate::bound_s.
 struct StepTerms {
-  double compute = 0;   // of the rank that sets the pace, all micro-batches
-  double tensor = 0;    // its collectives within layers
+  double compute = 0;  // of the rank that sets the pace, all micro-batches
+  double tensor = 0;   // its collectives within layers
   double context = 0;
-  double pipeline = 0;  // fill and drain by the other stages, sends included
-  double data = 0;      // reductions and gathers that nothing can hide
-  double optimizer = 0; // with the gradient norm
+  double pipeline = 0;   // fill and drain by the other stages, sends included
+  double data = 0;       // reductions and gathers that nothing can hide
+  double optimizer = 0;  // with the gradient norm
 };
 
 struct StepEstimate {
   StepTerms terms;
-  double bound_s = 0;        // ≤ the simulated step_time_s
-  double memory_bytes = 0;   // ≤ the timeline's peak, of the pipeline rank that is nearest to its capacity
-  double memory_share = 0;   // of that machine's memory; infinite where it has none
-  int memory_rank = 0;       // pipeline rank
+  double bound_s = 0;       // ≤ the simulated step_time_s
+  double memory_bytes = 0;  // ≤ the timeline's peak, of the pipeline rank that is nearest to its capacity
+  double memory_share = 0;  // of that machine's memory; infinite where it has none
+  int memory_rank = 0;      // pipeline rank
 };
 
 class StepEstimator {
  public:
-  // What is given: everything of `base` but layout (its split is kept), schedule, micro-batch and recompute.
-  // `cluster` must outlive this.
+  // What is given: everything of `base` but layout (its split is kept), schedule, micro-batch and
+  // recompute. `cluster` must outlive this.
   StepEstimator(LoweringInput base, const Cluster& cluster);
   ~StepEstimator();
 
   // Keeps what layouts share: fast when choices that follow one another differ in ZeRO, schedule and chunks
-  // first, in recompute and micro-batch next. Throws std::invalid_argument for what cannot be lowered or priced.
+  // first, in recompute and micro-batch next. Throws std::invalid_argument for what cannot be lowered or
+  // priced.
   StepEstimate estimate(const LayoutChoice& choice);
   // ≥ estimate(choice).bound_s, and still ≤ the simulated step_time_s.
   double passes_bound(const LayoutChoice& choice);

@@ -15,7 +15,8 @@ bool note_in_flight(const std::vector<Action>& list, int rank, const ScheduleSha
   std::vector<int> now(at(shape.chunks), 0);
   int most = 0, total = 0;
   for (const Action& action : list) {
-    if (action.stage % shape.pipeline != rank || action.stage / shape.pipeline >= shape.chunks) return false;
+    if (action.stage % shape.pipeline != rank || action.stage / shape.pipeline >= shape.chunks)
+      return false;
     if (action.pass != Pass::forward && action.pass != Pass::backward) return false;
     const int change = action.pass == Pass::forward ? 1 : -1;
     now[at(action.stage / shape.pipeline)] += change;
@@ -31,7 +32,8 @@ bool note_in_flight(const std::vector<Action>& list, int rank, const ScheduleSha
 }  // namespace
 
 ScheduleUse schedule_use(const Schedule& schedule, const ScheduleShape& shape) {
-  if (const std::string reason = schedule.refuse(shape); !reason.empty()) throw std::invalid_argument(reason);
+  if (const std::string reason = schedule.refuse(shape); !reason.empty())
+    throw std::invalid_argument(reason);
   const ActionLists lists = schedule.actions(shape);
   ScheduleUse use{true, {at(shape.pipeline), std::vector<int>(at(shape.chunks), 0)}};
   for (int rank = 0; rank < shape.pipeline; ++rank)
@@ -51,8 +53,9 @@ StepEstimator::Parts::Parts(LoweringInput given, const Cluster& on) : base(std::
 int StepEstimator::Parts::micro_batches(const LayoutChoice& choice) const {
   const std::int64_t round = choice.micro_batch * choice.layout.data;
   if (round < 1 || base.global_batch % round != 0)
-    throw std::invalid_argument("global batch " + std::to_string(base.global_batch) +
-                                " is not a multiple of micro-batch × data parallel = " + std::to_string(round));
+    throw std::invalid_argument(
+        "global batch " + std::to_string(base.global_batch) +
+        " is not a multiple of micro-batch × data parallel = " + std::to_string(round));
   return static_cast<int>(base.global_batch / round);
 }
 
@@ -93,7 +96,8 @@ const std::vector<std::vector<RunCount>>& StepEstimator::Parts::split_of(const L
   for (const BlockRange& range : split_blocks(base.model, split)) {
     auto& stage = counts.emplace_back();
     for (int run = 0; run < static_cast<int>(first_block.size()); ++run) {
-      const int begin = first_block[at(run)], end = begin + static_cast<int>(base.model.runs[at(run)].count);
+      const int begin = first_block[at(run)],
+                end = begin + static_cast<int>(base.model.runs[at(run)].count);
       const int count = std::min(end, range.last) - std::max(begin, range.first);
       if (count > 0) stage.push_back({run, count});
     }

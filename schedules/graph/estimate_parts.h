@@ -2,9 +2,8 @@
 // schedules/graph/estimate*).
 //
 //   shape (t, sp, c, b, recompute) ──► price of each block run ─┐
-//   (t, c, d, p) ──► Wiring ────────────────────────────────────┼──► StageCosts ──► bound of (schedule, ZeRO)
-//   p·v stages ──► blocks of each run on each stage ────────────┘
-//   (schedule, p, v, m) ──► ScheduleUse
+//   (t, c, d, p) ──► Wiring ────────────────────────────────────┼──► StageCosts ──► bound of (schedule,
+//   ZeRO) p·v stages ──► blocks of each run on each stage ────────────┘ (schedule, p, v, m) ──► ScheduleUse
 #pragma once
 
 #include "schedules/graph/estimate.h"
@@ -27,11 +26,11 @@ struct RunCount {
 struct StageCosts {
   // Seconds of one action, collectives included.
   std::vector<double> forward_s, backward_s;  // per stage
-  // Per stage, part of backward_s: making the last block's activations again needs no gradient, so it may be
-  // done before the next stage's arrives.
+  // Per stage, part of backward_s: making the last block's activations again needs no gradient, so it may
+  // be done before the next stage's arrives.
   std::vector<double> early_s;
-  std::vector<double> kept_bytes;             // per stage, of one micro-batch
-  std::vector<double> elements;               // per stage: parameters of a tensor shard
+  std::vector<double> kept_bytes;  // per stage, of one micro-batch
+  std::vector<double> elements;    // per stage: parameters of a tensor shard
   // Per pipeline rank: of one micro-batch through all its stages.
   std::vector<double> compute_s, tensor_s, context_s;
   double send_bytes = 0;
@@ -66,7 +65,8 @@ struct StepEstimator::Parts {
   const LinkPath& world_links();
 };
 
-// What follows the last backward of stage q (< p) on pipeline rank q, at least; in (1) and (2) of estimate.h.
+// What follows the last backward of stage q (< p) on pipeline rank q, at least; in (1) and (2) of
+// estimate.h.
 struct StepEnd {
   double data = 0, optimizer = 0;
 };

@@ -77,7 +77,8 @@ Wiring wiring_of(const Cluster& cluster, const Layout& layout) {
 LinkPath world_path(const Cluster& cluster, int ranks) { return ring_path(cluster, 0, 1, ranks); }
 
 bool members_are_alike(const Cluster& cluster, const Layout& layout) {
-  const int t = layout.tensor, c = layout.context, d = layout.data, members = d * c * t, p = layout.pipeline;
+  const int t = layout.tensor, c = layout.context, d = layout.data, members = d * c * t,
+            p = layout.pipeline;
   for (int q = 0; q < p; ++q) {
     const auto alike = [&](int k, int stride, int count, int first) {
       return same(ring_path(cluster, q * members + k, stride, count),

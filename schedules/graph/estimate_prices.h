@@ -1,5 +1,5 @@
-// What a step's estimate adds up: the price of one block of each run of the model, and the links between the
-// first members of the pipeline ranks (private to schedules/graph/estimate*).
+// What a step's estimate adds up: the price of one block of each run of the model, and the links between
+// the first members of the pipeline ranks (private to schedules/graph/estimate*).
 //
 //   BlockPrice  one micro-batch through one block: compute, and the ring collectives between its segments
 //   Wiring      rank q·members for pipeline rank q: the links of its groups, and to its neighbours
@@ -40,16 +40,16 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
                        const Machine& machine);
 
 struct Wiring {
-  std::vector<int> machine_group;                // per pipeline rank, as all below
-  std::vector<LinkPath> tensor, context, data;   // of member 0's groups
-  std::vector<LinkPath> to_next, to_previous;    // of its messages around the ring of pipeline ranks
-  LinkPath embedding;                            // first and last pipeline rank
+  std::vector<int> machine_group;               // per pipeline rank, as all below
+  std::vector<LinkPath> tensor, context, data;  // of member 0's groups
+  std::vector<LinkPath> to_next, to_previous;   // of its messages around the ring of pipeline ranks
+  LinkPath embedding;                           // first and last pipeline rank
 };
 Wiring wiring_of(const Cluster& cluster, const Layout& layout);
 LinkPath world_path(const Cluster& cluster, int ranks);
 
-// Does every member of a pipeline rank have the machine and the links of the first? Then a replay of the first
-// members (LoweringInput::one_member) is the replay of all.
+// Does every member of a pipeline rank have the machine and the links of the first? Then a replay of the
+// first members (LoweringInput::one_member) is the replay of all.
 bool members_are_alike(const Cluster& cluster, const Layout& layout);
 
 }  // namespace slipway

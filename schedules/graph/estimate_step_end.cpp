@@ -17,18 +17,20 @@ double reduce_seconds(const Parts& parts, const Layout& layout, const LinkPath& 
                       path.bandwidth, path.reduce_bandwidth);
 }
 double gather_seconds(const Parts& parts, const Layout& layout, const LinkPath& path, double elements) {
-  return ring_seconds(Collective::all_gather, data_degree(layout), elements * bytes_of(parts.base.shape.dtype),
-                      path.latency, path.bandwidth, path.reduce_bandwidth);
+  return ring_seconds(Collective::all_gather, data_degree(layout),
+                      elements * bytes_of(parts.base.shape.dtype), path.latency, path.bandwidth,
+                      path.reduce_bandwidth);
 }
 
 double tied_seconds(Parts& parts, const LayoutChoice& choice) {
   const Layout& layout = choice.layout;
   if (!parts.tied || layout.pipeline == 1) return 0;
   const Block& head = parts.base.model.runs.back().block;
-  const double elements = static_cast<double>(head.vocab) / layout.tensor * static_cast<double>(head.hidden);
+  const double elements =
+      static_cast<double>(head.vocab) / layout.tensor * static_cast<double>(head.hidden);
   const LinkPath& path = parts.wiring(layout).embedding;
-  return ring_seconds(Collective::all_reduce, 2, elements * bytes_of(parts.base.gradient_dtype), path.latency,
-                      path.bandwidth, path.reduce_bandwidth);
+  return ring_seconds(Collective::all_reduce, 2, elements * bytes_of(parts.base.gradient_dtype),
+                      path.latency, path.bandwidth, path.reduce_bandwidth);
 }
 
 // Largest of  Σ(j≤i) red(j) − Σ(j<i) B(j)  over the blocks i of stage q. Within a run of equal blocks it is
@@ -52,7 +54,8 @@ double exposed_reduction(Parts& parts, const LayoutChoice& choice, int q) {
       most = tied + reduce;
       backward = overhead;
     }
-    most = std::max({most, lane + reduce - backward, lane + count * reduce - backward - (count - 1) * block});
+    most =
+        std::max({most, lane + reduce - backward, lane + count * reduce - backward - (count - 1) * block});
     lane += count * reduce;
     backward += count * block;
   }
@@ -81,8 +84,7 @@ double first_gather(Parts& parts, const LayoutChoice& choice, int q) {
 
 StepEnd step_end(Parts& parts, const LayoutChoice& choice, const StageCosts& costs, int q) {
   const Layout& layout = choice.layout;
-  const Machine& machine =
-      parts.cluster.groups[at(parts.wiring(layout).machine_group[at(q)])].machine;
+  const Machine& machine = parts.cluster.groups[at(parts.wiring(layout).machine_group[at(q)])].machine;
   const double shards = layout.zero >= 1 ? data_degree(layout) : 1;
   double first = 0, later = 0, held = 0;  // the optimizer of stage q, and of the rank's other stages
   for (int chunk = 0; chunk < layout.chunks; ++chunk) {
@@ -97,7 +99,8 @@ StepEnd step_end(Parts& parts, const LayoutChoice& choice, const StageCosts& cos
   end.data += std::max(0.0, gather - later);
   if (parts.base.clip_norm > 0) {
     const int ranks = rank_count(layout);
-    end.optimizer += machine.task_overhead + norm_seconds(machine, held * bytes_of(parts.base.gradient_dtype));
+    end.optimizer +=
+        machine.task_overhead + norm_seconds(machine, held * bytes_of(parts.base.gradient_dtype));
     if (ranks > 1) {
       const LinkPath& world = parts.world_links();
       end.optimizer += ring_seconds(Collective::all_reduce, ranks, 8, world.latency, world.bandwidth,

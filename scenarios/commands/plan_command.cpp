@@ -1,0 +1,143 @@
+// `slipway plan`: searches the layouts of a model on a cluster.
+#include <algorithm>
+#include <csignal>
+#include <ostream>
+
+#include "scenarios/commands/command.h"
+#include "scenarios/commands/nearest.h"
+#include "scenarios/commands/options.h"
+#include "scenarios/commands/outputs.h"
+#include "scenarios/commands/progress.h"
+#include "scenarios/json_summary.h"
+#include "scenarios/plan.h"
+#include "scenarios/search.h"
+#include "scenarios/search_answer.h"
+
+namespace slipway {
+namespace {
+
+CommandOptions declared_options() {
+  CommandOptions options(
+      "plan SCENARIO [options]",
+      "Searches the best layout: tensor x sequence parallel x pipeline x chunks x context x data x "
+      "micro-batch\n"
+      "x recompute x ZeRO x schedule. Model, cluster, kernels and global batch are the scenario's; its "
+      "layout\n"
+      "and schedule are not looked at, but for what --keep names. The result is exact: bounds that never "
+      "exceed\n"
+      "the simulated step decide what need not be simulated.",
+      "slipway plan scenarios/examples/llama-70b-1024xh100.yaml -o best.yaml --emit megatron");
+  options.positional("scenario file (YAML)", 1, 1)
+      .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
+      .values("keep", "KEY",
+              "leave this key of the layout or schedule as the scenario has it; may be repeated")
+      .value("output", "FILE", "write the winner as a scenario file, ready for simulate and execute")
+      .letter('o')
+      .value("emit", "TRAINER", "print the winner's launch arguments for megatron or torchtitan")
+      .flag("executable", "only layouts that `slipway execute` runs (always so on a cluster of CPU ranks)")
+      .value("memory-share", "SHARE", "of a GPU's memory that a layout may use, 0..1 (default 0.8)")
+      .value("engine", "NAME", "simulation, replay or auto (default: simulation where it is quick)")
+      .value("top", "N", "rows of the table (default 10)")
+      .flag("json", "print the answer as JSON on standard output and nothing else there")
+      .flag("help-json", "print the meaning and unit of every JSON key")
+      .notes(
+          "0.8 of the memory is the rule of Fujii et al. 2024 for runs that do not end out of memory.\n"
+          "Ctrl-C ends the search and prints the best so far; the exit status is then 1.");
+  return options;
+}
+
+volatile std::sig_atomic_t stop_asked = 0;
+
+// SIGINT and SIGTERM end the search, not the process.
+class CatchInterrupts {
+ public:
+  CatchInterrupts() {
+    stop_asked = 0;
+    struct sigaction action = {};
+    action.sa_handler = [](int) { stop_asked = 1; };
+    ::sigaction(SIGINT, &action, &old_int_);
+    ::sigaction(SIGTERM, &action, &old_term_);
+  }
+  ~CatchInterrupts() {
+    ::sigaction(SIGINT, &old_int_, nullptr);
+    ::sigaction(SIGTERM, &old_term_, nullptr);
+  }
+  CatchInterrupts(const CatchInterrupts&) = delete;
+  CatchInterrupts& operator=(const CatchInterrupts&) = delete;
+
+ private:
+  struct sigaction old_int_, old_term_;
+};
+
+double share_of(const CommandOptions& options) {
+  const std::string text = options.text("memory-share").value_or("0.8");
+  std::size_t used = 0;
+  double share = 0;
+  try {
+    share = std::stod(text, &used);
+  } catch (const std::exception&) {
+  }
+  if (used != text.size() || !(share > 0) || share > 1)
+    throw UsageError("--memory-share " + text + " is no share; allowed: a number above 0 and up to 1");
+  return share;
+}
+
+SearchEngine engine_of(const CommandOptions& options) {
+  const std::string text = options.text("engine").value_or("auto");
+  for (const SearchEngine engine :
+       {SearchEngine::automatic, SearchEngine::simulation, SearchEngine::replay})
+    if (text == name_of(engine)) return engine;
+  throw UsageError("--engine " + text + " is unknown; allowed: simulation, replay, auto");
+}
+
+bool is_of_cpu_ranks(const Cluster& cluster) {
+  return std::all_of(cluster.groups.begin(), cluster.groups.end(),
+                     [](const NodeGroup& group) { return group.machine.cores > 0; });
+}
+
+void check_kept(const std::vector<std::string>& kept) {
+  const std::vector<std::string>& keys = searched_keys();
+  std::string all;
+  for (const std::string& key : keys) all += (all.empty() ? "" : ", ") + key;
+  for (const std::string& key : kept)
+    if (std::find(keys.begin(), keys.end(), key) == keys.end())
+      throw UsageError("--keep " + key + " is no key that plan searches" +
+                       suggestion(key, keys, "--keep ") + "; allowed: " + all);
+}
+
+}  // namespace
+
+int plan_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  CommandOptions options = declared_options();
+  if (args.size() == 1 && args[0] == "--help-json") {
+    out << describe(plan_json_keys());
+    return status_done;
+  }
+  if (!options.parse(args, out)) return status_done;
+  SearchOptions search;
+  search.best = options.integer("top", 10, 1);
+  search.memory_share = share_of(options);
+  search.engine = engine_of(options);
+  check_kept(options.all("keep"));
+  const std::optional<Trainer> trainer = trainer_named(options.text("emit"));
+  const std::string& path = options.arguments()[0];
+  const Scenario scenario = scenario_to_search(path, options.all("set"), options.all("keep"));
+  if (const auto file = options.text("output")) check_output("-o", *file, inputs_of(scenario));
+
+  const CatchInterrupts guard;
+  Progress progress(err, "planning " + scenario.name, is_terminal(err));
+  search.progress = [&](const char*, double share) { progress.report(share); };
+  search.interrupted = [] { return stop_asked != 0; };
+  SearchResult result;
+  try {
+    SearchSpace space = search_space(scenario, options.all("keep"));
+    space.executable = options.has("executable") || is_of_cpu_ranks(scenario.cluster);
+    result = search_layouts(scenario, space, search);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(path + ": " + error.what());
+  }
+  const PlanAnswer answer{scenario, options.all("set"), result, search, trainer, options.text("output")};
+  return options.has("json") ? print_json(answer, out, err) : print_text(answer, out, err);
+}
+
+}  // namespace slipway

@@ -1,0 +1,247 @@
+#include "scenarios/search_answer.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "exec/executable.h"
+#include "scenarios/commands/command.h"
+#include "scenarios/document.h"
+#include "scenarios/json_summary.h"
+#include "scenarios/keys.h"
+#include "scenarios/output_file.h"
+#include "scenarios/plan.h"
+#include "scenarios/profiles.h"
+#include "scenarios/readable.h"
+
+namespace slipway {
+namespace {
+
+// One rank's work on all GPUs: what any file loads with whose model and cluster are sound.
+std::vector<std::string> neutral_layout(const LoadResult& as_written) {
+  std::vector<std::string> list = {"layout.tensor=1",        "layout.sequence_parallel=false",
+                                   "layout.pipeline=1",      "layout.chunks=",
+                                   "layout.context=1",       "layout.data=",
+                                   "layout.zero=0",          "schedule.name=1f1b",
+                                   "schedule.micro_batch=1", "schedule.recompute=none"};
+  if (!as_written.scenario.layout.split_list.empty()) list.emplace_back("layout.split=even");
+  return list;
+}
+
+// Data parallel over all GPUs may not divide the batch; other layouts do, or the search says that none
+// does.
+bool only_the_batch_is_uneven(const std::vector<ScenarioError>& errors) {
+  return errors.size() == 1 && errors.front().key == "schedule.global_batch" &&
+         errors.front().message.find("is not divisible by") != std::string::npos;
+}
+
+[[noreturn]] void refuse(const std::vector<ScenarioError>& errors) {
+  throw UsageError("the scenario cannot be used:\n" + describe(errors));
+}
+
+void refuse_csv(const Scenario& scenario) {
+  if (scenario.schedule.actions)
+    throw UsageError(scenario.path +
+                     ": schedule.csv fixes what plan searches; remove it, or use `slipway simulate`");
+}
+
+}  // namespace
+
+Scenario scenario_to_search(const std::string& path, const std::vector<std::string>& overrides,
+                            const std::vector<std::string>& kept) {
+  LoadResult as_written = load_scenario(path, overrides);
+  if (as_written.errors.empty() || !kept.empty()) {
+    if (!as_written.errors.empty()) refuse(as_written.errors);
+    refuse_csv(as_written.scenario);
+    refuse_uncalibrated(as_written.scenario);
+    const bool keeps_stages = std::count(kept.begin(), kept.end(), "layout.pipeline") > 0;
+    if (!as_written.scenario.layout.split_list.empty() && !keeps_stages) {
+      as_written.scenario.layout.split = SplitKind::even;
+      as_written.scenario.layout.split_list.clear();
+    }
+    return std::move(as_written.scenario);
+  }
+  std::vector<std::string> neutral = overrides;
+  for (const std::string& option : neutral_layout(as_written)) neutral.push_back(option);
+  LoadResult loaded = load_scenario(path, neutral);
+  if (only_the_batch_is_uneven(loaded.errors)) {
+    const std::int64_t batch = loaded.scenario.schedule.global_batch;
+    neutral.push_back("schedule.global_batch=" +
+                      std::to_string(batch * rank_capacity(loaded.scenario.cluster)));
+    loaded = load_scenario(path, neutral);
+    loaded.scenario.schedule.global_batch = batch;
+  }
+  if (!loaded.errors.empty()) refuse(loaded.errors);
+  refuse_csv(loaded.scenario);
+  refuse_uncalibrated(loaded.scenario);
+  return std::move(loaded.scenario);
+}
+
+namespace {
+
+void anchor(Value& value, const std::string& path, const std::string& from, const std::string& to) {
+  for (std::size_t i = 0; i < value.items.size(); ++i) anchor(value.items[i], path + ".*", from, to);
+  for (Entry& entry : value.entries)
+    anchor(entry.value, path.empty() ? entry.key : path + "." + entry.key, from, to);
+  if (value.kind != Value::Kind::scalar || value.text.empty()) return;
+  const auto keys = scenario_keys();
+  const auto key = std::find_if(keys.begin(), keys.end(), [&](const Key& k) { return k.path == path; });
+  if (key == keys.end() || !key->names_file || std::filesystem::path(value.text).is_absolute()) return;
+  if (leaf_of(path) == "machine" && !looks_like_path(value.text)) return;
+  std::error_code ignored;
+  const auto target = std::filesystem::absolute(resolve_path(from, value.text), ignored).lexically_normal();
+  std::string relative =
+      target.lexically_relative(std::filesystem::absolute(to, ignored).lexically_normal()).string();
+  if (!relative.starts_with(".")) relative = "./" + relative;  // or it would look like a built-in name
+  value.text = relative;
+}
+
+}  // namespace
+
+std::string winner_yaml(const Scenario& scenario, const std::vector<std::string>& overrides,
+                        const LayoutChoice& choice, const std::string& file) {
+  std::vector<std::string> options = overrides;
+  for (const std::string& option : overrides_of(choice)) options.push_back(option);
+  if (scenario.layout.split != SplitKind::list &&
+      load_scenario(scenario.path, overrides).scenario.layout.split == SplitKind::list)
+    options.emplace_back("layout.split=even");
+  const LoadResult loaded = load_scenario(scenario.path, options);
+  if (!loaded.errors.empty())
+    throw std::logic_error(
+        "the search found a layout that cannot be loaded; this is a defect of slipway:\n" +
+        describe(loaded.errors));
+  Defects defects;
+  std::optional<Value> document = parse_document(loaded.scenario.resolved, file, defects);
+  if (!document) throw std::logic_error("the resolved scenario is no YAML");
+  const auto folder = [](const std::string& path) {
+    const std::string parent = std::filesystem::path(path).parent_path().string();
+    return parent.empty() ? std::string(".") : parent;
+  };
+  anchor(*document, "", folder(scenario.path), folder(file));
+  return to_yaml(*document);
+}
+
+namespace {
+
+void write_winner(const PlanAnswer& answer) {
+  if (!answer.file || answer.result.best.empty()) return;
+  const PricedLayout& best = answer.result.best.front();
+  OutputFile file(*answer.file);
+  file.stream() << "# Found by `slipway plan` for " << answer.scenario.name << ": "
+                << readable_seconds(best.step_time_s) << " a step, MFU " << readable_share(best.mfu) << ", "
+                << readable_bytes(best.memory_bytes) << " (" << name_of(best.engine) << ")"
+                << (answer.result.complete ? "" : "; the search was interrupted") << ".\n"
+                << winner_yaml(answer.scenario, answer.overrides, best.choice, *answer.file);
+  file.commit();
+}
+
+int status_of(const PlanAnswer& answer, std::ostream& err) {
+  if (!answer.result.complete) {
+    err << "slipway plan: interrupted; the answer is the best so far\n";
+    return status_failed;
+  }
+  if (!answer.result.best.empty()) return status_done;
+  err << "slipway plan: no layout fits into " << readable_share(answer.options.memory_share)
+      << " of the GPUs' memory; add GPUs, lower model.sequence, or raise --memory-share\n";
+  return status_failed;
+}
+
+std::optional<LaunchArguments> arguments_of(const PlanAnswer& answer) {
+  if (!answer.trainer || answer.result.best.empty()) return std::nullopt;
+  return launch_arguments(with_layout(answer.scenario, answer.result.best.front().choice), *answer.trainer);
+}
+
+nlohmann::json row_json(const PricedLayout& row) {
+  const Layout& l = row.choice.layout;
+  constexpr const char* recomputes[] = {"none", "selective", "full"};
+  nlohmann::json json = {{"tensor", l.tensor},
+                         {"sequence_parallel", l.sequence_parallel},
+                         {"pipeline", l.pipeline},
+                         {"chunks", l.chunks},
+                         {"context", l.context},
+                         {"data", l.data},
+                         {"zero", l.zero},
+                         {"schedule", row.choice.schedule->name},
+                         {"micro_batch", row.choice.micro_batch},
+                         {"recompute", recomputes[static_cast<std::size_t>(row.choice.recompute)]},
+                         {"bound_s", row.estimate.bound_s},
+                         {"memory_bytes", row.memory_bytes},
+                         {"memory_share", row.memory_share}};
+  if (row.engine == SearchEngine::automatic) return json;
+  json["step_time_s"] = row.step_time_s;
+  json["mfu"] = row.mfu;
+  json["compute_share"] = row.compute_share;
+  json["bubble_share"] = row.bubble_share;
+  json["exposed_comm_share"] = row.exposed_comm_share;
+  json["engine"] = name_of(row.engine);
+  if (row.replay_step_s > 0) json["replayed_step_time_s"] = row.replay_step_s;
+  if (row.full_step_s > 0) json["simulated_step_time_s"] = row.full_step_s;
+  return json;
+}
+
+nlohmann::json rows_json(const std::vector<PricedLayout>& rows, bool with_why) {
+  nlohmann::json list = nlohmann::json::array();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    list.push_back(row_json(rows[i]));
+    if (with_why && i + 1 < rows.size()) list.back()["why"] = why(rows[i], rows[i + 1]);
+  }
+  return list;
+}
+
+}  // namespace
+
+namespace {
+
+void tell_what_execute_refuses(const PlanAnswer& answer, std::ostream& out) {
+  if (answer.result.best.empty()) return;
+  Run run = answer.scenario.run;
+  run.data = "chosen later";
+  const Layout& layout = answer.result.best.front().choice.layout;
+  for (const std::string& reason : not_executable(layout, answer.scenario.schedule.slices, run))
+    out << "`slipway execute` does not run it yet (--executable searches what it runs): " << reason << "\n";
+}
+
+}  // namespace
+
+int print_text(const PlanAnswer& answer, std::ostream& out, std::ostream& err) {
+  out << search_text(answer.scenario, answer.result, answer.options);
+  write_winner(answer);
+  if (answer.file && !answer.result.best.empty()) out << "\nwinner: " << *answer.file << "\n";
+  if (answer.file) tell_what_execute_refuses(answer, out);
+  if (const auto launch = arguments_of(answer)) {
+    out << "\n" << launch->program;
+    for (const std::string& argument : launch->arguments) out << " \\\n  " << argument;
+    out << "\n";
+    for (const std::string& missing : launch->missing) out << "not expressed: " << missing << "\n";
+  }
+  return status_of(answer, err);
+}
+
+int print_json(const PlanAnswer& answer, std::ostream& out, std::ostream& err) {
+  const SearchResult& result = answer.result;
+  write_winner(answer);
+  JsonSummary json(plan_json_keys());
+  json.set("scenario", answer.scenario.name);
+  json.set("complete", result.complete);
+  json.set("engine", std::string(name_of(result.engine)));
+  json.set("legal", result.legal);
+  json.set("too_large", result.too_large);
+  json.set("priced", result.priced);
+  json.set("memory_share", answer.options.memory_share);
+  json.set("best", rows_json(result.best, true));
+  json.set("pareto", rows_json(result.pareto, false));
+  if (result.best_too_large) json.set("best_too_large", row_json(*result.best_too_large));
+  json.set("screening_s", result.screening_s);
+  json.set("pricing_s", result.pricing_s);
+  if (const auto launch = arguments_of(answer)) {
+    std::vector<std::string> line = launch->arguments;
+    line.insert(line.begin(), launch->program);
+    json.set("launch_arguments", line);
+    json.set("not_expressed", launch->missing);
+  }
+  out << json.text();
+  return status_of(answer, err);
+}
+
+}  // namespace slipway

@@ -1,0 +1,65 @@
+// How fast layouts are screened, bounded and priced: Llama 2 70B on 128 nodes of eight H100-like GPUs.
+//
+//   build/tests/plan_bench
+//
+// `Screen` is the closed form of every legal layout of the space (layouts/s on one core; the goal is
+// 20,000), `Bound` the walk through the schedule's actions, `Replay` one layout by its first members,
+// `Plan` the whole search on all cores (the goal is ten seconds on two).
+#include <benchmark/benchmark.h>
+
+#include "scenarios/search.h"
+#include "scenarios/search_screen.h"
+
+namespace slipway {
+namespace {
+
+const Scenario& scenario() {
+  static const Scenario loaded = [] {
+    LoadResult result =
+        load_scenario(SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-70b-1024xh100.yaml", {});
+    if (!result.errors.empty()) throw std::runtime_error(describe(result.errors));
+    return std::move(result.scenario);
+  }();
+  return loaded;
+}
+
+LayoutChoice first_guess() {
+  return {scenario().layout, schedule_named(scenario().schedule.name), scenario().schedule.micro_batch,
+          scenario().schedule.recompute};
+}
+
+void Screen(benchmark::State& state) {
+  std::int64_t layouts = 0;
+  for (auto _ : state) {
+    StepEstimator estimator(lowering_input(scenario()), scenario().cluster);
+    layouts += screen(scenario(), search_space(scenario(), {}), 0.8, estimator, [] { return false; }).legal;
+  }
+  state.counters["layouts"] = static_cast<double>(layouts) / static_cast<double>(state.iterations());
+  state.counters["layouts/s"] =
+      benchmark::Counter(static_cast<double>(layouts), benchmark::Counter::kIsRate);
+}
+
+void Bound(benchmark::State& state) {
+  StepEstimator estimator(lowering_input(scenario()), scenario().cluster);
+  for (auto _ : state) benchmark::DoNotOptimize(estimator.passes_bound(first_guess()));
+}
+
+void Replay(benchmark::State& state) {
+  for (auto _ : state)
+    benchmark::DoNotOptimize(price_layout(scenario(), first_guess(), SearchEngine::replay));
+}
+
+void Plan(benchmark::State& state) {
+  SearchOptions options;
+  options.memory_share = 0.8;
+  for (auto _ : state)
+    benchmark::DoNotOptimize(search_layouts(scenario(), search_space(scenario(), {}), options));
+}
+
+BENCHMARK(Screen)->Unit(benchmark::kMillisecond);
+BENCHMARK(Bound)->Unit(benchmark::kMicrosecond);
+BENCHMARK(Replay)->Unit(benchmark::kMillisecond);
+BENCHMARK(Plan)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+}  // namespace
+}  // namespace slipway

@@ -1,0 +1,192 @@
+// slipway plan: the command line, the file that it writes, the launch arguments, and what it refuses.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "scenarios/json_summary.h"
+#include "scenarios/scenario.h"
+#include "scenarios/search_answer.h"
+#include "tests/command_test.h"
+
+namespace slipway {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const std::string examples = SLIPWAY_SOURCE_DIR "/scenarios/examples/";
+const std::string tiny = examples + "tiny-llama-cpu.yaml", llama = examples + "llama-8b-64xh100.yaml",
+                  large = examples + "llama-70b-1024xh100.yaml";
+
+using PlanCommand = CommandTest;
+
+nlohmann::json plan_of_file(std::vector<std::string> args) {
+  args.insert(args.begin(), "plan");
+  args.push_back("--json");
+  const Answer answer = slipway_with(args);
+  EXPECT_EQ(answer.status, status_done) << answer.err;
+  return nlohmann::json::parse(answer.out);
+}
+
+TEST_F(PlanCommand, WritesAWinnerThatSimulatesInTheTimeThatItWasRankedBy) {
+  const std::string winner = path("winner.yaml");
+  const auto plan = plan_of_file({tiny, "-o", winner});
+  const Answer simulated = slipway_with({"simulate", winner, "--json"});
+  ASSERT_EQ(simulated.status, status_done) << simulated.err;
+  const auto json = nlohmann::json::parse(simulated.out);
+  EXPECT_DOUBLE_EQ(json["step_time_s"], plan["best"][0]["step_time_s"]);
+  EXPECT_DOUBLE_EQ(json["mfu"], plan["best"][0]["mfu"]);
+  EXPECT_TRUE(json["fits"]);
+  EXPECT_EQ(slipway_with({"lower", winner, "-o", path("r.slip")}).status, status_done);
+  const LoadResult before = load_scenario(tiny, {}), after = load_scenario(winner, {});
+  EXPECT_TRUE(after.errors.empty()) << describe(after.errors);
+  EXPECT_EQ(before.scenario.run.data, after.scenario.run.data);  // a relative path, from another folder
+  EXPECT_LE(after.scenario.layout.zero, 1) << "ranks of a CPU are there to be executed";
+}
+
+TEST_F(PlanCommand, BeatsEveryLayoutThatItsExampleGuesses) {
+  const auto plan = plan_of_file({llama, "--memory-share", "1"});
+  const Answer guessed = slipway_with({"simulate", llama, "--json"});
+  EXPECT_LE(plan["best"][0]["step_time_s"].get<double>(),
+            nlohmann::json::parse(guessed.out)["step_time_s"].get<double>());
+}
+
+TEST_F(PlanCommand, SearchesLlama70BOnAThousandGpusByReplay) {
+  const auto plan = plan_of_file({large});
+  EXPECT_EQ(plan["engine"], "replay");
+  EXPECT_GT(plan["legal"].get<int>(), 50000);
+  EXPECT_EQ(plan["best"].size(), 10u);
+  for (const auto& row : plan["best"]) {
+    EXPECT_LE(row["bound_s"].get<double>(), row["step_time_s"].get<double>() * (1 + 1e-9));
+    EXPECT_LE(row["memory_share"].get<double>(), 0.8);
+    EXPECT_EQ(row["tensor"].get<int>() * row["pipeline"].get<int>() * row["context"].get<int>() *
+                  row["data"].get<int>(),
+              1024);
+  }
+}
+
+TEST_F(PlanCommand, KeepsTheKeysThatItIsTold) {
+  for (const auto& row :
+       plan_of_file({llama, "--keep", "layout.tensor", "--keep", "schedule.micro_batch"})["best"]) {
+    EXPECT_EQ(row["tensor"], 8);
+    EXPECT_EQ(row["micro_batch"], 1);
+  }
+  const Answer wrong = slipway_with({"plan", llama, "--keep", "layout.tensr"});
+  EXPECT_EQ(wrong.status, status_usage);
+  EXPECT_THAT(wrong.err, HasSubstr("did you mean '--keep layout.tensor'"));
+}
+
+TEST_F(PlanCommand, EveryKeyOfItsJsonIsDocumentedAndEveryDocumentedKeyIsThere) {
+  const auto json = plan_of_file({tiny, "--emit", "megatron", "--memory-share", "0.005"});
+  std::vector<std::string> emitted, documented;
+  for (const auto& [key, value] : json.items()) emitted.push_back(key);
+  for (const JsonKey& key : plan_json_keys()) documented.emplace_back(key.name);
+  EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(documented));
+  EXPECT_THAT(slipway_with({"list", "json-keys"}).out, HasSubstr("slipway plan --json"));
+}
+
+TEST_F(PlanCommand, PrintsTheTableTheReasonsAndTheFront) {
+  const Answer answer = slipway_with({"plan", tiny});
+  EXPECT_EQ(answer.status, status_done) << answer.err;
+  for (const char* part : {"priced by", "Why each wins over the next", "the front of both", "simulation"})
+    EXPECT_THAT(answer.out, HasSubstr(part));
+}
+
+TEST_F(PlanCommand, SaysThatNothingFitsInsteadOfRecommending) {
+  const Answer answer = slipway_with({"plan", tiny, "--memory-share", "0.000001", "-o", path("w.yaml")});
+  EXPECT_EQ(answer.status, status_failed);
+  EXPECT_THAT(answer.err, HasSubstr("no layout fits"));
+  EXPECT_THAT(answer.out, HasSubstr("The fastest of them would take at least"));
+  EXPECT_EQ(files(), 0u);
+}
+
+TEST_F(PlanCommand, RefusesWhatCannotBePlannedWithOneErrorAndNoNumber) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{llama, "--set", "cluster.machine=h1000"}, "cluster.machine"},
+      {{llama, "--set", "model.name=", "--set", "model.family=llama"}, "model."},
+      {{llama, "--set", "schedule.global_batch=7", "--keep", "layout.data"}, "global_batch"},
+      {{llama, "--set", "model.vocab=128257", "--set", "schedule.global_batch=1", "--keep",
+        "layout.pipeline"},
+       "vocab"},
+      {{llama, "--emit", "megatrn"}, "did you mean '--emit megatron'"},
+      {{llama, "--memory-share", "80"}, "--memory-share"},
+      {{llama, "--engine", "simgrid"}, "allowed: simulation, replay, auto"},
+      {{"missing.yaml"}, "missing.yaml"},
+  };
+  for (const auto& [args, part] : cases) {
+    std::vector<std::string> all = args;
+    all.insert(all.begin(), "plan");
+    const Answer answer = slipway_with(all);
+    EXPECT_EQ(answer.status, status_usage) << part << answer.out;
+    EXPECT_THAT(answer.err, HasSubstr(part));
+    EXPECT_THAT(answer.out, IsEmpty());
+  }
+}
+
+TEST_F(PlanCommand, SearchesAlsoWhereTheLayoutAsWrittenCannotBe) {
+  // Data parallel over all 64 GPUs does not divide this batch, nor does the layout as it is written.
+  const auto plan = plan_of_file({llama, "--set", "schedule.global_batch=24", "--set", "layout.data=3"});
+  for (const auto& row : plan["best"])
+    EXPECT_EQ(24 % (row["data"].get<int>() * row["micro_batch"].get<int>()), 0);
+}
+
+TEST_F(PlanCommand, CtrlCEndsTheSearchWithWhatItHas) {
+  std::thread interrupt([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    ::kill(::getpid(), SIGINT);
+  });
+  const Answer answer = slipway_with({"plan", large, "--engine", "simulation"});  // would take many minutes
+  interrupt.join();
+  EXPECT_EQ(answer.status, status_failed);
+  EXPECT_THAT(answer.out, HasSubstr("INTERRUPTED"));
+  EXPECT_THAT(answer.err, HasSubstr("interrupted; the answer is the best so far"));
+}
+
+LaunchArguments launch(const std::string& file, const std::vector<std::string>& overrides,
+                       Trainer trainer) {
+  const LoadResult loaded = load_scenario(file, overrides);
+  EXPECT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
+  return launch_arguments(loaded.scenario, trainer);
+}
+
+// The README of Megatron-LM's examples gives Llama and GPT-3 these options.
+TEST(LaunchArguments, OfMegatronNameTheLayoutAndTheModel) {
+  const auto found = launch(large,
+                            {"layout.pipeline=8", "layout.chunks=5", "layout.data=16",
+                             "schedule.name=interleaved-1f1b", "schedule.recompute=full"},
+                            Trainer::megatron);
+  EXPECT_EQ(found.program, "pretrain_gpt.py");
+  for (const char* argument :
+       {"--tensor-model-parallel-size 8", "--sequence-parallel", "--pipeline-model-parallel-size 8",
+        "--num-virtual-stages-per-pipeline-rank 5", "--micro-batch-size 1", "--global-batch-size 1024",
+        "--use-distributed-optimizer", "--num-layers 80", "--num-query-groups 8", "--swiglu", "--bf16",
+        "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1"})
+    EXPECT_THAT(found.arguments, Contains(argument));
+  EXPECT_THAT(found.missing, IsEmpty());
+}
+
+TEST(LaunchArguments, SayWhatTheTrainerCannotExpress) {
+  EXPECT_THAT(launch(large, {"schedule.name=gpipe"}, Trainer::megatron).missing,
+              Contains(HasSubstr("the schedule gpipe")));
+  EXPECT_THAT(
+      launch(large,
+             {"layout.pipeline=16", "layout.data=8", "layout.chunks=3", "schedule.name=interleaved-1f1b"},
+             Trainer::megatron)
+          .missing,
+      Contains(HasSubstr("split")));
+  const auto titan = launch(large, {}, Trainer::torchtitan);
+  EXPECT_THAT(titan.missing, Contains(HasSubstr("ZeRO 1")));
+  EXPECT_THAT(titan.arguments, Contains("--parallelism.pipeline_parallel_schedule 1F1B"));
+  EXPECT_THAT(titan.arguments, Contains("--parallelism.tensor_parallel_degree 8"));
+  EXPECT_THAT(launch(large, {"layout.zero=3"}, Trainer::torchtitan).arguments,
+              Contains("--parallelism.fsdp_reshard_after_forward always"));
+}
+
+}  // namespace
+}  // namespace slipway
