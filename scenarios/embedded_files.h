@@ -1,6 +1,7 @@
-// The data files that travel inside the program: machine profiles (models/machines/*.yaml) and built-in
-// models (models/library/*.yaml). The build copies their text into a generated source file, so that a new
-// GPU or model is one new YAML file and the program can be copied to another machine.
+// The data files that travel inside the program: machine profiles (models/machines/*.yaml), built-in models
+// (models/library/*.yaml), stack profiles (models/stacks/*.yaml) and the tables of the study folders
+// (scenarios/*/runs.csv). The build copies their text into a generated source file, so that a new GPU or model is
+// one new YAML file and the program can be copied to another machine.
 // Invariant: text is the file byte for byte; entries are sorted by name.
 // Guarded by tests/embedded_files_test.cpp.
 #pragma once
@@ -18,5 +19,7 @@ struct EmbeddedFile {
 
 std::span<const EmbeddedFile> embedded_machines();
 std::span<const EmbeddedFile> embedded_models();
+std::span<const EmbeddedFile> embedded_stacks();  // models/stacks/<trainer>.yaml
+std::span<const EmbeddedFile> embedded_tables();  // scenarios/<study>/runs.csv; the name is the study's
 
 }  // namespace slipway

@@ -1,0 +1,38 @@
+#include "models/stack.h"
+
+#include <algorithm>
+
+#include "models/time_formulas.h"
+
+namespace slipway {
+
+std::span<const TimeModel> time_models() {
+  static const std::vector<TimeModel> models = {
+      aa_scaling_time(),
+      nanotron_time(),
+      megatron_core_time(),
+      megatron_deepspeed_time(),
+  };
+  return models;
+}
+
+const TimeModel* time_model_of(std::string_view trainer) {
+  const auto models = time_models();
+  const auto found = std::find_if(models.begin(), models.end(),
+                                  [&](const TimeModel& model) { return model.trainer == trainer; });
+  return found == models.end() ? nullptr : &*found;
+}
+
+const StackTime* time_on(const Stack& stack, std::string_view machine) {
+  const auto found = std::find_if(stack.times.begin(), stack.times.end(),
+                                  [&](const StackTime& time) { return time.machine == machine; });
+  return found == stack.times.end() ? nullptr : &*found;
+}
+
+std::vector<double> values_of(const StackTime& time) {
+  std::vector<double> values;
+  for (const TimeConstant& constant : time.constants) values.push_back(constant.value);
+  return values;
+}
+
+}  // namespace slipway

@@ -1,0 +1,60 @@
+// A stack profile: what a trainer makes of the hardware. A machine profile holds physics; a stack holds kernels,
+// overlap, collectives and habits, as constants of a formula of step time (and of memory: memory_estimate.h).
+//
+//   models/stacks/nanotron.yaml:   time:
+//                                    h100-80gb:
+//                                      gemm_efficiency: {value: 0.68, prior: 0.70, spread: 0.15, source: ...}
+//
+// `value` was fitted to published runs, starting from `prior`, a book value of which one is sure to about
+// `spread` (of its logarithm; absent: not fitted). Constants hold for one cluster: bandwidths and latencies of
+// other clusters differ, so each machine has a set of its own.
+// A trainer's formula is one file, models/time_<trainer>.cpp, and says what is particular about it.
+// Guarded by tests/stack_time_test.cpp (formulas by hand) and tests/stacks_test.cpp (files).
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/step_work.h"
+
+namespace slipway {
+
+struct TimeParameter {
+  std::string_view name, unit, meaning;
+};
+
+// Seconds of one step; `constants` one for each parameter, in their order.
+struct TimeModel {
+  std::string_view trainer;
+  std::span<const TimeParameter> parameters;
+  double (*seconds)(const StepWork& work, std::span<const double> constants);
+};
+
+// nullptr for a trainer without one.
+const TimeModel* time_model_of(std::string_view trainer);
+std::span<const TimeModel> time_models();
+
+struct TimeConstant {
+  double value = 0, prior = 0, spread = 0;
+  std::string source;
+};
+
+// Constants of one trainer on one cluster, in the order of its model's parameters.
+struct StackTime {
+  std::string machine;  // machine profile
+  double scale = 0.03;  // residual (of the logarithm) beyond which a run pulls linearly in a refit
+  std::vector<TimeConstant> constants;
+};
+
+struct Stack {
+  std::string trainer;
+  const TimeModel* model = nullptr;
+  std::vector<StackTime> times;
+};
+const StackTime* time_on(const Stack& stack, std::string_view machine);  // nullptr: never fitted there
+std::vector<double> values_of(const StackTime& time);
+
+}  // namespace slipway

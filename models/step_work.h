@@ -1,0 +1,48 @@
+// A training step as the figures that formulas of step time need: shapes, layout and what the hardware can do.
+// Names are those of the papers (Hagemann 2023, Fujii 2024), so that a formula reads as in print.
+//
+//   L layers of h, f, a, k │ V │ s tokens × b sequences │ t × c × p × d GPUs │ m micro-batches per pipeline
+//
+// Plain numbers, because a fit evaluates a formula for each run some ten thousand times.
+// Guarded by tests/stack_time_test.cpp.
+#pragma once
+
+#include "models/machine.h"
+#include "models/sharding.h"
+
+namespace slipway {
+
+struct Model;
+
+struct StepWork {
+  double L = 0, h = 0, f = 0, a = 0, k = 0, V = 0;
+  bool gated = false;  // SwiGLU: gate and up
+  bool tied = false;   // head's matrix = embedding's
+  double s = 0, b = 1, m = 1;
+  double t = 1, c = 1, p = 1, d = 1;
+  double gpus = 1, gpus_per_node = 8;
+  bool sequence_parallel = false;
+  int zero = 0;
+  Kernels kernels = Kernels::flash2_rmsnorm;
+  Recompute recompute = Recompute::none;
+  double gradient_bytes = 4;      // per parameter
+  double peak_flops = 0;          // of the dtype
+  double memory_bandwidth = 0;    // bytes/s, as the data sheet says
+  double all_reduce_bytes_per_s = 0;  // the run's own test inside the node; 0: none
+};
+
+// Of a model whose layers are all alike; throws std::invalid_argument for others, and for a machine without
+// a peak for `dtype` or without memory bandwidth.
+StepWork step_work(const Model& model, const Machine& machine, Dtype dtype);
+
+// Parameters of one layer's matrices, and of the fullest stage with its embeddings (on all tensor ranks).
+double layer_matrix_parameters(const StepWork& work);
+
+// nanotron deals blocks out in order until a stage holds its share of the FLOPs, the head counted as
+// V·h/(4h² + 3hf) layers: stages get ⌈(L + head)/p⌉ layers, the last one the head and what is left, maybe nothing.
+struct CostSplit {
+  double full = 0, last = 0;  // layers of a full stage, and of the last one beside the head
+};
+CostSplit split_by_cost(const StepWork& work);
+
+}  // namespace slipway

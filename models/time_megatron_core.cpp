@@ -1,0 +1,121 @@
+// Megatron-Core (Fujii et al. 2024, arXiv 2411.06465): Llama with tensor, context and pipeline parallelism, flash
+// attention, fused norms, sequence parallel, distributed optimizer, gradients reduced in fp32 while the last
+// backward pass runs.
+//
+//   step = Σ S(i) + Σ transfers + (m − 1)·(max S + max transfers) + what of the reduction nothing hides
+//          + delay · (c·p/2)^growth · √(m/b) · E[slowest of d]
+//
+// Particular about it: three of four all-reduces of a layer are seen (6 half volumes; the rest hides behind
+// weight gradients). NVLink of a node without a switch is shared out over pairs (`pairs`, TSUBAME4.0: 1/3).
+// Transfers between stages cross the network only where a node ends. Ranks of one replica wait for each other's
+// random delays, which add up as √m; the slowest of d replicas sets the step (E: mean of the largest of d normal
+// deviates, Blom 1958).
+#include <array>
+#include <cmath>
+
+#include "models/time_formulas.h"
+
+namespace slipway {
+namespace {
+
+constexpr std::array parameters{
+    TimeParameter{"gemm_efficiency", "share of peak", "large matrix products"},
+    TimeParameter{"gemm_half", "elements", "smallest side of a product at which half of that is reached"},
+    TimeParameter{"flash2_efficiency", "share of peak", "FlashAttention 2"},
+    TimeParameter{"elementwise_bytes", "bytes", "per token and hidden unit of a layer, forward and backward"},
+    TimeParameter{"accumulate_bytes", "bytes per parameter", "gradient accumulation after each micro-batch"},
+    TimeParameter{"loss_bytes", "bytes per logit", "traffic of the loss, forward and backward"},
+    TimeParameter{"tensor_bandwidth", "bytes/s", "inside a node, all links of a GPU"},
+    TimeParameter{"tensor_latency", "s", "of a collective in a tensor group"},
+    TimeParameter{"pairs", "share", "of a GPU's links that lead to one other GPU"},
+    TimeParameter{"context_latency", "s", "of a step of the ring of keys and values"},
+    TimeParameter{"pipeline_bandwidth", "bytes/s", "of a transfer between stages across nodes"},
+    TimeParameter{"pipeline_latency", "s", "of a transfer between stages"},
+    TimeParameter{"data_bandwidth", "bytes/s", "of the gradients' reduction, one node"},
+    TimeParameter{"delay", "s", "random delay of a micro-batch that others wait for"},
+    TimeParameter{"delay_growth", "exponent", "of c·p/2 in it"},
+};
+
+struct Constants {
+  double gemm_efficiency, gemm_half, flash2_efficiency, elementwise_bytes, accumulate_bytes, loss_bytes,
+      tensor_bandwidth, tensor_latency, pairs, context_latency, pipeline_bandwidth, pipeline_latency,
+      data_bandwidth, delay, delay_growth;
+};
+static_assert(sizeof(Constants) == parameters.size() * sizeof(double));
+
+// Mean of the largest of n standard normal deviates: the deviate at (n − 0.375)/(n + 0.25).
+double mean_of_largest(double n) {
+  const double share = (n - 0.375) / (n + 0.25);
+  double low = -10, high = 10;
+  while (high - low > 1e-9) {
+    const double middle = (low + high) / 2;
+    (std::erfc(-middle / std::sqrt(2.0)) / 2 < share ? low : high) = middle;
+  }
+  return low;
+}
+
+double tensor_collectives(const StepWork& w, const Constants& v, double M) {
+  if (w.t <= 1) return 0;
+  constexpr int seen = 6;
+  const double share = std::min(1.0, (w.t - 1) * v.pairs);
+  return seen * (2 * M * w.h * (w.t - 1) / w.t / (v.tensor_bandwidth * share) + v.tensor_latency);
+}
+
+// Keys and values go around the ring once forward and twice backward.
+double context_ring(const StepWork& w, const Constants& v, double M) {
+  const double bytes = 4 * M * (w.h * w.k / w.a) / w.t;
+  return 3 * (w.c - 1) * (v.context_latency + bytes / (v.tensor_bandwidth * v.pairs));
+}
+
+double layer(const StepWork& w, const Constants& v) {
+  const double M = w.b * w.s / w.c, rate = streaming_rate(w);
+  const double attention = 3.5 * 2 * w.b * w.s * w.s * w.h / (w.c * w.t) / (w.peak_flops * v.flash2_efficiency);
+  const double elementwise = M * (w.h * v.elementwise_bytes + 28 * w.f) / w.t / rate;
+  return 3 * layer_gemm_seconds(w, M, v.gemm_efficiency, v.gemm_half) + attention + elementwise +
+         tensor_collectives(w, v, M) + context_ring(w, v, M) +
+         v.accumulate_bytes * layer_matrix_parameters(w) / w.t / rate;
+}
+
+// Both directions between a stage and the next.
+double transfers(const StepWork& w, const Constants& v, int stage) {
+  const double ranks = w.t * w.c, bytes = 2 * w.b * w.s / w.c * w.h / w.t;
+  const bool crosses = std::floor((stage + 1) * ranks / w.gpus_per_node) != std::floor(stage * ranks / w.gpus_per_node);
+  const double bandwidth = crosses ? v.pipeline_bandwidth : v.tensor_bandwidth * v.pairs;
+  return 2 * (bytes / bandwidth + v.pipeline_latency);
+}
+
+double pipeline(const StepWork& w, const Constants& v) {
+  const double M = w.b * w.s / w.c, each = w.L / w.p * layer(w, v);
+  const double head = 3 * gemm_seconds(w, M, w.V / w.t, w.h, v.gemm_efficiency, v.gemm_half) +
+                      v.loss_bytes * M * w.V / w.t / streaming_rate(w);
+  double all = w.p * each + head, longest_transfers = 0;
+  for (int stage = 0; stage + 1 < static_cast<int>(w.p); ++stage) {
+    all += transfers(w, v, stage);
+    longest_transfers = std::max(longest_transfers, transfers(w, v, stage));
+  }
+  return all + (w.m - 1) * (each + head + longest_transfers);
+}
+
+double step_end(const StepWork& w, const Constants& v) {
+  const double replicas = w.d * w.c;
+  const double held = (layer_matrix_parameters(w) * w.L / w.p + w.h * w.V * (w.p > 1 ? 1 : 2)) / w.t;
+  const double bytes = held * (w.gradient_bytes + 2) * (replicas - 1) / replicas;
+  const bool inside = replicas * w.t * w.p <= w.gpus_per_node;
+  const double reduction =
+      inside ? bytes / (v.tensor_bandwidth * v.pairs) : bytes * w.gpus_per_node / v.data_bandwidth;
+  const double hidden = w.L / w.p * layer(w, v);  // behind the last micro-batch
+  return std::max(reduction - hidden, 0.0) + held * 30 / replicas / streaming_rate(w);
+}
+
+double seconds(const StepWork& w, std::span<const double> values) {
+  const auto v = named<Constants>(values);
+  const double delays =
+      v.delay * std::pow(w.c * w.p / 2, v.delay_growth) * std::sqrt(w.m / w.b) * mean_of_largest(w.d);
+  return pipeline(w, v) + step_end(w, v) + delays;
+}
+
+}  // namespace
+
+TimeModel megatron_core_time() { return {"megatron-core", parameters, seconds}; }
+
+}  // namespace slipway

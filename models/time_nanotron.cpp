@@ -1,0 +1,129 @@
+// nanotron (Hugging Face, The Ultra-Scale Playbook 2025): Llama on H100, 1F1B, sequence parallel, fp32 gradients.
+//
+//   layer = (gpu^q + host^q)^(1/q)         host = floor + floor_tensor·t + floor_nodes·(nodes of a tensor group − 1)
+//
+// Particular about it: small models wait for the host, which issues the collectives of a tensor group one by one
+// (floor_tensor; runs with an all-reduce test above 440 GB/s are a second environment, where that is faster).
+// Blocks are dealt out by FLOPs with the head counted in layers. Sequence parallel gathers once more backward.
+// ZeRO-0 reduces gradients in fp32 (8 bytes), ZeRO-1 scatters them and gathers weights (6); both pay per member.
+#include <cmath>
+
+#include "models/time_layer.h"
+
+namespace slipway {
+namespace {
+
+constexpr std::array parameters{
+    TimeParameter{"gemm_efficiency", "share of peak", "large matrix products"},
+    TimeParameter{"gemm_half", "elements", "smallest side of a product at which half of that is reached"},
+    TimeParameter{"flash2_efficiency", "share of peak", "FlashAttention 2, causal FLOPs"},
+    TimeParameter{"elementwise_traffic", "factor", "bytes of element-wise kernels over their count"},
+    TimeParameter{"accumulate_bytes", "bytes per parameter", "gradient accumulation after each micro-batch"},
+    TimeParameter{"loss_bytes", "bytes per logit", "traffic of the loss, forward and backward"},
+    TimeParameter{"tensor_bandwidth", "bytes/s", "bus bandwidth of collectives in a tensor group inside a node"},
+    TimeParameter{"tensor_bandwidth_nodes", "bytes/s", "of those that span nodes"},
+    TimeParameter{"floor", "s per layer", "host time, forward and backward"},
+    TimeParameter{"floor_tensor", "s per layer and member", "of it, with a tensor group"},
+    TimeParameter{"floor_nodes", "s per layer and node", "of it, for each further node of a tensor group"},
+    TimeParameter{"floor_fast", "factor", "of floor_tensor in the second environment"},
+    TimeParameter{"floor_head", "layers", "host time of the head"},
+    TimeParameter{"floor_sharpness", "exponent", "of the smooth maximum of GPU and host"},
+    TimeParameter{"pipeline_bandwidth", "bytes/s", "of a transfer between stages"},
+    TimeParameter{"pipeline_latency", "s", "of each of them"},
+    TimeParameter{"data_bandwidth", "bytes/s", "of the gradients' reduction over eight nodes"},
+    TimeParameter{"data_slowdown", "exponent", "of nodes / 8 in its time"},
+    TimeParameter{"member_all_reduce", "s per member", "of a data-parallel group, ZeRO-0"},
+    TimeParameter{"member_scatter", "s per member", "of a data-parallel group, ZeRO-1"},
+    TimeParameter{"fixed", "s", "per step"},
+};
+
+struct Constants {
+  double gemm_efficiency, gemm_half, flash2_efficiency, elementwise_traffic, accumulate_bytes, loss_bytes,
+      tensor_bandwidth, tensor_bandwidth_nodes, floor, floor_tensor, floor_nodes, floor_fast, floor_head,
+      floor_sharpness, pipeline_bandwidth, pipeline_latency, data_bandwidth, data_slowdown,
+      member_all_reduce, member_scatter, fixed;
+};
+static_assert(sizeof(Constants) == parameters.size() * sizeof(double));
+
+LayerConstants layer_constants(const Constants& v) {
+  LayerConstants layer;
+  layer.gemm_efficiency = v.gemm_efficiency;
+  layer.gemm_half = v.gemm_half;
+  layer.flash2_efficiency = v.flash2_efficiency;
+  layer.elementwise_traffic = v.elementwise_traffic;
+  layer.accumulate_bytes = v.accumulate_bytes;
+  return layer;
+}
+
+double smooth_maximum(double a, double b, double q) { return std::pow(std::pow(a, q) + std::pow(b, q), 1 / q); }
+
+double tensor_bandwidth(const StepWork& w, const Constants& v) {
+  return w.t <= w.gpus_per_node ? v.tensor_bandwidth : v.tensor_bandwidth_nodes;
+}
+
+double host_floor(const StepWork& w, const Constants& v) {
+  constexpr double second_environment = 440e9;
+  const double fast = w.all_reduce_bytes_per_s > second_environment ? v.floor_fast : 1;
+  return v.floor + (w.t > 1 ? v.floor_tensor * w.t * fast : 0) +
+         v.floor_nodes * (std::ceil(w.t / w.gpus_per_node) - 1);
+}
+
+double layer(const StepWork& w, const Constants& v, double host) {
+  const Passes passes = layer_passes(w, layer_constants(v));
+  const double reduce = w.t > 1 ? 4 * w.b * w.s * w.h * (w.t - 1) / w.t / tensor_bandwidth(w, v) : 0;
+  constexpr int reductions = 2 + 2 + 1;  // forward, backward, the gather once more
+  const double gpu = passes.forward + passes.backward + reductions * reduce +
+                     accumulation_seconds(w, layer_constants(v), layer_matrix_parameters(w) / w.t);
+  return smooth_maximum(gpu, host, v.floor_sharpness);
+}
+
+double head(const StepWork& w, const Constants& v, double host) {
+  const double M = w.b * w.s;
+  double gpu = head_product_seconds(w, layer_constants(v)) + v.loss_bytes * M * w.V / w.t / streaming_rate(w);
+  if (w.t > 1) gpu += 8 * M * w.h * (w.t - 1) / w.t / tensor_bandwidth(w, v);
+  return smooth_maximum(gpu, v.floor_head * host, v.floor_sharpness);
+}
+
+// Parameters of the fullest stage.
+double stage_parameters(const StepWork& w, const CostSplit& split) {
+  const double layer = layer_matrix_parameters(w), table = w.V * w.h;
+  if (w.p <= 1) return w.L * layer + table * (w.tied ? 1 : 2);
+  return std::max(split.full * layer + table, split.last * layer + table);
+}
+
+double step_end(const StepWork& w, const Constants& v, double parameters_of_stage) {
+  const bool sharded = w.zero > 0;
+  constexpr double reference_nodes = 8;
+  const double nodes = std::max(w.d * w.t / w.gpus_per_node, 1.0);
+  const double bytes = parameters_of_stage * (sharded ? w.gradient_bytes + 2 : 2 * w.gradient_bytes);
+  double seconds = 0;
+  if (w.d > 1)
+    seconds = bytes * std::pow(nodes / reference_nodes, v.data_slowdown) / v.data_bandwidth +
+              (sharded ? v.member_scatter : v.member_all_reduce) * (w.d - 1);
+  const double adam_bytes = sharded ? 28 / w.d + 4 : 30;
+  return seconds + parameters_of_stage / w.t * adam_bytes / streaming_rate(w);
+}
+
+double seconds(const StepWork& w, std::span<const double> values) {
+  const auto v = named<Constants>(values);
+  const double host = host_floor(w, v), each = layer(w, v, host);
+  const double transfers =
+      w.p > 1 ? 2 * (2 * w.b * w.s * w.h / w.t / v.pipeline_bandwidth + v.pipeline_latency) : 0;
+  const CostSplit split = split_by_cost(w);
+  const double with_head = head(w, v, host);
+  UnevenPipeline pipe;
+  pipe.full = split.full * each + transfers;
+  pipe.last = split.last * each + with_head + transfers;
+  pipe.full_stages = std::min(std::floor(w.L / split.full), std::max(w.p - 1, 1.0));
+  pipe.total = w.L * each + with_head + w.p * transfers;
+  pipe.stages = w.p;
+  pipe.micro_batches = w.m;
+  const double pipeline = w.p > 1 ? uneven_pipeline_seconds(pipe) : w.m * pipe.total;
+  return pipeline + step_end(w, v, stage_parameters(w, split)) + v.fixed;
+}
+
+}  // namespace
+
+TimeModel nanotron_time() { return {"nanotron", parameters, seconds}; }
+
+}  // namespace slipway

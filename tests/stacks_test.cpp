@@ -1,0 +1,84 @@
+// Stack profiles: every built-in file is complete and sourced, and a wrong one is named by line and key.
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "scenarios/embedded_files.h"
+#include "scenarios/load_stack.h"
+
+namespace slipway {
+namespace {
+
+using testing::HasSubstr;
+
+std::string profile_of(const std::string& trainer, const std::string& changed = "", const std::string& line = "") {
+  std::string text = "time:\n  a100-80gb:\n    scale: 0.02\n";
+  for (const TimeParameter& parameter : time_model_of(trainer)->parameters) {
+    if (parameter.name == changed)
+      text += line;
+    else
+      text += "    " + std::string(parameter.name) + ": {value: 0.5, prior: 0.6, spread: 0.1, source: a book}\n";
+  }
+  return text;
+}
+
+std::string defects_of(const std::string& text) {
+  Defects defects;
+  EXPECT_FALSE(stack_from_yaml(text, "s.yaml", "nanotron", defects).has_value());
+  return describe(defects);
+}
+
+TEST(Stacks, EveryTrainerWithAFormulaHasAProfileWithASourceForEveryConstant) {
+  EXPECT_EQ(embedded_stacks().size(), time_models().size());
+  for (const TimeModel& model : time_models()) {
+    const Stack* stack = built_in_stack(model.trainer);
+    ASSERT_NE(stack, nullptr) << model.trainer;
+    EXPECT_FALSE(stack->times.empty());
+    for (const StackTime& time : stack->times) {
+      ASSERT_EQ(time.constants.size(), model.parameters.size());
+      for (const TimeConstant& constant : time.constants) {
+        EXPECT_FALSE(constant.source.empty());
+        // Within four of the prior's own standard deviations: a fit may move it, not replace it.
+        if (constant.spread > 0) {
+          EXPECT_LT(std::abs(std::log(constant.value / constant.prior)), 5.5 * constant.spread)
+              << model.trainer << " " << time.machine << " " << constant.source;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(built_in_stack("nobody"), nullptr);
+}
+
+TEST(Stacks, ACompleteProfileLoads) {
+  Defects defects;
+  const auto stack = stack_from_yaml(profile_of("nanotron"), "s.yaml", "nanotron", defects);
+  ASSERT_TRUE(stack.has_value()) << describe(defects);
+  ASSERT_NE(time_on(*stack, "a100-80gb"), nullptr);
+  EXPECT_EQ(time_on(*stack, "h200"), nullptr);
+  EXPECT_DOUBLE_EQ(stack->times[0].scale, 0.02);
+  EXPECT_DOUBLE_EQ(stack->times[0].constants[3].prior, 0.6);
+}
+
+TEST(Stacks, AMissingConstantIsNamedWithItsMeaning) {
+  const std::string text = defects_of(profile_of("nanotron", "floor_nodes"));
+  EXPECT_THAT(text, HasSubstr("s.yaml:2: time.a100-80gb.floor_nodes: is missing"));
+  EXPECT_THAT(text, HasSubstr("for each further node"));
+}
+
+TEST(Stacks, AConstantOfAnotherFormulaIsRefused) {
+  EXPECT_THAT(defects_of(profile_of("nanotron") + "    jitter: {value: 1, source: a book}\n"),
+              HasSubstr("time.a100-80gb.jitter: is no constant of this trainer's formula"));
+}
+
+TEST(Stacks, ANumberWithoutSourceIsRefused) {
+  EXPECT_THAT(defects_of(profile_of("nanotron", "fixed", "    fixed: {value: 1}\n")), HasSubstr("has no source"));
+}
+
+TEST(Stacks, WhatIsNoNumberIsNamedByItsLine) {
+  EXPECT_THAT(defects_of(profile_of("nanotron", "gemm_efficiency",
+                                    "    gemm_efficiency: {value: much, source: a book}\n")),
+              HasSubstr("s.yaml:4: time.a100-80gb.gemm_efficiency.value"));
+}
+
+}  // namespace
+}  // namespace slipway
