@@ -151,4 +151,38 @@ std::span<const JsonKey> memory_json_keys() {
   return keys;
 }
 
+std::span<const JsonKey> validate_json_keys() {
+  static constexpr std::array keys{
+      JsonKey{"rows", "count", "rows read; = priced + unpriced + excluded"},
+      JsonKey{"priced", "count", "scored rows that have a predicted step time"},
+      JsonKey{"unpriced", "count", "scored rows that cannot be priced: each counts as an error of 100 %"},
+      JsonKey{"excluded", "counts",
+              "rows without a time score, per rule: status (did not end), after_pp_fix (older version of the "
+              "trainer), all_reduce_test (< 300 GB/s)"},
+      JsonKey{"mape", "%", "mean of |predicted / measured step time - 1|"},
+      JsonKey{"median_ape", "%", "its median"},
+      JsonKey{"bias", "%", "mean of predicted / measured - 1 over priced rows"},
+      JsonKey{"rank_correlation", "-1..1", "Spearman's, of predicted and measured MFU"},
+      JsonKey{"regret_mfu", "0..1",
+              "1 - measured MFU of the recommended layout / best measured MFU, mean over tables of alternatives"},
+      JsonKey{"regret_mfu_median", "0..1", "the same, median over tables"},
+      JsonKey{"regret_mfu_of_3", "0..1", "of the best of the first three recommended, mean over tables"},
+      JsonKey{"regret_tables", "list", "table, regret_mfu, regret_mfu_of_3, ran_out (the first pick was OOM)"},
+      JsonKey{"oom", "counts",
+              "true_fit, true_oom, false_fit (called to fit, ran out), false_oom; rows of status ok and OOM, all "
+              "versions of the trainer"},
+      JsonKey{"oom_cautious", "counts", "the same for the cautious verdict"},
+      JsonKey{"memory_unpriced", "count", "rows of status ok or OOM that get no memory verdict"},
+      JsonKey{"groups", "map", "the keys above per group (model, sequence length, layout: as the table has it)"},
+      JsonKey{"machines", "map", "the same per machine profile"},
+      JsonKey{"unpriced_rows", "list", "file, line, reason"},
+      JsonKey{"tables", "map", "the keys above per file; left_out when refitted"},
+      JsonKey{"left_out", "map",
+              "layout, group, choice: the keys above with every row predicted by constants fitted without it; present "
+              "when refitted",
+              true},
+  };
+  return keys;
+}
+
 }  // namespace slipway

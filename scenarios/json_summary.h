@@ -27,6 +27,7 @@ std::span<const JsonKey> plan_json_keys();
 std::span<const JsonKey> execute_json_keys();
 std::span<const JsonKey> compare_json_keys();
 std::span<const JsonKey> memory_json_keys();
+std::span<const JsonKey> validate_json_keys();
 
 // The reference of one table, for people: name, unit, meaning in columns.
 std::string describe(std::span<const JsonKey> keys);

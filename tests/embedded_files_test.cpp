@@ -42,5 +42,19 @@ TEST(EmbeddedFiles, ModelsAreTheSourceTreesByteForByte) {
   expect_same(embedded_models(), "models/library");
 }
 
+TEST(EmbeddedFiles, StacksAreTheSourceTreesByteForByte) {
+  expect_same(embedded_stacks(), "models/stacks");
+}
+
+TEST(EmbeddedFiles, TablesAreThoseOfTheStudyFoldersByteForByte) {
+  EXPECT_FALSE(embedded_tables().empty());
+  for (const EmbeddedFile& file : embedded_tables()) {
+    std::ifstream text(SLIPWAY_SOURCE_DIR "/" + std::string(file.path), std::ios::binary);
+    EXPECT_EQ(file.text, std::string(std::istreambuf_iterator<char>(text), {})) << file.path;
+    EXPECT_EQ(file.path, "scenarios/" + std::string(file.name) + "/runs.csv");
+  }
+  EXPECT_TRUE(std::ranges::is_sorted(embedded_tables(), {}, &EmbeddedFile::name));
+}
+
 }  // namespace
 }  // namespace slipway

@@ -46,6 +46,7 @@ int lower_command(const std::vector<std::string>& args, std::ostream& out, std::
 int execute_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int calibrate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int compare_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int validate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int list_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 
 }  // namespace slipway

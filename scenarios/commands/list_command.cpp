@@ -6,6 +6,7 @@
 #include "scenarios/commands/options.h"
 #include "scenarios/json_summary.h"
 #include "scenarios/listing.h"
+#include "scenarios/tables/formats.h"
 
 namespace slipway {
 namespace {
@@ -16,21 +17,39 @@ struct Topic {
   void (*print)(std::ostream& out);
 };
 
+void list_tables(std::ostream& out) {
+  for (const TableFormat& format : table_formats()) {
+    out << format.name << ": " << format.source << "\n ";
+    std::size_t width = 1;
+    for (const std::string_view column : format.columns) {
+      constexpr std::size_t line = 100;
+      if (width + column.size() + 2 > line) {
+        out << "\n ";
+        width = 1;
+      }
+      out << ' ' << column << (column == format.columns.back() ? "\n" : ",");
+      width += column.size() + 2;
+    }
+  }
+}
+
 void print_json_keys(std::ostream& out) {
   out << "slipway simulate --json\n" << describe(simulate_json_keys());
   out << "\nslipway plan --json\n" << describe(plan_json_keys());
   out << "\nslipway execute --json\n" << describe(execute_json_keys());
   out << "\nslipway compare --json\n" << describe(compare_json_keys());
   out << "\nslipway memory --json\n" << describe(memory_json_keys());
+  out << "\nslipway validate --json\n" << describe(validate_json_keys());
 }
 
-constexpr std::array<Topic, 6> topics{{
+constexpr std::array<Topic, 7> topics{{
     {"models", "built-in models: model.name", list_models},
     {"machines", "machine profiles: cluster.machine", list_machines},
     {"schedules", "schedules: schedule.name", list_schedules},
     {"keys", "every key of a scenario", [](std::ostream& out) { list_keys(out, scenario_keys()); }},
     {"machine-keys", "every key of a machine profile",
      [](std::ostream& out) { list_keys(out, machine_keys()); }},
+    {"tables", "tables of measured runs that validate reads, with their columns", list_tables},
     {"json-keys", "the keys that --json prints", print_json_keys},
 }};
 
@@ -49,7 +68,7 @@ std::string topics_text() {
 int list_command(const std::vector<std::string>& args, std::ostream& out, std::ostream&) {
   CommandOptions options("list TOPIC", "Lists what can be named in a scenario and in outputs.",
                          "slipway list models");
-  options.positional("topic (models, machines, schedules, keys, machine-keys, json-keys)", 1, 1)
+  options.positional("topic (models, machines, schedules, keys, machine-keys, tables, json-keys)", 1, 1)
       .notes(topics_text());
   if (!options.parse(args, out)) return status_done;
   const std::string& name = options.arguments()[0];

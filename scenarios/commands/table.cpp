@@ -19,6 +19,7 @@ const std::vector<Command>& all_commands() {
       {"compare", "join a predicted and a measured trace, task by task", compare_command},
       {"calibrate", "fit the machine profile to measurements and write it", calibrate_command},
       {"confirm", "predict unseen cases, execute them, say how far off", confirm_command},
+      {"validate", "score predictions against runs that others measured", validate_command},
       {"show", "print the schedule as a rank x step grid; write DOT or CSV", show_command},
       {"lower", "write the bundle that the ranks run", lower_command},
       {"list", "list models, machines, schedules, scenario keys, JSON keys", list_command},

@@ -1,0 +1,114 @@
+#include <fstream>
+#include <ostream>
+#include <sstream>
+
+#include "scenarios/commands/command.h"
+#include "scenarios/commands/options.h"
+#include "scenarios/embedded_files.h"
+#include "scenarios/output_file.h"
+#include "scenarios/stack_text.h"
+#include "scenarios/validation_report.h"
+
+namespace slipway {
+namespace {
+
+CommandOptions declared_options() {
+  CommandOptions options(
+      "validate [TABLE.csv ...] [options]",
+      "Scores predictions against runs that others measured: error of step times, rank correlation, regret of\n"
+      "the recommended layout, out-of-memory verdicts. Without a table: those of the study folders, refitted\n"
+      "without the scored rows too.",
+      "slipway validate scenarios/hagemann-2023/runs.csv --refit");
+  options.positional("table (CSV)", 0, 100)
+      .flag("refit", "also predict every row by constants that were fitted without it (by layout, group, choice)")
+      .flag("json", "print the scores as JSON and nothing else (`slipway list json-keys`)")
+      .value("constants", "FILE", "write the constants of step time fitted to all scored rows, as a stack profile")
+      .value("rows", "FILE", "write every row, its prediction and its verdict as CSV")
+      .notes(
+          "A table is recognised by its header (`slipway list tables`). What is measured never enters a\n"
+          "prediction. Rows take part by rules that do not look at predictions: status (only runs that\n"
+          "ended have a step time), after_pp_fix (a version of the trainer before its pipeline was\n"
+          "repaired), all_reduce_test (below 300 GB/s the node's network was ill). A row that cannot be\n"
+          "priced counts as 100 % error and is named. MAPE, median and bias are of step times; rank is\n"
+          "Spearman's correlation of MFU; regret is 1 - measured MFU of the layout that is recommended\n"
+          "among those predicted to fit / best measured MFU of its table.");
+  return options;
+}
+
+PublishedTable table_from(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) throw UsageError("cannot read the table " + path + "; give a CSV file");
+  try {
+    return read_table(in, path);
+  } catch (const std::runtime_error& error) {
+    throw UsageError(error.what());
+  }
+}
+
+std::vector<PublishedTable> tables_of(const std::vector<std::string>& paths) {
+  std::vector<PublishedTable> tables;
+  for (const std::string& path : paths) tables.push_back(table_from(path));
+  if (!paths.empty()) return tables;
+  for (const EmbeddedFile& file : embedded_tables()) {
+    std::istringstream in{std::string(file.text)};
+    tables.push_back(read_table(in, std::string(file.path)));
+  }
+  return tables;
+}
+
+std::string number_text(double value) {
+  if (!(value > 0)) return "";
+  std::ostringstream text;
+  text.precision(7);
+  text << value;
+  return text.str();
+}
+
+// The format `slipway` with predictions behind it; it reads back as a table.
+void write_rows(const std::string& path, const std::vector<Validation>& validations) {
+  OutputFile file(path);
+  std::vector<std::string> columns = slipway_columns();
+  for (const char* column : {"predicted_step_s", "left_out_by_layout_s", "left_out_by_group_s", "left_out_by_choice_s",
+                             "predicted_peak_bytes", "predicted_to_fit", "cannot_be_priced"})
+    columns.emplace_back(column);
+  file.stream() << csv_line(columns);
+  for (const Validation& validation : validations) {
+    for (const RowResult& result : validation.rows) {
+      if (result.row->model.runs.empty()) continue;  // unreadable: named in the report
+      std::vector<std::string> fields = slipway_fields(*result.row);
+      fields.push_back(number_text(result.price.step_s));
+      for (const double seconds : result.left_out_s) fields.push_back(number_text(seconds));
+      fields.push_back(result.price.memory ? number_text(result.price.memory->peak_bytes) : "");
+      fields.push_back(result.price.memory ? (result.price.memory->fits ? "true" : "false") : "");
+      fields.push_back(result.price.cannot);
+      file.stream() << csv_line(fields);
+    }
+  }
+  file.commit();
+}
+
+}  // namespace
+
+int validate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream&) {
+  CommandOptions options = declared_options();
+  if (!options.parse(args, out)) return status_done;
+  const std::vector<std::string>& paths = options.arguments();
+  const std::vector<PublishedTable> tables = tables_of(paths);
+  const bool refit = paths.empty() || options.has("refit");
+  std::vector<Validation> validations;
+  for (const PublishedTable& table : tables) validations.push_back(validate(table, refit));
+  if (const auto path = options.text("rows")) write_rows(*path, validations);
+  if (const auto path = options.text("constants")) {
+    OutputFile file(*path);
+    file.stream() << fitted_constants_text(validations);
+    file.commit();
+  }
+  if (options.has("json")) {
+    out << json_text(validations);
+    return status_done;
+  }
+  for (const Validation& validation : validations) out << report_text(validation) << '\n';
+  return status_done;
+}
+
+}  // namespace slipway

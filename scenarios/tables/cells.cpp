@@ -1,0 +1,66 @@
+#include "scenarios/tables/cells.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace slipway {
+namespace {
+
+CellError wrong(std::string_view column, const std::string& text, const char* what) {
+  return CellError("column " + std::string(column) +
+                   (text.empty() ? std::string(" is empty") : ": '" + text + "'") + " and must be " + what);
+}
+
+}  // namespace
+
+const std::string& Cells::text(std::string_view column) const {
+  static const std::string nothing;
+  const auto found = std::find(header_.begin(), header_.end(), column);
+  return found == header_.end() ? nothing : row_.fields[static_cast<std::size_t>(found - header_.begin())];
+}
+
+double Cells::number(std::string_view column) const {
+  const std::string& written = text(column);
+  double value = 0;
+  const char* end = written.data() + written.size();
+  const auto [stop, error] = std::from_chars(written.data(), end, value);
+  if (error != std::errc() || stop != end || !std::isfinite(value) || value < 0)
+    throw wrong(column, written, "a number, 0 or more");
+  return value;
+}
+
+std::int64_t Cells::integer(std::string_view column) const {
+  const double value = number(column);
+  if (value < 1 || value > 9e15 || value != std::floor(value))
+    throw wrong(column, text(column), "a whole number from 1");
+  return static_cast<std::int64_t>(value);
+}
+
+int Cells::count(std::string_view column) const {
+  const std::int64_t value = integer(column);
+  if (value > std::numeric_limits<int>::max())
+    throw wrong(column, text(column), "a whole number below 2^31");
+  return static_cast<int>(value);
+}
+
+double Cells::number_or(std::string_view column, double otherwise) const {
+  return empty(column) ? otherwise : number(column);
+}
+
+RowStatus Cells::status(std::string_view ok, std::string_view out_of_memory) const {
+  const std::string& written = text("status");
+  if (written.empty())
+    throw wrong("status", written, (std::string(ok) + ", " + std::string(out_of_memory) + " or another word").c_str());
+  return written == ok ? RowStatus::ok : written == out_of_memory ? RowStatus::out_of_memory : RowStatus::other;
+}
+
+bool Cells::flag(std::string_view column) const {
+  const std::string& written = text(column);
+  if (written == "1" || written == "true" || written == "True") return true;
+  if (written == "0" || written == "false" || written == "False") return false;
+  throw wrong(column, written, "0, 1, true or false");
+}
+
+}  // namespace slipway

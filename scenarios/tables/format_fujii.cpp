@@ -1,0 +1,45 @@
+// Fujii et al. 2024 (arXiv 2411.06465): Llama-3.1-8B on TSUBAME4.0 (H100-94GB, four per node) and a cluster of
+// A100-40GB, trained with Megatron-Core: FlashAttention 2, fused RMSNorm, sequence parallel, distributed
+// optimizer, fp32 gradients. `dash` did not run: out of memory, or more ranks than GPUs. TFLOP/s per GPU count
+//
+//   12·B·s·L·h²·[1 + k/a + s/h + 1.5·f/h + V/(2Lh)]   per iteration
+#include <fmt/format.h>
+
+#include "scenarios/tables/formats.h"
+
+namespace slipway {
+namespace {
+
+double paper_flops(const Model& model, double sequences) {
+  const Block& layer = model.runs[1].block;
+  const double L = static_cast<double>(model.runs[1].count), h = static_cast<double>(layer.hidden);
+  const double s = static_cast<double>(model.sequence), V = static_cast<double>(model.runs[0].block.vocab);
+  const double kv_share = static_cast<double>(layer.kv_heads) / static_cast<double>(layer.heads);
+  return 12 * sequences * s * L * h * h *
+         (1 + kv_share + s / h + 1.5 * static_cast<double>(layer.ffn) / h + V / (2 * L * h));
+}
+
+}  // namespace
+
+void read_fujii(const Cells& cells, PublishedRow& row) {
+  row.status = cells.status("ok", "dash");
+  row.trainer = "megatron-core";
+  row.machine = cells.text("gpu");
+  row.gpus = cells.count("gpus");
+  row.gpus_per_node = cells.count("gpus_per_node");
+  row.shape.sequence = cells.integer("seq_len");
+  row.model = library_llama(cells.text("model"), row.shape.sequence);
+  row.shape.micro_batch = cells.integer("micro_batch");
+  row.shape.sharding = {cells.count("tensor"), true, cells.count("context")};
+  row.pipeline = cells.count("pipeline");
+  row.zero = 1;
+  const std::int64_t batch = cells.integer("global_batch");
+  const Sharding& cut = row.shape.sharding;
+  row.group = fmt::format("({}, {}, {}) on {}", cut.tensor, cut.context, row.pipeline, row.machine);
+  row.table = row.choice = fmt::format("{} on {} {}", row.model.name, row.gpus, row.machine);
+  if (row.status == RowStatus::ok)
+    row.step_s = paper_flops(row.model, static_cast<double>(batch)) / (row.gpus * cells.number("tflops_per_gpu") * 1e12);
+  set_batch(row, batch);
+}
+
+}  // namespace slipway

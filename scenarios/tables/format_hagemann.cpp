@@ -1,0 +1,36 @@
+// Hagemann et al. 2023 (arXiv 2311.05610): Llama on A100-80GB, eight per node, trained with AA-Scaling (Megatron
+// style), 4,194,304 tokens a step, AdamW in bf16 with ZeRO-1 and bf16 gradients, 1F1B. `recompute` every_layer
+// is full recompute; a run whose kernel was not available has neither time nor memory.
+#include <fmt/format.h>
+
+#include "scenarios/tables/formats.h"
+
+namespace slipway {
+
+void read_hagemann(const Cells& cells, PublishedRow& row) {
+  constexpr std::int64_t tokens = 4194304;
+  row.status = cells.status("ok", "oom");
+  row.trainer = "aa-scaling";
+  row.machine = "a100-80gb";
+  row.gpus = cells.count("gpus");
+  const std::int64_t sequence = cells.integer("seq_len");
+  row.model = library_llama(cells.text("model") + "-v128k", sequence);
+  row.shape.sequence = sequence;
+  row.shape.micro_batch = cells.integer("micro_batch");
+  row.shape.sharding = {cells.count("tensor"), cells.flag("sequence_parallel"), 1};
+  row.shape.kernels = cells.choice<Kernels>("kernel", {{"torch", Kernels::torch},
+                                                       {"fused_softmax", Kernels::fused_softmax},
+                                                       {"flash1", Kernels::flash1},
+                                                       {"flash2", Kernels::flash2},
+                                                       {"flash2+rmsnorm", Kernels::flash2_rmsnorm}});
+  row.pipeline = cells.count("pipeline");
+  row.zero = 1;
+  row.recompute = cells.choice<Recompute>("recompute", {{"none", Recompute::none}, {"every_layer", Recompute::full}});
+  row.gradient_dtype = Dtype::bfloat16;
+  if (row.status == RowStatus::ok) row.step_s = cells.number("step_time_s");
+  row.group = fmt::format("{} at {}", row.model.name, sequence);
+  row.table = row.choice = fmt::format("{} on {} GPUs", row.group, row.gpus);
+  set_batch(row, tokens / sequence);
+}
+
+}  // namespace slipway

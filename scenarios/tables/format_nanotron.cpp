@@ -1,0 +1,73 @@
+// Hugging Face, The Ultra-Scale Playbook (2025): Llamas of 1.3B to 9B on H100-80GB, eight per node, trained with
+// nanotron: 1F1B, sequence parallel (REDUCE_SCATTER), fp32 gradients. `after_pp_fix` separates two versions of
+// the trainer. A run that ended out of memory left no columns of its own, so its layout is read from its name
+// "3.57G_dp16_tp2_pp1_acc8_mbs1_seq4096_zero1_..."; the widest model has an untied head, the others a tied one
+// (the parameter counts of the successful runs). `Mem Alloc` is what is held after the step, `Mem Res` the peak
+// of PyTorch's caching allocator; both are printed in units of 2^30 bytes.
+#include <fmt/format.h>
+
+#include <regex>
+
+#include "scenarios/tables/formats.h"
+
+namespace slipway {
+namespace {
+
+constexpr double gibibyte = 1073741824.0;
+
+// Numbers after "dp", "tp", ... in the run's name.
+std::int64_t named(const std::string& name, const char* part) {
+  std::smatch match;
+  if (!std::regex_search(name, match, std::regex("_" + std::string(part) + "([0-9]{1,9})(\\.0)?(_|$)")))
+    throw CellError("column name: '" + name + "' has no _" + part + "N_");
+  return std::stoll(match[1]);
+}
+
+void read_layout(const Cells& cells, PublishedRow& row) {
+  const std::string& name = cells.text("name");
+  const bool own = row.status == RowStatus::ok;
+  const auto figure = [&](const char* column, const char* part) {
+    return own ? cells.integer(column) : named(name, part);
+  };
+  row.data = static_cast<int>(figure("dp", "dp"));
+  row.shape.sharding = {static_cast<int>(figure("tp", "tp")), true, 1};
+  row.pipeline = static_cast<int>(figure("pp", "pp"));
+  row.micro_batches = figure("batch_accum", "acc");
+  row.shape.micro_batch = figure("mbs", "mbs");
+  row.zero = cells.empty("zero_stage") ? static_cast<int>(named(name, "zero"))
+                                       : static_cast<int>(cells.number("zero_stage"));
+  if (row.data * row.shape.sharding.tensor * row.pipeline != row.gpus)
+    throw CellError("dp x tp x pp is not the number of GPUs");
+}
+
+Model nanotron_model(const Cells& cells) {
+  const std::int64_t hidden = cells.integer("hidden_size"), heads = cells.integer("num_heads");
+  const std::int64_t kv_heads = cells.empty("num_kv_heads") ? heads : cells.integer("num_kv_heads");
+  constexpr std::int64_t widest = 4096;
+  const std::string& name = cells.text("name");
+  return llama("llama-" + name.substr(0, name.find('_')),
+               {cells.integer("num_layers"), hidden, cells.integer("interm_dim"), heads, kv_heads,
+                cells.integer("vocab_size"), cells.integer("seq_len"), hidden < widest});
+}
+
+}  // namespace
+
+void read_nanotron(const Cells& cells, PublishedRow& row) {
+  row.status = cells.status("Success", "OOM");
+  row.trainer = "nanotron";
+  row.machine = "h100-80gb";
+  row.fixed_pipeline = cells.empty("after_pp_fix") || cells.flag("after_pp_fix");
+  row.gpus = cells.count("gpus");
+  row.shape.sequence = cells.integer("seq_len");
+  row.model = nanotron_model(cells);
+  row.group = row.choice = row.model.name;
+  row.table = fmt::format("{} on {} GPUs", row.model.name, row.gpus);
+  read_layout(cells, row);
+  if (row.status != RowStatus::ok) return;
+  row.step_s = cells.number("step_s_derived");
+  row.allocated_bytes = cells.number_or("Mem Alloc (GB)", 0) * gibibyte;
+  row.reserved_bytes = cells.number_or("Mem Res (GB)", 0) * gibibyte;
+  row.all_reduce_bytes_per_s = cells.number_or("AR Intra-node (GB/s)", 0) * 1e9;
+}
+
+}  // namespace slipway

@@ -1,0 +1,107 @@
+// The format of Slipway's own tables: one run in the words of a scenario. `table`, `group` and `choice` may be
+// left out (then each is derived from model, sequence, machine and GPUs), as may `allocated_bytes`,
+// `reserved_bytes`, `all_reduce_bytes_per_s` and `after_pp_fix`. Numbers are in base units.
+#include <fmt/format.h>
+
+#include "scenarios/tables/formats.h"
+
+namespace slipway {
+namespace {
+
+const std::map<std::string, Kernels, std::less<>> kernels = {{"torch", Kernels::torch},
+                                                             {"fused_softmax", Kernels::fused_softmax},
+                                                             {"flash1", Kernels::flash1},
+                                                             {"flash2", Kernels::flash2},
+                                                             {"flash2_rmsnorm", Kernels::flash2_rmsnorm}};
+const std::map<std::string, Recompute, std::less<>> recomputes = {
+    {"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}};
+const std::map<std::string, Dtype, std::less<>> gradient_dtypes = {
+    {"float32", Dtype::float32}, {"bfloat16", Dtype::bfloat16}, {"float16", Dtype::float16}};
+const std::map<std::string, RowStatus, std::less<>> statuses = {{"ok", RowStatus::ok},
+                                                                {"oom", RowStatus::out_of_memory},
+                                                                {"infeasible", RowStatus::infeasible},
+                                                                {"other", RowStatus::other}};
+
+template <typename Value>
+std::string key_of(const std::map<std::string, Value, std::less<>>& words, Value value) {
+  for (const auto& [word, meaning] : words)
+    if (meaning == value) return word;
+  return "";
+}
+
+Model model_of(const Cells& cells) {
+  const std::string& name = cells.text("model");
+  const bool tied = cells.flag("tied");
+  const std::int64_t s = cells.integer("sequence");
+  const bool is_llama = cells.choice<bool>("family", {{"llama", true}, {"gpt", false}});
+  if (is_llama)
+    return llama(name, {cells.integer("layers"), cells.integer("hidden"), cells.integer("ffn"),
+                        cells.integer("heads"), cells.integer("kv_heads"), cells.integer("vocab"), s, tied});
+  return gpt(name, {cells.integer("layers"), cells.integer("hidden"), cells.integer("ffn"),
+                    cells.integer("heads"), cells.integer("vocab"), s, s, tied});
+}
+
+void read_keys(const Cells& cells, PublishedRow& row, std::int64_t batch) {
+  const auto key = [&](const char* column, std::string otherwise) {
+    return cells.empty(column) ? otherwise : cells.text(column);
+  };
+  row.group = key("group", fmt::format("{} at {} on {}", row.model.name, row.shape.sequence, row.machine));
+  row.table = key("table", fmt::format("{} on {} GPUs, batch {}", row.group, row.gpus, batch));
+  row.choice = key("choice", row.table);
+}
+
+std::string optional_text(double value) { return value > 0 ? fmt::format("{}", value) : ""; }
+
+}  // namespace
+
+void read_slipway(const Cells& cells, PublishedRow& row) {
+  row.status = cells.choice("status", statuses);
+  row.trainer = cells.text("trainer");
+  row.machine = cells.text("machine");
+  row.model = model_of(cells);
+  row.gpus = cells.count("gpus");
+  row.gpus_per_node = cells.count("gpus_per_node");
+  row.shape = {cells.integer("micro_batch"), row.model.sequence,
+               {cells.count("tensor"), cells.flag("sequence_parallel"), cells.count("context")}};
+  row.shape.kernels = cells.choice("kernels", kernels);
+  row.pipeline = cells.count("pipeline");
+  row.chunks = cells.count("chunks");
+  row.zero = static_cast<int>(cells.number("zero"));
+  row.recompute = cells.choice("recompute", recomputes);
+  row.shape.recompute_attention = row.recompute == Recompute::selective;
+  row.gradient_dtype = cells.choice("gradient_dtype", gradient_dtypes);
+  row.fixed_pipeline = cells.empty("after_pp_fix") || cells.flag("after_pp_fix");
+  row.all_reduce_bytes_per_s = cells.number_or("all_reduce_bytes_per_s", 0);
+  row.allocated_bytes = cells.number_or("allocated_bytes", 0);
+  row.reserved_bytes = cells.number_or("reserved_bytes", 0);
+  if (row.status == RowStatus::ok) row.step_s = cells.number("step_s");
+  const std::int64_t batch = cells.integer("global_batch");
+  read_keys(cells, row, batch);
+  set_batch(row, batch);
+}
+
+std::vector<std::string> slipway_columns() {
+  return {"trainer", "machine", "model", "family", "layers", "hidden", "ffn", "heads", "kv_heads", "vocab",
+          "tied", "sequence", "gpus", "gpus_per_node", "tensor", "sequence_parallel", "context", "pipeline",
+          "chunks", "zero", "micro_batch", "global_batch", "recompute", "kernels", "gradient_dtype", "status",
+          "step_s", "allocated_bytes", "reserved_bytes", "all_reduce_bytes_per_s", "after_pp_fix", "table", "group",
+          "choice"};
+}
+
+std::vector<std::string> slipway_fields(const PublishedRow& row) {
+  const Block& layer = row.model.runs[1].block;
+  const Sharding& cut = row.shape.sharding;
+  const auto text = [](auto value) { return fmt::format("{}", value); };
+  return {row.trainer, row.machine, row.model.name, row.model.family == Family::llama ? "llama" : "gpt",
+          text(row.model.runs[1].count), text(layer.hidden), text(layer.ffn), text(layer.heads),
+          text(layer.kv_heads), text(row.model.runs[0].block.vocab), text(row.model.runs[2].block.tied),
+          text(row.shape.sequence), text(row.gpus), text(row.gpus_per_node), text(cut.tensor),
+          text(cut.sequence_parallel), text(cut.context), text(row.pipeline), text(row.chunks), text(row.zero),
+          text(row.shape.micro_batch), text(row.micro_batches * row.shape.micro_batch * row.data),
+          key_of(recomputes, row.recompute), key_of(kernels, row.shape.kernels),
+          key_of(gradient_dtypes, row.gradient_dtype), name_of(row.status), optional_text(row.step_s),
+          optional_text(row.allocated_bytes), optional_text(row.reserved_bytes),
+          optional_text(row.all_reduce_bytes_per_s), text(row.fixed_pipeline), row.table, row.group, row.choice};
+}
+
+}  // namespace slipway

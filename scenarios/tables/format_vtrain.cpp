@@ -1,0 +1,33 @@
+// vTrain (MICRO 2024): small GPTs on one node of A100, trained with Megatron-DeepSpeed: full recompute, 1F1B,
+// plain attention. The table does not tell the vocabulary; 51,200, tied, is assumed (GPT-2's, padded by
+// Megatron-LM for eight tensor ranks).
+#include <fmt/format.h>
+
+#include "scenarios/tables/formats.h"
+
+namespace slipway {
+
+void read_vtrain(const Cells& cells, PublishedRow& row) {
+  constexpr std::int64_t assumed_vocabulary = 51200;
+  row.trainer = "megatron-deepspeed";
+  row.machine = cells.choice<std::string>("gpu", {{"A100", "a100-40gb"}});
+  row.gpus = cells.count("gpus");
+  const std::int64_t hidden = cells.integer("hidden"), layers = cells.integer("layers"), s = cells.integer("seq");
+  row.model = gpt(fmt::format("gpt-{}x{}", layers, hidden),
+                  {layers, hidden, 4 * hidden, cells.integer("heads"), assumed_vocabulary, s, s});
+  row.shape.sequence = s;
+  row.shape.micro_batch = cells.integer("micro_batch");
+  row.shape.sharding = {cells.count("tp"), false, 1};
+  row.shape.kernels = Kernels::torch;
+  row.pipeline = cells.count("pp");
+  row.recompute = cells.text("recompute").starts_with("full") ? Recompute::full : Recompute::none;
+  row.gradient_dtype = Dtype::float16;
+  row.step_s = cells.number("iter_ms") / 1e3;
+  const std::int64_t batch = cells.integer("global_batch");
+  row.group = row.choice = row.model.name;
+  row.table = fmt::format("{} on {} GPUs, batch {}", row.model.name, row.gpus, batch);
+  set_batch(row, batch);
+  if (row.data != cells.count("dp")) throw CellError("column dp does not match gpus / (tp x pp)");
+}
+
+}  // namespace slipway

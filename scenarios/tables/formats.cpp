@@ -1,0 +1,182 @@
+#include "scenarios/tables/formats.h"
+
+#include <algorithm>
+#include <istream>
+#include <stdexcept>
+
+#include "scenarios/embedded_files.h"
+#include "scenarios/profiles.h"
+
+namespace slipway {
+namespace {
+
+std::vector<std::string_view> missing_columns(const TableFormat& format, const std::vector<std::string>& header) {
+  std::vector<std::string_view> missing;
+  for (const std::string_view column : format.columns)
+    if (std::find(header.begin(), header.end(), column) == header.end()) missing.push_back(column);
+  return missing;
+}
+
+// Files of measurements that hold no training layouts, by columns that only they have.
+struct OtherTable {
+  std::vector<std::string_view> columns;
+  const char* holds;
+};
+
+const OtherTable* other_table(const std::vector<std::string>& header) {
+  static const std::vector<OtherTable> others = {
+      {{"bytes", "time_us"}, "times of single collectives"},
+      {{"forward_ms", "backward_ms", "curvature_ms"}, "times of single Transformer blocks"},
+      {{"eval_loss", "samples_or_tokens"}, "loss curves"},
+  };
+  for (const OtherTable& other : others) {
+    const bool all = std::all_of(other.columns.begin(), other.columns.end(), [&](std::string_view column) {
+      return std::find(header.begin(), header.end(), column) != header.end();
+    });
+    if (all) return &other;
+  }
+  return nullptr;
+}
+
+std::string joined(const std::vector<std::string_view>& names) {
+  std::string text;
+  for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
+
+[[noreturn]] void refuse_header(const CsvTable& table) {
+  constexpr const char* remedy = "`slipway list tables` prints the columns of every table that can be scored";
+  const std::string place = table.file + ":" + std::to_string(table.header_line) + ": ";
+  if (const OtherTable* other = other_table(table.header))
+    throw std::runtime_error(place + "this file holds " + other->holds + " and no step times of training layouts; " + remedy);
+  const TableFormat* nearest = nullptr;
+  double best = 0;
+  std::vector<std::string_view> names;
+  for (const TableFormat& format : table_formats()) {
+    const double share = 1 - static_cast<double>(missing_columns(format, table.header).size()) /
+                                 static_cast<double>(format.columns.size());
+    if (share > best) best = share, nearest = &format;
+    names.push_back(format.name);
+  }
+  constexpr double resembles = 0.3;
+  if (nearest == nullptr || best < resembles)
+    throw std::runtime_error(place + "the header is of no known table (" + joined(names) + "); " + remedy);
+  const std::vector<std::string_view> missing = missing_columns(*nearest, table.header);
+  throw std::runtime_error(place + "the header is of no known table; the nearest is " + std::string(nearest->name) +
+                           ", which needs " + (missing.size() == 1 ? "column " : "columns ") + joined(missing) +
+                           " besides; add what is missing (" + remedy + ")");
+}
+
+const TableFormat& recognised(const CsvTable& table) {
+  const TableFormat* found = nullptr;
+  for (const TableFormat& format : table_formats()) {
+    if (!missing_columns(format, table.header).empty()) continue;
+    if (found == nullptr || format.columns.size() > found->columns.size()) found = &format;
+  }
+  if (found == nullptr) refuse_header(table);
+  return *found;
+}
+
+PublishedRow read_row(const TableFormat& format, const CsvTable& table, const CsvRow& source) {
+  PublishedRow row;
+  row.line = source.line;
+  row.status = RowStatus::ok;  // until the reader knows better: what cannot be read is not skipped
+  row.machine = row.table = row.group = row.choice = "unreadable";
+  if (source.fields.size() != table.header.size()) {
+    row.unpriceable = "it has " + std::to_string(source.fields.size()) + " fields where the header has " +
+                      std::to_string(table.header.size());
+    return row;
+  }
+  try {
+    format.read(Cells(table.header, source), row);
+    check_row(row);
+  } catch (const CellError& error) {
+    row.unpriceable = error.what();
+  }
+  return row;
+}
+
+std::int64_t shape(const ModelFields& fields, const char* key) {
+  const auto found = fields.numbers.find(key);
+  return found == fields.numbers.end() ? 0 : static_cast<std::int64_t>(found->second);
+}
+
+}  // namespace
+
+std::span<const TableFormat> table_formats() {
+  static const std::vector<TableFormat> formats = {
+      {"hagemann-2023", "Hagemann et al. 2023, arXiv 2311.05610",
+       {"model", "seq_len", "gpus", "micro_batch", "tensor", "pipeline", "sequence_parallel", "recompute",
+        "kernel", "status", "step_time_s"}, read_hagemann},
+      {"fujii-2024", "Fujii et al. 2024, arXiv 2411.06465",
+       {"model", "gpu", "gpus_per_node", "seq_len", "global_batch", "tensor", "context", "pipeline",
+        "micro_batch", "gpus", "status", "tflops_per_gpu"}, read_fujii},
+      {"ultrascale-nanotron", "Hugging Face, The Ultra-Scale Playbook, 2025",
+       {"gpus", "name", "seq_len", "mbs", "batch_accum", "dp", "tp", "pp", "zero_stage", "hidden_size",
+        "interm_dim", "num_layers", "num_heads", "vocab_size", "status", "step_s_derived"}, read_nanotron},
+      {"vtrain", "vTrain, MICRO 2024",
+       {"gpus", "gpu", "tp", "dp", "pp", "global_batch", "micro_batch", "hidden", "heads", "layers", "seq",
+        "recompute", "schedule", "iter_ms"}, read_vtrain},
+      {"llm-foundry", "MosaicML LLM Foundry, throughput tables",
+       {"model", "params", "seq", "gpus", "gpu", "micro_batch", "grad_accum", "global_batch",
+        "tokens_per_s", "precision", "sharding", "act_ckpt"}, read_llm_foundry},
+      {"megatron-scaling", "Narayanan et al. 2021, arXiv 2104.04473, table 1",
+       {"model", "gpu", "heads", "hidden", "layers", "tp", "pp", "dp", "gpus", "global_batch", "seq",
+        "recompute", "tflops_per_gpu"}, read_megatron_scaling},
+      {"megatron-tensor", "Megatron-LM, tensor and data parallel weak scaling on V100 and A100, 2021",
+       {"case", "gpu", "hidden", "heads", "layers", "tp", "dp", "gpus", "global_batch", "iter_ms"},
+       read_megatron_tensor},
+      {"slipway", "the format of Slipway's own tables",
+       {"trainer", "machine", "model", "family", "layers", "hidden", "ffn", "heads", "kv_heads", "vocab",
+        "tied", "sequence", "gpus", "gpus_per_node", "tensor", "sequence_parallel", "context", "pipeline",
+        "chunks", "zero", "micro_batch", "global_batch", "recompute", "kernels", "gradient_dtype", "status",
+        "step_s"}, read_slipway},
+  };
+  return formats;
+}
+
+PublishedTable read_table(std::istream& in, const std::string& file) {
+  const CsvTable table = read_csv(in, file);
+  PublishedTable result{file, &recognised(table), "", {}};
+  result.source = table.comments.empty() ? std::string(result.format->source) : table.comments.front();
+  for (const CsvRow& row : table.rows) result.rows.push_back(read_row(*result.format, table, row));
+  return result;
+}
+
+Model library_llama(const std::string& name, std::int64_t sequence) {
+  const auto known = embedded_models();
+  if (std::none_of(known.begin(), known.end(), [&](const EmbeddedFile& file) { return file.name == name; }))
+    throw CellError("column model: no built-in model '" + name + "' (`slipway list models`)");
+  Defects defects;
+  const std::optional<ModelFields> fields = library_model(name, defects);
+  if (!fields) throw std::logic_error("built-in model " + name + " does not load");
+  return llama(name, {shape(*fields, "layers"), shape(*fields, "hidden"), shape(*fields, "ffn"),
+                      shape(*fields, "heads"), shape(*fields, "kv_heads"), shape(*fields, "vocab"), sequence,
+                      shape(*fields, "tied") != 0});
+}
+
+void set_batch(PublishedRow& row, std::int64_t global_batch) {
+  const int ranks = row.shape.sharding.tensor * row.shape.sharding.context * row.pipeline;
+  if (row.gpus % ranks != 0) {
+    // More ranks than GPUs is a layout that cannot be; the tables list some.
+    if (row.status == RowStatus::ok)
+      throw CellError("tensor x context x pipeline = " + std::to_string(ranks) + " does not divide " +
+                      std::to_string(row.gpus) + " GPUs");
+    row.status = RowStatus::infeasible;
+    row.micro_batches = global_batch / row.shape.micro_batch;
+    return;
+  }
+  row.data = row.gpus / ranks;
+  const std::int64_t at_once = row.data * row.shape.micro_batch;
+  if (global_batch % at_once != 0)
+    throw CellError("data x micro-batch = " + std::to_string(at_once) + " does not divide the global batch of " +
+                    std::to_string(global_batch));
+  row.micro_batches = global_batch / at_once;
+}
+
+void check_row(const PublishedRow& row) {
+  if (row.status == RowStatus::ok && !(row.step_s > 0))
+    throw CellError("status is ok but no step time above 0 is given");
+}
+
+}  // namespace slipway

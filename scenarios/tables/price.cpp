@@ -1,0 +1,105 @@
+#include "scenarios/tables/price.h"
+
+#include <map>
+#include <stdexcept>
+
+#include "models/memory.h"
+#include "scenarios/embedded_files.h"
+#include "scenarios/load_stack.h"
+#include "scenarios/profiles.h"
+
+namespace slipway {
+namespace {
+
+const Machine& built_in_machine(const std::string& name) {
+  static std::map<std::string, Machine> known;
+  const auto found = known.find(name);
+  if (found != known.end()) return found->second;
+  for (const EmbeddedFile& file : embedded_machines()) {
+    if (file.name != name) continue;
+    Defects defects;
+    std::optional<Machine> machine =
+        machine_from_yaml(std::string(file.text), std::string(file.path), defects);
+    if (!machine) throw std::logic_error("built-in machine " + name + " does not load");
+    return known.emplace(name, std::move(*machine)).first->second;
+  }
+  throw std::invalid_argument("no machine profile '" + name + "' (`slipway list machines`)");
+}
+
+MemoryPrice memory_price(const PublishedRow& row) {
+  MemoryInput input = memory_input(row.model, row.shape);
+  input.pipeline = row.pipeline;
+  input.data = row.data;
+  input.chunks = row.chunks;
+  input.micro_batches = row.micro_batches;
+  input.zero = row.zero;
+  input.gradient_dtype = row.gradient_dtype;
+  input.recompute = row.recompute;
+  const MemoryTerms terms = closed_form_memory(input);
+  MemoryPrice price;
+  price.static_bytes = static_bytes(terms);
+  price.peak_bytes = total_bytes(terms);
+  price.capacity_bytes = built_in_machine(row.machine).memory_bytes;
+  price.fits = price.peak_bytes <= price.capacity_bytes;
+  price.fits_cautious = fits(terms, price.capacity_bytes);
+  return price;
+}
+
+}  // namespace
+
+StepWork work_of(const PublishedRow& row) {
+  StepWork work = step_work(row.model, built_in_machine(row.machine), row.shape.dtype);
+  const Sharding& cut = row.shape.sharding;
+  work.s = static_cast<double>(row.shape.sequence);
+  work.b = static_cast<double>(row.shape.micro_batch);
+  work.m = static_cast<double>(row.micro_batches);
+  work.t = cut.tensor;
+  work.c = cut.context;
+  work.p = row.pipeline;
+  work.d = row.data;
+  work.gpus = row.gpus;
+  work.gpus_per_node = row.gpus_per_node;
+  work.sequence_parallel = cut.sequence_parallel;
+  work.zero = row.zero;
+  work.kernels = row.shape.kernels;
+  work.recompute = row.recompute;
+  work.gradient_bytes = bytes_of(row.gradient_dtype);
+  work.all_reduce_bytes_per_s = row.all_reduce_bytes_per_s;
+  if (work.p > work.L)
+    throw std::invalid_argument("it has more pipeline stages than layers");
+  return work;
+}
+
+const StackTime& time_constants_of(const PublishedRow& row) {
+  const Stack* stack = built_in_stack(row.trainer);
+  if (stack == nullptr) throw std::invalid_argument("there is no stack profile of trainer '" + row.trainer + "'");
+  const StackTime* time = time_on(*stack, row.machine);
+  if (time == nullptr)
+    throw std::invalid_argument("the stack profile of " + row.trainer + " has no constants for " + row.machine);
+  return *time;
+}
+
+double peak_flops_of(const PublishedRow& row) {
+  return built_in_machine(row.machine).peak_flops[static_cast<std::size_t>(row.shape.dtype)];
+}
+
+RowPrice price(const PublishedRow& row) {
+  RowPrice result;
+  result.cannot = result.cannot_memory = row.unpriceable;
+  if (!row.unpriceable.empty()) return result;
+  try {
+    const StackTime& time = time_constants_of(row);
+    result.step_s = time_model_of(row.trainer)->seconds(work_of(row), values_of(time));
+    result.mfu = mfu_of(row, result.step_s, peak_flops_of(row));
+  } catch (const std::invalid_argument& error) {
+    result.cannot = error.what();
+  }
+  try {
+    result.memory = memory_price(row);
+  } catch (const std::invalid_argument& error) {
+    result.cannot_memory = error.what();
+  }
+  return result;
+}
+
+}  // namespace slipway

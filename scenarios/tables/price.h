@@ -1,0 +1,42 @@
+// What Slipway says of a run that somebody measured: step time, memory, verdict; or why it cannot say.
+//
+//   row ──► StepWork ──► TimeModel::seconds(constants of the row's trainer on its machine)   step_s
+//       └─► memory in closed form                                                            fits, fits_cautious
+//
+// Nothing measured in the row enters its price, but the run's own all-reduce test, which tells in which
+// environment it ran.
+// Guarded by tests/price_test.cpp.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "models/stack.h"
+#include "scenarios/tables/published_row.h"
+
+namespace slipway {
+
+struct MemoryPrice {
+  double static_bytes = 0;  // weights, gradients, optimizer
+  double peak_bytes = 0, capacity_bytes = 0;
+  bool fits = false, fits_cautious = false;
+};
+
+struct RowPrice {
+  double step_s = 0;   // 0: cannot be priced
+  double mfu = 0;
+  std::string cannot;  // why
+  std::optional<MemoryPrice> memory;
+  std::string cannot_memory;
+};
+
+// The figures of a row that its formula needs; throws std::invalid_argument with the reason why there are none.
+StepWork work_of(const PublishedRow& row);
+// The constants with which a row is priced by default; throws std::invalid_argument when its trainer was never
+// fitted on its machine.
+const StackTime& time_constants_of(const PublishedRow& row);
+double peak_flops_of(const PublishedRow& row);
+
+RowPrice price(const PublishedRow& row);
+
+}  // namespace slipway

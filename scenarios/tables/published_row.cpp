@@ -1,0 +1,76 @@
+#include "scenarios/tables/published_row.h"
+
+#include <fmt/format.h>
+
+namespace slipway {
+namespace {
+
+// Below it the network of the node was ill: healthy nodes of Hugging Face's runs show 400 to 480 GB/s.
+constexpr double healthy_all_reduce = 300e9;
+
+const char* word_of(Kernels kernels) {
+  switch (kernels) {
+    case Kernels::torch: return "torch";
+    case Kernels::fused_softmax: return "fused_softmax";
+    case Kernels::flash1: return "flash1";
+    case Kernels::flash2: return "flash2";
+    case Kernels::flash2_rmsnorm: return "flash2_rmsnorm";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string layout_key(const PublishedRow& row) {
+  const Sharding& cut = row.shape.sharding;
+  return fmt::format("{} s{} on {}: t{} c{} p{} d{} b{}", row.model.name, row.shape.sequence, row.machine,
+                     cut.tensor, cut.context, row.pipeline, row.data, row.shape.micro_batch);
+}
+
+std::string in_words(const PublishedRow& row) {
+  const Sharding& cut = row.shape.sharding;
+  std::string text = fmt::format("{} s{}, {} GPUs: t{}{}", row.model.name, row.shape.sequence, row.gpus,
+                                 cut.tensor, cut.sequence_parallel && cut.tensor > 1 ? "+sp" : "");
+  if (cut.context > 1) text += fmt::format(" c{}", cut.context);
+  text += fmt::format(" p{} d{} b{} m{} zero{}", row.pipeline, row.data, row.shape.micro_batch,
+                      row.micro_batches, row.zero);
+  return text + ' ' + word_of(row.shape.kernels) + (row.recompute == Recompute::full ? ", recompute" : "");
+}
+
+Exclusion exclusion_of(const PublishedRow& row) {
+  if (row.status != RowStatus::ok) return Exclusion::status;
+  if (!row.fixed_pipeline) return Exclusion::after_pp_fix;
+  if (row.all_reduce_bytes_per_s > 0 && row.all_reduce_bytes_per_s < healthy_all_reduce)
+    return Exclusion::all_reduce_test;
+  return Exclusion::none;
+}
+
+const char* name_of(RowStatus status) {
+  switch (status) {
+    case RowStatus::ok: return "ok";
+    case RowStatus::out_of_memory: return "oom";
+    case RowStatus::infeasible: return "infeasible";
+    case RowStatus::other: return "other";
+  }
+  return "";
+}
+
+const char* name_of(Exclusion rule) {
+  switch (rule) {
+    case Exclusion::none: return "none";
+    case Exclusion::status: return "status";
+    case Exclusion::after_pp_fix: return "after_pp_fix";
+    case Exclusion::all_reduce_test: return "all_reduce_test";
+  }
+  return "";
+}
+
+double tokens_per_step(const PublishedRow& row) {
+  return static_cast<double>(row.micro_batches * row.shape.micro_batch * row.shape.sequence) * row.data;
+}
+
+double mfu_of(const PublishedRow& row, double seconds, double peak_flops) {
+  return tokens_per_step(row) * mfu_flops_per_token(row.model) / (row.gpus * peak_flops * seconds);
+}
+
+}  // namespace slipway

@@ -1,0 +1,167 @@
+// Rows of the published formats against what their papers say of them.
+#include "scenarios/tables/formats.h"
+
+#include <gmock/gmock.h>
+
+#include <sstream>
+
+namespace slipway {
+namespace {
+
+using testing::HasSubstr;
+
+PublishedTable table_of(const std::string& text) {
+  std::istringstream in(text);
+  return read_table(in, "t.csv");
+}
+
+const std::string hagemann_header =
+    "model,seq_len,gpus,micro_batch,tensor,pipeline,sequence_parallel,recompute,kernel,status,step_time_s,mfu\n";
+const std::string nanotron_header =
+    "gpus,step_s_derived,name,seq_len,mbs,batch_accum,gbs,dp,tp,pp,zero_stage,hidden_size,interm_dim,num_layers,"
+    "num_heads,num_kv_heads,vocab_size,status,Mem Alloc (GB),Mem Res (GB),AR Intra-node (GB/s),after_pp_fix\n";
+
+TEST(HagemannTable, TheBestRunHasTheMfuOfThePaper) {
+  const PublishedTable table = table_of(
+      hagemann_header + "llama-13b,2048,64,1,1,1,0,none,flash2+rmsnorm,ok,26.53954972161187,0.7057311797718144\n");
+  ASSERT_EQ(table.rows.size(), 1u);
+  const PublishedRow& row = table.rows[0];
+  EXPECT_EQ(row.unpriceable, "");
+  EXPECT_EQ(row.data, 64);
+  EXPECT_EQ(row.micro_batches, 32);  // 2048 sequences over 64 GPUs
+  EXPECT_NEAR(mfu_of(row, row.step_s, 312e12), 0.705, 0.0005);  // the abstract: 70.5 %
+}
+
+TEST(HagemannTable, WhatDidNotEndHasNoTimeAndIsExcludedByItsStatus) {
+  const PublishedTable table =
+      table_of(hagemann_header + "llama-30b,2048,256,4,2,1,1,every_layer,torch,oom,,\n"
+                                 "llama-30b,2048,256,4,2,1,0,none,fused_softmax,Kernel not available,,\n");
+  EXPECT_EQ(table.rows[0].status, RowStatus::out_of_memory);
+  EXPECT_TRUE(table.rows[0].shape.sharding.sequence_parallel);
+  EXPECT_EQ(exclusion_of(table.rows[0]), Exclusion::status);
+  EXPECT_EQ(table.rows[1].status, RowStatus::other);
+  EXPECT_EQ(table.rows[1].unpriceable, "");
+}
+
+TEST(FujiiTable, SecondsComeFromThePapersFlopFormula) {
+  const PublishedTable table = table_of(
+      "model,gpu,gpus_per_node,seq_len,global_batch,tensor,context,pipeline,micro_batch,gpus,status,tflops_per_gpu\n"
+      "llama-3.1-8b,a100-40gb,8,8192,1024,4,1,2,1,8,ok,182.6\n"
+      "llama-3.1-8b,h100-94gb,4,8192,1024,4,4,2,1,8,dash,\n");
+  // 12·1024·8192·32·4096²·(1 + 1/4 + 2 + 1.5·3.5 + 128256/(2·32·4096)) FLOPs on 8 × 182.6e12
+  const double flops = 12.0 * 1024 * 8192 * 32 * 4096 * 4096 * (1 + 0.25 + 2 + 5.25 + 128256.0 / 262144);
+  EXPECT_NEAR(table.rows[0].step_s, flops / (8 * 182.6e12), 1e-9);
+  EXPECT_EQ(table.rows[0].gpus_per_node, 8);
+  EXPECT_EQ(table.rows[1].status, RowStatus::infeasible);  // 4 x 4 x 2 ranks on 8 GPUs
+}
+
+TEST(NanotronTable, ARunOutOfMemoryIsReadFromItsName) {
+  const PublishedTable table = table_of(
+      nanotron_header +
+      "16,1.6873,1.34G_dp16_tp1_pp1_acc8_mbs2_seq4096_zero1_x,4096,2,8.0,256.0,16,1,1,1,2048,8192,16,32,32.0,131072,"
+      "Success,13.67,35.03,425.39,True\n"
+      "8,,8.86G_dp4_tp2_pp1_acc32.0_mbs2_seq4096_zero1_x,4096,9,9,1048576.0,9,9,9,1,4096,14336,32,32,,131072,OOM,,,,True\n"
+      "8,3.3,1.34G_dp8_tp1_pp1_acc32_mbs1_seq4096_zero0_x,4096,1,32.0,256.0,8,1,1,0,2048,8192,16,32,32.0,131072,"
+      "Success,25.07,36.67,290.0,True\n"
+      "8,3.3,1.34G_dp8_tp1_pp1_acc32_mbs1_seq4096_zero0_x,4096,1,32.0,256.0,8,1,1,0,2048,8192,16,32,32.0,131072,"
+      "Success,25.07,36.67,425.0,False\n");
+  EXPECT_EQ(table.rows[1].data, 4);
+  EXPECT_EQ(table.rows[1].shape.sharding.tensor, 2);
+  EXPECT_EQ(table.rows[1].micro_batches, 32);
+  EXPECT_EQ(table.rows[1].model.runs[1].block.kv_heads, 32);
+  EXPECT_FALSE(table.rows[1].model.runs[2].block.tied);
+  // "8.86G" and "1.34G" parameters
+  EXPECT_NEAR(static_cast<double>(parameter_count(table.rows[1].model)), 8.86e9, 0.01e9);
+  EXPECT_NEAR(static_cast<double>(parameter_count(table.rows[0].model)), 1.34e9, 0.01e9);
+  EXPECT_EQ(exclusion_of(table.rows[0]), Exclusion::none);
+  EXPECT_EQ(exclusion_of(table.rows[2]), Exclusion::all_reduce_test);
+  EXPECT_EQ(exclusion_of(table.rows[3]), Exclusion::after_pp_fix);
+}
+
+TEST(NanotronTable, ColumnsThatNoPriceNeedsMayBeMissingOrEmpty) {
+  const PublishedTable table = table_of(
+      "gpus,step_s_derived,name,seq_len,mbs,batch_accum,dp,tp,pp,zero_stage,hidden_size,interm_dim,num_layers,"
+      "num_heads,vocab_size,status\n"
+      "16,1.6873,1.34G_dp16_tp1_pp1_acc8_mbs2_seq4096_zero1,4096,2,8.0,16,1,1,,2048,8192,16,32,131072,Success\n"
+      "16,,1.34G_dp16_tp1_pp1_acc8_mbs2_seq4096_zero1,4096,2,8.0,16,1,1,1,2048,8192,16,32,131072,Timeout\n");
+  EXPECT_EQ(table.rows[0].unpriceable, "");
+  EXPECT_EQ(table.rows[0].zero, 1);
+  EXPECT_EQ(exclusion_of(table.rows[0]), Exclusion::none);
+  EXPECT_EQ(exclusion_of(table.rows[1]), Exclusion::status);
+}
+
+TEST(LlmFoundryTable, ModelsHaveTheParametersThatTheTableStates) {
+  const PublishedTable table = table_of(
+      "section,model,params,seq,gpus,gpu,micro_batch,grad_accum,global_batch,tokens_per_s,precision,sharding,act_ckpt\n"
+      "\"A100, 40GB\",125m,124131840,512,8,a100_40gb,104,3,2496,1253886,bf16,FULL_SHARD,False\n"
+      "\"A100, 40GB\",7b,6658859008,2048,64,a100_40gb,18,1,1152,234614,bf16,FULL_SHARD,True\n"
+      "x,3b,2730480640,32768,8,h100_80gb,3,6,144,46853,amp_fp8,FULL_SHARD,True\n");
+  EXPECT_EQ(parameter_count(table.rows[0].model), 124131840);
+  EXPECT_EQ(parameter_count(table.rows[1].model), 6658859008);
+  EXPECT_NEAR(table.rows[1].step_s, 1152 * 2048 / 234614.0, 1e-9);
+  EXPECT_THAT(table.rows[2].unpriceable, HasSubstr("fp8"));
+}
+
+TEST(Tables, BrokenRowsStayInAndSayWhatIsWrong) {
+  const PublishedTable table = table_of(hagemann_header +
+                                        "llama-13b,2048,64,1\n"
+                                        "llama-13b,2048,64,one,1,1,0,none,flash2,ok,30,\n"
+                                        "llama-99b,2048,64,1,1,1,0,none,flash2,ok,30,\n"
+                                        "llama-13b,2048,64,1,1,1,0,none,flash9,ok,30,\n"
+                                        "llama-13b,2048,64,1,1,1,0,none,flash2,ok,,\n"
+                                        "llama-13b,2048,60,1,8,1,0,none,flash2,ok,30,\n");
+  ASSERT_EQ(table.rows.size(), 6u);
+  EXPECT_THAT(table.rows[0].unpriceable, HasSubstr("4 fields where the header has 12"));
+  EXPECT_THAT(table.rows[1].unpriceable, HasSubstr("column micro_batch: 'one'"));
+  EXPECT_THAT(table.rows[2].unpriceable, HasSubstr("no built-in model 'llama-99b-v128k'"));
+  EXPECT_THAT(table.rows[3].unpriceable, HasSubstr("none of flash1, flash2, flash2+rmsnorm"));
+  EXPECT_THAT(table.rows[4].unpriceable, HasSubstr("step_time_s"));
+  EXPECT_THAT(table.rows[5].unpriceable, HasSubstr("does not divide 60 GPUs"));
+  for (const PublishedRow& row : table.rows) EXPECT_EQ(exclusion_of(row), Exclusion::none) << "never skipped";
+}
+
+TEST(Tables, AnUnknownHeaderIsOneErrorThatNamesWhatIsMissing) {
+  try {
+    table_of("model,seq_len,gpus,micro_batch,tensor\nx,1,1,1,1\n");
+    FAIL() << "was read";
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("nearest is hagemann-2023"));
+    EXPECT_THAT(error.what(), HasSubstr("pipeline, sequence_parallel, recompute, kernel, status, step_time_s"));
+  }
+}
+
+TEST(Tables, FilesWithoutLayoutsAreRefusedWithWhatTheyHold) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"gpu,gpus,bytes,time_us,busbw_GBps\n", "single collectives"},
+      {"micro_batch,forward_ms,backward_ms,curvature_ms\n", "single Transformer blocks"},
+      {"round,samples_or_tokens,eval_loss\n", "loss curves"},
+      {"apples,pears\n", "no known table (hagemann-2023,"}};
+  for (const auto& [header, reason] : cases) {
+    try {
+      table_of(header);
+      FAIL() << header << " was read";
+    } catch (const std::runtime_error& error) {
+      EXPECT_THAT(error.what(), HasSubstr(reason));
+      EXPECT_THAT(error.what(), HasSubstr("slipway list tables"));
+    }
+  }
+}
+
+TEST(Tables, EveryFormatSurvivesTheFormatOfSlipway) {
+  const PublishedTable first = table_of(
+      hagemann_header + "llama-30b,2048,256,4,2,1,1,every_layer,fused_softmax,ok,45.25,0.5\n"
+                        "llama-13b,8192,128,1,1,1,0,none,torch,oom,,\n");
+  std::string text = csv_line(slipway_columns());
+  for (const PublishedRow& row : first.rows) text += csv_line(slipway_fields(row));
+  const PublishedTable again = table_of(text);
+  EXPECT_EQ(again.format->name, "slipway");
+  for (std::size_t i = 0; i < first.rows.size(); ++i) {
+    EXPECT_EQ(again.rows[i].unpriceable, "");
+    EXPECT_EQ(slipway_fields(again.rows[i]), slipway_fields(first.rows[i]));
+    EXPECT_EQ(layout_key(again.rows[i]), layout_key(first.rows[i]));
+    EXPECT_EQ(again.rows[i].model, first.rows[i].model);
+  }
+}
+
+}  // namespace
+}  // namespace slipway
