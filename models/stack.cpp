@@ -12,6 +12,8 @@ std::span<const TimeModel> time_models() {
       nanotron_time(),
       megatron_core_time(),
       megatron_deepspeed_time(),
+      megatron_lm_time(),
+      llm_foundry_time(),
   };
   return models;
 }

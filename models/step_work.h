@@ -21,7 +21,9 @@ struct StepWork {
   double s = 0, b = 1, m = 1;
   double t = 1, c = 1, p = 1, d = 1;
   double gpus = 1, gpus_per_node = 8;
+  double chunks = 1;  // of a stage, interleaved
   bool sequence_parallel = false;
+  bool fp8 = false;  // products of the layers
   int zero = 0;
   Kernels kernels = Kernels::flash2_rmsnorm;
   Recompute recompute = Recompute::none;

@@ -20,6 +20,8 @@ TimeModel aa_scaling_time();
 TimeModel nanotron_time();
 TimeModel megatron_core_time();
 TimeModel megatron_deepspeed_time();
+TimeModel megatron_lm_time();
+TimeModel llm_foundry_time();
 
 // A formula's constants by name: a struct of doubles in the order of its parameters.
 template <typename Constants>

@@ -104,7 +104,7 @@ std::vector<double> ideal(const TimeModel& model) {
   for (const TimeParameter& parameter : model.parameters) {
     const std::string_view unit = parameter.unit;
     if (unit == "share of peak" || parameter.name == "recompute" || parameter.name == "head_unsharded" ||
-        parameter.name == "pairs" || unit == "exponent")
+        parameter.name == "pairs" || parameter.name.starts_with("flash_narrow") || unit == "exponent")
       constants.push_back(1);
     else if (unit == "bytes/s")
       constants.push_back(1e30);
@@ -123,14 +123,38 @@ TEST(TimeFormulas, WhereNothingElseCostsTimeAStepIsItsFlopsOverThePeak) {
     StepWork w = llama_13b();
     w.d = 1, w.gpus = 1, w.m = 3, w.memory_bandwidth = 1e30;
     w.kernels = Kernels::flash2_rmsnorm;
-    const bool plain = model.trainer == "megatron-deepspeed";  // GELU, unfused attention, always recomputing
-    if (plain) w.gated = false, w.f = 4 * w.h;
+    const bool plain = model.trainer.starts_with("megatron-") && model.trainer != "megatron-core";
+    if (plain) w.gated = false, w.f = 4 * w.h, w.recompute = Recompute::full;  // GELU, unfused attention
     const double scores = w.b * w.s * w.s * w.h * w.L;
     const double expected =
         w.m * (plain ? matrix_flops(w, 4) + 4 * 4 * scores : matrix_flops(w, 3) + 3.5 * 2 * scores) / w.peak_flops;
     EXPECT_NEAR(seconds_of(std::string(model.trainer).c_str(), w, ideal(model)), expected, 1e-6 * expected)
         << model.trainer;
   }
+}
+
+// Interleaving divides the bubble: 4 stages, 8 micro-batches, (8 + 3/2)/(8 + 3).
+TEST(MegatronLmTime, ChunksDivideTheBubble) {
+  const TimeModel& model = *time_model_of("megatron-lm");
+  StepWork w = llama_13b();
+  w.p = 4, w.d = 1, w.gpus = 4, w.m = 8, w.V = 1, w.memory_bandwidth = 1e30;
+  const double whole = seconds_of("megatron-lm", w, ideal(model));
+  w.chunks = 2;
+  EXPECT_NEAR(seconds_of("megatron-lm", w, ideal(model)) / whole, 9.5 / 11, 1e-4);
+}
+
+// Traffic that is longer than the work sets the step; else the work does.
+TEST(LlmFoundryTime, TheLongerOfWorkAndTrafficIsSeen) {
+  const TimeModel& model = *time_model_of("llm-foundry");
+  StepWork w = llama_13b();
+  w.d = 16, w.gpus = 16, w.m = 1, w.zero = 3, w.memory_bandwidth = 1e30;
+  std::vector<double> constants = ideal(model);
+  const double work = seconds_of("llm-foundry", w, constants);
+  constants[8] = 1e9;  // network_bandwidth
+  const double parameters = w.L * layer_matrix_parameters(w) + w.V * w.h;
+  EXPECT_NEAR(seconds_of("llm-foundry", w, constants), 3 * 2 * parameters * 15 / 16 / 1e9, 1e-3);
+  w.d = w.gpus = 8;  // inside the node
+  EXPECT_NEAR(seconds_of("llm-foundry", w, constants), work, 1e-6);
 }
 
 // One forward unit and two backward units of every stage, in the order of 1F1B.

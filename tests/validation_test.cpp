@@ -16,6 +16,9 @@ namespace {
 
 using testing::HasSubstr;
 
+const char* const studies[] = {"fujii-2024",    "hagemann-2023",   "megatron-2021",
+                               "mosaicml-2023", "ultrascale-2025", "vtrain-2024"};
+
 PublishedTable study(const std::string& name) {
   const std::string path = std::string(SLIPWAY_SOURCE_DIR) + "/scenarios/" + name + "/runs.csv";
   std::ifstream in(path);
@@ -89,7 +92,7 @@ TEST(Refit, WithoutOtherRowsThereIsNoPrediction) {
 }
 
 TEST(Validation, EveryRowIsPricedUnpricedOrExcluded) {
-  for (const char* name : {"hagemann-2023", "fujii-2024", "ultrascale-2025", "vtrain-2024"}) {
+  for (const char* name : studies) {
     const PublishedTable table = study(name);
     const Validation validation = validate(table, false);
     const ScoreSet set = score(rows_of(validation), std::nullopt);
@@ -123,7 +126,12 @@ TEST(Validation, LeftOutErrorsOfTheStudiesStayWithinTheirBars) {
                                  {"ultrascale-2025", "h100-80gb", Left::layout, 9, 5},
                                  {"fujii-2024", "h100-94gb", Left::layout, 2, 1.5},
                                  {"fujii-2024", "a100-40gb", Left::layout, 5, 3},
-                                 {"vtrain-2024", "a100-40gb", Left::layout, 5, 3.5}};
+                                 {"vtrain-2024", "a100-40gb", Left::layout, 5, 3.5},
+                                 {"mosaicml-2023", "a100-40gb", Left::layout, 5, 4},
+                                 {"mosaicml-2023", "a100-80gb", Left::layout, 8, 4},
+                                 {"mosaicml-2023", "h100-80gb", Left::layout, 5, 4},
+                                 {"megatron-2021", "a100-80gb", Left::layout, 5, 4},
+                                 {"megatron-2021", "a100-40gb", Left::layout, 5, 4}};
   for (const Bar& bar : bars) {
     const PublishedTable table = study(bar.study);
     const Validation validation = validate(table, true);
@@ -140,7 +148,7 @@ TEST(Validation, LeftOutErrorsOfTheStudiesStayWithinTheirBars) {
 // The profiles' values are those that the rows of the study folders give; a change of a formula or of a table must
 // be followed by `slipway validate --constants FILE`.
 TEST(Validation, BuiltInConstantsAreTheFitToTheStudies) {
-  for (const char* name : {"hagemann-2023", "fujii-2024", "ultrascale-2025", "vtrain-2024"}) {
+  for (const char* name : studies) {
     const PublishedTable table = study(name);
     std::map<std::string, std::vector<RefitRow>> sets;
     for (const PublishedRow& row : table.rows)
@@ -148,6 +156,7 @@ TEST(Validation, BuiltInConstantsAreTheFitToTheStudies) {
     for (const auto& [machine, rows] : sets) {
       const Refit refit(rows);
       const PriorFit fit = refit.all();
+      ASSERT_EQ(fit.values.size(), refit.time().constants.size());
       for (std::size_t i = 0; i < fit.values.size(); ++i) {
         const double kept = refit.time().constants[i].value;
         EXPECT_NEAR(kept, fit.values[i], 0.002 * fit.values[i]) << name << " " << refit.model().parameters[i].name;

@@ -1,6 +1,6 @@
 // Two tables of Megatron-LM. Narayanan et al. 2021 (arXiv 2104.04473, table 1): GPTs of 1.7B to 1T on A100-80GB
-// with full recompute, interleaved where pipeline > 1 in some rows (which the table does not tell). Their
-// TFLOP/s count 96·B·s·L·h²·(1 + s/(6h) + V/(16Lh)), vocabulary 51,200. And the project's weak scaling of
+// with full recompute, interleaved where pipeline > 1; micro-batch and chunks are not in the table and assumed.
+// Their TFLOP/s count 96·B·s·L·h²·(1 + s/(6h) + V/(16Lh)), vocabulary 51,200. And the project's weak scaling of
 // tensor and data parallelism (2021) on DGX-2 (V100) and DGX A100, sequence 1024, in milliseconds.
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@ void read_gpt(const Cells& cells, std::int64_t sequence, PublishedRow& row) {
   row.shape.sharding = {cells.count("tp"), false, 1};
   row.shape.kernels = Kernels::fused_softmax;
   row.recompute = Recompute::full;
-  row.gradient_dtype = Dtype::float32;
+  row.shape.dtype = row.gradient_dtype = Dtype::float16;
 }
 
 }  // namespace
@@ -39,8 +39,10 @@ void read_megatron_scaling(const Cells& cells, PublishedRow& row) {
   const double flops = 96 * static_cast<double>(batch) * s * L * h * h * (1 + s / (6 * h) + V / (16 * L * h));
   row.step_s = flops / (row.gpus * cells.number("tflops_per_gpu") * 1e12);
   row.group = row.choice = row.table = row.model.name;
+  // Not in the table, assumed: one sequence per micro-batch, the fewest chunks that divide a stage's layers.
+  const std::int64_t layers_of_stage = row.model.runs[1].count / row.pipeline;
+  for (row.chunks = 1; row.pipeline > 1 && (row.chunks == 1 || layers_of_stage % row.chunks != 0);) ++row.chunks;
   set_batch(row, batch);
-  throw CellError("the table does not tell the micro-batch size");
 }
 
 void read_megatron_tensor(const Cells& cells, PublishedRow& row) {

@@ -1,6 +1,6 @@
 // The format of Slipway's own tables: one run in the words of a scenario. `table`, `group` and `choice` may be
 // left out (then each is derived from model, sequence, machine and GPUs), as may `allocated_bytes`,
-// `reserved_bytes`, `all_reduce_bytes_per_s` and `after_pp_fix`. Numbers are in base units.
+// `reserved_bytes`, `all_reduce_bytes_per_s`, `after_pp_fix`, `dtype` (bfloat16) and `fp8` (false). Base units.
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
@@ -15,7 +15,7 @@ const std::map<std::string, Kernels, std::less<>> kernels = {{"torch", Kernels::
                                                              {"flash2_rmsnorm", Kernels::flash2_rmsnorm}};
 const std::map<std::string, Recompute, std::less<>> recomputes = {
     {"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}};
-const std::map<std::string, Dtype, std::less<>> gradient_dtypes = {
+const std::map<std::string, Dtype, std::less<>> dtypes = {
     {"float32", Dtype::float32}, {"bfloat16", Dtype::bfloat16}, {"float16", Dtype::float16}};
 const std::map<std::string, RowStatus, std::less<>> statuses = {{"ok", RowStatus::ok},
                                                                 {"oom", RowStatus::out_of_memory},
@@ -69,7 +69,9 @@ void read_slipway(const Cells& cells, PublishedRow& row) {
   row.zero = static_cast<int>(cells.number("zero"));
   row.recompute = cells.choice("recompute", recomputes);
   row.shape.recompute_attention = row.recompute == Recompute::selective;
-  row.gradient_dtype = cells.choice("gradient_dtype", gradient_dtypes);
+  row.gradient_dtype = cells.choice("gradient_dtype", dtypes);
+  if (!cells.empty("dtype")) row.shape.dtype = cells.choice("dtype", dtypes);
+  row.fp8 = !cells.empty("fp8") && cells.flag("fp8");
   row.fixed_pipeline = cells.empty("after_pp_fix") || cells.flag("after_pp_fix");
   row.all_reduce_bytes_per_s = cells.number_or("all_reduce_bytes_per_s", 0);
   row.allocated_bytes = cells.number_or("allocated_bytes", 0);
@@ -83,9 +85,9 @@ void read_slipway(const Cells& cells, PublishedRow& row) {
 std::vector<std::string> slipway_columns() {
   return {"trainer", "machine", "model", "family", "layers", "hidden", "ffn", "heads", "kv_heads", "vocab",
           "tied", "sequence", "gpus", "gpus_per_node", "tensor", "sequence_parallel", "context", "pipeline",
-          "chunks", "zero", "micro_batch", "global_batch", "recompute", "kernels", "gradient_dtype", "status",
-          "step_s", "allocated_bytes", "reserved_bytes", "all_reduce_bytes_per_s", "after_pp_fix", "table", "group",
-          "choice"};
+          "chunks", "zero", "micro_batch", "global_batch", "recompute", "kernels", "gradient_dtype", "dtype",
+          "fp8", "status", "step_s", "allocated_bytes", "reserved_bytes", "all_reduce_bytes_per_s",
+          "after_pp_fix", "table", "group", "choice"};
 }
 
 std::vector<std::string> slipway_fields(const PublishedRow& row) {
@@ -99,8 +101,8 @@ std::vector<std::string> slipway_fields(const PublishedRow& row) {
           text(cut.sequence_parallel), text(cut.context), text(row.pipeline), text(row.chunks), text(row.zero),
           text(row.shape.micro_batch), text(row.micro_batches * row.shape.micro_batch * row.data),
           key_of(recomputes, row.recompute), key_of(kernels, row.shape.kernels),
-          key_of(gradient_dtypes, row.gradient_dtype), name_of(row.status), optional_text(row.step_s),
-          optional_text(row.allocated_bytes), optional_text(row.reserved_bytes),
+          key_of(dtypes, row.gradient_dtype), key_of(dtypes, row.shape.dtype), text(row.fp8), name_of(row.status),
+          optional_text(row.step_s), optional_text(row.allocated_bytes), optional_text(row.reserved_bytes),
           optional_text(row.all_reduce_bytes_per_s), text(row.fixed_pipeline), row.table, row.group, row.choice};
 }
 

@@ -58,6 +58,8 @@ StepWork work_of(const PublishedRow& row) {
   work.p = row.pipeline;
   work.d = row.data;
   work.gpus = row.gpus;
+  work.chunks = row.chunks;
+  work.fp8 = row.fp8;
   work.gpus_per_node = row.gpus_per_node;
   work.sequence_parallel = cut.sequence_parallel;
   work.zero = row.zero;

@@ -31,6 +31,7 @@ struct PublishedRow {
   std::int64_t micro_batches = 1;  // per pipeline and step
   Recompute recompute = Recompute::none;
   Dtype gradient_dtype = Dtype::float32;
+  bool fp8 = false;  // products of the layers in fp8, the rest as the dtype says
   // What came out.
   RowStatus status = RowStatus::other;
   double step_s = 0;  // 0: not measured

@@ -1,0 +1,73 @@
+// LLM Foundry (MosaicML's throughput tables): MPT models under PyTorch's fully sharded data parallelism (FSDP) on
+// A100 and H100, flash attention, LayerNorm and GELU in fused kernels.
+//
+//   step = m · max(compute, traffic) + m · exposed · min(compute, traffic) + update + fixed
+//   traffic of a micro-batch = 2 bytes · parameters · passes / bandwidth   gathers forward and backward, and the
+//                              scatter of the gradients (ZeRO-2: one gather less)
+//
+// Particular about it: each layer's weights are gathered ahead of its use, so only what is longer than the layers'
+// own work is seen, and a share of the rest. Inside a node the ring runs over NVLink, across nodes at what the
+// node's ports give. Products in fp8 (Transformer Engine) are `fp8_speedup` faster, attention stays in bf16.
+// Narrow heads (64) keep a share of the attention kernel's efficiency.
+#include <cmath>
+
+#include "models/time_formulas.h"
+
+namespace slipway {
+namespace {
+
+constexpr std::array parameters{
+    TimeParameter{"gemm_efficiency", "share of peak", "large matrix products"},
+    TimeParameter{"gemm_half", "elements", "smallest side of a product at which half of that is reached"},
+    TimeParameter{"flash_efficiency", "share of peak", "flash attention, causal FLOPs, heads of 128"},
+    TimeParameter{"flash_narrow", "factor", "of it with heads of 64"},
+    TimeParameter{"elementwise_bytes", "bytes", "per token and hidden unit of a layer, forward and backward"},
+    TimeParameter{"loss_bytes", "bytes per logit", "traffic of the loss, forward and backward"},
+    TimeParameter{"fp8_speedup", "factor", "of products in fp8"},
+    TimeParameter{"node_bandwidth", "bytes/s", "of gathers and scatters inside a node, per GPU"},
+    TimeParameter{"network_bandwidth", "bytes/s", "of those across nodes, per GPU"},
+    TimeParameter{"exposed", "share", "of the shorter of work and traffic that nothing hides"},
+    TimeParameter{"optimizer_bytes", "bytes per parameter", "traffic of the update"},
+    TimeParameter{"fixed", "s", "per step"},
+};
+
+struct Constants {
+  double gemm_efficiency, gemm_half, flash_efficiency, flash_narrow, elementwise_bytes, loss_bytes, fp8_speedup,
+      node_bandwidth, network_bandwidth, exposed, optimizer_bytes, fixed;
+};
+static_assert(sizeof(Constants) == parameters.size() * sizeof(double));
+
+double model_parameters(const StepWork& w) { return w.L * layer_matrix_parameters(w) + w.V * w.h; }
+
+double compute(const StepWork& w, const Constants& v) {
+  const double M = w.b * w.s, rate = streaming_rate(w);
+  const bool again = w.recompute == Recompute::full;
+  const double products = layer_gemm_seconds(w, M, v.gemm_efficiency, v.gemm_half) / (w.fp8 ? v.fp8_speedup : 1);
+  constexpr double narrow = 64;
+  const double efficiency = v.flash_efficiency * (w.h / w.a <= narrow ? v.flash_narrow : 1);
+  const double attention = 2 * w.b * w.s * w.s * w.h / (w.peak_flops * efficiency);
+  const double elementwise = M * (w.h * v.elementwise_bytes + 10 * w.f) / rate;
+  const double layer = products * (again ? 4 : 3) + attention * (again ? 4.5 : 3.5) + elementwise * (again ? 4.0 / 3 : 1);
+  const double head = 3 * gemm_seconds(w, M, w.V, w.h, v.gemm_efficiency, v.gemm_half) + v.loss_bytes * M * w.V / rate;
+  return w.L * layer + head;
+}
+
+double traffic(const StepWork& w, const Constants& v) {
+  if (w.d <= 1) return 0;
+  const double passes = w.zero == 3 ? 3 : 2;
+  const double bandwidth = w.d > w.gpus_per_node ? v.network_bandwidth : v.node_bandwidth;
+  return passes * 2 * model_parameters(w) * (w.d - 1) / w.d / bandwidth;
+}
+
+double seconds(const StepWork& w, std::span<const double> values) {
+  const auto v = named<Constants>(values);
+  const double work = compute(w, v), moved = traffic(w, v);
+  return w.m * (std::max(work, moved) + v.exposed * std::min(work, moved)) +
+         model_parameters(w) / w.d * v.optimizer_bytes / streaming_rate(w) + v.fixed;
+}
+
+}  // namespace
+
+TimeModel llm_foundry_time() { return {"llm-foundry", parameters, seconds}; }
+
+}  // namespace slipway

@@ -1,0 +1,77 @@
+// Megatron-LM as its papers measured it: GPTs in fp16 with full recompute, unfused attention with the fused scaled
+// softmax, tensor parallelism without sequence parallelism, interleaved 1F1B (Narayanan et al. 2021,
+// arXiv 2104.04473), gradients reduced after the last backward pass.
+//
+//   step = Σ S + (m − 1)·max S, the bubble divided by the chunks, + transfers + reduction + update + fixed
+//
+// Particular about it: element-wise kernels between the products of a layer work on all tokens on every tensor
+// rank; transfers between stages are scattered over the tensor group and gathered inside the node.
+#include <cmath>
+#include <vector>
+
+#include "models/time_formulas.h"
+
+namespace slipway {
+namespace {
+
+constexpr std::array parameters{
+    TimeParameter{"gemm_efficiency", "share of peak", "large matrix products"},
+    TimeParameter{"gemm_half", "elements", "smallest side of a product at which half of that is reached"},
+    TimeParameter{"score_efficiency", "share of peak", "products of unfused attention"},
+    TimeParameter{"softmax_bytes", "bytes per score", "traffic of the fused softmax and dropout, forward and backward"},
+    TimeParameter{"elementwise_bytes", "bytes", "per token and hidden unit of a layer, forward and backward"},
+    TimeParameter{"loss_bytes", "bytes per logit", "traffic of the loss, forward and backward"},
+    TimeParameter{"tensor_bandwidth", "bytes/s", "bus bandwidth of collectives in a tensor group"},
+    TimeParameter{"tensor_latency", "s", "of each of them"},
+    TimeParameter{"pipeline_bandwidth", "bytes/s", "of a transfer between stages, per GPU"},
+    TimeParameter{"data_bandwidth", "bytes/s", "of the gradients' reduction, one node"},
+    TimeParameter{"fixed", "s", "per step"},
+};
+
+struct Constants {
+  double gemm_efficiency, gemm_half, score_efficiency, softmax_bytes, elementwise_bytes, loss_bytes,
+      tensor_bandwidth, tensor_latency, pipeline_bandwidth, data_bandwidth, fixed;
+};
+static_assert(sizeof(Constants) == parameters.size() * sizeof(double));
+
+double layer(const StepWork& w, const Constants& v) {
+  const double M = w.b * w.s, rate = streaming_rate(w);
+  const bool again = w.recompute == Recompute::full;
+  const double passes = again ? 4 : 3, traffic = again ? 4.0 / 3 : 1, reductions = again ? 6 : 4;
+  const double products = passes * layer_gemm_seconds(w, M, v.gemm_efficiency, v.gemm_half);
+  const double attention = passes * 4 * w.b * w.s * w.s * w.h / w.t / (w.peak_flops * v.score_efficiency) +
+                           traffic * w.b * (w.a / w.t) * w.s * w.s * v.softmax_bytes / rate;
+  const double elementwise = traffic * M * (w.h * v.elementwise_bytes + 10 * w.f / w.t) / rate;
+  const double reduce =
+      w.t > 1 ? reductions * (4 * M * w.h * (w.t - 1) / w.t / v.tensor_bandwidth + v.tensor_latency) : 0;
+  return products + attention + elementwise + reduce;
+}
+
+double pipeline(const StepWork& w, const Constants& v) {
+  const double M = w.b * w.s, own = w.L / w.p * layer(w, v);
+  const double head = 3 * gemm_seconds(w, M, w.V / w.t, w.h, v.gemm_efficiency, v.gemm_half) +
+                      v.loss_bytes * M * w.V / w.t / streaming_rate(w);
+  const double transfer = w.p > 1 ? 2 * w.chunks * 2 * M * w.h / w.t / v.pipeline_bandwidth : 0;
+  const double longest = own + head + transfer;
+  return w.m * longest + (w.p - 1) * (own + transfer) / w.chunks;
+}
+
+double step_end(const StepWork& w, const Constants& v) {
+  const double held = (w.L / w.p * layer_matrix_parameters(w) + w.V * w.h) / w.t;
+  double seconds = held * 30 / streaming_rate(w);
+  const double bytes = 2 * w.gradient_bytes * held;
+  if (w.d > 1) seconds += bytes * (w.d - 1) / w.d * std::min(w.gpus_per_node, w.gpus) / v.data_bandwidth;
+  if (w.p > 1) seconds += 2 * w.gradient_bytes * w.V * w.h / w.t * w.gpus_per_node / 2 / v.data_bandwidth;
+  return seconds;
+}
+
+double seconds(const StepWork& w, std::span<const double> values) {
+  const auto v = named<Constants>(values);
+  return pipeline(w, v) + step_end(w, v) + v.fixed;
+}
+
+}  // namespace
+
+TimeModel megatron_lm_time() { return {"megatron-lm", parameters, seconds}; }
+
+}  // namespace slipway
