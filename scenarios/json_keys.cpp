@@ -153,6 +153,7 @@ std::span<const JsonKey> memory_json_keys() {
 
 std::span<const JsonKey> validate_json_keys() {
   static constexpr std::array keys{
+      JsonKey{"priced_by", "text", "formula (of the row's trainer), or replay or simulation of the task graph"},
       JsonKey{"rows", "count", "rows read; = priced + unpriced + excluded"},
       JsonKey{"priced", "count", "scored rows that have a predicted step time"},
       JsonKey{"unpriced", "count", "scored rows that cannot be priced: each counts as an error of 100 %"},

@@ -58,6 +58,7 @@ struct Validation {
   const PublishedTable* table = nullptr;
   std::vector<RowResult> rows;
   bool refitted = false;
+  std::string priced_by = "formula";  // or an engine of graph_prices.h
 };
 Validation validate(const PublishedTable& table, bool refit);
 

@@ -101,6 +101,7 @@ std::string json_text(const std::vector<Validation>& validations) {
   JsonSummary summary(validate_json_keys());
   const json whole = with_groups(all, std::nullopt);
   for (const auto& [key, value] : whole.items()) summary.set(key, value);
+  summary.set("priced_by", validations.empty() ? "formula" : validations.front().priced_by);
   summary.set("unpriced_rows", unpriced);
   summary.set("tables", tables);
   if (refitted) summary.set("left_out", left_out(all));

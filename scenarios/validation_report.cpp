@@ -28,6 +28,10 @@ std::vector<std::string> score_line(const std::string& name, const ScoreSet& set
           percent(100 * mean_regret_of_three(set))};
 }
 
+std::string built_in_name(const Validation& validation) {
+  return validation.priced_by == "formula" ? "as built in" : "by " + validation.priced_by;
+}
+
 std::string title(const Validation& validation) {
   const ScoreSet set = score(pointers(validation.rows), std::nullopt);
   std::string text = fmt::format("{}: {}\n  {}: {} scored", validation.table->file, validation.table->source,
@@ -40,7 +44,7 @@ std::string scores_text(const Validation& validation) {
   const std::vector<const RowResult*> rows = pointers(validation.rows);
   std::vector<std::vector<std::string>> lines{
       {"step time", "n", "MAPE", "median", "bias", "rank", "regret", "median", "best of 3"}};
-  lines.push_back(score_line("as built in", score(rows, std::nullopt)));
+  lines.push_back(score_line(built_in_name(validation), score(rows, std::nullopt)));
   if (validation.refitted)
     for (const Left way : all_ways)
       lines.push_back(score_line(fmt::format("left out by {}", name_of(way)), score(rows, way)));
@@ -48,7 +52,7 @@ std::string scores_text(const Validation& validation) {
   for (const RowResult* row : rows) machines[row->row->machine].push_back(row);
   for (const auto& [machine, members] : machines) {
     if (machines.size() < 2) break;
-    lines.push_back(score_line(machine + " as built in", score(members, std::nullopt)));
+    lines.push_back(score_line(machine + " " + built_in_name(validation), score(members, std::nullopt)));
     for (const Left way : all_ways)
       if (validation.refitted)
         lines.push_back(score_line(fmt::format("  left out by {}", name_of(way)), score(members, way)));

@@ -4,7 +4,9 @@
 
 #include "scenarios/commands/command.h"
 #include "scenarios/commands/options.h"
+#include "scenarios/commands/progress.h"
 #include "scenarios/embedded_files.h"
+#include "scenarios/graph_prices.h"
 #include "scenarios/output_file.h"
 #include "scenarios/stack_text.h"
 #include "scenarios/validation_report.h"
@@ -21,6 +23,9 @@ CommandOptions declared_options() {
       "slipway validate scenarios/hagemann-2023/runs.csv --refit");
   options.positional("table (CSV)", 0, 100)
       .flag("refit", "also predict every row by constants that were fitted without it (by layout, group, choice)")
+      .value("engine", "NAME",
+             "formula (of the row's trainer, the default), or replay or simulation of the task graph, which knows\n"
+             "nothing of trainers (see `slipway plan --help`)")
       .flag("json", "print the scores as JSON and nothing else (`slipway list json-keys`)")
       .value("constants", "FILE", "write the constants of step time fitted to all scored rows, as a stack profile")
       .value("rows", "FILE", "write every row, its prediction and its verdict as CSV")
@@ -56,6 +61,14 @@ std::vector<PublishedTable> tables_of(const std::vector<std::string>& paths) {
   return tables;
 }
 
+SearchEngine engine_of(const CommandOptions& options) {
+  const std::string name = options.text("engine").value_or("formula");
+  if (name == "formula") return SearchEngine::automatic;
+  for (const SearchEngine engine : {SearchEngine::replay, SearchEngine::simulation})
+    if (name == name_of(engine)) return engine;
+  throw UsageError("--engine " + name + " is none of formula, replay, simulation");
+}
+
 std::string number_text(double value) {
   if (!(value > 0)) return "";
   std::ostringstream text;
@@ -89,14 +102,23 @@ void write_rows(const std::string& path, const std::vector<Validation>& validati
 
 }  // namespace
 
-int validate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream&) {
+int validate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options = declared_options();
   if (!options.parse(args, out)) return status_done;
   const std::vector<std::string>& paths = options.arguments();
+  const SearchEngine engine = engine_of(options);
+  const bool formula = engine == SearchEngine::automatic;
+  if (!formula && options.has("refit"))
+    throw UsageError("--refit fits the constants of a formula; leave it or --engine out");
   const std::vector<PublishedTable> tables = tables_of(paths);
-  const bool refit = paths.empty() || options.has("refit");
+  const bool refit = formula && (paths.empty() || options.has("refit"));
   std::vector<Validation> validations;
   for (const PublishedTable& table : tables) validations.push_back(validate(table, refit));
+  for (Validation& validation : validations) {
+    if (formula) break;
+    Progress progress(err, "pricing " + validation.table->file, is_terminal(err));
+    price_by_graph(validation, engine, [&](double share) { progress.report(share); });
+  }
   if (const auto path = options.text("rows")) write_rows(*path, validations);
   if (const auto path = options.text("constants")) {
     OutputFile file(*path);

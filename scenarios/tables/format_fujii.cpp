@@ -35,7 +35,7 @@ void read_fujii(const Cells& cells, PublishedRow& row) {
   row.zero = 1;
   const std::int64_t batch = cells.integer("global_batch");
   const Sharding& cut = row.shape.sharding;
-  row.group = fmt::format("({}, {}, {}) on {}", cut.tensor, cut.context, row.pipeline, row.machine);
+  row.group = fmt::format("t{} c{} p{} on {}", cut.tensor, cut.context, row.pipeline, row.machine);
   row.table = row.choice = fmt::format("{} on {} {}", row.model.name, row.gpus, row.machine);
   if (row.status == RowStatus::ok)
     row.step_s = paper_flops(row.model, static_cast<double>(batch)) / (row.gpus * cells.number("tflops_per_gpu") * 1e12);

@@ -81,6 +81,8 @@ const StackTime& time_constants_of(const PublishedRow& row) {
   return *time;
 }
 
+const Machine& machine_of(const PublishedRow& row) { return built_in_machine(row.machine); }
+
 double peak_flops_of(const PublishedRow& row) {
   return built_in_machine(row.machine).peak_flops[static_cast<std::size_t>(row.shape.dtype)];
 }

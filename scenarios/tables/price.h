@@ -35,6 +35,8 @@ StepWork work_of(const PublishedRow& row);
 // The constants with which a row is priced by default; throws std::invalid_argument when its trainer was never
 // fitted on its machine.
 const StackTime& time_constants_of(const PublishedRow& row);
+// Throws std::invalid_argument when there is no such profile.
+const Machine& machine_of(const PublishedRow& row);
 double peak_flops_of(const PublishedRow& row);
 
 RowPrice price(const PublishedRow& row);
