@@ -5,6 +5,8 @@
 
 #include <sstream>
 
+#include "scenarios/tables/machine_names.h"
+
 namespace slipway {
 namespace {
 
@@ -90,6 +92,14 @@ TEST(NanotronTable, ColumnsThatNoPriceNeedsMayBeMissingOrEmpty) {
   EXPECT_EQ(exclusion_of(table.rows[1]), Exclusion::status);
 }
 
+TEST(NanotronTable, WithoutAStepTimeItFollowsFromTokensPerSecond) {
+  const PublishedTable table = table_of(
+      "gpus,name,seq_len,mbs,batch_accum,dp,tp,pp,zero_stage,hidden_size,interm_dim,num_layers,num_heads,vocab_size,"
+      "status,tok/s/gpu\n"
+      "8,1.34G_dp8_tp1_pp1_acc32_mbs1_seq4096_zero0,4096,1,32,8,1,1,0,2048,8192,16,32,131072,Success,39273.41\n");
+  EXPECT_NEAR(table.rows[0].step_s, 3.3374, 1e-3);  // what the table's authors derived
+}
+
 TEST(LlmFoundryTable, ModelsHaveTheParametersThatTheTableStates) {
   const PublishedTable table = table_of(
       "section,model,params,seq,gpus,gpu,micro_batch,grad_accum,global_batch,tokens_per_s,precision,sharding,act_ckpt\n"
@@ -146,6 +156,17 @@ TEST(Tables, FilesWithoutLayoutsAreRefusedWithWhatTheyHold) {
       EXPECT_THAT(error.what(), HasSubstr("slipway list tables"));
     }
   }
+}
+
+TEST(MachineNames, AreRecognisedByGenerationAndGigabytes) {
+  for (const char* name : {"A100-80GB SXM", "a100_80gb", "A100 SXM4 80 GB", "NVIDIA A100-SXM4-80GB", "a100-80gb"})
+    EXPECT_EQ(machine_named("gpu", name), "a100-80gb") << name;
+  EXPECT_EQ(machine_named("gpu", "V100 DGX-2"), "v100-32gb");
+  EXPECT_EQ(machine_named("gpu", "H200"), "h200");
+  EXPECT_EQ(machine_named("gpu", "A100", "a100-40gb"), "a100-40gb");
+  for (const char* name : {"A100", "H100-12GB", "TPUv4", "", "GTX 1080"})
+    EXPECT_THROW(machine_named("gpu", name), CellError) << name;
+  EXPECT_THROW(machine_named("gpu", "H100", "a100-40gb"), CellError);
 }
 
 TEST(Tables, EveryFormatSurvivesTheFormatOfSlipway) {

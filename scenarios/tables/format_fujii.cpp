@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
+#include "scenarios/tables/machine_names.h"
 
 namespace slipway {
 namespace {
@@ -24,9 +25,10 @@ double paper_flops(const Model& model, double sequences) {
 void read_fujii(const Cells& cells, PublishedRow& row) {
   row.status = cells.status("ok", "dash");
   row.trainer = "megatron-core";
-  row.machine = cells.text("gpu");
+  row.machine = machine_named("gpu", cells.text("gpu"));
   row.gpus = cells.count("gpus");
-  row.gpus_per_node = cells.count("gpus_per_node");
+  const int usual = row.machine == "h100-94gb" ? 4 : 8;
+  row.gpus_per_node = cells.empty("gpus_per_node") ? usual : cells.count("gpus_per_node");
   row.shape.sequence = cells.integer("seq_len");
   row.model = library_llama(cells.text("model"), row.shape.sequence);
   row.shape.micro_batch = cells.integer("micro_batch");

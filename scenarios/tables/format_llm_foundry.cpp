@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
+#include "scenarios/tables/machine_names.h"
 
 namespace slipway {
 namespace {
@@ -21,8 +22,7 @@ const std::map<std::string, MptShape, std::less<>> mpt_shapes = {
 
 void read_llm_foundry(const Cells& cells, PublishedRow& row) {
   row.trainer = "llm-foundry";
-  row.machine = cells.choice<std::string>(
-      "gpu", {{"a100_40gb", "a100-40gb"}, {"a100_80gb", "a100-80gb"}, {"h100_80gb", "h100-80gb"}});
+  row.machine = machine_named("gpu", cells.text("gpu"));
   row.gpus = cells.count("gpus");
   const MptShape shape = cells.choice<MptShape>("model", mpt_shapes);
   const std::int64_t sequence = cells.integer("seq");

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
+#include "scenarios/tables/machine_names.h"
 
 namespace slipway {
 namespace {
@@ -29,7 +30,7 @@ void read_gpt(const Cells& cells, std::int64_t sequence, PublishedRow& row) {
 void read_megatron_scaling(const Cells& cells, PublishedRow& row) {
   const std::int64_t sequence = cells.integer("seq");
   read_gpt(cells, sequence, row);
-  row.machine = cells.choice<std::string>("gpu", {{"A100-80GB SXM", "a100-80gb"}});
+  row.machine = machine_named("gpu", cells.text("gpu"), "a100-80gb");
   row.pipeline = cells.count("pp");
   row.shape.micro_batch = 1;
   const std::int64_t batch = cells.integer("global_batch");
@@ -48,7 +49,7 @@ void read_megatron_scaling(const Cells& cells, PublishedRow& row) {
 void read_megatron_tensor(const Cells& cells, PublishedRow& row) {
   constexpr std::int64_t sequence = 1024;
   read_gpt(cells, sequence, row);
-  row.machine = cells.choice<std::string>("gpu", {{"V100 DGX-2", "v100-32gb"}, {"A100 DGX", "a100-40gb"}});
+  row.machine = machine_named("gpu", cells.text("gpu"), "a100-40gb");
   if (row.machine == "v100-32gb") row.gpus_per_node = 16;
   row.step_s = cells.number("iter_ms") / 1e3;
   row.group = row.choice = row.table = fmt::format("{} on {} {}", row.model.name, row.gpus, row.machine);

@@ -64,7 +64,9 @@ void read_nanotron(const Cells& cells, PublishedRow& row) {
   row.table = fmt::format("{} on {} GPUs", row.model.name, row.gpus);
   read_layout(cells, row);
   if (row.status != RowStatus::ok) return;
-  row.step_s = cells.number("step_s_derived");
+  const double tokens = static_cast<double>(row.micro_batches * row.shape.micro_batch * row.shape.sequence) * row.data;
+  row.step_s = cells.empty("step_s_derived") ? tokens / (row.gpus * cells.number("tok/s/gpu"))
+                                             : cells.number("step_s_derived");
   row.allocated_bytes = cells.number_or("Mem Alloc (GB)", 0) * gibibyte;
   row.reserved_bytes = cells.number_or("Mem Res (GB)", 0) * gibibyte;
   row.all_reduce_bytes_per_s = cells.number_or("AR Intra-node (GB/s)", 0) * 1e9;

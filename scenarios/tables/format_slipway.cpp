@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
+#include "scenarios/tables/machine_names.h"
 
 namespace slipway {
 namespace {
@@ -57,7 +58,7 @@ std::string optional_text(double value) { return value > 0 ? fmt::format("{}", v
 void read_slipway(const Cells& cells, PublishedRow& row) {
   row.status = cells.choice("status", statuses);
   row.trainer = cells.text("trainer");
-  row.machine = cells.text("machine");
+  row.machine = machine_named("machine", cells.text("machine"));
   row.model = model_of(cells);
   row.gpus = cells.count("gpus");
   row.gpus_per_node = cells.count("gpus_per_node");

@@ -4,13 +4,14 @@
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
+#include "scenarios/tables/machine_names.h"
 
 namespace slipway {
 
 void read_vtrain(const Cells& cells, PublishedRow& row) {
   constexpr std::int64_t assumed_vocabulary = 51200;
   row.trainer = "megatron-deepspeed";
-  row.machine = cells.choice<std::string>("gpu", {{"A100", "a100-40gb"}});
+  row.machine = machine_named("gpu", cells.empty("gpu") ? "A100" : cells.text("gpu"), "a100-40gb");
   row.gpus = cells.count("gpus");
   const std::int64_t hidden = cells.integer("hidden"), layers = cells.integer("layers"), s = cells.integer("seq");
   row.model = gpt(fmt::format("gpt-{}x{}", layers, hidden),
@@ -20,7 +21,8 @@ void read_vtrain(const Cells& cells, PublishedRow& row) {
   row.shape.sharding = {cells.count("tp"), false, 1};
   row.shape.kernels = Kernels::torch;
   row.pipeline = cells.count("pp");
-  row.recompute = cells.text("recompute").starts_with("full") ? Recompute::full : Recompute::none;
+  const bool none = cells.text("recompute").starts_with("none");  // "full (use_checkpoint=true ...)"
+  row.recompute = none ? Recompute::none : Recompute::full;
   row.gradient_dtype = Dtype::float16;
   row.step_s = cells.number("iter_ms") / 1e3;
   const std::int64_t batch = cells.integer("global_batch");
