@@ -82,7 +82,7 @@ void write_rows(const std::string& path, const std::vector<Validation>& validati
   OutputFile file(path);
   std::vector<std::string> columns = slipway_columns();
   for (const char* column : {"predicted_step_s", "left_out_by_layout_s", "left_out_by_group_s", "left_out_by_choice_s",
-                             "predicted_peak_bytes", "predicted_to_fit", "cannot_be_priced"})
+                             "predicted_peak_bytes", "predicted_to_fit", "predicted_safe", "cannot_be_priced"})
     columns.emplace_back(column);
   file.stream() << csv_line(columns);
   for (const Validation& validation : validations) {
@@ -92,7 +92,8 @@ void write_rows(const std::string& path, const std::vector<Validation>& validati
       fields.push_back(number_text(result.price.step_s));
       for (const double seconds : result.left_out_s) fields.push_back(number_text(seconds));
       fields.push_back(result.price.memory ? number_text(result.price.memory->peak_bytes) : "");
-      fields.push_back(result.price.memory ? (result.price.memory->fits ? "true" : "false") : "");
+      for (const bool MemoryPrice::*verdict : {&MemoryPrice::fits, &MemoryPrice::fits_cautious})
+        fields.push_back(!result.price.memory ? "" : (*result.price.memory).*verdict ? "true" : "false");
       fields.push_back(result.price.cannot);
       file.stream() << csv_line(fields);
     }
@@ -113,7 +114,10 @@ int validate_command(const std::vector<std::string>& args, std::ostream& out, st
   const std::vector<PublishedTable> tables = tables_of(paths);
   const bool refit = formula && (paths.empty() || options.has("refit"));
   std::vector<Validation> validations;
-  for (const PublishedTable& table : tables) validations.push_back(validate(table, refit));
+  for (const PublishedTable& table : tables) {
+    const Ticking ticking(err, (refit ? "fitting without the scored rows, " : "pricing ") + table.file);
+    validations.push_back(validate(table, refit));
+  }
   for (Validation& validation : validations) {
     if (formula) break;
     Progress progress(err, "pricing " + validation.table->file, is_terminal(err));
