@@ -22,6 +22,7 @@ void keep_price(RowResult& result, const Workers::Outcome& outcome) {
   RowPrice& price = result.price;
   price.step_s = price.mfu = 0;
   price.cannot.clear();
+  price.borrowed_from.clear();
   if (outcome.failed) {
     price.cannot = outcome.text;
     return;

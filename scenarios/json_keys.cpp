@@ -157,6 +157,8 @@ std::span<const JsonKey> validate_json_keys() {
       JsonKey{"rows", "count", "rows read; = priced + unpriced + excluded"},
       JsonKey{"priced", "count", "scored rows that have a predicted step time"},
       JsonKey{"unpriced", "count", "scored rows that cannot be priced: each counts as an error of 100 %"},
+      JsonKey{"borrowed", "count",
+              "of the priced: by constants of another machine, because the trainer was never fitted on theirs"},
       JsonKey{"excluded", "counts",
               "rows without a time score, per rule: status (did not end), after_pp_fix (older version of the "
               "trainer), all_reduce_test (< 300 GB/s)"},

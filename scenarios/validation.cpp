@@ -64,6 +64,7 @@ void score_times(const std::vector<const RowResult*>& rows, std::optional<Left> 
     const TimePair pair = time_pair(*result, way);
     pairs.push_back(pair);
     if (!(pair.predicted > 0)) continue;
+    if (!result->price.borrowed_from.empty()) ++set.borrowed;
     predicted.push_back(mfu_of(*result->row, pair.predicted, result->peak_flops));
     measured.push_back(mfu_of(*result->row, pair.measured, result->peak_flops));
   }

@@ -42,6 +42,7 @@ struct NamedRegret {
 
 struct ScoreSet {
   int rows = 0, priced = 0, unpriced = 0;
+  int borrowed = 0;  // of the priced, by constants of another machine
   std::map<std::string, int> excluded;  // rule → rows; rows = priced + unpriced + all of these
   TimeScore time;
   double rank = 0;                    // Spearman's ρ of MFU

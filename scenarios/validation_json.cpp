@@ -41,6 +41,7 @@ json object(const ScoreSet& set) {
   return {{"rows", set.rows},
           {"priced", set.priced},
           {"unpriced", set.unpriced},
+          {"borrowed", set.borrowed},
           {"excluded", excluded(set)},
           {"mape", number(set.time.mape)},
           {"median_ape", number(set.time.median_ape)},

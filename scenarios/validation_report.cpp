@@ -132,6 +132,19 @@ std::string regret_text(const Validation& validation) {
   return aligned_table(lines, "  ") + (all > shown ? fmt::format("  ... of {} tables\n", all) : "") + '\n';
 }
 
+// Rows outside of what their trainer was fitted to.
+std::string borrowed_text(const Validation& validation) {
+  std::map<std::pair<std::string, std::string>, int> counts;
+  for (const RowResult& result : validation.rows)
+    if (result.exclusion == Exclusion::none && !result.price.borrowed_from.empty() && result.price.step_s > 0)
+      ++counts[{result.row->trainer + " was never fitted on " + result.row->machine, result.price.borrowed_from}];
+  std::string text;
+  for (const auto& [what, count] : counts)
+    text += fmt::format("  outside the fitted range: {} priced by constants of {}, because {}\n", counted(count, "row"),
+                        what.second, what.first);
+  return text;
+}
+
 // Reasons with their rows' lines; every row that a score needed and that has no price is here.
 std::string unpriced_text(const Validation& validation) {
   std::map<std::string, std::vector<int>> reasons;
@@ -153,7 +166,7 @@ std::string unpriced_text(const Validation& validation) {
 
 std::string report_text(const Validation& validation) {
   return title(validation) + scores_text(validation) + groups_text(validation) + memory_text(validation) +
-         regret_text(validation) + worst_text(validation) + unpriced_text(validation);
+         regret_text(validation) + worst_text(validation) + borrowed_text(validation) + unpriced_text(validation);
 }
 
 }  // namespace slipway

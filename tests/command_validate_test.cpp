@@ -95,6 +95,15 @@ TEST_F(ValidateCommand, RowsThatCannotBePricedAreCountedNamedAndCountAsAHundredP
   EXPECT_THAT(slipway_with({"validate", file}).out, HasSubstr("no built-in model 'llama-99b-v128k'"));
 }
 
+TEST_F(ValidateCommand, RowsOutsideTheFittedRangeAreCountedAndNamed) {
+  const std::string file = table(
+      "model,gpu,seq_len,global_batch,tensor,context,pipeline,micro_batch,gpus,status,tflops_per_gpu\n"
+      "llama-3.1-8b,H200,8192,1024,2,1,1,1,8,ok,450\n");
+  EXPECT_EQ(json({file})["borrowed"], 1);
+  EXPECT_THAT(slipway_with({"validate", file}).out,
+              HasSubstr("1 row priced by constants of h100-94gb, because megatron-core was never fitted on h200"));
+}
+
 TEST_F(ValidateCommand, AnUnknownHeaderIsOneErrorWithPlaceColumnAndRemedy) {
   const Answer answer = refused(table("gpus,tokens\n8,1\n"));
   EXPECT_THAT(answer.err, HasSubstr("t.csv:1: the header is of no known table"));

@@ -44,12 +44,24 @@ TEST(Price, StaticBytesAreThoseOfTheBook) {
   EXPECT_EQ(result.memory->capacity_bytes, 80.0 * 1024 * 1024 * 1024);
 }
 
-TEST(Price, ATrainerThatWasNeverFittedOnAMachineHasNone) {
+// Outside the fitted range there is a price, and it says what it was made of.
+TEST(Price, ATrainerThatWasNeverFittedOnAMachineBorrowsTheConstantsOfTheMostAlike) {
   PublishedRow row = hagemann(best + "26.5");
+  EXPECT_EQ(price(row).borrowed_from, "");
   row.machine = "h100-80gb";
-  EXPECT_THAT(price(row).cannot, HasSubstr("aa-scaling has no constants for h100-80gb"));
+  EXPECT_EQ(price(row).borrowed_from, "a100-80gb");
+  EXPECT_LT(price(row).step_s, price(hagemann(best + "26.5")).step_s);  // three times the peak
+  row.trainer = "megatron-core";
+  row.machine = "h200";
+  EXPECT_EQ(price(row).borrowed_from, "h100-94gb");
+  row.machine = "a100-80gb";
+  EXPECT_EQ(price(row).borrowed_from, "a100-40gb");
+}
+
+TEST(Price, AnUnknownMachineOrTrainerHasNoneAndAReason) {
+  PublishedRow row = hagemann(best + "26.5");
   row.machine = "abacus";
-  EXPECT_THAT(price(row).cannot, HasSubstr("aa-scaling has no constants for abacus"));
+  EXPECT_THAT(price(row).cannot, HasSubstr("no machine profile 'abacus'"));
   EXPECT_THAT(price(row).cannot_memory, HasSubstr("no machine profile 'abacus'"));
   row.trainer = "nobody";
   EXPECT_THAT(price(row).cannot, HasSubstr("no stack profile of trainer 'nobody'"));

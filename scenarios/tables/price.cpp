@@ -1,5 +1,6 @@
 #include "scenarios/tables/price.h"
 
+#include <cmath>
 #include <map>
 #include <stdexcept>
 
@@ -45,6 +46,22 @@ MemoryPrice memory_price(const PublishedRow& row) {
   return price;
 }
 
+// 0 for equal peaks and memory bandwidths, 1 for e times as much of one of them.
+double unlikeness(const Machine& a, const Machine& b) {
+  constexpr std::size_t half = static_cast<std::size_t>(Dtype::float16);
+  return std::abs(std::log(a.peak_flops[half] / b.peak_flops[half])) +
+         std::abs(std::log(a.memory_bandwidth / b.memory_bandwidth));
+}
+
+// Of a trainer that was never fitted on this machine: shares of peak carry over best between machines alike.
+const StackTime& most_alike(const Stack& stack, const Machine& machine) {
+  const StackTime* best = &stack.times.at(0);
+  for (const StackTime& time : stack.times)
+    if (unlikeness(built_in_machine(time.machine), machine) < unlikeness(built_in_machine(best->machine), machine))
+      best = &time;
+  return *best;
+}
+
 }  // namespace
 
 StepWork work_of(const PublishedRow& row) {
@@ -76,9 +93,7 @@ const StackTime& time_constants_of(const PublishedRow& row) {
   const Stack* stack = built_in_stack(row.trainer);
   if (stack == nullptr) throw std::invalid_argument("there is no stack profile of trainer '" + row.trainer + "'");
   const StackTime* time = time_on(*stack, row.machine);
-  if (time == nullptr)
-    throw std::invalid_argument("the stack profile of " + row.trainer + " has no constants for " + row.machine);
-  return *time;
+  return time != nullptr ? *time : most_alike(*stack, built_in_machine(row.machine));
 }
 
 const Machine& machine_of(const PublishedRow& row) { return built_in_machine(row.machine); }
@@ -93,6 +108,7 @@ RowPrice price(const PublishedRow& row) {
   if (!row.unpriceable.empty()) return result;
   try {
     const StackTime& time = time_constants_of(row);
+    if (time.machine != row.machine) result.borrowed_from = time.machine;
     result.step_s = time_model_of(row.trainer)->seconds(work_of(row), values_of(time));
     result.mfu = mfu_of(row, result.step_s, peak_flops_of(row));
   } catch (const std::invalid_argument& error) {

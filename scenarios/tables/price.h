@@ -26,14 +26,16 @@ struct RowPrice {
   double step_s = 0;   // 0: cannot be priced
   double mfu = 0;
   std::string cannot;  // why
+  std::string borrowed_from;  // machine whose constants it is, where the trainer was never fitted on the row's
   std::optional<MemoryPrice> memory;
   std::string cannot_memory;
 };
 
 // The figures of a row that its formula needs; throws std::invalid_argument with the reason why there are none.
 StepWork work_of(const PublishedRow& row);
-// The constants with which a row is priced by default; throws std::invalid_argument when its trainer was never
-// fitted on its machine.
+// The constants with which a row is priced by default: of its machine, or where its trainer was never fitted there,
+// of the machine that is most alike (peak, memory bandwidth). Throws std::invalid_argument for an unknown trainer or
+// machine.
 const StackTime& time_constants_of(const PublishedRow& row);
 // Throws std::invalid_argument when there is no such profile.
 const Machine& machine_of(const PublishedRow& row);
