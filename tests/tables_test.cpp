@@ -131,6 +131,28 @@ TEST(Tables, BrokenRowsStayInAndSayWhatIsWrong) {
   for (const PublishedRow& row : table.rows) EXPECT_EQ(exclusion_of(row), Exclusion::none) << "never skipped";
 }
 
+TEST(Tables, CellsThatMakeNoRunAreNamedAndNeverEndTheProgram) {
+  const std::string header =
+      "gpu,hidden,heads,layers,tp,pp,gpus,global_batch,seq,tflops_per_gpu\n";
+  const PublishedTable table = table_of(header +
+                                        "A100-80GB,2304,24,24,1,1,32,512,2048,137\n"
+                                        "A100-80GB,2304,7,24,1,1,32,512,2048,137\n"
+                                        "A100-80GB,2304,24,24,1,1,32,512,2048,0\n"
+                                        "A100-80GB,2304,24,24,1000000000,1000000000,32,512,2048,137\n"
+                                        "A100-80GB,2304,24,99999,1,1,32,512,2048,137\n"
+                                        "A100-80GB,2304,24,7,1,4,32,512,2048,137\n"
+                                        "A100-80GB,2304,24,24,1,1,32,16,2048,137\n"
+                                        "A100-80GB,99999999999,24,24,1,1,32,512,2048,137\n");
+  EXPECT_EQ(table.rows[0].unpriceable, "");
+  EXPECT_THAT(table.rows[1].unpriceable, HasSubstr("not a multiple of heads = 7"));
+  EXPECT_THAT(table.rows[2].unpriceable, HasSubstr("no step time above 0"));
+  EXPECT_THAT(table.rows[3].unpriceable, HasSubstr("does not divide 32 GPUs"));
+  EXPECT_THAT(table.rows[4].unpriceable, HasSubstr("more than 10000 layers"));
+  EXPECT_EQ(table.rows[5].chunks, 1);  // one layer and a bit on a stage
+  EXPECT_THAT(table.rows[6].unpriceable, HasSubstr("does not divide the global batch of 16"));
+  EXPECT_THAT(table.rows[7].unpriceable, HasSubstr("column hidden: '99999999999'"));
+}
+
 TEST(Tables, AnUnknownHeaderIsOneErrorThatNamesWhatIsMissing) {
   try {
     table_of("model,seq_len,gpus,micro_batch,tensor\nx,1,1,1,1\n");

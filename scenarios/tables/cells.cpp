@@ -33,8 +33,9 @@ double Cells::number(std::string_view column) const {
 
 std::int64_t Cells::integer(std::string_view column) const {
   const double value = number(column);
-  if (value < 1 || value > 9e15 || value != std::floor(value))
-    throw wrong(column, text(column), "a whole number from 1");
+  constexpr double most = 1e9;  // products of two stay below 2^63
+  if (value < 1 || value > most || value != std::floor(value))
+    throw wrong(column, text(column), "a whole number from 1 to 1e9");
   return static_cast<std::int64_t>(value);
 }
 

@@ -29,7 +29,7 @@ class Cells {
   // "" where the table has no such column.
   const std::string& text(std::string_view column) const;
   bool empty(std::string_view column) const { return text(column).empty(); }
-  std::int64_t integer(std::string_view column) const;  // "16" or "16.0", at least 1
+  std::int64_t integer(std::string_view column) const;  // "16" or "16.0", 1 to 1e9
   int count(std::string_view column) const;             // the same as int
   double number(std::string_view column) const;         // finite, at least 0
   double number_or(std::string_view column, double otherwise) const;  // where it is empty or there is none

@@ -25,6 +25,13 @@ void read_gpt(const Cells& cells, std::int64_t sequence, PublishedRow& row) {
   row.shape.dtype = row.gradient_dtype = Dtype::float16;
 }
 
+// Smallest divisor above 1; 1 where there is none.
+int fewest_chunks(std::int64_t layers_of_stage) {
+  for (int chunks = 2; chunks <= layers_of_stage; ++chunks)
+    if (layers_of_stage % chunks == 0) return chunks;
+  return 1;
+}
+
 }  // namespace
 
 void read_megatron_scaling(const Cells& cells, PublishedRow& row) {
@@ -41,8 +48,7 @@ void read_megatron_scaling(const Cells& cells, PublishedRow& row) {
   row.step_s = flops / (row.gpus * cells.number("tflops_per_gpu") * 1e12);
   row.group = row.choice = row.table = row.model.name;
   // Not in the table, assumed: one sequence per micro-batch, the fewest chunks that divide a stage's layers.
-  const std::int64_t layers_of_stage = row.model.runs[1].count / row.pipeline;
-  for (row.chunks = 1; row.pipeline > 1 && (row.chunks == 1 || layers_of_stage % row.chunks != 0);) ++row.chunks;
+  if (row.pipeline > 1) row.chunks = fewest_chunks(row.model.runs[1].count / row.pipeline);
   set_batch(row, batch);
 }
 

@@ -1,6 +1,7 @@
 #include "scenarios/tables/formats.h"
 
 #include <algorithm>
+#include <cmath>
 #include <istream>
 #include <stdexcept>
 
@@ -92,6 +93,8 @@ PublishedRow read_row(const TableFormat& format, const CsvTable& table, const Cs
     check_row(row);
   } catch (const CellError& error) {
     row.unpriceable = error.what();
+  } catch (const std::invalid_argument& error) {  // a model that cannot be
+    row.unpriceable = error.what();
   }
   return row;
 }
@@ -154,7 +157,12 @@ Model library_llama(const std::string& name, std::int64_t sequence) {
 }
 
 void set_batch(PublishedRow& row, std::int64_t global_batch) {
-  const int ranks = row.shape.sharding.tensor * row.shape.sharding.context * row.pipeline;
+  if (row.shape.micro_batch < 1)
+    throw CellError("the global batch of " + std::to_string(global_batch) + " is less than one sequence per replica");
+  // Each degree is below 2^31: the product of two fits, and is out of question long before the third.
+  constexpr std::int64_t most = std::int64_t{1} << 31;
+  const std::int64_t two = std::int64_t{row.shape.sharding.tensor} * row.shape.sharding.context;
+  const std::int64_t ranks = two < most ? two * row.pipeline : most;
   if (row.gpus % ranks != 0) {
     // More ranks than GPUs is a layout that cannot be; the tables list some.
     if (row.status == RowStatus::ok)
@@ -164,17 +172,20 @@ void set_batch(PublishedRow& row, std::int64_t global_batch) {
     row.micro_batches = global_batch / row.shape.micro_batch;
     return;
   }
-  row.data = row.gpus / ranks;
-  const std::int64_t at_once = row.data * row.shape.micro_batch;
-  if (global_batch % at_once != 0)
-    throw CellError("data x micro-batch = " + std::to_string(at_once) + " does not divide the global batch of " +
-                    std::to_string(global_batch));
+  row.data = static_cast<int>(row.gpus / ranks);
+  const std::int64_t at_once = row.shape.micro_batch <= global_batch ? row.data * row.shape.micro_batch : 0;
+  if (at_once < 1 || global_batch % at_once != 0)
+    throw CellError("data x micro-batch = " + std::to_string(row.data) + " x " + std::to_string(row.shape.micro_batch) +
+                    " does not divide the global batch of " + std::to_string(global_batch));
   row.micro_batches = global_batch / at_once;
 }
 
 void check_row(const PublishedRow& row) {
-  if (row.status == RowStatus::ok && !(row.step_s > 0))
-    throw CellError("status is ok but no step time above 0 is given");
+  constexpr std::int64_t most_layers = 10000;  // as in a scenario
+  if (layer_count(row.model) > most_layers)
+    throw CellError("the model has more than " + std::to_string(most_layers) + " layers");
+  if (row.status == RowStatus::ok && !(row.step_s > 0 && std::isfinite(row.step_s)))
+    throw CellError("status is ok but its figures give no step time above 0");
 }
 
 }  // namespace slipway

@@ -109,7 +109,10 @@ RowPrice price(const PublishedRow& row) {
   try {
     const StackTime& time = time_constants_of(row);
     if (time.machine != row.machine) result.borrowed_from = time.machine;
-    result.step_s = time_model_of(row.trainer)->seconds(work_of(row), values_of(time));
+    const double seconds = time_model_of(row.trainer)->seconds(work_of(row), values_of(time));
+    if (!std::isfinite(seconds) || !(seconds > 0))
+      throw std::invalid_argument("its shapes are so large that the formula of " + row.trainer + " gives no number");
+    result.step_s = seconds;
     result.mfu = mfu_of(row, result.step_s, peak_flops_of(row));
   } catch (const std::invalid_argument& error) {
     result.cannot = error.what();
