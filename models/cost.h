@@ -3,6 +3,7 @@
 //   compute  = task_overhead + Σ over operators [ kernels·launch_overhead
 //                + max( FLOPs / (peak·efficiency(shape)), bytes / R ) + element-wise bytes / R ]
 //   R = memory_bandwidth·memory_efficiency
+//                            × pace of the operator's part of the model (1 unless a stack profile says more)
 //   transfer, collectives: collectives.h
 //
 // One function per kind of work; engines add sharing of cores and links on top.
@@ -29,6 +30,10 @@ enum class Direction : std::uint8_t {
 // gemm_efficiency / (1 + gemm_half / min(m, n, k)), half of the limit where the smallest side is gemm_half.
 double gemm_efficiency(const Machine& machine, std::int64_t m, std::int64_t n, std::int64_t k);
 
+// The factor of Machine::layer_pace or head_pace for an operator of this kind; both gradients go at the pace of
+// the backward pass.
+double pace_of(const Machine& machine, OpKind kind, Direction direction);
+
 // Seconds of one operator in one direction; 0 for one that has nothing to do in it. A weight gradient is
 // only the GEMM; everything else of the backward pass is input_grad; backward = input_grad + weight_grad.
 // Throws std::invalid_argument for a communicate operator, and when the machine has no
@@ -40,7 +45,8 @@ double operators_seconds(const Machine& machine, std::span<const Operator> opera
 
 // AdamW on `elements` parameters held by this rank, one fused kernel bound by memory traffic: master weight
 // and two moments read and written, gradient read, all in fp32 or wider; and the weight written once more
-// where parameters are kept in a narrower dtype. 30 bytes an element in bfloat16, 28 in float32.
+// where parameters are kept in a narrower dtype. 30 bytes an element in bfloat16, 28 in float32. And the machine's
+// step_overhead.
 double optimizer_seconds(const Machine& machine, double elements, Dtype parameter_dtype);
 
 // Sum of squares over `bytes` of gradients: they are read once.

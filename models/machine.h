@@ -28,6 +28,12 @@ struct Provenance {
   std::string machine;  // host on which a measurement was made
 };
 
+// How long work takes over what the operator count says: what is known of one trainer, shape and layout
+// (models/stack.h). 1: as counted.
+struct Pace {
+  double forward = 1, backward = 1;
+};
+
 struct Machine {
   std::string name;
   double memory_bytes = 0;             // capacity of one GPU / of one rank's share
@@ -44,6 +50,8 @@ struct Machine {
   Link node_link;                   // between ranks of one node
   Link network_link;                // between nodes
   double reduce_bandwidth = 0;      // bytes/s at which a rank adds incoming data (0: free)
+  Pace layer_pace, head_pace;       // of a layer's operators; of the vocabulary product and the loss
+  double step_overhead = 0;         // seconds per step, spent with the update
   Provenance provenance;
 };
 
@@ -68,11 +76,20 @@ struct Fabric {
   int gpus_per_port = 1;    // GPUs of a node that share one port
 };
 
+// What messages of one axis cost in a trainer's steps, whatever fabric carries them: each takes this latency (s) a
+// round and its bytes at this bandwidth (bytes/s). Bandwidth 0: as the fabric says.
+struct MessageCost {
+  double latency = 0, bandwidth = 0;
+};
+constexpr std::size_t message_axes = 6;  // by Axis (operators.h)
+
 struct Cluster {
   std::string name;
   std::vector<NodeGroup> groups;
   std::vector<Fabric> fabrics;    // ranks use the first one that both are members of, node scope first
   double price_per_gpu_hour = 0;  // currency of the user; 0 = unknown
+  double all_reduce_test = 0;     // bus bandwidth (bytes/s) of the user's own test inside a node; 0 = not made
+  std::array<MessageCost, message_axes> message_costs{};
 };
 
 // The fabrics of a cluster that names none: inside the nodes of each group its node_link; between nodes,

@@ -26,11 +26,25 @@ struct TimeParameter {
   std::string_view name, unit, meaning;
 };
 
-// Seconds of one step; `constants` one for each parameter, in their order.
+// What a formula says of the parts of a step, for engines that lay the step out themselves (stack_pace.h). Seconds;
+// of one micro-batch where nothing else is said.
+struct StepParts {
+  double layer_forward = 0, layer_backward = 0;  // kernels and host of one layer, recomputation not included
+  double layer_tensor = 0, layer_context = 0;    // its collectives, forward and backward together
+  double head = 0;                               // both directions, with its collectives
+  double transfer = 0;                           // one message between two stages
+  double reduction = 0;       // per step: gradients and weights over the data-parallel group; or
+  double data_bandwidth = 0;  // bytes/s on that group's ring, where they move per micro-batch
+  double fixed = 0;                              // per step
+};
+
+// `constants`: one for each parameter, in their order.
 struct TimeModel {
   std::string_view trainer;
   std::span<const TimeParameter> parameters;
-  double (*seconds)(const StepWork& work, std::span<const double> constants);
+  double (*seconds)(const StepWork& work, std::span<const double> constants);  // of one step
+  StepParts (*parts)(const StepWork& work, std::span<const double> constants);
+  bool overlaps_reduction = false;  // else `reduction` follows the last backward pass, what hides of it taken off
 };
 
 // nullptr for a trainer without one.

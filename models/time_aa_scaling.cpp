@@ -121,8 +121,25 @@ double seconds(const StepWork& w, std::span<const double> values) {
          v.fixed;
 }
 
+StepParts parts(const StepWork& w, std::span<const double> values) {
+  const auto v = named<Constants>(values);
+  const double M = w.b * w.s;
+  const Passes passes = layer_passes(w, v.layer);
+  StepParts result;
+  result.layer_forward = passes.forward;
+  result.layer_backward =
+      passes.backward + accumulation_seconds(w, v.layer, layer_matrix_parameters(w) / w.t) +
+      (w.recompute == Recompute::full ? (v.recompute - 1) * passes.forward : 0);
+  result.layer_tensor = 4 * all_reduce(w, v, 2 * M * w.h);
+  result.head = head(w, v);
+  result.transfer = 2 * M * w.h / v.pipeline_bandwidth + v.pipeline_latency;
+  result.reduction = reduction(w, v);
+  result.fixed = v.fixed;
+  return result;
+}
+
 }  // namespace
 
-TimeModel aa_scaling_time() { return {"aa-scaling", parameters, seconds}; }
+TimeModel aa_scaling_time() { return {"aa-scaling", parameters, seconds, parts}; }
 
 }  // namespace slipway

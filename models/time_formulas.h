@@ -31,6 +31,10 @@ Constants named(std::span<const double> values) {
   return std::bit_cast<Constants>(copy);
 }
 
+struct Passes {
+  double forward = 0, backward = 0;
+};
+
 // 2·M·N·K FLOPs at gemm_efficiency of peak, which only large products reach: half of it where the smallest side
 // is `half`.
 double gemm_seconds(const StepWork& work, double M, double N, double K, double efficiency, double half);

@@ -21,10 +21,6 @@ struct LayerConstants {
   double accumulate_bytes = 0;  // per parameter: gradient accumulation after each micro-batch
 };
 
-struct Passes {
-  double forward = 0, backward = 0;
-};
-
 // Without the collectives of a tensor group and without gradient accumulation.
 Passes layer_passes(const StepWork& work, const LayerConstants& constants);
 // Gradient accumulation of this many parameters of a rank.

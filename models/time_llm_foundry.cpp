@@ -39,24 +39,35 @@ static_assert(sizeof(Constants) == parameters.size() * sizeof(double));
 
 double model_parameters(const StepWork& w) { return w.L * layer_matrix_parameters(w) + w.V * w.h; }
 
-double compute(const StepWork& w, const Constants& v) {
-  const double M = w.b * w.s, rate = streaming_rate(w);
-  const bool again = w.recompute == Recompute::full;
+// Of one layer; a third of the element-wise bytes is the forward pass's.
+Passes layer_passes(const StepWork& w, const Constants& v) {
+  const double M = w.b * w.s;
   const double products = layer_gemm_seconds(w, M, v.gemm_efficiency, v.gemm_half) / (w.fp8 ? v.fp8_speedup : 1);
   constexpr double narrow = 64;
   const double efficiency = v.flash_efficiency * (w.h / w.a <= narrow ? v.flash_narrow : 1);
   const double attention = 2 * w.b * w.s * w.s * w.h / (w.peak_flops * efficiency);
-  const double elementwise = M * (w.h * v.elementwise_bytes + 10 * w.f) / rate;
-  const double layer = products * (again ? 4 : 3) + attention * (again ? 4.5 : 3.5) + elementwise * (again ? 4.0 / 3 : 1);
-  const double head = 3 * gemm_seconds(w, M, w.V, w.h, v.gemm_efficiency, v.gemm_half) + v.loss_bytes * M * w.V / rate;
-  return w.L * layer + head;
+  const double elementwise = M * (w.h * v.elementwise_bytes + 10 * w.f) / streaming_rate(w);
+  return {products + attention + elementwise / 3, 2 * products + 2.5 * attention + elementwise * 2 / 3};
+}
+
+double head(const StepWork& w, const Constants& v) {
+  const double M = w.b * w.s;
+  return 3 * gemm_seconds(w, M, w.V, w.h, v.gemm_efficiency, v.gemm_half) + v.loss_bytes * M * w.V / streaming_rate(w);
+}
+
+double compute(const StepWork& w, const Constants& v) {
+  const Passes layer = layer_passes(w, v);
+  return w.L * (layer.forward * (w.recompute == Recompute::full ? 2 : 1) + layer.backward) + head(w, v);
+}
+
+double bandwidth(const StepWork& w, const Constants& v) {
+  return w.d > w.gpus_per_node ? v.network_bandwidth : v.node_bandwidth;
 }
 
 double traffic(const StepWork& w, const Constants& v) {
   if (w.d <= 1) return 0;
   const double passes = w.zero == 3 ? 3 : 2;
-  const double bandwidth = w.d > w.gpus_per_node ? v.network_bandwidth : v.node_bandwidth;
-  return passes * 2 * model_parameters(w) * (w.d - 1) / w.d / bandwidth;
+  return passes * 2 * model_parameters(w) * (w.d - 1) / w.d / bandwidth(w, v);
 }
 
 double seconds(const StepWork& w, std::span<const double> values) {
@@ -66,8 +77,20 @@ double seconds(const StepWork& w, std::span<const double> values) {
          model_parameters(w) / w.d * v.optimizer_bytes / streaming_rate(w) + v.fixed;
 }
 
+StepParts parts(const StepWork& w, std::span<const double> values) {
+  const auto v = named<Constants>(values);
+  const Passes layer = layer_passes(w, v);
+  StepParts result;
+  result.layer_forward = layer.forward;
+  result.layer_backward = layer.backward;
+  result.head = head(w, v);
+  result.data_bandwidth = bandwidth(w, v);
+  result.fixed = v.fixed;
+  return result;
+}
+
 }  // namespace
 
-TimeModel llm_foundry_time() { return {"llm-foundry", parameters, seconds}; }
+TimeModel llm_foundry_time() { return {"llm-foundry", parameters, seconds, parts, true}; }
 
 }  // namespace slipway

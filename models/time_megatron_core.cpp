@@ -67,13 +67,27 @@ double context_ring(const StepWork& w, const Constants& v, double M) {
   return 3 * (w.c - 1) * (v.context_latency + bytes / (v.tensor_bandwidth * v.pairs));
 }
 
-double layer(const StepWork& w, const Constants& v) {
-  const double M = w.b * w.s / w.c, rate = streaming_rate(w);
-  const double attention = 3.5 * 2 * w.b * w.s * w.s * w.h / (w.c * w.t) / (w.peak_flops * v.flash2_efficiency);
+// Compute; a third of the element-wise bytes and 1 of 3.5 attentions are the forward pass's.
+Passes layer_passes(const StepWork& w, const Constants& v, double M) {
+  const double rate = streaming_rate(w);
+  const double attention = 2 * w.b * w.s * w.s * w.h / (w.c * w.t) / (w.peak_flops * v.flash2_efficiency);
   const double elementwise = M * (w.h * v.elementwise_bytes + 28 * w.f) / w.t / rate;
-  return 3 * layer_gemm_seconds(w, M, v.gemm_efficiency, v.gemm_half) + attention + elementwise +
-         tensor_collectives(w, v, M) + context_ring(w, v, M) +
-         v.accumulate_bytes * layer_matrix_parameters(w) / w.t / rate;
+  const double products = layer_gemm_seconds(w, M, v.gemm_efficiency, v.gemm_half);
+  return {products + attention + elementwise / 3,
+          2 * products + 2.5 * attention + elementwise * 2 / 3 +
+              v.accumulate_bytes * layer_matrix_parameters(w) / w.t / rate};
+}
+
+double layer(const StepWork& w, const Constants& v) {
+  const double M = w.b * w.s / w.c;
+  const Passes passes = layer_passes(w, v, M);
+  return passes.forward + passes.backward + tensor_collectives(w, v, M) + context_ring(w, v, M);
+}
+
+double head(const StepWork& w, const Constants& v) {
+  const double M = w.b * w.s / w.c;
+  return 3 * gemm_seconds(w, M, w.V / w.t, w.h, v.gemm_efficiency, v.gemm_half) +
+         v.loss_bytes * M * w.V / w.t / streaming_rate(w);
 }
 
 // Both directions between a stage and the next.
@@ -85,37 +99,61 @@ double transfers(const StepWork& w, const Constants& v, int stage) {
 }
 
 double pipeline(const StepWork& w, const Constants& v) {
-  const double M = w.b * w.s / w.c, each = w.L / w.p * layer(w, v);
-  const double head = 3 * gemm_seconds(w, M, w.V / w.t, w.h, v.gemm_efficiency, v.gemm_half) +
-                      v.loss_bytes * M * w.V / w.t / streaming_rate(w);
-  double all = w.p * each + head, longest_transfers = 0;
+  const double each = w.L / w.p * layer(w, v), with_head = head(w, v);
+  double all = w.p * each + with_head, longest_transfers = 0;
   for (int stage = 0; stage + 1 < static_cast<int>(w.p); ++stage) {
     all += transfers(w, v, stage);
     longest_transfers = std::max(longest_transfers, transfers(w, v, stage));
   }
-  return all + (w.m - 1) * (each + head + longest_transfers);
+  return all + (w.m - 1) * (each + with_head + longest_transfers);
+}
+
+double held_parameters(const StepWork& w) {
+  return (layer_matrix_parameters(w) * w.L / w.p + w.h * w.V * (w.p > 1 ? 1 : 2)) / w.t;
+}
+
+double reduction(const StepWork& w, const Constants& v) {
+  const double replicas = w.d * w.c, held = held_parameters(w);
+  const double bytes = held * (w.gradient_bytes + 2) * (replicas - 1) / replicas;
+  const bool inside = replicas * w.t * w.p <= w.gpus_per_node;
+  return inside ? bytes / (v.tensor_bandwidth * v.pairs) : bytes * w.gpus_per_node / v.data_bandwidth;
 }
 
 double step_end(const StepWork& w, const Constants& v) {
-  const double replicas = w.d * w.c;
-  const double held = (layer_matrix_parameters(w) * w.L / w.p + w.h * w.V * (w.p > 1 ? 1 : 2)) / w.t;
-  const double bytes = held * (w.gradient_bytes + 2) * (replicas - 1) / replicas;
-  const bool inside = replicas * w.t * w.p <= w.gpus_per_node;
-  const double reduction =
-      inside ? bytes / (v.tensor_bandwidth * v.pairs) : bytes * w.gpus_per_node / v.data_bandwidth;
   const double hidden = w.L / w.p * layer(w, v);  // behind the last micro-batch
-  return std::max(reduction - hidden, 0.0) + held * 30 / replicas / streaming_rate(w);
+  return std::max(reduction(w, v) - hidden, 0.0) +
+         held_parameters(w) * 30 / (w.d * w.c) / streaming_rate(w);
+}
+
+double delays(const StepWork& w, const Constants& v) {
+  return v.delay * std::pow(w.c * w.p / 2, v.delay_growth) * std::sqrt(w.m / w.b) * mean_of_largest(w.d);
 }
 
 double seconds(const StepWork& w, std::span<const double> values) {
   const auto v = named<Constants>(values);
-  const double delays =
-      v.delay * std::pow(w.c * w.p / 2, v.delay_growth) * std::sqrt(w.m / w.b) * mean_of_largest(w.d);
-  return pipeline(w, v) + step_end(w, v) + delays;
+  return pipeline(w, v) + step_end(w, v) + delays(w, v);
+}
+
+// A transfer: the mean over the boundaries between stages.
+StepParts parts(const StepWork& w, std::span<const double> values) {
+  const auto v = named<Constants>(values);
+  const double M = w.b * w.s / w.c;
+  const Passes passes = layer_passes(w, v, M);
+  StepParts result;
+  result.layer_forward = passes.forward;
+  result.layer_backward = passes.backward;
+  result.layer_tensor = tensor_collectives(w, v, M);
+  result.layer_context = context_ring(w, v, M);
+  result.head = head(w, v);
+  for (int stage = 0; stage + 1 < static_cast<int>(w.p); ++stage)
+    result.transfer += transfers(w, v, stage) / 2 / (w.p - 1);
+  result.reduction = reduction(w, v);
+  result.fixed = delays(w, v);
+  return result;
 }
 
 }  // namespace
 
-TimeModel megatron_core_time() { return {"megatron-core", parameters, seconds}; }
+TimeModel megatron_core_time() { return {"megatron-core", parameters, seconds, parts, true}; }
 
 }  // namespace slipway

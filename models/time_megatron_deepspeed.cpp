@@ -75,6 +75,10 @@ double products(const StepWork& w, const Constants& v) {
   return seconds;
 }
 
+double layer_collectives(const StepWork& w, const Constants& v) {
+  return 6 * all_reduce(v, w.t, 2 * w.b * w.s * w.h);
+}
+
 double layer(const StepWork& w, const Constants& v) {
   const double M = w.b * w.s, rate = streaming_rate(w);
   const bool unaligned = std::fmod(w.b * w.a / w.t, 4) != 0;
@@ -83,7 +87,7 @@ double layer(const StepWork& w, const Constants& v) {
                            w.b * (w.a / w.t) * w.s * w.s * v.softmax_bytes * with_recompute *
                                (unaligned ? v.unaligned_traffic : 1) / rate;
   const double elementwise = M * (w.h * v.elementwise_bytes + 10 * w.f / w.t) * with_recompute / rate;
-  const double gpu = products(w, v) + attention + elementwise + 6 * all_reduce(v, w.t, 2 * M * w.h);
+  const double gpu = products(w, v) + attention + elementwise + layer_collectives(w, v);
   const double host = v.floor * (1 + (unaligned ? v.floor_unaligned : 0)) + (w.t > 1 ? v.floor_tensor : 0);
   return smooth_maximum(gpu, host, v.floor_sharpness);
 }
@@ -96,22 +100,43 @@ double head(const StepWork& w, const Constants& v) {
   return smooth_maximum(gpu, v.floor_head, v.floor_sharpness);
 }
 
+double transfer(const StepWork& w, const Constants& v) {
+  return 2 * w.b * w.s * w.h / v.pipeline_bandwidth + v.pipeline_latency;
+}
+
+double held_parameters(const StepWork& w) { return (12 * w.h * w.h * w.L / w.p + w.V * w.h) / w.t; }
+
 double seconds(const StepWork& w, std::span<const double> values) {
   const auto v = named<Constants>(values);
   const double M = w.b * w.s, rate = streaming_rate(w);
   std::vector<double> stages(static_cast<std::size_t>(w.p), w.L / w.p * layer(w, v));
   stages.front() += M * w.h * v.embedding_bytes / rate + v.embedding_time;
   stages.back() += head(w, v);
-  const double transfers = w.p > 1 ? 2 * (2 * M * w.h / v.pipeline_bandwidth + v.pipeline_latency) : 0;
-  const double held = (12 * w.h * w.h * w.L / w.p + w.V * w.h) / w.t;
+  const double transfers = w.p > 1 ? 2 * transfer(w, v) : 0, held = held_parameters(w);
   double step = pipeline_seconds(stages, w.m) + (w.p - 1 + w.m - 1) * transfers;
   step += all_reduce(v, w.d, v.gradient_bytes * held);
   if (w.p > 1) step += all_reduce(v, 2, v.gradient_bytes * w.V * w.h / w.t);  // tied embedding
   return step + held * v.optimizer_bytes / rate + v.fixed;
 }
 
+// All runs recompute: a quarter of a layer is its forward pass, a quarter that pass once more.
+StepParts parts(const StepWork& w, std::span<const double> values) {
+  const auto v = named<Constants>(values);
+  StepParts result;
+  const double with_again = layer_collectives(w, v);  // two forward, two again, two backward
+  const double work = std::max(layer(w, v) - with_again, 0.0);
+  result.layer_tensor = with_again * 2 / 3;
+  result.layer_forward = work / 4;
+  result.layer_backward = work / 2;
+  result.head = head(w, v);
+  result.transfer = transfer(w, v);
+  result.reduction = all_reduce(v, w.d, v.gradient_bytes * held_parameters(w));
+  result.fixed = v.fixed;
+  return result;
+}
+
 }  // namespace
 
-TimeModel megatron_deepspeed_time() { return {"megatron-deepspeed", parameters, seconds}; }
+TimeModel megatron_deepspeed_time() { return {"megatron-deepspeed", parameters, seconds, parts}; }
 
 }  // namespace slipway

@@ -34,33 +34,54 @@ struct Constants {
 };
 static_assert(sizeof(Constants) == parameters.size() * sizeof(double));
 
-double layer(const StepWork& w, const Constants& v) {
+double collective(const StepWork& w, const Constants& v) {
+  return w.t > 1 ? 4 * w.b * w.s * w.h * (w.t - 1) / w.t / v.tensor_bandwidth + v.tensor_latency : 0;
+}
+
+// Without its collectives; with the recomputed forward pass, if there is one.
+double layer_work(const StepWork& w, const Constants& v) {
   const double M = w.b * w.s, rate = streaming_rate(w);
   const bool again = w.recompute == Recompute::full;
-  const double passes = again ? 4 : 3, traffic = again ? 4.0 / 3 : 1, reductions = again ? 6 : 4;
+  const double passes = again ? 4 : 3, traffic = again ? 4.0 / 3 : 1;
   const double products = passes * layer_gemm_seconds(w, M, v.gemm_efficiency, v.gemm_half);
   const double attention = passes * 4 * w.b * w.s * w.s * w.h / w.t / (w.peak_flops * v.score_efficiency) +
                            traffic * w.b * (w.a / w.t) * w.s * w.s * v.softmax_bytes / rate;
   const double elementwise = traffic * M * (w.h * v.elementwise_bytes + 10 * w.f / w.t) / rate;
-  const double reduce =
-      w.t > 1 ? reductions * (4 * M * w.h * (w.t - 1) / w.t / v.tensor_bandwidth + v.tensor_latency) : 0;
-  return products + attention + elementwise + reduce;
+  return products + attention + elementwise;
+}
+
+double layer(const StepWork& w, const Constants& v) {
+  return layer_work(w, v) + (w.recompute == Recompute::full ? 6 : 4) * collective(w, v);
+}
+
+double head(const StepWork& w, const Constants& v) {
+  const double M = w.b * w.s;
+  return 3 * gemm_seconds(w, M, w.V / w.t, w.h, v.gemm_efficiency, v.gemm_half) +
+         v.loss_bytes * M * w.V / w.t / streaming_rate(w);
+}
+
+double transfer(const StepWork& w, const Constants& v) {
+  return 2 * w.b * w.s * w.h / w.t / v.pipeline_bandwidth;
 }
 
 double pipeline(const StepWork& w, const Constants& v) {
-  const double M = w.b * w.s, own = w.L / w.p * layer(w, v);
-  const double head = 3 * gemm_seconds(w, M, w.V / w.t, w.h, v.gemm_efficiency, v.gemm_half) +
-                      v.loss_bytes * M * w.V / w.t / streaming_rate(w);
-  const double transfer = w.p > 1 ? 2 * w.chunks * 2 * M * w.h / w.t / v.pipeline_bandwidth : 0;
-  const double longest = own + head + transfer;
-  return w.m * longest + (w.p - 1) * (own + transfer) / w.chunks;
+  const double own = w.L / w.p * layer(w, v);
+  const double transfers = w.p > 1 ? 2 * w.chunks * transfer(w, v) : 0;
+  const double longest = own + head(w, v) + transfers;
+  return w.m * longest + (w.p - 1) * (own + transfers) / w.chunks;
+}
+
+double held_parameters(const StepWork& w) {
+  return (w.L / w.p * layer_matrix_parameters(w) + w.V * w.h) / w.t;
+}
+
+double reduction(const StepWork& w, const Constants& v) {
+  const double bytes = 2 * w.gradient_bytes * held_parameters(w);
+  return w.d > 1 ? bytes * (w.d - 1) / w.d * std::min(w.gpus_per_node, w.gpus) / v.data_bandwidth : 0;
 }
 
 double step_end(const StepWork& w, const Constants& v) {
-  const double held = (w.L / w.p * layer_matrix_parameters(w) + w.V * w.h) / w.t;
-  double seconds = held * 30 / streaming_rate(w);
-  const double bytes = 2 * w.gradient_bytes * held;
-  if (w.d > 1) seconds += bytes * (w.d - 1) / w.d * std::min(w.gpus_per_node, w.gpus) / v.data_bandwidth;
+  double seconds = held_parameters(w) * 30 / streaming_rate(w) + reduction(w, v);
   if (w.p > 1) seconds += 2 * w.gradient_bytes * w.V * w.h / w.t * w.gpus_per_node / 2 / v.data_bandwidth;
   return seconds;
 }
@@ -70,8 +91,22 @@ double seconds(const StepWork& w, std::span<const double> values) {
   return pipeline(w, v) + step_end(w, v) + v.fixed;
 }
 
+StepParts parts(const StepWork& w, std::span<const double> values) {
+  const auto v = named<Constants>(values);
+  StepParts result;
+  const double forward = layer_work(w, v) / (w.recompute == Recompute::full ? 4 : 3);
+  result.layer_forward = forward;
+  result.layer_backward = 2 * forward;
+  result.layer_tensor = 4 * collective(w, v);
+  result.head = head(w, v);
+  result.transfer = transfer(w, v);
+  result.reduction = reduction(w, v);
+  result.fixed = v.fixed;
+  return result;
+}
+
 }  // namespace
 
-TimeModel megatron_lm_time() { return {"megatron-lm", parameters, seconds}; }
+TimeModel megatron_lm_time() { return {"megatron-lm", parameters, seconds, parts}; }
 
 }  // namespace slipway

@@ -68,11 +68,15 @@ double host_floor(const StepWork& w, const Constants& v) {
          v.floor_nodes * (std::ceil(w.t / w.gpus_per_node) - 1);
 }
 
+double layer_collectives(const StepWork& w, const Constants& v) {
+  if (w.t <= 1) return 0;
+  constexpr int reductions = 2 + 2 + 1;  // forward, backward, the gather once more
+  return reductions * (4 * w.b * w.s * w.h * (w.t - 1) / w.t / tensor_bandwidth(w, v));
+}
+
 double layer(const StepWork& w, const Constants& v, double host) {
   const Passes passes = layer_passes(w, layer_constants(v));
-  const double reduce = w.t > 1 ? 4 * w.b * w.s * w.h * (w.t - 1) / w.t / tensor_bandwidth(w, v) : 0;
-  constexpr int reductions = 2 + 2 + 1;  // forward, backward, the gather once more
-  const double gpu = passes.forward + passes.backward + reductions * reduce +
+  const double gpu = passes.forward + passes.backward + layer_collectives(w, v) +
                      accumulation_seconds(w, layer_constants(v), layer_matrix_parameters(w) / w.t);
   return smooth_maximum(gpu, host, v.floor_sharpness);
 }
@@ -91,17 +95,19 @@ double stage_parameters(const StepWork& w, const CostSplit& split) {
   return std::max(split.full * layer + table, split.last * layer + table);
 }
 
-double step_end(const StepWork& w, const Constants& v, double parameters_of_stage) {
+double reduction(const StepWork& w, const Constants& v, double parameters_of_stage) {
+  if (w.d <= 1) return 0;
   const bool sharded = w.zero > 0;
   constexpr double reference_nodes = 8;
   const double nodes = std::max(w.d * w.t / w.gpus_per_node, 1.0);
   const double bytes = parameters_of_stage * (sharded ? w.gradient_bytes + 2 : 2 * w.gradient_bytes);
-  double seconds = 0;
-  if (w.d > 1)
-    seconds = bytes * std::pow(nodes / reference_nodes, v.data_slowdown) / v.data_bandwidth +
-              (sharded ? v.member_scatter : v.member_all_reduce) * (w.d - 1);
-  const double adam_bytes = sharded ? 28 / w.d + 4 : 30;
-  return seconds + parameters_of_stage / w.t * adam_bytes / streaming_rate(w);
+  return bytes * std::pow(nodes / reference_nodes, v.data_slowdown) / v.data_bandwidth +
+         (sharded ? v.member_scatter : v.member_all_reduce) * (w.d - 1);
+}
+
+double update(const StepWork& w, double parameters_of_stage) {
+  const double adam_bytes = w.zero > 0 ? 28 / w.d + 4 : 30;
+  return parameters_of_stage / w.t * adam_bytes / streaming_rate(w);
 }
 
 double seconds(const StepWork& w, std::span<const double> values) {
@@ -119,11 +125,28 @@ double seconds(const StepWork& w, std::span<const double> values) {
   pipe.stages = w.p;
   pipe.micro_batches = w.m;
   const double pipeline = w.p > 1 ? uneven_pipeline_seconds(pipe) : w.m * pipe.total;
-  return pipeline + step_end(w, v, stage_parameters(w, split)) + v.fixed;
+  const double held = stage_parameters(w, split);
+  return pipeline + reduction(w, v, held) + update(w, held) + v.fixed;
+}
+
+// What the host's floor adds is shared out like the GPU's time, a third to the forward pass.
+StepParts parts(const StepWork& w, std::span<const double> values) {
+  const auto v = named<Constants>(values);
+  const double host = host_floor(w, v);
+  StepParts result;
+  result.layer_tensor = layer_collectives(w, v);
+  const double work = std::max(layer(w, v, host) - result.layer_tensor, 0.0);
+  result.layer_forward = work / 3;
+  result.layer_backward = work - result.layer_forward;
+  result.head = head(w, v, host);
+  result.transfer = 2 * w.b * w.s * w.h / w.t / v.pipeline_bandwidth + v.pipeline_latency;
+  result.reduction = reduction(w, v, stage_parameters(w, split_by_cost(w)));
+  result.fixed = v.fixed;
+  return result;
 }
 
 }  // namespace
 
-TimeModel nanotron_time() { return {"nanotron", parameters, seconds}; }
+TimeModel nanotron_time() { return {"nanotron", parameters, seconds, parts}; }
 
 }  // namespace slipway

@@ -19,8 +19,7 @@ struct Planner {
   const TaskGraph& graph;
   const Cluster& cluster;
   SimulationPlan plan;
-  std::vector<double> latency, bandwidth,
-      reduce_bandwidth;         // per communicator: slowest edge, slowest member
+  std::vector<LinkPath> paths;  // per communicator
   std::vector<bool> contended;  // per communicator
 
   std::span<const Edge> edges_of(std::size_t communicator) const {
@@ -42,13 +41,13 @@ const Work& work_of(const TaskGraph& graph, TaskId task) {
 TaskPlan flows_of(const Planner& planner, TaskId task) {
   const Work& work = work_of(planner.graph, task);
   const std::size_t communicator = index(planner.graph.tasks[task].communicator);
+  const LinkPath& path = planner.paths[communicator];
   if (planner.graph.tasks[task].kind == TaskKind::transfer)
-    return {planner.latency[communicator], work.bytes};
+    return {path.latency, path.weight * work.bytes};
   const int members = static_cast<int>(planner.graph.communicators[communicator].ranks.size());
   const RingTraffic traffic = ring_traffic(work.collective, members, work.bytes);
-  TaskPlan flows{traffic.rounds * planner.latency[communicator], traffic.bytes_per_link};
-  if (planner.reduce_bandwidth[communicator] > 0)
-    flows.seconds += traffic.reduced_bytes / planner.reduce_bandwidth[communicator];
+  TaskPlan flows{traffic.rounds * path.latency, path.weight * traffic.bytes_per_link};
+  if (path.reduce_bandwidth > 0) flows.seconds += traffic.reduced_bytes / path.reduce_bandwidth;
   return flows;
 }
 
@@ -68,8 +67,8 @@ bool is_traffic(const Planner& planner, TaskId task) {
   const std::size_t communicator = index(planner.graph.tasks[task].communicator);
   const int members = static_cast<int>(planner.graph.communicators[communicator].ranks.size());
   const RingTraffic traffic = ring_traffic(work.collective, members, work.bytes);
-  return traffic.bytes_per_link / planner.bandwidth[communicator] >=
-         traffic.rounds * planner.latency[communicator];
+  const LinkPath& path = planner.paths[communicator];
+  return traffic.bytes_per_link / path.bandwidth >= traffic.rounds * path.latency;
 }
 
 void add_edges(Planner& planner, const Communicator& communicator) {
@@ -81,11 +80,8 @@ void add_edges(Planner& planner, const Communicator& communicator) {
     if (from == to) continue;
     planner.plan.edges.push_back({from, to, fabric_between(planner.cluster, from, to)});
   }
-  const LinkPath path = path_of(planner.cluster, communicator);
   planner.plan.first_edge.push_back(static_cast<std::uint32_t>(planner.plan.edges.size()));
-  planner.latency.push_back(path.latency);
-  planner.bandwidth.push_back(path.bandwidth);
-  planner.reduce_bandwidth.push_back(path.reduce_bandwidth);
+  planner.paths.push_back(path_of(planner.cluster, communicator));
 }
 
 // A directed port: (fabric, node, port of the node, up or down).
@@ -147,7 +143,7 @@ void check(const TaskGraph& graph, const Cluster& cluster, const Durations& dura
 SimulationPlan plan_simulation(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
                                CollectiveFidelity fidelity) {
   check(graph, cluster, durations);
-  Planner planner{graph, cluster, {}, {}, {}, {}, {}};
+  Planner planner{graph, cluster, {}, {}, {}};
   planner.plan.first_edge.push_back(0);
   for (const Communicator& communicator : graph.communicators) add_edges(planner, communicator);
   if (fidelity == CollectiveFidelity::automatic) find_contention(planner);

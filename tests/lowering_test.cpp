@@ -58,6 +58,25 @@ TEST(Lowering, WithoutCommunicationTimeGPipeAnd1F1BTakeNPlusDMinusOneSteps) {
   }
 }
 
+// GPipe on two ranks, three micro-batches, F 1, B 2, a message x: the last forward arrives after 3 (and, blocking,
+// 2x more) + x; the other rank's backwards send two messages before its last one and one after.
+TEST(Lowering, ARankThatBlocksOnItsMessagesPaysForEachOfThem) {
+  LoweringInput input = small_llama(1, 2, 1, 1);
+  input.schedule = "gpipe";
+  input.global_batch = 6;
+  constexpr double x = 0.5;
+  for (const bool blocking : {false, true}) {
+    input.blocking_transfers = blocking;
+    TaskGraph graph = lower(input);
+    Durations durations = unit_durations(graph);
+    for (TaskId id = 0; id < graph.tasks.size(); ++id)
+      if (graph.tasks[id].kind == TaskKind::transfer) durations[id] = x;
+    set_global_order(graph, durations);
+    EXPECT_TRUE(check_graph(graph).empty());
+    EXPECT_DOUBLE_EQ(replay(graph, durations).makespan_s, 12 + (blocking ? 6 : 2) * x);
+  }
+}
+
 TEST(Lowering, AWholeActionIsOneTaskWhenNothingIsCommunicatedInsideIt) {
   const TaskGraph graph = ordered(small_llama(1, 4, 1, 1));
   const auto compute = std::count_if(graph.tasks.begin(), graph.tasks.end(),

@@ -48,6 +48,8 @@ double message_seconds(const Work& work, int members, double latency, double ban
   return ring_seconds(work.collective, members, work.bytes, latency, bandwidth, reduce_bandwidth);
 }
 
+static_assert(static_cast<std::size_t>(Axis::world) + 1 == message_axes);
+
 LinkPath path_of(const Cluster& cluster, const Communicator& communicator) {
   LinkPath path{0, std::numeric_limits<double>::infinity(), 0};
   const auto& ranks = communicator.ranks;
@@ -67,6 +69,12 @@ LinkPath path_of(const Cluster& cluster, const Communicator& communicator) {
         (path.reduce_bandwidth == 0 || machine.reduce_bandwidth < path.reduce_bandwidth)) {
       path.reduce_bandwidth = machine.reduce_bandwidth;
     }
+  }
+  const MessageCost& cost = cluster.message_costs[static_cast<std::size_t>(communicator.axis)];
+  if (cost.bandwidth > 0 && ranks.size() > 1) {
+    path.weight = path.bandwidth / cost.bandwidth;
+    path.latency = cost.latency;
+    path.bandwidth = cost.bandwidth;
   }
   return path;
 }

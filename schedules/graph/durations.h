@@ -16,10 +16,12 @@ double message_seconds(const Work& work, int members, double latency, double ban
                        double reduce_bandwidth);
 
 // The slowest of the links between neighbours of a communicator's ring (of a pair: the one link), and its
-// slowest adder (0: free). Throws std::invalid_argument when two neighbours share no fabric, or one without
+// slowest adder (0: free); latency and bandwidth those of Cluster::message_costs where they are set for its axis. Throws std::invalid_argument when two neighbours share no fabric, or one without
 // a bandwidth.
 struct LinkPath {
   double latency = 0, bandwidth = 0, reduce_bandwidth = 0;  // s, bytes/s, bytes/s
+  double weight = 1;  // bytes that a port is busy with for each byte of a message: more than 1 where messages
+                      // of this axis cost more than their fabric
 };
 LinkPath path_of(const Cluster& cluster, const Communicator& communicator);
 

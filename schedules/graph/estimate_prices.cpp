@@ -44,9 +44,9 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
 
 namespace {
 
-LinkPath ring_path(const Cluster& cluster, int first, int stride, int count) {
+LinkPath ring_path(const Cluster& cluster, Axis axis, int first, int stride, int count) {
   if (count < 2) return {};
-  Communicator ring;
+  Communicator ring{"", axis, {}};
   for (int i = 0; i < count; ++i) ring.ranks.push_back(first + i * stride);
   return path_of(cluster, ring);
 }
@@ -63,34 +63,34 @@ Wiring wiring_of(const Cluster& cluster, const Layout& layout) {
   for (int q = 0; q < p; ++q) {
     const int rank = q * members, next = (q + 1) % p * members, previous = (q + p - 1) % p * members;
     wiring.machine_group.push_back(place_of(cluster, rank).group);
-    wiring.tensor.push_back(ring_path(cluster, rank, 1, layout.tensor));
-    wiring.context.push_back(ring_path(cluster, rank, layout.tensor, layout.context));
-    wiring.data.push_back(ring_path(cluster, rank, layout.tensor, layout.data * layout.context));
+    wiring.tensor.push_back(ring_path(cluster, Axis::tensor, rank, 1, layout.tensor));
+    wiring.context.push_back(ring_path(cluster, Axis::context, rank, layout.tensor, layout.context));
+    wiring.data.push_back(ring_path(cluster, Axis::data, rank, layout.tensor, layout.data * layout.context));
     if (p == 1) continue;
-    wiring.to_next.push_back(ring_path(cluster, rank, next - rank, 2));
-    wiring.to_previous.push_back(ring_path(cluster, rank, previous - rank, 2));
+    wiring.to_next.push_back(ring_path(cluster, Axis::pipeline, rank, next - rank, 2));
+    wiring.to_previous.push_back(ring_path(cluster, Axis::pipeline, rank, previous - rank, 2));
   }
-  if (p > 1) wiring.embedding = ring_path(cluster, 0, (p - 1) * members, 2);
+  if (p > 1) wiring.embedding = ring_path(cluster, Axis::embedding, 0, (p - 1) * members, 2);
   return wiring;
 }
 
-LinkPath world_path(const Cluster& cluster, int ranks) { return ring_path(cluster, 0, 1, ranks); }
+LinkPath world_path(const Cluster& cluster, int ranks) { return ring_path(cluster, Axis::world, 0, 1, ranks); }
 
 bool members_are_alike(const Cluster& cluster, const Layout& layout) {
   const int t = layout.tensor, c = layout.context, d = layout.data, members = d * c * t,
             p = layout.pipeline;
   for (int q = 0; q < p; ++q) {
-    const auto alike = [&](int k, int stride, int count, int first) {
-      return same(ring_path(cluster, q * members + k, stride, count),
-                  ring_path(cluster, q * members + first, stride, count));
+    const auto alike = [&](Axis axis, int k, int stride, int count) {
+      return same(ring_path(cluster, axis, q * members + k, stride, count),
+                  ring_path(cluster, axis, q * members, stride, count));
     };
     const int group = place_of(cluster, q * members).group;
     for (int k = 0; k < members; ++k) {
       if (place_of(cluster, q * members + k).group != group) return false;
-      if (k % t == 0 && !alike(k, 1, t, 0)) return false;
-      if (k / t % c == 0 && !alike(k, t, c, 0)) return false;
-      if (k < t && !alike(k, t, d * c, 0)) return false;
-      if (p > 1 && !alike(k, ((q + 1) % p - q) * members, 2, 0)) return false;
+      if (k % t == 0 && !alike(Axis::tensor, k, 1, t)) return false;
+      if (k / t % c == 0 && !alike(Axis::context, k, t, c)) return false;
+      if (k < t && !alike(Axis::data, k, t, d * c)) return false;
+      if (p > 1 && !alike(Axis::pipeline, k, ((q + 1) % p - q) * members, 2)) return false;
     }
   }
   return true;

@@ -171,6 +171,7 @@ TaskGraph lower(const LoweringInput& input) {
   LoweringState state(input, graph);
   lower_passes(state);
   place_compute_order(state);
+  if (input.blocking_transfers) wait_for_transfers(state);
   lower_step_end(state);
   state.builder.close();
   return graph;

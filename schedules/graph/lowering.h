@@ -18,6 +18,7 @@ struct LoweringInput {
   double clip_norm = 0;
   Dtype gradient_dtype = Dtype::float32;
   bool overlap_grad_reduce = true;  // reduce each block's gradient as soon as its last backward is done
+  bool blocking_transfers = false;   // a rank goes on when its message to another stage is sent, not before
   const ActionLists* actions = nullptr;  // instead of the named schedule's (an imported CSV)
   // Only the first member of each pipeline rank (data, context and tensor coordinate 0) is lowered, with the
   // communicators of all: for a list replay where every member does the same at the same time. Neither the

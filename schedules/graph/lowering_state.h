@@ -80,6 +80,8 @@ void limit_weight_prefetch(LoweringState& state);
 void lower_passes(LoweringState& state);
 // compute_order of every rank up to the end of its last action.
 void place_compute_order(LoweringState& state);
+// After place_compute_order, where LoweringInput::blocking_transfers asks for it.
+void wait_for_transfers(LoweringState& state);
 // Gradient reductions, global norm, optimizer, parameter gathers; appends to compute_order.
 void lower_step_end(LoweringState& state);
 

@@ -1,0 +1,119 @@
+#include "schedules/graph/stack_pace.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "models/collectives.h"
+#include "models/cost.h"
+
+namespace slipway {
+namespace {
+
+std::size_t at(Axis axis) { return static_cast<std::size_t>(axis); }
+
+struct BlockSums {
+  double forward = 0, backward = 0;  // seconds of its operators as counted
+  double tensor_bytes = 0, context_bytes = 0;  // over each link of the groups' rings, both directions
+};
+
+BlockSums sums_of(const LoweringInput& input, int block, const Machine& machine) {
+  BlockSums sums;
+  for (const Operator& op : operators_of(input.model, block, block + 1, input.shape)) {
+    if (op.kind != OpKind::communicate) {
+      sums.forward += operator_seconds(machine, op, Direction::forward);
+      sums.backward += operator_seconds(machine, op, Direction::backward);
+      continue;
+    }
+    const bool context = op.axis == Axis::context;
+    const Sharding& cut = input.shape.sharding;
+    for (const Collective each : {op.forward, op.backward})
+      (context ? sums.context_bytes : sums.tensor_bytes) +=
+          ring_traffic(each, context ? cut.context : cut.tensor, op.message_bytes).bytes_per_link;
+  }
+  return sums;
+}
+
+// Of the fullest pipeline rank's gradients and weights, over each link of its data-parallel ring.
+double reduction_bytes(const LoweringInput& input) {
+  double elements = 0;
+  for (const StaticBytes& held : static_bytes_of(input))
+    elements = std::max(elements, held.weights / bytes_of(input.shape.dtype));
+  const int members = input.layout.data * input.layout.context;
+  const auto ring = [&](Collective collective, Dtype dtype) {
+    return ring_traffic(collective, members, elements * bytes_of(dtype)).bytes_per_link;
+  };
+  if (input.layout.zero < 1) return ring(Collective::all_reduce, input.gradient_dtype);
+  return ring(Collective::reduce_scatter, input.gradient_dtype) +
+         ring(Collective::all_gather, input.shape.dtype);
+}
+
+const StackTime& constants_on(const Stack& stack, const Machine& machine) {
+  if (const StackTime* time = time_on(stack, machine.name)) return *time;
+  std::string fitted;
+  for (const StackTime& time : stack.times) fitted += (fitted.empty() ? "" : ", ") + time.machine;
+  throw std::invalid_argument("the stack profile " + stack.trainer + " has no constants for machine " +
+                              machine.name + "; fitted on: " + fitted +
+                              "; leave cluster.stack out, or choose one of these");
+}
+
+void set_cost(Cluster& cluster, Axis axis, double bytes, double seconds) {
+  if (bytes > 0 && seconds > 0) cluster.message_costs[at(axis)] = {0, bytes / seconds};
+}
+
+void set_pace(Machine& machine, const StepParts& parts, const BlockSums& layer, const BlockSums& head,
+              double head_messages) {
+  machine.layer_pace = {parts.layer_forward / layer.forward, parts.layer_backward / layer.backward};
+  const double pace = std::max(parts.head - head_messages, 0.0) / (head.forward + head.backward);
+  machine.head_pace = {pace, pace};
+  machine.step_overhead = parts.fixed;
+}
+
+}  // namespace
+
+StepWork step_work_of(const LoweringInput& input, const Machine& machine, int gpus_per_node) {
+  StepWork work = step_work(input.model, machine, input.shape.dtype);
+  const Layout& layout = input.layout;
+  work.s = static_cast<double>(input.shape.sequence);
+  work.b = static_cast<double>(input.shape.micro_batch);
+  work.m = static_cast<double>(input.global_batch) / (work.b * layout.data);
+  work.t = layout.tensor;
+  work.c = layout.context;
+  work.p = layout.pipeline;
+  work.d = layout.data;
+  work.gpus = rank_count(layout);
+  work.gpus_per_node = gpus_per_node;
+  work.sequence_parallel = input.shape.sharding.sequence_parallel;
+  work.zero = layout.zero;
+  work.kernels = input.shape.kernels;
+  work.recompute = input.recompute;
+  work.gradient_bytes = bytes_of(input.gradient_dtype);
+  return work;
+}
+
+Cluster at_pace(Cluster cluster, const Stack& stack, const LoweringInput& input) {
+  const int blocks = static_cast<int>(blocks_of(input.model).size());
+  for (std::size_t g = 0; g < cluster.groups.size(); ++g) {
+    Machine& machine = cluster.groups[g].machine;
+    machine.layer_pace = machine.head_pace = {};
+    const StackTime& constants = constants_on(stack, machine);
+    StepWork work = step_work_of(input, machine, cluster.groups[g].gpus_per_node);
+    work.all_reduce_bytes_per_s = cluster.all_reduce_test;
+    const StepParts parts = stack.model->parts(work, values_of(constants));
+    const BlockSums layer = sums_of(input, 1, machine), head = sums_of(input, blocks - 1, machine);
+    if (g == 0) {  // messages between groups cost what they cost in the first
+      set_cost(cluster, Axis::tensor, layer.tensor_bytes, parts.layer_tensor);
+      set_cost(cluster, Axis::context, layer.context_bytes, parts.layer_context);
+      set_cost(cluster, Axis::pipeline, boundary_bytes(input.model, input.shape), parts.transfer);
+      if (parts.data_bandwidth > 0)
+        cluster.message_costs[at(Axis::data)] = {0, parts.data_bandwidth};
+      else
+        set_cost(cluster, Axis::data, reduction_bytes(input), parts.reduction);
+    }
+    const MessageCost& tensor = cluster.message_costs[at(Axis::tensor)];
+    set_pace(machine, parts, layer, head,
+             tensor.bandwidth > 0 ? head.tensor_bytes / tensor.bandwidth : 0);
+  }
+  return cluster;
+}
+
+}  // namespace slipway
