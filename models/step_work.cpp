@@ -10,9 +10,10 @@ namespace slipway {
 
 StepWork step_work(const Model& model, const Machine& machine, Dtype dtype) {
   if (model.runs.size() != 3)
-    throw std::invalid_argument("model " + model.name +
-                                " has layers of several shapes; formulas of step time are for equal layers, "
-                                "`slipway simulate` for others");
+    throw std::invalid_argument(
+        "model " + model.name +
+        " has layers of several shapes; formulas of step time are for equal layers, "
+        "`slipway simulate` for others");
   const Block& layer = model.runs[1].block;
   StepWork work;
   work.L = static_cast<double>(model.runs[1].count);

@@ -1,5 +1,5 @@
-// A training step as the figures that formulas of step time need: shapes, layout and what the hardware can do.
-// Names are those of the papers (Hagemann 2023, Fujii 2024), so that a formula reads as in print.
+// A training step as the figures that formulas of step time need: shapes, layout and what the hardware can
+// do. Names are those of the papers (Hagemann 2023, Fujii 2024), so that a formula reads as in print.
 //
 //   L layers of h, f, a, k │ V │ s tokens × b sequences │ t × c × p × d GPUs │ m micro-batches per pipeline
 //
@@ -27,9 +27,9 @@ struct StepWork {
   int zero = 0;
   Kernels kernels = Kernels::flash2_rmsnorm;
   Recompute recompute = Recompute::none;
-  double gradient_bytes = 4;      // per parameter
-  double peak_flops = 0;          // of the dtype
-  double memory_bandwidth = 0;    // bytes/s, as the data sheet says
+  double gradient_bytes = 4;          // per parameter
+  double peak_flops = 0;              // of the dtype
+  double memory_bandwidth = 0;        // bytes/s, as the data sheet says
   double all_reduce_bytes_per_s = 0;  // the run's own test inside the node; 0: none
 };
 
@@ -41,7 +41,8 @@ StepWork step_work(const Model& model, const Machine& machine, Dtype dtype);
 double layer_matrix_parameters(const StepWork& work);
 
 // nanotron deals blocks out in order until a stage holds its share of the FLOPs, the head counted as
-// V·h/(4h² + 3hf) layers: stages get ⌈(L + head)/p⌉ layers, the last one the head and what is left, maybe nothing.
+// V·h/(4h² + 3hf) layers: stages get ⌈(L + head)/p⌉ layers, the last one the head and what is left, maybe
+// nothing.
 struct CostSplit {
   double full = 0, last = 0;  // layers of a full stage, and of the last one beside the head
 };

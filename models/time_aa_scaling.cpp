@@ -1,12 +1,14 @@
 // AA-Scaling (Hagemann et al. 2023, arXiv 2311.05610): Llama on A100, 1F1B, ZeRO-1, bf16 gradients.
 //
-//   reduction = bytes · [(nodes / 8)^slowdown / data_bandwidth + 1 / (t · rank_bandwidth)] · (1 + pressure · gate)
+//   reduction = bytes · [(nodes / 8)^slowdown / data_bandwidth + 1 / (t · rank_bandwidth)]
+//               · (1 + pressure · gate)
 //
-// Particular about it: five sets of kernels side by side. Without sequence parallelism the element-wise work is
-// the same on every tensor rank. Logits are gathered over the tensor group, so the loss is not divided by t.
-// Reduction of the gradients slows down with the nodes that a data-parallel group spans, and where there is no
-// pipeline part of it hides behind the last backward pass. Runs near the memory limit reduce more slowly (the
-// allocator frees and asks again): gate = 1/(1 + e^−(GB − 65)/3) of the predicted memory.
+// Particular about it: five sets of kernels side by side. Without sequence parallelism the element-wise
+// work is the same on every tensor rank. Logits are gathered over the tensor group, so the loss is not
+// divided by t. Reduction of the gradients slows down with the nodes that a data-parallel group spans, and
+// where there is no pipeline part of it hides behind the last backward pass. Runs near the memory limit
+// reduce more slowly (the allocator frees and asks again): gate = 1/(1 + e^−(GB − 65)/3) of the predicted
+// memory.
 #include <cmath>
 
 #include "models/time_layer.h"
@@ -20,11 +22,13 @@ constexpr std::array parameters{
     TimeParameter{"flash1_efficiency", "share of peak", "FlashAttention 1, causal FLOPs"},
     TimeParameter{"flash2_efficiency", "share of peak", "FlashAttention 2, causal FLOPs"},
     TimeParameter{"score_efficiency", "share of peak", "products of unfused attention, full FLOPs"},
-    TimeParameter{"elementwise_traffic", "factor", "bytes of adds, rotary, activation, fused norms, over their count"},
+    TimeParameter{"elementwise_traffic", "factor",
+                  "bytes of adds, rotary, activation, fused norms, over their count"},
     TimeParameter{"norm_traffic", "factor", "bytes of unfused norms, over their count"},
     TimeParameter{"softmax_traffic", "factor", "bytes of unfused softmax, over their count"},
     TimeParameter{"fused_softmax_traffic", "factor", "bytes of the fused softmax, over their count"},
-    TimeParameter{"accumulate_bytes", "bytes per parameter", "gradient accumulation after each micro-batch"},
+    TimeParameter{"accumulate_bytes", "bytes per parameter",
+                  "gradient accumulation after each micro-batch"},
     TimeParameter{"loss_bytes", "bytes per logit", "traffic of the loss, forward and backward"},
     TimeParameter{"recompute", "factor", "a recomputed forward pass over a forward pass"},
     TimeParameter{"tensor_bandwidth", "bytes/s", "bus bandwidth of collectives in a tensor group"},
@@ -65,7 +69,8 @@ double head(const StepWork& w, const Constants& v) {
   const double M = w.b * w.s;
   double seconds = head_product_seconds(w, v.layer) + v.loss_bytes * M * w.V / streaming_rate(w);
   if (w.t > 1)
-    seconds += (2 * M * w.V + (w.sequence_parallel ? 8 : 4) * M * w.h) * (w.t - 1) / w.t / v.tensor_bandwidth;
+    seconds +=
+        (2 * M * w.V + (w.sequence_parallel ? 8 : 4) * M * w.h) * (w.t - 1) / w.t / v.tensor_bandwidth;
   return seconds;
 }
 
@@ -73,12 +78,14 @@ double stage_parameters(const StepWork& w) {
   return w.L / w.p * layer_matrix_parameters(w) + w.V * w.h * (w.p > 1 ? 1 : 2);
 }
 
-// Bytes of the fullest stage, with the constants of a fit to this table's verdicts (bytes per token and hidden
-// unit 10.6 + 13.6 without norm kernels, 1.10 of the rest, 18 per logit, 1.9 GB of libraries).
+// Bytes of the fullest stage, with the constants of a fit to this table's verdicts (bytes per token and
+// hidden unit 10.6 + 13.6 without norm kernels, 1.10 of the rest, 18 per logit, 1.9 GB of libraries).
 double memory_bytes(const StepWork& w) {
   const double M = w.b * w.s, own = w.sequence_parallel ? w.t : 1;
   const double norms = w.kernels == Kernels::flash2_rmsnorm ? 0 : 13.6;
-  const double score_bytes = w.kernels == Kernels::torch ? 6.9 : w.kernels == Kernels::fused_softmax ? 5.5 : 0;
+  const double score_bytes = w.kernels == Kernels::torch           ? 6.9
+                             : w.kernels == Kernels::fused_softmax ? 5.5
+                                                                   : 0;
   const double whole = M * w.h * (10.6 + norms) / own + 1.10 * 8 * M * (w.h + w.f) / w.t +
                        score_bytes * w.b * w.a / w.t * w.s * w.s;
   const bool again = w.recompute == Recompute::full;
@@ -87,7 +94,8 @@ double memory_bytes(const StepWork& w) {
     return again ? layers * 2 * M * w.h + whole : layers * whole;
   };
   const double held = stage_parameters(w) / w.t * (4 + 12 / w.d), logits = 18 * M * w.V;
-  return std::max(held + kept(std::min(w.p, w.m)) + (w.p > 1 ? 0 : logits), held + kept(1) + logits) + 1.9e9;
+  return std::max(held + kept(std::min(w.p, w.m)) + (w.p > 1 ? 0 : logits), held + kept(1) + logits) +
+         1.9e9;
 }
 
 double reduction(const StepWork& w, const Constants& v) {
@@ -117,8 +125,7 @@ double seconds(const StepWork& w, std::span<const double> values) {
   pipe.micro_batches = w.m;
   constexpr double adam_bytes = 28;  // master weight and moments read and written, gradient read
   const double pipeline = w.p > 1 ? uneven_pipeline_seconds(pipe) : w.m * pipe.total;
-  return pipeline + reduction(w, v) + stage_parameters(w) / w.t / w.d * adam_bytes / rate +
-         v.fixed;
+  return pipeline + reduction(w, v) + stage_parameters(w) / w.t / w.d * adam_bytes / rate + v.fixed;
 }
 
 StepParts parts(const StepWork& w, std::span<const double> values) {

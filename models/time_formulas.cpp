@@ -25,12 +25,14 @@ double uneven_pipeline_seconds(const UnevenPipeline& p) {
   const double bound = p.total + (m - 1) * std::max(p.full, p.last);
   const auto through = [&](double before, double after, double behind) {
     const double covered = std::min(behind, m - 1) * p.full;
-    const double path = before + m * p.full + std::max(0.0, after - covered / 3) + std::max(0.0, after - 2 * covered / 3);
+    const double path =
+        before + m * p.full + std::max(0.0, after - covered / 3) + std::max(0.0, after - 2 * covered / 3);
     return std::min(path, bound);
   };
   const double first = through(p.first_extra, p.total - p.first_extra - p.full, p.stages - 1);
-  const double last_full = through(p.first_extra + (p.full_stages - 1) * p.full,
-                                   p.total - p.first_extra - p.full_stages * p.full, p.stages - p.full_stages);
+  const double last_full =
+      through(p.first_extra + (p.full_stages - 1) * p.full,
+              p.total - p.first_extra - p.full_stages * p.full, p.stages - p.full_stages);
   return std::max({first, last_full, p.total - p.last + m * p.last});
 }
 

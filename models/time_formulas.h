@@ -1,6 +1,6 @@
 // The formulas of step time, one per trainer (time_<trainer>.cpp), and the terms that they share.
 //
-//   step = pipeline of 1F1B (S = all work of one micro-batch on a stage; Σ S + (m − 1)·max S where all are alike)
+//   step = pipeline of 1F1B (S = all work of a micro-batch on a stage; Σ S + (m − 1)·max S where all alike)
 //          + reduction of gradients + optimizer + fixed
 //
 // A constant enters a formula once and means the same in all of them. Private to models.
@@ -35,8 +35,8 @@ struct Passes {
   double forward = 0, backward = 0;
 };
 
-// 2·M·N·K FLOPs at gemm_efficiency of peak, which only large products reach: half of it where the smallest side
-// is `half`.
+// 2·M·N·K FLOPs at gemm_efficiency of peak, which only large products reach: half of it where the smallest
+// side is `half`.
 double gemm_seconds(const StepWork& work, double M, double N, double K, double efficiency, double half);
 // The four products of a layer, forward; M tokens per rank.
 double layer_gemm_seconds(const StepWork& work, double M, double efficiency, double half);
@@ -48,15 +48,15 @@ inline double streaming_rate(const StepWork& work) { return streaming_share * wo
 // Σ S(i) + (m − 1)·max S(i): at least the time of 1F1B, and exact where no stage waits behind a longer one.
 double pipeline_seconds(std::span<const double> stages, double micro_batches);
 
-// 1F1B with equal full stages, a different last one and extra work on the first: the longest path through the
-// first, the last full or the last stage. What follows a stage is waited for only as far as its own backward
-// passes do not fill the time (forward : backward = 1 : 2). Against a replay of 1F1B: never short, at most 2 % too
-// long (8 % with fewer micro-batches than stages).
+// 1F1B with equal full stages, a different last one and extra work on the first: the longest path through
+// the first, the last full or the last stage. What follows a stage is waited for only as far as its own
+// backward passes do not fill the time (forward : backward = 1 : 2). Against a replay of 1F1B: never short,
+// at most 2 % too long (8 % with fewer micro-batches than stages).
 struct UnevenPipeline {
-  double full = 0, last = 0;   // seconds of a full stage and of the last one, one micro-batch
-  double full_stages = 1;      // how many stages are full
-  double first_extra = 0;      // on the first stage besides
-  double total = 0;            // all stages together
+  double full = 0, last = 0;  // seconds of a full stage and of the last one, one micro-batch
+  double full_stages = 1;     // how many stages are full
+  double first_extra = 0;     // on the first stage besides
+  double total = 0;           // all stages together
   double stages = 1, micro_batches = 1;
 };
 double uneven_pipeline_seconds(const UnevenPipeline& pipeline);

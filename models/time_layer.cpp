@@ -3,8 +3,8 @@
 namespace slipway {
 namespace {
 
-// FlashAttention skips the masked half and computes the scores again backward: 2.5 forwards. Unfused attention
-// computes the full square, its backward is two forwards, and its scores travel through memory.
+// FlashAttention skips the masked half and computes the scores again backward: 2.5 forwards. Unfused
+// attention computes the full square, its backward is two forwards, and its scores travel through memory.
 Passes attention(const StepWork& w, const LayerConstants& v) {
   const double full = 4 * w.b * w.s * w.s * w.h / w.t, rate = streaming_rate(w);
   const double scores = w.b * w.a / w.t * w.s * w.s;
@@ -18,10 +18,14 @@ Passes attention(const StepWork& w, const LayerConstants& v) {
   };
   switch (w.kernels) {
     case Kernels::flash2:
-    case Kernels::flash2_rmsnorm: return flash(v.flash2_efficiency);
-    case Kernels::flash1: return flash(v.flash1_efficiency);
-    case Kernels::torch: return unfused(28 * v.softmax_traffic, 28 * v.softmax_traffic);
-    case Kernels::fused_softmax: return unfused(4 * v.fused_softmax_traffic, 6 * v.fused_softmax_traffic);
+    case Kernels::flash2_rmsnorm:
+      return flash(v.flash2_efficiency);
+    case Kernels::flash1:
+      return flash(v.flash1_efficiency);
+    case Kernels::torch:
+      return unfused(28 * v.softmax_traffic, 28 * v.softmax_traffic);
+    case Kernels::fused_softmax:
+      return unfused(4 * v.fused_softmax_traffic, 6 * v.fused_softmax_traffic);
   }
   return {};
 }

@@ -4,10 +4,11 @@
 //   forward = products + attention + scores in memory + element-wise kernels
 //   backward the same: twice the products, 2.5 (flash) or 2 (unfused) times the attention, more bytes
 //
-// Bytes of element-wise kernels are counted kernel by kernel per token: residual adds 12 h, two fused norms 8 h
-// forward and 12 h backward (unfused: 72 h and 152 h, a chain of nine and nineteen kernels with conversions to
-// fp32), rotary 8 h, SwiGLU 10 f and 18 f. Constants scale these counts; 1 is the count itself.
-// Private to models. Guarded by tests/stack_time_test.cpp.
+// Bytes of element-wise kernels are counted kernel by kernel per token: residual adds 12 h, two fused norms
+// 8 h forward and 12 h backward (unfused: 72 h and 152 h, a chain of nine and nineteen kernels with
+// conversions to fp32), rotary 8 h, SwiGLU 10 f and 18 f. Constants scale these counts; 1 is the count
+// itself. Private to models.
+// Guarded by tests/stack_time_test.cpp.
 #pragma once
 
 #include "models/time_formulas.h"

@@ -1,14 +1,14 @@
-// LLM Foundry (MosaicML's throughput tables): MPT models under PyTorch's fully sharded data parallelism (FSDP) on
-// A100 and H100, flash attention, LayerNorm and GELU in fused kernels.
+// LLM Foundry (MosaicML's throughput tables): MPT models under PyTorch's fully sharded data parallelism
+// (FSDP) on A100 and H100, flash attention, LayerNorm and GELU in fused kernels.
 //
 //   step = m · max(compute, traffic) + m · exposed · min(compute, traffic) + update + fixed
-//   traffic of a micro-batch = 2 bytes · parameters · passes / bandwidth   gathers forward and backward, and the
-//                              scatter of the gradients (ZeRO-2: one gather less)
+//   traffic of a micro-batch = 2 bytes · parameters · passes / bandwidth
+//   passes = gathers forward and backward, and the scatter of the gradients (ZeRO-2: one gather less)
 //
-// Particular about it: each layer's weights are gathered ahead of its use, so only what is longer than the layers'
-// own work is seen, and a share of the rest. Inside a node the ring runs over NVLink, across nodes at what the
-// node's ports give. Products in fp8 (Transformer Engine) are `fp8_speedup` faster, attention stays in bf16.
-// Narrow heads (64) keep a share of the attention kernel's efficiency.
+// Particular about it: each layer's weights are gathered ahead of its use, so only what is longer than the
+// layers' own work is seen, and a share of the rest. Inside a node the ring runs over NVLink, across nodes
+// at what the node's ports give. Products in fp8 (Transformer Engine) are `fp8_speedup` faster, attention
+// stays in bf16. Narrow heads (64) keep a share of the attention kernel's efficiency.
 #include <cmath>
 
 #include "models/time_formulas.h"
@@ -21,7 +21,8 @@ constexpr std::array parameters{
     TimeParameter{"gemm_half", "elements", "smallest side of a product at which half of that is reached"},
     TimeParameter{"flash_efficiency", "share of peak", "flash attention, causal FLOPs, heads of 128"},
     TimeParameter{"flash_narrow", "factor", "of it with heads of 64"},
-    TimeParameter{"elementwise_bytes", "bytes", "per token and hidden unit of a layer, forward and backward"},
+    TimeParameter{"elementwise_bytes", "bytes",
+                  "per token and hidden unit of a layer, forward and backward"},
     TimeParameter{"loss_bytes", "bytes per logit", "traffic of the loss, forward and backward"},
     TimeParameter{"fp8_speedup", "factor", "of products in fp8"},
     TimeParameter{"node_bandwidth", "bytes/s", "of gathers and scatters inside a node, per GPU"},
@@ -32,8 +33,8 @@ constexpr std::array parameters{
 };
 
 struct Constants {
-  double gemm_efficiency, gemm_half, flash_efficiency, flash_narrow, elementwise_bytes, loss_bytes, fp8_speedup,
-      node_bandwidth, network_bandwidth, exposed, optimizer_bytes, fixed;
+  double gemm_efficiency, gemm_half, flash_efficiency, flash_narrow, elementwise_bytes, loss_bytes,
+      fp8_speedup, node_bandwidth, network_bandwidth, exposed, optimizer_bytes, fixed;
 };
 static_assert(sizeof(Constants) == parameters.size() * sizeof(double));
 
@@ -42,7 +43,8 @@ double model_parameters(const StepWork& w) { return w.L * layer_matrix_parameter
 // Of one layer; a third of the element-wise bytes is the forward pass's.
 Passes layer_passes(const StepWork& w, const Constants& v) {
   const double M = w.b * w.s;
-  const double products = layer_gemm_seconds(w, M, v.gemm_efficiency, v.gemm_half) / (w.fp8 ? v.fp8_speedup : 1);
+  const double products =
+      layer_gemm_seconds(w, M, v.gemm_efficiency, v.gemm_half) / (w.fp8 ? v.fp8_speedup : 1);
   constexpr double narrow = 64;
   const double efficiency = v.flash_efficiency * (w.h / w.a <= narrow ? v.flash_narrow : 1);
   const double attention = 2 * w.b * w.s * w.s * w.h / (w.peak_flops * efficiency);
@@ -52,7 +54,8 @@ Passes layer_passes(const StepWork& w, const Constants& v) {
 
 double head(const StepWork& w, const Constants& v) {
   const double M = w.b * w.s;
-  return 3 * gemm_seconds(w, M, w.V, w.h, v.gemm_efficiency, v.gemm_half) + v.loss_bytes * M * w.V / streaming_rate(w);
+  return 3 * gemm_seconds(w, M, w.V, w.h, v.gemm_efficiency, v.gemm_half) +
+         v.loss_bytes * M * w.V / streaming_rate(w);
 }
 
 double compute(const StepWork& w, const Constants& v) {

@@ -1,15 +1,15 @@
-// Megatron-Core (Fujii et al. 2024, arXiv 2411.06465): Llama with tensor, context and pipeline parallelism, flash
-// attention, fused norms, sequence parallel, distributed optimizer, gradients reduced in fp32 while the last
-// backward pass runs.
+// Megatron-Core (Fujii et al. 2024, arXiv 2411.06465): Llama with tensor, context and pipeline parallelism,
+// flash attention, fused norms, sequence parallel, distributed optimizer, gradients reduced in fp32 while
+// the last backward pass runs.
 //
 //   step = Σ S(i) + Σ transfers + (m − 1)·(max S + max transfers) + what of the reduction nothing hides
 //          + delay · (c·p/2)^growth · √(m/b) · E[slowest of d]
 //
 // Particular about it: three of four all-reduces of a layer are seen (6 half volumes; the rest hides behind
 // weight gradients). NVLink of a node without a switch is shared out over pairs (`pairs`, TSUBAME4.0: 1/3).
-// Transfers between stages cross the network only where a node ends. Ranks of one replica wait for each other's
-// random delays, which add up as √m; the slowest of d replicas sets the step (E: mean of the largest of d normal
-// deviates, Blom 1958).
+// Transfers between stages cross the network only where a node ends. Ranks of one replica wait for each
+// other's random delays, which add up as √m; the slowest of d replicas sets the step (E: mean of the
+// largest of d normal deviates, Blom 1958).
 #include <array>
 #include <cmath>
 
@@ -22,8 +22,10 @@ constexpr std::array parameters{
     TimeParameter{"gemm_efficiency", "share of peak", "large matrix products"},
     TimeParameter{"gemm_half", "elements", "smallest side of a product at which half of that is reached"},
     TimeParameter{"flash2_efficiency", "share of peak", "FlashAttention 2"},
-    TimeParameter{"elementwise_bytes", "bytes", "per token and hidden unit of a layer, forward and backward"},
-    TimeParameter{"accumulate_bytes", "bytes per parameter", "gradient accumulation after each micro-batch"},
+    TimeParameter{"elementwise_bytes", "bytes",
+                  "per token and hidden unit of a layer, forward and backward"},
+    TimeParameter{"accumulate_bytes", "bytes per parameter",
+                  "gradient accumulation after each micro-batch"},
     TimeParameter{"loss_bytes", "bytes per logit", "traffic of the loss, forward and backward"},
     TimeParameter{"tensor_bandwidth", "bytes/s", "inside a node, all links of a GPU"},
     TimeParameter{"tensor_latency", "s", "of a collective in a tensor group"},
@@ -93,7 +95,8 @@ double head(const StepWork& w, const Constants& v) {
 // Both directions between a stage and the next.
 double transfers(const StepWork& w, const Constants& v, int stage) {
   const double ranks = w.t * w.c, bytes = 2 * w.b * w.s / w.c * w.h / w.t;
-  const bool crosses = std::floor((stage + 1) * ranks / w.gpus_per_node) != std::floor(stage * ranks / w.gpus_per_node);
+  const bool crosses =
+      std::floor((stage + 1) * ranks / w.gpus_per_node) != std::floor(stage * ranks / w.gpus_per_node);
   const double bandwidth = crosses ? v.pipeline_bandwidth : v.tensor_bandwidth * v.pairs;
   return 2 * (bytes / bandwidth + v.pipeline_latency);
 }

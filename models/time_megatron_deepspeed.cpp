@@ -1,12 +1,12 @@
-// Megatron-DeepSpeed (vTrain, MICRO 2024): small GPTs on one node of A100, fp16, full recompute, 1F1B, unfused
-// attention, LayerNorm and GELU.
+// Megatron-DeepSpeed (vTrain, MICRO 2024): small GPTs on one node of A100, fp16, full recompute, 1F1B,
+// unfused attention, LayerNorm and GELU.
 //
 //   layer = (gpu^4 + host^4)^(1/4)       host = floor·(1 + unaligned) + floor_tensor where t > 1
 //
-// Particular about it: layers are so small that the host sets the pace. The fused softmax needs b·a/t divisible
-// by 4; else more kernels run (unaligned) on more traffic. Each product is priced in all three of its shapes.
-// All-reduces cost what NCCL's own test showed in this node (latency and bandwidth by members), the latency
-// times a factor: inside a step their launch is seen too.
+// Particular about it: layers are so small that the host sets the pace. The fused softmax needs b·a/t
+// divisible by 4; else more kernels run (unaligned) on more traffic. Each product is priced in all three of
+// its shapes. All-reduces cost what NCCL's own test showed in this node (latency and bandwidth by members),
+// the latency times a factor: inside a step their launch is seen too.
 #include <array>
 #include <cmath>
 
@@ -21,7 +21,8 @@ constexpr std::array parameters{
     TimeParameter{"score_efficiency", "share of peak", "products of unfused attention"},
     TimeParameter{"softmax_bytes", "bytes per score", "traffic of the fused softmax, forward and backward"},
     TimeParameter{"unaligned_traffic", "factor", "of it where the fused kernel cannot run"},
-    TimeParameter{"elementwise_bytes", "bytes", "per token and hidden unit of a layer, forward and backward"},
+    TimeParameter{"elementwise_bytes", "bytes",
+                  "per token and hidden unit of a layer, forward and backward"},
     TimeParameter{"all_reduce_latency_2", "s", "of NCCL's all-reduce over 2 GPUs"},
     TimeParameter{"all_reduce_latency_4", "s", "over 4"},
     TimeParameter{"all_reduce_latency_8", "s", "over 8"},
@@ -54,7 +55,9 @@ struct Constants {
 };
 static_assert(sizeof(Constants) == parameters.size() * sizeof(double));
 
-double smooth_maximum(double a, double b, double q) { return std::pow(std::pow(a, q) + std::pow(b, q), 1 / q); }
+double smooth_maximum(double a, double b, double q) {
+  return std::pow(std::pow(a, q) + std::pow(b, q), 1 / q);
+}
 
 double all_reduce(const Constants& v, double members, double bytes) {
   if (members <= 1) return 0;

@@ -1,11 +1,11 @@
-// Megatron-LM as its papers measured it: GPTs in fp16 with full recompute, unfused attention with the fused scaled
-// softmax, tensor parallelism without sequence parallelism, interleaved 1F1B (Narayanan et al. 2021,
+// Megatron-LM as its papers measured it: GPTs in fp16 with full recompute, unfused attention with the fused
+// scaled softmax, tensor parallelism without sequence parallelism, interleaved 1F1B (Narayanan et al. 2021,
 // arXiv 2104.04473), gradients reduced after the last backward pass.
 //
 //   step = Σ S + (m − 1)·max S, the bubble divided by the chunks, + transfers + reduction + update + fixed
 //
-// Particular about it: element-wise kernels between the products of a layer work on all tokens on every tensor
-// rank; transfers between stages are scattered over the tensor group and gathered inside the node.
+// Particular about it: element-wise kernels between the products of a layer work on all tokens on every
+// tensor rank; transfers between stages are scattered over the tensor group and gathered inside the node.
 #include <cmath>
 #include <vector>
 
@@ -18,8 +18,10 @@ constexpr std::array parameters{
     TimeParameter{"gemm_efficiency", "share of peak", "large matrix products"},
     TimeParameter{"gemm_half", "elements", "smallest side of a product at which half of that is reached"},
     TimeParameter{"score_efficiency", "share of peak", "products of unfused attention"},
-    TimeParameter{"softmax_bytes", "bytes per score", "traffic of the fused softmax and dropout, forward and backward"},
-    TimeParameter{"elementwise_bytes", "bytes", "per token and hidden unit of a layer, forward and backward"},
+    TimeParameter{"softmax_bytes", "bytes per score",
+                  "traffic of the fused softmax and dropout, forward and backward"},
+    TimeParameter{"elementwise_bytes", "bytes",
+                  "per token and hidden unit of a layer, forward and backward"},
     TimeParameter{"loss_bytes", "bytes per logit", "traffic of the loss, forward and backward"},
     TimeParameter{"tensor_bandwidth", "bytes/s", "bus bandwidth of collectives in a tensor group"},
     TimeParameter{"tensor_latency", "s", "of each of them"},

@@ -1,11 +1,14 @@
-// nanotron (Hugging Face, The Ultra-Scale Playbook 2025): Llama on H100, 1F1B, sequence parallel, fp32 gradients.
+// nanotron (Hugging Face, The Ultra-Scale Playbook 2025): Llama on H100, 1F1B, sequence parallel, fp32
+// gradients.
 //
-//   layer = (gpu^q + host^q)^(1/q)         host = floor + floor_tensor·t + floor_nodes·(nodes of a tensor group − 1)
+//   layer = (gpu^q + host^q)^(1/q)
+//   host  = floor + floor_tensor·t + floor_nodes·(nodes of a tensor group − 1)
 //
-// Particular about it: small models wait for the host, which issues the collectives of a tensor group one by one
-// (floor_tensor; runs with an all-reduce test above 440 GB/s are a second environment, where that is faster).
-// Blocks are dealt out by FLOPs with the head counted in layers. Sequence parallel gathers once more backward.
-// ZeRO-0 reduces gradients in fp32 (8 bytes), ZeRO-1 scatters them and gathers weights (6); both pay per member.
+// Particular about it: small models wait for the host, which issues the collectives of a tensor group one
+// by one (floor_tensor; runs with an all-reduce test above 440 GB/s are a second environment, where that is
+// faster). Blocks are dealt out by FLOPs with the head counted in layers. Sequence parallel gathers once
+// more backward. ZeRO-0 reduces gradients in fp32 (8 bytes), ZeRO-1 scatters them and gathers weights (6);
+// both pay per member.
 #include <cmath>
 
 #include "models/time_layer.h"
@@ -18,9 +21,11 @@ constexpr std::array parameters{
     TimeParameter{"gemm_half", "elements", "smallest side of a product at which half of that is reached"},
     TimeParameter{"flash2_efficiency", "share of peak", "FlashAttention 2, causal FLOPs"},
     TimeParameter{"elementwise_traffic", "factor", "bytes of element-wise kernels over their count"},
-    TimeParameter{"accumulate_bytes", "bytes per parameter", "gradient accumulation after each micro-batch"},
+    TimeParameter{"accumulate_bytes", "bytes per parameter",
+                  "gradient accumulation after each micro-batch"},
     TimeParameter{"loss_bytes", "bytes per logit", "traffic of the loss, forward and backward"},
-    TimeParameter{"tensor_bandwidth", "bytes/s", "bus bandwidth of collectives in a tensor group inside a node"},
+    TimeParameter{"tensor_bandwidth", "bytes/s",
+                  "bus bandwidth of collectives in a tensor group inside a node"},
     TimeParameter{"tensor_bandwidth_nodes", "bytes/s", "of those that span nodes"},
     TimeParameter{"floor", "s per layer", "host time, forward and backward"},
     TimeParameter{"floor_tensor", "s per layer and member", "of it, with a tensor group"},
@@ -55,7 +60,9 @@ LayerConstants layer_constants(const Constants& v) {
   return layer;
 }
 
-double smooth_maximum(double a, double b, double q) { return std::pow(std::pow(a, q) + std::pow(b, q), 1 / q); }
+double smooth_maximum(double a, double b, double q) {
+  return std::pow(std::pow(a, q) + std::pow(b, q), 1 / q);
+}
 
 double tensor_bandwidth(const StepWork& w, const Constants& v) {
   return w.t <= w.gpus_per_node ? v.tensor_bandwidth : v.tensor_bandwidth_nodes;
@@ -83,7 +90,8 @@ double layer(const StepWork& w, const Constants& v, double host) {
 
 double head(const StepWork& w, const Constants& v, double host) {
   const double M = w.b * w.s;
-  double gpu = head_product_seconds(w, layer_constants(v)) + v.loss_bytes * M * w.V / w.t / streaming_rate(w);
+  double gpu =
+      head_product_seconds(w, layer_constants(v)) + v.loss_bytes * M * w.V / w.t / streaming_rate(w);
   if (w.t > 1) gpu += 8 * M * w.h * (w.t - 1) / w.t / tensor_bandwidth(w, v);
   return smooth_maximum(gpu, v.floor_head * host, v.floor_sharpness);
 }

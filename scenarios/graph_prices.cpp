@@ -68,13 +68,17 @@ LayoutChoice choice_of(const PublishedRow& row) {
   return choice;
 }
 
-void price_by_graph(Validation& validation, SearchEngine engine, const std::function<void(double)>& progress) {
+void price_by_graph(Validation& validation, SearchEngine engine,
+                    const std::function<void(double)>& progress) {
   validation.priced_by = name_of(engine);
   std::vector<int> jobs;
   for (std::size_t i = 0; i < validation.rows.size(); ++i)
-    if (validation.rows[i].row->unpriceable.empty() && validation.rows[i].row->status != RowStatus::infeasible)
+    if (validation.rows[i].row->unpriceable.empty() &&
+        validation.rows[i].row->status != RowStatus::infeasible)
       jobs.push_back(static_cast<int>(i));
-  const auto result_of = [&](int job) -> RowResult& { return validation.rows[static_cast<std::size_t>(job)]; };
+  const auto result_of = [&](int job) -> RowResult& {
+    return validation.rows[static_cast<std::size_t>(job)];
+  };
   const auto work = [&](int job, std::byte* result) {
     const PublishedRow& row = *result_of(job).row;
     const double seconds = price_layout(scenario_of(row), choice_of(row), engine).step_time_s;

@@ -1,10 +1,10 @@
-// Published runs priced by their task graph, as `slipway plan` prices a layout: nothing in it was fitted to step
-// times of that trainer but the efficiencies of the machine profile.
+// Published runs priced by their task graph, as `slipway plan` prices a layout: nothing in it was fitted to
+// step times of that trainer but the efficiencies of the machine profile.
 //
-//   row ──► Scenario ──► lower ──► replay of one member of each pipeline rank, or all ranks on SimGrid ──► step_s
+//   row ──► Scenario ──► lower ──► replay of one member of each pipeline rank, or all ranks on SimGrid
 //
-// The layers of a pipeline are split evenly, nanotron's by FLOPs with the head counted, as the trainers do. What
-// the graph cannot hold (a stage without layers) is a row without a price.
+// The layers of a pipeline are split evenly, nanotron's by FLOPs with the head counted, as the trainers do.
+// What the graph cannot hold (a stage without layers) is a row without a price.
 // Guarded by tests/graph_prices_test.cpp: the same step time as `slipway simulate` gives.
 #pragma once
 
@@ -19,8 +19,9 @@ namespace slipway {
 Scenario scenario_of(const PublishedRow& row);
 LayoutChoice choice_of(const PublishedRow& row);
 
-// Replaces step time and MFU of every row that could be read; memory verdicts stay. Rows are shared out among
-// forked workers, one a core; `progress` gets the share that is done.
-void price_by_graph(Validation& validation, SearchEngine engine, const std::function<void(double)>& progress);
+// Replaces step time and MFU of every row that could be read; memory verdicts stay. Rows are shared out
+// among forked workers, one a core; `progress` gets the share that is done.
+void price_by_graph(Validation& validation, SearchEngine engine,
+                    const std::function<void(double)>& progress);
 
 }  // namespace slipway

@@ -4,8 +4,9 @@
 //         ├─ part 1 ─┤
 //         └─ part 2 ─┘      so that no row is predicted by constants that have seen it
 //
-// Every fit starts from the book values (prior) of the stack profile, never from its fitted values, which have
-// seen all rows. Guarded by tests/validation_test.cpp.
+// Every fit starts from the book values (prior) of the stack profile, never from its fitted values, which
+// have seen all rows.
+// Guarded by tests/validation_test.cpp.
 #pragma once
 
 #include <vector>
@@ -23,10 +24,12 @@ struct RefitRow {
 
 class Refit {
  public:
-  // Rows of one trainer on one machine that can be priced; not empty. Throws std::invalid_argument as price() does.
+  // Rows of one trainer on one machine that can be priced; not empty. Throws std::invalid_argument as
+  // price() does.
   explicit Refit(const std::vector<RefitRow>& rows);
 
-  // Seconds of each row, predicted by a fit without the rows of its part; 0 where no other part has rows to train.
+  // Seconds of each row, predicted by a fit without the rows of its part; 0 where no other part has rows to
+  // train.
   std::vector<double> left_out(const std::vector<int>& parts) const;
   // The fit on all rows that train: what a stack profile's values are made of.
   PriorFit all() const;

@@ -16,7 +16,8 @@ constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
 std::vector<double> ranks(std::span<const double> values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) { return values[i] < values[j]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t i, std::size_t j) { return values[i] < values[j]; });
   std::vector<double> result(values.size());
   for (std::size_t begin = 0; begin < order.size();) {
     std::size_t end = begin;
@@ -73,8 +74,9 @@ Regret regret_of(std::span<const Candidate> table) {
     best = std::max(best, candidate.measured_mfu);
     if (candidate.predicted_to_fit && candidate.predicted_mfu > 0) order.push_back(&candidate);
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [](const Candidate* a, const Candidate* b) { return a->predicted_mfu > b->predicted_mfu; });
+  std::stable_sort(order.begin(), order.end(), [](const Candidate* a, const Candidate* b) {
+    return a->predicted_mfu > b->predicted_mfu;
+  });
   Regret regret{1, 1, false};
   if (order.empty() || !(best > 0)) return regret;
   regret.first = 1 - order.front()->measured_mfu / best;

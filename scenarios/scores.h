@@ -1,9 +1,9 @@
 // How good predictions are, as pure functions of what was predicted and what was measured.
 //
-//   APE  = |predicted / measured − 1|          MAPE its mean, beside it the median; bias = mean of the signed error
-//   ρ    = Spearman's rank correlation         1: the predictions order the runs as the measurements do
+//   APE    = |predicted / measured − 1|  its mean is MAPE; bias = mean of the signed error
+//   ρ      = Spearman's rank correlation  1: the predictions order the runs as the measurements do
 //   regret = 1 − measured MFU of the layout that is recommended / best measured MFU of its table
-//   OOM  = verdict × truth                     a layout called safe that ran out of memory is a false fit
+//   OOM    = verdict × truth  a layout called safe that ran out of memory is a false fit
 //
 // A run that cannot be priced counts with an error of 100 % and is left out of bias and ρ.
 // Guarded by tests/scores_test.cpp: closed forms by hand.
@@ -41,8 +41,8 @@ struct Regret {
   double best_of_three = 0;  // of the best of the first three
   bool first_ran_out = false;
 };
-// Where none is predicted to fit, the recommendation is empty and the regret 1. Ties keep their order. There must
-// be a layout that was measured.
+// Where none is predicted to fit, the recommendation is empty and the regret 1. Ties keep their order.
+// There must be a layout that was measured.
 Regret regret_of(std::span<const Candidate> table);
 
 struct MemoryPair {
@@ -51,8 +51,9 @@ struct MemoryPair {
 struct Confusion {
   int true_fit = 0, true_oom = 0, false_fit = 0, false_oom = 0;
   int rows() const { return true_fit + true_oom + false_fit + false_oom; }
-  double share_right() const;      // NaN without rows
-  double share_of_safe_oom() const;  // of the layouts called safe, how many ran out of memory; 0 if none was
+  double share_right() const;  // NaN without rows
+  double share_of_safe_oom()
+      const;  // of the layouts called safe, how many ran out of memory; 0 if none was
 };
 Confusion confusion(std::span<const MemoryPair> pairs);
 

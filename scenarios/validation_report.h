@@ -15,8 +15,8 @@
 
 namespace slipway {
 
-// Scores as built in and left out, per group, worst rows, regret per table, memory verdicts, and what could not
-// be priced and why.
+// Scores as built in and left out, per group, worst rows, regret per table, memory verdicts, and what could
+// not be priced and why.
 std::string report_text(const Validation& validation);
 
 // One object: the scores of all rows as built in, the same under "groups", "tables" and "left_out".

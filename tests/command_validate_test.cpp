@@ -15,7 +15,8 @@ using testing::Not;
 
 const std::string hagemann = SLIPWAY_SOURCE_DIR "/scenarios/hagemann-2023/runs.csv";
 const std::string header =
-    "model,seq_len,gpus,micro_batch,tensor,pipeline,sequence_parallel,recompute,kernel,status,step_time_s\n";
+    "model,seq_len,gpus,micro_batch,tensor,pipeline,sequence_parallel,recompute,kernel,status,step_time_"
+    "s\n";
 const std::string good = "llama-13b,2048,64,1,1,1,0,none,flash2+rmsnorm,ok,26.5\n";
 
 class ValidateCommand : public CommandTest {
@@ -75,9 +76,10 @@ TEST_F(ValidateCommand, GroupsHaveTheKeysOfTheWholeAndAddUp) {
 
 TEST_F(ValidateCommand, ColumnsMayStandInAnyOrderAndOthersBesideThem) {
   const auto plain = json({table(header + good)});
-  const auto turned = json({table(
-      "mfu,kernel,step_time_s,status,recompute,sequence_parallel,pipeline,tensor,micro_batch,gpus,seq_len,model\n"
-      "0.7,flash2+rmsnorm,26.5,ok,none,0,1,1,1,64,2048,llama-13b\n")});
+  const auto turned =
+      json({table("mfu,kernel,step_time_s,status,recompute,sequence_parallel,pipeline,tensor,micro_batch,"
+                  "gpus,seq_len,model\n"
+                  "0.7,flash2+rmsnorm,26.5,ok,none,0,1,1,1,64,2048,llama-13b\n")});
   EXPECT_EQ(plain["mape"], turned["mape"]);
   EXPECT_EQ(plain["oom"], turned["oom"]);
 }
@@ -100,8 +102,9 @@ TEST_F(ValidateCommand, RowsOutsideTheFittedRangeAreCountedAndNamed) {
       "model,gpu,seq_len,global_batch,tensor,context,pipeline,micro_batch,gpus,status,tflops_per_gpu\n"
       "llama-3.1-8b,H200,8192,1024,2,1,1,1,8,ok,450\n");
   EXPECT_EQ(json({file})["borrowed"], 1);
-  EXPECT_THAT(slipway_with({"validate", file}).out,
-              HasSubstr("1 row priced by constants of h100-94gb, because megatron-core was never fitted on h200"));
+  EXPECT_THAT(
+      slipway_with({"validate", file}).out,
+      HasSubstr("1 row priced by constants of h100-94gb, because megatron-core was never fitted on h200"));
 }
 
 TEST_F(ValidateCommand, AnUnknownHeaderIsOneErrorWithPlaceColumnAndRemedy) {
@@ -127,13 +130,15 @@ TEST_F(ValidateCommand, WrittenRowsReadBackWithTheSameScores) {
 }
 
 TEST_F(ValidateCommand, TheSameInputGivesTheSameBytes) {
-  EXPECT_EQ(slipway_with({"validate", hagemann, "--refit"}).out, slipway_with({"validate", hagemann, "--refit"}).out);
+  EXPECT_EQ(slipway_with({"validate", hagemann, "--refit"}).out,
+            slipway_with({"validate", hagemann, "--refit"}).out);
 }
 
 TEST_F(ValidateCommand, TablesThatCanBeReadAreListedWithTheirColumns) {
   const Answer answer = slipway_with({"list", "tables"});
   EXPECT_EQ(answer.status, status_done);
-  for (const char* text : {"hagemann-2023", "fujii-2024", "ultrascale-nanotron", "vtrain", "slipway", "step_time_s"})
+  for (const char* text :
+       {"hagemann-2023", "fujii-2024", "ultrascale-nanotron", "vtrain", "slipway", "step_time_s"})
     EXPECT_THAT(answer.out, HasSubstr(text));
 }
 

@@ -42,7 +42,9 @@ TEST(Csv, EachRowKnowsTheLineOnWhichItBegins) {
 }
 
 TEST(Csv, ByteOrderMarkCarriageReturnsAndEmptyFieldsDoNoHarm) {
-  const CsvTable table = table_of("\xEF\xBB\xBF" "a,b,c\r\n1,,\r\n\"2\",\"\",3\r\n");
+  const CsvTable table = table_of(
+      "\xEF\xBB\xBF"
+      "a,b,c\r\n1,,\r\n\"2\",\"\",3\r\n");
   EXPECT_THAT(table.header, ElementsAre("a", "b", "c"));
   EXPECT_THAT(table.rows[0].fields, ElementsAre("1", "", ""));
   EXPECT_THAT(table.rows[1].fields, ElementsAre("2", "", "3"));

@@ -15,11 +15,13 @@ namespace {
 // A Llama of four layers, tensor 2 x pipeline 2 x data 2 on eight A100, full recompute.
 PublishedTable table_of(const std::string& pipeline) {
   std::istringstream in(
-      "trainer,machine,model,family,layers,hidden,ffn,heads,kv_heads,vocab,tied,sequence,gpus,gpus_per_node,tensor,"
-      "sequence_parallel,context,pipeline,chunks,zero,micro_batch,global_batch,recompute,kernels,gradient_dtype,"
+      "trainer,machine,model,family,layers,hidden,ffn,heads,kv_heads,vocab,tied,sequence,gpus,gpus_per_"
+      "node,tensor,"
+      "sequence_parallel,context,pipeline,chunks,zero,micro_batch,global_batch,recompute,kernels,gradient_"
+      "dtype,"
       "status,step_s\n"
-      "anyone,a100-80gb,own,llama,4,1024,2816,16,8,32000,false,1024,8,4,2,true,1," + pipeline +
-      ",1,1,2,16,full,flash1,float32,ok,1\n");
+      "anyone,a100-80gb,own,llama,4,1024,2816,16,8,32000,false,1024,8,4,2,true,1," +
+      pipeline + ",1,1,2,16,full,flash1,float32,ok,1\n");
   return read_table(in, "t.csv");
 }
 
@@ -27,7 +29,8 @@ class GraphPrices : public CommandTest {};
 
 TEST_F(GraphPrices, AreThoseOfSimulateOnTheSameLayout) {
   std::ofstream(path("s.yaml"))
-      << "model: {family: llama, layers: 4, hidden: 1024, ffn: 2816, heads: 16, kv_heads: 8, vocab: 32000, sequence: 1024}\n"
+      << "model: {family: llama, layers: 4, hidden: 1024, ffn: 2816, heads: 16, kv_heads: 8, vocab: 32000, "
+         "sequence: 1024}\n"
          "cluster: {machine: a100-80gb, nodes: 2, gpus_per_node: 4}\n"
          "layout: {tensor: 2, pipeline: 2, sequence_parallel: true, zero: 1}\n"
          "schedule: {micro_batch: 2, global_batch: 16, recompute: full, kernels: flash1}\n";
@@ -59,7 +62,8 @@ TEST_F(GraphPrices, WhatNoScenarioCanDescribeHasNoPriceAndAReason) {
 
 TEST_F(GraphPrices, RefitAndAnUnknownEngineAreRefused) {
   const std::string table = SLIPWAY_SOURCE_DIR "/scenarios/megatron-2021/runs.csv";
-  EXPECT_THAT(slipway_with({"validate", table, "--engine", "replay", "--refit"}).err, testing::HasSubstr("--refit"));
+  EXPECT_THAT(slipway_with({"validate", table, "--engine", "replay", "--refit"}).err,
+              testing::HasSubstr("--refit"));
   const Answer answer = slipway_with({"validate", table, "--engine", "guess"});
   EXPECT_EQ(answer.status, status_usage);
   EXPECT_THAT(answer.err, testing::HasSubstr("formula, replay, simulation"));

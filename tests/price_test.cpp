@@ -14,7 +14,8 @@ using testing::HasSubstr;
 
 PublishedRow hagemann(const std::string& fields) {
   std::istringstream in(
-      "model,seq_len,gpus,micro_batch,tensor,pipeline,sequence_parallel,recompute,kernel,status,step_time_s\n" +
+      "model,seq_len,gpus,micro_batch,tensor,pipeline,sequence_parallel,recompute,kernel,status,step_time_"
+      "s\n" +
       fields + "\n");
   return read_table(in, "t.csv").rows.at(0);
 }
@@ -34,13 +35,15 @@ TEST(Price, ARunOutOfMemoryHasAPredictedTimeToo) {
   EXPECT_FALSE(out.memory->fits);
 }
 
-// 13B parameters with a vocabulary of 128,000; ZeRO-1 over 64: 2 + 2 + 12/64 bytes each; 5 % for counting norms.
+// 13B parameters with a vocabulary of 128,000; ZeRO-1 over 64: 2 + 2 + 12/64 bytes each; 5 % for counting
+// norms.
 TEST(Price, StaticBytesAreThoseOfTheBook) {
   const PublishedRow row = hagemann(best + "26.5");
   const RowPrice result = price(row);
   ASSERT_TRUE(result.memory.has_value()) << result.cannot_memory;
   const double parameters = static_cast<double>(parameter_count(row.model));
-  EXPECT_NEAR(result.memory->static_bytes, parameters * (4 + 12.0 / 64), 0.05 * result.memory->static_bytes);
+  EXPECT_NEAR(result.memory->static_bytes, parameters * (4 + 12.0 / 64),
+              0.05 * result.memory->static_bytes);
   EXPECT_EQ(result.memory->capacity_bytes, 80.0 * 1024 * 1024 * 1024);
 }
 

@@ -20,8 +20,8 @@ std::vector<double> line(std::span<const double> values, int rows) {
 TEST(PriorFit, RecoversConstantsThatTheRowsDetermine) {
   const std::vector<double> truth = {2.0, 0.5};
   const auto predict = [](std::span<const double> values) { return line(values, 40); };
-  const PriorFit fit = fit_with_priors(std::vector<PriorParameter>{{3.0, 1.0}, {0.2, 1.0}}, predict(truth), predict,
-                                       {.scale = 1e-3, .start = {}, .most_rounds = 60});
+  const PriorFit fit = fit_with_priors(std::vector<PriorParameter>{{3.0, 1.0}, {0.2, 1.0}}, predict(truth),
+                                       predict, {.scale = 1e-3, .start = {}, .most_rounds = 60});
   EXPECT_NEAR(fit.values[0], 2.0, 1e-3);
   EXPECT_NEAR(fit.values[1], 0.5, 1e-3);
   EXPECT_LT(fit.remaining_spread[0], 0.01);
@@ -36,11 +36,12 @@ TEST(PriorFit, AConstantThatNoRowDependsOnStaysAtItsPrior) {
 }
 
 TEST(PriorFit, OneRowAndOnePriorMeetWhereTheirPullsBalance) {
-  // With ln(value) = spread·z and r = (spread·z − ln 2)/scale the optimum solves r·spread/scale/√(1+r²) + z = 0.
+  // With ln(value) = spread·z and r = (spread·z − ln 2)/scale the optimum solves r·spread/scale/√(1+r²) + z
+  // = 0.
   const auto predict = [](std::span<const double> values) { return std::vector<double>{values[0]}; };
   const double spread = 0.1, scale = 0.2;
-  const PriorFit fit = fit_with_priors(std::vector<PriorParameter>{{1.0, spread}}, std::vector<double>{2.0}, predict,
-                                       {.scale = scale, .start = {}, .most_rounds = 100});
+  const PriorFit fit = fit_with_priors(std::vector<PriorParameter>{{1.0, spread}}, std::vector<double>{2.0},
+                                       predict, {.scale = scale, .start = {}, .most_rounds = 100});
   const double z = std::log(fit.values[0]) / spread, r = (spread * z - std::log(2.0)) / scale;
   EXPECT_GT(z, 0.1);
   EXPECT_NEAR(r * spread / scale / std::sqrt(1 + r * r) + z, 0, 1e-4);
@@ -55,9 +56,12 @@ TEST(PriorFit, AWildRowMovesTheConstantLittle) {
 }
 
 TEST(PriorFit, AFixedConstantIsNotTouched) {
-  const auto predict = [](std::span<const double> values) { return std::vector<double>{values[0] * values[1]}; };
-  const PriorFit fit = fit_with_priors(std::vector<PriorParameter>{{2.0, 0.0}, {1.0, 1.0}}, std::vector<double>{6.0},
-                                       predict, {.scale = 1e-4, .start = {}, .most_rounds = 100});
+  const auto predict = [](std::span<const double> values) {
+    return std::vector<double>{values[0] * values[1]};
+  };
+  const PriorFit fit =
+      fit_with_priors(std::vector<PriorParameter>{{2.0, 0.0}, {1.0, 1.0}}, std::vector<double>{6.0},
+                      predict, {.scale = 1e-4, .start = {}, .most_rounds = 100});
   EXPECT_DOUBLE_EQ(fit.values[0], 2.0);
   EXPECT_NEAR(fit.values[1], 3.0, 1e-3);
 }

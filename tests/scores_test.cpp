@@ -45,7 +45,8 @@ TEST(RankCorrelation, IsUndefinedForAConstant) {
 }
 
 TEST(RegretOfATable, ComparesTheRecommendedWithTheBest) {
-  const std::vector<Candidate> table = {{0.6, true, 0.45}, {0.5, true, 0.5}, {0.4, true, 0.3}, {0.3, true, 0.2}};
+  const std::vector<Candidate> table = {
+      {0.6, true, 0.45}, {0.5, true, 0.5}, {0.4, true, 0.3}, {0.3, true, 0.2}};
   const Regret regret = regret_of(table);
   EXPECT_NEAR(regret.first, 0.1, 1e-12);
   EXPECT_NEAR(regret.best_of_three, 0, 1e-12);
@@ -70,8 +71,8 @@ TEST(RegretOfATable, NoRecommendationLosesAll) {
 }
 
 TEST(MemoryConfusion, FourCasesAndTwoShares) {
-  const std::vector<MemoryPair> pairs = {{true, true}, {true, true}, {true, true}, {true, false},
-                                         {false, false}, {false, true}};
+  const std::vector<MemoryPair> pairs = {{true, true},  {true, true},   {true, true},
+                                         {true, false}, {false, false}, {false, true}};
   const Confusion c = confusion(pairs);
   EXPECT_EQ(c.true_fit, 3);
   EXPECT_EQ(c.false_fit, 1);

@@ -1,5 +1,6 @@
-// Formulas of step time: against FLOPs over peak where nothing else costs anything, against a replay of 1F1B,
-// and against the figures of an implementation in another language (numpy) that shares no code with this one.
+// Formulas of step time: against FLOPs over peak where nothing else costs anything, against a replay of
+// 1F1B, and against the figures of an implementation in another language (numpy) that shares no code with
+// this one.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -38,10 +39,10 @@ double seconds_of(const char* trainer, const StepWork& work, std::span<const dou
   return model->seconds(work, constants);
 }
 
-constexpr std::array aa = {0.75412941, 51.917198,  0.29679685, 0.75925269,  0.25860676,    1.1346757,
-                           1.2751556,  0.81048126, 1.0786599,  5.7772185,   15.699527,     1.0333373,
+constexpr std::array aa = {0.75412941,  51.917198,     0.29679685,  0.75925269,   0.25860676,  1.1346757,
+                           1.2751556,   0.81048126,    1.0786599,   5.7772185,    15.699527,   1.0333373,
                            118.97072e9, 0.00015569712, 20.185955e9, 0.0051972472, 33.453046e9, 0.88258585,
-                           23.353925e9, 0.64793097, 0.5865591, 0.20241573};
+                           23.353925e9, 0.64793097,    0.5865591,   0.20241573};
 
 TEST(AaScalingTime, AgreesWithTheImplementationInNumpyOnSixLayouts) {
   StepWork w = llama_13b();
@@ -66,9 +67,10 @@ TEST(AaScalingTime, AgreesWithTheImplementationInNumpyOnSixLayouts) {
   EXPECT_NEAR(seconds_of("aa-scaling", small, aa), 61.0891, 1e-3);
 }
 
-constexpr std::array hf = {0.59796983, 297.97026,  0.3106242,    1.8804101,    9.8515873,    35.919484,    410.12387e9,
-                           191.34701e9, 0.0039597053, 0.0022546662, 0.0063471771, 0.038179379, 0.97957757, 20.0,
-                           55.062089e9, 0.00032615241, 139.0275e9, 0.92164958, 0.0064580464, 0.0012417868, 0.017150085};
+constexpr std::array hf = {
+    0.59796983,  297.97026,     0.3106242,    1.8804101,    9.8515873,    35.919484,    410.12387e9,
+    191.34701e9, 0.0039597053,  0.0022546662, 0.0063471771, 0.038179379,  0.97957757,   20.0,
+    55.062089e9, 0.00032615241, 139.0275e9,   0.92164958,   0.0064580464, 0.0012417868, 0.017150085};
 
 StepWork nanotron_run(double h, double f, double L, bool tied) {
   StepWork w;
@@ -98,7 +100,8 @@ TEST(NanotronTime, AgreesWithTheImplementationInNumpyOnFourLayouts) {
   EXPECT_NEAR(seconds_of("nanotron", large, hf), 5.18293, 1e-5);
 }
 
-// Products at full peak and everything else free. Memory_traffic and waiting vanish, bandwidth is without end.
+// Products at full peak and everything else free. Memory_traffic and waiting vanish, bandwidth is without
+// end.
 std::vector<double> ideal(const TimeModel& model) {
   std::vector<double> constants;
   for (const TimeParameter& parameter : model.parameters) {
@@ -115,7 +118,8 @@ std::vector<double> ideal(const TimeModel& model) {
 }
 
 double matrix_flops(const StepWork& w, double passes) {
-  return passes * 2 * (layer_matrix_parameters(w) * w.L * w.b * w.s) / w.t + 6 * w.b * w.s * w.V * w.h / w.t;
+  return passes * 2 * (layer_matrix_parameters(w) * w.L * w.b * w.s) / w.t +
+         6 * w.b * w.s * w.V * w.h / w.t;
 }
 
 TEST(TimeFormulas, WhereNothingElseCostsTimeAStepIsItsFlopsOverThePeak) {
@@ -127,7 +131,8 @@ TEST(TimeFormulas, WhereNothingElseCostsTimeAStepIsItsFlopsOverThePeak) {
     if (plain) w.gated = false, w.f = 4 * w.h, w.recompute = Recompute::full;  // GELU, unfused attention
     const double scores = w.b * w.s * w.s * w.h * w.L;
     const double expected =
-        w.m * (plain ? matrix_flops(w, 4) + 4 * 4 * scores : matrix_flops(w, 3) + 3.5 * 2 * scores) / w.peak_flops;
+        w.m * (plain ? matrix_flops(w, 4) + 4 * 4 * scores : matrix_flops(w, 3) + 3.5 * 2 * scores) /
+        w.peak_flops;
     EXPECT_NEAR(seconds_of(std::string(model.trainer).c_str(), w, ideal(model)), expected, 1e-6 * expected)
         << model.trainer;
   }
@@ -160,7 +165,8 @@ TEST(LlmFoundryTime, TheLongerOfWorkAndTrafficIsSeen) {
 // One forward unit and two backward units of every stage, in the order of 1F1B.
 double replayed(const std::vector<double>& stages, int m) {
   const int p = static_cast<int>(stages.size());
-  std::vector<std::vector<double>> forward(stages.size(), std::vector<double>(static_cast<std::size_t>(m), -1.0));
+  std::vector<std::vector<double>> forward(stages.size(),
+                                           std::vector<double>(static_cast<std::size_t>(m), -1.0));
   auto backward = forward;
   std::vector<int> done(stages.size(), 0);
   std::vector<double> clock(stages.size(), 0.0);
@@ -172,8 +178,8 @@ double replayed(const std::vector<double>& stages, int m) {
       if (n == 2 * m) continue;
       const int steady = n - warm_up;  // after the warm-up: B, F, B, F, ... then only B
       const bool is_backward = n >= warm_up && (steady % 2 == 0 || (steady + 1) / 2 + warm_up > m);
-      const int k = !is_backward ? (n < warm_up ? n : warm_up + steady / 2)
-                                 : std::max((steady + 1) / 2, n - m);
+      const int k =
+          !is_backward ? (n < warm_up ? n : warm_up + steady / 2) : std::max((steady + 1) / 2, n - m);
       double ready = 0;
       const auto mb = static_cast<std::size_t>(k);
       if (is_backward) {
@@ -196,11 +202,17 @@ double replayed(const std::vector<double>& stages, int m) {
   return end;
 }
 
-double closed_form(double full, double last, int full_stages, int stages, int m, std::vector<double>& lengths) {
+double closed_form(double full, double last, int full_stages, int stages, int m,
+                   std::vector<double>& lengths) {
   lengths.assign(static_cast<std::size_t>(stages), 0.0);
   for (int i = 0; i < full_stages; ++i) lengths[static_cast<std::size_t>(i)] = full;
   lengths.back() = last;
-  UnevenPipeline pipe{full, last, static_cast<double>(full_stages), 0, 0, static_cast<double>(stages),
+  UnevenPipeline pipe{full,
+                      last,
+                      static_cast<double>(full_stages),
+                      0,
+                      0,
+                      static_cast<double>(stages),
                       static_cast<double>(m)};
   for (const double length : lengths) pipe.total += length;
   return uneven_pipeline_seconds(pipe);

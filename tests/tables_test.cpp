@@ -18,26 +18,31 @@ PublishedTable table_of(const std::string& text) {
 }
 
 const std::string hagemann_header =
-    "model,seq_len,gpus,micro_batch,tensor,pipeline,sequence_parallel,recompute,kernel,status,step_time_s,mfu\n";
+    "model,seq_len,gpus,micro_batch,tensor,pipeline,sequence_parallel,recompute,kernel,status,step_time_s,"
+    "mfu\n";
 const std::string nanotron_header =
-    "gpus,step_s_derived,name,seq_len,mbs,batch_accum,gbs,dp,tp,pp,zero_stage,hidden_size,interm_dim,num_layers,"
-    "num_heads,num_kv_heads,vocab_size,status,Mem Alloc (GB),Mem Res (GB),AR Intra-node (GB/s),after_pp_fix\n";
+    "gpus,step_s_derived,name,seq_len,mbs,batch_accum,gbs,dp,tp,pp,zero_stage,hidden_size,interm_dim,num_"
+    "layers,"
+    "num_heads,num_kv_heads,vocab_size,status,Mem Alloc (GB),Mem Res (GB),AR Intra-node "
+    "(GB/s),after_pp_fix\n";
 
 TEST(HagemannTable, TheBestRunHasTheMfuOfThePaper) {
-  const PublishedTable table = table_of(
-      hagemann_header + "llama-13b,2048,64,1,1,1,0,none,flash2+rmsnorm,ok,26.53954972161187,0.7057311797718144\n");
+  const PublishedTable table =
+      table_of(hagemann_header +
+               "llama-13b,2048,64,1,1,1,0,none,flash2+rmsnorm,ok,26.53954972161187,0.7057311797718144\n");
   ASSERT_EQ(table.rows.size(), 1u);
   const PublishedRow& row = table.rows[0];
   EXPECT_EQ(row.unpriceable, "");
   EXPECT_EQ(row.data, 64);
-  EXPECT_EQ(row.micro_batches, 32);  // 2048 sequences over 64 GPUs
+  EXPECT_EQ(row.micro_batches, 32);                             // 2048 sequences over 64 GPUs
   EXPECT_NEAR(mfu_of(row, row.step_s, 312e12), 0.705, 0.0005);  // the abstract: 70.5 %
 }
 
 TEST(HagemannTable, WhatDidNotEndHasNoTimeAndIsExcludedByItsStatus) {
   const PublishedTable table =
-      table_of(hagemann_header + "llama-30b,2048,256,4,2,1,1,every_layer,torch,oom,,\n"
-                                 "llama-30b,2048,256,4,2,1,0,none,fused_softmax,Kernel not available,,\n");
+      table_of(hagemann_header +
+               "llama-30b,2048,256,4,2,1,1,every_layer,torch,oom,,\n"
+               "llama-30b,2048,256,4,2,1,0,none,fused_softmax,Kernel not available,,\n");
   EXPECT_EQ(table.rows[0].status, RowStatus::out_of_memory);
   EXPECT_TRUE(table.rows[0].shape.sharding.sequence_parallel);
   EXPECT_EQ(exclusion_of(table.rows[0]), Exclusion::status);
@@ -47,7 +52,8 @@ TEST(HagemannTable, WhatDidNotEndHasNoTimeAndIsExcludedByItsStatus) {
 
 TEST(FujiiTable, SecondsComeFromThePapersFlopFormula) {
   const PublishedTable table = table_of(
-      "model,gpu,gpus_per_node,seq_len,global_batch,tensor,context,pipeline,micro_batch,gpus,status,tflops_per_gpu\n"
+      "model,gpu,gpus_per_node,seq_len,global_batch,tensor,context,pipeline,micro_batch,gpus,status,tflops_"
+      "per_gpu\n"
       "llama-3.1-8b,a100-40gb,8,8192,1024,4,1,2,1,8,ok,182.6\n"
       "llama-3.1-8b,h100-94gb,4,8192,1024,4,4,2,1,8,dash,\n");
   // 12·1024·8192·32·4096²·(1 + 1/4 + 2 + 1.5·3.5 + 128256/(2·32·4096)) FLOPs on 8 × 182.6e12
@@ -58,15 +64,18 @@ TEST(FujiiTable, SecondsComeFromThePapersFlopFormula) {
 }
 
 TEST(NanotronTable, ARunOutOfMemoryIsReadFromItsName) {
-  const PublishedTable table = table_of(
-      nanotron_header +
-      "16,1.6873,1.34G_dp16_tp1_pp1_acc8_mbs2_seq4096_zero1_x,4096,2,8.0,256.0,16,1,1,1,2048,8192,16,32,32.0,131072,"
-      "Success,13.67,35.03,425.39,True\n"
-      "8,,8.86G_dp4_tp2_pp1_acc32.0_mbs2_seq4096_zero1_x,4096,9,9,1048576.0,9,9,9,1,4096,14336,32,32,,131072,OOM,,,,True\n"
-      "8,3.3,1.34G_dp8_tp1_pp1_acc32_mbs1_seq4096_zero0_x,4096,1,32.0,256.0,8,1,1,0,2048,8192,16,32,32.0,131072,"
-      "Success,25.07,36.67,290.0,True\n"
-      "8,3.3,1.34G_dp8_tp1_pp1_acc32_mbs1_seq4096_zero0_x,4096,1,32.0,256.0,8,1,1,0,2048,8192,16,32,32.0,131072,"
-      "Success,25.07,36.67,425.0,False\n");
+  const PublishedTable table = table_of(nanotron_header +
+                                        "16,1.6873,1.34G_dp16_tp1_pp1_acc8_mbs2_seq4096_zero1_x,4096,2,8.0,"
+                                        "256.0,16,1,1,1,2048,8192,16,32,32.0,131072,"
+                                        "Success,13.67,35.03,425.39,True\n"
+                                        "8,,8.86G_dp4_tp2_pp1_acc32.0_mbs2_seq4096_zero1_x,4096,9,9,"
+                                        "1048576.0,9,9,9,1,4096,14336,32,32,,131072,OOM,,,,True\n"
+                                        "8,3.3,1.34G_dp8_tp1_pp1_acc32_mbs1_seq4096_zero0_x,4096,1,32.0,"
+                                        "256.0,8,1,1,0,2048,8192,16,32,32.0,131072,"
+                                        "Success,25.07,36.67,290.0,True\n"
+                                        "8,3.3,1.34G_dp8_tp1_pp1_acc32_mbs1_seq4096_zero0_x,4096,1,32.0,"
+                                        "256.0,8,1,1,0,2048,8192,16,32,32.0,131072,"
+                                        "Success,25.07,36.67,425.0,False\n");
   EXPECT_EQ(table.rows[1].data, 4);
   EXPECT_EQ(table.rows[1].shape.sharding.tensor, 2);
   EXPECT_EQ(table.rows[1].micro_batches, 32);
@@ -82,10 +91,13 @@ TEST(NanotronTable, ARunOutOfMemoryIsReadFromItsName) {
 
 TEST(NanotronTable, ColumnsThatNoPriceNeedsMayBeMissingOrEmpty) {
   const PublishedTable table = table_of(
-      "gpus,step_s_derived,name,seq_len,mbs,batch_accum,dp,tp,pp,zero_stage,hidden_size,interm_dim,num_layers,"
+      "gpus,step_s_derived,name,seq_len,mbs,batch_accum,dp,tp,pp,zero_stage,hidden_size,interm_dim,num_"
+      "layers,"
       "num_heads,vocab_size,status\n"
-      "16,1.6873,1.34G_dp16_tp1_pp1_acc8_mbs2_seq4096_zero1,4096,2,8.0,16,1,1,,2048,8192,16,32,131072,Success\n"
-      "16,,1.34G_dp16_tp1_pp1_acc8_mbs2_seq4096_zero1,4096,2,8.0,16,1,1,1,2048,8192,16,32,131072,Timeout\n");
+      "16,1.6873,1.34G_dp16_tp1_pp1_acc8_mbs2_seq4096_zero1,4096,2,8.0,16,1,1,,2048,8192,16,32,131072,"
+      "Success\n"
+      "16,,1.34G_dp16_tp1_pp1_acc8_mbs2_seq4096_zero1,4096,2,8.0,16,1,1,1,2048,8192,16,32,131072,"
+      "Timeout\n");
   EXPECT_EQ(table.rows[0].unpriceable, "");
   EXPECT_EQ(table.rows[0].zero, 1);
   EXPECT_EQ(exclusion_of(table.rows[0]), Exclusion::none);
@@ -94,15 +106,18 @@ TEST(NanotronTable, ColumnsThatNoPriceNeedsMayBeMissingOrEmpty) {
 
 TEST(NanotronTable, WithoutAStepTimeItFollowsFromTokensPerSecond) {
   const PublishedTable table = table_of(
-      "gpus,name,seq_len,mbs,batch_accum,dp,tp,pp,zero_stage,hidden_size,interm_dim,num_layers,num_heads,vocab_size,"
+      "gpus,name,seq_len,mbs,batch_accum,dp,tp,pp,zero_stage,hidden_size,interm_dim,num_layers,num_heads,"
+      "vocab_size,"
       "status,tok/s/gpu\n"
-      "8,1.34G_dp8_tp1_pp1_acc32_mbs1_seq4096_zero0,4096,1,32,8,1,1,0,2048,8192,16,32,131072,Success,39273.41\n");
+      "8,1.34G_dp8_tp1_pp1_acc32_mbs1_seq4096_zero0,4096,1,32,8,1,1,0,2048,8192,16,32,131072,Success,39273."
+      "41\n");
   EXPECT_NEAR(table.rows[0].step_s, 3.3374, 1e-3);  // what the table's authors derived
 }
 
 TEST(LlmFoundryTable, ModelsHaveTheParametersThatTheTableStates) {
   const PublishedTable table = table_of(
-      "section,model,params,seq,gpus,gpu,micro_batch,grad_accum,global_batch,tokens_per_s,precision,sharding,act_ckpt\n"
+      "section,model,params,seq,gpus,gpu,micro_batch,grad_accum,global_batch,tokens_per_s,precision,"
+      "sharding,act_ckpt\n"
       "\"A100, 40GB\",125m,124131840,512,8,a100_40gb,104,3,2496,1253886,bf16,FULL_SHARD,False\n"
       "\"A100, 40GB\",7b,6658859008,2048,64,a100_40gb,18,1,1152,234614,bf16,FULL_SHARD,True\n"
       "x,3b,2730480640,32768,8,h100_80gb,3,6,144,46853,amp_fp8,FULL_SHARD,True\n");
@@ -128,12 +143,12 @@ TEST(Tables, BrokenRowsStayInAndSayWhatIsWrong) {
   EXPECT_THAT(table.rows[3].unpriceable, HasSubstr("none of flash1, flash2, flash2+rmsnorm"));
   EXPECT_THAT(table.rows[4].unpriceable, HasSubstr("step_time_s"));
   EXPECT_THAT(table.rows[5].unpriceable, HasSubstr("does not divide 60 GPUs"));
-  for (const PublishedRow& row : table.rows) EXPECT_EQ(exclusion_of(row), Exclusion::none) << "never skipped";
+  for (const PublishedRow& row : table.rows)
+    EXPECT_EQ(exclusion_of(row), Exclusion::none) << "never skipped";
 }
 
 TEST(Tables, CellsThatMakeNoRunAreNamedAndNeverEndTheProgram) {
-  const std::string header =
-      "gpu,hidden,heads,layers,tp,pp,gpus,global_batch,seq,tflops_per_gpu\n";
+  const std::string header = "gpu,hidden,heads,layers,tp,pp,gpus,global_batch,seq,tflops_per_gpu\n";
   const PublishedTable table = table_of(header +
                                         "A100-80GB,2304,24,24,1,1,32,512,2048,137\n"
                                         "A100-80GB,2304,7,24,1,1,32,512,2048,137\n"
@@ -159,7 +174,8 @@ TEST(Tables, AnUnknownHeaderIsOneErrorThatNamesWhatIsMissing) {
     FAIL() << "was read";
   } catch (const std::runtime_error& error) {
     EXPECT_THAT(error.what(), HasSubstr("nearest is hagemann-2023"));
-    EXPECT_THAT(error.what(), HasSubstr("pipeline, sequence_parallel, recompute, kernel, status, step_time_s"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("pipeline, sequence_parallel, recompute, kernel, status, step_time_s"));
   }
 }
 
@@ -181,7 +197,8 @@ TEST(Tables, FilesWithoutLayoutsAreRefusedWithWhatTheyHold) {
 }
 
 TEST(MachineNames, AreRecognisedByGenerationAndGigabytes) {
-  for (const char* name : {"A100-80GB SXM", "a100_80gb", "A100 SXM4 80 GB", "NVIDIA A100-SXM4-80GB", "a100-80gb"})
+  for (const char* name :
+       {"A100-80GB SXM", "a100_80gb", "A100 SXM4 80 GB", "NVIDIA A100-SXM4-80GB", "a100-80gb"})
     EXPECT_EQ(machine_named("gpu", name), "a100-80gb") << name;
   EXPECT_EQ(machine_named("gpu", "V100 DGX-2"), "v100-32gb");
   EXPECT_EQ(machine_named("gpu", "H200"), "h200");
@@ -192,9 +209,10 @@ TEST(MachineNames, AreRecognisedByGenerationAndGigabytes) {
 }
 
 TEST(Tables, EveryFormatSurvivesTheFormatOfSlipway) {
-  const PublishedTable first = table_of(
-      hagemann_header + "llama-30b,2048,256,4,2,1,1,every_layer,fused_softmax,ok,45.25,0.5\n"
-                        "llama-13b,8192,128,1,1,1,0,none,torch,oom,,\n");
+  const PublishedTable first =
+      table_of(hagemann_header +
+               "llama-30b,2048,256,4,2,1,1,every_layer,fused_softmax,ok,45.25,0.5\n"
+               "llama-13b,8192,128,1,1,1,0,none,torch,oom,,\n");
   std::string text = csv_line(slipway_columns());
   for (const PublishedRow& row : first.rows) text += csv_line(slipway_fields(row));
   const PublishedTable again = table_of(text);

@@ -1,14 +1,14 @@
-// Constants with book values, fitted to measured times: few rows can move a constant a little, many rows a lot,
-// and rows that say nothing about it leave it where the book has it.
+// Constants with book values, fitted to measured times: few rows can move a constant a little, many rows a
+// lot, and rows that say nothing about it leave it where the book has it.
 //
 //   minimise over z   Σ_rows 2·(√(1 + r²) − 1)  +  Σ_parameters z²
 //   r = ln(predicted / measured) / scale,   value = prior · exp(spread · z),   |z| ≤ 8
 //
-// The first sum is soft-L1: a row that is off by a factor pulls like |r|, not like r². The second is a log-normal
-// prior: spread 0.1 means "the book value within about 10 %". Levenberg (1944) and Marquardt (1963) steps with
-// forward differences; deterministic.
-// Guarded by tests/prior_fit_test.cpp: known constants are recovered, an outlier does not move them, a constant
-// that no row depends on stays at its prior.
+// The first sum is soft-L1: a row that is off by a factor pulls like |r|, not like r². The second is a
+// log-normal prior: spread 0.1 means "the book value within about 10 %". Levenberg (1944) and Marquardt
+// (1963) steps with forward differences; deterministic.
+// Guarded by tests/prior_fit_test.cpp: known constants are recovered, an outlier does not move them, a
+// constant that no row depends on stays at its prior.
 #pragma once
 
 #include <functional>
@@ -27,15 +27,15 @@ using PredictRows = std::function<std::vector<double>(std::span<const double> va
 
 struct PriorFit {
   std::vector<double> values;
-  // Of ln(value), standard deviation after the fit in units of `spread`: near 1, the rows said nothing; 0 for what is
-  // not fitted.
+  // Of ln(value), standard deviation after the fit in units of `spread`: near 1, the rows said nothing; 0
+  // for what is not fitted.
   std::vector<double> remaining_spread;
   double loss = 0;
 };
 
 struct PriorFitOptions {
-  double scale = 0.03;          // residual beyond which a row pulls linearly
-  std::vector<double> start;    // values to start from; empty: the priors
+  double scale = 0.03;        // residual beyond which a row pulls linearly
+  std::vector<double> start;  // values to start from; empty: the priors
   int most_rounds = 60;
 };
 

@@ -15,19 +15,23 @@ namespace slipway {
 namespace {
 
 CommandOptions declared_options() {
-  CommandOptions options(
-      "validate [TABLE.csv ...] [options]",
-      "Scores predictions against runs that others measured: error of step times, rank correlation, regret of\n"
-      "the recommended layout, out-of-memory verdicts. Without a table: those of the study folders, refitted\n"
-      "without the scored rows too.",
-      "slipway validate scenarios/hagemann-2023/runs.csv --refit");
+  CommandOptions options("validate [TABLE.csv ...] [options]",
+                         "Scores predictions against runs that others measured: error of step times, rank "
+                         "correlation, regret of\n"
+                         "the recommended layout, out-of-memory verdicts. Without a table: those of the "
+                         "study folders, refitted\n"
+                         "without the scored rows too.",
+                         "slipway validate scenarios/hagemann-2023/runs.csv --refit");
   options.positional("table (CSV)", 0, 100)
-      .flag("refit", "also predict every row by constants that were fitted without it (by layout, group, choice)")
+      .flag("refit",
+            "also predict every row by constants that were fitted without it (by layout, group, choice)")
       .value("engine", "NAME",
-             "formula (of the row's trainer, the default), or replay or simulation of the task graph, which knows\n"
+             "formula (of the row's trainer, the default), or replay or simulation of the task graph, "
+             "which knows\n"
              "nothing of trainers (see `slipway plan --help`)")
       .flag("json", "print the scores as JSON and nothing else (`slipway list json-keys`)")
-      .value("constants", "FILE", "write the constants of step time fitted to all scored rows, as a stack profile")
+      .value("constants", "FILE",
+             "write the constants of step time fitted to all scored rows, as a stack profile")
       .value("rows", "FILE", "write every row, its prediction and its verdict as CSV")
       .notes(
           "A table is recognised by its header (`slipway list tables`). What is measured never enters a\n"
@@ -81,8 +85,9 @@ std::string number_text(double value) {
 void write_rows(const std::string& path, const std::vector<Validation>& validations) {
   OutputFile file(path);
   std::vector<std::string> columns = slipway_columns();
-  for (const char* column : {"predicted_step_s", "left_out_by_layout_s", "left_out_by_group_s", "left_out_by_choice_s",
-                             "predicted_peak_bytes", "predicted_to_fit", "predicted_safe", "cannot_be_priced"})
+  for (const char* column :
+       {"predicted_step_s", "left_out_by_layout_s", "left_out_by_group_s", "left_out_by_choice_s",
+        "predicted_peak_bytes", "predicted_to_fit", "predicted_safe", "cannot_be_priced"})
     columns.emplace_back(column);
   file.stream() << csv_line(columns);
   for (const Validation& validation : validations) {

@@ -53,8 +53,11 @@ double Cells::number_or(std::string_view column, double otherwise) const {
 RowStatus Cells::status(std::string_view ok, std::string_view out_of_memory) const {
   const std::string& written = text("status");
   if (written.empty())
-    throw wrong("status", written, (std::string(ok) + ", " + std::string(out_of_memory) + " or another word").c_str());
-  return written == ok ? RowStatus::ok : written == out_of_memory ? RowStatus::out_of_memory : RowStatus::other;
+    throw wrong("status", written,
+                (std::string(ok) + ", " + std::string(out_of_memory) + " or another word").c_str());
+  return written == ok              ? RowStatus::ok
+         : written == out_of_memory ? RowStatus::out_of_memory
+                                    : RowStatus::other;
 }
 
 bool Cells::flag(std::string_view column) const {

@@ -1,7 +1,7 @@
 // One row of a table by column name, with numbers read as numbers.
 //
-// A cell that is not what its column must be throws CellError ("column tensor: 'two' is no whole number"); the
-// table's reader turns it into a row that cannot be priced, which is counted and named, never dropped.
+// A cell that is not what its column must be throws CellError ("column tensor: 'two' is no whole number");
+// the table's reader turns it into a row that cannot be priced, which is counted and named, never dropped.
 // Guarded by tests/tables_test.cpp.
 #pragma once
 
@@ -29,12 +29,13 @@ class Cells {
   // "" where the table has no such column.
   const std::string& text(std::string_view column) const;
   bool empty(std::string_view column) const { return text(column).empty(); }
-  std::int64_t integer(std::string_view column) const;  // "16" or "16.0", 1 to 1e9
-  int count(std::string_view column) const;             // the same as int
-  double number(std::string_view column) const;         // finite, at least 0
+  std::int64_t integer(std::string_view column) const;                // "16" or "16.0", 1 to 1e9
+  int count(std::string_view column) const;                           // the same as int
+  double number(std::string_view column) const;                       // finite, at least 0
   double number_or(std::string_view column, double otherwise) const;  // where it is empty or there is none
-  bool flag(std::string_view column) const;  // 0, 1, true, false, True, False
-  // How a run ended: these two words, or any other word, which is no score's business; CellError when empty.
+  bool flag(std::string_view column) const;                           // 0, 1, true, false, True, False
+  // How a run ended: these two words, or any other word, which is no score's business; CellError when
+  // empty.
   RowStatus status(std::string_view ok, std::string_view out_of_memory) const;
   // Looks a word up; the error lists what is allowed.
   template <typename Value>

@@ -18,7 +18,8 @@ class Scanner {
 
   std::optional<std::string> comment() {
     if (at_ >= text_.size() || text_[at_] != '#') return std::nullopt;
-    const std::size_t begin = text_.find_first_not_of("# ", at_), end = std::min(text_.find('\n', at_), text_.size());
+    const std::size_t begin = text_.find_first_not_of("# ", at_),
+                      end = std::min(text_.find('\n', at_), text_.size());
     at_ = std::min(end + 1, text_.size());
     ++line_;
     return begin < end ? text_.substr(begin, end - begin) : std::string();
@@ -61,8 +62,9 @@ class Scanner {
       if (text_[at_] == '\n') ++line_;
       value += text_[at_];
     }
-    throw std::runtime_error(file_ + ":" + std::to_string(begun) +
-                             ": a quoted field is not closed; end it with \", and write \"\" for a quote in it");
+    throw std::runtime_error(
+        file_ + ":" + std::to_string(begun) +
+        ": a quoted field is not closed; end it with \", and write \"\" for a quote in it");
   }
 
   std::string text_, file_;
@@ -77,13 +79,14 @@ CsvTable read_csv(std::istream& in, const std::string& file) {
   std::vector<std::string> comments;
   while (std::optional<std::string> comment = scanner.comment()) comments.push_back(std::move(*comment));
   std::optional<CsvRow> header = scanner.next();
-  if (!header) throw std::runtime_error(file + ": is empty; a table begins with a line that names its columns");
+  if (!header)
+    throw std::runtime_error(file + ": is empty; a table begins with a line that names its columns");
   CsvTable table{file, std::move(comments), std::move(header->fields), header->line, {}};
   std::set<std::string> names;
   for (const std::string& name : table.header)
     if (!names.insert(name).second)
-      throw std::runtime_error(file + ":" + std::to_string(header->line) + ": two columns are named '" + name +
-                               "'; rename one");
+      throw std::runtime_error(file + ":" + std::to_string(header->line) + ": two columns are named '" +
+                               name + "'; rename one");
   while (std::optional<CsvRow> row = scanner.next()) table.rows.push_back(std::move(*row));
   return table;
 }

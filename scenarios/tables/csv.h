@@ -3,8 +3,8 @@
 //   model,gpus            header: recognises the table
 //   "Llama, 13B",64       quoted fields may hold commas, "" for a quote, and line breaks (RFC 4180)
 //
-// A reader of our own: Debian's fast-cpp-csv-parser fixes the columns when it is compiled and libcsv does not
-// tell lines, while a table is recognised by its header and every complaint names a line.
+// A reader of our own: Debian's fast-cpp-csv-parser fixes the columns when it is compiled and libcsv does
+// not tell lines, while a table is recognised by its header and every complaint names a line.
 // Guarded by tests/csv_test.cpp.
 #pragma once
 
@@ -24,11 +24,12 @@ struct CsvTable {
   std::vector<std::string> comments;  // lines before the header that begin with #, without it
   std::vector<std::string> header;
   int header_line = 1;
-  std::vector<CsvRow> rows;  // empty lines are left out; a row may have another number of fields than the header
+  std::vector<CsvRow>
+      rows;  // empty lines are left out; a row may have another number of fields than the header
 };
 
-// A byte-order mark and carriage returns are dropped. Throws std::runtime_error with file and line: no header, two columns of one
-// name, a quote that is not closed.
+// A byte-order mark and carriage returns are dropped. Throws std::runtime_error with file and line: no
+// header, two columns of one name, a quote that is not closed.
 CsvTable read_csv(std::istream& in, const std::string& file);
 
 // One line of fields, quoted where they must be; ends with a line feed.

@@ -1,6 +1,7 @@
-// Fujii et al. 2024 (arXiv 2411.06465): Llama-3.1-8B on TSUBAME4.0 (H100-94GB, four per node) and a cluster of
-// A100-40GB, trained with Megatron-Core: FlashAttention 2, fused RMSNorm, sequence parallel, distributed
-// optimizer, fp32 gradients. `dash` did not run: out of memory, or more ranks than GPUs. TFLOP/s per GPU count
+// Fujii et al. 2024 (arXiv 2411.06465): Llama-3.1-8B on TSUBAME4.0 (H100-94GB, four per node) and a cluster
+// of A100-40GB, trained with Megatron-Core: FlashAttention 2, fused RMSNorm, sequence parallel, distributed
+// optimizer, fp32 gradients. `dash` did not run: out of memory, or more ranks than GPUs. TFLOP/s per GPU
+// count
 //
 //   12·B·s·L·h²·[1 + k/a + s/h + 1.5·f/h + V/(2Lh)]   per iteration
 #include <fmt/format.h>
@@ -40,7 +41,8 @@ void read_fujii(const Cells& cells, PublishedRow& row) {
   row.group = fmt::format("t{} c{} p{} on {}", cut.tensor, cut.context, row.pipeline, row.machine);
   row.table = row.choice = fmt::format("{} on {} {}", row.model.name, row.gpus, row.machine);
   if (row.status == RowStatus::ok)
-    row.step_s = paper_flops(row.model, static_cast<double>(batch)) / (row.gpus * cells.number("tflops_per_gpu") * 1e12);
+    row.step_s = paper_flops(row.model, static_cast<double>(batch)) /
+                 (row.gpus * cells.number("tflops_per_gpu") * 1e12);
   set_batch(row, batch);
 }
 

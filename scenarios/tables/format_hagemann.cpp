@@ -1,6 +1,7 @@
-// Hagemann et al. 2023 (arXiv 2311.05610): Llama on A100-80GB, eight per node, trained with AA-Scaling (Megatron
-// style), 4,194,304 tokens a step, AdamW in bf16 with ZeRO-1 and bf16 gradients, 1F1B. `recompute` every_layer
-// is full recompute; a run whose kernel was not available has neither time nor memory.
+// Hagemann et al. 2023 (arXiv 2311.05610): Llama on A100-80GB, eight per node, trained with AA-Scaling
+// (Megatron style), 4,194,304 tokens a step, AdamW in bf16 with ZeRO-1 and bf16 gradients, 1F1B.
+// `recompute` every_layer is full recompute; a run whose kernel was not available has neither time nor
+// memory.
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
@@ -25,7 +26,8 @@ void read_hagemann(const Cells& cells, PublishedRow& row) {
                                                        {"flash2+rmsnorm", Kernels::flash2_rmsnorm}});
   row.pipeline = cells.count("pipeline");
   row.zero = 1;
-  row.recompute = cells.choice<Recompute>("recompute", {{"none", Recompute::none}, {"every_layer", Recompute::full}});
+  row.recompute =
+      cells.choice<Recompute>("recompute", {{"none", Recompute::none}, {"every_layer", Recompute::full}});
   row.gradient_dtype = Dtype::bfloat16;
   if (row.status == RowStatus::ok) row.step_s = cells.number("step_time_s");
   row.group = fmt::format("{} at {}", row.model.name, sequence);

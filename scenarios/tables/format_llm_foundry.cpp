@@ -1,6 +1,7 @@
-// MosaicML's LLM Foundry throughput tables: MPT models under FSDP on A100 and H100. `micro_batch` is per GPU and
-// `global_batch` in sequences. The shapes of the models are those of the project's MPT configurations; learned
-// positions, biases and a tied vocabulary of 50,368 give the parameter counts that the table states.
+// MosaicML's LLM Foundry throughput tables: MPT models under FSDP on A100 and H100. `micro_batch` is per
+// GPU and `global_batch` in sequences. The shapes of the models are those of the project's MPT
+// configurations; learned positions, biases and a tied vocabulary of 50,368 give the parameter counts that
+// the table states.
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
@@ -14,9 +15,9 @@ struct MptShape {
 };
 
 const std::map<std::string, MptShape, std::less<>> mpt_shapes = {
-    {"125m", {12, 768, 12}},  {"350m", {24, 1024, 16}}, {"760m", {24, 1536, 12}},
-    {"1b", {24, 2048, 16}},   {"3b", {32, 2560, 20}},   {"7b", {32, 4096, 32}},
-    {"13b", {40, 5120, 40}},  {"30b", {48, 7168, 56}},  {"70b", {80, 8192, 64}}};
+    {"125m", {12, 768, 12}}, {"350m", {24, 1024, 16}}, {"760m", {24, 1536, 12}},
+    {"1b", {24, 2048, 16}},  {"3b", {32, 2560, 20}},   {"7b", {32, 4096, 32}},
+    {"13b", {40, 5120, 40}}, {"30b", {48, 7168, 56}},  {"70b", {80, 8192, 64}}};
 
 }  // namespace
 

@@ -1,7 +1,8 @@
-// Two tables of Megatron-LM. Narayanan et al. 2021 (arXiv 2104.04473, table 1): GPTs of 1.7B to 1T on A100-80GB
-// with full recompute, interleaved where pipeline > 1; micro-batch and chunks are not in the table and assumed.
-// Their TFLOP/s count 96·B·s·L·h²·(1 + s/(6h) + V/(16Lh)), vocabulary 51,200. And the project's weak scaling of
-// tensor and data parallelism (2021) on DGX-2 (V100) and DGX A100, sequence 1024, in milliseconds.
+// Two tables of Megatron-LM. Narayanan et al. 2021 (arXiv 2104.04473, table 1): GPTs of 1.7B to 1T on
+// A100-80GB with full recompute, interleaved where pipeline > 1; micro-batch and chunks are not in the
+// table and assumed. Their TFLOP/s count 96·B·s·L·h²·(1 + s/(6h) + V/(16Lh)), vocabulary 51,200. And the
+// project's weak scaling of tensor and data parallelism (2021) on DGX-2 (V100) and DGX A100, sequence 1024,
+// in milliseconds.
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
@@ -44,10 +45,12 @@ void read_megatron_scaling(const Cells& cells, PublishedRow& row) {
   const Block& layer = row.model.runs[1].block;
   const double L = static_cast<double>(row.model.runs[1].count), h = static_cast<double>(layer.hidden);
   const double s = static_cast<double>(sequence), V = static_cast<double>(vocabulary);
-  const double flops = 96 * static_cast<double>(batch) * s * L * h * h * (1 + s / (6 * h) + V / (16 * L * h));
+  const double flops =
+      96 * static_cast<double>(batch) * s * L * h * h * (1 + s / (6 * h) + V / (16 * L * h));
   row.step_s = flops / (row.gpus * cells.number("tflops_per_gpu") * 1e12);
   row.group = row.choice = row.table = row.model.name;
-  // Not in the table, assumed: one sequence per micro-batch, the fewest chunks that divide a stage's layers.
+  // Not in the table, assumed: one sequence per micro-batch, the fewest chunks that divide a stage's
+  // layers.
   if (row.pipeline > 1) row.chunks = fewest_chunks(row.model.runs[1].count / row.pipeline);
   set_batch(row, batch);
 }

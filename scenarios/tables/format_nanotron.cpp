@@ -1,9 +1,9 @@
-// Hugging Face, The Ultra-Scale Playbook (2025): Llamas of 1.3B to 9B on H100-80GB, eight per node, trained with
-// nanotron: 1F1B, sequence parallel (REDUCE_SCATTER), fp32 gradients. `after_pp_fix` separates two versions of
-// the trainer. A run that ended out of memory left no columns of its own, so its layout is read from its name
-// "3.57G_dp16_tp2_pp1_acc8_mbs1_seq4096_zero1_..."; the widest model has an untied head, the others a tied one
-// (the parameter counts of the successful runs). `Mem Alloc` is what is held after the step, `Mem Res` the peak
-// of PyTorch's caching allocator; both are printed in units of 2^30 bytes.
+// Hugging Face, The Ultra-Scale Playbook (2025): Llamas of 1.3B to 9B on H100-80GB, eight per node, trained
+// with nanotron: 1F1B, sequence parallel (REDUCE_SCATTER), fp32 gradients. `after_pp_fix` separates two
+// versions of the trainer. A run that ended out of memory left no columns of its own, so its layout is read
+// from its name "3.57G_dp16_tp2_pp1_acc8_mbs1_seq4096_zero1_..."; the widest model has an untied head, the
+// others a tied one (the parameter counts of the successful runs). `Mem Alloc` is what is held after the
+// step, `Mem Res` the peak of PyTorch's caching allocator; both are printed in units of 2^30 bytes.
 #include <fmt/format.h>
 
 #include <regex>
@@ -64,7 +64,8 @@ void read_nanotron(const Cells& cells, PublishedRow& row) {
   row.table = fmt::format("{} on {} GPUs", row.model.name, row.gpus);
   read_layout(cells, row);
   if (row.status != RowStatus::ok) return;
-  const double tokens = static_cast<double>(row.micro_batches * row.shape.micro_batch * row.shape.sequence) * row.data;
+  const double tokens =
+      static_cast<double>(row.micro_batches * row.shape.micro_batch * row.shape.sequence) * row.data;
   row.step_s = cells.empty("step_s_derived") ? tokens / (row.gpus * cells.number("tok/s/gpu"))
                                              : cells.number("step_s_derived");
   row.allocated_bytes = cells.number_or("Mem Alloc (GB)", 0) * gibibyte;

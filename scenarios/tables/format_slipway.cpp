@@ -1,6 +1,7 @@
-// The format of Slipway's own tables: one run in the words of a scenario. `table`, `group` and `choice` may be
-// left out (then each is derived from model, sequence, machine and GPUs), as may `allocated_bytes`,
-// `reserved_bytes`, `all_reduce_bytes_per_s`, `after_pp_fix`, `dtype` (bfloat16) and `fp8` (false). Base units.
+// The format of Slipway's own tables: one run in the words of a scenario. `table`, `group` and `choice` may
+// be left out (then each is derived from model, sequence, machine and GPUs), as may `allocated_bytes`,
+// `reserved_bytes`, `all_reduce_bytes_per_s`, `after_pp_fix`, `dtype` (bfloat16) and `fp8` (false). Base
+// units.
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
@@ -36,8 +37,9 @@ Model model_of(const Cells& cells) {
   const std::int64_t s = cells.integer("sequence");
   const bool is_llama = cells.choice<bool>("family", {{"llama", true}, {"gpt", false}});
   if (is_llama)
-    return llama(name, {cells.integer("layers"), cells.integer("hidden"), cells.integer("ffn"),
-                        cells.integer("heads"), cells.integer("kv_heads"), cells.integer("vocab"), s, tied});
+    return llama(name,
+                 {cells.integer("layers"), cells.integer("hidden"), cells.integer("ffn"),
+                  cells.integer("heads"), cells.integer("kv_heads"), cells.integer("vocab"), s, tied});
   return gpt(name, {cells.integer("layers"), cells.integer("hidden"), cells.integer("ffn"),
                     cells.integer("heads"), cells.integer("vocab"), s, s, tied});
 }
@@ -62,7 +64,8 @@ void read_slipway(const Cells& cells, PublishedRow& row) {
   row.model = model_of(cells);
   row.gpus = cells.count("gpus");
   row.gpus_per_node = cells.count("gpus_per_node");
-  row.shape = {cells.integer("micro_batch"), row.model.sequence,
+  row.shape = {cells.integer("micro_batch"),
+               row.model.sequence,
                {cells.count("tensor"), cells.flag("sequence_parallel"), cells.count("context")}};
   row.shape.kernels = cells.choice("kernels", kernels);
   row.pipeline = cells.count("pipeline");
@@ -84,27 +87,84 @@ void read_slipway(const Cells& cells, PublishedRow& row) {
 }
 
 std::vector<std::string> slipway_columns() {
-  return {"trainer", "machine", "model", "family", "layers", "hidden", "ffn", "heads", "kv_heads", "vocab",
-          "tied", "sequence", "gpus", "gpus_per_node", "tensor", "sequence_parallel", "context", "pipeline",
-          "chunks", "zero", "micro_batch", "global_batch", "recompute", "kernels", "gradient_dtype", "dtype",
-          "fp8", "status", "step_s", "allocated_bytes", "reserved_bytes", "all_reduce_bytes_per_s",
-          "after_pp_fix", "table", "group", "choice"};
+  return {"trainer",
+          "machine",
+          "model",
+          "family",
+          "layers",
+          "hidden",
+          "ffn",
+          "heads",
+          "kv_heads",
+          "vocab",
+          "tied",
+          "sequence",
+          "gpus",
+          "gpus_per_node",
+          "tensor",
+          "sequence_parallel",
+          "context",
+          "pipeline",
+          "chunks",
+          "zero",
+          "micro_batch",
+          "global_batch",
+          "recompute",
+          "kernels",
+          "gradient_dtype",
+          "dtype",
+          "fp8",
+          "status",
+          "step_s",
+          "allocated_bytes",
+          "reserved_bytes",
+          "all_reduce_bytes_per_s",
+          "after_pp_fix",
+          "table",
+          "group",
+          "choice"};
 }
 
 std::vector<std::string> slipway_fields(const PublishedRow& row) {
   const Block& layer = row.model.runs[1].block;
   const Sharding& cut = row.shape.sharding;
   const auto text = [](auto value) { return fmt::format("{}", value); };
-  return {row.trainer, row.machine, row.model.name, row.model.family == Family::llama ? "llama" : "gpt",
-          text(row.model.runs[1].count), text(layer.hidden), text(layer.ffn), text(layer.heads),
-          text(layer.kv_heads), text(row.model.runs[0].block.vocab), text(row.model.runs[2].block.tied),
-          text(row.shape.sequence), text(row.gpus), text(row.gpus_per_node), text(cut.tensor),
-          text(cut.sequence_parallel), text(cut.context), text(row.pipeline), text(row.chunks), text(row.zero),
-          text(row.shape.micro_batch), text(row.micro_batches * row.shape.micro_batch * row.data),
-          key_of(recomputes, row.recompute), key_of(kernels, row.shape.kernels),
-          key_of(dtypes, row.gradient_dtype), key_of(dtypes, row.shape.dtype), text(row.fp8), name_of(row.status),
-          optional_text(row.step_s), optional_text(row.allocated_bytes), optional_text(row.reserved_bytes),
-          optional_text(row.all_reduce_bytes_per_s), text(row.fixed_pipeline), row.table, row.group, row.choice};
+  return {row.trainer,
+          row.machine,
+          row.model.name,
+          row.model.family == Family::llama ? "llama" : "gpt",
+          text(row.model.runs[1].count),
+          text(layer.hidden),
+          text(layer.ffn),
+          text(layer.heads),
+          text(layer.kv_heads),
+          text(row.model.runs[0].block.vocab),
+          text(row.model.runs[2].block.tied),
+          text(row.shape.sequence),
+          text(row.gpus),
+          text(row.gpus_per_node),
+          text(cut.tensor),
+          text(cut.sequence_parallel),
+          text(cut.context),
+          text(row.pipeline),
+          text(row.chunks),
+          text(row.zero),
+          text(row.shape.micro_batch),
+          text(row.micro_batches * row.shape.micro_batch * row.data),
+          key_of(recomputes, row.recompute),
+          key_of(kernels, row.shape.kernels),
+          key_of(dtypes, row.gradient_dtype),
+          key_of(dtypes, row.shape.dtype),
+          text(row.fp8),
+          name_of(row.status),
+          optional_text(row.step_s),
+          optional_text(row.allocated_bytes),
+          optional_text(row.reserved_bytes),
+          optional_text(row.all_reduce_bytes_per_s),
+          text(row.fixed_pipeline),
+          row.table,
+          row.group,
+          row.choice};
 }
 
 }  // namespace slipway

@@ -1,6 +1,6 @@
-// vTrain (MICRO 2024): small GPTs on one node of A100, trained with Megatron-DeepSpeed: full recompute, 1F1B,
-// plain attention. The table does not tell the vocabulary; 51,200, tied, is assumed (GPT-2's, padded by
-// Megatron-LM for eight tensor ranks).
+// vTrain (MICRO 2024): small GPTs on one node of A100, trained with Megatron-DeepSpeed: full recompute,
+// 1F1B, plain attention. The table does not tell the vocabulary; 51,200, tied, is assumed (GPT-2's, padded
+// by Megatron-LM for eight tensor ranks).
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
@@ -13,7 +13,8 @@ void read_vtrain(const Cells& cells, PublishedRow& row) {
   row.trainer = "megatron-deepspeed";
   row.machine = machine_named("gpu", cells.empty("gpu") ? "A100" : cells.text("gpu"), "a100-40gb");
   row.gpus = cells.count("gpus");
-  const std::int64_t hidden = cells.integer("hidden"), layers = cells.integer("layers"), s = cells.integer("seq");
+  const std::int64_t hidden = cells.integer("hidden"), layers = cells.integer("layers"),
+                     s = cells.integer("seq");
   row.model = gpt(fmt::format("gpt-{}x{}", layers, hidden),
                   {layers, hidden, 4 * hidden, cells.integer("heads"), assumed_vocabulary, s, s});
   row.shape.sequence = s;

@@ -11,7 +11,8 @@
 namespace slipway {
 namespace {
 
-std::vector<std::string_view> missing_columns(const TableFormat& format, const std::vector<std::string>& header) {
+std::vector<std::string_view> missing_columns(const TableFormat& format,
+                                              const std::vector<std::string>& header) {
   std::vector<std::string_view> missing;
   for (const std::string_view column : format.columns)
     if (std::find(header.begin(), header.end(), column) == header.end()) missing.push_back(column);
@@ -46,10 +47,12 @@ std::string joined(const std::vector<std::string_view>& names) {
 }
 
 [[noreturn]] void refuse_header(const CsvTable& table) {
-  constexpr const char* remedy = "`slipway list tables` prints the columns of every table that can be scored";
+  constexpr const char* remedy =
+      "`slipway list tables` prints the columns of every table that can be scored";
   const std::string place = table.file + ":" + std::to_string(table.header_line) + ": ";
   if (const OtherTable* other = other_table(table.header))
-    throw std::runtime_error(place + "this file holds " + other->holds + " and no step times of training layouts; " + remedy);
+    throw std::runtime_error(place + "this file holds " + other->holds +
+                             " and no step times of training layouts; " + remedy);
   const TableFormat* nearest = nullptr;
   double best = 0;
   std::vector<std::string_view> names;
@@ -63,8 +66,9 @@ std::string joined(const std::vector<std::string_view>& names) {
   if (nearest == nullptr || best < resembles)
     throw std::runtime_error(place + "the header is of no known table (" + joined(names) + "); " + remedy);
   const std::vector<std::string_view> missing = missing_columns(*nearest, table.header);
-  throw std::runtime_error(place + "the header is of no known table; the nearest is " + std::string(nearest->name) +
-                           ", which needs " + (missing.size() == 1 ? "column " : "columns ") + joined(missing) +
+  throw std::runtime_error(place + "the header is of no known table; the nearest is " +
+                           std::string(nearest->name) + ", which needs " +
+                           (missing.size() == 1 ? "column " : "columns ") + joined(missing) +
                            " besides; add what is missing (" + remedy + ")");
 }
 
@@ -108,30 +112,49 @@ std::int64_t shape(const ModelFields& fields, const char* key) {
 
 std::span<const TableFormat> table_formats() {
   static const std::vector<TableFormat> formats = {
-      {"hagemann-2023", "Hagemann et al. 2023, arXiv 2311.05610",
+      {"hagemann-2023",
+       "Hagemann et al. 2023, arXiv 2311.05610",
        {"model", "seq_len", "gpus", "micro_batch", "tensor", "pipeline", "sequence_parallel", "recompute",
-        "kernel", "status", "step_time_s"}, read_hagemann},
-      {"fujii-2024", "Fujii et al. 2024, arXiv 2411.06465",
+        "kernel", "status", "step_time_s"},
+       read_hagemann},
+      {"fujii-2024",
+       "Fujii et al. 2024, arXiv 2411.06465",
        {"model", "gpu", "seq_len", "global_batch", "tensor", "context", "pipeline", "micro_batch", "gpus",
-        "status", "tflops_per_gpu"}, read_fujii},
-      {"ultrascale-nanotron", "Hugging Face, The Ultra-Scale Playbook, 2025",
+        "status", "tflops_per_gpu"},
+       read_fujii},
+      {"ultrascale-nanotron",
+       "Hugging Face, The Ultra-Scale Playbook, 2025",
        {"gpus", "name", "seq_len", "mbs", "batch_accum", "dp", "tp", "pp", "zero_stage", "hidden_size",
-        "interm_dim", "num_layers", "num_heads", "vocab_size", "status"}, read_nanotron},
-      {"vtrain", "vTrain, MICRO 2024",
-       {"gpus", "tp", "dp", "pp", "global_batch", "micro_batch", "hidden", "heads", "layers", "seq", "iter_ms"}, read_vtrain},
-      {"llm-foundry", "MosaicML LLM Foundry, throughput tables",
-       {"model", "seq", "gpus", "gpu", "micro_batch", "global_batch", "tokens_per_s", "precision", "sharding",
-        "act_ckpt"}, read_llm_foundry},
-      {"megatron-scaling", "Narayanan et al. 2021, arXiv 2104.04473, table 1",
-       {"gpu", "heads", "hidden", "layers", "tp", "pp", "gpus", "global_batch", "seq", "tflops_per_gpu"}, read_megatron_scaling},
-      {"megatron-tensor", "Megatron-LM, tensor and data parallel weak scaling on V100 and A100, 2021",
+        "interm_dim", "num_layers", "num_heads", "vocab_size", "status"},
+       read_nanotron},
+      {"vtrain",
+       "vTrain, MICRO 2024",
+       {"gpus", "tp", "dp", "pp", "global_batch", "micro_batch", "hidden", "heads", "layers", "seq",
+        "iter_ms"},
+       read_vtrain},
+      {"llm-foundry",
+       "MosaicML LLM Foundry, throughput tables",
+       {"model", "seq", "gpus", "gpu", "micro_batch", "global_batch", "tokens_per_s", "precision",
+        "sharding", "act_ckpt"},
+       read_llm_foundry},
+      {"megatron-scaling",
+       "Narayanan et al. 2021, arXiv 2104.04473, table 1",
+       {"gpu", "heads", "hidden", "layers", "tp", "pp", "gpus", "global_batch", "seq", "tflops_per_gpu"},
+       read_megatron_scaling},
+      {"megatron-tensor",
+       "Megatron-LM, tensor and data parallel weak scaling on V100 and A100, 2021",
        {"gpu", "hidden", "heads", "layers", "tp", "dp", "gpus", "global_batch", "iter_ms"},
        read_megatron_tensor},
-      {"slipway", "the format of Slipway's own tables",
-       {"trainer", "machine", "model", "family", "layers", "hidden", "ffn", "heads", "kv_heads", "vocab",
-        "tied", "sequence", "gpus", "gpus_per_node", "tensor", "sequence_parallel", "context", "pipeline",
-        "chunks", "zero", "micro_batch", "global_batch", "recompute", "kernels", "gradient_dtype", "status",
-        "step_s"}, read_slipway},
+      {"slipway",
+       "the format of Slipway's own tables",
+       {"trainer",        "machine",       "model",     "family",
+        "layers",         "hidden",        "ffn",       "heads",
+        "kv_heads",       "vocab",         "tied",      "sequence",
+        "gpus",           "gpus_per_node", "tensor",    "sequence_parallel",
+        "context",        "pipeline",      "chunks",    "zero",
+        "micro_batch",    "global_batch",  "recompute", "kernels",
+        "gradient_dtype", "status",        "step_s"},
+       read_slipway},
   };
   return formats;
 }
@@ -152,13 +175,14 @@ Model library_llama(const std::string& name, std::int64_t sequence) {
   const std::optional<ModelFields> fields = library_model(name, defects);
   if (!fields) throw std::logic_error("built-in model " + name + " does not load");
   return llama(name, {shape(*fields, "layers"), shape(*fields, "hidden"), shape(*fields, "ffn"),
-                      shape(*fields, "heads"), shape(*fields, "kv_heads"), shape(*fields, "vocab"), sequence,
-                      shape(*fields, "tied") != 0});
+                      shape(*fields, "heads"), shape(*fields, "kv_heads"), shape(*fields, "vocab"),
+                      sequence, shape(*fields, "tied") != 0});
 }
 
 void set_batch(PublishedRow& row, std::int64_t global_batch) {
   if (row.shape.micro_batch < 1)
-    throw CellError("the global batch of " + std::to_string(global_batch) + " is less than one sequence per replica");
+    throw CellError("the global batch of " + std::to_string(global_batch) +
+                    " is less than one sequence per replica");
   // Each degree is below 2^31: the product of two fits, and is out of question long before the third.
   constexpr std::int64_t most = std::int64_t{1} << 31;
   const std::int64_t two = std::int64_t{row.shape.sharding.tensor} * row.shape.sharding.context;
@@ -175,8 +199,9 @@ void set_batch(PublishedRow& row, std::int64_t global_batch) {
   row.data = static_cast<int>(row.gpus / ranks);
   const std::int64_t at_once = row.shape.micro_batch <= global_batch ? row.data * row.shape.micro_batch : 0;
   if (at_once < 1 || global_batch % at_once != 0)
-    throw CellError("data x micro-batch = " + std::to_string(row.data) + " x " + std::to_string(row.shape.micro_batch) +
-                    " does not divide the global batch of " + std::to_string(global_batch));
+    throw CellError("data x micro-batch = " + std::to_string(row.data) + " x " +
+                    std::to_string(row.shape.micro_batch) + " does not divide the global batch of " +
+                    std::to_string(global_batch));
   row.micro_batches = global_batch / at_once;
 }
 

@@ -1,12 +1,12 @@
 // Tables that `slipway validate` reads, recognised by their header.
 //
 //   hagemann.csv ─┐                       a format = name, source, columns it needs, reader of one row
-//   fujii.csv    ─┼─ recognised(header) ─► rows, in file order; a broken row stays in as one that cannot be priced
+//   fujii.csv    ─┼─ recognised(header) ─► rows, in file order; a broken one stays in, without a price
 //   own.csv      ─┘
 //
-// One file per format (format_*.cpp): what its columns mean and which FLOP formula turns its figures into step
-// seconds. A table of your own is best written in the format `slipway` (format_slipway.cpp): every other one
-// can be turned into it (`slipway validate TABLE.csv --rows OUT.csv`).
+// One file per format (format_*.cpp): what its columns mean and which FLOP formula turns its figures into
+// step seconds. A table of your own is best written in the format `slipway` (format_slipway.cpp): every
+// other one can be turned into it (`slipway validate TABLE.csv --rows OUT.csv`).
 // Guarded by tests/tables_test.cpp.
 #pragma once
 
@@ -21,9 +21,9 @@
 namespace slipway {
 
 struct TableFormat {
-  std::string_view name;    // "hagemann-2023"
-  std::string_view source;  // citation
-  std::vector<std::string_view> columns;  // must be there; others may be
+  std::string_view name;                                // "hagemann-2023"
+  std::string_view source;                              // citation
+  std::vector<std::string_view> columns;                // must be there; others may be
   void (*read)(const Cells& cells, PublishedRow& row);  // throws CellError
 };
 
@@ -36,8 +36,8 @@ struct PublishedTable {
   std::vector<PublishedRow> rows;
 };
 
-// Throws std::runtime_error with the file and, for a header that no format has, the columns that the nearest
-// format misses and all formats' names. A row that cannot be read has `unpriceable` set.
+// Throws std::runtime_error with the file and, for a header that no format has, the columns that the
+// nearest format misses and all formats' names. A row that cannot be read has `unpriceable` set.
 PublishedTable read_table(std::istream& in, const std::string& file);
 
 // The row in the columns of format `slipway`.
@@ -54,8 +54,9 @@ void read_megatron_scaling(const Cells& cells, PublishedRow& row);
 void read_megatron_tensor(const Cells& cells, PublishedRow& row);
 void read_slipway(const Cells& cells, PublishedRow& row);
 
-// What several readers need: the Llama of models/library with another sequence length (CellError when there is
-// none), and data parallel degree and micro-batches from GPUs and batch (CellError when they do not divide).
+// What several readers need: the Llama of models/library with another sequence length (CellError when there
+// is none), and data parallel degree and micro-batches from GPUs and batch (CellError when they do not
+// divide).
 Model library_llama(const std::string& name, std::int64_t sequence);
 void set_batch(PublishedRow& row, std::int64_t global_batch);
 // Shapes that no parser would refuse but no trainer could run: degrees that do not divide heads or GPUs.

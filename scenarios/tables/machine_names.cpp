@@ -25,7 +25,8 @@ std::string machine_named(std::string_view column, const std::string& written, s
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
   for (const EmbeddedFile& file : embedded_machines())
     if (file.name == name) return name;
-  static const std::regex generation("(^|[^a-z0-9])([a-z][0-9]{3})([^0-9]|$)"), gigabytes("([0-9]+)[ _-]?g(i?b)?([^a-z]|$)");
+  static const std::regex generation("(^|[^a-z0-9])([a-z][0-9]{3})([^0-9]|$)"),
+      gigabytes("([0-9]+)[ _-]?g(i?b)?([^a-z]|$)");
   std::smatch found, size;
   if (std::regex_search(name, found, generation)) {
     const std::vector<std::string> profiles = profiles_of(found[2]);
@@ -33,10 +34,12 @@ std::string machine_named(std::string_view column, const std::string& written, s
     const std::string exact = found[2].str() + "-" + (sized ? size[1].str() : "") + "gb";
     if (sized && std::find(profiles.begin(), profiles.end(), exact) != profiles.end()) return exact;
     if (profiles.size() == 1 && (!sized || profiles[0] == found[2])) return profiles[0];
-    if (!sized && !otherwise.empty() && otherwise.starts_with(found[2].str())) return std::string(otherwise);
+    if (!sized && !otherwise.empty() && otherwise.starts_with(found[2].str()))
+      return std::string(otherwise);
   }
-  throw CellError("column " + std::string(column) + ": '" + written +
-                  "' is no machine profile (`slipway list machines`); name the GPU with its memory, as in A100-80GB");
+  throw CellError(
+      "column " + std::string(column) + ": '" + written +
+      "' is no machine profile (`slipway list machines`); name the GPU with its memory, as in A100-80GB");
 }
 
 }  // namespace slipway

@@ -10,11 +10,16 @@ constexpr double healthy_all_reduce = 300e9;
 
 const char* word_of(Kernels kernels) {
   switch (kernels) {
-    case Kernels::torch: return "torch";
-    case Kernels::fused_softmax: return "fused_softmax";
-    case Kernels::flash1: return "flash1";
-    case Kernels::flash2: return "flash2";
-    case Kernels::flash2_rmsnorm: return "flash2_rmsnorm";
+    case Kernels::torch:
+      return "torch";
+    case Kernels::fused_softmax:
+      return "fused_softmax";
+    case Kernels::flash1:
+      return "flash1";
+    case Kernels::flash2:
+      return "flash2";
+    case Kernels::flash2_rmsnorm:
+      return "flash2_rmsnorm";
   }
   return "";
 }
@@ -47,20 +52,28 @@ Exclusion exclusion_of(const PublishedRow& row) {
 
 const char* name_of(RowStatus status) {
   switch (status) {
-    case RowStatus::ok: return "ok";
-    case RowStatus::out_of_memory: return "oom";
-    case RowStatus::infeasible: return "infeasible";
-    case RowStatus::other: return "other";
+    case RowStatus::ok:
+      return "ok";
+    case RowStatus::out_of_memory:
+      return "oom";
+    case RowStatus::infeasible:
+      return "infeasible";
+    case RowStatus::other:
+      return "other";
   }
   return "";
 }
 
 const char* name_of(Exclusion rule) {
   switch (rule) {
-    case Exclusion::none: return "none";
-    case Exclusion::status: return "status";
-    case Exclusion::after_pp_fix: return "after_pp_fix";
-    case Exclusion::all_reduce_test: return "all_reduce_test";
+    case Exclusion::none:
+      return "none";
+    case Exclusion::status:
+      return "status";
+    case Exclusion::after_pp_fix:
+      return "after_pp_fix";
+    case Exclusion::all_reduce_test:
+      return "all_reduce_test";
   }
   return "";
 }

@@ -1,9 +1,9 @@
 // One run that somebody measured: what was run, on what, how it was laid out, and what came out of it.
 //
-//   a line of a published table ──reader──► PublishedRow ──price()──► RowPrice ──scores──► error, verdict, regret
+//   line of a table ──reader──► PublishedRow ──price()──► RowPrice ──scores──► error, verdict, regret
 //
 // Every reader makes rows of this one shape, so that pricing and scoring do not know whose table it was.
-// `table`, `group` and `fold` say what may not be in the fit that predicts this row (validation.h).
+// `table`, `group` and `choice` say what may not be in the fit that predicts this row (validation.h).
 // Guarded by tests/tables_test.cpp: step seconds of known rows by each paper's own FLOP formula.
 #pragma once
 
@@ -34,27 +34,28 @@ struct PublishedRow {
   bool fp8 = false;  // products of the layers in fp8, the rest as the dtype says
   // What came out.
   RowStatus status = RowStatus::other;
-  double step_s = 0;  // 0: not measured
+  double step_s = 0;                               // 0: not measured
   double allocated_bytes = 0, reserved_bytes = 0;  // after the step; peak of the allocator. 0: not measured
   // About the run.
-  bool fixed_pipeline = true;            // false: a version of the trainer before its pipeline was repaired
-  double all_reduce_bytes_per_s = 0;     // the run's own test inside the node; 0: not made
-  std::string unpriceable;               // why no model can price it; empty: it can be tried
+  bool fixed_pipeline = true;         // false: a version of the trainer before its pipeline was repaired
+  double all_reduce_bytes_per_s = 0;  // the run's own test inside the node; 0: not made
+  std::string unpriceable;            // why no model can price it; empty: it can be tried
   // Keys.
   std::string table;   // rows among which a user would choose: same model, batch and GPUs
   std::string group;   // left out together: whole model, sequence length, ...
   std::string choice;  // left out together when a layout of `table` is to be recommended
 };
 
-// What makes two rows runs of one layout, kernels and recomputation aside: model, sequence, degrees, micro-batch.
-// Rows of one layout are left out of a k-fold fit together.
+// What makes two rows runs of one layout, kernels and recomputation aside: model, sequence, degrees,
+// micro-batch. Rows of one layout are left out of a k-fold fit together.
 std::string layout_key(const PublishedRow& row);
 // The run in one line, for lists.
 std::string in_words(const PublishedRow& row);
 Exclusion exclusion_of(const PublishedRow& row);
 const char* name_of(RowStatus status);
 const char* name_of(Exclusion rule);
-// Tokens of one step, and the MFU that the measured (or any) seconds mean: tokens·(6N + 12·L·h·s)/(gpus·peak·s).
+// Tokens of one step, and the MFU that the measured (or any) seconds mean: tokens·(6N +
+// 12·L·h·s)/(gpus·peak·s).
 double tokens_per_step(const PublishedRow& row);
 double mfu_of(const PublishedRow& row, double seconds, double peak_flops);
 
