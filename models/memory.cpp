@@ -73,15 +73,6 @@ double in_flight_factor(const MemoryInput& input) {
   return factor;
 }
 
-// [layers·layer + hV]/t, and hV/t + h with the head.
-double shard_parameters(const MemoryInput& input, double layers, bool embedding, bool head) {
-  const double h = real(input.hidden), table = h * real(input.vocab), t = input.shape.sharding.tensor;
-  const double kv_share = real(input.kv_heads) / real(input.heads);
-  const double layer = 2 * h * h * (1 + kv_share) + 3 * h * real(input.ffn) + 2 * h;
-  const double parameters = (layers * layer + (embedding ? table : 0)) / t;
-  return head ? parameters + table / t + h : parameters;
-}
-
 // Inputs of the final norm and of the head; and the logits, kept in fp32.
 double head_bytes(const MemoryInput& input) { return 2 * layer_input_bytes(input) + norm_copy_bytes(input); }
 double logit_bytes(const MemoryInput& input) {
@@ -101,6 +92,22 @@ void set_static_bytes(MemoryTerms& terms, const MemoryInput& input) {
 
 }  // namespace
 
+// [layers·layer + hV]/t, and hV/t + h with the head.
+double shard_parameters(const MemoryInput& input, std::span<const StageShare> shares) {
+  const double h = real(input.hidden), t = input.shape.sharding.tensor;
+  const double kv_share = real(input.kv_heads) / real(input.heads);
+  const double layer = 2 * h * h * (1 + kv_share) + 3 * h * real(input.ffn) + 2 * h;
+  double layers = 0;
+  int embeddings = 0, heads = 0;
+  for (const StageShare& share : shares) {
+    layers += share.layers;
+    embeddings += share.embedding ? 1 : 0;
+    heads += share.head ? 1 : 0;
+  }
+  const int tables = input.tied ? std::max(embeddings, heads) : embeddings + heads;
+  return (layers * layer + tables * h * real(input.vocab)) / t + heads * h;
+}
+
 double static_bytes(const MemoryTerms& terms) { return terms.weights + terms.gradients + terms.optimizer; }
 
 double activation_bytes(const MemoryTerms& terms) {
@@ -113,14 +120,13 @@ MemoryInput memory_input(const Model& model, const WorkShape& shape) {
   const auto refuse = [&](const char* why) {
     throw std::invalid_argument("model " + model.name +
                                 ": memory in closed form is for Llama shapes with equal "
-                                "layers and an untied head; this model " +
+                                "layers; this model " +
                                 why + "; use the simulated timeline");
   };
   if (model.runs.size() != 3) refuse("has layers of several shapes");
   const Block& layer = model.runs[1].block;
   if (model.family != Family::llama || layer.bias || layer.post_norm || layer.mlp != Mlp::swiglu)
     refuse("has other layers");
-  if (model.runs[2].block.tied) refuse("has a tied head");
   if (layer.head_dim * layer.heads != layer.hidden) refuse("has heads that are not hidden/heads wide");
   MemoryInput input;
   input.layers = model.runs[1].count;
@@ -130,6 +136,7 @@ MemoryInput memory_input(const Model& model, const WorkShape& shape) {
   input.kv_heads = layer.kv_heads;
   input.vocab = model.runs[0].block.vocab;
   input.shape = shape;
+  input.tied = model.runs[2].block.tied;
   return input;
 }
 
@@ -143,7 +150,8 @@ MemoryTerms closed_form_memory(const MemoryInput& input) {
   const double layers =
       input.layers_on_first_stage > 0 ? input.layers_on_first_stage : real(input.layers) / p;
   MemoryTerms terms;
-  terms.parameters = shard_parameters(input, layers, true, input.pipeline == 1);
+  const StageShare first{layers, true, input.pipeline == 1, 1};
+  terms.parameters = shard_parameters(input, std::span(&first, 1));
   set_static_bytes(terms, input);
   terms.in_flight_factor = in_flight_factor(input);
   terms.layer_activations = layer_activation_bytes(input) * layers * p * terms.in_flight_factor;
@@ -158,34 +166,52 @@ bool fits(const MemoryTerms& terms, double gpu_memory_bytes) {
   return total_bytes(terms) <= safe_share * gpu_memory_bytes;
 }
 
-MemoryParts stage_memory(const MemoryInput& input, std::span<const StageShare> shares) {
+namespace {
+
+// All but full recompute's layer at work.
+MemoryParts without_layer_at_work(const MemoryInput& input, std::span<const StageShare> shares,
+                                  const MemoryParts& layer) {
   check(input);
-  const MemoryParts layer = whole_layer(input);
   MemoryTerms terms;
+  terms.parameters = shard_parameters(input, shares);
+  set_static_bytes(terms, input);
   MemoryParts parts;
-  double layers_held = 0, head_held = 0;  // on this rank, times the micro-batches that each holds
+  parts[MemoryPart::weights] = terms.weights;
+  parts[MemoryPart::gradients] = terms.gradients;
+  parts[MemoryPart::optimizer] = terms.optimizer;
+  double layers_held = 0;  // on this rank, times the micro-batches that each holds
   for (const StageShare& share : shares) {
-    terms.parameters += shard_parameters(input, share.layers, share.embedding, share.head);
     layers_held += share.layers * share.in_flight;
     if (share.embedding)
       parts[MemoryPart::embedding_input] += 4 * bytes_of(input.shape.dtype) * hidden_numbers(input) *
                                             share.in_flight / input.shape.sharding.tensor;
     if (!share.head) continue;
-    head_held += share.in_flight;
     parts[MemoryPart::head] += head_bytes(input) * share.in_flight;
     parts[MemoryPart::logits] += logit_bytes(input) * share.in_flight;
   }
-  if (input.recompute == Recompute::full) {
+  if (input.recompute == Recompute::full)
     parts[MemoryPart::layer_inputs] = layer_input_bytes(input) * layers_held;
-    const MemoryParts second = at_layer(parts, layer, head_held);
-    if (sum(second) > sum(parts)) parts = second;
-  } else {
+  else
     parts += layers_held * layer;
-  }
-  set_static_bytes(terms, input);
-  parts[MemoryPart::weights] = terms.weights;
-  parts[MemoryPart::gradients] = terms.gradients;
-  parts[MemoryPart::optimizer] = terms.optimizer;
+  return parts;
+}
+
+}  // namespace
+
+MemoryParts stage_memory(const MemoryInput& input, std::span<const StageShare> shares) {
+  const MemoryParts layer = whole_layer(input);
+  const MemoryParts parts = without_layer_at_work(input, shares, layer);
+  if (input.recompute != Recompute::full) return parts;
+  double head_held = 0;
+  for (const StageShare& share : shares) head_held += share.head ? share.in_flight : 0;
+  const MemoryParts second = at_layer(parts, layer, head_held);
+  return sum(second) > sum(parts) ? second : parts;
+}
+
+MemoryParts stage_memory_together(const MemoryInput& input, std::span<const StageShare> shares) {
+  const MemoryParts layer = whole_layer(input);
+  MemoryParts parts = without_layer_at_work(input, shares, layer);
+  if (input.recompute == Recompute::full) parts += layer;
   return parts;
 }
 

@@ -9,7 +9,7 @@
 //
 // 18 = bf16 weight 2 + fp32 gradient 4 + Adam 12; the distributed optimizer (ZeRO-1) divides the 12 by d·c.
 // Fewer micro-batches than stages: activations × m/p; interleaved with v chunks: × (1 + (p−1)/(p·v)).
-// Shapes: Llama (SwiGLU, RMSNorm, no bias, untied), pipeline order 1F1B. The embedding-input term is the
+// Shapes: Llama (SwiGLU, RMSNorm, no bias), pipeline order 1F1B. The author's models are untied. The embedding-input term is the
 // author's; a timeline made from buffers has no such thing.
 // Guarded by tests/memory_test.cpp.
 #pragma once
@@ -33,6 +33,7 @@ struct MemoryInput {
   int zero = 1;  // 0: no distributed optimizer; 2: gradients divided too; 3: weights too
   Dtype gradient_dtype = Dtype::float32;
   Recompute recompute = Recompute::none;
+  bool tied = false;  // head's matrix = embedding's: counted once where both are on one stage
 };
 
 struct MemoryTerms {
@@ -75,5 +76,9 @@ struct StageShare {
 // By part; throws as closed_form_memory. The first rank's parts sum to closed_form_memory's total, except
 // that interleaving multiplies the author's embedding input by its mean over chunks.
 MemoryParts stage_memory(const MemoryInput& input, std::span<const StageShare> shares);
+// The same, but under full recompute the head's moment and a layer's are added up (memory_estimate.h).
+MemoryParts stage_memory_together(const MemoryInput& input, std::span<const StageShare> shares);
+// Of the rank's shard, with all its shares.
+double shard_parameters(const MemoryInput& input, std::span<const StageShare> shares);
 
 }  // namespace slipway

@@ -4,6 +4,9 @@
 //   models/stacks/nanotron.yaml:   time:
 //                                    h100-80gb:
 //                                      gemm_efficiency: {value: 0.68, prior: 0.70, spread: 0.15, source: ...}
+//                                  memory:
+//                                    h100-80gb:
+//                                      logit_bytes: {value: 7.8, prior: 8, spread: 0.4, source: ...}
 //
 // `value` was fitted to published runs, starting from `prior`, a book value of which one is sure to about
 // `spread` (of its logarithm; absent: not fitted). Constants hold for one cluster: bandwidths and latencies of
@@ -18,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/memory_constants.h"
 #include "models/step_work.h"
 
 namespace slipway {
@@ -51,7 +55,7 @@ struct TimeModel {
 const TimeModel* time_model_of(std::string_view trainer);
 std::span<const TimeModel> time_models();
 
-struct TimeConstant {
+struct StackConstant {
   double value = 0, prior = 0, spread = 0;
   std::string source;
 };
@@ -60,15 +64,30 @@ struct TimeConstant {
 struct StackTime {
   std::string machine;  // machine profile
   double scale = 0.03;  // residual (of the logarithm) beyond which a run pulls linearly in a refit
-  std::vector<TimeConstant> constants;
+  std::vector<StackConstant> constants;
+};
+
+// What one trainer takes of memory on one cluster, in the order of memory_parameters(); those that the profile
+// does not name have the book's value and no source. `constants` is the same for use.
+struct StackMemory {
+  std::string machine;
+  double width = 0.03;  // of the logarithm, within which a verdict is uncertain in a refit
+  double scale = 0.05;  // residual of a measured peak (its logarithm) beyond which a run pulls linearly
+  std::vector<StackConstant> sources;
+  MemoryConstants constants;
 };
 
 struct Stack {
   std::string trainer;
-  const TimeModel* model = nullptr;
+  const TimeModel* model = nullptr;  // nullptr: no formula of step time, times is empty
   std::vector<StackTime> times;
+  std::vector<StackMemory> memories;
 };
 const StackTime* time_on(const Stack& stack, std::string_view machine);  // nullptr: never fitted there
 std::vector<double> values_of(const StackTime& time);
+const StackMemory* memory_on(const Stack& stack, std::string_view machine);  // nullptr: never fitted there
+// On this machine or, where there are none, on the first of the profile (MemoryConstants::machine says which); the
+// book's where the profile has none at all.
+MemoryConstants memory_constants(const Stack& stack, std::string_view machine);
 
 }  // namespace slipway
