@@ -127,7 +127,9 @@ std::span<const JsonKey> memory_json_keys() {
   static constexpr std::array keys{
       JsonKey{"scenario", "text", "name of the scenario"},
       JsonKey{"stack", "text", "trainer whose constants make the estimate: cluster.stack, or \"book\""},
+      JsonKey{"stack_machine", "text", "machine on which they were found; null: the book's"},
       JsonKey{"fits", "bool", "the calibrated verdict: the estimate of every stage is within its GPU"},
+      JsonKey{"fits_cautious", "bool", "the estimate is within the trainer's cautious share of every GPU"},
       JsonKey{"fits_safe_share", "bool",
               "the author's verdict (Fujii et al. 2024): closed form <= 80 % of the GPU on every stage; "
               "null without a closed form"},
@@ -175,6 +177,10 @@ std::span<const JsonKey> validate_json_keys() {
               "true_fit, true_oom, false_fit (called to fit, ran out), false_oom; rows of status ok and OOM, all "
               "versions of the trainer"},
       JsonKey{"oom_cautious", "counts", "the same for the cautious verdict"},
+      JsonKey{"allocated", "counts, %",
+              "rows, mape, median_ape, bias of predicted weights, gradients, optimizer and tables against what was "
+              "allocated after a step"},
+      JsonKey{"reserved", "counts, %", "the same of the first stage's predicted peak against the allocator's"},
       JsonKey{"memory_unpriced", "count", "rows of status ok or OOM that get no memory verdict"},
       JsonKey{"groups", "map", "the keys above per group (model, sequence length, layout: as the table has it)"},
       JsonKey{"machines", "map", "the same per machine profile"},

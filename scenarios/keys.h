@@ -44,7 +44,8 @@ struct Key {
   Unit unit = Unit::pure;            // number
   std::vector<std::string_view> (*choices)() = nullptr;
   std::string_view shorthand = "";  // section: the key that a bare word stands for
-  bool names_file = false;          // text: names a file (or, for machines, a built-in)
+  bool names_file = false;          // text: names a file
+  bool built_in = false;            // besides: a bare word names something built in
 };
 
 std::span<const Key> scenario_keys();

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ostream>
 #include <stdexcept>
 
 #include "scenarios/embedded_files.h"
 #include "scenarios/load_model.h"
+#include "scenarios/load_stack.h"
 #include "schedules/action.h"
 
 namespace slipway {
@@ -86,6 +88,36 @@ void list_machines(std::ostream& out) {
                        in_units(machine->memory_bandwidth, "B/s"), link_text(machine->node_link),
                        link_text(machine->network_link));
   }
+}
+
+void list_stacks(std::ostream& out) {
+  out << fmt::format("{:<20} {:<12} {:<7} {}\n", "stack", "machine", "of", "fitted / constants");
+  for (const EmbeddedFile& file : embedded_stacks()) {
+    const Stack& stack = *built_in_stack(file.name);
+    const auto line = [&](const std::string& machine, const char* of, std::span<const StackConstant> constants) {
+      const auto named = [](const StackConstant& c) { return !c.source.empty(); };
+      const auto fitted = [](const StackConstant& c) { return c.spread > 0; };
+      out << fmt::format("{:<20} {:<12} {:<7} {} / {}\n", file.name, machine, of,
+                         std::count_if(constants.begin(), constants.end(), fitted),
+                         std::count_if(constants.begin(), constants.end(), named));
+    };
+    for (const StackTime& time : stack.times) line(time.machine, "time", time.constants);
+    for (const StackMemory& memory : stack.memories) line(memory.machine, "memory", memory.sources);
+  }
+}
+
+void list_stack_keys(std::ostream& out) {
+  const auto line = [&](const std::string& key, std::string_view unit, std::string_view meaning) {
+    out << fmt::format("{:<48} {:<20} {}\n", key, unit, meaning);
+  };
+  for (const TimeModel& model : time_models()) {
+    out << "time of " << model.trainer << '\n';
+    for (const TimeParameter& parameter : model.parameters)
+      line(fmt::format("  time.MACHINE.{}", parameter.name), parameter.unit, parameter.meaning);
+  }
+  out << "memory of any trainer\n";
+  for (const MemoryParameter& parameter : memory_parameters())
+    line(fmt::format("  memory.MACHINE.{}", parameter.name), parameter.unit, parameter.meaning);
 }
 
 void list_schedules(std::ostream& out) {

@@ -12,6 +12,8 @@ namespace slipway {
 
 void list_models(std::ostream& out);     // name, family, parameters, shape
 void list_machines(std::ostream& out);   // name, peak, memory, links
+void list_stacks(std::ostream& out);     // name, machines of its time and memory constants
+void list_stack_keys(std::ostream& out);
 void list_schedules(std::ostream& out);  // name, chunks, what it is
 void list_keys(std::ostream& out, std::span<const Key> table);
 // The reference table of scenarios/README.md.

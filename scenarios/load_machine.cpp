@@ -109,10 +109,6 @@ void add_link(Value& map, const std::string& key, const Link& link) {
 
 }  // namespace
 
-std::string resolve_path(const std::string& folder, const std::string& path) {
-  return (std::filesystem::path(folder) / path).lexically_normal().string();
-}
-
 std::optional<Machine> machine_from_yaml(const std::string& text, const std::string& file,
                                          Defects& defects) {
   return machine_from(parse_document(text, file, defects), file, defects);
@@ -120,23 +116,9 @@ std::optional<Machine> machine_from_yaml(const std::string& text, const std::str
 
 std::optional<Machine> load_machine(const std::string& name_or_path, const Reference& from,
                                     Defects& defects) {
-  std::vector<std::string_view> names;
-  std::string listed;
-  for (const EmbeddedFile& file : embedded_machines()) {
-    if (file.name == name_or_path)
-      return machine_from_yaml(std::string(file.text), std::string(file.path), defects);
-    names.push_back(file.name);
-    listed += std::string(file.name) + ", ";
-  }
-  if (!looks_like_path(name_or_path)) {
-    const std::string guess = nearest(name_or_path, names);
-    defects.push_back(
-        {from.origin.file, from.origin.line, from.key,
-         "there is no machine '" + name_or_path + "'; allowed: " + listed + "or the path of a profile.yaml",
-         guess.empty() ? "choose one (slipway list machines), or write a path"
-                       : "did you mean '" + guess + "'?"});
-    return std::nullopt;
-  }
+  const auto built_in = embedded_named(embedded_machines(), name_or_path, "machine", from, defects);
+  if (built_in) return machine_from_yaml(std::string(built_in->text), std::string(built_in->path), defects);
+  if (!looks_like_path(name_or_path)) return std::nullopt;
   const std::string file = resolve_path(from.folder, name_or_path);
   return machine_from(read_document(file, from.origin, from.key, defects), file, defects);
 }

@@ -4,10 +4,20 @@
 #include "scenarios/check_scenario.h"
 #include "scenarios/load_cluster.h"
 #include "scenarios/load_model.h"
+#include "scenarios/load_stack.h"
 #include "schedules/schedule_csv.h"
 
 namespace slipway {
 namespace {
+
+// After the cluster, whose machine chooses the constants.
+void read_stack(Settings& settings, const std::string& folder, Scenario& scenario) {
+  const std::string key = "cluster.stack";
+  if (!settings.given(key)) return;
+  scenario.stack = load_stack(settings.text(key), {settings.origin(key), key, folder}, settings.defects());
+  if (!scenario.stack || scenario.cluster.groups.empty()) return;
+  scenario.trainer = memory_constants(*scenario.stack, scenario.cluster.groups[0].machine.name);
+}
 
 void read_layout(const Settings& settings, Layout& layout) {
   layout.tensor = settings.small_integer("layout.tensor");
@@ -92,7 +102,7 @@ void read_run(Settings& settings, const std::string& folder, Scenario& scenario)
 // Absolute path of the file that a key names; empty: none, or something built in.
 std::string file_named(const Settings& settings, const std::string& key, const std::string& folder) {
   const std::string text = settings.text(key);
-  if (text.empty() || (leaf_of(key) == "machine" && !looks_like_path(text))) return "";
+  if (text.empty() || (key_of(scenario_keys(), key)->built_in && !looks_like_path(text))) return "";
   return std::filesystem::absolute(resolve_path(folder, text)).lexically_normal().string();
 }
 
@@ -103,7 +113,7 @@ void note_files(const Settings& settings, const std::string& folder, Scenario& s
     scenario.machine_files.push_back(
         file_named(settings, "cluster.groups." + std::to_string(i) + ".machine", folder));
   scenario.files = scenario.machine_files;
-  for (const char* key : {"model.config", "run.data", "schedule.csv"})
+  for (const char* key : {"model.config", "cluster.stack", "run.data", "schedule.csv"})
     scenario.files.push_back(file_named(settings, key, folder));
   scenario.files.push_back(scenario.path);
   std::erase(scenario.files, "");
@@ -168,6 +178,7 @@ LoadResult load_scenario(const std::string& path, const std::vector<std::string>
   std::optional<Cluster> cluster = load_cluster(settings, folder);
   if (model) scenario.model = std::move(*model);
   if (cluster) scenario.cluster = std::move(*cluster);
+  read_stack(settings, folder, scenario);
   read_layout(settings, scenario.layout);
   read_schedule(settings, scenario.schedule);
   read_actions(settings, folder, scenario);

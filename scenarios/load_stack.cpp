@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <map>
 #include <stdexcept>
 
@@ -16,18 +17,19 @@ class StackReader {
 
   std::optional<Stack> read(const Value& root, const std::string& trainer) {
     const std::size_t before = defects_.size();
-    Stack stack{trainer, time_model_of(trainer), {}};
-    const Value* times = root.find("time");
-    if (times == nullptr || times->kind != Value::Kind::map) {
-      refuse(root.origin, "time", "is no map of machines", "name a machine and its constants below it");
-      return std::nullopt;
+    Stack stack{trainer, time_model_of(trainer), {}, {}};
+    for (const Entry& section : root.entries) {
+      if (section.key != "time" && section.key != "memory")
+        refuse(section.origin, section.key, "unknown key; allowed: time, memory", "remove it");
+      else if (section.value.kind != Value::Kind::map)
+        refuse(section.origin, section.key, "is no map of machines", "name a machine and its constants below it");
+      else if (section.key == "time")
+        read_times(section, stack);
+      else
+        for (const Entry& machine : section.value.entries) stack.memories.push_back(memory_of(machine, trainer));
     }
-    if (stack.model == nullptr) {
-      refuse(root.origin, "time", "there is no formula of step time for trainer " + trainer,
-             "name the file after a trainer that has one");
-      return std::nullopt;
-    }
-    for (const Entry& entry : times->entries) stack.times.push_back(time_of(entry, *stack.model));
+    if (root.entries.empty())
+      refuse(root.origin, "memory", "there is neither memory nor time", "name a machine and its constants");
     if (defects_.size() != before) return std::nullopt;
     return stack;
   }
@@ -48,8 +50,8 @@ class StackReader {
     return result;
   }
 
-  TimeConstant constant_of(const Entry& entry, const std::string& path) {
-    TimeConstant constant;
+  StackConstant constant_of(const Entry& entry, const std::string& path) {
+    StackConstant constant;
     constant.value = number(entry.value, "value", path, 0);
     constant.prior = number(entry.value, "prior", path, constant.value);
     constant.spread = number(entry.value, "spread", path, 0);
@@ -61,26 +63,66 @@ class StackReader {
     return constant;
   }
 
+  // Of one machine: each parameter once; nothing beside parameters and `settings`.
+  template <typename Parameter>
+  std::vector<const Entry*> entries_of(const Entry& machine, const std::string& path,
+                                       std::span<const Parameter> parameters,
+                                       std::initializer_list<std::string_view> settings,
+                                       const std::string& whose) {
+    std::vector<const Entry*> found(parameters.size(), nullptr);
+    for (const Entry& entry : machine.value.entries) {
+      const auto at = std::ranges::find(parameters, std::string_view(entry.key), &Parameter::name);
+      if (at != parameters.end())
+        found[static_cast<std::size_t>(at - parameters.begin())] = &entry;
+      else if (std::ranges::find(settings, std::string_view(entry.key)) == settings.end())
+        refuse(entry.origin, path + "." + entry.key, "is no constant of " + whose, "remove it");
+    }
+    return found;
+  }
+
+  void read_times(const Entry& section, Stack& stack) {
+    if (stack.model == nullptr)
+      return refuse(section.origin, "time", "there is no formula of step time for trainer " + stack.trainer,
+                    "name the file after a trainer that has one");
+    for (const Entry& machine : section.value.entries) stack.times.push_back(time_of(machine, *stack.model));
+  }
+
   StackTime time_of(const Entry& machine, const TimeModel& model) {
     StackTime time;
     time.machine = machine.key;
-    time.scale = number(machine.value, "scale", "time." + machine.key, time.scale);
-    for (const TimeParameter& parameter : model.parameters) {
-      const std::string path = "time." + machine.key + "." + std::string(parameter.name);
-      const auto entry = std::find_if(machine.value.entries.begin(), machine.value.entries.end(),
-                                      [&](const Entry& e) { return e.key == parameter.name; });
-      if (entry == machine.value.entries.end())
-        refuse(machine.origin, path, "is missing", "add it: " + std::string(parameter.meaning));
+    const std::string path = "time." + machine.key;
+    time.scale = number(machine.value, "scale", path, time.scale);
+    const auto entries = entries_of(machine, path, model.parameters, {"scale"}, "this trainer's formula");
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const TimeParameter& parameter = model.parameters[i];
+      const std::string key = path + "." + std::string(parameter.name);
+      if (entries[i] != nullptr)
+        time.constants.push_back(constant_of(*entries[i], key));
       else
-        time.constants.push_back(constant_of(*entry, path));
-    }
-    for (const Entry& entry : machine.value.entries) {
-      const auto known = [&](const TimeParameter& parameter) { return parameter.name == entry.key; };
-      if (entry.key != "scale" && std::none_of(model.parameters.begin(), model.parameters.end(), known))
-        refuse(entry.origin, "time." + machine.key + "." + entry.key, "is no constant of this trainer's formula",
-               "remove it");
+        refuse(machine.origin, key, "is missing", "add it: " + std::string(parameter.meaning));
     }
     return time;
+  }
+
+  StackMemory memory_of(const Entry& machine, const std::string& trainer) {
+    StackMemory memory;
+    memory.machine = machine.key;
+    memory.constants.name = trainer;
+    memory.constants.machine = machine.key;
+    const std::string path = "memory." + machine.key;
+    memory.width = number(machine.value, "width", path, memory.width);
+    memory.scale = number(machine.value, "scale", path, memory.scale);
+    const auto parameters = memory_parameters();
+    const auto entries = entries_of(machine, path, parameters, {"width", "scale"}, "memory (slipway list stack-keys)");
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      double& value = memory.constants.*parameters[i].value;
+      StackConstant constant{value, value, 0, ""};
+      if (entries[i] != nullptr)
+        constant = constant_of(*entries[i], path + "." + std::string(parameters[i].name));
+      value = constant.value;
+      memory.sources.push_back(constant);
+    }
+    return memory;
   }
 
   Defects& defects_;
@@ -107,6 +149,17 @@ std::optional<Stack> stack_from_yaml(const std::string& text, const std::string&
   const std::optional<Value> root = parse_document(text, file, defects);
   if (!root) return std::nullopt;
   return StackReader(defects).read(*root, trainer);
+}
+
+std::optional<Stack> load_stack(const std::string& name_or_path, const Reference& from, Defects& defects) {
+  if (const auto built_in = embedded_named(embedded_stacks(), name_or_path, "stack", from, defects))
+    return stack_from_yaml(std::string(built_in->text), std::string(built_in->path), std::string(built_in->name),
+                           defects);
+  if (!looks_like_path(name_or_path)) return std::nullopt;
+  const std::string file = resolve_path(from.folder, name_or_path);
+  const std::optional<Value> root = read_document(file, from.origin, from.key, defects);
+  if (!root) return std::nullopt;
+  return StackReader(defects).read(*root, std::filesystem::path(file).stem().string());
 }
 
 const Stack* built_in_stack(std::string_view trainer) {

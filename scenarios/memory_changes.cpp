@@ -128,6 +128,7 @@ Verdict verdict_of(const Scenario& scenario) {
     const double usable = smallest * scenario.trainer.usable_share;
     const double bytes = peak_bytes(terms[stage], scenario.trainer);
     verdict.fits &= bytes <= usable;
+    verdict.fits_cautious &= bytes <= smallest * scenario.trainer.cautious_share;
     if (stage > 0 && bytes * verdict.usable <= verdict.bytes * usable) continue;
     verdict.fullest = static_cast<int>(stage);
     verdict.bytes = bytes;

@@ -19,7 +19,8 @@ namespace slipway {
 // Of the estimate with the scenario's trainer constants (memory_estimate.h).
 struct Verdict {
   bool fits = true;
-  int fullest = 0;    // pipeline rank with the largest share of its GPU
+  bool fits_cautious = true;  // up to cautious_share of every GPU
+  int fullest = 0;            // pipeline rank with the largest share of its GPU
   double bytes = 0;   // there
   double usable = 0;  // there: the GPU's memory times usable_share
   double share() const { return bytes / usable; }

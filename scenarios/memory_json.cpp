@@ -54,8 +54,11 @@ std::string json_text(const Plan& plan, const MemoryReport& report) {
   JsonSummary summary(memory_json_keys());
   const Verdict& verdict = report.verdict;
   summary.set("scenario", plan.scenario.name);
+  const std::string& fitted_on = plan.scenario.trainer.machine;
   summary.set("stack", plan.scenario.trainer.name);
+  summary.set("stack_machine", fitted_on.empty() ? json() : json(fitted_on));
   summary.set("fits", verdict.fits);
+  summary.set("fits_cautious", verdict.fits_cautious);
   summary.set("fits_safe_share", report.no_formula.empty() ? json(report.is_safe()) : json());
   summary.set("fullest_stage", verdict.fullest);
   summary.set("peak_bytes", whole(verdict.bytes));

@@ -86,6 +86,27 @@ double elements_of(const Stages& stages, int pipeline) {
   return elements;
 }
 
+// Everything but the bytes themselves.
+StageTerms without_parts(const Stages& stages, int pipeline) {
+  const Scenario& s = stages.scenario;
+  const Block& layer = stages.blocks[1];
+  const Tokens tokens = tokens_of(stages.input.shape);
+  const double width = bytes_of(s.dtype) / 2.0;
+  StageTerms terms;
+  terms.parameters = elements_of(stages, pipeline);
+  terms.gradient_bytes = bytes_of(stages.input.gradient_dtype);
+  terms.replicas = static_cast<double>(s.layout.data) * s.layout.context;
+  terms.tensor = s.layout.tensor;
+  terms.pipeline = s.layout.pipeline;
+  terms.context = s.layout.context;
+  terms.zero = s.layout.zero;
+  terms.kernels = s.schedule.kernels;
+  terms.hidden = width * static_cast<double>(tokens.whole * layer.hidden);
+  terms.hidden_cut = width * static_cast<double>(tokens.sharded * layer.hidden);
+  terms.ffn = width * static_cast<double>(tokens.whole * layer.ffn / s.layout.tensor);
+  return terms;
+}
+
 // Per stage: micro-batches held on its rank where that is fullest.
 std::vector<double> held(const Stages& stages, const Kept& kept) {
   std::vector<double> count(stages.ranges.size());
@@ -130,14 +151,18 @@ std::vector<StageTerms> counted_memory(const Scenario& scenario) {
   const std::vector<StaticBytes> fixed = static_bytes_of(stages.input);
   std::vector<StageTerms> memory;
   for (int pipeline = 0; pipeline < scenario.layout.pipeline; ++pipeline) {
-    StageTerms terms{{}, {}, 0, elements_of(stages, pipeline), scenario.layout.tensor};
+    StageTerms terms = without_parts(stages, pipeline);
     MemoryParts& parts = terms.parts;
+    MemoryParts at_work;
     for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
       if (!stages.on_rank(stage, pipeline)) continue;
       parts += in_flight[stage] * kept.parts[stage];
-      if (sum(kept.at_work[stage]) > sum(terms.at_work)) terms.at_work = kept.at_work[stage];
-      if (stages.has_head(stage)) terms.head_held = in_flight[stage];
+      terms.layers_kept += stages.layers(stage) * in_flight[stage];
+      if (stages.has_embedding(stage)) terms.embeddings_held = in_flight[stage];
+      if (sum(kept.at_work[stage]) > sum(at_work)) at_work = kept.at_work[stage];
     }
+    parts += at_work;
+    if (stages.input.recompute == Recompute::full) terms.layers_kept = 1;
     const StaticBytes& of_rank = fixed[static_cast<std::size_t>(pipeline)];
     parts[MemoryPart::weights] = of_rank.weights;
     parts[MemoryPart::gradients] = of_rank.gradients;

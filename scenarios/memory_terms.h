@@ -19,7 +19,8 @@ namespace slipway {
 
 // Per pipeline rank. Throws std::invalid_argument where the formula says nothing (another model family).
 std::vector<MemoryParts> formula_memory(const Scenario& scenario);
-// Per pipeline rank, for every model; the embedding input is 0. Throws std::invalid_argument for an
+// Per pipeline rank, for every model, without embedding input; under full recompute head and the layer at work
+// are added up (memory_estimate.h). Throws std::invalid_argument for an
 // impossible split.
 std::vector<StageTerms> counted_memory(const Scenario& scenario);
 

@@ -42,6 +42,14 @@ std::string parts_table(const StageReport& stage) {
   return aligned_table(rows, "  ");
 }
 
+std::string taker(const Scenario& scenario) {
+  const MemoryConstants& trainer = scenario.trainer;
+  if (trainer.machine.empty()) return "the book";
+  if (trainer.machine == scenario.cluster.groups[0].machine.name) return trainer.name;
+  return fmt::format("{} on {} (nobody measured it on {})", trainer.name, trainer.machine,
+                     scenario.cluster.groups[0].machine.name);
+}
+
 std::string verdict_text(const Plan& plan, const MemoryReport& report) {
   const Verdict& verdict = report.verdict;
   const std::string& task = report.stages[static_cast<std::size_t>(verdict.fullest)].peak_task;
@@ -49,7 +57,10 @@ std::string verdict_text(const Plan& plan, const MemoryReport& report) {
       "{}: pipeline rank {} is fullest and needs {} of {} ({}) as {} would take it; it peaks in {}.\n",
       verdict.fits ? "Fits" : "Does not fit", verdict.fullest, readable_bytes(verdict.bytes),
       readable_bytes(verdict.usable), readable_share(verdict.share()),
-      plan.scenario.trainer.name == "book" ? "the book's counting" : plan.scenario.trainer.name, task);
+      taker(plan.scenario), task);
+  const double cautious = plan.scenario.trainer.cautious_share;
+  text += fmt::format("Cautiously, up to {} of each GPU: {}.\n", readable_share(cautious),
+                      verdict.fits_cautious ? "fits" : "does not fit");
   if (!report.no_formula.empty()) return text + "No closed form: " + report.no_formula + ".\n";
   return text + fmt::format("By the 80 % rule of Fujii et al. 2024: {}.\n",
                             report.is_safe() ? "fits" : "does not fit");

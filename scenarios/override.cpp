@@ -97,7 +97,7 @@ void anchor(Value& value, std::span<const Key> table, const std::string& path) {
   const Key* key = key_of(table, path);
   const bool file = key != nullptr && key->names_file && value.kind == Value::Kind::scalar &&
                     value.origin.file.starts_with("--set ") && !value.text.empty();
-  if (file && (leaf_of(key->path) != "machine" || looks_like_path(value.text)))
+  if (file && (!key->built_in || looks_like_path(value.text)))
     value.text = std::filesystem::absolute(value.text).lexically_normal().string();
   for (std::size_t i = 0; i < value.items.size(); ++i)
     anchor(value.items[i], table, path + "." + std::to_string(i));

@@ -10,7 +10,10 @@
 #pragma once
 
 #include <map>
+#include <optional>
+#include <span>
 
+#include "scenarios/embedded_files.h"
 #include "scenarios/settings.h"
 
 namespace slipway {
@@ -29,6 +32,12 @@ std::optional<Machine> machine_from_yaml(const std::string& text, const std::str
                                          Defects& defects);
 // A profile that reads back as the same Machine, with its provenance.
 std::string machine_to_yaml(const Machine& machine);
+
+// The built-in file of this name. nullopt where it is a path, or after an error that lists the names; `what`:
+// "machine".
+std::optional<EmbeddedFile> embedded_named(std::span<const EmbeddedFile> files, const std::string& name,
+                                           const std::string& what, const Reference& from,
+                                           Defects& defects);
 
 // What is known of a model's shape, by key name ("layers", "kv_heads", "tied" as 0 or 1); the scenario's
 // own keys are laid over it before a Model is made.

@@ -12,7 +12,7 @@ Refit::Refit(const std::vector<RefitRow>& rows)
     works_.push_back(work_of(*row.row));
     measured_.push_back(row.trains ? row.row->step_s : 0);
   }
-  for (const TimeConstant& constant : time_->constants) parameters_.push_back({constant.prior, constant.spread});
+  for (const StackConstant& constant : time_->constants) parameters_.push_back({constant.prior, constant.spread});
 }
 
 PriorFit Refit::fit_on(const std::vector<std::size_t>& training) const {

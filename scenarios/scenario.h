@@ -14,6 +14,7 @@
 
 #include "models/machine.h"
 #include "models/memory_estimate.h"
+#include "models/stack.h"
 #include "schedules/bundle.h"
 #include "schedules/graph/lowering.h"
 
@@ -36,7 +37,8 @@ struct Scenario {
   std::vector<std::string> machine_files;  // one per node group; empty: built-in
   Model model;
   Cluster cluster;
-  MemoryConstants trainer;  // of cluster.stack; the book's without one
+  std::optional<Stack> stack;  // of cluster.stack
+  MemoryConstants trainer;     // its memory on this machine, or on another where it has none; else the book's
   Layout layout;
   ScheduleChoice schedule;
   Run run;

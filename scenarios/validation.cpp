@@ -7,13 +7,14 @@
 #include <set>
 
 #include "models/statistics.h"
+#include "scenarios/memory_refit.h"
 #include "scenarios/refit.h"
 
 namespace slipway {
 namespace {
 
 RowResult priced(const PublishedRow& row) {
-  RowResult result{&row, exclusion_of(row), 0, price(row), {}};
+  RowResult result{&row, exclusion_of(row), 0, price(row), {}, {}};
   if (result.price.step_s > 0) result.peak_flops = peak_flops_of(row);
   return result;
 }
@@ -53,6 +54,17 @@ TimePair time_pair(const RowResult& result, std::optional<Left> way) {
   return {predicted_seconds(result, way), result.row->step_s};
 }
 
+void refit_memory(std::vector<RowResult*>& results) {
+  std::vector<const PublishedRow*> rows;
+  for (const RowResult* result : results) rows.push_back(result->row);
+  const MemoryRefit fit(rows);
+  for (const Left way : {Left::layout, Left::group, Left::choice}) {
+    const auto prices = fit.left_out(parts_of(rows, way));
+    for (std::size_t i = 0; i < results.size(); ++i)
+      results[i]->left_out_memory[static_cast<std::size_t>(way)] = prices[i];
+  }
+}
+
 void score_times(const std::vector<const RowResult*>& rows, std::optional<Left> way, ScoreSet& set) {
   std::vector<TimePair> pairs;
   std::vector<double> predicted, measured;
@@ -74,21 +86,26 @@ void score_times(const std::vector<const RowResult*>& rows, std::optional<Left> 
   set.rank = rank_correlation(predicted, measured);
 }
 
-void score_memory(const std::vector<const RowResult*>& rows, ScoreSet& set) {
+void score_memory(const std::vector<const RowResult*>& rows, std::optional<Left> way, ScoreSet& set) {
   std::vector<MemoryPair> plain, cautious;
+  std::vector<TimePair> allocated, reserved;
   for (const RowResult* result : rows) {
     const bool fitted = result->row->status == RowStatus::ok;
     if (!fitted && result->row->status != RowStatus::out_of_memory) continue;
-    const std::optional<MemoryPrice>& memory = result->price.memory;
+    const std::optional<MemoryPrice>& memory = predicted_memory(*result, way);
     if (!memory) {
       ++set.memory_unpriced;
       continue;
     }
+    if (result->row->allocated_bytes > 0) allocated.push_back({memory->static_bytes, result->row->allocated_bytes});
+    if (result->row->reserved_bytes > 0) reserved.push_back({memory->first_bytes, result->row->reserved_bytes});
     plain.push_back({memory->fits, fitted});
     cautious.push_back({memory->fits_cautious, fitted});
   }
   set.oom = confusion(plain);
   set.oom_cautious = confusion(cautious);
+  set.allocated = time_score(allocated);
+  set.reserved = time_score(reserved);
 }
 
 void score_regret(const std::vector<const RowResult*>& rows, std::optional<Left> way, ScoreSet& set) {
@@ -99,7 +116,7 @@ void score_regret(const std::vector<const RowResult*>& rows, std::optional<Left>
     const bool ran = result->row->status == RowStatus::ok;
     tables[result->row->table].push_back(
         {seconds > 0 ? mfu_of(*result->row, seconds, result->peak_flops) : 0,
-         !result->price.memory || result->price.memory->fits,
+         !predicted_memory(*result, way) || predicted_memory(*result, way)->fits,
          ran ? mfu_of(*result->row, result->row->step_s, result->peak_flops) : 0});
   }
   for (const auto& [name, candidates] : tables) {
@@ -153,6 +170,14 @@ Validation validate(const PublishedTable& table, bool refit_too) {
     if (choosable(result) && result.price.step_s > 0)
       sets[{result.row->trainer, result.row->machine}].push_back(&result);
   for (auto& [key, results] : sets) refit(results);
+  std::map<std::pair<std::string, std::string>, std::vector<RowResult*>> memories;
+  for (RowResult& result : validation.rows) {
+    if (tells_of_memory(*result.row) && result.price.memory && has_memory_constants(*result.row))
+      memories[{result.row->trainer, result.row->machine}].push_back(&result);
+    else
+      result.left_out_memory.fill(result.price.memory);  // no fit has seen it
+  }
+  for (auto& [key, results] : memories) refit_memory(results);
   return validation;
 }
 
@@ -160,7 +185,7 @@ ScoreSet score(const std::vector<const RowResult*>& rows, std::optional<Left> wa
   ScoreSet set;
   set.rows = static_cast<int>(rows.size());
   score_times(rows, way, set);
-  score_memory(rows, set);
+  score_memory(rows, way, set);
   // A choice is scored with a fit that has seen nothing of its table.
   score_regret(rows, way ? std::optional(Left::choice) : std::nullopt, set);
   return set;
@@ -176,6 +201,10 @@ double mean_regret_of_three(const ScoreSet& set) {
   std::vector<double> values;
   for (const NamedRegret& regret : set.regrets) values.push_back(regret.regret.best_of_three);
   return mean(values);
+}
+
+const std::optional<MemoryPrice>& predicted_memory(const RowResult& result, std::optional<Left> way) {
+  return way ? result.left_out_memory[static_cast<std::size_t>(*way)] : result.price.memory;
 }
 
 double predicted_seconds(const RowResult& result, std::optional<Left> way) {

@@ -33,6 +33,7 @@ struct RowResult {
   double peak_flops = 0;
   RowPrice price;                              // as built in
   std::array<double, left_ways> left_out_s{};  // 0: cannot be priced, or no refit was asked for
+  std::array<std::optional<MemoryPrice>, left_ways> left_out_memory{};  // none: the same
 };
 
 struct NamedRegret {
@@ -48,6 +49,7 @@ struct ScoreSet {
   double rank = 0;                    // Spearman's ρ of MFU
   std::vector<NamedRegret> regrets;   // tables with at least two measured layouts
   Confusion oom, oom_cautious;
+  TimeScore allocated, reserved;  // bytes: after a step and at its peak, where the allocator told them
   int memory_unpriced = 0;  // rows with a verdict of their own (ok or oom) that got none from us
 };
 double mean_regret(const ScoreSet& set);           // NaN without tables
@@ -66,6 +68,7 @@ Validation validate(const PublishedTable& table, bool refit);
 // Scores of some rows. `way` empty: as built in.
 ScoreSet score(const std::vector<const RowResult*>& rows, std::optional<Left> way);
 double predicted_seconds(const RowResult& result, std::optional<Left> way);
+const std::optional<MemoryPrice>& predicted_memory(const RowResult& result, std::optional<Left> way);
 
 // Which of `folds` parts each key is in: the distinct keys in order of name, shuffled by a fixed seed and dealt
 // out in turn.

@@ -17,6 +17,13 @@ json object(const Confusion& c) {
   return {{"true_fit", c.true_fit}, {"true_oom", c.true_oom}, {"false_fit", c.false_fit}, {"false_oom", c.false_oom}};
 }
 
+json bytes_object(const TimeScore& score) {
+  return {{"rows", score.priced},
+          {"mape", number(score.mape)},
+          {"median_ape", number(score.median_ape)},
+          {"bias", number(score.bias)}};
+}
+
 json excluded(const ScoreSet& set) {
   json counts = json::object();
   for (const Exclusion rule : {Exclusion::status, Exclusion::after_pp_fix, Exclusion::all_reduce_test}) {
@@ -53,6 +60,8 @@ json object(const ScoreSet& set) {
           {"regret_tables", regrets(set)},
           {"oom", object(set.oom)},
           {"oom_cautious", object(set.oom_cautious)},
+          {"allocated", bytes_object(set.allocated)},
+          {"reserved", bytes_object(set.reserved)},
           {"memory_unpriced", set.memory_unpriced}};
 }
 

@@ -99,19 +99,32 @@ std::string worst_text(const Validation& validation) {
   return worst.empty() ? "" : aligned_table(lines, "  ") + '\n';
 }
 
-std::vector<std::string> verdict_line(const char* name, const Confusion& c) {
+std::vector<std::string> verdict_line(const std::string& name, const Confusion& c) {
   return {name, std::to_string(c.true_fit), std::to_string(c.true_oom), std::to_string(c.false_fit),
           std::to_string(c.false_oom), percent(100 * c.share_right()), percent(100 * c.share_of_safe_oom())};
 }
 
 std::string memory_text(const Validation& validation) {
-  const ScoreSet set = score(pointers(validation.rows), std::nullopt);
+  const std::vector<const RowResult*> rows = pointers(validation.rows);
+  const ScoreSet set = score(rows, std::nullopt);
   if (set.oom.rows() == 0) return "";
-  std::string text = aligned_table({{"memory verdict", "true fit", "true OOM", "false fit", "false OOM", "right",
-                                     "OOM of those called safe"},
-                                    verdict_line("plain", set.oom), verdict_line("cautious", set.oom_cautious)},
-                                   "  ");
+  std::vector<std::vector<std::string>> lines{
+      {"memory verdict", "true fit", "true OOM", "false fit", "false OOM", "right", "OOM of those called safe"}};
+  std::vector<std::vector<std::string>> bytes{{"bytes", "n", "after a step: MAPE", "median", "peak: MAPE", "median"}};
+  const auto add = [&](const std::string& name, const ScoreSet& each) {
+    lines.push_back(verdict_line(name, each.oom));
+    lines.push_back(verdict_line("  cautious", each.oom_cautious));
+    if (each.reserved.priced > 0)
+      bytes.push_back({name, std::to_string(each.reserved.priced), percent(each.allocated.mape),
+                       percent(each.allocated.median_ape), percent(each.reserved.mape),
+                       percent(each.reserved.median_ape)});
+  };
+  add("as built in", set);
+  if (validation.refitted)
+    for (const Left way : all_ways) add(fmt::format("left out by {}", name_of(way)), score(rows, way));
+  std::string text = aligned_table(lines, "  ");
   if (set.memory_unpriced > 0) text += fmt::format("  without a verdict: {}\n", counted(set.memory_unpriced, "row"));
+  if (bytes.size() > 1) text += '\n' + aligned_table(bytes, "  ");
   return text + '\n';
 }
 

@@ -52,6 +52,33 @@ TEST_F(MemoryCommand, NamesTheStageTheTaskAndTheCheapestChangeThatFits) {
   EXPECT_THAT(answer.out, HasSubstr("Cheapest that fits: "));
 }
 
+// The same layout as AA-Scaling and Megatron-Core take it, on the machines where they were measured.
+TEST_F(MemoryCommand, WithAStackBothVerdictsAreOfItsTrainer) {
+  const auto book = summary({llama});
+  const auto trainer = summary({llama, "--set", "cluster.stack=nanotron"});
+  EXPECT_EQ(book["stack"], "book");
+  EXPECT_EQ(trainer["stack"], "nanotron");
+  EXPECT_EQ(trainer["stack_machine"], "h100-80gb");
+  EXPECT_GT(trainer["peak_bytes"], book["peak_bytes"]);
+  EXPECT_LT(trainer["usable_bytes"], book["usable_bytes"]);
+  EXPECT_EQ(trainer["stages"][0]["closed_form"], book["stages"][0]["closed_form"]) << "the author's stays";
+  EXPECT_GT(trainer["stages"][0]["estimate"]["tables"], 0);
+  EXPECT_EQ(trainer["fits_cautious"].is_boolean(), true);
+}
+
+TEST_F(MemoryCommand, SaysWhenNobodyMeasuredTheTrainerOnThisMachine) {
+  const Answer answer = memory({llama, "--set", "cluster.stack=aa-scaling"});
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("aa-scaling on a100-80gb (nobody measured it on h100-80gb)"));
+}
+
+TEST_F(MemoryCommand, AnUnknownStackIsOneErrorThatListsThem) {
+  const Answer answer = memory({llama, "--set", "cluster.stack=nanotorn"});
+  EXPECT_EQ(answer.status, status_usage);
+  EXPECT_THAT(answer.err, HasSubstr("there is no stack 'nanotorn'"));
+  EXPECT_THAT(answer.err, HasSubstr("did you mean 'nanotron'?"));
+}
+
 // The advice is taken: with these overrides the scenario fits, at the step time that was promised, and no
 // other change that fits is faster.
 TEST_F(MemoryCommand, TheCheapestChangeReallyFitsAndCostsWhatItSays) {

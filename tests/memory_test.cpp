@@ -114,8 +114,16 @@ TEST(Verdict, IsEightyPercentOfTheMemoryAndAgreesWithPublishedRuns) {
 TEST(ClosedFormMemory, RefusesModelsThatTheFormulaDoesNotDescribe) {
   EXPECT_THROW(memory_input(gpt("gpt2", {12, 768, 3072, 12, 50257, 1024, 1024}), WorkShape{}),
                std::invalid_argument);
-  EXPECT_THROW(memory_input(llama("tied", {2, 64, 96, 8, 4, 128, 32, true}), WorkShape{}),
-               std::invalid_argument);
+}
+
+TEST(ClosedFormMemory, CountsATiedTableOnceOnOneStageAndTwiceOnTwo) {
+  WorkShape shape;
+  shape.sequence = 32;
+  MemoryInput tied = memory_input(llama("tied", {2, 64, 96, 8, 4, 128, 32, true}), shape);
+  MemoryInput untied = memory_input(llama("untied", {2, 64, 96, 8, 4, 128, 32, false}), shape);
+  EXPECT_EQ(closed_form_memory(untied).parameters - closed_form_memory(tied).parameters, 64.0 * 128);
+  tied.pipeline = untied.pipeline = 2;
+  EXPECT_EQ(closed_form_memory(untied).parameters, closed_form_memory(tied).parameters);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <sstream>
 
+#include "models/memory_constants.h"
 #include "scenarios/embedded_files.h"
 #include "schedules/action.h"
 
@@ -26,6 +27,17 @@ TEST(Listing, NamesEveryModelMachineScheduleAndKey) {
   for (const Schedule& schedule : all_schedules())
     EXPECT_THAT(schedules.str(), HasSubstr(schedule.summary));
   for (const Key& key : scenario_keys()) EXPECT_THAT(keys.str(), HasSubstr(std::string(key.path) + "\n"));
+}
+
+TEST(Listing, NamesEveryStackAndItsConstants) {
+  std::ostringstream stacks, keys;
+  list_stacks(stacks);
+  list_stack_keys(keys);
+  EXPECT_THAT(stacks.str(), testing::ContainsRegex("megatron-core +h100-94gb +memory +3 / 8"));
+  EXPECT_THAT(stacks.str(), testing::ContainsRegex("nanotron +h100-80gb +time"));
+  for (const MemoryParameter& parameter : memory_parameters())
+    EXPECT_THAT(keys.str(), HasSubstr("memory.MACHINE." + std::string(parameter.name)));
+  EXPECT_THAT(keys.str(), HasSubstr("time.MACHINE.gemm_efficiency"));
 }
 
 TEST(Listing, ShowsPublishedSizes) {

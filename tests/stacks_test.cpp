@@ -36,7 +36,7 @@ TEST(Stacks, EveryTrainerWithAFormulaHasAProfileWithASourceForEveryConstant) {
     EXPECT_FALSE(stack->times.empty());
     for (const StackTime& time : stack->times) {
       ASSERT_EQ(time.constants.size(), model.parameters.size());
-      for (const TimeConstant& constant : time.constants) {
+      for (const StackConstant& constant : time.constants) {
         EXPECT_FALSE(constant.source.empty());
         // Within four of the prior's own standard deviations: a fit may move it, not replace it.
         if (constant.spread > 0) {
@@ -47,6 +47,45 @@ TEST(Stacks, EveryTrainerWithAFormulaHasAProfileWithASourceForEveryConstant) {
     }
   }
   EXPECT_EQ(built_in_stack("nobody"), nullptr);
+}
+
+TEST(Stacks, EveryMemoryConstantThatAProfileNamesHasASourceAndStaysNearItsPrior) {
+  for (const EmbeddedFile& file : embedded_stacks()) {
+    const Stack* stack = built_in_stack(file.name);
+    ASSERT_FALSE(stack->memories.empty()) << file.name;
+    for (const StackMemory& memory : stack->memories) {
+      ASSERT_EQ(memory.sources.size(), memory_parameters().size());
+      EXPECT_EQ(memory.constants.name, file.name);
+      EXPECT_LE(memory.constants.cautious_share, memory.constants.usable_share);
+      EXPECT_LT(memory.constants.usable_share, 1);
+      for (const StackConstant& constant : memory.sources) {
+        if (constant.spread <= 0) continue;
+        EXPECT_LT(std::abs(std::log(constant.value / constant.prior)), 2.5 * constant.spread)
+            << file.name << " " << memory.machine << " " << constant.source;
+      }
+    }
+  }
+}
+
+TEST(Stacks, WhatAMemorySectionDoesNotNameIsTheBooks) {
+  Defects defects;
+  const auto stack = stack_from_yaml("memory:\n  b200:\n    logit_bytes: {value: 8, source: counted}\n", "mine.yaml",
+                                     "mine", defects);
+  ASSERT_TRUE(stack.has_value()) << describe(defects);
+  EXPECT_EQ(stack->model, nullptr);
+  ASSERT_NE(memory_on(*stack, "b200"), nullptr);
+  EXPECT_EQ(memory_on(*stack, "h200"), nullptr);
+  const MemoryConstants constants = memory_on(*stack, "b200")->constants;
+  EXPECT_EQ(constants.logit_bytes, 8);
+  EXPECT_EQ(constants.layer_factor, MemoryConstants{}.layer_factor);
+  EXPECT_EQ(constants.machine, "b200");
+}
+
+TEST(Stacks, AnUnknownSectionOrMemoryConstantIsRefused) {
+  EXPECT_THAT(defects_of("memory:\n  b200:\n    magic: {value: 8, source: counted}\n"),
+              HasSubstr("s.yaml:3: memory.b200.magic: is no constant of memory"));
+  EXPECT_THAT(defects_of("memroy:\n  b200:\n"), HasSubstr("memroy: unknown key; allowed: time, memory"));
+  EXPECT_THAT(defects_of("memory: 3\n"), HasSubstr("is no map of machines"));
 }
 
 TEST(Stacks, ACompleteProfileLoads) {

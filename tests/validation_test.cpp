@@ -37,7 +37,7 @@ std::vector<PublishedRow> made_rows(double e) {
   const PublishedTable table = study("hagemann-2023");
   const StackTime& time = time_constants_of(table.rows.at(0));
   std::vector<double> values;
-  for (const TimeConstant& constant : time.constants) values.push_back(constant.prior);
+  for (const StackConstant& constant : time.constants) values.push_back(constant.prior);
   values[0] = e;  // gemm_efficiency
   for (const PublishedRow& row : table.rows) {
     if (row.status != RowStatus::ok) continue;

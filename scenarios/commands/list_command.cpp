@@ -42,13 +42,15 @@ void print_json_keys(std::ostream& out) {
   out << "\nslipway validate --json\n" << describe(validate_json_keys());
 }
 
-constexpr std::array<Topic, 7> topics{{
+constexpr std::array<Topic, 9> topics{{
     {"models", "built-in models: model.name", list_models},
     {"machines", "machine profiles: cluster.machine", list_machines},
+    {"stacks", "stack profiles of trainers: cluster.stack", list_stacks},
     {"schedules", "schedules: schedule.name", list_schedules},
     {"keys", "every key of a scenario", [](std::ostream& out) { list_keys(out, scenario_keys()); }},
     {"machine-keys", "every key of a machine profile",
      [](std::ostream& out) { list_keys(out, machine_keys()); }},
+    {"stack-keys", "the constants that a stack profile may have, with their units", list_stack_keys},
     {"tables", "tables of measured runs that validate reads, with their columns", list_tables},
     {"json-keys", "the keys that --json prints", print_json_keys},
 }};
@@ -68,7 +70,9 @@ std::string topics_text() {
 int list_command(const std::vector<std::string>& args, std::ostream& out, std::ostream&) {
   CommandOptions options("list TOPIC", "Lists what can be named in a scenario and in outputs.",
                          "slipway list models");
-  options.positional("topic (models, machines, schedules, keys, machine-keys, tables, json-keys)", 1, 1)
+  options
+      .positional("topic (models, machines, stacks, schedules, keys, machine-keys, stack-keys, tables, json-keys)",
+                  1, 1)
       .notes(topics_text());
   if (!options.parse(args, out)) return status_done;
   const std::string& name = options.arguments()[0];

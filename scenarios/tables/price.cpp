@@ -4,10 +4,10 @@
 #include <map>
 #include <stdexcept>
 
-#include "models/memory.h"
 #include "scenarios/embedded_files.h"
 #include "scenarios/load_stack.h"
 #include "scenarios/profiles.h"
+#include "scenarios/tables/price_memory.h"
 
 namespace slipway {
 namespace {
@@ -25,25 +25,6 @@ const Machine& built_in_machine(const std::string& name) {
     return known.emplace(name, std::move(*machine)).first->second;
   }
   throw std::invalid_argument("no machine profile '" + name + "' (`slipway list machines`)");
-}
-
-MemoryPrice memory_price(const PublishedRow& row) {
-  MemoryInput input = memory_input(row.model, row.shape);
-  input.pipeline = row.pipeline;
-  input.data = row.data;
-  input.chunks = row.chunks;
-  input.micro_batches = row.micro_batches;
-  input.zero = row.zero;
-  input.gradient_dtype = row.gradient_dtype;
-  input.recompute = row.recompute;
-  const MemoryTerms terms = closed_form_memory(input);
-  MemoryPrice price;
-  price.static_bytes = static_bytes(terms);
-  price.peak_bytes = total_bytes(terms);
-  price.capacity_bytes = built_in_machine(row.machine).memory_bytes;
-  price.fits = price.peak_bytes <= price.capacity_bytes;
-  price.fits_cautious = fits(terms, price.capacity_bytes);
-  return price;
 }
 
 // 0 for equal peaks and memory bandwidths, 1 for e times as much of one of them.
@@ -118,7 +99,7 @@ RowPrice price(const PublishedRow& row) {
     result.cannot = error.what();
   }
   try {
-    result.memory = memory_price(row);
+    result.memory = price_memory(memory_run_of(row), memory_constants_of(row));
   } catch (const std::invalid_argument& error) {
     result.cannot_memory = error.what();
   }

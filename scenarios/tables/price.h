@@ -1,7 +1,7 @@
 // What Slipway says of a run that somebody measured: step time, memory, verdict; or why it cannot say.
 //
 //   row ──► StepWork ──► TimeModel::seconds(constants of the row's trainer on its machine)   step_s
-//       └─► memory in closed form                                                            fits, fits_cautious
+//       └─► MemoryInput ──► StageTerms ──► MemoryConstants of the same                       fits, fits_cautious
 //
 // Nothing measured in the row enters its price, but the run's own all-reduce test, which tells in which
 // environment it ran.
@@ -11,16 +11,11 @@
 #include <optional>
 #include <string>
 
+#include "models/memory_price.h"
 #include "models/stack.h"
 #include "scenarios/tables/published_row.h"
 
 namespace slipway {
-
-struct MemoryPrice {
-  double static_bytes = 0;  // weights, gradients, optimizer
-  double peak_bytes = 0, capacity_bytes = 0;
-  bool fits = false, fits_cautious = false;
-};
 
 struct RowPrice {
   double step_s = 0;   // 0: cannot be priced

@@ -1,0 +1,19 @@
+// A published row as a run of known memory: its stages in closed form, its GPU, and what was measured of it.
+//
+//   row ──► MemoryInput, layers of each stage as its trainer splits them ──► StageTerms ──► price_memory()
+//
+// Nothing measured enters but the run's own all-reduce test, which tells in which environment it ran.
+// Guarded by tests/price_test.cpp and tests/memory_refit_test.cpp.
+#pragma once
+
+#include "models/memory_price.h"
+#include "scenarios/tables/published_row.h"
+
+namespace slipway {
+
+// Throws std::invalid_argument with the reason why there is none.
+MemoryRun memory_run_of(const PublishedRow& row);
+// Of the row's trainer on its machine or, where it was never fitted there, on another; the book's without a profile.
+MemoryConstants memory_constants_of(const PublishedRow& row);
+
+}  // namespace slipway
