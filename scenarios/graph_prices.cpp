@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "scenarios/memory_changes.h"
 #include "scenarios/search_workers.h"
 #include "schedules/action.h"
 
@@ -33,6 +34,8 @@ void keep_price(RowResult& result, const Workers::Outcome& outcome) {
 }
 
 }  // namespace
+
+const char* name_of(GraphEngine engine) { return engine == GraphEngine::replay ? "replay" : "simulation"; }
 
 Scenario scenario_of(const PublishedRow& row) {
   Scenario scenario;
@@ -68,7 +71,7 @@ LayoutChoice choice_of(const PublishedRow& row) {
   return choice;
 }
 
-void price_by_graph(Validation& validation, SearchEngine engine,
+void price_by_graph(Validation& validation, GraphEngine engine,
                     const std::function<void(double)>& progress) {
   validation.priced_by = name_of(engine);
   std::vector<int> jobs;
@@ -81,7 +84,9 @@ void price_by_graph(Validation& validation, SearchEngine engine,
   };
   const auto work = [&](int job, std::byte* result) {
     const PublishedRow& row = *result_of(job).row;
-    const double seconds = price_layout(scenario_of(row), choice_of(row), engine).step_time_s;
+    const double seconds = engine == GraphEngine::replay
+                               ? replayed_step_s(scenario_of(row))
+                               : price_layout(scenario_of(row), choice_of(row)).step_time_s;
     std::memcpy(result, &seconds, sizeof seconds);
   };
   Workers workers(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())), work);

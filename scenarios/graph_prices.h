@@ -1,7 +1,7 @@
 // Published runs priced by their task graph, as `slipway plan` prices a layout: nothing in it was fitted to
 // step times of that trainer but the efficiencies of the machine profile.
 //
-//   row ──► Scenario ──► lower ──► replay of one member of each pipeline rank, or all ranks on SimGrid
+//   row ──► Scenario ──► lower ──► list replay, without contention, or SimGrid ──► step_s
 //
 // The layers of a pipeline are split evenly, nanotron's by FLOPs with the head counted, as the trainers do.
 // What the graph cannot hold (a stage without layers) is a row without a price.
@@ -15,13 +15,16 @@
 
 namespace slipway {
 
+enum class GraphEngine : std::uint8_t { replay, simulation };
+const char* name_of(GraphEngine engine);
+
 // Throws std::invalid_argument for a row that no scenario can describe.
 Scenario scenario_of(const PublishedRow& row);
 LayoutChoice choice_of(const PublishedRow& row);
 
 // Replaces step time and MFU of every row that could be read; memory verdicts stay. Rows are shared out
 // among forked workers, one a core; `progress` gets the share that is done.
-void price_by_graph(Validation& validation, SearchEngine engine,
+void price_by_graph(Validation& validation, GraphEngine engine,
                     const std::function<void(double)>& progress);
 
 }  // namespace slipway

@@ -45,17 +45,15 @@ std::span<const JsonKey> plan_json_keys() {
   static constexpr std::array keys{
       JsonKey{"scenario", "text", "name of the scenario"},
       JsonKey{"complete", "bool", "false: interrupted, the answer is the best so far"},
-      JsonKey{"engine", "text", "what prices layouts: simulation, or replay (one member of each pipeline rank)"},
       JsonKey{"legal", "count", "layouts of the space that can be run"},
       JsonKey{"too_large", "count",
-              "of these: left out because they need more than memory_share (closed form, or priced)"},
-      JsonKey{"priced", "count", "of these: simulated or replayed, because their bound left a chance"},
+              "of these: left out because they need more than memory_share (closed form, or simulated)"},
+      JsonKey{"simulated", "count", "of these: simulated, because their bound left a chance"},
       JsonKey{"memory_share", "0..1", "of a GPU's memory that a layout may use"},
       JsonKey{"best", "list",
               "fastest first: tensor, sequence_parallel, pipeline, chunks, context, data, zero, schedule, "
               "micro_batch, recompute; bound_s, step_time_s, mfu, compute_share, bubble_share, "
-              "exposed_comm_share, memory_bytes, memory_share as in simulate, of the fullest rank; engine; "
-              "simulated_step_time_s or replayed_step_time_s where the other engine was asked as well; why it wins "
+              "exposed_comm_share, memory_bytes, memory_share as in simulate, of the fullest rank; why it wins "
               "over the next"},
       JsonKey{"pareto", "list", "rows as in best, each with less memory than every faster one"},
       JsonKey{"best_too_large", "map",
@@ -63,7 +61,7 @@ std::span<const JsonKey> plan_json_keys() {
               "lower bounds; present when too_large > 0",
               true},
       JsonKey{"screening_s", "s", "wall time of the closed form of all layouts"},
-      JsonKey{"pricing_s", "s", "wall time of the rest"},
+      JsonKey{"simulation_s", "s", "wall time of the rest"},
       JsonKey{"launch_arguments", "list", "the trainer's program and arguments; present with --emit", true},
       JsonKey{"not_expressed", "list", "what of the winner the trainer cannot express; present with --emit",
               true},

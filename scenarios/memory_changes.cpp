@@ -7,6 +7,7 @@
 #include "scenarios/memory_terms.h"
 #include "scenarios/plan.h"
 #include "schedules/graph/durations.h"
+#include "schedules/graph/folding.h"
 #include "schedules/graph/metrics.h"
 
 namespace slipway {
@@ -169,7 +170,9 @@ ChangeSearch search_changes(const Scenario& scenario, const std::vector<std::str
 }
 
 double replayed_step_s(const Scenario& scenario) {
-  TaskGraph graph = lower(lowering_input(scenario));
+  LoweringInput input = lowering_input(scenario);
+  input.folding = folding_of(scenario.cluster, scenario.layout, input.clip_norm);
+  TaskGraph graph = lower(input);
   const Durations durations = durations_of(graph, scenario.cluster);
   set_global_order(graph, durations);
   return metrics_of(graph, replay(graph, durations, 3), 0).step_time_s;

@@ -6,14 +6,11 @@
 //                                                                      best
 //
 // Exact: the bounds never exceed the simulated step, so a layout that was not simulated cannot be among the
-// best ten; nor can it fit where the bound of its memory does not. Layouts are priced by forked workers,
-// one a core; the answer does not depend on their number. Two engines price layouts. `simulation` is what
-// `slipway simulate` does. `replay` is for clusters on which that takes too long: the list replay of the
-// first member of each pipeline rank, which is the replay of the whole graph where all members have the
-// same machine and links (asked of each layout), and the simulation where no two messages meet on a port
-// and no core is shared. With `replay`, the rows of the answer that are small enough are simulated besides;
-// where all are, that is their order. Guarded by tests/search_test.cpp: the ten best are those of
-// exhaustive simulation.
+// best ten; nor can it fit where the bound of its memory does not. A layout is simulated as `slipway
+// simulate` does it, but for members that do the same at the same time, which are simulated once
+// (schedules/graph/folding.h). Layouts are simulated by forked workers, one a core; the answer does not
+// depend on their number. Guarded by tests/search_test.cpp: the ten best are those of exhaustive
+// simulation.
 #pragma once
 
 #include <functional>
@@ -24,9 +21,6 @@
 #include "schedules/graph/estimate.h"
 
 namespace slipway {
-
-enum class SearchEngine : std::uint8_t { automatic, simulation, replay };
-const char* name_of(SearchEngine engine);
 
 // The values that each key may take. Fixed keys have one.
 struct SearchSpace {
@@ -56,30 +50,31 @@ std::vector<std::string> overrides_of(const LayoutChoice& choice);
 struct PricedLayout {
   LayoutChoice choice;
   StepEstimate estimate;
-  SearchEngine engine = SearchEngine::automatic;  // automatic: not priced
+  bool simulated = false;  // or else step_time_s is the bound
   double step_time_s = 0, mfu = 0;
   double compute_share = 0, bubble_share = 0, exposed_comm_share = 0;
   double memory_bytes = 0, memory_share = 0;  // peak of the rank that is nearest to its capacity
-  double full_step_s = 0;    // simulated with all ranks besides, of a row priced by replay; 0: too large
-  double replay_step_s = 0;  // by which a row that is simulated was found; 0: by simulation
 };
 
+// Faster, or as fast with less memory.
+bool is_better(const PricedLayout& a, const PricedLayout& b);
+
 struct SearchOptions {
-  SearchEngine engine = SearchEngine::automatic;
   int best = 10;            // rows
   double memory_share = 1;  // of a GPU's memory that a layout may use
   int workers = 0;          // 0: one a core
-  std::function<void(const char* phase, double share)> progress;
+  std::function<void(double share)> progress;
   std::function<bool()> interrupted;
 };
 
 struct SearchResult {
-  std::vector<PricedLayout> best;    // fastest first; of equals the one with less memory
-  std::vector<PricedLayout> pareto;  // fastest first, each with less memory than all before
-  std::int64_t legal = 0, too_large = 0, priced = 0;
-  std::optional<PricedLayout> best_too_large;  // lowest bound, or time where it was priced
-  SearchEngine engine = SearchEngine::simulation;
-  double screening_s = 0, pricing_s = 0;
+  std::vector<PricedLayout> best;  // fastest first; of equals the one with less memory
+  // Fastest first, each with less memory (by 2 % of a GPU at least) than all before: of the layouts that
+  // were simulated, among them those that are on the front by their bounds.
+  std::vector<PricedLayout> pareto;
+  std::int64_t legal = 0, too_large = 0, simulated = 0;
+  std::optional<PricedLayout> best_too_large;  // lowest bound, or time where it was simulated
+  double screening_s = 0, simulation_s = 0;
   bool complete = true;  // false: interrupted
 };
 // Throws std::invalid_argument when the space has no legal layout, with the reason of the first that is
@@ -87,10 +82,8 @@ struct SearchResult {
 SearchResult search_layouts(const Scenario& scenario, const SearchSpace& space,
                             const SearchOptions& options);
 
-// One layout by one engine. Throws std::invalid_argument for what cannot be.
-PricedLayout price_layout(const Scenario& scenario, const LayoutChoice& choice, SearchEngine engine);
-// Tasks of one step of the whole graph, nearly.
-double graph_tasks(const Scenario& scenario, const LayoutChoice& choice);
+// One layout, simulated; without its estimate. Throws std::invalid_argument for what cannot be.
+PricedLayout price_layout(const Scenario& scenario, const LayoutChoice& choice);
 
 std::string layout_text(const LayoutChoice& choice);  // "tensor 8 sp, pipeline 4, ..."
 std::string search_text(const Scenario& scenario, const SearchResult& result, const SearchOptions& options);

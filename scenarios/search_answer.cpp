@@ -130,7 +130,7 @@ void write_winner(const PlanAnswer& answer) {
   OutputFile file(*answer.file);
   file.stream() << "# Found by `slipway plan` for " << answer.scenario.name << ": "
                 << readable_seconds(best.step_time_s) << " a step, MFU " << readable_share(best.mfu) << ", "
-                << readable_bytes(best.memory_bytes) << " (" << name_of(best.engine) << ")"
+                << readable_bytes(best.memory_bytes)
                 << (answer.result.complete ? "" : "; the search was interrupted") << ".\n"
                 << winner_yaml(answer.scenario, answer.overrides, best.choice, *answer.file);
   file.commit();
@@ -168,15 +168,12 @@ nlohmann::json row_json(const PricedLayout& row) {
                          {"bound_s", row.estimate.bound_s},
                          {"memory_bytes", row.memory_bytes},
                          {"memory_share", row.memory_share}};
-  if (row.engine == SearchEngine::automatic) return json;
+  if (!row.simulated) return json;
   json["step_time_s"] = row.step_time_s;
   json["mfu"] = row.mfu;
   json["compute_share"] = row.compute_share;
   json["bubble_share"] = row.bubble_share;
   json["exposed_comm_share"] = row.exposed_comm_share;
-  json["engine"] = name_of(row.engine);
-  if (row.replay_step_s > 0) json["replayed_step_time_s"] = row.replay_step_s;
-  if (row.full_step_s > 0) json["simulated_step_time_s"] = row.full_step_s;
   return json;
 }
 
@@ -224,16 +221,15 @@ int print_json(const PlanAnswer& answer, std::ostream& out, std::ostream& err) {
   JsonSummary json(plan_json_keys());
   json.set("scenario", answer.scenario.name);
   json.set("complete", result.complete);
-  json.set("engine", std::string(name_of(result.engine)));
   json.set("legal", result.legal);
   json.set("too_large", result.too_large);
-  json.set("priced", result.priced);
+  json.set("simulated", result.simulated);
   json.set("memory_share", answer.options.memory_share);
   json.set("best", rows_json(result.best, true));
   json.set("pareto", rows_json(result.pareto, false));
   if (result.best_too_large) json.set("best_too_large", row_json(*result.best_too_large));
   json.set("screening_s", result.screening_s);
-  json.set("pricing_s", result.pricing_s);
+  json.set("simulation_s", result.simulation_s);
   if (const auto launch = arguments_of(answer)) {
     std::vector<std::string> line = launch->arguments;
     line.insert(line.begin(), launch->program);

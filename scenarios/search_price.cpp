@@ -1,7 +1,8 @@
-// One layout by one engine.
+// One layout, simulated.
 #include "scenarios/prediction.h"
 #include "scenarios/search.h"
 #include "schedules/graph/durations.h"
+#include "schedules/graph/folding.h"
 #include "schedules/graph/memory_timeline.h"
 #include "schedules/graph/metrics.h"
 
@@ -29,43 +30,20 @@ void note_memory(const TaskGraph& graph, const Timeline& timeline, const Scenari
 
 }  // namespace
 
-PricedLayout price_layout(const Scenario& scenario, const LayoutChoice& choice, SearchEngine engine) {
-  PricedLayout row;
-  row.choice = choice;
-  row.engine = engine;
-  Scenario one = with_layout(scenario, choice);
-  if (engine == SearchEngine::simulation) {
-    const Plan plan = plan_of(std::move(one));
-    const Simulation simulation = simulate(plan.graph, plan.scenario.cluster, plan.durations, {});
-    note(metrics_of(plan.graph, simulation.timeline, peak_flops(plan.scenario)), row);
-    note_memory(plan.graph, simulation.timeline, plan.scenario, row);
-    return row;
-  }
+PricedLayout price_layout(const Scenario& scenario, const LayoutChoice& choice) {
+  const Scenario one = with_layout(scenario, choice);
   LoweringInput input = lowering_input(one);
-  input.one_member = true;
+  input.folding = folding_of(one.cluster, one.layout, input.clip_norm);
   TaskGraph graph = lower(input);
   const Durations durations = durations_of(graph, one.cluster);
   set_global_order(graph, durations);
-  const Timeline timeline = replay(graph, durations, 3);
-  note(metrics_of(graph, timeline, peak_flops(one)), row);
-  note_memory(graph, timeline, one, row);
+  const Simulation simulation = simulate(graph, one.cluster, durations, {});
+  PricedLayout row;
+  row.choice = choice;
+  row.simulated = true;
+  note(metrics_of(graph, simulation.timeline, peak_flops(one)), row);
+  note_memory(graph, simulation.timeline, one, row);
   return row;
-}
-
-double graph_tasks(const Scenario& scenario, const LayoutChoice& choice) {
-  const Layout& l = choice.layout;
-  const double micro_batches = static_cast<double>(scenario.schedule.global_batch) /
-                               static_cast<double>(choice.micro_batch) / l.data;
-  const double layers = static_cast<double>(layer_count(scenario.model)) / l.pipeline;
-  // Per layer and pass: with tensor or context parallelism four or five segments, and as many collectives
-  // shared by their group; per stage and pass a segment and a message; ZeRO 2 and 3 and recomputation by
-  // layer.
-  double per_layer = l.tensor > 1 ? 4.0 + 4.0 / l.tensor : 0;
-  if (l.context > 1) per_layer += 1 + 1.0 / l.context;
-  if (per_layer == 0 && (choice.recompute == Recompute::full || l.zero >= 2)) per_layer = 1;
-  if (choice.recompute == Recompute::full) per_layer *= 1.5;
-  if (l.zero >= 2) per_layer += 1.5 / l.data;
-  return rank_count(l) * micro_batches * 2 * (layers * per_layer + 2.0 * l.chunks);
 }
 
 }  // namespace slipway

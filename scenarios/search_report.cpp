@@ -30,15 +30,12 @@ std::vector<std::string> cells_of(const PricedLayout& row) {
           readable_share(row.mfu),
           readable_bytes(row.memory_bytes) + " (" + readable_share(row.memory_share) + ")",
           readable_share(row.bubble_share),
-          readable_share(row.exposed_comm_share),
-          row.full_step_s > 0     ? "replay; simulated " + readable_seconds(row.full_step_s)
-          : row.replay_step_s > 0 ? "simulation; replay " + readable_seconds(row.replay_step_s)
-                                  : name_of(row.engine)};
+          readable_share(row.exposed_comm_share)};
 }
 
 const std::vector<std::string> heading = {"tensor", "pipeline", "chunks",    "context",  "data",
                                           "batch",  "zero",     "recompute", "schedule", "step",
-                                          "MFU",    "memory",   "bubble",    "exposed",  "priced by"};
+                                          "MFU",    "memory",   "bubble",    "exposed"};
 
 std::string table_of(const std::vector<PricedLayout>& rows) {
   std::vector<std::vector<std::string>> cells;
@@ -64,7 +61,7 @@ std::string excluded_text(const SearchResult& result, const SearchOptions& optio
                   counted(result.too_large, "layout") + (result.too_large == 1 ? " needs" : " need"),
                   readable_share(options.memory_share), result.too_large == 1 ? "is" : "are");
   const PricedLayout& row = *result.best_too_large;
-  const char* least = row.engine == SearchEngine::automatic ? "at least " : "";
+  const char* least = row.simulated ? "" : "at least ";
   text += fmt::format(" The fastest of them would take {}{} a step and needs {}{} ({}):\n  {}\n", least,
                       readable_seconds(row.step_time_s), least, readable_bytes(row.memory_bytes),
                       readable_share(row.memory_share), layout_text(row.choice));
@@ -72,12 +69,6 @@ std::string excluded_text(const SearchResult& result, const SearchOptions& optio
 }
 
 }  // namespace
-
-const char* name_of(SearchEngine engine) {
-  return engine == SearchEngine::automatic    ? "auto"
-         : engine == SearchEngine::simulation ? "simulation"
-                                              : "replay";
-}
 
 std::string layout_text(const LayoutChoice& choice) {
   const Layout& l = choice.layout;
@@ -112,10 +103,10 @@ std::string search_text(const Scenario& scenario, const SearchResult& result,
   std::string text =
       fmt::format("{}: {}, global batch {} of {} tokens, on {} GPUs\n", scenario.name, scenario.model.name,
                   scenario.schedule.global_batch, scenario.model.sequence, rank_capacity(scenario.cluster));
-  text +=
-      fmt::format("{} screened in {}, {} priced in {}{}\n", counted(result.legal, "legal layout"),
-                  readable_seconds(result.screening_s), result.priced, readable_seconds(result.pricing_s),
-                  result.complete ? "" : "; INTERRUPTED: the best so far, not of all");
+  text += fmt::format("{} screened in {}, {} simulated in {}{}\n", counted(result.legal, "legal layout"),
+                      readable_seconds(result.screening_s), result.simulated,
+                      readable_seconds(result.simulation_s),
+                      result.complete ? "" : "; INTERRUPTED: the best so far, not of all");
   if (!result.best.empty()) {
     text += "\nThe best, of all that fit:\n" + table_of(result.best) + "\nWhy each wins over the next:\n";
     for (std::size_t i = 0; i + 1 < result.best.size(); ++i)
@@ -123,11 +114,6 @@ std::string search_text(const Scenario& scenario, const SearchResult& result,
     text += "\nLess memory for more time (the front of both):\n" + table_of(result.pareto);
   }
   text += excluded_text(result, options);
-  if (result.engine == SearchEngine::replay)
-    text +=
-        "\nreplay: one member of each pipeline rank, all others alike; without contention on ports. "
-        "`slipway\n"
-        "simulate` runs all ranks on SimGrid.\n";
   return text;
 }
 

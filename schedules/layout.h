@@ -26,6 +26,12 @@ struct Layout {
   std::vector<int> split_list = {};        // transformer layers per stage when split == list
 };
 
+// The members of a pipeline rank that get tasks and stand for all others (schedules/graph/folding.h): those of
+// tensor coordinate < tensor and replica data·C + context < replicas. 0: all.
+struct Folding {
+  int tensor = 0, replicas = 0;
+};
+
 struct Coordinates {
   int tensor = 0, context = 0, data = 0, pipeline = 0;
   bool operator==(const Coordinates&) const = default;

@@ -137,6 +137,7 @@ struct TaskGraph {
   std::int64_t global_batch = 0;  // sequences per step
   double clip_norm = 0;         // 0 = no clipping
   Dtype gradient_dtype = Dtype::float32;
+  Folding folding;  // the members of each pipeline rank that have tasks; of all of them unless folded
   std::vector<BlockRange> stages;
   std::vector<std::vector<Operator>> stage_operators;  // per stage
 

@@ -9,6 +9,7 @@
 
 #include "models/collectives.h"
 #include "schedules/graph/durations.h"
+#include "schedules/graph/folding.h"
 
 namespace slipway {
 namespace {
@@ -42,8 +43,7 @@ TaskPlan flows_of(const Planner& planner, TaskId task) {
   const Work& work = work_of(planner.graph, task);
   const std::size_t communicator = index(planner.graph.tasks[task].communicator);
   const LinkPath& path = planner.paths[communicator];
-  if (planner.graph.tasks[task].kind == TaskKind::transfer)
-    return {path.latency, path.weight * work.bytes};
+  if (planner.graph.tasks[task].kind == TaskKind::transfer) return {path.latency, path.weight * work.bytes};
   const int members = static_cast<int>(planner.graph.communicators[communicator].ranks.size());
   const RingTraffic traffic = ring_traffic(work.collective, members, work.bytes);
   TaskPlan flows{traffic.rounds * path.latency, path.weight * traffic.bytes_per_link};
@@ -73,12 +73,15 @@ bool is_traffic(const Planner& planner, TaskId task) {
 
 void add_edges(Planner& planner, const Communicator& communicator) {
   const auto& ranks = communicator.ranks;
+  const Layout& layout = planner.graph.layout;
+  const Folding& folding = planner.graph.folding;
   const bool line = communicator.axis == Axis::pipeline;  // sender, receiver; everything else is a ring
   const std::size_t count = ranks.size() < 2 ? 0 : line ? ranks.size() - 1 : ranks.size();
   for (std::size_t i = 0; i < count; ++i) {
     const std::int32_t from = ranks[i], to = ranks[(i + 1) % ranks.size()];
-    if (from == to) continue;
-    planner.plan.edges.push_back({from, to, fabric_between(planner.cluster, from, to)});
+    if (from == to || stand_in(layout, folding, from) != from) continue;
+    planner.plan.edges.push_back(
+        {from, stand_in(layout, folding, to), fabric_between(planner.cluster, from, to)});
   }
   planner.plan.first_edge.push_back(static_cast<std::uint32_t>(planner.plan.edges.size()));
   planner.paths.push_back(path_of(planner.cluster, communicator));

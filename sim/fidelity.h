@@ -11,7 +11,9 @@
 // `automatic` makes a collective flows when its time can depend on others: some directed port of its ring
 // is used by another communicator's tasks, or by two of its own edges. Collectives whose latency term is
 // larger than their bandwidth term (a scalar over all ranks) count as no traffic: they stay closed forms
-// and make nobody else's ring contended. Guarded by tests/sim_collective_test.cpp.
+// and make nobody else's ring contended. In a folded graph (schedules/graph/folding.h) the edges of the
+// members that were lowered stand for all: an edge that leaves them arrives at the member that stands for
+// its end, which may be the one that it leaves. Guarded by tests/sim_collective_test.cpp.
 #pragma once
 
 #include <cstdint>

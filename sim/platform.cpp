@@ -19,7 +19,7 @@ struct Port {
 struct FabricZone {
   sg4::NetZone* zone = nullptr;
   std::map<std::pair<int, int>, Port> ports;
-  std::map<int, sg4::Host*> hosts;
+  std::map<std::pair<int, bool>, sg4::Host*> hosts;
 };
 
 // CM02 with these settings is latency + size/bandwidth and max-min sharing; the default model multiplies
@@ -52,11 +52,14 @@ Port& port_of(FabricZone& fabric, const Cluster& cluster, int fabric_index, cons
   return port;
 }
 
-sg4::Host* host_of(FabricZone& fabric, const Cluster& cluster, int fabric_index, int rank) {
-  sg4::Host*& host = fabric.hosts[rank];
+// `twin`: a second host on the same port. A route of SimGrid from a host to itself touches no link.
+sg4::Host* host_of(FabricZone& fabric, const Cluster& cluster, int fabric_index, int rank, bool twin) {
+  sg4::Host*& host = fabric.hosts[{rank, twin}];
   if (host != nullptr) return host;
   const Port& port = port_of(fabric, cluster, fabric_index, place_of(cluster, rank));
-  host = fabric.zone->create_host("f" + std::to_string(fabric_index) + "r" + std::to_string(rank), 1.0)
+  host = fabric.zone
+             ->create_host(
+                 "f" + std::to_string(fabric_index) + "r" + std::to_string(rank) + (twin ? "t" : ""), 1.0)
              ->seal();
   auto* point = host->get_netpoint();
   fabric.zone->add_route(point, nullptr, nullptr, nullptr, {sg4::LinkInRoute(port.up)}, false);
@@ -78,8 +81,8 @@ std::vector<Route> build_platform(const Cluster& cluster, const std::vector<Edge
       fabric.zone = sg4::create_star_zone("f" + std::to_string(edge.fabric));
       fabric.zone->set_parent(root);
     }
-    routes.push_back(
-        {host_of(fabric, cluster, edge.fabric, edge.from), host_of(fabric, cluster, edge.fabric, edge.to)});
+    routes.push_back({host_of(fabric, cluster, edge.fabric, edge.from, false),
+                      host_of(fabric, cluster, edge.fabric, edge.to, edge.from == edge.to)});
   }
   for (FabricZone& fabric : fabrics)
     if (fabric.zone != nullptr) fabric.zone->seal();

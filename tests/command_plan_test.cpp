@@ -57,9 +57,8 @@ TEST_F(PlanCommand, BeatsEveryLayoutThatItsExampleGuesses) {
             nlohmann::json::parse(guessed.out)["step_time_s"].get<double>());
 }
 
-TEST_F(PlanCommand, SearchesLlama70BOnAThousandGpusByReplay) {
+TEST_F(PlanCommand, SearchesLlama70BOnAThousandGpus) {
   const auto plan = plan_of_file({large});
-  EXPECT_EQ(plan["engine"], "replay");
   EXPECT_GT(plan["legal"].get<int>(), 50000);
   EXPECT_EQ(plan["best"].size(), 10u);
   for (const auto& row : plan["best"]) {
@@ -94,7 +93,7 @@ TEST_F(PlanCommand, EveryKeyOfItsJsonIsDocumentedAndEveryDocumentedKeyIsThere) {
 TEST_F(PlanCommand, PrintsTheTableTheReasonsAndTheFront) {
   const Answer answer = slipway_with({"plan", tiny});
   EXPECT_EQ(answer.status, status_done) << answer.err;
-  for (const char* part : {"priced by", "Why each wins over the next", "the front of both", "simulation"})
+  for (const char* part : {"Why each wins over the next", "the front of both", "simulated in"})
     EXPECT_THAT(answer.out, HasSubstr(part));
 }
 
@@ -116,7 +115,6 @@ TEST_F(PlanCommand, RefusesWhatCannotBePlannedWithOneErrorAndNoNumber) {
        "vocab"},
       {{llama, "--emit", "megatrn"}, "did you mean '--emit megatron'"},
       {{llama, "--memory-share", "80"}, "--memory-share"},
-      {{llama, "--engine", "simgrid"}, "allowed: simulation, replay, auto"},
       {{"missing.yaml"}, "missing.yaml"},
   };
   for (const auto& [args, part] : cases) {
@@ -138,10 +136,10 @@ TEST_F(PlanCommand, SearchesAlsoWhereTheLayoutAsWrittenCannotBe) {
 
 TEST_F(PlanCommand, CtrlCEndsTheSearchWithWhatItHas) {
   std::thread interrupt([] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
     ::kill(::getpid(), SIGINT);
   });
-  const Answer answer = slipway_with({"plan", large, "--engine", "simulation"});  // would take many minutes
+  const Answer answer = slipway_with({"plan", large});  // takes longer
   interrupt.join();
   EXPECT_EQ(answer.status, status_failed);
   EXPECT_THAT(answer.out, HasSubstr("INTERRUPTED"));

@@ -151,31 +151,5 @@ TEST(StepEstimate, OfOneRankWithoutCommunicationIsTheStepItself) {
   EXPECT_NEAR(estimate_step(in, cluster).bound_s, step, 1e-12 * step);
 }
 
-// Every member of a pipeline rank does the same on this cluster, so one tells the times and the memory of
-// all.
-TEST(OneMemberOfEachPipelineRank, HasTheReplayOfTheWholeGraph) {
-  std::mt19937 random(2);
-  const Cluster cluster = two_nodes();
-  int alike = 0;
-  for (int i = 0; i < 200; ++i) {
-    const Drawn drawn = random_step(random);
-    if (!members_are_alike(cluster, drawn.input.layout)) continue;
-    ++alike;
-    const Lowered whole = lowered(drawn.input, cluster);
-    LoweringInput one_member = drawn.input;
-    one_member.one_member = true;
-    const Lowered one = lowered(one_member, cluster);
-    EXPECT_LE(one.graph.tasks.size(), whole.graph.tasks.size());
-    const Timeline all_times = replay(whole.graph, whole.durations, 3),
-                   times = replay(one.graph, one.durations, 3);
-    const StepMetrics a = metrics(whole, all_times), b = metrics(one, times);
-    EXPECT_NEAR(b.step_time_s, a.step_time_s, 1e-9 * a.step_time_s) << drawn.text;
-    EXPECT_NEAR(b.bubble_share, a.bubble_share, 1e-6) << drawn.text;
-    EXPECT_NEAR(b.exposed_comm_share, a.exposed_comm_share, 1e-6) << drawn.text;
-    EXPECT_NEAR(fullest(one.graph, times), fullest(whole.graph, all_times), 1) << drawn.text;
-  }
-  EXPECT_GT(alike, 50);
-}
-
 }  // namespace
 }  // namespace slipway

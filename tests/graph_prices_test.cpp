@@ -41,18 +41,18 @@ TEST_F(GraphPrices, AreThoseOfSimulateOnTheSameLayout) {
   const PublishedTable table = table_of("2");
   Validation validation = validate(table, false);
   double share = 0;
-  price_by_graph(validation, SearchEngine::simulation, [&](double done) { share = done; });
+  price_by_graph(validation, GraphEngine::simulation, [&](double done) { share = done; });
   EXPECT_DOUBLE_EQ(validation.rows[0].price.step_s, expected);
   EXPECT_DOUBLE_EQ(share, 1);
   EXPECT_EQ(validation.priced_by, "simulation");
-  price_by_graph(validation, SearchEngine::replay, [](double) {});
+  price_by_graph(validation, GraphEngine::replay, [](double) {});
   EXPECT_NEAR(validation.rows[0].price.step_s, expected, 0.02 * expected);
 }
 
 TEST_F(GraphPrices, WhatNoScenarioCanDescribeHasNoPriceAndAReason) {
   const PublishedTable table = table_of("8");
   Validation validation = validate(table, false);
-  price_by_graph(validation, SearchEngine::replay, [](double) {});
+  price_by_graph(validation, GraphEngine::replay, [](double) {});
   EXPECT_EQ(validation.rows[0].price.step_s, 0);
   EXPECT_FALSE(validation.rows[0].price.cannot.empty());
   PublishedRow row = table_of("2").rows[0];

@@ -54,9 +54,8 @@ Scenario load(const ScenarioFolder& folder, const Small& small) {
 
 std::vector<PricedLayout> exhaustive(const Scenario& scenario, double memory_share) {
   std::vector<PricedLayout> rows;
-  each_layout(scenario, search_space(scenario, {}), [&](const LayoutChoice& choice) {
-    rows.push_back(price_layout(scenario, choice, SearchEngine::simulation));
-  });
+  each_layout(scenario, search_space(scenario, {}),
+              [&](const LayoutChoice& choice) { rows.push_back(price_layout(scenario, choice)); });
   std::erase_if(rows, [&](const PricedLayout& row) { return row.memory_share > memory_share; });
   std::stable_sort(rows.begin(), rows.end(), [](const PricedLayout& a, const PricedLayout& b) {
     return a.step_time_s != b.step_time_s ? a.step_time_s < b.step_time_s : a.memory_bytes < b.memory_bytes;
@@ -70,7 +69,6 @@ TEST_P(SearchedSpaces, HaveTheTopTenOfExhaustiveSimulation) {
   const ScenarioFolder folder;
   const Scenario scenario = load(folder, GetParam());
   SearchOptions options;
-  options.engine = SearchEngine::simulation;
   options.memory_share = 0.8;
   const std::vector<PricedLayout> all = exhaustive(scenario, options.memory_share);
   const SearchResult found = search_layouts(scenario, search_space(scenario, {}), options);
@@ -80,7 +78,7 @@ TEST_P(SearchedSpaces, HaveTheTopTenOfExhaustiveSimulation) {
     EXPECT_EQ(layout_text(found.best[i].choice), layout_text(all[i].choice)) << i;
     EXPECT_EQ(found.best[i].step_time_s, all[i].step_time_s);
   }
-  EXPECT_LT(found.priced, found.legal - found.too_large) << "nothing was saved";
+  EXPECT_LT(found.simulated, found.legal - found.too_large) << "nothing was saved";
   EXPECT_GT(found.too_large, 0) << "memory was no matter";
 }
 
@@ -91,7 +89,7 @@ TEST_P(SearchedSpaces, HaveBoundsThatNoLayoutIsBelow) {
   int layouts = 0;
   each_layout(scenario, search_space(scenario, {}), [&](const LayoutChoice& choice) {
     if (++layouts % 3 != 0) return;
-    const PricedLayout row = price_layout(scenario, choice, SearchEngine::simulation);
+    const PricedLayout row = price_layout(scenario, choice);
     const StepEstimate estimate = estimator.estimate(choice);
     EXPECT_LE(estimate.bound_s, row.step_time_s * (1 + 1e-9)) << layout_text(choice);
     EXPECT_LE(estimator.passes_bound(choice), row.step_time_s * (1 + 1e-9)) << layout_text(choice);
@@ -108,7 +106,7 @@ TEST_P(SearchedSpaces, GiveTheSameAnswerWhateverTheNumberOfWorkers) {
     SearchOptions options;
     options.workers = workers;
     SearchResult found = search_layouts(scenario, search_space(scenario, {}), options);
-    found.screening_s = found.pricing_s = 0;
+    found.screening_s = found.simulation_s = 0;
     answers.push_back(search_text(scenario, found, options));
   }
   EXPECT_EQ(answers[0], answers[1]);
@@ -167,34 +165,6 @@ INSTANTIATE_TEST_SUITE_P(Small, SearchedSpaces, testing::ValuesIn(smalls), [](co
   std::replace(name.begin(), name.end(), ' ', '_');
   return name;
 });
-
-TEST(SearchByReplay, OrdersLayoutsAsTheReplayOfAllDoes) {
-  const ScenarioFolder folder;
-  const Scenario scenario = load(folder, smalls[1]);
-  SearchOptions options;
-  options.engine = SearchEngine::replay;
-  const SearchResult found = search_layouts(scenario, search_space(scenario, {}), options);
-  std::vector<double> all;
-  each_layout(scenario, search_space(scenario, {}), [&](const LayoutChoice& choice) {
-    const bool alike = members_are_alike(scenario.cluster, choice.layout);
-    const PricedLayout row =
-        price_layout(scenario, choice, alike ? SearchEngine::replay : SearchEngine::simulation);
-    if (row.memory_share <= 1) all.push_back(row.step_time_s);
-  });
-  std::sort(all.begin(), all.end());
-  std::vector<double> replayed;
-  for (const PricedLayout& row : found.best) {
-    EXPECT_EQ(row.engine, SearchEngine::simulation);  // ten small graphs: all were simulated in the end
-    replayed.push_back(row.replay_step_s > 0 ? row.replay_step_s : row.step_time_s);
-    EXPECT_GE(row.step_time_s, replayed.back() * (1 - 1e-9));  // contention only delays here
-    EXPECT_LE(row.step_time_s, replayed.back() * 1.2);
-  }
-  std::sort(replayed.begin(), replayed.end());
-  for (std::size_t i = 0; i < replayed.size(); ++i) EXPECT_DOUBLE_EQ(replayed[i], all[i]);
-  EXPECT_TRUE(std::is_sorted(
-      found.best.begin(), found.best.end(),
-      [](const PricedLayout& a, const PricedLayout& b) { return a.step_time_s < b.step_time_s; }));
-}
 
 TEST(Search, ThatIsInterruptedSaysSo) {
   const ScenarioFolder folder;

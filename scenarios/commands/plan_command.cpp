@@ -36,7 +36,6 @@ CommandOptions declared_options() {
       .value("emit", "TRAINER", "print the winner's launch arguments for megatron or torchtitan")
       .flag("executable", "only layouts that `slipway execute` runs (always so on a cluster of CPU ranks)")
       .value("memory-share", "SHARE", "of a GPU's memory that a layout may use, 0..1 (default 0.8)")
-      .value("engine", "NAME", "simulation, replay or auto (default: simulation where it is quick)")
       .value("top", "N", "rows of the table (default 10)")
       .flag("json", "print the answer as JSON on standard output and nothing else there")
       .flag("help-json", "print the meaning and unit of every JSON key")
@@ -82,14 +81,6 @@ double share_of(const CommandOptions& options) {
   return share;
 }
 
-SearchEngine engine_of(const CommandOptions& options) {
-  const std::string text = options.text("engine").value_or("auto");
-  for (const SearchEngine engine :
-       {SearchEngine::automatic, SearchEngine::simulation, SearchEngine::replay})
-    if (text == name_of(engine)) return engine;
-  throw UsageError("--engine " + text + " is unknown; allowed: simulation, replay, auto");
-}
-
 bool is_of_cpu_ranks(const Cluster& cluster) {
   return std::all_of(cluster.groups.begin(), cluster.groups.end(),
                      [](const NodeGroup& group) { return group.machine.cores > 0; });
@@ -117,7 +108,6 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   SearchOptions search;
   search.best = options.integer("top", 10, 1);
   search.memory_share = share_of(options);
-  search.engine = engine_of(options);
   check_kept(options.all("keep"));
   const std::optional<Trainer> trainer = trainer_named(options.text("emit"));
   const std::string& path = options.arguments()[0];
@@ -126,7 +116,7 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
 
   const CatchInterrupts guard;
   Progress progress(err, "planning " + scenario.name, is_terminal(err));
-  search.progress = [&](const char*, double share) { progress.report(share); };
+  search.progress = [&](double share) { progress.report(share); };
   search.interrupted = [] { return stop_asked != 0; };
   SearchResult result;
   try {

@@ -26,9 +26,9 @@ CommandOptions declared_options() {
       .flag("refit",
             "also predict every row by constants that were fitted without it (by layout, group, choice)")
       .value("engine", "NAME",
-             "formula (of the row's trainer, the default), or replay or simulation of the task graph, "
-             "which knows\n"
-             "nothing of trainers (see `slipway plan --help`)")
+             "formula (of the row's trainer, the default), or simulation of the task graph, which knows "
+             "nothing of\n"
+             "trainers, or its replay, which knows no contention either")
       .flag("json", "print the scores as JSON and nothing else (`slipway list json-keys`)")
       .value("constants", "FILE",
              "write the constants of step time fitted to all scored rows, as a stack profile")
@@ -65,10 +65,11 @@ std::vector<PublishedTable> tables_of(const std::vector<std::string>& paths) {
   return tables;
 }
 
-SearchEngine engine_of(const CommandOptions& options) {
+// Nothing: the formula.
+std::optional<GraphEngine> engine_of(const CommandOptions& options) {
   const std::string name = options.text("engine").value_or("formula");
-  if (name == "formula") return SearchEngine::automatic;
-  for (const SearchEngine engine : {SearchEngine::replay, SearchEngine::simulation})
+  if (name == "formula") return std::nullopt;
+  for (const GraphEngine engine : {GraphEngine::replay, GraphEngine::simulation})
     if (name == name_of(engine)) return engine;
   throw UsageError("--engine " + name + " is none of formula, replay, simulation");
 }
@@ -112,8 +113,8 @@ int validate_command(const std::vector<std::string>& args, std::ostream& out, st
   CommandOptions options = declared_options();
   if (!options.parse(args, out)) return status_done;
   const std::vector<std::string>& paths = options.arguments();
-  const SearchEngine engine = engine_of(options);
-  const bool formula = engine == SearchEngine::automatic;
+  const std::optional<GraphEngine> engine = engine_of(options);
+  const bool formula = !engine;
   if (!formula && options.has("refit"))
     throw UsageError("--refit fits the constants of a formula; leave it or --engine out");
   const std::vector<PublishedTable> tables = tables_of(paths);
@@ -126,7 +127,7 @@ int validate_command(const std::vector<std::string>& args, std::ostream& out, st
   for (Validation& validation : validations) {
     if (formula) break;
     Progress progress(err, "pricing " + validation.table->file, is_terminal(err));
-    price_by_graph(validation, engine, [&](double share) { progress.report(share); });
+    price_by_graph(validation, *engine, [&](double share) { progress.report(share); });
   }
   if (const auto path = options.text("rows")) write_rows(*path, validations);
   if (const auto path = options.text("constants")) {

@@ -38,8 +38,7 @@
 //
 // Memory: weights, gradients and optimizer as the lowering counts them, and what the micro-batches in
 // flight at the fullest moment of the schedule keep; work space and messages are left out, so never too
-// much. Guarded by tests/estimate_test.cpp: bounds against simulation over random layouts; both bounds and
-// the replay of one member against the replay of the whole graph.
+// much. Guarded by tests/estimate_test.cpp: both bounds against simulation over random layouts.
 #pragma once
 
 #include <map>

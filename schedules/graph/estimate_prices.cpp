@@ -51,10 +51,6 @@ LinkPath ring_path(const Cluster& cluster, Axis axis, int first, int stride, int
   return path_of(cluster, ring);
 }
 
-bool same(const LinkPath& a, const LinkPath& b) {
-  return a.latency == b.latency && a.bandwidth == b.bandwidth && a.reduce_bandwidth == b.reduce_bandwidth;
-}
-
 }  // namespace
 
 Wiring wiring_of(const Cluster& cluster, const Layout& layout) {
@@ -65,7 +61,8 @@ Wiring wiring_of(const Cluster& cluster, const Layout& layout) {
     wiring.machine_group.push_back(place_of(cluster, rank).group);
     wiring.tensor.push_back(ring_path(cluster, Axis::tensor, rank, 1, layout.tensor));
     wiring.context.push_back(ring_path(cluster, Axis::context, rank, layout.tensor, layout.context));
-    wiring.data.push_back(ring_path(cluster, Axis::data, rank, layout.tensor, layout.data * layout.context));
+    wiring.data.push_back(
+        ring_path(cluster, Axis::data, rank, layout.tensor, layout.data * layout.context));
     if (p == 1) continue;
     wiring.to_next.push_back(ring_path(cluster, Axis::pipeline, rank, next - rank, 2));
     wiring.to_previous.push_back(ring_path(cluster, Axis::pipeline, rank, previous - rank, 2));
@@ -74,26 +71,8 @@ Wiring wiring_of(const Cluster& cluster, const Layout& layout) {
   return wiring;
 }
 
-LinkPath world_path(const Cluster& cluster, int ranks) { return ring_path(cluster, Axis::world, 0, 1, ranks); }
-
-bool members_are_alike(const Cluster& cluster, const Layout& layout) {
-  const int t = layout.tensor, c = layout.context, d = layout.data, members = d * c * t,
-            p = layout.pipeline;
-  for (int q = 0; q < p; ++q) {
-    const auto alike = [&](Axis axis, int k, int stride, int count) {
-      return same(ring_path(cluster, axis, q * members + k, stride, count),
-                  ring_path(cluster, axis, q * members, stride, count));
-    };
-    const int group = place_of(cluster, q * members).group;
-    for (int k = 0; k < members; ++k) {
-      if (place_of(cluster, q * members + k).group != group) return false;
-      if (k % t == 0 && !alike(Axis::tensor, k, 1, t)) return false;
-      if (k / t % c == 0 && !alike(Axis::context, k, t, c)) return false;
-      if (k < t && !alike(Axis::data, k, t, d * c)) return false;
-      if (p > 1 && !alike(Axis::pipeline, k, ((q + 1) % p - q) * members, 2)) return false;
-    }
-  }
-  return true;
+LinkPath world_path(const Cluster& cluster, int ranks) {
+  return ring_path(cluster, Axis::world, 0, 1, ranks);
 }
 
 }  // namespace slipway

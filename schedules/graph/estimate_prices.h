@@ -48,8 +48,4 @@ struct Wiring {
 Wiring wiring_of(const Cluster& cluster, const Layout& layout);
 LinkPath world_path(const Cluster& cluster, int ranks);
 
-// Does every member of a pipeline rank have the machine and the links of the first? Then a replay of the
-// first members (LoweringInput::one_member) is the replay of all.
-bool members_are_alike(const Cluster& cluster, const Layout& layout);
-
 }  // namespace slipway

@@ -2,9 +2,12 @@
 
 namespace slipway {
 
-Groups::Groups(const Layout& layout, bool tied_head, bool needs_world, bool one_member,
+Groups::Groups(const Layout& layout, bool tied_head, bool needs_world, const Folding& folding,
                std::vector<Communicator>& communicators)
-    : layout_(layout), one_member_(one_member), communicators_(communicators) {
+    : layout_(layout),
+      replicas_(folding.replicas > 0 ? folding.replicas : layout.data * layout.context),
+      tensor_degree_(folding.tensor > 0 ? folding.tensor : layout.tensor),
+      communicators_(communicators) {
   add_inner_groups(Axis::tensor, "tp", tensor_);
   add_inner_groups(Axis::context, "cp", context_);
   add_inner_groups(Axis::data, "dp", data_);
@@ -21,22 +24,27 @@ Groups::Groups(const Layout& layout, bool tied_head, bool needs_world, bool one_
   }
 }
 
+int Groups::lowered(int place) const {
+  const int replica = place / layout_.tensor, t = place % layout_.tensor;
+  return replica < replicas_ && t < tensor_degree_ ? replica * tensor_degree_ + t : none;
+}
+
 void Groups::add_inner_groups(Axis axis, const char* name, std::vector<std::vector<Group>>& table) {
   table.resize(static_cast<std::size_t>(layout_.pipeline));
-  const int tensor = layout_.tensor, context = layout_.context, all = members();
+  const int tensor = layout_.tensor, context = layout_.context, all = per_pipeline_rank();
   const int degree = axis == Axis::tensor    ? tensor
                      : axis == Axis::context ? context
                                              : layout_.data * context;
   const int stride = axis == Axis::tensor ? 1 : tensor;
   if (degree == 1) return;
   for (int pipeline = 0; pipeline < layout_.pipeline; ++pipeline) {
-    for (int k = 0; k < all; ++k) {
-      if ((k / stride) % degree != 0) continue;  // k is not the first member of its group
+    for (int first = 0; first < all; ++first) {
+      if (first / stride % degree != 0 || lowered(first) == none) continue;
       Group group{static_cast<int>(communicators_.size()), {}};
       Communicator communicator{name, axis, {}};
-      for (int i = 0; i < degree; ++i) {
-        if (k + i * stride < all) group.members.push_back(k + i * stride);
-        communicator.ranks.push_back(rank(pipeline, k + i * stride));
+      for (int place = first; place < first + degree * stride; place += stride) {
+        if (lowered(place) != none) group.members.push_back(lowered(place));
+        communicator.ranks.push_back(pipeline * all + place);
       }
       table[static_cast<std::size_t>(pipeline)].push_back(std::move(group));
       communicators_.push_back(std::move(communicator));

@@ -13,14 +13,18 @@ namespace slipway {
 class Groups {
  public:
   // Embedding pairs exist only for a tied head, the world only when a scalar is reduced over it.
-  // `one_member`: only the groups of member 0 of each pipeline rank, and only it among their members; their
+  // Folded: only the groups that have a member which is lowered, and only these among their members; their
   // communicators name all ranks all the same.
-  Groups(const Layout& layout, bool tied_head, bool needs_world, bool one_member,
+  Groups(const Layout& layout, bool tied_head, bool needs_world, const Folding& folding,
          std::vector<Communicator>& communicators);
 
-  // Members of one pipeline rank are numbered k = (data·C + context)·T + tensor; those that are lowered.
-  int members() const { return one_member_ ? 1 : per_pipeline_rank(); }
-  int rank(int pipeline, int member) const { return pipeline * per_pipeline_rank() + member; }
+  // Members of one pipeline rank that are lowered, numbered k = (data·C + context)·T + tensor (folded: with
+  // the folded T).
+  int members() const { return replicas_ * tensor_degree_; }
+  int rank(int pipeline, int member) const {
+    return pipeline * per_pipeline_rank() + member / tensor_degree_ * layout_.tensor +
+           member % tensor_degree_;
+  }
 
   // The groups of `axis` (tensor, context, data = data × context) inside a pipeline rank: for each its
   // communicator and its members k in communicator order. Empty when the degree is 1.
@@ -38,10 +42,12 @@ class Groups {
 
  private:
   int per_pipeline_rank() const { return layout_.data * layout_.context * layout_.tensor; }
+  // Number of the place-th member of a pipeline rank among those that are lowered; none if it is not.
+  int lowered(int place) const;
   void add_inner_groups(Axis axis, const char* name, std::vector<std::vector<Group>>& table);
 
   Layout layout_;
-  bool one_member_ = false;
+  int replicas_ = 1, tensor_degree_ = 1;  // that are lowered
   std::vector<Communicator>& communicators_;
   std::vector<std::vector<Group>> tensor_, context_, data_;
   std::vector<int> embedding_;

@@ -53,6 +53,7 @@ TaskGraph described(const LoweringInput& input) {
   graph.micro_batches = micro_batches_of(input);
   graph.global_batch = input.global_batch;
   graph.clip_norm = input.clip_norm;
+  graph.folding = input.folding;
   graph.gradient_dtype = input.gradient_dtype;
   graph.stages = split_blocks(input.model, input.layout);
   for (const BlockRange& range : graph.stages) {
@@ -68,7 +69,7 @@ LoweringState::LoweringState(const LoweringInput& lowering_input, TaskGraph& tar
     : input(lowering_input),
       graph(target),
       builder(target),
-      groups(input.layout, blocks_of(input.model).back().tied, input.clip_norm > 0, input.one_member,
+      groups(input.layout, blocks_of(input.model).back().tied, input.clip_norm > 0, input.folding,
              target.communicators),
       blocks(blocks_of(input.model)),
       boundary(boundary_bytes(input.model, target.shape)),

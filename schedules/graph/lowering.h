@@ -20,10 +20,9 @@ struct LoweringInput {
   bool overlap_grad_reduce = true;  // reduce each block's gradient as soon as its last backward is done
   bool blocking_transfers = false;   // a rank goes on when its message to another stage is sent, not before
   const ActionLists* actions = nullptr;  // instead of the named schedule's (an imported CSV)
-  // Only the first member of each pipeline rank (data, context and tensor coordinate 0) is lowered, with the
-  // communicators of all: for a list replay where every member does the same at the same time. Neither the
-  // checks nor the simulator take such a graph. Guarded by tests/estimate_test.cpp.
-  bool one_member = false;
+  // Which members of each pipeline rank get tasks and stand for all: folding_of (folding.h), or all. The list
+  // replay and the simulator take a folded graph; the checks and bundles do not.
+  Folding folding;
 };
 
 // What each pipeline rank's members hold throughout a step: their shard's weights, gradients and optimizer.

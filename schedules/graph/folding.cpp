@@ -1,0 +1,122 @@
+#include "schedules/graph/folding.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace slipway {
+namespace {
+
+// Neighbours of member k in a ring of `degree` members at distance `stride`.
+struct Neighbours {
+  int next = 0, previous = 0;
+};
+Neighbours neighbours_of(int k, int stride, int degree) {
+  const int place = k / stride % degree, first = k - place * stride;
+  return {first + (place + 1) % degree * stride, first + (place + degree - 1) % degree * stride};
+}
+
+class Likeness {
+ public:
+  Likeness(const Cluster& cluster, const Layout& layout, const Folding& folding)
+      : cluster_(cluster),
+        layout_(layout),
+        folding_(folding),
+        members_(layout.data * layout.context * layout.tensor) {}
+
+  bool holds() const {
+    for (int rank = 0; rank < layout_.pipeline * members_; ++rank)
+      if (!is_like(rank, stands_for(rank))) return false;
+    return true;
+  }
+
+ private:
+  int stands_for(int rank) const { return stand_in(layout_, folding_, rank); }
+
+  bool is_like(int rank, int other) const {
+    if (rank == other) return true;
+    if (place_of(cluster_, rank).group != place_of(cluster_, other).group) return false;
+    const int t = layout_.tensor, c = layout_.context, d = layout_.data;
+    const int first = rank / members_ * members_, k = rank - first, l = other - first;
+    for (const auto& [stride, degree] : {std::pair{1, t}, std::pair{t, c}, std::pair{t, d * c}}) {
+      if (degree == 1) continue;
+      const Neighbours a = neighbours_of(k, stride, degree), b = neighbours_of(l, stride, degree);
+      if (!same_edge(rank, first + a.next, other, first + b.next) ||
+          !same_edge(rank, first + a.previous, other, first + b.previous))
+        return false;
+    }
+    const int all = layout_.pipeline * members_;
+    for (const int ahead : {members_, all - members_})
+      if (ahead % all != 0 && !same_edge(rank, (rank + ahead) % all, other, (other + ahead) % all))
+        return false;
+    return true;
+  }
+
+  // Two edges over one fabric, to members that one member stands for.
+  bool same_edge(int from, int to, int other_from, int other_to) const {
+    return stands_for(to) == stands_for(other_to) &&
+           fabric_between(cluster_, from, to) == fabric_between(cluster_, other_from, other_to);
+  }
+
+  const Cluster& cluster_;
+  const Layout& layout_;
+  const Folding& folding_;
+  int members_;
+};
+
+bool cannot_fold(const Cluster& cluster, double clip_norm) {
+  const auto shares_cores = [](const NodeGroup& group) { return group.machine.cores > 0; };
+  const auto is_traffic = [](const auto& link) { return 8 / link.bandwidth >= link.latency; };
+  const MessageCost& world = cluster.message_costs[static_cast<std::size_t>(Axis::world)];
+  const bool norm_is_traffic =
+      world.bandwidth > 0 ? is_traffic(world)
+                          : std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(), is_traffic);
+  return std::any_of(cluster.groups.begin(), cluster.groups.end(), shares_cores) ||
+         (clip_norm > 0 && norm_is_traffic);
+}
+
+// GPUs behind one port must be all there: whole nodes, each within a pipeline rank.
+bool splits_ports(const Cluster& cluster, const Layout& layout, const Folding& folding) {
+  const bool shared = std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(),
+                                  [](const Fabric& fabric) { return fabric.gpus_per_port > 1; });
+  if (!shared) return false;
+  const int lowered = folding.replicas * layout.tensor,
+            members = layout.data * layout.context * layout.tensor;
+  return folding.tensor != layout.tensor ||
+         std::any_of(cluster.groups.begin(), cluster.groups.end(), [&](const NodeGroup& group) {
+           return lowered % group.gpus_per_node != 0 || members % group.gpus_per_node != 0;
+         });
+}
+
+std::vector<int> divisors(int number) {
+  std::vector<int> list;
+  for (int d = 1; d <= number; ++d)
+    if (number % d == 0) list.push_back(d);
+  return list;
+}
+
+}  // namespace
+
+Folding folding_of(const Cluster& cluster, const Layout& layout, double clip_norm) {
+  const int replicas = layout.data * layout.context;
+  std::vector<Folding> list;
+  for (const int tensor : divisors(layout.tensor))
+    for (const int count : divisors(replicas))
+      if (count % layout.context == 0 || layout.context % count == 0) list.push_back({tensor, count});
+  std::stable_sort(list.begin(), list.end(), [](const Folding& a, const Folding& b) {
+    return a.tensor * a.replicas < b.tensor * b.replicas;
+  });
+  if (cannot_fold(cluster, clip_norm)) list = {{layout.tensor, replicas}};
+  const auto found = std::find_if(list.begin(), list.end() - 1, [&](const Folding& folding) {
+    return !splits_ports(cluster, layout, folding) && Likeness(cluster, layout, folding).holds();
+  });
+  return *found;
+}
+
+std::int32_t stand_in(const Layout& layout, const Folding& folding, std::int32_t rank) {
+  const int t = layout.tensor, members = layout.data * layout.context * t;
+  if (folding.replicas == 0) return rank;
+  const int member = rank % members;
+  return rank - member + member / t % folding.replicas * t + member % t % folding.tensor;
+}
+
+}  // namespace slipway

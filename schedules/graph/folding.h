@@ -1,0 +1,29 @@
+// Members of a pipeline rank that do the same at the same time are lowered and simulated once.
+//
+//   nodes of 8 GPUs, tensor 4        node 0: 0 1 2 3 | 4 5 6 7     node 1: 8 9 10 11 | 12 13 14 15   ...
+//   tensor ring                      0 → 1 → 2 → 3 → 0                       folded: 0 → 0
+//   data ring                        0 → 4 (bus) → 8 (network) → 12 (bus)    folded: 0 → 4 (bus) → 0
+//   (network)
+//
+// Member (replica m, tensor t) is stood for by (m mod replicas, t mod tensor). That is right if each member
+// has the machine of its stand-in, and its neighbours in every ring, and in the pipeline, are as far away,
+// over the same fabric, as those of the stand-in. Then every port carries the messages of the port that
+// stands for it at the same dates, so max-min sharing gives them the same bandwidth: the folded step is the
+// step of all ranks, contention included. Guarded by tests/folding_test.cpp: both are simulated, over
+// random layouts and clusters.
+#pragma once
+
+#include "models/machine.h"
+#include "schedules/program.h"
+
+namespace slipway {
+
+// The one with the fewest members. Nothing is folded for machines whose ranks share cores, fabrics whose
+// ports several GPUs share (but for whole nodes), or a fabric of so little latency that the 8 bytes of the
+// gradient norm are traffic (sim/fidelity.h).
+Folding folding_of(const Cluster& cluster, const Layout& layout, double clip_norm);
+
+// The rank that has the tasks of `rank`.
+std::int32_t stand_in(const Layout& layout, const Folding& folding, std::int32_t rank);
+
+}  // namespace slipway

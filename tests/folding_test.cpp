@@ -1,0 +1,164 @@
+// A folded step against the step of all ranks: simulated, replayed and in memory, over random layouts on
+// clusters in which links differ, ports are shared or nodes are not alike.
+#include "schedules/graph/folding.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "schedules/graph/durations.h"
+#include "schedules/graph/memory_timeline.h"
+#include "schedules/graph/metrics.h"
+#include "sim/simulate.h"
+
+namespace slipway {
+namespace {
+
+Machine gpu(double network_bandwidth) {
+  Machine machine;
+  machine.name = "round numbers";
+  machine.memory_bytes = 1e9;
+  machine.peak_flops.fill(1e13);
+  machine.memory_bandwidth = 1e12;
+  machine.gemm_half = 64;
+  machine.launch_overhead = 1e-6;
+  machine.overlap_slowdown = 1.1;
+  machine.reduce_bandwidth = 2e11;
+  machine.node_link = {"bus", 2e10, 2e-6, 1};
+  machine.network_link = {"wire", network_bandwidth, 5e-6, 1};
+  return machine;
+}
+
+struct Setting {
+  const char* name;
+  int nodes, gpus, gpus_per_port;
+  double network_bandwidth;
+  bool folds;  // must some layout be folded?
+};
+constexpr Setting settings[] = {
+    {"nodes of four", 4, 4, 1, 4e9, true},   {"a slow network", 8, 2, 1, 5e8, true},
+    {"single GPUs", 16, 1, 1, 4e9, true},    {"one node", 1, 16, 1, 4e9, true},
+    {"two GPUs a port", 4, 4, 2, 4e9, true}, {"four GPUs a port", 4, 4, 4, 4e9, true}};
+
+Cluster cluster_of(const Setting& setting) {
+  Cluster cluster;
+  cluster.name = setting.name;
+  cluster.groups = {{gpu(setting.network_bandwidth), setting.nodes, setting.gpus}};
+  cluster.fabrics = default_fabrics(cluster.groups);
+  for (Fabric& fabric : cluster.fabrics)
+    if (fabric.scope == Fabric::Scope::cluster) fabric.gpus_per_port = setting.gpus_per_port;
+  return cluster;
+}
+
+LoweringInput random_step(std::mt19937& random, int ranks) {
+  const auto one_of = [&](std::initializer_list<int> list) {
+    return *(list.begin() + std::uniform_int_distribution<std::size_t>(0, list.size() - 1)(random));
+  };
+  LoweringInput in;
+  in.model = llama(
+      "llama",
+      {.layers = 8, .hidden = 128, .ffn = 384, .heads = 8, .kv_heads = 8, .vocab = 512, .sequence = 64});
+  Layout& l = in.layout;
+  do {
+    l.tensor = one_of({1, 2, 4, 8}), l.context = one_of({1, 1, 2, 4}), l.pipeline = one_of({1, 2, 4});
+  } while (ranks % (l.tensor * l.context * l.pipeline) != 0);
+  l.data = ranks / (l.tensor * l.context * l.pipeline);
+  l.sequence_parallel = l.tensor > 1 && one_of({0, 1}) == 1;
+  l.zero = l.data * l.context > 1 ? one_of({0, 1, 2, 3}) : 0;
+  in.schedule = l.pipeline == 1 || one_of({0, 1}) == 1 ? "1f1b" : "interleaved-1f1b";
+  l.chunks = in.schedule == "interleaved-1f1b" ? 2 : 1;
+  in.shape.sequence = in.model.sequence;
+  in.shape.sharding = sharding_of(l);
+  in.recompute = one_of({0, 1}) == 1 ? Recompute::full : Recompute::none;
+  in.global_batch = l.data * l.pipeline * one_of({1, 2});
+  in.clip_norm = one_of({0, 1});
+  return in;
+}
+
+std::string text_of(const LoweringInput& in) {
+  const Layout& l = in.layout;
+  return in.schedule + " t" + std::to_string(l.tensor) + " c" + std::to_string(l.context) + " p" +
+         std::to_string(l.pipeline) + " d" + std::to_string(l.data) + " z" + std::to_string(l.zero) +
+         " sp" + std::to_string(l.sequence_parallel) + " batch " + std::to_string(in.global_batch);
+}
+
+struct Step {
+  StepMetrics metrics;
+  double fullest = 0;
+  std::size_t tasks = 0;
+};
+Step simulated(const LoweringInput& input, const Cluster& cluster) {
+  TaskGraph graph = lower(input);
+  const Durations durations = durations_of(graph, cluster);
+  set_global_order(graph, durations);
+  const Simulation simulation = simulate(graph, cluster, durations, {});
+  Step step{metrics_of(graph, simulation.timeline, 1), 0, graph.tasks.size()};
+  for (const RankMemory& rank : memory_timeline(graph, simulation.timeline))
+    step.fullest = std::max(step.fullest, rank.peak);
+  return step;
+}
+
+class FoldedSteps : public testing::TestWithParam<Setting> {};
+
+TEST_P(FoldedSteps, AreTheStepsOfAllRanks) {
+  std::mt19937 random(3);
+  const Cluster cluster = cluster_of(GetParam());
+  const int ranks = rank_capacity(cluster);
+  int folded = 0;
+  for (int i = 0; i < 40; ++i) {
+    LoweringInput input = random_step(random, ranks);
+    const Step whole = simulated(input, cluster);
+    input.folding = folding_of(cluster, input.layout, input.clip_norm);
+    if (input.folding.tensor * input.folding.replicas == ranks / input.layout.pipeline) continue;
+    ++folded;
+    const Step step = simulated(input, cluster);
+    EXPECT_LT(step.tasks, whole.tasks) << text_of(input);
+    EXPECT_NEAR(step.metrics.step_time_s, whole.metrics.step_time_s, 1e-9 * whole.metrics.step_time_s)
+        << text_of(input);
+    EXPECT_NEAR(step.metrics.compute_share, whole.metrics.compute_share, 1e-6) << text_of(input);
+    EXPECT_NEAR(step.metrics.bubble_share, whole.metrics.bubble_share, 1e-6) << text_of(input);
+    EXPECT_NEAR(step.metrics.exposed_comm_share, whole.metrics.exposed_comm_share, 1e-6) << text_of(input);
+    EXPECT_NEAR(step.fullest, whole.fullest, 1) << text_of(input);
+  }
+  EXPECT_EQ(folded > 10, GetParam().folds) << folded;
+}
+
+INSTANTIATE_TEST_SUITE_P(On, FoldedSteps, testing::ValuesIn(settings), [](const auto& of) {
+  std::string name = of.param.name;
+  std::replace(name.begin(), name.end(), ' ', '_');
+  return name;
+});
+
+TEST(Folding, LeavesOutOnlyMembersThatAreLikeAnother) {
+  Layout layout;
+  layout.tensor = 2, layout.data = 8;
+  const auto lowered = [&](const Cluster& cluster) {
+    const Folding folding = folding_of(cluster, layout, 0);
+    return folding.tensor * folding.replicas;
+  };
+  Cluster cluster = cluster_of(settings[0]);
+  EXPECT_EQ(lowered(cluster), 2);  // of a node's two data members, one sends within it and one to the next
+  Cluster mixed = cluster;
+  mixed.groups = {{gpu(4e9), 2, 4}, {gpu(2e9), 2, 4}};
+  mixed.groups[0].machine.network_link.latency = 1e-6;
+  mixed.fabrics = default_fabrics(mixed.groups);
+  EXPECT_EQ(lowered(mixed), 8);  // the two of a tensor group are alike still
+  Cluster offset = cluster;
+  offset.groups[0].gpus_per_node = 3;  // tensor groups cross nodes in some places
+  offset.groups[0].nodes = 6;
+  EXPECT_EQ(lowered(offset), 16);
+  Cluster cores = cluster;
+  cores.groups[0].machine.cores = 2;
+  EXPECT_EQ(lowered(cores), 16);
+}
+
+TEST(Folding, KeepsWholeNodesWhereTheirGpusShareAPort) {
+  Layout layout;
+  layout.tensor = 2, layout.data = 8;
+  const Folding folding = folding_of(cluster_of(settings[4]), layout, 0);
+  EXPECT_EQ(folding.tensor, 2);
+  EXPECT_EQ(folding.replicas, 2);
+}
+
+}  // namespace
+}  // namespace slipway
