@@ -7,6 +7,8 @@ namespace {
 
 void add_static(MemoryParts& parts, const StageTerms& terms, const MemoryConstants& c) {
   if (c.gradient_bytes > 0) parts[MemoryPart::gradients] *= c.gradient_bytes / terms.gradient_bytes;
+  if (terms.zero >= 1)
+    parts[MemoryPart::update] += c.update_shard_bytes / terms.replicas * terms.parameters;
   if (terms.replicas <= 1) return;
   parts[MemoryPart::gradients] += c.replica_parameter_bytes * terms.parameters;
   const bool zero = terms.zero >= 1;
@@ -45,8 +47,7 @@ MemoryParts estimated(const StageTerms& terms, const MemoryConstants& constants)
   add_static(parts, terms, c);
   scale_layers(parts, terms, c);
   parts[MemoryPart::embedding_input] = c.embedding_bytes * terms.hidden_cut * terms.embeddings_held;
-  parts[MemoryPart::logits] *=
-      (c.logit_bytes + (tensor ? c.gathered_logit_bytes * terms.tensor : 0)) / 4;
+  parts[MemoryPart::logits] *= (c.logit_bytes + (tensor ? c.gathered_logit_bytes * terms.tensor : 0)) / 4;
   parts[MemoryPart::messages] = c.work_hidden_bytes * terms.hidden + c.work_ffn_bytes * terms.ffn +
                                 (tensor ? c.tensor_hidden_bytes * terms.hidden : 0);
   parts[MemoryPart::fragmentation] = c.fragmentation_share *

@@ -1,15 +1,14 @@
 // From bytes that the mathematics needs to bytes that a trainer's process takes: the calibrated verdict.
 //
-//   static  = parts + [ replica + zero + zero_shard/R ]·parameters + update·parameters           R = d·c > 1
+//   static  = parts + [ replica + zero + zero_shard/R + update + update_shard/R ]·parameters     R = d·c
 //   kept    = layer_factor·layers + norm copies + scores + gathered inputs + embedding + logits + work
 //   peak    = static + (1 + fragmentation)·kept + tables + library   fits: peak ≤ usable_share · GPU memory
 //
-// What a trainer takes besides the book's bytes was found by comparison with runs that fitted and runs that did
-// not: models/stacks/*.yaml, each number with its source (memory_constants.h).
-// Under full recompute the head's logits and the layer at work are added up although they are never needed
-// together: an allocator keeps the first for a while, and the runs of Hagemann 2023 say so (97.2 % of left-out
-// verdicts right, against 96.3 % with the larger of the two).
-// Guarded by tests/memory_estimate_test.cpp.
+// What a trainer takes besides the book's bytes was found by comparison with runs that fitted and runs that
+// did not: models/stacks/*.yaml, each number with its source (memory_constants.h). Under full recompute the
+// head's logits and the layer at work are added up although they are never needed together: an allocator
+// keeps the first for a while, and the runs of Hagemann 2023 say so (97.2 % of left-out verdicts right,
+// against 96.3 % with the larger of the two). Guarded by tests/memory_estimate_test.cpp.
 #pragma once
 
 #include "models/memory_constants.h"
@@ -17,9 +16,9 @@
 
 namespace slipway {
 
-// Whether inputs of a layer's projections stay gathered over the tensor group until the backward pass. nanotron's
-// runs fall into three kinds (models/stacks/nanotron.yaml); of a run of which nothing is known the kind is that of
-// most runs with as many stages: all on one stage, half on more than two.
+// Whether inputs of a layer's projections stay gathered over the tensor group until the backward pass.
+// nanotron's runs fall into three kinds (models/stacks/nanotron.yaml); of a run of which nothing is known
+// the kind is that of most runs with as many stages: all on one stage, half on more than two.
 enum class Gathered : std::uint8_t { unknown, all, half_on_many_stages, none };
 
 // What one pipeline rank needs, before a trainer's own habits. Numbers are of one micro-batch on a rank, in
@@ -28,7 +27,7 @@ struct StageTerms {
   MemoryParts parts;
   double parameters = 0;      // of the shard
   double gradient_bytes = 4;  // per parameter, as counted among the parts
-  double replicas = 1;    // R
+  double replicas = 1;        // R
   int tensor = 1, pipeline = 1, context = 1, zero = 0;
   Gathered gathered = Gathered::unknown;
   Kernels kernels = Kernels::flash2_rmsnorm;

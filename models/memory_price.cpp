@@ -32,7 +32,8 @@ double stage_in_flight(const MemoryInput& input, std::size_t stage) {
   const double after = input.pipeline - 1 - static_cast<double>(stage);
   const double v = input.chunks;
   const double in_flight = v > 1 ? (2 * after + (v - 1) * input.pipeline + 1) / v : after + 1;
-  return input.micro_batches > 0 ? std::min(in_flight, static_cast<double>(input.micro_batches)) : in_flight;
+  return input.micro_batches > 0 ? std::min(in_flight, static_cast<double>(input.micro_batches))
+                                 : in_flight;
 }
 
 std::vector<StageTerms> closed_form_stages(const MemoryInput& input, std::span<const double> layers,

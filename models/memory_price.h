@@ -4,8 +4,8 @@
 //                                      once per layout                          once per step of a fit
 //
 // Stages in the order of the pipeline, one per rank: on stage i 1F1B holds min(p − i, m) micro-batches, and
-// interleaved 1F1B min((2(p − 1 − i) + (v − 1)p + 1)/v, m), which on stage 0 is the author's p·(1 + (p − 1)/(pv)).
-// Guarded by tests/memory_price_test.cpp.
+// interleaved 1F1B min((2(p − 1 − i) + (v − 1)p + 1)/v, m), which on stage 0 is the author's p·(1 + (p −
+// 1)/(pv)). Guarded by tests/memory_price_test.cpp.
 #pragma once
 
 #include <span>
@@ -16,8 +16,8 @@
 
 namespace slipway {
 
-// `layers`: of each stage, as the trainer splits them; the embedding is on stage 0, the head on stage `head`.
-// Throws std::invalid_argument for impossible degrees, or when there is not one number per stage.
+// `layers`: of each stage, as the trainer splits them; the embedding is on stage 0, the head on stage
+// `head`. Throws std::invalid_argument for impossible degrees, or when there is not one number per stage.
 std::vector<StageTerms> closed_form_stages(const MemoryInput& input, std::span<const double> layers,
                                            std::size_t head);
 
@@ -29,14 +29,15 @@ struct MemoryRun {
   std::vector<StageTerms> stages;
   double capacity_bytes = 0;
   bool fitted = false;
-  double reserved_bytes = 0;  // measured peak of stage 0; 0: not measured
+  double reserved_bytes = 0;              // measured peak of stage 0; 0: not measured
   Gathered gathered = Gathered::unknown;  // for that peak; verdicts do not know it
 };
 
 struct MemoryPrice {
-  double static_bytes = 0;  // stage 0: weights, gradients, optimizer, tables: what is there between two steps
-  double first_bytes = 0;   // stage 0: peak, with what is known of the run
-  double peak_bytes = 0;    // of the fullest stage
+  double static_bytes =
+      0;  // stage 0: weights, gradients, optimizer, tables: what is there between two steps
+  double first_bytes = 0;  // stage 0: peak, with what is known of the run
+  double peak_bytes = 0;   // of the fullest stage
   double capacity_bytes = 0;
   bool fits = false, fits_cautious = false;
 };

@@ -22,11 +22,13 @@ class StackReader {
       if (section.key != "time" && section.key != "memory")
         refuse(section.origin, section.key, "unknown key; allowed: time, memory", "remove it");
       else if (section.value.kind != Value::Kind::map)
-        refuse(section.origin, section.key, "is no map of machines", "name a machine and its constants below it");
+        refuse(section.origin, section.key, "is no map of machines",
+               "name a machine and its constants below it");
       else if (section.key == "time")
         read_times(section, stack);
       else
-        for (const Entry& machine : section.value.entries) stack.memories.push_back(memory_of(machine, trainer));
+        for (const Entry& machine : section.value.entries)
+          stack.memories.push_back(memory_of(machine, trainer));
     }
     if (root.entries.empty())
       refuse(root.origin, "memory", "there is neither memory nor time", "name a machine and its constants");
@@ -35,7 +37,8 @@ class StackReader {
   }
 
  private:
-  void refuse(const Origin& origin, const std::string& key, const std::string& problem, const std::string& remedy) {
+  void refuse(const Origin& origin, const std::string& key, const std::string& problem,
+              const std::string& remedy) {
     defects_.push_back({origin.file, origin.line, key, problem, remedy});
   }
 
@@ -58,8 +61,10 @@ class StackReader {
     const Value* source = entry.value.find("source");
     if (source != nullptr) constant.source = source->text;
     if (!(constant.value > 0) || !(constant.prior > 0))
-      refuse(entry.origin, path, "has no value and prior above 0", "write {value: ..., prior: ..., source: ...}");
-    if (constant.source.empty()) refuse(entry.origin, path, "has no source", "say where the number comes from");
+      refuse(entry.origin, path, "has no value and prior above 0",
+             "write {value: ..., prior: ..., source: ...}");
+    if (constant.source.empty())
+      refuse(entry.origin, path, "has no source", "say where the number comes from");
     return constant;
   }
 
@@ -84,7 +89,8 @@ class StackReader {
     if (stack.model == nullptr)
       return refuse(section.origin, "time", "there is no formula of step time for trainer " + stack.trainer,
                     "name the file after a trainer that has one");
-    for (const Entry& machine : section.value.entries) stack.times.push_back(time_of(machine, *stack.model));
+    for (const Entry& machine : section.value.entries)
+      stack.times.push_back(time_of(machine, *stack.model));
   }
 
   StackTime time_of(const Entry& machine, const TimeModel& model) {
@@ -113,7 +119,8 @@ class StackReader {
     memory.width = number(machine.value, "width", path, memory.width);
     memory.scale = number(machine.value, "scale", path, memory.scale);
     const auto parameters = memory_parameters();
-    const auto entries = entries_of(machine, path, parameters, {"width", "scale"}, "memory (slipway list stack-keys)");
+    const auto entries =
+        entries_of(machine, path, parameters, {"width", "scale"}, "memory (slipway list stack-keys)");
     for (std::size_t i = 0; i < entries.size(); ++i) {
       double& value = memory.constants.*parameters[i].value;
       StackConstant constant{value, value, 0, ""};
@@ -144,8 +151,8 @@ std::map<std::string, Stack, std::less<>> read_built_in() {
 
 }  // namespace
 
-std::optional<Stack> stack_from_yaml(const std::string& text, const std::string& file, const std::string& trainer,
-                                     Defects& defects) {
+std::optional<Stack> stack_from_yaml(const std::string& text, const std::string& file,
+                                     const std::string& trainer, Defects& defects) {
   const std::optional<Value> root = parse_document(text, file, defects);
   if (!root) return std::nullopt;
   return StackReader(defects).read(*root, trainer);
@@ -153,8 +160,8 @@ std::optional<Stack> stack_from_yaml(const std::string& text, const std::string&
 
 std::optional<Stack> load_stack(const std::string& name_or_path, const Reference& from, Defects& defects) {
   if (const auto built_in = embedded_named(embedded_stacks(), name_or_path, "stack", from, defects))
-    return stack_from_yaml(std::string(built_in->text), std::string(built_in->path), std::string(built_in->name),
-                           defects);
+    return stack_from_yaml(std::string(built_in->text), std::string(built_in->path),
+                           std::string(built_in->name), defects);
   if (!looks_like_path(name_or_path)) return std::nullopt;
   const std::string file = resolve_path(from.folder, name_or_path);
   const std::optional<Value> root = read_document(file, from.origin, from.key, defects);

@@ -24,7 +24,8 @@ bool has_memory_constants(const PublishedRow& row) { return memory_of(row) != nu
 
 MemoryRefit::MemoryRefit(const std::vector<const PublishedRow*>& rows) : memory_(memory_of(*rows.at(0))) {
   if (memory_ == nullptr)
-    throw std::invalid_argument("there are no memory constants of " + rows[0]->trainer + " on " + rows[0]->machine);
+    throw std::invalid_argument("there are no memory constants of " + rows[0]->trainer + " on " +
+                                rows[0]->machine);
   for (const PublishedRow* row : rows) runs_.push_back(memory_run_of(*row));
 }
 

@@ -1,7 +1,7 @@
-// The memory constants of one trainer on one machine, fitted again without some of the rows (as refit.h does it for
-// times): verdicts of runs that fitted and of runs that ran out of memory, and peaks where they were measured.
-// Guarded by tests/memory_refit_test.cpp: the bars of the published tables, and that a row left out does not move
-// its own prediction.
+// The memory constants of one trainer on one machine, fitted again without some of the rows (as refit.h
+// does it for times): verdicts of runs that fitted and of runs that ran out of memory, and peaks where they
+// were measured. Guarded by tests/memory_refit_test.cpp: the bars of the published tables, and that a row
+// left out does not move its own prediction.
 #pragma once
 
 #include <optional>

@@ -17,10 +17,12 @@ std::string constant_text(std::string_view name, double value, const StackConsta
 }
 
 std::string heading(const std::string& machine, std::size_t rows, const std::string& file) {
-  return fmt::format("  {}:  # values: fit to {} rows of {}; the source is the prior's\n", machine, rows, file);
+  return fmt::format("  {}:  # values: fit to {} rows of {}; the source is the prior's\n", machine, rows,
+                     file);
 }
 
-std::string time_text(const std::string& machine, const std::vector<RefitRow>& rows, const std::string& file) {
+std::string time_text(const std::string& machine, const std::vector<RefitRow>& rows,
+                      const std::string& file) {
   const Refit refit(rows);
   const PriorFit fit = refit.all();
   const StackTime& time = refit.time();
@@ -62,7 +64,8 @@ std::string fitted_constants_text(const std::vector<Validation>& validations) {
     Sets<const PublishedRow*> told;
     for (const RowResult& result : validation.rows) {
       const auto key = std::pair(result.row->trainer, result.row->machine);
-      if (result.exclusion == Exclusion::none && result.price.step_s > 0) timed[key].push_back({result.row, true});
+      if (result.exclusion == Exclusion::none && result.price.step_s > 0)
+        timed[key].push_back({result.row, true});
       if (result.price.memory && tells_of_memory(*result.row) && has_memory_constants(*result.row))
         told[key].push_back(result.row);
     }

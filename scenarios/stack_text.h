@@ -1,6 +1,6 @@
-// A stack profile's sections with constants that were fitted to a table: what `slipway validate --constants` writes,
-// in the form that load_stack.h reads. The value is new; prior, spread and source stay as they were.
-// Guarded by tests/stacks_test.cpp: what is written reads back.
+// A stack profile's sections with constants that were fitted to a table: what `slipway validate
+// --constants` writes, in the form that load_stack.h reads. The value is new; prior, spread and source stay
+// as they were. Guarded by tests/stacks_test.cpp: what is written reads back.
 #pragma once
 
 #include <string>

@@ -42,6 +42,10 @@ TEST(MemoryEstimate, CountsStaticBytesByReplicasAndZero) {
   EXPECT_DOUBLE_EQ(peak_bytes(some, constants), alone + 50 * (2 + 5));
   some.zero = 1;
   EXPECT_DOUBLE_EQ(peak_bytes(some, constants), alone + 50 * (2 + 3 + 8.0 / 4 + 7));
+  constants.update_shard_bytes = 4;
+  EXPECT_DOUBLE_EQ(peak_bytes(some, constants), alone + 50 * (2 + 3 + 8.0 / 4 + 7 + 4.0 / 4));
+  some.replicas = 1;
+  EXPECT_DOUBLE_EQ(peak_bytes(some, constants), alone + 50 * 4) << "one replica keeps its copy whole";
 }
 
 TEST(MemoryEstimate, ScalesWhatIsKeptAndAddsTheAllocatorAndTheLibraries) {

@@ -90,7 +90,8 @@ TEST(MemoryPrice, LayersAreWhereTheTrainerPutsThem) {
   EXPECT_THROW(closed_form_stages(input, std::vector<double>{32}, 0), std::invalid_argument);
 }
 
-// Runs of Fujii 2024 on A100-40GB with gathered inputs kept under context parallelism: (4,1,2,1) ran on 8 GPUs.
+// Runs of Fujii 2024 on A100-40GB with gathered inputs kept under context parallelism: (4,1,2,1) ran on 8
+// GPUs.
 TEST(MemoryPrice, GatheredInputsUnderContextParallelismAreNotCutByTheTensorDegree) {
   const MemoryInput input = author_case(4, 2, 2, 4, 256);
   MemoryConstants constants;

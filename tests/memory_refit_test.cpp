@@ -48,7 +48,8 @@ TEST(MemoryRefit, VerdictsOfFujiiLeftOutReachTheirBar) {
   expect_bars("fujii-2024", {{Left::layout, 0.95}, {Left::group, 0.95}, {Left::choice, 0.95}});
 }
 
-// Peak within 10 % (median 7 %) of what the allocator reserved, bytes after a step within 10 % (median 5 %).
+// Peak within 10 % (median 7 %) of what the allocator reserved, bytes after a step within 10 % (median 5
+// %).
 TEST(MemoryRefit, PeaksOfNanotronLeftOutReachTheirBars) {
   const PublishedTable table = study("ultrascale-2025");
   const Validation validation = validate(table, true);
@@ -80,8 +81,8 @@ TEST(MemoryRefit, ARowThatIsLeftOutDoesNotMoveItsOwnPrediction) {
   EXPECT_NE(peak(30), other) << "it does move the others'";
 }
 
-// The profiles' values are those that the rows of the study folders give; a change of the estimate or of a table
-// must be followed by `slipway validate --constants FILE`.
+// The profiles' values are those that the rows of the study folders give; a change of the estimate or of a
+// table must be followed by `slipway validate --constants FILE`.
 TEST(MemoryRefit, BuiltInConstantsAreTheFitToTheStudies) {
   for (const char* name : {"hagemann-2023", "fujii-2024", "ultrascale-2025"}) {
     const PublishedTable table = study(name);
@@ -93,7 +94,8 @@ TEST(MemoryRefit, BuiltInConstantsAreTheFitToTheStudies) {
       const MemoryFit fit = refit.all();
       for (std::size_t i = 0; i < fit.values.size(); ++i) {
         const double kept = refit.memory().sources[i].value;
-        EXPECT_NEAR(kept, fit.values[i], 0.01 * fit.values[i]) << name << " " << memory_parameters()[i].name;
+        EXPECT_NEAR(kept, fit.values[i], 0.01 * fit.values[i])
+            << name << " " << memory_parameters()[i].name;
       }
     }
   }

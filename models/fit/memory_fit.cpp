@@ -133,9 +133,10 @@ MemoryFit fit_memory(std::span<const MemoryRun> runs, const StackMemory& from) {
   MemoryFit fit{problem.constants(state.z), problem.values(state.z),
                 std::vector<double>(from.sources.size(), 0.0), state.loss()};
   if (problem.unknowns() == 0) return fit;
-  const Eigen::MatrixXd covariance = (slope.transpose() * slope)
-                                         .ldlt()
-                                         .solve(Eigen::MatrixXd::Identity(problem.unknowns(), problem.unknowns()));
+  const Eigen::MatrixXd covariance =
+      (slope.transpose() * slope)
+          .ldlt()
+          .solve(Eigen::MatrixXd::Identity(problem.unknowns(), problem.unknowns()));
   for (std::size_t i = 0; i < problem.free().size(); ++i) {
     const auto at = static_cast<Eigen::Index>(i);
     fit.remaining_spread[problem.free()[i]] = std::sqrt(std::max(covariance(at, at), 0.0));

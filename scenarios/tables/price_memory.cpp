@@ -29,8 +29,8 @@ std::vector<double> equal_layers(const MemoryInput& input) {
   return std::vector<double>(static_cast<std::size_t>(input.pipeline), layers / input.pipeline);
 }
 
-// nanotron closes stage r when it has dealt out (r + 1)/p of all FLOPs, the head's counted in layers; some stages may
-// stay empty.
+// nanotron closes stage r when it has dealt out (r + 1)/p of all FLOPs, the head's counted in layers; some
+// stages may stay empty.
 std::vector<double> layers_by_cost(const MemoryInput& input) {
   const auto all = static_cast<double>(input.layers);
   const double h = static_cast<double>(input.hidden), f = static_cast<double>(input.ffn);
@@ -46,9 +46,9 @@ std::vector<double> layers_by_cost(const MemoryInput& input) {
   return layers;
 }
 
-// The peaks that nanotron's runs reserved tell: where the run's own all-reduce test reached 440 GB/s (another
-// environment; the median of the tests is 457 there, 423 elsewhere), layers keep gathered inputs on any number of
-// stages; elsewhere only on more than two, since the repair of the pipeline.
+// The peaks that nanotron's runs reserved tell: where the run's own all-reduce test reached 440 GB/s
+// (another environment; the median of the tests is 457 there, 423 elsewhere), layers keep gathered inputs
+// on any number of stages; elsewhere only on more than two, since the repair of the pipeline.
 Gathered gathered_by_nanotron(const PublishedRow& row) {
   constexpr double faster_environment = 440e9;
   if (!(row.all_reduce_bytes_per_s > 0)) return Gathered::unknown;

@@ -1,4 +1,5 @@
-// A published row as a run of known memory: its stages in closed form, its GPU, and what was measured of it.
+// A published row as a run of known memory: its stages in closed form, its GPU, and what was measured of
+// it.
 //
 //   row ──► MemoryInput, layers of each stage as its trainer splits them ──► StageTerms ──► price_memory()
 //
@@ -13,7 +14,8 @@ namespace slipway {
 
 // Throws std::invalid_argument with the reason why there is none.
 MemoryRun memory_run_of(const PublishedRow& row);
-// Of the row's trainer on its machine or, where it was never fitted there, on another; the book's without a profile.
+// Of the row's trainer on its machine or, where it was never fitted there, on another; the book's without a
+// profile.
 MemoryConstants memory_constants_of(const PublishedRow& row);
 
 }  // namespace slipway
