@@ -53,13 +53,17 @@ std::span<const JsonKey> plan_json_keys() {
       JsonKey{"best", "list",
               "fastest first: tensor, sequence_parallel, pipeline, chunks, context, data, zero, schedule, "
               "micro_batch, recompute; bound_s, step_time_s, mfu, compute_share, bubble_share, "
-              "exposed_comm_share, memory_bytes, memory_share as in simulate, of the fullest rank; why it wins "
-              "over the next"},
+              "exposed_comm_share as in simulate; memory_bytes and memory_share as `slipway memory` estimates "
+              "them, of the fullest pipeline rank; timeline_bytes, the simulated peak; why it wins over the "
+              "next"},
       JsonKey{"pareto", "list", "rows as in best, each with less memory than every faster one"},
       JsonKey{"best_too_large", "map",
-              "the fastest row that needs too much memory; without step_time_s bound_s and memory_bytes are "
-              "lower bounds; present when too_large > 0",
+              "the fastest row, by its bound, that needs too much memory; without step_time_s bound_s and "
+              "memory_bytes are lower bounds; present when too_large > 0",
               true},
+      JsonKey{"closest", "map", "the row that needs the least memory; present when nothing fits", true},
+      JsonKey{"remedies", "list",
+              "changes of the scenario with which a layout fits, and which; present when nothing fits", true},
       JsonKey{"screening_s", "s", "wall time of the closed form of all layouts"},
       JsonKey{"simulation_s", "s", "wall time of the rest"},
       JsonKey{"launch_arguments", "list", "the trainer's program and arguments; present with --emit", true},

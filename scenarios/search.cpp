@@ -44,8 +44,8 @@ std::vector<std::size_t> front_of_bounds(const std::vector<Candidate>& candidate
 void find_front(const Ranking& ranking, const SearchOptions& options, double slowest,
                 SearchResult& result) {
   std::vector<PricedLayout> rows;
-  for (const std::size_t i : ranking.simulated())
-    if (ranking.row(i).memory_share <= options.memory_share && ranking.row(i).step_time_s <= slowest)
+  for (const std::size_t i : ranking.judged())
+    if (fits(ranking.row(i), options.memory_share) && ranking.row(i).step_time_s <= slowest)
       rows.push_back(ranking.row(i));
   std::stable_sort(rows.begin(), rows.end(), is_better);
   for (const PricedLayout& row : rows)
@@ -53,10 +53,22 @@ void find_front(const Ranking& ranking, const SearchOptions& options, double slo
       result.pareto.push_back(row);
 }
 
-void note_too_large(const PricedLayout& row, SearchResult& result) {
+void note_judged(const PricedLayout& row, double memory_share, SearchResult& result) {
+  result.simulated += row.simulated ? 1 : 0;
+  if (fits(row, memory_share)) return;
   ++result.too_large;
-  if (!result.best_too_large || row.step_time_s < result.best_too_large->step_time_s)
-    result.best_too_large = row;
+  std::optional<PricedLayout>& best = result.best_too_large;
+  if (!best || row.bound_s < best->bound_s) best = row;
+}
+
+// Of those that need the least by their bounds, the one that needs the least by its verdict.
+std::optional<PricedLayout> closest_of(const Scenario& scenario, const Screening& screened) {
+  std::optional<PricedLayout> closest;
+  for (const Candidate& candidate : screened.smallest) {
+    const PricedLayout row = price_if_it_fits(scenario, candidate.choice, 0);
+    if (!closest || row.memory_share < closest->memory_share) closest = row;
+  }
+  return closest;
 }
 
 void simulate(const Scenario& scenario, const std::vector<Candidate>& candidates, StepEstimator& estimator,
@@ -70,9 +82,7 @@ void simulate(const Scenario& scenario, const std::vector<Candidate>& candidates
                      part_of(options, share_of_ranking, 1));
     find_front(ranking, options, slowest, result);
   }
-  result.simulated = std::ssize(ranking.simulated());
-  for (const std::size_t i : ranking.simulated())
-    if (ranking.row(i).memory_share > options.memory_share) note_too_large(ranking.row(i), result);
+  for (const std::size_t i : ranking.judged()) note_judged(ranking.row(i), options.memory_share, result);
 }
 
 }  // namespace
@@ -85,7 +95,7 @@ SearchResult search_layouts(const Scenario& scenario, const SearchSpace& space,
                             const SearchOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   const auto stopped = [&] { return options.interrupted && options.interrupted(); };
-  StepEstimator estimator(lowering_input(scenario), scenario.cluster);
+  StepEstimator estimator(lowering_input(scenario), scenario.cluster, scenario.trainer);
   Screening screened = screen(scenario, space, options.memory_share, estimator, stopped);
   SearchResult result;
   result.legal = screened.legal;
@@ -95,6 +105,7 @@ SearchResult search_layouts(const Scenario& scenario, const SearchSpace& space,
   if (!stopped()) simulate(scenario, screened.candidates, estimator, options, result);
   result.simulation_s = seconds_since(begin) - result.screening_s;
   result.complete = !stopped();
+  if (result.best.empty()) result.closest = closest_of(scenario, screened);
   return result;
 }
 

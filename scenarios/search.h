@@ -6,7 +6,8 @@
 //                                                                      best
 //
 // Exact: the bounds never exceed the simulated step, so a layout that was not simulated cannot be among the
-// best ten; nor can it fit where the bound of its memory does not. A layout is simulated as `slipway
+// best ten; nor can it fit where the bound of its memory does not. Whether a layout fits is the verdict of
+// `slipway memory` (verdict_of in memory_changes.h). A layout is simulated as `slipway
 // simulate` does it, but for members that do the same at the same time, which are simulated once
 // (schedules/graph/folding.h). Layouts are simulated by forked workers, one a core; the answer does not
 // depend on their number. Guarded by tests/search_test.cpp: the ten best are those of exhaustive
@@ -49,12 +50,19 @@ std::vector<std::string> overrides_of(const LayoutChoice& choice);
 
 struct PricedLayout {
   LayoutChoice choice;
-  StepEstimate estimate;
-  bool simulated = false;  // or else step_time_s is the bound
+  double bound_s = 0;
+  bool simulated =
+      false;  // or else step_time_s is the bound, and the timeline and all shares of time are 0
   double step_time_s = 0, mfu = 0;
   double compute_share = 0, bubble_share = 0, exposed_comm_share = 0;
-  double memory_bytes = 0, memory_share = 0;  // peak of the rank that is nearest to its capacity
+  // As `slipway memory` estimates it, with the trainer's constants: of the pipeline rank with the largest
+  // share of its GPU. Only a lower bound where the layout was never judged.
+  bool judged = false;
+  double memory_bytes = 0, memory_share = 0;
+  double timeline_bytes = 0, timeline_share = 0;  // simulated peak of the fullest rank
 };
+// Within the share, and within the GPU on the timeline (I7, or `slipway execute` would refuse it).
+bool fits(const PricedLayout& row, double memory_share);
 
 // Faster, or as fast with less memory.
 bool is_better(const PricedLayout& a, const PricedLayout& b);
@@ -73,7 +81,8 @@ struct SearchResult {
   // were simulated, among them those that are on the front by their bounds.
   std::vector<PricedLayout> pareto;
   std::int64_t legal = 0, too_large = 0, simulated = 0;
-  std::optional<PricedLayout> best_too_large;  // lowest bound, or time where it was simulated
+  std::optional<PricedLayout> best_too_large;  // the fastest, by its bound
+  std::optional<PricedLayout> closest;         // where nothing fits: the one that needs the least, judged
   double screening_s = 0, simulation_s = 0;
   bool complete = true;  // false: interrupted
 };
@@ -82,8 +91,10 @@ struct SearchResult {
 SearchResult search_layouts(const Scenario& scenario, const SearchSpace& space,
                             const SearchOptions& options);
 
-// One layout, simulated; without its estimate. Throws std::invalid_argument for what cannot be.
+// One layout, judged and simulated; without its bound. Throws std::invalid_argument for what cannot be.
 PricedLayout price_layout(const Scenario& scenario, const LayoutChoice& choice);
+// The same, but not simulated where the verdict's share of memory is above `memory_share`.
+PricedLayout price_if_it_fits(const Scenario& scenario, const LayoutChoice& choice, double memory_share);
 
 std::string layout_text(const LayoutChoice& choice);  // "tensor 8 sp, pipeline 4, ..."
 std::string search_text(const Scenario& scenario, const SearchResult& result, const SearchOptions& options);

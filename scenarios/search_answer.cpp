@@ -1,6 +1,7 @@
 #include "scenarios/search_answer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -88,7 +89,7 @@ void anchor(Value& value, const std::string& path, const std::string& from, cons
   const auto keys = scenario_keys();
   const auto key = std::find_if(keys.begin(), keys.end(), [&](const Key& k) { return k.path == path; });
   if (key == keys.end() || !key->names_file || std::filesystem::path(value.text).is_absolute()) return;
-  if (leaf_of(path) == "machine" && !looks_like_path(value.text)) return;
+  if (key->built_in && !looks_like_path(value.text)) return;
   std::error_code ignored;
   const auto target = std::filesystem::absolute(resolve_path(from, value.text), ignored).lexically_normal();
   std::string relative =
@@ -143,7 +144,12 @@ int status_of(const PlanAnswer& answer, std::ostream& err) {
   }
   if (!answer.result.best.empty()) return status_done;
   err << "slipway plan: no layout fits into " << readable_share(answer.options.memory_share)
-      << " of the GPUs' memory; add GPUs, lower model.sequence, or raise --memory-share\n";
+      << " of the GPUs' memory.";
+  if (const auto& closest = answer.result.closest)
+    err << " The closest needs " << readable_bytes(closest->memory_bytes) << " ("
+        << readable_share(closest->memory_share) << "): " << layout_text(closest->choice);
+  err << "\nIt fits with\n";
+  for (const std::string& remedy : answer.remedies) err << "  " << remedy << "\n";
   return status_failed;
 }
 
@@ -165,8 +171,8 @@ nlohmann::json row_json(const PricedLayout& row) {
                          {"schedule", row.choice.schedule->name},
                          {"micro_batch", row.choice.micro_batch},
                          {"recompute", recomputes[static_cast<std::size_t>(row.choice.recompute)]},
-                         {"bound_s", row.estimate.bound_s},
-                         {"memory_bytes", row.memory_bytes},
+                         {"bound_s", row.bound_s},
+                         {"memory_bytes", std::round(row.memory_bytes)},
                          {"memory_share", row.memory_share}};
   if (!row.simulated) return json;
   json["step_time_s"] = row.step_time_s;
@@ -174,6 +180,7 @@ nlohmann::json row_json(const PricedLayout& row) {
   json["compute_share"] = row.compute_share;
   json["bubble_share"] = row.bubble_share;
   json["exposed_comm_share"] = row.exposed_comm_share;
+  json["timeline_bytes"] = std::round(row.timeline_bytes);
   return json;
 }
 
@@ -228,6 +235,10 @@ int print_json(const PlanAnswer& answer, std::ostream& out, std::ostream& err) {
   json.set("best", rows_json(result.best, true));
   json.set("pareto", rows_json(result.pareto, false));
   if (result.best_too_large) json.set("best_too_large", row_json(*result.best_too_large));
+  if (result.closest) {
+    json.set("closest", row_json(*result.closest));
+    json.set("remedies", answer.remedies);
+  }
   json.set("screening_s", result.screening_s);
   json.set("simulation_s", result.simulation_s);
   if (const auto launch = arguments_of(answer)) {

@@ -30,7 +30,8 @@ struct PlanAnswer {
   const SearchResult& result;
   const SearchOptions& options;
   std::optional<Trainer> trainer;
-  std::optional<std::string> file;  // the winner's scenario goes there
+  std::optional<std::string> file;    // the winner's scenario goes there
+  std::vector<std::string> remedies;  // where nothing fits: search_remedies.h
 };
 // Both write the file. They return the exit status: failed where no layout fits, or the search was
 // interrupted.

@@ -1,4 +1,7 @@
-// One layout, simulated.
+// One layout, judged and simulated.
+#include <limits>
+
+#include "scenarios/memory_changes.h"
 #include "scenarios/prediction.h"
 #include "scenarios/search.h"
 #include "schedules/graph/durations.h"
@@ -17,33 +20,53 @@ void note(const StepMetrics& step, PricedLayout& row) {
   row.exposed_comm_share = step.exposed_comm_share;
 }
 
-void note_memory(const TaskGraph& graph, const Timeline& timeline, const Scenario& scenario,
-                 PricedLayout& row) {
+void note_verdict(const Scenario& one, PricedLayout& row) {
+  const Verdict verdict = verdict_of(one);
+  row.judged = true;
+  row.memory_bytes = verdict.bytes;
+  row.memory_share = verdict.share() * one.trainer.usable_share;  // of the GPU
+}
+
+void note_timeline(const TaskGraph& graph, const Timeline& timeline, const Scenario& scenario,
+                   PricedLayout& row) {
   const std::vector<RankMemory> ranks = memory_timeline(graph, timeline);
   const std::vector<double> capacities = memory_capacities(scenario);
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    if (ranks[rank].peak <= row.memory_share * capacities[rank]) continue;
-    row.memory_bytes = ranks[rank].peak;
-    row.memory_share = ranks[rank].peak / capacities[rank];
+    if (ranks[rank].peak <= row.timeline_share * capacities[rank]) continue;
+    row.timeline_bytes = ranks[rank].peak;
+    row.timeline_share = ranks[rank].peak / capacities[rank];
   }
 }
 
-}  // namespace
-
-PricedLayout price_layout(const Scenario& scenario, const LayoutChoice& choice) {
-  const Scenario one = with_layout(scenario, choice);
+void note_simulation(const Scenario& one, PricedLayout& row) {
   LoweringInput input = lowering_input(one);
   input.folding = folding_of(one.cluster, one.layout, input.clip_norm);
   TaskGraph graph = lower(input);
   const Durations durations = durations_of(graph, one.cluster);
   set_global_order(graph, durations);
   const Simulation simulation = simulate(graph, one.cluster, durations, {});
-  PricedLayout row;
-  row.choice = choice;
   row.simulated = true;
   note(metrics_of(graph, simulation.timeline, peak_flops(one)), row);
-  note_memory(graph, simulation.timeline, one, row);
+  note_timeline(graph, simulation.timeline, one, row);
+}
+
+}  // namespace
+
+PricedLayout price_layout(const Scenario& scenario, const LayoutChoice& choice) {
+  return price_if_it_fits(scenario, choice, std::numeric_limits<double>::infinity());
+}
+
+PricedLayout price_if_it_fits(const Scenario& scenario, const LayoutChoice& choice, double memory_share) {
+  const Scenario one = with_layout(scenario, choice);
+  PricedLayout row;
+  row.choice = choice;
+  note_verdict(one, row);
+  if (row.memory_share <= memory_share) note_simulation(one, row);
   return row;
+}
+
+bool fits(const PricedLayout& row, double memory_share) {
+  return row.judged && row.memory_share <= memory_share && row.timeline_share <= 1;
 }
 
 }  // namespace slipway

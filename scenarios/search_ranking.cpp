@@ -18,13 +18,16 @@ int workers_of(const SearchOptions& options) {
 }
 
 struct Numbers {  // what a worker sends
-  double step_time_s, mfu, compute_share, bubble_share, exposed_comm_share, memory_bytes, memory_share;
+  bool simulated;
+  double step_time_s, mfu, compute_share, bubble_share, exposed_comm_share;
+  double memory_bytes, memory_share, timeline_bytes, timeline_share;
 };
 static_assert(sizeof(Numbers) <= Workers::result_bytes);
 
 Numbers numbers_of(const PricedLayout& row) {
-  return {row.step_time_s,        row.mfu,          row.compute_share, row.bubble_share,
-          row.exposed_comm_share, row.memory_bytes, row.memory_share};
+  return {row.simulated,      row.step_time_s,        row.mfu,          row.compute_share,
+          row.bubble_share,   row.exposed_comm_share, row.memory_bytes, row.memory_share,
+          row.timeline_bytes, row.timeline_share};
 }
 
 }  // namespace
@@ -32,7 +35,7 @@ Numbers numbers_of(const PricedLayout& row) {
 struct Ranking::Round {
   int count = 0;
   std::priority_queue<Item, std::vector<Item>, std::greater<>> queue;
-  std::vector<Item> simulations;
+  std::vector<Item> given;
   std::vector<double> fastest;  // ascending, at most `count`
 
   // Nothing above this can be among them.
@@ -63,12 +66,14 @@ Ranking::Ranking(const Scenario& scenario, const SearchOptions& options, StepEst
       rows_(candidates.size()),
       is_sharp_(candidates.size(), false),
       workers_(workers_of(options), [this](int job, std::byte* result) {
-        const Numbers numbers =
-            numbers_of(price_layout(scenario_, candidates_[static_cast<std::size_t>(job)].choice));
+        const Numbers numbers = numbers_of(price_if_it_fits(
+            scenario_, candidates_[static_cast<std::size_t>(job)].choice, options_.memory_share));
         std::memcpy(result, &numbers, sizeof numbers);
       }) {}
 
-bool Ranking::fits(const PricedLayout& row) const { return row.memory_share <= options_.memory_share; }
+bool Ranking::fits(std::size_t candidate) const {
+  return slipway::fits(rows_[candidate], options_.memory_share);
+}
 
 std::vector<std::size_t> Ranking::fastest(int count, const std::function<void(double)>& progress) {
   Round round;
@@ -86,11 +91,11 @@ std::vector<std::size_t> Ranking::fastest(int count, const std::function<void(do
     take(round);
     progress(round.progress());
   }
-  for (const Item& item : round.simulations)
-    if (item.bound <= round.limit() && rows_[item.candidate].simulated) simulated_.insert(item.candidate);
+  for (const Item& item : round.given)
+    if (item.bound <= round.limit() && rows_[item.candidate].judged) judged_.insert(item.candidate);
   std::vector<std::size_t> found;
-  for (const std::size_t i : simulated_)
-    if (fits(rows_[i])) found.push_back(i);
+  for (const std::size_t i : judged_)
+    if (fits(i)) found.push_back(i);
   std::sort(found.begin(), found.end(), [this](std::size_t a, std::size_t b) {
     if (is_better(rows_[a], rows_[b])) return true;
     return !is_better(rows_[b], rows_[a]) && a < b;
@@ -104,7 +109,7 @@ void Ranking::simulate(const std::vector<std::size_t>& which, const std::functio
   std::size_t next = 0;
   const auto give = [&] {
     for (; next < which.size() && workers_.idle(); ++next)
-      if (simulated_.insert(which[next]).second && !rows_[which[next]].simulated)
+      if (judged_.insert(which[next]).second && !rows_[which[next]].judged)
         workers_.give(static_cast<int>(which[next]));
     return workers_.busy() > 0;
   };
@@ -112,12 +117,12 @@ void Ranking::simulate(const std::vector<std::size_t>& which, const std::functio
     take(round);
     progress(static_cast<double>(next) / static_cast<double>(which.size() + 1));
   }
-  std::erase_if(simulated_, [this](std::size_t i) { return !rows_[i].simulated; });
+  std::erase_if(judged_, [this](std::size_t i) { return !rows_[i].judged; });
 }
 
 void Ranking::ask(Round& round, const Item& item) {
   if (is_sharp_[item.candidate]) {
-    round.simulations.push_back(item);
+    round.given.push_back(item);
     workers_.give(static_cast<int>(item.candidate));
     return;
   }
@@ -136,7 +141,7 @@ void Ranking::take(Round& round) {
                              outcome->text);
   }
   note_row(candidate, outcome->result);
-  if (fits(rows_[candidate])) round.add(rows_[candidate].step_time_s);
+  if (fits(candidate)) round.add(rows_[candidate].step_time_s);
 }
 
 void Ranking::note_row(std::size_t candidate, const std::byte* result) {
@@ -144,12 +149,15 @@ void Ranking::note_row(std::size_t candidate, const std::byte* result) {
   std::memcpy(&numbers, result, sizeof numbers);
   PricedLayout& row = rows_[candidate];
   row.choice = candidates_[candidate].choice;
-  row.estimate = estimator_.estimate(row.choice);
+  row.bound_s = row.step_time_s = candidates_[candidate].bound_s;
+  row.judged = true;
+  row.memory_bytes = numbers.memory_bytes, row.memory_share = numbers.memory_share;
+  if (!numbers.simulated) return;
   row.simulated = true;
   row.step_time_s = numbers.step_time_s, row.mfu = numbers.mfu;
   row.compute_share = numbers.compute_share, row.bubble_share = numbers.bubble_share;
   row.exposed_comm_share = numbers.exposed_comm_share;
-  row.memory_bytes = numbers.memory_bytes, row.memory_share = numbers.memory_share;
+  row.timeline_bytes = numbers.timeline_bytes, row.timeline_share = numbers.timeline_share;
 }
 
 }  // namespace slipway

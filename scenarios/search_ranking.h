@@ -1,6 +1,6 @@
 // The fastest of many candidates, simulating as few as possible (private to search*).
 //
-//   closed form (estimate.h) ──► passes through the schedule (passes_bound) ──► simulation
+//   closed form (estimate.h) ──► passes through the schedule (passes_bound) ──► verdict, simulation
 //   microseconds                 a millisecond                                  a tenth of a second
 //
 // Neither bound exceeds the simulated step, and what is next is asked of the candidate with the least bound
@@ -29,8 +29,8 @@ class Ranking {
   void simulate(const std::vector<std::size_t>& which, const std::function<void(double)>& progress);
 
   const PricedLayout& row(std::size_t candidate) const { return rows_[candidate]; }
-  // All that had to be simulated so far.
-  const std::set<std::size_t>& simulated() const { return simulated_; }
+  // All that had to be judged so far, and simulated where they fit.
+  const std::set<std::size_t>& judged() const { return judged_; }
 
  private:
   struct Item {
@@ -45,7 +45,7 @@ class Ranking {
   void ask(Round& round, const Item& item);
   void take(Round& round);
   void note_row(std::size_t candidate, const std::byte* result);
-  bool fits(const PricedLayout& row) const;
+  bool fits(std::size_t candidate) const;
   bool interrupted() const { return options_.interrupted && options_.interrupted(); }
 
   const Scenario& scenario_;
@@ -54,7 +54,7 @@ class Ranking {
   const std::vector<Candidate>& candidates_;
   std::vector<PricedLayout> rows_;  // per candidate, as the next
   std::vector<bool> is_sharp_;      // was passes_bound asked?
-  std::set<std::size_t> simulated_;
+  std::set<std::size_t> judged_;
   Workers workers_;
 };
 

@@ -61,9 +61,9 @@ std::string excluded_text(const SearchResult& result, const SearchOptions& optio
                   counted(result.too_large, "layout") + (result.too_large == 1 ? " needs" : " need"),
                   readable_share(options.memory_share), result.too_large == 1 ? "is" : "are");
   const PricedLayout& row = *result.best_too_large;
-  const char* least = row.simulated ? "" : "at least ";
-  text += fmt::format(" The fastest of them would take {}{} a step and needs {}{} ({}):\n  {}\n", least,
-                      readable_seconds(row.step_time_s), least, readable_bytes(row.memory_bytes),
+  text += fmt::format(" The fastest of them would take {}{} a step and needs {}{} ({}):\n  {}\n",
+                      row.simulated ? "" : "at least ", readable_seconds(row.step_time_s),
+                      row.judged ? "" : "at least ", readable_bytes(row.memory_bytes),
                       readable_share(row.memory_share), layout_text(row.choice));
   return text;
 }

@@ -14,7 +14,8 @@ struct Candidate {
 struct Screening {
   std::vector<Candidate> candidates;  // that fit, in the order of the space
   std::int64_t legal = 0, too_large = 0;
-  std::optional<PricedLayout> best_too_large;  // step_time_s is its bound
+  std::vector<Candidate> smallest;  // the few that need the least memory, whether they fit or not
+  std::optional<PricedLayout> best_too_large;  // by its bound
 };
 // Throws std::invalid_argument when nothing is legal, with the reason of the first that is not.
 Screening screen(const Scenario& scenario, const SearchSpace& space, double memory_share,

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <set>
 
+#include "scenarios/memory_changes.h"
 #include "scenarios/search_answer.h"
 #include "scenarios/search_workers.h"
 #include "tests/scenario_file.h"
@@ -22,6 +23,8 @@ struct Small {
   int nodes, gpus;
   int batch;
   const char* more;
+  const char* network = "5 GB/s";
+  const char* schedule = "";
 };
 constexpr Small smalls[] = {
     {"llama",
@@ -34,13 +37,22 @@ constexpr Small smalls[] = {
      "{family: gpt, layers: 5, hidden: 64, ffn: 256, heads: 2, vocab: 256, max_positions: 32, sequence: "
      "32}",
      "3 MB", 2, 2, 4, "run: {steps: 1}"},
+    {"slow network",
+     "{family: llama, layers: 4, hidden: 128, ffn: 384, heads: 4, kv_heads: 4, vocab: 256, sequence: 64}",
+     "8 MB", 4, 1, 8, "layout: {split: even}", "200 MB/s"},
+    {"long sequence",
+     "{family: llama, layers: 4, hidden: 64, ffn: 192, heads: 4, kv_heads: 4, vocab: 128, sequence: 1024}",
+     "14 MB", 2, 2, 4, "run: {clip_norm: 0}"},
+    {"unfused and uneven",
+     "{family: llama, layers: 7, hidden: 64, ffn: 192, heads: 2, kv_heads: 2, vocab: 1024, sequence: 64}",
+     "5 MB", 2, 2, 6, "run: {clip_norm: 1}", "5 GB/s", ", kernels: torch"},
 };
 
 std::string text_of(const Small& small) {
   return std::string("model: ") + small.model +
          "\ncluster: {machine: ./gpu.yaml, nodes: " + std::to_string(small.nodes) +
          ", gpus_per_node: " + std::to_string(small.gpus) + "}\n" + small.more +
-         "\nschedule: {name: 1f1b, global_batch: " + std::to_string(small.batch) + "}\n";
+         "\nschedule: {name: 1f1b, global_batch: " + std::to_string(small.batch) + small.schedule + "}\n";
 }
 
 Scenario load(const ScenarioFolder& folder, const Small& small) {
@@ -48,7 +60,8 @@ Scenario load(const ScenarioFolder& folder, const Small& small) {
                                "\npeak_flops: {float32: 10 TFLOP/s, bfloat16: 20 TFLOP/s}\n"
                                "memory_bandwidth: 1 TB/s\nlaunch_overhead: 1 us\ngemm_half: 64\n"
                                "node_link: {name: bus, bandwidth: 20 GB/s, latency: 2 us}\n"
-                               "network_link: {name: wire, bandwidth: 5 GB/s, latency: 5 us}\n");
+                               "network_link: {name: wire, bandwidth: " +
+                               small.network + ", latency: 5 us}\n");
   return scenario_to_search(folder.write("s.yaml", text_of(small)), {}, {});
 }
 
@@ -56,7 +69,7 @@ std::vector<PricedLayout> exhaustive(const Scenario& scenario, double memory_sha
   std::vector<PricedLayout> rows;
   each_layout(scenario, search_space(scenario, {}),
               [&](const LayoutChoice& choice) { rows.push_back(price_layout(scenario, choice)); });
-  std::erase_if(rows, [&](const PricedLayout& row) { return row.memory_share > memory_share; });
+  std::erase_if(rows, [&](const PricedLayout& row) { return !fits(row, memory_share); });
   std::stable_sort(rows.begin(), rows.end(), [](const PricedLayout& a, const PricedLayout& b) {
     return a.step_time_s != b.step_time_s ? a.step_time_s < b.step_time_s : a.memory_bytes < b.memory_bytes;
   });
@@ -94,6 +107,7 @@ TEST_P(SearchedSpaces, HaveBoundsThatNoLayoutIsBelow) {
     EXPECT_LE(estimate.bound_s, row.step_time_s * (1 + 1e-9)) << layout_text(choice);
     EXPECT_LE(estimator.passes_bound(choice), row.step_time_s * (1 + 1e-9)) << layout_text(choice);
     EXPECT_LE(estimate.memory_share, row.memory_share * (1 + 1e-9)) << layout_text(choice);
+    EXPECT_LE(estimate.memory_share, row.timeline_share * (1 + 1e-9)) << layout_text(choice);
   });
   EXPECT_GT(layouts, 60);
 }
@@ -165,6 +179,55 @@ INSTANTIATE_TEST_SUITE_P(Small, SearchedSpaces, testing::ValuesIn(smalls), [](co
   std::replace(name.begin(), name.end(), ' ', '_');
   return name;
 });
+
+// A fast and a slow group of nodes: members differ, so nothing can be folded across them.
+TEST(SearchOfUnequalNodes, HasTheTopTenOfExhaustiveSimulation) {
+  const ScenarioFolder folder;
+  load(folder, smalls[0]);  // writes gpu.yaml
+  folder.write("slow.yaml",
+               "name: slow\nmemory_bytes: 2 MB\npeak_flops: {float32: 4 TFLOP/s, bfloat16: 8 TFLOP/s}\n"
+               "memory_bandwidth: 0.5 TB/s\nlaunch_overhead: 2 us\ngemm_half: 64\n"
+               "node_link: {name: bus, bandwidth: 10 GB/s, latency: 2 us}\n"
+               "network_link: {name: wire, bandwidth: 5 GB/s, latency: 5 us}\n");
+  const Scenario scenario = scenario_to_search(
+      folder.write("s.yaml", std::string("model: ") + smalls[0].model +
+                                 "\ncluster: {groups: [{machine: ./gpu.yaml, nodes: 1, gpus_per_node: 2}, "
+                                 "{machine: ./slow.yaml, nodes: 1, gpus_per_node: 2}]}\n"
+                                 "schedule: {name: 1f1b, global_batch: 8}\n"),
+      {}, {});
+  SearchOptions options;
+  options.memory_share = 0.8;
+  const std::vector<PricedLayout> all = exhaustive(scenario, options.memory_share);
+  const SearchResult found = search_layouts(scenario, search_space(scenario, {}), options);
+  ASSERT_EQ(found.best.size(), 10u);
+  for (std::size_t i = 0; i < 10; ++i)
+    EXPECT_EQ(layout_text(found.best[i].choice), layout_text(all[i].choice));
+}
+
+// A trainer that takes less for some parts and more for others than the book.
+TEST_P(SearchedSpaces, AreJudgedAsSlipwayMemoryJudgesThem) {
+  const ScenarioFolder folder;
+  Scenario scenario = load(folder, GetParam());
+  scenario.trainer.gradient_bytes = 2;
+  scenario.trainer.layer_factor = 0.7;
+  scenario.trainer.logit_bytes = 2;
+  scenario.trainer.library_bytes = 1e5;
+  scenario.trainer.usable_share = 0.9;
+  StepEstimator estimator(lowering_input(scenario), scenario.cluster, scenario.trainer);
+  double closest = 0;
+  int layouts = 0;
+  each_layout(scenario, search_space(scenario, {}), [&](const LayoutChoice& choice) {
+    const PricedLayout row = price_if_it_fits(scenario, choice, 0);
+    const Verdict verdict = verdict_of(with_layout(scenario, choice));
+    EXPECT_DOUBLE_EQ(row.memory_bytes, verdict.bytes);
+    const double bound = estimator.estimate(choice).memory_share;
+    EXPECT_LE(bound, row.memory_share * (1 + 1e-9)) << layout_text(choice);
+    EXPECT_EQ(verdict.fits, row.memory_share <= scenario.trainer.usable_share * (1 + 1e-12));
+    closest += bound / row.memory_share;
+    ++layouts;
+  });
+  EXPECT_GT(closest / layouts, 0.5);
+}
 
 TEST(Search, ThatIsInterruptedSaysSo) {
   const ScenarioFolder folder;

@@ -12,6 +12,7 @@
 #include "scenarios/plan.h"
 #include "scenarios/search.h"
 #include "scenarios/search_answer.h"
+#include "scenarios/search_remedies.h"
 
 namespace slipway {
 namespace {
@@ -35,12 +36,17 @@ CommandOptions declared_options() {
       .letter('o')
       .value("emit", "TRAINER", "print the winner's launch arguments for megatron or torchtitan")
       .flag("executable", "only layouts that `slipway execute` runs (always so on a cluster of CPU ranks)")
-      .value("memory-share", "SHARE", "of a GPU's memory that a layout may use, 0..1 (default 0.8)")
+      .value("memory-share", "SHARE",
+             "of a GPU's memory that a layout may use, 0..1 (default: the cautious share of cluster.stack, "
+             "else "
+             "0.8)")
       .value("top", "N", "rows of the table (default 10)")
       .flag("json", "print the answer as JSON on standard output and nothing else there")
       .flag("help-json", "print the meaning and unit of every JSON key")
       .notes(
-          "0.8 of the memory is the rule of Fujii et al. 2024 for runs that do not end out of memory.\n"
+          "Memory is what `slipway memory` estimates; 0.8 of it is the rule of Fujii et al. 2024 for runs "
+          "that do\n"
+          "not end out of memory.\n"
           "Ctrl-C ends the search and prints the best so far; the exit status is then 1.");
   return options;
 }
@@ -68,16 +74,18 @@ class CatchInterrupts {
   struct sigaction old_int_, old_term_;
 };
 
-double share_of(const CommandOptions& options) {
-  const std::string text = options.text("memory-share").value_or("0.8");
+// Of a GPU's memory: what almost never runs out of it with this trainer, unless the user says otherwise.
+double share_of(const CommandOptions& options, const Scenario& scenario) {
+  const std::optional<std::string> text = options.text("memory-share");
+  if (!text) return scenario.trainer.cautious_share;
   std::size_t used = 0;
   double share = 0;
   try {
-    share = std::stod(text, &used);
+    share = std::stod(*text, &used);
   } catch (const std::exception&) {
   }
-  if (used != text.size() || !(share > 0) || share > 1)
-    throw UsageError("--memory-share " + text + " is no share; allowed: a number above 0 and up to 1");
+  if (used != text->size() || !(share > 0) || share > 1)
+    throw UsageError("--memory-share " + *text + " is no share; allowed: a number above 0 and up to 1");
   return share;
 }
 
@@ -107,11 +115,11 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   if (!options.parse(args, out)) return status_done;
   SearchOptions search;
   search.best = options.integer("top", 10, 1);
-  search.memory_share = share_of(options);
   check_kept(options.all("keep"));
   const std::optional<Trainer> trainer = trainer_named(options.text("emit"));
   const std::string& path = options.arguments()[0];
   const Scenario scenario = scenario_to_search(path, options.all("set"), options.all("keep"));
+  search.memory_share = share_of(options, scenario);
   if (const auto file = options.text("output")) check_output("-o", *file, inputs_of(scenario));
 
   const CatchInterrupts guard;
@@ -119,14 +127,21 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   search.progress = [&](double share) { progress.report(share); };
   search.interrupted = [] { return stop_asked != 0; };
   SearchResult result;
+  std::vector<std::string> other_ways;
   try {
-    SearchSpace space = search_space(scenario, options.all("keep"));
-    space.executable = options.has("executable") || is_of_cpu_ranks(scenario.cluster);
-    result = search_layouts(scenario, space, search);
+    const bool keeps = !options.all("keep").empty();
+    const auto space_of = [&](const Scenario& changed, bool obeys) {
+      SearchSpace space = search_space(changed, obeys ? options.all("keep") : std::vector<std::string>{});
+      space.executable = options.has("executable") || is_of_cpu_ranks(scenario.cluster);
+      return space;
+    };
+    result = search_layouts(scenario, space_of(scenario, keeps), search);
+    if (result.closest) other_ways = remedies(scenario, keeps, space_of, *result.closest, search);
   } catch (const std::invalid_argument& error) {
     throw UsageError(path + ": " + error.what());
   }
-  const PlanAnswer answer{scenario, options.all("set"), result, search, trainer, options.text("output")};
+  const PlanAnswer answer{scenario, options.all("set"),     result,    search,
+                          trainer,  options.text("output"), other_ways};
   return options.has("json") ? print_json(answer, out, err) : print_text(answer, out, err);
 }
 

@@ -81,7 +81,8 @@ void bound_memory(Parts& parts, const LayoutChoice& choice, int m, StepEstimate&
     }
     const StaticBytes fixed =
         static_bytes_of(elements, choice.layout, parts.base.shape.dtype, parts.base.gradient_dtype);
-    const double bytes = fixed.weights + fixed.gradients + fixed.optimizer + kept;
+    const double bytes =
+        fixed.weights + parts.least_gradients * fixed.gradients + fixed.optimizer + parts.least_kept * kept;
     const double capacity = parts.cluster.groups[at(wires.machine_group[at(q)])].machine.memory_bytes;
     const double share = capacity > 0 ? bytes / capacity : std::numeric_limits<double>::infinity();
     if (share <= estimate.memory_share) continue;
@@ -158,8 +159,14 @@ class ActionReplay {
 
 }  // namespace
 
-StepEstimator::StepEstimator(LoweringInput base, const Cluster& cluster)
-    : parts_(std::make_unique<Parts>(std::move(base), cluster)) {}
+StepEstimator::StepEstimator(LoweringInput base, const Cluster& cluster, const MemoryConstants& trainer)
+    : parts_(std::make_unique<Parts>(std::move(base), cluster)) {
+  if (trainer.gradient_bytes > 0)
+    parts_->least_gradients = std::min(1.0, trainer.gradient_bytes / bytes_of(parts_->base.gradient_dtype));
+  parts_->least_kept =
+      std::min({1.0, trainer.layer_factor, trainer.norm_copy_bytes / 8, trainer.score_bytes / 5,
+                trainer.fused_score_bytes / 5, trainer.logit_bytes / 4});
+}
 StepEstimator::~StepEstimator() = default;
 
 StepEstimate StepEstimator::estimate(const LayoutChoice& choice) {

@@ -37,8 +37,10 @@
 // from rank 0's first forward to its last backward in the graph of actions and messages, as a list replay.
 //
 // Memory: weights, gradients and optimizer as the lowering counts them, and what the micro-batches in
-// flight at the fullest moment of the schedule keep; work space and messages are left out, so never too
-// much. Guarded by tests/estimate_test.cpp: both bounds against simulation over random layouts.
+// flight at the fullest moment of the schedule keep; work space and messages are left out, so never more
+// than the timeline's peak. Of a trainer, whose constants (memory_constants.h) may make parts smaller, all
+// that is kept counts at the smallest factor of any part: never more than its estimate (memory_estimate.h).
+// Guarded by tests/estimate_test.cpp: both bounds against simulation over random layouts.
 #pragma once
 
 #include <map>
@@ -46,6 +48,7 @@
 #include <optional>
 #include <tuple>
 
+#include "models/memory_constants.h"
 #include "schedules/graph/estimate_prices.h"
 
 namespace slipway {
@@ -71,7 +74,7 @@ struct StepTerms {
 struct StepEstimate {
   StepTerms terms;
   double bound_s = 0;       // ≤ the simulated step_time_s
-  double memory_bytes = 0;  // ≤ the timeline's peak, of the pipeline rank that is nearest to its capacity
+  double memory_bytes = 0;  // ≤ the peak, of the pipeline rank that is nearest to its capacity
   double memory_share = 0;  // of that machine's memory; infinite where it has none
   int memory_rank = 0;      // pipeline rank
 };
@@ -80,7 +83,7 @@ class StepEstimator {
  public:
   // What is given: everything of `base` but layout (its split is kept), schedule, micro-batch and
   // recompute. `cluster` must outlive this.
-  StepEstimator(LoweringInput base, const Cluster& cluster);
+  StepEstimator(LoweringInput base, const Cluster& cluster, const MemoryConstants& trainer = {});
   ~StepEstimator();
 
   // Keeps what layouts share: fast when choices that follow one another differ in ZeRO, schedule and chunks

@@ -43,6 +43,7 @@ struct StepEstimator::Parts {
   const Cluster& cluster;
   std::vector<int> first_block;  // of each run
   bool tied = false;
+  double least_gradients = 1, least_kept = 1;  // factors of the trainer on these bytes, at least
   std::optional<LinkPath> world;
 
   using ShapeKey = std::tuple<int, bool, int, std::int64_t, Recompute, int>;
