@@ -39,7 +39,11 @@ inline std::vector<std::string> not_executable(const Layout& layout, int slices,
 inline std::vector<std::string> not_executable(const Bundle& bundle) {
   int slices = 1;
   for (const Task& task : bundle.graph.tasks) slices = task.slice >= slices ? task.slice + 1 : slices;
-  return not_executable(bundle.graph.layout, slices, bundle.run);
+  std::vector<std::string> reasons = not_executable(bundle.graph.layout, slices, bundle.run);
+  if (bundle.graph.window > 1)
+    reasons.emplace_back("the bundle holds a window of several steps with work in the bubbles, which is simulated "
+                         "only; set schedule.fill to none");
+  return reasons;
 }
 
 }  // namespace slipway

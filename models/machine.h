@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "models/block_times.h"
 #include "models/dtype.h"
 
 namespace slipway {
@@ -41,6 +42,8 @@ struct Machine {
   double memory_bandwidth = 0;         // bytes/s
   // Efficiency of a GEMM: gemm_efficiency / (1 + gemm_half / min(m, n, k)), share of peak.
   double gemm_efficiency = 1, gemm_half = 0;
+  // Of a Cholesky factorization and inversion: gemm_efficiency / (1 + factorization_half / side). K-FAC.
+  double factorization_half = 0;
   double attention_efficiency = 1;  // share of peak that the attention kernel reaches
   double memory_efficiency = 1;     // share of memory_bandwidth that element-wise kernels reach
   double launch_overhead = 0;       // seconds per kernel
@@ -53,6 +56,7 @@ struct Machine {
   Pace layer_pace, head_pace;       // of a layer's operators; of the vocabulary product and the loss
   double step_overhead = 0;         // seconds per step, spent with the update
   Provenance provenance;
+  BlockTable blocks;                // measured per Transformer block; empty: priced by operators
 };
 
 // CPU ranks of which nothing has been measured yet: a profile that `slipway calibrate` starts from. It can be

@@ -235,6 +235,8 @@ void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scen
     derive_data(settings, scenario.cluster, layout);
     derive_dtype(settings, scenario.cluster, scenario.dtype);
   }
+  derive_fill(settings, scenario);
+  if (has_model && has_cluster) check_block_times(settings, scenario);
   if (has_model) {
     check_shards(settings, scenario);
     check_stages(settings, scenario);

@@ -15,6 +15,10 @@ void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scen
 // Every group of the layout must be connected: one error for the first pair of neighbours that is not.
 void check_fabrics(Settings& settings, const Scenario& scenario);
 
+// check_fill.cpp: schedule.fill where it is unset; what K-FAC, filling and block tables cannot be combined with.
+void derive_fill(Settings& settings, Scenario& scenario);
+void check_block_times(Settings& settings, const Scenario& scenario);
+
 // check_csv.cpp: is scenario.schedule.actions a whole step of this shape? Each defect is an error with its
 // grid; the first few, because one slip of the pen makes many.
 void check_csv(Settings& settings, const Scenario& scenario, const ScheduleShape& shape);

@@ -22,8 +22,9 @@ double executed_mfu(const Plan& plan, double step_time_s) {
 }  // namespace
 
 void refuse_what_cannot_run(const Scenario& scenario) {
-  const std::vector<std::string> reasons =
-      not_executable(scenario.layout, scenario.schedule.slices, scenario.run);
+  std::vector<std::string> reasons = not_executable(scenario.layout, scenario.schedule.slices, scenario.run);
+  if (scenario.schedule.fill == FillChoice::evaluation)
+    reasons.push_back("work in the bubbles cannot be executed yet; set schedule.fill to none");
   if (reasons.empty()) return;
   std::string text = "this scenario can be simulated but not executed:";
   for (const std::string& reason : reasons) text += "\n" + scenario.path + ": " + reason;

@@ -51,6 +51,7 @@ struct Key {
 std::span<const Key> scenario_keys();
 std::span<const Key> machine_keys();  // models/machines/*.yaml and calibrated profiles
 std::span<const Key> library_keys();  // models/library/*.yaml
+std::span<const Key> block_table_keys();  // cluster.block_times
 
 // Whether a text is a path rather than the name of something built in: "./h100.yaml", "config.json".
 bool looks_like_path(std::string_view text);

@@ -13,7 +13,8 @@ Names scopes() { return {"node", "cluster"}; }
 Names splits() { return {"even", "balanced"}; }
 Names recomputes() { return {"none", "selective", "full"}; }
 Names kernels() { return {"torch", "fused_softmax", "flash1", "flash2", "flash2_rmsnorm"}; }
-Names optimizers() { return {"adamw"}; }
+Names optimizers() { return {"adamw", "kfac"}; }
+Names fillers() { return {"none", "kfac", "evaluation"}; }
 Names dtypes() { return {"float64", "float32", "bfloat16"}; }
 
 Names models() {
@@ -121,6 +122,9 @@ const Key table[] = {
     {.path = "cluster.stack", .type = text,
      .meaning = "stack profile, what the trainer makes of memory: a built-in name or the path of a stack.yaml",
      .derived = "none: the count alone", .names_file = true, .built_in = true},
+    {.path = "cluster.block_times", .type = text,
+     .meaning = "path of a table of measured times per Transformer block, relative to the scenario; what is no such block is free then",
+     .derived = "priced from the machine", .names_file = true},
     {.path = "cluster.price_per_gpu_hour", .type = number, .meaning = "price in your currency; 0 = unknown",
      .fallback = "0", .max = 1e9},
 
@@ -169,6 +173,13 @@ const Key table[] = {
     {.path = "schedule.slices", .type = integer, .meaning = "slices of a sequence (token-level pipelines)",
      .fallback = "1", .min = 1, .max = 1e5},
 
+    {.path = "schedule.fill", .type = choice,
+     .meaning = "what runs in the bubbles: K-FAC's curvature and inversions, or forward passes for evaluation",
+     .derived = "kfac with run.optimizer kfac, else none", .choices = fillers},
+    {.path = "schedule.evaluation_micro_batches", .type = integer,
+     .meaning = "that schedule.fill evaluation runs through the pipeline, per replica and window",
+     .fallback = "8", .min = 1, .max = 1e6},
+
     {.path = "run", .type = section, .meaning = "training and execution"},
     {.path = "run.steps", .type = integer, .meaning = "steps that execute runs", .fallback = "10",
      .min = 1, .max = 1e9},
@@ -179,8 +190,11 @@ const Key table[] = {
      .names_file = true},
     {.path = "run.optimizer", .type = section, .meaning = "who updates the parameters",
      .shorthand = "name"},
-    {.path = "run.optimizer.name", .type = choice, .meaning = "the optimizer", .fallback = "adamw",
+    {.path = "run.optimizer.name", .type = choice, .meaning = "the optimizer; kfac: simulated, not executed", .fallback = "adamw",
      .choices = optimizers},
+    {.path = "run.optimizer.refresh_steps", .type = integer,
+     .meaning = "steps between two refreshes of K-FAC's inverses, where bubbles are not filled",
+     .derived = "filled: as the bubbles allow; else 1", .min = 1, .max = 1e6},
     {.path = "run.optimizer.lr", .type = number, .meaning = "the same as run.lr", .derived = "run.lr",
      .max = unbounded},
     {.path = "run.optimizer.beta1", .type = number, .meaning = "decay of the first moment",

@@ -83,6 +83,16 @@ std::optional<Fabric> load_fabric(Settings& settings, const std::string& path, i
   return fabric;
 }
 
+// One table for all groups: a comparison of machines is one scenario each.
+void load_block_times(Settings& settings, const std::string& folder, Cluster& cluster) {
+  const std::string key = "cluster.block_times";
+  if (!settings.given(key)) return;
+  const std::optional<BlockTable> table =
+      load_block_table(settings.text(key), {settings.origin(key), key, folder}, settings.defects());
+  if (!table) return;
+  for (NodeGroup& group : cluster.groups) group.machine.blocks = *table;
+}
+
 std::string name_of(const std::vector<NodeGroup>& groups) {
   std::string name;
   for (const NodeGroup& group : groups)
@@ -112,6 +122,7 @@ std::optional<Cluster> load_cluster(Settings& settings, const std::string& folde
   for (const std::string& path : paths)
     if (std::optional<NodeGroup> group = load_group(settings, path, folder))
       cluster.groups.push_back(std::move(*group));
+  load_block_times(settings, folder, cluster);
   const bool all =
       !paths.empty() && cluster.groups.size() == paths.size() && check_size(settings, cluster.groups);
   cluster.name = name_of(cluster.groups);

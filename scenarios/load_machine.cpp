@@ -37,6 +37,7 @@ Machine machine_of(const Settings& settings) {
   machine.memory_bandwidth = settings.number("memory_bandwidth");
   machine.gemm_efficiency = settings.number("gemm_efficiency");
   machine.gemm_half = settings.number("gemm_half");
+  machine.factorization_half = settings.number("factorization_half");
   machine.attention_efficiency = settings.number("attention_efficiency");
   machine.memory_efficiency = settings.number("memory_efficiency");
   machine.launch_overhead = settings.number("launch_overhead");
@@ -134,6 +135,7 @@ std::string machine_to_yaml(const Machine& machine) {
   add(root, "memory_bandwidth", machine.memory_bandwidth);
   add(root, "gemm_efficiency", machine.gemm_efficiency);
   add(root, "gemm_half", machine.gemm_half);
+  add(root, "factorization_half", machine.factorization_half);
   add(root, "attention_efficiency", machine.attention_efficiency);
   add(root, "memory_efficiency", machine.memory_efficiency);
   add(root, "launch_overhead", machine.launch_overhead);

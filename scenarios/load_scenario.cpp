@@ -41,6 +41,7 @@ void read_schedule(const Settings& settings, ScheduleChoice& schedule) {
   schedule.slices = settings.small_integer("schedule.slices");
   // The table lists the choices in the order of the enumerations.
   schedule.recompute = static_cast<Recompute>(std::max(0, settings.choice("schedule.recompute")));
+  schedule.evaluation_micro_batches = settings.small_integer("schedule.evaluation_micro_batches");
   schedule.kernels = static_cast<Kernels>(std::max(0, settings.choice("schedule.kernels")));
 }
 
@@ -64,6 +65,8 @@ void read_actions(Settings& settings, const std::string& folder, Scenario& scena
 
 void read_optimizer(Settings& settings, Optimizer& optimizer) {
   optimizer.name = settings.text("run.optimizer.name");
+  if (settings.given("run.optimizer.refresh_steps"))
+    optimizer.refresh_steps = settings.small_integer("run.optimizer.refresh_steps");
   optimizer.beta1 = settings.number("run.optimizer.beta1");
   optimizer.beta2 = settings.number("run.optimizer.beta2");
   optimizer.epsilon = settings.number("run.optimizer.epsilon");
@@ -113,7 +116,7 @@ void note_files(const Settings& settings, const std::string& folder, Scenario& s
     scenario.machine_files.push_back(
         file_named(settings, "cluster.groups." + std::to_string(i) + ".machine", folder));
   scenario.files = scenario.machine_files;
-  for (const char* key : {"model.config", "cluster.stack", "run.data", "schedule.csv"})
+  for (const char* key : {"model.config", "cluster.stack", "cluster.block_times", "run.data", "schedule.csv"})
     scenario.files.push_back(file_named(settings, key, folder));
   scenario.files.push_back(scenario.path);
   std::erase(scenario.files, "");
@@ -146,6 +149,8 @@ void write_resolved(Settings& settings, Scenario& scenario) {
   settings.set("layout.data", scalar(std::to_string(scenario.layout.data), {}));
   settings.set("layout.chunks", scalar(std::to_string(scenario.layout.chunks), {}));
   settings.set("run.dtype", scalar(name_of(scenario.dtype), {}));
+  constexpr const char* fills[] = {"none", "kfac", "evaluation"};
+  settings.set("schedule.fill", scalar(fills[static_cast<std::size_t>(scenario.schedule.fill)], {}));
   settings.set("run.lr", scalar(number_text(scenario.run.optimizer.lr), {}));
   settings.set("model.sequence", scalar(std::to_string(scenario.model.sequence), {}));
   if (settings.given("cluster.machine") && !settings.given("cluster.nodes"))
@@ -215,6 +220,7 @@ LoweringInput lowering_input(const Scenario& scenario) {
   input.recompute = scenario.schedule.recompute;
   input.global_batch = scenario.schedule.global_batch;
   input.slices = scenario.schedule.slices;
+  input.kfac = scenario.run.optimizer.name == "kfac";
   input.clip_norm = scenario.run.clip_norm;
   // Gradients are accumulated in at least float32; float64 runs stay float64 throughout.
   input.gradient_dtype = scenario.dtype == Dtype::float64 ? Dtype::float64 : Dtype::float32;

@@ -69,7 +69,7 @@ void refuse_uncalibrated(const Scenario& scenario) {
 
 Plan plan_of(Scenario scenario) {
   refuse_uncalibrated(scenario);
-  Plan plan{std::move(scenario), {}, {}};
+  Plan plan{std::move(scenario), {}, {}, {}};
   try {
     plan.graph = lower(lowering_input(plan.scenario));
     plan.durations = durations_of(plan.graph, plan.scenario.cluster);
@@ -78,11 +78,14 @@ Plan plan_of(Scenario scenario) {
   }
   set_global_order(plan.graph, plan.durations);
   refuse_violations(plan.graph);
+  fill_bubbles(plan);
   return plan;
 }
 
 double peak_flops(const Scenario& scenario) {
   double sum = 0;
+  // A block table leaves embedding and head free, which the FLOPs of the MFU count: there is no share of a peak.
+  if (!scenario.cluster.groups.front().machine.blocks.empty()) return 0;
   for (int rank = 0; rank < rank_count(scenario.layout); ++rank) {
     const double peak = machine_of(scenario, rank).peak_flops[static_cast<std::size_t>(scenario.dtype)];
     if (peak <= 0) return 0;

@@ -1,7 +1,7 @@
 // From a scenario file to a graph that is ready to run: what every command but `list` and `compare` begins
 // with.
 //
-//   load ──► lower ──► durations ──► global order ──► invariants I1..I6, I8, I9
+//   load ──► lower ──► durations ──► global order ──► invariants I1..I6, I8, I9 [──► filled bubbles, I10..I12]
 //
 // A mistake of the user ends in UsageError (exit status 2) before anything is written or started; a broken
 // invariant is a defect of Slipway and ends in std::runtime_error with the grid.
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/filling.h"
 #include "scenarios/scenario.h"
 
 namespace slipway {
@@ -19,6 +20,7 @@ struct Plan {
   Scenario scenario;
   TaskGraph graph;
   Durations durations;
+  std::optional<FillSummary> filling;  // the graph is a window then
 };
 
 // `overrides` as for load_scenario. Load errors are listed all at once.
@@ -28,7 +30,8 @@ Plan plan_of(Scenario scenario);
 // priced on it. plan_of asks this first.
 void refuse_uncalibrated(const Scenario& scenario);
 
-// Sum over the layout's ranks of dense FLOP/s in the scenario's dtype; 0 when a machine does not say.
+// Sum over the layout's ranks of dense FLOP/s in the scenario's dtype; 0 when a machine does not say, and with a
+// block table, by which a part of the model is free.
 double peak_flops(const Scenario& scenario);
 // Bytes of memory of each rank's machine.
 std::vector<double> memory_capacities(const Scenario& scenario);

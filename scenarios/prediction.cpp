@@ -82,6 +82,16 @@ std::string json_text(const Plan& plan, const Prediction& prediction) {
   json.set("tasks", static_cast<std::uint64_t>(plan.graph.tasks.size()));
   json.set("steps", prediction.steps);
   json.set("simulate_wall_s", prediction.simulate_wall_s);
+  if (plan.filling) {
+    json.set("fill", plan.filling->name);
+    json.set("refresh_steps", plan.filling->steps);
+    json.set("unfilled_step_time_s", plan.filling->unfilled_step_s);
+    json.set("utilization_before", plan.filling->utilization.before);
+    json.set("utilization", plan.filling->utilization.after);
+    json.set("utilization_ceiling", plan.filling->utilization.ceiling);
+    json.set("utilization_own_cycles", plan.filling->utilization.own_cycles);
+    json.set("behind_s", plan.filling->behind_s);
+  }
   if (prediction.training) {
     json.set("days", prediction.training->days);
     json.set("gpu_hours", prediction.training->gpu_hours);

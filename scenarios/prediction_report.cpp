@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "scenarios/filling.h"
 #include "scenarios/prediction.h"
 #include "scenarios/readable.h"
 
@@ -48,19 +49,21 @@ std::string report_text(const Plan& plan, const Prediction& prediction) {
   const StepMetrics& step = prediction.step;
   std::string text = headline(plan) + "\n\n";
   text += aligned_table({{"step time", "MFU", "tokens/s", "fits"},
-                         {readable_seconds(step.step_time_s), readable_share(step.mfu),
+                         {readable_seconds(step.step_time_s), step.mfu > 0 ? readable_share(step.mfu) : "-",
                           readable_count(prediction.tokens_per_s), prediction.fits ? "yes" : "no"}},
                         "  ") +
           "\n";
   if (prediction.training) text += training_text(plan.scenario, *prediction.training);
-  text += shares_text(step) + "\n";
+  text += shares_text(step) + "\n" + filling_text(plan);
   text += fmt::format("Memory, the fullest rank of each pipeline rank (fits: {}):\n",
                       prediction.fits ? "yes" : "no") +
           memory_text(prediction.memory) + closed_form_text(plan, prediction.memory[0]) + "\n";
-  text += fmt::format("One step alone takes {}. {} a step, {} simulated in {}.\n\n",
-                      readable_seconds(step.makespan_s),
-                      counted(static_cast<std::int64_t>(plan.graph.tasks.size()), "task"),
-                      counted(prediction.steps, "step"), readable_seconds(prediction.simulate_wall_s));
+  const bool window = plan.graph.window > 1;
+  const std::string unit = window ? "window" : "step";
+  text += fmt::format("One {}{} alone takes {}. {} a {}, {} simulated in {}.\n\n", unit,
+                      window ? " of " + counted(plan.graph.window, "step") : "", readable_seconds(step.makespan_s),
+                      counted(static_cast<std::int64_t>(plan.graph.tasks.size()), "task"), unit,
+                      counted(prediction.steps, unit.c_str()), readable_seconds(prediction.simulate_wall_s));
   return text;
 }
 

@@ -52,6 +52,9 @@ std::optional<ModelFields> library_model(const std::string& name, Defects& defec
 // have (mixtures of experts, latent attention, biases in Llama blocks, ...) is an error, never ignored.
 std::optional<ModelFields> read_config(const std::string& path, const Reference& from, Defects& defects);
 
+// Measured times per Transformer block: the path of a block table (cluster.block_times).
+std::optional<BlockTable> load_block_table(const std::string& path, const Reference& from, Defects& defects);
+
 // Names for messages: where a relative path leads.
 std::string resolve_path(const std::string& folder, const std::string& path);
 

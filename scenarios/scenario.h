@@ -20,6 +20,9 @@
 
 namespace slipway {
 
+// What runs in the bubbles (schedule.fill).
+enum class FillChoice : std::uint8_t { none, kfac, evaluation };
+
 struct ScheduleChoice {
   std::string name = "1f1b";
   std::int64_t micro_batch = 1;   // sequences
@@ -27,6 +30,8 @@ struct ScheduleChoice {
   Recompute recompute = Recompute::none;
   Kernels kernels = Kernels::flash2_rmsnorm;
   int slices = 1;
+  FillChoice fill = FillChoice::none;
+  int evaluation_micro_batches = 8;
   std::optional<ActionLists> actions;  // of schedule.csv: instead of the named schedule's
 };
 

@@ -41,7 +41,15 @@ bool only_the_batch_is_uneven(const std::vector<ScenarioError>& errors) {
   throw UsageError("the scenario cannot be used:\n" + describe(errors));
 }
 
-void refuse_csv(const Scenario& scenario) {
+// Filled bubbles and block tables are no part of the bounds by which a search leaves layouts out.
+void refuse_unsearchable(const Scenario& scenario) {
+  if (scenario.run.optimizer.name == "kfac" || scenario.schedule.fill != FillChoice::none)
+    throw UsageError(scenario.path +
+                     ": plan does not price K-FAC or filled bubbles yet; unset run.optimizer and schedule.fill, or "
+                     "compare layouts with `slipway study`");
+  if (!scenario.cluster.groups.front().machine.blocks.empty())
+    throw UsageError(scenario.path + ": plan does not price by a block table; unset cluster.block_times, or compare "
+                                     "layouts with `slipway study`");
   if (scenario.schedule.actions)
     throw UsageError(scenario.path +
                      ": schedule.csv fixes what plan searches; remove it, or use `slipway simulate`");
@@ -54,7 +62,7 @@ Scenario scenario_to_search(const std::string& path, const std::vector<std::stri
   LoadResult as_written = load_scenario(path, overrides);
   if (as_written.errors.empty() || !kept.empty()) {
     if (!as_written.errors.empty()) refuse(as_written.errors);
-    refuse_csv(as_written.scenario);
+    refuse_unsearchable(as_written.scenario);
     refuse_uncalibrated(as_written.scenario);
     const bool keeps_stages = std::count(kept.begin(), kept.end(), "layout.pipeline") > 0;
     if (!as_written.scenario.layout.split_list.empty() && !keeps_stages) {
@@ -74,7 +82,7 @@ Scenario scenario_to_search(const std::string& path, const std::vector<std::stri
     loaded.scenario.schedule.global_batch = batch;
   }
   if (!loaded.errors.empty()) refuse(loaded.errors);
-  refuse_csv(loaded.scenario);
+  refuse_unsearchable(loaded.scenario);
   refuse_uncalibrated(loaded.scenario);
   return std::move(loaded.scenario);
 }

@@ -19,14 +19,18 @@ struct KindLetter {
   std::string_view kind;
   char letter;
 };
-constexpr std::array<KindLetter, 8> letters{{{"forward", 'F'},
+constexpr std::array<KindLetter, 12> letters{{{"forward", 'F'},
                                              {"backward", 'B'},
                                              {"input-grad", 'I'},
                                              {"weight-grad", 'W'},
                                              {"recompute", 'R'},
                                              {"optimizer", 'O'},
                                              {"grad-norm", 'N'},
-                                             {"tied-grad", 'T'}}};
+                                             {"tied-grad", 'T'},
+                                             {"precondition", 'P'},
+                                             {"curvature", 'C'},
+                                             {"inversion", 'V'},
+                                             {"evaluation", 'E'}}};
 
 std::vector<int> ranks_to_show(const Layout& layout) {
   const int ranks = rank_count(layout);

@@ -2,7 +2,8 @@
 //
 //   rank 0 │FFFFFFFF····BBBBBBBBO│      F forward, B backward, I input gradient, W weight gradient,
 //   rank 1 │··FFFFFFBBBBBBBBBB··O│      R recompute, O optimizer, N gradient norm,
-//                                          T tied gradients added, · idle
+//                                          T tied gradients added, P preconditioning, C curvature, V inversion,
+//                                          E evaluation, · idle
 //
 // A column shows what the rank's compute lane did for most of that slice; where a slice holds many tasks,
 // the letters of a row take turns in proportion to their time. Guarded by tests/terminal_timeline_test.cpp

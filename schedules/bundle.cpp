@@ -10,7 +10,7 @@ namespace slipway {
 namespace {
 
 constexpr std::string_view magic = "slipway-bundle";
-constexpr int version = 1;
+constexpr int version = 2;
 
 void fields(auto& a, Is<BlockRun> auto& run) {
   auto& b = run.block;
@@ -35,14 +35,14 @@ void fields(auto& a, Is<WorkShape> auto& s) {
 void fields(auto& a, Is<Run> auto& run) {
   a.line("run");
   auto& o = run.optimizer;
-  a(run.steps, run.seed, run.data, o.name, o.lr, o.beta1, o.beta2, o.epsilon, o.weight_decay,
+  a(run.steps, run.seed, run.data, o.name, o.refresh_steps, o.lr, o.beta1, o.beta2, o.epsilon, o.weight_decay,
     run.clip_norm);
 }
 
 void fields(auto& a, Is<Work> auto& w) {
   a.line("work");
   a(w.kind, w.pass, w.stage, w.block, w.first_op, w.last_op, w.collective, w.wire, w.dtype, w.bytes,
-    w.elements, w.suffix);
+    w.elements, w.filler, w.suffix);
 }
 
 void fields(auto& a, Is<Communicator> auto& c) {
@@ -73,7 +73,7 @@ void tasks(auto& a, auto& g) {
   std::size_t index = 0;
   a.list(g.tasks, [&](auto& t) {
     a.line("task");
-    a(t.kind, t.rank, t.communicator, t.work, t.micro_batch, t.slice);
+    a(t.kind, t.rank, t.communicator, t.work, t.micro_batch, t.slice, t.step);
     row(a, g.inputs, index);
     row(a, g.outputs, index);
     row(a, g.predecessors, index);
@@ -92,7 +92,7 @@ void fields(auto& a, Is<TaskGraph> auto& g) {
   fields(a, g.layout);
   fields(a, g.shape);
   a.line("schedule");
-  a(g.schedule, g.recompute, g.micro_batches, g.global_batch, g.clip_norm, g.gradient_dtype);
+  a(g.schedule, g.recompute, g.window, g.micro_batches, g.global_batch, g.clip_norm, g.gradient_dtype, g.kfac);
   a.line("stages");
   a.list(g.stages, [&](auto& stage) { a(stage.first, stage.last); });
   a.line("memory");

@@ -1,7 +1,7 @@
 // The bundle: what the ranks run, as versioned, checksummed text that a rank program reads with nothing
 // but the standard library. The writer and the reader are in this one place; write(read(x)) == x.
 //
-//   slipway-bundle 1
+//   slipway-bundle 2
 //   model ...            header: model blocks, layout, shape, optimizer, data, seed
 //   communicator ...     buffers, works
 //   rank 0 / lane compute / task ...    one step program per rank: each lane's tasks in global order
@@ -20,6 +20,7 @@ namespace slipway {
 
 struct Optimizer {
   std::string name = "adamw";
+  int refresh_steps = 1;  // kfac, where bubbles are not filled
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
 };
 

@@ -23,6 +23,7 @@ std::string label_of(const TaskGraph& graph, TaskId id) {
   std::string label;
   if (work.stage != none) label = std::to_string(work.stage);
   if (task.micro_batch != none) {
+    if (work.pass == Pass::none) return label + work.suffix + std::to_string(task.micro_batch);
     label += letter_of(work.pass) + std::to_string(task.micro_batch);
     if (task.slice != 0) label += "/" + std::to_string(task.slice);
   }
@@ -62,10 +63,13 @@ std::string kind_of(const TaskGraph& graph, TaskId id) {
       return name_of(work.collective);
     case TaskKind::optimizer:
       return "optimizer";
+    case TaskKind::filler:
+      return work.filler;
     case TaskKind::compute:
       break;
   }
   if (work.kind == WorkKind::grad_norm) return "grad-norm";
+  if (work.kind == WorkKind::precondition) return "precondition";
   if (work.kind == WorkKind::tied_grad_reduce) return "tied-grad";
   return pass_kind(work.pass);
 }

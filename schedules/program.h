@@ -43,7 +43,8 @@ using TaskId = std::uint32_t;
 using BufferId = std::uint32_t;
 constexpr std::int32_t none = -1;
 
-enum class TaskKind : std::uint8_t { compute, transfer, collective, optimizer };
+// filler: work of a rank's compute lane that no schedule asked for, placed in its bubbles (graph/fill.h).
+enum class TaskKind : std::uint8_t { compute, transfer, collective, optimizer, filler };
 
 // What a task does with what it is given.
 enum class WorkKind : std::uint8_t {
@@ -57,6 +58,8 @@ enum class WorkKind : std::uint8_t {
   grad_norm,        // local sum of squares of this rank's gradient shards
   norm_reduce,      // all-reduce of that scalar over all ranks
   optimizer_step,   // AdamW on this rank's shards of `stage`
+  precondition,     // K-FAC: gradients of `stage`'s Linears times the inverses of their factors
+  filler,           // what Work::filler says: a filler task, or the collective of one
   parameter_gather, // all-gather of `block`'s parameters (ZeRO 1, 2: after the step; ZeRO 3: before use)
 };
 
@@ -71,6 +74,7 @@ struct Work {
   Dtype dtype = Dtype::bfloat16;
   double bytes = 0;               // message: whole tensor of a collective, message of a transfer; else 0
   double elements = 0;            // optimizer_step, grad_norm: parameters of this rank's shards
+  std::string filler;             // filler: its kind for traces: "curvature", "inversion", "evaluation"
   std::string suffix;             // label's tail: ".L5.mlp", ".send", ".L5.rs_grad"; may be empty
 };
 
@@ -81,6 +85,7 @@ struct Task {
   std::int32_t work = 0;             // index in TaskGraph::works
   std::int32_t micro_batch = none;   // none: once per step
   std::int32_t slice = 0;
+  std::int32_t step = 0;             // of the graph's window
 };
 
 // Ordered ranks and a purpose. Every communicator is a lane on each of its members: it runs one task at a
@@ -98,6 +103,7 @@ enum class BufferKind : std::uint8_t {
   bucket,    // a block's accumulated parameter gradient
   parameter, // a block's parameters after the step
   scalar,    // gradient-norm parts
+  kept,      // an input or output gradient that a filler still needs after the pass that would free it
 };
 
 struct Buffer {
@@ -133,11 +139,15 @@ struct TaskGraph {
   std::string schedule;
   WorkShape shape;
   Recompute recompute = Recompute::none;
+  // Steps that the tasks make up: 1, or the steps between two refreshes of what fills the bubbles. Then each
+  // task of a step is there once per step of the window (graph/window.h), and an engine's step is a window.
+  int window = 1;
   int micro_batches = 1;        // per pipeline and step
   std::int64_t global_batch = 0;  // sequences per step
   double clip_norm = 0;         // 0 = no clipping
   Dtype gradient_dtype = Dtype::float32;
   Folding folding;  // the members of each pipeline rank that have tasks; of all of them unless folded
+  bool kfac = false;            // gradients of Linears are preconditioned before the update
   std::vector<BlockRange> stages;
   std::vector<std::vector<Operator>> stage_operators;  // per stage
 
@@ -159,7 +169,7 @@ struct TaskGraph {
   std::vector<StaticBytes> static_bytes;  // per rank
 };
 
-// "2F0.L5.mlp"; unique per rank and step (I9).
+// "2F0.L5.mlp"; unique per rank and step (I9). Fillers: "2.L5.q.A0" (of micro-batch 0), "2.L5.q.invA".
 std::string label_of(const TaskGraph& graph, TaskId task);
 // "forward", "backward", "all-gather", "transfer", "optimizer", ...: TraceRecord::kind.
 std::string kind_of(const TaskGraph& graph, TaskId task);

@@ -51,7 +51,9 @@ TEST_F(Commands, SimulatePutsTheClosedFormOfMemoryBesideTheTimelineWhereThereIsO
 
 TEST_F(Commands, EveryKeyOfSimulateJsonIsDocumentedAndEveryDocumentedKeyIsThere) {
   const auto json =
-      summary_of({llama, "--set", "run.tokens=1e12", "--set", "cluster.price_per_gpu_hour=2.5"});
+      summary_of({llama, "--set", "run.tokens=1e12", "--set", "cluster.price_per_gpu_hour=2.5", "--set",
+                  "schedule.fill=evaluation", "--set", "layout.tensor=1", "--set", "layout.sequence_parallel=false",
+                  "--set", "layout.data=16", "--set", "schedule.global_batch=64"});
   std::vector<std::string> emitted, documented;
   for (const auto& [key, value] : json.items()) emitted.push_back(key);
   for (const JsonKey& key : simulate_json_keys()) documented.emplace_back(key.name);

@@ -21,7 +21,7 @@ std::string with_index(std::string_view path) {
 }
 
 TEST(Keys, DefaultsHaveTheTypeOfTheirKey) {
-  for (const auto table : {scenario_keys(), machine_keys(), library_keys()})
+  for (const auto table : {scenario_keys(), machine_keys(), library_keys(), block_table_keys()})
     for (const Key& key : table) {
       if (key.fallback.empty()) continue;
       EXPECT_EQ(wrong_with(key, scalar(std::string(key.fallback), {})), "") << key.path;
@@ -29,7 +29,7 @@ TEST(Keys, DefaultsHaveTheTypeOfTheirKey) {
 }
 
 TEST(Keys, AreListedOnceBelowTheirSection) {
-  for (const auto table : {scenario_keys(), machine_keys(), library_keys()}) {
+  for (const auto table : {scenario_keys(), machine_keys(), library_keys(), block_table_keys()}) {
     std::set<std::string_view> seen;
     for (const Key& key : table) {
       EXPECT_TRUE(seen.insert(key.path).second) << key.path;
@@ -89,7 +89,7 @@ TEST(Reference, HoldsBothTablesWordForWord) {
   std::ostringstream text;
   text << in.rdbuf();
   std::ofstream wanted(std::string(SLIPWAY_BINARY_DIR) + "/keys.md");
-  for (const auto table : {scenario_keys(), machine_keys()}) {
+  for (const auto table : {scenario_keys(), machine_keys(), block_table_keys()}) {
     std::ostringstream reference;
     list_keys_as_markdown(reference, table);
     wanted << reference.str() << "\n";

@@ -42,7 +42,7 @@ void print_json_keys(std::ostream& out) {
   out << "\nslipway validate --json\n" << describe(validate_json_keys());
 }
 
-constexpr std::array<Topic, 9> topics{{
+constexpr std::array<Topic, 10> topics{{
     {"models", "built-in models: model.name", list_models},
     {"machines", "machine profiles: cluster.machine", list_machines},
     {"stacks", "stack profiles of trainers: cluster.stack", list_stacks},
@@ -52,6 +52,8 @@ constexpr std::array<Topic, 9> topics{{
      [](std::ostream& out) { list_keys(out, machine_keys()); }},
     {"stack-keys", "the constants that a stack profile may have, with their units", list_stack_keys},
     {"tables", "tables of measured runs that validate reads, with their columns", list_tables},
+    {"block-keys", "every key of a block table (cluster.block_times)",
+     [](std::ostream& out) { list_keys(out, block_table_keys()); }},
     {"json-keys", "the keys that --json prints", print_json_keys},
 }};
 
@@ -71,7 +73,7 @@ int list_command(const std::vector<std::string>& args, std::ostream& out, std::o
   CommandOptions options("list TOPIC", "Lists what can be named in a scenario and in outputs.",
                          "slipway list models");
   options
-      .positional("topic (models, machines, stacks, schedules, keys, machine-keys, stack-keys, tables, json-keys)",
+      .positional("topic (models, machines, stacks, schedules, keys, machine-keys, stack-keys, tables, block-keys, json-keys)",
                   1, 1)
       .notes(topics_text());
   if (!options.parse(args, out)) return status_done;

@@ -89,6 +89,8 @@ const char* name_of(BufferKind kind) {
       return "parameter";
     case BufferKind::scalar:
       return "scalar";
+    case BufferKind::kept:
+      return "kept";
   }
   return "";
 }

@@ -94,6 +94,8 @@ class UpdateCheck {
         return;
       case WorkKind::transfer:
       case WorkKind::wire_collective:
+      case WorkKind::precondition:
+      case WorkKind::filler:
       case WorkKind::parameter_gather:
         return;
     }

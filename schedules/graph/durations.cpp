@@ -4,6 +4,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "models/kfac.h"
+
 namespace slipway {
 namespace {
 
@@ -20,9 +22,51 @@ Direction direction_of(Pass pass) {
   }
 }
 
+// Whole blocks only: a table knows nothing of parts.
+double table_seconds(const TaskGraph& graph, const Work& work, const BlockTable& table) {
+  if (work.kind != WorkKind::segment) return 0;
+  const std::vector<Block> blocks = blocks_of(graph.model);
+  const auto& operators = graph.stage_operators[static_cast<std::size_t>(work.stage)];
+  const auto in_segment = std::span(operators).subspan(static_cast<std::size_t>(work.first_op),
+                                                       static_cast<std::size_t>(work.last_op - work.first_op));
+  double seconds = 0;
+  for (int b = in_segment.front().block; b <= in_segment.back().block; ++b) {
+    const Block& block = blocks[static_cast<std::size_t>(b)];
+    if (block.kind != BlockKind::transformer) continue;
+    if (const std::string reason = mismatch(table, block, graph.shape); !reason.empty())
+      throw std::invalid_argument(reason);
+    const BlockTimes& times = row_of(table, graph.shape.micro_batch);
+    double input_flops = 0, weight_flops = 0;
+    for (const Operator& op : in_segment) {
+      if (op.block != b) continue;
+      input_flops += op.input_grad_flops;
+      weight_flops += op.weight_grad_flops;
+    }
+    const double input_share = input_flops / (input_flops + weight_flops);  // of a split backward
+    seconds += work.pass == Pass::backward      ? times.backward_s
+               : work.pass == Pass::input_grad  ? times.backward_s * input_share
+               : work.pass == Pass::weight_grad ? times.backward_s * (1 - input_share)
+                                                : times.forward_s;
+  }
+  return seconds;
+}
+
+// Of this rank's share: the replicas of a stage divide its Linears among them.
+double precondition_seconds(const TaskGraph& graph, const Work& work, const Machine& machine) {
+  const std::vector<Block> blocks = blocks_of(graph.model);
+  const BlockRange range = graph.stages[static_cast<std::size_t>(work.stage)];
+  double seconds = 0;
+  for (int block = range.first; block < range.last; ++block)
+    for (const KfacSeconds& linear : kfac_seconds(blocks[static_cast<std::size_t>(block)], graph.shape, machine))
+      seconds += linear.precondition;
+  return seconds / (static_cast<double>(graph.layout.data) * graph.layout.context);
+}
+
 }  // namespace
 
 double compute_seconds(const TaskGraph& graph, const Work& work, const Machine& machine) {
+  if (work.kind == WorkKind::precondition) return machine.task_overhead + precondition_seconds(graph, work, machine);
+  if (!machine.blocks.empty()) return table_seconds(graph, work, machine.blocks);
   switch (work.kind) {
     case WorkKind::segment: {
       const auto& operators = graph.stage_operators[static_cast<std::size_t>(work.stage)];

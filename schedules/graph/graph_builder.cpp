@@ -44,9 +44,7 @@ void GraphBuilder::late_output(TaskId task, BufferId buffer) {
   graph_.buffers[buffer].writer = static_cast<std::int32_t>(task);
 }
 
-namespace {
-
-Rows with_added(const Rows& rows, std::vector<std::pair<TaskId, BufferId>>& added) {
+Rows with_added(const Rows& rows, std::vector<std::pair<std::uint32_t, std::uint32_t>>& added) {
   std::sort(added.begin(), added.end());
   Rows result;
   result.values.reserve(rows.values.size() + added.size());
@@ -58,8 +56,6 @@ Rows with_added(const Rows& rows, std::vector<std::pair<TaskId, BufferId>>& adde
   }
   return result;
 }
-
-}  // namespace
 
 void GraphBuilder::close() {
   if (!late_outputs_.empty()) graph_.outputs = with_added(graph_.outputs, late_outputs_);

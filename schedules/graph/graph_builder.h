@@ -12,6 +12,9 @@
 
 namespace slipway {
 
+// `rows` with (row, value) pairs added behind each row's own values; sorts `added`.
+Rows with_added(const Rows& rows, std::vector<std::pair<std::uint32_t, std::uint32_t>>& added);
+
 class GraphBuilder {
  public:
   explicit GraphBuilder(TaskGraph& graph) : graph_(graph) {}

@@ -128,6 +128,7 @@ std::map<int, std::vector<Action>> actions_of(const TaskGraph& graph, const std:
   const auto add = [&](TaskId id) {
     const Task& task = graph.tasks[id];
     if (task.kind != TaskKind::compute || task.micro_batch == none || task.rank < 0) return;
+    if (task.step > 0) return;  // of a window the first step is shown; the others are the same
     if (static_cast<std::size_t>(task.rank) >= wanted.size() ||
         !wanted[static_cast<std::size_t>(task.rank)])
       return;

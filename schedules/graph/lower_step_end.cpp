@@ -9,6 +9,7 @@
 // and a sequence-parallel norm's shard is summed over the tensor group afterwards.
 #include <algorithm>
 
+#include "models/kfac.h"
 #include "models/parameters.h"
 #include "schedules/graph/lowering_state.h"
 
@@ -26,6 +27,7 @@ class StepEnd {
     for (int stage = 0; stage < state_.stages(); ++stage) reduce_norms(stage);
     reduce_tied_embedding();
     for (int stage = 0; stage < state_.stages(); ++stage) reduce_over_data(stage);
+    for (int stage = 0; stage < state_.stages(); ++stage) precondition(stage);
     if (state_.graph.clip_norm > 0) reduce_global_norm();
     for (int stage = 0; stage < state_.stages(); ++stage) step(stage);
     for (int stage = 0; stage < state_.stages(); ++stage) gather_parameters(stage);
@@ -51,6 +53,7 @@ class StepEnd {
   void reduce_norms(int stage);
   void reduce_tied_embedding();
   void reduce_over_data(int stage);
+  void precondition(int stage);
   void reduce_global_norm();
   void step(int stage);
   void gather_parameters(int stage);
@@ -143,6 +146,39 @@ void StepEnd::reduce_over_data(int stage) {
       for (const int k : group.members) at.emplace_back(rank(stage, k), block);
       on_buckets(group.communicator, work, at);
     }
+  }
+}
+
+// Replicas share a stage's Linears among them and then gather what the others have preconditioned.
+void StepEnd::precondition(int stage) {
+  if (!state_.input.kfac) return;
+  Work work;
+  work.kind = WorkKind::precondition;
+  work.stage = stage;
+  work.dtype = state_.graph.gradient_dtype;
+  work.suffix = ".precondition";
+  std::vector<int> blocks;
+  for (int block = range(stage).first; block < range(stage).last; ++block)
+    for (const KfacLinear& linear : kfac_linears(state_.blocks[static_cast<std::size_t>(block)])) {
+      work.elements += static_cast<double>(linear.in) * static_cast<double>(linear.out);
+      if (blocks.empty() || blocks.back() != block) blocks.push_back(block);
+    }
+  if (blocks.empty()) return;
+  const auto places = [&](int k) {
+    std::vector<std::pair<int, int>> at;
+    for (const int block : blocks) at.emplace_back(rank(stage, k), block);
+    return at;
+  };
+  for (int k = 0; k < members(); ++k) on_buckets(none, work, places(k));
+  work.suffix = ".ag_precondition";
+  work.collective = Collective::all_gather;
+  work.bytes = work.elements * bytes_of(work.dtype);
+  work.elements = 0;
+  for (const auto& group : state_.groups.groups(Axis::data, state_.pipeline_rank(stage))) {
+    std::vector<std::pair<int, int>> at;
+    for (const int k : group.members)
+      for (const auto& place : places(k)) at.push_back(place);
+    on_buckets(group.communicator, work, at);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 
+#include "models/kfac.h"
 #include "models/parameters.h"
 #include "schedules/graph/lowering_state.h"
 
@@ -55,6 +56,7 @@ TaskGraph described(const LoweringInput& input) {
   graph.clip_norm = input.clip_norm;
   graph.folding = input.folding;
   graph.gradient_dtype = input.gradient_dtype;
+  graph.kfac = input.kfac;
   graph.stages = split_blocks(input.model, input.layout);
   for (const BlockRange& range : graph.stages) {
     graph.stage_operators.push_back(operators_of(input.model, range.first, range.last, graph.shape));
@@ -154,15 +156,19 @@ StaticBytes static_bytes_of(double elements, const Layout& layout, Dtype dtype, 
 std::vector<StaticBytes> static_bytes_of(const LoweringInput& input) {
   const Layout& layout = input.layout;
   const std::vector<BlockRange> stages = split_blocks(input.model, layout);
+  const std::vector<Block> blocks = blocks_of(input.model);
   std::vector<StaticBytes> result;
   for (int pipeline = 0; pipeline < layout.pipeline; ++pipeline) {
-    double elements = 0;
+    double elements = 0, factors = 0;
     for (std::size_t stage = 0; stage < stages.size(); ++stage) {
       if (pipeline_rank(layout, static_cast<int>(stage)) != pipeline) continue;
-      for (int block = stages[stage].first; block < stages[stage].last; ++block)
+      for (int block = stages[stage].first; block < stages[stage].last; ++block) {
         elements += static_cast<double>(block_shard_elements(input.model, block, layout.tensor));
+        factors += kfac_factor_bytes(blocks[static_cast<std::size_t>(block)], input.shape.dtype);
+      }
     }
     result.push_back(static_bytes_of(elements, layout, input.shape.dtype, input.gradient_dtype));
+    if (input.kfac) result.back().optimizer += 2 * factors;  // with their inverses
   }
   return result;
 }

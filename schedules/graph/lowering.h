@@ -17,6 +17,7 @@ struct LoweringInput {
   int slices = 1;
   double clip_norm = 0;
   Dtype gradient_dtype = Dtype::float32;
+  bool kfac = false;                // a preconditioning task per stage before the update, factors in memory
   bool overlap_grad_reduce = true;  // reduce each block's gradient as soon as its last backward is done
   bool blocking_transfers = false;   // a rank goes on when its message to another stage is sent, not before
   const ActionLists* actions = nullptr;  // instead of the named schedule's (an imported CSV)

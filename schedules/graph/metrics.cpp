@@ -132,9 +132,9 @@ StepMetrics metrics_of(const TaskGraph& graph, const Timeline& timeline, double 
   metrics.makespan_s = first_step_makespan(graph, timeline);
   for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank) {
     const RankShares shares = accounting.rank(rank);
-    metrics.step_time_s = std::max(metrics.step_time_s, shares.window);
+    metrics.step_time_s = std::max(metrics.step_time_s, shares.window / graph.window);
     if (shares.window <= 0) continue;
-    metrics.exposed_comm_s += shares.exposed / ranks;
+    metrics.exposed_comm_s += shares.exposed / graph.window / ranks;
     metrics.exposed_comm_share += shares.exposed / shares.window / ranks;
     metrics.compute_share += shares.compute / shares.window / ranks;
     metrics.bubble_share += (shares.window - shares.compute - shares.exposed) / shares.window / ranks;

@@ -1,6 +1,8 @@
 // Where the time of a step goes. Works on any timeline of the graph, replayed or
 // simulated; what ranks measured has no such timeline (scenarios/step_times.h).
 //
+// A window graph (window.h) is several steps: step_time_s and exposed_comm_s are of one of them, makespan_s of
+// the whole window.
 // Idle of a compute lane while a communication task that its next task needs is running or queued is
 // exposed communication; every other idle is bubble. Shares are means over ranks. 
 #pragma once

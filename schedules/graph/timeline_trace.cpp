@@ -93,7 +93,7 @@ Trace trace_of(const TaskGraph& graph, const Timeline& timeline, std::string eng
   Trace trace;
   trace.engine = std::move(engine);
   trace.ranks = rank_count(graph.layout);
-  trace.steps = timeline.steps;
+  trace.steps = timeline.steps * graph.window;
   const std::vector<TaskText> texts = texts_of(graph);
   InputsReady inputs(graph);
   std::vector<Lane> lanes = lanes_of(graph);
@@ -119,7 +119,7 @@ Trace trace_of(const TaskGraph& graph, const Timeline& timeline, std::string eng
           own = std::min(start, std::max(lane_free[l], inputs.at(task, member)));
         lane_free[l] = end;
         const TaskText& text = texts[task];
-        trace.records.push_back({step, lane.rank, name, text.label, text.kind, own, end, start - own,
+        trace.records.push_back({step * graph.window + graph.tasks[task].step, lane.rank, name, text.label, text.kind, own, end, start - own,
                                  text.flops, text.bytes, lane.communicator});
       }
     }

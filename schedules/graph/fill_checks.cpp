@@ -1,0 +1,133 @@
+// I10 to I12, of filled bubbles (fill.h).
+#include <algorithm>
+#include <array>
+
+#include "schedules/graph/fill.h"
+#include "schedules/graph/fill_gaps.h"
+#include "schedules/graph/findings.h"
+
+namespace slipway {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+bool same_task(const Task& a, const Task& b) {
+  return a.kind == b.kind && a.rank == b.rank && a.micro_batch == b.micro_batch && a.slice == b.slice;
+}
+
+// The window is `window` copies of the step and then the items; a lane names each of its tasks once, those
+// of the step in the step's order.
+std::vector<Violation> check_complete(const TaskGraph& step, const Fillers& fillers,
+                                      const TaskGraph& graph) {
+  Findings findings(10);
+  const std::size_t own = step.tasks.size() * at(graph.window);
+  if (graph.tasks.size() != own + fillers.items.size()) {
+    findings.add({}, "the window has " + std::to_string(graph.tasks.size()) + " tasks instead of " +
+                         std::to_string(graph.window) + " times " + std::to_string(step.tasks.size()) +
+                         " and " + std::to_string(fillers.items.size()) + " fillers");
+    return findings.take();
+  }
+  std::vector<int> times(graph.tasks.size(), 0);
+  for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank) {
+    const auto list = step.compute_order[rank];
+    std::size_t next = 0;
+    for (const TaskId id : graph.compute_order[rank]) {
+      ++times[id];
+      if (id >= own) continue;
+      const TaskId expected =
+          list[next % list.size()] + static_cast<TaskId>(next / list.size() * step.tasks.size());
+      if (id != expected)
+        findings.add({id, expected}, spoken(graph, id) + " stands in the window where the step has " +
+                                         label_of(graph, expected));
+      ++next;
+    }
+  }
+  for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+    const int wanted = graph.tasks[id].communicator == none ? 1 : 0;
+    if (times[id] != wanted)
+      findings.add({id},
+                   spoken(graph, id) + " is " + std::to_string(times[id]) + " times in a compute lane");
+    const Task& meant = id < own ? step.tasks[id % step.tasks.size()] : fillers.items[id - own].task;
+    if (!same_task(graph.tasks[id], meant))
+      findings.add({id}, spoken(graph, id) + " is not what was to be placed");
+  }
+  return findings.take();
+}
+
+class DependencyCheck {
+ public:
+  DependencyCheck(const TaskGraph& step, const Fillers& fillers, const TaskGraph& graph)
+      : fillers_(fillers),
+        graph_(graph),
+        first_(step.tasks.size() * at(graph.window)),
+        position_(graph.tasks.size(), 0),
+        members_(at(fillers.groups)) {
+    for (std::size_t i = 0; i < graph.compute_order.values.size(); ++i)
+      position_[graph.compute_order.values[i]] = i;
+    for (std::size_t i = 0; i < fillers.items.size(); ++i)
+      members_[at(fillers.items[i].group)].push_back(static_cast<TaskId>(first_ + i));
+  }
+
+  std::vector<Violation> run() {
+    Findings findings(11);
+    for (std::size_t i = 0; i < fillers_.items.size() && !findings.full(); ++i) {
+      const auto id = static_cast<TaskId>(first_ + i);
+      const auto require = [&](TaskId before) {
+        if (is_over(before, id)) return;
+        findings.add({before, id}, spoken(graph_, id) + " does not wait for " + spoken(graph_, before) +
+                                       ", which it needs");
+      };
+      for (const TaskId before : fillers_.items[i].after) require(before);
+      for (const FillerGroup group : fillers_.items[i].after_groups)
+        for (const TaskId before : members_[at(group)]) require(before);
+    }
+    return findings.take();
+  }
+
+ private:
+  bool earlier_on_lane(TaskId before, TaskId after) const {
+    const Task &a = graph_.tasks[before], &b = graph_.tasks[after];
+    return a.communicator == none && b.communicator == none && a.rank == b.rank &&
+           position_[before] < position_[after];
+  }
+  // Directly, by the lane, or by a later task of the same lane that is waited for directly.
+  bool is_over(TaskId before, TaskId after) const {
+    if (earlier_on_lane(before, after)) return true;
+    const auto direct = graph_.predecessors[after];
+    return std::any_of(direct.begin(), direct.end(),
+                       [&](TaskId each) { return each == before || earlier_on_lane(before, each); });
+  }
+
+  const Fillers& fillers_;
+  const TaskGraph& graph_;
+  std::size_t first_;
+  std::vector<std::size_t> position_;
+  std::vector<std::vector<TaskId>> members_;  // per group
+};
+
+std::vector<Violation> check_not_delayed(const Filling& filling) {
+  Findings findings(12);
+  double behind = 0;
+  for (const RankFilling& rank : filling.ranks) behind = std::max(behind, rank.behind_s);
+  const double window = steady_step(filling.graph, filling.durations).period_s;
+  const double allowed = filling.period_s * filling.graph.window + behind;
+  if (window > allowed * (1 + 1e-9))
+    findings.add({}, "a window of " + std::to_string(filling.graph.window) + " filled steps takes " +
+                         std::to_string(window) + " s, more than unfilled and what runs behind it, " +
+                         std::to_string(allowed) + " s");
+  return findings.take();
+}
+
+}  // namespace
+
+std::vector<Violation> check_filling(const TaskGraph& step, const Fillers& fillers,
+                                     const Filling& filling) {
+  std::vector<Violation> all = check_complete(step, fillers, filling.graph);
+  if (!all.empty()) return all;  // the others take it for granted
+  for (std::vector<Violation>& more :
+       std::array{DependencyCheck(step, fillers, filling.graph).run(), check_not_delayed(filling)})
+    all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+}  // namespace slipway

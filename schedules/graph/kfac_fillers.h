@@ -1,0 +1,23 @@
+// K-FAC's work between two refreshes as fillers: the rule of PipeFisher (Osawa et al. 2022).
+//
+//   per Linear and micro-batch   A (after its forward)   B (after its backward)        priority 0, 1
+//   per rank, with replicas      all-reduce of all A, of all B, each after all of its kind
+//   per Linear                   inverse of A, of B, after all A (B) of the rank and their reduction   2, 3
+//
+// Replicas (data and context) each make the factors of their own micro-batches and share the inversions
+// out; every rank preconditions every step with the latest inverses it has (a task of the step itself:
+// lower_step_end.cpp). A Linear's input is kept from the end of its backward until A is made, its output
+// gradient until B is. Under full recomputation inputs are there when they have been made again.
+// Guarded by tests/kfac_fillers_test.cpp: each of these dependencies.
+#pragma once
+
+#include "models/machine.h"
+#include "schedules/graph/fill.h"
+
+namespace slipway {
+
+// `step` is ordered and was lowered with kfac. Throws std::invalid_argument when a machine cannot price it,
+// and for tensor parallel layers, whose factors would be spread over ranks.
+Fillers kfac_fillers(const TaskGraph& step, const Cluster& cluster);
+
+}  // namespace slipway

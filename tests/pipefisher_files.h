@@ -1,0 +1,18 @@
+// The scenarios of PipeFisher, loaded and planned, for tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "scenarios/plan.h"
+
+namespace slipway {
+
+inline Scenario pipefisher_scenario(const std::string& name,
+                                    const std::vector<std::string>& overrides = {}) {
+  LoadResult loaded =
+      load_scenario(SLIPWAY_SOURCE_DIR "/scenarios/pipefisher-2022/" + name + ".yaml", overrides);
+  EXPECT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
+  return std::move(loaded.scenario);
+}
+
+}  // namespace slipway
