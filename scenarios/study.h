@@ -1,0 +1,79 @@
+// Many variations of scenarios, each simulated: what `slipway study` does.
+//
+//   --vary schedule.name=gpipe,1f1b --vary layout.pipeline=4,8       2 × 2 points, the last varies fastest
+//   --vary "layout.pipeline=4,8 model.layers=4,8"                    keys that move together: 2 points
+//
+// Points run in forked workers, one per core; a point that cannot be (a refused scenario, memory of this
+// machine exhausted) is a row with its reason and stops nobody. The rows are in the order of the points, so
+// the same study gives the same bytes. Guarded by tests/command_study_test.cpp.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace slipway {
+
+// Keys that move together, and for each point along them a value of each.
+struct Variation {
+  std::vector<std::string> keys;
+  std::vector<std::vector<std::string>> values;
+};
+// Throws UsageError: no such key, a value that is missing, keys of different lengths.
+Variation variation_from(const std::string& option);
+
+struct StudyPoint {
+  std::string path;                    // of the scenario
+  std::vector<std::string> overrides;  // the common ones, then the varied ones
+  std::vector<std::string> values;     // of the varied keys, in order
+};
+// All combinations, the last variation fastest.
+std::vector<StudyPoint> points_of(const std::vector<std::string>& scenarios,
+                                  const std::vector<std::string>& overrides,
+                                  const std::vector<Variation>& variations);
+
+// One number of a point; what does not apply to it is NaN.
+struct StudyFigures {
+  double step_time_s, tokens_per_s, sequences_per_s, mfu, bubble_share, exposed_comm_share;
+  double peak_memory_bytes;  // of the pipeline rank that is nearest to its capacity
+  double fits;               // 1 or 0
+  double refresh_steps, utilization_before, utilization, utilization_ceiling, utilization_own_cycles;
+  double closed_form_step_time_s, closed_form_memory_bytes;  // Osawa et al. 2022
+};
+enum class FigureKind : unsigned char { seconds, rate, share, bytes, flag, count };
+struct StudyFigure {
+  std::string_view name;     // column of the CSV, as in simulate --json
+  std::string_view heading;  // column of the table
+  FigureKind kind;
+  bool always;  // in the table even where no point has it
+  double StudyFigures::*value;
+};
+std::span<const StudyFigure> study_figures();
+const StudyFigure* figure_named(std::string_view name);
+std::string readable(const StudyFigure& figure, double value);
+
+struct StudyRow {
+  StudyPoint point;
+  std::string error;  // why there are no figures; empty: there are
+  StudyFigures figures{};
+};
+
+// `done` is called after each point with the share done.
+std::vector<StudyRow> run_study(const std::vector<StudyPoint>& points, int workers,
+                                const std::function<void(double)>& done);
+
+struct Study {
+  std::vector<std::string> scenarios;
+  std::vector<std::string> keys;  // varied, in order
+  std::vector<std::size_t>
+      first_keys;  // index in `keys` of the first key of each variation: what tables show
+  std::vector<StudyRow> rows;
+  std::vector<const StudyFigure*> columns;  // of the text; empty: all that some point has
+};
+std::string study_text(const Study& study);
+std::string study_csv(const Study& study);
+
+}  // namespace slipway
