@@ -20,8 +20,8 @@ namespace slipway {
 
 struct Optimizer {
   std::string name = "adamw";
-  int refresh_steps = 1;  // kfac, where bubbles are not filled
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
+  int refresh_steps = 1;  // kfac, where bubbles are not filled
 };
 
 struct Run {
