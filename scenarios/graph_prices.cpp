@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "scenarios/load_stack.h"
 #include "scenarios/memory_changes.h"
 #include "scenarios/search_workers.h"
 #include "schedules/action.h"
@@ -44,6 +45,11 @@ Scenario scenario_of(const PublishedRow& row) {
   scenario.cluster.name = row.machine;
   scenario.cluster.groups = {nodes_of(row)};
   scenario.cluster.fabrics = default_fabrics(scenario.cluster.groups);
+  scenario.cluster.all_reduce_test = row.all_reduce_bytes_per_s;
+  if (const Stack* stack = built_in_stack(row.trainer); stack != nullptr && time_on(*stack, row.machine) != nullptr) {
+    scenario.stack = *stack;
+    scenario.trainer = memory_constants(*stack, row.machine);
+  }
   scenario.layout = choice_of(row).layout;
   scenario.schedule.name = choice_of(row).schedule->name;
   scenario.schedule.micro_batch = row.shape.micro_batch;

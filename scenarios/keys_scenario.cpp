@@ -120,7 +120,7 @@ const Key table[] = {
      .meaning = "GPUs of a node that share one port",
      .fallback = "1", .min = 1, .max = 1024},
     {.path = "cluster.stack", .type = text,
-     .meaning = "stack profile, what the trainer makes of memory: a built-in name or the path of a stack.yaml",
+     .meaning = "stack profile, what the trainer makes of time and memory: a built-in name or the path of a stack.yaml",
      .derived = "none: the count alone", .names_file = true, .built_in = true},
     {.path = "cluster.block_times", .type = text,
      .meaning = "path of a table of measured times per Transformer block, relative to the scenario; what is no such block is free then",

@@ -5,6 +5,7 @@
 #include "scenarios/load_cluster.h"
 #include "scenarios/load_model.h"
 #include "scenarios/load_stack.h"
+#include "schedules/graph/stack_pace.h"
 #include "schedules/schedule_csv.h"
 
 namespace slipway {
@@ -224,7 +225,18 @@ LoweringInput lowering_input(const Scenario& scenario) {
   input.clip_norm = scenario.run.clip_norm;
   // Gradients are accumulated in at least float32; float64 runs stay float64 throughout.
   input.gradient_dtype = scenario.dtype == Dtype::float64 ? Dtype::float64 : Dtype::float32;
+  if (scenario.stack) {
+    if (scenario.trainer.gradient_bytes > 0 && scenario.trainer.gradient_bytes <= bytes_of(scenario.dtype))
+      input.gradient_dtype = scenario.dtype;
+    input.blocking_transfers = scenario.stack->model != nullptr;
+    input.overlap_grad_reduce = scenario.stack->model == nullptr || scenario.stack->model->overlaps_reduction;
+  }
   return input;
+}
+
+void set_pace(Scenario& scenario) {
+  if (!scenario.stack || scenario.stack->model == nullptr) return;
+  scenario.cluster = at_pace(std::move(scenario.cluster), *scenario.stack, lowering_input(scenario));
 }
 
 }  // namespace slipway

@@ -169,7 +169,8 @@ ChangeSearch search_changes(const Scenario& scenario, const std::vector<std::str
   return search;
 }
 
-double replayed_step_s(const Scenario& scenario) {
+double replayed_step_s(Scenario scenario) {
+  set_pace(scenario);
   LoweringInput input = lowering_input(scenario);
   input.folding = folding_of(scenario.cluster, scenario.layout, input.clip_norm);
   TaskGraph graph = lower(input);

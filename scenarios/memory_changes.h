@@ -51,6 +51,6 @@ ChangeSearch search_changes(const Scenario& scenario, const std::vector<std::str
 
 // Seconds of one steady step in a replay without contention. Throws std::invalid_argument where the cluster
 // cannot price it.
-double replayed_step_s(const Scenario& scenario);
+double replayed_step_s(Scenario scenario);
 
 }  // namespace slipway

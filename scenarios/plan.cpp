@@ -71,6 +71,7 @@ Plan plan_of(Scenario scenario) {
   refuse_uncalibrated(scenario);
   Plan plan{std::move(scenario), {}, {}, {}};
   try {
+    set_pace(plan.scenario);
     plan.graph = lower(lowering_input(plan.scenario));
     plan.durations = durations_of(plan.graph, plan.scenario.cluster);
   } catch (const std::invalid_argument& error) {

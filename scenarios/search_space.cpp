@@ -169,6 +169,7 @@ Scenario with_layout(const Scenario& scenario, const LayoutChoice& choice) {
   changed.schedule.name = choice.schedule->name;
   changed.schedule.micro_batch = choice.micro_batch;
   changed.schedule.recompute = choice.recompute;
+  set_pace(changed);
   return changed;
 }
 

@@ -1,10 +1,17 @@
-// A stack profile laid over a cluster: its layers and messages take what the trainer's formula says.
+// A stack profile laid over a cluster: its layers and messages take what the trainer's formula says, and so do steps of
+// published runs, laid out task by task, but for what the order of tasks does.
 #include "schedules/graph/stack_pace.h"
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <sstream>
+
 #include "models/collectives.h"
 #include "models/cost.h"
+#include "models/statistics.h"
+#include "scenarios/embedded_files.h"
+#include "scenarios/graph_prices.h"
 #include "scenarios/load_stack.h"
 #include "scenarios/profiles.h"
 
@@ -76,6 +83,27 @@ TEST(StackPace, OfAMachineThatATrainerWasNotFittedOnIsRefusedWithThoseThatItWas)
     FAIL();
   } catch (const std::invalid_argument& error) {
     EXPECT_THAT(error.what(), HasSubstr("nanotron has no constants for machine h200; fitted on: h100-80gb"));
+  }
+}
+
+// Two ways of adding up the same parts. What differs: the graph recomputes only collectives whose result is needed,
+// hides part of reductions behind the last stages' cool-down, and rings of context parallelism behind compute.
+TEST(StackPace, StepsOfPublishedRunsTakeWhatTheirFormulaSays) {
+  for (const EmbeddedFile& file : embedded_tables()) {
+    std::istringstream in{std::string(file.text)};
+    const PublishedTable table = read_table(in, std::string(file.path));
+    std::vector<double> off;
+    int number = 0;
+    for (const PublishedRow& row : table.rows) {
+      if (row.status != RowStatus::ok || exclusion_of(row) != Exclusion::none || number++ % 15 != 0) continue;
+      const double formula = price(row).step_s;
+      if (!(formula > 0)) continue;
+      const double laid_out = price_layout(scenario_of(row), choice_of(row), SearchEngine::replay).step_time_s;
+      off.push_back(std::abs(laid_out / formula - 1));
+      EXPECT_LT(off.back(), 0.15) << in_words(row) << ": formula " << formula << " s, graph " << laid_out << " s";
+    }
+    ASSERT_FALSE(off.empty()) << file.path;
+    EXPECT_LT(median(off), 0.05) << file.path;
   }
 }
 

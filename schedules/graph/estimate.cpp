@@ -159,18 +159,31 @@ class ActionReplay {
 
 }  // namespace
 
-StepEstimator::StepEstimator(LoweringInput base, const Cluster& cluster, const MemoryConstants& trainer)
+StepEstimator::StepEstimator(LoweringInput base, const Cluster& cluster, const MemoryConstants& trainer,
+                             const Stack* stack)
     : parts_(std::make_unique<Parts>(std::move(base), cluster)) {
   if (trainer.gradient_bytes > 0)
     parts_->least_gradients = std::min(1.0, trainer.gradient_bytes / bytes_of(parts_->base.gradient_dtype));
   parts_->least_kept =
       std::min({1.0, trainer.layer_factor, trainer.norm_copy_bytes / 8, trainer.score_bytes / 5,
                 trainer.fused_score_bytes / 5, trainer.logit_bytes / 4});
+  if (stack != nullptr && stack->model != nullptr) parts_->stack = stack;
 }
 StepEstimator::~StepEstimator() = default;
 
+StepEstimator StepEstimator::at_one_pace(const Cluster& paced) const {
+  StepEstimator one(parts_->base, paced);
+  one.parts_->least_gradients = parts_->least_gradients;
+  one.parts_->least_kept = parts_->least_kept;
+  return one;
+}
+
 StepEstimate StepEstimator::estimate(const LayoutChoice& choice) {
   if (choice.schedule == nullptr) throw std::invalid_argument("an estimate needs a schedule");
+  if (parts_->stack != nullptr) {
+    const Cluster paced = parts_->paced_for(choice);
+    return at_one_pace(paced).estimate(choice);
+  }
   const int m = parts_->micro_batches(choice);
   StepEstimate estimate;
   bound_time(*parts_, choice, m, estimate);
@@ -179,6 +192,10 @@ StepEstimate StepEstimator::estimate(const LayoutChoice& choice) {
 }
 
 double StepEstimator::passes_bound(const LayoutChoice& choice) {
+  if (parts_->stack != nullptr) {
+    const Cluster paced = parts_->paced_for(choice);
+    return at_one_pace(paced).passes_bound(choice);
+  }
   const double bound = estimate(choice).bound_s;
   const int m = parts_->micro_batches(choice);
   if (!parts_->use_of(choice, m).is_plain) return bound;

@@ -49,6 +49,7 @@
 #include <tuple>
 
 #include "models/memory_constants.h"
+#include "models/stack.h"
 #include "schedules/graph/estimate_prices.h"
 
 namespace slipway {
@@ -82,8 +83,10 @@ struct StepEstimate {
 class StepEstimator {
  public:
   // What is given: everything of `base` but layout (its split is kept), schedule, micro-batch and
-  // recompute. `cluster` must outlive this.
-  StepEstimator(LoweringInput base, const Cluster& cluster, const MemoryConstants& trainer = {});
+  // recompute. `cluster` must outlive this, and so must `stack`, whose pace each layout gets (stack_pace.h; then
+  // layouts share nothing, and an estimate takes about ten times as long). nullptr: as counted.
+  StepEstimator(LoweringInput base, const Cluster& cluster, const MemoryConstants& trainer = {},
+                const Stack* stack = nullptr);
   ~StepEstimator();
 
   // Keeps what layouts share: fast when choices that follow one another differ in ZeRO, schedule and chunks
@@ -96,6 +99,7 @@ class StepEstimator {
   struct Parts;  // the caches: estimate_parts.h
 
  private:
+  StepEstimator at_one_pace(const Cluster& paced) const;
   std::unique_ptr<Parts> parts_;
 };
 

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "models/parameters.h"
+#include "schedules/graph/stack_pace.h"
 
 namespace slipway {
 namespace {
@@ -57,6 +58,14 @@ int StepEstimator::Parts::micro_batches(const LayoutChoice& choice) const {
         "global batch " + std::to_string(base.global_batch) +
         " is not a multiple of micro-batch × data parallel = " + std::to_string(round));
   return static_cast<int>(base.global_batch / round);
+}
+
+Cluster StepEstimator::Parts::paced_for(const LayoutChoice& choice) const {
+  LoweringInput input = base;
+  input.layout = choice.layout;
+  input.shape = shape_of(choice);
+  input.recompute = choice.recompute;
+  return at_pace(cluster, *stack, input);
 }
 
 WorkShape StepEstimator::Parts::shape_of(const LayoutChoice& choice) const {

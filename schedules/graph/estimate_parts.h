@@ -41,6 +41,7 @@ struct StepEstimator::Parts {
 
   LoweringInput base;
   const Cluster& cluster;
+  const Stack* stack = nullptr;
   std::vector<int> first_block;  // of each run
   bool tied = false;
   double least_gradients = 1, least_kept = 1;  // factors of the trainer on these bytes, at least
@@ -56,6 +57,7 @@ struct StepEstimator::Parts {
   std::optional<StageCosts> costs;
 
   int micro_batches(const LayoutChoice& choice) const;
+  Cluster paced_for(const LayoutChoice& choice) const;  // only with a stack
   WorkShape shape_of(const LayoutChoice& choice) const;
   const std::vector<BlockPrice>& prices_of(const LayoutChoice& choice, int machine_group);
   const Wiring& wiring(const Layout& layout);
