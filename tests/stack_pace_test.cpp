@@ -13,6 +13,7 @@
 #include "scenarios/embedded_files.h"
 #include "scenarios/graph_prices.h"
 #include "scenarios/load_stack.h"
+#include "scenarios/memory_changes.h"
 #include "scenarios/profiles.h"
 
 namespace slipway {
@@ -98,7 +99,7 @@ TEST(StackPace, StepsOfPublishedRunsTakeWhatTheirFormulaSays) {
       if (row.status != RowStatus::ok || exclusion_of(row) != Exclusion::none || number++ % 15 != 0) continue;
       const double formula = price(row).step_s;
       if (!(formula > 0)) continue;
-      const double laid_out = price_layout(scenario_of(row), choice_of(row), SearchEngine::replay).step_time_s;
+      const double laid_out = replayed_step_s(scenario_of(row));
       off.push_back(std::abs(laid_out / formula - 1));
       EXPECT_LT(off.back(), 0.15) << in_words(row) << ": formula " << formula << " s, graph " << laid_out << " s";
     }
