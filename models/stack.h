@@ -34,7 +34,9 @@ struct TimeParameter {
 // of one micro-batch where nothing else is said.
 struct StepParts {
   double layer_forward = 0, layer_backward = 0;  // kernels and host of one layer, recomputation not included
-  double layer_tensor = 0, layer_context = 0;    // its collectives, forward and backward together
+  // Its collectives, forward and backward together; 0: as the fabric says (groups that leave the node, where the
+  // formula knows nothing of that).
+  double layer_tensor = 0, layer_context = 0;
   double head = 0;                               // both directions, with its collectives
   double transfer = 0;                           // one message between two stages
   double reduction = 0;       // per step: gradients and weights over the data-parallel group; or

@@ -137,7 +137,7 @@ StepParts parts(const StepWork& w, std::span<const double> values) {
   result.layer_backward =
       passes.backward + accumulation_seconds(w, v.layer, layer_matrix_parameters(w) / w.t) +
       (w.recompute == Recompute::full ? (v.recompute - 1) * passes.forward : 0);
-  result.layer_tensor = 4 * all_reduce(w, v, 2 * M * w.h);
+  if (w.t <= w.gpus_per_node) result.layer_tensor = 4 * all_reduce(w, v, 2 * M * w.h);
   result.head = head(w, v);
   result.transfer = 2 * M * w.h / v.pipeline_bandwidth + v.pipeline_latency;
   result.reduction = reduction(w, v);

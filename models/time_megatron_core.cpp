@@ -145,8 +145,8 @@ StepParts parts(const StepWork& w, std::span<const double> values) {
   StepParts result;
   result.layer_forward = passes.forward;
   result.layer_backward = passes.backward;
-  result.layer_tensor = tensor_collectives(w, v, M);
-  result.layer_context = context_ring(w, v, M);
+  if (w.t <= w.gpus_per_node) result.layer_tensor = tensor_collectives(w, v, M);
+  if (w.t * w.c <= w.gpus_per_node) result.layer_context = context_ring(w, v, M);
   result.head = head(w, v);
   for (int stage = 0; stage + 1 < static_cast<int>(w.p); ++stage)
     result.transfer += transfers(w, v, stage) / 2 / (w.p - 1);

@@ -99,7 +99,7 @@ StepParts parts(const StepWork& w, std::span<const double> values) {
   const double forward = layer_work(w, v) / (w.recompute == Recompute::full ? 4 : 3);
   result.layer_forward = forward;
   result.layer_backward = 2 * forward;
-  result.layer_tensor = 4 * collective(w, v);
+  if (w.t <= w.gpus_per_node) result.layer_tensor = 4 * collective(w, v);
   result.head = head(w, v);
   result.transfer = transfer(w, v);
   result.reduction = reduction(w, v);

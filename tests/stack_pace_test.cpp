@@ -69,6 +69,17 @@ TEST(StackPace, ALayersOperatorsAndCollectivesTakeWhatTheFormulaSays) {
   EXPECT_GT(context, 0);
 }
 
+TEST(StackPace, ATensorGroupThatLeavesTheNodePaysForTheNetwork) {
+  Cluster cluster = cluster_of("a100-40gb");
+  cluster.groups[0].gpus_per_node = 2;
+  const Stack& stack = *built_in_stack("megatron-core");
+  const auto cost = [&](int tensor) {
+    return at_pace(cluster, stack, llama_input(tensor, 1)).message_costs[static_cast<std::size_t>(Axis::tensor)];
+  };
+  EXPECT_GT(cost(2).bandwidth, 0);
+  EXPECT_EQ(cost(4).bandwidth, 0);  // the fabrics'
+}
+
 TEST(StackPace, LaidOverTwiceIsLaidOverOnce) {
   const Stack& stack = *built_in_stack("nanotron");
   const LoweringInput input = llama_input(2, 1);
