@@ -169,6 +169,7 @@ StepEstimator::StepEstimator(LoweringInput base, const Cluster& cluster, const M
                 trainer.fused_score_bytes / 5, trainer.logit_bytes / 4});
   if (stack != nullptr && stack->model != nullptr) parts_->stack = stack;
 }
+StepEstimator::StepEstimator(StepEstimator&& other) noexcept = default;
 StepEstimator::~StepEstimator() = default;
 
 StepEstimator StepEstimator::at_one_pace(const Cluster& paced) const {

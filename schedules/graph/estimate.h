@@ -87,6 +87,7 @@ class StepEstimator {
   // layouts share nothing, and an estimate takes about ten times as long). nullptr: as counted.
   StepEstimator(LoweringInput base, const Cluster& cluster, const MemoryConstants& trainer = {},
                 const Stack* stack = nullptr);
+  StepEstimator(StepEstimator&& other) noexcept;
   ~StepEstimator();
 
   // Keeps what layouts share: fast when choices that follow one another differ in ZeRO, schedule and chunks
