@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -206,6 +207,14 @@ std::string describe(const std::vector<ScenarioError>& errors) {
   return out;
 }
 
+bool has_pace(const Scenario& scenario) {
+  const auto timed = [&](const NodeGroup& group) {
+    return time_on(*scenario.stack, group.machine.name) != nullptr;
+  };
+  const std::vector<NodeGroup>& groups = scenario.cluster.groups;
+  return scenario.stack && scenario.stack->model != nullptr && std::all_of(groups.begin(), groups.end(), timed);
+}
+
 LoweringInput lowering_input(const Scenario& scenario) {
   LoweringInput input;
   input.model = scenario.model;
@@ -228,14 +237,14 @@ LoweringInput lowering_input(const Scenario& scenario) {
   if (scenario.stack) {
     if (scenario.trainer.gradient_bytes > 0 && scenario.trainer.gradient_bytes <= bytes_of(scenario.dtype))
       input.gradient_dtype = scenario.dtype;
-    input.blocking_transfers = scenario.stack->model != nullptr;
-    input.overlap_grad_reduce = scenario.stack->model == nullptr || scenario.stack->model->overlaps_reduction;
+    input.blocking_transfers = has_pace(scenario);
+    input.overlap_grad_reduce = !has_pace(scenario) || scenario.stack->model->overlaps_reduction;
   }
   return input;
 }
 
 void set_pace(Scenario& scenario) {
-  if (!scenario.stack || scenario.stack->model == nullptr) return;
+  if (!has_pace(scenario)) return;
   scenario.cluster = at_pace(std::move(scenario.cluster), *scenario.stack, lowering_input(scenario));
 }
 

@@ -107,14 +107,24 @@ double tokens_per_step(const Scenario& scenario) {
   return static_cast<double>(scenario.schedule.global_batch) * static_cast<double>(scenario.model.sequence);
 }
 
+namespace {
+
+std::string pace_text(const Scenario& scenario) {
+  if (!scenario.stack) return "";
+  if (has_pace(scenario)) return "; at the pace of " + scenario.stack->trainer;
+  return "; nobody timed " + scenario.stack->trainer + " on this machine: priced by its profile alone";
+}
+
+}  // namespace
+
 std::string headline(const Plan& plan) {
   const Scenario& s = plan.scenario;
-  return fmt::format("{}: {} ({} parameters), sequence {}, on {}: {}; {}, {} of {}, {}", s.name, s.model.name,
+  return fmt::format("{}: {} ({} parameters), sequence {}, on {}: {}; {}, {} of {}, {}{}", s.name, s.model.name,
                      readable_count(static_cast<double>(parameter_count(s.model))), s.model.sequence,
                      machines_text(s.cluster), layout_text(s.layout),
                      s.schedule.actions ? "schedule of a CSV" : s.schedule.name,
                      counted(plan.graph.micro_batches, "micro-batch"),
-                     counted(s.schedule.micro_batch, "sequence"), name_of(s.dtype));
+                     counted(s.schedule.micro_batch, "sequence"), name_of(s.dtype), pace_text(s));
 }
 
 Bundle bundle_of(const Plan& plan) { return {plan.scenario.name, plan.graph, plan.scenario.run}; }

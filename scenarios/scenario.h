@@ -74,13 +74,16 @@ LoadResult load_scenario(const std::string& path, const std::vector<std::string>
 // "file:line: key: message; remedy", one a line.
 std::string describe(const std::vector<ScenarioError>& errors);
 
-// Points into `scenario`, which must outlive it. With a stack that has a formula of step time, ranks block on their
-// messages and reductions overlap or not, as that trainer does.
+// Does a stack say how long work takes on all of its machines? Not without its formula of step time, nor where
+// nobody timed the trainer: then the machine profiles alone price the work.
+bool has_pace(const Scenario& scenario);
+
+// Points into `scenario`, which must outlive it. At a trainer's pace ranks block on their messages and reductions
+// overlap or not, as that trainer does.
 LoweringInput lowering_input(const Scenario& scenario);
 
-// Lays the stack's pace for this layout over the cluster (schedules/graph/stack_pace.h); does nothing without a stack
-// or without its formula. Before anything is priced, and again after a change of layout or schedule. Throws
-// std::invalid_argument when the profile was never fitted on the machine.
+// Lays the stack's pace for this layout over the cluster (schedules/graph/stack_pace.h), where there is one. Before
+// anything is priced, and again after a change of layout or schedule.
 void set_pace(Scenario& scenario);
 
 }  // namespace slipway

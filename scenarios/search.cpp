@@ -96,7 +96,7 @@ SearchResult search_layouts(const Scenario& scenario, const SearchSpace& space,
   const auto begin = std::chrono::steady_clock::now();
   const auto stopped = [&] { return options.interrupted && options.interrupted(); };
   StepEstimator estimator(lowering_input(scenario), scenario.cluster, scenario.trainer,
-                          scenario.stack ? &*scenario.stack : nullptr);
+                          has_pace(scenario) ? &*scenario.stack : nullptr);
   Screening screened = screen(scenario, space, options.memory_share, estimator, stopped);
   SearchResult result;
   result.legal = screened.legal;

@@ -43,6 +43,15 @@ TEST_F(Commands, SimulatePrintsTheAnswerFirstAndThenWhereTheTimeGoes) {
   EXPECT_THAT(answer.out, HasSubstr("rank 1 │"));
 }
 
+TEST_F(Commands, SimulateSaysAtWhosePaceItWorksAndWhenNobodyTimedTheTrainer) {
+  const Answer plain = slipway_with({"simulate", llama});
+  const Answer paced = slipway_with({"simulate", llama, "--set", "cluster.stack=nanotron"});
+  const Answer untimed = slipway_with({"simulate", llama, "--set", "cluster.stack=aa-scaling"});
+  EXPECT_THAT(plain.out, Not(HasSubstr("pace")));
+  EXPECT_THAT(paced.out, HasSubstr("at the pace of nanotron"));
+  EXPECT_THAT(untimed.out, HasSubstr("nobody timed aa-scaling on this machine: priced by its profile alone"));
+}
+
 TEST_F(Commands, SimulatePutsTheClosedFormOfMemoryBesideTheTimelineWhereThereIsOne) {
   EXPECT_THAT(slipway_with({"simulate", llama}).out, HasSubstr("closed form (Fujii et al. 2024)"));
   EXPECT_THAT(slipway_with({"simulate", examples + "tiny-llama-cpu.yaml", "--set", "schedule.name=gpipe"}).out,

@@ -169,7 +169,7 @@ ParameterPlacement placed(int rank, int degree, int slices = 1) {
 
 TEST(Adamw, SlicesOfABlockFollowTorchsAdamWWithDecayOnMatricesOnly) {
   const Model model = tiny_gpt(1);
-  const Optimizer o{"adamw", 3e-3, 0.9, 0.95, 1e-8, 0.1};
+  const Optimizer o{.name = "adamw", .lr = 3e-3, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .weight_decay = 0.1};
   const BlockParameters ours = make_parameters(model, 1, 3, placed(0, 1, 3));
   const std::int64_t slice = ours.weights.size(0) / 3;
   std::vector<AdamwShard> shards;
