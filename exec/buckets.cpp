@@ -22,10 +22,7 @@ Buckets::Buckets(const Bundle& bundle, int rank, at::Device device)
     : bundle_(bundle), at_(coordinates_of(bundle.graph.layout, rank)) {
   const TaskGraph& graph = bundle.graph;
   const Layout& layout = graph.layout;
-  if (layout.zero >= 1) {
-    slice_index_ = at_.data * layout.context + at_.context;
-    slice_count_ = layout.data * layout.context;
-  }
+  if (layout.zero >= 1) slice_count_ = layout.data * layout.context * graph.placement.copies;
   ParameterPlacement placement;
   placement.tensor_rank = at_.tensor;
   placement.tensor_degree = layout.tensor;
@@ -33,21 +30,30 @@ Buckets::Buckets(const Bundle& bundle, int rank, at::Device device)
   placement.weight_dtype = torch_dtype(graph.shape.dtype);
   placement.gradient_dtype = gradient_dtype(graph);
   placement.device = device;
-  for (int stage = at_.pipeline; stage < stage_count(layout); stage += layout.pipeline) {
+  for (int stage = 0; stage < graph.placement.stages(); ++stage) {
+    if (graph.placement.rank[static_cast<std::size_t>(stage)] != at_.pipeline) continue;
     const BlockRange& range = graph.stages[static_cast<std::size_t>(stage)];
     for (int block = range.first; block < range.last; ++block)
-      buckets_.emplace(block, make_bucket(block, placement));
+      buckets_.emplace(block, make_bucket(stage, block, placement));
   }
 }
 
-Buckets::Bucket Buckets::make_bucket(int block, const ParameterPlacement& placement) const {
+int Buckets::replica_of(int stage) const {
+  const Layout& layout = bundle_.graph.layout;
+  const std::vector<std::int32_t> holders =
+      bundle_.graph.placement.holders(bundle_.graph.placement.part_of(stage));
+  const auto copy = std::find(holders.begin(), holders.end(), at_.pipeline) - holders.begin();
+  return (static_cast<int>(copy) * layout.data + at_.data) * layout.context + at_.context;
+}
+
+Buckets::Bucket Buckets::make_bucket(int stage, int block, ParameterPlacement placement) const {
   BlockParameters parameters = make_parameters(bundle_.graph.model, block, bundle_.run.seed, placement);
   const std::int64_t slice = parameters.weights.size(0) / slice_count_;
-  const std::int64_t begin = slice_index_ * slice, end = begin + slice;
+  const std::int64_t begin = slice_count_ > 1 ? replica_of(stage) * slice : 0, end = begin + slice;
   const at::Tensor gradient =
       slice_count_ > 1 ? at::zeros({slice}, parameters.gradients.options()) : parameters.gradients;
   AdamwShard adamw(parameters, begin, end);
-  return {std::move(parameters), begin, end, gradient, std::move(adamw)};
+  return {stage, std::move(parameters), begin, end, gradient, std::move(adamw)};
 }
 
 const Buckets::Bucket& Buckets::bucket(int block) const {
@@ -62,17 +68,14 @@ const BlockParameters& Buckets::block(int index) const { return bucket(index).pa
 
 template <typename Visit>
 void Buckets::for_each(int stage, Visit visit) const {
-  for (const auto& [block, bucket] : buckets_) {
-    if (stage != none) {
-      const BlockRange& range = bundle_.graph.stages[static_cast<std::size_t>(stage)];
-      if (block < range.first || block >= range.last) continue;
-    }
-    visit(bucket);
-  }
+  for (const auto& [block, bucket] : buckets_)
+    if (stage == none || bucket.stage == stage) visit(bucket);
 }
 
-at::Tensor Buckets::tied_gradient() const {
-  const bool embedding = buckets_.contains(0);
+at::Tensor Buckets::tied_gradient(int stage) const {
+  const Placement& placement = bundle_.graph.placement;
+  const int first = (stage == none ? 0 : placement.copy_of(stage)) * placement.parts();
+  const bool embedding = placement.rank[static_cast<std::size_t>(first)] == at_.pipeline;
   const Bucket& holder = embedding ? buckets_.begin()->second : buckets_.rbegin()->second;
   const char* name = embedding ? "embedding.weight" : "head.weight";
   return parameter_named(holder.parameters, name).gradient.flatten();
@@ -86,7 +89,7 @@ Message Buckets::message(const Work& work) const {
       return {replicated, replicated};
     }
     case WorkKind::tied_grad_reduce: {
-      const at::Tensor copy = tied_gradient();
+      const at::Tensor copy = tied_gradient(work.stage);
       return {copy, copy};
     }
     case WorkKind::grad_reduce: {  // in place, or this rank's slice of the reduced bucket
@@ -114,8 +117,8 @@ at::Tensor Buckets::square_sum(int stage) const {
   at::NoGradGuard no_grad;
   const auto device = buckets_.begin()->second.parameters.weights.device();
   at::Tensor sum = at::zeros({1}, at::TensorOptions().dtype(at::kDouble).device(device));
-  if (slice_count_ == 1 && (at_.data > 0 || at_.context > 0)) return sum;  // a replica
   for_each(stage, [&](const Bucket& mine) {
+    if (slice_count_ == 1 && replica_of(mine.stage) > 0) return;  // counted on the first replica
     for (const ShardedParameter& parameter : mine.parameters.parameters) {
       const bool replica = parameter.meta.shard_dim < 0 && at_.tensor > 0;
       const std::int64_t from = std::max(mine.begin, parameter.offset);

@@ -5,8 +5,8 @@
 //     ZeRO 1: reduce-scatter; this rank keeps, counts and updates its slice, then weights are gathered
 //   ─ grad_norm ─ norm_reduce ─ optimizer_step ─ parameter_gather
 //
-// Every gradient element counts once in the global norm: replicas (data ranks without ZeRO, tensor ranks of
-// a replicated tensor, a tied head's copy) are left out.
+// Every gradient element counts once in the global norm: replicas (data ranks and copies of the model without
+// ZeRO, tensor ranks of a replicated tensor, a tied head's copy) are left out.
 // Guarded by tests/execute_layouts_test.cpp.
 #pragma once
 
@@ -43,21 +43,25 @@ class Buckets {
 
  private:
   struct Bucket {
+    int stage = 0;
     BlockParameters parameters;
     std::int64_t begin = 0, end = 0;  // this rank's slice of the flat tensors
     at::Tensor slice_gradient;        // a view of the bucket, or its reduce-scattered part
     AdamwShard adamw;
   };
-  Bucket make_bucket(int block, const ParameterPlacement& placement) const;
+  Bucket make_bucket(int stage, int block, ParameterPlacement placement) const;
   const Bucket& bucket(int block) const;
-  at::Tensor tied_gradient() const;  // flat view of this rank's copy
+  // Flat view of this rank's copy of the tied embedding: of the copy of the model that `stage` belongs to.
+  at::Tensor tied_gradient(int stage) const;
+  // Place of this rank among those that hold the weights of `stage`: data × context × copies of the model.
+  int replica_of(int stage) const;
   // Calls visit(bucket) for the blocks of `stage` (none: of every stage of this rank).
   template <typename Visit>
   void for_each(int stage, Visit visit) const;
 
   const Bundle& bundle_;
   Coordinates at_;
-  int slice_index_ = 0, slice_count_ = 1;
+  int slice_count_ = 1;
   std::map<int, Bucket> buckets_;  // by block
 };
 

@@ -36,12 +36,11 @@ struct EndedStep {
 
 std::vector<int> head_ranks(const TaskGraph& graph) {
   std::set<int> ranks;
-  const auto last_stage = static_cast<std::int32_t>(graph.stages.size()) - 1;
   const auto last_op = static_cast<int>(graph.stage_operators.back().size());
   for (const Task& task : graph.tasks) {
     const Work& work = graph.works[static_cast<std::size_t>(task.work)];
     const bool head = work.kind == WorkKind::segment && work.pass == Pass::forward &&
-                      work.stage == last_stage && work.last_op == last_op;
+                      graph.placement.is_last(work.stage) && work.last_op == last_op;
     if (head) ranks.insert(task.rank);
   }
   return {ranks.begin(), ranks.end()};

@@ -16,15 +16,15 @@ void check_csv(Settings& settings, const Scenario& scenario, const ScheduleShape
     settings.refuse("schedule.csv", defect.message,
                     "correct " + settings.text("schedule.csv") + ", or leave schedule.csv out" +
                         (cut ? " (" + std::to_string(defects.size() - most) + " more)" : "") +
-                        "\n" + grid(lists, defect.culprits, defect.missing));
+                        "\n" + grid(lists, defect.culprits, defect.missing, shape.pipeline * shape.chunks));
   }
 }
 
-int chunks_of(const ActionLists& lists) {
+int chunks_of(const ActionLists& lists, int copies) {
   int stages = 1;
   for (const auto& row : lists)
     for (const Action& action : row) stages = std::max(stages, action.stage + 1);
-  const int rows = std::max(1, static_cast<int>(lists.size()));
+  const int rows = std::max(1, static_cast<int>(lists.size())) * copies;
   return (stages - 1) / rows + 1;
 }
 

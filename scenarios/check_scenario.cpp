@@ -19,6 +19,8 @@ std::string divisors_of(std::int64_t number) {
   return out;
 }
 
+}  // namespace
+
 const Block* first_block(const Model& model, BlockKind kind) {
   for (const BlockRun& run : model.runs)
     if (run.block.kind == kind) return &run.block;
@@ -35,6 +37,8 @@ void check_divides(Settings& settings, const std::string& degree_key, std::int64
                   name == "model.vocab" ? "pad the vocabulary: set model.vocab to " + str(next)
                                         : "choose one of these, or change " + name);
 }
+
+namespace {
 
 void check_shards(Settings& settings, const Scenario& scenario) {
   const Layout& layout = scenario.layout;
@@ -139,64 +143,6 @@ void check_stages(Settings& settings, const Scenario& scenario) {
   }
 }
 
-// Number of micro-batches per pipeline, 0 after an error. `has_data`: layout.data is known as a number. That
-// holds also where it was refused because of the product of ranks: the batch is then judged by what is
-// written, and where no degree is known by micro_batch alone, so that both mistakes are told at once.
-std::int64_t micro_batches(Settings& settings, const Scenario& scenario, bool has_data) {
-  if (!settings.good({"schedule.global_batch", "schedule.micro_batch"})) return 0;
-  const std::int64_t batch = scenario.schedule.global_batch;
-  const std::int64_t unit = scenario.schedule.micro_batch * (has_data ? scenario.layout.data : 1);
-  if (batch % unit != 0) {
-    const std::int64_t below = batch / unit * unit;
-    settings.refuse("schedule.global_batch",
-                    "global_batch = " + str(batch) + " is not divisible by micro_batch " +
-                        str(scenario.schedule.micro_batch) +
-                        (has_data ? " x data " + str(scenario.layout.data) + " = " + str(unit) : "") +
-                        "; allowed: multiples of " + str(unit),
-                    "set it to " + (below > 0 ? str(below) + " or " : "") + str(below + unit));
-    return 0;
-  }
-  if (!has_data || !settings.good({"layout.data"})) return 0;
-  if (batch / unit > 1'000'000) {
-    settings.refuse("schedule.global_batch",
-                    "that is " + str(batch / unit) + " micro-batches per pipeline; allowed: up to 1000000",
-                    "raise schedule.micro_batch or lower schedule.global_batch");
-    return 0;
-  }
-  return batch / unit;
-}
-
-void check_schedule(Settings& settings, const Scenario& scenario, bool has_model, bool has_data) {
-  const std::int64_t count = micro_batches(settings, scenario, has_data);
-  const Schedule* schedule = schedule_named(scenario.schedule.name);
-  if (!settings.good({"schedule.name", "schedule.slices", "layout.pipeline", "layout.chunks"}) ||
-      schedule == nullptr)
-    return;
-  const Block* block = has_model ? first_block(scenario.model, BlockKind::transformer) : nullptr;
-  if (schedule->needs_causal && !scenario.schedule.actions && block != nullptr && !block->causal)
-    settings.refuse("schedule.name",
-                    schedule->name + " needs causal attention, which " + scenario.model.name +
-                        " does not have; allowed: schedules without slices",
-                    "choose another schedule (slipway list schedules)");
-  if (has_model && scenario.model.sequence % scenario.schedule.slices != 0) {
-    check_divides(settings, "schedule.slices", scenario.schedule.slices, "model.sequence",
-                  scenario.model.sequence);
-    return;
-  }
-  if (count == 0) return;
-  const ScheduleShape shape{scenario.layout.pipeline, scenario.layout.chunks, static_cast<int>(count),
-                            scenario.schedule.slices};
-  if (scenario.schedule.actions) return check_csv(settings, scenario, shape);
-  if (schedule->refuse == nullptr) return;
-  const std::string reason = schedule->refuse(shape);
-  if (reason.empty()) return;
-  const std::size_t cut = reason.find("; ");
-  settings.refuse(
-      "schedule.name",
-      reason.substr(0, cut) + "; allowed: shapes that the schedule can run (slipway list schedules)",
-      cut == std::string::npos ? "change the layout or choose another schedule" : reason.substr(cut + 2));
-}
-
 bool has_peak(const Cluster& cluster, Dtype dtype) {
   return std::all_of(cluster.groups.begin(), cluster.groups.end(), [&](const NodeGroup& group) {
     return awaits_calibration(group.machine) ||
@@ -226,9 +172,11 @@ void derive_dtype(Settings& settings, const Cluster& cluster, Dtype& dtype) {
 void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scenario& scenario) {
   Layout& layout = scenario.layout;
   const Schedule* schedule = schedule_named(scenario.schedule.name);
+  if (!settings.given("schedule.slices") && schedule != nullptr && !scenario.schedule.actions)
+    scenario.schedule.slices = schedule->default_slices;
   if (!settings.given("layout.chunks") && schedule != nullptr)
     layout.chunks =
-        scenario.schedule.actions ? chunks_of(*scenario.schedule.actions) : schedule->default_chunks;
+        scenario.schedule.actions ? chunks_of(*scenario.schedule.actions, schedule->copies) : schedule->default_chunks;
   check_layout_alone(settings, layout);
   const bool data_is_written = settings.given("layout.data");
   if (has_cluster) {

@@ -8,7 +8,7 @@
 
 namespace slipway {
 
-// Sets layout.data, layout.chunks and run.dtype where the scenario leaves them to be derived, then checks
+// Sets layout.data, layout.chunks, schedule.slices and run.dtype where the scenario leaves them to be derived, then checks
 // everything. `has_model` and `has_cluster` say whether those parts of `scenario` could be read.
 void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scenario& scenario);
 
@@ -19,10 +19,20 @@ void check_fabrics(Settings& settings, const Scenario& scenario);
 void derive_fill(Settings& settings, Scenario& scenario);
 void check_block_times(Settings& settings, const Scenario& scenario);
 
+// check_schedule.cpp. `has_data`: layout.data is known.
+void check_schedule(Settings& settings, const Scenario& scenario, bool has_model, bool has_data);
+
+// The first block of a kind; nullptr without one.
+const Block* first_block(const Model& model, BlockKind kind);
+// Refuses a degree that does not divide `size`, which is called `name`.
+void check_divides(Settings& settings, const std::string& degree_key, std::int64_t degree,
+                   const std::string& name, std::int64_t size);
+
 // check_csv.cpp: is scenario.schedule.actions a whole step of this shape? Each defect is an error with its
 // grid; the first few, because one slip of the pen makes many.
 void check_csv(Settings& settings, const Scenario& scenario, const ScheduleShape& shape);
-// Stages per row of the lists, rounded up: what an unset layout.chunks means beside a CSV.
-int chunks_of(const ActionLists& lists);
+// Stages per row of the lists and copy of the model, rounded up: what an unset layout.chunks means beside a
+// CSV.
+int chunks_of(const ActionLists& lists, int copies);
 
 }  // namespace slipway

@@ -171,7 +171,7 @@ const Key table[] = {
      .fallback = "flash2_rmsnorm",
      .choices = kernels},
     {.path = "schedule.slices", .type = integer, .meaning = "slices of a sequence (token-level pipelines)",
-     .fallback = "1", .min = 1, .max = 1e5},
+     .derived = "the schedule's own", .min = 1, .max = 1e5},
 
     {.path = "schedule.fill", .type = choice,
      .meaning = "what runs in the bubbles: K-FAC's curvature and inversions, or forward passes for evaluation",

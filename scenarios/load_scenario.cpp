@@ -150,6 +150,7 @@ Value fabric_value(const Fabric& fabric) {
 void write_resolved(Settings& settings, Scenario& scenario) {
   settings.set("layout.data", scalar(std::to_string(scenario.layout.data), {}));
   settings.set("layout.chunks", scalar(std::to_string(scenario.layout.chunks), {}));
+  settings.set("schedule.slices", scalar(std::to_string(scenario.schedule.slices), {}));
   settings.set("run.dtype", scalar(name_of(scenario.dtype), {}));
   constexpr const char* fills[] = {"none", "kfac", "evaluation"};
   settings.set("schedule.fill", scalar(fills[static_cast<std::size_t>(scenario.schedule.fill)], {}));

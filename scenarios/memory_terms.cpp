@@ -9,14 +9,17 @@ namespace {
 
 struct Stages {
   explicit Stages(const Scenario& of)
-      : scenario(of), input(lowering_input(of)), blocks(blocks_of(of.model)),
-        ranges(split_blocks(of.model, of.layout)) {}
+      : scenario(of), input(lowering_input(of)), blocks(blocks_of(of.model)), actions(step_actions(input)),
+        placement(placement_of(actions, step_shape(input))) {
+    for (int copy = 0; copy < placement.copies; ++copy)
+      for (const BlockRange& range : split_blocks(of.model, of.layout)) ranges.push_back(range);
+  }
 
   bool on_rank(std::size_t stage, int pipeline) const {
-    return pipeline_rank(scenario.layout, static_cast<int>(stage)) == pipeline;
+    return placement.rank[stage] == pipeline;
   }
-  bool has_embedding(std::size_t stage) const { return stage == 0; }
-  bool has_head(std::size_t stage) const { return stage + 1 == ranges.size(); }
+  bool has_embedding(std::size_t stage) const { return placement.is_first(static_cast<int>(stage)); }
+  bool has_head(std::size_t stage) const { return placement.is_last(static_cast<int>(stage)); }
   double layers(std::size_t stage) const {
     return ranges[stage].last - ranges[stage].first - (has_embedding(stage) ? 1 : 0) -
            (has_head(stage) ? 1 : 0);
@@ -25,17 +28,10 @@ struct Stages {
   const Scenario& scenario;
   LoweringInput input;
   std::vector<Block> blocks;
-  std::vector<BlockRange> ranges;
+  ActionLists actions;
+  Placement placement;
+  std::vector<BlockRange> ranges;  // per stage
 };
-
-ActionLists actions_of(const Scenario& scenario) {
-  if (scenario.schedule.actions) return *scenario.schedule.actions;
-  const Layout& layout = scenario.layout;
-  const auto micro_batches =
-      static_cast<int>(scenario.schedule.global_batch / (scenario.schedule.micro_batch * layout.data));
-  return schedule_named(scenario.schedule.name)
-      ->actions({layout.pipeline, layout.chunks, micro_batches, scenario.schedule.slices});
-}
 
 // What one micro-batch keeps on each stage; under full recompute without the layer at work.
 struct Kept {
@@ -110,7 +106,7 @@ StageTerms without_parts(const Stages& stages, int pipeline) {
 // Per stage: micro-batches held on its rank where that is fullest.
 std::vector<double> held(const Stages& stages, const Kept& kept) {
   std::vector<double> count(stages.ranges.size());
-  for (const auto& list : actions_of(stages.scenario)) {
+  for (const auto& list : stages.actions) {
     std::map<int, double> bytes;
     for (const Action& action : list)
       bytes[action.stage] = sum(kept.parts[static_cast<std::size_t>(action.stage)]);
@@ -126,7 +122,7 @@ std::vector<MemoryParts> formula_memory(const Scenario& scenario) {
   const Stages stages(scenario);
   MemoryInput input = memory_input(scenario.model, stages.input.shape);
   input.pipeline = scenario.layout.pipeline;
-  input.data = scenario.layout.data;
+  input.data = scenario.layout.data * stages.placement.copies;  // copies share the optimizer as well
   input.zero = scenario.layout.zero;
   input.gradient_dtype = stages.input.gradient_dtype;
   input.recompute = stages.input.recompute;

@@ -36,7 +36,8 @@ struct SearchSpace {
 };
 // The keys that --keep takes: "layout.tensor", ..., in the order of the scenario reference.
 const std::vector<std::string>& searched_keys();
-// Everything for the scenario's model and cluster, but for the keys of `kept`, which have its values.
+// Everything for the scenario's model and cluster, but for the keys of `kept`, which have its values. Schedules
+// are those that bounds are sharp for (Schedule::searched); any other can be kept.
 SearchSpace search_space(const Scenario& scenario, const std::vector<std::string>& kept);
 // Calls `visit` for each layout of the space that the scenario's loader accepts, in a fixed order; layouts
 // that are another one in disguise are left out: chunks or another schedule than 1f1b without a pipeline,

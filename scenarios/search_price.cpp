@@ -40,7 +40,8 @@ void note_timeline(const TaskGraph& graph, const Timeline& timeline, const Scena
 
 void note_simulation(const Scenario& one, PricedLayout& row) {
   LoweringInput input = lowering_input(one);
-  input.folding = folding_of(one.cluster, one.layout, input.clip_norm);
+  if (step_shape(input).copies == 1)  // else data groups join ranks that folding does not compare
+    input.folding = folding_of(one.cluster, one.layout, input.clip_norm);
   TaskGraph graph = lower(input);
   const Durations durations = durations_of(graph, one.cluster);
   set_global_order(graph, durations);

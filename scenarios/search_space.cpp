@@ -89,12 +89,14 @@ class Walk {
       choice_.layout.chunks = chunks;
       for (const Schedule* schedule : space_.schedules) {
         if (pipeline == 1 && space_.schedules.size() > 1 && schedule->name != "1f1b") continue;
-        if (!schedule->refuse({pipeline, chunks, micro_batches_, scenario_.schedule.slices}).empty())
+        if (!schedule->refuse({pipeline, chunks, micro_batches_, scenario_.schedule.slices, schedule->copies})
+                 .empty())
           continue;
         choice_.schedule = schedule;
         for (const int zero : space_.zero) {
           if (zero > 0 && choice_.layout.data * choice_.layout.context == 1 && space_.zero.size() > 1)
             continue;
+          if (zero >= 2 && schedule->copies > 1) continue;  // the lowering refuses it
           choice_.layout.zero = zero;
           if (space_.executable && !not_executable(choice_.layout, scenario_.schedule.slices, run_).empty())
             continue;
@@ -141,7 +143,7 @@ SearchSpace search_space(const Scenario& scenario, const std::vector<std::string
   space.zero = keeps("layout.zero") ? std::vector{layout.zero} : std::vector{0, 1, 2, 3};
   const Block& block = scenario.model.runs[scenario.model.runs.size() / 2].block;
   for (const Schedule& schedule : all_schedules()) {
-    if (keeps("schedule.name") && schedule.name != scenario.schedule.name) continue;
+    if (keeps("schedule.name") ? schedule.name != scenario.schedule.name : !schedule.searched) continue;
     if (!schedule.needs_causal || block.causal) space.schedules.push_back(&schedule);
   }
   const std::int64_t batch = scenario.schedule.global_batch;

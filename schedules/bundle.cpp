@@ -10,7 +10,7 @@ namespace slipway {
 namespace {
 
 constexpr std::string_view magic = "slipway-bundle";
-constexpr int version = 2;
+constexpr int version = 3;
 
 void fields(auto& a, Is<BlockRun> auto& run) {
   auto& b = run.block;
@@ -93,6 +93,9 @@ void fields(auto& a, Is<TaskGraph> auto& g) {
   fields(a, g.shape);
   a.line("schedule");
   a(g.schedule, g.recompute, g.window, g.micro_batches, g.global_batch, g.clip_norm, g.gradient_dtype, g.kfac);
+  a.line("placement");
+  a(g.placement.copies);
+  a.list(g.placement.rank, [&](auto& rank) { a(rank); });
   a.line("stages");
   a.list(g.stages, [&](auto& stage) { a(stage.first, stage.last); });
   a.line("memory");
@@ -129,6 +132,12 @@ class ReferenceCheck {
 
   void run() const {
     const auto blocks = static_cast<int>(blocks_of(graph_.model).size());
+    const Placement& placement = graph_.placement;
+    require(placement.copies > 0 && placement.rank.size() == graph_.stages.size() &&
+                placement.stages() % placement.copies == 0,
+            "the placement of the stages");
+    for (const std::int32_t rank : placement.rank)
+      require(inside(rank, static_cast<std::size_t>(graph_.layout.pipeline)), "a stage's pipeline rank");
     for (const BlockRange& stage : graph_.stages) {
       require(stage.first >= 0 && stage.first <= stage.last && stage.last <= blocks, "a stage's blocks");
     }

@@ -144,8 +144,6 @@ Coordinates coordinates_of(const Layout& layout, int rank) {
   return at;
 }
 
-int pipeline_rank(const Layout& layout, int stage) { return stage % layout.pipeline; }
-
 Sharding sharding_of(const Layout& layout) {
   return {
       .tensor = layout.tensor, .sequence_parallel = layout.sequence_parallel, .context = layout.context};

@@ -2,8 +2,8 @@
 //
 //   rank = ((pipeline·data + d)·context + c)·tensor + t        (tensor fastest, pipeline slowest)
 //
-// A *stage* here is a virtual stage (model chunk): with v chunks per rank there are pipeline·v stages
-// and stage s lives on pipeline rank s mod pipeline.
+// A *stage* here is a virtual stage (model chunk): with v chunks per rank there are pipeline·v stages of one
+// copy of the model. Which rank each lives on is the schedule's choice (schedules/placement.h).
 // Guarded by tests/layout_test.cpp.
 #pragma once
 
@@ -41,8 +41,6 @@ int rank_count(const Layout& layout);
 int stage_count(const Layout& layout);
 int rank_of(const Layout& layout, const Coordinates& at);
 Coordinates coordinates_of(const Layout& layout, int rank);
-// The pipeline rank on which a stage lives.
-int pipeline_rank(const Layout& layout, int stage);
 Sharding sharding_of(const Layout& layout);
 
 // Blocks [first, last) of blocks_of(model).

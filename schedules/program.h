@@ -36,6 +36,7 @@
 #include "models/sharding.h"
 #include "schedules/action.h"
 #include "schedules/layout.h"
+#include "schedules/placement.h"
 
 namespace slipway {
 
@@ -148,7 +149,8 @@ struct TaskGraph {
   Dtype gradient_dtype = Dtype::float32;
   Folding folding;  // the members of each pipeline rank that have tasks; of all of them unless folded
   bool kfac = false;            // gradients of Linears are preconditioned before the update
-  std::vector<BlockRange> stages;
+  Placement placement;             // of the stages on pipeline ranks
+  std::vector<BlockRange> stages;  // copies of a part have the same blocks
   std::vector<std::vector<Operator>> stage_operators;  // per stage
 
   // Nodes.

@@ -137,6 +137,35 @@ TEST(StepEstimate, IsALowerBoundOfTheSimulatedStepAndOfItsMemory) {
   EXPECT_GT(closest, 0.85);  // a bound of nothing would be safe too
 }
 
+// Schedules that plan does not search by itself: split backwards, stages in a V, copies of the model.
+TEST(StepEstimate, IsALowerBoundOfEverySchedule) {
+  std::mt19937 random(3);
+  const Cluster cluster = two_nodes(5e-6);
+  int compared = 0;
+  for (int i = 0; i < 60; ++i) {
+    Drawn drawn = random_step(random);
+    for (const Schedule& schedule : all_schedules()) {
+      LoweringInput& in = drawn.input;
+      in.schedule = schedule.name;
+      in.layout.chunks = schedule.default_chunks;
+      if (in.layout.pipeline == 1 || schedule.default_slices > 1) continue;
+      if (schedule.copies > 1) in.layout.zero = std::min(in.layout.zero, 1);
+      if (!schedule.refuse(step_shape(in)).empty()) continue;
+      StepEstimator estimator(in, cluster);
+      const LayoutChoice choice{in.layout, &schedule, in.shape.micro_batch, in.recompute};
+      const double bound = estimator.passes_bound(choice);
+      const Lowered run = lowered(in, cluster);
+      const Simulation simulated = simulate(run.graph, cluster, run.durations, {});
+      EXPECT_LE(bound, metrics(run, simulated.timeline).step_time_s * rounding) << schedule.name << drawn.text;
+      EXPECT_LE(estimator.estimate(choice).memory_bytes, fullest(run.graph, simulated.timeline) * rounding)
+          << schedule.name << " for " << drawn.text;
+      EXPECT_GT(bound, 0);
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 100);
+}
+
 TEST(StepEstimate, OfOneRankWithoutCommunicationIsTheStepItself) {
   Drawn drawn;
   LoweringInput& in = drawn.input;

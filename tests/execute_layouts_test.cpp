@@ -178,6 +178,38 @@ TEST(OtherRuns, SplittingTheBackwardIntoInputAndWeightGradientsChangesNothing) {
   }
 }
 
+// Every schedule at two products of degrees: p = 2 alone, and p = 4 (or p = 2 with tensor = data = 2, sequence
+// parallel and ZeRO 1) with eight ranks.
+LoweringInput with_schedule(const Schedule& schedule, LoweringInput input) {
+  input.schedule = schedule.name;
+  input.layout.chunks = schedule.default_chunks;
+  input.slices = schedule.default_slices;
+  input.clip_norm = 0.5;
+  return input;
+}
+
+class EverySchedule : public testing::TestWithParam<Schedule> {};
+
+TEST_P(EverySchedule, GivesTheLossesAndGradientsOfOneProcess) {
+  const Schedule& schedule = GetParam();
+  const Model model = llama_for(4, true);
+  expect_layout_equals_one_process(with_schedule(schedule, with_layout(model, 1, 2, 1, 1, 0, false)));
+  expect_layout_equals_one_process(with_schedule(schedule, with_layout(model, 2, 2, 2, 1, 1, true)));
+}
+
+TEST_P(EverySchedule, OnFourRanksOfAnUntiedGptGivesTheLossesAndGradientsOfOneProcess) {
+  LoweringInput input = with_schedule(GetParam(), with_layout(tiny_gpt(8, false), 1, 4, 2, 1, 0, false));
+  expect_layout_equals_one_process(input);
+  input.layout.zero = 1;
+  expect_layout_equals_one_process(input);
+}
+
+INSTANTIATE_TEST_SUITE_P(ByName, EverySchedule, testing::ValuesIn(all_schedules()), [](const auto& info) {
+  std::string name = info.param.name;
+  std::erase(name, '-');
+  return name;
+});
+
 TEST(OtherRuns, Float32LayoutsFollowOneProcessWithinRoundOff) {
   LoweringInput input = all_cut(llama_for(2, true));
   input.shape.dtype = input.gradient_dtype = Dtype::float32;

@@ -40,10 +40,16 @@ TEST(Grid, HasAsManyColumnsAsTheUnitTimeMakespan) {
   for (const Schedule& schedule : all_schedules()) {
     for (const int p : {1, 2, 3, 4}) {
       for (const int m : {4, 6, 12}) {
-        const ScheduleShape shape{.pipeline = p, .chunks = schedule.default_chunks, .micro_batches = m};
+        const ScheduleShape shape{.pipeline = p,
+                                  .chunks = schedule.default_chunks,
+                                  .micro_batches = m,
+                                  .slices = schedule.default_slices,
+                                  .copies = schedule.copies};
         if (!schedule.refuse(shape).empty()) continue;
         const ActionLists lists = schedule.actions(shape);
-        EXPECT_EQ(unit_times(lists).columns, test::replay_actions(lists, {}).makespan) << schedule.name;
+        const int parts = p * schedule.default_chunks;
+        EXPECT_EQ(unit_times(lists, parts).columns, test::replay_actions(lists, {}, parts).makespan)
+            << schedule.name;
       }
     }
   }

@@ -54,7 +54,7 @@ const Case cases[] = {
     {"NegativeRate", "  steps: 3", "  lr: -1", 22, "run.lr", "-1 is out of range", "of at least 0",
      "lr: 0"},
     {"UnknownChoice", "  name: 1f1b", "  name: 1f2b", 18, "schedule.name", "'1f2b' is not known",
-     "1f1b, gpipe", "did you mean '1f1b'?"},
+     "1f1b, chimera", "did you mean '1f1b'?"},
     {"UnknownUnit", "  nodes: 2",
      "  nodes: 2\n  fabrics: [{scope: node, bandwidth: 5 furlongs, latency: 0}]", 13,
      "cluster.fabrics.0.bandwidth", "fitting unit", "'450 GB/s'", "bandwidth: 1"},

@@ -26,7 +26,8 @@ CommandOptions declared_options() {
       "layout\n"
       "and schedule are not looked at, but for what --keep names. The result is exact: bounds that never "
       "exceed\n"
-      "the simulated step decide what need not be simulated.",
+      "the simulated step decide what need not be simulated. Schedules: gpipe, 1f1b, interleaved-1f1b; to plan\n"
+      "with another, set it and --keep schedule.name.",
       "slipway plan scenarios/examples/llama-70b-1024xh100.yaml -o best.yaml --emit megatron");
   options.positional("scenario file (YAML)", 1, 1)
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")

@@ -20,13 +20,6 @@ void set_micro_batches(Scenario& scenario, int micro_batches) {
       static_cast<std::int64_t>(micro_batches) * scenario.schedule.micro_batch * scenario.layout.data;
 }
 
-ActionLists action_lists(const Scenario& scenario, const TaskGraph& graph) {
-  if (scenario.schedule.actions) return *scenario.schedule.actions;
-  const Schedule* schedule = schedule_named(scenario.schedule.name);
-  return schedule->actions(
-      {scenario.layout.pipeline, scenario.layout.chunks, graph.micro_batches, scenario.schedule.slices});
-}
-
 // "-" is `out`.
 void write_dot_to(const std::string& path, const TaskGraph& graph, std::ostream& out) {
   if (path == "-") return write_dot(out, graph);
@@ -63,7 +56,7 @@ int show_command(const std::vector<std::string>& args, std::ostream& out, std::o
   if (dot && dot != "-") check_output("--dot", *dot, inputs_of(scenario));
   const Plan plan = planned(std::move(scenario), err);
   if (options.has("csv")) {
-    write_schedule_csv(out, action_lists(plan.scenario, plan.graph));
+    write_schedule_csv(out, step_actions(lowering_input(plan.scenario)));
   } else if (dot != "-") {
     out << headline(plan) << "\n\n" << grid(plan.graph);
   }

@@ -47,6 +47,7 @@ ActionLists actions(const ScheduleShape& shape) {
 const RegisterSchedule registered{
     {.name = "1f1b",
      .summary = "one forward, one backward (Narayanan et al. 2021, PipeDream-Flush)",
+     .searched = true,
      .refuse = refuse,
      .actions = actions}};
 

@@ -66,6 +66,7 @@ const RegisterSchedule registered{{.name = "interleaved-1f1b",
                                        "1f1b with several chunks per rank: smaller bubble, more messages "
                                        "(Narayanan et al. 2021, SC21)",
                                    .default_chunks = 2,
+                                   .searched = true,
                                    .refuse = refuse,
                                    .actions = actions}};
 

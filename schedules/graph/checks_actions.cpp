@@ -1,5 +1,6 @@
 #include "schedules/graph/checks_actions.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <tuple>
@@ -17,9 +18,9 @@ std::string text_of(const Action& action) {
 }
 
 // Numbers that the shape does not have, and stages on the wrong rank. Such cells take no further part.
-bool refuse_cell(const Action& action, GridCell cell, const ScheduleShape& shape,
+bool refuse_cell(const Action& action, GridCell cell, const ScheduleShape& shape, const Placement& placement,
                  std::vector<ActionDefect>& defects) {
-  const int stages = shape.pipeline * shape.chunks;
+  const int stages = shape.stages();
   std::string reason;
   if (action.stage >= stages) {
     reason = "has a stage beyond the last, " + std::to_string(stages - 1) +
@@ -29,10 +30,9 @@ bool refuse_cell(const Action& action, GridCell cell, const ScheduleShape& shape
              "; set schedule.global_batch or schedule.micro_batch";
   } else if (action.slice >= shape.slices) {
     reason = "has a slice beyond the last, " + std::to_string(shape.slices - 1) + "; set schedule.slices";
-  } else if (action.stage % shape.pipeline != cell.row) {
-    reason = "stands in row " + std::to_string(cell.row) + ", but stage " + std::to_string(action.stage) +
-             " lives on pipeline rank " + std::to_string(action.stage % shape.pipeline) +
-             "; move it to that row";
+  } else if (const int row = placement.rank[static_cast<std::size_t>(action.stage)]; row != cell.row) {
+    reason = "stands in row " + std::to_string(cell.row) + ", but most of stage " +
+             std::to_string(action.stage) + " is on row " + std::to_string(row) + "; move it to that row";
   } else {
     return false;
   }
@@ -41,13 +41,14 @@ bool refuse_cell(const Action& action, GridCell cell, const ScheduleShape& shape
 }
 
 std::map<Slot, Occurrences> collect(const ActionLists& lists, const ScheduleShape& shape,
+                                    const Placement& placement,
                                     std::vector<ActionDefect>& defects) {
   std::map<Slot, Occurrences> found;
   for (std::size_t row = 0; row < lists.size(); ++row) {
     for (std::size_t i = 0; i < lists[row].size(); ++i) {
       const Action& action = lists[row][i];
       const GridCell cell{static_cast<int>(row), static_cast<int>(i)};
-      if (refuse_cell(action, cell, shape, defects)) continue;
+      if (refuse_cell(action, cell, shape, placement, defects)) continue;
       found[{action.stage, action.micro_batch, action.slice}][static_cast<std::size_t>(action.pass)]
           .push_back(cell);
     }
@@ -114,9 +115,35 @@ class SlotCheck {
   std::vector<ActionDefect>& defects_;
 };
 
+// The copy of the model that each micro-batch goes through: the one with most of its actions.
+std::vector<int> copies_of_micro_batches(const std::map<Slot, Occurrences>& found, const Placement& placement,
+                                         const ScheduleShape& shape) {
+  const auto copies = static_cast<std::size_t>(shape.copies);
+  std::vector<std::size_t> count(static_cast<std::size_t>(shape.micro_batches) * copies, 0);
+  for (const auto& [slot, cells] : found) {
+    const auto copy = static_cast<std::size_t>(placement.copy_of(std::get<0>(slot)));
+    for (const auto& of_pass : cells)
+      count[static_cast<std::size_t>(std::get<1>(slot)) * copies + copy] += of_pass.size();
+  }
+  std::vector<int> most;
+  for (auto first = count.begin(); first != count.end(); first += shape.copies)
+    most.push_back(static_cast<int>(std::max_element(first, first + shape.copies) - first));
+  return most;
+}
+
+void in_another_copy(const Occurrences& cells, int stage, int micro_batch,
+                     std::vector<ActionDefect>& defects) {
+  std::vector<GridCell> culprits;
+  for (const auto& of_pass : cells) culprits.insert(culprits.end(), of_pass.begin(), of_pass.end());
+  defects.push_back({"micro-batch " + std::to_string(micro_batch) + " is on stage " + std::to_string(stage) +
+                         ", but most of it goes through another copy of the model; keep it in one copy",
+                     std::move(culprits),
+                     {}});
+}
+
 // Complete lists can still wait for each other in a circle.
-void check_deadlock(const ActionLists& lists, std::vector<ActionDefect>& defects) {
-  UnitTimes times = unit_times(lists);
+void check_deadlock(const ActionLists& lists, int parts, std::vector<ActionDefect>& defects) {
+  UnitTimes times = unit_times(lists, parts);
   if (times.stuck.empty()) return;
   std::string heads;
   for (const GridCell& cell : times.stuck) {
@@ -141,24 +168,31 @@ std::vector<ActionDefect> check_actions(const ActionLists& lists, const Schedule
                        {}});
     return defects;
   }
-  const auto found = collect(lists, shape, defects);
+  const Placement placement = placement_of(lists, shape);
+  const auto found = collect(lists, shape, placement, defects);
+  const std::vector<int> copy_of = copies_of_micro_batches(found, placement, shape);
   const Occurrences nothing;
-  for (int stage = 0; stage < shape.pipeline * shape.chunks; ++stage) {
+  for (int stage = 0; stage < shape.stages(); ++stage) {
     for (int m = 0; m < shape.micro_batches; ++m) {
+      const bool runs_here = placement.copy_of(stage) == copy_of[static_cast<std::size_t>(m)];
       for (int slice = 0; slice < shape.slices; ++slice) {
         const Slot slot{stage, m, slice};
         const auto cells = found.find(slot);
-        SlotCheck(slot, cells == found.end() ? nothing : cells->second, stage % shape.pipeline, defects)
-            .run();
+        const int row = placement.rank[static_cast<std::size_t>(stage)];
+        if (runs_here) {
+          SlotCheck(slot, cells == found.end() ? nothing : cells->second, row, defects).run();
+        } else if (cells != found.end()) {
+          in_another_copy(cells->second, stage, m, defects);
+        }
       }
     }
   }
-  if (defects.empty()) check_deadlock(lists, defects);
+  if (defects.empty()) check_deadlock(lists, placement.parts(), defects);
   return defects;
 }
 
-std::string describe(const ActionLists& lists, const ActionDefect& defect) {
-  return defect.message + "\n" + grid(lists, defect.culprits, defect.missing);
+std::string describe(const ActionLists& lists, const ActionDefect& defect, int parts) {
+  return defect.message + "\n" + grid(lists, defect.culprits, defect.missing, parts);
 }
 
 }  // namespace slipway

@@ -21,10 +21,11 @@ struct ActionDefect {
 };
 
 // Empty = the lists are one step: per (stage, micro-batch, slice) one F, then one B, or one I and then one
-// W, on the rank of that stage, and unit-time replay reaches the end.
+// W, all of a stage on one row, and unit-time replay reaches the end. With copies of the model each
+// micro-batch goes through the stages of one of them.
 std::vector<ActionDefect> check_actions(const ActionLists& lists, const ScheduleShape& shape);
 
-// Message and grid.
-std::string describe(const ActionLists& lists, const ActionDefect& defect);
+// Message and grid. `parts`: as unit_times takes it (schedules/graph/grid.h).
+std::string describe(const ActionLists& lists, const ActionDefect& defect, int parts = 0);
 
 }  // namespace slipway

@@ -200,10 +200,33 @@ int slice_count(const TaskGraph& graph) {
   return last + 1;
 }
 
+// Ascending, for each pipeline rank.
+std::vector<std::vector<int>> stages_by_rank(const TaskGraph& graph) {
+  std::vector<std::vector<int>> stages(static_cast<std::size_t>(graph.layout.pipeline));
+  for (int stage = 0; stage < graph.placement.stages(); ++stage)
+    stages[static_cast<std::size_t>(graph.placement.rank[static_cast<std::size_t>(stage)])].push_back(stage);
+  return stages;
+}
+
+// The copy of the model whose first stage a micro-batch enters; segments in another one are misplaced.
+std::vector<int> copies_of_micro_batches(const TaskGraph& graph) {
+  std::vector<int> copies(static_cast<std::size_t>(graph.micro_batches), 0);
+  for (const Task& task : graph.tasks) {
+    const Work& work = graph.works[static_cast<std::size_t>(task.work)];
+    const bool enters = work.kind == WorkKind::segment && work.pass == Pass::forward &&
+                        task.micro_batch >= 0 && task.micro_batch < graph.micro_batches &&
+                        graph.placement.is_first(work.stage);
+    if (enters) copies[static_cast<std::size_t>(task.micro_batch)] = graph.placement.copy_of(work.stage);
+  }
+  return copies;
+}
+
 void check_actions_of_ranks(const TaskGraph& graph, const std::vector<std::uint32_t>& position,
                             Findings& findings) {
   const std::vector<SegmentTask> segments = sorted_segments(graph);
-  const int slices = slice_count(graph), stages = stage_count(graph.layout);
+  const int slices = slice_count(graph);
+  const std::vector<std::vector<int>> stages = stages_by_rank(graph);
+  const std::vector<int> copy_of = copies_of_micro_batches(graph);
   ActionCheck check(graph, position, findings);
   std::size_t at = 0;
   const auto misplaced = [&] {
@@ -213,9 +236,9 @@ void check_actions_of_ranks(const TaskGraph& graph, const std::vector<std::uint3
     ++at;
   };
   for (int rank = 0; rank < rank_count(graph.layout); ++rank) {
-    for (int stage = coordinates_of(graph.layout, rank).pipeline; stage < stages;
-         stage += graph.layout.pipeline) {
+    for (const int stage : stages[static_cast<std::size_t>(coordinates_of(graph.layout, rank).pipeline)]) {
       for (int m = 0; m < graph.micro_batches; ++m) {
+        if (graph.placement.copy_of(stage) != copy_of[static_cast<std::size_t>(m)]) continue;
         for (int slice = 0; slice < slices && !findings.full(); ++slice) {
           const std::array<std::int32_t, 4> key{rank, stage, m, slice};
           while (at < segments.size() && segments[at].action < key) misplaced();

@@ -49,10 +49,10 @@ class UpdateCheck {
 
   void run() {
     for (std::size_t rank = 0; rank < ranks_; ++rank) {
-      const int first = coordinates_of(graph_.layout, static_cast<int>(rank)).pipeline;
-      for (int stage = first; stage < static_cast<int>(graph_.stages.size()) && !findings_.full();
-           stage += graph_.layout.pipeline) {
-        check_stage(static_cast<int>(rank), stage);
+      const int pipeline = coordinates_of(graph_.layout, static_cast<int>(rank)).pipeline;
+      for (int stage = 0; stage < graph_.placement.stages() && !findings_.full(); ++stage) {
+        if (graph_.placement.rank[static_cast<std::size_t>(stage)] == pipeline)
+          check_stage(static_cast<int>(rank), stage);
       }
     }
   }
@@ -76,12 +76,7 @@ class UpdateCheck {
           state(rank, work.block).reductions.push_back(id);
         return;
       case WorkKind::tied_grad_reduce:
-        for (const std::int32_t rank : members_of(graph_, id)) {
-          for (const int block : {0, static_cast<int>(blocks_.size()) - 1}) {
-            if (holds(rank, block)) state(rank, block).reductions.push_back(id);
-          }
-        }
-        return;
+        return note_tied(id, work);
       case WorkKind::grad_norm:
       case WorkKind::norm_reduce:
         for (const std::int32_t rank : members_of(graph_, id))
@@ -101,11 +96,18 @@ class UpdateCheck {
     }
   }
 
-  bool holds(int rank, int block) const {
-    const int pipeline = coordinates_of(graph_.layout, rank).pipeline;
-    const auto stage = std::find_if(graph_.stages.begin(), graph_.stages.end(),
-                                    [&](const BlockRange& range) { return block < range.last; });
-    return pipeline_rank(graph_.layout, static_cast<int>(stage - graph_.stages.begin())) == pipeline;
+  // Embedding and head of one copy of the model: that of the work's stage, the first without one.
+  void note_tied(TaskId id, const Work& work) {
+    const Placement& placement = graph_.placement;
+    const int first = (work.stage == none ? 0 : placement.copy_of(work.stage)) * placement.parts();
+    const auto note = [&](int rank, int stage, int block) {
+      if (coordinates_of(graph_.layout, rank).pipeline == placement.rank[static_cast<std::size_t>(stage)])
+        state(rank, block).reductions.push_back(id);
+    };
+    for (const std::int32_t rank : members_of(graph_, id)) {
+      note(rank, first, 0);
+      note(rank, first + placement.parts() - 1, static_cast<int>(blocks_.size()) - 1);
+    }
   }
 
   void note_gradient(TaskId id, const Work& work) {
@@ -190,7 +192,8 @@ class UpdateCheck {
     };
     const Layout& layout = graph_.layout;
     const bool is_end = block == 0 || block + 1 == static_cast<int>(blocks_.size());
-    require(WorkKind::grad_reduce, layout.data * layout.context > 1, "over the data and context group");
+    require(WorkKind::grad_reduce, layout.data * layout.context * graph_.placement.copies > 1,
+            "over the data and context group");
     require(WorkKind::norm_grad_reduce,
             layout.sequence_parallel && layout.tensor > 1 && replicated_[static_cast<std::size_t>(block)],
             "of replicated weights over the tensor group");

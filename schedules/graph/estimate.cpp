@@ -35,18 +35,32 @@ void keep_larger(StepEstimate& estimate, const StepTerms& terms) {
   estimate.terms = terms;
 }
 
+bool all_on_one_machine(const Wiring& wires) {
+  return std::all_of(wires.machine_group.begin(), wires.machine_group.end(),
+                     [&](int group) { return group == wires.machine_group.front(); });
+}
+
+// A schedule that is not plain: the compute of a rank's forwards with their backwards. (An input gradient and
+// its weight gradient take at least as long as the whole backward; a later slice as the first.)
+void bound_compute(Parts& parts, const LayoutChoice& choice, int m, StepEstimate& estimate) {
+  if (!all_on_one_machine(parts.wiring(choice.layout))) return;
+  const StageCosts& costs = parts.costs_of(choice);
+  const ScheduleUse& use = parts.use_of(choice, m);
+  std::vector<double> busy(at(choice.layout.pipeline), 0);
+  for (int stage = 0; stage < use.placement.stages(); ++stage)
+    busy[at(use.placement.rank[at(stage)])] +=
+        use.forwards[at(stage)] * costs.passes_s[at(use.placement.part_of(stage))];
+  for (const double seconds : busy) keep_larger(estimate, {seconds, 0, 0, 0, 0, 0});
+}
+
 // (1), (2) and (3) of estimate.h.
 void bound_time(Parts& parts, const LayoutChoice& choice, int m, StepEstimate& estimate) {
   const StageCosts& costs = parts.costs_of(choice);
   const Wiring& wires = parts.wiring(choice.layout);
-  const bool plain = parts.use_of(choice, m).is_plain;
+  if (!parts.use_of(choice, m).is_plain) return bound_compute(parts, choice, m, estimate);
   double fill = 0;  // other stages before and after rank q, sends included
   StepEnd first_end;
   for (int q = 0; q < choice.layout.pipeline; ++q) {
-    if (!plain) {
-      keep_larger(estimate, {m * costs.compute_s[at(q)], 0, 0, 0, 0, 0});
-      continue;
-    }
     const StepEnd end = step_end(parts, choice, costs, q);
     if (q == 0) first_end = end;
     keep_larger(estimate, pace_of(costs, q, m, end));
@@ -74,13 +88,14 @@ void bound_memory(Parts& parts, const LayoutChoice& choice, int m, StepEstimate&
   estimate.memory_share = -1;
   for (int q = 0; q < p; ++q) {
     double elements = 0, kept = 0;
-    for (int chunk = 0; chunk < choice.layout.chunks; ++chunk) {
-      const std::size_t stage = at(chunk * p + q);
-      elements += costs.elements[stage];
-      if (use.is_plain) kept += use.in_flight[at(q)][at(chunk)] * costs.kept_bytes[stage];
+    for (int stage = 0; stage < use.placement.stages(); ++stage) {
+      if (use.placement.rank[at(stage)] != q) continue;
+      const std::size_t part = at(use.placement.part_of(stage));
+      elements += costs.elements[part];
+      if (use.is_plain) kept += use.in_flight[at(q)][at(stage / p)] * costs.kept_bytes[part];
     }
-    const StaticBytes fixed =
-        static_bytes_of(elements, choice.layout, parts.base.shape.dtype, parts.base.gradient_dtype);
+    const StaticBytes fixed = static_bytes_of(elements, choice.layout, parts.base.shape.dtype,
+                                              parts.base.gradient_dtype, use.placement.copies);
     const double bytes =
         fixed.weights + parts.least_gradients * fixed.gradients + fixed.optimizer + parts.least_kept * kept;
     const double capacity = parts.cluster.groups[at(wires.machine_group[at(q)])].machine.memory_bytes;

@@ -36,7 +36,12 @@ ScheduleUse schedule_use(const Schedule& schedule, const ScheduleShape& shape) {
   if (const std::string reason = schedule.refuse(shape); !reason.empty())
     throw std::invalid_argument(reason);
   const ActionLists lists = schedule.actions(shape);
-  ScheduleUse use{true, {at(shape.pipeline), std::vector<int>(at(shape.chunks), 0)}};
+  ScheduleUse use{shape.slices == 1 && shape.copies == 1,
+                  {at(shape.pipeline), std::vector<int>(at(shape.chunks), 0)},
+                  placement_of(lists, shape),
+                  std::vector<int>(at(shape.stages()), 0)};
+  for (const auto& list : lists)
+    for (const Action& action : list) use.forwards[at(action.stage)] += action.pass == Pass::forward ? 1 : 0;
   for (int rank = 0; rank < shape.pipeline; ++rank)
     use.is_plain &= note_in_flight(lists[at(rank)], rank, shape, use.in_flight[at(rank)]);
   return use;
@@ -118,7 +123,8 @@ const ScheduleUse& StepEstimator::Parts::use_of(const LayoutChoice& choice, int 
   const std::tuple key{choice.schedule, choice.layout.pipeline, choice.layout.chunks, micro_batches};
   const auto found = uses.find(key);
   if (found != uses.end()) return found->second;
-  const ScheduleShape shape{choice.layout.pipeline, choice.layout.chunks, micro_batches, base.slices};
+  const ScheduleShape shape{choice.layout.pipeline, choice.layout.chunks, micro_batches, base.slices,
+                            choice.schedule->copies};
   return uses.emplace(key, schedule_use(*choice.schedule, shape)).first->second;
 }
 
@@ -172,6 +178,7 @@ const StageCosts& StepEstimator::Parts::costs_of(const LayoutChoice& choice) {
     c.early_s.push_back(last.again_s + seconds_over(wires.tensor[q], last.tensor_again) +
                         seconds_over(wires.context[q], last.context_again));
     c.compute_s[q] += forward + backward;
+    c.passes_s.push_back(forward + backward);
     c.tensor_s[q] += tensor_forward + tensor_backward;
     c.context_s[q] += context_forward + context_backward;
     c.forward_s.push_back(forward + tensor_forward + context_forward);

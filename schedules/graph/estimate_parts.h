@@ -15,6 +15,8 @@ struct ScheduleUse {
   // Whole backwards only; stage s on rank s mod p; each rank ends with a backward of its first stage.
   bool is_plain = false;
   std::vector<std::vector<int>> in_flight;  // [rank][chunk] micro-batches at the fullest moment
+  Placement placement;
+  std::vector<int> forwards;  // per stage: actions of a step
 };
 ScheduleUse schedule_use(const Schedule& schedule, const ScheduleShape& shape);
 
@@ -31,6 +33,7 @@ struct StageCosts {
   std::vector<double> early_s;
   std::vector<double> kept_bytes;  // per stage, of one micro-batch
   std::vector<double> elements;    // per stage: parameters of a tensor shard
+  std::vector<double> passes_s;    // per stage: compute of a forward and its backward
   // Per pipeline rank: of one micro-batch through all its stages.
   std::vector<double> compute_s, tensor_s, context_s;
   double send_bytes = 0;

@@ -161,7 +161,7 @@ std::vector<Row> rows_of(const TaskGraph& graph, const std::vector<int>& ranks) 
     Coordinates at = coordinates_of(graph.layout, first);
     for (; at.pipeline < graph.layout.pipeline; ++at.pipeline)
       pipeline.push_back(lists[rank_of(graph.layout, at)]);
-    const UnitTimes times = unit_times(pipeline);
+    const UnitTimes times = unit_times(pipeline, graph.placement.parts());
     for (const int rank : shown) {
       const auto p = static_cast<std::size_t>(coordinates_of(graph.layout, rank).pipeline);
       rows.push_back({"rank " + std::to_string(rank), pipeline[p], times.column[p],
@@ -202,8 +202,8 @@ std::string grid(const TaskGraph& graph, const GridOptions& options) {
 }
 
 std::string grid(const ActionLists& lists, std::span<const GridCell> culprits,
-                 std::span<const MissingAction> missing) {
-  const UnitTimes times = unit_times(lists);
+                 std::span<const MissingAction> missing, int parts) {
+  const UnitTimes times = unit_times(lists, parts);
   std::vector<Row> rows;
   for (std::size_t r = 0; r < lists.size(); ++r) {
     rows.push_back({"rank " + std::to_string(r), lists[r], times.column[r],

@@ -4,8 +4,9 @@
 //   rank 1 │  .   1F0  1F1   .  *1B0* 1F2 ...     *...* is the culprit of a violation
 //
 // Every action takes one column, so the picture shows order and dependencies, not durations (those are in
-// the timeline of a simulation). An action starts when its rank is free, its own earlier passes are done
-// and the neighbouring stage has delivered. Actions that can never start (a missing or crossed
+// the timeline of a simulation). An action starts when its rank is free, its own earlier passes are done,
+// the neighbouring stage has delivered and, of a sliced sequence, so has the slice before it (after it, for a
+// backward). Actions that can never start (a missing or crossed
 // dependency) follow in list order behind the point where everything stopped, and the heads are `stuck`.
 // Guarded by tests/grid_test.cpp (golden pictures that a person can check by hand).
 #pragma once
@@ -31,7 +32,8 @@ struct UnitTimes {
   int columns = 0;
   std::vector<GridCell> stuck;  // heads that could not start; empty when everything ran
 };
-UnitTimes unit_times(const ActionLists& lists);
+// `parts`: stages of one copy of the model (Placement::parts); 0: all that the lists name are one copy.
+UnitTimes unit_times(const ActionLists& lists, int parts = 0);
 
 struct GridOptions {
   std::vector<int> ranks;        // rows; empty = the pipeline of tensor, context and data rank 0
@@ -49,7 +51,7 @@ struct MissingAction {
   Action action;
 };
 std::string grid(const ActionLists& lists, std::span<const GridCell> culprits = {},
-                 std::span<const MissingAction> missing = {});
+                 std::span<const MissingAction> missing = {}, int parts = 0);
 
 // DOT of the whole graph: a cluster per rank, transfers and collectives between them, lane order dotted.
 // Same graph, same bytes.

@@ -2,20 +2,26 @@
 
 namespace slipway {
 
-Groups::Groups(const Layout& layout, bool tied_head, bool needs_world, const Folding& folding,
-               std::vector<Communicator>& communicators)
+Groups::Groups(const Layout& layout, const Placement& placement, bool tied_head, bool needs_world,
+               const Folding& folding, std::vector<Communicator>& communicators)
     : layout_(layout),
+      placement_(placement),
       replicas_(folding.replicas > 0 ? folding.replicas : layout.data * layout.context),
       tensor_degree_(folding.tensor > 0 ? folding.tensor : layout.tensor),
       communicators_(communicators) {
   add_inner_groups(Axis::tensor, "tp", tensor_);
   add_inner_groups(Axis::context, "cp", context_);
-  add_inner_groups(Axis::data, "dp", data_);
-  embedding_.assign(static_cast<std::size_t>(members()), none);
+  add_data_groups();
   const auto next_id = [&] { return static_cast<int>(communicators_.size()); };
-  for (int k = 0; tied_head && layout.pipeline > 1 && k < members(); ++k) {
-    embedding_[static_cast<std::size_t>(k)] = next_id();
-    communicators_.push_back({"embedding", Axis::embedding, {rank(0, k), rank(layout.pipeline - 1, k)}});
+  for (int copy = 0; copy < placement.copies; ++copy) {
+    const int parts = placement.parts();
+    const int first = placement.rank[static_cast<std::size_t>(copy * parts)],
+              last = placement.rank[static_cast<std::size_t>((copy + 1) * parts - 1)];
+    for (int k = 0; k < members(); ++k) {
+      const bool pair = tied_head && first != last;
+      embedding_.push_back(pair ? next_id() : none);
+      if (pair) communicators_.push_back({"embedding", Axis::embedding, {rank(first, k), rank(last, k)}});
+    }
   }
   if (needs_world && rank_count(layout) > 1) {
     world_ = next_id();
@@ -29,35 +35,59 @@ int Groups::lowered(int place) const {
   return replica < replicas_ && t < tensor_degree_ ? replica * tensor_degree_ + t : none;
 }
 
-void Groups::add_inner_groups(Axis axis, const char* name, std::vector<std::vector<Group>>& table) {
-  table.resize(static_cast<std::size_t>(layout_.pipeline));
-  const int tensor = layout_.tensor, context = layout_.context, all = per_pipeline_rank();
-  const int degree = axis == Axis::tensor    ? tensor
-                     : axis == Axis::context ? context
-                                             : layout_.data * context;
-  const int stride = axis == Axis::tensor ? 1 : tensor;
-  if (degree == 1) return;
-  for (int pipeline = 0; pipeline < layout_.pipeline; ++pipeline) {
-    for (int first = 0; first < all; ++first) {
-      if (first / stride % degree != 0 || lowered(first) == none) continue;
-      Group group{static_cast<int>(communicators_.size()), {}};
-      Communicator communicator{name, axis, {}};
+std::vector<Groups::Group> Groups::make_groups(Axis axis, const char* name,
+                                               std::span<const std::int32_t> pipelines, int degree,
+                                               int stride) {
+  std::vector<Group> groups;
+  if (static_cast<std::size_t>(degree) * pipelines.size() == 1) return groups;
+  const int all = per_pipeline_rank();
+  for (int first = 0; first < all; ++first) {
+    if (first / stride % degree != 0 || lowered(first) == none) continue;
+    Group group{static_cast<int>(communicators_.size()), {}, {}};
+    Communicator communicator{name, axis, {}};
+    for (const std::int32_t pipeline : pipelines) {
       for (int place = first; place < first + degree * stride; place += stride) {
-        if (lowered(place) != none) group.members.push_back(lowered(place));
         communicator.ranks.push_back(pipeline * all + place);
+        if (lowered(place) == none) continue;
+        group.members.push_back(lowered(place));
+        group.ranks.push_back(communicator.ranks.back());
       }
-      table[static_cast<std::size_t>(pipeline)].push_back(std::move(group));
-      communicators_.push_back(std::move(communicator));
     }
+    groups.push_back(std::move(group));
+    communicators_.push_back(std::move(communicator));
+  }
+  return groups;
+}
+
+void Groups::add_inner_groups(Axis axis, const char* name, std::vector<std::vector<Group>>& table) {
+  const bool tensor = axis == Axis::tensor;
+  for (std::int32_t pipeline = 0; pipeline < layout_.pipeline; ++pipeline)
+    table.push_back(make_groups(axis, name, std::span(&pipeline, 1), tensor ? layout_.tensor : layout_.context,
+                                tensor ? 1 : layout_.tensor));
+}
+
+void Groups::add_data_groups() {
+  std::map<std::vector<std::int32_t>, std::size_t> known;  // by the pipeline ranks that share the weights
+  for (int part = 0; part < placement_.parts(); ++part) {
+    const std::vector<std::int32_t> holders = placement_.holders(part);
+    const auto [at, is_new] = known.try_emplace(holders, data_.size());
+    data_.push_back(is_new ? make_groups(Axis::data, "dp", holders, layout_.data * layout_.context,
+                                         layout_.tensor)
+                           : data_[at->second]);
   }
 }
 
 const std::vector<Groups::Group>& Groups::groups(Axis axis, int pipeline) const {
-  const auto& table = axis == Axis::tensor ? tensor_ : axis == Axis::context ? context_ : data_;
-  return table[static_cast<std::size_t>(pipeline)];
+  return (axis == Axis::tensor ? tensor_ : context_)[static_cast<std::size_t>(pipeline)];
 }
 
-int Groups::embedding_pair(int member) const { return embedding_[static_cast<std::size_t>(member)]; }
+const std::vector<Groups::Group>& Groups::data_groups(int stage) const {
+  return data_[static_cast<std::size_t>(placement_.part_of(stage))];
+}
+
+int Groups::embedding_pair(int copy, int member) const {
+  return embedding_[static_cast<std::size_t>(copy * members() + member)];
+}
 
 int Groups::pipeline_pair(int sender, int receiver, bool forward) {
   const auto [at, is_new] =

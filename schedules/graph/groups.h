@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -12,10 +13,13 @@ namespace slipway {
 
 class Groups {
  public:
-  // Embedding pairs exist only for a tied head, the world only when a scalar is reduced over it.
+  // Embedding pairs exist only for a tied head, the world only when a scalar is reduced over it. A data group
+  // joins the members of all pipeline ranks that hold a copy of the same part; parts on the same ranks share
+  // it.
   // Folded: only the groups that have a member which is lowered, and only these among their members; their
   // communicators name all ranks all the same.
-  Groups(const Layout& layout, bool tied_head, bool needs_world, const Folding& folding,
+  Groups(const Layout& layout, const Placement& placement, bool tied_head, bool needs_world,
+         const Folding& folding,
          std::vector<Communicator>& communicators);
 
   // Members of one pipeline rank that are lowered, numbered k = (data·C + context)·T + tensor (folded: with
@@ -26,15 +30,19 @@ class Groups {
            member % tensor_degree_;
   }
 
-  // The groups of `axis` (tensor, context, data = data × context) inside a pipeline rank: for each its
-  // communicator and its members k in communicator order. Empty when the degree is 1.
+  // The groups of `axis` (tensor, context) inside a pipeline rank, or those of the data axis (data × context
+  // × copies) that reduce a stage: for each its communicator and, of the ranks that are lowered, the members k
+  // in communicator order. With copies, `ranks` says which pipeline rank each is on. Empty when the degree is
+  // 1.
   struct Group {
     int communicator = none;
     std::vector<int> members;
+    std::vector<std::int32_t> ranks;
   };
   const std::vector<Group>& groups(Axis axis, int pipeline) const;
-  // Pair of first and last pipeline rank for member k; none when they are one rank.
-  int embedding_pair(int member) const;
+  const std::vector<Group>& data_groups(int stage) const;
+  // Pair of the ranks with the first and the last stage of `copy`, for member k; none when they are one rank.
+  int embedding_pair(int copy, int member) const;
   // All ranks; none when there is one rank or nothing to reduce.
   int world() const { return world_; }
   // Created on first use. `forward` = activations, else gradients.
@@ -45,11 +53,17 @@ class Groups {
   // Number of the place-th member of a pipeline rank among those that are lowered; none if it is not.
   int lowered(int place) const;
   void add_inner_groups(Axis axis, const char* name, std::vector<std::vector<Group>>& table);
+  void add_data_groups();
+  // The groups of members k, k + stride, ... (`degree` of them) on each of `pipelines`.
+  std::vector<Group> make_groups(Axis axis, const char* name, std::span<const std::int32_t> pipelines,
+                                 int degree, int stride);
 
   Layout layout_;
+  const Placement& placement_;
   int replicas_ = 1, tensor_degree_ = 1;  // that are lowered
   std::vector<Communicator>& communicators_;
-  std::vector<std::vector<Group>> tensor_, context_, data_;
+  std::vector<std::vector<Group>> tensor_, context_;  // per pipeline rank
+  std::vector<std::vector<Group>> data_;              // per part
   std::vector<int> embedding_;
   int world_ = none;
   std::map<std::tuple<int, int, bool>, int> pairs_;

@@ -58,14 +58,15 @@ void ActionLowering::backward_segment(int i) {
 
 void ActionLowering::backward() {
   passage_.saved_weight.assign(passage_.saved.size(), no_buffer);
-  if (action_.stage + 1 < state_.stages()) wires_[wire_index(wire_residual)] = passage_.exit_gradient;
+  if (!state_.graph.placement.is_last(action_.stage))
+    wires_[wire_index(wire_residual)] = passage_.exit_gradient;
   for (int i = segments() - 1; i >= 0; --i) {
     const bool ends_block = i + 1 == segments() || starts_block(i + 1);
     collective(i, action_.pass);
     if (segment(i).recomputed && ends_block) recompute_block_ending_at(i);
     backward_segment(i);
   }
-  if (action_.stage > 0) {
+  if (!state_.graph.placement.is_first(action_.stage)) {
     transfer(action_.stage - 1,
              state_.passage(action_.stage - 1, action_.micro_batch, action_.slice).exit_gradient,
              BufferKind::gradient);

@@ -135,9 +135,9 @@ void ActionLowering::forward() {
   const std::size_t slots = plan_.segments.size() * members_;
   passage_.saved.assign(slots, no_buffer);
   passage_.block_entry.assign(slots, no_buffer);
-  if (action_.stage > 0) wires_[wire_index(wire_residual)] = passage_.entry;
+  if (!state_.graph.placement.is_first(action_.stage)) wires_[wire_index(wire_residual)] = passage_.entry;
   forward_segments(0, segments(), Pass::forward);
-  if (action_.stage + 1 < state_.stages()) {
+  if (!state_.graph.placement.is_last(action_.stage)) {
     transfer(action_.stage + 1, state_.passage(action_.stage + 1, action_.micro_batch, action_.slice).entry,
              BufferKind::value);
   }

@@ -14,7 +14,7 @@ void ActionLowering::gather_weights(int i, Pass pass, std::vector<std::vector<Bu
     Work work = bucket_work(state_, WorkKind::parameter_gather, action_.stage, block);
     work.pass = pass;
     const int id = state_.builder.work(work);
-    for (const auto& group : state_.groups.groups(Axis::data, pipeline)) {
+    for (const auto& group : state_.groups.data_groups(action_.stage)) {
       std::vector<BufferId> out;
       for (const int k : group.members) {
         out.push_back(
@@ -46,7 +46,7 @@ void ActionLowering::reduce_finished_blocks(int i, TaskId first_writer) {
   work.pass = action_.pass;
   const int id = state_.builder.work(work);
   std::vector<BufferId> inputs, outputs;
-  for (const auto& group : state_.groups.groups(Axis::data, pipeline)) {
+  for (const auto& group : state_.groups.data_groups(action_.stage)) {
     inputs.clear();
     outputs.clear();
     for (const int k : group.members) {

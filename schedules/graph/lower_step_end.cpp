@@ -25,12 +25,12 @@ class StepEnd {
     find_first_and_last_uses();
     open_buckets();
     for (int stage = 0; stage < state_.stages(); ++stage) reduce_norms(stage);
-    reduce_tied_embedding();
-    for (int stage = 0; stage < state_.stages(); ++stage) reduce_over_data(stage);
+    for (int copy = 0; copy < state_.graph.placement.copies; ++copy) reduce_tied_embedding(copy);
+    for (int part = 0; part < state_.graph.placement.parts(); ++part) reduce_over_data(part);
     for (int stage = 0; stage < state_.stages(); ++stage) precondition(stage);
     if (state_.graph.clip_norm > 0) reduce_global_norm();
     for (int stage = 0; stage < state_.stages(); ++stage) step(stage);
-    for (int stage = 0; stage < state_.stages(); ++stage) gather_parameters(stage);
+    for (int part = 0; part < state_.graph.placement.parts(); ++part) gather_parameters(part);
     limit_weight_prefetch(state_);
     write_compute_order();
   }
@@ -51,12 +51,12 @@ class StepEnd {
   void find_first_and_last_uses();
   void open_buckets();
   void reduce_norms(int stage);
-  void reduce_tied_embedding();
-  void reduce_over_data(int stage);
+  void reduce_tied_embedding(int copy);
+  void reduce_over_data(int part);  // all copies of it together
   void precondition(int stage);
   void reduce_global_norm();
   void step(int stage);
-  void gather_parameters(int stage);
+  void gather_parameters(int part);
   void write_compute_order();
   // One collective of `work` on each member's bucket of (rank, block) pairs; the buckets become its
   // outputs.
@@ -128,22 +128,23 @@ void StepEnd::reduce_norms(int stage) {
   }
 }
 
-void StepEnd::reduce_tied_embedding() {
+void StepEnd::reduce_tied_embedding(int copy) {
   if (!state_.blocks.back().tied) return;
-  const int last_stage = state_.stages() - 1, head = static_cast<int>(state_.blocks.size()) - 1;
-  Work work = bucket_work(state_, WorkKind::tied_grad_reduce, none, 0);
+  const int parts = state_.graph.placement.parts(), head = static_cast<int>(state_.blocks.size()) - 1;
+  const int first = copy * parts, last = first + parts - 1;
+  const Work work = bucket_work(state_, WorkKind::tied_grad_reduce, copy == 0 ? none : first, 0);
   for (int k = 0; k < members(); ++k) {
-    on_buckets(state_.groups.embedding_pair(k), work, {{rank(0, k), 0}, {rank(last_stage, k), head}});
+    on_buckets(state_.groups.embedding_pair(copy, k), work, {{rank(first, k), 0}, {rank(last, k), head}});
   }
 }
 
-void StepEnd::reduce_over_data(int stage) {
+void StepEnd::reduce_over_data(int part) {
   if (!reduces_later()) return;
-  for (int block = range(stage).first; block < range(stage).last; ++block) {
-    const Work work = bucket_work(state_, WorkKind::grad_reduce, stage, block);
-    for (const auto& group : state_.groups.groups(Axis::data, state_.pipeline_rank(stage))) {
+  for (int block = range(part).first; block < range(part).last; ++block) {
+    const Work work = bucket_work(state_, WorkKind::grad_reduce, part, block);
+    for (const auto& group : state_.groups.data_groups(part)) {
       std::vector<std::pair<int, int>> at;
-      for (const int k : group.members) at.emplace_back(rank(stage, k), block);
+      for (const int r : group.ranks) at.emplace_back(r, block);
       on_buckets(group.communicator, work, at);
     }
   }
@@ -164,20 +165,24 @@ void StepEnd::precondition(int stage) {
       if (blocks.empty() || blocks.back() != block) blocks.push_back(block);
     }
   if (blocks.empty()) return;
-  const auto places = [&](int k) {
-    std::vector<std::pair<int, int>> at;
-    for (const int block : blocks) at.emplace_back(rank(stage, k), block);
-    return at;
+  const auto add_places = [&](int r, std::vector<std::pair<int, int>>& at) {
+    for (const int block : blocks) at.emplace_back(r, block);
   };
-  for (int k = 0; k < members(); ++k) on_buckets(none, work, places(k));
+  for (int k = 0; k < members(); ++k) {
+    std::vector<std::pair<int, int>> at;
+    add_places(rank(stage, k), at);
+    on_buckets(none, work, at);
+  }
+  const Placement& placement = state_.graph.placement;
+  if (placement.copy_of(stage) + 1 < placement.copies) return;  // gathered when the last copy is done
+  work.stage = placement.part_of(stage);
   work.suffix = ".ag_precondition";
   work.collective = Collective::all_gather;
   work.bytes = work.elements * bytes_of(work.dtype);
   work.elements = 0;
-  for (const auto& group : state_.groups.groups(Axis::data, state_.pipeline_rank(stage))) {
+  for (const auto& group : state_.groups.data_groups(stage)) {
     std::vector<std::pair<int, int>> at;
-    for (const int k : group.members)
-      for (const auto& place : places(k)) at.push_back(place);
+    for (const int r : group.ranks) add_places(r, at);
     on_buckets(group.communicator, work, at);
   }
 }
@@ -258,20 +263,18 @@ void StepEnd::step(int stage) {
   }
 }
 
-void StepEnd::gather_parameters(int stage) {
+void StepEnd::gather_parameters(int part) {
   if (state_.input.layout.zero < 1 || state_.input.layout.zero > 2) return;
-  for (int block = range(stage).first; block < range(stage).last; ++block) {
-    const int id = state_.builder.work(bucket_work(state_, WorkKind::parameter_gather, stage, block));
-    for (const auto& group : state_.groups.groups(Axis::data, state_.pipeline_rank(stage))) {
+  for (int block = range(part).first; block < range(part).last; ++block) {
+    const int id = state_.builder.work(bucket_work(state_, WorkKind::parameter_gather, part, block));
+    for (const auto& group : state_.groups.data_groups(part)) {
       std::vector<BufferId> inputs, outputs;
-      for (const int k : group.members) {
-        inputs.push_back(updated_[key(rank(stage, k), block)]);
-        outputs.push_back(state_.builder.buffer(BufferKind::parameter, 0, rank(stage, k), 0));
+      for (const int r : group.ranks) {
+        inputs.push_back(updated_[key(r, block)]);
+        outputs.push_back(state_.builder.buffer(BufferKind::parameter, 0, r, 0));
       }
       const TaskId task = state_.add_collective(group.communicator, id, none, 0, inputs, outputs);
-      for (const int k : group.members) {
-        state_.graph.carried.emplace_back(task, first_use_[key(rank(stage, k), block)]);
-      }
+      for (const int r : group.ranks) state_.graph.carried.emplace_back(task, first_use_[key(r, block)]);
     }
   }
 }

@@ -19,20 +19,25 @@ int micro_batches_of(const LoweringInput& input) {
   return static_cast<int>(input.global_batch / per_round);
 }
 
-ActionLists actions_of(const LoweringInput& input, int micro_batches) {
-  if (input.actions != nullptr) return *input.actions;
+const Schedule& schedule_of(const LoweringInput& input) {
   const Schedule* schedule = schedule_named(input.schedule);
   if (schedule == nullptr) throw std::invalid_argument("no schedule is named " + input.schedule);
-  const ScheduleShape shape{input.layout.pipeline, input.layout.chunks, micro_batches, input.slices};
-  if (const std::string reason = schedule->refuse(shape); !reason.empty())
-    throw std::invalid_argument(reason);
-  return schedule->actions(shape);
+  return *schedule;
 }
 
 // Bytes per parameter: bf16 and fp16 weights keep an fp32 master copy beside Adam's two moments (12 bytes,
 // Fujii 2024); wider weights are their own master.
 double optimizer_bytes_per_parameter(Dtype dtype) {
   return bytes_of(dtype) == 2 ? 12.0 : 2.0 * bytes_of(dtype);
+}
+
+// Each micro-batch of a copy would be reduced with another one of the other copy, which comes at another time.
+void refuse_sharded_copies(const LoweringInput& input, const ScheduleShape& shape) {
+  if (shape.copies == 1 || input.layout.zero < 2) return;
+  throw std::invalid_argument(input.schedule + " keeps " + std::to_string(shape.copies) +
+                              " copies of the model, whose gradients are reduced once per step; layout.zero " +
+                              std::to_string(input.layout.zero) +
+                              " reduces them for every micro-batch; set layout.zero to 0 or 1");
 }
 
 void set_static_bytes(const LoweringInput& input, TaskGraph& graph) {
@@ -42,7 +47,9 @@ void set_static_bytes(const LoweringInput& input, TaskGraph& graph) {
     graph.static_bytes.insert(graph.static_bytes.end(), members, bytes);
 }
 
-TaskGraph described(const LoweringInput& input) {
+TaskGraph described(const LoweringInput& input, const ActionLists& actions) {
+  const ScheduleShape step = step_shape(input);
+  refuse_sharded_copies(input, step);
   TaskGraph graph;
   graph.model = input.model;
   graph.layout = input.layout;
@@ -51,13 +58,17 @@ TaskGraph described(const LoweringInput& input) {
   graph.shape.sharding = sharding_of(input.layout);
   graph.recompute = input.recompute;
   graph.shape.recompute_attention = input.recompute == Recompute::selective;
-  graph.micro_batches = micro_batches_of(input);
+  graph.micro_batches = step.micro_batches;
   graph.global_batch = input.global_batch;
   graph.clip_norm = input.clip_norm;
   graph.folding = input.folding;
   graph.gradient_dtype = input.gradient_dtype;
   graph.kfac = input.kfac;
-  graph.stages = split_blocks(input.model, input.layout);
+  graph.placement = placement_of(actions, step);
+  for (int copy = 0; copy < step.copies; ++copy) {
+    const std::vector<BlockRange> parts = split_blocks(input.model, input.layout);
+    graph.stages.insert(graph.stages.end(), parts.begin(), parts.end());
+  }
   for (const BlockRange& range : graph.stages) {
     graph.stage_operators.push_back(operators_of(input.model, range.first, range.last, graph.shape));
   }
@@ -67,22 +78,36 @@ TaskGraph described(const LoweringInput& input) {
 
 }  // namespace
 
-LoweringState::LoweringState(const LoweringInput& lowering_input, TaskGraph& target)
+ScheduleShape step_shape(const LoweringInput& input) {
+  return {input.layout.pipeline, input.layout.chunks, micro_batches_of(input), input.slices,
+          schedule_of(input).copies};
+}
+
+ActionLists step_actions(const LoweringInput& input) {
+  if (input.actions != nullptr) return *input.actions;
+  const ScheduleShape shape = step_shape(input);
+  const Schedule& schedule = schedule_of(input);
+  if (const std::string reason = schedule.refuse(shape); !reason.empty()) throw std::invalid_argument(reason);
+  return schedule.actions(shape);
+}
+
+LoweringState::LoweringState(const LoweringInput& lowering_input, ActionLists lists, TaskGraph& target)
     : input(lowering_input),
       graph(target),
       builder(target),
-      groups(input.layout, blocks_of(input.model).back().tied, input.clip_norm > 0, input.folding,
-             target.communicators),
+      groups(input.layout, target.placement, blocks_of(input.model).back().tied, input.clip_norm > 0,
+             input.folding, target.communicators),
       blocks(blocks_of(input.model)),
       boundary(boundary_bytes(input.model, target.shape)),
-      actions(actions_of(lowering_input, target.micro_batches)) {
+      actions(std::move(lists)) {
   const auto count = graph.stages.size();
   const bool recompute = input.recompute == Recompute::full;
   for (std::size_t stage = 0; stage < count; ++stage) {
     for (const bool cut : {false, true}) {
       (cut ? by_block : whole)
-          .push_back(plan_stage(graph.stage_operators[stage], blocks, cut, recompute, stage == 0,
-                                stage + 1 == count));
+          .push_back(plan_stage(graph.stage_operators[stage], blocks, cut, recompute,
+                                graph.placement.is_first(static_cast<int>(stage)),
+                                graph.placement.is_last(static_cast<int>(stage))));
     }
   }
   const auto ranks = static_cast<std::size_t>(rank_count(input.layout));
@@ -146,36 +171,54 @@ TaskId LoweringState::add_collective(int communicator, int work, int micro_batch
                       outputs);
 }
 
-StaticBytes static_bytes_of(double elements, const Layout& layout, Dtype dtype, Dtype gradient_dtype) {
-  const double shards = static_cast<double>(layout.data) * layout.context;
+StaticBytes static_bytes_of(double elements, const Layout& layout, Dtype dtype, Dtype gradient_dtype,
+                            int copies) {
+  const double shards = static_cast<double>(layout.data) * layout.context * copies;
   return {elements * bytes_of(dtype) / (layout.zero >= 3 ? shards : 1),
           elements * bytes_of(gradient_dtype) / (layout.zero >= 2 ? shards : 1),
           elements * optimizer_bytes_per_parameter(dtype) / (layout.zero >= 1 ? shards : 1)};
 }
 
+namespace {
+
+// A schedule's placement is that of any number of micro-batches; every schedule runs twice as many as ranks.
+Placement placement_for_any_batch(const LoweringInput& input) {
+  const Schedule& schedule = schedule_of(input);
+  const ScheduleShape shape{input.layout.pipeline, input.layout.chunks, 2 * input.layout.pipeline, input.slices,
+                            schedule.copies};
+  if (input.actions != nullptr) return placement_of(*input.actions, shape);
+  return placement_of(schedule.refuse(shape).empty() ? schedule.actions(shape) : ActionLists{}, shape);
+}
+
+}  // namespace
+
 std::vector<StaticBytes> static_bytes_of(const LoweringInput& input) {
   const Layout& layout = input.layout;
-  const std::vector<BlockRange> stages = split_blocks(input.model, layout);
+  const std::vector<BlockRange> parts = split_blocks(input.model, layout);
+  const Placement placement = placement_for_any_batch(input);
   const std::vector<Block> blocks = blocks_of(input.model);
   std::vector<StaticBytes> result;
   for (int pipeline = 0; pipeline < layout.pipeline; ++pipeline) {
     double elements = 0, factors = 0;
-    for (std::size_t stage = 0; stage < stages.size(); ++stage) {
-      if (pipeline_rank(layout, static_cast<int>(stage)) != pipeline) continue;
-      for (int block = stages[stage].first; block < stages[stage].last; ++block) {
+    for (int stage = 0; stage < placement.stages(); ++stage) {
+      if (placement.rank[static_cast<std::size_t>(stage)] != pipeline) continue;
+      const BlockRange& part = parts[static_cast<std::size_t>(placement.part_of(stage))];
+      for (int block = part.first; block < part.last; ++block) {
         elements += static_cast<double>(block_shard_elements(input.model, block, layout.tensor));
         factors += kfac_factor_bytes(blocks[static_cast<std::size_t>(block)], input.shape.dtype);
       }
     }
-    result.push_back(static_bytes_of(elements, layout, input.shape.dtype, input.gradient_dtype));
+    result.push_back(static_bytes_of(elements, layout, input.shape.dtype, input.gradient_dtype,
+                                     placement.copies));
     if (input.kfac) result.back().optimizer += 2 * factors;  // with their inverses
   }
   return result;
 }
 
 TaskGraph lower(const LoweringInput& input) {
-  TaskGraph graph = described(input);
-  LoweringState state(input, graph);
+  ActionLists actions = step_actions(input);
+  TaskGraph graph = described(input, actions);
+  LoweringState state(input, std::move(actions), graph);
   lower_passes(state);
   place_compute_order(state);
   if (input.blocking_transfers) wait_for_transfers(state);

@@ -26,10 +26,17 @@ struct LoweringInput {
   Folding folding;
 };
 
+// Micro-batches, slices and copies of a step. Throws std::invalid_argument when the batch does not divide.
+ScheduleShape step_shape(const LoweringInput& input);
+// The given actions or those of the named schedule. Throws std::invalid_argument when it is unknown or
+// refuses the shape.
+ActionLists step_actions(const LoweringInput& input);
+
 // What each pipeline rank's members hold throughout a step: their shard's weights, gradients and optimizer.
 std::vector<StaticBytes> static_bytes_of(const LoweringInput& input);
-// The same for `elements` parameters (of a tensor shard) on one rank.
-StaticBytes static_bytes_of(double elements, const Layout& layout, Dtype dtype, Dtype gradient_dtype);
+// The same for `elements` parameters (of a tensor shard) on one rank; `copies` of the model in the pipeline.
+StaticBytes static_bytes_of(double elements, const Layout& layout, Dtype dtype, Dtype gradient_dtype,
+                            int copies = 1);
 
 // Graph without `order`. Throws std::invalid_argument with the reason for an impossible combination.
 TaskGraph lower(const LoweringInput& input);

@@ -30,7 +30,7 @@ struct Passage {
 };
 
 struct LoweringState {
-  LoweringState(const LoweringInput& lowering_input, TaskGraph& target);
+  LoweringState(const LoweringInput& lowering_input, ActionLists lists, TaskGraph& target);
 
   const LoweringInput& input;
   TaskGraph& graph;
@@ -51,7 +51,7 @@ struct LoweringState {
   std::vector<std::vector<TaskId>> weight_gathers;
 
   int members() const { return groups.members(); }
-  int pipeline_rank(int stage) const { return slipway::pipeline_rank(input.layout, stage); }
+  int pipeline_rank(int stage) const { return graph.placement.rank[static_cast<std::size_t>(stage)]; }
   int stages() const { return static_cast<int>(graph.stages.size()); }
   bool shards_gradients_per_micro_batch() const;
   const StagePlan& plan_of(int stage, int micro_batch) const;
@@ -61,7 +61,10 @@ struct LoweringState {
     return buckets[static_cast<std::size_t>(rank) * blocks.size() + static_cast<std::size_t>(block)];
   }
   double gradient_bytes() const { return bytes_of(graph.gradient_dtype); }
-  double data_degree() const { return static_cast<double>(input.layout.data) * input.layout.context; }
+  // Ranks that hold the same weights: data × context × copies in the pipeline.
+  double data_degree() const {
+    return static_cast<double>(input.layout.data) * input.layout.context * graph.placement.copies;
+  }
 
   // A compute task of member k, placed in its rank's order at `action`.
   TaskId add_compute(const Action& action, int member, int work, std::span<const BufferId> inputs,

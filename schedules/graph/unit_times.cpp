@@ -18,11 +18,17 @@ std::uint64_t key_of(const Action& action) {
 // The state of the unit-time replay: when each action was done, and how far each rank is.
 class Replay {
  public:
-  explicit Replay(const ActionLists& lists) : lists_(lists), head_(lists.size()), free_(lists.size()) {
+  Replay(const ActionLists& lists, int parts)
+      : lists_(lists), head_(lists.size()), free_(lists.size()), parts_(parts) {
+    int stages = 1;
     for (const auto& list : lists) {
-      for (const Action& action : list) last_stage_ = std::max(last_stage_, action.stage);
+      for (const Action& action : list) {
+        stages = std::max(stages, action.stage + 1);
+        last_slice_ = std::max(last_slice_, action.slice);
+      }
       times_.column.emplace_back(list.size(), never);
     }
+    if (parts_ == 0) parts_ = stages;
   }
 
   UnitTimes run() {
@@ -37,30 +43,34 @@ class Replay {
  private:
   // Column after which `action` may start, or never.
   int ready(const Action& action) const {
-    const auto at = [&](Pass pass, int stage) {
-      const auto found = done_.find(key_of({pass, stage, action.micro_batch, action.slice}));
+    const auto at = [&](Pass pass, int stage, int slice) {
+      const auto found = done_.find(key_of({pass, stage, action.micro_batch, slice}));
       return found == done_.end() ? never : found->second;
     };
-    const auto gradient = [&](int stage) {
-      return std::max(at(Pass::backward, stage), at(Pass::input_grad, stage));
+    const auto gradient = [&](int stage, int slice) {
+      return std::max(at(Pass::backward, stage, slice), at(Pass::input_grad, stage, slice));
     };
+    const int stage = action.stage, slice = action.slice;
     switch (action.pass) {
       case Pass::forward:
-        return action.stage == 0 ? 0 : at(Pass::forward, action.stage - 1);
+        return both(stage % parts_ == 0 ? 0 : at(Pass::forward, stage - 1, slice),
+                    slice == 0 ? 0 : at(Pass::forward, stage, slice - 1));
       case Pass::recompute:
-        return at(Pass::forward, action.stage);
+        return at(Pass::forward, stage, slice);
       case Pass::weight_grad:
-        return at(Pass::input_grad, action.stage);
+        return at(Pass::input_grad, stage, slice);
       case Pass::none:
         return 0;
       case Pass::backward:
       case Pass::input_grad:
         break;
     }
-    const int own = at(Pass::forward, action.stage);
-    const int next = action.stage == last_stage_ ? 0 : gradient(action.stage + 1);
-    return own == never || next == never ? never : std::max(own, next);
+    const int next = stage % parts_ + 1 == parts_ ? 0 : gradient(stage + 1, slice);
+    const int later = slice == last_slice_ ? 0 : gradient(stage, slice + 1);
+    return both(at(Pass::forward, stage, slice), both(next, later));
   }
+
+  static int both(int a, int b) { return a == never || b == never ? never : std::max(a, b); }
 
   bool advance(std::size_t rank) {
     bool moved = false;
@@ -98,12 +108,12 @@ class Replay {
   std::vector<std::size_t> head_;
   std::vector<int> free_;
   std::unordered_map<std::uint64_t, int> done_;  // first column after the action
-  int last_stage_ = 0;
+  int parts_, last_slice_ = 0;
   UnitTimes times_;
 };
 
 }  // namespace
 
-UnitTimes unit_times(const ActionLists& lists) { return Replay(lists).run(); }
+UnitTimes unit_times(const ActionLists& lists, int parts) { return Replay(lists, parts).run(); }
 
 }  // namespace slipway

@@ -1,0 +1,63 @@
+// ZB-H1: 1F1B with the backward cut in two, I (gradient of the input) and W (gradient of the weights). Nobody
+// waits for a W, so it fills what 1F1B leaves idle (Qi et al. 2024, "Zero Bubble Pipeline Parallelism").
+//
+//   rank 0 │ 0F0 0F1 0F2  .   .  0I0 0W0 0F3 0I1 0W1 0I2 0W2 0I3 0W3       p = 3, m = 4
+//   rank 1 │  .  1F0 1F1  .  1I0 1F2 1I1 1W0 1F3 1I2 1W1 1I3 1W2 1W3
+//   rank 2 │  .   .  2F0 2I0 2F1 2I1 2F2 2I2 2W0 2F3 2I3 2W1 2W2 2W3
+//
+// The rule: the order of 1F1B; a W runs as late as memory allows, that is right before the forward for which
+// p micro-batches would otherwise be held; when no forward is left, rank r keeps r of them for the end.
+// So every rank holds p micro-batches from F to W, as much as the first rank of 1F1B, and the bubble shrinks
+// from (p − 1)(F + I + W) to (p − 1)(F + I − W). Wins over 1F1B wherever activations of p micro-batches fit on
+// every rank; ZB-H2 takes twice the memory for the rest of the bubble, ZB-V cuts stages for it.
+// Guarded by tests/zero_bubble_test.cpp.
+#include <algorithm>
+#include <string>
+
+#include "schedules/action.h"
+
+namespace slipway {
+namespace {
+
+std::string refuse(const ScheduleShape& shape) {
+  if (shape.chunks != 1) {
+    return "zb-h1 runs one stage per rank, not " + std::to_string(shape.chunks) +
+           "; set layout.chunks to 1 or choose schedule.name zb-v";
+  }
+  if (shape.slices != 1) {
+    return "zb-h1 does not cut sequences into slices; set schedule.slices to 1";
+  }
+  return {};
+}
+
+ActionLists actions(const ScheduleShape& shape) {
+  const int p = shape.pipeline, m = shape.micro_batches;
+  ActionLists lists(static_cast<std::size_t>(p));
+  for (int rank = 0; rank < p; ++rank) {
+    auto& list = lists[static_cast<std::size_t>(rank)];
+    int forwards = 0, weights = 0;
+    const auto forward = [&] { list.push_back({Pass::forward, rank, forwards++}); };
+    const auto weight = [&] { list.push_back({Pass::weight_grad, rank, weights++}); };
+    while (forwards < std::min(p - rank, m)) forward();
+    for (int input = 0; input < m; ++input) {
+      list.push_back({Pass::input_grad, rank, input});
+      if (forwards < m) {
+        if (forwards - weights == p) weight();
+        forward();
+      } else if (input - weights >= rank) {
+        weight();
+      }
+    }
+    while (weights < m) weight();
+  }
+  return lists;
+}
+
+const RegisterSchedule registered{
+    {.name = "zb-h1",
+     .summary = "1f1b with split backward, a third of its bubble in the same memory (Qi et al. 2024)",
+     .refuse = refuse,
+     .actions = actions}};
+
+}  // namespace
+}  // namespace slipway

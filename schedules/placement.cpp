@@ -1,0 +1,35 @@
+#include "schedules/placement.h"
+
+#include <algorithm>
+
+namespace slipway {
+
+std::vector<std::int32_t> Placement::holders(int part) const {
+  std::vector<std::int32_t> ranks;
+  for (int stage = part; stage < stages(); stage += parts())
+    ranks.push_back(rank[static_cast<std::size_t>(stage)]);
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+Placement placement_of(const ActionLists& lists, const ScheduleShape& shape) {
+  const auto stages = static_cast<std::size_t>(shape.stages());
+  const std::size_t rows = std::min(lists.size(), static_cast<std::size_t>(shape.pipeline));
+  Placement placement{shape.copies, std::vector<std::int32_t>(stages)};
+  std::vector<int> most(stages, 0);
+  for (std::size_t stage = 0; stage < stages; ++stage)
+    placement.rank[stage] = static_cast<std::int32_t>(stage) % shape.pipeline;
+  for (std::size_t row = 0; row < rows; ++row) {
+    std::vector<int> count(stages, 0);
+    for (const Action& action : lists[row])
+      if (action.stage >= 0 && action.stage < shape.stages()) ++count[static_cast<std::size_t>(action.stage)];
+    for (std::size_t stage = 0; stage < stages; ++stage) {
+      if (count[stage] <= most[stage]) continue;
+      most[stage] = count[stage];
+      placement.rank[stage] = static_cast<std::int32_t>(row);
+    }
+  }
+  return placement;
+}
+
+}  // namespace slipway
