@@ -172,8 +172,8 @@ void derive_dtype(Settings& settings, const Cluster& cluster, Dtype& dtype) {
 void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scenario& scenario) {
   Layout& layout = scenario.layout;
   const Schedule* schedule = schedule_named(scenario.schedule.name);
-  if (!settings.given("schedule.slices") && schedule != nullptr && !scenario.schedule.actions)
-    scenario.schedule.slices = schedule->default_slices;
+  if (!settings.given("schedule.slices") && schedule != nullptr)  // the CSV format knows no slices
+    scenario.schedule.slices = scenario.schedule.actions ? 1 : schedule->default_slices;
   if (!settings.given("layout.chunks") && schedule != nullptr)
     layout.chunks =
         scenario.schedule.actions ? chunks_of(*scenario.schedule.actions, schedule->copies) : schedule->default_chunks;
