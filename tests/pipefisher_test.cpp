@@ -93,7 +93,8 @@ TEST_P(WithoutCommunication, TheSimulatedStepIsTheClosedForm) {
 }
 INSTANTIATE_TEST_SUITE_P(Of, WithoutCommunication,
                          testing::Values(Case{"gpipe", 12, 4}, Case{"1f1b", 12, 4}, Case{"gpipe", 4, 4},
-                                         Case{"1f1b", 4, 4}, Case{"gpipe", 8, 8}, Case{"1f1b", 8, 8}));
+                                         Case{"1f1b", 4, 4}, Case{"gpipe", 8, 8}, Case{"1f1b", 8, 8},
+                                         Case{"chimera", 12, 4}, Case{"chimera", 4, 4}, Case{"chimera", 8, 8}));
 
 }  // namespace
 }  // namespace slipway

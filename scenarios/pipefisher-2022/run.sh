@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../.."
 build=${BUILD:-build}
 out=$build/pipefisher-2022
 here=scenarios/pipefisher-2022
-schedules=${SCHEDULES:-gpipe,1f1b}
+schedules=${SCHEDULES:-gpipe,1f1b,chimera}
 columns=utilization_before,utilization,utilization_ceiling,utilization_own_cycles,refresh_steps
 columns=$columns,step_time_s,sequences_per_s,peak_memory_bytes,closed_form_step_time_s,closed_form_memory_bytes
 mkdir -p "$out"

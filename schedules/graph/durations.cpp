@@ -51,7 +51,7 @@ double table_seconds(const TaskGraph& graph, const Work& work, const BlockTable&
   return seconds;
 }
 
-// Of this rank's share: the replicas of a stage divide its Linears among them.
+// Of this rank's share: the replicas of a stage, its copies in the pipeline among them, divide its Linears.
 double precondition_seconds(const TaskGraph& graph, const Work& work, const Machine& machine) {
   const std::vector<Block> blocks = blocks_of(graph.model);
   const BlockRange range = graph.stages[static_cast<std::size_t>(work.stage)];
@@ -59,7 +59,7 @@ double precondition_seconds(const TaskGraph& graph, const Work& work, const Mach
   for (int block = range.first; block < range.last; ++block)
     for (const KfacSeconds& linear : kfac_seconds(blocks[static_cast<std::size_t>(block)], graph.shape, machine))
       seconds += linear.precondition;
-  return seconds / (static_cast<double>(graph.layout.data) * graph.layout.context);
+  return seconds / (static_cast<double>(graph.layout.data) * graph.layout.context * graph.placement.copies);
 }
 
 }  // namespace

@@ -72,9 +72,14 @@ class Maker {
       const auto id = static_cast<std::int32_t>(fillers_.communicators.size());
       fillers_.communicators.push_back({"kfac", Axis::data, communicator.ranks});
       const FillerGroup a = groups_++, b = groups_++;
-      for (std::size_t i = 0; i < communicator.ranks.size(); ++i)
-        replicas_[at(communicator.ranks[i])] = {id, static_cast<int>(i),
-                                                static_cast<int>(communicator.ranks.size()), a, b};
+      for (std::size_t i = 0; i < communicator.ranks.size(); ++i) {
+        Replicas& replicas = replicas_[at(communicator.ranks[i])];
+        if (replicas.communicator != none)
+          throw std::invalid_argument(
+              "K-FAC shares the inversions of a rank out among one group of replicas, but the stages of rank " +
+              std::to_string(communicator.ranks[i]) + " have different ones; keep copies of the same stages together");
+        replicas = {id, static_cast<int>(i), static_cast<int>(communicator.ranks.size()), a, b};
+      }
       reductions_.push_back({id, a, {}, 0, ".ar_A", 0});
       reductions_.push_back({id, b, {}, 0, ".ar_B", 0});
     }
@@ -200,7 +205,7 @@ class Maker {
       const bool of_input = reduction.group == replicas.reduced_a;
       reduction.after.push_back(of_input ? a : b);
       reduction.bytes = of_input ? bytes_a : bytes_b;
-      reduction.stage = factors.front().stage;
+      reduction.stage = step_.placement.part_of(factors.front().stage);  // lowest block: the same on all
     }
     const FillerGroup done = groups_++;
     for (const Factor& factor : share_of(replicas, std::move(factors))) {

@@ -4,7 +4,7 @@
 //   per rank, with replicas      all-reduce of all A, of all B, each after all of its kind
 //   per Linear                   inverse of A, of B, after all A (B) of the rank and their reduction   2, 3
 //
-// Replicas (data and context) each make the factors of their own micro-batches and share the inversions
+// Replicas (data and context, and Chimera's two copies of a stage) each make the factors of their own micro-batches and share the inversions
 // out; every rank preconditions every step with the latest inverses it has (a task of the step itself:
 // lower_step_end.cpp). A Linear's input is kept from the end of its backward until A is made, its output
 // gradient until B is. Under full recomputation inputs are there when they have been made again.
@@ -17,7 +17,8 @@
 namespace slipway {
 
 // `step` is ordered and was lowered with kfac. Throws std::invalid_argument when a machine cannot price it,
-// and for tensor parallel layers, whose factors would be spread over ranks.
+// for tensor parallel layers, whose factors would be spread over ranks, and where the stages of a rank have
+// their copies on different ranks.
 Fillers kfac_fillers(const TaskGraph& step, const Cluster& cluster);
 
 }  // namespace slipway
