@@ -116,27 +116,6 @@ TEST_F(StudyCommand, TheTableHasTheColumnsThatWereAskedFor) {
   EXPECT_THAT(wrong.err, HasSubstr("did you mean 'step_time_s'"));
 }
 
-// run.sh prints these tables; the README shows them.
-TEST_F(StudyCommand, TheReadmeOfPipeFisherShowsWhatTheStudySays) {
-  const std::string folder = SLIPWAY_SOURCE_DIR "/scenarios/pipefisher-2022/";
-  const std::string readme = text_of(folder + "README.md");
-  const std::vector<std::string> common{
-      "study",
-      folder + "bert-base.yaml",
-      folder + "bert-large.yaml",
-      "--columns",
-      "utilization_before,utilization,utilization_ceiling,utilization_own_cycles,refresh_steps,step_time_s,"
-      "sequences_per_s,peak_memory_bytes,closed_form_step_time_s,closed_form_memory_bytes",
-      "--vary",
-      "schedule.name=gpipe,1f1b"};
-  std::vector<std::string> one_block = common;
-  one_block.insert(one_block.end(), {"--vary",
-                                     "layout.pipeline=4,8,16 model.layers=4,8,16 "
-                                     "cluster.gpus_per_node=4,8,16 schedule.global_batch=128,256,512"});
-  EXPECT_THAT(readme, HasSubstr(slipway_with(one_block).out));
-  EXPECT_THAT(readme, HasSubstr(slipway_with(common).out));
-}
-
 TEST_F(StudyCommand, WithoutAVariationItIsOnePoint) {
   const Answer answer = slipway_with({"study", bert});
   EXPECT_EQ(answer.status, status_done) << answer.err;

@@ -57,5 +57,20 @@ TEST_F(Studies, FindingsInTheReadmesAreWhatTheCommandsPrint) {
   }
 }
 
+// Every table that run.sh prints stands in the study's README as it is.
+TEST_F(Studies, TablesOfPipeFisherAreWhatItsCommandPrints) {
+  const std::string folder = root + "/scenarios/pipefisher-2022", readme = text_of(folder + "/README.md");
+  const std::string printed = printed_by("BUILD='" SLIPWAY_BINARY_DIR "' " + folder + "/run.sh");
+  int tables = 0;
+  for (std::size_t at = 0; (at = printed.find("scenario  ", at)) != std::string::npos; ++tables) {
+    const std::size_t end = printed.find("\n\n", at);
+    EXPECT_NE(readme.find(printed.substr(at, end - at) + "\n```"), std::string::npos)
+        << "write into pipefisher-2022/README.md what run.sh prints now, and read what changed:\n"
+        << printed.substr(at, end - at);
+    at = end;
+  }
+  EXPECT_EQ(tables, 2);
+}
+
 }  // namespace
 }  // namespace slipway
