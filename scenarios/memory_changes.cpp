@@ -7,7 +7,6 @@
 #include "scenarios/memory_terms.h"
 #include "scenarios/plan.h"
 #include "schedules/graph/durations.h"
-#include "schedules/graph/folding.h"
 #include "schedules/graph/metrics.h"
 
 namespace slipway {
@@ -172,8 +171,7 @@ ChangeSearch search_changes(const Scenario& scenario, const std::vector<std::str
 double replayed_step_s(Scenario scenario) {
   set_pace(scenario);
   LoweringInput input = lowering_input(scenario);
-  if (step_shape(input).copies == 1)  // else data groups join ranks that folding does not compare
-    input.folding = folding_of(scenario.cluster, scenario.layout, input.clip_norm);
+  input.folding = folding_of(scenario);
   TaskGraph graph = lower(input);
   const Durations durations = durations_of(graph, scenario.cluster);
   set_global_order(graph, durations);

@@ -6,6 +6,7 @@
 #include "scenarios/readable.h"
 #include "schedules/graph/checks.h"
 #include "schedules/graph/durations.h"
+#include "schedules/graph/folding.h"
 
 namespace slipway {
 namespace {
@@ -67,12 +68,22 @@ void refuse_uncalibrated(const Scenario& scenario) {
   }
 }
 
-Plan plan_of(Scenario scenario) {
+Folding folding_of(const Scenario& scenario) {
+  const LoweringInput input = lowering_input(scenario);
+  const bool fills = scenario.schedule.fill != FillChoice::none || input.kfac;
+  // Data groups of copies join ranks that folding does not compare.
+  if (fills || step_shape(input).copies > 1) return {};
+  return folding_of(scenario.cluster, scenario.layout, input.clip_norm);
+}
+
+Plan plan_of(Scenario scenario, bool folded) {
   refuse_uncalibrated(scenario);
   Plan plan{std::move(scenario), {}, {}, {}};
   try {
     set_pace(plan.scenario);
-    plan.graph = lower(lowering_input(plan.scenario));
+    LoweringInput input = lowering_input(plan.scenario);
+    if (folded) input.folding = folding_of(plan.scenario);
+    plan.graph = lower(input);
     plan.durations = durations_of(plan.graph, plan.scenario.cluster);
   } catch (const std::invalid_argument& error) {
     throw UsageError(plan.scenario.path + ": " + error.what());

@@ -25,7 +25,12 @@ struct Plan {
 
 // `overrides` as for load_scenario. Load errors are listed all at once.
 Scenario checked_scenario(const std::string& path, const std::vector<std::string>& overrides);
-Plan plan_of(Scenario scenario);
+// `folded`: only the ranks that stand for all others get tasks (folding_of). What is executed, or shown rank by
+// rank, needs all of them.
+Plan plan_of(Scenario scenario, bool folded = false);
+// Members of a pipeline rank that do the same at the same time (schedules/graph/folding.h); all where work in
+// the bubbles, or copies of the model, make them differ.
+Folding folding_of(const Scenario& scenario);
 // Throws UsageError that says how to measure, where a machine's profile holds no rates yet: times cannot be
 // priced on it. plan_of asks this first.
 void refuse_uncalibrated(const Scenario& scenario);

@@ -40,6 +40,8 @@ std::optional<TrainingCost> training_of(const Scenario& scenario, double step_ti
 
 }  // namespace
 
+int simulated_ranks(const Plan& plan) { return lowered_count(plan.graph.layout, plan.graph.folding); }
+
 Prediction prediction_of(const Plan& plan, const Simulation& simulation) {
   Prediction prediction;
   prediction.step = metrics_of(plan.graph, simulation.timeline, peak_flops(plan.scenario));
@@ -77,6 +79,7 @@ std::string json_text(const Plan& plan, const Prediction& prediction) {
   json.set("peak_task", peak_tasks);
   json.set("fits", prediction.fits);
   json.set("ranks", rank_count(plan.scenario.layout));
+  json.set("simulated_ranks", simulated_ranks(plan));
   json.set("micro_batches", plan.graph.micro_batches);
   json.set("parameters", parameter_count(plan.scenario.model));
   json.set("tasks", static_cast<std::uint64_t>(plan.graph.tasks.size()));

@@ -38,6 +38,9 @@ struct Prediction {
   double simulate_wall_s = 0;
 };
 
+// Ranks that have tasks: all, or those that stand for others.
+int simulated_ranks(const Plan& plan);
+
 Prediction prediction_of(const Plan& plan, const Simulation& simulation);
 // Per pipeline rank, the rank that needs the largest share of its memory. From the timeline's first step.
 std::vector<StageMemory> stage_memory(const Plan& plan, const Timeline& timeline);

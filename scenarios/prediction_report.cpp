@@ -30,6 +30,14 @@ std::string training_text(const Scenario& scenario, const TrainingCost& training
   return text + ".\n\n";
 }
 
+// "131,072 ranks simulated as 16; "
+std::string folding_text(const Plan& plan) {
+  const int ranks = rank_count(plan.scenario.layout), simulated = simulated_ranks(plan);
+  if (simulated == ranks) return "";
+  return fmt::format("{} simulated as {}: the others do the same at the same time. ", counted(ranks, "rank"),
+                     simulated);
+}
+
 }  // namespace
 
 std::string memory_text(const std::vector<StageMemory>& memory) {
@@ -60,9 +68,9 @@ std::string report_text(const Plan& plan, const Prediction& prediction) {
           memory_text(prediction.memory) + closed_form_text(plan, prediction.memory[0]) + "\n";
   const bool window = plan.graph.window > 1;
   const std::string unit = window ? "window" : "step";
-  text += fmt::format("One {}{} alone takes {}. {} a {}, {} simulated in {}.\n\n", unit,
+  text += fmt::format("One {}{} alone takes {}. {}{} a {}, {} simulated in {}.\n\n", unit,
                       window ? " of " + counted(plan.graph.window, "step") : "", readable_seconds(step.makespan_s),
-                      counted(static_cast<std::int64_t>(plan.graph.tasks.size()), "task"), unit,
+                      folding_text(plan), counted(static_cast<std::int64_t>(plan.graph.tasks.size()), "task"), unit,
                       counted(prediction.steps, unit.c_str()), readable_seconds(prediction.simulate_wall_s));
   return text;
 }

@@ -5,7 +5,6 @@
 #include "scenarios/prediction.h"
 #include "scenarios/search.h"
 #include "schedules/graph/durations.h"
-#include "schedules/graph/folding.h"
 #include "schedules/graph/memory_timeline.h"
 #include "schedules/graph/metrics.h"
 
@@ -40,8 +39,7 @@ void note_timeline(const TaskGraph& graph, const Timeline& timeline, const Scena
 
 void note_simulation(const Scenario& one, PricedLayout& row) {
   LoweringInput input = lowering_input(one);
-  if (step_shape(input).copies == 1)  // else data groups join ranks that folding does not compare
-    input.folding = folding_of(one.cluster, one.layout, input.clip_norm);
+  input.folding = folding_of(one);
   TaskGraph graph = lower(input);
   const Durations durations = durations_of(graph, one.cluster);
   set_global_order(graph, durations);

@@ -32,29 +32,30 @@ constexpr std::array<KindLetter, 12> letters{{{"forward", 'F'},
                                              {"inversion", 'V'},
                                              {"evaluation", 'E'}}};
 
-std::vector<int> ranks_to_show(const Layout& layout) {
+std::vector<int> ranks_to_show(const Layout& layout, const Folding& folding) {
   const int ranks = rank_count(layout);
   std::vector<int> shown;
-  for (int rank = 0; rank < ranks && ranks <= most_rows; ++rank) shown.push_back(rank);
+  for (int rank = 0; rank < ranks && ranks <= most_rows; ++rank)
+    if (stand_in(layout, folding, rank) == rank) shown.push_back(rank);
   for (int stage = 0; shown.size() < most_rows && stage < layout.pipeline && ranks > most_rows; ++stage) {
     shown.push_back(rank_of(layout, {.pipeline = stage}));
   }
   return shown;
 }
 
-TimelinePicture empty_picture(const Layout& layout) {
+TimelinePicture empty_picture(const Layout& layout, const Folding& folding) {
   TimelinePicture picture;
   picture.ranks = rank_count(layout);
   picture.begin_s = std::numeric_limits<double>::infinity();
-  for (const int rank : ranks_to_show(layout)) picture.rows.push_back({"rank " + std::to_string(rank), {}});
+  for (const int rank : ranks_to_show(layout, folding)) picture.rows.push_back({"rank " + std::to_string(rank), {}});
   return picture;
 }
 
 // rank → row, −1 = not shown
-std::vector<int> rows_of_ranks(const Layout& layout) {
+std::vector<int> rows_of_ranks(const Layout& layout, const Folding& folding) {
   std::vector<int> rows(static_cast<std::size_t>(rank_count(layout)), -1);
   int next = 0;
-  for (const int rank : ranks_to_show(layout)) rows[static_cast<std::size_t>(rank)] = next++;
+  for (const int rank : ranks_to_show(layout, folding)) rows[static_cast<std::size_t>(rank)] = next++;
   return rows;
 }
 
@@ -115,8 +116,8 @@ char letter_of_kind(std::string_view kind) {
 }
 
 TimelinePicture picture_of(const TaskGraph& graph, const Timeline& timeline, int step) {
-  TimelinePicture picture = empty_picture(graph.layout);
-  const std::vector<int> rows = rows_of_ranks(graph.layout);
+  TimelinePicture picture = empty_picture(graph.layout, graph.folding);
+  const std::vector<int> rows = rows_of_ranks(graph.layout, graph.folding);
   const std::size_t tasks = graph.tasks.size();
   for (int s = 0; s < timeline.steps; ++s) {
     for (TaskId id = 0; id < tasks; ++id) {
@@ -133,8 +134,8 @@ TimelinePicture picture_of(const TaskGraph& graph, const Timeline& timeline, int
 }
 
 TimelinePicture picture_of(const Trace& trace, const Layout& layout, int step) {
-  TimelinePicture picture = empty_picture(layout);
-  const std::vector<int> rows = rows_of_ranks(layout);
+  TimelinePicture picture = empty_picture(layout, {});
+  const std::vector<int> rows = rows_of_ranks(layout, {});
   for (const TraceRecord& record : trace.records) {
     if (is_communication(record.kind)) continue;
     add_span(picture, rows.at(static_cast<std::size_t>(record.rank)), record.step == step,

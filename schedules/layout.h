@@ -30,6 +30,7 @@ struct Layout {
 // tensor coordinate < tensor and replica data·C + context < replicas. 0: all.
 struct Folding {
   int tensor = 0, replicas = 0;
+  bool operator==(const Folding&) const = default;
 };
 
 struct Coordinates {
@@ -42,6 +43,12 @@ int stage_count(const Layout& layout);
 int rank_of(const Layout& layout, const Coordinates& at);
 Coordinates coordinates_of(const Layout& layout, int rank);
 Sharding sharding_of(const Layout& layout);
+
+// The rank that has the tasks of `rank`: itself unless folded.
+std::int32_t stand_in(const Layout& layout, const Folding& folding, std::int32_t rank);
+// Ranks that have tasks, and the number of rank's stand-in among them, in order of rank.
+int lowered_count(const Layout& layout, const Folding& folding);
+int lowered_index(const Layout& layout, const Folding& folding, std::int32_t rank);
 
 // Blocks [first, last) of blocks_of(model).
 struct BlockRange {

@@ -80,6 +80,10 @@ std::span<const std::int32_t> members_of(const TaskGraph& graph, TaskId id) {
   return graph.communicators[static_cast<std::size_t>(task.communicator)].ranks;
 }
 
+bool is_lowered(const TaskGraph& graph, std::int32_t rank) {
+  return stand_in(graph.layout, graph.folding, rank) == rank;
+}
+
 double flops_of(const TaskGraph& graph, TaskId id) {
   const Work& work = graph.works[static_cast<std::size_t>(graph.tasks[id].work)];
   if (work.kind != WorkKind::segment) return 0;
@@ -97,22 +101,27 @@ double flops_of(const TaskGraph& graph, TaskId id) {
 std::vector<Lane> lanes_of(const TaskGraph& graph) {
   std::vector<Lane> lanes;
   const auto ranks = static_cast<std::size_t>(rank_count(graph.layout));
-  for (std::size_t r = 0; r < ranks; ++r) lanes.push_back({static_cast<std::int32_t>(r), none, {}});
-  std::vector<std::size_t> first_lane;  // of each communicator; its members' lanes follow one another
+  std::vector<std::size_t> lane_of_rank(ranks);
+  for (std::size_t r = 0; r < ranks; ++r) {
+    lane_of_rank[r] = lanes.size();
+    if (is_lowered(graph, static_cast<std::int32_t>(r)))
+      lanes.push_back({static_cast<std::int32_t>(r), none, {}});
+  }
+  std::vector<std::size_t> first_lane;  // of each communicator, and one past the last
   for (std::size_t c = 0; c < graph.communicators.size(); ++c) {
     first_lane.push_back(lanes.size());
     for (const auto rank : graph.communicators[c].ranks)
-      lanes.push_back({rank, static_cast<std::int32_t>(c), {}});
+      if (is_lowered(graph, rank)) lanes.push_back({rank, static_cast<std::int32_t>(c), {}});
   }
+  first_lane.push_back(lanes.size());
   for (const TaskId id : graph.order) {
     const Task& task = graph.tasks[id];
     if (task.communicator == none) {
-      lanes[static_cast<std::size_t>(task.rank)].tasks.push_back(id);
+      lanes[lane_of_rank[static_cast<std::size_t>(task.rank)]].tasks.push_back(id);
       continue;
     }
     const auto c = static_cast<std::size_t>(task.communicator);
-    for (std::size_t i = 0; i < graph.communicators[c].ranks.size(); ++i)
-      lanes[first_lane[c] + i].tasks.push_back(id);
+    for (std::size_t lane = first_lane[c]; lane < first_lane[c + 1]; ++lane) lanes[lane].tasks.push_back(id);
   }
   return lanes;
 }

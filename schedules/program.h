@@ -177,10 +177,13 @@ std::string label_of(const TaskGraph& graph, TaskId task);
 std::string kind_of(const TaskGraph& graph, TaskId task);
 // The members of a task: {rank}, or the communicator's ranks.
 std::span<const std::int32_t> members_of(const TaskGraph& graph, TaskId task);
+// Has this rank tasks of its own? In a folded graph only those that stand for others.
+bool is_lowered(const TaskGraph& graph, std::int32_t rank);
 // FLOPs and bytes of a task, per member rank, for traces.
 double flops_of(const TaskGraph& graph, TaskId task);
 
-// Lanes: (rank, none) is the rank's compute lane, (rank, c) that of communicator c. Dense lane ids.
+// Lanes: (rank, none) is the rank's compute lane, (rank, c) that of communicator c; of ranks that have tasks.
+// Dense lane ids.
 struct Lane {
   std::int32_t rank = 0, communicator = none;
   std::vector<TaskId> tasks;  // projection of the global order

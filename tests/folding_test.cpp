@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "schedules/graph/checks.h"
 #include "schedules/graph/durations.h"
 #include "schedules/graph/memory_timeline.h"
 #include "schedules/graph/metrics.h"
@@ -50,6 +51,9 @@ Cluster cluster_of(const Setting& setting) {
   return cluster;
 }
 
+constexpr const char* pipelined[] = {"1f1b",  "interleaved-1f1b", "gpipe", "zb-h1",
+                                     "zb-h2", "zb-v",             "dualpipe-v", "1f1b"};
+
 LoweringInput random_step(std::mt19937& random, int ranks) {
   const auto one_of = [&](std::initializer_list<int> list) {
     return *(list.begin() + std::uniform_int_distribution<std::size_t>(0, list.size() - 1)(random));
@@ -65,12 +69,12 @@ LoweringInput random_step(std::mt19937& random, int ranks) {
   l.data = ranks / (l.tensor * l.context * l.pipeline);
   l.sequence_parallel = l.tensor > 1 && one_of({0, 1}) == 1;
   l.zero = l.data * l.context > 1 ? one_of({0, 1, 2, 3}) : 0;
-  in.schedule = l.pipeline == 1 || one_of({0, 1}) == 1 ? "1f1b" : "interleaved-1f1b";
-  l.chunks = in.schedule == "interleaved-1f1b" ? 2 : 1;
+  in.schedule = l.pipeline == 1 ? "1f1b" : pipelined[static_cast<std::size_t>(one_of({0, 1, 2, 3, 4, 5, 6, 7, 7}))];
+  l.chunks = in.schedule == "interleaved-1f1b" || in.schedule == "zb-v" || in.schedule == "dualpipe-v" ? 2 : 1;
   in.shape.sequence = in.model.sequence;
   in.shape.sharding = sharding_of(l);
   in.recompute = one_of({0, 1}) == 1 ? Recompute::full : Recompute::none;
-  in.global_batch = l.data * l.pipeline * one_of({1, 2});
+  in.global_batch = l.data * l.pipeline * one_of({2, 3});
   in.clip_norm = one_of({0, 1});
   return in;
 }
@@ -91,6 +95,7 @@ Step simulated(const LoweringInput& input, const Cluster& cluster) {
   TaskGraph graph = lower(input);
   const Durations durations = durations_of(graph, cluster);
   set_global_order(graph, durations);
+  EXPECT_TRUE(check_graph(graph).empty()) << text_of(input) << describe(graph, check_graph(graph).front());
   const Simulation simulation = simulate(graph, cluster, durations, {});
   Step step{metrics_of(graph, simulation.timeline, 1), 0, graph.tasks.size()};
   for (const RankMemory& rank : memory_timeline(graph, simulation.timeline))
@@ -150,6 +155,23 @@ TEST(Folding, LeavesOutOnlyMembersThatAreLikeAnother) {
   Cluster cores = cluster;
   cores.groups[0].machine.cores = 2;
   EXPECT_EQ(lowered(cores), 16);
+}
+
+TEST(Folding, AFoldedGraphIsCheckedLikeAnyOther) {
+  std::mt19937 random(3);
+  LoweringInput input = random_step(random, 16);
+  input.layout.tensor = input.layout.context = 1, input.layout.pipeline = 2, input.layout.data = 8;
+  input.layout.sequence_parallel = false, input.layout.zero = 1, input.layout.chunks = 1;
+  input.schedule = "1f1b", input.global_batch = 32;
+  input.shape.sharding = sharding_of(input.layout);
+  input.folding = folding_of(cluster_of(settings[2]), input.layout, 0);
+  TaskGraph graph = lower(input);
+  set_global_order(graph, durations_of(graph, cluster_of(settings[2])));
+  ASSERT_EQ(lowered_count(graph.layout, graph.folding), 2);
+  EXPECT_TRUE(check_graph(graph).empty());
+  for (Task& task : graph.tasks)  // nobody updates the parameters
+    if (task.kind == TaskKind::optimizer) task.kind = TaskKind::compute, task.work = 0;
+  EXPECT_FALSE(check_graph(graph).empty());
 }
 
 TEST(Folding, KeepsWholeNodesWhereTheirGpusShareAPort) {

@@ -43,9 +43,9 @@ Ticking::Ticking(std::ostream& err, std::string what, std::chrono::milliseconds 
         }
       }) {}
 
-Plan planned(Scenario scenario, std::ostream& err, std::chrono::milliseconds pause) {
+Plan planned(Scenario scenario, std::ostream& err, bool folded, std::chrono::milliseconds pause) {
   const Ticking ticking(err, "planning " + scenario.name, pause);
-  return plan_of(std::move(scenario));
+  return plan_of(std::move(scenario), folded);
 }
 
 }  // namespace slipway

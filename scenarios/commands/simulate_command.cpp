@@ -27,10 +27,12 @@ CommandOptions declared_options() {
       .flag("json", "print the summary as JSON on standard output and nothing else there")
       .value("steps", "N",
              "steps to simulate back to back; the last two give the steady period (default 3)")
+      .flag("exact", "simulate every rank, also those that do the same as another at the same time")
       .flag("help-json", "print the meaning and unit of every JSON key")
       .notes(
           "A scenario that needs more memory than a GPU has is simulated all the same: the verdict is\n"
-          "`fits: no` and the exit status 0. run.tokens adds days, GPU-hours and, with\n"
+          "`fits: no` and the exit status 0. Ranks that do the same at the same time are simulated once, with\n"
+          "the same result (the last line says how many); --exact and --trace simulate all. run.tokens adds days, GPU-hours and, with\n"
           "cluster.price_per_gpu_hour, cost.");
   return options;
 }
@@ -75,7 +77,8 @@ int simulate_command(const std::vector<std::string>& args, std::ostream& out, st
   const int steps = options.integer("steps", 3, 1);
   Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
   if (const auto path = options.text("trace")) check_output("--trace", *path, inputs_of(scenario));
-  const Plan plan = planned(std::move(scenario), err);
+  const bool all_ranks = options.has("exact") || options.text("trace");
+  const Plan plan = planned(std::move(scenario), err, !all_ranks);
   const Simulation simulation = simulated(plan, steps, "simulating " + plan.scenario.name, err);
   Prediction prediction = predicted(plan, simulation, err);
   prediction.step.makespan_s = makespan_of_one_step(plan, simulation, err);

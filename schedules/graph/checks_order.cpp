@@ -66,14 +66,30 @@ void compare_members(const TaskGraph& graph, const Lane& first, const Lane& othe
   }
 }
 
+// Members of each communicator that have tasks.
+std::vector<std::uint32_t> lowered_members(const TaskGraph& graph) {
+  std::vector<std::uint32_t> counts;
+  for (const Communicator& group : graph.communicators)
+    counts.push_back(static_cast<std::uint32_t>(
+        std::count_if(group.ranks.begin(), group.ranks.end(),
+                      [&](std::int32_t rank) { return is_lowered(graph, rank); })));
+  return counts;
+}
+
+std::uint32_t places_of(const TaskGraph& graph, const std::vector<std::uint32_t>& members, TaskId task) {
+  const std::int32_t communicator = graph.tasks[task].communicator;
+  return communicator == none ? 1 : members[static_cast<std::size_t>(communicator)];
+}
+
 // Blocking rendezvous: a task runs when it heads the lanes of all its members and its predecessors are
 // done.
 class Rendezvous {
  public:
   Rendezvous(const TaskGraph& graph, const std::vector<Lane>& lanes)
       : graph_(graph), lanes_(lanes), head_(lanes.size(), 0), need_(graph.tasks.size(), 0) {
+    const std::vector<std::uint32_t> members = lowered_members(graph);
     for (TaskId id = 0; id < graph.tasks.size(); ++id) {
-      need_[id] = static_cast<std::uint32_t>(graph.predecessors[id].size() + members_of(graph, id).size());
+      need_[id] = static_cast<std::uint32_t>(graph.predecessors[id].size()) + places_of(graph, members, id);
     }
     count_places();
   }
@@ -143,9 +159,10 @@ std::vector<Violation> check_lane_order(const TaskGraph& graph, const std::vecto
         {}, "the global order is no permutation of the " + std::to_string(graph.tasks.size()) + " tasks");
     return findings.take();
   }
+  const std::vector<std::uint32_t> members = lowered_members(graph);
   std::size_t expected = 0, present = 0;
   for (TaskId id = 0; id < graph.tasks.size() && !findings.full(); ++id) {
-    expected += members_of(graph, id).size();
+    expected += places_of(graph, members, id);
     for (const TaskId before : graph.predecessors[id]) {
       if (position[before] < position[id]) continue;
       findings.add({before, id}, "the global order runs " + spoken(graph, id) + " before " +
@@ -183,6 +200,7 @@ std::vector<Violation> check_collectives(const TaskGraph& graph, const std::vect
                            std::to_string(*twin) + " twice");
     }
     for (const std::int32_t rank : ranks) {
+      if (!is_lowered(graph, rank)) continue;
       Lane missing = nobody;
       missing.rank = rank, missing.communicator = static_cast<std::int32_t>(c);
       const auto found = lane_of.find(rank);

@@ -236,6 +236,7 @@ void check_actions_of_ranks(const TaskGraph& graph, const std::vector<std::uint3
     ++at;
   };
   for (int rank = 0; rank < rank_count(graph.layout); ++rank) {
+    if (!is_lowered(graph, rank)) continue;
     for (const int stage : stages[static_cast<std::size_t>(coordinates_of(graph.layout, rank).pipeline)]) {
       for (int m = 0; m < graph.micro_batches; ++m) {
         if (graph.placement.copy_of(stage) != copy_of[static_cast<std::size_t>(m)]) continue;

@@ -33,10 +33,10 @@ class UpdateCheck {
         findings_(findings),
         membership_(graph),
         blocks_(blocks_of(graph.model)),
-        ranks_(static_cast<std::size_t>(rank_count(graph.layout))),
-        states_(ranks_ * blocks_.size()),
-        updates_(ranks_ * graph.stages.size()),
-        norms_(ranks_),
+        lowered_(static_cast<std::size_t>(lowered_count(graph.layout, graph.folding))),
+        states_(lowered_ * blocks_.size()),
+        updates_(lowered_ * graph.stages.size()),
+        norms_(lowered_),
         seen_(graph.tasks.size(), 0) {
     for (TaskId id = 0; id < graph.tasks.size(); ++id) sort_in(id);
     own_.emplace(graph, membership_, step_end());
@@ -48,11 +48,11 @@ class UpdateCheck {
   }
 
   void run() {
-    for (std::size_t rank = 0; rank < ranks_; ++rank) {
-      const int pipeline = coordinates_of(graph_.layout, static_cast<int>(rank)).pipeline;
+    for (int rank = 0; rank < rank_count(graph_.layout); ++rank) {
+      if (!is_lowered(graph_, rank)) continue;
+      const int pipeline = coordinates_of(graph_.layout, rank).pipeline;
       for (int stage = 0; stage < graph_.placement.stages() && !findings_.full(); ++stage) {
-        if (graph_.placement.rank[static_cast<std::size_t>(stage)] == pipeline)
-          check_stage(static_cast<int>(rank), stage);
+        if (graph_.placement.rank[static_cast<std::size_t>(stage)] == pipeline) check_stage(rank, stage);
       }
     }
   }
@@ -61,8 +61,20 @@ class UpdateCheck {
   const Work& work_of(TaskId id) const {
     return graph_.works[static_cast<std::size_t>(graph_.tasks[id].work)];
   }
+  // Row of a rank in what is kept per rank: of all that have tasks.
+  std::size_t row(int rank) const {
+    return static_cast<std::size_t>(lowered_index(graph_.layout, graph_.folding, rank));
+  }
   BlockState& state(int rank, int block) {
-    return states_[static_cast<std::size_t>(rank) * blocks_.size() + static_cast<std::size_t>(block)];
+    return states_[row(rank) * blocks_.size() + static_cast<std::size_t>(block)];
+  }
+  std::vector<TaskId>& updates(int rank, int stage) {
+    return updates_[row(rank) * graph_.stages.size() + static_cast<std::size_t>(stage)];
+  }
+  template <class Visit>
+  void each_member(TaskId id, const Visit& visit) const {
+    for (const std::int32_t rank : members_of(graph_, id))
+      if (is_lowered(graph_, rank)) visit(rank);
   }
 
   void sort_in(TaskId id) {
@@ -72,21 +84,14 @@ class UpdateCheck {
         return note_gradient(id, work);
       case WorkKind::norm_grad_reduce:
       case WorkKind::grad_reduce:
-        for (const std::int32_t rank : members_of(graph_, id))
-          state(rank, work.block).reductions.push_back(id);
-        return;
+        return each_member(id, [&](int rank) { state(rank, work.block).reductions.push_back(id); });
       case WorkKind::tied_grad_reduce:
         return note_tied(id, work);
       case WorkKind::grad_norm:
       case WorkKind::norm_reduce:
-        for (const std::int32_t rank : members_of(graph_, id))
-          norms_[static_cast<std::size_t>(rank)].push_back(id);
-        return;
+        return each_member(id, [&](int rank) { norms_[row(rank)].push_back(id); });
       case WorkKind::optimizer_step:
-        updates_[static_cast<std::size_t>(graph_.tasks[id].rank) * graph_.stages.size() +
-                 static_cast<std::size_t>(work.stage)]
-            .push_back(id);
-        return;
+        return updates(graph_.tasks[id].rank, work.stage).push_back(id);
       case WorkKind::transfer:
       case WorkKind::wire_collective:
       case WorkKind::precondition:
@@ -104,10 +109,10 @@ class UpdateCheck {
       if (coordinates_of(graph_.layout, rank).pipeline == placement.rank[static_cast<std::size_t>(stage)])
         state(rank, block).reductions.push_back(id);
     };
-    for (const std::int32_t rank : members_of(graph_, id)) {
+    each_member(id, [&](int rank) {
       note(rank, first, 0);
       note(rank, first + placement.parts() - 1, static_cast<int>(blocks_.size()) - 1);
-    }
+    });
   }
 
   void note_gradient(TaskId id, const Work& work) {
@@ -163,8 +168,7 @@ class UpdateCheck {
   }
 
   void check_stage(int rank, int stage) {
-    const auto& updates =
-        updates_[static_cast<std::size_t>(rank) * graph_.stages.size() + static_cast<std::size_t>(stage)];
+    const auto& updates = this->updates(rank, stage);
     const std::string place = "stage " + std::to_string(stage) + " on rank " + std::to_string(rank);
     if (updates.size() != 1) {
       findings_.add(updates, "the parameters of " + place + " are updated " +
@@ -221,11 +225,11 @@ class UpdateCheck {
 
   void check_norm(int rank, TaskId update) {
     if (graph_.clip_norm <= 0) return;
-    const auto& norms = norms_[static_cast<std::size_t>(rank)];
+    const auto& norms = norms_[row(rank)];
     const auto count = [&](WorkKind kind) {
       return std::count_if(norms.begin(), norms.end(), [&](TaskId id) { return work_of(id).kind == kind; });
     };
-    if (count(WorkKind::grad_norm) == 0 || (ranks_ > 1 && count(WorkKind::norm_reduce) == 0)) {
+    if (count(WorkKind::grad_norm) == 0 || (rank_count(graph_.layout) > 1 && count(WorkKind::norm_reduce) == 0)) {
       findings_.add({update},
                     "clipping is on, but rank " + std::to_string(rank) + " takes no part in a global norm");
     }
@@ -242,7 +246,7 @@ class UpdateCheck {
   const Membership membership_;
   std::optional<OwnPredecessors> own_;  // of step_end()
   std::vector<Block> blocks_;
-  std::size_t ranks_;
+  std::size_t lowered_;                       // rows of ranks
   std::vector<BlockState> states_;            // [rank × block]
   std::vector<std::vector<TaskId>> updates_;  // [rank × stage]
   std::vector<std::vector<TaskId>> norms_;    // [rank]

@@ -112,11 +112,4 @@ Folding folding_of(const Cluster& cluster, const Layout& layout, double clip_nor
   return *found;
 }
 
-std::int32_t stand_in(const Layout& layout, const Folding& folding, std::int32_t rank) {
-  const int t = layout.tensor, members = layout.data * layout.context * t;
-  if (folding.replicas == 0) return rank;
-  const int member = rank % members;
-  return rank - member + member / t % folding.replicas * t + member % t % folding.tensor;
-}
-
 }  // namespace slipway

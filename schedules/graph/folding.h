@@ -23,7 +23,4 @@ namespace slipway {
 // gradient norm are traffic (sim/fidelity.h).
 Folding folding_of(const Cluster& cluster, const Layout& layout, double clip_norm);
 
-// The rank that has the tasks of `rank`.
-std::int32_t stand_in(const Layout& layout, const Folding& folding, std::int32_t rank);
-
 }  // namespace slipway

@@ -40,9 +40,7 @@ class StepEnd {
   int rank(int stage, int k) const { return state_.groups.rank(state_.pipeline_rank(stage), k); }
   const BlockRange& range(int stage) const { return state_.graph.stages[static_cast<std::size_t>(stage)]; }
   bool reduces_later() const { return !state_.shards_gradients_per_micro_batch(); }
-  std::size_t key(int rank, int block) const {
-    return static_cast<std::size_t>(rank) * state_.blocks.size() + static_cast<std::size_t>(block);
-  }
+  std::size_t key(int rank, int block) const { return state_.row(rank, block); }
   void place(int rank, TaskId task) {
     state_.placed[static_cast<std::size_t>(rank)].emplace_back(std::numeric_limits<std::uint32_t>::max(),
                                                                task);
@@ -92,8 +90,7 @@ void StepEnd::open_buckets() {
   if (!reduces_later()) return;
   for (std::size_t at = 0; at < last_use_.size(); ++at) {
     if (last_use_[at] == std::numeric_limits<TaskId>::max()) continue;
-    const int rank = static_cast<int>(at / state_.blocks.size());
-    state_.buckets[at] = {state_.builder.buffer(BufferKind::bucket, 0, rank, 0)};
+    state_.buckets[at] = {state_.builder.buffer(BufferKind::bucket, 0, state_.rank_at(at), 0)};
     state_.builder.late_output(last_use_[at], state_.buckets[at].front());
   }
 }

@@ -113,7 +113,7 @@ LoweringState::LoweringState(const LoweringInput& lowering_input, ActionLists li
   const auto ranks = static_cast<std::size_t>(rank_count(input.layout));
   passages.resize(count * static_cast<std::size_t>(graph.micro_batches * input.slices));
   placed.resize(ranks);
-  buckets.resize(ranks * blocks.size());
+  buckets.resize(static_cast<std::size_t>(input.layout.pipeline * members()) * blocks.size());
   weight_gathers.resize(ranks);
   action_index.assign(6 * passages.size(), std::numeric_limits<std::uint32_t>::max());
   last_micro_batch.assign(count, none);

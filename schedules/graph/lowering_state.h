@@ -45,7 +45,7 @@ struct LoweringState {
   // (index of the action, task) of each rank's compute tasks, sorted into compute_order later.
   std::vector<std::vector<std::pair<std::uint32_t, TaskId>>> placed;
   std::vector<std::uint32_t> action_index;
-  // Gradient buckets that are complete, per (rank, block): what the optimizer waits for.
+  // Gradient buckets that are complete, per (rank that has tasks, block): what the optimizer waits for.
   std::vector<std::vector<BufferId>> buckets;
   // ZeRO 3: gathers whose first use follows the previous step's optimizer, per (rank).
   std::vector<std::vector<TaskId>> weight_gathers;
@@ -57,9 +57,16 @@ struct LoweringState {
   const StagePlan& plan_of(int stage, int micro_batch) const;
   Passage& passage(int stage, int micro_batch, int slice);
   std::uint32_t& index_of(const Action& action);
-  std::vector<BufferId>& bucket(int rank, int block) {
-    return buckets[static_cast<std::size_t>(rank) * blocks.size() + static_cast<std::size_t>(block)];
+  // Where `block` of `rank` stands in what is kept per (rank that has tasks, block), and the rank there.
+  std::size_t row(int rank, int block) const {
+    return static_cast<std::size_t>(lowered_index(input.layout, input.folding, rank)) * blocks.size() +
+           static_cast<std::size_t>(block);
   }
+  int rank_at(std::size_t row) const {
+    const int lowered = static_cast<int>(row / blocks.size());
+    return groups.rank(lowered / members(), lowered % members());
+  }
+  std::vector<BufferId>& bucket(int rank, int block) { return buckets[row(rank, block)]; }
   double gradient_bytes() const { return bytes_of(graph.gradient_dtype); }
   // Ranks that hold the same weights: data × context × copies in the pipeline.
   double data_degree() const {

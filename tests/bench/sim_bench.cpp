@@ -144,7 +144,7 @@ void MakeTrace(benchmark::State& state) {
   count_tasks(state, step.graph);
 }
 
-#define SLIPWAY_RANKS ->Arg(8)->Arg(64)->Arg(512)->Arg(1024)->Unit(benchmark::kMillisecond)->UseRealTime()
+#define SLIPWAY_RANKS ->Arg(8)->Arg(64)->Arg(1024)->Arg(8192)->Unit(benchmark::kMillisecond)->UseRealTime()
 BENCHMARK(Lower) SLIPWAY_RANKS;
 BENCHMARK(Order) SLIPWAY_RANKS;
 BENCHMARK(Check) SLIPWAY_RANKS;

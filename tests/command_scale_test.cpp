@@ -1,0 +1,61 @@
+// `simulate` at scale: what stands for something else is left out, and the answer is the same.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/command_test.h"
+
+namespace slipway {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string scale = SLIPWAY_SOURCE_DIR "/scenarios/scale/";
+
+class Scale : public CommandTest {
+ protected:
+  nlohmann::json summary_of(std::vector<std::string> args) {
+    args.insert(args.begin(), "simulate");
+    args.push_back("--json");
+    const Answer answer = slipway_with(args);
+    EXPECT_EQ(answer.status, status_done) << answer.err;
+    return nlohmann::json::parse(answer.out);
+  }
+
+  // Everything but what tells how it was simulated.
+  void expect_same_answer(const nlohmann::json& a, const nlohmann::json& b) {
+    for (const auto& [key, value] : a.items()) {
+      if (key == "tasks" || key == "simulate_wall_s" || key.starts_with("simulated_")) continue;
+      if (value.is_number_float())
+        EXPECT_NEAR(value.get<double>(), b[key].get<double>(), 1e-9 * std::abs(value.get<double>())) << key;
+      else
+        EXPECT_EQ(value, b[key]) << key;
+    }
+  }
+};
+
+TEST_F(Scale, RanksThatDoTheSameAreSimulatedOnceAndTheAnswerIsThatOfAll) {
+  const std::string llama = scale + "llama-8b-64xh100.yaml";
+  const nlohmann::json folded = summary_of({llama}), all = summary_of({llama, "--exact"});
+  EXPECT_EQ(folded["simulated_ranks"], 4);
+  EXPECT_EQ(all["simulated_ranks"], 64);
+  EXPECT_GT(all["tasks"].get<int>(), 9 * folded["tasks"].get<int>());
+  expect_same_answer(folded, all);
+}
+
+TEST_F(Scale, AHundredThousandRanksAreSimulatedAsOnePerPipelineRank) {
+  const std::string llama = scale + "llama-405b-131072xh100.yaml";
+  EXPECT_EQ(summary_of({llama})["simulated_ranks"], 16);
+  const Answer answer = slipway_with({"simulate", llama});
+  EXPECT_THAT(answer.out, HasSubstr("131,072 ranks simulated as 16"));
+  EXPECT_THAT(answer.out, HasSubstr("fits: yes"));
+}
+
+TEST_F(Scale, NothingIsFoldedWhereNoRankStandsForAnother) {
+  const std::string tiny = SLIPWAY_SOURCE_DIR "/scenarios/examples/tiny-llama-cpu.yaml";
+  EXPECT_THAT(slipway_with({"simulate", tiny}).out, Not(HasSubstr("simulated as")));
+}
+
+}  // namespace
+}  // namespace slipway
