@@ -34,6 +34,8 @@ std::span<const JsonKey> simulate_json_keys() {
       JsonKey{"micro_batches", "count", "per pipeline and step"},
       JsonKey{"parameters", "count", "trainable parameters of the model"},
       JsonKey{"tasks", "count", "tasks of simulated ranks in the graph of one step (with fill: of one window)"},
+      JsonKey{"simulated_units", "count",
+              "what these tasks were simulated as: a run of them whose middle nobody else sees counts once"},
       JsonKey{"steps", "count", "steps (with fill: windows) simulated back to back"},
       JsonKey{"simulate_wall_s", "s", "time that the simulator's event loop took"},
       JsonKey{"fill", "text", "what the bubbles are filled with; present with schedule.fill or run.optimizer kfac", true},

@@ -51,6 +51,7 @@ Prediction prediction_of(const Plan& plan, const Simulation& simulation) {
                                 [](const StageMemory& stage) { return stage.fits(); });
   prediction.training = training_of(plan.scenario, prediction.step.step_time_s);
   prediction.steps = simulation.timeline.steps;
+  prediction.units = simulation.units;
   prediction.simulate_wall_s = simulation.wall_s;
   return prediction;
 }
@@ -83,6 +84,7 @@ std::string json_text(const Plan& plan, const Prediction& prediction) {
   json.set("micro_batches", plan.graph.micro_batches);
   json.set("parameters", parameter_count(plan.scenario.model));
   json.set("tasks", static_cast<std::uint64_t>(plan.graph.tasks.size()));
+  json.set("simulated_units", prediction.units);
   json.set("steps", prediction.steps);
   json.set("simulate_wall_s", prediction.simulate_wall_s);
   if (plan.filling) {

@@ -35,6 +35,7 @@ struct Prediction {
   bool fits = true;
   std::optional<TrainingCost> training;
   int steps = 0;
+  std::uint64_t units = 0;  // of a step: its tasks, runs that were simulated as one counted once
   double simulate_wall_s = 0;
 };
 

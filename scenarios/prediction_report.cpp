@@ -38,6 +38,13 @@ std::string folding_text(const Plan& plan) {
                      simulated);
 }
 
+// "80,610 tasks", "80,610 tasks (simulated as 9,000)"
+std::string tasks_text(const Plan& plan, const Prediction& prediction) {
+  const std::size_t tasks = plan.graph.tasks.size();
+  return counted(static_cast<std::int64_t>(tasks), "task") +
+         (prediction.units == tasks ? "" : " (simulated as " + readable_count(static_cast<double>(prediction.units)) + ")");
+}
+
 }  // namespace
 
 std::string memory_text(const std::vector<StageMemory>& memory) {
@@ -70,7 +77,7 @@ std::string report_text(const Plan& plan, const Prediction& prediction) {
   const std::string unit = window ? "window" : "step";
   text += fmt::format("One {}{} alone takes {}. {}{} a {}, {} simulated in {}.\n\n", unit,
                       window ? " of " + counted(plan.graph.window, "step") : "", readable_seconds(step.makespan_s),
-                      folding_text(plan), counted(static_cast<std::int64_t>(plan.graph.tasks.size()), "task"), unit,
+                      folding_text(plan), tasks_text(plan, prediction), unit,
                       counted(prediction.steps, unit.c_str()), readable_seconds(prediction.simulate_wall_s));
   return text;
 }

@@ -1,4 +1,4 @@
-// The dates at which timed tasks end and latencies are paid: a heap of (date, task instance).
+// The dates at which timed units end and latencies are paid: a heap of (date, unit instance).
 //
 // SimGrid's own Timer costs an allocation and a Fibonacci-heap node each; here only the earliest date is a
 // SimGrid timer (engine.cpp), so that a date at which a thousand tasks end wakes the engine once. An entry
@@ -14,7 +14,7 @@
 
 namespace slipway {
 
-using Instance = std::uint32_t;  // step * tasks + task id
+using Instance = std::uint32_t;  // step * units + unit (chains.h)
 
 class Calendar {
  public:

@@ -28,6 +28,10 @@ SharedCompute::SharedCompute(const Cluster& cluster, int ranks) : ranks_(index(r
   for (Rank& rank : ranks_) rank.changes = rank.slowdown != 1 || nodes_[index(rank.node)].cores > 0;
 }
 
+bool SharedCompute::any_changes() const {
+  return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.changes; });
+}
+
 void SharedCompute::touch(int rank) {
   if (ranks_[index(rank)].touched) return;
   ranks_[index(rank)].touched = true;

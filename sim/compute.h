@@ -20,6 +20,7 @@ class SharedCompute {
  public:
   SharedCompute(const Cluster& cluster, int ranks);
 
+  bool any_changes() const;  // of any rank
   bool changes(int rank) const { return ranks_[index(rank)].changes; }
   bool slowed_by_communication() const { return slowed_by_communication_; }
 

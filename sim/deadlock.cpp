@@ -14,8 +14,8 @@ bool is_done(const Frontier& frontier, Instance instance) { return frontier.bloc
 
 // "2F0 in step 1", the step only where there are several.
 std::string name_of(const TaskGraph& graph, const Frontier& frontier, Instance instance) {
-  const std::string label = label_of(graph, frontier.task_of(instance));
-  return frontier.steps == 1 ? label : fmt::format("{} in step {}", label, instance / frontier.tasks);
+  const std::string label = label_of(graph, frontier.first_task(instance));
+  return frontier.steps == 1 ? label : fmt::format("{} in step {}", label, instance / frontier.units);
 }
 
 std::string lane_text(const TaskGraph& graph, const Lane& lane) {
@@ -24,7 +24,7 @@ std::string lane_text(const TaskGraph& graph, const Lane& lane) {
 
 Instance head_of(const Frontier& frontier, std::size_t lane) {
   const Frontier::Head& head = frontier.heads[lane];
-  return head.step * frontier.tasks + frontier.lane_tasks[lane][head.position];
+  return head.step * frontier.units + frontier.lane_units[lane][head.position];
 }
 
 bool has_head(const Frontier& frontier, std::size_t lane) {
@@ -33,15 +33,17 @@ bool has_head(const Frontier& frontier, std::size_t lane) {
 
 std::vector<std::string> reasons(const TaskGraph& graph, const Frontier& frontier, Instance instance) {
   std::vector<std::string> result;
-  const TaskId task = frontier.task_of(instance);
-  const Instance base = instance - task;
-  for (const TaskId before : graph.predecessors[task])
-    if (!is_done(frontier, base + before)) result.push_back(name_of(graph, frontier, base + before));
+  const Instance unit = frontier.unit_of(instance), base = instance - unit;
+  const auto& unit_of = frontier.chains.unit_of;
+  for (const TaskId task : frontier.tasks_of(instance))
+    for (const TaskId before : graph.predecessors[task])
+      if (unit_of[before] != unit && !is_done(frontier, base + unit_of[before]))
+        result.push_back(name_of(graph, frontier, base + unit_of[before]));
   if (base > 0)
     for (const auto& [from, to] : graph.carried)
-      if (to == task && !is_done(frontier, base - frontier.tasks + from))
-        result.push_back(name_of(graph, frontier, base - frontier.tasks + from));
-  for (const std::uint32_t lane : frontier.task_lanes[task])
+      if (unit_of[to] == unit && !is_done(frontier, base - frontier.units + unit_of[from]))
+        result.push_back(name_of(graph, frontier, base - frontier.units + unit_of[from]));
+  for (const std::uint32_t lane : frontier.unit_lanes[unit])
     if (has_head(frontier, lane) && head_of(frontier, lane) != instance)
       result.push_back(fmt::format("{}, which is at {}", lane_text(graph, frontier.lanes[lane]),
                                    name_of(graph, frontier, head_of(frontier, lane))));

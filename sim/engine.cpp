@@ -20,14 +20,14 @@ using simgrid::kernel::timer::Timer;
 
 class Loop {
  public:
-  Loop(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, int steps,
+  Loop(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, int steps, bool chains,
        const SimulationOutput& output)
       : graph_(graph),
         plan_(plan),
         output_(output),
-        frontier_(make_frontier(graph, steps, ready_)),
         compute_(cluster, rank_count(graph.layout)),
-        flows_(build_platform(cluster, plan.edges), frontier_.tasks) {}
+        frontier_(make_frontier(graph, find_chains(graph, plan, !chains || compute_.any_changes()), steps, ready_)),
+        flows_(build_platform(cluster, plan.edges), frontier_.units) {}
 
   void run() {
     const auto begin = std::chrono::steady_clock::now();
@@ -37,11 +37,12 @@ class Loop {
     simgrid::s4u::Engine::get_instance()->run();
     *output_.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     *output_.flows = flows_.opened();
-    if (done_ == frontier_.blockers.size()) return;
-    throw std::runtime_error(
-        fmt::format("deadlock: the simulation stopped at {:.9g} s with {} of {} tasks left{}",
-                    simgrid::s4u::Engine::get_clock(), frontier_.blockers.size() - done_,
-                    frontier_.blockers.size(), describe_deadlock(graph_, frontier_)));
+    *output_.units = frontier_.units;
+    const std::size_t count = output_.start.size();
+    if (done_ == count) return;
+    throw std::runtime_error(fmt::format("deadlock: the simulation stopped at {:.9g} s with {} of {} tasks left{}",
+                                         simgrid::s4u::Engine::get_clock(), count - done_, count,
+                                         describe_deadlock(graph_, frontier_)));
   }
 
  private:
@@ -65,7 +66,7 @@ class Loop {
   void collect_calendar(double now) {
     while (!calendar_.empty() && calendar_.next_date() <= now) {
       const auto [date, instance] = calendar_.take();
-      const TaskId id = frontier_.task_of(instance);
+      const TaskId id = frontier_.first_task(instance);
       const Task& task = graph_.tasks[id];
       if (plan_.tasks[id].bytes > 0)
         opening_.push_back(instance);
@@ -78,9 +79,10 @@ class Loop {
   void end_all(double now) {
     std::sort(ended_.begin(), ended_.end());
     for (const Instance instance : ended_) {
-      output_.end[instance] = now;
-      const TaskId id = frontier_.task_of(instance);
+      done_ += frontier_.tasks_of(instance).size();
+      const TaskId id = frontier_.first_task(instance);
       const Task& task = graph_.tasks[id];
+      if (!is_chain(instance)) output_.end[place_of(instance, id)] = now;  // of a chain: noted when it began
       if (task.communicator == none) {
         if (compute_.changes(task.rank) && plan_.tasks[id].seconds > 0) compute_.end(task.rank);
       } else if (compute_.slowed_by_communication()) {
@@ -88,7 +90,6 @@ class Loop {
       }
       advance(frontier_, instance, ready_);
     }
-    done_ += ended_.size();
     ended_.clear();
   }
 
@@ -99,8 +100,9 @@ class Loop {
   }
 
   void start(Instance instance, double now) {
-    output_.start[instance] = now;
-    const TaskId id = frontier_.task_of(instance);
+    if (is_chain(instance)) return start_chain(instance, now);
+    const TaskId id = frontier_.first_task(instance);
+    output_.start[place_of(instance, id)] = now;
     const Task& task = graph_.tasks[id];
     const TaskPlan& plan = plan_.tasks[id];
     if (task.communicator != none && compute_.slowed_by_communication())
@@ -115,8 +117,33 @@ class Loop {
     }
   }
 
+  // All its dates follow from its beginning; only its end is an event.
+  void start_chain(Instance instance, double now) {
+    double link_ends = now, latest = now, rank_free = now;
+    std::int32_t rank = none;
+    for (const TaskId id : frontier_.tasks_of(instance)) {
+      const bool is_link = graph_.tasks[id].communicator != none;
+      if (is_link || graph_.tasks[id].rank != rank) rank_free = is_link ? latest : link_ends;
+      rank = graph_.tasks[id].rank;
+      output_.start[place_of(instance, id)] = rank_free;
+      output_.end[place_of(instance, id)] = rank_free += plan_.tasks[id].seconds;
+      latest = std::max(latest, rank_free);
+      if (is_link) link_ends = latest;
+    }
+    if (latest > now)
+      calendar_.add(latest, instance);
+    else
+      ended_.push_back(instance);
+  }
+
+  bool is_chain(Instance instance) const { return frontier_.chains.is_chain(frontier_.unit_of(instance)); }
+  // Where a task's dates are noted.
+  std::size_t place_of(Instance instance, TaskId id) const {
+    return instance / frontier_.units * graph_.tasks.size() + id;
+  }
+
   void open_flows(Instance instance) {
-    const TaskId id = frontier_.task_of(instance);
+    const TaskId id = frontier_.first_task(instance);
     const auto communicator = static_cast<std::size_t>(graph_.tasks[id].communicator);
     flows_.open(instance, plan_.first_edge[communicator], plan_.first_edge[communicator + 1],
                 plan_.tasks[id].bytes);
@@ -135,9 +162,9 @@ class Loop {
   const SimulationPlan& plan_;
   const SimulationOutput& output_;
   std::vector<Instance> ready_, ended_, opening_;
-  Frontier frontier_;
   Calendar calendar_;
   SharedCompute compute_;
+  Frontier frontier_;
   Flows flows_;
   Timer* wake_ = nullptr;
   double wake_date_ = -1;
@@ -146,9 +173,9 @@ class Loop {
 
 }  // namespace
 
-void run_engine(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, int steps,
+void run_engine(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, int steps, bool chains,
                 const SimulationOutput& output) {
-  Loop(graph, cluster, plan, steps, output).run();
+  Loop(graph, cluster, plan, steps, chains, output).run();
 }
 
 }  // namespace slipway

@@ -1,7 +1,7 @@
 // The event loop, inside SimGrid's. At each date:
 //
 //   1. collect everything that happens now: calendar entries and ended flows
-//   2. sort by task instance; end the ended, start what became ready, until nothing more is ready now
+//   2. sort by unit instance; end the ended, start what became ready, until nothing more is ready now
 //   3. settle changed compute speeds; ask SimGrid to wake us at the calendar's next date
 //
 // Runs in maestro, without actors. Once per process (isolate.h).
@@ -15,16 +15,17 @@
 
 namespace slipway {
 
-// Where results go: per task instance, and the counters of a Simulation.
+// Where results go: per task instance (step * tasks + id), and the counters of a Simulation.
 struct SimulationOutput {
   std::span<double> start, end;
-  std::atomic<std::uint64_t>* done = nullptr;  // instances so far; read by another process
+  std::atomic<std::uint64_t>* done = nullptr;  // task instances so far; read by another process
   std::uint64_t* flows = nullptr;
+  std::uint64_t* units = nullptr;  // tasks and chains of one step
   double* wall_s = nullptr;
 };
 
-// Throws std::runtime_error on a deadlock.
-void run_engine(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, int steps,
+// `chains`: simulated as one where that makes no difference (chains.h). Throws std::runtime_error on a deadlock.
+void run_engine(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, int steps, bool chains,
                 const SimulationOutput& output);
 
 }  // namespace slipway

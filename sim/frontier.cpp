@@ -1,5 +1,7 @@
 #include "sim/frontier.h"
 
+#include <algorithm>
+
 namespace slipway {
 namespace {
 
@@ -17,29 +19,47 @@ Rows rows_of(std::size_t count, const Visit& visit) {
   return rows;
 }
 
+// The units of each lane: a chain stands once in each of its lanes, where its tasks follow one another.
 void index_lanes(const TaskGraph& graph, Frontier& frontier) {
   frontier.lanes = lanes_of(graph);
   std::erase_if(frontier.lanes, [](const Lane& lane) { return lane.tasks.empty(); });
-  for (const Lane& lane : frontier.lanes) {
-    frontier.lane_tasks.values.insert(frontier.lane_tasks.values.end(), lane.tasks.begin(),
-                                      lane.tasks.end());
-    frontier.lane_tasks.begin.push_back(static_cast<std::uint32_t>(frontier.lane_tasks.values.size()));
+  Rows& units = frontier.lane_units;
+  for (Lane& lane : frontier.lanes) {
+    for (const TaskId task : lane.tasks) {
+      const std::uint32_t unit = frontier.chains.unit_of[task];
+      if (units.values.size() == units.begin.back() || units.values.back() != unit) units.values.push_back(unit);
+    }
+    units.begin.push_back(static_cast<std::uint32_t>(units.values.size()));
+    lane.tasks = {};
   }
-  frontier.task_lanes = rows_of(frontier.tasks, [&](const auto& pair) {
+  frontier.unit_lanes = rows_of(frontier.units, [&](const auto& pair) {
     for (std::uint32_t lane = 0; lane < frontier.lanes.size(); ++lane)
-      for (const TaskId task : frontier.lanes[lane].tasks) pair(task, lane);
+      for (const std::uint32_t unit : units[lane]) pair(unit, lane);
   });
 }
 
-void count_blockers(const TaskGraph& graph, Frontier& frontier) {
-  std::vector<std::uint32_t> first(frontier.tasks);
-  for (TaskId task = 0; task < frontier.tasks; ++task)
-    first[task] =
-        static_cast<std::uint32_t>(graph.predecessors[task].size() + frontier.task_lanes[task].size());
+// Edges between units; those inside a chain are its own affair.
+void index_edges(const TaskGraph& graph, Frontier& frontier) {
+  const auto& unit_of = frontier.chains.unit_of;
+  frontier.successors = rows_of(frontier.units, [&](const auto& pair) {
+    for (TaskId task = 0; task < graph.tasks.size(); ++task)
+      for (const TaskId next : graph.successors[task])
+        if (unit_of[task] != unit_of[next]) pair(unit_of[task], unit_of[next]);
+  });
+  frontier.carried = rows_of(frontier.units, [&](const auto& pair) {
+    for (const auto& [from, to] : graph.carried) pair(unit_of[from], unit_of[to]);
+  });
+}
+
+void count_blockers(Frontier& frontier) {
+  std::vector<std::uint32_t> first(frontier.units);
+  for (std::uint32_t unit = 0; unit < frontier.units; ++unit)
+    first[unit] = static_cast<std::uint32_t>(frontier.unit_lanes[unit].size());
+  for (const std::uint32_t next : frontier.successors.values) ++first[next];
   std::vector<std::uint32_t> later = first;
-  for (const auto& [from, to] : graph.carried) ++later[to];
+  for (const std::uint32_t next : frontier.carried.values) ++later[next];
   frontier.blockers = std::move(first);
-  frontier.blockers.reserve(std::size_t{frontier.tasks} * static_cast<std::size_t>(frontier.steps));
+  frontier.blockers.reserve(std::size_t{frontier.units} * static_cast<std::size_t>(frontier.steps));
   for (int step = 1; step < frontier.steps; ++step)
     frontier.blockers.insert(frontier.blockers.end(), later.begin(), later.end());
 }
@@ -50,37 +70,35 @@ void unblock(Frontier& frontier, Instance instance, std::vector<Instance>& ready
 
 }  // namespace
 
-Frontier make_frontier(const TaskGraph& graph, int steps, std::vector<Instance>& ready) {
+Frontier make_frontier(const TaskGraph& graph, Chains chains, int steps, std::vector<Instance>& ready) {
   Frontier frontier;
-  frontier.tasks = static_cast<std::uint32_t>(graph.tasks.size());
+  frontier.units = static_cast<std::uint32_t>(chains.tasks.size());
   frontier.steps = steps;
-  frontier.successors = &graph.successors;
-  frontier.carried = rows_of(frontier.tasks, [&](const auto& pair) {
-    for (const auto& [from, to] : graph.carried) pair(from, to);
-  });
+  frontier.chains = std::move(chains);
   index_lanes(graph, frontier);
-  count_blockers(graph, frontier);
+  index_edges(graph, frontier);
+  count_blockers(frontier);
   frontier.heads.resize(frontier.lanes.size());
   for (std::size_t lane = 0; lane < frontier.lanes.size(); ++lane)
-    unblock(frontier, frontier.lane_tasks[lane].front(), ready);
+    unblock(frontier, frontier.lane_units[lane].front(), ready);
   return frontier;
 }
 
 void advance(Frontier& frontier, Instance instance, std::vector<Instance>& ready) {
-  const TaskId task = frontier.task_of(instance);
-  const Instance base = instance - task;
-  for (const std::uint32_t lane : frontier.task_lanes[task]) {
+  const std::uint32_t unit = frontier.unit_of(instance);
+  const Instance base = instance - unit;
+  for (const std::uint32_t lane : frontier.unit_lanes[unit]) {
     Frontier::Head& head = frontier.heads[lane];
-    const auto tasks = frontier.lane_tasks[lane];
-    if (++head.position == tasks.size()) {
+    const auto units = frontier.lane_units[lane];
+    if (++head.position == units.size()) {
       head.position = 0;
       if (++head.step == static_cast<std::uint32_t>(frontier.steps)) continue;
     }
-    unblock(frontier, head.step * frontier.tasks + tasks[head.position], ready);
+    unblock(frontier, head.step * frontier.units + units[head.position], ready);
   }
-  for (const TaskId next : (*frontier.successors)[task]) unblock(frontier, base + next, ready);
-  if (base + frontier.tasks < frontier.blockers.size())
-    for (const TaskId next : frontier.carried[task]) unblock(frontier, base + frontier.tasks + next, ready);
+  for (const std::uint32_t next : frontier.successors[unit]) unblock(frontier, base + next, ready);
+  if (base + frontier.units < frontier.blockers.size())
+    for (const std::uint32_t next : frontier.carried[unit]) unblock(frontier, base + frontier.units + next, ready);
 }
 
 }  // namespace slipway

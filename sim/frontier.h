@@ -1,9 +1,9 @@
-// Which task instances may start. One counter per instance:
+// Which unit instances may start; a unit is a task or a chain of them (chains.h). One counter per instance:
 //
-//   blockers = predecessors not yet done (carried ones from step 1 on)
+//   blockers = units that it waits for, not yet done (carried ones from step 1 on)
 //            + member lanes where it is not the head
 //
-// A task that ends takes one from each successor, and one from the next task of each of its lanes; whoever
+// A unit that ends takes one from each successor, and one from the next unit of each of its lanes; whoever
 // reaches zero is ready. Lanes continue with the next step's list when theirs is done.
 #pragma once
 
@@ -11,19 +11,20 @@
 #include <string>
 #include <vector>
 
-#include "schedules/program.h"
 #include "sim/calendar.h"
+#include "sim/chains.h"
 
 namespace slipway {
 
 struct Frontier {
-  std::uint32_t tasks = 0;  // per step
+  std::uint32_t units = 0;  // per step
   int steps = 0;
-  const Rows* successors = nullptr;
-  Rows carried;             // per task: tasks of the next step that wait for it
+  Chains chains;
+  Rows successors;          // units; one entry for each pair of tasks
+  Rows carried;             // per unit: units of the next step that wait for it
   std::vector<Lane> lanes;  // those that have tasks
-  Rows lane_tasks;          // the same lists, flat
-  Rows task_lanes;          // per task: the lanes of its members
+  Rows lane_units;          // per lane
+  Rows unit_lanes;          // per unit: the lanes of its members
   struct Head {
     std::uint32_t position = 0;
     std::uint32_t step = 0;
@@ -31,11 +32,13 @@ struct Frontier {
   std::vector<Head> heads;              // per lane; step == steps: the lane is done
   std::vector<std::uint32_t> blockers;  // per instance
 
-  TaskId task_of(Instance instance) const { return instance % tasks; }
+  std::uint32_t unit_of(Instance instance) const { return instance % units; }
+  std::span<const TaskId> tasks_of(Instance instance) const { return chains.tasks[unit_of(instance)]; }
+  TaskId first_task(Instance instance) const { return tasks_of(instance).front(); }
 };
 
-// Appends to `ready` what may start at time 0. `graph` must outlive the frontier.
-Frontier make_frontier(const TaskGraph& graph, int steps, std::vector<Instance>& ready);
+// Appends to `ready` what may start at time 0.
+Frontier make_frontier(const TaskGraph& graph, Chains chains, int steps, std::vector<Instance>& ready);
 
 // `instance` is done: appends to `ready` what may start now.
 void advance(Frontier& frontier, Instance instance, std::vector<Instance>& ready);

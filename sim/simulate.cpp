@@ -18,7 +18,7 @@ namespace {
 // What the simulating process leaves behind; start and end times follow it in memory.
 struct Outcome {
   std::atomic<std::uint64_t> done = 0;
-  std::uint64_t flows = 0;
+  std::uint64_t flows = 0, units = 0;
   double wall_s = 0;
 };
 
@@ -46,11 +46,11 @@ Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const Durati
   Outcome& outcome = *new (memory.data()) Outcome;
   auto* times = reinterpret_cast<double*>(memory.data() + sizeof(Outcome));
   const SimulationOutput output{
-      {times, count}, {times + count, count}, &outcome.done, &outcome.flows, &outcome.wall_s};
+      {times, count}, {times + count, count}, &outcome.done, &outcome.flows, &outcome.units, &outcome.wall_s};
   std::function<void()> tick;
   if (options.progress)
     tick = [&] { options.progress(static_cast<double>(outcome.done.load()) / static_cast<double>(count)); };
-  run_isolated([&] { run_engine(graph, cluster, plan, options.steps, output); }, tick);
+  run_isolated([&] { run_engine(graph, cluster, plan, options.steps, options.chains, output); }, tick);
 
   Simulation result;
   result.timeline.steps = options.steps;
@@ -59,6 +59,7 @@ Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const Durati
   // From time 0 to the last end, as in replay().
   result.timeline.makespan_s = count == 0 ? 0 : *std::max_element(output.end.begin(), output.end.end());
   result.tasks = count;
+  result.units = outcome.units;
   result.flows = outcome.flows;
   result.wall_s = outcome.wall_s;
   return result;

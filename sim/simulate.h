@@ -1,6 +1,7 @@
 // When will it happen: the task graph on SimGrid. No SimGrid type leaves sim/.
 //
-//   graph + cluster ─► plan (fidelity.h) ─► forked child (isolate.h) ─┬─ frontier.h  what may start
+//   graph + cluster ─► plan (fidelity.h) ─► forked child (isolate.h) ─┬─ chains.h    what is simulated as one
+//                                                                     ├─ frontier.h  what may start
 //                                                                     ├─ calendar.h  when timed tasks end
 //                                                                     ├─ compute.h   speeds that change
 //                                                                     └─ flows.h     SimGrid: shared links
@@ -34,6 +35,7 @@ enum class CollectiveFidelity : std::uint8_t { automatic, closed_form, flows };
 struct SimulationOptions {
   int steps = 3;  // back to back; the steady period is taken from the last two starts
   CollectiveFidelity collectives = CollectiveFidelity::automatic;
+  bool chains = true;  // runs of tasks whose middle nobody sees are simulated as one (chains.h), with the same result
   std::function<void(double done_share)>
       progress;  // called now and then, by the caller's thread; may be empty
 };
@@ -43,7 +45,8 @@ struct Simulation {
   // Latest start over the members of each communication task instance = timeline.start; per-member
   // queueing is waiting and is derived when a trace is made.
   std::uint64_t tasks = 0;  // task instances simulated
-  std::uint64_t flows = 0;  // SimGrid flows among them (a ring collective is several)
+  std::uint64_t units = 0;  // of one step: its tasks, each chain counted once
+  std::uint64_t flows = 0;  // SimGrid flows of all steps (a ring collective is several)
   double wall_s = 0;        // host seconds of the event loop
 };
 

@@ -57,5 +57,15 @@ TEST_F(Scale, NothingIsFoldedWhereNoRankStandsForAnother) {
   EXPECT_THAT(slipway_with({"simulate", tiny}).out, Not(HasSubstr("simulated as")));
 }
 
+TEST_F(Scale, RunsOfTasksThatNobodyElseSeesAreSimulatedAsOneAndTheAnswerIsThatOfTaskByTask) {
+  const std::string llama = scale + "llama-8b-64xh100.yaml";
+  const nlohmann::json chained = summary_of({llama, "--unfolded"}), exact = summary_of({llama, "--exact"});
+  EXPECT_EQ(chained["simulated_ranks"], 64);
+  EXPECT_EQ(chained["tasks"], exact["tasks"]);
+  EXPECT_EQ(exact["simulated_units"], exact["tasks"]);
+  EXPECT_LT(10 * chained["simulated_units"].get<int>(), exact["tasks"].get<int>());
+  expect_same_answer(chained, exact);
+}
+
 }  // namespace
 }  // namespace slipway

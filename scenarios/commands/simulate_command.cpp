@@ -27,12 +27,14 @@ CommandOptions declared_options() {
       .flag("json", "print the summary as JSON on standard output and nothing else there")
       .value("steps", "N",
              "steps to simulate back to back; the last two give the steady period (default 3)")
-      .flag("exact", "simulate every rank, also those that do the same as another at the same time")
+      .flag("unfolded", "simulate every rank, also those that do the same as another at the same time")
+      .flag("exact", "simulate every rank, task by task")
       .flag("help-json", "print the meaning and unit of every JSON key")
       .notes(
           "A scenario that needs more memory than a GPU has is simulated all the same: the verdict is\n"
           "`fits: no` and the exit status 0. Ranks that do the same at the same time are simulated once, with\n"
-          "the same result (the last line says how many); --exact and --trace simulate all. run.tokens adds days, GPU-hours and, with\n"
+          "the same result, and so are runs of tasks whose middle nobody else sees (the last line says how many).\n"
+          "--unfolded and --trace simulate all ranks, --exact all ranks task by task. run.tokens adds days, GPU-hours and, with\n"
           "cluster.price_per_gpu_hour, cost.");
   return options;
 }
@@ -46,18 +48,17 @@ void write_trace(const std::string& path, const Plan& plan, const Simulation& si
   file.commit();
 }
 
-Simulation simulated(const Plan& plan, int steps, const std::string& what, std::ostream& err) {
+Simulation simulated(const Plan& plan, SimulationOptions options, const std::string& what, std::ostream& err) {
   Progress progress(err, what, is_terminal(err));
-  SimulationOptions options;
-  options.steps = steps;
   options.progress = [&](double share) { progress.report(share); };
   return simulate(plan.graph, plan.scenario.cluster, plan.durations, options);
 }
 
 // The first of several steps shares cores and links with the next one's beginning; alone it does not.
-double makespan_of_one_step(const Plan& plan, const Simulation& done, std::ostream& err) {
+double makespan_of_one_step(const Plan& plan, const Simulation& done, SimulationOptions options, std::ostream& err) {
   if (done.timeline.steps == 1) return done.timeline.makespan_s;
-  return simulated(plan, 1, "simulating one step alone", err).timeline.makespan_s;
+  options.steps = 1;
+  return simulated(plan, options, "simulating one step alone", err).timeline.makespan_s;
 }
 
 Prediction predicted(const Plan& plan, const Simulation& simulation, std::ostream& err) {
@@ -74,14 +75,16 @@ int simulate_command(const std::vector<std::string>& args, std::ostream& out, st
     return status_done;
   }
   if (!options.parse(args, out)) return status_done;
-  const int steps = options.integer("steps", 3, 1);
+  SimulationOptions how;
+  how.steps = options.integer("steps", 3, 1);
+  how.chains = !options.has("exact");
   Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
   if (const auto path = options.text("trace")) check_output("--trace", *path, inputs_of(scenario));
-  const bool all_ranks = options.has("exact") || options.text("trace");
+  const bool all_ranks = options.has("exact") || options.has("unfolded") || options.text("trace");
   const Plan plan = planned(std::move(scenario), err, !all_ranks);
-  const Simulation simulation = simulated(plan, steps, "simulating " + plan.scenario.name, err);
+  const Simulation simulation = simulated(plan, how, "simulating " + plan.scenario.name, err);
   Prediction prediction = predicted(plan, simulation, err);
-  prediction.step.makespan_s = makespan_of_one_step(plan, simulation, err);
+  prediction.step.makespan_s = makespan_of_one_step(plan, simulation, how, err);
   if (const auto path = options.text("trace")) {
     const Ticking ticking(err, "writing " + *path);
     write_trace(*path, plan, simulation);

@@ -1,0 +1,155 @@
+#include "sim/chains.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace slipway {
+namespace {
+
+constexpr auto nobody = std::numeric_limits<std::uint32_t>::max();
+
+class Finder {
+ public:
+  Finder(const TaskGraph& graph, const SimulationPlan& plan)
+      : graph_(graph), plan_(plan), position_(graph.tasks.size(), nobody), carries_(graph.tasks.size()) {
+    const auto& order = graph.compute_order.values;
+    for (std::uint32_t at = 0; at < order.size(); ++at) position_[order[at]] = at;
+    for (const auto& [before, after] : graph.carried) carries_[before] = carries_[after] = true;
+  }
+
+  // Every chain's tasks, in the order in which they run.
+  Rows run() {
+    Rows chains;
+    std::vector<TaskId> links(graph_.communicators.size(), nobody);  // the last link on each communicator
+    std::vector<std::vector<TaskId>> open(graph_.communicators.size());
+    const auto close = [&](std::size_t c) {
+      if (!open[c].empty()) {
+        chains.values.insert(chains.values.end(), open[c].begin(), open[c].end());
+        chains.begin.push_back(static_cast<std::uint32_t>(chains.values.size()));
+      }
+      open[c].clear();
+      links[c] = nobody;
+    };
+    for (const TaskId id : graph_.order) {
+      if (graph_.tasks[id].communicator == none) continue;
+      const auto c = static_cast<std::size_t>(graph_.tasks[id].communicator);
+      if (!is_link(id)) {
+        close(c);
+        continue;
+      }
+      if (links[c] == nobody || !append_between(links[c], id, open[c])) close(c);
+      links[c] = id;
+    }
+    for (std::size_t c = 0; c < open.size(); ++c) close(c);
+    return chains;
+  }
+
+ private:
+  bool is_compute(TaskId id) const { return position_[id] != nobody; }
+  // The next task on the same compute lane; nobody at its end.
+  TaskId next_on_lane(TaskId id) const {
+    const std::size_t at = position_[id] + std::size_t{1};
+    if (at == graph_.compute_order.values.size()) return nobody;
+    const TaskId next = graph_.compute_order.values[at];
+    return graph_.tasks[next].rank == graph_.tasks[id].rank ? next : nobody;
+  }
+  bool waits_for(TaskId id, TaskId before) const {
+    const auto list = graph_.predecessors[id];
+    return std::find(list.begin(), list.end(), before) != list.end();
+  }
+
+  // A collective of known duration that waits for one task of each member, whose next task waits for it.
+  bool is_link(TaskId id) const {
+    if (graph_.tasks[id].kind != TaskKind::collective || plan_.tasks[id].bytes > 0 || carries_[id]) return false;
+    const auto before = graph_.predecessors[id];
+    return !before.empty() && std::all_of(before.begin(), before.end(), [&](TaskId task) {
+      if (!is_compute(task)) return false;
+      const TaskId next = next_on_lane(task);
+      return next != nobody && waits_for(next, id);
+    });
+  }
+
+  // Is `after`, which waits for `task` or follows it, kept waiting by the lane of the same rank too?
+  bool is_later_on_lane(TaskId task, TaskId after) const {
+    return is_compute(after) && graph_.tasks[after].rank == graph_.tasks[task].rank;
+  }
+
+  // Does nobody outside see the end of `first`, a link whose chain goes on?
+  bool is_hidden(TaskId first) const {
+    const auto before = graph_.predecessors[first], after = graph_.successors[first];
+    return std::all_of(after.begin(), after.end(), [&](TaskId next) {
+      return std::any_of(before.begin(), before.end(), [&](TaskId task) { return is_later_on_lane(task, next); });
+    });
+  }
+
+  bool may_be_inside(TaskId id, TaskId first, TaskId second) const {
+    const auto before = graph_.predecessors[id], after = graph_.successors[id];
+    return !carries_[id] &&
+           std::all_of(before.begin(), before.end(),
+                       [&](TaskId task) { return task == first || is_later_on_lane(task, id); }) &&
+           std::all_of(after.begin(), after.end(),
+                       [&](TaskId task) { return task == second || is_later_on_lane(id, task); });
+  }
+
+  // Appends what runs from the end of link `first` to that of link `second`; the chain begins with `first` if
+  // it is empty. False, and nothing appended, if somebody else could see what is between them.
+  bool append_between(TaskId first, TaskId second, std::vector<TaskId>& chain) const {
+    const auto from = graph_.predecessors[first], to = graph_.predecessors[second];
+    if (from.size() != to.size() || !is_hidden(first)) return false;
+    const std::size_t size = chain.size();
+    if (chain.empty()) chain.push_back(first);
+    for (const TaskId last : to) {
+      const auto same_rank = std::find_if(from.begin(), from.end(), [&](TaskId task) {
+        return graph_.tasks[task].rank == graph_.tasks[last].rank && position_[task] < position_[last];
+      });
+      bool inside = same_rank != from.end();
+      for (TaskId id = inside ? next_on_lane(*same_rank) : nobody; inside; id = next_on_lane(id)) {
+        inside = may_be_inside(id, first, second);
+        chain.push_back(id);
+        if (id == last) break;
+      }
+      if (inside) continue;
+      chain.resize(size);
+      return false;
+    }
+    chain.push_back(second);
+    return true;
+  }
+
+  const TaskGraph& graph_;
+  const SimulationPlan& plan_;
+  std::vector<std::uint32_t> position_;  // of compute tasks, in compute_order
+  std::vector<bool> carries_;            // to or from another step
+};
+
+}  // namespace
+
+Chains find_chains(const TaskGraph& graph, const SimulationPlan& plan, bool speeds_vary) {
+  const auto count = static_cast<std::uint32_t>(graph.tasks.size());
+  const Rows chains = speeds_vary ? Rows{} : Finder(graph, plan).run();
+  Chains result;
+  result.unit_of.assign(count, nobody);
+  for (std::uint32_t chain = 0; chain < chains.size(); ++chain)
+    for (const TaskId task : chains[chain]) result.unit_of[task] = chain;
+  // Units in the order of their first tasks' ids, so that equal dates are told apart as without chains.
+  std::vector<std::uint32_t> number(chains.size(), nobody);
+  result.tasks.values.reserve(count);
+  for (TaskId id = 0; id < count; ++id) {
+    const std::uint32_t chain = result.unit_of[id];
+    if (chain != nobody && chains[chain].front() != id) continue;
+    const auto unit = static_cast<std::uint32_t>(result.tasks.size());
+    if (chain == nobody) {
+      result.unit_of[id] = unit;
+      result.tasks.values.push_back(id);
+    } else {
+      number[chain] = unit;
+      result.tasks.values.insert(result.tasks.values.end(), chains[chain].begin(), chains[chain].end());
+    }
+    result.tasks.begin.push_back(static_cast<std::uint32_t>(result.tasks.values.size()));
+  }
+  for (std::uint32_t chain = 0; chain < chains.size(); ++chain)
+    for (const TaskId task : chains[chain]) result.unit_of[task] = number[chain];
+  return result;
+}
+
+}  // namespace slipway
