@@ -57,13 +57,19 @@ std::vector<Fabric> default_fabrics(const std::vector<NodeGroup>& groups) {
   return fabrics;
 }
 
+int gpu_count(const Cluster& cluster) {
+  int gpus = 0;
+  for (const NodeGroup& group : cluster.groups) gpus += group.nodes * group.gpus_per_node;
+  return gpus;
+}
+
 int rank_capacity(const Cluster& cluster) {
-  int ranks = 0;
-  for (const NodeGroup& group : cluster.groups) ranks += group.nodes * group.gpus_per_node;
-  return ranks;
+  return cluster.gpu_of_rank.empty() ? gpu_count(cluster) : static_cast<int>(cluster.gpu_of_rank.size());
 }
 
 Place place_of(const Cluster& cluster, int rank) {
+  if (!cluster.gpu_of_rank.empty() && rank >= 0 && rank < rank_capacity(cluster))
+    rank = cluster.gpu_of_rank[static_cast<std::size_t>(rank)];
   int first_rank = 0, first_node = 0;  // of the group that is looked at
   for (std::size_t i = 0; i < cluster.groups.size(); ++i) {
     const NodeGroup& group = cluster.groups[i];

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "models/algorithm.h"
 #include "models/block_times.h"
 #include "models/dtype.h"
 
@@ -69,6 +70,21 @@ struct NodeGroup {
   int gpus_per_node = 1;
 };
 
+struct Topology;  // models/topology.h
+
+// What stands in a scenario about the links between a fabric's ports; each kind of topology says what it
+// reads of it (models/topologies/).
+struct TopologyShape {
+  std::vector<int> shape{};      // what the kind counts, from the ports upward
+  std::vector<int> uplinks{};    // of a switch, per level; empty: none is missing
+  double oversubscription = 1;   // bandwidth below the first switches / above them
+  double link_bandwidth = 0;     // bytes/s of one inner link and direction; 0: as one port's
+  double global_bandwidth = 0;   // bytes/s of the longest links; 0: as link_bandwidth
+  double hop_latency = 0;        // seconds more for every link between switches
+  bool pinned = false;           // each message to one of the uplinks, by its destination; else to all of them
+  bool moves_inside = false;     // to another rail: through the node first (NCCL's PXN)
+};
+
 // One network that connects GPUs. `scope` node: a separate copy inside every node.
 struct Fabric {
   enum class Scope : std::uint8_t { node, cluster };
@@ -78,6 +94,8 @@ struct Fabric {
   double bandwidth = 0;     // bytes/s of one port, each direction
   double latency = 0;       // seconds
   int gpus_per_port = 1;    // GPUs of a node that share one port
+  const Topology* topology = nullptr;  // none: a star, in which nothing is shared but the ports
+  TopologyShape links;                 // of the topology
 };
 
 // What messages of one axis cost in a trainer's steps, whatever fabric carries them: each takes this latency (s) a
@@ -94,6 +112,8 @@ struct Cluster {
   double price_per_gpu_hour = 0;  // currency of the user; 0 = unknown
   double all_reduce_test = 0;     // bus bandwidth (bytes/s) of the user's own test inside a node; 0 = not made
   std::array<MessageCost, message_axes> message_costs{};
+  std::array<Algorithm, message_axes> algorithms{};  // of collectives, by Axis
+  std::vector<int> gpu_of_rank;   // where the ranks sit; empty: rank r on GPU r
 };
 
 // The fabrics of a cluster that names none: inside the nodes of each group its node_link; between nodes,
@@ -101,11 +121,12 @@ struct Cluster {
 // groups with different network links get the slower bandwidth and the longer latency of them.
 std::vector<Fabric> default_fabrics(const std::vector<NodeGroup>& groups);
 
-// Where a rank sits: ranks fill nodes in order, groups in order.
+// Where a rank sits: ranks fill nodes in order, groups in order, unless gpu_of_rank says otherwise.
 struct Place {
   int group = 0, node = 0, gpu = 0;  // node is cluster-wide
 };
-int rank_capacity(const Cluster& cluster);
+int gpu_count(const Cluster& cluster);
+int rank_capacity(const Cluster& cluster);  // GPUs that ranks may sit on
 // Throws std::invalid_argument when the cluster has no such rank.
 Place place_of(const Cluster& cluster, int rank);
 // Index of the fabric that carries traffic between two ranks. Throws std::invalid_argument naming both

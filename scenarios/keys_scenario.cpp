@@ -1,4 +1,5 @@
 // The scenario's own table: the whole language on one page.
+#include "models/topology.h"
 #include "scenarios/embedded_files.h"
 #include "scenarios/keys.h"
 #include "schedules/action.h"
@@ -9,6 +10,8 @@ namespace {
 using Names = std::vector<std::string_view>;
 
 Names families() { return {"llama", "gpt", "bert"}; }
+Names routings() { return {"adaptive", "static"}; }
+Names crossings() { return {"core", "node"}; }
 Names scopes() { return {"node", "cluster"}; }
 Names splits() { return {"even", "balanced"}; }
 Names recomputes() { return {"none", "selective", "full"}; }
@@ -26,6 +29,12 @@ Names models() {
 Names schedules() {
   Names names;
   for (const Schedule& schedule : all_schedules()) names.push_back(schedule.name);
+  return names;
+}
+
+Names topologies() {
+  Names names{"star"};
+  for (const Topology& topology : all_topologies()) names.push_back(topology.name);
   return names;
 }
 
@@ -111,14 +120,41 @@ const Key table[] = {
     {.path = "cluster.fabrics.*.members", .type = integers, .meaning = "indices of the member groups",
      .derived = "all groups", .min = 0, .max = 1e6},
     {.path = "cluster.fabrics.*.bandwidth", .type = number,
-     .meaning = "of one port, each direction, that a large message reaches", .required = true,
+     .meaning = "of one port, each direction, that a large message reaches",
+     .derived = "the members' own link of that scope",
      .max = 1e18, .above_min = true, .unit = Unit::bytes_per_second},
-    {.path = "cluster.fabrics.*.latency", .type = number, .meaning = "of one message", .required = true,
-     .max = 1e3,
-     .unit = Unit::seconds},
+    {.path = "cluster.fabrics.*.latency", .type = number, .meaning = "of one message",
+     .derived = "the members' own link of that scope", .max = 1e3, .unit = Unit::seconds},
     {.path = "cluster.fabrics.*.gpus_per_port", .type = integer,
      .meaning = "GPUs of a node that share one port",
      .fallback = "1", .min = 1, .max = 1024},
+    {.path = "cluster.fabrics.*.topology", .type = section,
+     .meaning = "what is between the ports, and shared", .derived = "star", .shorthand = "kind"},
+    {.path = "cluster.fabrics.*.topology.kind", .type = choice,
+     .meaning = "star: non-blocking, only ports are shared", .derived = "star", .choices = topologies},
+    {.path = "cluster.fabrics.*.topology.shape", .type = integers,
+     .meaning = "counts from the ports upward; what they count: slipway list topologies",
+     .derived = "none", .min = 1, .max = 1e6},
+    {.path = "cluster.fabrics.*.topology.uplinks", .type = integers,
+     .meaning = "links upward of one switch, per level (fat-tree, rail-optimised)",
+     .derived = "by oversubscription", .min = 1, .max = 1e6},
+    {.path = "cluster.fabrics.*.topology.oversubscription", .type = number,
+     .meaning = "bandwidth below the leaf switches / above them (fat-tree, rail-optimised)",
+     .derived = "1", .min = 1, .max = 1e6},
+    {.path = "cluster.fabrics.*.topology.link_bandwidth", .type = number,
+     .meaning = "of one link between switches, each direction", .derived = "bandwidth of a port", .max = 1e18,
+     .above_min = true, .unit = Unit::bytes_per_second},
+    {.path = "cluster.fabrics.*.topology.global_bandwidth", .type = number,
+     .meaning = "of one link between groups (dragonfly) or processors (pcie)", .derived = "link_bandwidth",
+     .max = 1e18, .above_min = true, .unit = Unit::bytes_per_second},
+    {.path = "cluster.fabrics.*.topology.hop_latency", .type = number,
+     .meaning = "of a message, for each link between switches", .derived = "0", .max = 1e3, .unit = Unit::seconds},
+    {.path = "cluster.fabrics.*.topology.routing", .type = choice,
+     .meaning = "adaptive: over all uplinks at once; static: over one, by the destination (fat-tree)",
+     .derived = "adaptive", .choices = routings},
+    {.path = "cluster.fabrics.*.topology.crossing", .type = choice,
+     .meaning = "to another rail over the core, or through the node first (rail-optimised)",
+     .derived = "node where nodes have a fabric, else core", .choices = crossings},
     {.path = "cluster.stack", .type = text,
      .meaning = "stack profile, what the trainer makes of time and memory: a built-in name or the path of a stack.yaml",
      .derived = "none: the count alone", .names_file = true, .built_in = true},

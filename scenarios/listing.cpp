@@ -6,6 +6,7 @@
 #include <ostream>
 #include <stdexcept>
 
+#include "models/topology.h"
 #include "scenarios/embedded_files.h"
 #include "scenarios/load_model.h"
 #include "scenarios/load_stack.h"
@@ -54,6 +55,7 @@ std::string type_text(const Key& key) {
 std::string allowed_text(const Key& key) {
   if (key.path == "model.name") return "slipway list models";
   if (key.path == "schedule.name") return "slipway list schedules";
+  if (key.path == "cluster.fabrics.*.topology.kind") return "slipway list topologies";
   return allowed_by(key);
 }
 
@@ -124,6 +126,12 @@ void list_schedules(std::ostream& out) {
   for (const Schedule& schedule : all_schedules())
     out << fmt::format("{:<20} {}\n{:<20} layout.chunks = {} unless given\n", schedule.name,
                        schedule.summary, "", schedule.default_chunks);
+}
+
+void list_topologies(std::ostream& out) {
+  out << fmt::format("{:<16} {}\n", "star", "non-blocking: nothing is shared but the ports");
+  for (const Topology& topology : all_topologies())
+    out << fmt::format("{:<16} {}\n{:<16} reads {}\n", topology.name, topology.summary, "", topology.reads);
 }
 
 void list_keys(std::ostream& out, std::span<const Key> table) {

@@ -15,6 +15,7 @@ void list_machines(std::ostream& out);   // name, peak, memory, links
 void list_stacks(std::ostream& out);     // name, machines of its time and memory constants
 void list_stack_keys(std::ostream& out);
 void list_schedules(std::ostream& out);  // name, chunks, what it is
+void list_topologies(std::ostream& out);  // name, what it is, what it reads
 void list_keys(std::ostream& out, std::span<const Key> table);
 // The reference table of scenarios/README.md.
 void list_keys_as_markdown(std::ostream& out, std::span<const Key> table);

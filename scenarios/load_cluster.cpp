@@ -1,7 +1,6 @@
 #include "scenarios/load_cluster.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace slipway {
 namespace {
@@ -49,40 +48,6 @@ std::optional<NodeGroup> load_group(Settings& settings, const std::string& path,
                    settings.small_integer(gpus)};
 }
 
-bool check_members(Settings& settings, const std::string& path, const std::vector<int>& members,
-                   int groups) {
-  std::vector<int> sorted = members;
-  std::sort(sorted.begin(), sorted.end());
-  const bool twice = std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
-  if (!twice && sorted.back() < groups) return true;
-  settings.refuse(
-      path,
-      (twice ? "a group is named twice" : "there is no group " + std::to_string(sorted.back())) +
-          std::string("; allowed: indices from 0 to ") + std::to_string(groups - 1) + ", each once",
-      "count the groups from 0");
-  return false;
-}
-
-std::optional<Fabric> load_fabric(Settings& settings, const std::string& path, int groups) {
-  if (!settings.good({path, path + ".name", path + ".scope", path + ".members", path + ".bandwidth",
-                      path + ".latency", path + ".gpus_per_port"}))
-    return std::nullopt;
-  Fabric fabric;
-  fabric.scope = settings.text(path + ".scope") == "node" ? Fabric::Scope::node : Fabric::Scope::cluster;
-  fabric.name =
-      settings.given(path + ".name") ? settings.text(path + ".name") : settings.text(path + ".scope");
-  fabric.bandwidth = settings.number(path + ".bandwidth");
-  fabric.latency = settings.number(path + ".latency");
-  fabric.gpus_per_port = settings.small_integer(path + ".gpus_per_port");
-  fabric.groups = settings.integers(path + ".members");
-  if (fabric.groups.empty()) {
-    fabric.groups.resize(static_cast<std::size_t>(groups));
-    std::iota(fabric.groups.begin(), fabric.groups.end(), 0);
-  }
-  if (!check_members(settings, path + ".members", fabric.groups, groups)) return std::nullopt;
-  return fabric;
-}
-
 // One table for all groups: a comparison of machines is one scenario each.
 void load_block_times(Settings& settings, const std::string& folder, Cluster& cluster) {
   const std::string key = "cluster.block_times";
@@ -127,11 +92,8 @@ std::optional<Cluster> load_cluster(Settings& settings, const std::string& folde
       !paths.empty() && cluster.groups.size() == paths.size() && check_size(settings, cluster.groups);
   cluster.name = name_of(cluster.groups);
   cluster.price_per_gpu_hour = settings.number("cluster.price_per_gpu_hour");
-  const int fabrics = settings.length("cluster.fabrics"), groups = static_cast<int>(paths.size());
-  for (int i = 0; i < fabrics && groups > 0; ++i)
-    if (std::optional<Fabric> fabric =
-            load_fabric(settings, "cluster.fabrics." + std::to_string(i), groups))
-      cluster.fabrics.push_back(std::move(*fabric));
+  const int fabrics = settings.length("cluster.fabrics");
+  if (all) load_fabrics(settings, cluster);
   const bool known =
       static_cast<int>(cluster.fabrics.size()) == fabrics && settings.good({"cluster.fabrics"});
   if (!all || !known || settings.refused() != before) return std::nullopt;

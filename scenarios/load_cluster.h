@@ -2,6 +2,7 @@
 //
 //   machine, nodes, gpus_per_node   one group, the short form
 //   groups: [...]                   several
+//   fabrics: [...]                  networks with a topology each (load_fabrics.cpp)
 //   no fabrics                      those of the machines' own links (default_fabrics in models/machine.h)
 //
 // Guarded by tests/scenario_load_test.cpp and tests/scenario_errors_test.cpp.
@@ -13,5 +14,9 @@ namespace slipway {
 
 // Empty after an error. `folder` is where relative paths of profiles start.
 std::optional<Cluster> load_cluster(Settings& settings, const std::string& folder);
+// Appends those of cluster.fabrics that are sound to the cluster, whose groups are there.
+void load_fabrics(Settings& settings, Cluster& cluster);
+// As a scenario would write it, with all defaults.
+Value fabric_value(const Fabric& fabric);
 
 }  // namespace slipway

@@ -124,28 +124,6 @@ void note_files(const Settings& settings, const std::string& folder, Scenario& s
   std::erase(scenario.files, "");
 }
 
-Value list_of(const std::vector<int>& numbers) {
-  Value list;
-  list.kind = Value::Kind::list;
-  for (const int number : numbers) list.items.push_back(scalar(std::to_string(number), {}));
-  return list;
-}
-
-Value fabric_value(const Fabric& fabric) {
-  Value map;
-  map.kind = Value::Kind::map;
-  const auto add = [&](const char* key, Value value) {
-    map.entries.push_back({key, {}, std::move(value)});
-  };
-  add("name", scalar(fabric.name, {}));
-  add("scope", scalar(fabric.scope == Fabric::Scope::node ? "node" : "cluster", {}));
-  add("members", list_of(fabric.groups));
-  add("bandwidth", scalar(number_text(fabric.bandwidth), {}));
-  add("latency", scalar(number_text(fabric.latency), {}));
-  add("gpus_per_port", scalar(std::to_string(fabric.gpus_per_port), {}));
-  return map;
-}
-
 // Everything that was derived or defaulted is written out, so that the text means the same for ever.
 void write_resolved(Settings& settings, Scenario& scenario) {
   settings.set("layout.data", scalar(std::to_string(scenario.layout.data), {}));

@@ -109,18 +109,24 @@ void anchor(Value& value, std::span<const Key> table, const std::string& path) {
 
 void anchor_paths(Value& document, std::span<const Key> table) { anchor(document, table, ""); }
 
-void expand_shorthands(Value& document, std::span<const Key> table) {
-  for (const Key& key : table) {
-    if (key.shorthand.empty()) continue;
-    Value* at = &document;
-    std::string_view rest = key.path;
-    while (at != nullptr && !rest.empty()) {
-      const std::string_view part = rest.substr(0, rest.find('.'));
-      at = at->find(part);
-      rest.remove_prefix(std::min(rest.size(), part.size() + 1));
-    }
-    if (at != nullptr) expand(*at, key);
+namespace {
+
+void expand_at(Value& value, std::string_view rest, const Key& key) {
+  if (rest.empty()) return expand(value, key);
+  const std::string_view part = rest.substr(0, rest.find('.'));
+  rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+  if (part == "*") {
+    for (Value& item : value.items) expand_at(item, rest, key);
+  } else if (Value* inner = value.find(part)) {
+    expand_at(*inner, rest, key);
   }
+}
+
+}  // namespace
+
+void expand_shorthands(Value& document, std::span<const Key> table) {
+  for (const Key& key : table)
+    if (!key.shorthand.empty()) expand_at(document, key.path, key);
 }
 
 void apply_override(const std::string& text, std::span<const Key> table, Value& document,

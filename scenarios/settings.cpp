@@ -39,7 +39,8 @@ Value sorted(const Value& value, std::span<const Key> table, const std::string& 
       result.entries.push_back({name, value.origin, scalar(std::string(key->fallback), value.origin)});
     } else if (key->type == KeyType::section && !key->required) {
       Value empty{.kind = Value::Kind::map, .origin = value.origin, .text = {}, .items = {}, .entries = {}};
-      result.entries.push_back({name, value.origin, sorted(empty, table, full)});
+      if (Value defaults = sorted(empty, table, full); !defaults.entries.empty())
+        result.entries.push_back({name, value.origin, std::move(defaults)});
     }
   }
   return result;

@@ -8,11 +8,14 @@
 #include <unordered_map>
 
 #include "models/collectives.h"
+#include "models/topology.h"
 #include "schedules/graph/durations.h"
 #include "schedules/graph/folding.h"
 
 namespace slipway {
 namespace {
+
+constexpr double rounding = 1e-9;
 
 std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
@@ -87,14 +90,6 @@ void add_edges(Planner& planner, const Communicator& communicator) {
   planner.paths.push_back(path_of(planner.cluster, communicator));
 }
 
-// A directed port: (fabric, node, port of the node, up or down).
-std::uint64_t port_key(const Cluster& cluster, std::int32_t fabric, std::int32_t rank, bool up) {
-  const Place place = place_of(cluster, rank);
-  const int port = place.gpu / std::max(1, cluster.fabrics[index(fabric)].gpus_per_port);
-  return (static_cast<std::uint64_t>(fabric) << 48) | (static_cast<std::uint64_t>(place.node) << 16) |
-         (static_cast<std::uint64_t>(port) << 1) | (up ? 1U : 0U);
-}
-
 void find_contention(Planner& planner) {
   const std::size_t count = planner.graph.communicators.size();
   std::vector<bool> traffic(count, false);
@@ -103,19 +98,23 @@ void find_contention(Planner& planner) {
     if (communicator != none && !traffic[index(communicator)] && is_traffic(planner, task))
       traffic[index(communicator)] = true;
   }
-  std::unordered_map<std::uint64_t, int> users;  // edges per directed port
+  std::unordered_map<std::uint64_t, double> load;  // of each link: bytes/s that its edges would like to send
+  Route route;
   const auto visit = [&](std::size_t c, const auto& each) {
     for (const Edge& edge : planner.edges_of(c)) {
-      each(port_key(planner.cluster, edge.fabric, edge.from, true));
-      each(port_key(planner.cluster, edge.fabric, edge.to, false));
+      find_route(planner.cluster, edge.fabric, edge.from, edge.to, route);
+      const double rate = narrowest(route);
+      for (const RouteLink& link : route.links) each(link, rate);
     }
   };
   for (std::size_t c = 0; c < count; ++c)
-    if (traffic[c]) visit(c, [&](std::uint64_t port) { ++users[port]; });
+    if (traffic[c]) visit(c, [&](const RouteLink& link, double rate) { load[link.id] += rate; });
   planner.contended.assign(count, false);
   for (std::size_t c = 0; c < count; ++c)
     if (traffic[c])
-      visit(c, [&](std::uint64_t port) { planner.contended[c] = planner.contended[c] || users[port] > 1; });
+      visit(c, [&](const RouteLink& link, double) {
+        if (load[link.id] > link.bandwidth * (1 + rounding)) planner.contended[c] = true;
+      });
 }
 
 bool becomes_flows(const Planner& planner, TaskId task, CollectiveFidelity fidelity) {

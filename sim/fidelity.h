@@ -8,8 +8,9 @@
 // n flows instead of 2(n−1) rounds: every edge carries the same bytes per round, so the pipeline of rounds
 // takes as long as one long flow on each edge at once.
 //
-// `automatic` makes a collective flows when its time can depend on others: some directed port of its ring
-// is used by another communicator's tasks, or by two of its own edges. Collectives whose latency term is
+// `automatic` makes a collective flows when its time can depend on others: some link on its ring's ways (ports,
+// and what a topology has between them) carries edges, other communicators' or its own, that together would
+// send more than it can. Collectives whose latency term is
 // larger than their bandwidth term (a scalar over all ranks) count as no traffic: they stay closed forms
 // and make nobody else's ring contended. In a folded graph (schedules/graph/folding.h) the edges of the
 // members that were lowered stand for all: an edge that leaves them arrives at the member that stands for

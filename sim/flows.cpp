@@ -40,7 +40,7 @@ void FlightTable::grow() {
     if (slot.key != nullptr) slots_[find(slot.key)] = slot;
 }
 
-Flows::Flows(std::vector<Route> routes, std::uint32_t tasks)
+Flows::Flows(std::vector<HostPair> routes, std::uint32_t tasks)
     : routes_(std::move(routes)), open_per_task_(tasks, 0) {
   for (auto* model : simgrid::s4u::Engine::get_instance()->get_all_models())
     if (model->get_name() == "Network_CM02") network_ = model;

@@ -43,7 +43,7 @@ class FlightTable {
 class Flows {
  public:
   // `routes` of the plan's edges; `tasks` per step. One instance of a task is under way at a time.
-  Flows(std::vector<Route> routes, std::uint32_t tasks);
+  Flows(std::vector<HostPair> routes, std::uint32_t tasks);
 
   // Opens one flow of `bytes` on each edge [first, last).
   void open(Instance instance, std::uint32_t first_edge, std::uint32_t last_edge, double bytes);
@@ -53,7 +53,7 @@ class Flows {
   std::uint64_t opened() const { return opened_; }
 
  private:
-  std::vector<Route> routes_;
+  std::vector<HostPair> routes_;
   std::vector<std::uint32_t> open_per_task_;
   FlightTable flying_;
   simgrid::kernel::resource::Model* network_ = nullptr;

@@ -4,22 +4,21 @@
 #include <map>
 #include <simgrid/s4u.hpp>
 #include <string>
+#include <unordered_map>
+
+#include "models/topology.h"
 
 namespace slipway {
 namespace {
 
 namespace sg4 = simgrid::s4u;
 
-struct Port {
-  sg4::Link* up = nullptr;
-  sg4::Link* down = nullptr;
-};
-
-// One fabric: its zone, its ports by (node, port of the node), and a host per rank.
+// One fabric: its zone, and a host per rank, or per pair of ranks and one at which all ways end.
 struct FabricZone {
   sg4::NetZone* zone = nullptr;
-  std::map<std::pair<int, int>, Port> ports;
   std::map<std::pair<int, bool>, sg4::Host*> hosts;
+  std::map<std::pair<int, int>, sg4::Host*> ways;
+  sg4::Host* end = nullptr;
 };
 
 // CM02 with these settings is latency + size/bandwidth and max-min sharing; the default model multiplies
@@ -39,55 +38,91 @@ void start_engine() {
   for (const int signal : {SIGINT, SIGSEGV, SIGBUS}) std::signal(signal, SIG_DFL);  // SimGrid's print
 }
 
-Port& port_of(FabricZone& fabric, const Cluster& cluster, int fabric_index, const Place& place) {
-  const Fabric& shape = cluster.fabrics[static_cast<std::size_t>(fabric_index)];
-  const int number = place.gpu / std::max(1, shape.gpus_per_port);
-  Port& port = fabric.ports[{place.node, number}];
-  if (port.up != nullptr) return port;
-  const std::string name =
-      "f" + std::to_string(fabric_index) + "." + std::to_string(place.node) + "." + std::to_string(number);
-  const double bandwidth = shape.bandwidth * parts_per_byte;
-  port.up = fabric.zone->create_link(name + ".up", bandwidth)->set_latency(0)->seal();
-  port.down = fabric.zone->create_link(name + ".down", bandwidth)->set_latency(0)->seal();
-  return port;
-}
+class Platform {
+ public:
+  explicit Platform(const Cluster& cluster)
+      : cluster_(cluster), root_(sg4::create_empty_zone("root")), fabrics_(cluster.fabrics.size()) {}
 
-// `twin`: a second host on the same port. A route of SimGrid from a host to itself touches no link.
-sg4::Host* host_of(FabricZone& fabric, const Cluster& cluster, int fabric_index, int rank, bool twin) {
-  sg4::Host*& host = fabric.hosts[{rank, twin}];
-  if (host != nullptr) return host;
-  const Port& port = port_of(fabric, cluster, fabric_index, place_of(cluster, rank));
-  host = fabric.zone
-             ->create_host(
-                 "f" + std::to_string(fabric_index) + "r" + std::to_string(rank) + (twin ? "t" : ""), 1.0)
-             ->seal();
-  auto* point = host->get_netpoint();
-  fabric.zone->add_route(point, nullptr, nullptr, nullptr, {sg4::LinkInRoute(port.up)}, false);
-  fabric.zone->add_route(nullptr, point, nullptr, nullptr, {sg4::LinkInRoute(port.down)}, false);
-  return host;
-}
+  HostPair hosts_of(const Edge& edge) {
+    const auto index = static_cast<std::size_t>(edge.fabric);
+    FabricZone& fabric = fabrics_[index];
+    if (fabric.zone == nullptr) {
+      fabric.zone = sg4::create_star_zone("f" + std::to_string(edge.fabric));
+      fabric.zone->set_parent(root_);
+    }
+    if (cluster_.fabrics[index].topology != nullptr) return {way_of(fabric, edge), end_of(fabric)};
+    return {port_host_of(fabric, edge, edge.from, false),
+            port_host_of(fabric, edge, edge.to, edge.from == edge.to)};
+  }
+
+  void seal() {
+    for (FabricZone& fabric : fabrics_)
+      if (fabric.zone != nullptr) fabric.zone->seal();
+    root_->seal();
+  }
+
+ private:
+  sg4::LinkInRoute link_of(FabricZone& fabric, const RouteLink& of) {
+    sg4::Link*& link = links_[of.id];
+    if (link == nullptr)
+      link = fabric.zone->create_link("l" + std::to_string(of.id), of.bandwidth * parts_per_byte)
+                 ->set_latency(0)
+                 ->seal();
+    return sg4::LinkInRoute(link);
+  }
+
+  // `twin`: a second host on the same port. A route of SimGrid from a host to itself touches no link.
+  sg4::Host* port_host_of(FabricZone& fabric, const Edge& edge, int rank, bool twin) {
+    sg4::Host*& host = fabric.hosts[{rank, twin}];
+    if (host != nullptr) return host;
+    find_route(cluster_, edge.fabric, rank, rank, route_);  // out of the port and in again
+    host = add_host(fabric, "r" + std::to_string(rank) + (twin ? "t" : ""));
+    auto* point = host->get_netpoint();
+    fabric.zone->add_route(point, nullptr, nullptr, nullptr, {link_of(fabric, route_.links[0])}, false);
+    fabric.zone->add_route(nullptr, point, nullptr, nullptr, {link_of(fabric, route_.links[1])}, false);
+    return host;
+  }
+
+  sg4::Host* way_of(FabricZone& fabric, const Edge& edge) {
+    sg4::Host*& host = fabric.ways[{edge.from, edge.to}];
+    if (host != nullptr) return host;
+    find_route(cluster_, edge.fabric, edge.from, edge.to, route_);
+    std::vector<sg4::LinkInRoute> links;
+    for (const RouteLink& link : route_.links) links.push_back(link_of(fabric, link));
+    host = add_host(fabric, "w" + std::to_string(edge.from) + "-" + std::to_string(edge.to));
+    fabric.zone->add_route(host->get_netpoint(), nullptr, nullptr, nullptr, links, false);
+    return host;
+  }
+
+  sg4::Host* end_of(FabricZone& fabric) {
+    if (fabric.end != nullptr) return fabric.end;
+    fabric.end = add_host(fabric, "end");
+    fabric.zone->add_route(nullptr, fabric.end->get_netpoint(), nullptr, nullptr,
+                           std::vector<sg4::LinkInRoute>{}, false);
+    return fabric.end;
+  }
+
+  static sg4::Host* add_host(FabricZone& fabric, const std::string& name) {
+    return fabric.zone->create_host(fabric.zone->get_name() + name, 1.0)->seal();
+  }
+
+  const Cluster& cluster_;
+  sg4::NetZone* root_;
+  std::vector<FabricZone> fabrics_;
+  std::unordered_map<std::uint64_t, sg4::Link*> links_;  // by RouteLink::id
+  Route route_;
+};
 
 }  // namespace
 
-std::vector<Route> build_platform(const Cluster& cluster, const std::vector<Edge>& edges) {
+std::vector<HostPair> build_platform(const Cluster& cluster, const std::vector<Edge>& edges) {
   start_engine();
-  sg4::NetZone* root = sg4::create_empty_zone("root");
-  std::vector<FabricZone> fabrics(cluster.fabrics.size());
-  std::vector<Route> routes;
-  routes.reserve(edges.size());
-  for (const Edge& edge : edges) {
-    FabricZone& fabric = fabrics[static_cast<std::size_t>(edge.fabric)];
-    if (fabric.zone == nullptr) {
-      fabric.zone = sg4::create_star_zone("f" + std::to_string(edge.fabric));
-      fabric.zone->set_parent(root);
-    }
-    routes.push_back({host_of(fabric, cluster, edge.fabric, edge.from, false),
-                      host_of(fabric, cluster, edge.fabric, edge.to, edge.from == edge.to)});
-  }
-  for (FabricZone& fabric : fabrics)
-    if (fabric.zone != nullptr) fabric.zone->seal();
-  root->seal();
-  return routes;
+  Platform platform(cluster);
+  std::vector<HostPair> pairs;
+  pairs.reserve(edges.size());
+  for (const Edge& edge : edges) pairs.push_back(platform.hosts_of(edge));
+  platform.seal();
+  return pairs;
 }
 
 }  // namespace slipway

@@ -3,12 +3,15 @@
 //   root (empty zone)
 //    ├─ fabric 0 (star zone)   host = one rank's port in it
 //    │                         route = up link of its port ─► down link of the other's port
-//    └─ fabric 1 ...
+//    ├─ fabric 1, with a topology: host = one way, with all its links; one more host ends them all
+//    └─ ...
 //
 // Links have latency 0 (SimGrid weighs sharing by 1/latency; latency is paid by a timer before the flow),
 // and a port has two of them (with one, opposite flows would halve each other). GPUs behind one port share
 // its links. A non-blocking fabric is no link, and a node-scope fabric needs no zone per node, because a
-// route touches nothing but its two ports. Only ports that some flow uses are built.
+// route touches nothing but its two ports. In a star zone every route from a host has the same links; where
+// a topology makes them depend on the pair of ranks, a host stands for the pair. Only what some flow uses is
+// built.
 #pragma once
 
 #include <vector>
@@ -25,13 +28,14 @@ namespace slipway {
 // 1000/3 bytes is exact to 1e-8.
 constexpr double parts_per_byte = 65536;
 
-struct Route {
+// Between which hosts a flow runs.
+struct HostPair {
   simgrid::s4u::Host* from = nullptr;
   simgrid::s4u::Host* to = nullptr;
 };
 
-// Sets SimGrid's options, starts its engine (once per process) and builds the fabrics' used ports.
-// Returns the route of every edge.
-std::vector<Route> build_platform(const Cluster& cluster, const std::vector<Edge>& edges);
+// Sets SimGrid's options, starts its engine (once per process) and builds what the edges use of the fabrics.
+// Returns the hosts of every edge.
+std::vector<HostPair> build_platform(const Cluster& cluster, const std::vector<Edge>& edges);
 
 }  // namespace slipway

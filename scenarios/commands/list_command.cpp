@@ -42,11 +42,12 @@ void print_json_keys(std::ostream& out) {
   out << "\nslipway validate --json\n" << describe(validate_json_keys());
 }
 
-constexpr std::array<Topic, 10> topics{{
+constexpr std::array<Topic, 11> topics{{
     {"models", "built-in models: model.name", list_models},
     {"machines", "machine profiles: cluster.machine", list_machines},
     {"stacks", "stack profiles of trainers: cluster.stack", list_stacks},
     {"schedules", "schedules: schedule.name", list_schedules},
+    {"topologies", "topologies of a fabric: cluster.fabrics.*.topology.kind", list_topologies},
     {"keys", "every key of a scenario", [](std::ostream& out) { list_keys(out, scenario_keys()); }},
     {"machine-keys", "every key of a machine profile",
      [](std::ostream& out) { list_keys(out, machine_keys()); }},
@@ -73,7 +74,7 @@ int list_command(const std::vector<std::string>& args, std::ostream& out, std::o
   CommandOptions options("list TOPIC", "Lists what can be named in a scenario and in outputs.",
                          "slipway list models");
   options
-      .positional("topic (models, machines, stacks, schedules, keys, machine-keys, stack-keys, tables, block-keys, json-keys)",
+      .positional("topic (models, machines, stacks, schedules, topologies, keys, machine-keys, stack-keys, tables, block-keys, json-keys)",
                   1, 1)
       .notes(topics_text());
   if (!options.parse(args, out)) return status_done;

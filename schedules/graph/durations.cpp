@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "models/kfac.h"
+#include "models/topology.h"
 
 namespace slipway {
 namespace {
@@ -96,10 +97,12 @@ static_assert(static_cast<std::size_t>(Axis::world) + 1 == message_axes);
 
 LinkPath path_of(const Cluster& cluster, const Communicator& communicator) {
   LinkPath path{0, std::numeric_limits<double>::infinity(), 0};
+  Route route;
   const auto& ranks = communicator.ranks;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const int a = ranks[i], b = ranks[(i + 1) % ranks.size()];
-    const Fabric& fabric = cluster.fabrics[static_cast<std::size_t>(fabric_between(cluster, a, b))];
+    const int index = fabric_between(cluster, a, b);
+    const Fabric& fabric = cluster.fabrics[static_cast<std::size_t>(index)];
     const Machine& machine = cluster.groups[static_cast<std::size_t>(place_of(cluster, a).group)].machine;
     if (!(fabric.bandwidth > 0) || !(fabric.latency >= 0)) {
       throw std::invalid_argument("the fabric " +
@@ -107,8 +110,10 @@ LinkPath path_of(const Cluster& cluster, const Communicator& communicator) {
                                   " between ranks " + std::to_string(a) + " and " + std::to_string(b) +
                                   " has no bandwidth; give it one, or let `slipway calibrate` measure it");
     }
-    path.latency = std::max(path.latency, fabric.latency);
-    path.bandwidth = std::min(path.bandwidth, fabric.bandwidth);
+    if (fabric.topology != nullptr) find_route(cluster, index, a, b, route);
+    path.latency = std::max(path.latency, fabric.topology != nullptr ? route.latency : fabric.latency);
+    path.bandwidth =
+        std::min(path.bandwidth, fabric.topology != nullptr ? narrowest(route) : fabric.bandwidth);
     if (machine.reduce_bandwidth > 0 &&
         (path.reduce_bandwidth == 0 || machine.reduce_bandwidth < path.reduce_bandwidth)) {
       path.reduce_bandwidth = machine.reduce_bandwidth;

@@ -15,8 +15,8 @@ double compute_seconds(const TaskGraph& graph, const Work& work, const Machine& 
 double message_seconds(const Work& work, int members, double latency, double bandwidth,
                        double reduce_bandwidth);
 
-// The slowest of the links between neighbours of a communicator's ring (of a pair: the one link), and its
-// slowest adder (0: free); latency and bandwidth those of Cluster::message_costs where they are set for its axis. Throws std::invalid_argument when two neighbours share no fabric, or one without
+// The slowest of the links on the ways between neighbours of a communicator's ring (of a pair: the one way), and
+// its slowest adder (0: free); latency and bandwidth those of Cluster::message_costs where they are set for its axis. Throws std::invalid_argument when two neighbours share no fabric, or one without
 // a bandwidth.
 struct LinkPath {
   double latency = 0, bandwidth = 0, reduce_bandwidth = 0;  // s, bytes/s, bytes/s

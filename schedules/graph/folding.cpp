@@ -70,7 +70,9 @@ bool cannot_fold(const Cluster& cluster, double clip_norm) {
   const bool norm_is_traffic =
       world.bandwidth > 0 ? is_traffic(world)
                           : std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(), is_traffic);
+  const auto shares_links = [](const Fabric& fabric) { return fabric.topology != nullptr; };
   return std::any_of(cluster.groups.begin(), cluster.groups.end(), shares_cores) ||
+         std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(), shares_links) ||
          (clip_norm > 0 && norm_is_traffic);
 }
 

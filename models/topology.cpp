@@ -1,0 +1,147 @@
+#include "models/topology.h"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+namespace slipway {
+namespace {
+
+// Function-local so that it exists before the first static RegisterTopology of any file runs.
+std::vector<Topology>& registry() {
+  static std::vector<Topology> topologies;
+  return topologies;
+}
+
+int ports_in(const NodeGroup& group, const Fabric& fabric) {
+  const int shared = std::max(1, fabric.gpus_per_port);
+  return (group.gpus_per_node + shared - 1) / shared;
+}
+
+bool is_member(const Fabric& fabric, int group) {
+  return std::find(fabric.groups.begin(), fabric.groups.end(), group) != fabric.groups.end();
+}
+
+// Of a copy inside a node: node 0. Else nodes and ports are counted over the member groups, in their order.
+Port port_of(const Cluster& cluster, const Fabric& fabric, const Place& place) {
+  const int port = place.gpu / std::max(1, fabric.gpus_per_port);
+  if (fabric.scope == Fabric::Scope::node) return {0, port, port};
+  int first_node = 0, nodes = 0, ports = 0;  // before the group; the last two among members
+  for (int g = 0; g < place.group; ++g) {
+    const NodeGroup& group = cluster.groups[static_cast<std::size_t>(g)];
+    first_node += group.nodes;
+    if (!is_member(fabric, g)) continue;
+    nodes += group.nodes;
+    ports += group.nodes * ports_in(group, fabric);
+  }
+  const int within = place.node - first_node;
+  const int per_node = ports_in(cluster.groups[static_cast<std::size_t>(place.group)], fabric);
+  return {nodes + within, port, ports + within * per_node + port};
+}
+
+// The fabric in the upper 8 bits, the node whose copy it is in 24, the key in 32.
+std::uint64_t id_of(int fabric, int copy, std::uint32_t key) {
+  return static_cast<std::uint64_t>(fabric) << 56 | static_cast<std::uint64_t>(copy) << 32 | key;
+}
+
+void add_links(const Way& way, int fabric, int copy, Route& route) {
+  for (const WayLink& link : way.links)
+    route.links.push_back({id_of(fabric, copy, link.key), link.bandwidth});
+}
+
+int node_fabric_of(const Cluster& cluster, const Place& place) {
+  for (std::size_t i = 0; i < cluster.fabrics.size(); ++i)
+    if (cluster.fabrics[i].scope == Fabric::Scope::node && is_member(cluster.fabrics[i], place.group))
+      return static_cast<int>(i);
+  throw std::invalid_argument("cluster " + cluster.name +
+                              ": data shall move to another rail inside its node, but the nodes of group " +
+                              std::to_string(place.group) + " have no fabric of scope node; add one");
+}
+
+void find_way(const Cluster& cluster, const Fabric& fabric, const Place& from, const Place& to, Way& way) {
+  way.links.clear();
+  way.hops = 0;
+  way.leaves_by = -1;
+  const Port a = port_of(cluster, fabric, from), b = port_of(cluster, fabric, to);
+  if (fabric.topology != nullptr)
+    return fabric.topology->route(fabric, ports_of(cluster, fabric), a, b, way);
+  add_port_up(way, fabric, a);
+  add_port_down(way, fabric, b);
+}
+
+}  // namespace
+
+const std::vector<Topology>& all_topologies() { return registry(); }
+
+const Topology* topology_named(std::string_view name) {
+  for (const Topology& topology : registry())
+    if (topology.name == name) return &topology;
+  return nullptr;
+}
+
+RegisterTopology::RegisterTopology(Topology topology) {
+  if (topology_named(topology.name) != nullptr)
+    throw std::logic_error("two topologies are registered as '" + topology.name + "'");
+  auto& all = registry();
+  const auto at = std::lower_bound(all.begin(), all.end(), topology,
+                                   [](const Topology& a, const Topology& b) { return a.name < b.name; });
+  all.insert(at, std::move(topology));
+}
+
+void add_port_up(Way& way, const Fabric& fabric, const Port& port) {
+  way.links.push_back(
+      {key_of(LinkKind::port_up, static_cast<std::uint32_t>(port.number)), fabric.bandwidth});
+}
+
+void add_port_down(Way& way, const Fabric& fabric, const Port& port) {
+  way.links.push_back(
+      {key_of(LinkKind::port_down, static_cast<std::uint32_t>(port.number)), fabric.bandwidth});
+}
+
+double link_bandwidth(const Fabric& fabric) {
+  return fabric.links.link_bandwidth > 0 ? fabric.links.link_bandwidth : fabric.bandwidth;
+}
+
+double global_bandwidth(const Fabric& fabric) {
+  return fabric.links.global_bandwidth > 0 ? fabric.links.global_bandwidth : link_bandwidth(fabric);
+}
+
+FabricPorts ports_of(const Cluster& cluster, const Fabric& fabric) {
+  FabricPorts ports;
+  for (const int g : fabric.groups) {
+    const NodeGroup& group = cluster.groups[static_cast<std::size_t>(g)];
+    const int per_node = ports_in(group, fabric);
+    ports.ports_per_node = std::max(ports.ports_per_node, per_node);
+    ports.nodes += group.nodes;
+    ports.count += group.nodes * per_node;
+  }
+  if (fabric.scope == Fabric::Scope::node) return {1, ports.ports_per_node, ports.ports_per_node};
+  return ports;
+}
+
+void find_route(const Cluster& cluster, int fabric_index, int from, int to, Route& route) {
+  thread_local Way way;
+  route.links.clear();
+  const Fabric& fabric = cluster.fabrics[static_cast<std::size_t>(fabric_index)];
+  const Place a = place_of(cluster, from), b = place_of(cluster, to);
+  find_way(cluster, fabric, a, b, way);
+  route.latency = fabric.latency + way.hops * fabric.links.hop_latency;
+  const int copy = fabric.scope == Fabric::Scope::node ? a.node : 0, leaves_by = way.leaves_by;
+  add_links(way, fabric_index, copy, route);
+  if (leaves_by < 0) return;
+  const int shared = std::max(1, fabric.gpus_per_port);
+  const Place relay{a.group, a.node, leaves_by * shared + a.gpu % shared};
+  const int inside = node_fabric_of(cluster, a);
+  const Fabric& node = cluster.fabrics[static_cast<std::size_t>(inside)];
+  find_way(cluster, node, a, relay, way);
+  route.latency += node.latency + way.hops * node.links.hop_latency;
+  add_links(way, inside, a.node, route);
+}
+
+double narrowest(const Route& route) {
+  double bandwidth = std::numeric_limits<double>::infinity();
+  for (const RouteLink& link : route.links) bandwidth = std::min(bandwidth, link.bandwidth);
+  return bandwidth;
+}
+
+}  // namespace slipway
