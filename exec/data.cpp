@@ -15,12 +15,6 @@ namespace {
 
 constexpr double masked_share = 0.15;  // Devlin 2019 (BERT)
 
-bool is_causal(const Model& model) {
-  for (const BlockRun& run : model.runs)
-    if (run.block.kind == BlockKind::transformer) return run.block.causal;
-  return true;
-}
-
 std::int64_t masked_tokens(std::int64_t sequence) {
   return std::max<std::int64_t>(1, std::llround(masked_share * static_cast<double>(sequence)));
 }

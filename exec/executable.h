@@ -10,8 +10,8 @@
 
 namespace slipway {
 
-// Each with what to use instead; empty: it can. `slices`: of a sequence, 1 = whole.
-inline std::vector<std::string> not_executable(const Layout& layout, int slices, const Run& run) {
+// Each with what to use instead; empty: it can.
+inline std::vector<std::string> not_executable(const Layout& layout, const Run& run) {
   std::vector<std::string> reasons;
   if (layout.context > 1) {
     reasons.push_back("layout.context is " + std::to_string(layout.context) +
@@ -21,10 +21,6 @@ inline std::vector<std::string> not_executable(const Layout& layout, int slices,
   if (layout.zero >= 2) {
     reasons.push_back("layout.zero is " + std::to_string(layout.zero) +
                       ": ZeRO-2 and ZeRO-3 are simulated only; use layout.zero 1 or 0");
-  }
-  if (slices > 1) {
-    reasons.push_back("schedule.slices is " + std::to_string(slices) +
-                      ": slices of a sequence are simulated only; set it to 1");
   }
   if (run.optimizer.name != "adamw") {
     reasons.push_back("run.optimizer.name is " + run.optimizer.name + ": only adamw is executed; use it");
@@ -37,9 +33,7 @@ inline std::vector<std::string> not_executable(const Layout& layout, int slices,
 }
 
 inline std::vector<std::string> not_executable(const Bundle& bundle) {
-  int slices = 1;
-  for (const Task& task : bundle.graph.tasks) slices = task.slice >= slices ? task.slice + 1 : slices;
-  std::vector<std::string> reasons = not_executable(bundle.graph.layout, slices, bundle.run);
+  std::vector<std::string> reasons = not_executable(bundle.graph.layout, bundle.run);
   if (bundle.graph.window > 1)
     reasons.emplace_back("the bundle holds a window of several steps with work in the bubbles, which is simulated "
                          "only; set schedule.fill to none");

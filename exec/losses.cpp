@@ -36,7 +36,7 @@ struct EndedStep {
 
 std::vector<int> head_ranks(const TaskGraph& graph) {
   std::set<int> ranks;
-  const auto last_op = static_cast<int>(graph.stage_operators.back().size());
+  const auto last_op = static_cast<int>(operators_of(graph, static_cast<int>(graph.stages.size()) - 1).size());
   for (const Task& task : graph.tasks) {
     const Work& work = graph.works[static_cast<std::size_t>(task.work)];
     const bool head = work.kind == WorkKind::segment && work.pass == Pass::forward &&

@@ -10,13 +10,19 @@ namespace slipway {
 TokenBatch RankModel::State::batch_of(TaskId task, int step) {
   const Task& t = graph.tasks[task];
   const std::int64_t of_step = (at.data * graph.micro_batches + t.micro_batch) * graph.shape.micro_batch;
-  return data.batch(step * graph.global_batch + of_step, graph.shape.micro_batch, device);
+  TokenBatch batch = data.batch(step * graph.global_batch + of_step, graph.shape.micro_batch, device);
+  if (graph.slices == 1) return batch;
+  const std::int64_t length = graph.shape.sequence, first = t.slice * length;
+  batch.tokens = batch.tokens.narrow(0, first, length).contiguous();
+  batch.targets = batch.targets.narrow(0, first, length).contiguous();
+  if (batch.counted.defined()) batch.counted = batch.counted.narrow(0, first, length).contiguous();
+  return batch;
 }
 
 void RankModel::State::run_operators(const Work& work, Region& region, WireTensors& wires,
-                                     const TokenBatch& batch) {
+                                     const TokenBatch& batch, KeyValueCache* cache) {
   const double loss_tokens = static_cast<double>(graph.global_batch * predicted_tokens(graph.model));
-  const std::vector<Operator>& operators = graph.stage_operators[static_cast<std::size_t>(work.stage)];
+  const auto operators = operators_of(graph, work);
   for (int i = work.first_op; i < work.last_op; ++i) {
     const Operator& op = operators[static_cast<std::size_t>(i)];
     OperatorContext context{op,
@@ -29,7 +35,8 @@ void RankModel::State::run_operators(const Work& work, Region& region, WireTenso
                             at.tensor,
                             graph.layout.tensor,
                             graph.layout.sequence_parallel,
-                            loss_tokens};
+                            loss_tokens,
+                            cache};
     run_operator(context);
   }
 }
@@ -40,18 +47,22 @@ void RankModel::State::forward(TaskId task, int step) {
   const auto region = std::make_shared<Region>(recording);
   at::AutoGradMode grad_mode(recording);
   WireTensors wires;
+  KeyValueCache cache{graph.tasks[task].slice * graph.shape.sequence, {}, {}};
   for (const BufferId buffer : slots.inputs(task, BufferKind::value)) {
     const Wires wire = graph.buffers[buffer].wire;
     const at::Tensor value = slots.tensor(buffer, step);
     wires[index_of(wire)] = wire == wire_statistics ? value : region->enter(wire, value);
   }
-  const auto& operators = graph.stage_operators[static_cast<std::size_t>(work.stage)];
+  if (graph.slices > 1) std::swap(cache.past, wires[index_of(wire_kv)]);
+  const auto operators = operators_of(graph, work);
   const auto needs_data = [](const Operator& op) {
     return op.kind == OpKind::embed || op.kind == OpKind::logits || op.kind == OpKind::loss;
   };
   const bool reads_data =
       std::any_of(operators.begin() + work.first_op, operators.begin() + work.last_op, needs_data);
-  run_operators(work, *region, wires, reads_data ? batch_of(task, step) : TokenBatch{});
+  run_operators(work, *region, wires, reads_data ? batch_of(task, step) : TokenBatch{},
+                graph.slices > 1 ? &cache : nullptr);
+  if (!cache.whole.empty()) wires[index_of(wire_kv)] = at::stack(cache.whole);
   finish_forward(task, step, region, wires);
 }
 

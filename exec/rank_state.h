@@ -27,7 +27,9 @@ struct RankModel::State {
   void run_segment(TaskId task, int step);
   void forward(TaskId task, int step);
   void backward(TaskId task, int step);
-  void run_operators(const Work& work, Region& region, WireTensors& wires, const TokenBatch& batch);
+  // `cache`: null unless sequences are cut into slices.
+  void run_operators(const Work& work, Region& region, WireTensors& wires, const TokenBatch& batch,
+                     KeyValueCache* cache);
   void finish_forward(TaskId task, int step, const std::shared_ptr<Region>& region, WireTensors& wires);
   TokenBatch batch_of(TaskId task, int step);
   void count_loss(int step, const at::Tensor& loss);

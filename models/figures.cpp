@@ -142,7 +142,8 @@ void set_scores(Operator& op, const FigureInput& in, double scores) {
 }  // namespace
 
 // Two products of 2·s·head_dim FLOPs per token, head and key. Flash kernels skip the masked half of a
-// causal square; unfused ones compute all of it. Backward: four products, and for flash a fifth that makes
+// causal square (of a slice: the tokens before it wholly, its own square by half); unfused ones compute all of
+// it. Backward: four products, and for flash a fifth that makes
 // the scores again (Dao 2022: 2.5 × forward). The log-sum-exp that flash keeps (4 bytes per token and head)
 // is left out as in Fujii's formula.
 void set_attention(Operator& op, const FigureInput& in) {
@@ -150,19 +151,22 @@ void set_attention(Operator& op, const FigureInput& in) {
   const Sharding& cut = in.shape.sharding;
   const bool flash = in.shape.kernels != Kernels::torch && in.shape.kernels != Kernels::fused_softmax;
   const std::int64_t heads = block.heads / cut.tensor, kv_heads = block.kv_heads / cut.tensor;
-  const double scores = real(in.tokens.whole) * real(heads) * real(in.shape.sequence);
-  op.m = in.tokens.whole, op.n = in.shape.sequence, op.k = block.head_dim;
-  op.forward_flops = 4.0 * scores * real(block.head_dim) * (flash && block.causal ? 0.5 : 1.0);
+  const std::int64_t keys = in.shape.before + in.shape.sequence;
+  const double scores = real(in.tokens.whole) * real(heads) * real(keys);
+  const double seen = real(in.shape.before) + 0.5 * real(in.shape.sequence);  // on average, of a causal slice
+  op.m = in.tokens.whole, op.n = keys, op.k = block.head_dim;
+  op.forward_flops = 4.0 * scores * real(block.head_dim) * (flash && block.causal ? seen / real(keys) : 1.0);
   op.input_grad_flops = (flash ? 2.5 : 2.0) * op.forward_flops;
 
   const double B = element(in);
   const double q = real(in.tokens.whole * heads * block.head_dim);
   const double own_kv = 2 * real(in.tokens.whole * kv_heads * block.head_dim),
-               all_kv = own_kv * cut.context;
+               all_kv = own_kv * cut.context * real(keys) / real(in.shape.sequence);
   op.forward_bytes = B * (2 * q + all_kv);  // q, k, v read; output written
   op.backward_bytes =
       B * (4 * q + 2 * all_kv);       // q, output, its gradient, k, v read; three gradients written
-  op.saved_bytes = B * (q + own_kv);  // the gathered k, v are gathered again (Fujii's formula)
+  op.saved_bytes = B * (q + own_kv);  // the gathered k, v are gathered again (Fujii's formula); those of the
+                                      // slices before are kept there
   if (!flash) set_scores(op, in, scores);
 }
 

@@ -67,6 +67,12 @@ std::int64_t sum_of_blocks(const Model& model) {
 
 }  // namespace
 
+bool is_causal(const Model& model) {
+  for (const BlockRun& run : model.runs)
+    if (run.block.kind == BlockKind::transformer) return run.block.causal;
+  return true;
+}
+
 std::vector<Block> blocks_of(const Model& model) {
   std::vector<Block> blocks;
   for (const BlockRun& run : model.runs)

@@ -59,6 +59,8 @@ struct Model {
 
 // The model written out, one entry per block: [embedding, layer 0, ..., layer L-1, head].
 std::vector<Block> blocks_of(const Model& model);
+// No token attends to a later one.
+bool is_causal(const Model& model);
 // Number of transformer blocks, L.
 std::int64_t layer_count(const Model& model);
 // Trainable parameters of one block, and N of the whole model (a tied head's matrix counted once).

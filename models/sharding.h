@@ -28,6 +28,7 @@ struct WorkShape {
   Kernels kernels = Kernels::flash2_rmsnorm;
   Dtype dtype = Dtype::bfloat16;
   bool recompute_attention = false;  // selective recompute: scores are made again in the backward pass
+  std::int64_t before = 0;  // tokens of the same sequence before this slice: keys and values it attends to
 };
 
 }  // namespace slipway

@@ -48,8 +48,10 @@ MemoryParts of_block(const std::vector<Operator>& operators, const Stages& stage
   return parts;
 }
 
-Kept kept_of(const Stages& stages) {
+Kept kept_of(const Stages& of) {
   Kept kept;
+  Stages stages = of;  // unfused scores of a slice: the mean over the slices, which are all held at the peak
+  stages.input.shape.before = (stages.input.slices - 1) * stages.input.shape.sequence / 2;
   const bool full = stages.input.recompute == Recompute::full;
   const double residual = boundary_bytes(stages.scenario.model, stages.input.shape);
   for (const BlockRange& range : stages.ranges) {

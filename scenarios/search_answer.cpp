@@ -210,7 +210,7 @@ void tell_what_execute_refuses(const PlanAnswer& answer, std::ostream& out) {
   Run run = answer.scenario.run;
   run.data = "chosen later";
   const Layout& layout = answer.result.best.front().choice.layout;
-  for (const std::string& reason : not_executable(layout, answer.scenario.schedule.slices, run))
+  for (const std::string& reason : not_executable(layout, run))
     out << "`slipway execute` does not run it yet (--executable searches what it runs): " << reason << "\n";
 }
 

@@ -98,7 +98,7 @@ class Walk {
             continue;
           if (zero >= 2 && schedule->copies > 1) continue;  // the lowering refuses it
           choice_.layout.zero = zero;
-          if (space_.executable && !not_executable(choice_.layout, scenario_.schedule.slices, run_).empty())
+          if (space_.executable && !not_executable(choice_.layout, run_).empty())
             continue;
           visit_(choice_);
         }

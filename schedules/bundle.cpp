@@ -10,7 +10,7 @@ namespace slipway {
 namespace {
 
 constexpr std::string_view magic = "slipway-bundle";
-constexpr int version = 3;
+constexpr int version = 4;
 
 void fields(auto& a, Is<BlockRun> auto& run) {
   auto& b = run.block;
@@ -41,7 +41,7 @@ void fields(auto& a, Is<Run> auto& run) {
 
 void fields(auto& a, Is<Work> auto& w) {
   a.line("work");
-  a(w.kind, w.pass, w.stage, w.block, w.first_op, w.last_op, w.collective, w.wire, w.dtype, w.bytes,
+  a(w.kind, w.pass, w.stage, w.slice, w.block, w.first_op, w.last_op, w.collective, w.wire, w.dtype, w.bytes,
     w.elements, w.filler, w.suffix);
 }
 
@@ -92,7 +92,8 @@ void fields(auto& a, Is<TaskGraph> auto& g) {
   fields(a, g.layout);
   fields(a, g.shape);
   a.line("schedule");
-  a(g.schedule, g.recompute, g.window, g.micro_batches, g.global_batch, g.clip_norm, g.gradient_dtype, g.kfac);
+  a(g.schedule, g.recompute, g.window, g.micro_batches, g.slices, g.global_batch, g.clip_norm, g.gradient_dtype,
+    g.kfac);
   a.line("placement");
   a(g.placement.copies);
   a.list(g.placement.rank, [&](auto& rank) { a(rank); });
@@ -143,6 +144,7 @@ class ReferenceCheck {
     }
     for (const Work& work : graph_.works) {
       require(work.stage == none || inside(work.stage, graph_.stages.size()), "a work's stage");
+      require(inside(work.slice, static_cast<std::size_t>(graph_.slices)), "a work's slice");
       require(work.block == none || inside(work.block, static_cast<std::size_t>(blocks)), "a work's block");
     }
     for (const Communicator& c : graph_.communicators) {
@@ -156,8 +158,7 @@ class ReferenceCheck {
   void check_operators() const {
     for (const Work& work : graph_.works) {
       if (work.stage == none) continue;
-      const auto count =
-          static_cast<int>(graph_.stage_operators[static_cast<std::size_t>(work.stage)].size());
+      const auto count = static_cast<int>(operators_of(graph_, work).size());
       require(work.first_op >= 0 && work.first_op <= work.last_op && work.last_op <= count,
               "a work's operators");
     }
@@ -211,9 +212,7 @@ class ReferenceCheck {
 
 // What the text does not repeat: operators, successors, each rank's compute order.
 void derive(TaskGraph& g) {
-  for (const BlockRange& range : g.stages) {
-    g.stage_operators.push_back(operators_of(g.model, range.first, range.last, g.shape));
-  }
+  set_stage_operators(g);
   g.successors = transposed(g.predecessors);
   std::vector<std::vector<TaskId>> lists(static_cast<std::size_t>(rank_count(g.layout)));
   for (const TaskId id : g.order) {

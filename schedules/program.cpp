@@ -17,6 +17,25 @@ Rows transposed(const Rows& rows) {
   return result;
 }
 
+std::span<const Operator> operators_of(const TaskGraph& graph, int stage, int slice) {
+  return graph.stage_operators[static_cast<std::size_t>(stage * graph.slices + slice)];
+}
+
+std::span<const Operator> operators_of(const TaskGraph& graph, const Work& work) {
+  return operators_of(graph, work.stage, work.slice);
+}
+
+void set_stage_operators(TaskGraph& graph) {
+  graph.stage_operators.clear();
+  for (const BlockRange& range : graph.stages) {
+    for (int slice = 0; slice < graph.slices; ++slice) {
+      WorkShape shape = graph.shape;
+      shape.before = slice * shape.sequence;
+      graph.stage_operators.push_back(operators_of(graph.model, range.first, range.last, shape));
+    }
+  }
+}
+
 std::string label_of(const TaskGraph& graph, TaskId id) {
   const Task& task = graph.tasks[id];
   const Work& work = graph.works[static_cast<std::size_t>(task.work)];
@@ -87,7 +106,7 @@ bool is_lowered(const TaskGraph& graph, std::int32_t rank) {
 double flops_of(const TaskGraph& graph, TaskId id) {
   const Work& work = graph.works[static_cast<std::size_t>(graph.tasks[id].work)];
   if (work.kind != WorkKind::segment) return 0;
-  const auto& operators = graph.stage_operators[static_cast<std::size_t>(work.stage)];
+  const auto operators = operators_of(graph, work);
   double flops = 0;
   for (int i = work.first_op; i < work.last_op; ++i) {
     const Operator& op = operators[static_cast<std::size_t>(i)];

@@ -19,6 +19,10 @@
 // wires have no gradient: the loss is seeded with 1) and writes gradient buffers of `in`.
 // input_grad is backward that leaves weight gradients for later: it writes one more `saved` buffer, which
 // weight_grad reads. Tokens and targets are not buffers: `embed` and `loss` take them from the data.
+// Slices of a sequence (TeraPipe): slice j of a causal model attends to the keys and values of the slices before
+// it. A segment with attention reads the value buffer wire_kv of slice j−1 (the cache, no bytes of its own: the
+// keys and values are in `saved`) and writes that of slice j; its backward reads the gradient buffer wire_kv of
+// slice j+1 and writes that of slice j−1, so backwards run from the last slice to the first.
 // A segment is cut at every communicate operator, also one that has no collective in this pass, so that
 // forward and backward segments are the same ranges.
 //
@@ -68,8 +72,9 @@ struct Work {
   WorkKind kind = WorkKind::segment;
   Pass pass = Pass::none;
   int stage = none;
+  int slice = 0;                  // segment: of the sequence; its attention's work depends on it
   int block = none;               // bucket works: index in blocks_of(model)
-  int first_op = 0, last_op = 0;  // segment: range in stage_operators[stage]; wire_collective: first_op only
+  int first_op = 0, last_op = 0;  // segment: range in operators_of(graph, work); wire_collective: first_op only
   Collective collective = Collective::none;
   Wires wire = 0;                 // transfer, wire_collective
   Dtype dtype = Dtype::bfloat16;
@@ -144,6 +149,7 @@ struct TaskGraph {
   // task of a step is there once per step of the window (graph/window.h), and an engine's step is a window.
   int window = 1;
   int micro_batches = 1;        // per pipeline and step
+  int slices = 1;               // of a sequence; shape is that of the first
   std::int64_t global_batch = 0;  // sequences per step
   double clip_norm = 0;         // 0 = no clipping
   Dtype gradient_dtype = Dtype::float32;
@@ -151,7 +157,7 @@ struct TaskGraph {
   bool kfac = false;            // gradients of Linears are preconditioned before the update
   Placement placement;             // of the stages on pipeline ranks
   std::vector<BlockRange> stages;  // copies of a part have the same blocks
-  std::vector<std::vector<Operator>> stage_operators;  // per stage
+  std::vector<std::vector<Operator>> stage_operators;  // [stage · slices + slice]; slices differ in figures only
 
   // Nodes.
   std::vector<Work> works;
@@ -170,6 +176,12 @@ struct TaskGraph {
   std::vector<TaskId> order;
   std::vector<StaticBytes> static_bytes;  // per rank
 };
+
+// The operators of a work's stage and slice, or of a stage.
+std::span<const Operator> operators_of(const TaskGraph& graph, const Work& work);
+std::span<const Operator> operators_of(const TaskGraph& graph, int stage, int slice = 0);
+// Fills graph.stage_operators from model, shape, stages and slices.
+void set_stage_operators(TaskGraph& graph);
 
 // "2F0.L5.mlp"; unique per rank and step (I9). Fillers: "2.L5.q.A0" (of micro-batch 0), "2.L5.q.invA".
 std::string label_of(const TaskGraph& graph, TaskId task);

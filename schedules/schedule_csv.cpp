@@ -100,9 +100,8 @@ void write_schedule_csv(std::ostream& out, const ActionLists& lists) {
       const std::string cell =
           std::to_string(action.stage) + letter_of(action.pass) + std::to_string(action.micro_batch);
       if (action.slice != 0) {
-        throw std::invalid_argument("PyTorch's schedule CSV has no slices, but " + cell +
-                                    " is one of slice " + std::to_string(action.slice) +
-                                    "; set schedule.slices to 1");
+        throw std::invalid_argument("PyTorch's schedule CSV has no slices, but " + cell + "/" +
+                                    std::to_string(action.slice) + " is one; set schedule.slices to 1");
       }
       if (action.pass == Pass::none || action.pass == Pass::recompute) {
         throw std::invalid_argument("PyTorch's schedule CSV has no word for " + cell +

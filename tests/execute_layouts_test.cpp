@@ -42,6 +42,8 @@ const Trained& one_process(LoweringInput input) {
   static std::map<std::string, Trained> known;
   input.layout = Layout{};
   input.schedule = "1f1b";
+  input.slices = 1;
+  input.shape.sequence = input.model.sequence;
   input.recompute = Recompute::none;
   const std::string key = input.model.name + std::to_string(layer_count(input.model)) +
                           std::to_string(blocks_of(input.model).back().tied) +
@@ -184,6 +186,7 @@ LoweringInput with_schedule(const Schedule& schedule, LoweringInput input) {
   input.schedule = schedule.name;
   input.layout.chunks = schedule.default_chunks;
   input.slices = schedule.default_slices;
+  input.shape.sequence = input.model.sequence / input.slices;
   input.clip_norm = 0.5;
   return input;
 }

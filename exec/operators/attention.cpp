@@ -22,10 +22,21 @@ at::Tensor rotate(const at::Tensor& x, const std::pair<at::Tensor, at::Tensor>& 
 }
 
 // Attention of [b, heads, s, d]. The fused kernels want as many key as query heads.
+// With more keys than queries the queries are the last of the sequence.
 at::Tensor attend(const at::Tensor& q, at::Tensor k, at::Tensor v, bool causal) {
-  const std::int64_t group = q.size(1) / k.size(1);
+  const std::int64_t group = q.size(1) / k.size(1), before = k.size(2) - q.size(2);
   if (group > 1) k = k.repeat_interleave(group, 1), v = v.repeat_interleave(group, 1);
-  return at::scaled_dot_product_attention(q, k, v, {}, 0.0, causal);
+  if (before == 0) return at::scaled_dot_product_attention(q, k, v, {}, 0.0, causal);
+  const at::Tensor seen =
+      at::ones({q.size(2), k.size(2)}, q.options().dtype(at::kBool).requires_grad(false)).tril(before);
+  return at::scaled_dot_product_attention(q, k, v, seen, 0.0, false);
+}
+
+// This slice's keys and values, behind those of the slices before it.
+at::Tensor with_cache(KeyValueCache& cache, const at::Tensor& own) {
+  const auto layer = static_cast<std::int64_t>(cache.whole.size());
+  cache.whole.push_back(cache.past.defined() ? at::cat({cache.past.select(0, layer), own}) : own);
+  return cache.whole.back();
 }
 
 }  // namespace
@@ -55,8 +66,11 @@ void run_qkv(OperatorContext& c) {
   const Heads heads = heads_of(c);
   const std::int64_t turned = (heads.q + heads.kv) * heads.size;
   const at::Tensor qk = packed.narrow(-1, 0, turned).unflatten(-1, {heads.q + heads.kv, heads.size});
-  const at::Tensor rotated =
-      rotate(qk, c.rotary.get(packed.size(0), c.block, packed.options().requires_grad(false)));
+  const std::int64_t before = c.cache != nullptr ? c.cache->before : 0;
+  const auto& [cosine, sine] =
+      c.rotary.get(before + packed.size(0), c.block, packed.options().requires_grad(false));
+  const at::Tensor rotated = rotate(
+      qk, {cosine.narrow(0, before, packed.size(0)), sine.narrow(0, before, packed.size(0))});
   branch = at::cat({rotated.flatten(-2), packed.narrow(-1, turned, heads.kv * heads.size)}, -1);
 }
 
@@ -64,12 +78,14 @@ void run_attention(OperatorContext& c) {
   at::Tensor& branch = c.wires[index_of(wire_branch)];
   const Heads heads = heads_of(c);
   const std::int64_t q = heads.q * heads.size, kv = heads.kv * heads.size;
-  const std::vector<at::Tensor> parts = branch.split_with_sizes({q, kv, kv}, -1);
+  at::Tensor keys_values = branch.narrow(-1, q, 2 * kv);
+  if (c.cache != nullptr) keys_values = with_cache(*c.cache, keys_values);
   const auto by_head = [&](const at::Tensor& t, std::int64_t count) {  // [s, b, n·d] → [b, n, s, d]
     return t.unflatten(-1, {count, heads.size}).permute({1, 2, 0, 3});
   };
-  const at::Tensor out = attend(by_head(parts[0], heads.q), by_head(parts[1], heads.kv),
-                                by_head(parts[2], heads.kv), c.block.causal);
+  const at::Tensor out =
+      attend(by_head(branch.narrow(-1, 0, q), heads.q), by_head(keys_values.narrow(-1, 0, kv), heads.kv),
+             by_head(keys_values.narrow(-1, kv, kv), heads.kv), c.block.causal);
   branch = out.permute({2, 0, 1, 3}).flatten(-2);
 }
 

@@ -54,7 +54,8 @@ void run_embed(OperatorContext& c) {
 // Under sequence parallel this rank holds a contiguous slice of the sequence, and so of the positions.
 void run_add_positions(OperatorContext& c) {
   at::Tensor& residual = c.wires[index_of(wire_residual)];
-  const std::int64_t rows = residual.size(0), begin = c.sequence_parallel ? c.tensor_rank * rows : 0;
+  const std::int64_t rows = residual.size(0), before = c.cache != nullptr ? c.cache->before : 0,
+                     begin = before + (c.sequence_parallel ? c.tensor_rank * rows : 0);
   const at::Tensor positions =
       tap_rows(c, parameter_named(c.parameters, "embedding.positions"), begin, rows);
   at::Tensor sum = residual + positions.unsqueeze(1);

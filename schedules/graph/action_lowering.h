@@ -1,5 +1,7 @@
 // One action of one stage being lowered, for all members of its pipeline rank (private to schedules/graph).
 //
+// Slices hand on the keys and values of the sequence so far, and their gradients (program.h).
+//
 //   2F0:  entry ─ seg ─ ag ─ seg ─ rs ─ seg ─► 2F0.send ─► entry of 3F0        lower_forward.cpp
 //   2B0:  the same segments backwards, on gradients, with the dual collectives  lower_backward.cpp
 //
@@ -30,7 +32,7 @@ class ActionLowering {
       : state_(state),
         action_(action),
         plan_(state.plan_of(action.stage, action.micro_batch)),
-        operators_(state.graph.stage_operators[static_cast<std::size_t>(action.stage)]),
+        operators_(operators_of(state.graph, action.stage, action.slice)),
         passage_(state.passage(action.stage, action.micro_batch, action.slice)),
         members_(static_cast<std::size_t>(state.members())) {
     for (auto& wire : wires_) wire.assign(members_, no_buffer);
@@ -58,12 +60,16 @@ class ActionLowering {
   int segment_work(int i, Pass pass);
   double saved_bytes(const Segment& segment) const;
   bool has_weight_grad(const Segment& segment) const;
+  // Bytes of the keys and values that the segment's layers have of the slices before this one; 0 without
+  // attention.
+  double bytes_of_cache(const Segment& segment) const;
+  bool has_attention(const Segment& segment) const;
   std::string label_tail(const std::string& name) const { return name.empty() ? "" : "." + name; }
 
   LoweringState& state_;
   Action action_;
   const StagePlan& plan_;
-  const std::vector<Operator>& operators_;
+  std::span<const Operator> operators_;
   Passage& passage_;
   std::size_t members_;
   WireBuffers wires_;                           // values in a forward, gradients in a backward

@@ -61,9 +61,9 @@ struct OperatorCounts {
 
 std::vector<OperatorCounts> operator_counts(const TaskGraph& graph) {
   std::vector<OperatorCounts> counts;
-  for (const auto& operators : graph.stage_operators) {
+  for (int stage = 0; stage < static_cast<int>(graph.stages.size()); ++stage) {  // the same for all slices
     OperatorCounts& count = counts.emplace_back();
-    for (const Operator& op : operators) {
+    for (const Operator& op : operators_of(graph, stage)) {
       count.compute.push_back(count.compute.back() + (op.kind == OpKind::communicate ? 0 : 1));
       count.weights.push_back(count.weights.back() + (op.weight_grad_flops > 0 ? 1 : 0));
     }

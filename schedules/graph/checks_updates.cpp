@@ -117,7 +117,7 @@ class UpdateCheck {
 
   void note_gradient(TaskId id, const Work& work) {
     if (work.pass == Pass::forward || work.pass == Pass::recompute || work.first_op >= work.last_op) return;
-    const auto& operators = graph_.stage_operators[static_cast<std::size_t>(work.stage)];
+    const auto operators = operators_of(graph_, work);
     const int last_block = operators[static_cast<std::size_t>(work.last_op - 1)].block;
     for (int block = operators[static_cast<std::size_t>(work.first_op)].block; block <= last_block;
          ++block) {

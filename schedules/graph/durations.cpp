@@ -27,7 +27,7 @@ Direction direction_of(Pass pass) {
 double table_seconds(const TaskGraph& graph, const Work& work, const BlockTable& table) {
   if (work.kind != WorkKind::segment) return 0;
   const std::vector<Block> blocks = blocks_of(graph.model);
-  const auto& operators = graph.stage_operators[static_cast<std::size_t>(work.stage)];
+  const auto operators = operators_of(graph, work);
   const auto in_segment = std::span(operators).subspan(static_cast<std::size_t>(work.first_op),
                                                        static_cast<std::size_t>(work.last_op - work.first_op));
   double seconds = 0;
@@ -70,8 +70,7 @@ double compute_seconds(const TaskGraph& graph, const Work& work, const Machine& 
   if (!machine.blocks.empty()) return table_seconds(graph, work, machine.blocks);
   switch (work.kind) {
     case WorkKind::segment: {
-      const auto& operators = graph.stage_operators[static_cast<std::size_t>(work.stage)];
-      const auto run = std::span(operators).subspan(static_cast<std::size_t>(work.first_op),
+      const auto run = operators_of(graph, work).subspan(static_cast<std::size_t>(work.first_op),
                                                     static_cast<std::size_t>(work.last_op - work.first_op));
       return machine.task_overhead + operators_seconds(machine, run, direction_of(work.pass));
     }

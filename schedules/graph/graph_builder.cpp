@@ -8,6 +8,7 @@ int GraphBuilder::work(const Work& work) {
   const WorkKey key{static_cast<int>(work.kind),
                     static_cast<int>(work.pass),
                     work.stage,
+                    work.slice,
                     work.block,
                     work.first_op,
                     work.last_op,

@@ -33,7 +33,7 @@ class GraphBuilder {
 
  private:
   TaskGraph& graph_;
-  using WorkKey = std::tuple<int, int, int, int, int, int, int, int, int, double, double, std::string>;
+  using WorkKey = std::tuple<int, int, int, int, int, int, int, int, int, int, double, double, std::string>;
   std::map<WorkKey, int> known_works_;
   std::vector<std::pair<TaskId, TaskId>> control_;
   std::vector<std::pair<TaskId, BufferId>> late_outputs_;

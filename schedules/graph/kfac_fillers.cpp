@@ -92,7 +92,7 @@ class Maker {
       const Task& task = step_.tasks[id];
       const Work& work = step_.works[at(task.work)];
       if (work.kind != WorkKind::segment) continue;
-      const auto& operators = step_.stage_operators[at(work.stage)];
+      const auto operators = operators_of(step_, work);
       const int last = operators[at(work.last_op - 1)].block;
       for (int block = operators[at(work.first_op)].block; block <= last; ++block) {
         if (blocks_[at(block)].kind != BlockKind::transformer) continue;

@@ -10,6 +10,19 @@ bool ActionLowering::has_weight_grad(const Segment& s) const {
                      [](const Operator& op) { return op.weight_grad_flops > 0; });
 }
 
+double ActionLowering::bytes_of_cache(const Segment& s) const {
+  const WorkShape& shape = state_.graph.shape;
+  double numbers = 0;
+  for (int i = s.first_op; i < s.last_op; ++i) {
+    const Operator& op = operators_[static_cast<std::size_t>(i)];
+    if (op.kind != OpKind::attention) continue;
+    const Block& block = state_.blocks[static_cast<std::size_t>(op.block)];
+    numbers += 2.0 * static_cast<double>(shape.micro_batch * action_.slice * shape.sequence *
+                                         (block.kv_heads / shape.sharding.tensor) * block.head_dim);
+  }
+  return numbers * bytes_of(shape.dtype);
+}
+
 void ActionLowering::recompute_block_ending_at(int last) {
   int first = last;
   while (!starts_block(first)) --first;
@@ -26,6 +39,7 @@ void ActionLowering::backward_segment(int i) {
   const int pipeline = state_.pipeline_rank(action_.stage);
   const int work = segment_work(i, action_.pass);
   const bool leaves_weights = action_.pass == Pass::input_grad && has_weight_grad(s);
+  const bool attends = has_attention(s);
   gather_weights(i, action_.pass, weights_);
   std::vector<BufferId> inputs, outputs;
   for (std::size_t k = 0; k < members_; ++k) {
@@ -47,6 +61,13 @@ void ActionLowering::backward_segment(int i) {
       outputs.push_back(state_.builder.buffer(BufferKind::gradient, wire, rank, bytes));
       at(wire, k) = outputs.back();
     });
+    if (attends && action_.slice + 1 < state_.input.slices)
+      inputs.push_back(passage_.cache_gradient[slot(i, k)]);
+    if (attends && action_.slice > 0) {
+      outputs.push_back(state_.builder.buffer(BufferKind::gradient, wire_kv, rank, bytes_of_cache(s)));
+      state_.passage(action_.stage, action_.micro_batch, action_.slice - 1).cache_gradient[slot(i, k)] =
+          outputs.back();
+    }
     if (leaves_weights) {
       outputs.push_back(state_.builder.buffer(BufferKind::saved, 0, rank, saved_bytes(s)));
       passage_.saved_weight[slot(i, k)] = outputs.back();

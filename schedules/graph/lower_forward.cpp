@@ -1,4 +1,6 @@
 // The forward of an action, and what both directions share: wire collectives and transfers.
+#include <algorithm>
+
 #include "schedules/graph/action_lowering.h"
 
 namespace slipway {
@@ -9,6 +11,7 @@ int ActionLowering::segment_work(int i, Pass pass) {
   work.kind = WorkKind::segment;
   work.pass = pass;
   work.stage = action_.stage;
+  work.slice = action_.slice;
   work.first_op = s.first_op;
   work.last_op = s.last_op;
   work.dtype = state_.graph.shape.dtype;
@@ -22,11 +25,17 @@ double ActionLowering::saved_bytes(const Segment& s) const {
   return bytes;
 }
 
+bool ActionLowering::has_attention(const Segment& s) const {
+  return std::any_of(operators_.begin() + s.first_op, operators_.begin() + s.last_op,
+                     [](const Operator& op) { return op.kind == OpKind::attention; });
+}
+
 void ActionLowering::forward_segment(int i, Pass pass, bool emits) {
   const Segment& s = segment(i);
   const bool saves = pass == Pass::recompute || !s.recomputed;
   const int pipeline = state_.pipeline_rank(action_.stage);
   const int work = segment_work(i, pass);
+  const bool attends = has_attention(s);
   gather_weights(i, pass, weights_);
   std::vector<BufferId> inputs, outputs;
   for (std::size_t k = 0; k < members_; ++k) {
@@ -34,6 +43,8 @@ void ActionLowering::forward_segment(int i, Pass pass, bool emits) {
     inputs.clear();
     outputs.clear();
     for_each_wire(s.in, [&](Wires wire) { inputs.push_back(at(wire, k)); });
+    if (attends && action_.slice > 0)
+      inputs.push_back(state_.passage(action_.stage, action_.micro_batch, action_.slice - 1).cache[slot(i, k)]);
     for (std::size_t b = static_cast<std::size_t>(s.first_block);
          !weights_.empty() && b < static_cast<std::size_t>(s.last_block); ++b) {
       inputs.push_back(weights_[b][k]);
@@ -45,6 +56,10 @@ void ActionLowering::forward_segment(int i, Pass pass, bool emits) {
         outputs.push_back(state_.builder.buffer(BufferKind::value, wire, rank, bytes.before));
         at(wire, k) = outputs.back();
       });
+    }
+    if (attends && action_.slice + 1 < state_.input.slices) {
+      outputs.push_back(state_.builder.buffer(BufferKind::value, wire_kv, rank, 0));
+      passage_.cache[slot(i, k)] = outputs.back();
     }
     if (saves) {
       outputs.push_back(state_.builder.buffer(BufferKind::saved, 0, rank, saved_bytes(s)));
@@ -135,6 +150,8 @@ void ActionLowering::forward() {
   const std::size_t slots = plan_.segments.size() * members_;
   passage_.saved.assign(slots, no_buffer);
   passage_.block_entry.assign(slots, no_buffer);
+  passage_.cache.assign(slots, no_buffer);
+  passage_.cache_gradient.assign(slots, no_buffer);
   if (!state_.graph.placement.is_first(action_.stage)) wires_[wire_index(wire_residual)] = passage_.entry;
   forward_segments(0, segments(), Pass::forward);
   if (!state_.graph.placement.is_last(action_.stage)) {

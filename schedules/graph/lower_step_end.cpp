@@ -73,7 +73,7 @@ void StepEnd::find_first_and_last_uses() {
   for (std::size_t r = 0; r < state_.placed.size(); ++r) {
     for (const auto& [action, task] : state_.placed[r]) {
       const Work& work = state_.graph.works[static_cast<std::size_t>(state_.graph.tasks[task].work)];
-      const auto& operators = state_.graph.stage_operators[static_cast<std::size_t>(work.stage)];
+      const auto operators = operators_of(state_.graph, work);
       const int last_block = operators[static_cast<std::size_t>(work.last_op - 1)].block;
       for (int block = operators[static_cast<std::size_t>(work.first_op)].block; block <= last_block;
            ++block) {

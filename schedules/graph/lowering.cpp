@@ -40,6 +40,16 @@ void refuse_sharded_copies(const LoweringInput& input, const ScheduleShape& shap
                               " reduces them for every micro-batch; set layout.zero to 0 or 1");
 }
 
+void refuse_slices(const LoweringInput& input) {
+  if (input.slices == 1) return;
+  if (!is_causal(input.model))
+    throw std::invalid_argument("a sequence of " + input.model.name +
+                                " cannot be cut into slices: its attention is not causal; set schedule.slices to 1");
+  if (input.layout.context > 1 || input.recompute == Recompute::full)
+    throw std::invalid_argument("slices of a sequence go with neither context parallelism nor full "
+                                "recomputation; set layout.context to 1 and schedule.recompute to selective");
+}
+
 void set_static_bytes(const LoweringInput& input, TaskGraph& graph) {
   const auto members =
       static_cast<std::size_t>(input.layout.data * input.layout.context * input.layout.tensor);
@@ -50,6 +60,7 @@ void set_static_bytes(const LoweringInput& input, TaskGraph& graph) {
 TaskGraph described(const LoweringInput& input, const ActionLists& actions) {
   const ScheduleShape step = step_shape(input);
   refuse_sharded_copies(input, step);
+  refuse_slices(input);
   TaskGraph graph;
   graph.model = input.model;
   graph.layout = input.layout;
@@ -69,9 +80,8 @@ TaskGraph described(const LoweringInput& input, const ActionLists& actions) {
     const std::vector<BlockRange> parts = split_blocks(input.model, input.layout);
     graph.stages.insert(graph.stages.end(), parts.begin(), parts.end());
   }
-  for (const BlockRange& range : graph.stages) {
-    graph.stage_operators.push_back(operators_of(input.model, range.first, range.last, graph.shape));
-  }
+  graph.slices = step.slices;
+  set_stage_operators(graph);
   set_static_bytes(input, graph);
   return graph;
 }
@@ -105,7 +115,8 @@ LoweringState::LoweringState(const LoweringInput& lowering_input, ActionLists li
   for (std::size_t stage = 0; stage < count; ++stage) {
     for (const bool cut : {false, true}) {
       (cut ? by_block : whole)
-          .push_back(plan_stage(graph.stage_operators[stage], blocks, cut, recompute,
+          .push_back(plan_stage(graph.stage_operators[stage * static_cast<std::size_t>(graph.slices)], blocks,
+                                cut, recompute,
                                 graph.placement.is_first(static_cast<int>(stage)),
                                 graph.placement.is_last(static_cast<int>(stage))));
     }

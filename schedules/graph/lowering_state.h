@@ -27,6 +27,8 @@ struct Passage {
   std::vector<BufferId> block_entry;    // [segment·K + k] residual at a recomputed block's start
   std::vector<BufferId> saved;          // [segment·K + k]
   std::vector<BufferId> saved_weight;   // [segment·K + k] between input_grad and weight_grad
+  std::vector<BufferId> cache;          // [segment·K + k] keys and values up to this slice, for the next
+  std::vector<BufferId> cache_gradient;  // [segment·K + k] that the next slice's backward hands back
 };
 
 struct LoweringState {

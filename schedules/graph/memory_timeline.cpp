@@ -89,7 +89,7 @@ class Accounting {
     for (std::size_t w = 0; w < graph_.works.size(); ++w) {
       const Work& work = graph_.works[w];
       if (work.kind != WorkKind::segment) continue;
-      const auto& operators = graph_.stage_operators[static_cast<std::size_t>(work.stage)];
+      const auto operators = operators_of(graph_, work);
       for (int i = work.first_op; i < work.last_op; ++i) {
         const Operator& op = operators[static_cast<std::size_t>(i)];
         add_kept(op, blocks[static_cast<std::size_t>(op.block)], graph_.shape, kept_[w]);

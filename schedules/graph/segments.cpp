@@ -158,7 +158,7 @@ WireBytes around(const Operator& communicate, const Sharding& sharding) {
 
 }  // namespace
 
-WireBytes wire_bytes(const std::vector<Operator>& operators, int last_op, Wires wire,
+WireBytes wire_bytes(std::span<const Operator> operators, int last_op, Wires wire,
                      const Sharding& sharding, double boundary_bytes) {
   if (wire == wire_loss) return {8, 8};
   const auto next = static_cast<std::size_t>(last_op);

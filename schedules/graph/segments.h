@@ -8,6 +8,7 @@
 // Guarded by tests/segments_test.cpp.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,7 @@ std::string block_name(const std::vector<Block>& blocks, int block);
 struct WireBytes {
   double before = 0, after = 0;
 };
-WireBytes wire_bytes(const std::vector<Operator>& operators, int last_op, Wires wire,
+WireBytes wire_bytes(std::span<const Operator> operators, int last_op, Wires wire,
                      const Sharding& sharding, double boundary_bytes);
 
 }  // namespace slipway

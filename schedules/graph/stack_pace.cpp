@@ -90,7 +90,10 @@ StepWork step_work_of(const LoweringInput& input, const Machine& machine, int gp
   return work;
 }
 
-Cluster at_pace(Cluster cluster, const Stack& stack, const LoweringInput& input) {
+Cluster at_pace(Cluster cluster, const Stack& stack, const LoweringInput& sliced) {
+  LoweringInput input = sliced;  // no trainer cuts sequences into slices: its pace is that of whole ones
+  input.shape.sequence *= input.slices;
+  input.slices = 1;
   const int blocks = static_cast<int>(blocks_of(input.model).size());
   for (std::size_t g = 0; g < cluster.groups.size(); ++g) {
     Machine& machine = cluster.groups[g].machine;
