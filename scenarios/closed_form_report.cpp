@@ -15,7 +15,7 @@ MemoryInput closed_form_input(const Plan& plan) {
   input.pipeline = layout.pipeline;
   input.data = layout.data;
   input.chunks = layout.chunks;
-  input.micro_batches = plan.graph.micro_batches;
+  input.micro_batches = micro_batches_of(plan);
   input.zero = layout.zero;
   input.gradient_dtype = plan.graph.gradient_dtype;
   input.recompute = plan.graph.recompute;

@@ -32,6 +32,7 @@ std::span<const JsonKey> simulate_json_keys() {
       JsonKey{"simulated_ranks", "count",
               "ranks that were simulated; each of the others does the same at the same time as one of these"},
       JsonKey{"micro_batches", "count", "per pipeline and step"},
+      JsonKey{"simulated_micro_batches", "count", "of these: simulated; the others repeat them"},
       JsonKey{"parameters", "count", "trainable parameters of the model"},
       JsonKey{"tasks", "count", "tasks of simulated ranks in the graph of one step (with fill: of one window)"},
       JsonKey{"simulated_units", "count",

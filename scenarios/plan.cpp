@@ -70,20 +70,39 @@ void refuse_uncalibrated(const Scenario& scenario) {
 
 Folding folding_of(const Scenario& scenario) {
   const LoweringInput input = lowering_input(scenario);
-  const bool fills = scenario.schedule.fill != FillChoice::none || input.kfac;
   // Data groups of copies join ranks that folding does not compare.
-  if (fills || step_shape(input).copies > 1) return {};
+  if (scenario.schedule.fill != FillChoice::none || input.kfac || step_shape(input).copies > 1) return {};
   return folding_of(scenario.cluster, scenario.layout, input.clip_norm);
 }
 
-Plan plan_of(Scenario scenario, bool folded) {
+namespace {
+
+bool has_fillers(const Scenario& scenario) {
+  return scenario.schedule.fill != FillChoice::none || lowering_input(scenario).kfac;
+}
+
+// The step's graph, of fewer micro-batches where options allow and the schedule repeats.
+TaskGraph lowered(Plan& plan, const PlanOptions& options) {
+  LoweringInput input = lowering_input(plan.scenario);
+  if (options.folded) input.folding = folding_of(plan.scenario);
+  if (options.patience > 0 && !has_fillers(plan.scenario))
+    plan.shortened = shortened(step_actions(input), step_shape(input).micro_batches, options.patience);
+  if (!plan.shortened) return lower(input);
+  input.actions = &plan.shortened->actions;
+  input.global_batch = plan.shortened->micro_batches * input.shape.micro_batch * input.layout.data;
+  TaskGraph graph = lower(input);
+  graph.global_batch = plan.scenario.schedule.global_batch;
+  return graph;
+}
+
+}  // namespace
+
+Plan plan_of(Scenario scenario, const PlanOptions& options) {
   refuse_uncalibrated(scenario);
-  Plan plan{std::move(scenario), {}, {}, {}};
+  Plan plan{std::move(scenario), {}, {}, {}, {}};
   try {
     set_pace(plan.scenario);
-    LoweringInput input = lowering_input(plan.scenario);
-    if (folded) input.folding = folding_of(plan.scenario);
-    plan.graph = lower(input);
+    plan.graph = lowered(plan, options);
     plan.durations = durations_of(plan.graph, plan.scenario.cluster);
   } catch (const std::invalid_argument& error) {
     throw UsageError(plan.scenario.path + ": " + error.what());
@@ -114,6 +133,8 @@ std::vector<double> memory_capacities(const Scenario& scenario) {
   return bytes;
 }
 
+int micro_batches_of(const Plan& plan) { return step_shape(lowering_input(plan.scenario)).micro_batches; }
+
 double tokens_per_step(const Scenario& scenario) {
   return static_cast<double>(scenario.schedule.global_batch) * static_cast<double>(scenario.model.sequence);
 }
@@ -134,7 +155,7 @@ std::string headline(const Plan& plan) {
                      readable_count(static_cast<double>(parameter_count(s.model))), s.model.sequence,
                      machines_text(s.cluster), layout_text(s.layout),
                      s.schedule.actions ? "schedule of a CSV" : s.schedule.name,
-                     counted(plan.graph.micro_batches, "micro-batch"),
+                     counted(micro_batches_of(plan), "micro-batch"),
                      counted(s.schedule.micro_batch, "sequence"), name_of(s.dtype), pace_text(s));
 }
 

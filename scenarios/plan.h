@@ -13,6 +13,7 @@
 
 #include "scenarios/filling.h"
 #include "scenarios/scenario.h"
+#include "schedules/graph/shortened.h"
 
 namespace slipway {
 
@@ -21,13 +22,18 @@ struct Plan {
   TaskGraph graph;
   Durations durations;
   std::optional<FillSummary> filling;  // the graph is a window then
+  std::optional<ShortenedActions> shortened;  // the graph is of a step with fewer micro-batches then
+};
+
+// What the graph leaves out. What is executed, or shown rank by rank, leaves out nothing.
+struct PlanOptions {
+  bool folded = false;  // only ranks that stand for all others get tasks (folding_of)
+  int patience = 0;     // > 0: most micro-batches are left out where the schedule repeats (schedules/graph/shortened.h)
 };
 
 // `overrides` as for load_scenario. Load errors are listed all at once.
 Scenario checked_scenario(const std::string& path, const std::vector<std::string>& overrides);
-// `folded`: only the ranks that stand for all others get tasks (folding_of). What is executed, or shown rank by
-// rank, needs all of them.
-Plan plan_of(Scenario scenario, bool folded = false);
+Plan plan_of(Scenario scenario, const PlanOptions& options = {});
 // Members of a pipeline rank that do the same at the same time (schedules/graph/folding.h); all where work in
 // the bubbles, or copies of the model, make them differ.
 Folding folding_of(const Scenario& scenario);
@@ -40,6 +46,8 @@ void refuse_uncalibrated(const Scenario& scenario);
 double peak_flops(const Scenario& scenario);
 // Bytes of memory of each rank's machine.
 std::vector<double> memory_capacities(const Scenario& scenario);
+// Per pipeline and step, whatever the graph leaves out.
+int micro_batches_of(const Plan& plan);
 double tokens_per_step(const Scenario& scenario);
 // "llama-8b, sequence 8192, on 64 x h100-80gb: tensor 8, pipeline 4, data 2, zero 1; 1f1b, 16 micro-batches of 1 sequence".
 std::string headline(const Plan& plan);

@@ -7,8 +7,8 @@
 
 namespace slipway {
 
-std::vector<StageMemory> stage_memory(const Plan& plan, const Timeline& timeline) {
-  const std::vector<RankMemory> ranks = memory_timeline(plan.graph, timeline);
+std::vector<StageMemory> stage_memory(const Plan& plan, const Timeline& timeline, const SteadyState* steady) {
+  const std::vector<RankMemory> ranks = memory_timeline(plan.graph, timeline, steady);
   const std::vector<double> capacities = memory_capacities(plan.scenario);
   std::vector<StageMemory> stages(static_cast<std::size_t>(plan.scenario.layout.pipeline));
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -42,11 +42,15 @@ std::optional<TrainingCost> training_of(const Scenario& scenario, double step_ti
 
 int simulated_ranks(const Plan& plan) { return lowered_count(plan.graph.layout, plan.graph.folding); }
 
-Prediction prediction_of(const Plan& plan, const Simulation& simulation) {
+Prediction prediction_of(const SimulatedStep& simulated) {
+  const Plan& plan = simulated.plan;
+  const Simulation& simulation = simulated.simulation;
   Prediction prediction;
-  prediction.step = metrics_of(plan.graph, simulation.timeline, peak_flops(plan.scenario));
+  prediction.step = metrics_of(plan.graph, simulation.timeline, peak_flops(plan.scenario), steady_of(simulated));
+  prediction.step.makespan_s = simulated.makespan_s;
+  prediction.repeats_s = simulated.steady ? simulated.steady->period_s : 0;
   prediction.tokens_per_s = tokens_per_step(plan.scenario) / prediction.step.step_time_s;
-  prediction.memory = stage_memory(plan, simulation.timeline);
+  prediction.memory = stage_memory(plan, simulation.timeline, steady_of(simulated));
   prediction.fits = std::all_of(prediction.memory.begin(), prediction.memory.end(),
                                 [](const StageMemory& stage) { return stage.fits(); });
   prediction.training = training_of(plan.scenario, prediction.step.step_time_s);
@@ -81,7 +85,8 @@ std::string json_text(const Plan& plan, const Prediction& prediction) {
   json.set("fits", prediction.fits);
   json.set("ranks", rank_count(plan.scenario.layout));
   json.set("simulated_ranks", simulated_ranks(plan));
-  json.set("micro_batches", plan.graph.micro_batches);
+  json.set("micro_batches", micro_batches_of(plan));
+  json.set("simulated_micro_batches", plan.graph.micro_batches);
   json.set("parameters", parameter_count(plan.scenario.model));
   json.set("tasks", static_cast<std::uint64_t>(plan.graph.tasks.size()));
   json.set("simulated_units", prediction.units);

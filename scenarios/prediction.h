@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/plan.h"
+#include "scenarios/simulated_step.h"
 #include "schedules/graph/checks.h"
 #include "schedules/graph/memory_timeline.h"
 #include "schedules/graph/metrics.h"
@@ -35,16 +35,17 @@ struct Prediction {
   bool fits = true;
   std::optional<TrainingCost> training;
   int steps = 0;
-  std::uint64_t units = 0;  // of a step: its tasks, runs that were simulated as one counted once
+  std::uint64_t units = 0;   // of a step: its tasks, runs that were simulated as one counted once
+  double repeats_s = 0;      // of a shortened step: its period
   double simulate_wall_s = 0;
 };
 
 // Ranks that have tasks: all, or those that stand for others.
 int simulated_ranks(const Plan& plan);
 
-Prediction prediction_of(const Plan& plan, const Simulation& simulation);
+Prediction prediction_of(const SimulatedStep& step);
 // Per pipeline rank, the rank that needs the largest share of its memory. From the timeline's first step.
-std::vector<StageMemory> stage_memory(const Plan& plan, const Timeline& timeline);
+std::vector<StageMemory> stage_memory(const Plan& plan, const Timeline& timeline, const SteadyState* steady = nullptr);
 
 // I7: a violation per rank that needs more than its machine has (schedules/graph/checks.h).
 std::vector<Violation> memory_violations(const Plan& plan, const Timeline& timeline);

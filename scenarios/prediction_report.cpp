@@ -38,6 +38,13 @@ std::string folding_text(const Plan& plan) {
                      simulated);
 }
 
+// "22 of 1,024 micro-batches simulated: the others repeat these, 12.3 ms a period. "
+std::string repeating_text(const Plan& plan, const Prediction& prediction) {
+  if (!plan.shortened) return "";
+  return fmt::format("{} of {} simulated: the others repeat these every {}. ", plan.graph.micro_batches,
+                     counted(micro_batches_of(plan), "micro-batch"), readable_seconds(prediction.repeats_s));
+}
+
 // "80,610 tasks", "80,610 tasks (simulated as 9,000)"
 std::string tasks_text(const Plan& plan, const Prediction& prediction) {
   const std::size_t tasks = plan.graph.tasks.size();
@@ -75,9 +82,9 @@ std::string report_text(const Plan& plan, const Prediction& prediction) {
           memory_text(prediction.memory) + closed_form_text(plan, prediction.memory[0]) + "\n";
   const bool window = plan.graph.window > 1;
   const std::string unit = window ? "window" : "step";
-  text += fmt::format("One {}{} alone takes {}. {}{} a {}, {} simulated in {}.\n\n", unit,
+  text += fmt::format("One {}{} alone takes {}. {}{}{} a {}, {} simulated in {}.\n\n", unit,
                       window ? " of " + counted(plan.graph.window, "step") : "", readable_seconds(step.makespan_s),
-                      folding_text(plan), tasks_text(plan, prediction), unit,
+                      folding_text(plan), repeating_text(plan, prediction), tasks_text(plan, prediction), unit,
                       counted(prediction.steps, unit.c_str()), readable_seconds(prediction.simulate_wall_s));
   return text;
 }

@@ -28,9 +28,11 @@ void add_memory(const Prediction& prediction, StudyFigures& figures) {
 }
 
 StudyFigures figures_of(const StudyPoint& point) {
-  const Plan plan = plan_of(checked_scenario(point.path, point.overrides));
-  const Prediction prediction =
-      prediction_of(plan, simulate(plan.graph, plan.scenario.cluster, plan.durations, {}));
+  StepOptions options;
+  options.makespan = false;
+  const SimulatedStep step = simulated_step(checked_scenario(point.path, point.overrides), options);
+  const Plan& plan = step.plan;
+  const Prediction prediction = prediction_of(step);
   StudyFigures figures;
   figures.step_time_s = prediction.step.step_time_s;
   figures.tokens_per_s = prediction.tokens_per_s;

@@ -36,8 +36,9 @@ void set_stage_operators(TaskGraph& graph) {
   }
 }
 
-std::string label_of(const TaskGraph& graph, TaskId id) {
-  const Task& task = graph.tasks[id];
+std::string label_of(const TaskGraph& graph, TaskId id) { return label_of(graph, graph.tasks[id]); }
+
+std::string label_of(const TaskGraph& graph, const Task& task) {
   const Work& work = graph.works[static_cast<std::size_t>(task.work)];
   std::string label;
   if (work.stage != none) label = std::to_string(work.stage);

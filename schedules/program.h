@@ -185,6 +185,7 @@ void set_stage_operators(TaskGraph& graph);
 
 // "2F0.L5.mlp"; unique per rank and step (I9). Fillers: "2.L5.q.A0" (of micro-batch 0), "2.L5.q.invA".
 std::string label_of(const TaskGraph& graph, TaskId task);
+std::string label_of(const TaskGraph& graph, const Task& task);
 // "forward", "backward", "all-gather", "transfer", "optimizer", ...: TraceRecord::kind.
 std::string kind_of(const TaskGraph& graph, TaskId task);
 // The members of a task: {rank}, or the communicator's ranks.

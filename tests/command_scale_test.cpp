@@ -67,5 +67,17 @@ TEST_F(Scale, RunsOfTasksThatNobodyElseSeesAreSimulatedAsOneAndTheAnswerIsThatOf
   expect_same_answer(chained, exact);
 }
 
+TEST_F(Scale, MicroBatchesThatRepeatOthersAreLeftOutAndTheAnswerIsThatOfAll) {
+  const std::string llama = scale + "llama-8b-64xh100.yaml", batch = "schedule.global_batch=512";
+  const nlohmann::json part = summary_of({llama, "--set", batch}), whole = summary_of({llama, "--set", batch, "--whole"});
+  EXPECT_EQ(whole["simulated_micro_batches"], 256);
+  EXPECT_LT(part["simulated_micro_batches"].get<int>(), 64);
+  expect_same_answer(part, whole);
+  EXPECT_THAT(slipway_with({"simulate", llama, "--set", batch}).out,
+              HasSubstr(" of 256 micro-batches simulated: the others repeat these every "));
+  EXPECT_THAT(slipway_with({"simulate", llama, "--set", batch, "--set", "schedule.name=gpipe"}).out,
+              Not(HasSubstr("repeat")));
+}
+
 }  // namespace
 }  // namespace slipway

@@ -43,9 +43,9 @@ Ticking::Ticking(std::ostream& err, std::string what, std::chrono::milliseconds 
         }
       }) {}
 
-Plan planned(Scenario scenario, std::ostream& err, bool folded, std::chrono::milliseconds pause) {
+Plan planned(Scenario scenario, std::ostream& err, const PlanOptions& options, std::chrono::milliseconds pause) {
   const Ticking ticking(err, "planning " + scenario.name, pause);
-  return plan_of(std::move(scenario), folded);
+  return plan_of(std::move(scenario), options);
 }
 
 }  // namespace slipway

@@ -39,7 +39,7 @@ class Ticking {
 };
 
 // plan_of, with a line every `pause` while it takes long.
-Plan planned(Scenario scenario, std::ostream& err, bool folded = false,
+Plan planned(Scenario scenario, std::ostream& err, const PlanOptions& options = {},
              std::chrono::milliseconds pause = std::chrono::seconds(2));
 
 // Is this stream the process's standard error, and that a terminal?

@@ -28,14 +28,17 @@ CommandOptions declared_options() {
       .value("steps", "N",
              "steps to simulate back to back; the last two give the steady period (default 3)")
       .flag("unfolded", "simulate every rank, also those that do the same as another at the same time")
-      .flag("exact", "simulate every rank, task by task")
+      .flag("whole", "simulate every micro-batch, also those that repeat others")
+      .flag("exact", "simulate every rank and micro-batch, task by task")
       .flag("help-json", "print the meaning and unit of every JSON key")
       .notes(
           "A scenario that needs more memory than a GPU has is simulated all the same: the verdict is\n"
-          "`fits: no` and the exit status 0. Ranks that do the same at the same time are simulated once, with\n"
-          "the same result, and so are runs of tasks whose middle nobody else sees (the last line says how many).\n"
-          "--unfolded and --trace simulate all ranks, --exact all ranks task by task. run.tokens adds days, GPU-hours and, with\n"
-          "cluster.price_per_gpu_hour, cost.");
+          "`fits: no` and the exit status 0. run.tokens adds days, GPU-hours and, with\n"
+          "cluster.price_per_gpu_hour, cost.\n"
+          "As little is simulated as gives the same answer; the last line says how much: of ranks that do the\n"
+          "same at the same time one (--unfolded: all), of micro-batches that repeat each other a few\n"
+          "(--whole: all), and a run of tasks whose middle nobody else sees as one. --exact, and --trace but\n"
+          "for such runs, leave out nothing.");
   return options;
 }
 
@@ -48,22 +51,31 @@ void write_trace(const std::string& path, const Plan& plan, const Simulation& si
   file.commit();
 }
 
-Simulation simulated(const Plan& plan, SimulationOptions options, const std::string& what, std::ostream& err) {
-  Progress progress(err, what, is_terminal(err));
-  options.progress = [&](double share) { progress.report(share); };
-  return simulate(plan.graph, plan.scenario.cluster, plan.durations, options);
+// With a line on `err` where it takes long.
+SimulatedStep simulated(const Scenario& scenario, const StepOptions& options, std::ostream& err) {
+  return simulated_step(
+      scenario, options,
+      {[&](const Scenario& of, const PlanOptions& how) { return planned(of, err, how); },
+       [&](const Plan& plan, SimulationOptions how, const std::string& what) {
+         Progress progress(err, what, is_terminal(err));
+         how.progress = [&](double share) { progress.report(share); };
+         return simulate(plan.graph, plan.scenario.cluster, plan.durations, how);
+       }});
 }
 
-// The first of several steps shares cores and links with the next one's beginning; alone it does not.
-double makespan_of_one_step(const Plan& plan, const Simulation& done, SimulationOptions options, std::ostream& err) {
-  if (done.timeline.steps == 1) return done.timeline.makespan_s;
-  options.steps = 1;
-  return simulated(plan, options, "simulating one step alone", err).timeline.makespan_s;
-}
-
-Prediction predicted(const Plan& plan, const Simulation& simulation, std::ostream& err) {
+Prediction predicted(const SimulatedStep& step, std::ostream& err) {
   const Ticking ticking(err, "working out memory and shares");
-  return prediction_of(plan, simulation);
+  return prediction_of(step);
+}
+
+StepOptions step_options(const CommandOptions& options) {
+  StepOptions how;
+  const bool exact = options.has("exact"), trace = options.text("trace").has_value();
+  how.steps = options.integer("steps", 3, 1);
+  how.folded = !exact && !trace && !options.has("unfolded");
+  how.shortened = !exact && !trace && !options.has("whole");
+  how.chains = !exact;
+  return how;
 }
 
 }  // namespace
@@ -75,25 +87,19 @@ int simulate_command(const std::vector<std::string>& args, std::ostream& out, st
     return status_done;
   }
   if (!options.parse(args, out)) return status_done;
-  SimulationOptions how;
-  how.steps = options.integer("steps", 3, 1);
-  how.chains = !options.has("exact");
   Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
   if (const auto path = options.text("trace")) check_output("--trace", *path, inputs_of(scenario));
-  const bool all_ranks = options.has("exact") || options.has("unfolded") || options.text("trace");
-  const Plan plan = planned(std::move(scenario), err, !all_ranks);
-  const Simulation simulation = simulated(plan, how, "simulating " + plan.scenario.name, err);
-  Prediction prediction = predicted(plan, simulation, err);
-  prediction.step.makespan_s = makespan_of_one_step(plan, simulation, how, err);
+  const SimulatedStep step = simulated(scenario, step_options(options), err);
+  const Prediction prediction = predicted(step, err);
   if (const auto path = options.text("trace")) {
     const Ticking ticking(err, "writing " + *path);
-    write_trace(*path, plan, simulation);
+    write_trace(*path, step.plan, step.simulation);
   }
   if (options.has("json")) {
-    out << json_text(plan, prediction);
+    out << json_text(step.plan, prediction);
   } else {
-    out << report_text(plan, prediction)
-        << draw(picture_of(plan.graph, simulation.timeline, simulation.timeline.steps - 1),
+    out << report_text(step.plan, prediction)
+        << draw(picture_of(step.plan.graph, step.simulation.timeline, step.simulation.timeline.steps - 1),
                 terminal_width());
     if (options.text("trace"))
       out << "\ntrace: " << *options.text("trace") << " (open in https://ui.perfetto.dev)\n";

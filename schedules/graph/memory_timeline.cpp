@@ -14,8 +14,8 @@ struct Change {
 
 class Accounting {
  public:
-  Accounting(const TaskGraph& graph, const Timeline& timeline)
-      : graph_(graph), timeline_(timeline), kept_(graph.works.size()), is_layer_input_(graph.buffers.size()) {
+  Accounting(const TaskGraph& graph, const Timeline& timeline, const SteadyState* steady)
+      : graph_(graph), timeline_(timeline), steady_(steady), kept_(graph.works.size()), is_layer_input_(graph.buffers.size()) {
     find_last_readers();
     list_changes();
     list_kept();
@@ -109,6 +109,13 @@ class Accounting {
     return parts;
   }
 
+  std::string label_in_truth(TaskId id) const {
+    Task task = graph_.tasks[id];
+    const bool later = steady_ != nullptr && timeline_.start[id] > steady_->steps[0].until_s;
+    if (later && task.micro_batch != none) task.micro_batch += steady_->left_out * steady_->micro_batches;
+    return label_of(graph_, task);
+  }
+
   RankMemory peak_of(std::size_t rank) const {
     RankMemory memory;
     memory.fixed = graph_.static_bytes[rank];
@@ -121,7 +128,7 @@ class Accounting {
       memory.activations_peak = live;
       count = i + 1;
     }
-    if (count > 0) memory.peak_task = label_of(graph_, changes[count - 1].task);
+    if (count > 0) memory.peak_task = label_in_truth(changes[count - 1].task);
     for (std::size_t i = 0; i < count; ++i)
       memory.parts += (changes[i].bytes < 0 ? -1 : 1) * parts_of(changes[i].buffer);
     memory.parts[MemoryPart::weights] = memory.fixed.weights;
@@ -134,6 +141,7 @@ class Accounting {
 
   const TaskGraph& graph_;
   const Timeline& timeline_;
+  const SteadyState* steady_;
   std::vector<MemoryParts> kept_;     // per work
   std::vector<bool> is_layer_input_;  // per buffer: what a recomputed block starts from
   std::vector<TaskId> last_reader_;   // per buffer
@@ -142,8 +150,9 @@ class Accounting {
 
 }  // namespace
 
-std::vector<RankMemory> memory_timeline(const TaskGraph& graph, const Timeline& timeline) {
-  return Accounting(graph, timeline).run();
+std::vector<RankMemory> memory_timeline(const TaskGraph& graph, const Timeline& timeline,
+                                        const SteadyState* steady) {
+  return Accounting(graph, timeline, steady).run();
 }
 
 }  // namespace slipway

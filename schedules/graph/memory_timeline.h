@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "models/memory_parts.h"
-#include "schedules/graph/replay.h"
+#include "schedules/graph/steady.h"
 
 namespace slipway {
 
@@ -28,6 +28,8 @@ struct RankMemory {
 // The verdict of I7, for everybody who gives it (check_memory, reports): does this use fit `capacity` bytes?
 inline bool fits(const RankMemory& use, double capacity) { return use.peak <= capacity; }
 
-std::vector<RankMemory> memory_timeline(const TaskGraph& graph, const Timeline& timeline);
+// `steady`: of a shortened step; the peak is the whole one's, only its task may be of a later micro-batch.
+std::vector<RankMemory> memory_timeline(const TaskGraph& graph, const Timeline& timeline,
+                                        const SteadyState* steady = nullptr);
 
 }  // namespace slipway

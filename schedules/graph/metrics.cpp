@@ -29,9 +29,10 @@ struct RankShares {
 
 class Accounting {
  public:
-  Accounting(const TaskGraph& graph, const Timeline& timeline)
+  Accounting(const TaskGraph& graph, const Timeline& timeline, const SteadyState* steady)
       : graph_(graph),
         timeline_(timeline),
+        steady_(steady),
         count_(graph.tasks.size()),
         carried_(count_),
         inputs_(static_cast<std::size_t>(timeline.steps)) {
@@ -48,11 +49,13 @@ class Accounting {
     const std::size_t step = steady ? static_cast<std::size_t>(timeline_.steps) - 2 : 0;
     const double begin = steady ? start(step, list.front()) : 0;
     const double end = steady ? start(step + 1, list.front()) : timeline_.makespan_s;
-    shares.window = end - begin;
+    shares.window = end - begin + (steady_ == nullptr ? 0 : steady_->left_out_s());
     double free = begin;
-    for (const TaskId task : list) {
-      shares.exposed += exposed({free, start(step, task)}, step, task);
-      shares.compute += this->end(step, task) - start(step, task);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const TaskId task = list[i];
+      const double times = times_in_truth(step, rank, i);
+      shares.exposed += times * exposed({free, start(step, task)}, step, task);
+      shares.compute += times * (this->end(step, task) - start(step, task));
       free = this->end(step, task);
     }
     if (steady) shares.exposed += exposed({free, end}, step + 1, list.front());
@@ -60,6 +63,13 @@ class Accounting {
   }
 
  private:
+  // How often the whole step does what the rank's i-th task does in this one.
+  double times_in_truth(std::size_t step, std::size_t rank, std::size_t i) const {
+    if (steady_ == nullptr) return 1;
+    const SteadyState::Stretch& period = steady_->steps[step].compute[rank];
+    return i >= period.first && i < period.last ? 1 + steady_->left_out : 1;
+  }
+
   double start(std::size_t step, TaskId task) const { return timeline_.start[step * count_ + task]; }
   double end(std::size_t step, TaskId task) const { return timeline_.end[step * count_ + task]; }
 
@@ -105,6 +115,7 @@ class Accounting {
 
   const TaskGraph& graph_;
   const Timeline& timeline_;
+  const SteadyState* steady_;
   std::size_t count_;
   std::vector<std::vector<TaskId>> carried_;
   std::vector<std::vector<Inputs>> inputs_;  // [step][task]
@@ -122,14 +133,15 @@ double first_step_makespan(const TaskGraph& graph, const Timeline& timeline) {
 
 }  // namespace
 
-StepMetrics metrics_of(const TaskGraph& graph, const Timeline& timeline, double peak_flops) {
+StepMetrics metrics_of(const TaskGraph& graph, const Timeline& timeline, double peak_flops,
+                       const SteadyState* steady) {
   StepMetrics metrics;
   if (graph.tasks.empty()) return metrics;
-  Accounting accounting(graph, timeline);
+  Accounting accounting(graph, timeline, steady);
   double ranks = 0;  // that have work: all of them, but of a graph of one member of each pipeline rank
   for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank)
     ranks += graph.compute_order[rank].empty() ? 0 : 1;
-  metrics.makespan_s = first_step_makespan(graph, timeline);
+  metrics.makespan_s = first_step_makespan(graph, timeline) + (steady == nullptr ? 0 : steady->left_out_s());
   for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank) {
     const RankShares shares = accounting.rank(rank);
     metrics.step_time_s = std::max(metrics.step_time_s, shares.window / graph.window);

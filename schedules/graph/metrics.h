@@ -4,10 +4,10 @@
 // A window graph (window.h) is several steps: step_time_s and exposed_comm_s are of one of them, makespan_s of
 // the whole window.
 // Idle of a compute lane while a communication task that its next task needs is running or queued is
-// exposed communication; every other idle is bubble. Shares are means over ranks. 
+// exposed communication; every other idle is bubble. Shares are means over ranks.
 #pragma once
 
-#include "schedules/graph/replay.h"
+#include "schedules/graph/steady.h"
 
 namespace slipway {
 
@@ -22,7 +22,9 @@ struct StepMetrics {
 };
 
 // `timeline` has ≥ 1 steps; the period is taken from the last two when there are ≥ 2, else makespan.
-// `peak_flops` = sum over all GPUs of dense FLOP/s in the model's dtype.
-StepMetrics metrics_of(const TaskGraph& graph, const Timeline& timeline, double peak_flops);
+// `peak_flops` = sum over all GPUs of dense FLOP/s in the model's dtype. `steady`: of a shortened step (steady.h), for
+// the figures of the whole one; graph.global_batch is that of the whole one then.
+StepMetrics metrics_of(const TaskGraph& graph, const Timeline& timeline, double peak_flops,
+                       const SteadyState* steady = nullptr);
 
 }  // namespace slipway

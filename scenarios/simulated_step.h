@@ -1,0 +1,45 @@
+// From a scenario to its simulated step, with as little simulated as gives the same answer:
+//
+//   folded      ranks that do the same at the same time, once                    (schedules/graph/folding.h)
+//   chains      runs of tasks whose middle nobody else sees, as one              (sim/chains.h)
+//   shortened   of micro-batches that repeat each other, a few periods           (schedules/graph/shortened.h, steady.h)
+//
+// A shortened step whose dates do not repeat is tried again with more periods, and at last whole.
+// Guarded by tests/simulated_step_test.cpp and tests/command_scale_test.cpp.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "scenarios/plan.h"
+#include "schedules/graph/metrics.h"
+#include "sim/simulate.h"
+
+namespace slipway {
+
+struct SimulatedStep {
+  Plan plan;
+  Simulation simulation;
+  std::optional<SteadyState> steady;  // of a shortened step
+  double makespan_s = 0;              // of a step alone, whole
+};
+
+struct StepOptions {
+  bool folded = true, chains = true, shortened = true;
+  int steps = 3;
+  bool makespan = true;  // of a step alone: simulated by itself
+};
+
+// How the two long parts of the work are done; a command adds progress.
+struct StepWorkers {
+  std::function<Plan(const Scenario&, const PlanOptions&)> plan;
+  std::function<Simulation(const Plan&, const SimulationOptions&, const std::string& what)> simulate;
+};
+
+SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& options, const StepWorkers& work);
+SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& options);
+
+// For steady_state's users, which know none where a step is whole.
+inline const SteadyState* steady_of(const SimulatedStep& step) { return step.steady ? &*step.steady : nullptr; }
+
+}  // namespace slipway
