@@ -1,8 +1,11 @@
-// The message of a simulated deadlock: who stands at the head of each lane, and what it waits for.
+// The message of a simulated deadlock: who stands at the head of each lane, what it waits for, and where that is in
+// the grid of the schedule.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
+#include "schedules/graph/grid.h"
 #include "sim/frontier.h"
 
 namespace slipway {
@@ -50,6 +53,17 @@ std::vector<std::string> reasons(const TaskGraph& graph, const Frontier& frontie
   return result;
 }
 
+// The rank × step grid around the stuck heads, which are marked; nothing for a graph without actions.
+std::string grid_of_heads(const TaskGraph& graph, const Frontier& frontier) {
+  constexpr int columns_around = 8;
+  GridOptions options{.ranks = {}, .culprits = {}, .around = columns_around};
+  for (std::size_t lane = 0; lane < frontier.lanes.size() && options.culprits.size() < shown_lanes; ++lane)
+    if (has_head(frontier, lane)) options.culprits.push_back(frontier.first_task(head_of(frontier, lane)));
+  const bool has_actions = std::any_of(graph.tasks.begin(), graph.tasks.end(),
+                                       [](const Task& task) { return task.micro_batch != none; });
+  return has_actions ? "\n" + grid(graph, options) : "";
+}
+
 }  // namespace
 
 std::string describe_deadlock(const TaskGraph& graph, const Frontier& frontier) {
@@ -63,7 +77,7 @@ std::string describe_deadlock(const TaskGraph& graph, const Frontier& frontier) 
                    fmt::join(reasons(graph, frontier, head), "; "));
   }
   if (stuck > shown_lanes) text += fmt::format("\n  ... and {} more lanes", stuck - shown_lanes);
-  return text;
+  return text + grid_of_heads(graph, frontier);
 }
 
 }  // namespace slipway

@@ -60,6 +60,7 @@ class Loop {
       compute_.settle(now, calendar_);
     } while (!calendar_.empty() && calendar_.next_date() <= now);
     output_.done->store(done_, std::memory_order_relaxed);
+    output_.now->store(now, std::memory_order_relaxed);
     wake_at_next_date(now);
   }
 

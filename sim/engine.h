@@ -18,7 +18,9 @@ namespace slipway {
 // Where results go: per task instance (step * tasks + id), and the counters of a Simulation.
 struct SimulationOutput {
   std::span<double> start, end;
-  std::atomic<std::uint64_t>* done = nullptr;  // task instances so far; read by another process
+  // So far, read by another process: task instances that are done, and the simulated clock.
+  std::atomic<std::uint64_t>* done = nullptr;
+  std::atomic<double>* now = nullptr;
   std::uint64_t* flows = nullptr;
   std::uint64_t* units = nullptr;  // tasks and chains of one step
   double* wall_s = nullptr;

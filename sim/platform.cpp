@@ -35,7 +35,8 @@ void start_engine() {
   int count = static_cast<int>(arguments.size());
   arguments.push_back(nullptr);
   static sg4::Engine engine(&count, arguments.data());
-  for (const int signal : {SIGINT, SIGSEGV, SIGBUS}) std::signal(signal, SIG_DFL);  // SimGrid's print
+  for (const int signal : {SIGSEGV, SIGBUS}) std::signal(signal, SIG_DFL);  // SimGrid's print
+  std::signal(SIGINT, SIG_IGN);  // the parent ends us, when it has read how far we came
 }
 
 class Platform {

@@ -18,6 +18,7 @@ namespace {
 // What the simulating process leaves behind; start and end times follow it in memory.
 struct Outcome {
   std::atomic<std::uint64_t> done = 0;
+  std::atomic<double> now = 0;
   std::uint64_t flows = 0, units = 0;
   double wall_s = 0;
 };
@@ -46,10 +47,13 @@ Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const Durati
   Outcome& outcome = *new (memory.data()) Outcome;
   auto* times = reinterpret_cast<double*>(memory.data() + sizeof(Outcome));
   const SimulationOutput output{
-      {times, count}, {times + count, count}, &outcome.done, &outcome.flows, &outcome.units, &outcome.wall_s};
-  std::function<void()> tick;
-  if (options.progress)
-    tick = [&] { options.progress(static_cast<double>(outcome.done.load()) / static_cast<double>(count)); };
+      {times, count}, {times + count, count}, &outcome.done, &outcome.now, &outcome.flows, &outcome.units, &outcome.wall_s};
+  const auto tick = [&] {
+    if (options.interrupted && options.interrupted())
+      throw SimulationInterrupted(partial_simulation(graph, options.steps, outcome.now.load(), outcome.done.load(),
+                                                     output.start, output.end));
+    if (options.progress) options.progress(static_cast<double>(outcome.done.load()) / static_cast<double>(count));
+  };
   run_isolated([&] { run_engine(graph, cluster, plan, options.steps, options.chains, output); }, tick);
 
   Simulation result;

@@ -24,6 +24,7 @@
 
 #include "models/machine.h"
 #include "schedules/graph/replay.h"
+#include "sim/partial.h"
 
 namespace slipway {
 
@@ -38,6 +39,7 @@ struct SimulationOptions {
   bool chains = true;  // runs of tasks whose middle nobody sees are simulated as one (chains.h), with the same result
   std::function<void(double done_share)>
       progress;  // called now and then, by the caller's thread; may be empty
+  std::function<bool()> interrupted;  // asked as often; may be empty
 };
 
 struct Simulation {
@@ -51,7 +53,8 @@ struct Simulation {
 };
 
 // Throws std::invalid_argument (cluster too small, no fabric) before anything is simulated, and
-// std::runtime_error with the stuck head of every lane on a simulated deadlock.
+// std::runtime_error with the stuck head of every lane, and their place in the grid, on a simulated deadlock;
+// SimulationInterrupted (partial.h) when it was told to stop.
 Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const SimulationOptions& options);
 
 // The same with given seconds per task instead of durations_of(graph, cluster): used for every compute task

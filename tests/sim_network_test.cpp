@@ -160,6 +160,50 @@ TEST(Simulate, SaysWhoWaitsForWhomOnADeadlock) {
   }
 }
 
+TEST(Simulate, MarksTheStuckHeadsOfADeadlockInTheGridOfTheSchedule) {
+  LoweringInput in;
+  in.model = llama(
+      "llama", {.layers = 2, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 128, .sequence = 32});
+  in.layout.pipeline = 2;
+  in.shape.sequence = 32;
+  in.global_batch = 4;
+  TaskGraph graph = lower(in);
+  const Durations durations(graph.tasks.size(), 1);
+  set_global_order(graph, durations);
+  const auto place = [&](const std::string& label) {
+    return std::find_if(graph.order.begin(), graph.order.end(),
+                        [&](TaskId id) { return label_of(graph, id) == label; });
+  };
+  std::iter_swap(place("0F1"), place("0B0"));  // the first backward before a forward that it does not need
+  std::iter_swap(place("0F0"), place("0B0"));  // and then before its own forward
+  try {
+    simulate(graph, hand_cluster(2, 1, bandwidth, latency), durations, {});
+    FAIL() << "no deadlock was found";
+  } catch (const std::runtime_error& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("rank 0 compute: 0B0 in step 0 waits for"), std::string::npos) << message;
+    EXPECT_NE(message.find("rank 1 compute: 1F0 in step 0 waits for 0F0.send"), std::string::npos) << message;
+    EXPECT_NE(message.find("*0B0*"), std::string::npos) << message;
+    EXPECT_NE(message.find("*1F0*"), std::string::npos) << message;
+  }
+}
+
+TEST(Simulate, ToldToStopSaysHowFarItCame) {
+  HandGraph hand(1);
+  TaskId last = hand.compute(0, 1);
+  for (int i = 0; i < 9; ++i) last = hand.compute(0, 1, {last});
+  hand.finish();
+  for (TaskId id = 0; id < hand.graph.tasks.size(); ++id) hand.graph.compute_order.values.push_back(id);
+  hand.graph.compute_order.begin.push_back(static_cast<std::uint32_t>(hand.graph.tasks.size()));
+  std::vector<double> start(hand.graph.tasks.size()), end = start;
+  for (std::size_t i = 0; i < 4; ++i) start[i] = static_cast<double>(i), end[i] = start[i] + 1;  // 3: still ahead
+  const PartialSimulation partial = partial_simulation(hand.graph, 1, 2.5, 2, start, end);
+  EXPECT_EQ(partial.simulated_s, 2.5);
+  EXPECT_EQ(partial.done, 2u);
+  ASSERT_EQ(partial.positions.size(), 1u);
+  EXPECT_EQ(partial.positions[0].label, label_of(hand.graph, 2));
+}
+
 TEST(Simulate, RefusesAClusterThatIsTooSmallOrNotConnected) {
   HandGraph hand(4);
   hand.transfer(0, 3, bytes);

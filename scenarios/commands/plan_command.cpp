@@ -1,9 +1,9 @@
 // `slipway plan`: searches the layouts of a model on a cluster.
 #include <algorithm>
-#include <csignal>
 #include <ostream>
 
 #include "scenarios/commands/command.h"
+#include "scenarios/commands/interrupts.h"
 #include "scenarios/commands/nearest.h"
 #include "scenarios/commands/options.h"
 #include "scenarios/commands/outputs.h"
@@ -51,29 +51,6 @@ CommandOptions declared_options() {
           "Ctrl-C ends the search and prints the best so far; the exit status is then 1.");
   return options;
 }
-
-volatile std::sig_atomic_t stop_asked = 0;
-
-// SIGINT and SIGTERM end the search, not the process.
-class CatchInterrupts {
- public:
-  CatchInterrupts() {
-    stop_asked = 0;
-    struct sigaction action = {};
-    action.sa_handler = [](int) { stop_asked = 1; };
-    ::sigaction(SIGINT, &action, &old_int_);
-    ::sigaction(SIGTERM, &action, &old_term_);
-  }
-  ~CatchInterrupts() {
-    ::sigaction(SIGINT, &old_int_, nullptr);
-    ::sigaction(SIGTERM, &old_term_, nullptr);
-  }
-  CatchInterrupts(const CatchInterrupts&) = delete;
-  CatchInterrupts& operator=(const CatchInterrupts&) = delete;
-
- private:
-  struct sigaction old_int_, old_term_;
-};
 
 // Of a GPU's memory: what almost never runs out of it with this trainer, unless the user says otherwise.
 double share_of(const CommandOptions& options, const Scenario& scenario) {
@@ -126,7 +103,7 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   const CatchInterrupts guard;
   Progress progress(err, "planning " + scenario.name, is_terminal(err));
   search.progress = [&](double share) { progress.report(share); };
-  search.interrupted = [] { return stop_asked != 0; };
+  search.interrupted = CatchInterrupts::asked;
   SearchResult result;
   std::vector<std::string> other_ways;
   try {

@@ -1,13 +1,17 @@
+#include <fmt/format.h>
+
 #include <ostream>
 
 #include "scenarios/chrome_trace.h"
 #include "scenarios/commands/command.h"
+#include "scenarios/commands/interrupts.h"
 #include "scenarios/commands/options.h"
 #include "scenarios/commands/outputs.h"
 #include "scenarios/commands/progress.h"
 #include "scenarios/json_summary.h"
 #include "scenarios/output_file.h"
 #include "scenarios/prediction.h"
+#include "scenarios/readable.h"
 #include "scenarios/terminal_timeline.h"
 #include "schedules/graph/timeline_trace.h"
 
@@ -59,8 +63,27 @@ SimulatedStep simulated(const Scenario& scenario, const StepOptions& options, st
        [&](const Plan& plan, SimulationOptions how, const std::string& what) {
          Progress progress(err, what, is_terminal(err));
          how.progress = [&](double share) { progress.report(share); };
+         how.interrupted = CatchInterrupts::asked;
+         const CatchInterrupts guard;
          return simulate(plan.graph, plan.scenario.cluster, plan.durations, how);
        }});
+}
+
+// What is known of a step that was not simulated to its end.
+std::string partial_text(const PartialSimulation& partial) {
+  std::string text = fmt::format("interrupted: {} of {} done ({}), {} of simulated time\n",
+                                 readable_count(static_cast<double>(partial.done)),
+                                 counted(static_cast<std::int64_t>(partial.tasks), "task"),
+                                 readable_share(static_cast<double>(partial.done) / static_cast<double>(partial.tasks)),
+                                 readable_seconds(partial.simulated_s));
+  std::vector<std::vector<std::string>> rows{{"pipeline rank", "is at", "of step"}};
+  for (std::size_t stage = 0; stage < partial.positions.size(); ++stage) {
+    const PartialSimulation::Position& at = partial.positions[stage];
+    rows.push_back({fmt::format("{} (rank {})", stage, at.rank),
+                    at.label.empty() ? "nothing yet" : at.label,
+                    fmt::format("{} of {}", at.step + 1, partial.steps)});
+  }
+  return text + aligned_table(rows, "  ");
 }
 
 Prediction predicted(const SimulatedStep& step, std::ostream& err) {
@@ -78,17 +101,7 @@ StepOptions step_options(const CommandOptions& options) {
   return how;
 }
 
-}  // namespace
-
-int simulate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
-  CommandOptions options = declared_options();
-  if (args.size() == 1 && args[0] == "--help-json") {
-    out << describe(simulate_json_keys());
-    return status_done;
-  }
-  if (!options.parse(args, out)) return status_done;
-  Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
-  if (const auto path = options.text("trace")) check_output("--trace", *path, inputs_of(scenario));
+int answer(const Scenario& scenario, const CommandOptions& options, std::ostream& out, std::ostream& err) {
   const SimulatedStep step = simulated(scenario, step_options(options), err);
   const Prediction prediction = predicted(step, err);
   if (const auto path = options.text("trace")) {
@@ -105,6 +118,26 @@ int simulate_command(const std::vector<std::string>& args, std::ostream& out, st
       out << "\ntrace: " << *options.text("trace") << " (open in https://ui.perfetto.dev)\n";
   }
   return status_done;
+}
+
+}  // namespace
+
+int simulate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  CommandOptions options = declared_options();
+  if (args.size() == 1 && args[0] == "--help-json") {
+    out << describe(simulate_json_keys());
+    return status_done;
+  }
+  if (!options.parse(args, out)) return status_done;
+  const ExitOnInterrupt planning;
+  const Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
+  if (const auto path = options.text("trace")) check_output("--trace", *path, inputs_of(scenario));
+  try {
+    return answer(scenario, options, out, err);
+  } catch (const SimulationInterrupted& stop) {
+    (options.has("json") ? err : out) << partial_text(stop.partial);
+    return status_failed;
+  }
 }
 
 }  // namespace slipway
