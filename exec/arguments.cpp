@@ -13,6 +13,7 @@ const char* const usage =
     "DIR/rank-0.losses\n"
     "      --steps N                     instead of the bundle's number of steps\n"
     "      --dump-gradients STEP         write this rank's gradients of that step to DIR/gradients.<r>\n"
+    "      --resume latest|FOLDER        go on from the newest checkpoint in DIR, or from another run's or that one\n"
     "  slipway-rank --measure FILE       micro-benchmarks; rank r writes FILE.<r>\n"
     "      --dtype float32               or float64\n"
     "  both:\n"
@@ -60,6 +61,8 @@ void take_option(Arguments& result, const std::string& option, const std::string
     result.steps = number<int>(option, value, 1);
   } else if (option == "--dump-gradients") {
     result.dump_step = number<int>(option, value, 0);
+  } else if (option == "--resume") {
+    result.resume = value;
   } else if (option == "--threads") {
     result.threads = number<int>(option, value, 1);
   } else if (option == "--connect-timeout") {

@@ -15,6 +15,7 @@ struct Arguments {
   std::string out;               // run: folder; measure: file
   int steps = 0;                 // 0: as the bundle says
   int dump_step = -1;            // -1: no gradients are written
+  std::string resume;            // run: "latest", a run's folder or a checkpoint; empty: from the beginning
   int threads = 1;               // of one operator
   double connect_seconds = 60;   // to wait for the other ranks at the start
   Dtype dtype = Dtype::float32;  // measure

@@ -41,6 +41,11 @@ class Buckets {
   void step(int stage, const at::Tensor& scale);
   void dump(int stage, std::ostream& out) const;
 
+  // Masters and moments of what no other rank saves: replicas beyond the first, and tensor ranks of replicated
+  // tensors, have nothing to say.
+  void save(ShardWriter& out) const;
+  void load(const CheckpointReader& checkpoint);
+
  private:
   struct Bucket {
     int stage = 0;

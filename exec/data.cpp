@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "exec/parameters.h"
+#include "exec/hash.h"
 
 namespace slipway {
 namespace {
@@ -36,21 +36,31 @@ std::int64_t predicted_tokens(const Model& model) {
   return is_causal(model) ? model.sequence : masked_tokens(model.sequence);
 }
 
-TextData::TextData(std::string path, const Model& model, std::uint64_t seed)
-    : path_(std::move(path)),
-      file_(path_, std::ios::binary),
+namespace {
+
+std::uint64_t windows_of(const TokenSource& source, std::int64_t sequence, const std::string& path) {
+  const auto needed = static_cast<std::uint64_t>(sequence + 1);
+  if (source.size() < needed)
+    throw std::runtime_error("run.data: " + path + " has " + std::to_string(source.size()) +
+                             (source.is_bytes() ? " bytes" : " tokens") + "; sequences of " +
+                             std::to_string(sequence) + " tokens need at least " + std::to_string(needed));
+  return (source.size() - 1) / static_cast<std::uint64_t>(sequence);
+}
+
+}  // namespace
+
+TokenData::TokenData(const std::string& path, const Model& model, std::uint64_t seed)
+    : path_(path),
+      source_(open_tokens(path)),
       seed_(mix(seed, "data")),
       sequence_(model.sequence),
       vocab_(model.runs.front().block.vocab),
-      causal_(is_causal(model)) {
-  if (!file_) throw std::runtime_error("run.data: cannot read " + path_ + "; give the path of a text file");
-  file_.seekg(0, std::ios::end);
-  size_ = static_cast<std::uint64_t>(file_.tellg());
-  const auto needed = static_cast<std::uint64_t>(sequence_ + 2);
-  if (size_ < needed)
-    throw std::runtime_error("run.data: " + path_ + " has " + std::to_string(size_) +
-                             " bytes; sequences of " + std::to_string(sequence_) +
-                             " tokens need at least " + std::to_string(needed));
+      causal_(is_causal(model)),
+      order_(windows_of(*source_, sequence_, path), mix(seed_, "order")) {
+  if (source_->is_bytes()) check_vocabulary(model);
+}
+
+void TokenData::check_vocabulary(const Model& model) const {
   const std::int64_t tokens = causal_ ? 256 : 257;
   if (vocab_ < tokens)
     throw std::runtime_error("model " + model.name + ": a vocabulary of " + std::to_string(vocab_) +
@@ -58,28 +68,27 @@ TextData::TextData(std::string path, const Model& model, std::uint64_t seed)
                              (causal_ ? "" : " (256 bytes and the mask)"));
 }
 
-std::string TextData::read_window(std::uint64_t sample) {
-  const std::uint64_t places = size_ - static_cast<std::uint64_t>(sequence_) - 1;
-  std::string bytes(static_cast<std::size_t>(sequence_ + 1), '\0');
-  file_.clear();
-  file_.seekg(static_cast<std::streamoff>(mix(seed_, sample) % places));
-  file_.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!file_) throw std::runtime_error("run.data: " + path_ + " became shorter while it was read");
-  return bytes;
-}
-
-TokenBatch TextData::batch(std::int64_t first_sample, std::int64_t samples, at::Device device) {
+TokenBatch TokenData::batch(std::int64_t first_sample, std::int64_t samples, at::Device device) {
   TokenBatch batch{
       at::empty({samples, sequence_}, at::kLong), at::empty({samples, sequence_}, at::kLong), {}};
   if (!causal_) batch.counted = at::zeros({samples, sequence_}, at::kBool);
+  std::vector<std::int64_t> window(static_cast<std::size_t>(sequence_ + 1));
+  const std::int64_t known = causal_ ? vocab_ : vocab_ - 1;  // the last one is the mask
   for (std::int64_t row = 0; row < samples; ++row) {
     const auto sample = static_cast<std::uint64_t>(first_sample + row);
-    const std::string bytes = read_window(sample);
+    const std::uint64_t first = order_.window_of(sample) * static_cast<std::uint64_t>(sequence_);
+    source_->read(first, window);
+    const auto foreign = std::find_if(window.begin(), window.end(), [&](std::int64_t id) { return id < 0 || id >= known; });
+    if (foreign != window.end())
+      throw std::runtime_error("run.data: token " +
+                               std::to_string(first + static_cast<std::uint64_t>(foreign - window.begin())) + " of " +
+                               path_ + " is " + std::to_string(*foreign) + ", but the model's vocabulary allows 0 to " +
+                               std::to_string(known - 1) + "; was it made with another tokenizer?");
     auto* token = batch.tokens.mutable_data_ptr<std::int64_t>() + row * sequence_;
     auto* target = batch.targets.mutable_data_ptr<std::int64_t>() + row * sequence_;
     for (std::int64_t i = 0; i < sequence_; ++i) {
-      token[i] = static_cast<unsigned char>(bytes[static_cast<std::size_t>(i)]);
-      target[i] = causal_ ? static_cast<unsigned char>(bytes[static_cast<std::size_t>(i + 1)]) : token[i];
+      token[i] = window[static_cast<std::size_t>(i)];
+      target[i] = causal_ ? window[static_cast<std::size_t>(i + 1)] : token[i];
     }
     if (causal_) continue;
     auto* counted = batch.counted.mutable_data_ptr<bool>() + row * sequence_;

@@ -1,9 +1,9 @@
-// Training text as bytes. Samples are numbered globally, so any layout reads the same ones:
+// Batches of training tokens. Samples are numbered globally, so any layout reads the same ones:
 //
 //   sample(step k, data rank r, micro-batch m, row j) = k·global_batch + (r·micro_batches + m)·b + j
-//   sample i = the s + 1 bytes at offset hash(seed, i) mod (size − s − 1)
+//   sample i = the s + 1 tokens of window π(i), π a permutation of all windows in every epoch (token_source.h)
 //
-// Causal models predict each next byte. BERT predicts the bytes under a mask: of each sample exactly
+// Causal models predict each next token. BERT predicts the tokens under a mask: of each sample exactly
 // max(1, round(0.15·s)) positions, those with the smallest hash(seed, sample, position), are replaced by
 // the token vocabulary − 1, so the number of predicted tokens of a step is known without communication.
 // Guarded by tests/execute_inputs_test.cpp.
@@ -12,9 +12,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <fstream>
+#include <memory>
 #include <string>
 
+#include "exec/token_source.h"
 #include "models/model.h"
 
 namespace slipway {
@@ -27,20 +28,22 @@ struct TokenBatch {
 // Predicted tokens of one sample.
 std::int64_t predicted_tokens(const Model& model);
 
-class TextData {
+class TokenData {
  public:
-  // Throws std::runtime_error when the file cannot be read, is shorter than s + 2 bytes, or when the
-  // vocabulary is too small for bytes (256; with a mask token 257).
-  TextData(std::string path, const Model& model, std::uint64_t seed);
+  // Throws std::runtime_error when the file cannot be read or has fewer than s + 1 tokens, or when the vocabulary
+  // is too small for bytes (256; with a mask token 257).
+  TokenData(const std::string& path, const Model& model, std::uint64_t seed);
+  // Throws std::runtime_error when a token is none of the model's vocabulary.
   TokenBatch batch(std::int64_t first_sample, std::int64_t samples, at::Device device);
 
  private:
-  std::string read_window(std::uint64_t sample);
+  void check_vocabulary(const Model& model) const;
   std::string path_;
-  std::ifstream file_;
-  std::uint64_t size_ = 0, seed_;
+  std::unique_ptr<TokenSource> source_;
+  std::uint64_t seed_;
   std::int64_t sequence_, vocab_;
   bool causal_;
+  SampleOrder order_;
 };
 
 }  // namespace slipway

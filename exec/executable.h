@@ -27,7 +27,7 @@ inline std::vector<std::string> not_executable(const Layout& layout, const Run& 
   }
   if (run.data.empty()) {
     reasons.emplace_back(
-        "run.data is not set: name a text file to train on, for example with --set run.data=FILE");
+        "run.data is not set: name a text file or Megatron token files to train on, for example with --set run.data=FILE");
   }
   return reasons;
 }

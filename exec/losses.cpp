@@ -1,6 +1,7 @@
 #include "exec/losses.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <condition_variable>
 #include <cstdio>
 #include <deque>
@@ -48,6 +49,7 @@ std::vector<int> head_ranks(const TaskGraph& graph) {
 
 struct LossReporter::State {
   int rank = 0, steps = 0;
+  Progress first;
   std::int64_t sequences = 0;  // per step
   std::vector<int> heads;
   std::unique_ptr<Store> store;
@@ -101,27 +103,46 @@ void LossReporter::State::collect(const EndedStep& ended) {
   write(ended.step, loss);
   const double seconds = static_cast<double>(ended.end_ns - previous_end_ns) * 1e-9;
   previous_end_ns = ended.end_ns;
-  std::printf("step %d/%d  loss %.4f  %.3f s\n", ended.step + 1, steps, loss, seconds);
+  std::printf("step %lld/%d  loss %.4f  %.3f s\n", static_cast<long long>(first.steps + ended.step + 1), steps, loss,
+              seconds);
   std::fflush(stdout);
 }
 
 // Flushed, a line is the kernel's and survives the process.
 void LossReporter::State::write(int step, double loss) {
-  file << step << ' ' << (step + 1) * sequences << ' ' << exact(loss) << '\n' << std::flush;
+  file << first.steps + step << ' ' << first.samples + (step + 1) * sequences << ' ' << exact(loss) << '\n' << std::flush;
   if (!file) throw std::runtime_error("cannot write " + path + " (disk full?)");
 }
 
-LossReporter::LossReporter(const TaskGraph& graph, int rank, int steps, const std::string& directory,
-                           std::unique_ptr<Store> store)
+namespace {
+
+// The lines of steps before `step`.
+std::string earlier_losses(const std::string& path, std::int64_t step) {
+  std::ifstream file(path);
+  std::string kept;
+  for (std::string line; std::getline(file, line);) {
+    std::int64_t at = 0;
+    if (!file.eof() && std::sscanf(line.c_str(), "%" SCNd64, &at) == 1 && at < step) kept += line + '\n';
+  }
+  return kept;
+}
+
+}  // namespace
+
+LossReporter::LossReporter(const TaskGraph& graph, int rank, int steps, const Progress& begin,
+                           const std::string& directory, std::unique_ptr<Store> store)
     : state_(std::make_unique<State>()) {
   state_->rank = rank;
   state_->steps = steps;
+  state_->first = begin;
   state_->sequences = graph.global_batch;
   state_->heads = head_ranks(graph);
   state_->store = std::move(store);
   if (rank == 0) {
     state_->path = losses_path(directory);
+    const std::string kept = earlier_losses(state_->path, begin.steps);
     state_->file.open(state_->path);
+    state_->file << kept << std::flush;
     if (!state_->file) throw std::runtime_error("cannot write " + state_->path);
   }
   state_->thread = std::thread([state = state_.get()] { state->work(); });

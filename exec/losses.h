@@ -18,16 +18,22 @@ namespace slipway {
 // Ranks that run the end of the last stage, ascending.
 std::vector<int> head_ranks(const TaskGraph& graph);
 
+// How far a training has come: what its checkpoint says, or nothing.
+struct Progress {
+  std::int64_t steps = 0, samples = 0;
+};
+
 class LossReporter {
  public:
-  // `directory`: where rank 0 writes (losses_path). Throws std::runtime_error naming the file when it cannot.
-  LossReporter(const TaskGraph& graph, int rank, int steps, const std::string& directory,
+  // `steps`: of the whole training. `directory`: where rank 0 writes (losses_path); what an earlier run wrote there
+  // of steps before `begin` stays. Throws std::runtime_error naming the file when it cannot.
+  LossReporter(const TaskGraph& graph, int rank, int steps, const Progress& begin, const std::string& directory,
                std::unique_ptr<Store> store);
   ~LossReporter();
 
-  // Rank 0's start of step 0, for the first printed duration.
+  // Rank 0's start of its first step, for the first printed duration.
   void begin(std::int64_t start_ns);
-  // This rank's part of a step's loss and the end of its compute. Called in step order; never blocks.
+  // This rank's part of a step's loss, counted from the first of this run, and the end of its compute. Called in step order; never blocks.
   void step_ended(int step, double part, std::int64_t end_ns);
   // Waits until all parts are in the store and, on rank 0, written and printed. Throws what the thread met.
   void finish();

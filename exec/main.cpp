@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "exec/arguments.h"
+#include "exec/data.h"
 #include "exec/executable.h"
 #include "exec/measure.h"
 #include "exec/run_bundle.h"
@@ -43,6 +44,7 @@ int run_program(const Arguments& arguments) {
                              " were started (launcher: " + environment.launcher + "); start " +
                              std::to_string(ranks) + " or lower the scenario again");
   }
+  TokenData(file.bundle.run.data, file.bundle.graph.model, file.bundle.run.seed);  // refused before anybody joins
   Session session({environment, arguments.out, file.checksum, arguments.connect_seconds});
   use_threads(arguments.threads);
   session.run([&](Session& joined) { run_bundle(joined, file.bundle, arguments); });

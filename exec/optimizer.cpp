@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace slipway {
 
@@ -20,7 +21,7 @@ std::vector<DecayRange> decay_ranges(const BlockParameters& block, std::int64_t 
   return ranges;
 }
 
-AdamwShard::AdamwShard(const BlockParameters& block, std::int64_t begin, std::int64_t end) {
+AdamwShard::AdamwShard(const BlockParameters& block, std::int64_t begin, std::int64_t end) : begin_(begin) {
   for (const DecayRange& range : decay_ranges(block, begin, end)) {
     Range mine;
     mine.weight = block.weights.narrow(0, range.begin, range.end - range.begin);
@@ -33,6 +34,31 @@ AdamwShard::AdamwShard(const BlockParameters& block, std::int64_t begin, std::in
     mine.decays = range.decays;
     ranges_.push_back(std::move(mine));
   }
+}
+
+const AdamwShard::Range& AdamwShard::range_of(std::int64_t from, std::int64_t to) const {
+  for (const Range& range : ranges_)
+    if (range.begin <= from - begin_ && to - begin_ <= range.begin + range.elements()) return range;
+  throw std::logic_error("elements of a parameter are not in one range of the optimizer");
+}
+
+ParameterState AdamwShard::state(std::int64_t from, std::int64_t to) const {
+  const Range& range = range_of(from, to);
+  const auto part = [&](const at::Tensor& all) { return all.narrow(0, from - begin_ - range.begin, to - from); };
+  return {part(range.master), part(range.mean), part(range.square),
+          static_cast<std::int64_t>(range.steps.item<float>())};
+}
+
+void AdamwShard::restore(std::int64_t from, std::int64_t to, const ParameterState& stored) {
+  at::NoGradGuard no_grad;
+  const Range& range = range_of(from, to);
+  const ParameterState mine = state(from, to);
+  mine.master.copy_(stored.master);
+  mine.mean.copy_(stored.mean);
+  mine.square.copy_(stored.square);
+  range.steps.fill_(static_cast<double>(stored.updates));
+  if (!range.weight.is_same(range.master))
+    range.weight.narrow(0, from - begin_ - range.begin, to - from).copy_(mine.master);
 }
 
 void AdamwShard::step(const at::Tensor& gradient, const Optimizer& optimizer, const at::Tensor& scale) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "exec/parameter_state.h"
 #include "exec/parameters.h"
 #include "schedules/bundle.h"
 
@@ -34,13 +35,20 @@ class AdamwShard {
   // `gradient`: this rank's slice, any floating dtype. `scale`: clipping factor without dimensions, on the
   // gradient's device so that nobody waits for its value; undefined = 1.
   void step(const at::Tensor& gradient, const Optimizer& optimizer, const at::Tensor& scale);
+  // Of the elements [from, to) of the block's flat tensors, which are of one parameter and in this slice: views.
+  ParameterState state(std::int64_t from, std::int64_t to) const;
+  // Sets them; the weights follow from the masters.
+  void restore(std::int64_t from, std::int64_t to, const ParameterState& state);
 
  private:
   struct Range {
+    std::int64_t elements() const { return master.size(0); }
     at::Tensor weight, master, mean, square, steps;  // master is `weight` itself where that is wide enough
     std::int64_t begin = 0;                          // in the slice
     bool decays = false;
   };
+  const Range& range_of(std::int64_t from, std::int64_t to) const;
+  std::int64_t begin_ = 0;
   std::vector<Range> ranges_;
 };
 

@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "exec/hash.h"
 #include "models/dtype.h"
 #include "models/parameters.h"
 
@@ -58,9 +59,5 @@ const ShardedParameter& parameter_named(const BlockParameters& block, std::strin
 
 // This rank's shard of `parameter` in float64.
 at::Tensor draw_shard(const Parameter& parameter, const std::vector<Piece>& pieces, std::uint64_t seed);
-
-// 64 random bits that depend on both arguments (splitmix64, Steele 2014), and on a text (FNV-1a).
-std::uint64_t mix(std::uint64_t seed, std::uint64_t index);
-std::uint64_t mix(std::uint64_t seed, std::string_view text);
 
 }  // namespace slipway

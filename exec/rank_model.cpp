@@ -111,6 +111,17 @@ double RankModel::take_loss(int step) {
   return found.empty() ? 0.0 : found.mapped().item<double>();
 }
 
+void RankModel::save(ShardWriter& out) const { state_->buckets.save(out); }
+
+void RankModel::load(const CheckpointReader& checkpoint) {
+  const Manifest& manifest = checkpoint.manifest();
+  if (manifest.seed != state_->bundle.run.seed)
+    throw std::runtime_error(checkpoint.folder() + " was made with run.seed " + std::to_string(manifest.seed) +
+                             ", which orders the data; set run.seed to it");
+  state_->buckets.load(checkpoint);
+  state_->first_sample = manifest.samples;
+}
+
 void RankModel::dump_gradients_of_step(int step, const std::string& directory) {
   std::filesystem::create_directories(directory);
   state_->dump_step = step;

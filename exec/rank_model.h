@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "exec/checkpoint_file.h"
 #include "schedules/bundle.h"
 
 namespace slipway {
@@ -45,6 +46,11 @@ class RankModel {
   // To be called before `step` runs: its optimizer tasks then write this rank's reduced, unclipped gradient
   // shards to "<directory>/gradients.<rank>", text that plain programs can read (exec/gradient_dump.h).
   void dump_gradients_of_step(int step, const std::string& directory);
+
+  // What one step hands to the next, for a checkpoint (exec/checkpoint.h). On the compute lane's thread.
+  void save(ShardWriter& out) const;
+  // Goes on from there: step 0 is then the one after it. Throws std::runtime_error naming what does not fit.
+  void load(const CheckpointReader& checkpoint);
 
  private:
   struct State;

@@ -50,7 +50,8 @@ struct RankModel::State {
   std::vector<Block> blocks;
   Slots slots;
   Buckets buckets;
-  TextData data;
+  TokenData data;
+  std::int64_t first_sample = 0;  // of step 0
   RotaryTables rotary;
   int dump_step = none;
   std::string dump_path;

@@ -4,8 +4,10 @@
 
 #include <fstream>
 #include <mutex>
+#include <optional>
 #include <sstream>
 
+#include "exec/checkpoint.h"
 #include "exec/device.h"
 #include "exec/lanes.h"
 #include "exec/losses.h"
@@ -26,18 +28,23 @@ class BundleRun {
   void align_clocks(const std::string& round);
   void agree_on_origin();
   void perform(TaskId task, int step);
+  void step_ended(int step, Nanoseconds end);
   void communicate(TaskId task, int step);
   void write() const;
 
   Session& session_;
   const TaskGraph& graph_;
   const Arguments& arguments_;
-  int rank_, steps_;
+  int rank_;
+  std::optional<CheckpointReader> resumed_;  // until the model has read it
+  Progress first_;
+  int last_step_, steps_;  // of the training; of this run
   at::Device device_;
   std::vector<std::unique_ptr<Transport>>
       transports_;  // by communicator; empty where this rank is no member
   RankModel model_;
   LossReporter losses_;
+  Checkpointer checkpoints_;
   LaneRunner lanes_;
   std::vector<int> foreign_;        // ranks with another clock than rank 0's
   mutable std::mutex clock_mutex_;  // of `clock_`: write() may come from the heartbeat's watch thread
@@ -65,21 +72,58 @@ LaneHooks hooks_of(Session& session, const TaskGraph& graph, std::function<void(
   return hooks;
 }
 
+std::optional<CheckpointReader> checkpoint_of(const Arguments& arguments) {
+  if (arguments.resume.empty()) return std::nullopt;
+  return CheckpointReader(resolve_checkpoint(arguments.resume, arguments.out));
+}
+
+Progress progress_of(const std::optional<CheckpointReader>& checkpoint) {
+  return checkpoint ? Progress{checkpoint->manifest().step, checkpoint->manifest().samples} : Progress{};
+}
+
+int steps_left(const Progress& first, int last_step) {
+  if (first.steps < last_step) return last_step - static_cast<int>(first.steps);
+  throw std::runtime_error("the checkpoint is of step " + std::to_string(first.steps) + " and the training ends at step " +
+                           std::to_string(last_step) + ": nothing is left to do; raise run.steps");
+}
+
+CheckpointPlan checkpoint_plan(const RankEnvironment& at, const Bundle& bundle, const std::string& folder,
+                               const Progress& first, int last_step) {
+  CheckpointPlan plan;
+  plan.folder = folder;
+  plan.every = bundle.run.checkpoint_steps;
+  plan.keep = bundle.run.checkpoints_kept;
+  plan.rank = at.rank;
+  plan.world = at.world;
+  plan.first = first;
+  plan.last_step = last_step;
+  plan.global_batch = bundle.graph.global_batch;
+  plan.seed = bundle.run.seed;
+  return plan;
+}
+
 BundleRun::BundleRun(Session& session, const Bundle& bundle, const Arguments& arguments)
     : session_(session),
       graph_(bundle.graph),
       arguments_(arguments),
       rank_(session.environment().rank),
-      steps_(arguments.steps > 0 ? arguments.steps : bundle.run.steps),
+      resumed_(checkpoint_of(arguments)),
+      first_(progress_of(resumed_)),
+      last_step_(arguments.steps > 0 ? arguments.steps : bundle.run.steps),
+      steps_(steps_left(first_, last_step_)),
       device_(device_of_rank(session.environment().local_rank)),
       model_(bundle, rank_, device_),
-      losses_(graph_, rank_, steps_, arguments.out, session.host().connect()),
+      losses_(graph_, rank_, last_step_, first_, arguments.out, session.host().connect()),
+      checkpoints_(checkpoint_plan(session.environment(), bundle, arguments.out, first_, last_step_), model_,
+                   session.host().connect()),
       lanes_(
           graph_, rank_, steps_,
           hooks_of(
               session, graph_, [this](TaskId task, int step) { perform(task, step); },
-              [this](int step, Nanoseconds end) { losses_.step_ended(step, model_.take_loss(step), end); },
+              [this](int step, Nanoseconds end) { step_ended(step, end); },
               device_, arguments.threads)) {
+  if (resumed_) model_.load(*resumed_);
+  resumed_.reset();
   for (int other = 0; other < session.environment().world; ++other) {
     const auto& processes = session.processes();
     if (!same_clock(processes[static_cast<std::size_t>(other)], processes.front()))
@@ -129,6 +173,16 @@ void BundleRun::perform(TaskId task, int step) {
   finish_work(device_);
 }
 
+// A checkpoint that cannot be written ends the run; the heartbeat tells the other ranks, which wait in their lanes.
+void BundleRun::step_ended(int step, Nanoseconds end) {
+  losses_.step_ended(step, model_.take_loss(step), end);
+  try {
+    checkpoints_.step_ended(first_.steps + step + 1);
+  } catch (...) {
+    session_.fail_with_current_exception("checkpoint of step " + std::to_string(first_.steps + step + 1));
+  }
+}
+
 void BundleRun::communicate(TaskId id, int step) {
   const Task& task = graph_.tasks[id];
   const auto communicator = static_cast<std::size_t>(task.communicator);
@@ -172,7 +226,9 @@ void BundleRun::write() const {
 }
 
 void BundleRun::run() {
-  if (arguments_.dump_step >= 0) model_.dump_gradients_of_step(arguments_.dump_step, arguments_.out);
+  if (arguments_.dump_step >= first_.steps)
+    model_.dump_gradients_of_step(arguments_.dump_step - static_cast<int>(first_.steps), arguments_.out);
+  if (rank_ == 0) remove_partial_checkpoints(arguments_.out);
   connect_transports();
   align_clocks("before");
   store_barrier(session_.store(), "ready", session_.environment().world, while_alive_s);

@@ -131,6 +131,7 @@ Session::Session(SessionOptions options) : state_(std::make_unique<State>()) {
   std::filesystem::create_directories(state_->options.directory);
   forget_failures(state_->options.directory, at.rank);
   signal(SIGPIPE, SIG_IGN);  // a broken connection is an error of the call that meets it
+  signal(SIGXFSZ, SIG_IGN);  // so is a file that may grow no more
   HeartbeatOptions beat;
   beat.rank = at.rank;
   beat.world = at.world;

@@ -84,11 +84,27 @@ void read_optimizer(Settings& settings, Optimizer& optimizer) {
                     "remove one of the two");
 }
 
+// The file that cannot be read, of a text file or of a pair of token files (exec/token_source.h); empty: none.
+std::string unreadable_data(const std::string& path) {
+  const auto readable = [](const std::string& name) {
+    std::error_code ignored;
+    return std::filesystem::is_regular_file(name, ignored) && std::ifstream(name);
+  };
+  const bool named = path.ends_with(".bin") || path.ends_with(".idx");
+  if (!named && readable(path)) return "";
+  const std::string prefix = named ? path.substr(0, path.size() - 4) : path;
+  for (const char* ending : {".bin", ".idx"})
+    if (!readable(prefix + ending)) return named ? prefix + ending : path;
+  return "";
+}
+
 void read_run(Settings& settings, const std::string& folder, Scenario& scenario) {
   Run& run = scenario.run;
   run.steps = settings.small_integer("run.steps");
   run.seed = static_cast<std::uint64_t>(settings.integer("run.seed"));
   run.clip_norm = settings.number("run.clip_norm");
+  run.checkpoint_steps = settings.small_integer("run.checkpoint_steps");
+  run.checkpoints_kept = settings.small_integer("run.checkpoints_kept");
   scenario.tokens = settings.number("run.tokens");
   if (settings.given("run.dtype"))
     scenario.dtype = dtype_named(settings.text("run.dtype")).value_or(Dtype::bfloat16);
@@ -97,10 +113,11 @@ void read_run(Settings& settings, const std::string& folder, Scenario& scenario)
   run.data = std::filesystem::absolute(resolve_path(folder, settings.text("run.data")))
                  .lexically_normal()
                  .string();
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(run.data, ignored) || !std::ifstream(run.data))
+  const std::string missing = unreadable_data(run.data);
+  if (!missing.empty())
     settings.refuse(
-        "run.data", "cannot read '" + run.data + "'; allowed: the path of a text file",
+        "run.data",
+        "cannot read '" + missing + "'; allowed: the path of a text file, or of Megatron token files (.bin and .idx)",
         "correct the path (it is relative to the scenario file), or leave run.data out to plan only");
 }
 

@@ -10,8 +10,9 @@
 
 namespace slipway {
 
-// Creates the folder if need be and removes what an earlier run left there of these ranks (and only that).
-void clear_ranks(const std::string& folder, int first_rank, int last_rank);
+// Creates the folder if need be and removes what an earlier run left there of these ranks (and only that); not the
+// losses and checkpoints when this one `resumes`.
+void clear_ranks(const std::string& folder, int first_rank, int last_rank, bool resumes);
 
 struct MergedRun {
   Trace trace;

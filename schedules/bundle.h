@@ -27,7 +27,9 @@ struct Optimizer {
 struct Run {
   int steps = 1;
   std::uint64_t seed = 0;
-  std::string data;          // path of a text file, absolute
+  std::string data;          // path of a text file or of token files, absolute
+  int checkpoint_steps = 0;  // between two checkpoints; 0 = none
+  int checkpoints_kept = 2;  // the newest ones
   Optimizer optimizer;
   double clip_norm = 0;      // 0 = off
 };

@@ -60,9 +60,9 @@ TEST(InitialValues, AreNormalWithTheStatedSpread) {
 
 // ---- Data --------------------------------------------------------------------------------------------
 
-TEST(TextData, ASampleDependsOnSeedAndNumberOnlyAndTargetsAreTheNextBytes) {
+TEST(TokenData, ASampleDependsOnSeedAndNumberOnlyAndTargetsAreTheNextBytes) {
   const Model model = tiny_llama(1, false);
-  TextData data(tiny_text(), model, 1), again(tiny_text(), model, 1), other(tiny_text(), model, 2);
+  TokenData data(tiny_text(), model, 1), again(tiny_text(), model, 1), other(tiny_text(), model, 2);
   const TokenBatch many = data.batch(40, 4, at::kCPU), one = again.batch(42, 1, at::kCPU);
   ASSERT_EQ(many.tokens.sizes(), at::IntArrayRef({16, 4}));
   EXPECT_TRUE(at::equal(many.tokens.slice(1, 2, 3), one.tokens));
@@ -71,9 +71,9 @@ TEST(TextData, ASampleDependsOnSeedAndNumberOnlyAndTargetsAreTheNextBytes) {
   EXPECT_FALSE(many.counted.defined());
 }
 
-TEST(TextData, BertMasksFifteenPercentOfEachSampleAndCountsOnlyThose) {
+TEST(TokenData, BertMasksFifteenPercentOfEachSampleAndCountsOnlyThose) {
   const Model model = tiny_bert(1);
-  TextData data(tiny_text(), model, 1);
+  TokenData data(tiny_text(), model, 1);
   const TokenBatch batch = data.batch(0, 6, at::kCPU);
   EXPECT_EQ(predicted_tokens(model), 2);  // 0.15 · 16, rounded
   EXPECT_TRUE(at::equal(batch.counted.sum(0), at::full({6}, 2, at::kLong)));
@@ -85,25 +85,50 @@ TEST(TextData, BertMasksFifteenPercentOfEachSampleAndCountsOnlyThose) {
 
 std::string refusal(const std::string& path, const Model& model) {
   try {
-    TextData data(path, model, 0);
+    TokenData data(path, model, 0);
   } catch (const std::runtime_error& error) {
     return error.what();
   }
   return "";
 }
 
-TEST(TextData, AMissingOrShortFileAndASmallVocabularyAreRefusedWithTheReason) {
+TEST(TokenData, AMissingOrShortFileAndASmallVocabularyAreRefusedWithTheReason) {
   Model model = tiny_llama(1, false);
   EXPECT_NE(refusal("/no/such/file", model).find("cannot read /no/such/file"), std::string::npos);
-  std::ofstream(temporary_folder().path("short.txt")) << "seventeen bytes..";
-  EXPECT_NE(refusal(temporary_folder().path("short.txt"), model).find("at least 18"), std::string::npos);
-  std::ofstream(temporary_folder().path("enough.txt")) << "eighteen bytes....";
+  std::ofstream(temporary_folder().path("short.txt")) << "sixteen bytes...";
+  EXPECT_NE(refusal(temporary_folder().path("short.txt"), model).find("at least 17"), std::string::npos);
+  std::ofstream(temporary_folder().path("enough.txt")) << "seventeen bytes..";
   EXPECT_EQ(refusal(temporary_folder().path("enough.txt"), model), "");
   model.runs.front().block.vocab = 128;
   EXPECT_NE(refusal(tiny_text(), model).find("vocabulary of 128"), std::string::npos);
   Model bert = tiny_bert(1);
   bert.runs.front().block.vocab = 256;
   EXPECT_NE(refusal(tiny_text(), bert).find("257"), std::string::npos);
+}
+
+TEST(TokenData, ATokenBeyondTheVocabularyIsNamedWithItsPlace) {
+  const std::string prefix = temporary_folder().path("tokens");
+  std::ofstream bin(prefix + ".bin", std::ios::binary), idx(prefix + ".idx", std::ios::binary);
+  const auto put = [&](std::ostream& out, auto value) { out.write(reinterpret_cast<char*>(&value), sizeof value); };
+  for (int i = 0; i < 40; ++i) put(bin, static_cast<std::uint16_t>(i == 30 ? 300 : i));
+  idx.write("MMIDIDX\0\0", 9);
+  put(idx, std::uint64_t{1});
+  put(idx, std::uint8_t{8});
+  put(idx, std::uint64_t{1});
+  put(idx, std::uint64_t{0});
+  put(idx, std::int32_t{40});
+  put(idx, std::int64_t{0});
+  bin.close();
+  idx.close();
+  TokenData data(prefix, tiny_llama(1, false), 0);
+  std::string message;
+  try {
+    data.batch(0, 3, at::kCPU);
+  } catch (const std::runtime_error& error) {
+    message = error.what();
+  }
+  EXPECT_NE(message.find("token 30 of " + prefix), std::string::npos) << message;
+  EXPECT_NE(message.find("300, but the model's vocabulary allows 0 to 255"), std::string::npos) << message;
 }
 
 }  // namespace

@@ -187,7 +187,7 @@ void compare_with_reference(const Model& model, double clip_norm, Recompute reco
   Weights weights = whole_weights(model, bundle.run.seed);
   Reference reference(model, weights);
   torch::optim::AdamW optimizer = reference_optimizer(weights, bundle.run.optimizer);
-  TextData data(bundle.run.data, model, bundle.run.seed);
+  TokenData data(bundle.run.data, model, bundle.run.seed);
   for (int step = 0; step < 5; ++step) {
     ours.run_step(step);
     optimizer.zero_grad();

@@ -11,6 +11,7 @@
 #include "scenarios/json_summary.h"
 #include "scenarios/output_file.h"
 #include "scenarios/rank_program.h"
+#include "scenarios/resumption.h"
 #include "scenarios/run_folder.h"
 #include "scenarios/terminal_timeline.h"
 
@@ -30,6 +31,11 @@ constexpr const char* how_it_runs =
     "when all\n"
     "have ended; so --out must name a folder that the machines share.\n"
     "\n"
+    "With run.checkpoint_steps the ranks save what is needed to go on, in DIR/checkpoints; --resume latest goes\n"
+    "on there, --resume FOLDER from another run's, also with another layout. Steps are counted from the beginning\n"
+    "of the training; with the same layout on the same machine the losses are those of an uninterrupted run, to\n"
+    "the last bit.\n"
+    "\n"
     "When a rank fails or is killed, all others end within ten seconds and the first one is named with "
     "its\n"
     "cause. Ctrl-C (or SIGTERM) ends all ranks, with exit status 1 too. Either way the losses of all "
@@ -47,6 +53,7 @@ CommandOptions declared_options() {
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
       .value("out", "DIR", "folder of the run (default: <scenario>.run here)")
       .value("trace", "FILE", "write the trace there instead of DIR/trace.json")
+      .value("resume", "WHAT", "go on from a checkpoint: latest (of --out), a run's folder, or a checkpoint's")
       .flag("json", "print the summary as JSON on standard output and nothing else there")
       .flag("force", "start although the memory does not suffice by the simulator's count")
       .notes(how_it_runs);
@@ -57,8 +64,17 @@ CommandOptions declared_options() {
 struct Request {
   const Plan& plan;
   std::string folder, trace_path;
+  Resumption from;
   bool json = false;
   std::ostream &out, &err;
+
+  bool resumes() const { return !from.checkpoint.empty(); }
+  // What a rank program is given.
+  std::vector<std::string> arguments(const std::string& bundle) const {
+    std::vector<std::string> words{bundle, "--out", folder};
+    if (resumes()) words.insert(words.end(), {"--resume", from.checkpoint});
+    return words;
+  }
 };
 
 // Rank 0's standard output is the run's; others, and every error line, say whose they are.
@@ -94,7 +110,7 @@ int told_failure(const Request& request, const LaunchResult& result, int first_r
 
 MergedRun merged_with_progress(const Request& request) {
   const Ticking ticking(request.err, "merging the ranks' records");
-  return merged_run(request.folder, rank_count(request.plan.graph.layout), request.plan.scenario.run.steps);
+  return merged_run(request.folder, rank_count(request.plan.graph.layout), request.plan.scenario.run.steps - request.from.done);
 }
 
 void write_trace(const Request& request, const Trace& trace) {
@@ -133,10 +149,10 @@ int merge_and_report(const Request& request) {
 
 int start_and_merge(const Request& request, const std::string& program) {
   const int ranks = rank_count(request.plan.graph.layout);
-  clear_ranks(request.folder, 0, ranks - 1);
+  clear_ranks(request.folder, 0, ranks - 1, request.resumes());
   const std::string bundle = write_bundle_to(bundle_path(request.folder), request.plan);
   const LaunchResult result =
-      launch(local_ranks(program, {bundle, "--out", request.folder}, ranks, request.folder),
+      launch(local_ranks(program, request.arguments(bundle), ranks, request.folder),
              passing_output_of(request));
   const int status = told_failure(request, result, 0, ranks - 1);
   return status == status_done ? merge_and_report(request) : status;
@@ -145,10 +161,12 @@ int start_and_merge(const Request& request, const std::string& program) {
 // Each rank clears its own old files before its rank program starts, and no rank program gets past the
 // first meeting before all have started: a .done file that rank 0 sees after its own end is of this run.
 int join_and_merge(const Request& request, const std::string& program, const JoinedRank& joined) {
-  clear_ranks(request.folder, joined.rank, joined.rank);
+  clear_ranks(request.folder, joined.rank, joined.rank, request.resumes());
   const std::string bundle = write_bundle_to(bundle_path(request.folder, joined.rank), request.plan);
+  std::vector<std::string> command = request.arguments(bundle);
+  command.insert(command.begin(), program);
   const LaunchResult result = launch({{joined.rank,
-                                       {program, bundle, "--out", request.folder},
+                                       command,
                                        {},
                                        error_path(request.folder, joined.rank)}},
                                      passing_output_of(request));
@@ -178,17 +196,19 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   if (joined) refuse_other_world(*joined, scenario.layout);
   const std::string folder =
       std::filesystem::absolute(options.text("out").value_or(scenario.name + ".run")).string();
+  const Resumption from = resumption_of(options.text("resume"), folder, scenario.run);
   check_folder_writable(folder);
   if (const auto trace = options.text("trace")) check_output("--trace", *trace, inputs_of(scenario));
   const std::string program = rank_program();
   const Plan plan = planned(std::move(scenario), err);
   if (!options.has("force")) refuse_what_does_not_fit(plan);
   const Request request{
-      plan, folder, options.text("trace").value_or(trace_path(folder)), options.has("json"), out, err};
+      plan, folder, options.text("trace").value_or(trace_path(folder)), from, options.has("json"), out, err};
   if (!joined || joined->rank == 0) {
     std::ostream& talk = request.json ? err : out;
     talk << headline(plan) << '\n';
     for (const std::string& note : execution_notes(plan.scenario)) talk << "note: " << note << '\n';
+    if (request.resumes()) talk << "from step " << from.done << ": " << from.checkpoint << '\n';
     talk << std::flush;
   }
   return joined ? join_and_merge(request, program, *joined) : start_and_merge(request, program);

@@ -1,0 +1,74 @@
+#include "exec/checkpoint.h"
+
+#include <cstdio>
+#include <filesystem>
+
+#include "exec/checkpoint_file.h"
+
+namespace slipway {
+namespace {
+
+std::string key_of(std::int64_t step, int rank) {
+  return "checkpoint/" + std::to_string(step) + "/" + std::to_string(rank);
+}
+
+}  // namespace
+
+Checkpointer::Checkpointer(CheckpointPlan plan, const RankModel& model, std::unique_ptr<Store> store)
+    : plan_(std::move(plan)), model_(model), store_(std::move(store)) {}
+
+void Checkpointer::step_ended(std::int64_t done) {
+  if (plan_.every > 0 && (done % plan_.every == 0 || done == plan_.last_step)) save(done);
+}
+
+void Checkpointer::save(std::int64_t step) {
+  const std::string partial = partial_path(checkpoint_path(plan_.folder, step));
+  std::error_code error;
+  std::filesystem::create_directories(partial, error);
+  if (error) throw std::runtime_error("cannot make the folder " + partial + ": " + error.message());
+  ShardWriter writer(partial, plan_.rank);
+  model_.save(writer);
+  const auto checksum = writer.finish();
+  store_->set(key_of(step, plan_.rank), checksum ? std::to_string(*checksum) : "nothing");
+  if (store_->add("checkpoint/" + std::to_string(step) + "/saved", 1) == plan_.world) commit(step);
+}
+
+// On one rank, when all have written.
+void Checkpointer::commit(std::int64_t step) {
+  Manifest manifest;
+  manifest.step = step;
+  manifest.samples = plan_.first.samples + (step - plan_.first.steps) * plan_.global_batch;
+  manifest.seed = plan_.seed;
+  for (int rank = 0; rank < plan_.world; ++rank) {
+    const std::string checksum = store_->get(key_of(step, rank), while_alive_s);
+    store_->forget(key_of(step, rank));
+    if (checksum != "nothing") manifest.shards[rank] = std::stoull(checksum);
+  }
+  const std::string whole = checkpoint_path(plan_.folder, step), partial = partial_path(whole);
+  write_durably(manifest_path(partial), to_text(manifest));
+  sync_folder(partial);
+  std::filesystem::remove_all(whole);  // of an earlier run that came as far, resumed from before
+  std::filesystem::rename(partial, whole);
+  sync_folder(checkpoints_path(plan_.folder));
+  remove_old(step);
+}
+
+void Checkpointer::remove_old(std::int64_t newest) const {
+  std::vector<std::int64_t> steps = complete_checkpoints(plan_.folder);
+  std::erase_if(steps, [&](std::int64_t step) { return step > newest; });
+  for (int left = static_cast<int>(steps.size()) - plan_.keep, i = 0; i < left; ++i) {
+    const std::string old = checkpoint_path(plan_.folder, steps[static_cast<std::size_t>(i)]);
+    std::filesystem::rename(old, partial_path(old));  // no longer complete, should we be killed now
+    std::filesystem::remove_all(partial_path(old));
+  }
+}
+
+void remove_partial_checkpoints(const std::string& run_folder) {
+  std::error_code none;
+  std::vector<std::filesystem::path> partial;
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoints_path(run_folder), none))
+    if (entry.path().extension() == ".partial") partial.push_back(entry.path());
+  for (const auto& path : partial) std::filesystem::remove_all(path, none);
+}
+
+}  // namespace slipway

@@ -1,0 +1,52 @@
+// Checkpoints of a running training: every run.checkpoint_steps steps, and at the end, each rank writes what nobody
+// else holds (its tensor-parallel shard, its ZeRO slice; of replicas only the first), and the last one to be done
+// makes it a checkpoint (exec/checkpoint_folder.h). The compute lane waits meanwhile, so that the state is that of one
+// moment: after the rank's own update of that step. Resuming puts whole parameters together from any layout's shards.
+//
+// Bit-exact on one machine and layout: weights, moments, the number of updates and the place in the data are all that
+// one step hands to the next.
+// Guarded by tests/checkpoint_test.cpp and tests/checkpoint_run_test.cpp.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "exec/losses.h"
+#include "exec/rank_model.h"
+#include "exec/store.h"
+
+namespace slipway {
+
+struct CheckpointPlan {
+  std::string folder;         // of the run
+  int every = 0;              // steps; 0: never
+  int keep = 2;               // newest ones
+  int rank = 0, world = 1;
+  std::int64_t last_step = 0;  // of the run, which is saved as well
+  Progress first;             // where this run began
+  std::int64_t global_batch = 0;
+  std::uint64_t seed = 0;
+};
+
+class Checkpointer {
+ public:
+  // `store`: a connection of its own.
+  Checkpointer(CheckpointPlan plan, const RankModel& model, std::unique_ptr<Store> store);
+  // On the compute lane, when this rank has updated its parameters: `done` steps since the run began (first_step
+  // included). Throws std::runtime_error naming the file that could not be written.
+  void step_ended(std::int64_t done);
+
+ private:
+  void save(std::int64_t step);
+  void commit(std::int64_t step);
+  void remove_old(std::int64_t newest) const;
+
+  CheckpointPlan plan_;
+  const RankModel& model_;
+  std::unique_ptr<Store> store_;
+};
+
+// Removes what killed runs left half-written. Rank 0 only, before any rank saves.
+void remove_partial_checkpoints(const std::string& run_folder);
+
+}  // namespace slipway

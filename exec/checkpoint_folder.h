@@ -1,0 +1,123 @@
+// Where checkpoints are and which of them are complete. A checkpoint is a folder of shards and, written last, its
+// manifest; it gets its name only then, so a folder with that name is whole, whatever was killed when:
+//
+//   DIR/checkpoints/step-00000200.partial/   shards are being written
+//   DIR/checkpoints/step-00000200/           manifest, shard-0.index, shard-0.data, shard-1.index, ...
+//
+//   manifest: slipway-checkpoint 1 │ step 200 │ samples 1600 │ seed 7 │ shard <rank> <checksum of its index> ... │
+//             checksum <of the lines above>
+// Plain C++, no LibTorch: `slipway execute` asks too. Guarded by tests/checkpoint_file_test.cpp.
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace slipway {
+
+inline std::string checkpoints_path(const std::string& run_folder) { return run_folder + "/checkpoints"; }
+inline std::string checkpoint_path(const std::string& run_folder, std::int64_t step) {
+  const std::string digits = std::to_string(step);
+  return checkpoints_path(run_folder) + "/step-" + std::string(8 - std::min<std::size_t>(8, digits.size()), '0') +
+         digits;
+}
+inline std::string partial_path(const std::string& checkpoint) { return checkpoint + ".partial"; }
+inline std::string manifest_path(const std::string& checkpoint) { return checkpoint + "/manifest"; }
+inline std::string shard_path(const std::string& checkpoint, int rank, const char* part) {
+  return checkpoint + "/shard-" + std::to_string(rank) + "." + part;
+}
+
+// FNV-1a of words of 8 bytes (the last one filled with zeros), which keeps up with a disk.
+inline std::uint64_t checksum_of(std::string_view bytes) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (std::size_t at = 0; at < bytes.size(); at += 8) {
+    std::uint64_t word = 0;
+    bytes.substr(at, 8).copy(reinterpret_cast<char*>(&word), 8);
+    hash = (hash ^ word) * 0x100000001b3ULL;
+    hash ^= hash >> 32;
+  }
+  return (hash ^ bytes.size()) * 0x100000001b3ULL;
+}
+
+struct Manifest {
+  std::int64_t step = 0;     // steps that were done
+  std::int64_t samples = 0;  // sequences that were trained on
+  std::uint64_t seed = 0;
+  std::map<int, std::uint64_t> shards;  // rank that wrote it → checksum of its index
+};
+
+inline std::string to_text(const Manifest& manifest) {
+  std::ostringstream out;
+  out << "slipway-checkpoint 1\nstep " << manifest.step << "\nsamples " << manifest.samples << "\nseed "
+      << manifest.seed << '\n';
+  for (const auto& [rank, checksum] : manifest.shards) out << "shard " << rank << ' ' << checksum << '\n';
+  const std::string text = out.str();
+  return text + "checksum " + std::to_string(checksum_of(text)) + '\n';
+}
+
+// Throws std::runtime_error naming the file and what is wrong.
+inline Manifest read_manifest(const std::string& checkpoint) {
+  const std::string path = manifest_path(checkpoint);
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    throw std::runtime_error(checkpoint + " is no checkpoint (it has no manifest); name a folder step-... of " +
+                             "DIR/checkpoints, or 'latest'");
+  std::stringstream all;
+  all << file.rdbuf();
+  const std::string text = all.str();
+  const std::size_t last = text.rfind("checksum ");
+  if (last == std::string::npos ||
+      text.substr(last) != "checksum " + std::to_string(checksum_of(std::string_view(text).substr(0, last))) + '\n')
+    throw std::runtime_error(path + " is damaged (its checksum does not fit); resume from another checkpoint");
+  std::istringstream in(text.substr(0, last));
+  std::string word;
+  int version = 0;
+  Manifest manifest;
+  in >> word >> version;
+  if (word != "slipway-checkpoint" || version != 1)
+    throw std::runtime_error(path + " is of another version of slipway; this one reads version 1");
+  in >> word >> manifest.step >> word >> manifest.samples >> word >> manifest.seed;
+  int rank = 0;
+  for (std::uint64_t checksum = 0; in >> word >> rank >> checksum;) manifest.shards[rank] = checksum;
+  return manifest;
+}
+
+// Steps of the complete checkpoints of a run, ascending.
+inline std::vector<std::int64_t> complete_checkpoints(const std::string& run_folder) {
+  std::vector<std::int64_t> steps;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoints_path(run_folder), none)) {
+    const std::string name = entry.path().filename().string();
+    std::int64_t step = -1;
+    if (name.starts_with("step-")) {
+      const auto [end, error] = std::from_chars(name.data() + 5, name.data() + name.size(), step);
+      if (error == std::errc() && end == name.data() + name.size()) steps.push_back(step);
+    }
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+// What --resume names: 'latest' of the run's own folder, another run's folder (its latest), or a checkpoint.
+// Throws std::runtime_error where there is none.
+inline std::string resolve_checkpoint(const std::string& what, const std::string& run_folder) {
+  const std::string folder = what == "latest" ? run_folder : what;
+  if (what != "latest" && std::filesystem::exists(manifest_path(what))) return what;
+  const std::vector<std::int64_t> steps = complete_checkpoints(folder);
+  if (steps.empty())
+    throw std::runtime_error("--resume " + what + ": no complete checkpoint is " +
+                             (what == "latest" ? "" : "there, nor ") + "in " + checkpoints_path(folder) +
+                             "; leave --resume out to start from the beginning (run.checkpoint_steps makes them)");
+  return checkpoint_path(folder, steps.back());
+}
+
+}  // namespace slipway

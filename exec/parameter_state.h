@@ -1,0 +1,27 @@
+// A parameter with its optimizer state as a checkpoint holds it, whole and cut. Guarded by tests/checkpoint_test.cpp.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "exec/checkpoint_file.h"
+#include "models/parameters.h"
+
+namespace slipway {
+
+// Same shape and dtype each, on the CPU: [rows, columns] when whole, flat when it is a shard.
+struct ParameterState {
+  at::Tensor master, mean, square;
+  std::int64_t updates = 0;
+};
+
+// Puts the parameter together from all shards. Throws std::runtime_error when it is not in the checkpoint, has another
+// shape there, or parts of it are missing or twice there.
+ParameterState whole_parameter(const CheckpointReader& checkpoint, const Parameter& parameter);
+// The shard of `pieces`, flat.
+ParameterState shard_of(const ParameterState& whole, const Parameter& parameter, const std::vector<Piece>& pieces);
+
+// Appends [from, to) of the flat shard of `pieces`. `state`: those elements.
+void add_entry(ShardWriter& out, const Parameter& parameter, const std::vector<Piece>& pieces, std::int64_t from,
+               std::int64_t to, const ParameterState& state);
+
+}  // namespace slipway

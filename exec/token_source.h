@@ -1,0 +1,47 @@
+// Where training tokens come from: one stream of token ids, whatever file holds them.
+//
+//   text           each byte is a token                                        byte_text.cpp
+//   PREFIX.bin     ids as written by Megatron-LM's preprocess_data.py,         megatron_tokens.cpp
+//   PREFIX.idx     documents one after another, in the order of the index
+//
+// The samples of length s are the windows [j·s, j·s + s], each once per epoch, in an order that depends on the
+// seed and the sample's number only (SampleOrder): any layout reads the same ones, and so does a resumed run.
+// Plain C++. Guarded by tests/token_source_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace slipway {
+
+class TokenSource {
+ public:
+  virtual ~TokenSource() = default;
+  virtual std::uint64_t size() const = 0;  // tokens
+  // Fills `tokens` with those from `first` on. Throws std::runtime_error when the file became shorter.
+  virtual void read(std::uint64_t first, std::span<std::int64_t> tokens) = 0;
+  virtual bool is_bytes() const = 0;  // ids are bytes: 256 of them
+};
+
+// Of a text file, or of token files named by PREFIX.bin, PREFIX.idx or PREFIX alone. Throws std::runtime_error
+// naming file and defect.
+std::unique_ptr<TokenSource> open_tokens(const std::string& path);
+
+// Does `path` name token files (both exist)? If so *prefix is what they share.
+bool names_token_files(const std::string& path, std::string* prefix = nullptr);
+
+// A permutation of [0, count) for each epoch: window of the i-th sample of a run. No memory: a Feistel network
+// over the next power of four, walked until it falls into the range (Black and Rogaway 2002).
+class SampleOrder {
+ public:
+  SampleOrder(std::uint64_t count, std::uint64_t seed);
+  std::uint64_t window_of(std::uint64_t sample) const;
+
+ private:
+  std::uint64_t count_, seed_;
+  int half_bits_ = 1;
+};
+
+}  // namespace slipway

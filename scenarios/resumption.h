@@ -1,0 +1,21 @@
+// From where `slipway execute` goes on: what --resume names, checked against the scenario before anything starts.
+// Guarded by tests/command_resume_test.cpp.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "schedules/bundle.h"
+
+namespace slipway {
+
+struct Resumption {
+  std::string checkpoint;  // its folder; empty: from the beginning
+  int done = 0;            // steps
+};
+
+// `what`: of --resume, `folder`: of the run. Throws UsageError: no such checkpoint, a damaged one, another seed,
+// nothing left to do; and without --resume when the folder holds checkpoints that the run would overwrite.
+Resumption resumption_of(const std::optional<std::string>& what, const std::string& folder, const Run& run);
+
+}  // namespace slipway

@@ -1,0 +1,180 @@
+// `slipway execute` with checkpoints, as a user lives through it: killed and resumed, resumed in another layout, a
+// damaged checkpoint, a full disk.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <sstream>
+
+#include "exec/checkpoint_folder.h"
+#include "exec/run_files.h"
+#include "tests/rank_processes.h"
+#include "tests/tiny_runs.h"
+
+namespace slipway {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr double starting_s = 120;  // on a busy machine
+constexpr double promised_s = 10;   // from a failure to everybody's end, by promise
+constexpr int all_steps = 8;
+
+std::string fresh(const std::string& name) {
+  const std::string folder = temporary_folder().path(name);
+  std::filesystem::remove_all(folder);
+  return folder;
+}
+
+// `before`: shell words in front of slipway, such as a limit. `env` and `sh` become slipway.
+RankProcesses started(const std::string& folder, const std::vector<std::string>& more, const std::string& before = "") {
+  std::string line = before + "exec env -u RANK -u WORLD_SIZE -u LOCAL_RANK -u MASTER_ADDR -u MASTER_PORT " +
+                     std::string(SLIPWAY_PROGRAM) + " execute " SLIPWAY_SOURCE_DIR
+                     "/scenarios/examples/tiny-llama-cpu.yaml --set run.steps=" + std::to_string(all_steps) +
+                     " --out " + folder;
+  for (const std::string& word : more) line += " " + word;
+  return RankProcesses("/bin/sh", {"-c", line}, 1, folder, {{"SLIPWAY_RANK", SLIPWAY_RANK_PROGRAM}});
+}
+
+Ended executed(const std::string& folder, const std::vector<std::string>& more, const std::string& before = "") {
+  return started(folder, more, before).wait(starting_s).front();
+}
+
+std::string losses_of(const std::string& folder) { return text_of_file(losses_csv_path(folder)); }
+
+// The uninterrupted run of the two stages.
+const std::string& whole_losses() {
+  static const std::string losses = [] {
+    const std::string folder = fresh("uninterrupted");
+    const Ended ended = executed(folder, {});
+    EXPECT_EQ(ended.status, 0) << ended.errors;
+    return losses_of(folder);
+  }();
+  return losses;
+}
+
+class KilledAt : public testing::TestWithParam<int> {};
+
+TEST_P(KilledAt, AnyMomentARunResumesWithTheLossesOfTheUninterruptedOneToTheLastBit) {
+  const std::string folder = fresh("killed" + std::to_string(GetParam()));
+  {
+    RankProcesses run = started(folder, {"--set run.checkpoint_steps=2", "--set run.steps=1000000"});
+    ASSERT_TRUE(run.printed(0, "step " + std::to_string(GetParam()) + "/", starting_s));
+    run.kill(0, SIGKILL);  // its ranks die with it
+    run.wait(promised_s);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // until the ranks are gone
+  std::vector<std::int64_t> steps = complete_checkpoints(folder);
+  while (!steps.empty() && steps.back() >= all_steps) {  // the kill came late on a fast machine
+    std::filesystem::remove_all(checkpoint_path(folder, steps.back()));
+    steps.pop_back();
+  }
+  // Killed before anything was saved, it begins again; what was half written is no checkpoint.
+  const Ended resumed =
+      executed(folder, {"--set run.checkpoint_steps=2", steps.empty() ? "" : "--resume latest"});
+  ASSERT_EQ(resumed.status, 0) << resumed.errors;
+  if (!steps.empty()) {
+    EXPECT_THAT(resumed.output, HasSubstr("from step " + std::to_string(steps.back())));
+  }
+  EXPECT_EQ(losses_of(folder), whole_losses());
+  EXPECT_EQ(complete_checkpoints(folder).back(), all_steps);  // the end is saved as well
+  EXPECT_LE(complete_checkpoints(folder).size(), 2u);         // run.checkpoints_kept
+}
+INSTANTIATE_TEST_SUITE_P(Step, KilledAt, testing::Values(2, 3, 5));
+
+std::vector<double> numbers_of(const std::string& csv) {
+  std::vector<double> losses;
+  std::istringstream lines(csv);
+  std::string line;
+  std::getline(lines, line);
+  while (std::getline(lines, line)) losses.push_back(std::stod(line.substr(line.rfind(',') + 1)));
+  return losses;
+}
+
+struct Layouts {
+  const char *name, *first, *second;
+};
+class OtherLayout : public testing::TestWithParam<Layouts> {};
+
+TEST_P(OtherLayout, GoesOnFromACheckpointAsIfNothingHadHappened) {
+  const Layouts layouts = GetParam();
+  const std::string first = fresh(std::string("first") + layouts.name), second = fresh(std::string("second") + layouts.name);
+  const Ended one = executed(first, {layouts.first, "--set run.steps=4", "--set run.checkpoint_steps=4"});
+  ASSERT_EQ(one.status, 0) << one.errors;
+  const Ended other = executed(second, {layouts.second, "--resume " + first});
+  ASSERT_EQ(other.status, 0) << other.errors;
+  const std::vector<double> expected = numbers_of(whole_losses()), found = numbers_of(losses_of(second));
+  ASSERT_EQ(found.size(), 4u);
+  for (std::size_t i = 0; i < found.size(); ++i)
+    EXPECT_NEAR(found[i], expected[4 + i], 1e-9 * std::abs(expected[4 + i])) << "step " << 4 + i;
+}
+INSTANTIATE_TEST_SUITE_P(
+    From, OtherLayout,
+    testing::Values(Layouts{"PipelineToTensor", "", "--set layout.pipeline=1 --set layout.tensor=2"},
+                    Layouts{"TensorToSlices", "--set layout.pipeline=1 --set layout.tensor=2",
+                            "--set layout.pipeline=1 --set layout.data=2 --set layout.zero=1"},
+                    Layouts{"SlicesToPipeline", "--set layout.pipeline=1 --set layout.data=2 --set layout.zero=1", ""},
+                    Layouts{"ReplicasToOneRank", "--set layout.pipeline=1 --set layout.data=2",
+                            "--set layout.pipeline=1 --set cluster.gpus_per_node=1"},
+                    Layouts{"ChimeraToPipeline", "--set schedule.name=chimera", ""}),
+    [](const auto& each) { return each.param.name; });
+
+class Resume : public testing::Test {
+ protected:
+  // A run that ended at step 4 with checkpoints of steps 2 and 4.
+  std::string ended_at_four(const std::string& name) {
+    std::string folder = fresh(name);
+    const Ended run = executed(folder, {"--set run.steps=4", "--set run.checkpoint_steps=2"});
+    EXPECT_EQ(run.status, 0) << run.errors;
+    return folder;
+  }
+};
+
+TEST_F(Resume, ADamagedCheckpointIsAnErrorAndTheOneBeforeItGoesOn) {
+  const std::string folder = ended_at_four("damaged");
+  const std::string data = shard_path(checkpoint_path(folder, 4), 1, "data");
+  std::fstream(data, std::ios::in | std::ios::out | std::ios::binary).seekp(1000).put('?');
+  const Ended refused = executed(folder, {"--resume latest"});
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_LT(refused.seconds, 3 * promised_s);
+  EXPECT_THAT(refused.errors, HasSubstr("shard-1.data is damaged"));
+  EXPECT_THAT(refused.errors, HasSubstr("resume from another checkpoint"));
+  const Ended resumed = executed(folder, {"--resume " + checkpoint_path(folder, 2)});
+  EXPECT_EQ(resumed.status, 0) << resumed.errors;
+  EXPECT_EQ(losses_of(folder), whole_losses());
+}
+
+TEST_F(Resume, AFullDiskDuringACheckpointEndsTheRunAndLosesNothing) {
+  const std::string folder = ended_at_four("full");
+  // 1 MB a file; a shard has 2.5.
+  const Ended ended = executed(folder, {"--set run.checkpoint_steps=2", "--resume latest"}, "ulimit -f 2000; ");
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_LT(ended.seconds, 3 * promised_s);
+  EXPECT_THAT(ended.errors, HasSubstr("checkpoint of step 6: cannot write"));
+  EXPECT_THAT(ended.errors, HasSubstr("File too large"));
+  EXPECT_EQ(complete_checkpoints(folder), (std::vector<std::int64_t>{2, 4}));
+  const Ended resumed = executed(folder, {"--set run.checkpoint_steps=2", "--resume latest"});
+  EXPECT_EQ(resumed.status, 0) << resumed.errors;
+  EXPECT_EQ(losses_of(folder), whole_losses());
+  EXPECT_FALSE(std::filesystem::exists(partial_path(checkpoint_path(folder, 6))));
+}
+
+TEST_F(Resume, WhatCannotBeResumedIsRefusedBeforeAnythingStarts) {
+  const std::string folder = ended_at_four("refused");
+  const auto refusal = [&](const std::vector<std::string>& more) {
+    const Ended ended = executed(folder, more);
+    EXPECT_EQ(ended.status, 2) << ended.errors;
+    return ended.errors;
+  };
+  EXPECT_THAT(refusal({"--resume /no/such/run"}), HasSubstr("no complete checkpoint"));
+  EXPECT_THAT(refusal({"--resume latest", "--set run.seed=9"}), HasSubstr("was made with run.seed 1"));
+  EXPECT_THAT(refusal({"--resume latest", "--set run.steps=4"}), HasSubstr("nothing is left to do"));
+  EXPECT_THAT(refusal({"--set run.checkpoint_steps=2"}), HasSubstr("--resume latest, or give --out another"));
+  EXPECT_EQ(complete_checkpoints(folder), (std::vector<std::int64_t>{2, 4}));
+  const Ended other = executed(fresh("refused-model"), {"--resume " + folder, "--set model.hidden=32"});
+  EXPECT_EQ(other.status, 1);
+  EXPECT_THAT(other.errors, testing::ContainsRegex("is [0-9]+ x [0-9]+ there, but [0-9]+ x [0-9]+ in this model"));
+}
+
+}  // namespace
+}  // namespace slipway
