@@ -57,19 +57,18 @@ TEST_F(Studies, FindingsInTheReadmesAreWhatTheCommandsPrint) {
   }
 }
 
-// Every table that run.sh prints stands in the study's README as it is.
-TEST_F(Studies, TablesOfPipeFisherAreWhatItsCommandPrints) {
-  const std::string folder = root + "/scenarios/pipefisher-2022", readme = text_of(folder + "/README.md");
-  const std::string printed = printed_by("BUILD='" SLIPWAY_BINARY_DIR "' " + folder + "/run.sh");
-  int tables = 0;
-  for (std::size_t at = 0; (at = printed.find("scenario  ", at)) != std::string::npos; ++tables) {
-    const std::size_t end = printed.find("\n\n", at);
-    EXPECT_NE(readme.find(printed.substr(at, end - at) + "\n```"), std::string::npos)
-        << "write into pipefisher-2022/README.md what run.sh prints now, and read what changed:\n"
-        << printed.substr(at, end - at);
-    at = end;
+// Every table that a study's run.sh prints stands in its README as it is.
+TEST_F(Studies, TablesInTheReadmesAreWhatRunShPrints) {
+  for (const auto& [study, expected] : {std::pair{"pipefisher-2022", 2}, std::pair{"schedules", 1}}) {
+    const std::string folder = root + "/scenarios/" + study, readme = text_of(folder + "/README.md");
+    const std::string printed = "\n" + printed_by("BUILD='" SLIPWAY_BINARY_DIR "' " + folder + "/run.sh");
+    const std::regex table("\n((scenario|name) [^]*?)\n\n");
+    int tables = 0;
+    for (std::sregex_iterator at(printed.begin(), printed.end(), table), end; at != end; ++at, ++tables)
+      EXPECT_NE(readme.find("\n" + (*at)[1].str() + "\n```"), std::string::npos)
+          << "write into " << study << "/README.md what run.sh prints now, and read what changed:\n" << (*at)[1];
+    EXPECT_EQ(tables, expected) << study;
   }
-  EXPECT_EQ(tables, 2);
 }
 
 }  // namespace
