@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <iterator>
 #include <tuple>
 #include <unordered_map>
 
 #include "schedules/graph/findings.h"
 #include "schedules/graph/grid.h"
+#include "schedules/graph/parallel.h"
 
 namespace slipway {
 namespace {
@@ -114,20 +116,21 @@ std::vector<Violation> check_labels(const TaskGraph& graph) {
 
 std::vector<Violation> check_graph(const TaskGraph& graph) {
   std::vector<Violation> all;
-  const auto collect = [&all](std::vector<Violation> more) {
-    all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  const auto collect_all = [&](const std::vector<std::function<std::vector<Violation>()>>& checks) {
+    std::vector<std::vector<Violation>> found(checks.size());
+    each_in_parallel(checks.size(), graph.tasks.size(), [&](std::size_t i) { found[i] = checks[i](); });
+    for (auto& more : found)
+      all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   };
-  collect(check_acyclic(graph));
   const std::vector<Lane> lanes =
       graph.order.size() == graph.tasks.size() ? lanes_of(graph) : std::vector<Lane>{};
-  collect(check_lane_order(graph, lanes));
+  collect_all({[&] { return check_acyclic(graph); }, [&] { return check_lane_order(graph, lanes); }});
   if (!all.empty()) return all;  // the others take the order for granted
-  collect(check_collectives(graph, lanes));
-  collect(check_transfers(graph));
-  collect(check_buffers(graph));
-  if (graph.window == 1) collect(check_passes(graph));  // of a window: of the step that it repeats (fill.cpp)
-  collect(check_rendezvous(graph, lanes));
-  collect(check_labels(graph));
+  const bool is_window = graph.window > 1;  // the step that it repeats was checked (fill.cpp)
+  collect_all({[&] { return check_collectives(graph, lanes); }, [&] { return check_transfers(graph); },
+               [&] { return check_rendezvous(graph, lanes); }, [&] { return check_labels(graph); },
+               [&] { return check_buffers(graph); },
+               [&] { return is_window ? std::vector<Violation>{} : check_passes(graph); }});
   return all;
 }
 

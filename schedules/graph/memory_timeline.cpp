@@ -1,6 +1,9 @@
 #include "schedules/graph/memory_timeline.h"
 
 #include <algorithm>
+#include <numeric>
+
+#include "schedules/graph/parallel.h"
 
 namespace slipway {
 namespace {
@@ -17,14 +20,19 @@ class Accounting {
   Accounting(const TaskGraph& graph, const Timeline& timeline, const SteadyState* steady)
       : graph_(graph), timeline_(timeline), steady_(steady), kept_(graph.works.size()), is_layer_input_(graph.buffers.size()) {
     find_last_readers();
-    list_changes();
     list_kept();
   }
 
-  std::vector<RankMemory> run() {
-    std::vector<RankMemory> result;
-    result.reserve(changes_.size());
-    for (std::size_t rank = 0; rank < changes_.size(); ++rank) result.push_back(peak_of(rank));
+  std::vector<RankMemory> run() const {
+    std::vector<RankMemory> result(graph_.static_bytes.size());
+    const Rows buffers = buffers_by_rank();
+    parts_in_parallel(result.size(), graph_.buffers.size(), [&](std::size_t first, std::size_t last) {
+      std::vector<Change> changes;
+      for (std::size_t rank = first; rank < last; ++rank) {
+        list_changes(buffers[rank], changes);
+        result[rank] = peak_of(rank, changes);
+      }
+    });
     return result;
   }
 
@@ -57,30 +65,37 @@ class Accounting {
                        [&](BufferId b) { return graph_.buffers[b].kind == BufferKind::saved; });
   }
 
-  void list_changes() {
-    changes_.resize(graph_.static_bytes.size());
-    std::vector<std::size_t> held(changes_.size());
+  bool is_counted(const Buffer& buffer) const { return buffer.bytes > 0 && buffer.writer != none; }
+
+  Rows buffers_by_rank() const {
+    Rows rows;
+    rows.begin.assign(graph_.static_bytes.size() + 1, 0);
     for (const Buffer& buffer : graph_.buffers)
-      if (buffer.bytes > 0 && buffer.writer != none) ++held[static_cast<std::size_t>(buffer.rank)];
-    for (std::size_t rank = 0; rank < held.size(); ++rank) changes_[rank].reserve(2 * held[rank]);
-    for (BufferId b = 0; b < graph_.buffers.size(); ++b) {
+      if (is_counted(buffer)) ++rows.begin[static_cast<std::size_t>(buffer.rank) + 1];
+    std::partial_sum(rows.begin.begin(), rows.begin.end(), rows.begin.begin());
+    rows.values.resize(rows.begin.back());
+    std::vector<std::uint32_t> next(rows.begin.begin(), rows.begin.end() - 1);
+    for (BufferId b = 0; b < graph_.buffers.size(); ++b)
+      if (is_counted(graph_.buffers[b])) rows.values[next[static_cast<std::size_t>(graph_.buffers[b].rank)]++] = b;
+    return rows;
+  }
+
+  // Of one rank, by time: what ends at a date is free for what starts at it.
+  void list_changes(std::span<const BufferId> buffers, std::vector<Change>& changes) const {
+    changes.clear();
+    for (const BufferId b : buffers) {
       const Buffer& buffer = graph_.buffers[b];
-      if (buffer.bytes <= 0 || buffer.writer == none) continue;
-      auto& of_rank = changes_[static_cast<std::size_t>(buffer.rank)];
       const auto writer = static_cast<TaskId>(buffer.writer);
-      of_rank.push_back({timeline_.start[writer], buffer.bytes, writer, b});
+      changes.push_back({timeline_.start[writer], buffer.bytes, writer, b});
       const TaskId reader = last_reader_[b];
       const double freed = is_handed_over(buffer, reader) ? timeline_.start[reader] : timeline_.end[reader];
-      of_rank.push_back({std::max(freed, timeline_.start[writer]), -buffer.bytes, reader, b});
+      changes.push_back({std::max(freed, timeline_.start[writer]), -buffer.bytes, reader, b});
     }
-    // What ends at a date is free for what starts at it.
-    for (auto& of_rank : changes_) {
-      std::sort(of_rank.begin(), of_rank.end(), [](const Change& a, const Change& b) {
-        if (a.time != b.time) return a.time < b.time;
-        if (a.bytes != b.bytes) return a.bytes < b.bytes;
-        return a.task < b.task;
-      });
-    }
+    std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+      if (a.time != b.time) return a.time < b.time;
+      if (a.bytes != b.bytes) return a.bytes < b.bytes;
+      return a.task < b.task;
+    });
   }
 
   // Of each segment: what it keeps, by part.
@@ -116,12 +131,11 @@ class Accounting {
     return label_of(graph_, task);
   }
 
-  RankMemory peak_of(std::size_t rank) const {
+  RankMemory peak_of(std::size_t rank, const std::vector<Change>& changes) const {
     RankMemory memory;
     memory.fixed = graph_.static_bytes[rank];
     double live = 0;
     std::size_t count = 0;  // changes up to and with the peak
-    const std::vector<Change>& changes = changes_[rank];
     for (std::size_t i = 0; i < changes.size(); ++i) {
       live += changes[i].bytes;
       if (live <= memory.activations_peak) continue;
@@ -145,7 +159,6 @@ class Accounting {
   std::vector<MemoryParts> kept_;     // per work
   std::vector<bool> is_layer_input_;  // per buffer: what a recomputed block starts from
   std::vector<TaskId> last_reader_;   // per buffer
-  std::vector<std::vector<Change>> changes_;
 };
 
 }  // namespace

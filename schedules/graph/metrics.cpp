@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "schedules/graph/graph_builder.h"
+#include "schedules/graph/parallel.h"
+
 namespace slipway {
 namespace {
 
@@ -27,17 +30,34 @@ struct RankShares {
   double window = 0, compute = 0, exposed = 0;
 };
 
+// What all ranks' accounts look up.
+struct Index {
+  Rows carried;                       // per task: those of the step before that it waits for
+  std::vector<std::uint32_t> number;  // per task: among the communications
+  std::uint32_t communications = 0;
+};
+
+Index index_of(const TaskGraph& graph) {
+  Index index;
+  index.carried.begin.assign(graph.tasks.size() + 1, 0);
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
+  for (const auto& [before, after] : graph.carried) pairs.emplace_back(after, before);
+  index.carried = with_added(index.carried, pairs);
+  index.number.resize(graph.tasks.size());
+  for (TaskId id = 0; id < graph.tasks.size(); ++id)
+    if (graph.tasks[id].communicator != none) index.number[id] = index.communications++;
+  return index;
+}
+
 class Accounting {
  public:
-  Accounting(const TaskGraph& graph, const Timeline& timeline, const SteadyState* steady)
+  Accounting(const TaskGraph& graph, const Index& index, const Timeline& timeline, const SteadyState* steady)
       : graph_(graph),
+        index_(index),
         timeline_(timeline),
         steady_(steady),
         count_(graph.tasks.size()),
-        carried_(count_),
-        inputs_(static_cast<std::size_t>(timeline.steps)) {
-    for (const auto& [before, after] : graph.carried) carried_[after].push_back(before);
-  }
+        inputs_(static_cast<std::size_t>(timeline.steps)) {}
 
   // From the rank's first compute task of the last but one step to that of the last; with one step, the
   // whole makespan.
@@ -81,8 +101,8 @@ class Accounting {
   static constexpr double unknown = -1;
   const Inputs& inputs_of(std::size_t step, TaskId communication) {
     auto& of_step = inputs_[step];
-    if (of_step.empty()) of_step.resize(count_);
-    Inputs& inputs = of_step[communication];
+    if (of_step.empty()) of_step.resize(index_.communications);
+    Inputs& inputs = of_step[index_.number[communication]];
     if (inputs.ready != unknown) return inputs;
     inputs.ready = 0;
     for (const TaskId before : graph_.predecessors[communication]) {
@@ -108,19 +128,29 @@ class Accounting {
     parts_.clear();
     for (const TaskId before : graph_.predecessors[next]) add_link(gap, step, before);
     if (step > 0) {
-      for (const TaskId before : carried_[next]) add_link(gap, step - 1, before);
+      for (const TaskId before : index_.carried[next]) add_link(gap, step - 1, before);
     }
     return covered(gap, parts_);
   }
 
   const TaskGraph& graph_;
+  const Index& index_;
   const Timeline& timeline_;
   const SteadyState* steady_;
   std::size_t count_;
-  std::vector<std::vector<TaskId>> carried_;
-  std::vector<std::vector<Inputs>> inputs_;  // [step][task]
+  std::vector<std::vector<Inputs>> inputs_;  // [step][communication]
   std::vector<Interval> parts_;              // of the gap at hand
 };
+
+std::vector<RankShares> shares_of_ranks(const TaskGraph& graph, const Timeline& timeline, const SteadyState* steady) {
+  std::vector<RankShares> shares(graph.compute_order.size());
+  const Index index = index_of(graph);
+  parts_in_parallel(shares.size(), graph.tasks.size(), [&](std::size_t first, std::size_t last) {
+    Accounting accounting(graph, index, timeline, steady);
+    for (std::size_t rank = first; rank < last; ++rank) shares[rank] = accounting.rank(rank);
+  });
+  return shares;
+}
 
 double first_step_makespan(const TaskGraph& graph, const Timeline& timeline) {
   double first = std::numeric_limits<double>::infinity(), last = 0;
@@ -137,13 +167,11 @@ StepMetrics metrics_of(const TaskGraph& graph, const Timeline& timeline, double 
                        const SteadyState* steady) {
   StepMetrics metrics;
   if (graph.tasks.empty()) return metrics;
-  Accounting accounting(graph, timeline, steady);
   double ranks = 0;  // that have work: all of them, but of a graph of one member of each pipeline rank
   for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank)
     ranks += graph.compute_order[rank].empty() ? 0 : 1;
   metrics.makespan_s = first_step_makespan(graph, timeline) + (steady == nullptr ? 0 : steady->left_out_s());
-  for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank) {
-    const RankShares shares = accounting.rank(rank);
+  for (const RankShares& shares : shares_of_ranks(graph, timeline, steady)) {
     metrics.step_time_s = std::max(metrics.step_time_s, shares.window / graph.window);
     if (shares.window <= 0) continue;
     metrics.exposed_comm_s += shares.exposed / graph.window / ranks;

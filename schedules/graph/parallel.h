@@ -1,0 +1,50 @@
+// Independent parts of one answer on all cores.
+//
+//   each_in_parallel(ranks, tasks, [&](std::size_t rank) { result[rank] = ...; });
+//
+// Each item is worked on once, by one thread; items of neighbouring numbers by the same one, so that what they share
+// stays in its cache. An exception ends that thread's work and is thrown again here. `effort`: how many small things all items are
+// about; where they are too few for a thread to pay, or on one core, there is none. Results do not depend on the number of threads as long as items do not.
+// Guarded by tests/parallel_test.cpp.
+#pragma once
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace slipway {
+
+// Calls work(first, last) for parts of [0, count), one per thread.
+template <class Work>
+void parts_in_parallel(std::size_t count, std::size_t effort, const Work& work) {
+  constexpr std::size_t worth_a_thread = 50000;
+  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t threads = std::min(count, effort < worth_a_thread ? 1 : cores);
+  std::exception_ptr failure;
+  std::mutex mutex;
+  const auto part = [&](std::size_t i) {
+    try {
+      work(count * i / threads, count * (i + 1) / threads);
+    } catch (...) {
+      const std::scoped_lock lock(mutex);
+      if (!failure) failure = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> others;  // joined at the end of this block
+    for (std::size_t i = 1; i < threads; ++i) others.emplace_back(part, i);
+    if (threads > 0) part(0);
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+template <class Work>
+void each_in_parallel(std::size_t count, std::size_t effort, const Work& work) {
+  parts_in_parallel(count, effort, [&](std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i) work(i);
+  });
+}
+
+}  // namespace slipway
