@@ -113,6 +113,12 @@ SharedMemory::SharedMemory(std::size_t bytes) : bytes_(bytes) {
   data_ = static_cast<std::byte*>(memory);
 }
 
+void SharedMemory::forget(std::size_t from, std::size_t bytes) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t first = (from + page - 1) / page * page, last = (from + bytes) / page * page;
+  if (last > first && madvise(data_ + first, last - first, MADV_REMOVE) != 0) throw_errno("its results");
+}
+
 SharedMemory::~SharedMemory() { munmap(data_, bytes_); }
 
 void run_isolated(const std::function<void()>& work, const std::function<void()>& tick) {

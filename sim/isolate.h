@@ -16,6 +16,8 @@ class SharedMemory {
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
   std::byte* data() const { return data_; }
+  // Gives the whole pages of [from, from + bytes) back; they read as zero then.
+  void forget(std::size_t from, std::size_t bytes);
 
  private:
   std::byte* data_ = nullptr;

@@ -41,9 +41,9 @@ std::size_t instances_of(const TaskGraph& graph, int steps) {
 Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
                     const SimulationOptions& options) {
   const std::size_t count = instances_of(graph, options.steps);
-  const SimulationPlan plan = plan_simulation(graph, cluster, durations, options.collectives);
+  SimulationPlan plan = plan_simulation(graph, cluster, durations, options.collectives);
 
-  const SharedMemory memory(sizeof(Outcome) + 2 * count * sizeof(double));
+  SharedMemory memory(sizeof(Outcome) + 2 * count * sizeof(double));
   Outcome& outcome = *new (memory.data()) Outcome;
   auto* times = reinterpret_cast<double*>(memory.data() + sizeof(Outcome));
   const SimulationOutput output{
@@ -58,7 +58,9 @@ Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const Durati
 
   Simulation result;
   result.timeline.steps = options.steps;
+  plan = {};  // millions of tasks: nothing is held twice
   result.timeline.start.assign(output.start.begin(), output.start.end());
+  memory.forget(sizeof(Outcome), count * sizeof(double));
   result.timeline.end.assign(output.end.begin(), output.end.end());
   // From time 0 to the last end, as in replay().
   result.timeline.makespan_s = count == 0 ? 0 : *std::max_element(output.end.begin(), output.end.end());

@@ -82,16 +82,19 @@ class Accounting {
 
   // Of one rank, by time: what ends at a date is free for what starts at it.
   void list_changes(std::span<const BufferId> buffers, std::vector<Change>& changes) const {
-    changes.clear();
-    for (const BufferId b : buffers) {
+    const std::size_t count = buffers.size();
+    changes.resize(2 * count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const BufferId b = buffers[i];
       const Buffer& buffer = graph_.buffers[b];
       const auto writer = static_cast<TaskId>(buffer.writer);
-      changes.push_back({timeline_.start[writer], buffer.bytes, writer, b});
       const TaskId reader = last_reader_[b];
       const double freed = is_handed_over(buffer, reader) ? timeline_.start[reader] : timeline_.end[reader];
-      changes.push_back({std::max(freed, timeline_.start[writer]), -buffer.bytes, reader, b});
+      changes[i] = {timeline_.start[writer], buffer.bytes, writer, b};
+      changes[count + i] = {std::max(freed, timeline_.start[writer]), -buffer.bytes, reader, b};
     }
-    std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+    // Buffers are made stage by stage, each micro-batch after micro-batch: long runs, which merging likes.
+    std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
       if (a.time != b.time) return a.time < b.time;
       if (a.bytes != b.bytes) return a.bytes < b.bytes;
       return a.task < b.task;
