@@ -48,10 +48,12 @@ CommandOptions declared_options() {
 
 void write_trace(const std::string& path, const Plan& plan, const Simulation& simulation) {
   OutputFile file(path);
-  Trace trace = trace_of(plan.graph, simulation.timeline, "simgrid");
-  trace.scenario = plan.scenario.name;
-  trace.summary = plan.scenario.resolved;
-  write_chrome_trace(file.stream(), trace);
+  Trace header = trace_header(plan.graph, simulation.timeline, "simgrid");
+  header.scenario = plan.scenario.name;
+  header.summary = plan.scenario.resolved;
+  ChromeTraceWriter writer(file.stream(), header);
+  each_record(plan.graph, simulation.timeline, [&](const TraceRecord& record) { writer.write(record); });
+  writer.finish();
   file.commit();
 }
 

@@ -8,20 +8,21 @@
 namespace slipway {
 namespace {
 
-// What is the same for all records of a task, made once.
-struct TaskText {
-  std::string label, kind;
-  double flops = 0, bytes = 0;
-};
-
-std::vector<TaskText> texts_of(const TaskGraph& graph) {
-  std::vector<TaskText> texts(graph.tasks.size());
-  for (TaskId id = 0; id < graph.tasks.size(); ++id) {
-    const Work& work = graph.works[static_cast<std::size_t>(graph.tasks[id].work)];
-    texts[id] = {label_of(graph, id), kind_of(graph, id), flops_of(graph, id), work.bytes};
+// FLOPs of a work's tasks, worked out at the first of them.
+class Flops {
+ public:
+  explicit Flops(const TaskGraph& graph) : graph_(graph), of_work_(graph.works.size(), unknown) {}
+  double of(TaskId id) {
+    double& flops = of_work_[static_cast<std::size_t>(graph_.tasks[id].work)];
+    if (flops == unknown) flops = flops_of(graph_, id);
+    return flops;
   }
-  return texts;
-}
+
+ private:
+  static constexpr double unknown = -1;
+  const TaskGraph& graph_;
+  std::vector<double> of_work_;
+};
 
 // Tasks of the previous step that each task waits for.
 Rows carried_into(const TaskGraph& graph) {
@@ -89,27 +90,31 @@ class InputsReady {
 
 }  // namespace
 
-Trace trace_of(const TaskGraph& graph, const Timeline& timeline, std::string engine) {
+Trace trace_header(const TaskGraph& graph, const Timeline& timeline, std::string engine) {
   Trace trace;
   trace.engine = std::move(engine);
   trace.ranks = rank_count(graph.layout);
   trace.steps = timeline.steps * graph.window;
-  const std::vector<TaskText> texts = texts_of(graph);
+  return trace;
+}
+
+void each_record(const TaskGraph& graph, const Timeline& timeline,
+                 const std::function<void(const TraceRecord&)>& visit) {
+  Flops flops(graph);
   InputsReady inputs(graph);
   std::vector<Lane> lanes = lanes_of(graph);
   std::stable_sort(lanes.begin(), lanes.end(),
                    [](const Lane& a, const Lane& b) { return a.rank < b.rank; });
-  std::size_t per_step = 0;
-  for (const Lane& lane : lanes) per_step += lane.tasks.size();
-  trace.records.reserve(per_step * static_cast<std::size_t>(timeline.steps));
-
   std::vector<double> lane_free(lanes.size(), 0);
+  TraceRecord record;
   for (int step = 0; step < timeline.steps; ++step) {
     const auto at = static_cast<std::size_t>(step);
     inputs.enter_step(timeline, at);
     for (std::size_t l = 0; l < lanes.size(); ++l) {
       const Lane& lane = lanes[l];
-      const std::string name = lane_name(graph, lane);
+      record.rank = lane.rank;
+      record.lane = lane_name(graph, lane);
+      record.group = lane.communicator;
       const std::size_t member = inputs.member_of(lane);
       for (const TaskId task : lane.tasks) {
         const std::size_t instance = at * graph.tasks.size() + task;
@@ -118,12 +123,21 @@ Trace trace_of(const TaskGraph& graph, const Timeline& timeline, std::string eng
         if (lane.communicator != none)
           own = std::min(start, std::max(lane_free[l], inputs.at(task, member)));
         lane_free[l] = end;
-        const TaskText& text = texts[task];
-        trace.records.push_back({step * graph.window + graph.tasks[task].step, lane.rank, name, text.label, text.kind, own, end, start - own,
-                                 text.flops, text.bytes, lane.communicator});
+        record.step = step * graph.window + graph.tasks[task].step;
+        record.label = label_of(graph, task);
+        record.kind = kind_of(graph, task);
+        record.start_s = own, record.end_s = end, record.wait_s = start - own;
+        record.flops = flops.of(task);
+        record.bytes = graph.works[static_cast<std::size_t>(graph.tasks[task].work)].bytes;
+        visit(record);
       }
     }
   }
+}
+
+Trace trace_of(const TaskGraph& graph, const Timeline& timeline, std::string engine) {
+  Trace trace = trace_header(graph, timeline, std::move(engine));
+  each_record(graph, timeline, [&](const TraceRecord& record) { trace.records.push_back(record); });
   return trace;
 }
 

@@ -10,6 +10,7 @@
 // Guarded by tests/timeline_trace_test.cpp.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "models/trace.h"
@@ -17,8 +18,13 @@
 
 namespace slipway {
 
-// Records in order of step, rank, lane, start. `engine` names the maker ("simgrid", "replay"); scenario and
-// summary are left to the caller. Requires graph.order.
+// All but the records. `engine` names the maker ("simgrid", "replay"); scenario and summary are left to the caller.
+Trace trace_header(const TaskGraph& graph, const Timeline& timeline, std::string engine);
+// Calls `visit` with one record after the other, in order of step, rank, lane, start; it is another one's after the
+// call, so that a trace of millions of tasks needs no memory. Requires graph.order.
+void each_record(const TaskGraph& graph, const Timeline& timeline,
+                 const std::function<void(const TraceRecord&)>& visit);
+// Both in memory.
 Trace trace_of(const TaskGraph& graph, const Timeline& timeline, std::string engine);
 
 }  // namespace slipway
