@@ -6,7 +6,7 @@ STEP := setup/step.sh
 GENERATOR = $(if $(wildcard $(BUILD)/CMakeCache.txt),,-G Ninja)
 TORCH = $(if $(SLIPWAY_TORCH),-DSLIPWAY_TORCH="$(SLIPWAY_TORCH)")
 
-.PHONY: all setup configure demo test bench clean help
+.PHONY: all setup configure demo test bench package clean help
 
 all: configure
 	@$(STEP) "Building $(BUILD)/slipway and $(BUILD)/slipway-rank" \
@@ -28,6 +28,9 @@ test: configure
 	@echo "==> Running the tests"
 	@ctest --test-dir $(BUILD) --parallel $(JOBS) --output-on-failure --no-tests=error
 
+package: all
+	@$(STEP) "Packing the rank program" env BUILD="$(BUILD)" setup/package.sh
+
 bench: configure
 	@$(STEP) "Benchmarks" cmake --build $(BUILD) --parallel $(JOBS) --target bench
 
@@ -39,5 +42,6 @@ help:
 	@echo "make demo    the main job: simulate, execute, calibrate, predict, compare"
 	@echo "make test    build and run every test"
 	@echo "make bench   build and run the benchmarks"
+	@echo "make package one tarball with the rank program, for any x86-64 Linux node with PyTorch 2.11"
 	@echo "make clean   remove $(BUILD)/ (installed packages and .venv/ stay)"
 	@echo "SLIPWAY_TORCH=DIR uses the PyTorch 2.11 whose torch/ folder is DIR instead of installing one in .venv/"
