@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "exec/executable.h"
@@ -85,7 +86,7 @@ std::string report_text(const Plan& plan, const Execution& run) {
   return text + loss_table(losses) + '\n';
 }
 
-std::string json_text(const Plan& plan, const Execution& run) {
+std::string json_text(const Plan& plan, const Execution& run, const std::optional<Comparison>& comparison) {
   JsonSummary json(execute_json_keys());
   const double step = run.times.median_period_s;
   json.set("scenario", plan.scenario.name);
@@ -103,6 +104,7 @@ std::string json_text(const Plan& plan, const Execution& run) {
   json.set("records", static_cast<std::uint64_t>(run.trace.records.size()));
   json.set("trace", run.trace_path);
   json.set("folder", run.folder);
+  if (comparison) json.set("confirmation", nlohmann::json::parse(json_text(*comparison)));
   return json.text();
 }
 

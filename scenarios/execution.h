@@ -3,9 +3,11 @@
 // Guarded by tests/command_execute_test.cpp.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "scenarios/comparison.h"
 #include "scenarios/plan.h"
 #include "scenarios/step_times.h"
 
@@ -27,6 +29,7 @@ struct Execution {
 // "  step  samples    loss" with at most about twelve rows; the CSV has all.
 std::string loss_table(const std::vector<LossPoint>& losses);
 std::string report_text(const Plan& plan, const Execution& run);
-std::string json_text(const Plan& plan, const Execution& run);
+// With the comparison when the run was predicted before.
+std::string json_text(const Plan& plan, const Execution& run, const std::optional<Comparison>& comparison);
 
 }  // namespace slipway

@@ -114,6 +114,8 @@ std::span<const JsonKey> execute_json_keys() {
       JsonKey{"records", "count", "trace records: tasks executed, counted once per member rank"},
       JsonKey{"trace", "path", "Chrome/Perfetto trace that was written"},
       JsonKey{"folder", "path", "folder with bundle, records and losses of the run"},
+      JsonKey{"confirmation", "object", "of --confirm: the keys of compare, prediction against this run; present with it",
+              true},
   };
   return keys;
 }

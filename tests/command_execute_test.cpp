@@ -54,7 +54,8 @@ TEST_F(Execute, JsonIsAloneOnStandardOutputWithExactlyTheDocumentedKeys) {
   const auto json = nlohmann::json::parse(answer.out);
   std::vector<std::string> emitted, documented;
   for (const auto& [key, value] : json.items()) emitted.push_back(key);
-  for (const JsonKey& key : execute_json_keys()) documented.emplace_back(key.name);
+  for (const JsonKey& key : execute_json_keys())
+    if (key.name != "confirmation") documented.emplace_back(key.name);  // with --confirm
   EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(documented));
   EXPECT_EQ(json["step_time_s"], 10);
   EXPECT_EQ(json["tokens_per_s"].get<double>(), 8 * 64 / 10.0);
@@ -62,6 +63,33 @@ TEST_F(Execute, JsonIsAloneOnStandardOutputWithExactlyTheDocumentedKeys) {
   EXPECT_EQ(json["last_loss"], 3.5);
   EXPECT_TRUE(std::filesystem::exists(path("t.json")));
   EXPECT_THAT(answer.err, HasSubstr("hello from 0"));
+}
+
+// The scripted ranks take 4 s for 0F0 and 10 s a step; the prediction is the simulator's of the same scenario.
+TEST_F(Execute, ConfirmSimulatesFirstAndSaysHowFarOffItWasPerKindOfTask) {
+  prepare_records(3);
+  rank_script(copying_script());
+  const Answer answer = execute({"--confirm"});
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  const std::size_t said = answer.out.find("predicted: ");
+  ASSERT_NE(said, std::string::npos);
+  EXPECT_LT(said, answer.out.find("hello from 0"));
+  EXPECT_THAT(answer.out, HasSubstr("Predicted before the run, and measured:"));
+  EXPECT_THAT(answer.out, HasSubstr("Work per kind of task"));
+
+  prepare_records(3);
+  const auto json = nlohmann::json::parse(execute({"--confirm", "--json"}).out)["confirmation"];
+  const auto simulated = nlohmann::json::parse(slipway_with({"simulate", tiny, "--json"}).out);
+  EXPECT_NEAR(json["predicted_step_s"].get<double>(), simulated["step_time_s"].get<double>(),
+              1e-9 * simulated["step_time_s"].get<double>());
+  EXPECT_EQ(json["measured_step_s"], 10);
+  EXPECT_EQ(json["joined"], 4);  // 0F0, 1F0 and the transfer on each of its members
+}
+
+TEST_F(Execute, ConfirmNeedsAStepBetweenTheFirstAndTheLast) {
+  const Answer answer = execute({"--confirm", "--set", "run.steps=2"});
+  EXPECT_EQ(answer.status, status_usage);
+  EXPECT_THAT(answer.err, HasSubstr("set run.steps to 3 or more"));
 }
 
 TEST_F(Execute, TheFirstFailingRankIsNamedWithItsCauseAndNothingIsMerged) {

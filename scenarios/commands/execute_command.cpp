@@ -1,8 +1,10 @@
 #include <filesystem>
+#include <optional>
 #include <ostream>
 
 #include "exec/run_files.h"
 #include "scenarios/chrome_trace.h"
+#include "scenarios/comparison.h"
 #include "scenarios/commands/command.h"
 #include "scenarios/commands/options.h"
 #include "scenarios/commands/outputs.h"
@@ -10,10 +12,13 @@
 #include "scenarios/execution.h"
 #include "scenarios/json_summary.h"
 #include "scenarios/output_file.h"
+#include "scenarios/readable.h"
 #include "scenarios/rank_program.h"
 #include "scenarios/resumption.h"
 #include "scenarios/run_folder.h"
 #include "scenarios/terminal_timeline.h"
+#include "schedules/graph/timeline_trace.h"
+#include "sim/simulate.h"
 
 namespace slipway {
 namespace {
@@ -54,6 +59,7 @@ CommandOptions declared_options() {
       .value("out", "DIR", "folder of the run (default: <scenario>.run here)")
       .value("trace", "FILE", "write the trace there instead of DIR/trace.json")
       .value("resume", "WHAT", "go on from a checkpoint: latest (of --out), a run's folder, or a checkpoint's")
+      .flag("confirm", "simulate first, and say at the end how far off the prediction was, per kind of task")
       .flag("json", "print the summary as JSON on standard output and nothing else there")
       .flag("force", "start although the memory does not suffice by the simulator's count")
       .notes(how_it_runs);
@@ -65,6 +71,7 @@ struct Request {
   const Plan& plan;
   std::string folder, trace_path;
   Resumption from;
+  std::optional<Trace> predicted;  // with --confirm
   bool json = false;
   std::ostream &out, &err;
 
@@ -126,6 +133,11 @@ void wait_for_the_others(const Request& request, int ranks) {
   wait_for_done(request.folder, ranks, others_end_s);
 }
 
+std::optional<Comparison> confirmed(const Request& request, const Trace& measured) {
+  if (!request.predicted) return std::nullopt;
+  return compare_traces(*request.predicted, measured);
+}
+
 int merge_and_report(const Request& request) {
   const Plan& plan = request.plan;
   MergedRun merged = merged_with_progress(request);
@@ -136,14 +148,16 @@ int merge_and_report(const Request& request) {
   run.times = step_times(run.trace);
   write_trace(request, run.trace);
   write_losses_csv(losses_csv_path(request.folder), run.trace.losses);
+  const std::optional<Comparison> comparison = confirmed(request, run.trace);
   if (request.json) {
-    request.out << json_text(plan, run);
+    request.out << json_text(plan, run, comparison);
     return status_done;
   }
   request.out << '\n'
               << report_text(plan, run) << "Step " << run.times.last << ":\n"
               << draw(picture_of(run.trace, plan.graph.layout, run.times.last), terminal_width())
               << "\ntrace: " << request.trace_path << ", losses: " << losses_csv_path(request.folder) << '\n';
+  if (comparison) request.out << "\nPredicted before the run, and measured:\n" << report_text(*comparison);
   return status_done;
 }
 
@@ -177,6 +191,20 @@ int join_and_merge(const Request& request, const std::string& program, const Joi
   return merge_and_report(request);
 }
 
+// The same tasks on SimGrid, before any rank starts.
+Trace prediction_of(const Plan& plan, std::ostream& err) {
+  const Ticking ticking(err, "simulating");
+  return trace_of(plan.graph, simulate(plan.graph, plan.scenario.cluster, plan.durations, {}).timeline, "simgrid");
+}
+
+void refuse_unconfirmable(const Resumption& from, const Run& run) {
+  constexpr int fewest = 3;  // the first warms up, the last has no successor
+  if (run.steps - from.done >= fewest) return;
+  throw UsageError("--confirm compares with steps after the first and before the last: this run has " +
+                   std::to_string(run.steps - from.done) + "; set run.steps to " + std::to_string(from.done + fewest) +
+                   " or more");
+}
+
 void refuse_other_world(const JoinedRank& joined, const Layout& layout) {
   if (joined.world == rank_count(layout)) return;
   throw UsageError(joined.launcher + " started " + std::to_string(joined.world) +
@@ -197,17 +225,21 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   const std::string folder =
       std::filesystem::absolute(options.text("out").value_or(scenario.name + ".run")).string();
   const Resumption from = resumption_of(options.text("resume"), folder, scenario.run);
+  if (options.has("confirm")) refuse_unconfirmable(from, scenario.run);
   check_folder_writable(folder);
   if (const auto trace = options.text("trace")) check_output("--trace", *trace, inputs_of(scenario));
   const std::string program = rank_program();
   const Plan plan = planned(std::move(scenario), err);
   if (!options.has("force")) refuse_what_does_not_fit(plan);
-  const Request request{
-      plan, folder, options.text("trace").value_or(trace_path(folder)), from, options.has("json"), out, err};
-  if (!joined || joined->rank == 0) {
+  Request request{
+      plan, folder, options.text("trace").value_or(trace_path(folder)), from, {}, options.has("json"), out, err};
+  const bool reports = !joined || joined->rank == 0;
+  if (options.has("confirm") && reports) request.predicted = prediction_of(plan, err);
+  if (reports) {
     std::ostream& talk = request.json ? err : out;
     talk << headline(plan) << '\n';
     for (const std::string& note : execution_notes(plan.scenario)) talk << "note: " << note << '\n';
+    if (request.predicted) talk << "predicted: " << readable_seconds(step_times(*request.predicted).period_s.back()) << " a step\n";
     if (request.resumes()) talk << "from step " << from.done << ": " << from.checkpoint << '\n';
     talk << std::flush;
   }
