@@ -18,7 +18,7 @@ const char* const usage =
     "      --dtype float32               or float64\n"
     "  both:\n"
     "      --threads N                   threads of one operator (1)\n"
-    "      --connect-timeout SECONDS     how long to wait for the other ranks at the start (60)\n"
+    "      --connect-timeout SECONDS     how long to wait for the other ranks at the start (9, and 0.05 a rank)\n"
     "  slipway-rank --help | --version\n"
     "\n"
     "Ranks find each other by RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT (torchrun's "
@@ -75,6 +75,8 @@ void take_option(Arguments& result, const std::string& option, const std::string
 }
 
 }  // namespace
+
+double connect_seconds_for(int world) { return 9 + 0.05 * world; }
 
 Arguments arguments_from(const std::vector<std::string>& words) {
   Arguments result;

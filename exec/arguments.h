@@ -17,11 +17,15 @@ struct Arguments {
   int dump_step = -1;            // -1: no gradients are written
   std::string resume;            // run: "latest", a run's folder or a checkpoint; empty: from the beginning
   int threads = 1;               // of one operator
-  double connect_seconds = 60;   // to wait for the other ranks at the start
+  double connect_seconds = 0;    // to wait for the other ranks at the start; 0: connect_seconds_for
   Dtype dtype = Dtype::float32;  // measure
 };
 
 extern const char* const usage;
+
+// How long a rank that is ready waits for `world` ranks that a launcher starts at about the same time: 9 s, and 50 ms
+// more for each.
+double connect_seconds_for(int world);
 
 // Throws std::invalid_argument saying what is wrong and what is allowed.
 Arguments arguments_from(const std::vector<std::string>& words);

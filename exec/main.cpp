@@ -5,7 +5,6 @@
 #include <exception>
 
 #include "exec/arguments.h"
-#include "exec/data.h"
 #include "exec/executable.h"
 #include "exec/measure.h"
 #include "exec/run_bundle.h"
@@ -33,6 +32,10 @@ void refuse_what_cannot_run(const Bundle& bundle, const std::string& path) {
   if (!text.empty()) throw std::runtime_error(text);
 }
 
+double connect_seconds(const Arguments& arguments, const RankEnvironment& environment) {
+  return arguments.connect_seconds > 0 ? arguments.connect_seconds : connect_seconds_for(environment.world);
+}
+
 int run_program(const Arguments& arguments) {
   const RankEnvironment environment = rank_environment(process_environment());
   const BundleFile file = read_bundle_file(arguments.bundle);
@@ -44,8 +47,7 @@ int run_program(const Arguments& arguments) {
                              " were started (launcher: " + environment.launcher + "); start " +
                              std::to_string(ranks) + " or lower the scenario again");
   }
-  TokenData(file.bundle.run.data, file.bundle.graph.model, file.bundle.run.seed);  // refused before anybody joins
-  Session session({environment, arguments.out, file.checksum, arguments.connect_seconds});
+  Session session({environment, arguments.out, file.checksum, connect_seconds(arguments, environment)});
   use_threads(arguments.threads);
   session.run([&](Session& joined) { run_bundle(joined, file.bundle, arguments); });
   return 0;
@@ -53,7 +55,7 @@ int run_program(const Arguments& arguments) {
 
 int run_measurements(const Arguments& arguments) {
   const RankEnvironment environment = rank_environment(process_environment());
-  Session session({environment, folder_of(arguments.out), "micro-benchmarks", arguments.connect_seconds});
+  Session session({environment, folder_of(arguments.out), "micro-benchmarks", connect_seconds(arguments, environment)});
   use_threads(arguments.threads);
   session.run([&](Session& joined) { measure(joined, arguments); });
   return 0;

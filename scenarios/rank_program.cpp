@@ -45,6 +45,8 @@ std::vector<RankProcess> local_ranks(const std::string& program, const std::vect
   const std::string port = std::to_string(free_port()), world = std::to_string(ranks);
   std::vector<std::string> command{program};
   command.insert(command.end(), arguments.begin(), arguments.end());
+  // Whoever does not start is seen by the launcher, so a busy machine may take its time.
+  command.insert(command.end(), {"--connect-timeout", "60"});
   std::vector<RankProcess> processes;
   const std::vector<int> cores = usable_cores();
   for (int rank = 0; rank < ranks; ++rank) {

@@ -46,7 +46,7 @@ TEST(Package, RunsABundleOnTwoRanksWithNothingButPyTorch) {
   bundle.run.steps = 2;
   std::filesystem::create_directories(folder);
   write_bundle_file(folder + "/run.slip", bundle);
-  RankProcesses ranks(unpacked(), {folder + "/run.slip", "--out", folder}, 2, folder,
+  RankProcesses ranks(unpacked(), {folder + "/run.slip", "--out", folder, "--connect-timeout", "120"}, 2, folder,
                       {{"SLIPWAY_TORCH", SLIPWAY_TORCH_DIR}, {"SLIPWAY_DEVICE", "cpu"}});
   for (const Ended& ended : ranks.wait(60)) EXPECT_EQ(ended.status, 0) << ended.errors;
   EXPECT_TRUE(std::filesystem::exists(losses_path(folder)));

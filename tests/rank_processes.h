@@ -142,7 +142,10 @@ class RankProcesses {
       dup2(open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), descriptor);
     }
     std::vector<char*> arguments{const_cast<char*>(program.c_str())};
-    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    std::vector<std::string> all = words;  // a busy machine may take its time
+    if (program == SLIPWAY_RANK_PROGRAM && std::find(words.begin(), words.end(), "--connect-timeout") == words.end())
+      all.insert(all.end(), {"--connect-timeout", "120"});
+    for (const std::string& word : all) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
     execv(program.c_str(), arguments.data());
     _exit(127);
