@@ -209,6 +209,7 @@ void BundleRun::communicate(TaskId id, int step) {
       case Collective::none:
       case Collective::broadcast:
       case Collective::send:
+      case Collective::all_to_all:
         throw std::runtime_error(std::string("the executor has no collective '") + name_of(collective) +
                                  "'");
     }

@@ -1,14 +1,63 @@
-// By which algorithm the members of a communicator do a collective (models/collectives.h has the costs).
+// By which algorithm the members of a communicator do a collective, and what that takes without contention.
+//
+//   ring          0 → 1 → … → n−1 → 0 in the order of the ranks; one port of each node is used
+//   multi-ring    as many rings as a node has members, ring i leaving and entering every node by member i,
+//   so
+//                 that all ports are used (NCCL's channels)
+//   tree          all-reduce only: up and down two binary trees over the nodes, in each of which half of
+//   the
+//                 nodes are leaves that are inner in the other (Sanders, Speck and Träff 2009; NCCL
+//                 since 2.4), chains inside the nodes; one pair of trees per member of a node
+//   hierarchical  reduce-scatter inside the nodes, all-reduce of each member's part between the nodes,
+//   all-gather
+//                 inside (Jia et al. 2018, section 3.3)
+//   nccl          multi-ring or tree, whichever takes less, as NCCL's tuner chooses (src/graph/tuning.cc)
+//
+// α and β of ring i's links: inside a node α_in, B_in; between nodes α_out, B_out per port; N nodes of g
+// members, r ports per node, n = N·g. Seconds of an all-reduce of S bytes:
+//
+//   ring          2(n−1)·α + 2(n−1)/n·S/B                                       α, B: the slowest link's
+//   multi-ring    2((n−N)·α_in + (N−1)·α_out) + 2(n−1)/n·S / min(B_in, r·B_out)
+//   tree          2((g−1)·α_in + ⌈log₂N⌉·α_out) + 2·S / (0.9·min(g/(g−1)·B_in, r·B_out))
+//   hierarchical  2((g−1)·α_in + (N−1)·α_out) + 2(g−1)/g·S/B_in + 2(N−1)/N·S/(r·B_out)
+//
+// Latencies and the tree's two bytes per byte and 0.9 are those of NCCL's tuner; its protocols (LL, LL128)
+// and its corrections for medium sizes are not modelled. Reduce-scatter and all-gather are half an
+// all-reduce, and rings in NCCL. All are linear in S, so each is a ring on other links: `as_ring` gives the
+// α and B with which the ring's formula (models/collectives.h) says the above. Guarded by
+// tests/algorithm_test.cpp.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace slipway {
 
-// ring          every member sends to the next; all bandwidth is used, latency grows with the members
-// tree          two binary trees over the nodes, chains inside them; all-reduce only
-// hierarchical  inside the nodes, then between equal members of the nodes, then inside again
-// automatic     whichever takes least, as NCCL chooses
-enum class Algorithm : std::uint8_t { ring, tree, hierarchical, automatic };
+enum class Algorithm : std::uint8_t { ring, multi_ring, tree, hierarchical, nccl };
+const char* name_of(Algorithm algorithm);
+
+struct Links {
+  double latency = 0, bandwidth = 0;  // s, bytes/s of one port and direction
+};
+
+// How a communicator's members lie on the network: the same number on every node.
+struct Span {
+  int nodes = 1, per_node = 1;
+  int rails = 1;          // ports to the other nodes that a node's members have
+  Links inside, between;  // of the slowest neighbours inside a node; of equal members of neighbouring nodes
+  int members() const { return nodes * per_node; }
+};
+
+// For multi_ring, tree (of an all-reduce) and hierarchical. At least two members.
+Links as_ring(Algorithm algorithm, const Span& span);
+// The same for all_to_all, pairwise: (n−1) messages of S/n from each member, (g−1) of them inside its node.
+//   (g−1)·α_in + (n−g)·α_out + max((g−1)/n·S/B_in, g·(n−g)/n·S/(r·B_out))
+Links pairwise_as_ring(const Span& span);
+
+// The two trees over `nodes` nodes: the parent of each node, −1 for the root.
+struct DoubleTree {
+  std::vector<int> parent[2];
+};
+DoubleTree double_binary_tree(int nodes);
 
 }  // namespace slipway

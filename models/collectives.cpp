@@ -22,6 +22,7 @@ RingTraffic ring_traffic(Collective collective, int members, double bytes) {
     case Collective::reduce_scatter:
       return {share, hops, share};
     case Collective::all_gather:
+    case Collective::all_to_all:
       return {share, hops, 0};
     case Collective::broadcast:
       return {bytes, hops, 0};

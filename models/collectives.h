@@ -4,7 +4,7 @@
 //   in each of which every member sends S/n to the next:   0 → 1 → 2 → 3 → 0
 //     2(n−1)·α + 2(n−1)/n·S/B   (+ (n−1)/n·S/R to add what arrives, where adding is not free)
 //
-// Bandwidth-optimal rings after Patarasuk and Yuan 2009; the same forms as in nccl-tests (PERFORMANCE.md).
+// Other algorithms are rings on other links (models/algorithm.h). Bandwidth-optimal rings after Patarasuk and Yuan 2009; the same forms as in nccl-tests (PERFORMANCE.md).
 // Guarded by tests/collectives_test.cpp.
 #pragma once
 
@@ -17,6 +17,7 @@ namespace slipway {
 //   reduce_scatter              (n−1)·α +  (n−1)/n·S/B + (n−1)/n·S/R
 //   all_gather                  (n−1)·α +  (n−1)/n·S/B
 //   broadcast (pipelined ring)  (n−1)·α + S/B
+//   all_to_all (pairwise)       (n−1)·α +  (n−1)/n·S/B     S: what one member sends, its own part included
 //   send                              α + S/B
 //   none, or n = 1              0
 // α = latency in seconds, B = bandwidth in bytes/s of one port and direction, R = reduce_bandwidth in

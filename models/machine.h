@@ -112,7 +112,7 @@ struct Cluster {
   double price_per_gpu_hour = 0;  // currency of the user; 0 = unknown
   double all_reduce_test = 0;     // bus bandwidth (bytes/s) of the user's own test inside a node; 0 = not made
   std::array<MessageCost, message_axes> message_costs{};
-  std::array<Algorithm, message_axes> algorithms{};  // of collectives, by Axis
+  std::array<Algorithm, message_axes> algorithms{};  // of collectives, by Axis; all rings
   std::vector<int> gpu_of_rank;   // where the ranks sit; empty: rank r on GPU r
 };
 

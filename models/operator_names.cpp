@@ -52,6 +52,8 @@ const char* name_of(Collective collective) {
       return "broadcast";
     case Collective::send:
       return "send";
+    case Collective::all_to_all:
+      return "all-to-all";
   }
   return "unknown";
 }

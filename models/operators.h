@@ -57,7 +57,7 @@ enum class OpKind : std::uint8_t {
   communicate,     // see Collective below
 };
 
-enum class Collective : std::uint8_t { none, all_gather, reduce_scatter, all_reduce, broadcast, send };
+enum class Collective : std::uint8_t { none, all_gather, reduce_scatter, all_reduce, broadcast, send, all_to_all };
 enum class Axis : std::uint8_t { tensor, context, data, pipeline, embedding, world };
 
 struct Operator {

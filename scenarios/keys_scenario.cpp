@@ -10,6 +10,7 @@ namespace {
 using Names = std::vector<std::string_view>;
 
 Names families() { return {"llama", "gpt", "bert"}; }
+Names algorithms() { return {"ring", "multi-ring", "tree", "hierarchical", "nccl"}; }
 Names routings() { return {"adaptive", "static"}; }
 Names crossings() { return {"core", "node"}; }
 Names scopes() { return {"node", "cluster"}; }
@@ -155,6 +156,21 @@ const Key table[] = {
     {.path = "cluster.fabrics.*.topology.crossing", .type = choice,
      .meaning = "to another rail over the core, or through the node first (rail-optimised)",
      .derived = "node where nodes have a fabric, else core", .choices = crossings},
+    {.path = "cluster.collectives", .type = section,
+     .meaning = "by which algorithm collectives run: ring (in rank order), multi-ring (one per member of a node, over all its ports), tree (all-reduces), hierarchical, nccl (multi-ring or tree, whichever takes less); not with cluster.stack, whose trainer was timed with its own",
+     .derived = "ring", .shorthand = "all"},
+    {.path = "cluster.collectives.all", .type = choice, .meaning = "of every communicator that is not named",
+     .derived = "ring", .choices = algorithms},
+    {.path = "cluster.collectives.tensor", .type = choice, .meaning = "of tensor parallel groups",
+     .derived = "all's", .choices = algorithms},
+    {.path = "cluster.collectives.context", .type = choice, .meaning = "of context parallel groups",
+     .derived = "all's", .choices = algorithms},
+    {.path = "cluster.collectives.data", .type = choice, .meaning = "of data parallel groups",
+     .derived = "all's", .choices = algorithms},
+    {.path = "cluster.collectives.embedding", .type = choice, .meaning = "of first and last stage, of tied embeddings",
+     .derived = "all's", .choices = algorithms},
+    {.path = "cluster.collectives.world", .type = choice, .meaning = "of all ranks, of the gradient norm",
+     .derived = "all's", .choices = algorithms},
     {.path = "cluster.stack", .type = text,
      .meaning = "stack profile, what the trainer makes of time and memory: a built-in name or the path of a stack.yaml",
      .derived = "none: the count alone", .names_file = true, .built_in = true},

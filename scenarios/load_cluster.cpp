@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/operators.h"
+
 namespace slipway {
 namespace {
 
@@ -66,6 +68,18 @@ std::string name_of(const std::vector<NodeGroup>& groups) {
   return name;
 }
 
+constexpr Axis collective_axes[] = {Axis::tensor, Axis::context, Axis::data, Axis::embedding, Axis::world};
+
+void load_algorithms(const Settings& settings, Cluster& cluster) {
+  const auto chosen = [&](const std::string& key, Algorithm fallback) {
+    const std::string path = "cluster.collectives." + key;
+    return settings.given(path) ? static_cast<Algorithm>(settings.choice(path)) : fallback;
+  };
+  const Algorithm all = chosen("all", Algorithm::ring);
+  for (const Axis axis : collective_axes)
+    cluster.algorithms[static_cast<std::size_t>(axis)] = chosen(name_of(axis), all);
+}
+
 bool check_size(Settings& settings, const std::vector<NodeGroup>& groups) {
   double ranks = 0;
   for (const NodeGroup& group : groups) ranks += static_cast<double>(group.nodes) * group.gpus_per_node;
@@ -79,6 +93,15 @@ bool check_size(Settings& settings, const std::vector<NodeGroup>& groups) {
 
 }  // namespace
 
+Value algorithms_value(const Cluster& cluster) {
+  Value map;
+  map.kind = Value::Kind::map;
+  const auto add = [&](const char* key, Value value) { map.entries.push_back({key, {}, std::move(value)}); };
+  for (const Axis axis : collective_axes)
+    add(name_of(axis), scalar(name_of(cluster.algorithms[static_cast<std::size_t>(axis)]), {}));
+  return map;
+}
+
 std::optional<Cluster> load_cluster(Settings& settings, const std::string& folder) {
   if (!settings.good({"cluster"})) return std::nullopt;
   const std::vector<std::string> paths = group_paths(settings);
@@ -88,6 +111,7 @@ std::optional<Cluster> load_cluster(Settings& settings, const std::string& folde
     if (std::optional<NodeGroup> group = load_group(settings, path, folder))
       cluster.groups.push_back(std::move(*group));
   load_block_times(settings, folder, cluster);
+  load_algorithms(settings, cluster);
   const bool all =
       !paths.empty() && cluster.groups.size() == paths.size() && check_size(settings, cluster.groups);
   cluster.name = name_of(cluster.groups);

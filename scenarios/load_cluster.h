@@ -16,7 +16,8 @@ namespace slipway {
 std::optional<Cluster> load_cluster(Settings& settings, const std::string& folder);
 // Appends those of cluster.fabrics that are sound to the cluster, whose groups are there.
 void load_fabrics(Settings& settings, Cluster& cluster);
-// As a scenario would write it, with all defaults.
+// As a scenario would write them, with all defaults.
+Value algorithms_value(const Cluster& cluster);
 Value fabric_value(const Fabric& fabric);
 
 }  // namespace slipway

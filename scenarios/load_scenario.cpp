@@ -19,6 +19,11 @@ void read_stack(Settings& settings, const std::string& folder, Scenario& scenari
   scenario.stack = load_stack(settings.text(key), {settings.origin(key), key, folder}, settings.defects());
   if (!scenario.stack || scenario.cluster.groups.empty()) return;
   scenario.trainer = memory_constants(*scenario.stack, scenario.cluster.groups[0].machine.name);
+  if (has_pace(scenario) && settings.given("cluster.collectives"))
+    settings.refuse("cluster.collectives",
+                    "the stack's trainer was timed with its own collectives, which say what messages cost; "
+                    "allowed: without cluster.stack",
+                    "leave one of the two out");
 }
 
 void read_layout(const Settings& settings, Layout& layout) {
@@ -153,6 +158,8 @@ void write_resolved(Settings& settings, Scenario& scenario) {
   settings.set("model.sequence", scalar(std::to_string(scenario.model.sequence), {}));
   if (settings.given("cluster.machine") && !settings.given("cluster.nodes"))
     settings.set("cluster.nodes", scalar("1", {}));
+  if (settings.given("cluster.collectives"))
+    settings.set("cluster.collectives", algorithms_value(scenario.cluster));
   Value fabrics;
   fabrics.kind = Value::Kind::list;
   for (const Fabric& fabric : scenario.cluster.fabrics) fabrics.items.push_back(fabric_value(fabric));

@@ -144,10 +144,8 @@ class Loop {
   }
 
   void open_flows(Instance instance) {
-    const TaskId id = frontier_.first_task(instance);
-    const auto communicator = static_cast<std::size_t>(graph_.tasks[id].communicator);
-    flows_.open(instance, plan_.first_edge[communicator], plan_.first_edge[communicator + 1],
-                plan_.tasks[id].bytes);
+    const TaskPlan& plan = plan_.tasks[frontier_.first_task(instance)];
+    flows_.open(instance, plan.first_edge, plan.last_edge, plan.bytes);
   }
 
   // SimGrid runs timers that are due right after this call; one of a past date is gone then.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <stdexcept>
 #include <unordered_map>
@@ -11,6 +12,7 @@
 #include "models/topology.h"
 #include "schedules/graph/durations.h"
 #include "schedules/graph/folding.h"
+#include "sim/patterns.h"
 
 namespace slipway {
 namespace {
@@ -19,109 +21,196 @@ constexpr double rounding = 1e-9;
 
 std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
+constexpr std::size_t no_set = 0xFFFFFFFF;
+
+// Edges that flows of one pattern use in one communicator.
+struct EdgeSet {
+  std::uint32_t first = 0, last = 0;
+  bool whole = true;  // each edge carries all that a ring's link would
+  bool carries_traffic = false, contended = false;
+};
+
 struct Planner {
   const TaskGraph& graph;
   const Cluster& cluster;
-  SimulationPlan plan;
-  std::vector<LinkPath> paths;  // per communicator
-  std::vector<bool> contended;  // per communicator
+  SimulationPlan plan{};
+  std::vector<LinkPath> paths{};  // per communicator
+  std::vector<std::array<std::size_t, pattern_kinds>>
+      set_of{};  // [communicator][pattern]; no_set: none yet
+  std::vector<EdgeSet> sets{};
+  std::vector<std::uint32_t> set_of_task{};
 
-  std::span<const Edge> edges_of(std::size_t communicator) const {
-    return {plan.edges.data() + plan.first_edge[communicator],
-            plan.edges.data() + plan.first_edge[communicator + 1]};
+  std::span<const Edge> edges_of(const EdgeSet& set) const {
+    return {plan.edges.data() + set.first, plan.edges.data() + set.last};
   }
 };
-
-bool is_ring(Collective collective) {
-  return collective == Collective::all_reduce || collective == Collective::all_gather ||
-         collective == Collective::reduce_scatter;
-}
 
 const Work& work_of(const TaskGraph& graph, TaskId task) {
   return graph.works[index(graph.tasks[task].work)];
 }
 
-// Seconds before the flows, and bytes per edge.
-TaskPlan flows_of(const Planner& planner, TaskId task) {
+// A message as its algorithm sends it.
+struct Message {
+  const LinkPath& path;
+  Algorithm algorithm;
+  Links links;
+  RingTraffic traffic;
+};
+
+Message message_of(const Planner& planner, TaskId task) {
   const Work& work = work_of(planner.graph, task);
   const std::size_t communicator = index(planner.graph.tasks[task].communicator);
   const LinkPath& path = planner.paths[communicator];
-  if (planner.graph.tasks[task].kind == TaskKind::transfer) return {path.latency, path.weight * work.bytes};
+  if (planner.graph.tasks[task].kind == TaskKind::transfer)
+    return {path, Algorithm::ring, {path.latency, path.bandwidth}, {work.bytes, 1, 0}};
   const int members = static_cast<int>(planner.graph.communicators[communicator].ranks.size());
-  const RingTraffic traffic = ring_traffic(work.collective, members, work.bytes);
-  TaskPlan flows{traffic.rounds * path.latency, path.weight * traffic.bytes_per_link};
-  if (path.reduce_bandwidth > 0) flows.seconds += traffic.reduced_bytes / path.reduce_bandwidth;
+  const Algorithm algorithm = algorithm_of(path, work.collective, members, work.bytes);
+  return {path, algorithm, links_of(path, work.collective, algorithm),
+          ring_traffic(work.collective, members, work.bytes)};
+}
+
+// Trees that NCCL would choose by size load the links that its rings would, for as long as the trees take:
+// members stay alike, so that the graph may be folded. What is told to be a tree, or never folds, has a
+// tree's edges.
+bool has_tree_edges(const Planner& planner, const LinkPath& path) {
+  return !path.chooses || std::any_of(planner.cluster.fabrics.begin(), planner.cluster.fabrics.end(),
+                                      [](const Fabric& fabric) { return fabric.topology != nullptr; });
+}
+
+// Seconds before the flows, and bytes per edge that carries all of it.
+TaskPlan flows_of(const Planner& planner, TaskId task) {
+  const Message message = message_of(planner, task);
+  const LinkPath& path = message.path;
+  TaskPlan flows{message.traffic.rounds * message.links.latency,
+                 path.weight * message.traffic.bytes_per_link};
+  if (message.algorithm == Algorithm::tree && !has_tree_edges(planner, path))
+    flows.bytes *= path.bandwidth / path.tree.bandwidth;
+  if (path.reduce_bandwidth > 0) flows.seconds += message.traffic.reduced_bytes / path.reduce_bandwidth;
+  if (message.algorithm == Algorithm::hierarchical) {  // inside the nodes, before and after
+    const double n = path.span.members(), inside = path.span.nodes * (path.span.per_node - 1.0) / (n - 1);
+    flows.seconds += inside * message.traffic.bytes_per_link / path.span.inside.bandwidth;
+  }
+  const EdgeSet& set = planner.sets[planner.set_of_task[task]];
+  flows.first_edge = set.first;
+  flows.last_edge = set.last;
   return flows;
 }
 
-bool moves_data(const Planner& planner, TaskId task) {
+Pattern pattern_of(const Planner& planner, TaskId task) {
   const Task& at = planner.graph.tasks[task];
-  if (at.communicator == none || planner.edges_of(index(at.communicator)).empty()) return false;
+  if (planner.graph.communicators[index(at.communicator)].axis == Axis::pipeline) return Pattern::line;
+  if (work_of(planner.graph, task).collective == Collective::all_to_all) return Pattern::pairs;
+  const Message message = message_of(planner, task);
+  switch (message.algorithm) {
+    case Algorithm::tree:
+      return has_tree_edges(planner, message.path) ? Pattern::trees : Pattern::rails;
+    case Algorithm::hierarchical:
+      return Pattern::between;
+    case Algorithm::multi_ring:
+      return Pattern::rails;
+    default:
+      return Pattern::ring;
+  }
+}
+
+bool can_flow(const Planner& planner, TaskId task) {
+  const Task& at = planner.graph.tasks[task];
+  if (at.communicator == none) return false;
   const Work& work = work_of(planner.graph, task);
   if (!(work.bytes > 0)) return false;
-  return at.kind == TaskKind::transfer || is_ring(work.collective);
+  if (at.kind == TaskKind::transfer) return true;
+  return work.collective == Collective::all_reduce || work.collective == Collective::all_gather ||
+         work.collective == Collective::reduce_scatter || work.collective == Collective::all_to_all;
+}
+
+EdgeSet add_edges(Planner& planner, std::size_t communicator, Pattern pattern) {
+  const auto& ranks = planner.graph.communicators[communicator].ranks;
+  const Layout& layout = planner.graph.layout;
+  const Folding& folding = planner.graph.folding;
+  std::vector<Edge>& edges = planner.plan.edges;
+  EdgeSet set{static_cast<std::uint32_t>(edges.size()), 0};
+  for (const MemberEdge& edge : edges_of(pattern, ranks.size(), planner.paths[communicator].span)) {
+    const std::int32_t from = ranks[edge.from], to = ranks[edge.to];
+    if (from == to || stand_in(layout, folding, from) != from) continue;
+    edges.push_back(
+        {from, stand_in(layout, folding, to), fabric_between(planner.cluster, from, to), edge.share});
+    set.whole = set.whole && edge.share == 1;
+  }
+  set.last = static_cast<std::uint32_t>(edges.size());
+  return set;
 }
 
 // Does the task load its ports for longer than it waits for latency?
 bool is_traffic(const Planner& planner, TaskId task) {
-  if (!moves_data(planner, task)) return false;
   if (planner.graph.tasks[task].kind == TaskKind::transfer) return true;
-  const Work& work = work_of(planner.graph, task);
-  const std::size_t communicator = index(planner.graph.tasks[task].communicator);
-  const int members = static_cast<int>(planner.graph.communicators[communicator].ranks.size());
-  const RingTraffic traffic = ring_traffic(work.collective, members, work.bytes);
-  const LinkPath& path = planner.paths[communicator];
-  return traffic.bytes_per_link / path.bandwidth >= traffic.rounds * path.latency;
+  const Message message = message_of(planner, task);
+  return message.traffic.bytes_per_link / message.links.bandwidth >=
+         message.traffic.rounds * message.links.latency;
 }
 
-void add_edges(Planner& planner, const Communicator& communicator) {
-  const auto& ranks = communicator.ranks;
-  const Layout& layout = planner.graph.layout;
-  const Folding& folding = planner.graph.folding;
-  const bool line = communicator.axis == Axis::pipeline;  // sender, receiver; everything else is a ring
-  const std::size_t count = ranks.size() < 2 ? 0 : line ? ranks.size() - 1 : ranks.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::int32_t from = ranks[i], to = ranks[(i + 1) % ranks.size()];
-    if (from == to || stand_in(layout, folding, from) != from) continue;
-    planner.plan.edges.push_back(
-        {from, stand_in(layout, folding, to), fabric_between(planner.cluster, from, to)});
+// Which task may become flows on which edges.
+void find_edges(Planner& planner) {
+  std::array<std::size_t, pattern_kinds> nothing;
+  nothing.fill(no_set);
+  planner.set_of.assign(planner.graph.communicators.size(), nothing);
+  planner.set_of_task.assign(planner.graph.tasks.size(), static_cast<std::uint32_t>(no_set));
+  for (TaskId task = 0; task < planner.graph.tasks.size(); ++task) {
+    if (!can_flow(planner, task)) continue;
+    const std::size_t communicator = index(planner.graph.tasks[task].communicator);
+    const Pattern pattern = pattern_of(planner, task);
+    std::size_t& set = planner.set_of[communicator][static_cast<std::size_t>(pattern)];
+    if (set == no_set) {
+      set = planner.sets.size();
+      planner.sets.push_back(add_edges(planner, communicator, pattern));
+    }
+    if (planner.sets[set].first < planner.sets[set].last)
+      planner.set_of_task[task] = static_cast<std::uint32_t>(set);
   }
-  planner.plan.first_edge.push_back(static_cast<std::uint32_t>(planner.plan.edges.size()));
-  planner.paths.push_back(path_of(planner.cluster, communicator));
+}
+
+// How fast the edges of a set would go on their own, per share of a whole one: all at once, none waiting.
+double pace_of(const Planner& planner, const EdgeSet& set) {
+  std::unordered_map<std::uint64_t, double> busy;  // seconds of each link per byte of a whole edge
+  Route route;
+  double longest = 0;
+  for (const Edge& edge : planner.edges_of(set)) {
+    find_route(planner.cluster, edge.fabric, edge.from, edge.to, route);
+    for (const RouteLink& link : route.links)
+      longest = std::max(longest, busy[link.id] += edge.share / link.bandwidth);
+  }
+  return 1 / longest;
 }
 
 void find_contention(Planner& planner) {
-  const std::size_t count = planner.graph.communicators.size();
-  std::vector<bool> traffic(count, false);
-  for (TaskId task = 0; task < planner.graph.tasks.size(); ++task) {
-    const std::int32_t communicator = planner.graph.tasks[task].communicator;
-    if (communicator != none && !traffic[index(communicator)] && is_traffic(planner, task))
-      traffic[index(communicator)] = true;
-  }
-  std::unordered_map<std::uint64_t, double> load;  // of each link: bytes/s that its edges would like to send
+  for (TaskId task = 0; task < planner.graph.tasks.size(); ++task)
+    if (planner.set_of_task[task] != no_set)
+      if (EdgeSet& set = planner.sets[planner.set_of_task[task]]; !set.carries_traffic)
+        set.carries_traffic = is_traffic(planner, task);
+  std::unordered_map<std::uint64_t, double>
+      load;  // of each link: bytes/s that its edges would like to send
   Route route;
-  const auto visit = [&](std::size_t c, const auto& each) {
-    for (const Edge& edge : planner.edges_of(c)) {
+  const auto visit = [&](const EdgeSet& set, const auto& each) {
+    const double pace = set.whole ? 0 : pace_of(planner, set);
+    for (const Edge& edge : planner.edges_of(set)) {
       find_route(planner.cluster, edge.fabric, edge.from, edge.to, route);
-      const double rate = narrowest(route);
+      const double rate = edge.share == 1 ? narrowest(route) : edge.share * pace;
       for (const RouteLink& link : route.links) each(link, rate);
     }
   };
-  for (std::size_t c = 0; c < count; ++c)
-    if (traffic[c]) visit(c, [&](const RouteLink& link, double rate) { load[link.id] += rate; });
-  planner.contended.assign(count, false);
-  for (std::size_t c = 0; c < count; ++c)
-    if (traffic[c])
-      visit(c, [&](const RouteLink& link, double) {
-        if (load[link.id] > link.bandwidth * (1 + rounding)) planner.contended[c] = true;
+  for (const EdgeSet& set : planner.sets)
+    if (set.carries_traffic) visit(set, [&](const RouteLink& link, double rate) { load[link.id] += rate; });
+  for (EdgeSet& set : planner.sets)
+    if (set.carries_traffic)
+      visit(set, [&](const RouteLink& link, double) {
+        if (load[link.id] > link.bandwidth * (1 + rounding)) set.contended = true;
       });
 }
 
 bool becomes_flows(const Planner& planner, TaskId task, CollectiveFidelity fidelity) {
-  if (!moves_data(planner, task)) return false;
+  if (planner.set_of_task[task] == no_set) return false;
   if (planner.graph.tasks[task].kind == TaskKind::transfer) return true;
   if (fidelity != CollectiveFidelity::automatic) return fidelity == CollectiveFidelity::flows;
-  return planner.contended[index(planner.graph.tasks[task].communicator)] && is_traffic(planner, task);
+  return planner.sets[planner.set_of_task[task]].contended && is_traffic(planner, task);
 }
 
 void check(const TaskGraph& graph, const Cluster& cluster, const Durations& durations) {
@@ -145,14 +234,15 @@ void check(const TaskGraph& graph, const Cluster& cluster, const Durations& dura
 SimulationPlan plan_simulation(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
                                CollectiveFidelity fidelity) {
   check(graph, cluster, durations);
-  Planner planner{graph, cluster, {}, {}, {}};
-  planner.plan.first_edge.push_back(0);
-  for (const Communicator& communicator : graph.communicators) add_edges(planner, communicator);
+  Planner planner{graph, cluster};
+  for (const Communicator& communicator : graph.communicators)
+    planner.paths.push_back(path_of(cluster, communicator));
+  find_edges(planner);
   if (fidelity == CollectiveFidelity::automatic) find_contention(planner);
   planner.plan.tasks.reserve(graph.tasks.size());
   for (TaskId task = 0; task < graph.tasks.size(); ++task)
     planner.plan.tasks.push_back(becomes_flows(planner, task, fidelity) ? flows_of(planner, task)
-                                                                        : TaskPlan{durations[task], 0});
+                                                                        : TaskPlan{durations[task]});
   return std::move(planner.plan);
 }
 

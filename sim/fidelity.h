@@ -1,20 +1,22 @@
 // What each task is for the simulator: a duration, or a delay and then flows on fabric ports.
 //
 //   transfer            latency, then one flow sender → receiver
-//   ring collective     rounds·α (and the additions), then one flow per ring edge of its bytes per link,
-//                       in communicator order; done when the last flow ends. α is the slowest edge's.
+//   collective          rounds·α (and the additions), then a flow on each edge of its algorithm's pattern
+//                       (sim/patterns.h); a ring has one from each member to the next, of its bytes per
+//                       link. Done when the last flow ends. α is the slowest edge's, or the algorithm's
+//                       mean.
 //   everything else     its duration
 //
 // n flows instead of 2(n−1) rounds: every edge carries the same bytes per round, so the pipeline of rounds
 // takes as long as one long flow on each edge at once.
 //
-// `automatic` makes a collective flows when its time can depend on others: some link on its ring's ways (ports,
+// `automatic` makes a collective flows when its time can depend on others: some link on its ways (ports,
 // and what a topology has between them) carries edges, other communicators' or its own, that together would
-// send more than it can. Collectives whose latency term is
-// larger than their bandwidth term (a scalar over all ranks) count as no traffic: they stay closed forms
-// and make nobody else's ring contended. In a folded graph (schedules/graph/folding.h) the edges of the
-// members that were lowered stand for all: an edge that leaves them arrives at the member that stands for
-// its end, which may be the one that it leaves. Guarded by tests/sim_collective_test.cpp.
+// send more than it can. Collectives whose latency term is larger than their bandwidth term (a scalar over
+// all ranks) count as no traffic: they stay closed forms and make nobody else contended. In a folded graph
+// (schedules/graph/folding.h) the edges of the members that were lowered stand for all: an edge that leaves
+// them arrives at the member that stands for its end, which may be the one that it leaves. Guarded by
+// tests/sim_collective_test.cpp and tests/sim_algorithm_test.cpp.
 #pragma once
 
 #include <cstdint>
@@ -27,17 +29,18 @@ namespace slipway {
 struct Edge {
   std::int32_t from = 0, to = 0;  // ranks
   std::int32_t fabric = 0;
+  double share = 1;  // of the task's bytes (sim/patterns.h)
 };
 
 struct TaskPlan {
-  double seconds = 0;  // duration; of flows, the delay before them
-  double bytes = 0;    // per edge; 0: no flows
+  double seconds = 0;                           // duration; of flows, the delay before them
+  double bytes = 0;                             // of an edge with share 1; 0: no flows
+  std::uint32_t first_edge = 0, last_edge = 0;  // of the flows
 };
 
 struct SimulationPlan {
   std::vector<TaskPlan> tasks;
   std::vector<Edge> edges;
-  std::vector<std::uint32_t> first_edge;  // per communicator, and one past the last
 };
 
 // Throws std::invalid_argument: too few GPUs, no fabric between two members, an impossible duration.

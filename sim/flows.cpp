@@ -49,8 +49,9 @@ Flows::Flows(std::vector<HostPair> routes, std::uint32_t tasks)
 }
 
 void Flows::open(Instance instance, std::uint32_t first_edge, std::uint32_t last_edge, double bytes) {
-  const auto parts = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(bytes * parts_per_byte + 0.5));
   for (std::uint32_t edge = first_edge; edge < last_edge; ++edge) {
+    const double share = bytes * routes_[edge].share;
+    const auto parts = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(share * parts_per_byte + 0.5));
     auto flow = simgrid::s4u::Comm::sendto_init();
     flow->set_payload_size(parts);
     flow->set_source(routes_[edge].from);

@@ -45,7 +45,7 @@ class Flows {
   // `routes` of the plan's edges; `tasks` per step. One instance of a task is under way at a time.
   Flows(std::vector<HostPair> routes, std::uint32_t tasks);
 
-  // Opens one flow of `bytes` on each edge [first, last).
+  // Opens one flow on each edge [first, last), of its share of `bytes`.
   void open(Instance instance, std::uint32_t first_edge, std::uint32_t last_edge, double bytes);
   // Appends the instances whose last flow ended at the present date.
   void collect(std::vector<Instance>& ended);

@@ -51,9 +51,9 @@ class Platform {
       fabric.zone = sg4::create_star_zone("f" + std::to_string(edge.fabric));
       fabric.zone->set_parent(root_);
     }
-    if (cluster_.fabrics[index].topology != nullptr) return {way_of(fabric, edge), end_of(fabric)};
+    if (cluster_.fabrics[index].topology != nullptr) return {way_of(fabric, edge), end_of(fabric), edge.share};
     return {port_host_of(fabric, edge, edge.from, false),
-            port_host_of(fabric, edge, edge.to, edge.from == edge.to)};
+            port_host_of(fabric, edge, edge.to, edge.from == edge.to), edge.share};
   }
 
   void seal() {

@@ -32,6 +32,7 @@ constexpr double parts_per_byte = 65536;
 struct HostPair {
   simgrid::s4u::Host* from = nullptr;
   simgrid::s4u::Host* to = nullptr;
+  double share = 1;  // the edge's
 };
 
 // Sets SimGrid's options, starts its engine (once per process) and builds what the edges use of the fabrics.

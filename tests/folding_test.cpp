@@ -35,11 +35,15 @@ struct Setting {
   int nodes, gpus, gpus_per_port;
   double network_bandwidth;
   bool folds;  // must some layout be folded?
+  Algorithm algorithm = Algorithm::ring;
 };
 constexpr Setting settings[] = {
     {"nodes of four", 4, 4, 1, 4e9, true},   {"a slow network", 8, 2, 1, 5e8, true},
     {"single GPUs", 16, 1, 1, 4e9, true},    {"one node", 1, 16, 1, 4e9, true},
-    {"two GPUs a port", 4, 4, 2, 4e9, true}, {"four GPUs a port", 4, 4, 4, 4e9, true}};
+    {"two GPUs a port", 4, 4, 2, 4e9, true}, {"four GPUs a port", 4, 4, 4, 4e9, true},
+    {"rings on every port", 4, 4, 1, 4e9, true, Algorithm::multi_ring},
+    {"two levels", 4, 4, 1, 4e9, true, Algorithm::hierarchical},
+    {"as NCCL chooses", 4, 4, 1, 4e9, true, Algorithm::nccl}};
 
 Cluster cluster_of(const Setting& setting) {
   Cluster cluster;
@@ -48,6 +52,7 @@ Cluster cluster_of(const Setting& setting) {
   cluster.fabrics = default_fabrics(cluster.groups);
   for (Fabric& fabric : cluster.fabrics)
     if (fabric.scope == Fabric::Scope::cluster) fabric.gpus_per_port = setting.gpus_per_port;
+  cluster.algorithms.fill(setting.algorithm);
   return cluster;
 }
 

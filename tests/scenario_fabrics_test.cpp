@@ -112,5 +112,45 @@ TEST_F(ScenarioFabrics, NeedASpeedWhereTheMachineHasNone) {
   EXPECT_THAT(none.message, HasSubstr("no bandwidth"));
 }
 
+class ScenarioCollectives : public ScenarioFabrics {
+ protected:
+  Algorithm of(const Cluster& cluster, Axis axis) {
+    return cluster.algorithms[static_cast<std::size_t>(axis)];
+  }
+};
+
+TEST_F(ScenarioCollectives, AreRingsUnlessTheScenarioSaysOtherwise) {
+  const LoadResult plain = folder.load(sound_scenario());
+  for (const Algorithm algorithm : plain.scenario.cluster.algorithms) EXPECT_EQ(algorithm, Algorithm::ring);
+  const LoadResult all = folder.load(sound_scenario(), {"cluster.collectives=nccl"});
+  EXPECT_EQ(of(all.scenario.cluster, Axis::tensor), Algorithm::nccl);
+  EXPECT_EQ(of(all.scenario.cluster, Axis::world), Algorithm::nccl);
+}
+
+TEST_F(ScenarioCollectives, AreOverriddenPerCommunicator) {
+  const LoadResult result = folder.load(
+      sound_scenario(),
+      {"cluster.collectives={all: multi-ring, data: tree}", "cluster.collectives.world=hierarchical"});
+  EXPECT_EQ(describe(result.errors), "");
+  EXPECT_EQ(of(result.scenario.cluster, Axis::tensor), Algorithm::multi_ring);
+  EXPECT_EQ(of(result.scenario.cluster, Axis::data), Algorithm::tree);
+  EXPECT_EQ(of(result.scenario.cluster, Axis::world), Algorithm::hierarchical);
+  const LoadResult again = folder.load(result.scenario.resolved);
+  EXPECT_EQ(describe(again.errors), "");
+  EXPECT_EQ(again.scenario.cluster.algorithms, result.scenario.cluster.algorithms);
+  const LoadResult wrong = folder.load(sound_scenario(), {"cluster.collectives.data=trees"});
+  ASSERT_EQ(wrong.errors.size(), 1U);
+  EXPECT_THAT(wrong.errors[0].remedy, HasSubstr("'tree'"));
+}
+
+TEST_F(ScenarioCollectives, AreTheTrainersOwnWithAStack) {
+  const LoadResult result =
+      folder.load(sound_scenario(),
+                  {"cluster.machine=h100-80gb", "cluster.stack=nanotron", "cluster.collectives=nccl"});
+  ASSERT_EQ(result.errors.size(), 1U) << describe(result.errors);
+  EXPECT_EQ(result.errors[0].key, "cluster.collectives");
+  EXPECT_THAT(result.errors[0].message, HasSubstr("without cluster.stack"));
+}
+
 }  // namespace
 }  // namespace slipway

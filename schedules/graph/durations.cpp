@@ -5,7 +5,6 @@
 #include <stdexcept>
 
 #include "models/kfac.h"
-#include "models/topology.h"
 
 namespace slipway {
 namespace {
@@ -92,40 +91,12 @@ double message_seconds(const Work& work, int members, double latency, double ban
   return ring_seconds(work.collective, members, work.bytes, latency, bandwidth, reduce_bandwidth);
 }
 
-static_assert(static_cast<std::size_t>(Axis::world) + 1 == message_axes);
-
-LinkPath path_of(const Cluster& cluster, const Communicator& communicator) {
-  LinkPath path{0, std::numeric_limits<double>::infinity(), 0};
-  Route route;
-  const auto& ranks = communicator.ranks;
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const int a = ranks[i], b = ranks[(i + 1) % ranks.size()];
-    const int index = fabric_between(cluster, a, b);
-    const Fabric& fabric = cluster.fabrics[static_cast<std::size_t>(index)];
-    const Machine& machine = cluster.groups[static_cast<std::size_t>(place_of(cluster, a).group)].machine;
-    if (!(fabric.bandwidth > 0) || !(fabric.latency >= 0)) {
-      throw std::invalid_argument("the fabric " +
-                                  (fabric.name.empty() ? "of machine " + machine.name : fabric.name) +
-                                  " between ranks " + std::to_string(a) + " and " + std::to_string(b) +
-                                  " has no bandwidth; give it one, or let `slipway calibrate` measure it");
-    }
-    if (fabric.topology != nullptr) find_route(cluster, index, a, b, route);
-    path.latency = std::max(path.latency, fabric.topology != nullptr ? route.latency : fabric.latency);
-    path.bandwidth =
-        std::min(path.bandwidth, fabric.topology != nullptr ? narrowest(route) : fabric.bandwidth);
-    if (machine.reduce_bandwidth > 0 &&
-        (path.reduce_bandwidth == 0 || machine.reduce_bandwidth < path.reduce_bandwidth)) {
-      path.reduce_bandwidth = machine.reduce_bandwidth;
-    }
-  }
-  const MessageCost& cost = cluster.message_costs[static_cast<std::size_t>(communicator.axis)];
-  if (cost.bandwidth > 0 && ranks.size() > 1) {
-    path.weight = path.bandwidth / cost.bandwidth;
-    path.latency = cost.latency;
-    path.bandwidth = cost.bandwidth;
-  }
-  return path;
+double message_seconds(const Work& work, int members, const LinkPath& path) {
+  if (work.kind == WorkKind::transfer) return path.latency + work.bytes / path.bandwidth;
+  return collective_seconds(path, work.collective, members, work.bytes);
 }
+
+static_assert(static_cast<std::size_t>(Axis::world) + 1 == message_axes);
 
 Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
   const int ranks = rank_count(graph.layout);
@@ -147,9 +118,7 @@ Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
     const Work& work = graph.works[static_cast<std::size_t>(task.work)];
     if (task.communicator != none) {
       const auto c = static_cast<std::size_t>(task.communicator);
-      const LinkPath& path = paths[c];
-      durations[id] = message_seconds(work, static_cast<int>(graph.communicators[c].ranks.size()),
-                                      path.latency, path.bandwidth, path.reduce_bandwidth);
+      durations[id] = message_seconds(work, static_cast<int>(graph.communicators[c].ranks.size()), paths[c]);
       continue;
     }
     const auto group = static_cast<std::size_t>(group_of_rank[static_cast<std::size_t>(task.rank)]);

@@ -8,6 +8,7 @@
 // Guarded by tests/estimate_test.cpp.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "models/collectives.h"
@@ -15,14 +16,18 @@
 
 namespace slipway {
 
-// Ring collectives one after the other; linear in the links, so priced by the path afterwards.
+// Ring collectives one after the other; linear in the links, so priced by the path afterwards. Where all-reduces
+// may take trees, by the better of both latencies and bandwidths: a bound stays below what is simulated.
 struct RingSum {
   double rounds = 0, link_bytes = 0, reduced_bytes = 0;
   void add(Collective collective, int members, double bytes);
 };
 inline double seconds_over(const LinkPath& path, const RingSum& sum) {
   if (sum.rounds == 0) return 0;
-  return sum.rounds * path.latency + sum.link_bytes / path.bandwidth +
+  const bool trees = path.tree.bandwidth > 0;
+  const double latency = trees ? std::min(path.latency, path.tree.latency) : path.latency;
+  const double bandwidth = trees ? std::max(path.bandwidth, path.tree.bandwidth) : path.bandwidth;
+  return sum.rounds * latency + sum.link_bytes / bandwidth +
          (path.reduce_bandwidth > 0 ? sum.reduced_bytes / path.reduce_bandwidth : 0);
 }
 

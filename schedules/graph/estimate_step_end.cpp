@@ -12,14 +12,12 @@ int data_degree(const Layout& layout) { return layout.data * layout.context; }
 
 // Reduction of the gradients, or gather of the parameters, of one block with `elements` in a tensor shard.
 double reduce_seconds(const Parts& parts, const Layout& layout, const LinkPath& path, double elements) {
-  return ring_seconds(layout.zero >= 1 ? Collective::reduce_scatter : Collective::all_reduce,
-                      data_degree(layout), elements * bytes_of(parts.base.gradient_dtype), path.latency,
-                      path.bandwidth, path.reduce_bandwidth);
+  return collective_seconds(path, layout.zero >= 1 ? Collective::reduce_scatter : Collective::all_reduce,
+                            data_degree(layout), elements * bytes_of(parts.base.gradient_dtype));
 }
 double gather_seconds(const Parts& parts, const Layout& layout, const LinkPath& path, double elements) {
-  return ring_seconds(Collective::all_gather, data_degree(layout),
-                      elements * bytes_of(parts.base.shape.dtype), path.latency, path.bandwidth,
-                      path.reduce_bandwidth);
+  return collective_seconds(path, Collective::all_gather, data_degree(layout),
+                            elements * bytes_of(parts.base.shape.dtype));
 }
 
 double tied_seconds(Parts& parts, const LayoutChoice& choice) {
@@ -29,8 +27,7 @@ double tied_seconds(Parts& parts, const LayoutChoice& choice) {
   const double elements =
       static_cast<double>(head.vocab) / layout.tensor * static_cast<double>(head.hidden);
   const LinkPath& path = parts.wiring(layout).embedding;
-  return ring_seconds(Collective::all_reduce, 2, elements * bytes_of(parts.base.gradient_dtype),
-                      path.latency, path.bandwidth, path.reduce_bandwidth);
+  return collective_seconds(path, Collective::all_reduce, 2, elements * bytes_of(parts.base.gradient_dtype));
 }
 
 // Largest of  Σ(j≤i) red(j) − Σ(j<i) B(j)  over the blocks i of stage q. Within a run of equal blocks it is
@@ -103,8 +100,7 @@ StepEnd step_end(Parts& parts, const LayoutChoice& choice, const StageCosts& cos
         machine.task_overhead + norm_seconds(machine, held * bytes_of(parts.base.gradient_dtype));
     if (ranks > 1) {
       const LinkPath& world = parts.world_links();
-      end.optimizer += ring_seconds(Collective::all_reduce, ranks, 8, world.latency, world.bandwidth,
-                                    world.reduce_bandwidth);
+      end.optimizer += collective_seconds(world, Collective::all_reduce, ranks, 8);
     }
   }
   return end;

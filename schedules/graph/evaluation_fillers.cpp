@@ -80,7 +80,7 @@ class Maker {
     const Communicator& communicator = fillers_.communicators[at(item.task.communicator)];
     const LinkPath path = path_of(cluster_, communicator);
     item.seconds =
-        message_seconds(fillers_.works[at(id)], 2, path.latency, path.bandwidth, path.reduce_bandwidth);
+        message_seconds(fillers_.works[at(id)], 2, path);
     item.group = fillers_.groups++;
     item.after_groups = before;
     before = {item.group};

@@ -63,6 +63,21 @@ class Likeness {
   int members_;
 };
 
+// Members of a tree are leaves and inner nodes: nobody stands for all of them. Reduce-scatters and all-gathers,
+// groups inside one node and the few bytes of the others make no trees; those that NCCL would choose load their
+// links as rings do (sim/fidelity.h).
+bool takes_trees(const Cluster& cluster, const Layout& layout) {
+  const auto trees = [&](Axis axis, int members) {
+    return cluster.algorithms[static_cast<std::size_t>(axis)] == Algorithm::tree && members > 1 &&
+           std::any_of(cluster.groups.begin(), cluster.groups.end(), [&](const NodeGroup& group) {
+             return group.gpus_per_node % members != 0;  // a group of neighbours crosses nodes
+           });
+  };
+  const int near = layout.tensor * layout.context;
+  return trees(Axis::tensor, layout.tensor) || (layout.context > 1 && trees(Axis::context, near)) ||
+         (layout.zero == 0 && trees(Axis::data, near * layout.data));
+}
+
 bool cannot_fold(const Cluster& cluster, double clip_norm) {
   const auto shares_cores = [](const NodeGroup& group) { return group.machine.cores > 0; };
   const auto is_traffic = [](const auto& link) { return 8 / link.bandwidth >= link.latency; };
@@ -107,7 +122,7 @@ Folding folding_of(const Cluster& cluster, const Layout& layout, double clip_nor
   std::stable_sort(list.begin(), list.end(), [](const Folding& a, const Folding& b) {
     return a.tensor * a.replicas < b.tensor * b.replicas;
   });
-  if (cannot_fold(cluster, clip_norm)) list = {{layout.tensor, replicas}};
+  if (cannot_fold(cluster, clip_norm) || takes_trees(cluster, layout)) list = {{layout.tensor, replicas}};
   const auto found = std::find_if(list.begin(), list.end() - 1, [&](const Folding& folding) {
     return !splits_ports(cluster, layout, folding) && Likeness(cluster, layout, folding).holds();
   });

@@ -19,7 +19,7 @@
 namespace slipway {
 
 // The one with the fewest members. Nothing is folded for machines whose ranks share cores, fabrics with
-// a topology (whose links members share), fabrics whose ports several GPUs share (but for whole nodes), or a fabric of so little latency that the 8 bytes of the
+// a topology (whose links members share), collectives that shall be trees, fabrics whose ports several GPUs share (but for whole nodes), or a fabric of so little latency that the 8 bytes of the
 // gradient norm are traffic (sim/fidelity.h).
 Folding folding_of(const Cluster& cluster, const Layout& layout, double clip_norm);
 

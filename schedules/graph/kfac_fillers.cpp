@@ -235,8 +235,7 @@ class Maker {
       const LinkPath path = path_of(cluster_, communicator);
       add({TaskKind::collective, none, reduction.communicator, static_cast<int>(fillers_.works.size()) - 1,
            none, 0},
-          message_seconds(work, static_cast<int>(communicator.ranks.size()), path.latency, path.bandwidth,
-                          path.reduce_bandwidth),
+          message_seconds(work, static_cast<int>(communicator.ranks.size()), path),
           0, reduction.group, {}, reduction.after, {});
     }
   }

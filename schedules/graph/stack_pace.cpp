@@ -94,6 +94,7 @@ Cluster at_pace(Cluster cluster, const Stack& stack, const LoweringInput& sliced
   LoweringInput input = sliced;  // no trainer cuts sequences into slices: its pace is that of whole ones
   input.shape.sequence *= input.slices;
   input.slices = 1;
+  cluster.algorithms.fill(Algorithm::ring);  // what messages cost was fitted as rings
   const int blocks = static_cast<int>(blocks_of(input.model).size());
   for (std::size_t g = 0; g < cluster.groups.size(); ++g) {
     Machine& machine = cluster.groups[g].machine;

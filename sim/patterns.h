@@ -1,0 +1,40 @@
+// Between which members the flows of a message run, and how much each carries.
+//
+//   line          sender → receiver
+//   ring          0 → 1 → … → n−1 → 0
+//   rails         nodes of g members; inside a node all of it around its ring, to the equal member of the
+//   next node
+//                 a g-th (multi-ring)
+//   between       only what rails has between the nodes (hierarchical; what happens inside is paid before)
+//   trees         up and down the edges of two trees over the nodes for each member, half of its part on
+//   each, and
+//                 along the chains inside
+//   pairs         every member to every other (all-to-all)
+//
+// `share` is in units of the bytes that a ring's link carries (RingTraffic::bytes_per_link), which for an
+// all-reduce of S over n members is X = 2(n−1)/n·S. Uncontended, the slowest link of a pattern is busy for
+// as long as the closed form of its algorithm says (models/algorithm.h), but for trees over two and three
+// nodes, whose busiest node sends less than the two bytes per byte of the closed form. Guarded by
+// tests/sim_algorithm_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models/algorithm.h"
+
+namespace slipway {
+
+enum class Pattern : std::uint8_t { line, ring, rails, between, trees, pairs };
+constexpr std::size_t pattern_kinds = 6;
+
+struct MemberEdge {
+  std::size_t from = 0, to = 0;  // positions in the communicator
+  double share = 1;
+};
+
+// `span` describes the n members where the pattern is rails, between or trees.
+std::vector<MemberEdge> edges_of(Pattern pattern, std::size_t members, const Span& span);
+
+}  // namespace slipway
