@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <tuple>
 
 #include "schedules/graph/checks.h"
 #include "schedules/graph/durations.h"
 #include "schedules/graph/memory_timeline.h"
 #include "schedules/graph/metrics.h"
+#include "schedules/graph/timeline_trace.h"
 #include "sim/simulate.h"
 
 namespace slipway {
@@ -177,6 +179,39 @@ TEST(Folding, AFoldedGraphIsCheckedLikeAnyOther) {
   for (Task& task : graph.tasks)  // nobody updates the parameters
     if (task.kind == TaskKind::optimizer) task.kind = TaskKind::compute, task.work = 0;
   EXPECT_FALSE(check_graph(graph).empty());
+}
+
+TEST(Folding, TheTraceOfAFoldedStepIsThatOfAllRanks) {
+  std::mt19937 random(5);
+  const Cluster cluster = cluster_of(settings[0]);
+  int compared = 0;
+  for (int i = 0; i < 20; ++i) {
+    LoweringInput input = random_step(random, 16);
+    const auto trace = [&] {
+      TaskGraph graph = lower(input);
+      const Durations durations = durations_of(graph, cluster);
+      set_global_order(graph, durations);
+      SimulationOptions options;
+      options.steps = 2;
+      return trace_of(graph, simulate(graph, cluster, durations, options).timeline, "simgrid");
+    };
+    const Trace whole = trace();
+    input.folding = folding_of(cluster, input.layout, input.clip_norm);
+    if (lowered_count(input.layout, input.folding) == 16) continue;
+    const Trace folded = trace();
+    ASSERT_EQ(folded.records.size(), whole.records.size()) << text_of(input);
+    for (std::size_t r = 0; r < whole.records.size(); ++r) {
+      const TraceRecord &a = whole.records[r], &b = folded.records[r];
+      ASSERT_EQ(std::tie(a.step, a.rank, a.lane, a.label, a.kind, a.flops, a.bytes, a.group),
+                std::tie(b.step, b.rank, b.lane, b.label, b.kind, b.flops, b.bytes, b.group))
+          << text_of(input);
+      ASSERT_NEAR(a.start_s, b.start_s, 1e-9 * whole.records.back().end_s) << text_of(input) << " " << a.label;
+      ASSERT_NEAR(a.end_s, b.end_s, 1e-9 * whole.records.back().end_s) << text_of(input) << " " << a.label;
+      ASSERT_NEAR(a.wait_s, b.wait_s, 1e-9 * whole.records.back().end_s) << text_of(input) << " " << a.label;
+    }
+    ++compared;
+  }
+  EXPECT_GT(compared, 5);
 }
 
 TEST(Folding, KeepsWholeNodesWhereTheirGpusShareAPort) {

@@ -40,9 +40,10 @@ CommandOptions declared_options() {
           "`fits: no` and the exit status 0. run.tokens adds days, GPU-hours and, with\n"
           "cluster.price_per_gpu_hour, cost.\n"
           "As little is simulated as gives the same answer; the last line says how much: of ranks that do the\n"
-          "same at the same time one (--unfolded: all), of micro-batches that repeat each other a few\n"
-          "(--whole: all), and a run of tasks whose middle nobody else sees as one. --exact, and --trace but\n"
-          "for such runs, leave out nothing.");
+          "same at the same time one (--unfolded: all), of micro-batches that repeat each other a few (--whole,\n"
+          "--trace: all), and a run of tasks whose middle nobody else sees as one (--exact: task by task). The\n"
+          "trace has every rank all the same.\n"
+          "Ctrl-C ends the simulation and prints how far it came; the exit status is then 1.");
   return options;
 }
 
@@ -97,7 +98,7 @@ StepOptions step_options(const CommandOptions& options) {
   StepOptions how;
   const bool exact = options.has("exact"), trace = options.text("trace").has_value();
   how.steps = options.integer("steps", 3, 1);
-  how.folded = !exact && !trace && !options.has("unfolded");
+  how.folded = !exact && !options.has("unfolded");
   how.shortened = !exact && !trace && !options.has("whole");
   how.chains = !exact;
   return how;

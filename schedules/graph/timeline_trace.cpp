@@ -1,8 +1,10 @@
 #include "schedules/graph/timeline_trace.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "schedules/graph/group_numbers.h"
 #include "schedules/graph/membership.h"
 
 namespace slipway {
@@ -98,38 +100,74 @@ Trace trace_header(const TaskGraph& graph, const Timeline& timeline, std::string
   return trace;
 }
 
+namespace {
+
+// The lanes of one rank that has tasks, and when it entered each task of the step at hand.
+struct RankLanes {
+  std::vector<Lane> lanes;
+  std::vector<std::vector<double>> own;  // per lane and task
+  std::vector<double> free;              // per lane: end of its last task
+};
+
+std::vector<RankLanes> lanes_by_rank(const TaskGraph& graph) {
+  std::vector<RankLanes> ranks(static_cast<std::size_t>(lowered_count(graph.layout, graph.folding)));
+  for (Lane& lane : lanes_of(graph)) {
+    const int index = lowered_index(graph.layout, graph.folding, lane.rank);
+    ranks[static_cast<std::size_t>(index)].lanes.push_back(std::move(lane));
+  }
+  for (RankLanes& rank : ranks) rank.own.resize(rank.lanes.size()), rank.free.resize(rank.lanes.size());
+  return ranks;
+}
+
+void enter_tasks(const Timeline& timeline, std::size_t base, const InputsReady& inputs, RankLanes& rank) {
+  for (std::size_t l = 0; l < rank.lanes.size(); ++l) {
+    const Lane& lane = rank.lanes[l];
+    const std::size_t member = inputs.member_of(lane);
+    rank.own[l].clear();
+    for (const TaskId task : lane.tasks) {
+      const double start = timeline.start[base + task];
+      double own = start;  // a compute task has one member: it starts when it is ready
+      if (lane.communicator != none) own = std::min(start, std::max(rank.free[l], inputs.at(task, member)));
+      rank.own[l].push_back(own);
+      rank.free[l] = timeline.end[base + task];
+    }
+  }
+}
+
+}  // namespace
+
 void each_record(const TaskGraph& graph, const Timeline& timeline,
                  const std::function<void(const TraceRecord&)>& visit) {
   Flops flops(graph);
   InputsReady inputs(graph);
-  std::vector<Lane> lanes = lanes_of(graph);
-  std::stable_sort(lanes.begin(), lanes.end(),
-                   [](const Lane& a, const Lane& b) { return a.rank < b.rank; });
-  std::vector<double> lane_free(lanes.size(), 0);
+  std::vector<RankLanes> ranks = lanes_by_rank(graph);
+  const int all = rank_count(graph.layout);
+  const bool folded = static_cast<int>(ranks.size()) < all;
+  std::optional<GroupNumbers> numbers;
+  if (folded) numbers.emplace(graph);
   TraceRecord record;
   for (int step = 0; step < timeline.steps; ++step) {
-    const auto at = static_cast<std::size_t>(step);
-    inputs.enter_step(timeline, at);
-    for (std::size_t l = 0; l < lanes.size(); ++l) {
-      const Lane& lane = lanes[l];
-      record.rank = lane.rank;
-      record.lane = lane_name(graph, lane);
-      record.group = lane.communicator;
-      const std::size_t member = inputs.member_of(lane);
-      for (const TaskId task : lane.tasks) {
-        const std::size_t instance = at * graph.tasks.size() + task;
-        const double start = timeline.start[instance], end = timeline.end[instance];
-        double own = start;  // a compute task has one member: it starts when it is ready
-        if (lane.communicator != none)
-          own = std::min(start, std::max(lane_free[l], inputs.at(task, member)));
-        lane_free[l] = end;
-        record.step = step * graph.window + graph.tasks[task].step;
-        record.label = label_of(graph, task);
-        record.kind = kind_of(graph, task);
-        record.start_s = own, record.end_s = end, record.wait_s = start - own;
-        record.flops = flops.of(task);
-        record.bytes = graph.works[static_cast<std::size_t>(graph.tasks[task].work)].bytes;
-        visit(record);
+    const std::size_t base = static_cast<std::size_t>(step) * graph.tasks.size();
+    inputs.enter_step(timeline, static_cast<std::size_t>(step));
+    for (RankLanes& rank : ranks) enter_tasks(timeline, base, inputs, rank);
+    for (record.rank = 0; record.rank < all; ++record.rank) {
+      const RankLanes& like = ranks[static_cast<std::size_t>(lowered_index(graph.layout, graph.folding, record.rank))];
+      for (std::size_t l = 0; l < like.lanes.size(); ++l) {
+        const Lane& lane = like.lanes[l];
+        record.lane = lane_name(graph, lane);
+        record.group = lane.communicator;
+        if (folded && lane.communicator != none) record.group = numbers->of(record.rank, record.lane);
+        for (std::size_t i = 0; i < lane.tasks.size(); ++i) {
+          const TaskId task = lane.tasks[i];
+          record.step = step * graph.window + graph.tasks[task].step;
+          record.label = label_of(graph, task);
+          record.kind = kind_of(graph, task);
+          record.start_s = like.own[l][i], record.end_s = timeline.end[base + task];
+          record.wait_s = timeline.start[base + task] - record.start_s;
+          record.flops = flops.of(task);
+          record.bytes = graph.works[static_cast<std::size_t>(graph.tasks[task].work)].bytes;
+          visit(record);
+        }
       }
     }
   }

@@ -21,7 +21,8 @@ namespace slipway {
 // All but the records. `engine` names the maker ("simgrid", "replay"); scenario and summary are left to the caller.
 Trace trace_header(const TaskGraph& graph, const Timeline& timeline, std::string engine);
 // Calls `visit` with one record after the other, in order of step, rank, lane, start; it is another one's after the
-// call, so that a trace of millions of tasks needs no memory. Requires graph.order.
+// call, so that a trace of millions of tasks needs no memory. A rank that another stands for (folding.h) has the
+// records of its stand-in, in its own groups. Requires graph.order.
 void each_record(const TaskGraph& graph, const Timeline& timeline,
                  const std::function<void(const TraceRecord&)>& visit);
 // Both in memory.
