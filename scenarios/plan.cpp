@@ -97,17 +97,31 @@ TaskGraph lowered(Plan& plan, const PlanOptions& options) {
 
 }  // namespace
 
+Plan ordered_plan(Scenario scenario, const PlanOptions& options) {
+  Plan plan{std::move(scenario), {}, {}, {}, {}};
+  set_pace(plan.scenario);
+  plan.graph = lowered(plan, options);
+  plan.durations = durations_of(plan.graph, plan.scenario.cluster);
+  set_global_order(plan.graph, plan.durations);
+  return plan;
+}
+
+namespace {
+
+Plan ordered_or_refused(Scenario scenario, const PlanOptions& options) {
+  const std::string path = scenario.path;
+  try {
+    return ordered_plan(std::move(scenario), options);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(path + ": " + error.what());
+  }
+}
+
+}  // namespace
+
 Plan plan_of(Scenario scenario, const PlanOptions& options) {
   refuse_uncalibrated(scenario);
-  Plan plan{std::move(scenario), {}, {}, {}, {}};
-  try {
-    set_pace(plan.scenario);
-    plan.graph = lowered(plan, options);
-    plan.durations = durations_of(plan.graph, plan.scenario.cluster);
-  } catch (const std::invalid_argument& error) {
-    throw UsageError(plan.scenario.path + ": " + error.what());
-  }
-  set_global_order(plan.graph, plan.durations);
+  Plan plan = ordered_or_refused(std::move(scenario), options);
   refuse_violations(plan.graph);
   fill_bubbles(plan);
   return plan;

@@ -34,6 +34,9 @@ struct PlanOptions {
 // `overrides` as for load_scenario. Load errors are listed all at once.
 Scenario checked_scenario(const std::string& path, const std::vector<std::string>& overrides);
 Plan plan_of(Scenario scenario, const PlanOptions& options = {});
+// The same without checks and fillers: for a search, whose layouts are of kinds that tests have checked. Throws
+// std::invalid_argument where plan_of throws UsageError.
+Plan ordered_plan(Scenario scenario, const PlanOptions& options = {});
 // Members of a pipeline rank that do the same at the same time (schedules/graph/folding.h); all where work in
 // the bubbles, or copies of the model, make them differ.
 Folding folding_of(const Scenario& scenario);

@@ -26,9 +26,8 @@ void note_verdict(const Scenario& one, PricedLayout& row) {
   row.memory_share = verdict.share() * one.trainer.usable_share;  // of the GPU
 }
 
-void note_timeline(const TaskGraph& graph, const Timeline& timeline, const Scenario& scenario,
-                   PricedLayout& row) {
-  const std::vector<RankMemory> ranks = memory_timeline(graph, timeline);
+void note_timeline(const SimulatedStep& step, const Scenario& scenario, PricedLayout& row) {
+  const std::vector<RankMemory> ranks = memory_timeline(step.plan.graph, step.simulation.timeline, steady_of(step));
   const std::vector<double> capacities = memory_capacities(scenario);
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     if (ranks[rank].peak <= row.timeline_share * capacities[rank]) continue;
@@ -38,15 +37,17 @@ void note_timeline(const TaskGraph& graph, const Timeline& timeline, const Scena
 }
 
 void note_simulation(const Scenario& one, PricedLayout& row) {
-  LoweringInput input = lowering_input(one);
-  input.folding = folding_of(one);
-  TaskGraph graph = lower(input);
-  const Durations durations = durations_of(graph, one.cluster);
-  set_global_order(graph, durations);
-  const Simulation simulation = simulate(graph, one.cluster, durations, {});
+  StepOptions options;
+  options.makespan = false;
+  const SimulatedStep step = simulated_step(
+      one, options,
+      {[](const Scenario& scenario, const PlanOptions& how) { return ordered_plan(scenario, how); },
+       [](const Plan& plan, const SimulationOptions& how, const std::string&) {
+         return simulate(plan.graph, plan.scenario.cluster, plan.durations, how);
+       }});
   row.simulated = true;
-  note(metrics_of(graph, simulation.timeline, peak_flops(one)), row);
-  note_timeline(graph, simulation.timeline, one, row);
+  note(metrics_of(step.plan.graph, step.simulation.timeline, peak_flops(one), steady_of(step)), row);
+  note_timeline(step, one, row);
 }
 
 }  // namespace
