@@ -1,6 +1,6 @@
 #!/bin/sh
 # Measures what the table of README.md says, on this machine: wall time, processor time and the memory of all
-# processes of a command together (their proportional shares, sampled ten times a second).
+# processes of a command together (their proportional shares, sampled, less and less often: asking stops them).
 #
 #   sh scenarios/scale/measure.sh build/slipway
 set -eu
@@ -20,11 +20,12 @@ measure() {
   shift
   times=$(mktemp)
   /usr/bin/time -f '%e %U %S' -o "$times" "$slipway" simulate "$@" > /dev/null 2>&1 &
-  peak=0
+  peak=0 pause=0.05
   while kill -0 $! 2>/dev/null; do
     now=$(shares_of $!)
     [ "$now" -gt "$peak" ] && peak=$now
-    sleep 0.1
+    sleep "$pause"
+    pause=$(awk -v p="$pause" 'BEGIN {print p < 2 ? p * 1.5 : p}')
   done
   wait $!
   awk -v name="$name" -v peak="$peak" \
