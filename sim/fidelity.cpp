@@ -181,28 +181,34 @@ double pace_of(const Planner& planner, const EdgeSet& set) {
   return 1 / longest;
 }
 
-void find_contention(Planner& planner) {
+using Loads = std::unordered_map<std::uint64_t, double>;  // of links: bytes/s that edges would like to send
+
+template <typename Each>
+void visit_links(const Planner& planner, const EdgeSet& set, Each each) {
+  Route route;
+  const double pace = set.whole ? 0 : pace_of(planner, set);
+  for (const Edge& edge : planner.edges_of(set)) {
+    find_route(planner.cluster, edge.fabric, edge.from, edge.to, route);
+    const double rate = edge.share == 1 ? narrowest(route) : edge.share * pace;
+    for (const RouteLink& link : route.links) each(link, rate);
+  }
+}
+
+void add_loads(Planner& planner, Loads& loads) {
   for (TaskId task = 0; task < planner.graph.tasks.size(); ++task)
     if (planner.set_of_task[task] != no_set)
       if (EdgeSet& set = planner.sets[planner.set_of_task[task]]; !set.carries_traffic)
         set.carries_traffic = is_traffic(planner, task);
-  std::unordered_map<std::uint64_t, double>
-      load;  // of each link: bytes/s that its edges would like to send
-  Route route;
-  const auto visit = [&](const EdgeSet& set, const auto& each) {
-    const double pace = set.whole ? 0 : pace_of(planner, set);
-    for (const Edge& edge : planner.edges_of(set)) {
-      find_route(planner.cluster, edge.fabric, edge.from, edge.to, route);
-      const double rate = edge.share == 1 ? narrowest(route) : edge.share * pace;
-      for (const RouteLink& link : route.links) each(link, rate);
-    }
-  };
   for (const EdgeSet& set : planner.sets)
-    if (set.carries_traffic) visit(set, [&](const RouteLink& link, double rate) { load[link.id] += rate; });
+    if (set.carries_traffic)
+      visit_links(planner, set, [&](const RouteLink& link, double rate) { loads[link.id] += rate; });
+}
+
+void find_contention(Planner& planner, const Loads& loads) {
   for (EdgeSet& set : planner.sets)
     if (set.carries_traffic)
-      visit(set, [&](const RouteLink& link, double) {
-        if (load[link.id] > link.bandwidth * (1 + rounding)) set.contended = true;
+      visit_links(planner, set, [&](const RouteLink& link, double) {
+        if (loads.at(link.id) > link.bandwidth * (1 + rounding)) set.contended = true;
       });
 }
 
@@ -233,17 +239,33 @@ void check(const TaskGraph& graph, const Cluster& cluster, const Durations& dura
 
 SimulationPlan plan_simulation(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
                                CollectiveFidelity fidelity) {
-  check(graph, cluster, durations);
-  Planner planner{graph, cluster};
-  for (const Communicator& communicator : graph.communicators)
-    planner.paths.push_back(path_of(cluster, communicator));
-  find_edges(planner);
-  if (fidelity == CollectiveFidelity::automatic) find_contention(planner);
-  planner.plan.tasks.reserve(graph.tasks.size());
-  for (TaskId task = 0; task < graph.tasks.size(); ++task)
-    planner.plan.tasks.push_back(becomes_flows(planner, task, fidelity) ? flows_of(planner, task)
-                                                                        : TaskPlan{durations[task]});
-  return std::move(planner.plan);
+  const PlannedStep alone[] = {{graph, cluster, durations}};
+  return std::move(plan_simulations(alone, fidelity).front());
+}
+
+std::vector<SimulationPlan> plan_simulations(std::span<const PlannedStep> steps, CollectiveFidelity fidelity) {
+  std::vector<Planner> planners;
+  Loads loads;
+  for (const PlannedStep& step : steps) {
+    check(step.graph, step.cluster, step.durations);
+    Planner& planner = planners.emplace_back(Planner{step.graph, step.cluster});
+    for (const Communicator& communicator : step.graph.communicators)
+      planner.paths.push_back(path_of(step.cluster, communicator));
+    find_edges(planner);
+    if (fidelity == CollectiveFidelity::automatic) add_loads(planner, loads);
+  }
+  std::vector<SimulationPlan> plans;
+  for (std::size_t i = 0; i < planners.size(); ++i) {
+    Planner& planner = planners[i];
+    if (fidelity == CollectiveFidelity::automatic) find_contention(planner, loads);
+    const Durations& durations = steps[i].durations;
+    planner.plan.tasks.reserve(durations.size());
+    for (TaskId task = 0; task < durations.size(); ++task)
+      planner.plan.tasks.push_back(becomes_flows(planner, task, fidelity) ? flows_of(planner, task)
+                                                                          : TaskPlan{durations[task]});
+    plans.push_back(std::move(planner.plan));
+  }
+  return plans;
 }
 
 }  // namespace slipway

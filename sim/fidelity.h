@@ -20,6 +20,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "sim/simulate.h"
@@ -43,8 +44,17 @@ struct SimulationPlan {
   std::vector<Edge> edges;
 };
 
+// One of several steps that share a cluster's links; its `cluster` says where its ranks sit and what messages cost.
+struct PlannedStep {
+  const TaskGraph& graph;
+  const Cluster& cluster;
+  const Durations& durations;
+};
+
 // Throws std::invalid_argument: too few GPUs, no fabric between two members, an impossible duration.
 SimulationPlan plan_simulation(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
                                CollectiveFidelity fidelity);
+// The same of each; a link is contended by all of them together.
+std::vector<SimulationPlan> plan_simulations(std::span<const PlannedStep> steps, CollectiveFidelity fidelity);
 
 }  // namespace slipway

@@ -40,9 +40,13 @@ std::size_t instances_of(const TaskGraph& graph, int steps) {
 
 Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
                     const SimulationOptions& options) {
-  const std::size_t count = instances_of(graph, options.steps);
-  SimulationPlan plan = plan_simulation(graph, cluster, durations, options.collectives);
+  instances_of(graph, options.steps);  // refuses first what could not be simulated
+  return simulate(graph, cluster, plan_simulation(graph, cluster, durations, options.collectives), options);
+}
 
+Simulation simulate(const TaskGraph& graph, const Cluster& cluster, SimulationPlan plan,
+                    const SimulationOptions& options) {
+  const std::size_t count = instances_of(graph, options.steps);
   SharedMemory memory(sizeof(Outcome) + 2 * count * sizeof(double));
   Outcome& outcome = *new (memory.data()) Outcome;
   auto* times = reinterpret_cast<double*>(memory.data() + sizeof(Outcome));

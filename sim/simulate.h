@@ -62,4 +62,9 @@ Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const Simula
 Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
                     const SimulationOptions& options);
 
+// The same of a plan that was made before (sim/fidelity.h); options.collectives is not read.
+struct SimulationPlan;
+Simulation simulate(const TaskGraph& graph, const Cluster& cluster, SimulationPlan plan,
+                    const SimulationOptions& options);
+
 }  // namespace slipway

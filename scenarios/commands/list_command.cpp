@@ -35,6 +35,7 @@ void list_tables(std::ostream& out) {
 
 void print_json_keys(std::ostream& out) {
   out << "slipway simulate --json\n" << describe(simulate_json_keys());
+  out << "\nslipway simulate --beside --json\n" << describe(beside_json_keys());
   out << "\nslipway plan --json\n" << describe(plan_json_keys());
   out << "\nslipway execute --json\n" << describe(execute_json_keys());
   out << "\nslipway compare --json\n" << describe(compare_json_keys());

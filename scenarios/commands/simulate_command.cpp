@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <ostream>
 
+#include "scenarios/beside.h"
 #include "scenarios/chrome_trace.h"
 #include "scenarios/commands/command.h"
 #include "scenarios/commands/interrupts.h"
@@ -34,6 +36,10 @@ CommandOptions declared_options() {
       .flag("unfolded", "simulate every rank, also those that do the same as another at the same time")
       .flag("whole", "simulate every micro-batch, also those that repeat others")
       .flag("exact", "simulate every rank and micro-batch, task by task")
+      .value("beside", "FILE", "a second scenario that trains at the same time in nodes of its own; see below")
+      .values("beside-set", "KEY=VALUE", "override a key of that scenario; may be repeated")
+      .value("place", "HOW",
+             "whose GPUs come after whose: packed (default), alternate-nodes or alternate-gpus; with --beside")
       .flag("help-json", "print the meaning and unit of every JSON key")
       .notes(
           "A scenario that needs more memory than a GPU has is simulated all the same: the verdict is\n"
@@ -43,7 +49,9 @@ CommandOptions declared_options() {
           "same at the same time one (--unfolded: all), of micro-batches that repeat each other a few (--whole,\n"
           "--trace: all), and a run of tasks whose middle nobody else sees as one (--exact: task by task). The\n"
           "trace has every rank all the same.\n"
-          "Ctrl-C ends the simulation and prints how far it came; the exit status is then 1.");
+          "Ctrl-C ends the simulation and prints how far it came; the exit status is then 1.\n"
+          "--beside: the cluster is the scenario's, with as many nodes more as the other one has; its fabrics join\n"
+          "them all. Told is what a step of each takes alone on its GPUs, and while both run.");
   return options;
 }
 
@@ -123,6 +131,31 @@ int answer(const Scenario& scenario, const CommandOptions& options, std::ostream
   return status_done;
 }
 
+Interleaving interleaving_of(const CommandOptions& options) {
+  const std::string name = options.text("place").value_or("packed");
+  constexpr std::array<std::string_view, 3> names{"packed", "alternate-nodes", "alternate-gpus"};
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (name == names[i]) return static_cast<Interleaving>(i);
+  throw UsageError("--place " + name + " is not known; allowed: packed, alternate-nodes, alternate-gpus");
+}
+
+int answer_beside(const Scenario& scenario, const CommandOptions& options, std::ostream& out, std::ostream& err) {
+  for (const char* other : {"trace", "steps", "unfolded", "whole", "exact"})
+    if (options.has(other))
+      throw UsageError(std::string("--") + other + " does not go with --beside, which simulates every rank of both");
+  const Scenario second = checked_scenario(*options.text("beside"), options.all("beside-set"));
+  std::optional<Progress> shown;
+  std::string showing;
+  const auto progress = [&](const std::string& what, double share) {
+    if (what != showing) shown.emplace(err, showing = what, is_terminal(err));
+    shown->report(share);
+  };
+  const Neighbours neighbours = beside(scenario, second, interleaving_of(options), progress);
+  shown.reset();
+  out << (options.has("json") ? beside_json(neighbours) : beside_text(neighbours));
+  return status_done;
+}
+
 }  // namespace
 
 int simulate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
@@ -134,6 +167,9 @@ int simulate_command(const std::vector<std::string>& args, std::ostream& out, st
   if (!options.parse(args, out)) return status_done;
   const ExitOnInterrupt planning;
   const Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
+  if (options.has("beside")) return answer_beside(scenario, options, out, err);
+  for (const char* only : {"place", "beside-set"})
+    if (options.has(only)) throw UsageError(std::string("--") + only + " goes with --beside FILE");
   if (const auto path = options.text("trace")) check_output("--trace", *path, inputs_of(scenario));
   try {
     return answer(scenario, options, out, err);

@@ -1,0 +1,127 @@
+#include "sim/together.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "schedules/graph/window.h"
+#include "sim/fidelity.h"
+
+namespace slipway {
+namespace {
+
+std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+struct Merged {
+  TaskGraph graph;
+  Durations durations;
+  SimulationPlan plan;
+  std::vector<std::vector<TaskId>> lists;  // per GPU: its compute tasks in order
+};
+
+std::int32_t gpu_of(const Job& job, std::int32_t rank) { return job.cluster.gpu_of_rank.at(at(rank)); }
+
+void add_rows(Rows& rows, const Rows& more, TaskId offset) {
+  for (std::size_t row = 0; row < more.size(); ++row) {
+    for (const std::uint32_t value : more[row]) rows.values.push_back(value + offset);
+    rows.begin.push_back(static_cast<std::uint32_t>(rows.values.size()));
+  }
+}
+
+void add_tasks(Merged& merged, const Job& job, const TaskGraph& window) {
+  TaskGraph& graph = merged.graph;
+  const auto communicators = static_cast<std::int32_t>(graph.communicators.size());
+  const auto works = static_cast<std::int32_t>(graph.works.size());
+  graph.works.insert(graph.works.end(), window.works.begin(), window.works.end());
+  for (Communicator communicator : window.communicators) {
+    for (std::int32_t& rank : communicator.ranks) rank = gpu_of(job, rank);
+    graph.communicators.push_back(std::move(communicator));
+  }
+  for (Task task : window.tasks) {
+    if (task.rank != none) task.rank = gpu_of(job, task.rank);
+    if (task.communicator != none) task.communicator += communicators;
+    task.work += works;
+    graph.tasks.push_back(task);
+  }
+}
+
+void add_plan(Merged& merged, const Job& job, const SimulationPlan& plan) {
+  const auto first = static_cast<std::uint32_t>(merged.plan.edges.size());
+  for (Edge edge : plan.edges) {
+    edge.from = gpu_of(job, edge.from);
+    edge.to = gpu_of(job, edge.to);
+    merged.plan.edges.push_back(edge);
+  }
+  for (int step = 0; step < job.steps; ++step)
+    for (TaskPlan task : plan.tasks) {
+      task.first_edge += first;
+      task.last_edge += first;
+      merged.plan.tasks.push_back(task);
+    }
+}
+
+void add_job(Merged& merged, const Job& job, const SimulationPlan& plan) {
+  const TaskGraph window = window_of(job.graph, job.steps);
+  const auto offset = static_cast<TaskId>(merged.graph.tasks.size());
+  add_tasks(merged, job, window);
+  add_rows(merged.graph.predecessors, window.predecessors, offset);
+  const auto count = static_cast<TaskId>(job.graph.tasks.size());
+  for (int step = 0; step < job.steps; ++step)
+    for (const TaskId task : job.graph.order)
+      merged.graph.order.push_back(offset + static_cast<TaskId>(step) * count + task);
+  for (std::size_t rank = 0; rank < window.compute_order.size(); ++rank) {
+    const auto list = window.compute_order[rank];
+    if (list.empty()) continue;
+    auto& tasks = merged.lists[at(gpu_of(job, static_cast<std::int32_t>(rank)))];
+    if (!tasks.empty())
+      throw std::invalid_argument(
+          fmt::format("GPU {} is given to two ranks", gpu_of(job, static_cast<int>(rank))));
+    for (const TaskId task : list) tasks.push_back(task + offset);
+  }
+  add_plan(merged, job, plan);
+}
+
+Merged merged_of(const Cluster& hardware, std::span<const Job> jobs, CollectiveFidelity fidelity) {
+  std::vector<PlannedStep> steps;
+  for (const Job& job : jobs) steps.push_back({job.graph, job.cluster, job.durations});
+  const std::vector<SimulationPlan> plans = plan_simulations(steps, fidelity);
+  Merged merged;
+  merged.graph.layout.data = gpu_count(hardware);
+  merged.lists.resize(at(gpu_count(hardware)));
+  for (std::size_t j = 0; j < jobs.size(); ++j) add_job(merged, jobs[j], plans[j]);
+  for (const auto& list : merged.lists) {
+    merged.graph.compute_order.values.insert(merged.graph.compute_order.values.end(), list.begin(),
+                                             list.end());
+    merged.graph.compute_order.begin.push_back(
+        static_cast<std::uint32_t>(merged.graph.compute_order.values.size()));
+  }
+  merged.graph.successors = transposed(merged.graph.predecessors);
+  const Rows nothing{std::vector<std::uint32_t>(merged.graph.tasks.size() + 1, 0), {}};
+  merged.graph.inputs = merged.graph.outputs = nothing;
+  return merged;
+}
+
+}  // namespace
+
+std::vector<Timeline> simulate_together(const Cluster& hardware, std::span<const Job> jobs,
+                                        const SimulationOptions& options) {
+  Merged merged = merged_of(hardware, jobs, options.collectives);
+  SimulationOptions once = options;
+  once.steps = 1;
+  const Timeline whole = simulate(merged.graph, hardware, std::move(merged.plan), once).timeline;
+  std::vector<Timeline> timelines;
+  auto first = std::ptrdiff_t{0};
+  for (const Job& job : jobs) {
+    const auto count = static_cast<std::ptrdiff_t>(job.graph.tasks.size()) * job.steps;
+    Timeline timeline;
+    timeline.steps = job.steps;
+    timeline.start.assign(whole.start.begin() + first, whole.start.begin() + first + count);
+    timeline.end.assign(whole.end.begin() + first, whole.end.begin() + first + count);
+    for (const double end : timeline.end) timeline.makespan_s = std::max(timeline.makespan_s, end);
+    timelines.push_back(std::move(timeline));
+    first += count;
+  }
+  return timelines;
+}
+
+}  // namespace slipway
