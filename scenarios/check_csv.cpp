@@ -10,11 +10,12 @@ void check_csv(Settings& settings, const Scenario& scenario, const ScheduleShape
   constexpr std::size_t most = 3;
   const ActionLists& lists = *scenario.schedule.actions;
   const std::vector<ActionDefect> defects = check_actions(lists, shape);
+  const std::string file = settings.text("schedule.csv");  // a refused key has none any more
   for (std::size_t i = 0; i < std::min(most, defects.size()); ++i) {
     const ActionDefect& defect = defects[i];
     const bool cut = i + 1 == most && defects.size() > most;
     settings.refuse("schedule.csv", defect.message,
-                    "correct " + settings.text("schedule.csv") + ", or leave schedule.csv out" +
+                    "correct " + file + ", or leave schedule.csv out" +
                         (cut ? " (" + std::to_string(defects.size() - most) + " more)" : "") +
                         "\n" + grid(lists, defect.culprits, defect.missing, shape.pipeline * shape.chunks));
   }

@@ -49,7 +49,8 @@ void derive_fill(Settings& settings, Scenario& scenario) {
 
 void check_block_times(Settings& settings, const Scenario& scenario) {
   if (!settings.given("cluster.block_times") ||
-      !settings.good({"model", "schedule.micro_batch", "layout.tensor", "layout.context", "run.dtype"}))
+      !settings.good({"model", "schedule.name", "schedule.slices", "schedule.micro_batch", "layout.tensor",
+                      "layout.context", "run.dtype"}))
     return;
   const BlockTable& table = scenario.cluster.groups.front().machine.blocks;
   WorkShape shape;

@@ -17,7 +17,8 @@ std::string grid_of_nearest(const Schedule& schedule, ScheduleShape shape) {
   if (shape.pipeline > most_rows || shape.chunks > most_rows) return "";
   ScheduleShape larger = shape;
   const auto refused = [&] { return !schedule.refuse(larger).empty(); };
-  for (larger.pipeline = shape.pipeline; refused() && larger.pipeline <= shape.pipeline + 1; ++larger.pipeline) {
+  for (const int more_ranks : {0, 1}) {
+    larger.pipeline = shape.pipeline + more_ranks;
     larger.micro_batches = shape.micro_batches;
     while (refused() && larger.micro_batches < shape.micro_batches + whole) ++larger.micro_batches;
     if (!refused()) break;

@@ -92,7 +92,7 @@ std::optional<PipeFisherModel> pipefisher_of(const Scenario& scenario) {
   const std::string& schedule = scenario.schedule.name;
   const bool one_way = schedule == "gpipe" || schedule == "1f1b";
   const int layers = table.empty() ? 0 : layers_per_stage(scenario);
-  if (layers == 0 || scenario.schedule.actions || !(one_way || schedule == "chimera") ||
+  if (scenario.run.optimizer.name != "kfac" || layers == 0 || scenario.schedule.actions || !(one_way || schedule == "chimera") ||
       scenario.layout.data * scenario.layout.context > 1)
     return std::nullopt;
   PipeFisherInput input;
@@ -114,12 +114,15 @@ std::string filling_text(const Plan& plan) {
       {{"before", "after", "ceiling", "refreshed every", "ceiling's", "a rank for itself", "step before",
         "found no gap"},
        {readable_share(u.before), readable_share(u.after), readable_share(u.ceiling),
-        counted(f.steps, "step"), counted(u.ceiling_steps, "step"), readable_share(u.own_cycles),
+        counted(f.steps, "step"), u.ceiling_steps > 0 ? counted(u.ceiling_steps, "step") : "no bubble", readable_share(u.own_cycles),
         readable_seconds(f.unfilled_step_s),
         fmt::format("{} of {} a rank", readable_seconds(f.behind_s), readable_seconds(f.filler_s))}},
       "  ");
   if (const auto model = pipefisher_of(plan.scenario)) {
-    text += "Closed form without communication (Osawa et al. 2022):\n";
+    text += "Closed form without communication (Osawa et al. 2022)";
+    text += plan.scenario.schedule.recompute == Recompute::full
+                ? ", in which recomputation waits for the gradient; here it begins before:\n"
+                : ":\n";
     text += aligned_table(
         {{"pipeline", "bubble", "K-FAC / bubble", "step", "sequences/s", "without K-FAC", "memory"},
          {readable_seconds(model->pipeline_s), readable_seconds(model->bubble_s), closed_form_row(*model),

@@ -251,7 +251,7 @@ const Key table[] = {
      .choices = optimizers},
     {.path = "run.optimizer.refresh_steps", .type = integer,
      .meaning = "steps between two refreshes of K-FAC's inverses, where bubbles are not filled",
-     .derived = "filled: as the bubbles allow; else 1", .min = 1, .max = 1e6},
+     .derived = "filled: as the bubbles allow; else 1", .min = 1, .max = 1e5},
     {.path = "run.optimizer.lr", .type = number, .meaning = "the same as run.lr", .derived = "run.lr",
      .max = unbounded},
     {.path = "run.optimizer.beta1", .type = number, .meaning = "decay of the first moment",

@@ -89,6 +89,22 @@ TEST_F(FillCommand, WhatCannotBeCombinedIsRefusedWithTheKey) {
   EXPECT_THAT(refusal("plan", {}), HasSubstr("slipway study"));
 }
 
+TEST_F(FillCommand, WithoutABubbleThereIsNoCeilingAboveWhatIsReachedWithoutFilling) {
+  const auto json = summary({"layout.pipeline=1", "cluster.gpus_per_node=1"});
+  EXPECT_NEAR(json["utilization_before"], 1, 1e-9);
+  EXPECT_NEAR(json["utilization_ceiling"], 1, 1e-9);
+}
+
+TEST_F(FillCommand, EvaluationFillsSchedulesWithStagesInAVAndHasNoKfacModelBesideIt) {
+  for (const char* schedule : {"zb-v", "dualpipe-v"}) {
+    const std::vector<std::string> args{"simulate", bert, "--set", "run.optimizer=adamw", "--set",
+                                        "schedule.fill=evaluation", "--set", std::string("schedule.name=") + schedule};
+    const Answer answer = slipway_with(args);
+    EXPECT_EQ(answer.status, status_done) << answer.err;
+    EXPECT_THAT(answer.out, testing::Not(HasSubstr("Osawa et al.")));
+  }
+}
+
 TEST_F(FillCommand, ABadBlockTableIsNamedWithItsLine) {
   const std::string file = path("bad.yaml");
   std::ofstream(file) << "source: test\nhidden: 768\nffn: 3072\nheads: 12\nsequence: 128\ndtype: float32\n"

@@ -116,6 +116,23 @@ TEST_F(StudyCommand, TheTableHasTheColumnsThatWereAskedFor) {
   EXPECT_THAT(wrong.err, HasSubstr("did you mean 'step_time_s'"));
 }
 
+TEST_F(StudyCommand, KeysSpokenTwiceOneFileForTwoOutputsAndTooManyPointsAreRefused) {
+  const auto refusal = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"study", bert});
+    const Answer answer = slipway_with(more);
+    EXPECT_EQ(answer.status, status_usage);
+    return answer.err;
+  };
+  EXPECT_THAT(refusal({"--vary", "schedule.name=gpipe", "--vary", "schedule.name=1f1b"}), HasSubstr("varied twice"));
+  EXPECT_THAT(refusal({"--vary", "schedule.name=gpipe", "--set", "schedule.name=1f1b"}), HasSubstr("varied as well"));
+  EXPECT_THAT(refusal({"--csv", path("a"), "--plot", path("a")}), HasSubstr("the same file"));
+  EXPECT_THAT(refusal({"--figure", "utilization"}), HasSubstr("give --plot"));
+  std::string values;
+  for (int i = 1; i <= 400; ++i) values += (i > 1 ? "," : "") + std::to_string(i);
+  EXPECT_THAT(refusal({"--vary", "run.seed=" + values, "--vary", "run.steps=" + values}),
+              HasSubstr("1 x 400 x 400 points"));
+}
+
 TEST_F(StudyCommand, WithoutAVariationItIsOnePoint) {
   const Answer answer = slipway_with({"study", bert});
   EXPECT_EQ(answer.status, status_done) << answer.err;

@@ -72,7 +72,12 @@ INSTANTIATE_TEST_SUITE_P(Of, EvaluationFillers,
                          testing::Values(std::pair("gpipe", Layout{.pipeline = 4}),
                                          std::pair("1f1b", Layout{.pipeline = 2, .data = 2}),
                                          std::pair("interleaved-1f1b",
-                                                   Layout{.pipeline = 2, .chunks = 2})));
+                                                   Layout{.pipeline = 2, .chunks = 2}),
+                                         std::pair("zb-h1", Layout{.pipeline = 4}),
+                                         // Stages in a V: behind the window a micro-batch is a chain over all ranks.
+                                         std::pair("zb-v", Layout{.pipeline = 4, .chunks = 2}),
+                                         std::pair("zb-v", Layout{.pipeline = 2, .chunks = 2, .data = 2}),
+                                         std::pair("dualpipe-v", Layout{.pipeline = 4, .chunks = 2})));
 
 TEST(EvaluationFillersMemory, AFrozenCopyOfTheWeightsIsCounted) {
   const Evaluated e = evaluated("gpipe", {.pipeline = 2});

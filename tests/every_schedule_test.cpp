@@ -74,6 +74,23 @@ INSTANTIATE_TEST_SUITE_P(ByName, EverySchedule, testing::ValuesIn(names()), [](c
   return name;
 });
 
+using ImpossibleSchedule = CommandTest;
+
+TEST_F(ImpossibleSchedule, OddChimeraMarksTheMissingRankAndNoMicroBatchThatIsThere) {
+  const Answer answer = slipway_with({"show", compared, "--set", "schedule.name=chimera", "--set", "layout.pipeline=3",
+                                      "--set", "cluster.gpus_per_node=3"});
+  EXPECT_EQ(answer.status, status_usage);
+  EXPECT_THAT(answer.err, AllOf(HasSubstr("even number of pipeline ranks, not 3"), HasSubstr("rank 3 │")));
+  EXPECT_THAT(answer.err, testing::Not(HasSubstr("F8")));  // there are eight micro-batches, 0 to 7
+}
+
+TEST_F(ImpossibleSchedule, EveryComplaintOfACsvNamesTheFile) {
+  std::ofstream(path("s.csv")) << "0F0,0B0\n1F0,1B0\n2F0,2B0\n3F0,3B0\n";
+  const Answer answer = slipway_with({"show", compared, "--set", "schedule.csv=" + path("s.csv")});
+  EXPECT_EQ(answer.status, status_usage);
+  EXPECT_THAT(answer.err, testing::Not(HasSubstr("correct ,")));
+}
+
 using TeraPipe = CommandTest;
 
 TEST_F(TeraPipe, HasASmallerBubbleThanGPipeAndTheMoreSoTheMoreSlices) {

@@ -21,12 +21,12 @@ void set_micro_batches(Scenario& scenario, int micro_batches) {
 }
 
 // "-" is `out`.
-void write_dot_to(const std::string& path, const TaskGraph& graph, std::ostream& out) {
+void write_dot_to(const std::string& path, const TaskGraph& graph, std::ostream& out, std::ostream& talk) {
   if (path == "-") return write_dot(out, graph);
   OutputFile file(path);
   write_dot(file.stream(), graph);
   file.commit();
-  out << "\nDOT: " << path << " (dot -Tsvg " << path << " -o graph.svg)\n";
+  talk << "\nDOT: " << path << " (dot -Tsvg " << path << " -o graph.svg)\n";
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ int show_command(const std::vector<std::string>& args, std::ostream& out, std::o
   } else if (dot != "-") {
     out << headline(plan) << "\n\n" << grid(plan.graph);
   }
-  if (dot) write_dot_to(*dot, plan.graph, out);
+  if (dot) write_dot_to(*dot, plan.graph, out, options.has("csv") ? err : out);
   return status_done;
 }
 

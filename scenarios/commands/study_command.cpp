@@ -75,6 +75,30 @@ std::vector<const StudyFigure*> columns_of(const std::optional<std::string>& opt
   return columns;
 }
 
+// A key that is varied twice, or varied and set, would take one value only.
+void check_spoken_once(const std::vector<std::string>& keys, const std::vector<std::string>& overrides) {
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (std::find(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(i), keys[i]) !=
+        keys.begin() + static_cast<std::ptrdiff_t>(i))
+      throw UsageError("--vary: " + keys[i] + " is varied twice; write its values in one list");
+    for (const std::string& each : overrides)
+      if (each.starts_with(keys[i] + "="))
+        throw UsageError("--set " + each + ": " + keys[i] + " is varied as well; leave one of the two out");
+  }
+}
+
+void check_size(std::size_t scenarios, const std::vector<Variation>& variations) {
+  constexpr double most_points = 100000;
+  double points = static_cast<double>(scenarios);
+  std::string product = std::to_string(scenarios);
+  for (const Variation& variation : variations) {
+    points *= static_cast<double>(variation.values.size());
+    product += " x " + std::to_string(variation.values.size());
+  }
+  if (points > most_points)
+    throw UsageError("that is " + product + " points; allowed: up to 100000; vary fewer keys or values");
+}
+
 void write_file(const std::string& path, const std::string& text) {
   OutputFile file(path);
   file.stream() << text;
@@ -98,6 +122,12 @@ int study_command(const std::vector<std::string>& args, std::ostream& out, std::
     study.first_keys.push_back(study.keys.size());
     study.keys.insert(study.keys.end(), variations.back().keys.begin(), variations.back().keys.end());
   }
+  check_spoken_once(study.keys, options.all("set"));
+  check_size(study.scenarios.size(), variations);
+  if (options.text("csv") && options.text("csv") == options.text("plot"))
+    throw UsageError("--csv and --plot name the same file, " + *options.text("csv") + "; give each its own");
+  if (options.text("figure") && !options.text("plot"))
+    throw UsageError("--figure is what --plot draws; give --plot a file as well");
   for (const char* output : {"csv", "plot"})
     if (const auto path = options.text(output))
       check_output(std::string("--") + output, *path, study.scenarios);

@@ -222,20 +222,26 @@ Filling fill(const TaskGraph& step, const Durations& durations, const Fillers& f
 }
 
 Utilization utilization_of(const Filling& filling) {
+  constexpr double most_ceiling_steps = 1e6;  // a bubble that is a rounding error holds nothing
   Utilization result;
   double end = 0;
   for (const RankFilling& rank : filling.ranks) {
-    end = std::max(end, rank.end_s);
     const double bubble = filling.period_s - rank.pass_s - rank.end_s;
-    if (bubble > 0)  // a rounding error more than whole steps is none
-      result.ceiling_steps =
-          std::max(result.ceiling_steps, static_cast<int>(std::ceil(rank.filler_s / bubble - 1e-9)));
+    if (rank.filler_s <= 0) continue;
+    if (bubble * most_ceiling_steps <= rank.filler_s) {
+      result.ceiling_steps = 0;
+      break;
+    }
+    // A rounding error more than whole steps is none.
+    result.ceiling_steps = std::max(result.ceiling_steps, static_cast<int>(std::ceil(rank.filler_s / bubble - 1e-9)));
   }
+  for (const RankFilling& rank : filling.ranks) end = std::max(end, rank.end_s);
   const double steps = filling.graph.window, ranks = static_cast<double>(filling.ranks.size());
   const double pipeline = filling.period_s - end, filled = filling.window_period_s / steps - end;
   for (const RankFilling& rank : filling.ranks) {
     result.before += rank.pass_s / pipeline / ranks;
-    result.ceiling += (rank.pass_s + rank.filler_s / result.ceiling_steps) / pipeline / ranks;
+    const double placed = result.ceiling_steps > 0 ? rank.filler_s / result.ceiling_steps : 0;
+    result.ceiling += (rank.pass_s + placed) / pipeline / ranks;
     result.own_cycles +=
         (rank.pass_s + rank.filler_s / rank.steps) / (pipeline + rank.behind_s / rank.steps) / ranks;
     result.after += (rank.pass_s + rank.filler_s / steps) / filled / ranks;

@@ -93,8 +93,8 @@ Filling fill(const TaskGraph& step, const Durations& durations, const Fillers& f
 // Share of the pipeline's time (a step without what end_s counts) in which ranks compute; means over ranks.
 struct Utilization {
   double before = 0, after = 0;
-  double ceiling = 0;  // all items within the fewest steps whose bubbles could hold them
-  int ceiling_steps = 1;
+  double ceiling = 0;  // all items within the fewest steps whose bubbles could hold them; `before` where none could
+  int ceiling_steps = 1;  // 0: there is no bubble
   double own_cycles = 0;  // if every rank repeated its items after the steps that it needs itself
 };
 Utilization utilization_of(const Filling& filling);
