@@ -63,6 +63,25 @@ int gpu_count(const Cluster& cluster) {
   return gpus;
 }
 
+int node_count(const Cluster& cluster) {
+  int nodes = 0;
+  for (const NodeGroup& group : cluster.groups) nodes += group.nodes;
+  return nodes;
+}
+
+std::vector<int> gpus_in_order(const Cluster& cluster, const std::vector<int>& nodes) {
+  std::vector<int> first_gpu, gpus;  // of each node, and its end
+  int next = 0;
+  for (const NodeGroup& group : cluster.groups)
+    for (int i = 0; i < group.nodes; ++i, next += group.gpus_per_node) first_gpu.push_back(next);
+  first_gpu.push_back(next);
+  for (const int node : nodes) {
+    const auto at = static_cast<std::size_t>(node);
+    for (int gpu = first_gpu.at(at); gpu < first_gpu.at(at + 1); ++gpu) gpus.push_back(gpu);
+  }
+  return gpus;
+}
+
 int rank_capacity(const Cluster& cluster) {
   return cluster.gpu_of_rank.empty() ? gpu_count(cluster) : static_cast<int>(cluster.gpu_of_rank.size());
 }

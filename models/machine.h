@@ -13,6 +13,7 @@
 #include "models/algorithm.h"
 #include "models/block_times.h"
 #include "models/dtype.h"
+#include "models/impairments.h"
 
 namespace slipway {
 
@@ -114,6 +115,8 @@ struct Cluster {
   std::array<MessageCost, message_axes> message_costs{};
   std::array<Algorithm, message_axes> algorithms{};  // of collectives, by Axis; all rings
   std::vector<int> gpu_of_rank;   // where the ranks sit; empty: rank r on GPU r
+  Impairments impairments{};           // slow GPUs and ports
+  std::vector<WeakPair> weak_pairs{};  // nodes between which messages get less than the fabric's bandwidth
 };
 
 // The fabrics of a cluster that names none: inside the nodes of each group its node_link; between nodes,
@@ -125,6 +128,9 @@ std::vector<Fabric> default_fabrics(const std::vector<NodeGroup>& groups);
 struct Place {
   int group = 0, node = 0, gpu = 0;  // node is cluster-wide
 };
+int node_count(const Cluster& cluster);
+// What gpu_of_rank is when ranks fill these nodes one after the other.
+std::vector<int> gpus_in_order(const Cluster& cluster, const std::vector<int>& nodes);
 int gpu_count(const Cluster& cluster);
 int rank_capacity(const Cluster& cluster);  // GPUs that ranks may sit on
 // Throws std::invalid_argument when the cluster has no such rank.

@@ -44,9 +44,32 @@ std::uint64_t id_of(int fabric, int copy, std::uint32_t key) {
   return static_cast<std::uint64_t>(fabric) << 56 | static_cast<std::uint64_t>(copy) << 32 | key;
 }
 
-void add_links(const Way& way, int fabric, int copy, Route& route) {
-  for (const WayLink& link : way.links)
-    route.links.push_back({id_of(fabric, copy, link.key), link.bandwidth});
+// What the port of a key does; `copy`: the node of a fabric inside nodes.
+PortState state_of(const Cluster& cluster, int fabric_index, int copy, std::uint32_t key) {
+  const auto kind = static_cast<LinkKind>(key >> 28);
+  if (cluster.impairments.ports.empty() || (kind != LinkKind::port_up && kind != LinkKind::port_down)) return {};
+  const Fabric& fabric = cluster.fabrics[static_cast<std::size_t>(fabric_index)];
+  const int shared = std::max(1, fabric.gpus_per_port);
+  int number = static_cast<int>(key & 0x0FFFFFFFU), first_node = 0;
+  if (fabric.scope == Fabric::Scope::node) return port_state(cluster, fabric_index, {0, copy, number * shared});
+  for (int g = 0; g < static_cast<int>(cluster.groups.size()); ++g) {
+    const NodeGroup& group = cluster.groups[static_cast<std::size_t>(g)];
+    const int ports = is_member(fabric, g) ? ports_in(group, fabric) : 0;
+    if (number < group.nodes * ports)
+      return port_state(cluster, fabric_index, {g, first_node + number / ports, number % ports * shared});
+    number -= group.nodes * ports;
+    first_node += group.nodes;
+  }
+  return {};
+}
+
+void add_links(const Cluster& cluster, const Way& way, int fabric, int copy, Route& route) {
+  for (const WayLink& link : way.links) {
+    const PortState state = state_of(cluster, fabric, copy, link.key);
+    route.healthy = std::min(route.healthy, link.bandwidth);
+    route.links.push_back(
+        {id_of(fabric, copy, link.key), link.bandwidth * state.share, state.period, state.down});
+  }
 }
 
 int node_fabric_of(const Cluster& cluster, const Place& place) {
@@ -122,12 +145,14 @@ FabricPorts ports_of(const Cluster& cluster, const Fabric& fabric) {
 void find_route(const Cluster& cluster, int fabric_index, int from, int to, Route& route) {
   thread_local Way way;
   route.links.clear();
+  route.cap = route.healthy = std::numeric_limits<double>::infinity();
   const Fabric& fabric = cluster.fabrics[static_cast<std::size_t>(fabric_index)];
   const Place a = place_of(cluster, from), b = place_of(cluster, to);
   find_way(cluster, fabric, a, b, way);
   route.latency = fabric.latency + way.hops * fabric.links.hop_latency;
   const int copy = fabric.scope == Fabric::Scope::node ? a.node : 0, leaves_by = way.leaves_by;
-  add_links(way, fabric_index, copy, route);
+  add_links(cluster, way, fabric_index, copy, route);
+  if (const double share = pair_share(cluster, a.node, b.node); share < 1) route.cap = share * fabric.bandwidth;
   if (leaves_by < 0) return;
   const int shared = std::max(1, fabric.gpus_per_port);
   const Place relay{a.group, a.node, leaves_by * shared + a.gpu % shared};
@@ -135,12 +160,12 @@ void find_route(const Cluster& cluster, int fabric_index, int from, int to, Rout
   const Fabric& node = cluster.fabrics[static_cast<std::size_t>(inside)];
   find_way(cluster, node, a, relay, way);
   route.latency += node.latency + way.hops * node.links.hop_latency;
-  add_links(way, inside, a.node, route);
+  add_links(cluster, way, inside, a.node, route);
 }
 
 double narrowest(const Route& route) {
-  double bandwidth = std::numeric_limits<double>::infinity();
-  for (const RouteLink& link : route.links) bandwidth = std::min(bandwidth, link.bandwidth);
+  double bandwidth = route.cap;
+  for (const RouteLink& link : route.links) bandwidth = std::min(bandwidth, link.bandwidth * (1 - link.down));
   return bandwidth;
 }
 

@@ -82,16 +82,19 @@ FabricPorts ports_of(const Cluster& cluster, const Fabric& fabric);
 // A message's way between two ranks: all directed links of the cluster that it crosses.
 struct RouteLink {
   std::uint64_t id = 0;  // unique in the cluster
-  double bandwidth = 0;
+  double bandwidth = 0;  // while it is up
+  double period = 0, down = 0;  // of a port that flaps (models/impairments.h)
 };
 struct Route {
   double latency = 0;  // seconds
   std::vector<RouteLink> links;
+  double cap = 0;      // bytes/s that one message gets at most: of a weak pair of nodes; else infinite
+  double healthy = 0;  // of the narrowest link, if no port were slow and no pair weak
 };
 // Replaces `route` by the one over fabric `fabric` (index; fabric_between says which). From a rank to
 // itself: out of its port and in again. Throws std::invalid_argument where data shall move inside a node
 // that has no fabric of its own.
 void find_route(const Cluster& cluster, int fabric, int from, int to, Route& route);
-double narrowest(const Route& route);  // bytes/s
+double narrowest(const Route& route);  // bytes/s, on average of a port that flaps
 
 }  // namespace slipway

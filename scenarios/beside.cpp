@@ -23,6 +23,9 @@ void refuse_unlike(const Scenario& first, const Scenario& second) {
     if (scenario->cluster.groups.size() != 1)
       refuse(*scenario,
              "two jobs share a cluster of one kind of nodes; give cluster.machine instead of groups");
+    if (is_impaired(scenario->cluster) || !scenario->cluster.weak_pairs.empty() || !scenario->layout.placement.empty())
+      refuse(*scenario, "places of two jobs are mixed; remove cluster.stragglers, slow_links and link_factors and "
+                        "layout.placement, or simulate it alone");
     if (scenario->schedule.fill != FillChoice::none)
       refuse(*scenario, "bubbles are not filled beside another job; set schedule.fill to none");
     if (scenario->cluster.groups[0].machine.cores > 0)

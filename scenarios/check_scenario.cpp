@@ -180,6 +180,7 @@ void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scen
   check_layout_alone(settings, layout);
   const bool data_is_written = settings.given("layout.data");
   if (has_cluster) {
+    derive_placement(settings, scenario);
     derive_data(settings, scenario.cluster, layout);
     derive_dtype(settings, scenario.cluster, scenario.dtype);
   }

@@ -19,6 +19,9 @@ void check_fabrics(Settings& settings, const Scenario& scenario);
 void derive_fill(Settings& settings, Scenario& scenario);
 void check_block_times(Settings& settings, const Scenario& scenario);
 
+// check_placement.cpp: layout.placement must be an order of all nodes; the cluster's ranks fill them so.
+void derive_placement(Settings& settings, Scenario& scenario);
+
 // check_schedule.cpp. `has_data`: layout.data is known.
 void check_schedule(Settings& settings, const Scenario& scenario, bool has_model, bool has_data);
 

@@ -56,10 +56,46 @@ std::span<const JsonKey> simulate_json_keys() {
               true},
       JsonKey{"behind_s", "s", "of a window: work that found no gap and runs behind it, mean over ranks; present with fill",
               true},
+      JsonKey{"stragglers_s", "s",
+              "of step_time_s: what slow GPUs and ports cost; this and the next three are present with "
+              "cluster.stragglers or cluster.slow_links, without schedule.fill",
+              true},
+      JsonKey{"healthy_step_time_s", "s", "a step without them, the ranks in the same order", true},
+      JsonKey{"waiting_s", "s", "list, one per pipeline rank: step_time_s without its compute, mean over members", true},
+      JsonKey{"healthy_waiting_s", "s", "the same without slow GPUs and ports", true},
       JsonKey{"days", "days", "duration of the training; present with run.tokens", true},
       JsonKey{"gpu_hours", "h", "ranks x duration of the training; present with run.tokens", true},
       JsonKey{"cost", "currency",
               "gpu_hours x cluster.price_per_gpu_hour; present with run.tokens and a price > 0", true},
+  };
+  return keys;
+}
+
+std::span<const JsonKey> goodput_json_keys() {
+  static constexpr std::array keys{
+      JsonKey{"scenario", "text", "name of the scenario"},
+      JsonKey{"days", "days", "of each history"},
+      JsonKey{"step_time_s", "s", "of the simulated step, without faults"},
+      JsonKey{"nodes", "count", "nodes that hold ranks"},
+      JsonKey{"histories", "count", "that were simulated; 1 where all failures are planned"},
+      JsonKey{"goodput", "0..1", "of the time: steps that were kept, mean over histories"},
+      JsonKey{"goodput_error", "0..1", "standard error of that mean"},
+      JsonKey{"checkpoint_share", "0..1", "of the time: complete checkpoints; the shares and goodput add up to 1"},
+      JsonKey{"lost_share", "0..1", "steps and writing that a failure undid"},
+      JsonKey{"restart_share", "0..1", "restarts"},
+      JsonKey{"waiting_share", "0..1", "no node was left, training waited for a repair"},
+      JsonKey{"failures", "count", "nodes that failed in a history, mean"},
+      JsonKey{"tokens_per_day", "1/day", "of kept steps"},
+      JsonKey{"checkpoint_interval_s", "s", "between two checkpoints, in whole steps"},
+      JsonKey{"checkpoint_steps", "count", "the same in steps"},
+      JsonKey{"closed_form_goodput", "0..1",
+              "expectation of Daly 2006, with spares enough; this and the next two are present with "
+              "cluster.mtbf_per_node",
+              true},
+      JsonKey{"best_interval_s", "s", "of Daly 2006", true},
+      JsonKey{"young_interval_s", "s", "of Young 1974", true},
+      JsonKey{"intervals_s", "s", "list: shorter and longer intervals, this one among them"},
+      JsonKey{"goodputs", "0..1", "list: the simulated goodput of each"},
   };
   return keys;
 }

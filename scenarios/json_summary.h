@@ -25,6 +25,7 @@ struct JsonKey {
 std::span<const JsonKey> simulate_json_keys();
 std::span<const JsonKey> beside_json_keys();
 std::span<const JsonKey> plan_json_keys();
+std::span<const JsonKey> goodput_json_keys();
 std::span<const JsonKey> execute_json_keys();
 std::span<const JsonKey> compare_json_keys();
 std::span<const JsonKey> memory_json_keys();

@@ -1,6 +1,5 @@
-// The scenario's own table: the whole language on one page.
+// The scenario's own table, with its parts in keys_model.cpp and keys_troubles.cpp: the whole language.
 #include "models/topology.h"
-#include "scenarios/embedded_files.h"
 #include "scenarios/keys.h"
 #include "schedules/action.h"
 
@@ -9,7 +8,6 @@ namespace {
 
 using Names = std::vector<std::string_view>;
 
-Names families() { return {"llama", "gpt", "bert"}; }
 Names algorithms() { return {"ring", "multi-ring", "tree", "hierarchical", "nccl"}; }
 Names routings() { return {"adaptive", "static"}; }
 Names crossings() { return {"core", "node"}; }
@@ -20,12 +18,6 @@ Names kernels() { return {"torch", "fused_softmax", "flash1", "flash2", "flash2_
 Names optimizers() { return {"adamw", "kfac"}; }
 Names fillers() { return {"none", "kfac", "evaluation"}; }
 Names dtypes() { return {"float64", "float32", "bfloat16"}; }
-
-Names models() {
-  Names names;
-  for (const EmbeddedFile& file : embedded_models()) names.push_back(file.name);
-  return names;
-}
 
 Names schedules() {
   Names names;
@@ -39,7 +31,6 @@ Names topologies() {
   return names;
 }
 
-constexpr std::string_view own = "the model's own";
 constexpr double unbounded = 1e300;
 constexpr double largest_int64 = 9223372036854774784.0;  // largest double below 2^63
 
@@ -47,50 +38,7 @@ using enum KeyType;
 
 // One key, one or two lines.
 // clang-format off
-const Key table[] = {
-    {.path = "model", .type = section,
-     .meaning = "what is trained: a built-in model, a config.json, or shapes",
-     .required = true, .shorthand = "name"},
-    {.path = "model.name", .type = choice, .meaning = "a built-in model",
-     .derived = "or give config or family",
-     .choices = models},
-    {.path = "model.config", .type = text,
-     .meaning = "path of a Hugging Face config.json (llama, mistral, gpt2, bert), relative to the scenario",
-     .derived = "or give name or family", .names_file = true},
-    {.path = "model.family", .type = choice,
-     .meaning = "block structure when neither name nor config is given",
-     .derived = "or give name or config", .choices = families},
-    {.path = "model.sequence", .type = integer, .meaning = "tokens per sequence", .derived = own,
-     .min = 1, .max = 1e8},
-    {.path = "model.layers", .type = integer, .meaning = "transformer blocks", .derived = own, .min = 1,
-     .max = 1e4},
-    {.path = "model.hidden", .type = integer, .meaning = "width of the residual stream", .derived = own,
-     .min = 1, .max = 1e7},
-    {.path = "model.ffn", .type = integer, .meaning = "width of the MLP", .derived = own, .min = 1,
-     .max = 1e8},
-    {.path = "model.heads", .type = integer, .meaning = "attention heads", .derived = own, .min = 1,
-     .max = 1e6},
-    {.path = "model.kv_heads", .type = integer, .meaning = "key and value heads (llama)", .derived = own,
-     .min = 1, .max = 1e6},
-    {.path = "model.head_dim", .type = integer, .meaning = "width of one head (llama)",
-     .derived = "hidden / heads",
-     .min = 1, .max = 1e6},
-    {.path = "model.vocab", .type = integer, .meaning = "vocabulary, padded", .derived = own, .min = 1,
-     .max = 1e8},
-    {.path = "model.max_positions", .type = integer,
-     .meaning = "rows of the learned position table (gpt, bert)",
-     .derived = own, .min = 1, .max = 1e8},
-    {.path = "model.token_types", .type = integer, .meaning = "rows of the token-type table (bert)",
-     .derived = own,
-     .min = 0, .max = 1e4},
-    {.path = "model.tied", .type = flag, .meaning = "the head's matrix is the embedding's", .derived = own},
-    {.path = "model.rope_theta", .type = number, .meaning = "base of the rotary angles (llama)",
-     .derived = own,
-     .max = unbounded, .above_min = true},
-    {.path = "model.norm_epsilon", .type = number, .meaning = "added to the variance in norms",
-     .derived = own,
-     .max = 1, .above_min = true},
-
+const Key cluster_table[] = {
     {.path = "cluster", .type = section, .meaning = "what it is trained on", .required = true},
     {.path = "cluster.machine", .type = text,
      .meaning = "machine profile of the only group: a built-in name or the path of a profile.yaml",
@@ -179,7 +127,9 @@ const Key table[] = {
      .derived = "priced from the machine", .names_file = true},
     {.path = "cluster.price_per_gpu_hour", .type = number, .meaning = "price in your currency; 0 = unknown",
      .fallback = "0", .max = 1e9},
+};
 
+const Key work_table[] = {
     {.path = "layout", .type = section,
      .meaning = "how the work is shared out; ranks = tensor x context x data x pipeline"},
     {.path = "layout.tensor", .type = integer, .meaning = "tensor parallel degree", .fallback = "1",
@@ -203,6 +153,9 @@ const Key table[] = {
     {.path = "layout.split", .type = split,
      .meaning = "layers per stage: even (early stages get one more), balanced (by FLOPs, head counted), or a list",
      .fallback = "even", .min = 0, .max = 1e4, .choices = splits},
+    {.path = "layout.placement", .type = integers,
+     .meaning = "order in which ranks fill the nodes: a list of all node indices, counted from 0 over all groups",
+     .derived = "0, 1, 2, ...", .max = 1e6},
 
     {.path = "schedule", .type = section, .meaning = "in which order micro-batches run", .required = true,
      .shorthand = "name"},
@@ -270,6 +223,11 @@ const Key table[] = {
     {.path = "run.tokens", .type = number,
      .meaning = "planned length of training, for days and cost; 0 = unknown",
      .fallback = "0", .max = unbounded, .unit = Unit::tokens},
+    {.path = "run.checkpoint_interval", .type = number,
+     .meaning = "training between two checkpoints, in whole steps (`slipway goodput`)",
+     .derived = "run.checkpoint_steps, else the best by Daly 2006", .max = 1e9, .above_min = true, .unit = Unit::seconds},
+    {.path = "run.checkpoint_cost", .type = number, .meaning = "how long training stands still for a checkpoint",
+     .derived = "needed by `slipway goodput`", .max = 1e9, .unit = Unit::seconds},
     {.path = "run.dtype", .type = choice, .meaning = "of weights, activations and messages",
      .derived = "bfloat16 where every machine has it and is a GPU, else float32", .choices = dtypes},
 };
@@ -277,6 +235,15 @@ const Key table[] = {
 
 }  // namespace
 
-std::span<const Key> scenario_keys() { return table; }
+std::span<const Key> scenario_keys() {
+  static const std::vector<Key> all = [] {
+    std::vector<Key> keys(model_keys().begin(), model_keys().end());
+    keys.insert(keys.end(), std::begin(cluster_table), std::end(cluster_table));
+    keys.insert(keys.end(), trouble_keys().begin(), trouble_keys().end());
+    keys.insert(keys.end(), std::begin(work_table), std::end(work_table));
+    return keys;
+  }();
+  return all;
+}
 
 }  // namespace slipway

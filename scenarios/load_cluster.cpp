@@ -128,6 +128,8 @@ std::optional<Cluster> load_cluster(Settings& settings, const std::string& folde
                   [](const NodeGroup& group) { return awaits_calibration(group.machine); });
   if (!unmeasured)
     std::erase_if(cluster.fabrics, [](const Fabric& fabric) { return fabric.bandwidth <= 0; });
+  load_impairments(settings, cluster);
+  if (settings.refused() != before) return std::nullopt;
   return cluster;
 }
 

@@ -4,6 +4,8 @@
 //   groups: [...]                   several
 //   fabrics: [...]                  networks with a topology each (load_fabrics.cpp)
 //   no fabrics                      those of the machines' own links (default_fabrics in models/machine.h)
+//   stragglers, slow_links,
+//   link_factors                    what is not as the profiles say (load_impairments.cpp)
 //
 // Guarded by tests/scenario_load_test.cpp and tests/scenario_errors_test.cpp.
 #pragma once
@@ -19,5 +21,12 @@ void load_fabrics(Settings& settings, Cluster& cluster);
 // As a scenario would write them, with all defaults.
 Value algorithms_value(const Cluster& cluster);
 Value fabric_value(const Fabric& fabric);
+
+// load_faults.cpp: what `slipway goodput` needs of `cluster` and `run`.
+struct FaultModel;
+void load_faults(const Settings& settings, FaultModel& faults);
+
+// Slow GPUs, slow ports and weak pairs of nodes of a cluster whose groups and fabrics are known.
+void load_impairments(Settings& settings, Cluster& cluster);
 
 }  // namespace slipway

@@ -173,8 +173,7 @@ double replayed_step_s(Scenario scenario) {
   LoweringInput input = lowering_input(scenario);
   input.folding = folding_of(scenario);
   TaskGraph graph = lower(input);
-  const Durations durations = durations_of(graph, scenario.cluster);
-  set_global_order(graph, durations);
+  const Durations durations = order_and_price(graph, scenario.cluster);
   return metrics_of(graph, replay(graph, durations, 3), 0).step_time_s;
 }
 

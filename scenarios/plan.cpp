@@ -85,7 +85,8 @@ bool has_fillers(const Scenario& scenario) {
 TaskGraph lowered(Plan& plan, const PlanOptions& options) {
   LoweringInput input = lowering_input(plan.scenario);
   if (options.folded) input.folding = folding_of(plan.scenario);
-  if (options.patience > 0 && !has_fillers(plan.scenario))
+  // A link that flaps keeps no period, and who waits for a straggler is told of the whole step.
+  if (options.patience > 0 && !has_fillers(plan.scenario) && !is_impaired(plan.scenario.cluster))
     plan.shortened = shortened(step_actions(input), step_shape(input).micro_batches, options.patience);
   if (!plan.shortened) return lower(input);
   input.actions = &plan.shortened->actions;
@@ -101,8 +102,7 @@ Plan ordered_plan(Scenario scenario, const PlanOptions& options) {
   Plan plan{std::move(scenario), {}, {}, {}, {}};
   set_pace(plan.scenario);
   plan.graph = lowered(plan, options);
-  plan.durations = durations_of(plan.graph, plan.scenario.cluster);
-  set_global_order(plan.graph, plan.durations);
+  plan.durations = order_and_price(plan.graph, plan.scenario.cluster);
   return plan;
 }
 

@@ -102,6 +102,17 @@ std::string json_text(const Plan& plan, const Prediction& prediction) {
     json.set("utilization_own_cycles", plan.filling->utilization.own_cycles);
     json.set("behind_s", plan.filling->behind_s);
   }
+  if (const auto& cost = prediction.stragglers) {
+    std::vector<double> waits, healthy_waits;
+    for (const StageWaiting& stage : cost->stages) {
+      waits.push_back(stage.waits_s);
+      healthy_waits.push_back(stage.healthy_waits_s);
+    }
+    json.set("stragglers_s", cost->lost_s());
+    json.set("healthy_step_time_s", cost->healthy_step_s);
+    json.set("waiting_s", waits);
+    json.set("healthy_waiting_s", healthy_waits);
+  }
   if (prediction.training) {
     json.set("days", prediction.training->days);
     json.set("gpu_hours", prediction.training->gpu_hours);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scenarios/simulated_step.h"
+#include "scenarios/straggler_report.h"
 #include "schedules/graph/checks.h"
 #include "schedules/graph/memory_timeline.h"
 #include "schedules/graph/metrics.h"
@@ -34,6 +35,7 @@ struct Prediction {
   std::vector<StageMemory> memory;  // per pipeline rank
   bool fits = true;
   std::optional<TrainingCost> training;
+  std::optional<StragglerCost> stragglers;  // of a cluster with slow GPUs or ports
   int steps = 0;
   std::uint64_t units = 0;   // of a step: its tasks, runs that were simulated as one counted once
   double repeats_s = 0;      // of a shortened step: its period

@@ -18,7 +18,8 @@ constexpr Symbol none_symbols[] = {{"", 1}};
 constexpr Symbol byte_symbols[] = {{"", 1}, {"B", 1}};
 constexpr Symbol rate_symbols[] = {{"", 1}, {"B/s", 1}, {"bit/s", 1, 8}};
 constexpr Symbol flop_symbols[] = {{"", 1}, {"FLOP/s", 1}};
-constexpr Symbol time_symbols[] = {{"", 1}, {"s", 1}, {"ms", 1, 1e3}, {"us", 1, 1e6}, {"ns", 1, 1e9}};
+constexpr Symbol time_symbols[] = {{"", 1}, {"s", 1}, {"ms", 1, 1e3}, {"us", 1, 1e6},
+                                   {"ns", 1, 1e9}, {"min", 60}, {"h", 3600}, {"days", 86400}};
 constexpr Symbol token_symbols[] = {{"", 1}, {"K", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}};
 constexpr Symbol prefixes[] = {
     {"", 1},     {"k", 1e3},     {"M", 1e6},        {"G", 1e9},           {"T", 1e12},
@@ -96,7 +97,7 @@ std::string_view examples_of(Unit unit) {
     case Unit::flops:
       return "'989 TFLOP/s' or a plain number of FLOP/s";
     case Unit::seconds:
-      return "'2 us', '1.5 ms' or a plain number of seconds";
+      return "'2 us', '1.5 ms', '3 h' or a plain number of seconds";
     case Unit::tokens:
       return "'15 T', '300 G' or a plain number of tokens";
   }

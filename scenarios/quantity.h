@@ -1,6 +1,6 @@
 // Numbers with units, as people write them in scenario files and machine profiles:
 //
-//   "450 GB/s" → 4.5e11     "400 Gbit/s" → 5e10     "2 us" → 2e-6     "80 GiB" → 85899345920
+//   "450 GB/s" → 4.5e11     "400 Gbit/s" → 5e10     "2 us" → 2e-6     "3 days" → 259200     "80 GiB" → 85899345920
 //
 // number, optional space, decimal or binary prefix, unit. A bare number is in SI base units. Case counts
 // (b is refused: write bit or B), so that nothing is guessed.

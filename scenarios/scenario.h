@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "models/goodput.h"
 #include "models/machine.h"
 #include "models/memory_estimate.h"
 #include "models/stack.h"
@@ -35,6 +36,16 @@ struct ScheduleChoice {
   std::optional<ActionLists> actions;  // of schedule.csv: instead of the named schedule's
 };
 
+// How nodes fail and training recovers (`slipway goodput`).
+struct FaultModel {
+  double mtbf_per_node = 0;  // seconds; 0: nodes do not fail at random
+  double restart = 0, repair = 0;
+  int spare_nodes = 0;
+  std::vector<PlannedFailure> failures;  // ascending
+  double checkpoint_interval = 0;        // seconds; 0: the best by Daly 2006
+  double checkpoint_cost = -1;           // seconds; below 0: not given
+};
+
 struct Scenario {
   std::string name;  // file name without extension
   std::string path;
@@ -48,6 +59,7 @@ struct Scenario {
   ScheduleChoice schedule;
   Run run;
   Dtype dtype = Dtype::bfloat16;
+  FaultModel faults;
   double tokens = 0;  // run.tokens: planned training length; 0 = not given
   // The YAML after overrides with every default and derived value written out, for provenance. It loads to
   // the same scenario from the same folder: relative paths stay as they were written.

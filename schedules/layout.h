@@ -24,6 +24,7 @@ struct Layout {
   int zero = 0;                       // 0..3
   SplitKind split = SplitKind::even;
   std::vector<int> split_list = {};        // transformer layers per stage when split == list
+  std::vector<int> placement = {};         // node that holds the first ranks, the next, ...; empty: 0, 1, ...
 };
 
 // The members of a pipeline rank that get tasks and stand for all others (schedules/graph/folding.h): those of

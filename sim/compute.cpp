@@ -13,12 +13,10 @@ SharedCompute::SharedCompute(const Cluster& cluster, int ranks) : ranks_(index(r
   for (int r = 0; r < ranks; ++r) {
     const Place place = place_of(cluster, r);
     const Machine& machine = cluster.groups[index(place.group)].machine;
-    if (index(place.node) >= nodes_.size()) {
-      nodes_.resize(index(place.node) + 1);
-      nodes_.back().first_rank = r;
-      nodes_.back().cores = machine.cores;
-    }
-    nodes_[index(place.node)].last_rank = r + 1;
+    if (index(place.node) >= nodes_.size()) nodes_.resize(index(place.node) + 1);
+    Node& node = nodes_[index(place.node)];
+    if (node.last_rank == 0) node = {r, r, machine.cores};
+    node.last_rank = r + 1;  // ranks of a node follow one another, whatever the order of nodes
     ranks_[index(r)].node = place.node;
     ranks_[index(r)].slowdown = machine.overlap_slowdown;
     slowed_by_communication_ |= machine.overlap_slowdown != 1;

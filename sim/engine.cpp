@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
@@ -27,7 +28,9 @@ class Loop {
         output_(output),
         compute_(cluster, rank_count(graph.layout)),
         frontier_(make_frontier(graph, find_chains(graph, plan, !chains || compute_.any_changes()), steps, ready_)),
-        flows_(build_platform(cluster, plan.edges), frontier_.units) {}
+        network_(build_platform(cluster, plan.edges)),
+        flapping_(network_.flapping),
+        flows_(network_.pairs, frontier_.units) {}
 
   void run() {
     const auto begin = std::chrono::steady_clock::now();
@@ -48,6 +51,7 @@ class Loop {
  private:
   void at_date(double now) {
     flows_.collect(ended_);
+    flapping_.settle(now);
     do {
       collect_calendar(now);
       std::sort(opening_.begin(), opening_.end());
@@ -145,15 +149,19 @@ class Loop {
 
   void open_flows(Instance instance) {
     const TaskPlan& plan = plan_.tasks[frontier_.first_task(instance)];
+    flapping_.lift();
     flows_.open(instance, plan.first_edge, plan.last_edge, plan.bytes);
+    flapping_.settle(simgrid::s4u::Engine::get_clock());
   }
 
   // SimGrid runs timers that are due right after this call; one of a past date is gone then.
   void wake_at_next_date(double now) {
     if (wake_date_ <= now) wake_ = nullptr;
-    if (calendar_.empty() || (wake_ != nullptr && wake_date_ <= calendar_.next_date())) return;
+    double next = calendar_.empty() ? std::numeric_limits<double>::infinity() : calendar_.next_date();
+    if (!flapping_.empty() && flows_.any()) next = std::min(next, flapping_.next_date(now));
+    if (std::isinf(next) || (wake_ != nullptr && wake_date_ <= next)) return;
     if (wake_ != nullptr) wake_->remove();
-    wake_date_ = calendar_.next_date();
+    wake_date_ = next;
     wake_ = Timer::set(wake_date_, [] {});
   }
 
@@ -164,6 +172,8 @@ class Loop {
   Calendar calendar_;
   SharedCompute compute_;
   Frontier frontier_;
+  Network network_;
+  Flapping flapping_;
   Flows flows_;
   Timer* wake_ = nullptr;
   double wake_date_ = -1;

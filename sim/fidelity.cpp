@@ -132,8 +132,10 @@ EdgeSet add_edges(Planner& planner, std::size_t communicator, Pattern pattern) {
   for (const MemberEdge& edge : edges_of(pattern, ranks.size(), planner.paths[communicator].span)) {
     const std::int32_t from = ranks[edge.from], to = ranks[edge.to];
     if (from == to || stand_in(layout, folding, from) != from) continue;
+    const double weak =
+        pair_share(planner.cluster, place_of(planner.cluster, from).node, place_of(planner.cluster, to).node);
     edges.push_back(
-        {from, stand_in(layout, folding, to), fabric_between(planner.cluster, from, to), edge.share});
+        {from, stand_in(layout, folding, to), fabric_between(planner.cluster, from, to), edge.share, weak});
     set.whole = set.whole && edge.share == 1;
   }
   set.last = static_cast<std::uint32_t>(edges.size());
@@ -208,7 +210,7 @@ void find_contention(Planner& planner, const Loads& loads) {
   for (EdgeSet& set : planner.sets)
     if (set.carries_traffic)
       visit_links(planner, set, [&](const RouteLink& link, double) {
-        if (loads.at(link.id) > link.bandwidth * (1 + rounding)) set.contended = true;
+        if (link.down > 0 || loads.at(link.id) > link.bandwidth * (1 + rounding)) set.contended = true;
       });
 }
 

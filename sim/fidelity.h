@@ -31,6 +31,7 @@ struct Edge {
   std::int32_t from = 0, to = 0;  // ranks
   std::int32_t fabric = 0;
   double share = 1;  // of the task's bytes (sim/patterns.h)
+  double weak = 1;   // share of the fabric's bandwidth that a flow gets at most: a weak pair of nodes
 };
 
 struct TaskPlan {

@@ -24,6 +24,7 @@ class FlightTable {
   FlightTable() : slots_(1024) {}
   void insert(const void* key, Instance instance);
   Instance take(const void* key);  // key must be there
+  bool empty() const { return used_ == 0; }
  private:
   struct Slot {
     const void* key = nullptr;
@@ -51,6 +52,7 @@ class Flows {
   void collect(std::vector<Instance>& ended);
 
   std::uint64_t opened() const { return opened_; }
+  bool any() const { return !flying_.empty(); }
 
  private:
   std::vector<HostPair> routes_;

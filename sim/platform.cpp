@@ -4,6 +4,7 @@
 #include <map>
 #include <simgrid/s4u.hpp>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 
 #include "models/topology.h"
@@ -17,7 +18,8 @@ namespace sg4 = simgrid::s4u;
 struct FabricZone {
   sg4::NetZone* zone = nullptr;
   std::map<std::pair<int, bool>, sg4::Host*> hosts;
-  std::map<std::pair<int, int>, sg4::Host*> ways;
+  std::map<std::tuple<int, int, double>, sg4::Host*> ways;  // from, to, bandwidth of a weak pair
+  std::map<double, sg4::Link*> pair_links;                  // by that bandwidth
   sg4::Host* end = nullptr;
 };
 
@@ -51,10 +53,13 @@ class Platform {
       fabric.zone = sg4::create_star_zone("f" + std::to_string(edge.fabric));
       fabric.zone->set_parent(root_);
     }
-    if (cluster_.fabrics[index].topology != nullptr) return {way_of(fabric, edge), end_of(fabric), edge.share};
+    if (cluster_.fabrics[index].topology != nullptr || edge.weak < 1)
+      return {way_of(fabric, edge), end_of(fabric), edge.share};
     return {port_host_of(fabric, edge, edge.from, false),
             port_host_of(fabric, edge, edge.to, edge.from == edge.to), edge.share};
   }
+
+  const std::vector<FlappingLink>& flapping() const { return flapping_; }
 
   void seal() {
     for (FabricZone& fabric : fabrics_)
@@ -65,9 +70,24 @@ class Platform {
  private:
   sg4::LinkInRoute link_of(FabricZone& fabric, const RouteLink& of) {
     sg4::Link*& link = links_[of.id];
+    if (link == nullptr) {
+      const double bandwidth = of.bandwidth * parts_per_byte;
+      link = fabric.zone->create_link("l" + std::to_string(of.id), bandwidth)->set_latency(0)->seal();
+      if (of.down > 0) flapping_.push_back({link, bandwidth, of.period, of.down, true});
+    }
+    return sg4::LinkInRoute(link);
+  }
+
+  // What each flow of a weak pair gets at most, however many there are.
+  sg4::LinkInRoute pair_link_of(FabricZone& fabric, const Edge& edge) {
+    sg4::Link*& link = fabric.pair_links[edge.weak];
     if (link == nullptr)
-      link = fabric.zone->create_link("l" + std::to_string(of.id), of.bandwidth * parts_per_byte)
+      link = fabric.zone
+                 ->create_link(fabric.zone->get_name() + "pair" + std::to_string(fabric.pair_links.size()),
+                               cluster_.fabrics[static_cast<std::size_t>(edge.fabric)].bandwidth * edge.weak *
+                                   parts_per_byte)
                  ->set_latency(0)
+                 ->set_sharing_policy(sg4::Link::SharingPolicy::FATPIPE)
                  ->seal();
     return sg4::LinkInRoute(link);
   }
@@ -85,12 +105,13 @@ class Platform {
   }
 
   sg4::Host* way_of(FabricZone& fabric, const Edge& edge) {
-    sg4::Host*& host = fabric.ways[{edge.from, edge.to}];
+    sg4::Host*& host = fabric.ways[{edge.from, edge.to, edge.weak}];
     if (host != nullptr) return host;
     find_route(cluster_, edge.fabric, edge.from, edge.to, route_);
     std::vector<sg4::LinkInRoute> links;
     for (const RouteLink& link : route_.links) links.push_back(link_of(fabric, link));
-    host = add_host(fabric, "w" + std::to_string(edge.from) + "-" + std::to_string(edge.to));
+    if (edge.weak < 1) links.push_back(pair_link_of(fabric, edge));
+    host = add_host(fabric, "w" + std::to_string(fabric.ways.size()));
     fabric.zone->add_route(host->get_netpoint(), nullptr, nullptr, nullptr, links, false);
     return host;
   }
@@ -107,6 +128,7 @@ class Platform {
     return fabric.zone->create_host(fabric.zone->get_name() + name, 1.0)->seal();
   }
 
+  std::vector<FlappingLink> flapping_;
   const Cluster& cluster_;
   sg4::NetZone* root_;
   std::vector<FabricZone> fabrics_;
@@ -116,14 +138,15 @@ class Platform {
 
 }  // namespace
 
-std::vector<HostPair> build_platform(const Cluster& cluster, const std::vector<Edge>& edges) {
+Network build_platform(const Cluster& cluster, const std::vector<Edge>& edges) {
   start_engine();
   Platform platform(cluster);
-  std::vector<HostPair> pairs;
-  pairs.reserve(edges.size());
-  for (const Edge& edge : edges) pairs.push_back(platform.hosts_of(edge));
+  Network network;
+  network.pairs.reserve(edges.size());
+  for (const Edge& edge : edges) network.pairs.push_back(platform.hosts_of(edge));
   platform.seal();
-  return pairs;
+  network.flapping = platform.flapping();
+  return network;
 }
 
 }  // namespace slipway

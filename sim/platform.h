@@ -10,13 +10,15 @@
 // and a port has two of them (with one, opposite flows would halve each other). GPUs behind one port share
 // its links. A non-blocking fabric is no link, and a node-scope fabric needs no zone per node, because a
 // route touches nothing but its two ports. In a star zone every route from a host has the same links; where
-// a topology makes them depend on the pair of ranks, a host stands for the pair. Only what some flow uses is
-// built.
+// a topology makes them depend on the pair of ranks, a host stands for the pair; so too for a weak pair of nodes
+// (models/impairments.h), whose way has one more link, which each flow may use at the pair's bandwidth. Only what
+// some flow uses is built.
 #pragma once
 
 #include <vector>
 
 #include "sim/fidelity.h"
+#include "sim/flapping.h"
 
 namespace simgrid::s4u {
 class Host;
@@ -35,8 +37,12 @@ struct HostPair {
   double share = 1;  // the edge's
 };
 
+struct Network {
+  std::vector<HostPair> pairs;         // of every edge
+  std::vector<FlappingLink> flapping;  // links of ports that flap
+};
+
 // Sets SimGrid's options, starts its engine (once per process) and builds what the edges use of the fabrics.
-// Returns the hosts of every edge.
-std::vector<HostPair> build_platform(const Cluster& cluster, const std::vector<Edge>& edges);
+Network build_platform(const Cluster& cluster, const std::vector<Edge>& edges);
 
 }  // namespace slipway

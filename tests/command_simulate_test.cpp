@@ -63,8 +63,11 @@ TEST_F(Commands, EveryKeyOfSimulateJsonIsDocumentedAndEveryDocumentedKeyIsThere)
       summary_of({llama, "--set", "run.tokens=1e12", "--set", "cluster.price_per_gpu_hour=2.5", "--set",
                   "schedule.fill=evaluation", "--set", "layout.tensor=1", "--set", "layout.sequence_parallel=false",
                   "--set", "layout.data=16", "--set", "schedule.global_batch=64"});
+  const auto slow = summary_of({llama, "--set", "cluster.stragglers=[{node: 1, slowdown: 1.5}]"});
   std::vector<std::string> emitted, documented;
   for (const auto& [key, value] : json.items()) emitted.push_back(key);
+  for (const auto& [key, value] : slow.items())
+    if (!json.contains(key)) emitted.push_back(key);
   for (const JsonKey& key : simulate_json_keys()) documented.emplace_back(key.name);
   EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(documented));
   for (const char* needed : {"step_time_s", "mfu", "bubble_share", "exposed_comm_s", "peak_memory_bytes",

@@ -110,6 +110,25 @@ double fullest(const TaskGraph& graph, const Timeline& timeline) {
 
 constexpr double rounding = 1 + 1e-9;
 
+TEST(StepEstimate, IsALowerBoundOnClustersWithSlowAndFastGpusAndSlowPortsToo) {
+  std::mt19937 random(5);
+  Cluster cluster = two_nodes(0);
+  for (std::uint64_t gpu = 0; gpu < 8; ++gpu)
+    cluster.impairments.slowdown.push_back(spread_factor(Spread::lognormal, 0.3, 1, gpu));
+  cluster.impairments.ports = {{static_cast<int>(cluster.fabrics.size()) - 1, 1, -1, 0.7, 1e-3, 0.4}};
+  for (int i = 0; i < 100; ++i) {
+    const Drawn drawn = random_step(random);
+    const LoweringInput& in = drawn.input;
+    TaskGraph graph = lower(in);
+    const Durations durations = order_and_price(graph, cluster);
+    const StepMetrics step = metrics_of(graph, simulate(graph, cluster, durations, {}).timeline, 1);
+    const LayoutChoice choice{in.layout, schedule_named(in.schedule), in.shape.micro_batch, in.recompute};
+    StepEstimator estimator(in, cluster);
+    EXPECT_LE(estimator.estimate(choice).bound_s, step.step_time_s * rounding) << drawn.text;
+    EXPECT_LE(estimator.passes_bound(choice), step.step_time_s * rounding) << drawn.text;
+  }
+}
+
 TEST(StepEstimate, IsALowerBoundOfTheSimulatedStepAndOfItsMemory) {
   std::mt19937 random(1);
   double closest = 0;

@@ -65,6 +65,13 @@ TEST_P(WrongType, IsOneErrorThatNamesTheKey) {
                         ", nodes: 2, gpus_per_node: 4}]}");
   if (GetParam().starts_with("cluster.fabrics"))
     overrides.push_back("cluster.fabrics=[{scope: cluster, bandwidth: 1 GB/s, latency: 0}]");
+  // Lists of which each item is complete, so that only the key under test is wrong.
+  const std::pair<const char*, const char*> lists[] = {{"cluster.stragglers", "[{node: 0}]"},
+                                                       {"cluster.slow_links", "[{node: 0}]"},
+                                                       {"cluster.link_factors", "[{nodes: [0, 1], factor: 0.5}]"},
+                                                       {"cluster.failures", "[{at: 1 h}]"}};
+  for (const auto& [list, item] : lists)
+    if (GetParam().starts_with(std::string(list) + ".")) overrides.push_back(std::string(list) + "=" + item);
   overrides.push_back(with_index(GetParam()) + "=" + wrong_value(key.type));
   const LoadResult result = folder.load(sound_scenario(), overrides);
   ASSERT_EQ(result.errors.size(), 1U) << describe(result.errors);

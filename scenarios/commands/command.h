@@ -40,6 +40,7 @@ int run_slipway(const std::vector<std::string>& args, std::ostream& out, std::os
 int simulate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int memory_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int plan_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int goodput_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int study_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int confirm_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int show_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);

@@ -37,6 +37,7 @@ void print_json_keys(std::ostream& out) {
   out << "slipway simulate --json\n" << describe(simulate_json_keys());
   out << "\nslipway simulate --beside --json\n" << describe(beside_json_keys());
   out << "\nslipway plan --json\n" << describe(plan_json_keys());
+  out << "\nslipway goodput --json\n" << describe(goodput_json_keys());
   out << "\nslipway execute --json\n" << describe(execute_json_keys());
   out << "\nslipway compare --json\n" << describe(compare_json_keys());
   out << "\nslipway memory --json\n" << describe(memory_json_keys());

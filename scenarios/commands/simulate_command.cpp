@@ -15,6 +15,7 @@
 #include "scenarios/prediction.h"
 #include "scenarios/readable.h"
 #include "scenarios/terminal_timeline.h"
+#include "schedules/graph/durations.h"
 #include "schedules/graph/timeline_trace.h"
 
 namespace slipway {
@@ -44,7 +45,8 @@ CommandOptions declared_options() {
       .notes(
           "A scenario that needs more memory than a GPU has is simulated all the same: the verdict is\n"
           "`fits: no` and the exit status 0. run.tokens adds days, GPU-hours and, with\n"
-          "cluster.price_per_gpu_hour, cost.\n"
+          "cluster.price_per_gpu_hour, cost. On a cluster with slow GPUs or ports (cluster.stragglers, slow_links)\n"
+          "the healthy cluster is simulated too: what they cost, and who waits.\n"
           "As little is simulated as gives the same answer; the last line says how much: of ranks that do the\n"
           "same at the same time one (--unfolded: all), of micro-batches that repeat each other a few (--whole,\n"
           "--trace: all), and a run of tasks whose middle nobody else sees as one (--exact: task by task). The\n"
@@ -80,6 +82,22 @@ SimulatedStep simulated(const Scenario& scenario, const StepOptions& options, st
        }});
 }
 
+// Nothing where all GPUs and ports are sound. The fillers of a window were placed for the slow ones.
+std::optional<StragglerCost> cost_of_stragglers(const SimulatedStep& step, const StepOptions& options,
+                                                std::ostream& err) {
+  const Plan& plan = step.plan;
+  if (!is_impaired(plan.scenario.cluster) || plan.filling) return std::nullopt;
+  Progress progress(err, "simulating without stragglers", is_terminal(err));
+  SimulationOptions how;
+  how.steps = options.steps, how.chains = options.chains;
+  how.progress = [&](double share) { progress.report(share); };
+  how.interrupted = CatchInterrupts::asked;
+  const CatchInterrupts guard;
+  const Cluster sound = healthy(plan.scenario.cluster);
+  const Simulation without = simulate(plan.graph, sound, durations_of(plan.graph, sound), how);
+  return straggler_cost(plan, step.simulation.timeline, without.timeline);
+}
+
 // What is known of a step that was not simulated to its end.
 std::string partial_text(const PartialSimulation& partial) {
   std::string text = fmt::format("interrupted: {} of {} done ({}), {} of simulated time\n",
@@ -113,8 +131,10 @@ StepOptions step_options(const CommandOptions& options) {
 }
 
 int answer(const Scenario& scenario, const CommandOptions& options, std::ostream& out, std::ostream& err) {
-  const SimulatedStep step = simulated(scenario, step_options(options), err);
-  const Prediction prediction = predicted(step, err);
+  const StepOptions how = step_options(options);
+  const SimulatedStep step = simulated(scenario, how, err);
+  Prediction prediction = predicted(step, err);
+  prediction.stragglers = cost_of_stragglers(step, how, err);
   if (const auto path = options.text("trace")) {
     const Ticking ticking(err, "writing " + *path);
     write_trace(*path, step.plan, step.simulation);

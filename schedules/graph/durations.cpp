@@ -105,7 +105,11 @@ Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
                                 std::to_string(rank_capacity(cluster)) + " GPUs");
   }
   std::vector<int> group_of_rank;
-  for (int r = 0; r < ranks; ++r) group_of_rank.push_back(place_of(cluster, r).group);
+  std::vector<double> slowdown;
+  for (int r = 0; r < ranks; ++r) {
+    group_of_rank.push_back(place_of(cluster, r).group);
+    slowdown.push_back(slowdown_of(cluster, r));
+  }
   std::vector<LinkPath> paths;
   for (const Communicator& communicator : graph.communicators)
     paths.push_back(path_of(cluster, communicator));
@@ -124,8 +128,14 @@ Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
     const auto group = static_cast<std::size_t>(group_of_rank[static_cast<std::size_t>(task.rank)]);
     double& known = compute[static_cast<std::size_t>(task.work) * cluster.groups.size() + group];
     if (known == unknown) known = compute_seconds(graph, work, cluster.groups[group].machine);
-    durations[id] = known;
+    durations[id] = known * slowdown[static_cast<std::size_t>(task.rank)];
   }
+  return durations;
+}
+
+Durations order_and_price(TaskGraph& graph, const Cluster& cluster) {
+  Durations durations = durations_of(graph, cluster);
+  set_global_order(graph, is_impaired(cluster) ? durations_of(graph, healthy(cluster)) : durations);
   return durations;
 }
 

@@ -22,4 +22,8 @@ double message_seconds(const Work& work, int members, const LinkPath& path);
 // connects two members, or a machine cannot price an operator.
 Durations durations_of(const TaskGraph& graph, const Cluster& cluster);
 
+// The same, and the graph's global order. Ranks run in the order that was planned before anybody knew of slow
+// GPUs and ports: that of the healthy cluster.
+Durations order_and_price(TaskGraph& graph, const Cluster& cluster);
+
 }  // namespace slipway

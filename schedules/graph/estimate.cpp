@@ -35,6 +35,13 @@ void keep_larger(StepEstimate& estimate, const StepTerms& terms) {
   estimate.terms = terms;
 }
 
+// GPUs that are faster than their profile shorten compute; that all of it were shortened is still a lower bound.
+void scale(StepEstimate& estimate, double factor) {
+  StepTerms& t = estimate.terms;
+  for (double* term : {&estimate.bound_s, &t.compute, &t.tensor, &t.context, &t.pipeline, &t.data, &t.optimizer})
+    *term *= factor;
+}
+
 bool all_on_one_machine(const Wiring& wires) {
   return std::all_of(wires.machine_group.begin(), wires.machine_group.end(),
                      [&](int group) { return group == wires.machine_group.front(); });
@@ -191,6 +198,7 @@ StepEstimator StepEstimator::at_one_pace(const Cluster& paced) const {
   StepEstimator one(parts_->base, paced);
   one.parts_->least_gradients = parts_->least_gradients;
   one.parts_->least_kept = parts_->least_kept;
+  one.parts_->fastest_gpu = parts_->fastest_gpu;
   return one;
 }
 
@@ -203,6 +211,7 @@ StepEstimate StepEstimator::estimate(const LayoutChoice& choice) {
   const int m = parts_->micro_batches(choice);
   StepEstimate estimate;
   bound_time(*parts_, choice, m, estimate);
+  scale(estimate, parts_->fastest_gpu);
   bound_memory(*parts_, choice, m, estimate);
   return estimate;
 }
@@ -220,7 +229,7 @@ double StepEstimator::passes_bound(const LayoutChoice& choice) {
   const StepEnd end = step_end(*parts_, choice, costs, 0);
   const double passes =
       ActionReplay(costs, parts_->wiring(choice.layout), shape).run(choice.schedule->actions(shape));
-  return std::max(bound, passes + end.data + end.optimizer);
+  return std::max(bound, parts_->fastest_gpu * (passes + end.data + end.optimizer));
 }
 
 StepEstimate estimate_step(const LoweringInput& input, const Cluster& cluster) {

@@ -84,7 +84,7 @@ struct StepEstimate {
 class StepEstimator {
  public:
   // What is given: everything of `base` but layout (its split is kept), schedule, micro-batch and
-  // recompute. `cluster` must outlive this, and so must `stack`, whose pace each layout gets (stack_pace.h; then
+  // recompute. `stack`, which must outlive this, is whose pace each layout gets (stack_pace.h; then
   // layouts share nothing, and an estimate takes about ten times as long). nullptr: as counted.
   StepEstimator(LoweringInput base, const Cluster& cluster, const MemoryConstants& trainer = {},
                 const Stack* stack = nullptr);

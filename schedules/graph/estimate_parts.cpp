@@ -47,7 +47,7 @@ ScheduleUse schedule_use(const Schedule& schedule, const ScheduleShape& shape) {
   return use;
 }
 
-StepEstimator::Parts::Parts(LoweringInput given, const Cluster& on) : base(std::move(given)), cluster(on) {
+StepEstimator::Parts::Parts(LoweringInput given, const Cluster& on) : base(std::move(given)), cluster(at_best(on)), fastest_gpu(slipway::fastest_gpu(on)) {
   int block = 0;
   for (const BlockRun& run : base.model.runs) {
     first_block.push_back(block);

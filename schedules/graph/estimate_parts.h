@@ -43,7 +43,8 @@ struct StepEstimator::Parts {
   Parts(LoweringInput given, const Cluster& on);
 
   LoweringInput base;
-  const Cluster& cluster;
+  Cluster cluster;         // at its best (models/impairments.h)
+  double fastest_gpu = 1;  // of the cluster as it is
   const Stack* stack = nullptr;
   std::vector<int> first_block;  // of each run
   bool tied = false;

@@ -35,6 +35,7 @@ class Likeness {
   bool is_like(int rank, int other) const {
     if (rank == other) return true;
     if (place_of(cluster_, rank).group != place_of(cluster_, other).group) return false;
+    if (slowdown_of(cluster_, rank) != slowdown_of(cluster_, other)) return false;
     const int t = layout_.tensor, c = layout_.context, d = layout_.data;
     const int first = rank / members_ * members_, k = rank - first, l = other - first;
     for (const auto& [stride, degree] : {std::pair{1, t}, std::pair{t, c}, std::pair{t, d * c}}) {
@@ -51,10 +52,17 @@ class Likeness {
     return true;
   }
 
-  // Two edges over one fabric, to members that one member stands for.
+  // Two edges over one fabric, as slow or as sound, to members that one member stands for.
   bool same_edge(int from, int to, int other_from, int other_to) const {
-    return stands_for(to) == stands_for(other_to) &&
-           fabric_between(cluster_, from, to) == fabric_between(cluster_, other_from, other_to);
+    const int fabric = fabric_between(cluster_, from, to);
+    if (stands_for(to) != stands_for(other_to) || fabric != fabric_between(cluster_, other_from, other_to))
+      return false;
+    if (cluster_.impairments.ports.empty() && cluster_.weak_pairs.empty()) return true;
+    const Place a = place_of(cluster_, from), b = place_of(cluster_, to);
+    const Place c = place_of(cluster_, other_from), d = place_of(cluster_, other_to);
+    return port_state(cluster_, fabric, a) == port_state(cluster_, fabric, c) &&
+           port_state(cluster_, fabric, b) == port_state(cluster_, fabric, d) &&
+           pair_share(cluster_, a.node, b.node) == pair_share(cluster_, c.node, d.node);
   }
 
   const Cluster& cluster_;

@@ -7,10 +7,10 @@
 //
 // Member (replica m, tensor t) is stood for by (m mod replicas, t mod tensor). That is right if each member
 // has the machine of its stand-in, and its neighbours in every ring, and in the pipeline, are as far away,
-// over the same fabric, as those of the stand-in. Then every port carries the messages of the port that
-// stands for it at the same dates, so max-min sharing gives them the same bandwidth: the folded step is the
-// step of all ranks, contention included. Guarded by tests/folding_test.cpp: both are simulated, over
-// random layouts and clusters.
+// over the same fabric, as those of the stand-in. (A slow GPU, port or pair of nodes is like one as slow only.)
+// Then every port carries the messages of the port that stands for it at the same dates, so max-min sharing
+// gives them the same bandwidth: the folded step is the step of all ranks, contention included. Guarded by
+// tests/folding_test.cpp and tests/stragglers_test.cpp: both are simulated, over random layouts and clusters.
 #pragma once
 
 #include "models/machine.h"

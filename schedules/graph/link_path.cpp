@@ -13,8 +13,8 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// Of the way from rank a to rank b.
-Links way_between(const Cluster& cluster, int a, int b) {
+// Of the way from rank a to rank b. `sound`: as if no port were slow and no pair of nodes weak.
+Links way_between(const Cluster& cluster, int a, int b, bool sound = false) {
   thread_local Route route;
   const int index = fabric_between(cluster, a, b);
   const Fabric& fabric = cluster.fabrics[at(index)];
@@ -25,9 +25,10 @@ Links way_between(const Cluster& cluster, int a, int b) {
                                 " between ranks " + std::to_string(a) + " and " + std::to_string(b) +
                                 " has no bandwidth; give it one, or let `slipway calibrate` measure it");
   }
-  if (fabric.topology == nullptr) return {fabric.latency, fabric.bandwidth};
+  if (fabric.topology == nullptr && cluster.impairments.ports.empty() && cluster.weak_pairs.empty())
+    return {fabric.latency, fabric.bandwidth};
   find_route(cluster, index, a, b, route);
-  return {route.latency, narrowest(route)};
+  return {route.latency, sound ? route.healthy : narrowest(route)};
 }
 
 void take_slower(Links& slowest, const Links& links) {
@@ -37,11 +38,11 @@ void take_slower(Links& slowest, const Links& links) {
 
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 
-LinkPath ring_path(const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
+LinkPath ring_path(const Cluster& cluster, const std::vector<std::int32_t>& ranks, bool sound = false) {
   Links slowest{0, unbounded};
   LinkPath path;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    take_slower(slowest, way_between(cluster, ranks[i], ranks[(i + 1) % ranks.size()]));
+    take_slower(slowest, way_between(cluster, ranks[i], ranks[(i + 1) % ranks.size()], sound));
     const Machine& machine = cluster.groups[at(place_of(cluster, ranks[i]).group)].machine;
     if (machine.reduce_bandwidth > 0 &&
         (path.reduce_bandwidth == 0 || machine.reduce_bandwidth < path.reduce_bandwidth)) {
@@ -99,9 +100,10 @@ LinkPath path_of(const Cluster& cluster, const Communicator& communicator) {
   const std::size_t axis = static_cast<std::size_t>(communicator.axis);
   const MessageCost& cost = cluster.message_costs[axis];
   if (cost.bandwidth > 0 && ranks.size() > 1) {
-    path.weight = path.bandwidth / cost.bandwidth;
+    const double healthy = ring_path(cluster, ranks, true).bandwidth;
+    path.weight = healthy / cost.bandwidth;
     path.latency = cost.latency;
-    path.bandwidth = cost.bandwidth;
+    path.bandwidth = cost.bandwidth * (path.bandwidth / healthy);  // as slow as the links
     return path;
   }
   const Algorithm wanted = cluster.algorithms[axis];

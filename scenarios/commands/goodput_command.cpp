@@ -1,0 +1,63 @@
+// `slipway goodput`: days of training on nodes that fail.
+#include <ostream>
+
+#include "scenarios/commands/command.h"
+#include "scenarios/commands/options.h"
+#include "scenarios/commands/progress.h"
+#include "scenarios/goodput_report.h"
+#include "scenarios/json_summary.h"
+#include "scenarios/simulated_step.h"
+
+namespace slipway {
+namespace {
+
+CommandOptions declared_options() {
+  CommandOptions options(
+      "goodput SCENARIO [options]",
+      "Says how much of days of training is steps that are kept, where nodes fail: simulates a step, then histories\n"
+      "of failures, lost work, restarts, repairs and spare nodes; beside them Daly's closed form (2006) and the best\n"
+      "interval between checkpoints by Daly and by Young (1974).",
+      "slipway goodput scenarios/examples/llama-8b-64xh100.yaml --days 30 --set 'cluster.mtbf_per_node=2000 h' "
+      "--set 'run.checkpoint_cost=20 s' --set 'cluster.restart=5 min' --set 'cluster.repair=4 h' "
+      "--set cluster.spare_nodes=1");
+  options.positional("scenario file (YAML)", 1, 1)
+      .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
+      .value("days", "N", "days of training (default 30)")
+      .value("histories", "N", "histories to simulate, with seeds counted from run.seed (default 200)")
+      .flag("json", "print the answer as JSON on standard output and nothing else there")
+      .flag("help-json", "print the meaning and unit of every JSON key")
+      .notes(
+          "Keys: cluster.mtbf_per_node (exponential) or cluster.failures (at known times), cluster.restart, repair and\n"
+          "spare_nodes, run.checkpoint_interval (unset: checkpoint_steps, else the best by Daly) and checkpoint_cost. Spares do not fail, and\n"
+          "nodes in use fail while training restarts or waits, too. Without spares training waits for the repair.");
+  return options;
+}
+
+double simulated_step_s(const Scenario& scenario, std::ostream& err) {
+  const Ticking ticking(err, "simulating " + scenario.name);
+  StepOptions options;
+  options.makespan = false;
+  const SimulatedStep step = simulated_step(scenario, options);
+  return metrics_of(step.plan.graph, step.simulation.timeline, 0, steady_of(step)).step_time_s;
+}
+
+}  // namespace
+
+int goodput_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  CommandOptions options = declared_options();
+  if (args.size() == 1 && args[0] == "--help-json") {
+    out << describe(goodput_json_keys());
+    return status_done;
+  }
+  if (!options.parse(args, out)) return status_done;
+  const int days = options.integer("days", 30, 1), histories = options.integer("histories", 200, 2);
+  const Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
+  training_of(scenario, 1);  // asks for what is missing before anything is simulated
+  const double step_s = simulated_step_s(scenario, err);
+  const Ticking ticking(err, "simulating failures");
+  const GoodputAnswer answer = goodput_of(scenario, step_s, days, histories);
+  out << (options.has("json") ? goodput_json(scenario, answer) : goodput_text(scenario, answer));
+  return status_done;
+}
+
+}  // namespace slipway

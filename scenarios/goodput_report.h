@@ -1,0 +1,44 @@
+// What `slipway goodput` answers: days of training with the simulated step, on nodes that fail; the simulated histories
+// beside the closed form, and the best interval between checkpoints. Guarded by tests/command_goodput_test.cpp.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/goodput.h"
+#include "scenarios/scenario.h"
+
+namespace slipway {
+
+// Means over histories, shares of the time.
+struct MeanGoodput {
+  int histories = 0;
+  double share = 0, error = 0;  // error: standard error of the mean
+  double checkpoint = 0, lost = 0, restart = 0, waiting = 0;
+  double failures = 0;  // per history
+};
+struct IntervalRow {
+  std::int64_t steps = 0;
+  double interval_s = 0;
+  MeanGoodput simulated;
+  double daly_share = 0;  // 0 without random failures
+};
+
+struct GoodputAnswer {
+  FaultyTraining training;
+  double horizon_s = 0, tokens_per_s = 0;
+  bool interval_is_given = false;
+  IntervalRow own;                    // at the scenario's interval, else at Daly's
+  std::vector<IntervalRow> around;    // shorter and longer intervals, ascending, own among them
+  double daly_interval_s = 0, young_interval_s = 0;  // 0 without random failures
+};
+
+// The scenario's faults with a step of `step_s`. Throws UsageError that names the keys that are missing.
+FaultyTraining training_of(const Scenario& scenario, double step_s);
+// One history where all failures are planned, else `histories` with seeds counted from run.seed.
+GoodputAnswer goodput_of(const Scenario& scenario, double step_s, double days, int histories);
+
+std::string goodput_text(const Scenario& scenario, const GoodputAnswer& answer);
+std::string goodput_json(const Scenario& scenario, const GoodputAnswer& answer);
+
+}  // namespace slipway

@@ -1,0 +1,103 @@
+// slipway goodput, run in this process on an example scenario.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/json_summary.h"
+#include "tests/command_test.h"
+
+namespace slipway {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+using Commands = CommandTest;
+
+const std::string llama = SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-8b-64xh100.yaml";
+
+std::vector<std::string> goodput(std::vector<std::string> settings, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> args{"goodput", llama};
+  for (const std::string& setting : settings) args.insert(args.end(), {"--set", setting});
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+nlohmann::json answered(const std::vector<std::string>& settings, std::vector<std::string> more = {}) {
+  more.push_back("--json");
+  const Answer answer = slipway_with(goodput(settings, more));
+  EXPECT_EQ(answer.status, status_done) << answer.err;
+  return nlohmann::json::parse(answer.out);
+}
+
+const std::vector<std::string> faults{"cluster.mtbf_per_node=400 h", "run.checkpoint_cost=40 s", "cluster.restart=5 min",
+                                      "cluster.repair=2 h", "cluster.spare_nodes=1000"};
+
+TEST_F(Commands, GoodputWithSparesEnoughIsDalysWithinItsError) {
+  const auto json = answered(faults, {"--days", "40", "--histories", "100"});
+  const double error = json["goodput_error"];
+  EXPECT_GT(error, 0);
+  EXPECT_NEAR(json["goodput"].get<double>(), json["closed_form_goodput"].get<double>(), 4 * error + 1e-3);
+  EXPECT_NEAR(json["goodput"].get<double>() + json["checkpoint_share"].get<double>() +
+                  json["lost_share"].get<double>() + json["restart_share"].get<double>() +
+                  json["waiting_share"].get<double>(),
+              1, 1e-9);
+  EXPECT_EQ(json["waiting_share"].get<double>(), 0);
+  EXPECT_EQ(json["nodes"].get<int>(), 8);
+  // Young: the root of 2 · 40 s · 50 h.
+  EXPECT_NEAR(json["young_interval_s"].get<double>(), std::sqrt(2 * 40 * 50 * 3600.0), 1e-6);
+  EXPECT_NEAR(json["checkpoint_interval_s"].get<double>(), json["best_interval_s"].get<double>(),
+              json["step_time_s"].get<double>());
+  EXPECT_EQ(json["intervals_s"].size(), 5U);
+}
+
+TEST_F(Commands, APlannedFailureWithoutSparesCostsItsLostWorkRepairAndRestart) {
+  const auto json = answered({"cluster.failures=[{at: 36 h}]", "run.checkpoint_interval=1 h", "run.checkpoint_cost=0 s",
+                              "cluster.restart=10 min", "cluster.repair=3 h"},
+                             {"--days", "2"});
+  EXPECT_EQ(json["histories"].get<int>(), 1);
+  const double interval = json["checkpoint_interval_s"], two_days = 2 * 86400;
+  EXPECT_NEAR(interval, 3600, json["step_time_s"].get<double>());
+  EXPECT_NEAR(json["lost_share"].get<double>(), std::fmod(36 * 3600, interval) / two_days, 1e-9);
+  EXPECT_NEAR(json["waiting_share"].get<double>(), 3 * 3600 / two_days, 1e-9);
+  EXPECT_NEAR(json["restart_share"].get<double>(), 600 / two_days, 1e-9);
+  EXPECT_FALSE(json.contains("best_interval_s"));
+}
+
+TEST_F(Commands, GoodputTakesTheStepsBetweenCheckpointsOfTheRunWhereNoIntervalIsGiven) {
+  std::vector<std::string> settings = faults;
+  settings.push_back("run.checkpoint_steps=123");
+  EXPECT_EQ(answered(settings, {"--histories", "2"})["checkpoint_steps"].get<int>(), 123);
+}
+
+TEST_F(Commands, GoodputSaysTheSameInWordsAndTheSameAgain) {
+  const Answer first = slipway_with(goodput(faults)), second = slipway_with(goodput(faults));
+  EXPECT_EQ(first.status, status_done) << first.err;
+  EXPECT_THAT(first.err, IsEmpty());
+  EXPECT_THAT(first.out, HasSubstr("8 nodes, each failing every 16.7 days on average"));
+  EXPECT_THAT(first.out, HasSubstr("The best interval between checkpoints is "));
+  EXPECT_EQ(first.out, second.out);
+}
+
+TEST_F(Commands, GoodputAsksForTheKeysThatAreMissing) {
+  Answer answer = slipway_with({"goodput", llama});
+  EXPECT_EQ(answer.status, status_usage);
+  EXPECT_THAT(answer.err, HasSubstr("cluster.mtbf_per_node is missing"));
+  answer = slipway_with(goodput({"cluster.mtbf_per_node=400 h"}));
+  EXPECT_EQ(answer.status, status_usage);
+  EXPECT_THAT(answer.err, HasSubstr("run.checkpoint_cost is missing"));
+  answer = slipway_with(goodput({"cluster.failures=[{at: 1 h}]", "run.checkpoint_cost=1 s"}));
+  EXPECT_THAT(answer.err, HasSubstr("run.checkpoint_interval is missing"));
+}
+
+TEST_F(Commands, EveryKeyOfGoodputJsonIsDocumented) {
+  std::vector<std::string> emitted, documented;
+  const auto json = answered(faults);
+  for (const auto& [key, value] : json.items()) emitted.push_back(key);
+  for (const JsonKey& key : goodput_json_keys()) documented.emplace_back(key.name);
+  EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(documented));
+}
+
+}  // namespace
+}  // namespace slipway
