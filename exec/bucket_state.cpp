@@ -5,6 +5,7 @@
 
 #include "exec/buckets.h"
 #include "exec/parameter_state.h"
+#include "exec/storage_memory.h"
 
 namespace slipway {
 namespace {
@@ -37,7 +38,8 @@ void Buckets::load(const CheckpointReader& checkpoint) {
     for (ShardedParameter& parameter : mine.parameters.parameters) {
       const ParameterState shard =
           shard_of(whole_parameter(checkpoint, parameter.meta), parameter.meta, parameter.pieces);
-      mine.parameters.weights.narrow(0, parameter.offset, parameter.elements).copy_(shard.master);
+      if (has_memory(mine.parameters.weights))  // under ZeRO 3 they are gathered from the slices
+        mine.parameters.weights.narrow(0, parameter.offset, parameter.elements).copy_(shard.master);
       const Span span = common(parameter, mine.begin, mine.end);
       if (span.from >= span.to) continue;
       const auto part = [&](const at::Tensor& all) {

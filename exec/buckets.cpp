@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "exec/gradient_dump.h"
+#include "exec/storage_memory.h"
 
 namespace slipway {
 namespace {
@@ -52,8 +53,14 @@ Buckets::Bucket Buckets::make_bucket(int stage, int block, ParameterPlacement pl
   const std::int64_t begin = slice_count_ > 1 ? replica_of(stage) * slice : 0, end = begin + slice;
   const at::Tensor gradient =
       slice_count_ > 1 ? at::zeros({slice}, parameters.gradients.options()) : parameters.gradients;
-  AdamwShard adamw(parameters, begin, end);
-  return {stage, std::move(parameters), begin, end, gradient, std::move(adamw)};
+  const bool shards_weights = slice_count_ > 1 && bundle_.graph.layout.zero >= 3;
+  const at::Tensor weights =
+      shards_weights ? parameters.weights.narrow(0, begin, slice).clone() : at::Tensor();
+  AdamwShard adamw(parameters, begin, end, weights);
+  if (shards_gradients()) free_memory(parameters.gradients);
+  auto gathered = shards_weights ? std::make_shared<GatheredWeights>(parameters.weights) : nullptr;
+  return {stage,   std::move(parameters), begin,   end, gradient, std::move(adamw),
+          weights, std::move(gathered)};
 }
 
 const Buckets::Bucket& Buckets::bucket(int block) const {
@@ -85,11 +92,20 @@ Message Buckets::message(const Work& work) const {
   switch (work.kind) {
     case WorkKind::norm_grad_reduce: {
       const BlockParameters& parameters = block(work.block);
-      const at::Tensor replicated = parameters.gradients.narrow(0, 0, parameters.replicated);
+      const Bucket& mine = bucket(work.block);
+      const std::int64_t end = std::min(mine.end, parameters.replicated);
+      // All tensor ranks of a replica have the same part of it in their slices, and may have none.
+      if (shards_gradients() && end <= mine.begin) {
+        const at::Tensor nothing = at::zeros({1}, mine.slice_gradient.options());
+        return {nothing, nothing};
+      }
+      const at::Tensor replicated = shards_gradients()
+                                        ? mine.slice_gradient.narrow(0, 0, end - mine.begin)
+                                        : parameters.gradients.narrow(0, 0, parameters.replicated);
       return {replicated, replicated};
     }
     case WorkKind::tied_grad_reduce: {
-      const at::Tensor copy = tied_gradient(work.stage);
+      const at::Tensor copy = shards_gradients() ? tied_of_slices() : tied_gradient(work.stage);
       return {copy, copy};
     }
     case WorkKind::grad_reduce: {  // in place, or this rank's slice of the reduced bucket
@@ -104,6 +120,58 @@ Message Buckets::message(const Work& work) const {
     default:
       throw std::runtime_error("this kind of work moves no bucket");
   }
+}
+
+void Buckets::prepare(int block) {
+  const at::Tensor& gradients = bucket(block).parameters.gradients;
+  if (!shards_gradients() || has_memory(gradients)) return;
+  allocate_memory(gradients);
+  gradients.zero_();
+}
+
+at::Tensor Buckets::take(int block) {
+  return take_memory(bucket(block).parameters.gradients);
+}
+
+at::Tensor Buckets::empty_slice(int block) const { return at::empty_like(bucket(block).slice_gradient); }
+
+void Buckets::add_to_slice(int block, const at::Tensor& reduced) {
+  bucket(block).slice_gradient.add_(reduced);
+}
+
+template <typename Visit>
+void Buckets::for_tied_parts(const at::Tensor& whole, Visit visit) const {
+  for (const auto& [block, mine] : buckets_) {
+    for (const char* name : {"embedding.weight", "head.weight"}) {
+      const ShardedParameter* copy = find_parameter(mine.parameters, name);
+      if (copy == nullptr) continue;
+      const std::int64_t from = std::max(mine.begin, copy->offset);
+      const std::int64_t to = std::min(mine.end, copy->offset + copy->elements);
+      if (from >= to) continue;
+      visit(whole.narrow(0, from - copy->offset, to - from),
+            mine.slice_gradient.narrow(0, from - mine.begin, to - from));
+    }
+  }
+}
+
+at::Tensor Buckets::tied_of_slices() const {
+  at::Tensor whole = at::zeros_like(tied_gradient(none));
+  for_tied_parts(whole, [](at::Tensor part, const at::Tensor& mine) { part.add_(mine); });
+  return whole;
+}
+
+void Buckets::keep_tied(const at::Tensor& whole) {
+  for_tied_parts(whole, [](const at::Tensor& part, at::Tensor mine) { mine.copy_(part); });
+}
+
+Message Buckets::gather(int block, std::shared_ptr<void>& hold) {
+  const Bucket& mine = bucket(block);
+  GatheredWeights::Use use = mine.gathered->use();
+  hold = std::move(use.hold);
+  // Weights that another pass still uses are there already and the same; they are not written again.
+  return {mine.slice_weights,
+          use.is_new ? mine.gathered->target()
+                     : at::empty({mine.slice_weights.size(0) * slice_count_}, mine.slice_weights.options())};
 }
 
 void Buckets::add_tied_copies() {
@@ -135,7 +203,7 @@ void Buckets::step(int stage, const at::Tensor& scale) {
   for_each(stage, [&](const Bucket& bucket) {
     Bucket& mine = buckets_.at(bucket.parameters.block);
     mine.adamw.step(mine.slice_gradient, bundle_.run.optimizer, scale);
-    mine.parameters.gradients.zero_();
+    (shards_gradients() ? mine.slice_gradient : mine.parameters.gradients).zero_();
   });
 }
 

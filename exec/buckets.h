@@ -4,6 +4,9 @@
 //     ZeRO 0: the whole bucket is reduced; every rank updates all of it
 //     ZeRO 1: reduce-scatter; this rank keeps, counts and updates its slice, then weights are gathered
 //   ─ grad_norm ─ norm_reduce ─ optimizer_step ─ parameter_gather
+//     ZeRO 2: each micro-batch's gradients of a block leave the bucket when they are complete (take), are
+//             reduce-scattered and added to this rank's slice; what is left above then works on slices
+//     ZeRO 3: besides, a rank keeps its slice of the weights only and gathers a block before each use
 //
 // Every gradient element counts once in the global norm: replicas (data ranks and copies of the model without
 // ZeRO, tensor ranks of a replicated tensor, a tied head's copy) are left out.
@@ -15,6 +18,7 @@
 #include <map>
 #include <ostream>
 
+#include "exec/gathered_weights.h"
 #include "exec/optimizer.h"
 #include "exec/parameters.h"
 #include "exec/rank_model.h"
@@ -31,6 +35,16 @@ class Buckets {
   // The tensors of norm_grad_reduce, tied_grad_reduce, grad_reduce and parameter_gather: views where the
   // collective works in place. Throws std::runtime_error for any other kind.
   Message message(const Work& work) const;
+  // ZeRO 2 and 3. A bucket has memory from a backward pass to take(), which hands out the gradients so far; a
+  // reduced slice of them is added to this rank's; of the tied embedding's reduced gradient it keeps what lies in
+  // its slices.
+  void prepare(int block);
+  at::Tensor take(int block);
+  at::Tensor empty_slice(int block) const;
+  void add_to_slice(int block, const at::Tensor& reduced);
+  void keep_tied(const at::Tensor& whole);
+  // ZeRO 3: a gather of `block` begins; its memory is there as long as `hold`.
+  Message gather(int block, std::shared_ptr<void>& hold);
   // Tied embedding on a rank that holds both copies: each becomes the sum.
   void add_tied_copies();
 
@@ -53,11 +67,18 @@ class Buckets {
     std::int64_t begin = 0, end = 0;  // this rank's slice of the flat tensors
     at::Tensor slice_gradient;        // a view of the bucket, or its reduce-scattered part
     AdamwShard adamw;
+    at::Tensor slice_weights;                 // ZeRO 3
+    std::shared_ptr<GatheredWeights> gathered;  // ZeRO 3
   };
   Bucket make_bucket(int stage, int block, ParameterPlacement placement) const;
   const Bucket& bucket(int block) const;
   // Flat view of this rank's copy of the tied embedding: of the copy of the model that `stage` belongs to.
   at::Tensor tied_gradient(int stage) const;
+  bool shards_gradients() const { return slice_count_ > 1 && bundle_.graph.layout.zero >= 2; }
+  at::Tensor tied_of_slices() const;
+  // Calls visit(part of a whole tied gradient, the same part of this rank's slice) for embedding and head.
+  template <typename Visit>
+  void for_tied_parts(const at::Tensor& whole, Visit visit) const;
   // Place of this rank among those that hold the weights of `stage`: data × context × copies of the model.
   int replica_of(int stage) const;
   // Calls visit(bucket) for the blocks of `stage` (none: of every stage of this rank).

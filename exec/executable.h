@@ -11,17 +11,8 @@
 namespace slipway {
 
 // Each with what to use instead; empty: it can.
-inline std::vector<std::string> not_executable(const Layout& layout, const Run& run) {
+inline std::vector<std::string> not_executable(const Run& run) {
   std::vector<std::string> reasons;
-  if (layout.context > 1) {
-    reasons.push_back("layout.context is " + std::to_string(layout.context) +
-                      ": context parallelism is simulated only; set it to 1 (layout.tensor shares out long "
-                      "sequences as well)");
-  }
-  if (layout.zero >= 2) {
-    reasons.push_back("layout.zero is " + std::to_string(layout.zero) +
-                      ": ZeRO-2 and ZeRO-3 are simulated only; use layout.zero 1 or 0");
-  }
   if (run.optimizer.name != "adamw") {
     reasons.push_back("run.optimizer.name is " + run.optimizer.name + ": only adamw is executed; use it");
   }
@@ -33,7 +24,7 @@ inline std::vector<std::string> not_executable(const Layout& layout, const Run& 
 }
 
 inline std::vector<std::string> not_executable(const Bundle& bundle) {
-  std::vector<std::string> reasons = not_executable(bundle.graph.layout, bundle.run);
+  std::vector<std::string> reasons = not_executable(bundle.run);
   if (bundle.graph.window > 1)
     reasons.emplace_back("the bundle holds a window of several steps with work in the bubbles, which is simulated "
                          "only; set schedule.fill to none");

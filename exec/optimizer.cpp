@@ -21,10 +21,12 @@ std::vector<DecayRange> decay_ranges(const BlockParameters& block, std::int64_t 
   return ranges;
 }
 
-AdamwShard::AdamwShard(const BlockParameters& block, std::int64_t begin, std::int64_t end) : begin_(begin) {
+AdamwShard::AdamwShard(const BlockParameters& block, std::int64_t begin, std::int64_t end, at::Tensor slice)
+    : begin_(begin) {
+  if (!slice.defined()) slice = block.weights.narrow(0, begin, end - begin);
   for (const DecayRange& range : decay_ranges(block, begin, end)) {
     Range mine;
-    mine.weight = block.weights.narrow(0, range.begin, range.end - range.begin);
+    mine.weight = slice.narrow(0, range.begin - begin, range.end - range.begin);
     const bool wide = mine.weight.element_size() >= 4;
     mine.master = wide ? mine.weight : mine.weight.to(at::kFloat);
     mine.mean = at::zeros_like(mine.master);

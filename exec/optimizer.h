@@ -30,8 +30,8 @@ std::vector<DecayRange> decay_ranges(const BlockParameters& block, std::int64_t 
 
 class AdamwShard {
  public:
-  // `begin`: where the slice starts in the block's flat weights.
-  AdamwShard(const BlockParameters& block, std::int64_t begin, std::int64_t end);
+  // `begin`: where the slice starts in the block's flat weights. `slice`: its weights; undefined = those of `block`.
+  AdamwShard(const BlockParameters& block, std::int64_t begin, std::int64_t end, at::Tensor slice = {});
   // `gradient`: this rank's slice, any floating dtype. `scale`: clipping factor without dimensions, on the
   // gradient's device so that nobody waits for its value; undefined = 1.
   void step(const at::Tensor& gradient, const Optimizer& optimizer, const at::Tensor& scale);

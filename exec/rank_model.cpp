@@ -18,12 +18,42 @@ RankModel::State::State(const Bundle& b, int r, at::Device d)
       blocks(blocks_of(graph.model)),
       slots(graph, r),
       buckets(b, r, d),
-      data(b.run.data, graph.model, b.run.seed) {}
+      data(b.run.data, graph.model, b.run.seed) {
+  note_taken_blocks();
+}
+
+// A reduction within the step, of one micro-batch, says whose gradients are in the buffer that it reads.
+void RankModel::State::note_taken_blocks() {
+  for (TaskId task = 0; task < graph.tasks.size(); ++task) {
+    const Work& work = work_of(task);
+    if (work.kind != WorkKind::grad_reduce || graph.tasks[task].micro_batch == none) continue;
+    for (const BufferId buffer : slots.inputs(task, BufferKind::bucket)) taken_blocks[buffer] = work.block;
+  }
+}
+
+void RankModel::State::take_gradients(TaskId task, int step) {
+  for (const BufferId buffer : slots.outputs(task, BufferKind::bucket))
+    if (const auto found = taken_blocks.find(buffer); found != taken_blocks.end())
+      slots.put(buffer, step, buckets.take(found->second));
+}
+
+Message RankModel::State::bucket_message(TaskId task, int step) {
+  const Work& work = work_of(task);
+  const bool of_micro_batch = graph.tasks[task].micro_batch != none;
+  if (of_micro_batch && work.kind == WorkKind::grad_reduce)
+    return {slots.tensor(slots.inputs(task, BufferKind::bucket).front(), step),
+            buckets.empty_slice(work.block)};
+  if (!of_micro_batch || work.kind != WorkKind::parameter_gather) return buckets.message(work);
+  std::shared_ptr<void> hold;
+  Message message = buckets.gather(work.block, hold);
+  for (const BufferId buffer : slots.outputs(task, BufferKind::parameter)) slots.hold(buffer, step, hold);
+  return message;
+}
 
 // What arrives at a stage boundary: this rank's part of the residual.
 at::Tensor RankModel::State::received_wire(const Work& work) const {
   if (work.wire != wire_residual) throw std::runtime_error("only the residual crosses a stage boundary");
-  std::int64_t rows = graph.shape.sequence / graph.layout.context;
+  std::int64_t rows = own_tokens();
   if (graph.layout.sequence_parallel) rows /= graph.layout.tensor;
   return at::empty({rows, graph.shape.micro_batch, blocks.front().hidden},
                    at::TensorOptions().dtype(torch_dtype(graph.shape.dtype)).device(device));
@@ -66,6 +96,7 @@ void RankModel::run(TaskId task, int step) {
   switch (work.kind) {
     case WorkKind::segment:
       s.run_segment(task, step);
+      s.take_gradients(task, step);
       break;
     case WorkKind::tied_grad_reduce:
       s.buckets.add_tied_copies();
@@ -92,12 +123,16 @@ Message RankModel::message(TaskId task, int step) {
     const at::Tensor sum = s.scalar_inputs(task, step);
     return {sum, sum};
   }
-  return s.buckets.message(work);
+  return s.bucket_message(task, step);
 }
 
 void RankModel::arrived(TaskId task, int step, Message message) {
   State& s = *state_;
-  if (s.moves_wire(s.work_of(task)))
+  const Work& work = s.work_of(task);
+  if (work.kind == WorkKind::grad_reduce && s.graph.tasks[task].micro_batch != none)
+    s.buckets.add_to_slice(work.block, message.output);
+  if (work.kind == WorkKind::tied_grad_reduce && s.graph.layout.zero >= 2) s.buckets.keep_tied(message.output);
+  if (s.moves_wire(work))
     for (const BufferKind kind : {BufferKind::value, BufferKind::gradient})
       for (const BufferId buffer : s.slots.outputs(task, kind)) s.slots.put(buffer, step, message.output);
   for (const BufferId buffer : s.slots.outputs(task, BufferKind::scalar))

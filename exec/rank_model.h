@@ -38,8 +38,8 @@ class RankModel {
   Message message(TaskId task, int step);
   void arrived(TaskId task, int step, Message message);
 
-  // Sum over this rank's micro-batches of (token losses / global tokens) of the given step; 0 unless this
-  // rank holds the head (count it once per tensor group: tensor rank 0 and context ... only). To be called
+  // Sum over this rank's tokens of (token loss / global tokens) in the given step; 0 unless this rank holds the
+  // head and is the first of its tensor group. To be called
   // once per step, after its compute: it is forgotten then.
   double take_loss(int step);
 

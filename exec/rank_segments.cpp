@@ -11,16 +11,17 @@ TokenBatch RankModel::State::batch_of(TaskId task, int step) {
   const Task& t = graph.tasks[task];
   const std::int64_t of_step = (at.data * graph.micro_batches + t.micro_batch) * graph.shape.micro_batch;
   TokenBatch batch = data.batch(first_sample + step * graph.global_batch + of_step, graph.shape.micro_batch, device);
-  if (graph.slices == 1) return batch;
-  const std::int64_t length = graph.shape.sequence, first = t.slice * length;
+  const std::int64_t length = own_tokens(), first = first_token(t);
+  if (length == graph.model.sequence) return batch;
   batch.tokens = batch.tokens.narrow(0, first, length).contiguous();
   batch.targets = batch.targets.narrow(0, first, length).contiguous();
   if (batch.counted.defined()) batch.counted = batch.counted.narrow(0, first, length).contiguous();
   return batch;
 }
 
-void RankModel::State::run_operators(const Work& work, Region& region, WireTensors& wires,
-                                     const TokenBatch& batch, KeyValueCache* cache) {
+void RankModel::State::run_operators(TaskId task, Region& region, WireTensors& wires, const TokenBatch& batch,
+                                     KeyValueCache* cache) {
+  const Work& work = work_of(task);
   const double loss_tokens = static_cast<double>(graph.global_batch * predicted_tokens(graph.model));
   const auto operators = operators_of(graph, work);
   for (int i = work.first_op; i < work.last_op; ++i) {
@@ -36,7 +37,8 @@ void RankModel::State::run_operators(const Work& work, Region& region, WireTenso
                             graph.layout.tensor,
                             graph.layout.sequence_parallel,
                             loss_tokens,
-                            cache};
+                            cache,
+                            first_token(graph.tasks[task])};
     run_operator(context);
   }
 }
@@ -47,7 +49,7 @@ void RankModel::State::forward(TaskId task, int step) {
   const auto region = std::make_shared<Region>(recording);
   at::AutoGradMode grad_mode(recording);
   WireTensors wires;
-  KeyValueCache cache{graph.tasks[task].slice * graph.shape.sequence, {}, {}};
+  KeyValueCache cache;
   for (const BufferId buffer : slots.inputs(task, BufferKind::value)) {
     const Wires wire = graph.buffers[buffer].wire;
     const at::Tensor value = slots.tensor(buffer, step);
@@ -60,7 +62,7 @@ void RankModel::State::forward(TaskId task, int step) {
   };
   const bool reads_data =
       std::any_of(operators.begin() + work.first_op, operators.begin() + work.last_op, needs_data);
-  run_operators(work, *region, wires, reads_data ? batch_of(task, step) : TokenBatch{},
+  run_operators(task, *region, wires, reads_data ? batch_of(task, step) : TokenBatch{},
                 graph.slices > 1 ? &cache : nullptr);
   if (!cache.whole.empty()) wires[index_of(wire_kv)] = at::stack(cache.whole);
   finish_forward(task, step, region, wires);
@@ -90,6 +92,12 @@ void RankModel::State::finish_forward(TaskId task, int step, const std::shared_p
   for (const BufferId buffer : slots.outputs(task, BufferKind::saved)) slots.put(buffer, step, region);
 }
 
+void RankModel::State::prepare_gradients(TaskId task) {
+  const auto operators = operators_of(graph, work_of(task));
+  for (int i = work_of(task).first_op; i < work_of(task).last_op; ++i)
+    buckets.prepare(operators[static_cast<std::size_t>(i)].block);
+}
+
 void RankModel::State::backward(TaskId task, int step) {
   const bool split = work_of(task).pass == Pass::input_grad;
   const std::vector<BufferId> saved = slots.inputs(task, BufferKind::saved);
@@ -98,6 +106,7 @@ void RankModel::State::backward(TaskId task, int step) {
                              " saved buffers instead of one");
   const auto region = slots.region(saved.front(), step);
   region->weight_gradients.deferred = split;
+  prepare_gradients(task);
   WireTensors out_gradients;
   for (const BufferId buffer : slots.inputs(task, BufferKind::gradient))
     out_gradients[index_of(graph.buffers[buffer].wire)] = slots.tensor(buffer, step);
@@ -120,6 +129,7 @@ void RankModel::State::run_segment(TaskId task, int step) {
     case Pass::input_grad:
       return backward(task, step);
     case Pass::weight_grad:
+      prepare_gradients(task);
       for (const BufferId buffer : slots.inputs(task, BufferKind::saved))
         slots.region(buffer, step)->weight_gradients.run();
       return;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "exec/buckets.h"
@@ -28,14 +29,24 @@ struct RankModel::State {
   void forward(TaskId task, int step);
   void backward(TaskId task, int step);
   // `cache`: null unless sequences are cut into slices.
-  void run_operators(const Work& work, Region& region, WireTensors& wires, const TokenBatch& batch,
+  void run_operators(TaskId task, Region& region, WireTensors& wires, const TokenBatch& batch,
                      KeyValueCache* cache);
+  // Tokens of a sequence that a task of this rank has, and where in the sequence they begin.
+  std::int64_t own_tokens() const { return graph.shape.sequence / graph.layout.context; }
+  std::int64_t first_token(const Task& task) const {
+    return task.slice * graph.shape.sequence + at.context * own_tokens();
+  }
   void finish_forward(TaskId task, int step, const std::shared_ptr<Region>& region, WireTensors& wires);
   TokenBatch batch_of(TaskId task, int step);
   void count_loss(int step, const at::Tensor& loss);
   void optimizer_step(TaskId task, int step);
   void dump(int stage);
   at::Tensor scalar_inputs(TaskId task, int step) const;
+  // ZeRO 2, 3.
+  void note_taken_blocks();
+  void prepare_gradients(TaskId task);
+  void take_gradients(TaskId task, int step);
+  Message bucket_message(TaskId task, int step);
   Message wire_message(TaskId task, int step) const;
   at::Tensor received_wire(const Work& work) const;
   bool moves_wire(const Work& work) const {
@@ -50,6 +61,7 @@ struct RankModel::State {
   std::vector<Block> blocks;
   Slots slots;
   Buckets buckets;
+  std::unordered_map<BufferId, int> taken_blocks;  // ZeRO 2, 3: whose gradients a segment puts into this buffer
   TokenData data;
   std::int64_t first_sample = 0;  // of step 0
   RotaryTables rotary;

@@ -8,7 +8,7 @@
 namespace slipway {
 
 void RankModel::State::count_loss(int step, const at::Tensor& loss) {
-  if (at.tensor > 0 || at.context > 0) return;  // the same number on every rank of these groups
+  if (at.tensor > 0) return;  // the same number on every rank of the group
   const std::lock_guard lock(loss_mutex);
   at::Tensor& sum = losses[step];
   const at::Tensor value = loss.to(at::kDouble);

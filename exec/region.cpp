@@ -28,11 +28,11 @@ at::Tensor Region::leave(Wires wire, const at::Tensor& value, bool needed) {
   return out.detach();
 }
 
-at::Tensor Region::tap(const at::Tensor& weight, const at::Tensor& gradient) {
+at::Tensor Region::tap(const at::Tensor& weight, const at::Tensor& gradient, std::int64_t begin) {
   if (!recording_) return weight;
   at::Tensor leaf = weight.detach();
   leaf.set_requires_grad(true);
-  taps_.emplace_back(gradient, gradient_edge(leaf));
+  taps_.push_back({gradient, begin, gradient_edge(leaf)});
   return leaf;
 }
 
@@ -40,7 +40,7 @@ at::Tensor Region::anchor() {
   at::Tensor leaf = at::empty({0});
   if (!recording_) return leaf;
   leaf.set_requires_grad(true);
-  taps_.emplace_back(at::Tensor(), gradient_edge(leaf));
+  taps_.push_back({at::Tensor(), 0, gradient_edge(leaf)});
   return leaf;
 }
 
@@ -57,7 +57,7 @@ WireTensors Region::backward(const WireTensors& out_gradients) {
     gradients.push_back(gradient);
   }
   for (const auto& [wire, edge] : ins_) wanted.push_back(edge);
-  for (const auto& [view, edge] : taps_) wanted.push_back(edge);
+  for (const Tap& tap : taps_) wanted.push_back(tap.edge);
   // The engine runs only what leads to a wanted edge; hence the anchor of an operator without inputs.
   auto found =
       torch::autograd::Engine::get_default_engine().execute(roots, gradients, false, false, false, wanted);
@@ -65,7 +65,9 @@ WireTensors Region::backward(const WireTensors& out_gradients) {
   for (std::size_t i = 0; i < ins_.size(); ++i) in_gradients[index_of(ins_[i].first)] = found[i];
   for (std::size_t i = 0; i < taps_.size(); ++i) {
     const at::Tensor& gradient = found[ins_.size() + i];
-    if (gradient.defined() && taps_[i].first.defined()) taps_[i].first.add_(gradient);
+    const Tap& tap = taps_[i];
+    if (gradient.defined() && tap.gradient.defined())
+      tap.gradient.narrow(0, tap.begin, gradient.size(0)).add_(gradient);
   }
   ins_.clear(), outs_.clear(), taps_.clear();
   return in_gradients;

@@ -35,8 +35,9 @@ class Region {
   // Returns the value to hand on, detached. `needed`: the backward pass must be given its gradient; a
   // recomputation cannot know which of its wires lead on, so it leaves them all as not needed.
   at::Tensor leave(Wires wire, const at::Tensor& value, bool needed);
-  // A small weight as a leaf of this region; after the backward pass its gradient is added to `gradient`.
-  at::Tensor tap(const at::Tensor& weight, const at::Tensor& gradient);
+  // A small weight as a leaf of this region; in the backward pass its gradient is added to the rows of `gradient`
+  // from `begin` on, which need no memory before (exec/storage_memory.h).
+  at::Tensor tap(const at::Tensor& weight, const at::Tensor& gradient, std::int64_t begin = 0);
   // An empty leaf for operators without an input that needs a gradient (embed).
   at::Tensor anchor();
 
@@ -54,7 +55,12 @@ class Region {
   };
   std::vector<std::pair<Wires, torch::autograd::Edge>> ins_;
   std::vector<Out> outs_;
-  std::vector<std::pair<at::Tensor, torch::autograd::Edge>> taps_;  // bucket view; undefined: an anchor
+  struct Tap {
+    at::Tensor gradient;  // bucket view; undefined: an anchor
+    std::int64_t begin;
+    torch::autograd::Edge edge;
+  };
+  std::vector<Tap> taps_;
   at::TensorOptions loss_options_;
 };
 

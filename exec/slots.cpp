@@ -11,9 +11,7 @@ namespace slipway {
 Slots::Slots(const TaskGraph& graph, int rank)
     : graph_(graph), rank_(rank), local_(graph.buffers.size(), none) {
   for (std::size_t buffer = 0; buffer < graph.buffers.size(); ++buffer) {
-    const BufferKind kind = graph.buffers[buffer].kind;
-    if (graph.buffers[buffer].rank != rank || kind == BufferKind::bucket || kind == BufferKind::parameter)
-      continue;
+    if (graph.buffers[buffer].rank != rank) continue;
     local_[buffer] = static_cast<std::int32_t>(readers_.size());
     readers_.push_back(0);
   }
@@ -59,13 +57,20 @@ void Slots::put(BufferId buffer, int step, std::shared_ptr<Region> region) {
   if (target.readers_left > 0) target.region = std::move(region);
 }
 
+void Slots::hold(BufferId buffer, int step, std::shared_ptr<void> memory) {
+  Slot& target = slot(buffer, step);
+  start_counting(target, buffer);
+  if (target.readers_left > 0) target.memory = std::move(memory);
+}
+
 void Slots::release_inputs(TaskId task, int step) {
   for (const std::uint32_t buffer : graph_.inputs[task]) {
     if (local_[buffer] == none) continue;
     Slot& done = slot(buffer, step);
-    if (--done.readers_left > 0) continue;
+    if (--done.readers_left != 0) continue;  // below 0: never put, a bucket that is read in place
     done.tensor.reset();
     done.region.reset();
+    done.memory.reset();
   }
 }
 

@@ -3,7 +3,8 @@
 //
 // Readers may run in several lanes' threads, so the counts are atomic. A buffer of step k+1 may be written
 // while a slow lane still reads that of step k, so odd and even steps have slots of their own.
-// Bucket, parameter and static buffers have no slot: they live in BlockParameters.
+// Buckets and parameters live in BlockParameters. Under ZeRO 2 and 3 a micro-batch's gradients of a block wait in
+// their buffer until they are reduced, and under ZeRO 3 the buffer of gathered weights holds their memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,6 +29,8 @@ class Slots {
 
   void put(BufferId buffer, int step, at::Tensor tensor);
   void put(BufferId buffer, int step, std::shared_ptr<Region> region);
+  // Kept until the last reader is done.
+  void hold(BufferId buffer, int step, std::shared_ptr<void> memory);
 
   // `task` has read its inputs.
   void release_inputs(TaskId task, int step);
@@ -40,6 +43,7 @@ class Slots {
   struct Slot {
     at::Tensor tensor;
     std::shared_ptr<Region> region;
+    std::shared_ptr<void> memory;
     std::atomic<int> readers_left{0};
   };
   Slot& slot(BufferId buffer, int step) const;

@@ -23,7 +23,7 @@ double executed_mfu(const Plan& plan, double step_time_s) {
 }  // namespace
 
 void refuse_what_cannot_run(const Scenario& scenario) {
-  std::vector<std::string> reasons = not_executable(scenario.layout, scenario.run);
+  std::vector<std::string> reasons = not_executable(scenario.run);
   if (scenario.schedule.fill == FillChoice::evaluation)
     reasons.push_back("work in the bubbles cannot be executed yet; set schedule.fill to none");
   if (reasons.empty()) return;

@@ -32,7 +32,6 @@ struct SearchSpace {
   std::vector<Recompute> recompute;
   std::vector<std::int64_t> micro_batch;  // empty: all
   int data = 0;                           // 0: whatever is left
-  bool executable = false;                // only what `slipway execute` runs
 };
 // The keys that --keep takes: "layout.tensor", ..., in the order of the scenario reference.
 const std::vector<std::string>& searched_keys();

@@ -209,9 +209,8 @@ void tell_what_execute_refuses(const PlanAnswer& answer, std::ostream& out) {
   if (answer.result.best.empty()) return;
   Run run = answer.scenario.run;
   run.data = "chosen later";
-  const Layout& layout = answer.result.best.front().choice.layout;
-  for (const std::string& reason : not_executable(layout, run))
-    out << "`slipway execute` does not run it yet (--executable searches what it runs): " << reason << "\n";
+  for (const std::string& reason : not_executable(run))
+    out << "`slipway execute` does not run it yet: " << reason << "\n";
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // Which layouts there are: the loader's rules, asked in an order that lets estimates share their parts.
 #include <algorithm>
 
-#include "exec/executable.h"
 #include "scenarios/search.h"
 
 namespace slipway {
@@ -36,10 +35,7 @@ class Walk {
       : scenario_(scenario),
         space_(space),
         visit_(visit),
-        layers_(static_cast<int>(layer_count(scenario.model))),
-        run_(scenario.run) {
-    run_.data = "chosen later";
-  }
+        layers_(static_cast<int>(layer_count(scenario.model))) {}
 
   void shapes() {
     const int gpus = rank_capacity(scenario_.cluster);
@@ -98,8 +94,6 @@ class Walk {
             continue;
           if (zero >= 2 && schedule->copies > 1) continue;  // the lowering refuses it
           choice_.layout.zero = zero;
-          if (space_.executable && !not_executable(choice_.layout, run_).empty())
-            continue;
           visit_(choice_);
         }
       }
@@ -110,7 +104,6 @@ class Walk {
   const SearchSpace& space_;
   const std::function<void(const LayoutChoice&)>& visit_;
   int layers_, micro_batches_ = 0;
-  Run run_;
   LayoutChoice choice_;
 };
 

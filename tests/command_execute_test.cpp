@@ -164,9 +164,7 @@ TEST_F(Execute, AFailedRunKeepsItsLossesAndLeavesNoTraceOfAnEarlierRun) {
 TEST_F(Execute, WhatTheExecutorCannotRunIsRefusedBeforeAnythingStarts) {
   rank_script("touch " + path("started"));
   const std::vector<std::pair<std::vector<std::string>, std::string>> refused{
-      {{"--set", "layout.zero=2"}, "use layout.zero 1 or 0"},
-      {{"--set", "layout.context=2", "--set", "cluster.gpus_per_node=4"},
-       "context parallelism is simulated only"},
+      {{"--set", "run.optimizer=kfac"}, "run.optimizer.name is kfac: only adamw is executed"},
       {{"--set", "run.data="}, "run.data"},
       {{"--set", "layout.tensr=2"}, "layout.tensr"}};
   for (const auto& [settings, words] : refused) {

@@ -116,6 +116,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Layouts{"SlicesToPipeline", "--set layout.pipeline=1 --set layout.data=2 --set layout.zero=1", ""},
                     Layouts{"ReplicasToOneRank", "--set layout.pipeline=1 --set layout.data=2",
                             "--set layout.pipeline=1 --set cluster.gpus_per_node=1"},
+                    Layouts{"PipelineToGatheredWeights", "",
+                            "--set layout.pipeline=1 --set layout.data=2 --set layout.zero=3"},
+                    Layouts{"GatheredWeightsToContext", "--set layout.pipeline=1 --set layout.data=2 --set layout.zero=3",
+                            "--set layout.pipeline=1 --set layout.context=2 --set layout.zero=2"},
                     Layouts{"ChimeraToPipeline", "--set schedule.name=chimera", ""}),
     [](const auto& each) { return each.param.name; });
 

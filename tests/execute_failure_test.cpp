@@ -180,16 +180,15 @@ TEST(Start, ABundleThatCannotBeExecutedIsRefusedByEveryRankWithTheRemedyOfEachRe
   const std::string folder = temporary_folder().path("refused");
   LoweringInput input = tiny_input(tiny_llama(2, false));
   input.layout.data = 2;
-  input.layout.zero = 2;
-  input.shape.sharding = sharding_of(input.layout);
   Bundle bundle = tiny_bundle(input);
+  bundle.run.optimizer.name = "kfac";
   bundle.run.data.clear();
   const auto words = words_for(folder, bundle);
   RankProcesses ranks(SLIPWAY_RANK_PROGRAM, words, 2, folder + "/logs");
   for (const Ended& rank : ranks.wait(starting_s)) {
     EXPECT_EQ(rank.status, 2);
-    EXPECT_THAT(rank.errors, HasSubstr(words[0] + ": layout.zero is 2: ZeRO-2 and ZeRO-3 are simulated only; "
-                                                  "use layout.zero 1 or 0\n"));
+    EXPECT_THAT(rank.errors,
+                HasSubstr(words[0] + ": run.optimizer.name is kfac: only adamw is executed; use it\n"));
     EXPECT_THAT(rank.errors, HasSubstr(words[0] + ": run.data is not set: name a text file"));
   }
   EXPECT_FALSE(std::filesystem::exists(folder + "/rank-0.records"));

@@ -17,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 
 struct Layouts {
-  int tensor = 1, pipeline = 1, data = 1, zero = 0, chunks = 1;
+  int tensor = 1, pipeline = 1, data = 1, context = 1, zero = 0, chunks = 1;
   bool sequence_parallel = tensor > 1;
 };
 struct Variant {
@@ -31,6 +31,7 @@ Bundle bundle_of(const Layouts& layouts, int steps, const Variant& variant = {})
   input.layout.tensor = layouts.tensor;
   input.layout.pipeline = layouts.pipeline;
   input.layout.data = layouts.data;
+  input.layout.context = layouts.context;
   input.layout.zero = layouts.zero;
   input.layout.chunks = layouts.chunks;
   input.layout.sequence_parallel = layouts.sequence_parallel;
@@ -170,10 +171,11 @@ TEST(RealRanks, OfAnyLayoutGiveTheLossesAndGradientsOfOneProcess) {
   for (const Layouts& layouts :
        {Layouts{.pipeline = 2}, Layouts{.pipeline = 4}, Layouts{.pipeline = 2, .chunks = 2},
         Layouts{.tensor = 2, .sequence_parallel = false}, Layouts{.tensor = 2}, Layouts{.data = 2},
-        Layouts{.data = 2, .zero = 1}}) {
+        Layouts{.data = 2, .zero = 1}, Layouts{.tensor = 2, .data = 2, .zero = 2}, Layouts{.context = 2},
+        Layouts{.pipeline = 2, .data = 2, .zero = 3}, Layouts{.tensor = 2, .context = 2, .zero = 3}}) {
     SCOPED_TRACE(testing::Message() << "tensor " << layouts.tensor << ", pipeline " << layouts.pipeline
                                     << ", data " << layouts.data << ", chunks " << layouts.chunks
-                                    << ", ZeRO " << layouts.zero << ", SP " << layouts.sequence_parallel);
+                                    << ", context " << layouts.context << ", ZeRO " << layouts.zero << ", SP " << layouts.sequence_parallel);
     expect_same_training(one, train(layouts, variant));
   }
 }

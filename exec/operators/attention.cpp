@@ -22,14 +22,19 @@ at::Tensor rotate(const at::Tensor& x, const std::pair<at::Tensor, at::Tensor>& 
 }
 
 // Attention of [b, heads, s, d]. The fused kernels want as many key as query heads.
-// With more keys than queries the queries are the last of the sequence.
+// Causal with more keys than queries: the queries are the last of the sequence.
 at::Tensor attend(const at::Tensor& q, at::Tensor k, at::Tensor v, bool causal) {
   const std::int64_t group = q.size(1) / k.size(1), before = k.size(2) - q.size(2);
   if (group > 1) k = k.repeat_interleave(group, 1), v = v.repeat_interleave(group, 1);
-  if (before == 0) return at::scaled_dot_product_attention(q, k, v, {}, 0.0, causal);
+  if (before == 0 || !causal) return at::scaled_dot_product_attention(q, k, v, {}, 0.0, causal);
   const at::Tensor seen =
       at::ones({q.size(2), k.size(2)}, q.options().dtype(at::kBool).requires_grad(false)).tril(before);
   return at::scaled_dot_product_attention(q, k, v, seen, 0.0, false);
+}
+
+// Keys and values on the context wire: of all tokens; what lies behind the last query is of no use to a causal one.
+at::Tensor seen_of_gathered(const OperatorContext& c, const at::Tensor& gathered, std::int64_t queries) {
+  return c.block.causal ? gathered.narrow(0, 0, c.before + queries) : gathered;
 }
 
 // This slice's keys and values, behind those of the slices before it.
@@ -54,31 +59,44 @@ const std::pair<at::Tensor, at::Tensor>& RotaryTables::get(std::int64_t sequence
   return table;
 }
 
-void run_qkv(OperatorContext& c) {
-  at::Tensor& branch = c.wires[index_of(wire_branch)];
+namespace {
+
+// The projection with its heads turned: [q | k | v].
+at::Tensor projected(OperatorContext& c) {
   const at::Tensor packed =
-      linear(branch, parameter_named(c.parameters, "attention.qkv.weight"),
+      linear(c.wires[index_of(wire_branch)], parameter_named(c.parameters, "attention.qkv.weight"),
              find_parameter(c.parameters, "attention.qkv.bias"), c.region.weight_gradients);
-  if (c.block.positions != Positions::rotary) {
-    branch = packed;
-    return;
-  }
+  if (c.block.positions != Positions::rotary) return packed;
   const Heads heads = heads_of(c);
   const std::int64_t turned = (heads.q + heads.kv) * heads.size;
   const at::Tensor qk = packed.narrow(-1, 0, turned).unflatten(-1, {heads.q + heads.kv, heads.size});
-  const std::int64_t before = c.cache != nullptr ? c.cache->before : 0;
-  const auto& [cosine, sine] =
-      c.rotary.get(before + packed.size(0), c.block, packed.options().requires_grad(false));
-  const at::Tensor rotated = rotate(
-      qk, {cosine.narrow(0, before, packed.size(0)), sine.narrow(0, before, packed.size(0))});
-  branch = at::cat({rotated.flatten(-2), packed.narrow(-1, turned, heads.kv * heads.size)}, -1);
+  const std::int64_t rows = packed.size(0);
+  const auto& [cosine, sine] = c.rotary.get(c.before + rows, c.block, packed.options().requires_grad(false));
+  const at::Tensor rotated =
+      rotate(qk, {cosine.narrow(0, c.before, rows), sine.narrow(0, c.before, rows)});
+  return at::cat({rotated.flatten(-2), packed.narrow(-1, turned, heads.kv * heads.size)}, -1);
+}
+
+}  // namespace
+
+void run_qkv(OperatorContext& c) {
+  const at::Tensor packed = projected(c);
+  at::Tensor& branch = c.wires[index_of(wire_branch)];
+  branch = packed;
+  if ((c.op.writes & wire_kv) == 0) return;
+  const Heads heads = heads_of(c);
+  const std::int64_t q = heads.q * heads.size, kv = heads.kv * heads.size;
+  branch = packed.narrow(-1, 0, q);
+  c.wires[index_of(wire_kv)] = packed.narrow(-1, q, 2 * kv);
 }
 
 void run_attention(OperatorContext& c) {
   at::Tensor& branch = c.wires[index_of(wire_branch)];
   const Heads heads = heads_of(c);
   const std::int64_t q = heads.q * heads.size, kv = heads.kv * heads.size;
-  at::Tensor keys_values = branch.narrow(-1, q, 2 * kv);
+  at::Tensor keys_values = (c.op.reads & wire_kv) != 0
+                               ? seen_of_gathered(c, c.wires[index_of(wire_kv)], branch.size(0))
+                               : branch.narrow(-1, q, 2 * kv);
   if (c.cache != nullptr) keys_values = with_cache(*c.cache, keys_values);
   const auto by_head = [&](const at::Tensor& t, std::int64_t count) {  // [s, b, n·d] → [b, n, s, d]
     return t.unflatten(-1, {count, heads.size}).permute({1, 2, 0, 3});

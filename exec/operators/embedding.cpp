@@ -41,7 +41,7 @@ struct EmbedFunction : torch::autograd::Function<EmbedFunction> {
 // The first `rows` rows of a replicated table, as a leaf.
 at::Tensor tap_rows(OperatorContext& c, const ShardedParameter& table, std::int64_t begin,
                     std::int64_t rows) {
-  return c.region.tap(table.weight.narrow(0, begin, rows), table.gradient.narrow(0, begin, rows));
+  return c.region.tap(table.weight.narrow(0, begin, rows), table.gradient, begin);
 }
 
 }  // namespace
@@ -54,8 +54,8 @@ void run_embed(OperatorContext& c) {
 // Under sequence parallel this rank holds a contiguous slice of the sequence, and so of the positions.
 void run_add_positions(OperatorContext& c) {
   at::Tensor& residual = c.wires[index_of(wire_residual)];
-  const std::int64_t rows = residual.size(0), before = c.cache != nullptr ? c.cache->before : 0,
-                     begin = before + (c.sequence_parallel ? c.tensor_rank * rows : 0);
+  const std::int64_t rows = residual.size(0),
+                     begin = c.before + (c.sequence_parallel ? c.tensor_rank * rows : 0);
   const at::Tensor positions =
       tap_rows(c, parameter_named(c.parameters, "embedding.positions"), begin, rows);
   at::Tensor sum = residual + positions.unsqueeze(1);

@@ -1,6 +1,7 @@
 // The operators of models/operators.h with LibTorch: one function per kind, on this rank's shards.
 //
-// With slices of a sequence, attention takes the keys and values before its slice from a cache and adds its own.
+// With slices of a sequence, attention takes the keys and values before its slice from a cache and adds its own;
+// with context parallelism it reads them, gathered, from wire_kv.
 // Wires are sequence-first, [s', b, features]. Every function runs under autograd inside a Region or under
 // no_grad, the code is the same. The packed projections are cut inside each part: branch after `qkv` is
 // [q | k | v] of this tensor rank's heads, after `up` [gate | up].
@@ -35,8 +36,7 @@ class RotaryTables {
 // Keys and values of the tokens before a slice of a sequence, layer by layer as a segment runs them, and those of
 // all tokens up to its end. Each [tokens, b, 2·heads·d]: keys (turned already), then values.
 struct KeyValueCache {
-  std::int64_t before = 0;  // tokens
-  at::Tensor past;          // [layers of the segment, before, b, 2·heads·d]; undefined for the first slice
+  at::Tensor past;  // [layers of the segment, tokens, b, 2·heads·d]; undefined for the first slice
   std::vector<at::Tensor> whole;
 };
 
@@ -51,7 +51,8 @@ struct OperatorContext {
   int tensor_rank = 0, tensor_degree = 1;
   bool sequence_parallel = false;
   double loss_tokens = 1;  // predicted tokens of the whole step, over all ranks
-  KeyValueCache* cache = nullptr;  // null: the sequence is whole
+  KeyValueCache* cache = nullptr;  // null: no slices
+  std::int64_t before = 0;         // tokens of the sequence before those at hand: earlier slices, or context ranks
 };
 
 // Reads op.reads and writes op.writes in `wires`. Throws std::runtime_error for `communicate`.

@@ -36,7 +36,6 @@ CommandOptions declared_options() {
       .value("output", "FILE", "write the winner as a scenario file, ready for simulate and execute")
       .letter('o')
       .value("emit", "TRAINER", "print the winner's launch arguments for megatron or torchtitan")
-      .flag("executable", "only layouts that `slipway execute` runs (always so on a cluster of CPU ranks)")
       .value("memory-share", "SHARE",
              "of a GPU's memory that a layout may use, 0..1 (default: the cautious share of cluster.stack, "
              "else "
@@ -65,11 +64,6 @@ double share_of(const CommandOptions& options, const Scenario& scenario) {
   if (used != text->size() || !(share > 0) || share > 1)
     throw UsageError("--memory-share " + *text + " is no share; allowed: a number above 0 and up to 1");
   return share;
-}
-
-bool is_of_cpu_ranks(const Cluster& cluster) {
-  return std::all_of(cluster.groups.begin(), cluster.groups.end(),
-                     [](const NodeGroup& group) { return group.machine.cores > 0; });
 }
 
 void check_kept(const std::vector<std::string>& kept) {
@@ -109,9 +103,7 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   try {
     const bool keeps = !options.all("keep").empty();
     const auto space_of = [&](const Scenario& changed, bool obeys) {
-      SearchSpace space = search_space(changed, obeys ? options.all("keep") : std::vector<std::string>{});
-      space.executable = options.has("executable") || is_of_cpu_ranks(scenario.cluster);
-      return space;
+      return search_space(changed, obeys ? options.all("keep") : std::vector<std::string>{});
     };
     result = search_layouts(scenario, space_of(scenario, keeps), search);
     if (result.closest) other_ways = remedies(scenario, keeps, space_of, *result.closest, search);

@@ -12,22 +12,42 @@ Groups::Groups(const Layout& layout, const Placement& placement, bool tied_head,
   add_inner_groups(Axis::tensor, "tp", tensor_);
   add_inner_groups(Axis::context, "cp", context_);
   add_data_groups();
-  const auto next_id = [&] { return static_cast<int>(communicators_.size()); };
   for (int copy = 0; copy < placement.copies; ++copy) {
     const int parts = placement.parts();
     const int first = placement.rank[static_cast<std::size_t>(copy * parts)],
               last = placement.rank[static_cast<std::size_t>((copy + 1) * parts - 1)];
-    for (int k = 0; k < members(); ++k) {
-      const bool pair = tied_head && first != last;
-      embedding_.push_back(pair ? next_id() : none);
-      if (pair) communicators_.push_back({"embedding", Axis::embedding, {rank(first, k), rank(last, k)}});
-    }
+    if (tied_head && layout.zero >= 2 && layout.data * layout.context > 1)
+      add_embedding_groups(first, last);
+    else if (tied_head && first != last)
+      add_embedding_pairs(first, last);
+    else
+      embedding_.insert(embedding_.end(), static_cast<std::size_t>(members()), none);
   }
   if (needs_world && rank_count(layout) > 1) {
-    world_ = next_id();
+    world_ = static_cast<int>(communicators_.size());
     communicators_.push_back({"world", Axis::world, {}});
     for (int r = 0; r < rank_count(layout); ++r) communicators_.back().ranks.push_back(r);
   }
+}
+
+void Groups::add_embedding_pairs(int first, int last) {
+  for (int k = 0; k < members(); ++k) {
+    embedding_.push_back(static_cast<int>(communicators_.size()));
+    communicators_.push_back({"embedding", Axis::embedding, {rank(first, k), rank(last, k)}});
+  }
+}
+
+void Groups::add_embedding_groups(int first, int last) {
+  const int begin = static_cast<int>(communicators_.size());
+  for (int t = 0; t < tensor_degree_; ++t) {
+    Communicator& group = communicators_.emplace_back(Communicator{"embedding", Axis::embedding, {}});
+    for (const int pipeline : {first, last}) {
+      for (int place = t; place < per_pipeline_rank(); place += layout_.tensor)
+        group.ranks.push_back(pipeline * per_pipeline_rank() + place);
+      if (first == last) break;
+    }
+  }
+  for (int k = 0; k < members(); ++k) embedding_.push_back(begin + k % tensor_degree_);
 }
 
 int Groups::lowered(int place) const {

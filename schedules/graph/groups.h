@@ -18,6 +18,7 @@ class Groups {
   // it.
   // Folded: only the groups that have a member which is lowered, and only these among their members; their
   // communicators name all ranks all the same.
+  // Where ZeRO 2 or 3 cuts embedding and head into slices that do not match, the pairs of all replicas are one group.
   Groups(const Layout& layout, const Placement& placement, bool tied_head, bool needs_world,
          const Folding& folding,
          std::vector<Communicator>& communicators);
@@ -41,7 +42,8 @@ class Groups {
   };
   const std::vector<Group>& groups(Axis axis, int pipeline) const;
   const std::vector<Group>& data_groups(int stage) const;
-  // Pair of the ranks with the first and the last stage of `copy`, for member k; none when they are one rank.
+  // Pair of the ranks with the first and the last stage of `copy`, for member k, or its group of pairs; none when
+  // they are one rank.
   int embedding_pair(int copy, int member) const;
   // All ranks; none when there is one rank or nothing to reduce.
   int world() const { return world_; }
@@ -54,6 +56,8 @@ class Groups {
   int lowered(int place) const;
   void add_inner_groups(Axis axis, const char* name, std::vector<std::vector<Group>>& table);
   void add_data_groups();
+  void add_embedding_pairs(int first, int last);
+  void add_embedding_groups(int first, int last);
   // The groups of members k, k + stride, ... (`degree` of them) on each of `pipelines`.
   std::vector<Group> make_groups(Axis axis, const char* name, std::span<const std::int32_t> pipelines,
                                  int degree, int stride);

@@ -8,6 +8,7 @@
 // ZeRO 2 and 3 have reduced each micro-batch already (lower_passes.cpp): their buckets arrive here done,
 // and a sequence-parallel norm's shard is summed over the tensor group afterwards.
 #include <algorithm>
+#include <map>
 
 #include "models/kfac.h"
 #include "models/parameters.h"
@@ -130,9 +131,16 @@ void StepEnd::reduce_tied_embedding(int copy) {
   const int parts = state_.graph.placement.parts(), head = static_cast<int>(state_.blocks.size()) - 1;
   const int first = copy * parts, last = first + parts - 1;
   const Work work = bucket_work(state_, WorkKind::tied_grad_reduce, copy == 0 ? none : first, 0);
+  std::map<int, std::vector<std::pair<int, int>>> groups;  // by communicator
   for (int k = 0; k < members(); ++k) {
-    on_buckets(state_.groups.embedding_pair(copy, k), work, {{rank(first, k), 0}, {rank(last, k), head}});
+    const int communicator = state_.groups.embedding_pair(copy, k);
+    const std::vector<std::pair<int, int>> pair{{rank(first, k), 0}, {rank(last, k), head}};
+    auto& at = groups[communicator];
+    at.insert(at.end(), pair.begin(), pair.end());
+    if (communicator == none) on_buckets(none, work, pair);
   }
+  groups.erase(none);
+  for (const auto& [communicator, at] : groups) on_buckets(communicator, work, at);
 }
 
 void StepEnd::reduce_over_data(int part) {

@@ -1,0 +1,116 @@
+// Training one layout as virtual ranks in this process, and one process on the same model to judge it by.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "exec/virtual_ranks.h"
+#include "schedules/graph/checks.h"
+#include "schedules/graph/lowering.h"
+#include "tests/same_training.h"
+#include "tests/tiny_runs.h"
+
+namespace slipway {
+
+constexpr int steps_of_a_run = 20;
+
+inline Trained train(const LoweringInput& input, int run_steps = steps_of_a_run) {
+  at::set_num_threads(1);
+  const Bundle bundle = tiny_bundle(input);
+  for (const Violation& violation : check_graph(bundle.graph))
+    ADD_FAILURE() << describe(bundle.graph, violation);
+  VirtualRanks ranks(bundle, at::kCPU);
+  static std::atomic<int> folders = 0;
+  const std::string folder = temporary_folder().path("layout" + std::to_string(folders++));
+  ranks.dump_gradients_of_step(0, folder);
+  std::vector<double> losses;
+  for (int step = 0; step < run_steps; ++step) {
+    ranks.run_step(step);
+    losses.push_back(ranks.take_loss(step));
+  }
+  return trained(std::move(losses), folder, rank_count(input.layout));
+}
+
+// One process on the same model, kept for the layouts that share it.
+inline const Trained& one_process(LoweringInput input) {
+  static std::map<std::string, Trained> known;
+  static std::mutex training;
+  input.layout = Layout{};
+  input.schedule = "1f1b";
+  input.slices = 1;
+  input.shape.sequence = input.model.sequence;
+  input.recompute = Recompute::none;
+  const std::string key = input.model.name + std::to_string(layer_count(input.model)) +
+                          std::to_string(blocks_of(input.model).back().tied) +
+                          std::to_string(input.clip_norm);
+  const std::lock_guard lock(training);  // others wait for it
+  const auto [at, is_new] = known.try_emplace(key);
+  if (is_new) {
+    at->second = train(input);
+    EXPECT_LE(at->second.losses.back(), 0.9 * at->second.losses.front())
+        << "the loss hardly falls: a weak test";
+  }
+  return at->second;
+}
+
+struct Degrees {
+  int tensor = 1, pipeline = 1, data = 1, context = 1, zero = 0, chunks = 1;
+  bool sequence_parallel = false;
+};
+
+inline LoweringInput with_layout(const Model& model, const Degrees& degrees) {
+  LoweringInput input = tiny_input(model);
+  input.layout.tensor = degrees.tensor;
+  input.layout.pipeline = degrees.pipeline;
+  input.layout.data = degrees.data;
+  input.layout.context = degrees.context;
+  input.layout.chunks = degrees.chunks;
+  input.layout.zero = degrees.zero;
+  input.layout.sequence_parallel = degrees.sequence_parallel;
+  if (degrees.chunks > 1) input.schedule = "interleaved-1f1b";
+  return input;
+}
+
+inline std::string describe_layout(const LoweringInput& input) {
+  const Layout& l = input.layout;
+  return input.schedule + ": tensor " + std::to_string(l.tensor) + (l.sequence_parallel ? " (sequence parallel)" : "") +
+         ", pipeline " + std::to_string(l.pipeline) + ", data " + std::to_string(l.data) + ", context " +
+         std::to_string(l.context) + ", chunks " + std::to_string(l.chunks) + ", ZeRO " + std::to_string(l.zero);
+}
+
+// A layer per stage, two at least: few models, so that one process is trained once for many layouts.
+inline Model llama_for(int stages, bool tied) { return tiny_llama(std::max(stages, 2), tied); }
+
+inline void expect_layout_equals_one_process(LoweringInput input) {
+  SCOPED_TRACE(describe_layout(input));
+  const Trained& one = one_process(input);
+  try {
+    expect_same_training(one, train(input));
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << error.what();
+  }
+}
+
+// Two at a time: each is trained by one thread.
+inline void expect_layouts_equal_one_process(const std::vector<LoweringInput>& inputs) {
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < inputs.size(); i = next++) expect_layout_equals_one_process(inputs[i]);
+  };
+  std::thread other(work);
+  work();
+  other.join();
+}
+
+// Everything is cut.
+inline LoweringInput all_cut(const Model& model, int zero = 1) {
+  return with_layout(model, {.tensor = 2, .pipeline = 2, .data = 2, .zero = zero, .sequence_parallel = true});
+}
+
+}  // namespace slipway
