@@ -54,7 +54,7 @@ TEST(LocalRanks, GetTheEnvironmentThatTorchrunWouldSet) {
   EXPECT_EQ(ranks[1].environment.at("WORLD_SIZE"), "2");
   EXPECT_EQ(ranks[1].environment.at("MASTER_ADDR"), "127.0.0.1");
   EXPECT_EQ(ranks[0].environment.at("MASTER_PORT"), ranks[1].environment.at("MASTER_PORT"));
-  EXPECT_THAT(ranks[0].command, testing::ElementsAre("/bin/slipway-rank", "run.slip", "--out", "d"));
+  EXPECT_THAT(ranks[0].command, testing::ElementsAre("/bin/slipway-rank", "run.slip", "--out", "d", "--connect-timeout", "60"));
   EXPECT_EQ(ranks[1].error_file, "d/rank-1.error");
 }
 
