@@ -11,47 +11,13 @@
 // from (p − 1)(F + I + W) to (p − 1)(F + I − W). Wins over 1F1B wherever activations of p micro-batches fit on
 // every rank; ZB-H2 takes twice the memory for the rest of the bubble, ZB-V cuts stages for it.
 // Guarded by tests/zero_bubble_test.cpp.
-#include <algorithm>
-#include <string>
-
-#include "schedules/action.h"
+#include "schedules/catalogue/zero_bubble_order.h"
 
 namespace slipway {
 namespace {
 
-std::string refuse(const ScheduleShape& shape) {
-  if (shape.chunks != 1) {
-    return "zb-h1 runs one stage per rank, not " + std::to_string(shape.chunks) +
-           "; set layout.chunks to 1 or choose schedule.name zb-v";
-  }
-  if (shape.slices != 1) {
-    return "zb-h1 does not cut sequences into slices; set schedule.slices to 1";
-  }
-  return {};
-}
-
-ActionLists actions(const ScheduleShape& shape) {
-  const int p = shape.pipeline, m = shape.micro_batches;
-  ActionLists lists(static_cast<std::size_t>(p));
-  for (int rank = 0; rank < p; ++rank) {
-    auto& list = lists[static_cast<std::size_t>(rank)];
-    int forwards = 0, weights = 0;
-    const auto forward = [&] { list.push_back({Pass::forward, rank, forwards++}); };
-    const auto weight = [&] { list.push_back({Pass::weight_grad, rank, weights++}); };
-    while (forwards < std::min(p - rank, m)) forward();
-    for (int input = 0; input < m; ++input) {
-      list.push_back({Pass::input_grad, rank, input});
-      if (forwards < m) {
-        if (forwards - weights == p) weight();
-        forward();
-      } else if (input - weights >= rank) {
-        weight();
-      }
-    }
-    while (weights < m) weight();
-  }
-  return lists;
-}
+std::string refuse(const ScheduleShape& shape) { return refuse_zero_bubble("zb-h1", shape); }
+ActionLists actions(const ScheduleShape& shape) { return zero_bubble_order(shape, 1); }
 
 const RegisterSchedule registered{
     {.name = "zb-h1",

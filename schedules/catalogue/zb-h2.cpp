@@ -12,47 +12,13 @@
 // others have ended this one, that is without a gradient norm over all ranks (run.clip_norm).
 // Loses on memory: every rank holds 2p − 1 micro-batches, almost twice the first rank of 1F1B.
 // Guarded by tests/zero_bubble_test.cpp.
-#include <algorithm>
-#include <string>
-
-#include "schedules/action.h"
+#include "schedules/catalogue/zero_bubble_order.h"
 
 namespace slipway {
 namespace {
 
-std::string refuse(const ScheduleShape& shape) {
-  if (shape.chunks != 1) {
-    return "zb-h2 runs one stage per rank, not " + std::to_string(shape.chunks) +
-           "; set layout.chunks to 1 or choose schedule.name zb-v";
-  }
-  if (shape.slices != 1) {
-    return "zb-h2 does not cut sequences into slices; set schedule.slices to 1";
-  }
-  return {};
-}
-
-ActionLists actions(const ScheduleShape& shape) {
-  const int p = shape.pipeline, m = shape.micro_batches;
-  ActionLists lists(static_cast<std::size_t>(p));
-  for (int rank = 0; rank < p; ++rank) {
-    auto& list = lists[static_cast<std::size_t>(rank)];
-    int forwards = 0, weights = 0;
-    const auto forward = [&] { list.push_back({Pass::forward, rank, forwards++}); };
-    const auto weight = [&] { list.push_back({Pass::weight_grad, rank, weights++}); };
-    while (forwards < std::min(2 * (p - rank) - 1, m)) forward();
-    for (int input = 0; input < m; ++input) {
-      list.push_back({Pass::input_grad, rank, input});
-      if (forwards < m) {
-        if (forwards - weights == 2 * p - 1) weight();
-        forward();
-      } else if (input - weights >= 2 * rank) {
-        weight();
-      }
-    }
-    while (weights < m) weight();
-  }
-  return lists;
-}
+std::string refuse(const ScheduleShape& shape) { return refuse_zero_bubble("zb-h2", shape); }
+ActionLists actions(const ScheduleShape& shape) { return zero_bubble_order(shape, 2); }
 
 const RegisterSchedule registered{
     {.name = "zb-h2",
