@@ -119,10 +119,7 @@ std::string filling_text(const Plan& plan) {
         fmt::format("{} of {} a rank", readable_seconds(f.behind_s), readable_seconds(f.filler_s))}},
       "  ");
   if (const auto model = pipefisher_of(plan.scenario)) {
-    text += "Closed form without communication (Osawa et al. 2022)";
-    text += plan.scenario.schedule.recompute == Recompute::full
-                ? ", in which recomputation waits for the gradient; here it begins before:\n"
-                : ":\n";
+    text += "Closed form without communication (Osawa et al. 2022):\n";
     text += aligned_table(
         {{"pipeline", "bubble", "K-FAC / bubble", "step", "sequences/s", "without K-FAC", "memory"},
          {readable_seconds(model->pipeline_s), readable_seconds(model->bubble_s), closed_form_row(*model),

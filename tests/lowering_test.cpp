@@ -171,6 +171,21 @@ TEST(Lowering, EveryLayoutKeepsTheInvariants) {
   }
 }
 
+// torch.utils.checkpoint recomputes inside the backward, which begins when the gradient has come.
+TEST(Lowering, ARecomputationBeginsWhenTheGradientOfItsStageHasArrived) {
+  for (const int tensor : {1, 2}) {
+    LoweringInput input = small_llama(tensor, 2, 1, 1);
+    input.recompute = Recompute::full;
+    const TaskGraph graph = ordered(input);
+    int found = 0;
+    for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+      if (graph.works[static_cast<std::size_t>(graph.tasks[id].work)].pass != Pass::recompute) continue;
+      for (const auto before : graph.predecessors[id]) found += label_of(graph, before) == "1B0.send";
+    }
+    EXPECT_EQ(found, tensor) << "the first recomputation of each rank of stage 0, micro-batch 0";
+  }
+}
+
 TEST(Lowering, EverySavedBufferIsReadExactlyOnce) {
   for (const auto recompute : {Recompute::none, Recompute::full}) {
     LoweringInput input = small_llama(2, 2, 2, 2);

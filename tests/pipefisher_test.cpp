@@ -69,16 +69,18 @@ TEST(PipeFisher, RefusesAnOddBidirectionalPipeline) {
 struct Case {
   const char* schedule;
   int layers, stages;
+  const char* recompute;
 };
 class WithoutCommunication : public testing::TestWithParam<Case> {};
 
 TEST_P(WithoutCommunication, TheSimulatedStepIsTheClosedForm) {
-  const auto [schedule, layers, stages] = GetParam();
+  const auto [schedule, layers, stages, recompute] = GetParam();
   const std::string d = std::to_string(stages);
   const Plan plan = plan_of(pipefisher_scenario(
       "bert-base", {"schedule.name=" + std::string(schedule), "model.layers=" + std::to_string(layers),
                     "layout.pipeline=" + d, "cluster.gpus_per_node=" + d,
-                    "schedule.global_batch=" + std::to_string(32 * stages), "schedule.fill=kfac"}));
+                    "schedule.global_batch=" + std::to_string(32 * stages), "schedule.fill=kfac",
+                    "schedule.recompute=" + std::string(recompute)}));
   const auto model = pipefisher_of(plan.scenario);
   ASSERT_TRUE(model.has_value());
   const Simulation simulation = simulate(plan.graph, plan.scenario.cluster, plan.durations, {});
@@ -92,9 +94,15 @@ TEST_P(WithoutCommunication, TheSimulatedStepIsTheClosedForm) {
   EXPECT_NEAR(plan.filling->utilization.ceiling, model->filled_utilization, 1e-6);
 }
 INSTANTIATE_TEST_SUITE_P(Of, WithoutCommunication,
-                         testing::Values(Case{"gpipe", 12, 4}, Case{"1f1b", 12, 4}, Case{"gpipe", 4, 4},
-                                         Case{"1f1b", 4, 4}, Case{"gpipe", 8, 8}, Case{"1f1b", 8, 8},
-                                         Case{"chimera", 12, 4}, Case{"chimera", 4, 4}, Case{"chimera", 8, 8}));
+                         testing::Values(Case{"gpipe", 12, 4, "none"}, Case{"1f1b", 12, 4, "none"},
+                                         Case{"gpipe", 4, 4, "none"}, Case{"1f1b", 4, 4, "none"},
+                                         Case{"gpipe", 8, 8, "none"}, Case{"1f1b", 8, 8, "none"},
+                                         Case{"chimera", 12, 4, "none"}, Case{"chimera", 4, 4, "none"},
+                                         Case{"chimera", 8, 8, "none"}, Case{"gpipe", 12, 4, "full"},
+                                         Case{"1f1b", 12, 4, "full"}, Case{"gpipe", 4, 4, "full"},
+                                         Case{"1f1b", 4, 4, "full"}, Case{"gpipe", 8, 8, "full"},
+                                         Case{"1f1b", 8, 8, "full"}, Case{"chimera", 12, 4, "full"},
+                                         Case{"chimera", 4, 4, "full"}, Case{"chimera", 8, 8, "full"}));
 
 }  // namespace
 }  // namespace slipway

@@ -26,9 +26,8 @@ CommandOptions declared_options() {
       .flag("refit",
             "also predict every row by constants that were fitted without it (by layout, group, choice)")
       .value("engine", "NAME",
-             "formula (of the row's trainer, the default), or simulation of the task graph, which knows "
-             "nothing of\n"
-             "trainers, or its replay, which knows no contention either")
+             "formula (of the row's trainer, the default), or the task graph at that trainer's pace: its\n"
+             "replay, or its simulation with contention")
       .flag("json", "print the scores as JSON and nothing else (`slipway list json-keys`)")
       .value("constants", "FILE",
              "write the constants of step time fitted to all scored rows, as a stack profile")

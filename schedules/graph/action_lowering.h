@@ -53,6 +53,9 @@ class ActionLowering {
   void forward_segment(int i, Pass pass, bool emits);
   void backward_segment(int i);
   void recompute_block_ending_at(int last);
+  // A trainer recomputes inside the backward (torch.utils.checkpoint), which begins with the gradient from
+  // the next stage. The recomputation's own inputs are there since the forward, so a control edge says it.
+  void begin_when_gradient_arrives(int recomputed);
   void collective(int i, Pass pass);
   void transfer(int to_stage, std::vector<BufferId>& arrivals, BufferKind kind);
   void gather_weights(int i, Pass pass, std::vector<std::vector<BufferId>>& gathered);

@@ -32,6 +32,18 @@ void ActionLowering::recompute_block_ending_at(int last) {
   again.weights_ = weights_;
   again.forward_segments(first, last + 1, Pass::recompute);
   weights_ = std::move(again.weights_);  // gathered once for both passes
+  if (last + 1 == segments()) begin_when_gradient_arrives(first);
+}
+
+void ActionLowering::begin_when_gradient_arrives(int recomputed) {
+  if (state_.graph.placement.is_last(action_.stage)) return;
+  for (std::size_t k = 0; k < members_; ++k) {
+    const auto writer_of = [&](BufferId id) {
+      return static_cast<TaskId>(state_.graph.buffers[id].writer);
+    };
+    state_.builder.control(writer_of(passage_.exit_gradient[k]),
+                           writer_of(passage_.saved[slot(recomputed, k)]));
+  }
 }
 
 void ActionLowering::backward_segment(int i) {
