@@ -14,6 +14,8 @@ const char* const usage =
     "      --steps N                     instead of the bundle's number of steps\n"
     "      --dump-gradients STEP         write this rank's gradients of that step to DIR/gradients.<r>\n"
     "      --resume latest|FOLDER        go on from the newest checkpoint in DIR, or from another run's or that one\n"
+    "      --ranks-per-process K         this process runs K ranks, which share its device: of N processes, number p\n"
+    "                                    has ranks p*K to p*K+K-1; one process and one GPU try any layout (1)\n"
     "  slipway-rank --measure FILE       micro-benchmarks; rank r writes FILE.<r>\n"
     "      --dtype float32               or float64\n"
     "  both:\n"
@@ -63,6 +65,8 @@ void take_option(Arguments& result, const std::string& option, const std::string
     result.dump_step = number<int>(option, value, 0);
   } else if (option == "--resume") {
     result.resume = value;
+  } else if (option == "--ranks-per-process") {
+    result.ranks_per_process = number<int>(option, value, 1);
   } else if (option == "--threads") {
     result.threads = number<int>(option, value, 1);
   } else if (option == "--connect-timeout") {
@@ -100,6 +104,7 @@ Arguments arguments_from(const std::vector<std::string>& words) {
   }
   if (result.mode == Arguments::Mode::measure) {
     if (!result.bundle.empty()) refuse("--measure runs no bundle, but " + result.bundle + " was given");
+    if (result.ranks_per_process > 1) refuse("--measure is for one rank per process, without --ranks-per-process");
     return result;
   }
   if (result.bundle.empty()) refuse("no bundle was given");

@@ -94,6 +94,13 @@ EnvironmentMap process_environment() {
   return result;
 }
 
+RankEnvironment hosting(RankEnvironment process, int ranks) {
+  process.hosted = ranks;
+  process.rank *= ranks;
+  process.world *= ranks;
+  return process;
+}
+
 RankEnvironment rank_environment(const EnvironmentMap& environment) {
   RankEnvironment result;
   const Launcher* launcher = launcher_in([&](const char* name) {

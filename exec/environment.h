@@ -20,6 +20,7 @@ using EnvironmentMap = std::map<std::string, std::string>;
 
 struct RankEnvironment {
   int rank = 0, world = 1, local_rank = 0;
+  int hosted = 1;  // ranks of this process: rank, rank + 1, ...
   std::string launcher = "none";  // "torchrun", "srun", "mpirun", "none"
   std::string store_host = "127.0.0.1";
   int store_port = 0;        // 0: any free port (one rank only)
@@ -31,6 +32,10 @@ EnvironmentMap process_environment();
 
 // Throws std::runtime_error naming the variable, its value and what to set.
 RankEnvironment rank_environment(const EnvironmentMap& environment);
+
+// Several ranks in each process: the launcher's process 1 of 2 with four of them hosts ranks 4 to 7 of 8. The local rank
+// stays the process's: it names the device that they share.
+RankEnvironment hosting(RankEnvironment process, int ranks);
 
 // "gpu[01-03,07]-a,login" → gpu01-a gpu02-a gpu03-a gpu07-a login. Throws std::runtime_error when
 // malformed.

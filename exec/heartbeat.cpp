@@ -35,7 +35,7 @@ Heartbeat::Heartbeat(HeartbeatOptions options, std::function<void(const Failure&
   state.options = std::move(options);
   state.end = std::move(end);
   const int rank = state.options.rank, world = state.options.world;
-  const int next = (rank + 1) % world;
+  const int next = (rank + state.options.hosted) % world;
   if (next != rank) state.peers.push_back({.rank = next, .process = {}, .count = {}});
   if (next != 0 && rank != 0) state.peers.push_back({.rank = 0, .process = {}, .count = {}});
   state.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -68,16 +68,16 @@ void Heartbeat::attach(std::unique_ptr<Store> store) {
   state_->pulse_thread = std::thread([state = state_.get()] { state->pulse(); });
 }
 
-void Heartbeat::fail(const std::string& cause) {
-  write_own_error(state_->options.directory, state_->options.rank, cause);
+void Heartbeat::fail(int rank, const std::string& cause) {
+  write_own_error(state_->options.directory, rank, cause);
   const std::lock_guard lock(state_->mutex);
-  state_->post_claim({state_->options.rank, cause});
+  state_->post_claim({rank, cause});
 }
 
-void Heartbeat::suspect(const std::string& cause) {
+void Heartbeat::suspect(int rank, const std::string& cause) {
   const std::lock_guard lock(state_->mutex);
   if (state_->suspicion) return;
-  state_->suspicion = Suspicion{cause, after(state_->options.suspicion_s), false};
+  state_->suspicion = Suspicion{rank, cause, after(state_->options.suspicion_s), false};
   state_->poke.notify_one();
   state_->wake_watch();
 }

@@ -1,5 +1,5 @@
 // Who failed first? When one rank dies, all others fail a moment later (their connections break), and a
-// user must not be shown one of those echoes. Two threads per rank see to it:
+// user must not be shown one of those echoes. Two threads per process see to it, which mostly is one rank:
 //
 //   pulse   owns a store connection; every 0.5 s it counts up "beat/<rank>", looks for "failed" and watches
 //           the next rank's count (a ring: every dead block of ranks has a living rank in front of it)
@@ -23,6 +23,7 @@ namespace slipway {
 
 struct HeartbeatOptions {
   int rank = 0, world = 1;
+  int hosted = 1;                 // of every process: it hosts rank to rank + hosted − 1, and its first rank stands for it
   bool rank0_hosts_store = true;  // else the launcher's agent
   std::string directory;          // for the files of exec/failure.h
   bool signals = true;            // take SIGTERM and SIGINT (the rank program does)
@@ -42,10 +43,10 @@ class Heartbeat {
 
   // Starts to beat. Ranks must have set "process/<rank>" (to_text(this_process())).
   void attach(std::unique_ptr<Store> store);
-  // This rank failed, for this reason. Returns at once; `end` follows.
-  void fail(const std::string& cause);
+  // This rank of the process failed, for this reason. Returns at once; `end` follows.
+  void fail(int rank, const std::string& cause);
   // Something broke that may be the echo of another rank's failure. Returns at once; `end` follows.
-  void suspect(const std::string& cause);
+  void suspect(int rank, const std::string& cause);
   // The run is complete: stops both threads.
   void finish();
 

@@ -49,7 +49,7 @@ std::optional<Failure> Heartbeat::State::wanted_verdict() {
     const std::lock_guard lock(mutex);
     wanted = claim;
   }
-  if (!wanted || wanted->rank == options.rank || wanted->rank < 0) return wanted;
+  if (!wanted || wanted->rank < 0 || is_own(wanted->rank)) return wanted;
   if (!store->has(finished_key(wanted->rank))) return wanted;
   const std::lock_guard lock(mutex);
   claim.reset();
@@ -70,7 +70,7 @@ void Heartbeat::State::count_termination() {
   }
   const std::int64_t told = store->add("terminated", termination_told ? 0 : 1);
   termination_told = true;
-  if (told < options.world || store->has("failed")) return;
+  if (told < processes() || store->has("failed")) return;
   const std::lock_guard lock(mutex);
   post_claim({options.rank, cause});
 }
@@ -79,7 +79,7 @@ void Heartbeat::State::count_termination() {
 void Heartbeat::State::settle(const Failure& failure) {
   const std::int64_t heard = store->add("heard", 1);
   if (hosts()) {
-    const std::int64_t needed = failure.rank == 0 ? options.world : options.world - 1;
+    const std::int64_t needed = is_own(failure.rank) ? processes() : processes() - 1;
     const Time until = after(hearing_s);
     Time grown = Clock::now();
     for (std::int64_t before = heard, now = heard;

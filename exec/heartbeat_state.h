@@ -27,6 +27,7 @@ inline double seconds_since(Time time) {
 }
 
 struct Suspicion {
+  int rank = 0;  // of this process, whose it is
   std::string cause;
   Time until;
   bool terminated = false;  // by SIGTERM
@@ -73,6 +74,8 @@ struct Heartbeat::State {
   std::vector<beating::Peer> peers;
 
   bool hosts() const { return options.rank == 0 && options.rank0_hosts_store; }
+  bool is_own(int a_rank) const { return a_rank >= options.rank && a_rank < options.rank + options.hosted; }
+  int processes() const { return options.world / options.hosted; }
   // Rank 0 when it hosts the store and its process is visible from here. With the mutex held.
   const beating::Peer* visible_host() const;
 

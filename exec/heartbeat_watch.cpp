@@ -61,7 +61,7 @@ void Heartbeat::State::take_signals() {
     if (signal.ssi_signo == SIGINT) {
       post_claim({options.rank, "interrupted by SIGINT"});
     } else if (!suspicion) {
-      suspicion = Suspicion{"ended by SIGTERM" + who, after(attached ? options.terminated_s : 0), true};
+      suspicion = Suspicion{options.rank, "ended by SIGTERM" + who, after(attached ? options.terminated_s : 0), true};
       poke.notify_one();
     }
   }
@@ -99,10 +99,10 @@ bool Heartbeat::State::store_is_silent() const {
 // What ends the run, when it is known.
 std::optional<Failure> Heartbeat::State::decide(std::unique_lock<std::mutex>& lock) {
   if (verdict) return verdict;
-  if (suspicion && Clock::now() >= suspicion->until && !claim) post_claim({options.rank, suspicion->cause});
+  if (suspicion && Clock::now() >= suspicion->until && !claim) post_claim({suspicion->rank, suspicion->cause});
   if (!attached) return claim;
   const bool silent = store_is_silent();
-  const bool own = claim && claim->rank == options.rank;
+  const bool own = claim && is_own(claim->rank);
   if (lost || silent) {
     if (own && !suspicion) return claim;
     if (!hosts()) return store_lost_verdict(lock);
@@ -126,7 +126,7 @@ Failure Heartbeat::State::store_lost_verdict(std::unique_lock<std::mutex>& lock)
   }
   lock.lock();
   if (found) return *found;
-  if (claimed_failure && claimed_failure->rank == 0) return *claimed_failure;
+  if (claimed_failure && claimed_failure->rank >= 0 && claimed_failure->rank < options.hosted) return *claimed_failure;
   if (!options.rank0_hosts_store)
     return {-1, "it hosts the store, which is lost (" + lost.value_or("no answer") + ")"};
   if (host) {

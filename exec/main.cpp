@@ -32,24 +32,31 @@ void refuse_what_cannot_run(const Bundle& bundle, const std::string& path) {
   if (!text.empty()) throw std::runtime_error(text);
 }
 
+[[noreturn]] void refuse_world(const Arguments& arguments, int ranks, const RankEnvironment& started) {
+  const int each = arguments.ranks_per_process;
+  const int processes = started.world;
+  std::string text = arguments.bundle + " is made for " + std::to_string(ranks) + " ranks, but " +
+                     std::to_string(processes) + (each > 1 ? " processes of " + std::to_string(each) + " ranks" : "") +
+                     " were started (launcher: " + started.launcher + "); start " + std::to_string(ranks);
+  if (ranks % processes == 0 && ranks > processes)
+    text += ", give --ranks-per-process " + std::to_string(ranks / processes);
+  throw std::runtime_error(text + " or lower the scenario again");
+}
+
 double connect_seconds(const Arguments& arguments, const RankEnvironment& environment) {
   return arguments.connect_seconds > 0 ? arguments.connect_seconds : connect_seconds_for(environment.world);
 }
 
 int run_program(const Arguments& arguments) {
-  const RankEnvironment environment = rank_environment(process_environment());
+  const RankEnvironment started = rank_environment(process_environment());
+  const RankEnvironment environment = hosting(started, arguments.ranks_per_process);
   const BundleFile file = read_bundle_file(arguments.bundle);
   refuse_what_cannot_run(file.bundle, arguments.bundle);
   const int ranks = rank_count(file.bundle.graph.layout);
-  if (ranks != environment.world) {
-    throw std::runtime_error(arguments.bundle + " is made for " + std::to_string(ranks) + " ranks, but " +
-                             std::to_string(environment.world) +
-                             " were started (launcher: " + environment.launcher + "); start " +
-                             std::to_string(ranks) + " or lower the scenario again");
-  }
+  if (ranks != environment.world) refuse_world(arguments, ranks, started);
   Session session({environment, arguments.out, file.checksum, connect_seconds(arguments, environment)});
   use_threads(arguments.threads);
-  session.run([&](Session& joined) { run_bundle(joined, file.bundle, arguments); });
+  session.run([&](Seat& seat) { run_bundle(seat, file.bundle, arguments); });
   return 0;
 }
 
@@ -57,7 +64,7 @@ int run_measurements(const Arguments& arguments) {
   const RankEnvironment environment = rank_environment(process_environment());
   Session session({environment, folder_of(arguments.out), "micro-benchmarks", connect_seconds(arguments, environment)});
   use_threads(arguments.threads);
-  session.run([&](Session& joined) { measure(joined, arguments); });
+  session.run([&](Seat& seat) { measure(seat, arguments); });
   return 0;
 }
 

@@ -13,10 +13,10 @@
 namespace slipway {
 namespace {
 
-std::unique_ptr<Transport> connect(Session& session, int id, const std::string& name,
+std::unique_ptr<Transport> connect(Seat& seat, int id, const std::string& name,
                                    std::vector<int> ranks) {
-  const RankEnvironment& at = session.environment();
-  return connect_transport(session.host(), {id, name, std::move(ranks)}, at.rank, at.store_host, at::kCPU);
+  const RankEnvironment& at = seat.environment();
+  return connect_transport(seat.host(), {id, name, std::move(ranks)}, at.rank, at.store_host, at::kCPU);
 }
 
 void write_lines(const std::string& path, const std::string& lines) {
@@ -67,8 +67,8 @@ void measure_task_overhead(MeasureContext& context) {
   }
 }
 
-void measure(Session& session, const Arguments& arguments) {
-  const RankEnvironment& at = session.environment();
+void measure(Seat& seat, const Arguments& arguments) {
+  const RankEnvironment& at = seat.environment();
   if (!device_of_rank(at.local_rank).is_cpu()) {
     throw std::runtime_error(
         "there are no micro-benchmarks of GPUs yet; measure with slipway-rank on CPUs");
@@ -77,9 +77,9 @@ void measure(Session& session, const Arguments& arguments) {
   for (int rank = 0; rank < at.world; ++rank) all.push_back(rank);
   const int neighbour = at.rank ^ 1;
   std::unique_ptr<Transport> group, pair;
-  if (at.world > 1) group = connect(session, 0, "world", all);
+  if (at.world > 1) group = connect(seat, 0, "world", all);
   if (neighbour < at.world) {
-    pair = connect(session, 1 + at.rank / 2, "pair",
+    pair = connect(seat, 1 + at.rank / 2, "pair",
                    {std::min(at.rank, neighbour), std::max(at.rank, neighbour)});
   }
   MeasureContext context{arguments.dtype == Dtype::float64 ? at::kDouble : at::kFloat,
@@ -90,7 +90,7 @@ void measure(Session& session, const Arguments& arguments) {
   measure_task_overhead(context);
   measure_messages(context, group.get(), pair.get());
   write_lines(measured_path(arguments.out, at.rank), context.lines);
-  store_barrier(session.store(), "measured", at.world, while_alive_s);
+  store_barrier(seat.store(), "measured", at.world, while_alive_s);
   for (const auto& transport : {group.get(), pair.get()}) {
     if (transport) transport->shutdown();
   }

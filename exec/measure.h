@@ -39,7 +39,7 @@ struct MeasureContext {
 // Median seconds of one call, over repeated calls for about `budget_s` after one warm-up call.
 double median_seconds(const std::function<void()>& operation, double budget_s = 0.05);
 
-void measure(Session& session, const Arguments& arguments);
+void measure(Seat& seat, const Arguments& arguments);
 void measure_operators(MeasureContext& context);
 void measure_task_overhead(MeasureContext& context);
 // `group` connects all ranks, `pair` this rank and its neighbour (rank ^ 1); null when it has none.

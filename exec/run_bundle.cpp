@@ -20,11 +20,12 @@ namespace {
 
 class BundleRun {
  public:
-  BundleRun(Session& session, const Bundle& bundle, const Arguments& arguments);
+  BundleRun(Seat& seat, const Bundle& bundle, const Arguments& arguments);
   void run();
 
  private:
   void connect_transports();
+  std::unique_ptr<Transport> connect(const Group& group);
   void align_clocks(const std::string& round);
   void agree_on_origin();
   void perform(TaskId task, int step);
@@ -32,7 +33,7 @@ class BundleRun {
   void communicate(TaskId task, int step);
   void write() const;
 
-  Session& session_;
+  Seat& seat_;
   const TaskGraph& graph_;
   const Arguments& arguments_;
   int rank_;
@@ -54,14 +55,14 @@ class BundleRun {
 
 // While lanes run, an exception must not wait for the other lanes to end: they may hang in their peers'
 // absence.
-LaneHooks hooks_of(Session& session, const TaskGraph& graph, std::function<void(TaskId, int)> perform,
+LaneHooks hooks_of(Seat& seat, const TaskGraph& graph, std::function<void(TaskId, int)> perform,
                    std::function<void(int, Nanoseconds)> step_ends, at::Device device, int threads) {
   LaneHooks hooks;
-  hooks.perform = [&session, &graph, perform = std::move(perform)](TaskId task, int step) {
+  hooks.perform = [&seat, &graph, perform = std::move(perform)](TaskId task, int step) {
     try {
       perform(task, step);
     } catch (...) {
-      session.fail_with_current_exception("step " + std::to_string(step) + ", " + label_of(graph, task));
+      seat.fail_with_current_exception("step " + std::to_string(step) + ", " + label_of(graph, task));
     }
   };
   hooks.thread_begins = [device, threads] {
@@ -102,33 +103,43 @@ CheckpointPlan checkpoint_plan(const RankEnvironment& at, const Bundle& bundle, 
   return plan;
 }
 
-BundleRun::BundleRun(Session& session, const Bundle& bundle, const Arguments& arguments)
-    : session_(session),
+BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& arguments)
+    : seat_(seat),
       graph_(bundle.graph),
       arguments_(arguments),
-      rank_(session.environment().rank),
+      rank_(seat.environment().rank),
       resumed_(checkpoint_of(arguments)),
       first_(progress_of(resumed_)),
       last_step_(arguments.steps > 0 ? arguments.steps : bundle.run.steps),
       steps_(steps_left(first_, last_step_)),
-      device_(device_of_rank(session.environment().local_rank)),
+      device_(device_of_rank(seat.environment().local_rank)),
       model_(bundle, rank_, device_),
-      losses_(graph_, rank_, last_step_, first_, arguments.out, session.host().connect()),
-      checkpoints_(checkpoint_plan(session.environment(), bundle, arguments.out, first_, last_step_), model_,
-                   session.host().connect()),
+      losses_(graph_, rank_, last_step_, first_, arguments.out, seat.host().connect()),
+      checkpoints_(checkpoint_plan(seat.environment(), bundle, arguments.out, first_, last_step_), model_,
+                   seat.host().connect()),
       lanes_(
           graph_, rank_, steps_,
           hooks_of(
-              session, graph_, [this](TaskId task, int step) { perform(task, step); },
+              seat, graph_, [this](TaskId task, int step) { perform(task, step); },
               [this](int step, Nanoseconds end) { step_ended(step, end); },
               device_, arguments.threads)) {
   if (resumed_) model_.load(*resumed_);
   resumed_.reset();
-  for (int other = 0; other < session.environment().world; ++other) {
-    const auto& processes = session.processes();
+  for (int other = 0; other < seat.environment().world; ++other) {
+    const auto& processes = seat.processes();
     if (!same_clock(processes[static_cast<std::size_t>(other)], processes.front()))
       foreign_.push_back(other);
   }
+}
+
+std::unique_ptr<Transport> BundleRun::connect(const Group& group) {
+  const RankEnvironment& at = seat_.environment();
+  const Reach reach = reach_of(group.ranks, at.hosted);
+  if (at.hosted > 1 && reach == Reach::inside) return seat_.local_groups().join(group, rank_, nullptr);
+  if (reach == Reach::mixed && !device_.is_cpu())
+    throw std::runtime_error("communicator " + group.name + " joins ranks that share a GPU with ranks of another, which "
+                             "NCCL refuses; start one process with all ranks, or one for each rank");
+  return connect_transport(seat_.host(), group, rank_, at.store_host, device_);
 }
 
 // In the order of communicator ids, the same on all ranks, so that no two ranks wait for each other's
@@ -144,8 +155,7 @@ void BundleRun::connect_transports() {
     }
     const Group group{
         static_cast<int>(id), communicator.name, {communicator.ranks.begin(), communicator.ranks.end()}};
-    transports_.push_back(
-        connect_transport(session_.host(), group, rank_, session_.environment().store_host, device_));
+    transports_.push_back(connect(group));
   }
   for (const auto& transport : transports_) {
     if (transport) transport->barrier();
@@ -153,14 +163,14 @@ void BundleRun::connect_transports() {
 }
 
 void BundleRun::align_clocks(const std::string& round) {
-  const std::vector<ClockSample> samples = exchange_clocks(session_.store(), round, rank_, foreign_);
+  const std::vector<ClockSample> samples = exchange_clocks(seat_.store(), round, rank_, foreign_);
   const std::lock_guard lock(clock_mutex_);
   clock_.insert(clock_.end(), samples.begin(), samples.end());
 }
 
 void BundleRun::agree_on_origin() {
-  if (rank_ == 0) session_.store().set("origin", std::to_string(monotonic_ns()));
-  origin_ = std::stoll(session_.store().get("origin", while_alive_s));
+  if (rank_ == 0) seat_.store().set("origin", std::to_string(monotonic_ns()));
+  origin_ = std::stoll(seat_.store().get("origin", while_alive_s));
   losses_.begin(origin_);
 }
 
@@ -179,7 +189,7 @@ void BundleRun::step_ended(int step, Nanoseconds end) {
   try {
     checkpoints_.step_ended(first_.steps + step + 1);
   } catch (...) {
-    session_.fail_with_current_exception("checkpoint of step " + std::to_string(first_.steps + step + 1));
+    seat_.fail_with_current_exception("checkpoint of step " + std::to_string(first_.steps + step + 1));
   }
 }
 
@@ -232,14 +242,14 @@ void BundleRun::run() {
   if (rank_ == 0) remove_partial_checkpoints(arguments_.out);
   connect_transports();
   align_clocks("before");
-  store_barrier(session_.store(), "ready", session_.environment().world, while_alive_s);
+  store_barrier(seat_.store(), "ready", seat_.environment().world, while_alive_s);
   agree_on_origin();
-  session_.on_failure([this] { write(); });
+  seat_.on_failure([this] { write(); });
   lanes_.run();
   losses_.finish();
-  store_barrier(session_.store(), "ran", session_.environment().world, while_alive_s);
+  store_barrier(seat_.store(), "ran", seat_.environment().world, while_alive_s);
   align_clocks("after");
-  session_.on_failure(nullptr);
+  seat_.on_failure(nullptr);
   write();
   for (const auto& transport : transports_) {
     if (transport) transport->shutdown();
@@ -260,13 +270,14 @@ BundleFile read_bundle_file(const std::string& path) {
   return result;
 }
 
-void run_bundle(Session& session, const Bundle& bundle, const Arguments& arguments) {
-  BundleRun run(session, bundle, arguments);
+void run_bundle(Seat& seat, const Bundle& bundle, const Arguments& arguments) {
+  at::set_num_threads(arguments.threads);  // a number of each thread
+  BundleRun run(seat, bundle, arguments);
   try {
     run.run();
   } catch (...) {
     // Not from a caller's handler: `run` must outlive the flush that the heartbeat may call until the end.
-    session.fail_with_current_exception("");
+    seat.fail_with_current_exception("");
   }
 }
 

@@ -20,6 +20,6 @@ struct BundleFile {
 BundleFile read_bundle_file(const std::string& path);
 
 // Throws what went wrong on this rank; other ranks' failures end the process before it returns.
-void run_bundle(Session& session, const Bundle& bundle, const Arguments& arguments);
+void run_bundle(Seat& seat, const Bundle& bundle, const Arguments& arguments);
 
 }  // namespace slipway

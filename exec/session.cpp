@@ -7,7 +7,9 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <mutex>
+#include <thread>
 
 #include "exec/transport.h"
 
@@ -17,18 +19,23 @@ struct Session::State {
   SessionOptions options;
   ProcessIdentity self = this_process();
   std::mutex mutex;  // of `flush`
-  std::function<void()> flush;
+  std::map<int, std::function<void()>> flush;  // by rank
   std::unique_ptr<Heartbeat> heartbeat;
   std::unique_ptr<StoreHost> host;
   std::unique_ptr<Store> store;
-  std::vector<ProcessIdentity> processes;
+  std::vector<ProcessIdentity> processes;  // by rank
+  LocalGroups local_groups;
 
-  int rank() const { return options.environment.rank; }
+  int rank() const { return options.environment.rank; }  // the first of this process
   int world() const { return options.environment.world; }
+  int hosted() const { return options.environment.hosted; }
+  int process_count() const { return world() / hosted(); }
+  std::string world_text() const;
   void end(const Failure& failure);
   void claim_seat();
   void join();
   void leave();
+  [[noreturn]] void fail(int a_rank, const std::string& where);
 };
 
 namespace {
@@ -44,27 +51,34 @@ constexpr double leave_s = 5;
 // On the heartbeat's watch thread. Other threads may hang in an operation whose peer is gone, so nothing is
 // joined or destroyed.
 void Session::State::end(const Failure& failure) {
-  const std::string line = line_of(rank(), failure) + "\n";
+  const bool own = failure.rank >= rank() && failure.rank < rank() + hosted();
+  const std::string line = line_of(own ? failure.rank : rank(), failure) + "\n";
   std::fputs(line.c_str(), stderr);
   std::fflush(stderr);
   const std::lock_guard lock(mutex);
-  try {
-    if (flush) flush();
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "rank %d: what it had recorded is lost: %s\n", rank(), error.what());
+  for (const auto& [whose, write] : flush) {
+    try {
+      if (write) write();
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "rank %d: what it had recorded is lost: %s\n", whose, error.what());
+    }
   }
   std::fflush(stdout);
   _exit(1);
+}
+
+std::string Session::State::world_text() const {
+  return std::to_string(world()) + " ranks" +
+         (hosted() > 1 ? " (" + std::to_string(hosted()) + " in each process)" : "");
 }
 
 void Session::State::claim_seat() {
   const RankEnvironment& at = options.environment;
   const std::string place = at.store_host + ":" + std::to_string(host->port());
   const std::string mine = to_text(self);
-  const std::string world_text = std::to_string(world());
-  const std::string ranks = store->claim("world", world_text);
-  if (ranks != world_text) {
-    throw std::runtime_error("the run at " + place + " has " + ranks + " ranks, this one " + world_text +
+  const std::string ranks = store->claim("world", world_text());
+  if (ranks != world_text()) {
+    throw std::runtime_error("the run at " + place + " has " + ranks + ", this one " + world_text() +
                              ": two runs share MASTER_PORT; set another free port for one of them");
   }
   const std::string seated = store->claim(process_key(rank()), mine);
@@ -80,16 +94,17 @@ void Session::State::claim_seat() {
   }
 }
 
-std::vector<ProcessIdentity> wait_for_processes(Store& store, int world, double seconds) {
+std::vector<ProcessIdentity> wait_for_processes(Store& store, int world, double seconds, int hosted) {
   using Clock = std::chrono::steady_clock;
   constexpr double shortest_s = 0.01;  // zero means "for ever" to c10d's store
   const auto until = Clock::now() + std::chrono::duration<double>(seconds);
   std::vector<ProcessIdentity> processes;
-  for (int other = 0; other < world; ++other) {
+  for (int other = 0; other < world; other += hosted) {
     const double left = std::chrono::duration<double>(until - Clock::now()).count();
     try {
       const double wait_s = store.has(process_key(other)) ? seconds : std::max(left, shortest_s);
-      processes.push_back(process_from_text(store.get(process_key(other), wait_s)));
+      const ProcessIdentity process = process_from_text(store.get(process_key(other), wait_s));
+      processes.insert(processes.end(), static_cast<std::size_t>(hosted), process);
     } catch (const StoreLost&) {
       throw;
     } catch (const std::runtime_error&) {
@@ -106,18 +121,18 @@ void Session::State::join() {
   store = host->connect();
   claim_seat();
   heartbeat->attach(host->connect());
-  processes = wait_for_processes(*store, world(), options.connect_seconds);
-  store_barrier(*store, "joined", world(), options.connect_seconds);
+  processes = wait_for_processes(*store, world(), options.connect_seconds, hosted());
+  store_barrier(*store, "joined", process_count(), options.connect_seconds);
 }
 
 void Session::State::leave() {
   store->set(finished_key(rank()), "1");
-  store_barrier(*store, "finished", world(), while_alive_s);
+  store_barrier(*store, "finished", process_count(), while_alive_s);
   heartbeat->finish();
   // From here on nothing is watched; the results are written. Rank 0 hosts the store and goes last.
   const bool hosts = rank() == 0 && !options.environment.agent_store;
   try {
-    if (store->add("left", 1) == world()) store->set("left/all", "1");
+    if (store->add("left", 1) == process_count()) store->set("left/all", "1");
     if (hosts) store->get("left/all", leave_s);
   } catch (const std::runtime_error& error) {
     std::fprintf(stderr, "rank %d: the run is complete, but not every rank took leave: %s\n", rank(),
@@ -129,12 +144,13 @@ Session::Session(SessionOptions options) : state_(std::make_unique<State>()) {
   state_->options = std::move(options);
   const RankEnvironment& at = state_->options.environment;
   std::filesystem::create_directories(state_->options.directory);
-  forget_failures(state_->options.directory, at.rank);
+  for (int rank = at.rank; rank < at.rank + at.hosted; ++rank) forget_failures(state_->options.directory, rank);
   signal(SIGPIPE, SIG_IGN);  // a broken connection is an error of the call that meets it
   signal(SIGXFSZ, SIG_IGN);  // so is a file that may grow no more
   HeartbeatOptions beat;
   beat.rank = at.rank;
   beat.world = at.world;
+  beat.hosted = at.hosted;
   beat.rank0_hosts_store = !at.agent_store;
   beat.directory = state_->options.directory;
   state_->heartbeat =
@@ -143,40 +159,58 @@ Session::Session(SessionOptions options) : state_(std::make_unique<State>()) {
 
 Session::~Session() = default;
 
-void Session::run(const std::function<void(Session&)>& work) {
+void Session::run(const std::function<void(Seat&)>& work) {
   try {
     state_->join();
-    work(*this);
+    std::vector<std::thread> threads;
+    for (int rank = state_->rank() + 1; rank < state_->rank() + state_->hosted(); ++rank) {
+      threads.emplace_back([this, &work, rank] {
+        try {
+          Seat seat(*this, rank);
+          work(seat);
+        } catch (...) {
+          state_->fail(rank, "");
+        }
+      });
+    }
+    Seat seat(*this, state_->rank());
+    work(seat);
+    for (std::thread& thread : threads) thread.join();
     state_->leave();
   } catch (...) {
-    fail_with_current_exception("");
+    state_->fail(state_->rank(), "");
   }
 }
 
-void Session::on_failure(std::function<void()> flush) {
-  const std::lock_guard lock(state_->mutex);
-  state_->flush = std::move(flush);
-}
-
-void Session::fail_with_current_exception(const std::string& where) {
+void Session::State::fail(int a_rank, const std::string& where) {
   const std::string at = where.empty() ? "" : where + ": ";
   try {
     throw;
   } catch (const TransportError& error) {
-    state_->heartbeat->suspect(at + error.what());
+    heartbeat->suspect(a_rank, at + error.what());
   } catch (const StoreLost& error) {
-    state_->heartbeat->suspect(at + "the store does not answer: " + error.what());
+    heartbeat->suspect(a_rank, at + "the store does not answer: " + error.what());
   } catch (const std::exception& error) {
-    state_->heartbeat->fail(at + error.what());
+    heartbeat->fail(a_rank, at + error.what());
   } catch (...) {
-    state_->heartbeat->fail(at + "an exception of unknown type");
+    heartbeat->fail(a_rank, at + "an exception of unknown type");
   }
   park();
 }
 
-const RankEnvironment& Session::environment() const { return state_->options.environment; }
-Store& Session::store() { return *state_->store; }
-const StoreHost& Session::host() const { return *state_->host; }
-const std::vector<ProcessIdentity>& Session::processes() const { return state_->processes; }
+Seat::Seat(Session& session, int rank)
+    : session_(session), environment_(session.state_->options.environment), store_(session.state_->host->connect()) {
+  environment_.rank = rank;
+}
+
+void Seat::on_failure(std::function<void()> flush) {
+  const std::lock_guard lock(session_.state_->mutex);
+  session_.state_->flush[environment_.rank] = std::move(flush);
+}
+
+void Seat::fail_with_current_exception(const std::string& where) { session_.state_->fail(environment_.rank, where); }
+const StoreHost& Seat::host() const { return *session_.state_->host; }
+const std::vector<ProcessIdentity>& Seat::processes() const { return session_.state_->processes; }
+LocalGroups& Seat::local_groups() { return session_.state_->local_groups; }
 
 }  // namespace slipway

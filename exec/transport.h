@@ -1,5 +1,6 @@
 // How ranks exchange tensors: one Transport per communicator of the graph. c10d process groups behind
-// it (Gloo on CPUs, NCCL on GPUs); which one is exec/device.h's business, nothing else knows. All calls
+// it (Gloo on CPUs, NCCL on GPUs); which one is exec/device.h's business, nothing else knows. Ranks that share a process
+// exchange theirs by copies (exec/local_transport.h). All calls
 // block the calling lane's thread until the operation is complete on this rank (Gloo) or enqueued on the
 // lane's stream (NCCL). Sums are taken in an order that depends on shapes and member count only: same run,
 // same bits. Guarded by tests/transport_test.cpp.
@@ -7,6 +8,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -27,6 +29,10 @@ struct Group {
   std::string name;
   std::vector<int> ranks;
 };
+
+// Where the ranks of a communicator are when `hosted` share each process: all in one, each in its own, or neither.
+enum class Reach : std::uint8_t { inside, apart, mixed };
+Reach reach_of(const std::vector<int>& ranks, int hosted);
 
 class Transport {
  public:

@@ -111,6 +111,16 @@ TEST(Environment, ErrorsNameTheVariableAndItsValue) {
   error_with("MASTER_ADDR", "", "MASTER_ADDR is not set");
 }
 
+TEST(Hosting, NumbersTheRanksOfEachProcessOneAfterTheOtherAndKeepsItsDevice) {
+  EnvironmentMap map = torchrun_of_two();
+  map["RANK"] = map["LOCAL_RANK"] = "1";
+  const RankEnvironment four_each = hosting(rank_environment(map), 4);
+  EXPECT_EQ(four_each.rank, 4);
+  EXPECT_EQ(four_each.hosted, 4);
+  EXPECT_EQ(four_each.world, 8);
+  EXPECT_EQ(four_each.local_rank, 1);
+}
+
 TEST(NodeList, BracketsExpandWithLeadingZerosAndSeveralGroups) {
   EXPECT_THAT(hosts_of_node_list("gpu[01-03,07]-a,login"),
               ElementsAre("gpu01-a", "gpu02-a", "gpu03-a", "gpu07-a", "login"));

@@ -91,30 +91,30 @@ class Heartbeats : public testing::Test {
 
 TEST_F(Heartbeats, ARanksOwnFailureIsNamedByAll) {
   start(3, 3);
-  ranks_[1].heartbeat->fail("step 3, 1F0: out of memory");
+  ranks_[1].heartbeat->fail(1, "step 3, 1F0: out of memory");
   expect_all(1, "out of memory");
 }
 
 TEST_F(Heartbeats, TheFirstOfTwoClaimsWins) {
   start(3, 3);
-  ranks_[2].heartbeat->fail("the first cause");
+  ranks_[2].heartbeat->fail(2, "the first cause");
   failure_of(2);
-  ranks_[1].heartbeat->fail("a later one");
+  ranks_[1].heartbeat->fail(1, "a later one");
   expect_all(2, "the first cause");
 }
 
 TEST_F(Heartbeats, AnEchoIsNotReportedWhenTheCauseComesLater) {
   start(3, 3);
-  ranks_[0].heartbeat->suspect("connection closed by peer");
-  ranks_[2].heartbeat->suspect("connection closed by peer");
+  ranks_[0].heartbeat->suspect(0, "connection closed by peer");
+  ranks_[2].heartbeat->suspect(2, "connection closed by peer");
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  ranks_[1].heartbeat->fail("the true cause");
+  ranks_[1].heartbeat->fail(1, "the true cause");
   expect_all(1, "the true cause");
 }
 
 TEST_F(Heartbeats, ASuspicionThatNothingExplainsIsReportedInTheEnd) {
   start(3, 3);
-  ranks_[2].heartbeat->suspect("connection closed by peer");
+  ranks_[2].heartbeat->suspect(2, "connection closed by peer");
   expect_all(2, "connection closed by peer");
 }
 
@@ -254,7 +254,7 @@ TEST_F(Heartbeats, AnEndedPeerDoesNotKeepTheWatchSpinningWhileAClaimWaits) {
   start(1, 2);
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   map_.stall();
-  ranks_[0].heartbeat->fail("its own cause");
+  ranks_[0].heartbeat->fail(0, "its own cause");
   child.send(SIGKILL);
   const std::clock_t before = std::clock();
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
