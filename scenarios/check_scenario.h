@@ -35,7 +35,7 @@ void check_divides(Settings& settings, const std::string& degree_key, std::int64
 // grid; the first few, because one slip of the pen makes many.
 void check_csv(Settings& settings, const Scenario& scenario, const ScheduleShape& shape);
 // Stages per row of the lists and copy of the model, rounded up: what an unset layout.chunks means beside a
-// CSV.
+// CSV. Stages count from 0 to the first that no row has, so that a slip of the pen (99F3) makes no stages.
 int chunks_of(const ActionLists& lists, int copies);
 
 }  // namespace slipway

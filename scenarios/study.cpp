@@ -73,13 +73,14 @@ std::string in_short(const std::string& text) {
 // of them it was nobody can tell, so each says so, and the rest goes to new workers.
 class Runner {
  public:
-  Runner(const std::vector<StudyPoint>& points, int workers, const std::function<void(double)>& done)
-      : points_(points), workers_(workers), done_(done) {
+  Runner(const std::vector<StudyPoint>& points, int workers, const std::function<void(double)>& done,
+         const std::function<bool()>& interrupted)
+      : points_(points), workers_(workers), done_(done), interrupted_(interrupted) {
     for (const StudyPoint& point : points) rows_.push_back({point, "", {}});
   }
 
   std::vector<StudyRow> run() {
-    while (next_ < points_.size() || !under_way_.empty()) {
+    while (unfinished() && !interrupted_()) {
       try {
         with_one_team();
       } catch (const std::runtime_error& error) {
@@ -88,16 +89,21 @@ class Runner {
         under_way_.clear();
       }
     }
+    for (; next_ < points_.size(); ++next_) under_way_.insert(static_cast<int>(next_));
+    for (const int job : under_way_)
+      rows_[static_cast<std::size_t>(job)].error = "interrupted before its end";
     return std::move(rows_);
   }
 
  private:
+  bool unfinished() const { return next_ < points_.size() || !under_way_.empty(); }
+
   void with_one_team() {
     Workers team(workers_, [this](int job, std::byte* result) {
       const StudyFigures figures = figures_of(points_[static_cast<std::size_t>(job)]);
       std::memcpy(result, &figures, sizeof figures);
     });
-    while (next_ < points_.size() || !under_way_.empty()) {
+    while (unfinished() && !interrupted_()) {
       while (team.idle() && next_ < points_.size()) {
         under_way_.insert(static_cast<int>(next_));
         team.give(static_cast<int>(next_++));
@@ -120,6 +126,7 @@ class Runner {
   const std::vector<StudyPoint>& points_;
   int workers_;
   const std::function<void(double)>& done_;
+  const std::function<bool()>& interrupted_;
   std::vector<StudyRow> rows_;
   std::set<int> under_way_;
   std::size_t next_ = 0, finished_ = 0;
@@ -150,8 +157,9 @@ std::vector<StudyPoint> points_of(const std::vector<std::string>& scenarios,
 }
 
 std::vector<StudyRow> run_study(const std::vector<StudyPoint>& points, int workers,
-                                const std::function<void(double)>& done) {
-  return Runner(points, std::min(workers, static_cast<int>(points.size())), done).run();
+                                const std::function<void(double)>& done,
+                                const std::function<bool()>& interrupted) {
+  return Runner(points, std::min(workers, static_cast<int>(points.size())), done, interrupted).run();
 }
 
 }  // namespace slipway

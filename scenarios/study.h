@@ -61,9 +61,11 @@ struct StudyRow {
   StudyFigures figures{};
 };
 
-// `done` is called after each point with the share done.
+// `done` is called after each point with the share done. Once `interrupted` says so, what is under way is
+// dropped; those points and the ones after them say that they were not simulated.
 std::vector<StudyRow> run_study(const std::vector<StudyPoint>& points, int workers,
-                                const std::function<void(double)>& done);
+                                const std::function<void(double)>& done,
+                                const std::function<bool()>& interrupted);
 
 struct Study {
   std::vector<std::string> scenarios;

@@ -71,6 +71,9 @@ ActionLists read_schedule_csv(std::istream& in, const std::string& name) {
   while (std::getline(in, line)) {
     auto& list = lists.emplace_back();
     std::string_view rest = line;
+    if (constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+        lists.size() == 1 && rest.starts_with(byte_order_mark))
+      rest.remove_prefix(byte_order_mark.size());  // spreadsheets write one
     for (int column = 1;; ++column) {
       const auto comma = rest.find(',');
       const std::string_view cell = trimmed(rest.substr(0, comma));

@@ -103,6 +103,7 @@ TEST_F(StudyCommand, MistakesAreNamedBeforeAnythingIsSimulated) {
               HasSubstr("layout.pipeline has 2, model.layers 1"));
   EXPECT_THAT(refusal({"--figure", "speed"}), HasSubstr("there is no such figure"));
   EXPECT_THAT(refusal({"--csv", bert}), HasSubstr("would overwrite"));
+  EXPECT_THAT(refusal({"nowhere.yaml", "--vary", "schedule.name=gpipe,1f1b"}), HasSubstr("cannot read 'nowhere.yaml'"));
 }
 
 TEST_F(StudyCommand, TheTableHasTheColumnsThatWereAskedFor) {

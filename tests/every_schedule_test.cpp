@@ -52,8 +52,8 @@ TEST_P(EverySchedule, RunsInEveryCommandByItsNameAlone) {
 TEST_P(EverySchedule, ComesBackFromItsCsvOrSaysWhyNot) {
   const Answer csv = slipway_with({"show", compared, "--set", "schedule.name=" + name(), "--csv"});
   if (schedule().default_slices > 1) {
-    EXPECT_EQ(csv.status, status_failed);
-    EXPECT_THAT(csv.err, HasSubstr("PyTorch's schedule CSV has no slices, but 0F0/1"));
+    EXPECT_EQ(csv.status, status_usage);
+    EXPECT_THAT(csv.err, HasSubstr("PyTorch's schedule CSV has no slices, but schedule.slices is 4"));
     return;
   }
   ASSERT_EQ(csv.status, status_done) << csv.err;
@@ -89,6 +89,24 @@ TEST_F(ImpossibleSchedule, EveryComplaintOfACsvNamesTheFile) {
   const Answer answer = slipway_with({"show", compared, "--set", "schedule.csv=" + path("s.csv")});
   EXPECT_EQ(answer.status, status_usage);
   EXPECT_THAT(answer.err, testing::Not(HasSubstr("correct ,")));
+}
+
+TEST_F(ImpossibleSchedule, ASlipOfThePenInACsvIsOneComplaintAndMakesNoStages) {
+  std::ofstream(path("s.csv")) << "0F0,0B0\n1F0,1B0\n2F0,2B0\n3F0,99F0,3B0\n";
+  const Answer answer = slipway_with({"show", compared, "--set", "schedule.csv=" + path("s.csv"), "--set",
+                                      "schedule.global_batch=2", "--set", "schedule.micro_batch=2"});
+  EXPECT_EQ(answer.status, status_usage);
+  EXPECT_THAT(answer.err, HasSubstr("99F0 has a stage beyond the last, 3;"));
+  EXPECT_THAT(answer.err, testing::Not(HasSubstr("has no")));
+}
+
+TEST_F(ImpossibleSchedule, ACsvOfTwoDirectionsNamesTheScheduleThatHasThem) {
+  const Answer csv = slipway_with({"show", compared, "--set", "schedule.name=chimera", "--csv"});
+  std::ofstream(path("s.csv")) << csv.out;
+  const Answer answer = slipway_with({"show", compared, "--set", "schedule.csv=" + path("s.csv")});
+  EXPECT_EQ(answer.status, status_usage);
+  EXPECT_THAT(answer.err, AllOf(HasSubstr("set schedule.name to chimera"), HasSubstr("rank 3 │")));
+  EXPECT_THAT(answer.err, testing::Not(HasSubstr("has no")));
 }
 
 using TeraPipe = CommandTest;

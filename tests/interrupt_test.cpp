@@ -22,17 +22,25 @@ std::string content_of(const std::string& path) {
   return text.str();
 }
 
-// Starts `slipway simulate` of a step that takes minutes and interrupts it once `when(standard error)` holds.
+const std::vector<std::string> minutes_of_simulation{
+    "simulate", SLIPWAY_SOURCE_DIR "/scenarios/scale/llama-8b-64xh100.yaml", "--set", "schedule.global_batch=2000",
+    "--exact", "--steps", "20"};
+
+// Starts slipway with arguments that keep it busy for a minute and more, and interrupts it once
+// `when(standard error)` holds.
 class Interrupted : public CommandTest {
  protected:
-  int run(bool (*when)(const std::string& err)) {
+  int run(bool (*when)(const std::string& err), std::vector<std::string> arguments = minutes_of_simulation) {
     const std::string out = path("out.txt"), err = path("err.txt");
+    arguments.insert(arguments.begin(), "slipway");
+    std::vector<char*> words;
+    for (std::string& argument : arguments) words.push_back(argument.data());
+    words.push_back(nullptr);
     const pid_t child = fork();
     if (child == 0) {
       std::freopen(out.c_str(), "w", stdout);
       std::freopen(err.c_str(), "w", stderr);
-      execl(SLIPWAY_PROGRAM, "slipway", "simulate", SLIPWAY_SOURCE_DIR "/scenarios/scale/llama-8b-64xh100.yaml", "--set",
-            "schedule.global_batch=2000", "--exact", "--steps", "20", nullptr);
+      execv(SLIPWAY_PROGRAM, words.data());
       _exit(99);
     }
     for (int i = 0; i < 1200 && !when(content_of(err)); ++i)
@@ -56,6 +64,17 @@ TEST_F(Interrupted, WhileItSimulatesTellsHowFarItCame) {
 TEST_F(Interrupted, WhileItPlansEndsWithStatusOne) {
   EXPECT_EQ(run([](const std::string& err) { return err.find("planning") != std::string::npos; }), 1) << err_;
   EXPECT_NE(err_.find("interrupted"), std::string::npos) << err_;
+}
+
+TEST_F(Interrupted, WhileItStudiesKeepsThePointsThatAreDone) {
+  std::string batches = "schedule.global_batch=32";
+  for (int i = 2; i <= 1000; ++i) batches += "," + std::to_string(32 * i);
+  const std::vector<std::string> study{"study", SLIPWAY_SOURCE_DIR "/scenarios/scale/llama-8b-64xh100.yaml",
+                                       "--vary", batches, "--jobs", "1"};
+  EXPECT_EQ(run([](const std::string& err) { return err.find("studying") != std::string::npos; }, study), 1) << err_;
+  EXPECT_NE(err_.find("interrupted; the table has"), std::string::npos) << err_;
+  EXPECT_NE(out_.find("yes"), std::string::npos) << "the first point fits\n" << out_;
+  EXPECT_NE(out_.find("32000: interrupted before its end"), std::string::npos) << out_;
 }
 
 }  // namespace

@@ -50,6 +50,12 @@ TEST(ScheduleCsv, ReadsPyTorchFilesWithIdleCellsAndSplitBackwards) {
   EXPECT_EQ(lists[1].size(), 4U);
 }
 
+TEST(ScheduleCsv, ReadsWhatASpreadsheetMarkedAsUtf8) {
+  EXPECT_EQ(read("\xEF\xBB\xBF"
+                 "0F0,0B0\n"),
+            read("0F0,0B0\n"));
+}
+
 TEST(ScheduleCsv, RefusesCommunicationCellsByNameAndPlace) {
   const std::string error = error_of("0F0,0SEND_F0\n1RECV_F0,1F0\n");
   EXPECT_NE(error.find("own.csv:1: cell 2 '0SEND_F0'"), std::string::npos) << error;
@@ -83,8 +89,9 @@ TEST(ActionLists, AMissingBackwardIsNamedAndMarkedInTheGrid) {
   const auto defects = check_actions(lists, two_by_two);
   ASSERT_EQ(defects.size(), 1U);
   const std::string text = describe(lists, defects.front());
-  EXPECT_NE(text.find("micro-batch 1 of stage 1 has no backward; add it (or I and W), 1B1 to row 1"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("micro-batch 1 of stage 1 has no backward; add it (or I and W), 1B1 to the row of rank 1"),
+      std::string::npos)
       << text;
   EXPECT_NE(text.find("*1B1?*"), std::string::npos) << text;
 }
@@ -118,7 +125,7 @@ TEST(ActionLists, ACircleBetweenRowsIsFoundAndItsHeadsAreMarked) {
   const auto defects = check_actions(lists, two_by_two);
   ASSERT_EQ(defects.size(), 1U);
   EXPECT_EQ(describe(lists, defects.front()),
-            "the rows wait for each other in a circle at 0B0 on row 0, 1F1 on row 1; an action must not "
+            "the rows wait for each other in a circle at 0B0 on rank 0, 1F1 on rank 1; an action must not "
             "stand before "
             "one that it needs through another row\n"
             "rank 0 │  0F0    .   *0B0*  0F1   0B1\n"

@@ -50,6 +50,9 @@ int show_command(const std::vector<std::string>& args, std::ostream& out, std::o
   if (options.has("csv") && dot == "-")
     throw UsageError("--csv and --dot - both print on standard output; give --dot a file");
   Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
+  if (options.has("csv") && scenario.schedule.slices > 1)
+    throw UsageError("--csv: PyTorch's schedule CSV has no slices, but schedule.slices is " +
+                     std::to_string(scenario.schedule.slices) + "; set it to 1 or leave --csv out");
   if (options.has("micro-batches") && scenario.schedule.actions)
     throw UsageError("schedule.csv has its own number of micro-batches; leave --micro-batches out");
   if (options.has("micro-batches")) set_micro_batches(scenario, options.integer("micro-batches", 1, 1));

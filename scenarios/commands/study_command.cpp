@@ -6,10 +6,12 @@
 #include <thread>
 
 #include "scenarios/commands/command.h"
+#include "scenarios/commands/interrupts.h"
 #include "scenarios/commands/nearest.h"
 #include "scenarios/commands/options.h"
 #include "scenarios/commands/outputs.h"
 #include "scenarios/commands/progress.h"
+#include "scenarios/document.h"
 #include "scenarios/output_file.h"
 #include "scenarios/study_plot.h"
 
@@ -47,7 +49,7 @@ CommandOptions declared_options() {
       .notes("Figures, the columns of the CSV as in simulate --json: " + figure_names() +
              ".\nA point that is refused or fails is a row with its reason, and the exit status is 0 as "
              "long as\n"
-             "one point has figures.");
+             "one point has figures. Ctrl-C ends the study with the points that are done, and exit status 1.");
   return options;
 }
 
@@ -99,6 +101,13 @@ void check_size(std::size_t scenarios, const std::vector<Variation>& variations)
     throw UsageError("that is " + product + " points; allowed: up to 100000; vary fewer keys or values");
 }
 
+// A file that cannot be read is the same mistake in every point.
+void check_readable(const std::vector<std::string>& scenarios) {
+  std::vector<ScenarioError> errors;
+  for (const std::string& path : scenarios) read_document(path, {path, 0}, "", errors);
+  if (!errors.empty()) throw UsageError("the scenario cannot be used:\n" + describe(errors));
+}
+
 void write_file(const std::string& path, const std::string& text) {
   OutputFile file(path);
   file.stream() << text;
@@ -124,6 +133,7 @@ int study_command(const std::vector<std::string>& args, std::ostream& out, std::
   }
   check_spoken_once(study.keys, options.all("set"));
   check_size(study.scenarios.size(), variations);
+  check_readable(study.scenarios);
   if (options.text("csv") && options.text("csv") == options.text("plot"))
     throw UsageError("--csv and --plot name the same file, " + *options.text("csv") + "; give each its own");
   if (options.text("figure") && !options.text("plot"))
@@ -131,10 +141,14 @@ int study_command(const std::vector<std::string>& args, std::ostream& out, std::
   for (const char* output : {"csv", "plot"})
     if (const auto path = options.text(output))
       check_output(std::string("--") + output, *path, study.scenarios);
+  bool interrupted = false;
   {
+    const CatchInterrupts guard;
     Progress progress(err, "studying", is_terminal(err));
-    study.rows = run_study(points_of(study.scenarios, options.all("set"), variations), jobs,
-                           [&](double share) { progress.report(share); });
+    study.rows = run_study(
+        points_of(study.scenarios, options.all("set"), variations), jobs,
+        [&](double share) { progress.report(share); }, CatchInterrupts::asked);
+    interrupted = CatchInterrupts::asked();
   }
   out << study_text(study);
   if (const auto path = options.text("csv"))
@@ -142,6 +156,10 @@ int study_command(const std::vector<std::string>& args, std::ostream& out, std::
   if (const auto path = options.text("plot")) {
     write_file(*path, study_svg(study, figure_of(options.text("figure"), study.rows)));
     out << "plot: " << *path << '\n';
+  }
+  if (interrupted) {
+    err << "slipway study: interrupted; the table has what was done until then\n";
+    return status_failed;
   }
   const bool any =
       std::any_of(study.rows.begin(), study.rows.end(), [](const StudyRow& r) { return r.error.empty(); });

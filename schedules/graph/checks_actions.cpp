@@ -31,8 +31,8 @@ bool refuse_cell(const Action& action, GridCell cell, const ScheduleShape& shape
   } else if (action.slice >= shape.slices) {
     reason = "has a slice beyond the last, " + std::to_string(shape.slices - 1) + "; set schedule.slices";
   } else if (const int row = placement.rank[static_cast<std::size_t>(action.stage)]; row != cell.row) {
-    reason = "stands in row " + std::to_string(cell.row) + ", but most of stage " +
-             std::to_string(action.stage) + " is on row " + std::to_string(row) + "; move it to that row";
+    reason = "stands in the row of rank " + std::to_string(cell.row) + ", but most of stage " +
+             std::to_string(action.stage) + " is in that of rank " + std::to_string(row) + "; move it there";
   } else {
     return false;
   }
@@ -99,7 +99,7 @@ class SlotCheck {
   void missing(const std::string& what, Pass pass) {
     defects_.push_back({"micro-batch " + std::to_string(std::get<1>(slot_)) + " of stage " +
                             std::to_string(std::get<0>(slot_)) + " " + what + text_of(action(pass)) +
-                            " to row " + std::to_string(row_),
+                            " to the row of rank " + std::to_string(row_),
                         {},
                         {{row_, action(pass)}}});
   }
@@ -148,7 +148,7 @@ void check_deadlock(const ActionLists& lists, int parts, std::vector<ActionDefec
   std::string heads;
   for (const GridCell& cell : times.stuck) {
     const Action& action = lists[static_cast<std::size_t>(cell.row)][static_cast<std::size_t>(cell.index)];
-    heads += (heads.empty() ? "" : ", ") + text_of(action) + " on row " + std::to_string(cell.row);
+    heads += (heads.empty() ? "" : ", ") + text_of(action) + " on rank " + std::to_string(cell.row);
   }
   defects.push_back({"the rows wait for each other in a circle at " + heads +
                          "; an action must not stand before one that it needs through another row",
@@ -163,13 +163,14 @@ std::vector<ActionDefect> check_actions(const ActionLists& lists, const Schedule
   if (static_cast<int>(lists.size()) != shape.pipeline) {
     defects.push_back({"the schedule has " + std::to_string(lists.size()) +
                            " rows, but layout.pipeline is " + std::to_string(shape.pipeline) +
-                           "; there is one row per pipeline rank",
+                           "; there is one row per pipeline rank, from rank 0 down",
                        {},
                        {}});
     return defects;
   }
   const Placement placement = placement_of(lists, shape);
   const auto found = collect(lists, shape, placement, defects);
+  if (!defects.empty()) return defects;  // each would be missing somewhere else as well
   const std::vector<int> copy_of = copies_of_micro_batches(found, placement, shape);
   const Occurrences nothing;
   for (int stage = 0; stage < shape.stages(); ++stage) {

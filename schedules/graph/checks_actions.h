@@ -4,7 +4,7 @@
 // backward before its forward or wait for each other in a circle. The lowering would only stumble over
 // these; here each is named and shown:
 //
-//   micro-batch 1 of stage 2 has no backward; add 2B1 (or 2I1 and 2W1) to row 2
+//   micro-batch 1 of stage 2 has no backward; add it (or I and W), 2B1 to the row of rank 2
 //   rank 2 │  .   .  2F0 2B0 2F1 *2B1?*
 //
 // Guarded by tests/schedule_csv_test.cpp.
