@@ -117,7 +117,7 @@ bool ranks_before(const TriedChange& a, const TriedChange& b) {
 
 }  // namespace
 
-Verdict verdict_of(const Scenario& scenario) {
+Verdict verdict_of(const Scenario& scenario, const std::vector<double>& kept_for_fillers) {
   const std::vector<StageTerms> terms = counted_memory(scenario);
   const std::vector<double> capacities = memory_capacities(scenario);
   const std::size_t per_stage = capacities.size() / terms.size();
@@ -126,7 +126,8 @@ Verdict verdict_of(const Scenario& scenario) {
     const auto first = capacities.begin() + static_cast<std::ptrdiff_t>(stage * per_stage);
     const double smallest = *std::min_element(first, first + static_cast<std::ptrdiff_t>(per_stage));
     const double usable = smallest * scenario.trainer.usable_share;
-    const double bytes = peak_bytes(terms[stage], scenario.trainer);
+    const double bytes = peak_bytes(terms[stage], scenario.trainer) +
+                         (kept_for_fillers.empty() ? 0 : kept_for_fillers[stage]);
     verdict.fits &= bytes <= usable;
     verdict.fits_cautious &= bytes <= smallest * scenario.trainer.cautious_share;
     if (stage > 0 && bytes * verdict.usable <= verdict.bytes * usable) continue;

@@ -25,7 +25,8 @@ struct Verdict {
   double usable = 0;  // there: the GPU's memory times usable_share
   double share() const { return bytes / usable; }
 };
-Verdict verdict_of(const Scenario& scenario);
+// `kept_for_fillers`: bytes per pipeline rank that only a filled graph knows; empty = none.
+Verdict verdict_of(const Scenario& scenario, const std::vector<double>& kept_for_fillers = {});
 
 struct Change {
   std::string name;                    // "pipeline 4 instead of 2"

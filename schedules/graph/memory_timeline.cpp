@@ -122,6 +122,7 @@ class Accounting {
     MemoryParts parts;
     parts[buffer.kind == BufferKind::parameter ? MemoryPart::gathered_weights
           : buffer.kind == BufferKind::bucket  ? MemoryPart::gradient_buckets
+          : buffer.kind == BufferKind::kept    ? MemoryPart::kept_for_fillers
           : is_layer_input_[b]                 ? MemoryPart::layer_inputs
                                                : MemoryPart::messages] = buffer.bytes;
     return parts;
