@@ -1,8 +1,6 @@
 #include "scenarios/launch.h"
 
-#include <arpa/inet.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -221,21 +219,6 @@ std::string describe(const RankEnd& end) {
   const std::string text =
       "rank " + std::to_string(end.rank) + (end.signal > 0 ? " was " : " ") + manner_of(end);
   return end.message.empty() ? text : text + ": " + end.message;
-}
-
-int free_port() {
-  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  const bool bound = listener >= 0 && ::bind(listener, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                     ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  const int reason = errno;
-  if (listener >= 0) ::close(listener);
-  if (!bound)
-    throw std::runtime_error(std::string("no free TCP port on 127.0.0.1: ") + std::strerror(reason));
-  return ntohs(address.sin_port);
 }
 
 }  // namespace slipway

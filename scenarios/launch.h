@@ -59,7 +59,4 @@ LaunchResult launch(const std::vector<RankProcess>& ranks, const LaunchOptions& 
 // "rank 2 was killed by signal 9 (Killed)", "rank 0 ended with exit status 3: <message>".
 std::string describe(const RankEnd& end);
 
-// A TCP port of this machine that is free now, on 127.0.0.1.
-int free_port();
-
 }  // namespace slipway

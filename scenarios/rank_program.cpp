@@ -12,6 +12,7 @@
 #include "exec/launchers.h"
 #include "exec/run_files.h"
 #include "scenarios/core_binding.h"
+#include "scenarios/free_port.h"
 
 namespace slipway {
 namespace {

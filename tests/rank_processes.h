@@ -2,10 +2,8 @@
 // what they printed and when they ended.
 #pragma once
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,21 +18,10 @@
 #include <thread>
 #include <vector>
 
+#include "scenarios/free_port.h"
 #include "schedules/bundle.h"
 
 namespace slipway {
-
-inline int free_port() {
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  bind(listener, reinterpret_cast<sockaddr*>(&address), length);
-  getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length);
-  close(listener);
-  return ntohs(address.sin_port);
-}
 
 inline std::string text_of_file(const std::string& path) {
   std::ifstream file(path);

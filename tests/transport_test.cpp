@@ -1,28 +1,16 @@
 #include "exec/cpu/transport_gloo.h"
 
 #include <ATen/ATen.h>
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <functional>
 #include <thread>
 
+#include "scenarios/free_port.h"
+
 namespace slipway {
 namespace {
-
-int free_port() {
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  bind(listener, reinterpret_cast<sockaddr*>(&address), length);
-  getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length);
-  close(listener);
-  return ntohs(address.sin_port);
-}
 
 // Runs `body` as every member of a group of `size` threads, each with its own connections.
 void on_members(int size, const std::function<void(Transport&, int)>& body) {
