@@ -19,6 +19,13 @@ void check_fabrics(Settings& settings, const Scenario& scenario);
 void derive_fill(Settings& settings, Scenario& scenario);
 void check_block_times(Settings& settings, const Scenario& scenario);
 
+// balance_stages.cpp: layout.split balanced, over pipeline ranks whose machines differ, becomes the split by time
+// (schedules/graph/balanced_split.h), written into layout.split_list. Again after a change of layout or schedule.
+// Throws std::invalid_argument where blocks cannot be priced. derive_split: the same as an error of the file; on
+// machines that await their calibration nothing can be balanced by time yet.
+void balance_stages(Scenario& scenario);
+void derive_split(Settings& settings, Scenario& scenario);
+
 // check_placement.cpp: layout.placement must be an order of all nodes; the cluster's ranks fill them so.
 void derive_placement(Settings& settings, Scenario& scenario);
 

@@ -113,8 +113,8 @@ std::span<const JsonKey> plan_json_keys() {
               "fastest first: tensor, sequence_parallel, pipeline, chunks, context, data, zero, schedule, "
               "micro_batch, recompute; bound_s, step_time_s, mfu, compute_share, bubble_share, "
               "exposed_comm_share as in simulate; memory_bytes and memory_share as `slipway memory` estimates "
-              "them, of the fullest pipeline rank; timeline_bytes, the simulated peak; why it wins over the "
-              "next"},
+              "them, of the fullest pipeline rank; timeline_bytes, the simulated peak; on uneven clusters "
+              "split (layers per stage) and placement (order of nodes); why it wins over the next"},
       JsonKey{"pareto", "list", "rows as in best, each with less memory than every faster one"},
       JsonKey{"best_too_large", "map",
               "the fastest row, by its bound, that needs too much memory; without step_time_s bound_s and "

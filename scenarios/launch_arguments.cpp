@@ -17,6 +17,8 @@ bool is_uneven(const Scenario& s) {
   return s.layout.split != SplitKind::even || layer_count(s.model) % stage_count(s.layout) != 0;
 }
 
+const char* placement_words =
+    "the order of nodes (layout.placement): list the hosts in this order where ranks are started";
 const char* split_words = "a split of the layers that is not equal for all stages; check the trainer's own";
 
 void megatron_model(const Scenario& s, LaunchArguments& launch) {
@@ -87,6 +89,7 @@ LaunchArguments megatron(const Scenario& s) {
     launch.missing.push_back("the schedule " + s.schedule.name +
                              ": Megatron-LM runs 1F1B, interleaved with chunks");
   if (is_uneven(s)) launch.missing.emplace_back(split_words);
+  if (!l.placement.empty()) launch.missing.emplace_back(placement_words);
   if (l.context > 1)
     launch.missing.emplace_back("gathered keys and values: Megatron-LM passes them around a ring");
   if (s.schedule.kernels != Kernels::flash2_rmsnorm)

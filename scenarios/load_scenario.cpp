@@ -196,6 +196,7 @@ LoadResult load_scenario(const std::string& path, const std::vector<std::string>
   load_faults(settings, scenario.faults);
   derive_and_check(settings, model.has_value(), cluster.has_value(), scenario);
   note_files(settings, folder, scenario);
+  if (result.errors.empty()) derive_split(settings, scenario);
   if (result.errors.empty()) write_resolved(settings, scenario);
   return result;
 }

@@ -124,7 +124,8 @@ Verdict verdict_of(const Scenario& scenario, const std::vector<double>& kept_for
   Verdict verdict;
   for (std::size_t stage = 0; stage < terms.size(); ++stage) {
     const auto first = capacities.begin() + static_cast<std::ptrdiff_t>(stage * per_stage);
-    const double smallest = *std::min_element(first, first + static_cast<std::ptrdiff_t>(per_stage));
+    const auto least = std::min_element(first, first + static_cast<std::ptrdiff_t>(per_stage));
+    const double smallest = *least;
     const double usable = smallest * scenario.trainer.usable_share;
     const double bytes = peak_bytes(terms[stage], scenario.trainer) +
                          (kept_for_fillers.empty() ? 0 : kept_for_fillers[stage]);
@@ -132,6 +133,7 @@ Verdict verdict_of(const Scenario& scenario, const std::vector<double>& kept_for
     verdict.fits_cautious &= bytes <= smallest * scenario.trainer.cautious_share;
     if (stage > 0 && bytes * verdict.usable <= verdict.bytes * usable) continue;
     verdict.fullest = static_cast<int>(stage);
+    verdict.rank = static_cast<int>(least - capacities.begin());
     verdict.bytes = bytes;
     verdict.usable = usable;
   }

@@ -21,6 +21,7 @@ struct Verdict {
   bool fits = true;
   bool fits_cautious = true;  // up to cautious_share of every GPU
   int fullest = 0;            // pipeline rank with the largest share of its GPU
+  int rank = 0;       // of it, the one with the smallest GPU
   double bytes = 0;   // there
   double usable = 0;  // there: the GPU's memory times usable_share
   double share() const { return bytes / usable; }

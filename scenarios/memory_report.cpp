@@ -27,6 +27,7 @@ MemoryReport memory_report(const Plan& plan, const Timeline& timeline) {
     StageReport& row = report.stages.emplace_back();
     row.rank = fullest.rank;
     row.capacity = fullest.capacity;
+    row.on = fullest.on;
     if (!formula.empty()) row.formula = formula[stage];
     row.timeline = fullest.use.parts;
     row.estimate = estimated(counted[stage], plan.scenario.trainer);

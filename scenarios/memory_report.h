@@ -22,6 +22,7 @@ namespace slipway {
 struct StageReport {
   int rank = 0;
   double capacity = 0;                // bytes of its machine
+  std::string on;                     // which machine, where there are several (plan.h: on_machine)
   std::optional<MemoryParts> formula;  // closed form; not for every model
   MemoryParts timeline;
   MemoryParts estimate;

@@ -22,7 +22,7 @@ std::string summary_table(const MemoryReport& report) {
     rows.push_back({fmt::format("{} (rank {})", i, stage.rank),
                     stage.formula ? readable_bytes(sum(*stage.formula)) : "-",
                     readable_bytes(sum(stage.timeline)), readable_bytes(sum(stage.estimate)),
-                    readable_bytes(stage.capacity), stage.formula ? yes_no(stage.is_safe()) : "-",
+                    readable_bytes(stage.capacity) + stage.on, stage.formula ? yes_no(stage.is_safe()) : "-",
                     yes_no(stage.fits), stage.peak_task});
   }
   return aligned_table(rows, "  ");
@@ -54,9 +54,9 @@ std::string verdict_text(const Plan& plan, const MemoryReport& report) {
   const Verdict& verdict = report.verdict;
   const std::string& task = report.stages[static_cast<std::size_t>(verdict.fullest)].peak_task;
   std::string text = fmt::format(
-      "{}: pipeline rank {} is fullest and needs {} of {} ({}) as {} would take it; it peaks in {}.\n",
+      "{}: pipeline rank {} is fullest and needs {} of {}{} ({}) as {} would take it; it peaks in {}.\n",
       verdict.fits ? "Fits" : "Does not fit", verdict.fullest, readable_bytes(verdict.bytes),
-      readable_bytes(verdict.usable), readable_share(verdict.share()),
+      readable_bytes(verdict.usable), on_machine(plan.scenario, verdict.rank), readable_share(verdict.share()),
       taker(plan.scenario), task);
   const double cautious = plan.scenario.trainer.cautious_share;
   text += fmt::format("Cautiously, up to {} of each GPU: {}.\n", readable_share(cautious),

@@ -4,6 +4,7 @@
 
 #include "scenarios/commands/command.h"
 #include "scenarios/readable.h"
+#include "schedules/graph/balanced_split.h"
 #include "schedules/graph/checks.h"
 #include "schedules/graph/durations.h"
 #include "schedules/graph/folding.h"
@@ -145,6 +146,10 @@ std::vector<double> memory_capacities(const Scenario& scenario) {
     bytes.push_back(machine_of(scenario, rank).memory_bytes);
   }
   return bytes;
+}
+
+std::string on_machine(const Scenario& scenario, int rank) {
+  return has_several_machines(scenario.cluster) ? " of " + machine_of(scenario, rank).name : "";
 }
 
 int micro_batches_of(const Plan& plan) { return step_shape(lowering_input(plan.scenario)).micro_batches; }

@@ -49,6 +49,8 @@ void refuse_uncalibrated(const Scenario& scenario);
 double peak_flops(const Scenario& scenario);
 // Bytes of memory of each rank's machine.
 std::vector<double> memory_capacities(const Scenario& scenario);
+// " of h100-80gb" behind what a rank's GPU has, on clusters with several machines; else nothing.
+std::string on_machine(const Scenario& scenario, int rank);
 // Per pipeline and step, whatever the graph leaves out.
 int micro_batches_of(const Plan& plan);
 double tokens_per_step(const Scenario& scenario);

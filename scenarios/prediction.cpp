@@ -17,7 +17,7 @@ std::vector<StageMemory> stage_memory(const Plan& plan, const Timeline& timeline
     // Compared as products: a capacity may be 0.
     if (fullest.capacity > 0 && ranks[rank].peak * fullest.capacity <= fullest.use.peak * capacities[rank])
       continue;
-    fullest = {static_cast<int>(rank), ranks[rank], capacities[rank]};
+    fullest = {static_cast<int>(rank), ranks[rank], capacities[rank], on_machine(plan.scenario, static_cast<int>(rank))};
   }
   return stages;
 }

@@ -20,6 +20,7 @@ struct StageMemory {
   int rank = 0;
   RankMemory use;
   double capacity = 0;
+  std::string on;  // its machine, where there are several (on_machine)
   bool fits() const { return slipway::fits(use, capacity); }
 };
 

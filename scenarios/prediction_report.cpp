@@ -62,7 +62,7 @@ std::string memory_text(const std::vector<StageMemory>& memory) {
     rows.push_back({fmt::format("{} (rank {})", stage, m.rank), readable_bytes(m.use.peak),
                     readable_bytes(m.use.fixed.weights), readable_bytes(m.use.fixed.gradients),
                     readable_bytes(m.use.fixed.optimizer), readable_bytes(m.use.activations_peak),
-                    readable_bytes(m.capacity), m.fits() ? "yes" : "no", m.use.peak_task});
+                    readable_bytes(m.capacity) + m.on, m.fits() ? "yes" : "no", m.use.peak_task});
   }
   return aligned_table(rows, "  ");
 }

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "scenarios/search_ranking.h"
+#include "scenarios/search_refine.h"
 
 namespace slipway {
 namespace {
@@ -11,6 +12,7 @@ namespace {
 constexpr double front_slowest = 2;       // times the fastest: what is slower is no alternative
 constexpr double front_step = 0.02;       // of a GPU's memory: what saves less is none either
 constexpr double share_of_ranking = 0.6;  // of the time that simulations take, roughly
+constexpr double share_of_refining = 0.5; // of all of it, where there is something to refine
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -40,17 +42,23 @@ std::vector<std::size_t> front_of_bounds(const std::vector<Candidate>& candidate
   return front;
 }
 
-// Of all that were simulated, those that need less memory than every faster one.
+// Those that need less memory than every faster one.
+std::vector<PricedLayout> front_of(std::vector<PricedLayout> rows) {
+  std::stable_sort(rows.begin(), rows.end(), is_better);
+  std::vector<PricedLayout> front;
+  for (const PricedLayout& row : rows)
+    if (front.empty() || row.memory_share <= front.back().memory_share - front_step) front.push_back(row);
+  return front;
+}
+
+// Of all that were simulated.
 void find_front(const Ranking& ranking, const SearchOptions& options, double slowest,
                 SearchResult& result) {
   std::vector<PricedLayout> rows;
   for (const std::size_t i : ranking.judged())
     if (fits(ranking.row(i), options.memory_share) && ranking.row(i).step_time_s <= slowest)
       rows.push_back(ranking.row(i));
-  std::stable_sort(rows.begin(), rows.end(), is_better);
-  for (const PricedLayout& row : rows)
-    if (result.pareto.empty() || row.memory_share <= result.pareto.back().memory_share - front_step)
-      result.pareto.push_back(row);
+  result.pareto = front_of(std::move(rows));
 }
 
 void note_judged(const PricedLayout& row, double memory_share, SearchResult& result) {
@@ -74,15 +82,34 @@ std::optional<PricedLayout> closest_of(const Scenario& scenario, const Screening
 void simulate(const Scenario& scenario, const std::vector<Candidate>& candidates, StepEstimator& estimator,
               const SearchOptions& options, SearchResult& result) {
   Ranking ranking(scenario, options, estimator, candidates);
-  const auto best = ranking.fastest(options.best, part_of(options, 0, share_of_ranking));
+  const double share = is_uneven(scenario.cluster) ? 1 - share_of_refining : 1;
+  const auto best = ranking.fastest(options.best, part_of(options, 0, share * share_of_ranking));
   for (const std::size_t i : best) result.best.push_back(ranking.row(i));
   if (!best.empty()) {
     const double slowest = front_slowest * result.best.front().step_time_s;
     ranking.simulate(front_of_bounds(candidates, best.front(), slowest),
-                     part_of(options, share_of_ranking, 1));
+                     part_of(options, share * share_of_ranking, share));
     find_front(ranking, options, slowest, result);
   }
   for (const std::size_t i : ranking.judged()) note_judged(ranking.row(i), options.memory_share, result);
+}
+
+// The first few of the best, in their best order of nodes and split of layers.
+void refine(const Scenario& scenario, const SearchSpace& space, const SearchOptions& options, SearchResult& result) {
+  constexpr std::size_t most = 3;
+  if (result.best.empty() || !is_uneven(scenario.cluster) || (!space.splits && !space.orders)) return;
+  result.unrefined_s = result.best.front().step_time_s;
+  for (std::size_t i = 0; i < std::min(most, result.best.size()); ++i) {
+    const Refinement better = refined(scenario, result.best[i], space.splits, space.orders, options);
+    result.best[i] = better.row;
+    result.refinements += better.simulated;
+    ++result.refined;
+    if (options.progress) options.progress(1 - share_of_refining * (1 - result.refined / static_cast<double>(most)));
+  }
+  std::stable_sort(result.best.begin(), result.best.end(), is_better);
+  std::vector<PricedLayout> rows = result.pareto;
+  rows.insert(rows.end(), result.best.begin(), result.best.end());
+  result.pareto = front_of(std::move(rows));
 }
 
 }  // namespace
@@ -104,6 +131,7 @@ SearchResult search_layouts(const Scenario& scenario, const SearchSpace& space,
   result.best_too_large = screened.best_too_large;
   result.screening_s = seconds_since(begin);
   if (!stopped()) simulate(scenario, screened.candidates, estimator, options, result);
+  if (!stopped()) refine(scenario, space, options, result);
   result.simulation_s = seconds_since(begin) - result.screening_s;
   result.complete = !stopped();
   if (result.best.empty()) result.closest = closest_of(scenario, screened);

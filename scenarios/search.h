@@ -32,6 +32,7 @@ struct SearchSpace {
   std::vector<Recompute> recompute;
   std::vector<std::int64_t> micro_batch;  // empty: all
   int data = 0;                           // 0: whatever is left
+  bool splits = true, orders = true;      // on uneven clusters: may layers and nodes be moved (search_refine.h)
 };
 // The keys that --keep takes: "layout.tensor", ..., in the order of the scenario reference.
 const std::vector<std::string>& searched_keys();
@@ -46,6 +47,7 @@ void each_layout(const Scenario& scenario, const SearchSpace& space,
 // The scenario with this layout; `resolved` and `summary` still say the old one.
 Scenario with_layout(const Scenario& scenario, const LayoutChoice& choice);
 // The same as options of --set.
+std::string joined(const std::vector<int>& numbers);  // "9, 8, 8, 7"
 std::vector<std::string> overrides_of(const LayoutChoice& choice);
 
 struct PricedLayout {
@@ -80,6 +82,9 @@ struct SearchResult {
   // Fastest first, each with less memory (by 2 % of a GPU at least) than all before: of the layouts that
   // were simulated, among them those that are on the front by their bounds.
   std::vector<PricedLayout> pareto;
+  // On uneven clusters: how many layouts were refined, in how many simulations, and the fastest as it was before.
+  int refined = 0, refinements = 0;
+  double unrefined_s = 0;
   std::int64_t legal = 0, too_large = 0, simulated = 0;
   std::optional<PricedLayout> best_too_large;  // the fastest, by its bound
   std::optional<PricedLayout> closest;         // where nothing fits: the one that needs the least, judged

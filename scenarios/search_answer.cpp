@@ -65,7 +65,7 @@ Scenario scenario_to_search(const std::string& path, const std::vector<std::stri
     refuse_unsearchable(as_written.scenario);
     refuse_uncalibrated(as_written.scenario);
     const bool keeps_stages = std::count(kept.begin(), kept.end(), "layout.pipeline") > 0;
-    if (!as_written.scenario.layout.split_list.empty() && !keeps_stages) {
+    if (as_written.scenario.layout.split == SplitKind::list && !keeps_stages) {
       as_written.scenario.layout.split = SplitKind::even;
       as_written.scenario.layout.split_list.clear();
     }
@@ -112,9 +112,9 @@ std::string winner_yaml(const Scenario& scenario, const std::vector<std::string>
                         const LayoutChoice& choice, const std::string& file) {
   std::vector<std::string> options = overrides;
   for (const std::string& option : overrides_of(choice)) options.push_back(option);
-  if (scenario.layout.split != SplitKind::list &&
-      load_scenario(scenario.path, overrides).scenario.layout.split == SplitKind::list)
-    options.emplace_back("layout.split=even");
+  const SplitKind split = choice.layout.split;
+  if (split != SplitKind::list && load_scenario(scenario.path, overrides).scenario.layout.split != split)
+    options.emplace_back(split == SplitKind::even ? "layout.split=even" : "layout.split=balanced");
   const LoadResult loaded = load_scenario(scenario.path, options);
   if (!loaded.errors.empty())
     throw std::logic_error(
@@ -182,6 +182,8 @@ nlohmann::json row_json(const PricedLayout& row) {
                          {"bound_s", row.bound_s},
                          {"memory_bytes", std::round(row.memory_bytes)},
                          {"memory_share", row.memory_share}};
+  if (!l.split_list.empty()) json["split"] = l.split_list;
+  if (!l.placement.empty()) json["placement"] = l.placement;
   if (!row.simulated) return json;
   json["step_time_s"] = row.step_time_s;
   json["mfu"] = row.mfu;

@@ -6,6 +6,7 @@
 
 #include "scenarios/readable.h"
 #include "scenarios/search.h"
+#include "scenarios/search_variants.h"
 
 namespace slipway {
 namespace {
@@ -54,6 +55,33 @@ struct Part {
   double gain_s;
 };
 
+// "0-3, 6, 4-5": what ascends by ones is written as a range.
+std::string ranges(const std::vector<int>& numbers) {
+  std::string text;
+  for (std::size_t i = 0, end = 0; i < numbers.size(); i = end) {
+    for (end = i + 1; end < numbers.size() && numbers[end] == numbers[end - 1] + 1;) ++end;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", numbers[i]);
+    if (end > i + 1) text += fmt::format("-{}", numbers[end - 1]);
+  }
+  return text;
+}
+
+std::string where_text(const Scenario& scenario, const Layout& layout) {
+  const Variant variant = variant_of(scenario, layout);
+  return fmt::format("layers per stage {}; nodes {}", joined(variant.layers), ranges(variant.nodes));
+}
+
+std::string refinement_text(const Scenario& scenario, const SearchResult& result) {
+  if (result.refined == 0) return "";
+  std::string text = fmt::format(
+      "\nNodes or links are not alike: where the stages are and what they hold. The first {} were refined by {} of other\n"
+      "orders of nodes and splits of layers; before that the fastest took {}.\n",
+      result.refined, counted(result.refinements, "simulation"), readable_seconds(result.unrefined_s));
+  for (std::size_t i = 0; i < result.best.size(); ++i)
+    text += fmt::format("  {}  {}\n", i + 1, where_text(scenario, result.best[i].choice.layout));
+  return text;
+}
+
 std::string excluded_text(const SearchResult& result, const SearchOptions& options) {
   if (result.too_large == 0) return "";
   std::string text =
@@ -74,9 +102,10 @@ std::string layout_text(const LayoutChoice& choice) {
   const Layout& l = choice.layout;
   return fmt::format(
       "tensor {}{}, pipeline {}, chunks {}, context {}, data {}, zero {}; {}, micro-batch {}, "
-      "recompute {}",
+      "recompute {}{}",
       l.tensor, l.sequence_parallel ? " with sequence parallel" : "", l.pipeline, l.chunks, l.context,
-      l.data, l.zero, choice.schedule->name, choice.micro_batch, recompute_name(choice.recompute));
+      l.data, l.zero, choice.schedule->name, choice.micro_batch, recompute_name(choice.recompute),
+      l.split_list.empty() ? "" : ", layers per stage " + joined(l.split_list));
 }
 
 std::string why(const PricedLayout& row, const PricedLayout& next) {
@@ -111,6 +140,7 @@ std::string search_text(const Scenario& scenario, const SearchResult& result,
     text += "\nThe best, of all that fit:\n" + table_of(result.best) + "\nWhy each wins over the next:\n";
     for (std::size_t i = 0; i + 1 < result.best.size(); ++i)
       text += fmt::format("  {}  {}\n", i + 1, why(result.best[i], result.best[i + 1]));
+    text += refinement_text(scenario, result);
     text += "\nLess memory for more time (the front of both):\n" + table_of(result.pareto);
   }
   text += excluded_text(result, options);

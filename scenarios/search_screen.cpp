@@ -17,6 +17,23 @@ void note_too_large(const LayoutChoice& choice, const StepEstimate& estimate, Sc
   best->memory_share = estimate.memory_share;
 }
 
+// Calls visit for the choice as it is, and where stages sit on different machines balanced by time, too.
+template <class Visit>
+void each_split(const LayoutChoice& choice, bool splits, StepEstimator& estimator, const Visit& visit) {
+  const SplitKind kind = choice.layout.split;
+  if (kind != SplitKind::balanced) visit(choice);
+  if (kind == SplitKind::list || (kind == SplitKind::even && !splits)) return;
+  std::vector<int> balanced = estimator.balanced_layers(choice);
+  if (balanced.empty()) {
+    if (kind == SplitKind::balanced) visit(choice);
+    return;
+  }
+  LayoutChoice changed = choice;  // what is to be balanced stays so: its loader will do the same
+  if (splits) changed.layout.split = SplitKind::list;
+  changed.layout.split_list = std::move(balanced);
+  visit(changed);
+}
+
 // Keeps those that need the least, least first.
 void note_smallest(const Candidate& candidate, std::vector<Candidate>& smallest) {
   constexpr std::size_t most = 24;
@@ -35,16 +52,8 @@ Screening screen(const Scenario& scenario, const SearchSpace& space, double memo
   Screening screening;
   std::string refusal;
   bool stopped = false;
-  each_layout(scenario, space, [&](const LayoutChoice& choice) {
-    stopped = stopped || ((screening.legal & 1023) == 0 && interrupted());
-    if (stopped) return;
-    StepEstimate estimate;
-    try {
-      estimate = estimator.estimate(choice);
-    } catch (const std::invalid_argument& reason) {  // no fabric joins these ranks
-      if (refusal.empty()) refusal = reason.what();
-      return;
-    }
+  const auto note = [&](const LayoutChoice& choice) {
+    const StepEstimate estimate = estimator.estimate(choice);
     ++screening.legal;
     const Candidate candidate{choice, estimate.bound_s, estimate.memory_bytes, estimate.memory_share};
     note_smallest(candidate, screening.smallest);
@@ -52,6 +61,15 @@ Screening screen(const Scenario& scenario, const SearchSpace& space, double memo
       note_too_large(choice, estimate, screening);
     else
       screening.candidates.push_back(candidate);
+  };
+  each_layout(scenario, space, [&](const LayoutChoice& choice) {
+    stopped = stopped || ((screening.legal & 1023) == 0 && interrupted());
+    if (stopped) return;
+    try {
+      each_split(choice, space.splits, estimator, note);
+    } catch (const std::invalid_argument& reason) {  // no fabric joins these ranks
+      if (refusal.empty()) refusal = reason.what();
+    }
   });
   if (screening.legal == 0 && !stopped)
     throw std::invalid_argument("no layout of this model on this cluster is possible" +

@@ -1,6 +1,7 @@
 // Which layouts there are: the loader's rules, asked in an order that lets estimates share their parts.
 #include <algorithm>
 
+#include "scenarios/check_scenario.h"
 #include "scenarios/search.h"
 
 namespace slipway {
@@ -53,6 +54,7 @@ class Walk {
             choice_.layout.tensor = tensor, choice_.layout.sequence_parallel = sp;
             choice_.layout.context = context, choice_.layout.pipeline = pipeline,
             choice_.layout.data = data;
+            if (scenario_.layout.split == SplitKind::balanced) choice_.layout.split_list.clear();  // another layout's
             batches();
           }
   }
@@ -114,7 +116,8 @@ const std::vector<std::string>& searched_keys() {
                                                 "layout.pipeline",      "layout.chunks",
                                                 "layout.context",       "layout.data",
                                                 "layout.zero",          "schedule.name",
-                                                "schedule.micro_batch", "schedule.recompute"};
+                                                "schedule.micro_batch", "schedule.recompute",
+                                                "layout.split",         "layout.placement"};
   return keys;
 }
 
@@ -133,6 +136,8 @@ SearchSpace search_space(const Scenario& scenario, const std::vector<std::string
   space.pipeline = keeps("layout.pipeline") ? std::vector{layout.pipeline} : divisors(gpus, gpus);
   if (keeps("layout.chunks")) space.chunks = {layout.chunks};
   if (keeps("layout.data")) space.data = layout.data;
+  space.splits = !keeps("layout.split") && layout.split != SplitKind::list;
+  space.orders = !keeps("layout.placement");
   space.zero = keeps("layout.zero") ? std::vector{layout.zero} : std::vector{0, 1, 2, 3};
   const Block& block = scenario.model.runs[scenario.model.runs.size() / 2].block;
   for (const Schedule& schedule : all_schedules()) {
@@ -158,12 +163,22 @@ void each_layout(const Scenario& scenario, const SearchSpace& space,
   Walk(scenario, space, visit).shapes();
 }
 
+std::string joined(const std::vector<int>& numbers) {
+  std::string text;
+  for (const int number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
+  return text;
+}
+
 Scenario with_layout(const Scenario& scenario, const LayoutChoice& choice) {
   Scenario changed = scenario;
   changed.layout = choice.layout;
+  changed.cluster.gpu_of_rank.clear();
+  if (!choice.layout.placement.empty())
+    changed.cluster.gpu_of_rank = gpus_in_order(changed.cluster, choice.layout.placement);
   changed.schedule.name = choice.schedule->name;
   changed.schedule.micro_batch = choice.micro_batch;
   changed.schedule.recompute = choice.recompute;
+  balance_stages(changed);
   set_pace(changed);
   return changed;
 }
@@ -174,7 +189,7 @@ std::vector<std::string> overrides_of(const LayoutChoice& choice) {
   const auto number = [](const char* key, std::int64_t value) {
     return std::string(key) + "=" + std::to_string(value);
   };
-  return {number("layout.tensor", l.tensor),
+  std::vector<std::string> options{number("layout.tensor", l.tensor),
           std::string("layout.sequence_parallel=") + (l.sequence_parallel ? "true" : "false"),
           number("layout.pipeline", l.pipeline),
           number("layout.chunks", l.chunks),
@@ -184,6 +199,9 @@ std::vector<std::string> overrides_of(const LayoutChoice& choice) {
           "schedule.name=" + choice.schedule->name,
           number("schedule.micro_batch", choice.micro_batch),
           std::string("schedule.recompute=") + recomputes[static_cast<std::size_t>(choice.recompute)]};
+  if (l.split == SplitKind::list) options.push_back("layout.split=[" + joined(l.split_list) + "]");
+  if (!l.placement.empty()) options.push_back("layout.placement=[" + joined(l.placement) + "]");
+  return options;
 }
 
 }  // namespace slipway

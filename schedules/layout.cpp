@@ -193,6 +193,7 @@ std::vector<BlockRange> split_blocks(const Model& model, const Layout& layout) {
       check_list(layout.split_list, layers, stages);
       return ranges_of(layout.split_list);
     case SplitKind::balanced:
+      if (!layout.split_list.empty()) return ranges_of(layout.split_list);
       break;
   }
   std::vector<BlockRange> ranges;

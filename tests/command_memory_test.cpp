@@ -1,6 +1,7 @@
 // slipway memory, run in this process.
 #include <gmock/gmock.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/json_summary.h"
@@ -60,6 +61,45 @@ TEST_F(MemoryCommand, NamesTheStageTheTaskAndTheCheapestChangeThatFits) {
   EXPECT_THAT(answer.out, HasSubstr("Does not fit: pipeline rank"));
   EXPECT_THAT(answer.out, HasSubstr("it peaks in "));
   EXPECT_THAT(answer.out, HasSubstr("Cheapest that fits: "));
+}
+
+// Two stages of the same layers; the first keeps two micro-batches. On the smaller GPU it is too large.
+class MemoryOfUnequalGpus : public MemoryCommand {
+ protected:
+  std::vector<std::string> placed(const std::string& nodes) {
+    const std::string file = path("mixed.yaml");
+    std::ofstream(file) << "model: {family: llama, layers: 16, hidden: 2048, ffn: 5632, heads: 16, vocab: 32000, sequence: 4096}\n"
+                           "cluster: {groups: [{machine: h100-80gb, nodes: 1, gpus_per_node: 1}, "
+                           "{machine: a100-40gb, nodes: 1, gpus_per_node: 1}]}\n"
+                           "layout: {pipeline: 2}\nschedule: {micro_batch: 8, global_batch: 32}\n";
+    return {file, "--set", "layout.placement=" + nodes};
+  }
+  static Answer simulated(std::vector<std::string> args) {
+    args.insert(args.begin(), "simulate");
+    return slipway_with(args);
+  }
+};
+
+TEST_F(MemoryOfUnequalGpus, JudgesEachStageByItsOwnGpu) {
+  const auto large_first = summary(placed("[0, 1]")), small_first = summary(placed("[1, 0]"));
+  EXPECT_TRUE(large_first["fits"]);
+  EXPECT_FALSE(small_first["fits"]);
+  EXPECT_EQ(small_first["fullest_stage"], 0);
+  EXPECT_EQ(small_first["stages"][0]["estimate"], large_first["stages"][0]["estimate"]);  // the same stage
+  EXPECT_EQ(small_first["stages"][0]["fits"], false);
+  EXPECT_EQ(small_first["stages"][1]["fits"], true);
+  EXPECT_LT(small_first["stages"][0]["capacity_bytes"], small_first["stages"][1]["capacity_bytes"]);
+  EXPECT_THAT(memory(placed("[1, 0]")).out,
+              testing::ContainsRegex("Does not fit: pipeline rank 0 .* of 40.0 GiB of a100-40gb"));
+  EXPECT_THAT(memory(placed("[0, 1]")).out, testing::ContainsRegex("1 \\(rank 1\\).*40.0 GiB of a100-40gb"));
+}
+
+TEST_F(MemoryOfUnequalGpus, IsJudgedPerStageBySimulateToo) {
+  const Answer small_first = simulated(placed("[1, 0]")), large_first = simulated(placed("[0, 1]"));
+  EXPECT_THAT(large_first.out, HasSubstr("(fits: yes)"));
+  EXPECT_THAT(small_first.out, HasSubstr("(fits: no)"));
+  EXPECT_THAT(small_first.out, testing::ContainsRegex("0 \\(rank 0\\).* 40.0 GiB of a100-40gb +no "));
+  EXPECT_THAT(small_first.out, testing::ContainsRegex("1 \\(rank 1\\).* 80.0 GiB of h100-80gb +yes "));
 }
 
 // The same layout as AA-Scaling and Megatron-Core take it, on the machines where they were measured.

@@ -70,6 +70,30 @@ TEST_F(PlanCommand, SearchesLlama70BOnAThousandGpus) {
   }
 }
 
+TEST_F(PlanCommand, ChoosesAnUnevenSplitOnAMixedCluster) {
+  const std::string mixed = examples + "llama-8b-h100-and-a100.yaml", winner = path("winner.yaml");
+  // Fewer layouts, for a test: the schedule and ZeRO of the example's winner.
+  const std::vector<std::string> kept{"--keep", "schedule.name", "--keep", "layout.zero", "--set", "layout.zero=1"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), mixed);
+    more.insert(more.end(), kept.begin(), kept.end());
+    return more;
+  };
+  const auto plan = plan_of_file(with({"-o", winner}));
+  const auto even = plan_of_file(with({"--keep", "layout.split", "--keep", "layout.placement"}));
+  const auto& best = plan["best"][0];
+  EXPECT_FALSE(even["best"][0].contains("split"));
+  EXPECT_LT(best["step_time_s"].get<double>(), 0.8 * even["best"][0]["step_time_s"].get<double>());
+  ASSERT_EQ(best["pipeline"], 2);  // H100 before A100, or the other way round
+  const bool h100_first = best["placement"][0] == 0;
+  EXPECT_GT(best["split"][h100_first ? 0 : 1].get<int>(), best["split"][h100_first ? 1 : 0].get<int>());
+  const Answer simulated = slipway_with({"simulate", winner, "--json"});
+  EXPECT_DOUBLE_EQ(nlohmann::json::parse(simulated.out)["step_time_s"], best["step_time_s"]);
+  const Answer text = slipway_with({"plan", mixed, "--keep", "schedule.name", "--keep", "layout.tensor"});
+  for (const char* part : {"Nodes or links are not alike", "  1  layers per stage ", "; nodes "})
+    EXPECT_THAT(text.out, HasSubstr(part));
+}
+
 TEST_F(PlanCommand, KeepsTheKeysThatItIsTold) {
   for (const auto& row :
        plan_of_file({llama, "--keep", "layout.tensor", "--keep", "schedule.micro_batch"})["best"]) {

@@ -178,7 +178,7 @@ TEST_P(Examples, Load) {
       load_scenario(std::string(SLIPWAY_SOURCE_DIR) + "/scenarios/examples/" + GetParam() + ".yaml", {}));
 }
 INSTANTIATE_TEST_SUITE_P(AllOf, Examples,
-                         testing::Values("llama-8b-64xh100", "gpt3-175b-1024xa100", "tiny-llama-cpu"),
+                         testing::Values("llama-8b-64xh100", "gpt3-175b-1024xa100", "llama-8b-h100-and-a100", "tiny-llama-cpu"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

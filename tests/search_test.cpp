@@ -199,7 +199,8 @@ TEST(SearchOfUnequalNodes, HasTheTopTenOfExhaustiveSimulation) {
   SearchOptions options;
   options.memory_share = 0.8;
   const std::vector<PricedLayout> all = exhaustive(scenario, options.memory_share);
-  const SearchResult found = search_layouts(scenario, search_space(scenario, {}), options);
+  const SearchSpace as_written = search_space(scenario, {"layout.split", "layout.placement"});  // search_refine_test
+  const SearchResult found = search_layouts(scenario, as_written, options);
   ASSERT_EQ(found.best.size(), 10u);
   for (std::size_t i = 0; i < 10; ++i)
     EXPECT_EQ(layout_text(found.best[i].choice), layout_text(all[i].choice));

@@ -27,7 +27,9 @@ CommandOptions declared_options() {
       "and schedule are not looked at, but for what --keep names. The result is exact: bounds that never "
       "exceed\n"
       "the simulated step decide what need not be simulated. Schedules: gpipe, 1f1b, interleaved-1f1b; to plan\n"
-      "with another, set it and --keep schedule.name.",
+      "with another, set it and --keep schedule.name. Where nodes or links are not alike: also layers per stage\n"
+      "balanced by time, and for the first few layouts other orders of nodes and splits (--keep layout.placement,\n"
+      "layout.split).",
       "slipway plan scenarios/examples/llama-70b-1024xh100.yaml -o best.yaml --emit megatron");
   options.positional("scenario file (YAML)", 1, 1)
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")

@@ -83,9 +83,9 @@ struct StepEstimate {
 
 class StepEstimator {
  public:
-  // What is given: everything of `base` but layout (its split is kept), schedule, micro-batch and
-  // recompute. `stack`, which must outlive this, is whose pace each layout gets (stack_pace.h; then
-  // layouts share nothing, and an estimate takes about ten times as long). nullptr: as counted.
+  // What is given: everything of `base` but layout, schedule, micro-batch and recompute. `stack`, which must
+  // outlive this, is whose pace each layout gets (stack_pace.h; then layouts share nothing, and an estimate takes about
+  // ten times as long). nullptr: as counted.
   StepEstimator(LoweringInput base, const Cluster& cluster, const MemoryConstants& trainer = {},
                 const Stack* stack = nullptr);
   StepEstimator(StepEstimator&& other) noexcept;
@@ -97,6 +97,9 @@ class StepEstimator {
   StepEstimate estimate(const LayoutChoice& choice);
   // ≥ estimate(choice).bound_s, and still ≤ the simulated step_time_s.
   double passes_bound(const LayoutChoice& choice);
+  // Transformer layers per stage that make the slowest stage as fast as it can be (balanced_split.h). Empty where no
+  // stage sits on machines that another does not sit on.
+  std::vector<int> balanced_layers(const LayoutChoice& choice);
 
   struct Parts;  // the caches: estimate_parts.h
 

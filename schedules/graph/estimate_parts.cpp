@@ -100,14 +100,11 @@ const Wiring& StepEstimator::Parts::wiring(const Layout& l) {
 }
 
 const std::vector<std::vector<RunCount>>& StepEstimator::Parts::split_of(const Layout& layout) {
-  const int stages = stage_count(layout);
-  const auto found = splits.find(stages);
+  const SplitKey key = split_key(layout);
+  const auto found = splits.find(key);
   if (found != splits.end()) return found->second;
-  Layout split = layout;
-  split.split = base.layout.split;
-  split.split_list = base.layout.split_list;
   std::vector<std::vector<RunCount>> counts;
-  for (const BlockRange& range : split_blocks(base.model, split)) {
+  for (const BlockRange& range : split_blocks(base.model, layout)) {
     auto& stage = counts.emplace_back();
     for (int run = 0; run < static_cast<int>(first_block.size()); ++run) {
       const int begin = first_block[at(run)],
@@ -116,7 +113,7 @@ const std::vector<std::vector<RunCount>>& StepEstimator::Parts::split_of(const L
       if (count > 0) stage.push_back({run, count});
     }
   }
-  return splits.emplace(stages, std::move(counts)).first->second;
+  return splits.emplace(key, std::move(counts)).first->second;
 }
 
 const ScheduleUse& StepEstimator::Parts::use_of(const LayoutChoice& choice, int micro_batches) {
@@ -144,9 +141,8 @@ const LinkPath& StepEstimator::Parts::world_links() {
 
 const StageCosts& StepEstimator::Parts::costs_of(const LayoutChoice& choice) {
   const Layout& l = choice.layout;
-  const std::tuple key{
-      ShapeKey{l.tensor, l.sequence_parallel, l.context, choice.micro_batch, choice.recompute, 0}, l.data,
-      l.pipeline, l.chunks};
+  const ShapeKey shape{l.tensor, l.sequence_parallel, l.context, choice.micro_batch, choice.recompute, 0};
+  const std::tuple key{shape, l.data, l.pipeline, split_key(l)};
   if (costs && costs_key == key) return *costs;
   const Wiring& wires = wiring(l);
   const auto& stages = split_of(l);

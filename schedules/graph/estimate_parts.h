@@ -54,10 +54,13 @@ struct StepEstimator::Parts {
   using ShapeKey = std::tuple<int, bool, int, std::int64_t, Recompute, int>;
   std::map<ShapeKey, std::vector<BlockPrice>> prices;
   std::map<std::tuple<int, int, int, int>, Wiring> wirings;
-  std::map<int, std::vector<std::vector<RunCount>>> splits;
+  std::map<std::pair<int, int>, std::vector<std::vector<int>>> groups;  // of nodes, by members and pipeline rank
+  using SplitKey = std::tuple<int, SplitKind, std::vector<int>>;  // stages, and how
+  static SplitKey split_key(const Layout& layout) { return {stage_count(layout), layout.split, layout.split_list}; }
+  std::map<SplitKey, std::vector<std::vector<RunCount>>> splits;
   std::map<std::tuple<const Schedule*, int, int, int>, ScheduleUse> uses;
   std::map<int, std::vector<double>> run_elements;  // per tensor degree: of one block of each run
-  std::tuple<ShapeKey, int, int, int> costs_key{};
+  std::tuple<ShapeKey, int, int, SplitKey> costs_key{};
   std::optional<StageCosts> costs;
 
   int micro_batches(const LayoutChoice& choice) const;
@@ -65,6 +68,7 @@ struct StepEstimator::Parts {
   WorkShape shape_of(const LayoutChoice& choice) const;
   const std::vector<BlockPrice>& prices_of(const LayoutChoice& choice, int machine_group);
   const Wiring& wiring(const Layout& layout);
+  const std::vector<std::vector<int>>& groups_of(const Layout& layout);  // groups_of_pipeline_ranks
   const std::vector<std::vector<RunCount>>& split_of(const Layout& layout);
   const ScheduleUse& use_of(const LayoutChoice& choice, int micro_batches);
   const std::vector<double>& elements_of_runs(int tensor);
