@@ -110,7 +110,7 @@ c10::intrusive_ptr<c10d::TCPStore> StoreHost::State::open_first(bool hosts) cons
       promise.set_exception(std::current_exception());
     }
   }).detach();
-  if (store.wait_for(milliseconds(seconds + 1)) == std::future_status::timeout) {
+  if (store.wait_for(milliseconds(seconds + 0.3)) == std::future_status::timeout) {
     throw std::runtime_error("something listens there, but does not answer as a store does");
   }
   return store.get();

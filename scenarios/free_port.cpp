@@ -51,7 +51,8 @@ int free_port() {
       if (const int port = bound_port(any(random)); port > 0) return port;
   }
   const int port = bound_port(0);
-  if (port == 0) throw std::runtime_error(std::string("no free TCP port on 127.0.0.1: ") + std::strerror(errno));
+  if (port == 0)
+    throw std::runtime_error(std::string("no free TCP port on 127.0.0.1: ") + std::strerror(errno));
   return port;
 }
 
