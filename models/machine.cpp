@@ -15,11 +15,6 @@ bool has_member(const Fabric& fabric, int group) {
   return std::find(fabric.groups.begin(), fabric.groups.end(), group) != fabric.groups.end();
 }
 
-bool connects(const Fabric& fabric, const Place& a, const Place& b) {
-  if (!has_member(fabric, a.group) || !has_member(fabric, b.group)) return false;
-  return fabric.scope == Fabric::Scope::cluster || a.node == b.node;
-}
-
 Fabric fabric_of(const Link& link, Fabric::Scope scope, int group) {
   Fabric fabric;
   fabric.name = link.name;
@@ -57,6 +52,16 @@ std::vector<Fabric> default_fabrics(const std::vector<NodeGroup>& groups) {
   return fabrics;
 }
 
+std::vector<Fabric> shared_gpu_fabrics(const std::vector<NodeGroup>& groups) {
+  std::vector<Fabric> fabrics;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const Machine& machine = groups[i].machine;
+    const Link copies{"copies in memory", machine.memory_bandwidth / 2, machine.launch_overhead, machine.memory_efficiency};
+    fabrics.push_back(fabric_of(copies, Fabric::Scope::gpu, static_cast<int>(i)));
+  }
+  return fabrics;
+}
+
 int gpu_count(const Cluster& cluster) {
   int gpus = 0;
   for (const NodeGroup& group : cluster.groups) gpus += group.nodes * group.gpus_per_node;
@@ -77,35 +82,44 @@ std::vector<int> gpus_in_order(const Cluster& cluster, const std::vector<int>& n
   first_gpu.push_back(next);
   for (const int node : nodes) {
     const auto at = static_cast<std::size_t>(node);
-    for (int gpu = first_gpu.at(at); gpu < first_gpu.at(at + 1); ++gpu) gpus.push_back(gpu);
+    for (int gpu = first_gpu.at(at); gpu < first_gpu.at(at + 1); ++gpu)
+      gpus.insert(gpus.end(), static_cast<std::size_t>(cluster.ranks_per_gpu), gpu);
   }
   return gpus;
 }
 
 int rank_capacity(const Cluster& cluster) {
-  return cluster.gpu_of_rank.empty() ? gpu_count(cluster) : static_cast<int>(cluster.gpu_of_rank.size());
+  return cluster.gpu_of_rank.empty() ? gpu_count(cluster) * cluster.ranks_per_gpu
+                                     : static_cast<int>(cluster.gpu_of_rank.size());
 }
 
 Place place_of(const Cluster& cluster, int rank) {
-  if (!cluster.gpu_of_rank.empty() && rank >= 0 && rank < rank_capacity(cluster))
-    rank = cluster.gpu_of_rank[static_cast<std::size_t>(rank)];
-  int first_rank = 0, first_node = 0;  // of the group that is looked at
+  const int ranks = rank_capacity(cluster);
+  if (rank < 0 || rank >= ranks)
+    throw std::invalid_argument("cluster " + cluster.name + " has ranks 0.." + std::to_string(ranks - 1) + ", no rank " +
+                                std::to_string(rank) + "; add nodes or use fewer ranks");
+  int gpu = cluster.gpu_of_rank.empty() ? rank / cluster.ranks_per_gpu
+                                        : cluster.gpu_of_rank[static_cast<std::size_t>(rank)];
+  int first_node = 0;  // of the group that is looked at
   for (std::size_t i = 0; i < cluster.groups.size(); ++i) {
     const NodeGroup& group = cluster.groups[i];
-    const int size = group.nodes * group.gpus_per_node, within = rank - first_rank;
-    if (within >= 0 && within < size)
-      return {static_cast<int>(i), first_node + within / group.gpus_per_node, within % group.gpus_per_node};
-    first_rank += size;
+    if (gpu < group.nodes * group.gpus_per_node)
+      return {static_cast<int>(i), first_node + gpu / group.gpus_per_node, gpu % group.gpus_per_node};
+    gpu -= group.nodes * group.gpus_per_node;
     first_node += group.nodes;
   }
-  throw std::invalid_argument("cluster " + cluster.name + " has ranks 0.." +
-                              std::to_string(first_rank - 1) + ", no rank " + std::to_string(rank) +
-                              "; add nodes or use fewer ranks");
+  throw std::logic_error("gpu_of_rank names a GPU that the cluster does not have");
+}
+
+bool connects(const Fabric& fabric, const Place& a, const Place& b) {
+  if (!has_member(fabric, a.group) || !has_member(fabric, b.group)) return false;
+  if (fabric.scope == Fabric::Scope::cluster) return true;
+  return a.node == b.node && (fabric.scope == Fabric::Scope::node || a.gpu == b.gpu);
 }
 
 int fabric_between(const Cluster& cluster, int rank_a, int rank_b) {
   const Place a = place_of(cluster, rank_a), b = place_of(cluster, rank_b);
-  for (Fabric::Scope scope : {Fabric::Scope::node, Fabric::Scope::cluster})
+  for (Fabric::Scope scope : {Fabric::Scope::gpu, Fabric::Scope::node, Fabric::Scope::cluster})
     for (std::size_t i = 0; i < cluster.fabrics.size(); ++i)
       if (cluster.fabrics[i].scope == scope && connects(cluster.fabrics[i], a, b))
         return static_cast<int>(i);

@@ -86,9 +86,10 @@ struct TopologyShape {
   bool moves_inside = false;     // to another rail: through the node first (NCCL's PXN)
 };
 
-// One network that connects GPUs. `scope` node: a separate copy inside every node.
+// One network that connects GPUs. `scope` node: a separate copy inside every node; gpu: inside every GPU, for the ranks
+// that share it.
 struct Fabric {
-  enum class Scope : std::uint8_t { node, cluster };
+  enum class Scope : std::uint8_t { gpu, node, cluster };
   std::string name;
   Scope scope = Scope::cluster;
   std::vector<int> groups;  // indices of member node groups
@@ -109,12 +110,13 @@ constexpr std::size_t message_axes = 6;  // by Axis (operators.h)
 struct Cluster {
   std::string name;
   std::vector<NodeGroup> groups;
-  std::vector<Fabric> fabrics;    // ranks use the first one that both are members of, node scope first
+  std::vector<Fabric> fabrics;    // ranks use the first one that both are members of, the narrowest scope first
+  int ranks_per_gpu = 1;          // more: they share its memory, and compute at a share of its speed (sim/compute.h)
   double price_per_gpu_hour = 0;  // currency of the user; 0 = unknown
   double all_reduce_test = 0;     // bus bandwidth (bytes/s) of the user's own test inside a node; 0 = not made
   std::array<MessageCost, message_axes> message_costs{};
   std::array<Algorithm, message_axes> algorithms{};  // of collectives, by Axis; all rings
-  std::vector<int> gpu_of_rank;   // where the ranks sit; empty: rank r on GPU r
+  std::vector<int> gpu_of_rank;   // where the ranks sit; empty: rank r on GPU r / ranks_per_gpu
   Impairments impairments{};           // slow GPUs and ports
   std::vector<WeakPair> weak_pairs{};  // nodes between which messages get less than the fabric's bandwidth
 };
@@ -123,18 +125,22 @@ struct Cluster {
 // where there are several, one fabric of network_links. Bandwidth = bandwidth·efficiency of the link;
 // groups with different network links get the slower bandwidth and the longer latency of them.
 std::vector<Fabric> default_fabrics(const std::vector<NodeGroup>& groups);
+// Between the ranks of one GPU of each group: copies in its memory, in which every byte is read and written; a message
+// costs the launch of a kernel.
+std::vector<Fabric> shared_gpu_fabrics(const std::vector<NodeGroup>& groups);
 
 // Where a rank sits: ranks fill nodes in order, groups in order, unless gpu_of_rank says otherwise.
 struct Place {
   int group = 0, node = 0, gpu = 0;  // node is cluster-wide
 };
 int node_count(const Cluster& cluster);
-// What gpu_of_rank is when ranks fill these nodes one after the other.
+// What gpu_of_rank is when ranks fill these nodes one after the other, ranks_per_gpu on each GPU.
 std::vector<int> gpus_in_order(const Cluster& cluster, const std::vector<int>& nodes);
 int gpu_count(const Cluster& cluster);
-int rank_capacity(const Cluster& cluster);  // GPUs that ranks may sit on
+int rank_capacity(const Cluster& cluster);  // ranks that there is room for
 // Throws std::invalid_argument when the cluster has no such rank.
 Place place_of(const Cluster& cluster, int rank);
+bool connects(const Fabric& fabric, const Place& a, const Place& b);
 // Index of the fabric that carries traffic between two ranks. Throws std::invalid_argument naming both
 // places when none connects them.
 int fabric_between(const Cluster& cluster, int rank_a, int rank_b);

@@ -22,10 +22,10 @@ bool is_member(const Fabric& fabric, int group) {
   return std::find(fabric.groups.begin(), fabric.groups.end(), group) != fabric.groups.end();
 }
 
-// Of a copy inside a node: node 0. Else nodes and ports are counted over the member groups, in their order.
+// Of a copy inside a node or a GPU: node 0. Else nodes and ports are counted over the member groups, in their order.
 Port port_of(const Cluster& cluster, const Fabric& fabric, const Place& place) {
   const int port = place.gpu / std::max(1, fabric.gpus_per_port);
-  if (fabric.scope == Fabric::Scope::node) return {0, port, port};
+  if (fabric.scope != Fabric::Scope::cluster) return {0, port, port};
   int first_node = 0, nodes = 0, ports = 0;  // before the group; the last two among members
   for (int g = 0; g < place.group; ++g) {
     const NodeGroup& group = cluster.groups[static_cast<std::size_t>(g)];
@@ -51,7 +51,7 @@ PortState state_of(const Cluster& cluster, int fabric_index, int copy, std::uint
   const Fabric& fabric = cluster.fabrics[static_cast<std::size_t>(fabric_index)];
   const int shared = std::max(1, fabric.gpus_per_port);
   int number = static_cast<int>(key & 0x0FFFFFFFU), first_node = 0;
-  if (fabric.scope == Fabric::Scope::node) return port_state(cluster, fabric_index, {0, copy, number * shared});
+  if (fabric.scope != Fabric::Scope::cluster) return port_state(cluster, fabric_index, {0, copy, number * shared});
   for (int g = 0; g < static_cast<int>(cluster.groups.size()); ++g) {
     const NodeGroup& group = cluster.groups[static_cast<std::size_t>(g)];
     const int ports = is_member(fabric, g) ? ports_in(group, fabric) : 0;
@@ -138,7 +138,7 @@ FabricPorts ports_of(const Cluster& cluster, const Fabric& fabric) {
     ports.nodes += group.nodes;
     ports.count += group.nodes * per_node;
   }
-  if (fabric.scope == Fabric::Scope::node) return {1, ports.ports_per_node, ports.ports_per_node};
+  if (fabric.scope != Fabric::Scope::cluster) return {1, ports.ports_per_node, ports.ports_per_node};
   return ports;
 }
 
@@ -150,7 +150,7 @@ void find_route(const Cluster& cluster, int fabric_index, int from, int to, Rout
   const Place a = place_of(cluster, from), b = place_of(cluster, to);
   find_way(cluster, fabric, a, b, way);
   route.latency = fabric.latency + way.hops * fabric.links.hop_latency;
-  const int copy = fabric.scope == Fabric::Scope::node ? a.node : 0, leaves_by = way.leaves_by;
+  const int copy = fabric.scope != Fabric::Scope::cluster ? a.node : 0, leaves_by = way.leaves_by;
   add_links(cluster, way, fabric_index, copy, route);
   if (const double share = pair_share(cluster, a.node, b.node); share < 1) route.cap = share * fabric.bandwidth;
   if (leaves_by < 0) return;

@@ -28,6 +28,8 @@ void refuse_unlike(const Scenario& first, const Scenario& second) {
                         "layout.placement, or simulate it alone");
     if (scenario->schedule.fill != FillChoice::none)
       refuse(*scenario, "bubbles are not filled beside another job; set schedule.fill to none");
+    if (scenario->cluster.ranks_per_gpu > 1)
+      refuse(*scenario, "two jobs share links, no GPUs; set cluster.ranks_per_gpu to 1, or simulate it alone");
     if (scenario->cluster.groups[0].machine.cores > 0)
       refuse(*scenario, "two jobs share GPUs' networks; CPU ranks, which share cores, are simulated alone");
   }

@@ -6,15 +6,9 @@
 namespace slipway {
 namespace {
 
-bool member(const Fabric& fabric, int group) {
-  return std::find(fabric.groups.begin(), fabric.groups.end(), group) != fabric.groups.end();
-}
-
 bool connected(const Cluster& cluster, const Place& a, const Place& b) {
-  return std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(), [&](const Fabric& fabric) {
-    const bool reaches = fabric.scope == Fabric::Scope::cluster || a.node == b.node;
-    return reaches && member(fabric, a.group) && member(fabric, b.group);
-  });
+  return std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(),
+                     [&](const Fabric& fabric) { return connects(fabric, a, b); });
 }
 
 std::string in_words(const Place& place) {

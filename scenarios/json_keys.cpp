@@ -64,7 +64,7 @@ std::span<const JsonKey> simulate_json_keys() {
       JsonKey{"waiting_s", "s", "list, one per pipeline rank: step_time_s without its compute, mean over members", true},
       JsonKey{"healthy_waiting_s", "s", "the same without slow GPUs and ports", true},
       JsonKey{"days", "days", "duration of the training; present with run.tokens", true},
-      JsonKey{"gpu_hours", "h", "ranks x duration of the training; present with run.tokens", true},
+      JsonKey{"gpu_hours", "h", "GPUs x duration of the training; present with run.tokens", true},
       JsonKey{"cost", "currency",
               "gpu_hours x cluster.price_per_gpu_hour; present with run.tokens and a price > 0", true},
   };

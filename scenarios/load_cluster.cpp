@@ -50,6 +50,14 @@ std::optional<NodeGroup> load_group(Settings& settings, const std::string& path,
                    settings.small_integer(gpus)};
 }
 
+// Several ranks on each GPU, with an equal share of its memory each; the profile of CPU ranks is a rank's already.
+void share_gpus(Cluster& cluster) {
+  if (cluster.ranks_per_gpu == 1) return;
+  for (NodeGroup& group : cluster.groups)
+    if (group.machine.cores == 0) group.machine.memory_bytes /= cluster.ranks_per_gpu;
+  for (Fabric& fabric : shared_gpu_fabrics(cluster.groups)) cluster.fabrics.push_back(std::move(fabric));
+}
+
 // One table for all groups: a comparison of machines is one scenario each.
 void load_block_times(Settings& settings, const std::string& folder, Cluster& cluster) {
   const std::string key = "cluster.block_times";
@@ -112,6 +120,8 @@ std::optional<Cluster> load_cluster(Settings& settings, const std::string& folde
       cluster.groups.push_back(std::move(*group));
   load_block_times(settings, folder, cluster);
   load_algorithms(settings, cluster);
+  if (!settings.good({"cluster.ranks_per_gpu"})) return std::nullopt;
+  cluster.ranks_per_gpu = settings.small_integer("cluster.ranks_per_gpu");
   const bool all =
       !paths.empty() && cluster.groups.size() == paths.size() && check_size(settings, cluster.groups);
   cluster.name = name_of(cluster.groups);
@@ -122,6 +132,7 @@ std::optional<Cluster> load_cluster(Settings& settings, const std::string& folde
       static_cast<int>(cluster.fabrics.size()) == fabrics && settings.good({"cluster.fabrics"});
   if (!all || !known || settings.refused() != before) return std::nullopt;
   if (fabrics == 0) cluster.fabrics = default_fabrics(cluster.groups);
+  share_gpus(cluster);
   // A profile without a link makes no fabric; who needed it is told by check_fabrics.
   const bool unmeasured =
       std::any_of(cluster.groups.begin(), cluster.groups.end(),

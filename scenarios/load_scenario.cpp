@@ -162,7 +162,8 @@ void write_resolved(Settings& settings, Scenario& scenario) {
     settings.set("cluster.collectives", algorithms_value(scenario.cluster));
   Value fabrics;
   fabrics.kind = Value::Kind::list;
-  for (const Fabric& fabric : scenario.cluster.fabrics) fabrics.items.push_back(fabric_value(fabric));
+  for (const Fabric& fabric : scenario.cluster.fabrics)  // inside GPUs: ranks_per_gpu says it
+    if (fabric.scope != Fabric::Scope::gpu) fabrics.items.push_back(fabric_value(fabric));
   if (!fabrics.items.empty()) settings.set("cluster.fabrics", std::move(fabrics));
   const Value whole = settings.completed();
   scenario.resolved = to_yaml(whole);

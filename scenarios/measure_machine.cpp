@@ -50,7 +50,7 @@ std::vector<Measurement> measure_machine(const MeasureOptions& options, std::ost
   const std::string folder_name = folder.path().string(), prefix = folder_name + "/measured";
   const auto ranks = local_ranks(
       options.rank_program, {"--measure", prefix, "--dtype", name_of(options.dtype)},
-      options.ranks, folder_name);
+      options.ranks, 1, folder_name);
   const LaunchResult result = launch(ranks, launch_options);
   if (result.interrupted) throw std::runtime_error("interrupted while measuring");
   if (result.first_failure) {

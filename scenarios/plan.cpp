@@ -137,7 +137,7 @@ double peak_flops(const Scenario& scenario) {
     if (peak <= 0) return 0;
     sum += peak;
   }
-  return sum;
+  return sum / scenario.cluster.ranks_per_gpu;
 }
 
 std::vector<double> memory_capacities(const Scenario& scenario) {

@@ -31,7 +31,7 @@ namespace {
 std::optional<TrainingCost> training_of(const Scenario& scenario, double step_time_s) {
   if (scenario.tokens <= 0) return std::nullopt;
   const double seconds = scenario.tokens / tokens_per_step(scenario) * step_time_s;
-  TrainingCost training{seconds / 86400, seconds / 3600 * rank_count(scenario.layout), std::nullopt};
+  TrainingCost training{seconds / 86400, seconds / 3600 * rank_count(scenario.layout) / scenario.cluster.ranks_per_gpu, std::nullopt};
   if (scenario.cluster.price_per_gpu_hour > 0) {
     training.cost = training.gpu_hours * scenario.cluster.price_per_gpu_hour;
   }

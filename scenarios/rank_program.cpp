@@ -42,17 +42,20 @@ std::string rank_program() {
 }
 
 std::vector<RankProcess> local_ranks(const std::string& program, const std::vector<std::string>& arguments,
-                                     int ranks, const std::string& folder) {
-  const std::string port = std::to_string(free_port()), world = std::to_string(ranks);
+                                     int ranks, int ranks_per_process, const std::string& folder) {
+  const int count = ranks / ranks_per_process;
+  const std::string port = std::to_string(free_port()), world = std::to_string(count);
   std::vector<std::string> command{program};
   command.insert(command.end(), arguments.begin(), arguments.end());
   // Whoever does not start is seen by the launcher, so a busy machine may take its time.
   command.insert(command.end(), {"--connect-timeout", "60"});
+  for (const std::string& word : sharing_arguments(ranks_per_process)) command.push_back(word);
   std::vector<RankProcess> processes;
   const std::vector<int> cores = usable_cores();
-  for (int rank = 0; rank < ranks; ++rank) {
-    const std::string number = std::to_string(rank);
-    processes.push_back({rank,
+  for (int process = 0; process < count; ++process) {
+    const std::string number = std::to_string(process);
+    const int first_rank = process * ranks_per_process;
+    processes.push_back({first_rank,
                          command,
                          {{"RANK", number},
                           {"WORLD_SIZE", world},
@@ -60,10 +63,15 @@ std::vector<RankProcess> local_ranks(const std::string& program, const std::vect
                           {"MASTER_ADDR", "127.0.0.1"},
                           {"MASTER_PORT", port},
                           {"TORCHELASTIC_USE_AGENT_STORE", "False"}},
-                         error_path(folder, rank),
-                         cores_of_rank(cores, rank, ranks)});
+                         error_path(folder, first_rank),
+                         cores_of_rank(cores, process, count)});
   }
   return processes;
+}
+
+std::vector<std::string> sharing_arguments(int ranks_per_process) {
+  if (ranks_per_process == 1) return {};
+  return {"--ranks-per-process", std::to_string(ranks_per_process)};
 }
 
 std::optional<JoinedRank> joined_rank(const std::function<const char*(const char*)>& variable) {

@@ -16,10 +16,12 @@ namespace slipway {
 // when it is not there or cannot be executed.
 std::string rank_program();
 
-// `ranks` processes `program arguments...` on this machine, which leave errors in `folder`, each on cores of its own when
+// Processes `program arguments...` of `ranks_per_process` ranks each, which leave errors in `folder`, each on cores of its own when
 // there are enough (scenarios/core_binding.h). The port is free now; another process could take it before rank 0 does, which then says so.
 std::vector<RankProcess> local_ranks(const std::string& program, const std::vector<std::string>& arguments,
-                                     int ranks, const std::string& folder);
+                                     int ranks, int ranks_per_process, const std::string& folder);
+// What the rank program must be told besides; nothing for one rank per process.
+std::vector<std::string> sharing_arguments(int ranks_per_process);
 
 // Somebody else (torchrun, srun, mpirun) started this process as one of `world`.
 struct JoinedRank {

@@ -9,21 +9,23 @@ constexpr double never = -1;  // the simulation begins at 0
 
 }  // namespace
 
+// Ranks of a node, and of a GPU, follow one another, whatever the order of nodes.
 SharedCompute::SharedCompute(const Cluster& cluster, int ranks) : ranks_(index(ranks)) {
+  Place before;
   for (int r = 0; r < ranks; ++r) {
     const Place place = place_of(cluster, r);
     const Machine& machine = cluster.groups[index(place.group)].machine;
-    if (index(place.node) >= nodes_.size()) nodes_.resize(index(place.node) + 1);
-    Node& node = nodes_[index(place.node)];
-    if (node.last_rank == 0) node = {r, r, machine.cores};
-    node.last_rank = r + 1;  // ranks of a node follow one another, whatever the order of nodes
-    ranks_[index(r)].node = place.node;
+    const bool shares = !pools_.empty() && place.node == before.node && (machine.cores > 0 || place.gpu == before.gpu);
+    if (!shares) pools_.push_back({r, r, std::max(1, machine.cores)});
+    pools_.back().last_rank = r + 1;
+    before = place;
+    ranks_[index(r)].pool = static_cast<int>(pools_.size()) - 1;
     ranks_[index(r)].slowdown = machine.overlap_slowdown;
     slowed_by_communication_ |= machine.overlap_slowdown != 1;
   }
-  for (Node& node : nodes_)
-    if (node.cores >= node.last_rank - node.first_rank) node.cores = 0;
-  for (Rank& rank : ranks_) rank.changes = rank.slowdown != 1 || nodes_[index(rank.node)].cores > 0;
+  for (Pool& pool : pools_)
+    if (pool.cores >= pool.last_rank - pool.first_rank) pool.cores = 0;
+  for (Rank& rank : ranks_) rank.changes = rank.slowdown != 1 || pools_[index(rank.pool)].cores > 0;
 }
 
 bool SharedCompute::any_changes() const {
@@ -36,12 +38,12 @@ void SharedCompute::touch(int rank) {
   touched_ranks_.push_back(rank);
 }
 
-void SharedCompute::count_busy(int node_index, int change) {
-  Node& node = nodes_[index(node_index)];
-  node.busy += change;
-  if (node.cores == 0 || node.touched) return;
-  node.touched = true;
-  touched_nodes_.push_back(node_index);
+void SharedCompute::count_busy(int pool_index, int change) {
+  Pool& pool = pools_[index(pool_index)];
+  pool.busy += change;
+  if (pool.cores == 0 || pool.touched) return;
+  pool.touched = true;
+  touched_pools_.push_back(pool_index);
 }
 
 void SharedCompute::count_communication(int rank, int change) {
@@ -57,13 +59,13 @@ void SharedCompute::begin(int rank_index, Instance instance, double work_s, doub
   rank.speed = 0;
   rank.since = now;
   touch(rank_index);
-  count_busy(rank.node, 1);
+  count_busy(rank.pool, 1);
 }
 
 void SharedCompute::end(int rank_index) {
   Rank& rank = ranks_[index(rank_index)];
   rank.running = false;
-  count_busy(rank.node, -1);
+  count_busy(rank.pool, -1);
 }
 
 bool SharedCompute::comes_due(int rank_index, Instance instance, double date) {
@@ -75,8 +77,8 @@ bool SharedCompute::comes_due(int rank_index, Instance instance, double date) {
 
 void SharedCompute::update(Rank& rank, double now, Calendar& calendar) {
   if (!rank.running) return;
-  const Node& node = nodes_[index(rank.node)];
-  double speed = node.cores == 0 ? 1 : std::min(1.0, static_cast<double>(node.cores) / node.busy);
+  const Pool& pool = pools_[index(rank.pool)];
+  double speed = pool.cores == 0 ? 1 : std::min(1.0, static_cast<double>(pool.cores) / pool.busy);
   if (rank.communications > 0) speed /= rank.slowdown;
   if (speed == rank.speed) return;
   rank.left_s = std::max(0.0, rank.left_s - (now - rank.since) * rank.speed);
@@ -87,17 +89,17 @@ void SharedCompute::update(Rank& rank, double now, Calendar& calendar) {
 }
 
 void SharedCompute::settle(double now, Calendar& calendar) {
-  std::sort(touched_nodes_.begin(), touched_nodes_.end());
-  for (const int n : touched_nodes_) {
-    Node& node = nodes_[index(n)];
-    node.touched = false;
-    for (int r = node.first_rank; r < node.last_rank; ++r) update(ranks_[index(r)], now, calendar);
+  std::sort(touched_pools_.begin(), touched_pools_.end());
+  for (const int p : touched_pools_) {
+    Pool& pool = pools_[index(p)];
+    pool.touched = false;
+    for (int r = pool.first_rank; r < pool.last_rank; ++r) update(ranks_[index(r)], now, calendar);
   }
   for (const int r : touched_ranks_) {
     ranks_[index(r)].touched = false;
     update(ranks_[index(r)], now, calendar);
   }
-  touched_nodes_.clear();
+  touched_pools_.clear();
   touched_ranks_.clear();
 }
 

@@ -1,11 +1,12 @@
 // Compute tasks whose speed changes while they run. A running task holds (work left, speed):
 //
 //   speed = min(1, cores / busy compute lanes of the node)        Machine.cores > 0: CPU ranks share cores
+//         = 1 / busy compute lanes of the GPU                     Cluster.ranks_per_gpu > 1: ranks share a GPU
 //         / overlap_slowdown while a communication of the rank is under way
 //
 // Speeds are piecewise constant, so ends are exact: when a speed changes, the work done so far is settled
 // and a new end is written into the calendar; the old entry is stale. Ranks whose speed cannot change
-// (no overlap slowdown, and at least a core for each rank) never come here: their end is fixed at the
+// (no overlap slowdown, and a core or a GPU for each rank) never come here: their end is fixed at the
 // start. Guarded by tests/sim_compute_test.cpp.
 #pragma once
 
@@ -37,7 +38,7 @@ class SharedCompute {
 
  private:
   struct Rank {
-    int node = 0;
+    int pool = 0;
     bool changes = false;
     double slowdown = 1;
     int communications = 0;
@@ -46,7 +47,8 @@ class SharedCompute {
     Instance instance = 0;
     double left_s = 0, speed = 0, since = 0, due = 0;
   };
-  struct Node {
+  // Ranks that share cores, or one GPU, which counts as one core.
+  struct Pool {
     int first_rank = 0, last_rank = 0;  // [first, last)
     int cores = 0;                      // 0: ranks do not share
     int busy = 0;
@@ -54,13 +56,13 @@ class SharedCompute {
   };
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
   void count_communication(int rank, int change);
-  void count_busy(int node, int change);
+  void count_busy(int pool, int change);
   void touch(int rank);
   void update(Rank& rank, double now, Calendar& calendar);
 
   std::vector<Rank> ranks_;
-  std::vector<Node> nodes_;
-  std::vector<int> touched_ranks_, touched_nodes_;
+  std::vector<Pool> pools_;
+  std::vector<int> touched_ranks_, touched_pools_;
   bool slowed_by_communication_ = false;
 };
 

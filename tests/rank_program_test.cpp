@@ -47,7 +47,7 @@ TEST(JoinedRank, AHalfSetOrMalformedEnvironmentIsNamed) {
 
 TEST(LocalRanks, GetTheEnvironmentThatTorchrunWouldSet) {
   const std::vector<RankProcess> ranks =
-      local_ranks("/bin/slipway-rank", {"run.slip", "--out", "d"}, 2, "d");
+      local_ranks("/bin/slipway-rank", {"run.slip", "--out", "d"}, 2, 1, "d");
   ASSERT_EQ(ranks.size(), 2u);
   EXPECT_EQ(ranks[1].environment.at("RANK"), "1");
   EXPECT_EQ(ranks[1].environment.at("LOCAL_RANK"), "1");
@@ -56,6 +56,16 @@ TEST(LocalRanks, GetTheEnvironmentThatTorchrunWouldSet) {
   EXPECT_EQ(ranks[0].environment.at("MASTER_PORT"), ranks[1].environment.at("MASTER_PORT"));
   EXPECT_THAT(ranks[0].command, testing::ElementsAre("/bin/slipway-rank", "run.slip", "--out", "d", "--connect-timeout", "60"));
   EXPECT_EQ(ranks[1].error_file, "d/rank-1.error");
+}
+
+TEST(LocalRanks, ThatShareAGpuAreOneProcessWhichIsToldHowMany) {
+  const std::vector<RankProcess> processes = local_ranks("/bin/slipway-rank", {"run.slip", "--out", "d"}, 8, 4, "d");
+  ASSERT_EQ(processes.size(), 2u);
+  EXPECT_EQ(processes[1].rank, 4) << "its first rank";
+  EXPECT_EQ(processes[1].environment.at("RANK"), "1");
+  EXPECT_EQ(processes[1].environment.at("WORLD_SIZE"), "2");
+  EXPECT_EQ(processes[1].error_file, "d/rank-4.error");
+  EXPECT_THAT(processes[1].command, testing::IsSupersetOf({"--ranks-per-process", "4"}));
 }
 
 TEST(RankProgram, AMissingProgramIsNamedWithTheRemedy) {

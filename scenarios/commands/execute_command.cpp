@@ -25,7 +25,8 @@ namespace {
 
 constexpr const char* how_it_runs =
     "The ranks are processes of slipway-rank (beside slipway, or SLIPWAY_RANK), one per rank, on this "
-    "machine, each on cores of its own where there are enough.\n"
+    "machine, each on cores of its own where there are enough. With cluster.ranks_per_gpu a process runs so many\n"
+    "ranks, which share its device: one GPU can try any small layout.\n"
     "DIR gets the bundle (run.slip), the ranks' records, losses.csv and trace.json.\n"
     "\n"
     "Started by torchrun, srun or mpirun, once per rank, execute joins that run instead of starting one: "
@@ -76,6 +77,7 @@ struct Request {
   std::ostream &out, &err;
 
   bool resumes() const { return !from.checkpoint.empty(); }
+  int ranks_per_process() const { return plan.scenario.cluster.ranks_per_gpu; }
   // What a rank program is given.
   std::vector<std::string> arguments(const std::string& bundle) const {
     std::vector<std::string> words{bundle, "--out", folder};
@@ -166,7 +168,7 @@ int start_and_merge(const Request& request, const std::string& program) {
   clear_ranks(request.folder, 0, ranks - 1, request.resumes());
   const std::string bundle = write_bundle_to(bundle_path(request.folder), request.plan);
   const LaunchResult result =
-      launch(local_ranks(program, request.arguments(bundle), ranks, request.folder),
+      launch(local_ranks(program, request.arguments(bundle), ranks, request.ranks_per_process(), request.folder),
              passing_output_of(request));
   const int status = told_failure(request, result, 0, ranks - 1);
   return status == status_done ? merge_and_report(request) : status;
@@ -175,19 +177,18 @@ int start_and_merge(const Request& request, const std::string& program) {
 // Each rank clears its own old files before its rank program starts, and no rank program gets past the
 // first meeting before all have started: a .done file that rank 0 sees after its own end is of this run.
 int join_and_merge(const Request& request, const std::string& program, const JoinedRank& joined) {
-  clear_ranks(request.folder, joined.rank, joined.rank, request.resumes());
-  const std::string bundle = write_bundle_to(bundle_path(request.folder, joined.rank), request.plan);
+  const int each = request.ranks_per_process(), first = joined.rank * each, last = first + each - 1;
+  clear_ranks(request.folder, first, last, request.resumes());
+  const std::string bundle = write_bundle_to(bundle_path(request.folder, first), request.plan);
   std::vector<std::string> command = request.arguments(bundle);
   command.insert(command.begin(), program);
-  const LaunchResult result = launch({{joined.rank,
-                                       command,
-                                       {},
-                                       error_path(request.folder, joined.rank)}},
+  for (const std::string& word : sharing_arguments(each)) command.push_back(word);
+  const LaunchResult result = launch({{first, command, {}, error_path(request.folder, first)}},
                                      passing_output_of(request));
-  const int status = told_failure(request, result, joined.rank, joined.rank);
-  mark_done(request.folder, joined.rank, status);
-  if (status != status_done || joined.rank != 0) return status;
-  wait_for_the_others(request, joined.world);
+  const int status = told_failure(request, result, first, last);
+  for (int rank = first; rank <= last; ++rank) mark_done(request.folder, rank, status);
+  if (status != status_done || first != 0) return status;
+  wait_for_the_others(request, rank_count(request.plan.graph.layout));
   return merge_and_report(request);
 }
 
@@ -205,11 +206,14 @@ void refuse_unconfirmable(const Resumption& from, const Run& run) {
                    " or more");
 }
 
-void refuse_other_world(const JoinedRank& joined, const Layout& layout) {
-  if (joined.world == rank_count(layout)) return;
+void refuse_other_world(const JoinedRank& joined, const Scenario& scenario) {
+  const int ranks = rank_count(scenario.layout), each = scenario.cluster.ranks_per_gpu;
+  if (joined.world * each == ranks) return;
+  const std::string sharing = each > 1 ? " in processes of " + std::to_string(each) + " (cluster.ranks_per_gpu)" : "";
   throw UsageError(joined.launcher + " started " + std::to_string(joined.world) +
-                   " ranks, but the layout has " + std::to_string(rank_count(layout)) +
-                   "; start that many, or change the layout");
+                   (each > 1 ? " processes" : " ranks") + ", but the layout has " + std::to_string(ranks) +
+                   (each > 1 ? " ranks" + sharing + "; start " + std::to_string(ranks / each) : "; start that many") +
+                   ", or change the layout");
 }
 
 }  // namespace
@@ -221,7 +225,7 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   refuse_what_cannot_run(scenario);
   refuse_uncalibrated(scenario);
   const auto joined = joined_rank([](const char* name) { return std::getenv(name); });
-  if (joined) refuse_other_world(*joined, scenario.layout);
+  if (joined) refuse_other_world(*joined, scenario);
   const std::string folder =
       std::filesystem::absolute(options.text("out").value_or(scenario.name + ".run")).string();
   const Resumption from = resumption_of(options.text("resume"), folder, scenario.run);

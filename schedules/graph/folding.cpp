@@ -94,7 +94,7 @@ bool cannot_fold(const Cluster& cluster, double clip_norm) {
       world.bandwidth > 0 ? is_traffic(world)
                           : std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(), is_traffic);
   const auto shares_links = [](const Fabric& fabric) { return fabric.topology != nullptr; };
-  return std::any_of(cluster.groups.begin(), cluster.groups.end(), shares_cores) ||
+  return cluster.ranks_per_gpu > 1 || std::any_of(cluster.groups.begin(), cluster.groups.end(), shares_cores) ||
          std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(), shares_links) ||
          (clip_norm > 0 && norm_is_traffic);
 }
