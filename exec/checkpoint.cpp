@@ -17,8 +17,12 @@ std::string key_of(std::int64_t step, int rank) {
 Checkpointer::Checkpointer(CheckpointPlan plan, const RankModel& model, std::unique_ptr<Store> store)
     : plan_(std::move(plan)), model_(model), store_(std::move(store)) {}
 
+bool Checkpointer::is_due(std::int64_t done) const {
+  return plan_.every > 0 && (done % plan_.every == 0 || done == plan_.last_step);
+}
+
 void Checkpointer::step_ended(std::int64_t done) {
-  if (plan_.every > 0 && (done % plan_.every == 0 || done == plan_.last_step)) save(done);
+  if (is_due(done)) save(done);
 }
 
 void Checkpointer::save(std::int64_t step) {

@@ -35,6 +35,8 @@ class Checkpointer {
   // On the compute lane, when this rank has updated its parameters: `done` steps since the run began (first_step
   // included). Throws std::runtime_error naming the file that could not be written.
   void step_ended(std::int64_t done);
+  // Will step_ended(done) save?
+  bool is_due(std::int64_t done) const;
 
  private:
   void save(std::int64_t step);

@@ -97,8 +97,11 @@ TokenBatch TokenData::batch(std::int64_t first_sample, std::int64_t samples, at:
       counted[at] = true;
     }
   }
+  // To a GPU from pinned memory, so that the host need not wait until it has arrived.
   const auto sequence_first = [&](const at::Tensor& t) {
-    return t.defined() ? t.t().contiguous().to(device) : t;
+    if (!t.defined()) return t;
+    const at::Tensor turned = t.t().contiguous();
+    return device.is_cpu() ? turned : turned.pin_memory().to(device, turned.scalar_type(), /*non_blocking=*/true);
   };
   return {sequence_first(batch.tokens), sequence_first(batch.targets), sequence_first(batch.counted)};
 }

@@ -1,10 +1,9 @@
 // Where the ranks of this program compute and how they exchange tensors. Two programs, one of each:
 //
-//   slipway-rank        exec/cpu/     the processor, Gloo
-//   slipway-rank-cuda   exec/cuda/    one GPU per rank of a node, NCCL
+//   slipway-rank        exec/cpu/     the processor, Gloo; a task is complete when its function returns
+//   slipway-rank-cuda   exec/cuda/    one GPU per process, NCCL; every lane has a stream, tasks are only started
 //
-// Everything else in exec/ is the same for both. A task is complete when its work on the device is: the
-// lane waits for its own stream, so that times are true and a task on another lane may read the result.
+// Everything else in exec/ is the same for both.
 // Guarded by tests/execute_*_test.cpp (CPU); the GPU program is compiled and linked where nvcc 13 is.
 #pragma once
 
@@ -13,18 +12,26 @@
 #include <memory>
 #include <string>
 
+#include "exec/device_queue.h"
 #include "exec/transport.h"
 
 namespace slipway {
 
-// The device of the rank that is number `local_rank` on its node. Throws std::runtime_error, saying how
+// The device of the process that is number `local_rank` on its node. Throws std::runtime_error, saying how
 // many there are, when there is no such GPU.
 at::Device device_of_rank(int local_rank);
 
-// To be called on every lane's thread before its first task: a GPU's lane gets a stream of its own.
-void begin_lane(at::Device device);
+// Null where operators return when they are done.
+std::unique_ptr<DeviceQueue> queue_of(at::Device device);
 
-// Returns when everything that this thread has started on `device` is done.
+// To be called by a lane that reads a tensor which another one has made: its memory is not given away before the lane's
+// work so far is done, even when the tensor goes before that. Nothing to do without queues.
+void keep_for_this_lane(const at::Tensor& tensor);
+
+// Of a tensor that is complete; what the thread has started since is not waited for.
+double number_of(const at::Tensor& scalar);
+
+// Returns when everything that this thread has started on `device` outside a lane is done.
 void finish_work(at::Device device);
 
 // Connects `rank` to the other members; collective over them. Two groups that share members must be

@@ -1,134 +1,14 @@
 #include "exec/lanes.h"
 
 #include <algorithm>
-#include <atomic>
-#include <limits>
-#include <mutex>
 #include <thread>
-#include <unordered_map>
 
 #include "exec/clock.h"
+#include "exec/lanes_state.h"
 
 namespace slipway {
-namespace {
 
-// A task of this rank: what must be done before it may start.
-struct LocalTask {
-  TaskId task = 0;
-  std::vector<std::uint32_t> same_step;  // local indices, other lanes only
-  std::vector<std::uint32_t> step_before;
-};
-
-struct Stamp {
-  std::int64_t start_ns = 0, end_ns = 0;
-};
-
-struct LocalLane {
-  std::string name;
-  bool compute = false;
-  std::vector<std::uint32_t> tasks;  // local indices, in global order
-  // In order of time; a chunk is made when it is needed, so that a run of many steps takes the memory it
-  // uses.
-  std::vector<std::unique_ptr<Stamp[]>> chunks;
-  std::atomic<std::size_t> ended{0};  // readers look at no later stamp
-
-  Stamp& stamp(std::size_t i) {
-    std::unique_ptr<Stamp[]>& chunk = chunks[i / chunk_size];
-    if (!chunk) chunk = std::make_unique<Stamp[]>(chunk_size);
-    return chunk[i % chunk_size];
-  }
-  static constexpr std::size_t chunk_size = 4096;
-};
-
-constexpr int stopped = std::numeric_limits<int>::max();
-
-void sort_unique(std::vector<std::uint32_t>& items) {
-  std::sort(items.begin(), items.end());
-  items.erase(std::unique(items.begin(), items.end()), items.end());
-}
-
-}  // namespace
-
-struct LaneRunner::State {
-  const TaskGraph& graph;
-  int rank, steps;
-  LaneHooks hooks;
-  std::vector<LocalTask> tasks;
-  std::vector<int> lane_of;  // per local task
-  std::unordered_map<TaskId, std::uint32_t> local;
-  std::vector<std::unique_ptr<LocalLane>> lanes;
-  std::vector<std::atomic<int>> done;  // per local task: steps completed; `stopped` after an error
-  std::mutex error_mutex;
-  std::exception_ptr error;
-
-  State(const TaskGraph& the_graph, int the_rank, int the_steps, LaneHooks the_hooks)
-      : graph(the_graph), rank(the_rank), steps(the_steps), hooks(std::move(the_hooks)) {}
-
-  void take_lanes();
-  void take_dependencies();
-  void take_buffer_reuse();
-  void run_lane(LocalLane& lane);
-  bool wait_for(std::uint32_t task, int steps_done);
-  bool ready(const LocalTask& task, int step);
-  void perform_all(LocalLane& lane);
-  void stop_all(std::exception_ptr cause);
-};
-
-void LaneRunner::State::take_lanes() {
-  for (const Lane& lane : lanes_of(graph)) {
-    if (lane.rank != rank) continue;
-    auto mine = std::make_unique<LocalLane>();
-    mine->name = lane_name(graph, lane);
-    mine->compute = lane.communicator == none;
-    for (const TaskId task : lane.tasks) {
-      const auto index = static_cast<std::uint32_t>(tasks.size());
-      local[task] = index;
-      mine->tasks.push_back(index);
-      tasks.push_back({task, {}, {}});
-      lane_of.push_back(static_cast<int>(lanes.size()));
-    }
-    const std::size_t all = mine->tasks.size() * static_cast<std::size_t>(steps);
-    mine->chunks.resize(all / LocalLane::chunk_size + 1);
-    lanes.push_back(std::move(mine));
-  }
-  done = std::vector<std::atomic<int>>(tasks.size());
-}
-
-void LaneRunner::State::take_dependencies() {
-  for (std::uint32_t index = 0; index < tasks.size(); ++index) {
-    for (const TaskId before : graph.predecessors[tasks[index].task]) {
-      const auto found = local.find(before);
-      // Tasks of one lane follow each other anyway.
-      if (found == local.end() || lane_of[found->second] == lane_of[index]) continue;
-      tasks[index].same_step.push_back(found->second);
-    }
-  }
-  for (const auto& [before, task] : graph.carried) {
-    const auto first = local.find(before), then = local.find(task);
-    if (first == local.end() || then == local.end()) continue;
-    tasks[then->second].step_before.push_back(first->second);
-  }
-}
-
-void LaneRunner::State::take_buffer_reuse() {
-  std::unordered_map<BufferId, std::vector<std::uint32_t>> readers;
-  for (std::uint32_t index = 0; index < tasks.size(); ++index) {
-    for (const BufferId buffer : graph.inputs[tasks[index].task]) {
-      if (graph.buffers[buffer].rank == rank) readers[buffer].push_back(index);
-    }
-  }
-  for (std::uint32_t index = 0; index < tasks.size(); ++index) {
-    std::vector<std::uint32_t>& before = tasks[index].step_before;
-    for (const BufferId buffer : graph.outputs[tasks[index].task]) {
-      if (graph.buffers[buffer].rank != rank) continue;
-      const auto& list = readers[buffer];
-      before.insert(before.end(), list.begin(), list.end());
-    }
-    std::erase_if(before, [&](std::uint32_t other) { return lane_of[other] == lane_of[index]; });
-    sort_unique(before);
-    sort_unique(tasks[index].same_step);
-  }
-}
+using namespace laning;
 
 // False when the run has been stopped.
 bool LaneRunner::State::wait_for(std::uint32_t task, int steps_done) {
@@ -140,34 +20,88 @@ bool LaneRunner::State::wait_for(std::uint32_t task, int steps_done) {
   return now != stopped;
 }
 
+// Marks that are gone are those of a step that the device has left behind: settle() comes before they are overwritten.
+void LaneRunner::State::wait_on_device(std::uint32_t task, int step) {
+  if (!hooks.device || step < 0) return;
+  LocalLane& lane = *lanes[static_cast<std::size_t>(lane_of[task])];
+  DeviceQueue::Mark end;
+  {
+    const std::lock_guard lock(lane.marks_mutex);
+    const TaskMarks& marks = lane.marks[static_cast<std::size_t>(step & 1) * lane.tasks.size() + place_in_lane[task]];
+    if (marks.step == step) end = marks.end;
+  }
+  if (end) hooks.device->wait_for(end);
+}
+
 bool LaneRunner::State::ready(const LocalTask& task, int step) {
   for (const std::uint32_t before : task.same_step) {
     if (!wait_for(before, step + 1)) return false;
+    wait_on_device(before, step);
   }
   for (const std::uint32_t before : task.step_before) {
     if (!wait_for(before, step)) return false;
+    wait_on_device(before, step - 1);
   }
   return true;
 }
 
+// Without a device the stamps are complete now; else when the step is settled.
+void LaneRunner::State::perform(LocalLane& lane, std::size_t place, int step) {
+  const TaskId task = tasks[lane.tasks[place]].task;
+  if (!hooks.device) {
+    Stamp& stamp = lane.stamp(static_cast<std::size_t>(step) * lane.tasks.size() + place);
+    stamp.start_ns = monotonic_ns();
+    hooks.perform(task, step);
+    stamp.end_ns = monotonic_ns();
+    return;
+  }
+  TaskMarks marks{step, hooks.device->mark(), nullptr};
+  hooks.perform(task, step);
+  marks.end = hooks.device->mark();
+  const std::lock_guard lock(lane.marks_mutex);
+  lane.marks[static_cast<std::size_t>(step & 1) * lane.tasks.size() + place] = std::move(marks);
+}
+
+// Waits until the device has done this step of the lane, and takes its times.
+void LaneRunner::State::settle(LocalLane& lane, int step) {
+  const std::size_t count = lane.tasks.size(), first = static_cast<std::size_t>(step) * count;
+  TaskMarks* const marks = lane.marks.data() + static_cast<std::size_t>(step & 1) * count;
+  hooks.device->finish(marks[count - 1].end);
+  for (std::size_t i = 0; i < count; ++i)
+    lane.stamp(first + i) = {hooks.device->time_ns(marks[i].start), hooks.device->time_ns(marks[i].end)};
+  {
+    const std::lock_guard lock(lane.marks_mutex);
+    std::fill(marks, marks + count, TaskMarks{});
+  }
+  lane.ended.store(first + count, std::memory_order_release);
+  if (lane.compute && hooks.step_ends) hooks.step_ends(step, lane.stamp(first + count - 1).end_ns);
+}
+
 void LaneRunner::State::perform_all(LocalLane& lane) {
+  if (lane.tasks.empty()) return;  // of a communicator in which this rank has nothing to do
+  if (hooks.device) hooks.device->begin_lane();
   if (hooks.thread_begins) hooks.thread_begins();
-  std::size_t at = 0;
+  int settled = 0;  // steps, on a device
   for (int step = 0; step < steps; ++step) {
-    for (const std::uint32_t index : lane.tasks) {
+    if (hooks.device && settled + 2 == step) settle(lane, settled++);
+    for (std::size_t place = 0; place < lane.tasks.size(); ++place) {
+      const std::uint32_t index = lane.tasks[place];
       if (done[index].load(std::memory_order_relaxed) == stopped || !ready(tasks[index], step)) return;
-      Stamp& stamp = lane.stamp(at++);
-      stamp.start_ns = monotonic_ns();
-      hooks.perform(tasks[index].task, step);
-      stamp.end_ns = monotonic_ns();
+      perform(lane, place, step);
       int before = step;
       if (!done[index].compare_exchange_strong(before, step + 1, std::memory_order_acq_rel))
         return;  // stopped
       done[index].notify_all();
-      lane.ended.store(at, std::memory_order_release);
+      if (!hooks.device)
+        lane.ended.store(static_cast<std::size_t>(step) * lane.tasks.size() + place + 1, std::memory_order_release);
     }
-    if (lane.compute && hooks.step_ends && at > 0) hooks.step_ends(step, lane.stamp(at - 1).end_ns);
+    if (!hooks.device) {
+      if (lane.compute && hooks.step_ends) hooks.step_ends(step, lane.stamp(lane.ended - 1).end_ns);
+    } else if (lane.compute && hooks.pauses_after && hooks.pauses_after(step)) {
+      while (settled <= step) settle(lane, settled++);
+    }
   }
+  while (hooks.device && settled < steps) settle(lane, settled++);
 }
 
 void LaneRunner::State::stop_all(std::exception_ptr cause) {

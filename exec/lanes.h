@@ -7,6 +7,12 @@
 // Predecessors on other ranks need no wait here: they arrive through this rank's own communication tasks.
 // A task that writes a buffer also waits for the previous step's readers of that buffer (buffer reuse).
 // Waiting sleeps (a futex per task), nothing spins. No LibTorch here: `perform` says what a task does.
+//
+// On a device with queues (exec/device_queue.h) threads only start tasks: a wait is for the predecessor's start here and
+// for its end there, times are the device's, and a thread runs at most one step ahead of it:
+//
+//   host     │ start step 0 │ start step 1 │ (step 0 over?) │ start step 2 │
+//   device   ···│ step 0 ··················│ step 1 ·····················│
 // Guarded by tests/lanes_test.cpp.
 #pragma once
 
@@ -17,16 +23,21 @@
 #include <string>
 #include <vector>
 
+#include "exec/device_queue.h"
 #include "schedules/program.h"
 
 namespace slipway {
 
 struct LaneHooks {
-  // Does the task and returns when it is complete on this rank. Called on the task's lane thread.
+  // Does the task and returns when it is complete on this rank, or started on `device`. Called on the task's lane thread.
   std::function<void(TaskId, int step)> perform;
   std::function<void()> thread_begins;  // optional: on every lane thread, before its first task
-  std::function<void(int step, std::int64_t end_ns)>
-      step_ends;  // optional: compute lane, after its last task of a step
+  // Optional: compute lane, when its last task of a step is complete. With `device` a later step may be under way.
+  std::function<void(int step, std::int64_t end_ns)> step_ends;
+  // Null: tasks are complete when `perform` returns. Must outlive the runner.
+  DeviceQueue* device = nullptr;
+  // Optional, with `device`: true when the compute lane shall start nothing more until this step is complete.
+  std::function<bool(int step)> pauses_after;
 };
 
 struct LaneStamp {

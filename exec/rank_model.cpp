@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "exec/device.h"
 #include "exec/rank_state.h"
 
 namespace slipway {
@@ -29,6 +30,14 @@ void RankModel::State::note_taken_blocks() {
     if (work.kind != WorkKind::grad_reduce || graph.tasks[task].micro_batch == none) continue;
     for (const BufferId buffer : slots.inputs(task, BufferKind::bucket)) taken_blocks[buffer] = work.block;
   }
+}
+
+// Under ZeRO 3 another lane has made their memory, which goes with the last reader's start.
+void RankModel::State::keep_gathered_weights(const Work& work) const {
+  if (graph.layout.zero < 3) return;
+  const auto operators = operators_of(graph, work);
+  for (int i = work.first_op; i < work.last_op; ++i)
+    keep_for_this_lane(buckets.block(operators[static_cast<std::size_t>(i)].block).weights);
 }
 
 void RankModel::State::take_gradients(TaskId task, int step) {
@@ -95,6 +104,7 @@ void RankModel::run(TaskId task, int step) {
   const Work& work = s.work_of(task);
   switch (work.kind) {
     case WorkKind::segment:
+      s.keep_gathered_weights(work);
       s.run_segment(task, step);
       s.take_gradients(task, step);
       break;
@@ -143,7 +153,7 @@ void RankModel::arrived(TaskId task, int step, Message message) {
 double RankModel::take_loss(int step) {
   const std::lock_guard lock(state_->loss_mutex);
   const auto found = state_->losses.extract(step);
-  return found.empty() ? 0.0 : found.mapped().item<double>();
+  return found.empty() ? 0.0 : number_of(found.mapped());
 }
 
 void RankModel::save(ShardWriter& out) const { state_->buckets.save(out); }

@@ -46,6 +46,7 @@ struct RankModel::State {
   void note_taken_blocks();
   void prepare_gradients(TaskId task);
   void take_gradients(TaskId task, int step);
+  void keep_gathered_weights(const Work& work) const;
   Message bucket_message(TaskId task, int step);
   Message wire_message(TaskId task, int step) const;
   at::Tensor received_wire(const Work& work) const;

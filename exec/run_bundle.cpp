@@ -28,6 +28,7 @@ class BundleRun {
   std::unique_ptr<Transport> connect(const Group& group);
   void align_clocks(const std::string& round);
   void agree_on_origin();
+  LaneHooks hooks();
   void perform(TaskId task, int step);
   void step_ended(int step, Nanoseconds end);
   void communicate(TaskId task, int step);
@@ -41,6 +42,7 @@ class BundleRun {
   Progress first_;
   int last_step_, steps_;  // of the training; of this run
   at::Device device_;
+  std::unique_ptr<DeviceQueue> queue_;  // null on the processor
   std::vector<std::unique_ptr<Transport>>
       transports_;  // by communicator; empty where this rank is no member
   RankModel model_;
@@ -52,26 +54,6 @@ class BundleRun {
   std::vector<ClockSample> clock_;
   Nanoseconds origin_ = 0;
 };
-
-// While lanes run, an exception must not wait for the other lanes to end: they may hang in their peers'
-// absence.
-LaneHooks hooks_of(Seat& seat, const TaskGraph& graph, std::function<void(TaskId, int)> perform,
-                   std::function<void(int, Nanoseconds)> step_ends, at::Device device, int threads) {
-  LaneHooks hooks;
-  hooks.perform = [&seat, &graph, perform = std::move(perform)](TaskId task, int step) {
-    try {
-      perform(task, step);
-    } catch (...) {
-      seat.fail_with_current_exception("step " + std::to_string(step) + ", " + label_of(graph, task));
-    }
-  };
-  hooks.thread_begins = [device, threads] {
-    at::set_num_threads(threads);
-    begin_lane(device);
-  };
-  hooks.step_ends = std::move(step_ends);
-  return hooks;
-}
 
 std::optional<CheckpointReader> checkpoint_of(const Arguments& arguments) {
   if (arguments.resume.empty()) return std::nullopt;
@@ -113,16 +95,12 @@ BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& argument
       last_step_(arguments.steps > 0 ? arguments.steps : bundle.run.steps),
       steps_(steps_left(first_, last_step_)),
       device_(device_of_rank(seat.environment().local_rank)),
+      queue_(queue_of(device_)),
       model_(bundle, rank_, device_),
       losses_(graph_, rank_, last_step_, first_, arguments.out, seat.host().connect()),
       checkpoints_(checkpoint_plan(seat.environment(), bundle, arguments.out, first_, last_step_), model_,
                    seat.host().connect()),
-      lanes_(
-          graph_, rank_, steps_,
-          hooks_of(
-              seat, graph_, [this](TaskId task, int step) { perform(task, step); },
-              [this](int step, Nanoseconds end) { step_ended(step, end); },
-              device_, arguments.threads)) {
+      lanes_(graph_, rank_, steps_, hooks()) {
   if (resumed_) model_.load(*resumed_);
   resumed_.reset();
   for (int other = 0; other < seat.environment().world; ++other) {
@@ -135,11 +113,28 @@ BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& argument
 std::unique_ptr<Transport> BundleRun::connect(const Group& group) {
   const RankEnvironment& at = seat_.environment();
   const Reach reach = reach_of(group.ranks, at.hosted);
-  if (at.hosted > 1 && reach == Reach::inside) return seat_.local_groups().join(group, rank_, nullptr);
+  if (at.hosted > 1 && reach == Reach::inside) return seat_.local_groups().join(group, rank_, queue_.get());
   if (reach == Reach::mixed && !device_.is_cpu())
     throw std::runtime_error("communicator " + group.name + " joins ranks that share a GPU with ranks of another, which "
                              "NCCL refuses; start one process with all ranks, or one for each rank");
   return connect_transport(seat_.host(), group, rank_, at.store_host, device_);
+}
+
+// While lanes run, an exception must not wait for the other lanes to end: they may hang in their peers' absence.
+LaneHooks BundleRun::hooks() {
+  LaneHooks hooks;
+  hooks.device = queue_.get();
+  hooks.perform = [this](TaskId task, int step) {
+    try {
+      perform(task, step);
+    } catch (...) {
+      seat_.fail_with_current_exception("step " + std::to_string(step) + ", " + label_of(graph_, task));
+    }
+  };
+  hooks.thread_begins = [threads = arguments_.threads] { at::set_num_threads(threads); };
+  hooks.step_ends = [this](int step, Nanoseconds end) { step_ended(step, end); };
+  hooks.pauses_after = [this](int step) { return checkpoints_.is_due(first_.steps + step + 1); };
+  return hooks;
 }
 
 // In the order of communicator ids, the same on all ranks, so that no two ranks wait for each other's
@@ -180,7 +175,6 @@ void BundleRun::perform(TaskId task, int step) {
   } else {
     communicate(task, step);
   }
-  finish_work(device_);
 }
 
 // A checkpoint that cannot be written ends the run; the heartbeat tells the other ranks, which wait in their lanes.
@@ -245,6 +239,7 @@ void BundleRun::run() {
   store_barrier(seat_.store(), "ready", seat_.environment().world, while_alive_s);
   agree_on_origin();
   seat_.on_failure([this] { write(); });
+  finish_work(device_);  // the model is drawn, before lanes read it
   lanes_.run();
   losses_.finish();
   store_barrier(seat_.store(), "ran", seat_.environment().world, while_alive_s);

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "exec/device.h"
+
 namespace slipway {
 
 Slots::Slots(const TaskGraph& graph, int rank)
@@ -32,6 +34,7 @@ at::Tensor Slots::tensor(BufferId buffer, int step) const {
   const at::Tensor& tensor = slot(buffer, step).tensor;
   if (!tensor.defined())
     throw std::runtime_error("buffer " + std::to_string(buffer) + " was read before it was written");
+  keep_for_this_lane(tensor);
   return tensor;
 }
 

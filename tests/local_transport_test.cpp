@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
+#include <mutex>
 #include <thread>
 
 namespace slipway {
@@ -104,6 +106,39 @@ TEST(LocalTransport, AMemberThatLeavesBreaksWhatTheOthersWaitForWithTheCommunica
   }
   EXPECT_THROW(stays->receive(tensor, 0), TransportError) << "a pair that meets only now";
   later.join();
+}
+
+// A device on which marks are numbers: it notes who waited for whose.
+class NotingDevice : public DeviceQueue {
+ public:
+  void begin_lane() override {}
+  Mark mark() override { return std::make_shared<std::thread::id>(std::this_thread::get_id()); }
+  void wait_for(const Mark& mark) override {
+    const std::lock_guard lock(mutex_);
+    ++waits_[{std::this_thread::get_id(), *std::static_pointer_cast<std::thread::id>(mark)}];
+  }
+  void finish(const Mark&) override { ADD_FAILURE() << "the host must not wait for the device"; }
+  std::int64_t time_ns(const Mark&) override { return 0; }
+  std::map<std::pair<std::thread::id, std::thread::id>, int> waits() const { return waits_; }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<std::thread::id, std::thread::id>, int> waits_;
+};
+
+// Before it reads what the others have written, and before it hands on what they have read.
+TEST(LocalTransportOfADevice, EveryMemberWaitsForAllOthersAtEveryMeetingAndNeverOnTheHost) {
+  NotingDevice device;
+  on_members(
+      3,
+      [](Transport& transport, int member) {
+        at::Tensor tensor = values_of(member, 4);
+        transport.all_reduce(tensor);  // three meetings; the barrier at the end is one more
+      },
+      &device);
+  const auto waits = device.waits();
+  EXPECT_EQ(waits.size(), 6u) << "three members, each for two others";
+  for (const auto& [who, times] : waits) EXPECT_EQ(times, 4);
 }
 
 TEST(LocalTransport, ARankThatIsNoMemberIsRefused) {

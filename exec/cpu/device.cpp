@@ -6,9 +6,11 @@ namespace slipway {
 
 at::Device device_of_rank(int) { return at::kCPU; }
 
-void begin_lane(at::Device) {}
-
-void finish_work(at::Device) {}  // operators return when they are done
+// Operators return when they are done.
+std::unique_ptr<DeviceQueue> queue_of(at::Device) { return nullptr; }
+void keep_for_this_lane(const at::Tensor&) {}
+double number_of(const at::Tensor& scalar) { return scalar.item<double>(); }
+void finish_work(at::Device) {}
 
 std::unique_ptr<Transport> connect_transport(const StoreHost& store, const Group& group, int rank,
                                              const std::string& store_host, at::Device) {

@@ -1,10 +1,13 @@
 #include "exec/device.h"
 
+#include <ATen/ATen.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
 #include <stdexcept>
 
+#include "exec/cuda/stream_queue.h"
 #include "exec/cuda/transport_nccl.h"
 
 namespace slipway {
@@ -12,17 +15,27 @@ namespace slipway {
 at::Device device_of_rank(int local_rank) {
   const int count = c10::cuda::device_count();
   if (local_rank >= count) {
-    throw std::runtime_error("this node has " + std::to_string(count) + " usable GPUs, but this is rank " +
+    throw std::runtime_error("this node has " + std::to_string(count) + " usable GPUs, but this is process " +
                              std::to_string(local_rank) +
-                             " on it; start at most one rank per GPU (CUDA_VISIBLE_DEVICES tells which are "
-                             "usable), or run slipway-rank on CPUs");
+                             " on it; start at most one process per GPU (CUDA_VISIBLE_DEVICES tells which are "
+                             "usable) with several ranks each (--ranks-per-process), or run slipway-rank on CPUs");
   }
-  return {at::kCUDA, static_cast<c10::DeviceIndex>(local_rank)};
+  const auto index = static_cast<c10::DeviceIndex>(local_rank);
+  c10::cuda::set_device(index);  // of this thread
+  return {at::kCUDA, index};
 }
 
-void begin_lane(at::Device device) {
-  c10::cuda::set_device(device.index());
-  c10::cuda::setCurrentCUDAStream(c10::cuda::getStreamFromPool(false, device.index()));
+std::unique_ptr<DeviceQueue> queue_of(at::Device device) { return stream_queue(device); }
+
+void keep_for_this_lane(const at::Tensor& tensor) {
+  if (!tensor.is_cuda()) return;
+  tensor.record_stream(c10::cuda::getCurrentCUDAStream(tensor.device().index()).unwrap());
+}
+
+// On a stream of its own: what the lane has started since need not be over.
+double number_of(const at::Tensor& scalar) {
+  const c10::cuda::CUDAStreamGuard aside(c10::cuda::getStreamFromPool(true, scalar.device().index()));
+  return scalar.item<double>();
 }
 
 void finish_work(at::Device device) { c10::cuda::getCurrentCUDAStream(device.index()).synchronize(); }

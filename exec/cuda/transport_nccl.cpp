@@ -1,5 +1,6 @@
 // The only file with NCCL headers. Operations are enqueued on the group's own stream; `wait` makes the
-// lane's stream wait for them, and finish_work (exec/device.h) the lane itself.
+// lane's stream wait for them, not the lane's thread: with a time limit it would wait itself (ProcessGroupNCCL.hpp, WorkNCCL::wait), so
+// the limit is the group's, which c10d's watchdog keeps.
 #include "exec/cuda/transport_nccl.h"
 
 #include <ATen/ATen.h>
@@ -41,31 +42,31 @@ class NcclTransport : public Transport {
   void all_reduce(at::Tensor& tensor) override {
     guarded("all-reduce", [&] {
       std::vector<at::Tensor> tensors{tensor};
-      backend_->allreduce(tensors)->wait(patience);
+      backend_->allreduce(tensors)->wait();
     });
   }
   void all_gather(at::Tensor& whole, const at::Tensor& part) override {
     guarded("all-gather", [&] {
       at::Tensor input = part;
-      backend_->_allgather_base(whole, input)->wait(patience);
+      backend_->_allgather_base(whole, input)->wait();
     });
   }
   void reduce_scatter(at::Tensor& part, const at::Tensor& whole) override {
     guarded("reduce-scatter", [&] {
       at::Tensor input = whole;
-      backend_->_reduce_scatter_base(part, input)->wait(patience);
+      backend_->_reduce_scatter_base(part, input)->wait();
     });
   }
   void send(const at::Tensor& tensor, int member) override {
     guarded("send", [&] {
       std::vector<at::Tensor> tensors{tensor};
-      backend_->send(tensors, member, 0)->wait(patience);
+      backend_->send(tensors, member, 0)->wait();
     });
   }
   void receive(at::Tensor& tensor, int member) override {
     guarded("receive", [&] {
       std::vector<at::Tensor> tensors{tensor};
-      backend_->recv(tensors, member, 0)->wait(patience);
+      backend_->recv(tensors, member, 0)->wait();
     });
   }
   // One element summed, and waited for: NCCL's communicator exists on every member afterwards.

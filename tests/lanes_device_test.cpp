@@ -1,0 +1,136 @@
+// Lanes on a device that works behind the host: order and times are the device's, the host runs ahead, but not far.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "exec/lanes.h"
+#include "tests/lane_graph.h"
+#include "tests/thread_device.h"
+
+namespace slipway {
+namespace {
+
+// Every task is started at once and takes a moment on the device.
+LaneHooks hooks_on(ThreadDevice& device) {
+  LaneHooks hooks;
+  hooks.device = &device;
+  hooks.perform = [&device](TaskId, int) {
+    device.start([] { std::this_thread::sleep_for(std::chrono::microseconds(300)); });
+  };
+  return hooks;
+}
+
+using Stamps = std::map<std::pair<int, TaskId>, LaneStamp>;
+
+Stamps run(const TaskGraph& graph, int steps) {
+  ThreadDevice device;
+  LaneRunner runner(graph, 0, steps, hooks_on(device));
+  runner.run();
+  Stamps stamps;
+  for (const LaneStamp& stamp : runner.stamps()) stamps[{stamp.step, stamp.task}] = stamp;
+  return stamps;
+}
+
+TEST(LanesOfADevice, ATaskBeginsThereAfterItsPredecessorsOnOtherLanesHaveEnded) {
+  const TaskGraph graph = graph_of({{}, {0, {0}, {}, {}}, {none, {1}, {}, {}}, {0, {2}, {}, {}}});
+  const Stamps stamps = run(graph, 5);
+  ASSERT_EQ(stamps.size(), 20u);
+  for (int step = 0; step < 5; ++step)
+    for (TaskId task = 1; task < 4; ++task)
+      EXPECT_GE(stamps.at({step, task}).start_ns, stamps.at({step, task - 1}).end_ns);
+}
+
+TEST(LanesOfADevice, TimesAreThoseOfTheDevice) {
+  for (const auto& [key, stamp] : run(graph_of({{}, {}, {0, {}, {}, {}}}), 3))
+    EXPECT_GE(stamp.end_ns - stamp.start_ns, 300'000) << "the host had started it in no time";
+}
+
+TEST(LanesOfADevice, CarriedEdgesAndBuffersJoinStepsThere) {
+  TaskGraph carried = graph_of({{0, {}, {}, {}}, {}});
+  carried.carried = {{1, 0}};
+  const Stamps one = run(carried, 5);
+  for (int step = 0; step < 4; ++step) EXPECT_GE(one.at({step + 1, 0}).start_ns, one.at({step, 1}).end_ns);
+  const Stamps two = run(graph_of({{0, {}, {}, {0}}, {}, {}, {none, {0}, {0}, {}}}), 5);
+  for (int step = 0; step < 4; ++step) EXPECT_GE(two.at({step + 1, 0}).start_ns, two.at({step, 3}).end_ns);
+}
+
+// The device stands still: both lanes start two whole steps, across their dependencies, and nothing of the third.
+TEST(LanesOfADevice, TheHostRunsOneStepAheadAndNoFurther) {
+  const TaskGraph graph = graph_of({{}, {0, {0}, {}, {}}, {none, {1}, {}, {}}});
+  ThreadDevice device;
+  std::atomic<int> started{0}, third{0};
+  LaneHooks hooks = hooks_on(device);
+  hooks.perform = [&](TaskId, int step) {
+    device.start([] {});
+    ++started;
+    if (step >= 2) ++third;
+  };
+  device.hold();
+  LaneRunner runner(graph, 0, 4, std::move(hooks));
+  std::thread host([&] { runner.run(); });
+  while (started < 6) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(started, 6);
+  EXPECT_EQ(third, 0);
+  EXPECT_TRUE(runner.stamps().empty()) << "nothing has happened yet";
+  device.release();
+  host.join();
+  EXPECT_EQ(started, 12);
+  EXPECT_EQ(runner.stamps().size(), 12u);
+}
+
+TEST(LanesOfADevice, AStepEndsWhenTheDeviceHasDoneItAndEachIsToldOnceInOrder) {
+  ThreadDevice device;
+  std::atomic<int> done{0};
+  std::vector<int> steps;
+  LaneHooks hooks = hooks_on(device);
+  hooks.perform = [&](TaskId, int) {
+    device.start([&done] {
+      std::this_thread::sleep_for(std::chrono::microseconds(300));
+      ++done;
+    });
+  };
+  hooks.step_ends = [&](int step, std::int64_t end_ns) {
+    EXPECT_GE(done, 2 * (step + 1));
+    EXPECT_LE(end_ns, monotonic_ns());
+    steps.push_back(step);
+  };
+  LaneRunner(graph_of({{}, {}}), 0, 5, std::move(hooks)).run();  // the communicator's lane has no task
+  EXPECT_EQ(steps, (std::vector<int>{0, 1, 2, 3, 4}));
+}
+
+// As for a checkpoint, which must be of one moment.
+TEST(LanesOfADevice, TheComputeLanePausesAfterAStepThatIsToBeCompleteFirst) {
+  ThreadDevice device;
+  std::atomic<int> ended{-1};
+  LaneHooks hooks = hooks_on(device);
+  hooks.pauses_after = [](int step) { return step == 1; };
+  hooks.step_ends = [&](int step, std::int64_t) { ended = step; };
+  hooks.perform = [&](TaskId, int step) {
+    if (step == 2) {
+      EXPECT_EQ(ended, 1);
+    }
+    device.start([] { std::this_thread::sleep_for(std::chrono::microseconds(300)); });
+  };
+  LaneRunner(graph_of({{}, {}}), 0, 4, std::move(hooks)).run();
+  EXPECT_EQ(ended, 3);
+}
+
+TEST(LanesOfADevice, AnErrorStopsAllLanesAndKeepsTheStepsThatWereDone) {
+  ThreadDevice device;
+  LaneHooks hooks = hooks_on(device);
+  hooks.perform = [&](TaskId task, int step) {
+    if (step == 3 && task == 1) throw std::runtime_error("task 1 broke");
+    device.start([] {});
+  };
+  const TaskGraph graph = graph_of({{}, {0, {0}, {}, {}}, {none, {1}, {}, {}}});
+  LaneRunner runner(graph, 0, 100, std::move(hooks));
+  EXPECT_THROW(runner.run(), std::runtime_error);
+  EXPECT_GE(runner.stamps().size(), 2 * 3u) << "steps 0 and 1 were over before step 3 began";
+}
+
+}  // namespace
+}  // namespace slipway
