@@ -14,6 +14,7 @@ const char* const usage =
     "      --steps N                     instead of the bundle's number of steps\n"
     "      --dump-gradients STEP         write this rank's gradients of that step to DIR/gradients.<r>\n"
     "      --resume latest|FOLDER        go on from the newest checkpoint in DIR, or from another run's or that one\n"
+    "      --data FILE                   where the training's text or tokens are here, when not where the bundle says\n"
     "      --ranks-per-process K         this process runs K ranks, which share its device: of N processes, number p\n"
     "                                    has ranks p*K to p*K+K-1; one process and one GPU try any layout (1)\n"
     "  slipway-rank --measure FILE       micro-benchmarks; rank r writes FILE.<r>\n"
@@ -65,6 +66,8 @@ void take_option(Arguments& result, const std::string& option, const std::string
     result.dump_step = number<int>(option, value, 0);
   } else if (option == "--resume") {
     result.resume = value;
+  } else if (option == "--data") {
+    result.data = value;
   } else if (option == "--ranks-per-process") {
     result.ranks_per_process = number<int>(option, value, 1);
   } else if (option == "--threads") {

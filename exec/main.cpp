@@ -50,7 +50,8 @@ double connect_seconds(const Arguments& arguments, const RankEnvironment& enviro
 int run_program(const Arguments& arguments) {
   const RankEnvironment started = rank_environment(process_environment());
   const RankEnvironment environment = hosting(started, arguments.ranks_per_process);
-  const BundleFile file = read_bundle_file(arguments.bundle);
+  BundleFile file = read_bundle_file(arguments.bundle);
+  if (!arguments.data.empty()) file.bundle.run.data = arguments.data;
   refuse_what_cannot_run(file.bundle, arguments.bundle);
   const int ranks = rank_count(file.bundle.graph.layout);
   if (ranks != environment.world) refuse_world(arguments, ranks, started);

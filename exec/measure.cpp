@@ -59,20 +59,20 @@ double median_seconds(const std::function<void()>& operation, double budget_s) {
   return static_cast<double>(times[times.size() / 2]) * 1e-9;
 }
 
-void measure_task_overhead(MeasureContext& context) {
+void measure_task_overhead(MeasureContext& context, DeviceQueue* device) {
   for (const int lanes : {1, 2}) {
     context.together();
     const std::string what = "task_overhead lanes=" + std::to_string(lanes);
-    context.add(what, task_overhead_seconds(lanes, 4000));
+    context.add(what, task_overhead_seconds(lanes, 4000, device));
   }
 }
 
 void measure(Seat& seat, const Arguments& arguments) {
   const RankEnvironment& at = seat.environment();
-  if (!device_of_rank(at.local_rank).is_cpu()) {
-    throw std::runtime_error(
-        "there are no micro-benchmarks of GPUs yet; measure with slipway-rank on CPUs");
-  }
+  const at::Device device = device_of_rank(at.local_rank);
+  const std::unique_ptr<DeviceQueue> queue = queue_of(device);
+  if (!device.is_cpu() && at.world > 1)
+    throw std::runtime_error("on GPUs only the task overhead of one rank is measured yet; start one");
   std::vector<int> all;
   for (int rank = 0; rank < at.world; ++rank) all.push_back(rank);
   const int neighbour = at.rank ^ 1;
@@ -86,9 +86,9 @@ void measure(Seat& seat, const Arguments& arguments) {
                          " dtype=" + name_of(arguments.dtype), at.rank, at.world, [&] {
                            if (group) group->barrier();
                          }};
-  measure_operators(context);
-  measure_task_overhead(context);
-  measure_messages(context, group.get(), pair.get());
+  if (device.is_cpu()) measure_operators(context);
+  measure_task_overhead(context, queue.get());
+  if (device.is_cpu()) measure_messages(context, group.get(), pair.get());
   write_lines(measured_path(arguments.out, at.rank), context.lines);
   store_barrier(seat.store(), "measured", at.world, while_alive_s);
   for (const auto& transport : {group.get(), pair.get()}) {

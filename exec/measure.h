@@ -9,6 +9,7 @@
 //   measure task_overhead lanes=2 ...                                 one task of the lane runtime
 //   measure transfer bytes=1024 members=2 ...                         half a round trip, in neighbouring
 //   pairs measure all-reduce | all-gather | reduce-scatter bytes=.. members=..   bytes of the whole tensor
+// On GPUs only the task overhead is measured yet, with streams and events.
 // Guarded by tests/execute_measure_test.cpp.
 #pragma once
 
@@ -41,7 +42,7 @@ double median_seconds(const std::function<void()>& operation, double budget_s = 
 
 void measure(Seat& seat, const Arguments& arguments);
 void measure_operators(MeasureContext& context);
-void measure_task_overhead(MeasureContext& context);
+void measure_task_overhead(MeasureContext& context, DeviceQueue* device);
 // `group` connects all ranks, `pair` this rank and its neighbour (rank ^ 1); null when it has none.
 void measure_messages(MeasureContext& context, Transport* group, Transport* pair);
 

@@ -26,9 +26,10 @@ TaskGraph chain_of_nothing(int lanes, int tasks) {
   return graph;
 }
 
-double task_overhead_seconds(int lanes, int tasks) {
+double task_overhead_seconds(int lanes, int tasks, DeviceQueue* device) {
   const TaskGraph graph = chain_of_nothing(lanes, tasks);
   LaneHooks hooks;
+  hooks.device = device;
   hooks.perform = [](TaskId, int) {};
   LaneRunner runner(graph, 0, 1, std::move(hooks));
   const Nanoseconds before = monotonic_ns();

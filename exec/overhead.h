@@ -6,13 +6,14 @@
 // Guarded by tests/lanes_test.cpp; measured by tests/bench/executor_bench.cpp and `slipway-rank --measure`.
 #pragma once
 
+#include "exec/device_queue.h"
 #include "schedules/program.h"
 
 namespace slipway {
 
 // `tasks` tasks of rank 0, each a predecessor of the next, on one lane or by turns on two.
 TaskGraph chain_of_nothing(int lanes, int tasks);
-// Seconds per task of one run of that graph.
-double task_overhead_seconds(int lanes, int tasks);
+// Seconds per task of one run of that graph; with a device, of starting and marking tasks that are nothing there either.
+double task_overhead_seconds(int lanes, int tasks, DeviceQueue* device = nullptr);
 
 }  // namespace slipway

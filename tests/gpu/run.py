@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Runs a kit (tests/gpu/kit.py) on the GPU of this machine and prints one table; needs Python and PyTorch 2.11 only.
+
+    run.py [KIT] [--only correctness|speed] [--device gpu|cpu] [--out FOLDER]
+
+Correctness: layouts of up to eight ranks, which share the GPU, against one rank: losses of 20 steps in float64 to 1e-9
+relative, and one rank on the GPU against one on the CPU. Speed: tokens/s, MFU, predicted step / measured step, what one task
+costs the executor, and PyTorch, eager and compiled, on the same model. Exit status: 0, 1 when something disagrees or fails,
+77 when there is no GPU or no program for it (ctest: skipped). --device cpu tries the first part without a GPU.
+"""
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+TOLERANCE = 1e-9
+WARM_UP = 5  # steps that are not timed
+
+
+class Kit:
+    def __init__(self, folder, device, out):
+        self.folder, self.device, self.out = folder, device, out
+        with open(os.path.join(folder, "kit.json")) as file:
+            content = json.load(file)
+        self.cases, self.programs = content["cases"], content["programs"]
+
+    def of(self, scenario):
+        return [case for case in self.cases if case["scenario"] == scenario]
+
+    def start(self, device, words):
+        program = os.path.join(self.folder, self.programs[device])
+        environment = {name: value for name, value in os.environ.items()
+                       if name not in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_PORT")}
+        environment["SLIPWAY_DEVICE"] = "cpu" if device == "cpu" else ""
+        done = subprocess.run([program, *words], capture_output=True, text=True, env=environment)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else
+                               f"ended with status {done.returncode}")
+
+    def run(self, case, device=None):
+        device = device or self.device
+        folder = os.path.join(self.out, f"{device}-{case['bundle']}")
+        shutil.rmtree(folder, ignore_errors=True)
+        self.start(device, [os.path.join(self.folder, case["bundle"]), "--out", folder, "--data",
+                            os.path.join(self.folder, "text.txt"), "--ranks-per-process", str(case["ranks"])])
+        return folder
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(77)
+
+
+def check_device(kit):
+    if kit.device == "cpu":
+        return "CPU"
+    if not os.path.exists("/dev/nvidiactl"):
+        skip("no NVIDIA GPU here (no /dev/nvidiactl)")
+    if "gpu" not in kit.programs:
+        skip("slipway-rank-cuda is not in the kit: nvcc 13 was not on PATH where it was built")
+    try:
+        import torch
+    except ImportError:
+        skip("python3 has no PyTorch here")
+    if not torch.cuda.is_available():
+        skip("PyTorch sees no usable GPU")
+    return torch.cuda.get_device_name(0)
+
+
+def losses_of(folder):
+    with open(os.path.join(folder, "rank-0.losses")) as file:
+        return [float(line.split()[2]) for line in file]
+
+
+def difference(losses, reference):
+    if len(losses) != len(reference) or not losses:
+        raise RuntimeError(f"{len(losses)} losses instead of {len(reference)}")
+    return max(abs(a - b) / abs(b) for a, b in zip(losses, reference))
+
+
+# Starts of the steps on every rank; a step is as long as on the slowest.
+def step_seconds(folder, ranks):
+    starts = []
+    for rank in range(ranks):
+        first = {}
+        with open(os.path.join(folder, f"rank-{rank}.records")) as file:
+            for line in file:
+                fields = line.split("\t")
+                step, start = int(fields[0]), float(fields[5])
+                first[step] = min(start, first.get(step, start))
+        starts.append([first[step] for step in sorted(first)])
+    steps = len(starts[0])
+    return statistics.median(max(of[k + 1] - of[k] for of in starts) for k in range(min(WARM_UP, steps - 2), steps - 1))
+
+
+def correctness(kit, rows):
+    cases = kit.of("tiny")
+    try:
+        reference = losses_of(kit.run(cases[0]))
+    except RuntimeError as error:
+        rows.append(["float64, one rank", "1", f"FAILED: {error}", "", "", "", ""])
+        return False
+    agree = True
+    checks = [(case["name"], case["ranks"], case, kit.device) for case in cases[1:]]
+    if kit.device == "gpu":
+        checks.insert(0, ("one rank on the CPU", 1, cases[0], "cpu"))
+    for name, ranks, case, device in checks:
+        try:
+            apart = difference(losses_of(kit.run(case, device)), reference)
+            verdict = "same" if apart <= TOLERANCE else "DIFFERENT"
+            detail = f"{verdict}, {apart:.0e}"
+        except RuntimeError as error:
+            verdict, detail = "FAILED", f"FAILED: {error}"
+        agree = agree and verdict == "same"
+        rows.append([f"float64, {name}", str(ranks), detail, "", "", "", ""])
+    return agree
+
+
+def predicted_for(case, name):
+    machine = "h200" if "H200" in name else "h100-80gb" if "H100" in name else None
+    return case["predicted"].get(machine) if machine else None
+
+
+def speed_row(name, ranks, step, tokens, predicted):
+    mfu = ratio = ""
+    if predicted:
+        per_token = predicted["mfu"] / predicted["tokens_per_s"]
+        mfu = f"{100 * per_token * tokens / step:.1f} %"
+    if predicted and ranks:
+        ratio = f"{predicted['step_time_s'] / step:.3f}"
+    return [name, str(ranks) if ranks else "", "", f"{1e3 * step:.1f} ms", f"{tokens / step:,.0f}", mfu, ratio]
+
+
+def speed(kit, name, rows):
+    well, tokens, predicted = True, 0, None
+    for case in kit.of("llama"):
+        guess = case["predicted"]["h100-80gb"]
+        tokens = round(guess["tokens_per_s"] * guess["step_time_s"])
+        predicted = predicted_for(case, name)
+        try:
+            step = step_seconds(kit.run(case), case["ranks"])
+            rows.append(speed_row(f"bfloat16, {case['name']}", case["ranks"], step, tokens, predicted))
+        except RuntimeError as error:
+            well = False
+            rows.append([f"bfloat16, {case['name']}", str(case["ranks"]), f"FAILED: {error}", "", "", "", ""])
+    for label, words in (("PyTorch, eager", []), ("PyTorch, compiled", ["--compile"])):
+        script = os.path.join(kit.folder, "pytorch_llama.py")
+        done = subprocess.run([sys.executable, script, *words], capture_output=True, text=True)
+        if done.returncode != 0:
+            well = False
+            rows.append([label, "", "FAILED: " + (done.stderr.strip().splitlines() or ["no message"])[-1], "", "", "", ""])
+            continue
+        answer = json.loads(done.stdout.strip().splitlines()[-1])
+        rows.append(speed_row(label, 0, answer["step_s"], tokens, predicted))
+    return well
+
+
+def overhead(kit):
+    path = os.path.join(kit.out, "measured")
+    kit.start(kit.device, ["--measure", path])
+    told = {}
+    with open(path + ".0") as file:
+        for line in file:
+            fields = dict(word.split("=") for word in line.split() if "=" in word)
+            if line.startswith("measure task_overhead"):
+                told[fields["lanes"]] = float(fields["seconds"]) * 1e6
+    return f"One task of the executor: {told['1']:.1f} us on one lane, {told['2']:.1f} us by turns on two (bar: 10 us)."
+
+
+def print_table(rows):
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kit", nargs="?", default=os.path.dirname(os.path.abspath(__file__)))
+    parser.add_argument("--only", choices=["correctness", "speed"])
+    parser.add_argument("--device", choices=["gpu", "cpu"], default="gpu")
+    parser.add_argument("--out", help="keeps what the runs write there")
+    words = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        out = os.path.abspath(words.out or temporary)
+        os.makedirs(out, exist_ok=True)
+        kit = Kit(os.path.abspath(words.kit), words.device, out)
+        name = check_device(kit)
+        print(f"{name}; losses against one rank (bar: {TOLERANCE:.0e} relative over all steps); a step is the median after {WARM_UP}\n")
+        rows, well = [["", "ranks", "losses", "step", "tokens/s", "MFU", "predicted/measured"]], True
+        if words.only != "speed":
+            well = correctness(kit, rows) and well
+        if words.only != "correctness" and kit.device == "gpu":
+            well = speed(kit, name, rows) and well
+        print_table(rows)
+        if words.only != "correctness" and kit.device == "gpu":
+            print("\n" + overhead(kit))
+    sys.exit(0 if well else 1)
+
+
+main()
