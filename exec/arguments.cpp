@@ -18,7 +18,7 @@ const char* const usage =
     "      --ranks-per-process K         this process runs K ranks, which share its device: of N processes, number p\n"
     "                                    has ranks p*K to p*K+K-1; one process and one GPU try any layout (1)\n"
     "  slipway-rank --measure FILE       micro-benchmarks; rank r writes FILE.<r>\n"
-    "      --dtype float32               or float64\n"
+    "      --dtype float32               or float64, or bfloat16 on a GPU\n"
     "  both:\n"
     "      --threads N                   threads of one operator (1)\n"
     "      --connect-timeout SECONDS     how long to wait for the other ranks at the start (9, and 0.05 a rank)\n"
@@ -48,8 +48,8 @@ Number number(const std::string& option, const std::string& text, Number smalles
 
 Dtype measurable(const std::string& text) {
   const auto dtype = dtype_named(text);
-  if (dtype != Dtype::float32 && dtype != Dtype::float64) {
-    refuse("--dtype " + text + ": allowed are float32 and float64");
+  if (dtype != Dtype::float32 && dtype != Dtype::float64 && dtype != Dtype::bfloat16) {
+    refuse("--dtype " + text + ": allowed are float32 and float64, and bfloat16 on a GPU");
   }
   return *dtype;
 }

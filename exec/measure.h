@@ -9,14 +9,14 @@
 //   measure task_overhead lanes=2 ...                                 one task of the lane runtime
 //   measure transfer bytes=1024 members=2 ...                         half a round trip, in neighbouring
 //   pairs measure all-reduce | all-gather | reduce-scatter bytes=.. members=..   bytes of the whole tensor
-// On GPUs only the task overhead is measured yet, with streams and events.
+// One GPU is measured alone, with larger shapes and without messages: of many operations started together, each.
 // Guarded by tests/execute_measure_test.cpp.
 #pragma once
 
 #include <functional>
 #include <string>
 
-#include <ATen/core/ScalarType.h>
+#include <ATen/core/Tensor.h>
 
 #include "exec/arguments.h"
 #include "exec/clock.h"
@@ -28,6 +28,7 @@ namespace slipway {
 // Collects lines; `together` lets all ranks start a measurement at the same time.
 struct MeasureContext {
   at::ScalarType type;
+  at::Device device;
   std::string dtype_text;  // " dtype=float32"
   int rank = 0, world = 1;
   std::function<void()> together;
@@ -35,10 +36,10 @@ struct MeasureContext {
   int count = 0;  // of lines
   Nanoseconds begin = 0, told = 0;  // rank 0 says every two seconds how far it is
   void add(const std::string& what, double seconds);
+  at::TensorOptions options() const { return at::TensorOptions().dtype(type).device(device); }
+  // Median seconds of one call, over repeated calls for about `budget_s` after one warm-up call.
+  double median_seconds(const std::function<void()>& operation, double budget_s = 0.05) const;
 };
-
-// Median seconds of one call, over repeated calls for about `budget_s` after one warm-up call.
-double median_seconds(const std::function<void()>& operation, double budget_s = 0.05);
 
 void measure(Seat& seat, const Arguments& arguments);
 void measure_operators(MeasureContext& context);

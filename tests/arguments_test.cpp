@@ -43,7 +43,7 @@ TEST(Arguments, MistakesAreNamed) {
   refused({"run.slip", "--out", "d", "--steps", "0"}, "--steps 0: expected a number of at least 1");
   refused({"run.slip", "--out", "d", "--steps", "many"}, "--steps many");
   refused({"run.slip", "--out", "d", "--colour", "red"}, "unknown option --colour");
-  refused({"--measure", "f", "--dtype", "bfloat16"}, "allowed are float32 and float64");
+  refused({"--measure", "f", "--dtype", "float16"}, "allowed are float32 and float64");
   refused({"run.slip", "--measure", "f"}, "--measure runs no bundle");
 }
 

@@ -161,13 +161,14 @@ def speed(kit, name, rows):
 
 def overhead(kit):
     path = os.path.join(kit.out, "measured")
-    kit.start(kit.device, ["--measure", path])
+    kit.start(kit.device, ["--measure", path, "--dtype", "bfloat16"])
     told = {}
     with open(path + ".0") as file:
         for line in file:
             fields = dict(word.split("=") for word in line.split() if "=" in word)
             if line.startswith("measure task_overhead"):
                 told[fields["lanes"]] = float(fields["seconds"]) * 1e6
+    print(f"Micro-benchmarks (slipway calibrate S.yaml -o gpu.yaml --measured FILE): {path}.0")
     return f"One task of the executor: {told['1']:.1f} us on one lane, {told['2']:.1f} us by turns on two (bar: 10 us)."
 
 
@@ -182,7 +183,7 @@ def main():
     parser.add_argument("kit", nargs="?", default=os.path.dirname(os.path.abspath(__file__)))
     parser.add_argument("--only", choices=["correctness", "speed"])
     parser.add_argument("--device", choices=["gpu", "cpu"], default="gpu")
-    parser.add_argument("--out", help="keeps what the runs write there")
+    parser.add_argument("--out", help="keeps what the runs and the micro-benchmarks write there")
     words = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         out = os.path.abspath(words.out or temporary)
@@ -197,7 +198,8 @@ def main():
             well = speed(kit, name, rows) and well
         print_table(rows)
         if words.only != "correctness" and kit.device == "gpu":
-            print("\n" + overhead(kit))
+            print()
+            print(overhead(kit))
     sys.exit(0 if well else 1)
 
 
