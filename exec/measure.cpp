@@ -15,9 +15,9 @@ namespace slipway {
 namespace {
 
 std::unique_ptr<Transport> connect(Seat& seat, int id, const std::string& name,
-                                   std::vector<int> ranks) {
+                                   std::vector<int> ranks, at::Device device) {
   const RankEnvironment& at = seat.environment();
-  return connect_transport(seat.host(), {id, name, std::move(ranks)}, at.rank, at.store_host, at::kCPU);
+  return connect_transport(seat.host(), {id, name, std::move(ranks)}, at.rank, at.store_host, device);
 }
 
 void write_lines(const std::string& path, const std::string& lines) {
@@ -90,18 +90,16 @@ void measure(Seat& seat, const Arguments& arguments) {
   const RankEnvironment& at = seat.environment();
   const at::Device device = device_of_rank(at.local_rank);
   const std::unique_ptr<DeviceQueue> queue = queue_of(device);
-  if (!device.is_cpu() && at.world > 1)
-    throw std::runtime_error("messages between GPUs are not measured yet; start one rank");
   if (device.is_cpu() && arguments.dtype == Dtype::bfloat16)
     throw std::runtime_error("bfloat16 is measured on GPUs; give --dtype float32 here");
   std::vector<int> all;
   for (int rank = 0; rank < at.world; ++rank) all.push_back(rank);
   const int neighbour = at.rank ^ 1;
   std::unique_ptr<Transport> group, pair;
-  if (at.world > 1) group = connect(seat, 0, "world", all);
+  if (at.world > 1) group = connect(seat, 0, "world", all, device);
   if (neighbour < at.world) {
     pair = connect(seat, 1 + at.rank / 2, "pair",
-                   {std::min(at.rank, neighbour), std::max(at.rank, neighbour)});
+                   {std::min(at.rank, neighbour), std::max(at.rank, neighbour)}, device);
   }
   MeasureContext context{torch_dtype(arguments.dtype), device,
                          " dtype=" + name_of(arguments.dtype), at.rank, at.world, [&] {
@@ -109,7 +107,7 @@ void measure(Seat& seat, const Arguments& arguments) {
                          }};
   measure_operators(context);
   measure_task_overhead(context, queue.get());
-  if (device.is_cpu()) measure_messages(context, group.get(), pair.get());
+  measure_messages(context, group.get(), pair.get());
   write_lines(measured_path(arguments.out, at.rank), context.lines);
   store_barrier(seat.store(), "measured", at.world, while_alive_s);
   for (const auto& transport : {group.get(), pair.get()}) {

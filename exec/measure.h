@@ -9,7 +9,8 @@
 //   measure task_overhead lanes=2 ...                                 one task of the lane runtime
 //   measure transfer bytes=1024 members=2 ...                         half a round trip, in neighbouring
 //   pairs measure all-reduce | all-gather | reduce-scatter bytes=.. members=..   bytes of the whole tensor
-// One GPU is measured alone, with larger shapes and without messages: of many operations started together, each.
+// On a GPU with larger shapes; an operator's seconds are its share of many that are started one behind the other, as a
+// step starts them, and the norm is one kernel (op=rms_norm_fused).
 // Guarded by tests/execute_measure_test.cpp.
 #pragma once
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "exec/clock.h"
+#include "exec/device.h"
 #include "exec/measure.h"
 
 namespace slipway {
@@ -15,12 +16,14 @@ int repeats_of(std::int64_t bytes) {
   return static_cast<int>(std::clamp<std::int64_t>((16 << 20) / bytes, 3, 40));
 }
 
-double median_of_repeats(std::int64_t bytes, const std::function<void()>& operation) {
+double median_of_repeats(const MeasureContext& c, std::int64_t bytes, const std::function<void()>& operation) {
   operation();
+  finish_work(c.device);
   std::vector<Nanoseconds> times;
   for (int i = 0; i < repeats_of(bytes); ++i) {
     const Nanoseconds before = monotonic_ns();
     operation();
+    finish_work(c.device);
     times.push_back(monotonic_ns() - before);
   }
   std::sort(times.begin(), times.end());
@@ -33,10 +36,10 @@ std::string text_of(const char* what, std::int64_t bytes, int members) {
 
 void measure_transfer(MeasureContext& c, Transport& pair, std::int64_t bytes) {
   const std::int64_t elements = bytes / static_cast<std::int64_t>(at::elementSize(c.type));
-  const at::Tensor out = at::ones({elements}, c.type);
-  at::Tensor in = at::empty({elements}, c.type);
+  const at::Tensor out = at::ones({elements}, c.options());
+  at::Tensor in = at::empty({elements}, c.options());
   const int self = c.rank % 2, other = 1 - self;
-  const double round_trip = median_of_repeats(bytes, [&] {
+  const double round_trip = median_of_repeats(c, bytes, [&] {
     if (self == 0) pair.send(out, other);
     pair.receive(in, other);
     if (self == 1) pair.send(out, other);
@@ -47,18 +50,18 @@ void measure_transfer(MeasureContext& c, Transport& pair, std::int64_t bytes) {
 void measure_collectives(MeasureContext& c, Transport& group, std::int64_t bytes) {
   const std::int64_t size = static_cast<std::int64_t>(at::elementSize(c.type)) * c.world;
   const std::int64_t part_elements = std::max<std::int64_t>(1, bytes / size);
-  at::Tensor whole = at::zeros({part_elements * c.world}, c.type);
-  at::Tensor part = at::zeros({part_elements}, c.type);
+  at::Tensor whole = at::zeros({part_elements * c.world}, c.options());
+  at::Tensor part = at::zeros({part_elements}, c.options());
   const auto whole_bytes = static_cast<std::int64_t>(whole.nbytes());
   c.together();
   c.add(text_of("all-reduce", whole_bytes, c.world),
-        median_of_repeats(bytes, [&] { group.all_reduce(whole); }));
+        median_of_repeats(c, bytes, [&] { group.all_reduce(whole); }));
   c.together();
   c.add(text_of("all-gather", whole_bytes, c.world),
-        median_of_repeats(bytes, [&] { group.all_gather(whole, part); }));
+        median_of_repeats(c, bytes, [&] { group.all_gather(whole, part); }));
   c.together();
   c.add(text_of("reduce-scatter", whole_bytes, c.world),
-        median_of_repeats(bytes, [&] { group.reduce_scatter(part, whole); }));
+        median_of_repeats(c, bytes, [&] { group.reduce_scatter(part, whole); }));
 }
 
 }  // namespace

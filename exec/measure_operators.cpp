@@ -101,7 +101,7 @@ void measure_elementwise(MeasureContext& c, std::int64_t rows, std::int64_t colu
   };
   one("add", 3, [&] { at::add(a, b); });
   one("silu_mul", 5, [&] { at::silu(a).mul_(b); });
-  one("rms_norm", 2, [&] { at::rms_norm(a, {columns}, weight, 1e-5); });
+  one(c.device.is_cpu() ? "rms_norm" : "rms_norm_fused", 2, [&] { at::rms_norm(a, {columns}, weight, 1e-5); });
 }
 
 void measure_optimizer(MeasureContext& c, std::int64_t elements) {

@@ -15,7 +15,7 @@ namespace slipway {
 struct MeasureOptions {
   std::string rank_program;  // path of slipway-rank
   int ranks = 1;
-  Dtype dtype = Dtype::float32;  // float32 or float64
+  Dtype dtype = Dtype::float32;  // float32 or float64; bfloat16 on GPUs
 };
 
 // Equal measurements of the ranks merged. Output of the ranks goes to `err`. Throws std::runtime_error with

@@ -95,9 +95,12 @@ std::vector<Measurement> measurements_of(const CommandOptions& options, const Sc
     const MeasureOptions measure{
         options.has("rank-program") ? *options.text("rank-program") : rank_program(),
         scenario.cluster.groups.front().gpus_per_node, scenario.dtype};
-    if (scenario.dtype != Dtype::float32 && scenario.dtype != Dtype::float64) {
-      throw UsageError("micro-benchmarks run in float32 or float64, but run.dtype is " +
-                       name_of(scenario.dtype) + "; give --set run.dtype=float32");
+    const bool on_gpus = scenario.cluster.groups.front().machine.cores == 0;
+    if (scenario.dtype != Dtype::float32 && scenario.dtype != Dtype::float64 &&
+        !(on_gpus && scenario.dtype == Dtype::bfloat16)) {
+      throw UsageError(std::string("micro-benchmarks run in float32 or float64") + (on_gpus ? " or bfloat16" : "") +
+                       ", but run.dtype is " + name_of(scenario.dtype) + "; give --set run.dtype=" +
+                       (on_gpus ? "bfloat16" : "float32"));
     }
     if (!std::filesystem::exists(measure.rank_program)) {
       throw UsageError("there is no " + measure.rank_program +
