@@ -1,10 +1,14 @@
 #include "exec/parameters.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <stdexcept>
+#include <thread>
+#include <vector>
 
 namespace slipway {
 namespace {
@@ -40,6 +44,22 @@ std::vector<std::int64_t> indices_along(const Parameter& parameter, const std::v
     for (std::int64_t i = 0; i < parameter.shape[static_cast<std::size_t>(dim)]; ++i) indices.push_back(i);
   }
   return indices;
+}
+
+// Each row once, by as many threads as one operator may use: every number has an index of its own, so it is the same
+// whoever draws it. A billion of them take one core most of a minute.
+template <typename Draw>
+void over_rows(std::size_t rows, std::size_t columns, Draw draw) {
+  constexpr std::size_t worth_a_thread = 1 << 20;  // numbers
+  const std::size_t threads =
+      std::min(static_cast<std::size_t>(at::get_num_threads()), std::max<std::size_t>(1, rows * columns / worth_a_thread));
+  const auto part = [&](std::size_t t) {
+    for (std::size_t i = rows * t / threads; i < rows * (t + 1) / threads; ++i) draw(i);
+  };
+  std::vector<std::thread> others;
+  for (std::size_t t = 1; t < threads; ++t) others.emplace_back(part, t);
+  part(0);
+  for (std::thread& thread : others) thread.join();
 }
 
 // Shapes and offsets; tensors are allocated afterwards, when the block's size is known.
@@ -84,11 +104,13 @@ at::Tensor draw_shard(const Parameter& parameter, const std::vector<Piece>& piec
   const std::uint64_t key = mix(seed, parameter.same_as.empty() ? parameter.name : parameter.same_as);
   const std::vector<std::int64_t> rows = indices_along(parameter, pieces, 0);
   const std::vector<std::int64_t> columns = indices_along(parameter, pieces, 1);
-  double* value = shard.mutable_data_ptr<double>();
-  for (std::int64_t row : rows)
-    for (std::int64_t column : columns)
+  double* const values = shard.mutable_data_ptr<double>();
+  over_rows(rows.size(), columns.size(), [&](std::size_t i) {
+    double* value = values + i * columns.size();
+    for (const std::int64_t column : columns)
       *value++ = parameter.init_std *
-                 normal_number(key, static_cast<std::uint64_t>(row * parameter.shape[1] + column));
+                 normal_number(key, static_cast<std::uint64_t>(rows[i] * parameter.shape[1] + column));
+  });
   return shard;
 }
 

@@ -1,5 +1,6 @@
 // What a run starts from: initial weights that do not depend on the layout, and numbered samples of text.
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include "exec/data.h"
@@ -59,6 +60,20 @@ TEST(InitialValues, AreNormalWithTheStatedSpread) {
 }
 
 // ---- Data --------------------------------------------------------------------------------------------
+
+TEST(InitialValues, AreTheSameWhateverNumberOfThreadsDrawsThem) {
+  const Model model = llama("wide", {.layers = 1, .hidden = 2048, .ffn = 2048, .heads = 4, .kv_heads = 4, .vocab = 1024,
+                                     .sequence = 16});
+  const Parameter parameter = parameters_of(model, 0).front();  // two million numbers
+  const auto drawn = [&](int threads) {
+    at::set_num_threads(threads);
+    return draw_shard(parameter, pieces_of(parameter, 0, 1), 5);
+  };
+  const at::Tensor one = drawn(1);
+  ASSERT_GE(one.numel(), 1 << 21);
+  for (const int threads : {2, 3}) EXPECT_TRUE(at::equal(drawn(threads), one)) << threads;
+  at::set_num_threads(1);
+}
 
 TEST(TokenData, ASampleDependsOnSeedAndNumberOnlyAndTargetsAreTheNextBytes) {
   const Model model = tiny_llama(1, false);

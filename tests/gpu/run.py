@@ -19,6 +19,20 @@ import tempfile
 
 TOLERANCE = 1e-9
 WARM_UP = 5  # steps that are not timed
+LIMIT_S = 240  # of one run; a GPU that waits for itself ends never
+
+
+def finished(command, environment=None):
+    try:
+        return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 1, "", f"did not end within {LIMIT_S} s")
+
+
+# What is known so far, should somebody stop us before the table.
+def add(rows, row):
+    rows.append(row)
+    print("  ".join(cell for cell in row if cell), file=sys.stderr, flush=True)
 
 
 class Kit:
@@ -36,17 +50,17 @@ class Kit:
         environment = {name: value for name, value in os.environ.items()
                        if name not in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_PORT")}
         environment["SLIPWAY_DEVICE"] = "cpu" if device == "cpu" else ""
-        done = subprocess.run([program, *words], capture_output=True, text=True, env=environment)
+        done = finished([program, *words], environment)
         if done.returncode != 0:
-            raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else
-                               f"ended with status {done.returncode}")
+            raise RuntimeError(" ".join(done.stderr.split())[-300:] or f"ended with status {done.returncode}")
 
     def run(self, case, device=None):
         device = device or self.device
         folder = os.path.join(self.out, f"{device}-{case['bundle']}")
         shutil.rmtree(folder, ignore_errors=True)
         self.start(device, [os.path.join(self.folder, case["bundle"]), "--out", folder, "--data",
-                            os.path.join(self.folder, "text.txt"), "--ranks-per-process", str(case["ranks"])])
+                            os.path.join(self.folder, "text.txt"), "--ranks-per-process", str(case["ranks"]),
+                            "--threads", str(max(1, (os.cpu_count() or 1) // case["ranks"]) if device == "gpu" else 1)])
         return folder
 
 
@@ -102,7 +116,7 @@ def correctness(kit, rows):
     try:
         reference = losses_of(kit.run(cases[0]))
     except RuntimeError as error:
-        rows.append(["float64, one rank", "1", f"FAILED: {error}", "", "", "", ""])
+        add(rows, ["float64, one rank", "1", f"FAILED: {error}", "", "", "", ""])
         return False
     agree = True
     checks = [(case["name"], case["ranks"], case, kit.device) for case in cases[1:]]
@@ -116,7 +130,7 @@ def correctness(kit, rows):
         except RuntimeError as error:
             verdict, detail = "FAILED", f"FAILED: {error}"
         agree = agree and verdict == "same"
-        rows.append([f"float64, {name}", str(ranks), detail, "", "", "", ""])
+        add(rows, [f"float64, {name}", str(ranks), detail, "", "", "", ""])
     return agree
 
 
@@ -143,19 +157,19 @@ def speed(kit, name, rows):
         predicted = predicted_for(case, name)
         try:
             step = step_seconds(kit.run(case), case["ranks"])
-            rows.append(speed_row(f"bfloat16, {case['name']}", case["ranks"], step, tokens, predicted))
+            add(rows, speed_row(f"bfloat16, {case['name']}", case["ranks"], step, tokens, predicted))
         except RuntimeError as error:
             well = False
-            rows.append([f"bfloat16, {case['name']}", str(case["ranks"]), f"FAILED: {error}", "", "", "", ""])
+            add(rows, [f"bfloat16, {case['name']}", str(case["ranks"]), f"FAILED: {error}", "", "", "", ""])
     for label, words in (("PyTorch, eager", []), ("PyTorch, compiled", ["--compile"])):
         script = os.path.join(kit.folder, "pytorch_llama.py")
-        done = subprocess.run([sys.executable, script, *words], capture_output=True, text=True)
+        done = finished([sys.executable, script, *words])
         if done.returncode != 0:
             well = False
-            rows.append([label, "", "FAILED: " + (done.stderr.strip().splitlines() or ["no message"])[-1], "", "", "", ""])
+            add(rows, [label, "", "FAILED: " + (done.stderr.strip().splitlines() or ["no message"])[-1], "", "", "", ""])
             continue
         answer = json.loads(done.stdout.strip().splitlines()[-1])
-        rows.append(speed_row(label, 0, answer["step_s"], tokens, predicted))
+        add(rows, speed_row(label, 0, answer["step_s"], tokens, predicted))
     return well
 
 
