@@ -72,6 +72,7 @@ Message RankModel::State::wire_message(TaskId task, int step) const {
   const Work& work = work_of(task);
   const auto& members = graph.communicators[static_cast<std::size_t>(graph.tasks[task].communicator)].ranks;
   if (work.kind == WorkKind::transfer && members.front() != rank) return {{}, received_wire(work)};
+  if (work.collective == Collective::shift) return shift_message(task, step);
   at::Tensor input;
   for (const BufferKind kind : {BufferKind::value, BufferKind::gradient})
     for (const BufferId buffer : slots.inputs(task, kind)) input = slots.tensor(buffer, step);
@@ -104,7 +105,7 @@ void RankModel::run(TaskId task, int step) {
   const Work& work = s.work_of(task);
   switch (work.kind) {
     case WorkKind::segment:
-      s.keep_gathered_weights(work);
+      if (!s.in_ring(task)) s.keep_gathered_weights(work);
       s.run_segment(task, step);
       s.take_gradients(task, step);
       break;

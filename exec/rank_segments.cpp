@@ -11,11 +11,9 @@ TokenBatch RankModel::State::batch_of(TaskId task, int step) {
   const Task& t = graph.tasks[task];
   const std::int64_t of_step = (at.data * graph.micro_batches + t.micro_batch) * graph.shape.micro_batch;
   TokenBatch batch = data.batch(first_sample + step * graph.global_batch + of_step, graph.shape.micro_batch, device);
-  const std::int64_t length = own_tokens(), first = first_token(t);
-  if (length == graph.model.sequence) return batch;
-  batch.tokens = batch.tokens.narrow(0, first, length).contiguous();
-  batch.targets = batch.targets.narrow(0, first, length).contiguous();
-  if (batch.counted.defined()) batch.counted = batch.counted.narrow(0, first, length).contiguous();
+  if (own_tokens() == graph.model.sequence) return batch;
+  for (at::Tensor* whole : {&batch.tokens, &batch.targets, &batch.counted})
+    if (whole->defined()) *whole = rows_in(*whole, tokens_of(t)).contiguous();
   return batch;
 }
 
@@ -38,7 +36,8 @@ void RankModel::State::run_operators(TaskId task, Region& region, WireTensors& w
                             graph.layout.sequence_parallel,
                             loss_tokens,
                             cache,
-                            first_token(graph.tasks[task])};
+                            tokens_of(graph.tasks[task]),
+                            graph.layout.context};
     run_operator(context);
   }
 }
@@ -98,6 +97,15 @@ void RankModel::State::prepare_gradients(TaskId task) {
     buckets.prepare(operators[static_cast<std::size_t>(i)].block);
 }
 
+namespace {
+
+// A wire has one gradient, but for keys and values that went around a ring.
+void add_to(at::Tensor& sum, const at::Tensor& gradient) {
+  sum = sum.defined() ? sum + gradient : gradient;
+}
+
+}  // namespace
+
 void RankModel::State::backward(TaskId task, int step) {
   const bool split = work_of(task).pass == Pass::input_grad;
   const std::vector<BufferId> saved = slots.inputs(task, BufferKind::saved);
@@ -109,7 +117,7 @@ void RankModel::State::backward(TaskId task, int step) {
   prepare_gradients(task);
   WireTensors out_gradients;
   for (const BufferId buffer : slots.inputs(task, BufferKind::gradient))
-    out_gradients[index_of(graph.buffers[buffer].wire)] = slots.tensor(buffer, step);
+    add_to(out_gradients[index_of(graph.buffers[buffer].wire)], slots.tensor(buffer, step));
   const WireTensors in_gradients = region->backward(out_gradients);
   for (const BufferId buffer : slots.outputs(task, BufferKind::gradient)) {
     const at::Tensor& gradient = in_gradients[index_of(graph.buffers[buffer].wire)];
@@ -121,7 +129,10 @@ void RankModel::State::backward(TaskId task, int step) {
 }
 
 void RankModel::State::run_segment(TaskId task, int step) {
-  switch (work_of(task).pass) {
+  const Pass pass = work_of(task).pass;
+  if (in_ring(task))
+    return pass == Pass::forward || pass == Pass::recompute ? ring_forward(task, step) : ring_backward(task, step);
+  switch (pass) {
     case Pass::forward:
     case Pass::recompute:
       return forward(task, step);

@@ -16,6 +16,7 @@
 #include "exec/operators/operators.h"
 #include "exec/rank_model.h"
 #include "exec/slots.h"
+#include "models/token_ranges.h"
 
 namespace slipway {
 
@@ -28,13 +29,22 @@ struct RankModel::State {
   void run_segment(TaskId task, int step);
   void forward(TaskId task, int step);
   void backward(TaskId task, int step);
+  // Rounds of ring attention (rank_ring.cpp).
+  bool in_ring(TaskId task) const {
+    const Work& work = work_of(task);
+    return operators_of(graph, work)[static_cast<std::size_t>(work.first_op)].kind == OpKind::ring_attention;
+  }
+  void ring_forward(TaskId task, int step);
+  void ring_backward(TaskId task, int step);
+  Message shift_message(TaskId task, int step) const;
   // `cache`: null unless sequences are cut into slices.
   void run_operators(TaskId task, Region& region, WireTensors& wires, const TokenBatch& batch,
                      KeyValueCache* cache);
-  // Tokens of a sequence that a task of this rank has, and where in the sequence they begin.
+  // Tokens of a sequence that a task of this rank has, and where in the sequence they are.
   std::int64_t own_tokens() const { return graph.shape.sequence / graph.layout.context; }
-  std::int64_t first_token(const Task& task) const {
-    return task.slice * graph.shape.sequence + at.context * own_tokens();
+  std::vector<TokenRange> tokens_of(const Task& task) const {
+    if (graph.slices > 1) return {{task.slice * graph.shape.sequence, graph.shape.sequence}};
+    return token_ranges(is_causal(graph.model), graph.layout.context, at.context, graph.shape.sequence);
   }
   void finish_forward(TaskId task, int step, const std::shared_ptr<Region>& region, WireTensors& wires);
   TokenBatch batch_of(TaskId task, int step);

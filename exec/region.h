@@ -45,6 +45,9 @@ class Region {
   WireTensors backward(const WireTensors& out_gradients);
 
   WeightGradientQueue weight_gradients;
+  // Rounds of a ring, which have a backward of their own (exec/rank_ring.cpp): queries, keys and values of the first;
+  // output and log-sum-exp of the last.
+  std::vector<at::Tensor> kept;
 
  private:
   bool recording_;

@@ -210,6 +210,9 @@ void BundleRun::communicate(TaskId id, int step) {
       case Collective::reduce_scatter:
         transport.reduce_scatter(message.output, message.input);
         break;
+      case Collective::shift:
+        transport.shift(message.output, message.input);
+        break;
       case Collective::none:
       case Collective::broadcast:
       case Collective::send:

@@ -41,6 +41,8 @@ class Transport {
   virtual void all_reduce(at::Tensor& tensor) = 0;                         // sum, in place
   virtual void all_gather(at::Tensor& whole, const at::Tensor& part) = 0;  // along dimension 0, rank order
   virtual void reduce_scatter(at::Tensor& part, const at::Tensor& whole) = 0;  // sum, along dimension 0
+  // To the next member, and from the one before, at once: no order of blocking sends around a ring could deadlock.
+  virtual void shift(at::Tensor& received, const at::Tensor& sent) = 0;
   virtual void send(const at::Tensor& tensor, int member) = 0;  // member = index in communicator
   virtual void receive(at::Tensor& tensor, int member) = 0;
   virtual void barrier() = 0;

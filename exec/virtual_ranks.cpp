@@ -40,6 +40,10 @@ void exchange(Collective collective, std::vector<Message>& messages) {
         messages[i].output.copy_(sum.narrow(0, static_cast<std::int64_t>(i) * rows, rows));
       return;
     }
+    case Collective::shift:
+      for (std::size_t i = 0; i < messages.size(); ++i)
+        messages[(i + 1) % messages.size()].output.copy_(messages[i].input);
+      return;
     default:
       throw std::runtime_error(std::string("virtual ranks know no collective ") + name_of(collective));
   }

@@ -27,6 +27,7 @@ RingTraffic ring_traffic(Collective collective, int members, double bytes) {
     case Collective::broadcast:
       return {bytes, hops, 0};
     case Collective::send:
+    case Collective::shift:
       return {bytes, 1, 0};
   }
   return {};

@@ -19,6 +19,7 @@ namespace slipway {
 //   broadcast (pipelined ring)  (n−1)·α + S/B
 //   all_to_all (pairwise)       (n−1)·α +  (n−1)/n·S/B     S: what one member sends, its own part included
 //   send                              α + S/B
+//   shift                             α + S/B                              S: what each member sends to the next
 //   none, or n = 1              0
 // α = latency in seconds, B = bandwidth in bytes/s of one port and direction, R = reduce_bandwidth in
 // bytes/s (0: adding is free). Throws std::invalid_argument for n < 1, bytes < 0, or no bandwidth.

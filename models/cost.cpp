@@ -24,7 +24,7 @@ double matrix_seconds(const Machine& machine, const Operator& op, double flops) 
     throw std::invalid_argument(
         "machine " + machine.name + " has no peak_flops for " + name_of(op.dtype) +
         "; choose another dtype, or add the peak to its profile (`slipway calibrate` measures it)");
-  const double efficiency = op.kind == OpKind::attention ? machine.attention_efficiency
+  const double efficiency = is_attention(op.kind) ? machine.attention_efficiency
                                                          : gemm_efficiency(machine, op.m, op.n, op.k);
   if (!(efficiency > 0))
     throw std::invalid_argument("machine " + machine.name + " has an efficiency of 0 for " +

@@ -170,6 +170,36 @@ void set_attention(Operator& op, const FigureInput& in) {
   if (!flash) set_scores(op, in, scores);
 }
 
+// One round: the queries of this rank on one block of s/c keys and values. Of a causal sequence the own block is seen
+// by half, and of every other block half the keys by all queries or all by half the queries (models/token_ranges.h),
+// so that all rounds but the first are half a square without a mask. Rounds keep the log-sum-exp and make scores
+// again (Liu et al. 2023), as flash kernels do: 5 products backward for 2 forward. Round 0 keeps queries, keys and
+// values; the blocks that pass are sent around once more in the backward pass.
+// Beside it, after round 0: the partial output is read and added to the sum, in the format of sums; backward the
+// gradient of the queries is.
+void set_ring_attention(Operator& op, const FigureInput& in) {
+  const Block& block = in.block;
+  const Sharding& cut = in.shape.sharding;
+  const std::int64_t heads = block.heads / cut.tensor, kv_heads = block.kv_heads / cut.tensor;
+  const std::int64_t keys = in.shape.sequence / cut.context;
+  op.m = in.tokens.whole, op.n = keys, op.k = block.head_dim;
+  const double square = 4.0 * real(in.tokens.whole) * real(heads) * real(keys) * real(block.head_dim);
+  op.forward_flops = block.causal ? 0.5 * square : square;
+  op.input_grad_flops = 2.5 * op.forward_flops;
+  const double B = element(in), F = summed(in);
+  const double share = block.causal && op.round > 0 ? 0.75 : 1.0;  // half of q or half of k and v, in turn
+  const double q = real(in.tokens.whole * heads * block.head_dim);
+  const double kv = 2 * real(in.tokens.whole * kv_heads * block.head_dim);
+  op.forward_bytes = B * share * (2 * q + kv);
+  op.backward_bytes = B * share * (4 * q + 2 * kv);
+  if (op.round == 0) {
+    op.saved_bytes = B * (q + kv);
+    return;
+  }
+  op.elementwise_forward_bytes = op.elementwise_backward_bytes = share * (B + 2 * F) * q;
+  op.kernels = 2;
+}
+
 void set_out_projection(Operator& op, const FigureInput& in) {
   set_gemm(op, in, in.tokens.whole, in.block.hidden,
            in.block.heads * in.block.head_dim / in.shape.sharding.tensor);

@@ -33,6 +33,7 @@ void set_norm(Operator& op, const FigureInput& in);
 void set_fork(Operator& op, const FigureInput& in);
 void set_qkv(Operator& op, const FigureInput& in);
 void set_attention(Operator& op, const FigureInput& in);
+void set_ring_attention(Operator& op, const FigureInput& in);  // of op.round
 void set_out_projection(Operator& op, const FigureInput& in);
 void set_add(Operator& op, const FigureInput& in);
 void set_up(Operator& op, const FigureInput& in);

@@ -51,6 +51,7 @@ MemoryPart part_of(OpKind kind) {
     case OpKind::up:
       return MemoryPart::projection_inputs;
     case OpKind::attention:
+    case OpKind::ring_attention:
     case OpKind::out_projection:
       return MemoryPart::attention;
     case OpKind::activation:

@@ -16,6 +16,8 @@ const char* name_of(OpKind kind) {
       return "qkv";
     case OpKind::attention:
       return "attention";
+    case OpKind::ring_attention:
+      return "ring_attention";
     case OpKind::out_projection:
       return "out_projection";
     case OpKind::add:
@@ -54,6 +56,8 @@ const char* name_of(Collective collective) {
       return "send";
     case Collective::all_to_all:
       return "all-to-all";
+    case Collective::shift:
+      return "shift";
   }
   return "unknown";
 }

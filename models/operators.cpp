@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "models/figures.h"
+#include "models/token_ranges.h"
 
 namespace slipway {
 namespace {
@@ -32,13 +33,15 @@ class BlockWriter {
   bool sequence_parallel() const { return in_.shape.sharding.sequence_parallel; }
   bool context() const { return in_.shape.sharding.context > 1; }
 
-  void compute(OpKind kind, const char* part, Wires reads, Wires writes, SetFigures set_figures) {
+  void compute(OpKind kind, const char* part, Wires reads, Wires writes, SetFigures set_figures,
+               int round = 0) {
     Operator op;
     op.kind = kind;
     op.block = index_;
     op.part = part;
     op.reads = reads, op.writes = writes;
     op.dtype = in_.shape.dtype;
+    op.round = round;
     set_figures(op, in_);
     list_.push_back(op);
   }
@@ -100,14 +103,34 @@ class BlockWriter {
   }
 
   void attention() {
+    if (context() && in_.shape.sharding.exchange == ContextExchange::ring) return attention_around_ring();
     const Wires projected = context() ? wire_branch | wire_kv : wire_branch;
     compute(OpKind::qkv, "qkv", wire_branch, projected, set_qkv);
     if (context()) {
-      const std::int64_t kv = 2 * in_.block.kv_heads / in_.shape.sharding.tensor * in_.block.head_dim;
       communicate("ag_kv", Axis::context, wire_kv, Collective::all_gather, Collective::reduce_scatter,
-                  static_cast<double>(in_.tokens.whole * in_.shape.sharding.context * kv));
+                  key_value_numbers() * in_.shape.sharding.context);
     }
     compute(OpKind::attention, "attn", projected, wire_branch, set_attention);
+    compute(OpKind::out_projection, "out", wire_branch, wire_branch, set_out_projection);
+  }
+
+  // Of this rank's tokens.
+  double key_value_numbers() const {
+    return static_cast<double>(in_.tokens.whole * 2 * in_.block.kv_heads / in_.shape.sharding.tensor *
+                               in_.block.head_dim);
+  }
+
+  void attention_around_ring() {
+    compute(OpKind::qkv, "qkv", wire_branch, wire_branch | wire_kv, set_qkv);
+    for (int round = 0; round < in_.shape.sharding.context; ++round) {
+      if (round > 0) {
+        communicate("ring_kv", Axis::context, wire_kv, Collective::shift, Collective::shift,
+                    key_value_numbers());
+        list_.back().round = round;
+        list_.back().backward_messages = 2;
+      }
+      compute(OpKind::ring_attention, "attn", wire_branch | wire_kv, wire_branch, set_ring_attention, round);
+    }
     compute(OpKind::out_projection, "out", wire_branch, wire_branch, set_out_projection);
   }
 
@@ -161,6 +184,14 @@ void check_divisible(const Model& model, const Block& block, int tensor) {
   }
 }
 
+void check_pieces(const Model& model, const WorkShape& shape) {
+  const std::int64_t pieces = pieces_of(is_causal(model), shape.sharding.context);
+  if (shape.sequence % pieces != 0)
+    throw std::invalid_argument("sequence of " + std::to_string(shape.sequence) + " tokens cannot be cut into " +
+                                std::to_string(pieces) + " equal pieces, two for each context rank of a causal "
+                                "model; change the sequence or the context degree");
+}
+
 }  // namespace
 
 std::vector<Operator> operators_of(const Model& model, int first, int last, const WorkShape& shape) {
@@ -170,6 +201,7 @@ std::vector<Operator> operators_of(const Model& model, int first, int last, cons
                                 " blocks; [" + std::to_string(first) + ", " + std::to_string(last) +
                                 ") is no range of them");
   tokens_of(shape);  // refuses impossible degrees
+  check_pieces(model, shape);
   std::vector<Operator> list;
   for (int index = first; index < last; ++index) {
     const Block& block = blocks[static_cast<std::size_t>(index)];

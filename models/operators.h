@@ -8,6 +8,11 @@
 // backward; and [rs1] is [ar2]: all-reduce forward, nothing backward (Megatron-LM's f and g).
 // The bias of a row-parallel projection (out, down) is replicated and added once, by `add`.
 //
+// With context parallelism keys and values are gathered ([ag_kv] before attention), or attention goes around a ring
+// of c rounds:
+//
+//   qkv ─ attn0 ─ [ring_kv] ─ attn1 ─ [ring_kv] ─ ... ─ attn(c−1) ─ out
+//
 // Operators read and write wires. A communication operator ([ag], [rs], ...) changes one wire and names
 // two collectives: the one of the forward pass and its dual of the backward pass. The lowering
 // (schedules/lowering) cuts an action at every communication operator; what lies between two cuts is a
@@ -35,9 +40,10 @@ enum Wire : std::uint8_t {
   wire_kv = 4,          // keys and values, when context parallelism gathers them
   wire_statistics = 8,  // per token (max logit, sum of exponentials, target logit) of a vocabulary shard
   wire_loss = 16,       // scalar: sum of token losses / global tokens
+  wire_attended = 32,   // between rounds of a ring: output and log-sum-exp so far; backwards, gradient of q
 };
 using Wires = std::uint8_t;
-constexpr int wire_kinds = 5;
+constexpr int wire_kinds = 6;
 
 enum class OpKind : std::uint8_t {
   embed,          // tokens → residual (vocabulary shard: others contribute zero)
@@ -46,6 +52,7 @@ enum class OpKind : std::uint8_t {
   fork,           // branch = residual; post-norm blocks start a sub-layer with it
   qkv,            // packed projection, rotary included
   attention,      // softmax(q·kᵀ)·v
+  ring_attention, // one round of it: of this rank's queries on the block of keys and values at hand
   out_projection,
   add,         // residual += branch (+ bias of the projection before it)
   up,          // packed gate and up (SwiGLU) or up (GELU)
@@ -57,7 +64,7 @@ enum class OpKind : std::uint8_t {
   communicate,     // see Collective below
 };
 
-enum class Collective : std::uint8_t { none, all_gather, reduce_scatter, all_reduce, broadcast, send, all_to_all };
+enum class Collective : std::uint8_t { none, all_gather, reduce_scatter, all_reduce, broadcast, send, all_to_all, shift };
 enum class Axis : std::uint8_t { tensor, context, data, pipeline, embedding, world };
 
 struct Operator {
@@ -72,6 +79,7 @@ struct Operator {
   Wires wire = 0;
   Collective forward = Collective::none, backward = Collective::none;
   double message_bytes = 0;
+  int backward_messages = 1;  // 2 around a ring, where keys and values go as well as their gradients
 
   // compute only.
   double forward_flops = 0, input_grad_flops = 0, weight_grad_flops = 0;  // matrix work
@@ -84,6 +92,7 @@ struct Operator {
   double saved_bytes = 0;            // kept from forward to backward, input included
   std::int64_t m = 0, n = 0, k = 0;  // the GEMM's shape (0: no GEMM); attention: tokens, keys, head_dim
   int kernels = 1;                   // launches of one forward
+  int round = 0;                     // ring_attention, and the shift that brings its block
   Dtype dtype = Dtype::bfloat16;     // of the work, or of the message
 };
 
@@ -94,6 +103,10 @@ std::vector<Operator> operators_of(const Model& model, int first, int last, cons
 
 // Bytes of one wire as it stands at a stage boundary (the message between pipeline stages) per rank.
 double boundary_bytes(const Model& model, const WorkShape& shape);
+
+constexpr bool is_attention(OpKind kind) {
+  return kind == OpKind::attention || kind == OpKind::ring_attention;
+}
 
 const char* name_of(OpKind kind);
 const char* name_of(Collective collective);

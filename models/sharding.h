@@ -8,11 +8,16 @@
 
 namespace slipway {
 
+// How a context rank comes to the keys and values of the others: all at once before its attention, or block by
+// block while it computes on the one before (Liu et al. 2023; `--cp-comm-type` of Megatron-LM: all_gather, p2p).
+enum class ContextExchange : std::uint8_t { all_gather, ring };
+
 struct Sharding {
   int tensor = 1;  // t: tensor parallel degree
   bool sequence_parallel =
       false;        // norms and residual are sharded over the sequence inside the tensor group
-  int context = 1;  // c: context parallel degree (keys and values are all-gathered)
+  int context = 1;  // c: context parallel degree
+  ContextExchange exchange = ContextExchange::all_gather;  // of keys and values, with context > 1
   bool operator==(const Sharding&) const = default;
 };
 

@@ -100,7 +100,7 @@ bool is_communication(std::string_view kind) {
   if (kind == "transfer") return true;
   for (Collective collective : {Collective::all_gather, Collective::reduce_scatter, Collective::all_reduce,
                                 Collective::broadcast, Collective::send,
-                                Collective::all_to_all})
+                                Collective::all_to_all, Collective::shift})
     if (kind == name_of(collective)) return true;
   return false;
 }

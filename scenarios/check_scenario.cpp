@@ -4,6 +4,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "models/token_ranges.h"
 #include "schedules/action.h"
 
 namespace slipway {
@@ -40,6 +41,30 @@ void check_divides(Settings& settings, const std::string& degree_key, std::int64
 
 namespace {
 
+// Each rank of a context group has one piece of the sequence, or two if it is causal (models/token_ranges.h).
+void check_pieces(Settings& settings, int context, bool causal, std::int64_t sequence) {
+  if (context == 1) return;
+  check_divides(settings, "layout.context", context, "model.sequence", sequence);
+  if (sequence % context != 0 || sequence % pieces_of(causal, context) == 0) return;
+  settings.refuse("layout.context",
+                  "a causal sequence is cut into two pieces for each context rank, and " +
+                      str(pieces_of(causal, context)) + " does not divide model.sequence = " + str(sequence) +
+                      "; allowed: " + divisors_of(sequence / 2),
+                  "choose one of these, or change model.sequence");
+}
+
+// The scores that unfused kernels write are of whole rows; only fused ones hand out a log-sum-exp to merge by.
+void check_exchange(Settings& settings, const Scenario& scenario) {
+  const Kernels kernels = scenario.schedule.kernels;
+  const bool unfused = kernels == Kernels::torch || kernels == Kernels::fused_softmax;
+  if (scenario.layout.context_exchange != ContextExchange::ring || !unfused) return;
+  if (!settings.good({"layout.context_exchange", "schedule.kernels"})) return;
+  settings.refuse("layout.context_exchange",
+                  "ring attention merges partial results by their log-sum-exp, which unfused kernels do not "
+                  "make; allowed: all-gather",
+                  "set schedule.kernels to flash1, flash2 or flash2_rmsnorm, or layout.context_exchange to all-gather");
+}
+
 void check_shards(Settings& settings, const Scenario& scenario) {
   const Layout& layout = scenario.layout;
   const Block* block = first_block(scenario.model, BlockKind::transformer);
@@ -58,8 +83,7 @@ void check_shards(Settings& settings, const Scenario& scenario) {
     }
   }
   if (!settings.good({"layout.context"})) return;
-  if (layout.context > 1)
-    check_divides(settings, "layout.context", layout.context, "model.sequence", sequence);
+  if (block != nullptr) check_pieces(settings, layout.context, block->causal, sequence);
   if (sequence % layout.context != 0 || !layout.sequence_parallel || layout.tensor == 1) return;
   if (const std::int64_t local = sequence / layout.context; local % layout.tensor != 0)
     settings.refuse("layout.sequence_parallel",
@@ -188,6 +212,7 @@ void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scen
   if (has_model && has_cluster) check_block_times(settings, scenario);
   if (has_model) {
     check_shards(settings, scenario);
+    check_exchange(settings, scenario);
     check_stages(settings, scenario);
   }
   const bool has_data = data_is_written || (has_cluster && settings.good({"layout.data"}));

@@ -13,6 +13,7 @@ Names routings() { return {"adaptive", "static"}; }
 Names crossings() { return {"core", "node"}; }
 Names scopes() { return {"node", "cluster"}; }
 Names splits() { return {"even", "balanced"}; }
+Names exchanges() { return {"all-gather", "ring"}; }
 Names recomputes() { return {"none", "selective", "full"}; }
 Names kernels() { return {"torch", "fused_softmax", "flash1", "flash2", "flash2_rmsnorm"}; }
 Names optimizers() { return {"adamw", "kfac"}; }
@@ -146,6 +147,9 @@ const Key work_table[] = {
      .min = 1, .max = 1e5},
     {.path = "layout.context", .type = integer, .meaning = "context parallel degree", .fallback = "1",
      .min = 1, .max = 1e6},
+    {.path = "layout.context_exchange", .type = choice,
+     .meaning = "keys and values of the context group: gathered before attention, or sent around while it computes",
+     .fallback = "all-gather", .choices = exchanges},
     {.path = "layout.data", .type = integer, .meaning = "data parallel degree",
      .derived = "GPUs / (tensor x context x pipeline)", .min = 1, .max = 1e6},
     {.path = "layout.expert", .type = integer,

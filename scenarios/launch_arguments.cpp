@@ -76,6 +76,8 @@ LaunchArguments megatron(const Scenario& s) {
   list.push_back("--pipeline-model-parallel-size " + text(l.pipeline));
   if (l.chunks > 1) list.push_back("--num-virtual-stages-per-pipeline-rank " + text(l.chunks));
   list.push_back("--context-parallel-size " + text(l.context));
+  if (l.context > 1)
+    list.emplace_back(l.context_exchange == ContextExchange::ring ? "--cp-comm-type p2p" : "--cp-comm-type all_gather");
   list.push_back("--micro-batch-size " + text(s.schedule.micro_batch));
   list.push_back("--global-batch-size " + text(s.schedule.global_batch));
   megatron_data_parallel(s, launch);
@@ -90,8 +92,6 @@ LaunchArguments megatron(const Scenario& s) {
                              ": Megatron-LM runs 1F1B, interleaved with chunks");
   if (is_uneven(s)) launch.missing.emplace_back(split_words);
   if (!l.placement.empty()) launch.missing.emplace_back(placement_words);
-  if (l.context > 1)
-    launch.missing.emplace_back("gathered keys and values: Megatron-LM passes them around a ring");
   if (s.schedule.kernels != Kernels::flash2_rmsnorm)
     launch.missing.emplace_back("schedule.kernels: the kernels are those that Transformer Engine chooses");
   return launch;

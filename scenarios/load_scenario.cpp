@@ -30,6 +30,8 @@ void read_layout(const Settings& settings, Layout& layout) {
   layout.tensor = settings.small_integer("layout.tensor");
   layout.pipeline = settings.small_integer("layout.pipeline");
   layout.context = settings.small_integer("layout.context");
+  layout.context_exchange =
+      static_cast<ContextExchange>(std::max(0, settings.choice("layout.context_exchange")));
   layout.expert = settings.small_integer("layout.expert");
   layout.zero = settings.small_integer("layout.zero");
   layout.sequence_parallel = settings.flag("layout.sequence_parallel");

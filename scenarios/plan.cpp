@@ -42,6 +42,7 @@ std::string layout_text(const Layout& layout) {
   add("tensor", layout.tensor);
   if (layout.sequence_parallel) text += ", sequence parallel";
   add("context", layout.context);
+  if (layout.context > 1 && layout.context_exchange == ContextExchange::ring) text += " (ring)";
   add("pipeline", layout.pipeline);
   if (layout.pipeline > 1) add("chunks", layout.chunks);
   add("data", layout.data);

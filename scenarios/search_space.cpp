@@ -1,6 +1,7 @@
 // Which layouts there are: the loader's rules, asked in an order that lets estimates share their parts.
 #include <algorithm>
 
+#include "models/token_ranges.h"
 #include "scenarios/check_scenario.h"
 #include "scenarios/search.h"
 
@@ -49,7 +50,8 @@ class Walk {
             const int data = static_cast<int>(gpus / others);
             if (space_.data != 0 && space_.data != data) continue;
             const std::int64_t sequence = scenario_.model.sequence;
-            if (sequence % context != 0 || (sp && sequence / context % tensor != 0)) continue;
+            if (sequence % pieces_of(is_causal(scenario_.model), context) != 0) continue;
+            if (sp && sequence / context % tensor != 0) continue;
             choice_.layout = scenario_.layout;
             choice_.layout.tensor = tensor, choice_.layout.sequence_parallel = sp;
             choice_.layout.context = context, choice_.layout.pipeline = pipeline,

@@ -10,7 +10,7 @@ namespace slipway {
 namespace {
 
 constexpr std::string_view magic = "slipway-bundle";
-constexpr int version = 5;
+constexpr int version = 6;
 
 void fields(auto& a, Is<BlockRun> auto& run) {
   auto& b = run.block;
@@ -22,14 +22,14 @@ void fields(auto& a, Is<BlockRun> auto& run) {
 
 void fields(auto& a, Is<Layout> auto& l) {
   a.line("layout");
-  a(l.tensor, l.pipeline, l.chunks, l.context, l.data, l.expert, l.sequence_parallel, l.zero, l.split);
+  a(l.tensor, l.pipeline, l.chunks, l.context, l.context_exchange, l.data, l.expert, l.sequence_parallel, l.zero, l.split);
   a.list(l.split_list, [&](auto& layers) { a(layers); });
 }
 
 void fields(auto& a, Is<WorkShape> auto& s) {
   a.line("shape");
   a(s.micro_batch, s.sequence, s.sharding.tensor, s.sharding.sequence_parallel, s.sharding.context,
-    s.kernels, s.dtype, s.recompute_attention);
+    s.sharding.exchange, s.kernels, s.dtype, s.recompute_attention);
 }
 
 void fields(auto& a, Is<Run> auto& run) {

@@ -172,8 +172,8 @@ int lowered_index(const Layout& layout, const Folding& folding, std::int32_t ran
 }
 
 Sharding sharding_of(const Layout& layout) {
-  return {
-      .tensor = layout.tensor, .sequence_parallel = layout.sequence_parallel, .context = layout.context};
+  return {.tensor = layout.tensor, .sequence_parallel = layout.sequence_parallel, .context = layout.context,
+          .exchange = layout.context_exchange};
 }
 
 std::vector<BlockRange> split_blocks(const Model& model, const Layout& layout) {

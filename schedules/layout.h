@@ -20,6 +20,7 @@ enum class SplitKind : std::uint8_t { even, balanced, list };
 
 struct Layout {
   int tensor = 1, pipeline = 1, chunks = 1, context = 1, data = 1, expert = 1;
+  ContextExchange context_exchange = ContextExchange::all_gather;
   bool sequence_parallel = false;
   int zero = 0;                       // 0..3
   SplitKind split = SplitKind::even;

@@ -23,6 +23,10 @@
 // it. A segment with attention reads the value buffer wire_kv of slice j−1 (the cache, no bytes of its own: the
 // keys and values are in `saved`) and writes that of slice j; its backward reads the gradient buffer wire_kv of
 // slice j+1 and writes that of slice j−1, so backwards run from the last slice to the first.
+// Ring attention (graph/lower_ring.cpp): each round is a segment of its own, not a region of autograd. Rounds hand on
+// the value wire_attended and, backwards, a gradient wire_attended of the queries; the first and the last write
+// `saved` buffers, which every backward round reads, the first one's first. Where keys and values went around, the
+// segment that made them reads two gradients of wire_kv, whose sum counts.
 // A segment is cut at every communicate operator, also one that has no collective in this pass, so that
 // forward and backward segments are the same ranges.
 //

@@ -120,7 +120,8 @@ bool can_flow(const Planner& planner, TaskId task) {
   if (!(work.bytes > 0)) return false;
   if (at.kind == TaskKind::transfer) return true;
   return work.collective == Collective::all_reduce || work.collective == Collective::all_gather ||
-         work.collective == Collective::reduce_scatter || work.collective == Collective::all_to_all;
+         work.collective == Collective::reduce_scatter || work.collective == Collective::all_to_all ||
+         work.collective == Collective::shift;
 }
 
 EdgeSet add_edges(Planner& planner, std::size_t communicator, Pattern pattern) {

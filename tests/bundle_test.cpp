@@ -76,7 +76,7 @@ TEST(Bundle, AChangedByteIsRefusedByTheChecksum) {
 
 TEST(Bundle, ANewerVersionIsRefusedByName) {
   std::string text = written(small_bundle());
-  text.replace(text.find("slipway-bundle 5"), 16, "slipway-bundle 7");
+  text.replace(text.find("slipway-bundle 6"), 16, "slipway-bundle 7");
   EXPECT_THAT(failure(text),
               testing::AllOf(testing::HasSubstr("version 7"), testing::HasSubstr("run.slip:1")));
 }

@@ -66,6 +66,7 @@ Drawn random_step(std::mt19937& random) {
     l.tensor = one_of({1, 2, 4}), l.context = one_of({1, 1, 2}), l.pipeline = one_of({1, 2, 4});
     if (8 % (l.tensor * l.context * l.pipeline) != 0) continue;
     l.data = 8 / (l.tensor * l.context * l.pipeline);
+    l.context_exchange = one_of({0, 1}) == 1 ? ContextExchange::ring : ContextExchange::all_gather;
     l.sequence_parallel = l.tensor > 1 && one_of({0, 1}) == 1;
     l.zero = l.data * l.context > 1 ? one_of({0, 1, 2, 3}) : 0;
     in.schedule = l.pipeline == 1 ? "1f1b" : one_of({0, 1}) == 1 ? "1f1b" : "interleaved-1f1b";
@@ -79,7 +80,8 @@ Drawn random_step(std::mt19937& random) {
     in.global_batch = in.shape.micro_batch * l.data * l.pipeline * one_of({1, 2, 3});
     in.clip_norm = one_of({0, 1});
     drawn.text = in.model.name + " " + in.schedule + " t" + std::to_string(l.tensor) + " sp" +
-                 std::to_string(l.sequence_parallel) + " c" + std::to_string(l.context) + " p" +
+                 std::to_string(l.sequence_parallel) + " c" + std::to_string(l.context) +
+                 (l.context_exchange == ContextExchange::ring ? " ring" : "") + " p" +
                  std::to_string(l.pipeline) + " d" + std::to_string(l.data) + " z" +
                  std::to_string(l.zero) + " b" + std::to_string(in.shape.micro_batch) + " of " +
                  std::to_string(in.global_batch) + " r" + std::to_string(static_cast<int>(in.recompute)) +

@@ -19,6 +19,7 @@ using testing::HasSubstr;
 struct Layouts {
   int tensor = 1, pipeline = 1, data = 1, context = 1, zero = 0, chunks = 1;
   bool sequence_parallel = tensor > 1;
+  bool ring = false;
 };
 struct Variant {
   bool tied = false;
@@ -32,6 +33,7 @@ Bundle bundle_of(const Layouts& layouts, int steps, const Variant& variant = {})
   input.layout.pipeline = layouts.pipeline;
   input.layout.data = layouts.data;
   input.layout.context = layouts.context;
+  if (layouts.ring) input.layout.context_exchange = ContextExchange::ring;
   input.layout.zero = layouts.zero;
   input.layout.chunks = layouts.chunks;
   input.layout.sequence_parallel = layouts.sequence_parallel;
@@ -172,10 +174,13 @@ TEST(RealRanks, OfAnyLayoutGiveTheLossesAndGradientsOfOneProcess) {
        {Layouts{.pipeline = 2}, Layouts{.pipeline = 4}, Layouts{.pipeline = 2, .chunks = 2},
         Layouts{.tensor = 2, .sequence_parallel = false}, Layouts{.tensor = 2}, Layouts{.data = 2},
         Layouts{.data = 2, .zero = 1}, Layouts{.tensor = 2, .data = 2, .zero = 2}, Layouts{.context = 2},
-        Layouts{.pipeline = 2, .data = 2, .zero = 3}, Layouts{.tensor = 2, .context = 2, .zero = 3}}) {
+        Layouts{.pipeline = 2, .data = 2, .zero = 3}, Layouts{.tensor = 2, .context = 2, .zero = 3},
+        Layouts{.context = 2, .ring = true}, Layouts{.context = 4, .ring = true},
+        Layouts{.tensor = 2, .context = 2, .zero = 3, .ring = true}}) {
     SCOPED_TRACE(testing::Message() << "tensor " << layouts.tensor << ", pipeline " << layouts.pipeline
                                     << ", data " << layouts.data << ", chunks " << layouts.chunks
-                                    << ", context " << layouts.context << ", ZeRO " << layouts.zero << ", SP " << layouts.sequence_parallel);
+                                    << ", context " << layouts.context << (layouts.ring ? " (ring)" : "")
+                                    << ", ZeRO " << layouts.zero << ", SP " << layouts.sequence_parallel);
     expect_same_training(one, train(layouts, variant));
   }
 }

@@ -74,6 +74,7 @@ LoweringInput random_step(std::mt19937& random, int ranks) {
     l.tensor = one_of({1, 2, 4, 8}), l.context = one_of({1, 1, 2, 4}), l.pipeline = one_of({1, 2, 4});
   } while (ranks % (l.tensor * l.context * l.pipeline) != 0);
   l.data = ranks / (l.tensor * l.context * l.pipeline);
+  l.context_exchange = one_of({0, 1}) == 1 ? ContextExchange::ring : ContextExchange::all_gather;
   l.sequence_parallel = l.tensor > 1 && one_of({0, 1}) == 1;
   l.zero = l.data * l.context > 1 ? one_of({0, 1, 2, 3}) : 0;
   in.schedule = l.pipeline == 1 ? "1f1b" : pipelined[static_cast<std::size_t>(one_of({0, 1, 2, 3, 4, 5, 6, 7, 7}))];
@@ -88,7 +89,8 @@ LoweringInput random_step(std::mt19937& random, int ranks) {
 
 std::string text_of(const LoweringInput& in) {
   const Layout& l = in.layout;
-  return in.schedule + " t" + std::to_string(l.tensor) + " c" + std::to_string(l.context) + " p" +
+  return in.schedule + " t" + std::to_string(l.tensor) + " c" + std::to_string(l.context) +
+         (l.context_exchange == ContextExchange::ring ? " ring" : "") + " p" +
          std::to_string(l.pipeline) + " d" + std::to_string(l.data) + " z" + std::to_string(l.zero) +
          " sp" + std::to_string(l.sequence_parallel) + " batch " + std::to_string(in.global_batch);
 }

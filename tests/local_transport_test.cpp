@@ -73,6 +73,16 @@ TEST_P(LocalTransportOf, ReduceScatterGivesEachMemberItsRowsOfTheSumAndLeavesThe
   });
 }
 
+TEST_P(LocalTransportOf, ShiftBringsTheTensorOfTheMemberBefore) {
+  on_members(GetParam(), [](Transport& transport, int member) {
+    at::Tensor first = at::empty({4, 3}, at::kFloat), second = at::empty({4, 3}, at::kFloat);
+    transport.shift(first, values_of(member, 4));
+    transport.shift(second, first);
+    EXPECT_TRUE(at::equal(first, values_of((member + GetParam() - 1) % GetParam(), 4)));
+    EXPECT_TRUE(at::equal(second, values_of((member + GetParam() - 2) % GetParam(), 4)));
+  });
+}
+
 TEST_P(LocalTransportOf, MessagesOfOnePairArriveInTheOrderSentAndPairsDoNotMeet) {
   on_members(GetParam(), [](Transport& transport, int member) {
     const int next = (member + 1) % GetParam(), before = (member + GetParam() - 1) % GetParam();

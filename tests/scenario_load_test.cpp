@@ -1,6 +1,8 @@
 // Good input: what the loader reads, what it derives, and that the resolved text means the same.
 #include "scenarios/scenario.h"
 
+#include <gmock/gmock.h>
+
 #include <algorithm>
 
 #include "schedules/action.h"
@@ -28,7 +30,8 @@ TEST_F(ScenarioLoad, EveryKeyArrivesInItsPlace) {
                              "  seed: 7\n  data: text.txt\n  lr: 0.01\n  clip_norm: 1.5\n  tokens: 2 G\n"
                              "  dtype: float32\n  optimizer: {name: adamw, beta2: 0.99, weight_decay: 0}\n",
                          {"layout.zero=1", "schedule.recompute=selective", "schedule.kernels=flash2",
-                          "cluster.price_per_gpu_hour=2.5", "layout.sequence_parallel=true"}));
+                          "cluster.price_per_gpu_hour=2.5", "layout.sequence_parallel=true",
+                          "layout.context_exchange=ring"}));
   EXPECT_EQ(s.name, "s");
   EXPECT_EQ(layer_count(s.model), 8);
   EXPECT_EQ(s.model.sequence, 128);
@@ -36,6 +39,7 @@ TEST_F(ScenarioLoad, EveryKeyArrivesInItsPlace) {
   EXPECT_EQ(s.layout.data, 2);  // derived: 8 / (2·2)
   EXPECT_EQ(s.layout.chunks, 1);
   EXPECT_EQ(s.layout.zero, 1);
+  EXPECT_EQ(s.layout.context_exchange, ContextExchange::ring);
   EXPECT_TRUE(s.layout.sequence_parallel);
   EXPECT_EQ(s.schedule.recompute, Recompute::selective);
   EXPECT_EQ(s.schedule.kernels, Kernels::flash2);
@@ -153,6 +157,28 @@ TEST_F(ScenarioLoad, TheOrderOfKeysInTheFileDoesNotChangeTheResolvedText) {
   const std::string text = sound_scenario();
   const Scenario b = loaded(folder.load(moved + text.substr(0, text.find("schedule:"))));
   EXPECT_EQ(a.resolved, b.resolved);
+}
+
+TEST_F(ScenarioLoad, KeysAndValuesAreGatheredUnlessTheyAreToGoAround) {
+  EXPECT_EQ(loaded(folder.load(sound_scenario())).layout.context_exchange, ContextExchange::all_gather);
+  const Scenario s = loaded(folder.load(sound_scenario(), {"layout.context=2", "layout.context_exchange=ring"}));
+  EXPECT_EQ(lowering_input(s).shape.sharding.exchange, ContextExchange::ring);
+}
+
+TEST_F(ScenarioLoad, ContextRanksOfACausalModelNeedTwoPiecesEach) {
+  const auto errors =
+      folder.load(sound_scenario(), {"layout.context=2", "layout.pipeline=1", "model.sequence=126"}).errors;
+  ASSERT_EQ(errors.size(), 1U) << describe(errors);
+  EXPECT_THAT(describe(errors), testing::AllOf(testing::HasSubstr("4 does not divide model.sequence = 126"),
+                                               testing::HasSubstr("allowed: 1, 3, 7, 9, 21, 63")));
+}
+
+TEST_F(ScenarioLoad, ARingNeedsKernelsThatHaveALogSumExp) {
+  const auto errors =
+      folder.load(sound_scenario(), {"layout.context_exchange=ring", "schedule.kernels=torch"}).errors;
+  ASSERT_EQ(errors.size(), 1U) << describe(errors);
+  EXPECT_THAT(describe(errors), testing::AllOf(testing::HasSubstr("layout.context_exchange"),
+                                               testing::HasSubstr("set schedule.kernels to flash1")));
 }
 
 TEST_F(ScenarioLoad, TheLoweringTakesEveryNumberFromTheScenario) {

@@ -52,6 +52,7 @@ TEST(Loader, AcceptsOnlyWhatCanBeLowered) {
                   folder,
                   {set("layout.tensor", tensor), set("layout.pipeline", pipeline),
                    set("layout.chunks", chunks), set("layout.context", context),
+                   set("layout.context_exchange", i % 4 < 2 ? "ring" : "all-gather"),
                    set("layout.sequence_parallel", sequence_parallel), set("schedule.name", schedule.name),
                    set("layout.zero", i % 4), set("schedule.recompute", recomputes[i % 3]),
                    set("layout.split", i % 2 == 0 ? "even" : "balanced"),

@@ -73,6 +73,7 @@ TEST(Chains, GiveTheSameDatesToTheLastBitOverAGridOfLayoutsAndSchedules) {
             in.schedule = schedule, in.recompute = recompute, in.layout.zero = zero;
             in.layout.chunks = in.schedule == "interleaved-1f1b" || in.schedule == "zb-v" ? 2 : 1;
             in.layout.sequence_parallel = sequence_parallel;
+            if (zero % 2 == 1) in.layout.context_exchange = ContextExchange::ring;
             in.shape.sharding = sharding_of(in.layout);
             in.clip_norm = zero % 2;
             const Both both = simulated(in, cluster);

@@ -80,6 +80,18 @@ TEST_P(TransportOf, ReduceScatterGivesEachMemberItsRowsOfTheSum) {
   });
 }
 
+// Two around the ring one after the other, of more bytes than sockets buffer: nobody waits for the other's receive.
+TEST_P(TransportOf, ShiftBringsThePartOfTheMemberBefore) {
+  on_members(members(), [&](Transport& transport, int rank) {
+    const std::int64_t rows = 1 << 19;
+    at::Tensor first = at::empty({rows, 3}, type()), second = at::empty({rows, 3}, type());
+    transport.shift(first, values_of(rank, rows, type()));
+    transport.shift(second, first);
+    EXPECT_TRUE(at::equal(first, values_of((rank + members() - 1) % members(), rows, type())));
+    EXPECT_TRUE(at::equal(second, values_of((rank + members() - 2) % members(), rows, type())));
+  });
+}
+
 TEST_P(TransportOf, SumsHaveTheSameBitsEveryTime) {
   at::Tensor first[8], second[8];
   for (auto* result : {first, second}) {

@@ -101,6 +101,9 @@ class GlooTransport : public Transport {
       for (std::size_t from = 1; from < parts.size(); ++from) part.add_(parts[from]);
     });
   }
+  void shift(at::Tensor& received, const at::Tensor& sent) override {
+    guarded("shift", [&] { exchange_round(1, sent, received); });
+  }
   void send(const at::Tensor& tensor, int member) override {
     guarded("send", [&] {
       std::vector<at::Tensor> tensors{tensor};
@@ -139,14 +142,16 @@ class GlooTransport : public Transport {
   // from the k-th before, so that every connection is used once and in both directions.
   void exchange(const std::function<at::Tensor(int)>& to_send,
                 const std::function<at::Tensor(int)>& to_receive) {
-    for (int round = 1; round < size(); ++round) {
-      const int to = (member_ + round) % size(), from = (member_ + size() - round) % size();
-      std::vector<at::Tensor> sent{to_send(to)}, received{to_receive(from)};
-      const auto receiving = backend_->recv(received, from, 0);
-      const auto sending = backend_->send(sent, to, 0);
-      receiving->wait(patience);
-      sending->wait(patience);
-    }
+    for (int round = 1; round < size(); ++round)
+      exchange_round(round, to_send((member_ + round) % size()),
+                     to_receive((member_ + size() - round) % size()));
+  }
+  void exchange_round(int round, const at::Tensor& to_send, const at::Tensor& to_receive) {
+    std::vector<at::Tensor> sent{to_send}, received{to_receive};
+    const auto receiving = backend_->recv(received, (member_ + size() - round) % size(), 0);
+    const auto sending = backend_->send(sent, (member_ + round) % size(), 0);
+    receiving->wait(patience);
+    sending->wait(patience);
   }
 
   Group group_;

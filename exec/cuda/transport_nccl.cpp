@@ -29,12 +29,12 @@ class NcclTransport : public Transport {
                              group_.name);
     }
     const auto shared = c10::intrusive_ptr<c10d::Store>::reclaim_copy(store_.get());
+    member_ = static_cast<int>(found - group_.ranks.begin());
     guarded("connect", [&] {
       auto options = c10d::ProcessGroupNCCL::Options::create();
       options->timeout = patience;
       backend_ = c10::make_intrusive<c10d::ProcessGroupNCCL>(
-          shared, static_cast<int>(found - group_.ranks.begin()), static_cast<int>(group_.ranks.size()),
-          options);
+          shared, member_, static_cast<int>(group_.ranks.size()), options);
       backend_->setBoundDeviceId(device_);
     });
   }
@@ -55,6 +55,17 @@ class NcclTransport : public Transport {
     guarded("reduce-scatter", [&] {
       at::Tensor input = whole;
       backend_->_reduce_scatter_base(part, input)->wait();
+    });
+  }
+  // Both in one NCCL group, so that neither waits for the other.
+  void shift(at::Tensor& received, const at::Tensor& sent) override {
+    guarded("shift", [&] {
+      const int size = static_cast<int>(group_.ranks.size());
+      std::vector<at::Tensor> sending{sent}, receiving{received};
+      backend_->startCoalescing();
+      backend_->send(sending, (member_ + 1) % size, 0);
+      backend_->recv(receiving, (member_ + size - 1) % size, 0);
+      backend_->endCoalescing()->wait();
     });
   }
   void send(const at::Tensor& tensor, int member) override {
@@ -90,6 +101,7 @@ class NcclTransport : public Transport {
   }
 
   Group group_;
+  int member_ = 0;
   at::Device device_;
   std::shared_ptr<c10d::Store> store_;
   c10::intrusive_ptr<c10d::ProcessGroupNCCL> backend_;

@@ -5,6 +5,13 @@
 #include "exec/operators/operators.h"
 
 namespace slipway {
+
+at::Tensor by_head(const at::Tensor& x, std::int64_t size) {
+  return x.unflatten(-1, {-1, size}).permute({1, 2, 0, 3});
+}
+
+at::Tensor from_heads(const at::Tensor& x) { return x.permute({2, 0, 1, 3}).flatten(-2); }
+
 namespace {
 
 struct Heads {
@@ -32,9 +39,11 @@ at::Tensor attend(const at::Tensor& q, at::Tensor k, at::Tensor v, bool causal) 
   return at::scaled_dot_product_attention(q, k, v, seen, 0.0, false);
 }
 
-// Keys and values on the context wire: of all tokens; what lies behind the last query is of no use to a causal one.
-at::Tensor seen_of_gathered(const OperatorContext& c, const at::Tensor& gathered, std::int64_t queries) {
-  return c.block.causal ? gathered.narrow(0, 0, c.before + queries) : gathered;
+// Keys and values on the context wire, rank after rank, in the order of the sequence.
+at::Tensor in_sequence(const OperatorContext& c, const at::Tensor& gathered) {
+  if (pieces_of(c.block.causal, c.context_degree) == c.context_degree) return gathered;
+  const at::Tensor pieces = gathered.unflatten(0, {c.context_degree, 2, -1});
+  return at::cat({pieces.select(1, 0), pieces.select(1, 1).flip(0)}).flatten(0, 1);
 }
 
 // This slice's keys and values, behind those of the slices before it.
@@ -70,10 +79,9 @@ at::Tensor projected(OperatorContext& c) {
   const Heads heads = heads_of(c);
   const std::int64_t turned = (heads.q + heads.kv) * heads.size;
   const at::Tensor qk = packed.narrow(-1, 0, turned).unflatten(-1, {heads.q + heads.kv, heads.size});
-  const std::int64_t rows = packed.size(0);
-  const auto& [cosine, sine] = c.rotary.get(c.before + rows, c.block, packed.options().requires_grad(false));
-  const at::Tensor rotated =
-      rotate(qk, {cosine.narrow(0, c.before, rows), sine.narrow(0, c.before, rows)});
+  const std::int64_t end = c.tokens.back().first + c.tokens.back().count;  // ranges are in ascending order
+  const auto& [cosine, sine] = c.rotary.get(end, c.block, packed.options().requires_grad(false));
+  const at::Tensor rotated = rotate(qk, {rows_in(cosine, c.tokens), rows_in(sine, c.tokens)});
   return at::cat({rotated.flatten(-2), packed.narrow(-1, turned, heads.kv * heads.size)}, -1);
 }
 
@@ -94,17 +102,22 @@ void run_attention(OperatorContext& c) {
   at::Tensor& branch = c.wires[index_of(wire_branch)];
   const Heads heads = heads_of(c);
   const std::int64_t q = heads.q * heads.size, kv = heads.kv * heads.size;
-  at::Tensor keys_values = (c.op.reads & wire_kv) != 0
-                               ? seen_of_gathered(c, c.wires[index_of(wire_kv)], branch.size(0))
-                               : branch.narrow(-1, q, 2 * kv);
+  const bool gathered = (c.op.reads & wire_kv) != 0;
+  at::Tensor keys_values =
+      gathered ? in_sequence(c, c.wires[index_of(wire_kv)]) : branch.narrow(-1, q, 2 * kv);
   if (c.cache != nullptr) keys_values = with_cache(*c.cache, keys_values);
-  const auto by_head = [&](const at::Tensor& t, std::int64_t count) {  // [s, b, n·d] → [b, n, s, d]
-    return t.unflatten(-1, {count, heads.size}).permute({1, 2, 0, 3});
-  };
-  const at::Tensor out =
-      attend(by_head(branch.narrow(-1, 0, q), heads.q), by_head(keys_values.narrow(-1, 0, kv), heads.kv),
-             by_head(keys_values.narrow(-1, kv, kv), heads.kv), c.block.causal);
-  branch = out.permute({2, 0, 1, 3}).flatten(-2);
+  const at::Tensor queries = by_head(branch.narrow(-1, 0, q), heads.size),
+                   keys = by_head(keys_values.narrow(-1, 0, kv), heads.size),
+                   values = by_head(keys_values.narrow(-1, kv, kv), heads.size);
+  std::vector<at::Tensor> out;
+  std::int64_t first = 0;
+  for (const TokenRange& range : c.tokens) {  // what lies behind the last query is of no use to a causal one
+    const std::int64_t seen = gathered && c.block.causal ? range.first + range.count : keys.size(2);
+    out.push_back(attend(queries.narrow(2, first, range.count), keys.narrow(2, 0, seen),
+                         values.narrow(2, 0, seen), c.block.causal));
+    first += range.count;
+  }
+  branch = from_heads(out.size() == 1 ? out.front() : at::cat(out, 2));
 }
 
 void run_out_projection(OperatorContext& c) {

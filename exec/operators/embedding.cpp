@@ -38,7 +38,7 @@ struct EmbedFunction : torch::autograd::Function<EmbedFunction> {
   }
 };
 
-// The first `rows` rows of a replicated table, as a leaf.
+// Rows of a replicated table, as a leaf.
 at::Tensor tap_rows(OperatorContext& c, const ShardedParameter& table, std::int64_t begin,
                     std::int64_t rows) {
   return c.region.tap(table.weight.narrow(0, begin, rows), table.gradient, begin);
@@ -51,14 +51,15 @@ void run_embed(OperatorContext& c) {
   c.wires[index_of(wire_residual)] = EmbedFunction::apply(c.region.anchor(), c.batch.tokens, &table);
 }
 
-// Under sequence parallel this rank holds a contiguous slice of the sequence, and so of the positions.
+// Under sequence parallel this rank holds a part of its context rank's tokens, and so of the positions.
 void run_add_positions(OperatorContext& c) {
   at::Tensor& residual = c.wires[index_of(wire_residual)];
-  const std::int64_t rows = residual.size(0),
-                     begin = c.before + (c.sequence_parallel ? c.tensor_rank * rows : 0);
-  const at::Tensor positions =
-      tap_rows(c, parameter_named(c.parameters, "embedding.positions"), begin, rows);
-  at::Tensor sum = residual + positions.unsqueeze(1);
+  const std::int64_t rows = residual.size(0), first = c.sequence_parallel ? c.tensor_rank * rows : 0;
+  std::vector<at::Tensor> positions;
+  for (const TokenRange& range : ranges_within(c.tokens, first, rows))
+    positions.push_back(
+        tap_rows(c, parameter_named(c.parameters, "embedding.positions"), range.first, range.count));
+  at::Tensor sum = residual + at::cat(positions).unsqueeze(1);
   if (const ShardedParameter* types = find_parameter(c.parameters, "embedding.token_types"))
     sum = sum +
           tap_rows(c, *types, 0, 1).unsqueeze(1);  // plain text is one segment: all tokens are of type 0

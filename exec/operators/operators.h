@@ -1,7 +1,7 @@
 // The operators of models/operators.h with LibTorch: one function per kind, on this rank's shards.
 //
 // With slices of a sequence, attention takes the keys and values before its slice from a cache and adds its own;
-// with context parallelism it reads them, gathered, from wire_kv.
+// with context parallelism it reads them, gathered, from wire_kv, or is made in rounds (exec/rank_ring.cpp).
 // Wires are sequence-first, [s', b, features]. Every function runs under autograd inside a Region or under
 // no_grad, the code is the same. The packed projections are cut inside each part: branch after `qkv` is
 // [q | k | v] of this tensor rank's heads, after `up` [gate | up].
@@ -20,6 +20,7 @@
 #include "exec/region.h"
 #include "models/model.h"
 #include "models/operators.h"
+#include "models/token_ranges.h"
 
 namespace slipway {
 
@@ -52,7 +53,8 @@ struct OperatorContext {
   bool sequence_parallel = false;
   double loss_tokens = 1;  // predicted tokens of the whole step, over all ranks
   KeyValueCache* cache = nullptr;  // null: no slices
-  std::int64_t before = 0;         // tokens of the sequence before those at hand: earlier slices, or context ranks
+  std::vector<TokenRange> tokens = {};  // of the sequence: a slice's, or those of this context rank
+  int context_degree = 1;
 };
 
 // Reads op.reads and writes op.writes in `wires`. Throws std::runtime_error for `communicate`.
@@ -72,6 +74,13 @@ void run_down(OperatorContext&);
 void run_head_transform(OperatorContext&);  // head.cpp
 void run_logits(OperatorContext&);
 void run_loss(OperatorContext&);
+
+// The rows of `whole`, one per token of a sequence, that are in `ranges`.
+at::Tensor rows_in(const at::Tensor& whole, const std::vector<TokenRange>& ranges);
+
+// [s, b, heads·size] → [b, heads, s, size], and back.
+at::Tensor by_head(const at::Tensor& x, std::int64_t size);
+at::Tensor from_heads(const at::Tensor& x);
 
 // RMSNorm or LayerNorm with the parameters "<name>.weight" (and ".bias").
 at::Tensor norm_with(OperatorContext& context, const std::string& name, const at::Tensor& x);

@@ -7,6 +7,12 @@
 
 namespace slipway {
 
+at::Tensor rows_in(const at::Tensor& whole, const std::vector<TokenRange>& ranges) {
+  std::vector<at::Tensor> parts;
+  for (const TokenRange& range : ranges) parts.push_back(whole.narrow(0, range.first, range.count));
+  return parts.size() == 1 ? parts.front() : at::cat(parts);
+}
+
 void run_operator(OperatorContext& c) {
   switch (c.op.kind) {
     case OpKind::embed:
@@ -38,6 +44,7 @@ void run_operator(OperatorContext& c) {
       return run_logits(c);
     case OpKind::loss:
       return run_loss(c);
+    case OpKind::ring_attention:
     case OpKind::communicate:
       break;
   }

@@ -3,6 +3,7 @@
 // Slices hand on the keys and values of the sequence so far, and their gradients (program.h).
 //
 //   2F0:  entry ─ seg ─ ag ─ seg ─ rs ─ seg ─► 2F0.send ─► entry of 3F0        lower_forward.cpp
+//         seg ─ attn0 ─ attn1 ─ ... ─ seg                    of a ring: lower_ring.cpp
 //   2B0:  the same segments backwards, on gradients, with the dual collectives  lower_backward.cpp
 //
 // With full recomputation a backward action is, per transformer block from last to first, the block's
@@ -57,6 +58,18 @@ class ActionLowering {
   // the next stage. The recomputation's own inputs are there since the forward, so a control edge says it.
   void begin_when_gradient_arrives(int recomputed);
   void collective(int i, Pass pass);
+  // Ring attention whose first round is segment `first` (lower_ring.cpp).
+  bool in_ring(int i) const {
+    return operators_[static_cast<std::size_t>(segment(i).first_op)].kind == OpKind::ring_attention;
+  }
+  int rounds() const { return state_.graph.shape.sharding.context; }
+  void ring_forward(int first, Pass pass);
+  void ring_backward(int first);
+  struct RingMessage;
+  void shift(const RingMessage& message, std::vector<BufferId>& arrives);
+  TaskId round_forward(int i, Pass pass, std::span<const BufferId> keys_values, std::vector<BufferId>& attended);
+  TaskId round_backward(int i, std::span<const BufferId> keys_values, std::span<const BufferId> out_gradient,
+                        std::vector<BufferId>& query_gradient);
   void transfer(int to_stage, std::vector<BufferId>& arrivals, BufferKind kind);
   void gather_weights(int i, Pass pass, std::vector<std::vector<BufferId>>& gathered);
   void reduce_finished_blocks(int i, TaskId first_writer);
@@ -76,6 +89,7 @@ class ActionLowering {
   Passage& passage_;
   std::size_t members_;
   WireBuffers wires_;                           // values in a forward, gradients in a backward
+  std::vector<BufferId> came_home_;             // [k] gradient of own keys and values, from the other ranks
   std::vector<std::vector<BufferId>> weights_;  // ZeRO 3: gathered parameters per [block], per member
 };
 

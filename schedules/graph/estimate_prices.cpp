@@ -27,6 +27,7 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
       continue;
     }
     ++price.cuts;
+    if (op.forward == Collective::shift) continue;  // runs beside the attention, and may be hidden by it
     const bool context = op.axis == Axis::context;
     const int members = context ? shape.sharding.context : shape.sharding.tensor;
     RingSum& forward = context ? price.context_forward : price.tensor_forward;

@@ -51,6 +51,7 @@ LinkPath ring_path(const Cluster& cluster, const std::vector<std::int32_t>& rank
   }
   path.latency = slowest.latency;
   path.bandwidth = slowest.bandwidth;
+  path.neighbours = slowest;
   return path;
 }
 
@@ -104,6 +105,7 @@ LinkPath path_of(const Cluster& cluster, const Communicator& communicator) {
     path.weight = healthy / cost.bandwidth;
     path.latency = cost.latency;
     path.bandwidth = cost.bandwidth * (path.bandwidth / healthy);  // as slow as the links
+    path.neighbours = {path.latency, path.bandwidth};
     return path;
   }
   const Algorithm wanted = cluster.algorithms[axis];
@@ -113,6 +115,7 @@ LinkPath path_of(const Cluster& cluster, const Communicator& communicator) {
 }
 
 Links links_of(const LinkPath& path, Collective collective, Algorithm algorithm) {
+  if (collective == Collective::shift) return path.neighbours;
   if (algorithm == Algorithm::tree) return path.tree;
   if (collective == Collective::all_to_all && algorithm != Algorithm::ring)
     return pairwise_as_ring(path.span);
@@ -120,6 +123,7 @@ Links links_of(const LinkPath& path, Collective collective, Algorithm algorithm)
 }
 
 Algorithm algorithm_of(const LinkPath& path, Collective collective, int members, double bytes) {
+  if (collective == Collective::shift) return Algorithm::ring;
   if (collective == Collective::all_to_all)
     return path.algorithm == Algorithm::ring ? Algorithm::ring : Algorithm::multi_ring;
   if (collective != Collective::all_reduce || path.tree.bandwidth <= 0) return path.algorithm;

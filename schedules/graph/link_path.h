@@ -27,6 +27,7 @@ struct LinkPath {
   bool chooses = false;                   // nccl: all-reduces by `tree` where they take less
   Links tree{};                           // of an all-reduce by trees; bandwidth 0: not in question
   Span span{};                            // of algorithms other than ring
+  Links neighbours{};                     // the slowest from one rank to the next: of a shift
 };
 
 // Throws std::invalid_argument when two neighbours share no fabric, or one without a bandwidth.

@@ -60,6 +60,7 @@ void ActionLowering::backward_segment(int i) {
     outputs.clear();
     for_each_wire(static_cast<Wires>(s.out & wires_with_gradient), [&](Wires wire) {
       if (at(wire, k) != no_buffer) inputs.push_back(at(wire, k));
+      if (wire == wire_kv && !came_home_.empty()) inputs.push_back(came_home_[k]);
     });
     for (std::size_t b = static_cast<std::size_t>(s.first_block);
          !weights_.empty() && b < static_cast<std::size_t>(s.last_block); ++b) {
@@ -87,6 +88,7 @@ void ActionLowering::backward_segment(int i) {
     const TaskId id = state_.add_compute(action_, static_cast<int>(k), work, inputs, outputs);
     if (k + 1 == members_) reduce_finished_blocks(i, id + 1 - static_cast<TaskId>(members_));
   }
+  came_home_.clear();
 }
 
 void ActionLowering::backward() {
@@ -97,6 +99,11 @@ void ActionLowering::backward() {
     const bool ends_block = i + 1 == segments() || starts_block(i + 1);
     collective(i, action_.pass);
     if (segment(i).recomputed && ends_block) recompute_block_ending_at(i);
+    if (in_ring(i)) {
+      i -= rounds() - 1;
+      ring_backward(i);
+      continue;
+    }
     backward_segment(i);
   }
   if (!state_.graph.placement.is_first(action_.stage)) {

@@ -137,6 +137,11 @@ void ActionLowering::transfer(int to_stage, std::vector<BufferId>& arrivals, Buf
 
 void ActionLowering::forward_segments(int first, int last, Pass pass) {
   for (int i = first; i < last; ++i) {
+    if (in_ring(i)) {
+      ring_forward(i, pass);
+      i += rounds() - 1;
+      continue;
+    }
     const bool emits = pass == Pass::forward || i + 1 < last;
     if (pass == Pass::forward && segment(i).recomputed && starts_block(i)) {
       for (std::size_t k = 0; k < members_; ++k) passage_.block_entry[slot(i, k)] = at(wire_residual, k);

@@ -232,6 +232,7 @@ TaskGraph lower(const LoweringInput& input) {
   LoweringState state(input, std::move(actions), graph);
   lower_passes(state);
   place_compute_order(state);
+  limit_ring_prefetch(state);
   if (input.blocking_transfers) wait_for_transfers(state);
   lower_step_end(state);
   state.builder.close();

@@ -88,6 +88,9 @@ Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int block
 // ZeRO 3: a gather waits for the compute task two before its first reader; control edges only.
 void limit_weight_prefetch(LoweringState& state);
 
+// Ring attention: the keys and values that a backward pass sends around again leave a task ahead; control edges only.
+void limit_ring_prefetch(LoweringState& state);
+
 // All forward, recompute, backward and weight-gradient tasks with their wire collectives and transfers.
 void lower_passes(LoweringState& state);
 // compute_order of every rank up to the end of its last action.

@@ -13,6 +13,7 @@ int naming_rank(OpKind kind) {
     case OpKind::logits:
       return 8;
     case OpKind::attention:
+    case OpKind::ring_attention:
       return 7;
     case OpKind::qkv:
       return 6;
@@ -33,6 +34,8 @@ std::string part_of(const Operator& op) {
   switch (op.kind) {
     case OpKind::attention:
       return "attn";
+    case OpKind::ring_attention:
+      return "attn" + std::to_string(op.round);
     case OpKind::up:
     case OpKind::activation:
     case OpKind::down:
@@ -98,6 +101,14 @@ void finish(const std::vector<Operator>& operators, const std::vector<Block>& bl
   segment.name = segment_name(operators, blocks, segment);
 }
 
+// Is operator i, or the one before it in the segment that began at `first`, a round of a ring?
+bool beside_ring(const std::vector<Operator>& operators, int first, int i) {
+  const auto is_round = [&](int op) {
+    return operators[static_cast<std::size_t>(op)].kind == OpKind::ring_attention;
+  };
+  return i > first && (is_round(i) || is_round(i - 1));
+}
+
 }  // namespace
 
 std::string block_name(const std::vector<Block>& blocks, int block) {
@@ -124,7 +135,7 @@ StagePlan plan_stage(const std::vector<Operator>& operators, const std::vector<B
     const bool new_block =
         !at_end && i > first && (by_block || recompute_blocks) &&
         operators[static_cast<std::size_t>(i)].block != operators[static_cast<std::size_t>(i - 1)].block;
-    if (!at_end && !is_communication && !new_block) continue;
+    if (!at_end && !is_communication && !new_block && !beside_ring(operators, first, i)) continue;
     if (i > first) {
       Segment segment;
       segment.first_op = first;
@@ -166,6 +177,8 @@ WireBytes wire_bytes(std::span<const Operator> operators, int last_op, Wires wir
       operators[next].wire == wire) {
     return around(operators[next], sharding);
   }
+  if (wire == wire_kv && next + 1 < operators.size() && operators[next].kind == OpKind::ring_attention)
+    return around(operators[next + 1], sharding);  // the shift after it: this rank's keys and values
   if (wire == wire_residual) return {boundary_bytes, boundary_bytes};
   for (int i = last_op - 1; i >= 0; --i) {
     const Operator& op = operators[static_cast<std::size_t>(i)];

@@ -3,7 +3,7 @@
 //   norm1 | ag1 | qkv attention out | rs1 | add norm2 | ag2 | up act down | rs2 | add norm1 | ...
 //   └seg┘ comm  └────── seg ──────┘ comm  └── seg ──┘ ...
 //
-// Always at a communicate operator; at block boundaries too when something happens per block (a gradient
+// Always at a communicate operator and around a round of ring attention; at block boundaries too when something happens per block (a gradient
 // reduction that overlaps, gathered weights, recomputation). Wire rules: schedules/program.h.
 // Guarded by tests/segments_test.cpp.
 #pragma once

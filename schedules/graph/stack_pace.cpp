@@ -26,9 +26,10 @@ BlockSums sums_of(const LoweringInput& input, int block, const Machine& machine)
     }
     const bool context = op.axis == Axis::context;
     const Sharding& cut = input.shape.sharding;
-    for (const Collective each : {op.forward, op.backward})
-      (context ? sums.context_bytes : sums.tensor_bytes) +=
-          ring_traffic(each, context ? cut.context : cut.tensor, op.message_bytes).bytes_per_link;
+    const int members = context ? cut.context : cut.tensor;
+    (context ? sums.context_bytes : sums.tensor_bytes) +=
+        ring_traffic(op.forward, members, op.message_bytes).bytes_per_link +
+        op.backward_messages * ring_traffic(op.backward, members, op.message_bytes).bytes_per_link;
   }
   return sums;
 }

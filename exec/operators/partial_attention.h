@@ -1,0 +1,36 @@
+// Attention of queries on some of the keys and values that they see, so that parts can be made one after the other
+// (Liu et al. 2023; the merging rule is that of Dao 2022):
+//
+//   part i:  out_i = softmax(q·k_iᵀ/√d)·v_i,  l_i = log Σ exp(q·k_iᵀ/√d)
+//   all:     l = log Σ exp(l_i),  out = Σ exp(l_i − l)·out_i
+//   backward of part i, from all's out and l: the probabilities are exp(q·k_iᵀ/√d − l)
+//
+// Queries and keys [b, heads, s, d]; there may be fewer heads of keys and values. Not under autograd.
+// Guarded by tests/execute_parts_test.cpp and execute_ring_test.cpp.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace slipway {
+
+struct PartialAttention {
+  at::Tensor out;          // [b, heads, s, d], in the dtype of the queries
+  at::Tensor log_sum_exp;  // [b, heads, s], float32 at least
+};
+// `masked`: as many keys as queries, and query i sees keys up to i.
+PartialAttention attend_to_part(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool masked);
+
+struct AttentionGradients {
+  at::Tensor q, k, v;
+};
+// `all`: out and log-sum-exp of these queries over all parts.
+AttentionGradients gradients_of_part(const at::Tensor& out_gradient, const at::Tensor& q, const at::Tensor& k,
+                                     const at::Tensor& v, const PartialAttention& all, bool masked);
+
+// Output so far and its log-sum-exp in one tensor [b, heads, s, d + 1], float32 at least; `part` is merged into the
+// queries [first, ...) of it.
+at::Tensor running_attention(const PartialAttention& part);
+void merge_into(at::Tensor running, const PartialAttention& part, std::int64_t first);
+PartialAttention whole_attention(const at::Tensor& running, at::ScalarType dtype);
+
+}  // namespace slipway
