@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <functional>
 #include <iterator>
+#include <numeric>
 #include <tuple>
 #include <unordered_map>
 
@@ -20,37 +21,51 @@ std::string gibibytes(double bytes) {
   return text;
 }
 
-// Two tasks have the same label iff stage, pass, micro-batch, slice and suffix agree. Interning the part
-// that comes from the work leaves integers to compare, so that no label is spelled out.
-struct LabelKey {
-  std::uint32_t work_label;
-  std::int32_t micro_batch, slice, step;
-  TaskId task;
-  auto fields() const { return std::tuple(work_label, micro_batch, slice, step); }
+// Two tasks have the same label iff stage, pass, micro-batch, slice and suffix agree, in the same step. Interning the
+// part that comes from the work leaves integers to compare, so that no label is spelled out.
+struct WorkLabels {
+  std::uint32_t in_micro_batch, once;  // once per step there is no pass
 };
 
-std::vector<LabelKey> sorted_label_keys(const TaskGraph& graph) {
+std::vector<WorkLabels> interned_labels(const TaskGraph& graph, std::size_t& count) {
   std::unordered_map<std::string, std::uint32_t> numbers;
   const auto number = [&numbers](const std::string& text) {
     return numbers.emplace(text, static_cast<std::uint32_t>(numbers.size())).first->second;
   };
-  std::vector<std::pair<std::uint32_t, std::uint32_t>>
-      of_work;  // in a micro-batch; once per step (no pass)
+  std::vector<WorkLabels> labels;
   for (const Work& work : graph.works) {
     const std::string stage = work.stage == none ? "" : std::to_string(work.stage);
-    of_work.emplace_back(number(stage + letter_of(work.pass) + work.suffix), number(stage + work.suffix));
+    labels.push_back({number(stage + letter_of(work.pass) + work.suffix), number(stage + work.suffix)});
   }
-  std::vector<LabelKey> keys;
-  keys.reserve(graph.tasks.size());
-  for (TaskId id = 0; id < graph.tasks.size(); ++id) {
-    const Task& task = graph.tasks[id];
-    const auto& [passing, once] = of_work[static_cast<std::size_t>(task.work)];
-    keys.push_back({task.micro_batch == none ? once : passing, task.micro_batch, task.slice, task.step, id});
+  count = numbers.size();
+  return labels;
+}
+
+auto label_fields(const Task& task) { return std::tuple(task.micro_batch, task.slice, task.step); }
+
+// Tasks by what their label has from the work, then by the rest of it, then by id.
+Rows tasks_by_label(const TaskGraph& graph) {
+  std::size_t count = 0;
+  const std::vector<WorkLabels> labels = interned_labels(graph, count);
+  const auto row_of = [&](const Task& task) -> std::size_t {
+    const WorkLabels& label = labels[static_cast<std::size_t>(task.work)];
+    return task.micro_batch == none ? label.once : label.in_micro_batch;
+  };
+  Rows rows;
+  rows.begin.assign(count + 1, 0);
+  for (const Task& task : graph.tasks) ++rows.begin[row_of(task) + 1];
+  std::partial_sum(rows.begin.begin(), rows.begin.end(), rows.begin.begin());
+  rows.values.resize(graph.tasks.size());
+  std::vector<std::uint32_t> next = rows.begin;
+  for (TaskId id = 0; id < graph.tasks.size(); ++id) rows.values[next[row_of(graph.tasks[id])]++] = id;
+  const auto earlier = [&](TaskId a, TaskId b) {
+    return label_fields(graph.tasks[a]) < label_fields(graph.tasks[b]);
+  };
+  for (std::size_t row = 0; row < count; ++row) {  // lowered in the order of micro-batches: mostly sorted already
+    const auto first = rows.values.begin() + rows.begin[row], last = rows.values.begin() + rows.begin[row + 1];
+    if (!std::is_sorted(first, last, earlier)) std::stable_sort(first, last, earlier);
   }
-  std::sort(keys.begin(), keys.end(), [](const LabelKey& a, const LabelKey& b) {
-    return std::tuple_cat(a.fields(), std::tuple(a.task)) < std::tuple_cat(b.fields(), std::tuple(b.task));
-  });
-  return keys;
+  return rows;
 }
 
 }  // namespace
@@ -91,24 +106,28 @@ std::vector<Violation> check_memory(const std::vector<RankMemory>& memory,
 
 std::vector<Violation> check_labels(const TaskGraph& graph) {
   Findings findings(9);
-  const std::vector<LabelKey> keys = sorted_label_keys(graph);
+  const Rows rows = tasks_by_label(graph);
   std::int32_t ranks = rank_count(graph.layout);
   for (const Task& task : graph.tasks) ranks = std::max(ranks, task.rank + 1);
   for (const Communicator& group : graph.communicators) {
     for (const std::int32_t rank : group.ranks) ranks = std::max(ranks, rank + 1);
   }
-  // owner[rank] is the last task seen there; it shares the label iff it belongs to the same run of keys.
-  std::vector<std::size_t> owner(static_cast<std::size_t>(ranks), keys.size());
-  std::size_t run = 0;
-  for (std::size_t i = 0; i < keys.size() && !findings.full(); ++i) {
-    if (i > 0 && keys[i].fields() != keys[i - 1].fields()) run = i;
-    for (const std::int32_t rank : members_of(graph, keys[i].task)) {
-      std::size_t& seen = owner[static_cast<std::size_t>(rank)];
-      if (seen >= run && seen < i) {
-        findings.add({keys[seen].task, keys[i].task}, "two tasks of rank " + std::to_string(rank) +
-                                                          " are called " + label_of(graph, keys[i].task));
+  // owner[rank] is the place of the last task seen there; it shares the label iff it is in the same run of tasks.
+  const std::size_t nowhere = rows.values.size();
+  std::vector<std::size_t> owner(static_cast<std::size_t>(ranks), nowhere);
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    std::size_t run = rows.begin[row];
+    for (std::size_t i = run; i < rows.begin[row + 1] && !findings.full(); ++i) {
+      const TaskId id = rows.values[i];
+      if (label_fields(graph.tasks[id]) != label_fields(graph.tasks[rows.values[run]])) run = i;
+      for (const std::int32_t rank : members_of(graph, id)) {
+        std::size_t& seen = owner[static_cast<std::size_t>(rank)];
+        if (seen >= run && seen < i) {
+          findings.add({rows.values[seen], id},
+                       "two tasks of rank " + std::to_string(rank) + " are called " + label_of(graph, id));
+        }
+        seen = i;
       }
-      seen = i;
     }
   }
   return findings.take();
@@ -118,7 +137,7 @@ std::vector<Violation> check_graph(const TaskGraph& graph) {
   std::vector<Violation> all;
   const auto collect_all = [&](const std::vector<std::function<std::vector<Violation>()>>& checks) {
     std::vector<std::vector<Violation>> found(checks.size());
-    each_in_parallel(checks.size(), graph.tasks.size(), [&](std::size_t i) { found[i] = checks[i](); });
+    queued_in_parallel(checks.size(), graph.tasks.size(), [&](std::size_t i) { found[i] = checks[i](); });
     for (auto& more : found)
       all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   };
@@ -127,10 +146,10 @@ std::vector<Violation> check_graph(const TaskGraph& graph) {
   collect_all({[&] { return check_acyclic(graph); }, [&] { return check_lane_order(graph, lanes); }});
   if (!all.empty()) return all;  // the others take the order for granted
   const bool is_window = graph.window > 1;  // the step that it repeats was checked (fill.cpp)
-  collect_all({[&] { return check_collectives(graph, lanes); }, [&] { return check_transfers(graph); },
-               [&] { return check_rendezvous(graph, lanes); }, [&] { return check_labels(graph); },
-               [&] { return check_buffers(graph); },
-               [&] { return is_window ? std::vector<Violation>{} : check_passes(graph); }});
+  collect_all({[&] { return is_window ? std::vector<Violation>{} : check_passes(graph); },
+               [&] { return check_labels(graph); }, [&] { return check_buffers(graph); },
+               [&] { return check_rendezvous(graph, lanes); }, [&] { return check_collectives(graph, lanes); },
+               [&] { return check_transfers(graph); }});
   return all;
 }
 

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "schedules/graph/findings.h"
+#include "schedules/graph/parallel.h"
 
 namespace slipway {
 namespace {
@@ -46,11 +47,11 @@ std::vector<SegmentTask> sorted_segments(const TaskGraph& graph) {
     segments[next[row_of(task)]++] = {
         {task.rank, work.stage, task.micro_batch, task.slice}, work.first_op, work.last_op, work.pass, id};
   }
-  for (std::size_t rank = 0; rank + 1 < begin.size(); ++rank) {
+  each_in_parallel(begin.size() - 1, segments.size(), [&](std::size_t rank) {
     std::sort(segments.begin() + static_cast<std::ptrdiff_t>(begin[rank]),
               segments.begin() + static_cast<std::ptrdiff_t>(begin[rank + 1]),
               [](const SegmentTask& a, const SegmentTask& b) { return a.fields() < b.fields(); });
-  }
+  });
   return segments;
 }
 
@@ -256,14 +257,16 @@ void check_actions_of_ranks(const TaskGraph& graph, const std::vector<std::uint3
 }  // namespace
 
 std::vector<Violation> check_passes(const TaskGraph& graph) {
-  Findings findings(6);
+  Findings findings(6), of_updates(6);
   const std::vector<std::uint32_t> position = positions_of(graph);
   if (position.size() != graph.tasks.size()) {
     findings.add({}, "there is no global order to tell what runs first");
     return findings.take();
   }
-  check_actions_of_ranks(graph, position, findings);
-  find_update_defects(graph, position, findings);
+  each_in_parallel(2, graph.tasks.size(), [&](std::size_t half) {
+    half == 0 ? check_actions_of_ranks(graph, position, findings) : find_update_defects(graph, position, of_updates);
+  });
+  for (Violation& more : of_updates.take()) findings.add(std::move(more.culprits), std::move(more.message));
   return findings.take();
 }
 

@@ -1,16 +1,18 @@
 // Independent parts of one answer on all cores.
 //
 //   each_in_parallel(ranks, tasks, [&](std::size_t rank) { result[rank] = ...; });
+//   queued_in_parallel(checks, tasks, [&](std::size_t check) { found[check] = ...; });   few, of unequal length
 //
 // Each item is worked on once, by one thread; items of neighbouring numbers by the same one, so that what they share
-// stays in its cache. An exception ends that thread's work and is thrown again here. `effort`: how many small things all items are
+// stays in its cache; of a queue the next by whoever is free, so the longest come first. An exception ends that thread's work and
+// is thrown again here, of several that of the first part. `effort`: how many small things all items are
 // about; where they are too few for a thread to pay, or on one core, there is none. Results do not depend on the number of threads as long as items do not.
 // Guarded by tests/parallel_test.cpp.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -22,14 +24,12 @@ void parts_in_parallel(std::size_t count, std::size_t effort, const Work& work) 
   constexpr std::size_t worth_a_thread = 50000;
   const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
   const std::size_t threads = std::min(count, effort < worth_a_thread ? 1 : cores);
-  std::exception_ptr failure;
-  std::mutex mutex;
+  std::vector<std::exception_ptr> failures(threads);
   const auto part = [&](std::size_t i) {
     try {
       work(count * i / threads, count * (i + 1) / threads);
     } catch (...) {
-      const std::scoped_lock lock(mutex);
-      if (!failure) failure = std::current_exception();
+      failures[i] = std::current_exception();
     }
   };
   {
@@ -37,13 +37,22 @@ void parts_in_parallel(std::size_t count, std::size_t effort, const Work& work) 
     for (std::size_t i = 1; i < threads; ++i) others.emplace_back(part, i);
     if (threads > 0) part(0);
   }
-  if (failure) std::rethrow_exception(failure);
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
 }
 
 template <class Work>
 void each_in_parallel(std::size_t count, std::size_t effort, const Work& work) {
   parts_in_parallel(count, effort, [&](std::size_t first, std::size_t last) {
     for (std::size_t i = first; i < last; ++i) work(i);
+  });
+}
+
+template <class Work>
+void queued_in_parallel(std::size_t count, std::size_t effort, const Work& work) {
+  std::atomic<std::size_t> next = 0;
+  parts_in_parallel(count, effort, [&](std::size_t, std::size_t) {
+    for (std::size_t i = next++; i < count; i = next++) work(i);
   });
 }
 
