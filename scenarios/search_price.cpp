@@ -42,8 +42,8 @@ void note_simulation(const Scenario& one, PricedLayout& row) {
   const SimulatedStep step = simulated_step(
       one, options,
       {[](const Scenario& scenario, const PlanOptions& how) { return ordered_plan(scenario, how); },
-       [](const Plan& plan, const SimulationOptions& how, const std::string&) {
-         return simulate(plan.graph, plan.scenario.cluster, plan.durations, how);
+       [](const Plan& plan, const SimulationOptions& how, const std::vector<int>& steps) {
+         return simulate_each(plan.graph, plan.scenario.cluster, plan.durations, how, steps);
        }});
   row.simulated = true;
   note(metrics_of(step.plan.graph, step.simulation.timeline, peak_flops(one), steady_of(step)), row);

@@ -9,7 +9,7 @@
 #pragma once
 
 #include <functional>
-#include <string>
+#include <vector>
 
 #include "scenarios/plan.h"
 #include "schedules/graph/metrics.h"
@@ -27,13 +27,14 @@ struct SimulatedStep {
 struct StepOptions {
   bool folded = true, chains = true, shortened = true;
   int steps = 3;
-  bool makespan = true;  // of a step alone: simulated by itself
+  bool makespan = true;  // of a step alone, which the first of several is not: it shares links with the second
 };
 
-// How the two long parts of the work are done; a command adds progress.
+// How the two long parts of the work are done; a command adds progress. Simulated is the plan's step for each number
+// of steps back to back (simulate_each).
 struct StepWorkers {
   std::function<Plan(const Scenario&, const PlanOptions&)> plan;
-  std::function<Simulation(const Plan&, const SimulationOptions&, const std::string& what)> simulate;
+  std::function<std::vector<Simulation>(const Plan&, const SimulationOptions&, const std::vector<int>& steps)> simulate;
 };
 
 SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& options, const StepWorkers& work);

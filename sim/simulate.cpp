@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <new>
 #include <stdexcept>
 
 #include "schedules/graph/durations.h"
+#include "schedules/graph/parallel.h"
 #include "sim/calendar.h"
 #include "sim/engine.h"
 #include "sim/isolate.h"
@@ -36,47 +38,92 @@ std::size_t instances_of(const TaskGraph& graph, int steps) {
   return count;
 }
 
+// One simulation, from its process to its results.
+class Run {
+ public:
+  Run(const TaskGraph& graph, int steps)
+      : graph_(graph),
+        steps_(steps),
+        count_(instances_of(graph, steps)),
+        memory_(sizeof(Outcome) + 2 * count_ * sizeof(double)),
+        outcome_(*new (memory_.data()) Outcome),
+        times_(reinterpret_cast<double*>(memory_.data() + sizeof(Outcome))) {}
+
+  void simulate(const Cluster& cluster, const SimulationPlan& plan, const SimulationOptions& options) {
+    const SimulationOutput output{start(),        end(),           &outcome_.done,  &outcome_.now,
+                                  &outcome_.flows, &outcome_.units, &outcome_.wall_s};
+    const auto tick = [&] {
+      const std::uint64_t done = outcome_.done.load();
+      if (options.interrupted && options.interrupted())
+        throw SimulationInterrupted(partial_simulation(graph_, steps_, outcome_.now.load(), done, start(), end()));
+      if (options.progress) options.progress(static_cast<double>(done) / static_cast<double>(count_));
+    };
+    run_isolated([&] { run_engine(graph_, cluster, plan, steps_, options.chains, output); }, tick);
+  }
+
+  // Once: millions of tasks, of which nothing is held twice.
+  Simulation take() {
+    Simulation result;
+    result.timeline.steps = steps_;
+    result.timeline.start.assign(start().begin(), start().end());
+    memory_.forget(sizeof(Outcome), count_ * sizeof(double));
+    result.timeline.end.assign(end().begin(), end().end());
+    memory_.forget(sizeof(Outcome) + count_ * sizeof(double), count_ * sizeof(double));
+    // From time 0 to the last end, as in replay().
+    const auto& ends = result.timeline.end;
+    result.timeline.makespan_s = count_ == 0 ? 0 : *std::max_element(ends.begin(), ends.end());
+    result.tasks = count_;
+    result.units = outcome_.units;
+    result.flows = outcome_.flows;
+    result.wall_s = outcome_.wall_s;
+    return result;
+  }
+
+ private:
+  std::span<double> start() const { return {times_, count_}; }
+  std::span<double> end() const { return {times_ + count_, count_}; }
+
+  const TaskGraph& graph_;
+  int steps_;
+  std::size_t count_;
+  SharedMemory memory_;
+  Outcome& outcome_;
+  double* times_;
+};
+
 }  // namespace
+
+Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const SimulationOptions& options) {
+  return simulate(graph, cluster, durations_of(graph, cluster), options);
+}
 
 Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
                     const SimulationOptions& options) {
-  instances_of(graph, options.steps);  // refuses first what could not be simulated
-  return simulate(graph, cluster, plan_simulation(graph, cluster, durations, options.collectives), options);
+  return std::move(simulate_each(graph, cluster, durations, options, {options.steps}).front());
 }
 
 Simulation simulate(const TaskGraph& graph, const Cluster& cluster, SimulationPlan plan,
                     const SimulationOptions& options) {
-  const std::size_t count = instances_of(graph, options.steps);
-  SharedMemory memory(sizeof(Outcome) + 2 * count * sizeof(double));
-  Outcome& outcome = *new (memory.data()) Outcome;
-  auto* times = reinterpret_cast<double*>(memory.data() + sizeof(Outcome));
-  const SimulationOutput output{
-      {times, count}, {times + count, count}, &outcome.done, &outcome.now, &outcome.flows, &outcome.units, &outcome.wall_s};
-  const auto tick = [&] {
-    if (options.interrupted && options.interrupted())
-      throw SimulationInterrupted(partial_simulation(graph, options.steps, outcome.now.load(), outcome.done.load(),
-                                                     output.start, output.end));
-    if (options.progress) options.progress(static_cast<double>(outcome.done.load()) / static_cast<double>(count));
-  };
-  run_isolated([&] { run_engine(graph, cluster, plan, options.steps, options.chains, output); }, tick);
-
-  Simulation result;
-  result.timeline.steps = options.steps;
-  plan = {};  // millions of tasks: nothing is held twice
-  result.timeline.start.assign(output.start.begin(), output.start.end());
-  memory.forget(sizeof(Outcome), count * sizeof(double));
-  result.timeline.end.assign(output.end.begin(), output.end.end());
-  // From time 0 to the last end, as in replay().
-  result.timeline.makespan_s = count == 0 ? 0 : *std::max_element(output.end.begin(), output.end.end());
-  result.tasks = count;
-  result.units = outcome.units;
-  result.flows = outcome.flows;
-  result.wall_s = outcome.wall_s;
-  return result;
+  Run run(graph, options.steps);
+  run.simulate(cluster, plan, options);
+  plan = {};
+  return run.take();
 }
 
-Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const SimulationOptions& options) {
-  return simulate(graph, cluster, durations_of(graph, cluster), options);
+std::vector<Simulation> simulate_each(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
+                                      const SimulationOptions& options, const std::vector<int>& steps) {
+  std::deque<Run> runs;  // refuse first what could not be simulated
+  for (const int count : steps) runs.emplace_back(graph, count);
+  {
+    const SimulationPlan plan = plan_simulation(graph, cluster, durations, options.collectives);
+    SimulationOptions silent = options;
+    silent.progress = nullptr;
+    each_in_parallel(runs.size(), graph.tasks.size(),
+                     [&](std::size_t i) { runs[i].simulate(cluster, plan, i == 0 ? options : silent); });
+  }
+  std::vector<Simulation> results;
+  for (Run& run : runs) results.push_back(run.take());
+  return results;
 }
 
 }  // namespace slipway

@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "models/machine.h"
 #include "schedules/graph/replay.h"
@@ -39,7 +40,7 @@ struct SimulationOptions {
   bool chains = true;  // runs of tasks whose middle nobody sees are simulated as one (chains.h), with the same result
   std::function<void(double done_share)>
       progress;  // called now and then, by the caller's thread; may be empty
-  std::function<bool()> interrupted;  // asked as often; may be empty
+  std::function<bool()> interrupted;  // asked as often, by any thread; may be empty
 };
 
 struct Simulation {
@@ -61,6 +62,11 @@ Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const Simula
 // and for every communication that is not a flow.
 Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
                     const SimulationOptions& options);
+
+// The same for each of several numbers of steps: planned once and, where cores allow, simulated at the same time.
+// options.steps is not read; progress is that of the first.
+std::vector<Simulation> simulate_each(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
+                                      const SimulationOptions& options, const std::vector<int>& steps);
 
 // The same of a plan that was made before (sim/fidelity.h); options.collectives is not read.
 struct SimulationPlan;

@@ -7,6 +7,7 @@
 #include "scenarios/chrome_trace.h"
 #include "scenarios/commands/command.h"
 #include "scenarios/commands/interrupts.h"
+#include "scenarios/commands/keep_memory.h"
 #include "scenarios/commands/options.h"
 #include "scenarios/commands/outputs.h"
 #include "scenarios/commands/progress.h"
@@ -73,12 +74,12 @@ SimulatedStep simulated(const Scenario& scenario, const StepOptions& options, st
   return simulated_step(
       scenario, options,
       {[&](const Scenario& of, const PlanOptions& how) { return planned(of, err, how); },
-       [&](const Plan& plan, SimulationOptions how, const std::string& what) {
-         Progress progress(err, what, is_terminal(err));
+       [&](const Plan& plan, SimulationOptions how, const std::vector<int>& steps) {
+         Progress progress(err, "simulating " + scenario.name, is_terminal(err));
          how.progress = [&](double share) { progress.report(share); };
          how.interrupted = CatchInterrupts::asked;
          const CatchInterrupts guard;
-         return simulate(plan.graph, plan.scenario.cluster, plan.durations, how);
+         return simulate_each(plan.graph, plan.scenario.cluster, plan.durations, how, steps);
        }});
 }
 
@@ -185,6 +186,7 @@ int simulate_command(const std::vector<std::string>& args, std::ostream& out, st
     return status_done;
   }
   if (!options.parse(args, out)) return status_done;
+  keep_freed_memory();
   const ExitOnInterrupt planning;
   const Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
   if (options.has("beside")) return answer_beside(scenario, options, out, err);
