@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "schedules/graph/parallel.h"
+
 namespace slipway {
 
 int GraphBuilder::work(const Work& work) {
@@ -58,29 +60,56 @@ Rows with_added(const Rows& rows, std::vector<std::pair<std::uint32_t, std::uint
   return result;
 }
 
+namespace {
+
+// The writers of a task's inputs and whom it waits for by control, ascending, into `found`; how many they are.
+using Control = std::span<const std::pair<TaskId, TaskId>>;
+std::size_t predecessors_of(const TaskGraph& graph, TaskId id, Control control, TaskId* found) {
+  TaskId* end = found;
+  for (const BufferId in : graph.inputs[id])
+    if (graph.buffers[in].writer != none) *end++ = static_cast<TaskId>(graph.buffers[in].writer);
+  for (const auto& [before, after] : control) *end++ = before;
+  std::sort(found, end);
+  return static_cast<std::size_t>(std::unique(found, end) - found);
+}
+
+}  // namespace
+
 void GraphBuilder::close() {
   if (!late_outputs_.empty()) graph_.outputs = with_added(graph_.outputs, late_outputs_);
   std::sort(control_.begin(), control_.end(), [](const auto& a, const auto& b) {
     return a.second != b.second ? a.second < b.second : a.first < b.first;
   });
+  const std::size_t count = graph_.tasks.size();
+  // Of tasks before `id`; so many places and those of their inputs are before its own, at most.
+  const auto controls_before = [&](std::size_t id) {
+    return std::lower_bound(control_.begin(), control_.end(), id,
+                            [](const auto& pair, std::size_t task) { return pair.second < task; });
+  };
   Rows& before = graph_.predecessors;
-  before.begin.assign(1, 0);
-  before.begin.reserve(graph_.tasks.size() + 1);
-  before.values.clear();
-  auto control = control_.cbegin();
-  std::vector<TaskId> found;
-  for (TaskId id = 0; id < graph_.tasks.size(); ++id) {
-    found.clear();
-    for (const BufferId in : graph_.inputs[id]) {
-      if (graph_.buffers[in].writer != none)
-        found.push_back(static_cast<TaskId>(graph_.buffers[in].writer));
+  before.begin.assign(count + 1, 0);
+  before.values.resize(graph_.inputs.values.size() + control_.size());
+  std::vector<std::uint32_t> found(count);
+  parts_in_parallel(count, count, [&](std::size_t first, std::size_t last) {
+    auto control = controls_before(first);
+    for (std::size_t id = first; id < last; ++id) {
+      const auto begin = control;
+      while (control != control_.end() && control->second == id) ++control;
+      const std::size_t place = graph_.inputs.begin[id] + static_cast<std::size_t>(begin - control_.begin());
+      before.begin[id] = static_cast<std::uint32_t>(place);
+      found[id] = static_cast<std::uint32_t>(
+          predecessors_of(graph_, static_cast<TaskId>(id), {begin, control}, &before.values[place]));
     }
-    for (; control != control_.cend() && control->second == id; ++control) found.push_back(control->first);
-    std::sort(found.begin(), found.end());
-    found.erase(std::unique(found.begin(), found.end()), found.end());
-    before.values.insert(before.values.end(), found.begin(), found.end());
-    before.begin.push_back(static_cast<std::uint32_t>(before.values.size()));
+  });
+  std::uint32_t end = 0;
+  for (std::size_t id = 0; id < count; ++id) {  // close up
+    const auto from = before.values.begin() + before.begin[id];
+    std::copy(from, from + found[id], before.values.begin() + end);
+    before.begin[id] = end;
+    end += found[id];
   }
+  before.begin[count] = end;
+  before.values.resize(end);
   graph_.successors = transposed(before);
 }
 

@@ -8,6 +8,8 @@
 namespace slipway {
 namespace {
 
+constexpr std::size_t block_size = 8;  // ranks whose dates of one event fill a cache line
+
 struct Change {
   double time = 0;
   double bytes = 0;  // < 0: freed
@@ -26,11 +28,14 @@ class Accounting {
   std::vector<RankMemory> run() const {
     std::vector<RankMemory> result(graph_.static_bytes.size());
     const Rows buffers = buffers_by_rank();
-    parts_in_parallel(result.size(), graph_.buffers.size(), [&](std::size_t first, std::size_t last) {
-      std::vector<Change> changes;
-      for (std::size_t rank = first; rank < last; ++rank) {
-        list_changes(buffers[rank], changes);
-        result[rank] = peak_of(rank, changes);
+    const std::size_t blocks = (result.size() + block_size - 1) / block_size;
+    parts_in_parallel(blocks, graph_.buffers.size(), [&](std::size_t first, std::size_t last) {
+      std::vector<Listed> block;
+      for (std::size_t at = first; at < last; ++at) {
+        const std::size_t begin = at * block_size, end = std::min(begin + block_size, result.size());
+        list_changes(buffers, begin, end, block);
+        for (std::size_t rank = begin; rank < end; ++rank)
+          result[rank] = block[rank - begin].as_before ? result[rank - 1] : peak_of(rank, block[rank - begin].changes);
       }
     });
     return result;
@@ -80,25 +85,56 @@ class Accounting {
     return rows;
   }
 
-  // Of one rank, by time: what ends at a date is free for what starts at it.
-  void list_changes(std::span<const BufferId> buffers, std::vector<Change>& changes) const {
-    const std::size_t count = buffers.size();
-    changes.resize(2 * count);
-    for (std::size_t i = 0; i < count; ++i) {
-      const BufferId b = buffers[i];
-      const Buffer& buffer = graph_.buffers[b];
-      const auto writer = static_cast<TaskId>(buffer.writer);
-      const TaskId reader = last_reader_[b];
-      const double freed = is_handed_over(buffer, reader) ? timeline_.start[reader] : timeline_.end[reader];
-      changes[i] = {timeline_.start[writer], buffer.bytes, writer, b};
-      changes[count + i] = {std::max(freed, timeline_.start[writer]), -buffer.bytes, reader, b};
+  // What the buffers of a rank take and give back, in the order of the buffers.
+  struct Listed {
+    std::vector<Change> changes;
+    bool as_before = false;  // all like those of the rank before, whose peak is this rank's then
+  };
+
+  // Of ranks [begin, end) together: neighbours' buffers, tasks and dates lie side by side in memory, and replicas and
+  // tensor peers mostly do the same at the same time.
+  void list_changes(const Rows& buffers, std::size_t begin, std::size_t end, std::vector<Listed>& block) const {
+    block.resize(end - begin);
+    std::size_t most = 0;
+    for (std::size_t rank = begin; rank < end; ++rank) {
+      const std::size_t count = buffers[rank].size();
+      block[rank - begin].changes.resize(2 * count);
+      block[rank - begin].as_before =
+          rank > begin && count == buffers[rank - 1].size() && is_same(graph_.static_bytes[rank], graph_.static_bytes[rank - 1]);
+      most = std::max(most, count);
     }
-    // Buffers are made stage by stage, each micro-batch after micro-batch: long runs, which merging likes.
-    std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
-      if (a.time != b.time) return a.time < b.time;
-      if (a.bytes != b.bytes) return a.bytes < b.bytes;
-      return a.task < b.task;
-    });
+    for (std::size_t i = 0; i < most; ++i) {
+      for (std::size_t rank = begin; rank < end; ++rank) {
+        if (i >= buffers[rank].size()) continue;
+        Listed& listed = block[rank - begin];
+        Change* const pair = &listed.changes[2 * i];
+        list_changes(buffers[rank][i], pair);
+        if (!listed.as_before) continue;
+        const Change* const before = &block[rank - begin - 1].changes[2 * i];
+        listed.as_before = is_same(pair[0], before[0]) && is_same(pair[1], before[1]);
+      }
+    }
+  }
+
+  void list_changes(BufferId b, Change* pair) const {
+    const Buffer& buffer = graph_.buffers[b];
+    const auto writer = static_cast<TaskId>(buffer.writer);
+    const TaskId reader = last_reader_[b];
+    const double taken = timeline_.start[writer];
+    const double freed = is_handed_over(buffer, reader) ? timeline_.start[reader] : timeline_.end[reader];
+    pair[0] = {taken, buffer.bytes, writer, b};
+    pair[1] = {std::max(freed, taken), -buffer.bytes, reader, b};
+  }
+
+  bool is_same(const Change& a, const Change& b) const {
+    const Task &of_a = graph_.tasks[a.task], &of_b = graph_.tasks[b.task];
+    return a.time == b.time && a.bytes == b.bytes && of_a.work == of_b.work && of_a.micro_batch == of_b.micro_batch &&
+           of_a.slice == of_b.slice && of_a.step == of_b.step &&
+           graph_.buffers[a.buffer].kind == graph_.buffers[b.buffer].kind &&
+           is_layer_input_[a.buffer] == is_layer_input_[b.buffer];
+  }
+  static bool is_same(const StaticBytes& a, const StaticBytes& b) {
+    return a.weights == b.weights && a.gradients == b.gradients && a.optimizer == b.optimizer;
   }
 
   // Of each segment: what it keeps, by part.
@@ -135,7 +171,12 @@ class Accounting {
     return label_of(graph_, task);
   }
 
-  RankMemory peak_of(std::size_t rank, const std::vector<Change>& changes) const {
+  RankMemory peak_of(std::size_t rank, std::vector<Change>& changes) const {
+    // What ends at a date is free for what starts at it. Buffers are made stage by stage, each micro-batch after
+    // micro-batch: long runs, which merging likes.
+    std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+      return a.time != b.time ? a.time < b.time : a.bytes < b.bytes;
+    });
     RankMemory memory;
     memory.fixed = graph_.static_bytes[rank];
     double live = 0;

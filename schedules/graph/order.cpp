@@ -39,12 +39,11 @@ void set_global_order(TaskGraph& graph, const Durations& durations) {
   for (TaskId id = 0; id < count; ++id) {
     if (waiting[id] == 0) queue.push({0, id});
   }
-  std::vector<TaskId> popped;
-  popped.reserve(count);
+  std::vector<TaskId> prompt, delayed;  // that start when they are ready, that wait for their communicator
+  prompt.reserve(count);
   while (!queue.empty()) {
     const auto [time, id] = queue.top();
     queue.pop();
-    popped.push_back(id);
     start[id] = time;
     const std::int32_t communicator = graph.tasks[id].communicator;
     if (communicator != none) {
@@ -52,6 +51,7 @@ void set_global_order(TaskGraph& graph, const Durations& durations) {
       start[id] = std::max(time, free);
       free = start[id] + durations[id];
     }
+    (start[id] > time ? delayed : prompt).push_back(id);
     const double end = start[id] + durations[id];
     const auto release = [&](TaskId after) {
       ready_at[after] = std::max(ready_at[after], end);
@@ -60,13 +60,17 @@ void set_global_order(TaskGraph& graph, const Durations& durations) {
     for (const TaskId after : graph.successors[id]) release(after);
     if (next_on_lane[id] != nobody) release(next_on_lane[id]);
   }
-  if (popped.size() != count) {
+  const std::size_t popped = prompt.size() + delayed.size();
+  if (popped != count) {
     throw std::logic_error("the schedule's order and the data dependencies contradict each other: " +
-                           std::to_string(count - popped.size()) + " tasks can never start");
+                           std::to_string(count - popped) + " tasks can never start");
   }
-  // Popping order is topological, so a stable sort by start keeps it among equal starts.
-  std::stable_sort(popped.begin(), popped.end(), [&](TaskId a, TaskId b) { return start[a] < start[b]; });
-  graph.order = std::move(popped);
+  // By start, among equal starts in popping order, which is topological. Prompt tasks were popped like that; a delayed
+  // one was popped before all prompt ones of its start.
+  const auto earlier = [&](TaskId a, TaskId b) { return start[a] < start[b]; };
+  std::stable_sort(delayed.begin(), delayed.end(), earlier);
+  graph.order.resize(count);
+  std::merge(delayed.begin(), delayed.end(), prompt.begin(), prompt.end(), graph.order.begin(), earlier);
 }
 
 }  // namespace slipway
