@@ -79,5 +79,15 @@ TEST_F(Scale, MicroBatchesThatRepeatOthersAreLeftOutAndTheAnswerIsThatOfAll) {
               Not(HasSubstr("repeat")));
 }
 
+TEST_F(Scale, ExactLeavesNothingOut) {
+  const std::string llama = scale + "llama-8b-64xh100.yaml", batch = "schedule.global_batch=240";
+  const nlohmann::json part = summary_of({llama, "--set", batch}), exact = summary_of({llama, "--set", batch, "--exact"});
+  EXPECT_LT(part["simulated_micro_batches"].get<int>(), 120);
+  EXPECT_EQ(exact["simulated_micro_batches"], 120);
+  EXPECT_EQ(exact["simulated_ranks"], 64);
+  EXPECT_EQ(exact["simulated_units"], exact["tasks"]);
+  expect_same_answer(part, exact);
+}
+
 }  // namespace
 }  // namespace slipway

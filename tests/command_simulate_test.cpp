@@ -132,6 +132,22 @@ TEST_F(Commands, TheSameScenarioGivesTheSameBytes) {
   EXPECT_EQ(once, again);
 }
 
+TEST_F(Commands, TheSameSeedGivesTheSameTraceByteForByte) {
+  const auto trace = [&](const std::string& seed) {
+    const std::string file = path("seed-" + seed + ".json");
+    const Answer answer = slipway_with({"simulate", SLIPWAY_SOURCE_DIR "/scenarios/scale/llama-8b-64xh100.yaml", "--set",
+                                        "schedule.global_batch=8", "--set",
+                                        "cluster.stragglers=[{sigma: 0.02, seed: " + seed + "}]", "--trace", file});
+    EXPECT_EQ(answer.status, status_done) << answer.err;
+    std::ifstream in(file);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const std::string once = trace("1");
+  EXPECT_GT(once.size(), 1000000u);
+  EXPECT_TRUE(once == trace("1"));
+  EXPECT_FALSE(once == trace("2"));
+}
+
 TEST_F(Commands, TheTraceHoldsEveryTaskOfEveryStepOnEveryMember) {
   const Answer answer = slipway_with({"simulate", tiny, "--trace", path("t.json"), "--steps", "2"});
   ASSERT_EQ(answer.status, status_done) << answer.err;

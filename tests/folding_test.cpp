@@ -58,8 +58,8 @@ Cluster cluster_of(const Setting& setting) {
   return cluster;
 }
 
-constexpr const char* pipelined[] = {"1f1b",  "interleaved-1f1b", "gpipe", "zb-h1",
-                                     "zb-h2", "zb-v",             "dualpipe-v", "1f1b"};
+constexpr const char* pipelined[] = {"1f1b",  "interleaved-1f1b", "gpipe",      "zb-h1",
+                                     "zb-h2", "zb-v",             "dualpipe-v", "terapipe"};
 
 LoweringInput random_step(std::mt19937& random, int ranks) {
   const auto one_of = [&](std::initializer_list<int> list) {
@@ -81,8 +81,19 @@ LoweringInput random_step(std::mt19937& random, int ranks) {
   l.chunks = in.schedule == "interleaved-1f1b" || in.schedule == "zb-v" || in.schedule == "dualpipe-v" ? 2 : 1;
   in.shape.sequence = in.model.sequence;
   in.shape.sharding = sharding_of(l);
-  in.recompute = one_of({0, 1}) == 1 ? Recompute::full : Recompute::none;
-  in.global_batch = l.data * l.pipeline * one_of({2, 3});
+  in.recompute = static_cast<Recompute>(one_of({0, 1, 2}));
+  in.shape.kernels = one_of({0, 1}) == 1 ? Kernels::torch : Kernels::flash2;
+  in.shape.micro_batch = one_of({1, 2});
+  if (in.schedule == "terapipe" && l.context == 1 && in.recompute != Recompute::full) {
+    in.slices = one_of({2, 4});
+    in.shape.sequence = in.model.sequence / in.slices;
+  }
+  if (l.pipeline > 1 && one_of({0, 1}) == 1) {  // uneven: the first stage has a layer less, the last one more
+    l.split = SplitKind::list;
+    l.split_list.assign(static_cast<std::size_t>(stage_count(l)), 8 / stage_count(l));
+    if (l.split_list.front() > 1) --l.split_list.front(), ++l.split_list.back();
+  }
+  in.global_batch = in.shape.micro_batch * l.data * l.pipeline * one_of({2, 3});
   in.clip_norm = one_of({0, 1});
   return in;
 }
@@ -92,7 +103,8 @@ std::string text_of(const LoweringInput& in) {
   return in.schedule + " t" + std::to_string(l.tensor) + " c" + std::to_string(l.context) +
          (l.context_exchange == ContextExchange::ring ? " ring" : "") + " p" +
          std::to_string(l.pipeline) + " d" + std::to_string(l.data) + " z" + std::to_string(l.zero) +
-         " sp" + std::to_string(l.sequence_parallel) + " batch " + std::to_string(in.global_batch);
+         " sp" + std::to_string(l.sequence_parallel) + " batch " + std::to_string(in.global_batch) + " slices " + std::to_string(in.slices) + " recompute " +
+         std::to_string(static_cast<int>(in.recompute)) + (l.split == SplitKind::list ? " uneven" : "");
 }
 
 struct Step {
@@ -171,7 +183,9 @@ TEST(Folding, AFoldedGraphIsCheckedLikeAnyOther) {
   LoweringInput input = random_step(random, 16);
   input.layout.tensor = input.layout.context = 1, input.layout.pipeline = 2, input.layout.data = 8;
   input.layout.sequence_parallel = false, input.layout.zero = 1, input.layout.chunks = 1;
-  input.schedule = "1f1b", input.global_batch = 32;
+  input.layout.split = SplitKind::even;
+  input.schedule = "1f1b", input.slices = 1, input.global_batch = 32;
+  input.shape.micro_batch = 1, input.shape.sequence = input.model.sequence;
   input.shape.sharding = sharding_of(input.layout);
   input.folding = folding_of(cluster_of(settings[2]), input.layout, 0);
   TaskGraph graph = lower(input);
