@@ -37,7 +37,7 @@ bool has_head(const Frontier& frontier, std::size_t lane) {
 std::vector<std::string> reasons(const TaskGraph& graph, const Frontier& frontier, Instance instance) {
   std::vector<std::string> result;
   const Instance unit = frontier.unit_of(instance), base = instance - unit;
-  const auto& unit_of = frontier.chains.unit_of;
+  const auto& unit_of = frontier.chains->unit_of;
   for (const TaskId task : frontier.tasks_of(instance))
     for (const TaskId before : graph.predecessors[task])
       if (unit_of[before] != unit && !is_done(frontier, base + unit_of[before]))

@@ -21,13 +21,13 @@ using simgrid::kernel::timer::Timer;
 
 class Loop {
  public:
-  Loop(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, int steps, bool chains,
+  Loop(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, const Chains& chains, int steps,
        const SimulationOutput& output)
       : graph_(graph),
         plan_(plan),
         output_(output),
         compute_(cluster, rank_count(graph.layout)),
-        frontier_(make_frontier(graph, find_chains(graph, plan, !chains || compute_.any_changes()), steps, ready_)),
+        frontier_(make_frontier(graph, chains, steps, ready_)),
         network_(build_platform(cluster, plan.edges)),
         flapping_(network_.flapping),
         flows_(network_.pairs, frontier_.units) {}
@@ -141,7 +141,7 @@ class Loop {
       ended_.push_back(instance);
   }
 
-  bool is_chain(Instance instance) const { return frontier_.chains.is_chain(frontier_.unit_of(instance)); }
+  bool is_chain(Instance instance) const { return frontier_.chains->is_chain(frontier_.unit_of(instance)); }
   // Where a task's dates are noted.
   std::size_t place_of(Instance instance, TaskId id) const {
     return instance / frontier_.units * graph_.tasks.size() + id;
@@ -182,9 +182,13 @@ class Loop {
 
 }  // namespace
 
-void run_engine(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, int steps, bool chains,
+Chains chains_of(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, bool wanted) {
+  return find_chains(graph, plan, !wanted || SharedCompute(cluster, rank_count(graph.layout)).any_changes());
+}
+
+void run_engine(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, const Chains& chains, int steps,
                 const SimulationOutput& output) {
-  Loop(graph, cluster, plan, steps, chains, output).run();
+  Loop(graph, cluster, plan, chains, steps, output).run();
 }
 
 }  // namespace slipway

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <span>
 
-#include "sim/fidelity.h"
+#include "sim/chains.h"
 
 namespace slipway {
 
@@ -26,8 +26,11 @@ struct SimulationOutput {
   double* wall_s = nullptr;
 };
 
-// `chains`: simulated as one where that makes no difference (chains.h). Throws std::runtime_error on a deadlock.
-void run_engine(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, int steps, bool chains,
+// What is simulated as one: nothing where speeds change (compute.h) or it is not wanted.
+Chains chains_of(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, bool wanted);
+
+// Throws std::runtime_error on a deadlock.
+void run_engine(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, const Chains& chains, int steps,
                 const SimulationOutput& output);
 
 }  // namespace slipway

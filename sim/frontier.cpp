@@ -26,7 +26,7 @@ void index_lanes(const TaskGraph& graph, Frontier& frontier) {
   Rows& units = frontier.lane_units;
   for (Lane& lane : frontier.lanes) {
     for (const TaskId task : lane.tasks) {
-      const std::uint32_t unit = frontier.chains.unit_of[task];
+      const std::uint32_t unit = frontier.chains->unit_of[task];
       if (units.values.size() == units.begin.back() || units.values.back() != unit) units.values.push_back(unit);
     }
     units.begin.push_back(static_cast<std::uint32_t>(units.values.size()));
@@ -40,7 +40,7 @@ void index_lanes(const TaskGraph& graph, Frontier& frontier) {
 
 // Edges between units; those inside a chain are its own affair.
 void index_edges(const TaskGraph& graph, Frontier& frontier) {
-  const auto& unit_of = frontier.chains.unit_of;
+  const auto& unit_of = frontier.chains->unit_of;
   frontier.successors = rows_of(frontier.units, [&](const auto& pair) {
     for (TaskId task = 0; task < graph.tasks.size(); ++task)
       for (const TaskId next : graph.successors[task])
@@ -70,11 +70,11 @@ void unblock(Frontier& frontier, Instance instance, std::vector<Instance>& ready
 
 }  // namespace
 
-Frontier make_frontier(const TaskGraph& graph, Chains chains, int steps, std::vector<Instance>& ready) {
+Frontier make_frontier(const TaskGraph& graph, const Chains& chains, int steps, std::vector<Instance>& ready) {
   Frontier frontier;
   frontier.units = static_cast<std::uint32_t>(chains.tasks.size());
   frontier.steps = steps;
-  frontier.chains = std::move(chains);
+  frontier.chains = &chains;
   index_lanes(graph, frontier);
   index_edges(graph, frontier);
   count_blockers(frontier);

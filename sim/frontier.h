@@ -19,7 +19,7 @@ namespace slipway {
 struct Frontier {
   std::uint32_t units = 0;  // per step
   int steps = 0;
-  Chains chains;
+  const Chains* chains = nullptr;
   Rows successors;          // units; one entry for each pair of tasks
   Rows carried;             // per unit: units of the next step that wait for it
   std::vector<Lane> lanes;  // those that have tasks
@@ -33,12 +33,12 @@ struct Frontier {
   std::vector<std::uint32_t> blockers;  // per instance
 
   std::uint32_t unit_of(Instance instance) const { return instance % units; }
-  std::span<const TaskId> tasks_of(Instance instance) const { return chains.tasks[unit_of(instance)]; }
+  std::span<const TaskId> tasks_of(Instance instance) const { return chains->tasks[unit_of(instance)]; }
   TaskId first_task(Instance instance) const { return tasks_of(instance).front(); }
 };
 
-// Appends to `ready` what may start at time 0.
-Frontier make_frontier(const TaskGraph& graph, Chains chains, int steps, std::vector<Instance>& ready);
+// Appends to `ready` what may start at time 0. `chains` must outlive it.
+Frontier make_frontier(const TaskGraph& graph, const Chains& chains, int steps, std::vector<Instance>& ready);
 
 // `instance` is done: appends to `ready` what may start now.
 void advance(Frontier& frontier, Instance instance, std::vector<Instance>& ready);

@@ -1,7 +1,7 @@
 // When will it happen: the task graph on SimGrid. No SimGrid type leaves sim/.
 //
-//   graph + cluster ─► plan (fidelity.h) ─► forked child (isolate.h) ─┬─ chains.h    what is simulated as one
-//                                                                     ├─ frontier.h  what may start
+//   graph + cluster ─► plan (fidelity.h), what is simulated as one (chains.h)
+//                                      └──► forked child (isolate.h) ─┬─ frontier.h  what may start
 //                                                                     ├─ calendar.h  when timed tasks end
 //                                                                     ├─ compute.h   speeds that change
 //                                                                     └─ flows.h     SimGrid: shared links

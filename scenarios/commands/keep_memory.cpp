@@ -13,4 +13,10 @@ void keep_freed_memory() {
 #endif
 }
 
+void give_back_freed_memory() {
+#ifdef M_MMAP_MAX
+  malloc_trim(0);
+#endif
+}
+
 }  // namespace slipway

@@ -7,5 +7,7 @@ namespace slipway {
 
 // From now on; where the C library knows no such thing, nothing.
 void keep_freed_memory();
+// What is kept now: other processes begin, which need memory of their own.
+void give_back_freed_memory();
 
 }  // namespace slipway

@@ -79,6 +79,7 @@ SimulatedStep simulated(const Scenario& scenario, const StepOptions& options, st
          how.progress = [&](double share) { progress.report(share); };
          how.interrupted = CatchInterrupts::asked;
          const CatchInterrupts guard;
+         give_back_freed_memory();
          return simulate_each(plan.graph, plan.scenario.cluster, plan.durations, how, steps);
        }});
 }
