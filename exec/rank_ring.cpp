@@ -44,7 +44,8 @@ void RankModel::State::ring_forward(TaskId task, int step) {
       ring_round(is_causal(graph.model), graph.layout.context, at.context, op.round, own_tokens());
   const KeysValues block = cut(keys_values, head_dim);
   const PartialAttention partial = attend_to_part(part(by_head(queries, head_dim), round.queries),
-                                                  part(block.k, round.keys), part(block.v, round.keys), round.masked);
+                                                  part(block.k, round.keys), part(block.v, round.keys), round.masked,
+                                                  part_kernel_for(queries));
   at::Tensor running = find_wire(graph, slots, values, wire_attended, step);
   if (running.defined())
     merge_into(running, partial, round.queries.first);
@@ -83,7 +84,7 @@ void RankModel::State::ring_backward(TaskId task, int step) {
   const AttentionGradients found =
       gradients_of_part(part(out, round.queries), part(queries, round.queries), part(block.k, round.keys),
                         part(block.v, round.keys), {part(last[0], round.queries), part(last[1], round.queries)},
-                        round.masked);
+                        round.masked, part_kernel_for(queries));
   at::Tensor query = find_wire(graph, slots, gradients, wire_attended, step);
   if (!query.defined()) query = at::zeros(queries.sizes(), last[1].options());
   part(query, round.queries).add_(found.q);

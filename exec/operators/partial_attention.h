@@ -6,26 +6,34 @@
 //   backward of part i, from all's out and l: the probabilities are exp(q·k_iᵀ/√d − l)
 //
 // Queries and keys [b, heads, s, d]; there may be fewer heads of keys and values. Not under autograd.
-// Guarded by tests/execute_parts_test.cpp and execute_ring_test.cpp.
+// Guarded by tests/partial_attention_test.cpp (both kernels against whole attention) and execute_ring_test.cpp.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+
 namespace slipway {
+
+// flash: the device's fused kernel; plain: scores in memory, for whatever has none (on GPUs all but 16-bit formats).
+enum class PartKernel : std::uint8_t { flash, plain };
+PartKernel part_kernel_for(const at::Tensor& q);
 
 struct PartialAttention {
   at::Tensor out;          // [b, heads, s, d], in the dtype of the queries
   at::Tensor log_sum_exp;  // [b, heads, s], float32 at least
 };
 // `masked`: as many keys as queries, and query i sees keys up to i.
-PartialAttention attend_to_part(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool masked);
+PartialAttention attend_to_part(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool masked,
+                                PartKernel kernel);
 
 struct AttentionGradients {
   at::Tensor q, k, v;
 };
 // `all`: out and log-sum-exp of these queries over all parts.
 AttentionGradients gradients_of_part(const at::Tensor& out_gradient, const at::Tensor& q, const at::Tensor& k,
-                                     const at::Tensor& v, const PartialAttention& all, bool masked);
+                                     const at::Tensor& v, const PartialAttention& all, bool masked,
+                                     PartKernel kernel);
 
 // Output so far and its log-sum-exp in one tensor [b, heads, s, d + 1], float32 at least; `part` is merged into the
 // queries [first, ...) of it.

@@ -23,6 +23,8 @@ TINY = [
         "layout.tensor": 2, "layout.sequence_parallel": "true", "layout.pipeline": 2, "layout.data": 2, "layout.zero": 1}),
     ("tensor 2, context 2, data 2, ZeRO 3", {
         "layout.tensor": 2, "layout.context": 2, "layout.data": 2, "layout.zero": 3}),
+    ("ring attention, tensor 2, context 4", {
+        "layout.tensor": 2, "layout.context": 4, "layout.context_exchange": "ring", "schedule.kernels": "flash2_rmsnorm"}),
     ("pipeline 4, data 2, ZeRO 2", {"layout.pipeline": 4, "layout.data": 2, "layout.zero": 2}),
     ("interleaved, pipeline 2", {"layout.pipeline": 2, "schedule.name": "interleaved-1f1b"}),
     ("zb-v, pipeline 4", {"layout.pipeline": 4, "schedule.name": "zb-v"}),
