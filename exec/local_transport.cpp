@@ -88,7 +88,7 @@ class LocalTransport : public Transport {
   ~LocalTransport() override { here_->leave(); }
 
   void all_reduce(at::Tensor& tensor) override {
-    guarded("all-reduce", [&] {
+    guarded(name_, "all-reduce", [&] {
       const at::NoGradGuard no_grad;
       const auto wholes = meet(tensor.view({-1}));
       const at::Tensor part = sum_of_parts(*wholes, share(member_, tensor.numel()));
@@ -101,7 +101,7 @@ class LocalTransport : public Transport {
     });
   }
   void all_gather(at::Tensor& whole, const at::Tensor& part) override {
-    guarded("all-gather", [&] {
+    guarded(name_, "all-gather", [&] {
       const at::NoGradGuard no_grad;
       const auto parts = meet(part);
       const std::int64_t rows = whole.size(0) / size_;
@@ -110,7 +110,7 @@ class LocalTransport : public Transport {
     });
   }
   void reduce_scatter(at::Tensor& part, const at::Tensor& whole) override {
-    guarded("reduce-scatter", [&] {
+    guarded(name_, "reduce-scatter", [&] {
       const at::NoGradGuard no_grad;
       const auto wholes = meet(whole);
       const std::int64_t rows = whole.size(0) / size_;
@@ -119,7 +119,7 @@ class LocalTransport : public Transport {
     });
   }
   void shift(at::Tensor& received, const at::Tensor& sent) override {
-    guarded("shift", [&] {
+    guarded(name_, "shift", [&] {
       const at::NoGradGuard no_grad;
       const auto all = meet(sent);
       received.copy_(tensor_of(*all, (member_ + size_ - 1) % size_));
@@ -127,14 +127,14 @@ class LocalTransport : public Transport {
     });
   }
   void send(const at::Tensor& tensor, int member) override {
-    guarded("send", [&] {
+    guarded(name_, "send", [&] {
       Meeting& meeting = here_->pair(member_, member);
       meet_in(meeting, 0, tensor);
       meet_in(meeting, 0, {});
     });
   }
   void receive(at::Tensor& tensor, int member) override {
-    guarded("receive", [&] {
+    guarded(name_, "receive", [&] {
       const at::NoGradGuard no_grad;
       Meeting& meeting = here_->pair(member, member_);
       tensor.copy_(tensor_of(*meet_in(meeting, 1, {}), 0));
@@ -142,7 +142,7 @@ class LocalTransport : public Transport {
     });
   }
   void barrier() override {
-    guarded("barrier", [&] { meet({}); });
+    guarded(name_, "barrier", [&] { meet({}); });
   }
   void shutdown() override { here_->leave(); }
 
@@ -170,17 +170,6 @@ class LocalTransport : public Transport {
     for (std::size_t other = 0; queue_ && other < offers->size(); ++other)
       if (static_cast<int>(other) != place) queue_->wait_for((*offers)[other].mark);
     return offers;
-  }
-
-  template <class Operation>
-  void guarded(const char* what, Operation operation) {
-    try {
-      operation();
-    } catch (const std::exception& error) {
-      const std::string text = error.what();
-      throw TransportError(std::string(what) + " on communicator " + name_ +
-                           " broke: " + text.substr(0, text.find('\n')));
-    }
   }
 
   std::shared_ptr<LocalGroup> here_;

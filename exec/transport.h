@@ -34,6 +34,19 @@ struct Group {
 enum class Reach : std::uint8_t { inside, apart, mixed };
 Reach reach_of(const std::vector<int>& ranks, int hosted);
 
+// What an implementation does for one call: whatever goes wrong there becomes a TransportError with the operation, the
+// communicator and the first line of the cause (the rest is a stack of our own callers).
+template <class Operation>
+void guarded(const std::string& communicator, const char* what, Operation operation) {
+  try {
+    operation();
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    throw TransportError(std::string(what) + " on communicator " + communicator +
+                         " broke: " + text.substr(0, text.find('\n')));
+  }
+}
+
 class Transport {
  public:
   virtual ~Transport() = default;

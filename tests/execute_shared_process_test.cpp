@@ -14,22 +14,11 @@ namespace {
 
 using testing::HasSubstr;
 
-struct Layouts {
-  int tensor = 1, pipeline = 1, data = 1, context = 1, zero = 0, chunks = 1;
-};
-
 constexpr int training_steps = 20;
 
-Bundle bundle_of(const Layouts& layouts, int steps = training_steps) {
-  LoweringInput input = tiny_input(tiny_llama(4, true));
-  input.layout.tensor = layouts.tensor;
-  input.layout.pipeline = layouts.pipeline;
-  input.layout.data = layouts.data;
-  input.layout.context = layouts.context;
-  input.layout.zero = layouts.zero;
-  input.layout.chunks = layouts.chunks;
-  input.layout.sequence_parallel = layouts.tensor > 1;
-  if (layouts.chunks > 1) input.schedule = "interleaved-1f1b";
+Bundle bundle_of(const Degrees& degrees, int steps = training_steps) {
+  LoweringInput input = with_layout(tiny_llama(4, true), degrees);
+  input.layout.sequence_parallel = degrees.tensor > 1;
   input.shape.sharding = sharding_of(input.layout);
   input.clip_norm = 0.5;
   Bundle bundle = tiny_bundle(input);
@@ -65,8 +54,8 @@ void expect_success(const Finished& run) {
   }
 }
 
-Trained train(const Layouts& layouts, int processes) {
-  const Bundle bundle = bundle_of(layouts);
+Trained train(const Degrees& degrees, int processes) {
+  const Bundle bundle = bundle_of(degrees);
   const Finished done = run(bundle, processes, {"--dump-gradients", "0"});
   expect_success(done);
   std::ifstream file(done.folder + "/rank-0.losses");
@@ -84,12 +73,12 @@ const Trained& one_process() {
 TEST(RanksOfOneProcess, GiveTheLossesAndGradientsOfOneRankInAnyLayout) {
   ASSERT_EQ(one_process().losses.size(), std::size_t{training_steps});
   EXPECT_LT(one_process().losses.back(), 0.9 * one_process().losses.front()) << "the run must learn something";
-  for (const Layouts& layouts :
-       {Layouts{.tensor = 2, .pipeline = 2, .data = 2, .zero = 1}, Layouts{.pipeline = 2, .chunks = 2},
-        Layouts{.tensor = 2, .data = 2, .context = 2, .zero = 3}, Layouts{.pipeline = 4, .data = 2, .zero = 2}}) {
-    SCOPED_TRACE(testing::Message() << "tensor " << layouts.tensor << ", pipeline " << layouts.pipeline << ", data "
-                                    << layouts.data << ", context " << layouts.context << ", ZeRO " << layouts.zero);
-    expect_same_training(one_process(), train(layouts, 1));
+  for (const Degrees& degrees :
+       {Degrees{.tensor = 2, .pipeline = 2, .data = 2, .zero = 1}, Degrees{.pipeline = 2, .chunks = 2},
+        Degrees{.tensor = 2, .data = 2, .context = 2, .zero = 3}, Degrees{.pipeline = 4, .data = 2, .zero = 2}}) {
+    SCOPED_TRACE(testing::Message() << "tensor " << degrees.tensor << ", pipeline " << degrees.pipeline << ", data "
+                                    << degrees.data << ", context " << degrees.context << ", ZeRO " << degrees.zero);
+    expect_same_training(one_process(), train(degrees, 1));
   }
 }
 
@@ -165,6 +154,13 @@ TEST(AKilledProcess, IsNamedByItsFirstRank) {
   for (const int rank : {0, 1})
     EXPECT_THAT(text_of_file(folder + "/rank-" + std::to_string(rank) + ".records"), HasSubstr("\n"))
         << "what had happened is written";
+}
+
+// The first rank of a process works on its main thread: what it meets before training must not end the others unheard.
+TEST(RanksOfOneProcess, EndWithTheCauseOfTheFirstOneBeforeTrainingBegins) {
+  const Finished done = run(bundle_of({.pipeline = 2}, 2), 1, {"--data", "/no/such/text"});
+  EXPECT_EQ(done.processes[0].status, 1) << done.processes[0].errors;
+  EXPECT_THAT(done.processes[0].errors, HasSubstr("/no/such/text"));
 }
 
 TEST(AWrongNumberOfProcesses, IsRefusedWithTheNumberOfRanksThatWouldFit) {

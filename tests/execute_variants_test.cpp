@@ -95,13 +95,7 @@ TEST(OtherRuns, SplittingTheBackwardIntoInputAndWeightGradientsChangesNothing) {
 }
 
 TEST(OtherRuns, Float32LayoutsFollowOneProcessWithinRoundOff) {
-  LoweringInput input = all_cut(llama_for(2, true));
-  input.shape.dtype = input.gradient_dtype = Dtype::float32;
-  const Trained many = train(input);
-  input.layout = Layout{};
-  const Trained one = train(input);
-  for (std::size_t step = 0; step < one.losses.size(); ++step)
-    EXPECT_NEAR(many.losses[step], one.losses[step], 2e-5 * one.losses[step]) << "step " << step;
+  expect_float32_follows_one_process(all_cut(llama_for(2, true)));
 }
 
 TEST(OtherRuns, Bfloat16WithFloat32MasterWeightsLearnsLikeFloat64) {

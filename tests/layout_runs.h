@@ -59,24 +59,6 @@ inline const Trained& one_process(LoweringInput input) {
   return at->second;
 }
 
-struct Degrees {
-  int tensor = 1, pipeline = 1, data = 1, context = 1, zero = 0, chunks = 1;
-  bool sequence_parallel = false;
-};
-
-inline LoweringInput with_layout(const Model& model, const Degrees& degrees) {
-  LoweringInput input = tiny_input(model);
-  input.layout.tensor = degrees.tensor;
-  input.layout.pipeline = degrees.pipeline;
-  input.layout.data = degrees.data;
-  input.layout.context = degrees.context;
-  input.layout.chunks = degrees.chunks;
-  input.layout.zero = degrees.zero;
-  input.layout.sequence_parallel = degrees.sequence_parallel;
-  if (degrees.chunks > 1) input.schedule = "interleaved-1f1b";
-  return input;
-}
-
 inline std::string describe_layout(const LoweringInput& input) {
   const Layout& l = input.layout;
   return input.schedule + ": tensor " + std::to_string(l.tensor) + (l.sequence_parallel ? " (sequence parallel)" : "") +
@@ -86,6 +68,16 @@ inline std::string describe_layout(const LoweringInput& input) {
 
 // A layer per stage, two at least: few models, so that one process is trained once for many layouts.
 inline Model llama_for(int stages, bool tied) { return tiny_llama(std::max(stages, 2), tied); }
+
+// Sums in another order, in float32: the losses stay together for a while, within the round-off of a sum of them.
+inline void expect_float32_follows_one_process(LoweringInput input) {
+  input.shape.dtype = input.gradient_dtype = Dtype::float32;
+  const Trained many = train(input);
+  input.layout = Layout{};
+  const Trained one = train(input);
+  for (std::size_t step = 0; step < one.losses.size(); ++step)
+    EXPECT_NEAR(many.losses[step], one.losses[step], 2e-5 * one.losses[step]) << "step " << step;
+}
 
 inline void expect_layout_equals_one_process(LoweringInput input) {
   SCOPED_TRACE(describe_layout(input));

@@ -102,4 +102,23 @@ inline Bundle tiny_bundle(const LoweringInput& input) {
   return bundle;
 }
 
+// How a tiny run is cut.
+struct Degrees {
+  int tensor = 1, pipeline = 1, data = 1, context = 1, zero = 0, chunks = 1;
+  bool sequence_parallel = false;
+};
+
+inline LoweringInput with_layout(const Model& model, const Degrees& degrees) {
+  LoweringInput input = tiny_input(model);
+  input.layout.tensor = degrees.tensor;
+  input.layout.pipeline = degrees.pipeline;
+  input.layout.data = degrees.data;
+  input.layout.context = degrees.context;
+  input.layout.chunks = degrees.chunks;
+  input.layout.zero = degrees.zero;
+  input.layout.sequence_parallel = degrees.sequence_parallel;
+  if (degrees.chunks > 1) input.schedule = "interleaved-1f1b";
+  return input;
+}
+
 }  // namespace slipway

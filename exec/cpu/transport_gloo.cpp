@@ -70,11 +70,11 @@ class GlooTransport : public Transport {
     }
     const auto shared = c10::intrusive_ptr<c10d::Store>::reclaim_copy(store_.get());
     member_ = static_cast<int>(found - group_.ranks.begin());
-    guarded("connect", [&] { backend_ = make_backend(shared, member_, size(), store_host); });
+    guarded(group_.name, "connect", [&] { backend_ = make_backend(shared, member_, size(), store_host); });
   }
 
   void all_reduce(at::Tensor& tensor) override {
-    guarded("all-reduce", [&] {
+    guarded(group_.name, "all-reduce", [&] {
       std::vector<at::Tensor> tensors{tensor};
       backend_->allreduce(tensors)->wait(patience);
     });
@@ -84,13 +84,13 @@ class GlooTransport : public Transport {
   // against 12), and a reduce-scatter that costs an all-reduce would fit no α-β formula that the all-reduce
   // fits.
   void all_gather(at::Tensor& whole, const at::Tensor& part) override {
-    guarded("all-gather", [&] {
+    guarded(group_.name, "all-gather", [&] {
       part_of(whole, member_).copy_(part);
       exchange([&](int) { return part; }, [&](int from) { return part_of(whole, from); });
     });
   }
   void reduce_scatter(at::Tensor& part, const at::Tensor& whole) override {
-    guarded("reduce-scatter", [&] {
+    guarded(group_.name, "reduce-scatter", [&] {
       std::vector<at::Tensor> parts;
       for (int from = 0; from < size(); ++from) {
         parts.push_back(from == member_ ? part_of(whole, from) : at::empty_like(part));
@@ -102,37 +102,26 @@ class GlooTransport : public Transport {
     });
   }
   void shift(at::Tensor& received, const at::Tensor& sent) override {
-    guarded("shift", [&] { exchange_round(1, sent, received); });
+    guarded(group_.name, "shift", [&] { exchange_round(1, sent, received); });
   }
   void send(const at::Tensor& tensor, int member) override {
-    guarded("send", [&] {
+    guarded(group_.name, "send", [&] {
       std::vector<at::Tensor> tensors{tensor};
       backend_->send(tensors, member, 0)->wait(patience);
     });
   }
   void receive(at::Tensor& tensor, int member) override {
-    guarded("receive", [&] {
+    guarded(group_.name, "receive", [&] {
       std::vector<at::Tensor> tensors{tensor};
       backend_->recv(tensors, member, 0)->wait(patience);
     });
   }
   void barrier() override {
-    guarded("barrier", [&] { backend_->barrier()->wait(patience); });
+    guarded(group_.name, "barrier", [&] { backend_->barrier()->wait(patience); });
   }
   void shutdown() override { backend_->shutdown(); }
 
  private:
-  template <class Operation>
-  void guarded(const char* what, Operation operation) {
-    try {
-      operation();
-    } catch (const std::exception& error) {
-      const std::string text = error.what();
-      throw TransportError(std::string(what) + " on communicator " + group_.name +
-                           " broke: " + text.substr(0, text.find('\n')));
-    }
-  }
-
   int size() const { return static_cast<int>(group_.ranks.size()); }
   at::Tensor part_of(const at::Tensor& whole, int member) const {
     const std::int64_t rows = whole.size(0) / size();

@@ -30,7 +30,7 @@ class NcclTransport : public Transport {
     }
     const auto shared = c10::intrusive_ptr<c10d::Store>::reclaim_copy(store_.get());
     member_ = static_cast<int>(found - group_.ranks.begin());
-    guarded("connect", [&] {
+    guarded(group_.name, "connect", [&] {
       auto options = c10d::ProcessGroupNCCL::Options::create();
       options->timeout = patience;
       backend_ = c10::make_intrusive<c10d::ProcessGroupNCCL>(
@@ -40,26 +40,26 @@ class NcclTransport : public Transport {
   }
 
   void all_reduce(at::Tensor& tensor) override {
-    guarded("all-reduce", [&] {
+    guarded(group_.name, "all-reduce", [&] {
       std::vector<at::Tensor> tensors{tensor};
       backend_->allreduce(tensors)->wait();
     });
   }
   void all_gather(at::Tensor& whole, const at::Tensor& part) override {
-    guarded("all-gather", [&] {
+    guarded(group_.name, "all-gather", [&] {
       at::Tensor input = part;
       backend_->_allgather_base(whole, input)->wait();
     });
   }
   void reduce_scatter(at::Tensor& part, const at::Tensor& whole) override {
-    guarded("reduce-scatter", [&] {
+    guarded(group_.name, "reduce-scatter", [&] {
       at::Tensor input = whole;
       backend_->_reduce_scatter_base(part, input)->wait();
     });
   }
   // Both in one NCCL group, so that neither waits for the other.
   void shift(at::Tensor& received, const at::Tensor& sent) override {
-    guarded("shift", [&] {
+    guarded(group_.name, "shift", [&] {
       const int size = static_cast<int>(group_.ranks.size());
       std::vector<at::Tensor> sending{sent}, receiving{received};
       backend_->startCoalescing();
@@ -69,13 +69,13 @@ class NcclTransport : public Transport {
     });
   }
   void send(const at::Tensor& tensor, int member) override {
-    guarded("send", [&] {
+    guarded(group_.name, "send", [&] {
       std::vector<at::Tensor> tensors{tensor};
       backend_->send(tensors, member, 0)->wait();
     });
   }
   void receive(at::Tensor& tensor, int member) override {
-    guarded("receive", [&] {
+    guarded(group_.name, "receive", [&] {
       std::vector<at::Tensor> tensors{tensor};
       backend_->recv(tensors, member, 0)->wait();
     });
@@ -84,22 +84,11 @@ class NcclTransport : public Transport {
   void barrier() override {
     at::Tensor one = at::ones({1}, at::TensorOptions().device(device_));
     all_reduce(one);
-    guarded("barrier", [&] { c10::cuda::getCurrentCUDAStream(device_.index()).synchronize(); });
+    guarded(group_.name, "barrier", [&] { c10::cuda::getCurrentCUDAStream(device_.index()).synchronize(); });
   }
   void shutdown() override { backend_->shutdown(); }
 
  private:
-  template <class Operation>
-  void guarded(const char* what, Operation operation) {
-    try {
-      operation();
-    } catch (const std::exception& error) {
-      const std::string text = error.what();
-      throw TransportError(std::string(what) + " on communicator " + group_.name +
-                           " broke: " + text.substr(0, text.find('\n')));
-    }
-  }
-
   Group group_;
   int member_ = 0;
   at::Device device_;
