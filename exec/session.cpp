@@ -160,21 +160,19 @@ Session::Session(SessionOptions options) : state_(std::make_unique<State>()) {
 Session::~Session() = default;
 
 void Session::run(const std::function<void(Seat&)>& work) {
+  const auto sit = [&](int rank) {
+    try {
+      Seat seat(*this, rank);
+      work(seat);
+    } catch (...) {
+      state_->fail(rank, "");
+    }
+  };
   try {
     state_->join();
     std::vector<std::thread> threads;
-    for (int rank = state_->rank() + 1; rank < state_->rank() + state_->hosted(); ++rank) {
-      threads.emplace_back([this, &work, rank] {
-        try {
-          Seat seat(*this, rank);
-          work(seat);
-        } catch (...) {
-          state_->fail(rank, "");
-        }
-      });
-    }
-    Seat seat(*this, state_->rank());
-    work(seat);
+    for (int rank = state_->rank() + 1; rank < state_->rank() + state_->hosted(); ++rank) threads.emplace_back(sit, rank);
+    sit(state_->rank());  // its failure is told in there: here the other threads could not be left
     for (std::thread& thread : threads) thread.join();
     state_->leave();
   } catch (...) {
