@@ -132,7 +132,8 @@ void simulate_both(Neighbours& neighbours, const std::array<Plan, 2>& plans, con
     if (enough) return;
   }
   throw std::runtime_error(
-      "the two jobs slow each other so much that no two steps of each ran side by side");
+      "the two jobs slow each other so much that no two steps of each ran side by side; give each GPUs of its own "
+      "nodes (--place packed), or the longer one fewer micro-batches");
 }
 
 }  // namespace
