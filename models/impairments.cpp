@@ -1,8 +1,10 @@
 #include "models/impairments.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
+#include <set>
 
 #include "models/machine.h"
 
@@ -29,21 +31,10 @@ double fastest_gpu(const Cluster& cluster) {
   return least;
 }
 
-int gpu_number(const Cluster& cluster, const Place& place) {
-  int first_gpu = 0, first_node = 0;  // of the group that is looked at
-  for (int group = 0; group < place.group; ++group) {
-    const NodeGroup& before = cluster.groups[static_cast<std::size_t>(group)];
-    first_gpu += before.nodes * before.gpus_per_node;
-    first_node += before.nodes;
-  }
-  const NodeGroup& own = cluster.groups[static_cast<std::size_t>(place.group)];
-  return first_gpu + (place.node - first_node) * own.gpus_per_node + place.gpu;
-}
-
 double slowdown_of(const Cluster& cluster, int rank) {
   const std::vector<double>& factors = cluster.impairments.slowdown;
   if (factors.empty()) return 1;
-  return factors.at(static_cast<std::size_t>(gpu_number(cluster, place_of(cluster, rank))));
+  return factors.at(static_cast<std::size_t>(gpu_of(cluster, rank)));
 }
 
 PortState port_state(const Cluster& cluster, int fabric, const Place& place) {
@@ -56,6 +47,19 @@ PortState port_state(const Cluster& cluster, int fabric, const Place& place) {
     if (slow.down > 0) state.period = slow.period, state.down = slow.down;
   }
   return state;
+}
+
+int slow_port_count(const Cluster& cluster, int ranks) {
+  std::set<std::array<int, 3>> slow;  // fabric, node, port
+  for (int rank = 0; rank < ranks && !cluster.impairments.ports.empty(); ++rank) {
+    const Place place = place_of(cluster, rank);
+    for (int f = 0; f < static_cast<int>(cluster.fabrics.size()); ++f) {
+      const Fabric& fabric = cluster.fabrics[static_cast<std::size_t>(f)];
+      if (has_member(fabric, place.group) && port_state(cluster, f, place).mean_share() < 1)
+        slow.insert({f, place.node, place.gpu / std::max(1, fabric.gpus_per_port)});
+    }
+  }
+  return static_cast<int>(slow.size());
 }
 
 double pair_share(const Cluster& cluster, int node_a, int node_b) {

@@ -56,10 +56,11 @@ Cluster healthy(Cluster cluster);
 Cluster at_best(Cluster cluster);
 double fastest_gpu(const Cluster& cluster);
 
-// Number of a GPU when all are counted node by node, whatever ranks they hold.
-int gpu_number(const Cluster& cluster, const Place& place);
 double slowdown_of(const Cluster& cluster, int rank);
 PortState port_state(const Cluster& cluster, int fabric, const Place& place);
+// Ports with less than the fabric's bandwidth through which GPUs of the first `ranks` ranks send; what several GPUs
+// share counts once.
+int slow_port_count(const Cluster& cluster, int ranks);
 double pair_share(const Cluster& cluster, int node_a, int node_b);
 
 // How compute of GPUs spreads around their profile.

@@ -11,10 +11,6 @@ std::string describe(const Place& place) {
          std::to_string(place.gpu);
 }
 
-bool has_member(const Fabric& fabric, int group) {
-  return std::find(fabric.groups.begin(), fabric.groups.end(), group) != fabric.groups.end();
-}
-
 Fabric fabric_of(const Link& link, Fabric::Scope scope, int group) {
   Fabric fabric;
   fabric.name = link.name;
@@ -74,6 +70,14 @@ int node_count(const Cluster& cluster) {
   return nodes;
 }
 
+int group_of_node(const Cluster& cluster, int node) {
+  int left = node;
+  for (std::size_t i = 0; i < cluster.groups.size() && left >= 0; left -= cluster.groups[i++].nodes)
+    if (left < cluster.groups[i].nodes) return static_cast<int>(i);
+  throw std::invalid_argument("cluster " + cluster.name + " has nodes 0.." + std::to_string(node_count(cluster) - 1) +
+                              ", no node " + std::to_string(node));
+}
+
 std::vector<int> gpus_in_order(const Cluster& cluster, const std::vector<int>& nodes) {
   std::vector<int> first_gpu, gpus;  // of each node, and its end
   int next = 0;
@@ -93,13 +97,17 @@ int rank_capacity(const Cluster& cluster) {
                                      : static_cast<int>(cluster.gpu_of_rank.size());
 }
 
-Place place_of(const Cluster& cluster, int rank) {
+int gpu_of(const Cluster& cluster, int rank) {
   const int ranks = rank_capacity(cluster);
   if (rank < 0 || rank >= ranks)
     throw std::invalid_argument("cluster " + cluster.name + " has ranks 0.." + std::to_string(ranks - 1) + ", no rank " +
                                 std::to_string(rank) + "; add nodes or use fewer ranks");
-  int gpu = cluster.gpu_of_rank.empty() ? rank / cluster.ranks_per_gpu
-                                        : cluster.gpu_of_rank[static_cast<std::size_t>(rank)];
+  return cluster.gpu_of_rank.empty() ? rank / cluster.ranks_per_gpu
+                                     : cluster.gpu_of_rank[static_cast<std::size_t>(rank)];
+}
+
+Place place_of(const Cluster& cluster, int rank) {
+  int gpu = gpu_of(cluster, rank);
   int first_node = 0;  // of the group that is looked at
   for (std::size_t i = 0; i < cluster.groups.size(); ++i) {
     const NodeGroup& group = cluster.groups[i];
@@ -109,6 +117,10 @@ Place place_of(const Cluster& cluster, int rank) {
     first_node += group.nodes;
   }
   throw std::logic_error("gpu_of_rank names a GPU that the cluster does not have");
+}
+
+bool has_member(const Fabric& fabric, int group) {
+  return std::find(fabric.groups.begin(), fabric.groups.end(), group) != fabric.groups.end();
 }
 
 bool connects(const Fabric& fabric, const Place& a, const Place& b) {

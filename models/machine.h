@@ -134,12 +134,17 @@ struct Place {
   int group = 0, node = 0, gpu = 0;  // node is cluster-wide
 };
 int node_count(const Cluster& cluster);
+// Throws std::invalid_argument when the cluster has no such node.
+int group_of_node(const Cluster& cluster, int node);
 // What gpu_of_rank is when ranks fill these nodes one after the other, ranks_per_gpu on each GPU.
 std::vector<int> gpus_in_order(const Cluster& cluster, const std::vector<int>& nodes);
 int gpu_count(const Cluster& cluster);
 int rank_capacity(const Cluster& cluster);  // ranks that there is room for
-// Throws std::invalid_argument when the cluster has no such rank.
+// The number of a rank's GPU when all are counted node by node, and its place. Throw std::invalid_argument when the
+// cluster has no such rank.
+int gpu_of(const Cluster& cluster, int rank);
 Place place_of(const Cluster& cluster, int rank);
+bool has_member(const Fabric& fabric, int group);
 bool connects(const Fabric& fabric, const Place& a, const Place& b);
 // Index of the fabric that carries traffic between two ranks. Throws std::invalid_argument naming both
 // places when none connects them.

@@ -18,10 +18,6 @@ int ports_in(const NodeGroup& group, const Fabric& fabric) {
   return (group.gpus_per_node + shared - 1) / shared;
 }
 
-bool is_member(const Fabric& fabric, int group) {
-  return std::find(fabric.groups.begin(), fabric.groups.end(), group) != fabric.groups.end();
-}
-
 // Of a copy inside a node or a GPU: node 0. Else nodes and ports are counted over the member groups, in their order.
 Port port_of(const Cluster& cluster, const Fabric& fabric, const Place& place) {
   const int port = place.gpu / std::max(1, fabric.gpus_per_port);
@@ -30,7 +26,7 @@ Port port_of(const Cluster& cluster, const Fabric& fabric, const Place& place) {
   for (int g = 0; g < place.group; ++g) {
     const NodeGroup& group = cluster.groups[static_cast<std::size_t>(g)];
     first_node += group.nodes;
-    if (!is_member(fabric, g)) continue;
+    if (!has_member(fabric, g)) continue;
     nodes += group.nodes;
     ports += group.nodes * ports_in(group, fabric);
   }
@@ -54,7 +50,7 @@ PortState state_of(const Cluster& cluster, int fabric_index, int copy, std::uint
   if (fabric.scope != Fabric::Scope::cluster) return port_state(cluster, fabric_index, {0, copy, number * shared});
   for (int g = 0; g < static_cast<int>(cluster.groups.size()); ++g) {
     const NodeGroup& group = cluster.groups[static_cast<std::size_t>(g)];
-    const int ports = is_member(fabric, g) ? ports_in(group, fabric) : 0;
+    const int ports = has_member(fabric, g) ? ports_in(group, fabric) : 0;
     if (number < group.nodes * ports)
       return port_state(cluster, fabric_index, {g, first_node + number / ports, number % ports * shared});
     number -= group.nodes * ports;
@@ -74,7 +70,7 @@ void add_links(const Cluster& cluster, const Way& way, int fabric, int copy, Rou
 
 int node_fabric_of(const Cluster& cluster, const Place& place) {
   for (std::size_t i = 0; i < cluster.fabrics.size(); ++i)
-    if (cluster.fabrics[i].scope == Fabric::Scope::node && is_member(cluster.fabrics[i], place.group))
+    if (cluster.fabrics[i].scope == Fabric::Scope::node && has_member(cluster.fabrics[i], place.group))
       return static_cast<int>(i);
   throw std::invalid_argument("cluster " + cluster.name +
                               ": data shall move to another rail inside its node, but the nodes of group " +

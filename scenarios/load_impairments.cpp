@@ -69,23 +69,12 @@ void load_straggler(Settings& settings, const std::string& path, const std::vect
       factors[i] *= slowdown * spread_factor(spread, sigma, seed, i);
 }
 
-bool has_node(const Cluster& cluster, const Fabric& fabric, int node) {
-  int first = 0;
-  for (int group = 0; group < static_cast<int>(cluster.groups.size()); ++group) {
-    const int nodes = cluster.groups[static_cast<std::size_t>(group)].nodes;
-    if (node >= first && node < first + nodes)
-      return std::count(fabric.groups.begin(), fabric.groups.end(), group) > 0;
-    first += nodes;
-  }
-  return false;
-}
-
 std::vector<int> fabrics_of(Settings& settings, const std::string& key, int node, const Cluster& cluster) {
   const int wanted = number_or_all(settings, key), count = static_cast<int>(cluster.fabrics.size());
   std::vector<int> found;
   for (int f = 0; f < count; ++f) {
     const Fabric& fabric = cluster.fabrics[static_cast<std::size_t>(f)];
-    if (has_node(cluster, fabric, node) && (wanted < 0 ? fabric.scope == Fabric::Scope::cluster : wanted == f))
+    if (has_member(fabric, group_of_node(cluster, node)) && (wanted < 0 ? fabric.scope == Fabric::Scope::cluster : wanted == f))
       found.push_back(f);
   }
   if (found.empty())

@@ -177,7 +177,7 @@ double replayed_step_s(Scenario scenario) {
   input.folding = folding_of(scenario);
   TaskGraph graph = lower(input);
   const Durations durations = order_and_price(graph, scenario.cluster);
-  return metrics_of(graph, replay(graph, durations, 3), 0).step_time_s;
+  return step_time_of(graph, replay(graph, durations, 3));
 }
 
 }  // namespace slipway

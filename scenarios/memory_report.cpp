@@ -37,7 +37,7 @@ MemoryReport memory_report(const Plan& plan, const Timeline& timeline) {
     row.fits = sum(row.estimate) <= plan.scenario.trainer.usable_share * row.capacity;
   }
   report.verdict = verdict_of(plan.scenario, kept);
-  report.step_time_s = metrics_of(plan.graph, replay(plan.graph, plan.durations, 3), 0).step_time_s;
+  report.step_time_s = step_time_of(plan.graph, replay(plan.graph, plan.durations, 3));
   return report;
 }
 

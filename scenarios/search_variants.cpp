@@ -8,19 +8,12 @@ namespace {
 
 using Lists = std::vector<std::vector<int>>;
 
-int group_of(const Cluster& cluster, int node) {
-  int group = 0;
-  for (; node >= cluster.groups[static_cast<std::size_t>(group)].nodes; ++group)
-    node -= cluster.groups[static_cast<std::size_t>(group)].nodes;
-  return group;
-}
-
 bool are_alike(const Cluster& cluster, int a, int b) {
   const auto weak = [&](int node) {
     return std::any_of(cluster.weak_pairs.begin(), cluster.weak_pairs.end(),
                        [&](const WeakPair& pair) { return pair.node_a == node || pair.node_b == node; });
   };
-  return group_of(cluster, a) == group_of(cluster, b) && !weak(a) && !weak(b);
+  return group_of_node(cluster, a) == group_of_node(cluster, b) && !weak(a) && !weak(b);
 }
 
 int fewest_layers(std::size_t stage, std::size_t stages) {
@@ -96,7 +89,7 @@ std::vector<Variant> in_other_group_orders(const Cluster& cluster, const Variant
   if (groups.size() > most_groups) return list;
   while (std::next_permutation(groups.begin(), groups.end())) {
     const auto place = [&](int node) {
-      return std::find(groups.begin(), groups.end(), group_of(cluster, node));
+      return std::find(groups.begin(), groups.end(), group_of_node(cluster, node));
     };
     list.push_back(own);
     std::stable_sort(list.back().nodes.begin(), list.back().nodes.end(),

@@ -8,9 +8,9 @@
 namespace slipway {
 namespace {
 
-// Compute of every rank in the step by which metrics_of measures, the last but one; 0 for ranks that others stand for.
+// Compute of every rank in the measured step; 0 for ranks that others stand for.
 std::vector<double> compute_per_rank(const TaskGraph& graph, const Timeline& timeline) {
-  const std::size_t step = timeline.steps >= 2 ? static_cast<std::size_t>(timeline.steps) - 2 : 0;
+  const std::size_t step = measured_step(timeline);
   std::vector<double> busy(static_cast<std::size_t>(rank_count(graph.layout)), 0);
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {
     if (graph.tasks[id].communicator != none) continue;
@@ -33,12 +33,12 @@ std::string who_waits(const StragglerCost& cost) {
 
 }  // namespace
 
-StragglerCost straggler_cost(const Plan& plan, const Timeline& timeline, const Timeline& healthy) {
+StragglerCost straggler_cost(const Plan& plan, double step_s, const Timeline& timeline, const Timeline& healthy) {
   const Cluster& cluster = plan.scenario.cluster;
   StragglerCost cost;
-  cost.step_s = metrics_of(plan.graph, timeline, 0).step_time_s;
-  cost.healthy_step_s = metrics_of(plan.graph, healthy, 0).step_time_s;
-  cost.slow_ports = static_cast<int>(cluster.impairments.ports.size());
+  cost.step_s = step_s;
+  cost.healthy_step_s = step_time_of(plan.graph, healthy);
+  cost.slow_ports = slow_port_count(cluster, rank_count(plan.scenario.layout));
   const std::vector<double> busy = compute_per_rank(plan.graph, timeline);
   const std::vector<double> healthy_busy = compute_per_rank(plan.graph, healthy);
   cost.stages.resize(static_cast<std::size_t>(plan.scenario.layout.pipeline));

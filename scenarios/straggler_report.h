@@ -23,12 +23,12 @@ struct StragglerCost {
   double step_s = 0, healthy_step_s = 0;
   std::vector<StageWaiting> stages;
   int slow_gpus = 0;   // that hold ranks and are more than a thousandth slower than their profile
-  int slow_ports = 0;  // in every fabric and node that has ranks
+  int slow_ports = 0;  // of GPUs that hold ranks
   double lost_s() const { return step_s - healthy_step_s; }
 };
 
-// Both timelines are of `plan.graph`, with as many steps.
-StragglerCost straggler_cost(const Plan& plan, const Timeline& timeline, const Timeline& healthy);
+// Both timelines are of `plan.graph`, with as many steps; `step_s` is the first one's step_time_s.
+StragglerCost straggler_cost(const Plan& plan, double step_s, const Timeline& timeline, const Timeline& healthy);
 std::string straggler_text(const StragglerCost& cost);
 
 }  // namespace slipway

@@ -129,12 +129,15 @@ EdgeSet add_edges(Planner& planner, std::size_t communicator, Pattern pattern) {
   const Layout& layout = planner.graph.layout;
   const Folding& folding = planner.graph.folding;
   std::vector<Edge>& edges = planner.plan.edges;
+  const bool some_weak = !planner.cluster.weak_pairs.empty();
   EdgeSet set{static_cast<std::uint32_t>(edges.size()), 0};
   for (const MemberEdge& edge : edges_of(pattern, ranks.size(), planner.paths[communicator].span)) {
     const std::int32_t from = ranks[edge.from], to = ranks[edge.to];
     if (from == to || stand_in(layout, folding, from) != from) continue;
     const double weak =
-        pair_share(planner.cluster, place_of(planner.cluster, from).node, place_of(planner.cluster, to).node);
+        some_weak
+            ? pair_share(planner.cluster, place_of(planner.cluster, from).node, place_of(planner.cluster, to).node)
+            : 1;
     edges.push_back(
         {from, stand_in(layout, folding, to), fabric_between(planner.cluster, from, to), edge.share, weak});
     set.whole = set.whole && edge.share == 1;

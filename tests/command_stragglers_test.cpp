@@ -31,6 +31,12 @@ TEST_F(Commands, SimulateSaysWhatStragglersCostAndWhoWaits) {
   EXPECT_THAT(slipway_with({"simulate", llama}).out, Not(HasSubstr("Stragglers")));
 }
 
+TEST_F(Commands, AnEntryForAllPortsOfANodeIsAsManySlowPortsAsTheNodeHas) {
+  const Answer answer = slipway_with({"simulate", llama, "--set", "cluster.slow_links=[{node: 1, bandwidth: 0.5}, {node: 3, gpu: 0, bandwidth: 0.5}]"});
+  EXPECT_EQ(answer.status, status_done) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("Stragglers (0 slow GPUs, 9 slow ports) cost "));
+}
+
 TEST_F(Commands, TheHealthyStepIsThatOfTheScenarioWithoutStragglers) {
   const auto plain = simulated({}), slow = simulated({"cluster.stragglers=[{node: 0, slowdown: 1.5}]"});
   EXPECT_NEAR(slow["healthy_step_time_s"].get<double>(), plain["step_time_s"].get<double>(), 1e-9);

@@ -75,6 +75,22 @@ TEST(SlowPorts, MultiplyAndTouchAllGpusBehindThem) {
   EXPECT_DOUBLE_EQ(share(cluster, 0, 6), 0.5);
 }
 
+TEST(SlowPorts, CountEachPortOfTheRanksOnceAndNoOther) {
+  Cluster cluster = hand_cluster(3, 4, 1e9, 0);  // a port per GPU
+  cluster.impairments.ports = {{0, 1, -1, 0.5, 0, 0}};
+  EXPECT_EQ(slow_port_count(cluster, 12), 4) << "without a GPU: all ports of the node";
+  EXPECT_EQ(slow_port_count(cluster, 6), 2) << "ranks 4 and 5 sit in node 1";
+  EXPECT_EQ(slow_port_count(cluster, 4), 0);
+  cluster.impairments.ports.push_back({0, 1, 2, 1, 0.01, 0.1});  // a slow one flaps besides
+  cluster.impairments.ports.push_back({0, 2, 3, 1, 0.01, 0.1});  // and another only flaps
+  EXPECT_EQ(slow_port_count(cluster, 12), 5);
+  cluster.impairments.ports = {{0, 0, 1, 1, 0, 0}};
+  EXPECT_EQ(slow_port_count(cluster, 12), 0) << "all of the bandwidth is left";
+  Cluster shared = hand_cluster(2, 4, 1e9, 0, 2);
+  shared.impairments.ports = {{0, 1, 0, 0.5, 0, 0}, {0, 1, 1, 0.5, 0, 0}};
+  EXPECT_EQ(slow_port_count(shared, 8), 1) << "GPUs 0 and 1 share it";
+}
+
 TEST(WeakPairs, HoldInBothDirectionsAndForNobodyElse) {
   Cluster cluster = hand_cluster(3, 1, 1e9, 0);
   cluster.weak_pairs = {{0, 2, 0.25}};

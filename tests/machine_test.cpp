@@ -39,6 +39,16 @@ TEST(Placement, FillsNodesInOrderAndGroupsInOrder) {
   EXPECT_THROW(place_of(cluster, -1), std::invalid_argument);
 }
 
+TEST(Placement, TheGroupOfANodeIsThatOfItsRanks) {
+  const Cluster cluster = mixed_cluster();
+  for (int rank = 0; rank < rank_capacity(cluster); ++rank) {
+    const Place place = place_of(cluster, rank);
+    EXPECT_EQ(group_of_node(cluster, place.node), place.group) << rank;
+  }
+  EXPECT_THROW(group_of_node(cluster, 3), std::invalid_argument);
+  EXPECT_THROW(group_of_node(cluster, -1), std::invalid_argument);
+}
+
 TEST(Fabrics, AreByDefaultOneInsideTheNodesOfEachGroupAndOneBetweenNodes) {
   const Cluster cluster = mixed_cluster();
   ASSERT_EQ(cluster.fabrics.size(), 3u);

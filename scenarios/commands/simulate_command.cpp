@@ -69,35 +69,39 @@ void write_trace(const std::string& path, const Plan& plan, const Simulation& si
   file.commit();
 }
 
-// With a line on `err` where it takes long.
+// simulate_each, with a line on `err` where it takes long; Ctrl-C ends it.
+std::vector<Simulation> simulate_showing(const std::string& what, std::ostream& err, const Plan& plan,
+                                         const Cluster& cluster, const Durations& durations, SimulationOptions how,
+                                         const std::vector<int>& steps) {
+  Progress progress(err, what, is_terminal(err));
+  how.progress = [&](double share) { progress.report(share); };
+  how.interrupted = CatchInterrupts::asked;
+  const CatchInterrupts guard;
+  give_back_freed_memory();
+  return simulate_each(plan.graph, cluster, durations, how, steps);
+}
+
 SimulatedStep simulated(const Scenario& scenario, const StepOptions& options, std::ostream& err) {
   return simulated_step(
       scenario, options,
       {[&](const Scenario& of, const PlanOptions& how) { return planned(of, err, how); },
-       [&](const Plan& plan, SimulationOptions how, const std::vector<int>& steps) {
-         Progress progress(err, "simulating " + scenario.name, is_terminal(err));
-         how.progress = [&](double share) { progress.report(share); };
-         how.interrupted = CatchInterrupts::asked;
-         const CatchInterrupts guard;
-         give_back_freed_memory();
-         return simulate_each(plan.graph, plan.scenario.cluster, plan.durations, how, steps);
+       [&](const Plan& plan, const SimulationOptions& how, const std::vector<int>& steps) {
+         return simulate_showing("simulating " + scenario.name, err, plan, plan.scenario.cluster, plan.durations, how,
+                                 steps);
        }});
 }
 
 // Nothing where all GPUs and ports are sound. The fillers of a window were placed for the slow ones.
-std::optional<StragglerCost> cost_of_stragglers(const SimulatedStep& step, const StepOptions& options,
+std::optional<StragglerCost> cost_of_stragglers(const SimulatedStep& step, double step_s, const StepOptions& options,
                                                 std::ostream& err) {
   const Plan& plan = step.plan;
   if (!is_impaired(plan.scenario.cluster) || plan.filling) return std::nullopt;
-  Progress progress(err, "simulating without stragglers", is_terminal(err));
   SimulationOptions how;
-  how.steps = options.steps, how.chains = options.chains;
-  how.progress = [&](double share) { progress.report(share); };
-  how.interrupted = CatchInterrupts::asked;
-  const CatchInterrupts guard;
+  how.chains = options.chains;
   const Cluster sound = healthy(plan.scenario.cluster);
-  const Simulation without = simulate(plan.graph, sound, durations_of(plan.graph, sound), how);
-  return straggler_cost(plan, step.simulation.timeline, without.timeline);
+  const std::vector<Simulation> without = simulate_showing("simulating without stragglers", err, plan, sound,
+                                                           durations_of(plan.graph, sound), how, {options.steps});
+  return straggler_cost(plan, step_s, step.simulation.timeline, without.front().timeline);
 }
 
 // What is known of a step that was not simulated to its end.
@@ -136,7 +140,7 @@ int answer(const Scenario& scenario, const CommandOptions& options, std::ostream
   const StepOptions how = step_options(options);
   const SimulatedStep step = simulated(scenario, how, err);
   Prediction prediction = predicted(step, err);
-  prediction.stragglers = cost_of_stragglers(step, how, err);
+  prediction.stragglers = cost_of_stragglers(step, prediction.step.step_time_s, how, err);
   if (const auto path = options.text("trace")) {
     const Ticking ticking(err, "writing " + *path);
     write_trace(*path, step.plan, step.simulation);

@@ -26,6 +26,15 @@ double covered(const Interval& gap, std::vector<Interval>& parts) {
   return length;
 }
 
+// From a rank's first compute task of the measured step to that of the next; with one step, the whole makespan.
+Interval measured_interval(const TaskGraph& graph, const Timeline& timeline, TaskId first) {
+  if (timeline.steps < 2) return {0, timeline.makespan_s};
+  const std::size_t at = measured_step(timeline) * graph.tasks.size() + first;
+  return {timeline.start[at], timeline.start[at + graph.tasks.size()]};
+}
+
+double left_out_s(const SteadyState* steady) { return steady == nullptr ? 0 : steady->left_out_s(); }
+
 struct RankShares {
   double window = 0, compute = 0, exposed = 0;
 };
@@ -59,17 +68,13 @@ class Accounting {
         count_(graph.tasks.size()),
         inputs_(static_cast<std::size_t>(timeline.steps)) {}
 
-  // From the rank's first compute task of the last but one step to that of the last; with one step, the
-  // whole makespan.
   RankShares rank(std::size_t rank) {
     const auto list = graph_.compute_order[rank];
     RankShares shares;
     if (list.empty()) return shares;
-    const bool steady = timeline_.steps >= 2;
-    const std::size_t step = steady ? static_cast<std::size_t>(timeline_.steps) - 2 : 0;
-    const double begin = steady ? start(step, list.front()) : 0;
-    const double end = steady ? start(step + 1, list.front()) : timeline_.makespan_s;
-    shares.window = end - begin + (steady_ == nullptr ? 0 : steady_->left_out_s());
+    const std::size_t step = measured_step(timeline_);
+    const auto [begin, end] = measured_interval(graph_, timeline_, list.front());
+    shares.window = end - begin + left_out_s(steady_);
     double free = begin;
     for (std::size_t i = 0; i < list.size(); ++i) {
       const TaskId task = list[i];
@@ -78,7 +83,7 @@ class Accounting {
       shares.compute += times * (this->end(step, task) - start(step, task));
       free = this->end(step, task);
     }
-    if (steady) shares.exposed += exposed({free, end}, step + 1, list.front());
+    if (timeline_.steps >= 2) shares.exposed += exposed({free, end}, step + 1, list.front());
     return shares;
   }
 
@@ -163,16 +168,30 @@ double first_step_makespan(const TaskGraph& graph, const Timeline& timeline) {
 
 }  // namespace
 
+std::size_t measured_step(const Timeline& timeline) {
+  return timeline.steps >= 2 ? static_cast<std::size_t>(timeline.steps) - 2 : 0;
+}
+
+double step_time_of(const TaskGraph& graph, const Timeline& timeline, const SteadyState* steady) {
+  double slowest = 0;
+  for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank) {
+    if (graph.compute_order[rank].empty()) continue;
+    const auto [begin, end] = measured_interval(graph, timeline, graph.compute_order[rank].front());
+    slowest = std::max(slowest, end - begin + left_out_s(steady));
+  }
+  return slowest / graph.window;
+}
+
 StepMetrics metrics_of(const TaskGraph& graph, const Timeline& timeline, double peak_flops,
                        const SteadyState* steady) {
   StepMetrics metrics;
   if (graph.tasks.empty()) return metrics;
+  metrics.step_time_s = step_time_of(graph, timeline, steady);
   double ranks = 0;  // that have work: all of them, but of a graph of one member of each pipeline rank
   for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank)
     ranks += graph.compute_order[rank].empty() ? 0 : 1;
-  metrics.makespan_s = first_step_makespan(graph, timeline) + (steady == nullptr ? 0 : steady->left_out_s());
+  metrics.makespan_s = first_step_makespan(graph, timeline) + left_out_s(steady);
   for (const RankShares& shares : shares_of_ranks(graph, timeline, steady)) {
-    metrics.step_time_s = std::max(metrics.step_time_s, shares.window / graph.window);
     if (shares.window <= 0) continue;
     metrics.exposed_comm_s += shares.exposed / graph.window / ranks;
     metrics.exposed_comm_share += shares.exposed / shares.window / ranks;

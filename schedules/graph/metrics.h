@@ -26,5 +26,9 @@ struct StepMetrics {
 // the figures of the whole one; graph.global_batch is that of the whole one then.
 StepMetrics metrics_of(const TaskGraph& graph, const Timeline& timeline, double peak_flops,
                        const SteadyState* steady = nullptr);
+// step_time_s alone.
+double step_time_of(const TaskGraph& graph, const Timeline& timeline, const SteadyState* steady = nullptr);
+// The step that the figures are of: the last but one, up to the start of the last; the only one where there is one.
+std::size_t measured_step(const Timeline& timeline);
 
 }  // namespace slipway
