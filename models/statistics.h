@@ -1,14 +1,17 @@
-// The one definition of a median, for everything that is measured several times, and of one whose values
-// do not count alike.
+// The one definition of a median, for everything that is measured several times, of one whose values do not count
+// alike, and of a mean's standard error.
 //
 //   {1, 5, 2} ──► 2        {1, 5, 2, 4} ──► 3, the mean of the two middle values
 //   value (weight) {1 (1), 5 (3), 2 (1)} ──► 5, the first with half of the weight at or below it
+//   s / √n, s² = Σ(x − mean)² / (n − 1)      nothing is known of the error of one value
 //
 // Guarded by tests/statistics_test.cpp.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -31,6 +34,15 @@ inline double weighted_median(std::vector<std::pair<double, double>> values) {
     if (passed >= half) return value;
   }
   return values.back().first;
+}
+
+inline std::optional<double> standard_error(const std::vector<double>& values) {
+  if (values.size() < 2) return std::nullopt;
+  const double n = static_cast<double>(values.size());
+  double mean = 0, squares = 0;
+  for (const double value : values) mean += value / n;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return std::sqrt(squares / (n - 1) / n);
 }
 
 }  // namespace slipway

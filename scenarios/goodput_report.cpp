@@ -6,15 +6,15 @@
 #include <cmath>
 #include <set>
 
+#include "models/statistics.h"
 #include "scenarios/commands/command.h"
 #include "scenarios/json_summary.h"
 #include "scenarios/plan.h"
+#include "scenarios/quantity.h"
 #include "scenarios/readable.h"
 
 namespace slipway {
 namespace {
-
-constexpr double day_s = 86400;
 
 int nodes_in_use(const Scenario& scenario) {
   std::set<int> nodes;
@@ -29,10 +29,10 @@ bool says_interval(const Scenario& scenario) {
 MeanGoodput mean_of(const FaultyTraining& training, double horizon_s, int histories, std::uint64_t seed) {
   MeanGoodput mean;
   mean.histories = training.node_mtbf_s > 0 ? histories : 1;
-  double squares = 0;
+  std::vector<double> shares;
   for (int i = 0; i < mean.histories; ++i) {
     const Goodput one = simulate_faults(training, horizon_s, 0, seed + static_cast<std::uint64_t>(i));
-    mean.share += one.share(), squares += one.share() * one.share();
+    mean.share += one.share(), shares.push_back(one.share());
     mean.checkpoint += one.checkpoint_s / one.elapsed_s, mean.lost += one.lost_s / one.elapsed_s;
     mean.restart += one.restart_s / one.elapsed_s, mean.waiting += one.waiting_s / one.elapsed_s;
     mean.failures += static_cast<double>(one.failures);
@@ -40,7 +40,7 @@ MeanGoodput mean_of(const FaultyTraining& training, double horizon_s, int histor
   const double n = mean.histories;
   for (double* sum : {&mean.share, &mean.checkpoint, &mean.lost, &mean.restart, &mean.waiting, &mean.failures})
     *sum /= n;
-  mean.error = std::sqrt(std::max(0.0, squares / n - mean.share * mean.share) / n);
+  mean.error = standard_error(shares);
   return mean;
 }
 
@@ -48,7 +48,7 @@ IntervalRow row_of(FaultyTraining training, std::int64_t steps, const GoodputAns
                    std::uint64_t seed) {
   training.steps_per_checkpoint = steps;
   return {steps, training.interval_s(), mean_of(training, answer.horizon_s, histories, seed),
-          training.node_mtbf_s > 0 ? daly_share(training) : 0};
+          training.node_mtbf_s > 0 ? std::optional(daly_share(training)) : std::nullopt};
 }
 
 // A quarter to four times the interval.
@@ -66,7 +66,7 @@ std::string rows_text(const GoodputAnswer& answer) {
     const MeanGoodput& m = row.simulated;
     rows.push_back({readable_seconds(row.interval_s) + (row.steps == answer.own.steps ? " *" : ""),
                     readable_count(static_cast<double>(row.steps)), readable_share(m.share),
-                    row.daly_share > 0 ? readable_share(row.daly_share) : "-", readable_share(m.checkpoint),
+                    row.daly_share ? readable_share(*row.daly_share) : "-", readable_share(m.checkpoint),
                     readable_share(m.lost), readable_share(m.restart), readable_share(m.waiting)});
   }
   return aligned_table(rows, "  ");
@@ -86,13 +86,16 @@ std::string nodes_text(const FaultyTraining& t) {
 }
 
 std::string best_text(const GoodputAnswer& answer) {
-  if (answer.daly_interval_s <= 0) return "";
-  const std::int64_t steps = steps_of(answer.daly_interval_s, answer.training.step_s);
+  if (!answer.daly_interval_s) return "";
   FaultyTraining best = answer.training;
-  best.steps_per_checkpoint = steps;
+  best.steps_per_checkpoint = steps_of(*answer.daly_interval_s, best.step_s);
+  const std::string goodput = readable_share(daly_share(best));
+  if (best.checkpoint_s == 0)
+    return fmt::format("\nA checkpoint costs nothing here (run.checkpoint_cost), so one after every step is best: goodput {} "
+                       "in closed form.\n", goodput);
   return fmt::format("\nThe best interval between checkpoints is {} ({}; Daly 2006; Young 1974: {}): goodput {} in closed form.\n",
-                     readable_seconds(answer.daly_interval_s), counted(steps, "step"),
-                     readable_seconds(answer.young_interval_s), readable_share(daly_share(best)));
+                     readable_seconds(*answer.daly_interval_s), counted(best.steps_per_checkpoint, "step"),
+                     readable_seconds(*answer.young_interval_s), goodput);
 }
 
 }  // namespace
@@ -102,21 +105,17 @@ FaultyTraining training_of(const Scenario& scenario, double step_s) {
   const auto missing = [&](const char* key, const char* what) {
     throw UsageError(scenario.path + ": " + key + " is missing; goodput needs " + what);
   };
-  if (faults.mtbf_per_node <= 0 && faults.failures.empty())
+  FaultyTraining training = faults.training;
+  const bool at_random = training.node_mtbf_s > 0;
+  if (!at_random && training.failures.empty())
     missing("cluster.mtbf_per_node", "it, for example --set 'cluster.mtbf_per_node=50000 h', or cluster.failures");
-  if (faults.checkpoint_cost < 0)
+  if (!faults.checkpoint_cost)
     missing("run.checkpoint_cost", "how long training stands still for a checkpoint, for example --set 'run.checkpoint_cost=30 s'");
-  if (!says_interval(scenario) && faults.mtbf_per_node <= 0)
+  if (!says_interval(scenario) && !at_random)
     missing("run.checkpoint_interval", "it where failures are planned and not drawn, for example --set 'run.checkpoint_interval=1 h'");
-  FaultyTraining training;
   training.step_s = step_s;
-  training.checkpoint_s = faults.checkpoint_cost;
-  training.restart_s = faults.restart;
-  training.repair_s = faults.repair;
+  training.checkpoint_s = *faults.checkpoint_cost;
   training.nodes = nodes_in_use(scenario);
-  training.spare_nodes = faults.spare_nodes;
-  training.node_mtbf_s = faults.mtbf_per_node;
-  training.failures = faults.failures;
   const double interval = faults.checkpoint_interval > 0 ? faults.checkpoint_interval
                                                          : daly_interval_s(training.mtbf_s(), training.checkpoint_s);
   training.steps_per_checkpoint = faults.checkpoint_interval <= 0 && scenario.run.checkpoint_steps > 0
@@ -153,9 +152,9 @@ std::string goodput_text(const Scenario& scenario, const GoodputAnswer& answer) 
                       counted(answer.own.steps, "step"), answer.interval_is_given ? "" : ", the best by Daly 2006",
                       readable_count(answer.tokens_per_s * day_s * own.share),
                       readable_count(answer.tokens_per_s * day_s), own.failures);
-  text += own.histories > 1 ? fmt::format(" (means over {} histories, standard error of the goodput {})\n\n",
-                                          own.histories, readable_share(own.error))
-                            : "\n\n";
+  text += own.error ? fmt::format(" (means over {} histories, standard error of the goodput {})\n\n",
+                                  own.histories, readable_share(*own.error))
+                    : "\n\n";
   text += rows_text(answer) + "  * this scenario's; closed form: Daly 2006, with spares enough\n" + best_text(answer);
   if (scenario.tokens > 0 && own.share > 0)
     text += fmt::format("\nTraining on {} tokens takes {:.4g} days instead of {:.4g}.\n", readable_count(scenario.tokens),
@@ -173,7 +172,7 @@ std::string goodput_json(const Scenario& scenario, const GoodputAnswer& answer) 
   json.set("nodes", answer.training.nodes);
   json.set("histories", own.histories);
   json.set("goodput", own.share);
-  json.set("goodput_error", own.error);
+  if (own.error) json.set("goodput_error", *own.error);
   json.set("checkpoint_share", own.checkpoint);
   json.set("lost_share", own.lost);
   json.set("restart_share", own.restart);
@@ -182,10 +181,10 @@ std::string goodput_json(const Scenario& scenario, const GoodputAnswer& answer) 
   json.set("tokens_per_day", answer.tokens_per_s * day_s * own.share);
   json.set("checkpoint_interval_s", answer.own.interval_s);
   json.set("checkpoint_steps", answer.own.steps);
-  if (answer.daly_interval_s > 0) {
-    json.set("closed_form_goodput", answer.own.daly_share);
-    json.set("best_interval_s", answer.daly_interval_s);
-    json.set("young_interval_s", answer.young_interval_s);
+  if (answer.daly_interval_s) {
+    json.set("closed_form_goodput", *answer.own.daly_share);
+    json.set("best_interval_s", *answer.daly_interval_s);
+    json.set("young_interval_s", *answer.young_interval_s);
   }
   std::vector<double> intervals, shares;
   for (const IntervalRow& row : answer.around) {

@@ -2,6 +2,7 @@
 // beside the closed form, and the best interval between checkpoints. Guarded by tests/command_goodput_test.cpp.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,8 @@ namespace slipway {
 // Means over histories, shares of the time.
 struct MeanGoodput {
   int histories = 0;
-  double share = 0, error = 0;  // error: standard error of the mean
+  double share = 0;
+  std::optional<double> error;  // standard error of `share`; unknown of one history
   double checkpoint = 0, lost = 0, restart = 0, waiting = 0;
   double failures = 0;  // per history
 };
@@ -21,7 +23,7 @@ struct IntervalRow {
   std::int64_t steps = 0;
   double interval_s = 0;
   MeanGoodput simulated;
-  double daly_share = 0;  // 0 without random failures
+  std::optional<double> daly_share;  // with random failures
 };
 
 struct GoodputAnswer {
@@ -30,7 +32,8 @@ struct GoodputAnswer {
   bool interval_is_given = false;
   IntervalRow own;                    // at the scenario's interval, else at Daly's
   std::vector<IntervalRow> around;    // shorter and longer intervals, ascending, own among them
-  double daly_interval_s = 0, young_interval_s = 0;  // 0 without random failures
+  // With random failures. 0 where a checkpoint costs nothing.
+  std::optional<double> daly_interval_s, young_interval_s;
 };
 
 // The scenario's faults with a step of `step_s`. Throws UsageError that names the keys that are missing.

@@ -79,7 +79,7 @@ std::span<const JsonKey> goodput_json_keys() {
       JsonKey{"nodes", "count", "nodes that hold ranks"},
       JsonKey{"histories", "count", "that were simulated; 1 where all failures are planned"},
       JsonKey{"goodput", "0..1", "of the time: steps that were kept, mean over histories"},
-      JsonKey{"goodput_error", "0..1", "standard error of that mean"},
+      JsonKey{"goodput_error", "0..1", "standard error of that mean; absent with one history", true},
       JsonKey{"checkpoint_share", "0..1", "of the time: complete checkpoints; the shares and goodput add up to 1"},
       JsonKey{"lost_share", "0..1", "steps and writing that a failure undid"},
       JsonKey{"restart_share", "0..1", "restarts"},
@@ -92,7 +92,7 @@ std::span<const JsonKey> goodput_json_keys() {
               "expectation of Daly 2006, with spares enough; this and the next two are present with "
               "cluster.mtbf_per_node",
               true},
-      JsonKey{"best_interval_s", "s", "of Daly 2006", true},
+      JsonKey{"best_interval_s", "s", "of Daly 2006; 0 where checkpoints cost nothing: save after every step", true},
       JsonKey{"young_interval_s", "s", "of Young 1974", true},
       JsonKey{"intervals_s", "s", "list: shorter and longer intervals, this one among them"},
       JsonKey{"goodputs", "0..1", "list: the simulated goodput of each"},

@@ -7,18 +7,19 @@
 namespace slipway {
 
 void load_faults(const Settings& settings, FaultModel& faults) {
-  faults.mtbf_per_node = settings.number("cluster.mtbf_per_node");
-  faults.restart = settings.number("cluster.restart");
-  faults.repair = settings.number("cluster.repair");
-  faults.spare_nodes = settings.small_integer("cluster.spare_nodes");
+  FaultyTraining& training = faults.training;
+  training.node_mtbf_s = settings.number("cluster.mtbf_per_node");
+  training.restart_s = settings.number("cluster.restart");
+  training.repair_s = settings.number("cluster.repair");
+  training.spare_nodes = settings.small_integer("cluster.spare_nodes");
   faults.checkpoint_interval = settings.number("run.checkpoint_interval");
   if (settings.given("run.checkpoint_cost")) faults.checkpoint_cost = settings.number("run.checkpoint_cost");
   for (int i = 0; i < settings.length("cluster.failures"); ++i) {
     const std::string path = "cluster.failures." + std::to_string(i);
     if (!settings.good({path, path + ".at", path + ".nodes"})) continue;
-    faults.failures.push_back({settings.number(path + ".at"), settings.small_integer(path + ".nodes")});
+    training.failures.push_back({settings.number(path + ".at"), settings.small_integer(path + ".nodes")});
   }
-  std::stable_sort(faults.failures.begin(), faults.failures.end(),
+  std::stable_sort(training.failures.begin(), training.failures.end(),
                    [](const PlannedFailure& a, const PlannedFailure& b) { return a.at < b.at; });
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "scenarios/json_summary.h"
+#include "scenarios/quantity.h"
 
 namespace slipway {
 
@@ -31,7 +32,8 @@ namespace {
 std::optional<TrainingCost> training_of(const Scenario& scenario, double step_time_s) {
   if (scenario.tokens <= 0) return std::nullopt;
   const double seconds = scenario.tokens / tokens_per_step(scenario) * step_time_s;
-  TrainingCost training{seconds / 86400, seconds / 3600 * rank_count(scenario.layout) / scenario.cluster.ranks_per_gpu, std::nullopt};
+  TrainingCost training{seconds / day_s, seconds / hour_s * rank_count(scenario.layout) / scenario.cluster.ranks_per_gpu,
+                        std::nullopt};
   if (scenario.cluster.price_per_gpu_hour > 0) {
     training.cost = training.gpu_hours * scenario.cluster.price_per_gpu_hour;
   }

@@ -19,7 +19,7 @@ constexpr Symbol byte_symbols[] = {{"", 1}, {"B", 1}};
 constexpr Symbol rate_symbols[] = {{"", 1}, {"B/s", 1}, {"bit/s", 1, 8}};
 constexpr Symbol flop_symbols[] = {{"", 1}, {"FLOP/s", 1}};
 constexpr Symbol time_symbols[] = {{"", 1}, {"s", 1}, {"ms", 1, 1e3}, {"us", 1, 1e6},
-                                   {"ns", 1, 1e9}, {"min", 60}, {"h", 3600}, {"days", 86400}};
+                                   {"ns", 1, 1e9}, {"min", 60}, {"h", hour_s}, {"days", day_s}};
 constexpr Symbol token_symbols[] = {{"", 1}, {"K", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}};
 constexpr Symbol prefixes[] = {
     {"", 1},     {"k", 1e3},     {"M", 1e6},        {"G", 1e9},           {"T", 1e12},

@@ -14,6 +14,8 @@
 
 namespace slipway {
 
+constexpr double hour_s = 3600, day_s = 24 * hour_s;
+
 enum class Unit : std::uint8_t { pure, bytes, bytes_per_second, flops, seconds, tokens };
 
 // "bytes/s" and so on: how tables and errors name the base unit; empty for pure numbers.

@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "scenarios/quantity.h"
+
 namespace slipway {
 namespace {
 
@@ -39,8 +41,8 @@ std::string scaled(double value, const std::array<Scale, n>& descending) {
 std::string readable_seconds(double seconds) {
   static constexpr std::array<Scale, 4> scales{{{1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}, {1e-9, "ns"}}};
   if (seconds == 0) return "0 s";
-  if (seconds >= 2 * 86400.0) return three_digits(seconds / 86400.0) + " days";
-  if (seconds >= 2 * 3600.0) return three_digits(seconds / 3600.0) + " h";
+  if (seconds >= 2 * day_s) return three_digits(seconds / day_s) + " days";
+  if (seconds >= 2 * hour_s) return three_digits(seconds / hour_s) + " h";
   return scaled(seconds, scales);
 }
 

@@ -38,12 +38,9 @@ struct ScheduleChoice {
 
 // How nodes fail and training recovers (`slipway goodput`).
 struct FaultModel {
-  double mtbf_per_node = 0;  // seconds; 0: nodes do not fail at random
-  double restart = 0, repair = 0;
-  int spare_nodes = 0;
-  std::vector<PlannedFailure> failures;  // ascending
-  double checkpoint_interval = 0;        // seconds; 0: the best by Daly 2006
-  double checkpoint_cost = -1;           // seconds; below 0: not given
+  FaultyTraining training;                // what steps and nodes there are is known later (goodput_report.h)
+  double checkpoint_interval = 0;         // seconds; 0: run.checkpoint_steps, else the best by Daly 2006
+  std::optional<double> checkpoint_cost;  // seconds
 };
 
 struct Scenario {

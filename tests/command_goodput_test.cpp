@@ -63,6 +63,37 @@ TEST_F(Commands, APlannedFailureWithoutSparesCostsItsLostWorkRepairAndRestart) {
   EXPECT_NEAR(json["waiting_share"].get<double>(), 3 * 3600 / two_days, 1e-9);
   EXPECT_NEAR(json["restart_share"].get<double>(), 600 / two_days, 1e-9);
   EXPECT_FALSE(json.contains("best_interval_s"));
+  EXPECT_FALSE(json.contains("goodput_error")) << "of one history no error is known";
+}
+
+TEST_F(Commands, WhereCheckpointsCostNothingOneAfterEveryStepIsBest) {
+  std::vector<std::string> settings = faults;
+  settings[1] = "run.checkpoint_cost=0 s";
+  const auto json = answered(settings, {"--histories", "20"});
+  EXPECT_EQ(json["best_interval_s"].get<double>(), 0);
+  EXPECT_EQ(json["young_interval_s"].get<double>(), 0);
+  EXPECT_EQ(json["checkpoint_steps"].get<int>(), 1);
+  // Daly with τ = a step, δ = 0, R = 300 s, M = 50 h.
+  const double step = json["step_time_s"], m = 50 * 3600;
+  EXPECT_NEAR(json["closed_form_goodput"].get<double>(), step / m * std::exp(-300 / m) / std::expm1(step / m), 1e-12);
+  const Answer words = slipway_with(goodput(settings, {"--histories", "20"}));
+  EXPECT_THAT(words.out, HasSubstr("A checkpoint costs nothing here (run.checkpoint_cost), so one after every step is best"));
+}
+
+TEST_F(Commands, TheErrorOfTwoHistoriesIsHalfOfTheirDifference) {
+  const auto alone = [](const char* seed) {  // a mean over the history of this seed and of the next
+    std::vector<std::string> settings = faults;
+    settings.push_back(std::string("run.seed=") + seed);
+    return answered(settings, {"--histories", "2"});
+  };
+  std::vector<std::string> three = faults;
+  three.push_back("run.seed=7");
+  const auto first = alone("7"), second = alone("8"), all = answered(three, {"--histories", "3"});
+  // With x, y, z the three goodputs: the means of (x, y), (y, z) and (x, y, z) give all of them.
+  const double a = first["goodput"], b = second["goodput"], c = all["goodput"];
+  const double x = 3 * c - 2 * b, y = 2 * a - x;
+  EXPECT_GT(std::abs(x - y), 0);
+  EXPECT_NEAR(first["goodput_error"].get<double>(), std::abs(x - y) / 2, 1e-12);
 }
 
 TEST_F(Commands, GoodputTakesTheStepsBetweenCheckpointsOfTheRunWhereNoIntervalIsGiven) {

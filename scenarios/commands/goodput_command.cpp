@@ -38,7 +38,7 @@ double simulated_step_s(const Scenario& scenario, std::ostream& err) {
   StepOptions options;
   options.makespan = false;
   const SimulatedStep step = simulated_step(scenario, options);
-  return metrics_of(step.plan.graph, step.simulation.timeline, 0, steady_of(step)).step_time_s;
+  return step_time_of(step.plan.graph, step.simulation.timeline, steady_of(step));
 }
 
 }  // namespace
