@@ -6,9 +6,6 @@
 namespace slipway {
 namespace {
 
-// Of a ring's bandwidth that NCCL expects of its trees (src/graph/tuning.cc, 2.12).
-constexpr double tree_efficiency = 0.9;
-
 int rounded_log2(int number) {
   int log = 0;
   while ((1 << log) < number) ++log;

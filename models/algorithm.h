@@ -48,6 +48,9 @@ struct Span {
   int members() const { return nodes * per_node; }
 };
 
+// Of a ring's bandwidth that NCCL expects of its trees (src/graph/tuning.cc, 2.12).
+constexpr double tree_efficiency = 0.9;
+
 // For multi_ring, tree (of an all-reduce) and hierarchical. At least two members.
 Links as_ring(Algorithm algorithm, const Span& span);
 // The same for all_to_all, pairwise: (n−1) messages of S/n from each member, (g−1) of them inside its node.

@@ -32,6 +32,9 @@ enum class KeyType : std::uint8_t {
   split,     // one of `choices`, or a list of whole numbers
 };
 
+// Maxima of numbers and integers that have none of their own; the second is the largest double below 2^63.
+constexpr double unbounded = 1e300, largest_int64 = 9223372036854774784.0;
+
 struct Key {
   std::string_view path;
   KeyType type = KeyType::text;

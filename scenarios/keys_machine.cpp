@@ -4,8 +4,6 @@
 namespace slipway {
 namespace {
 
-constexpr double unbounded = 1e300;
-
 using enum KeyType;
 
 // One key, one or two lines.

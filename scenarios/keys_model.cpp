@@ -16,7 +16,6 @@ Names models() {
 }
 
 constexpr std::string_view own = "the model's own";
-constexpr double unbounded = 1e300;
 
 using enum KeyType;
 

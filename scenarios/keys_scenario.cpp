@@ -32,9 +32,6 @@ Names topologies() {
   return names;
 }
 
-constexpr double unbounded = 1e300;
-constexpr double largest_int64 = 9223372036854774784.0;  // largest double below 2^63
-
 using enum KeyType;
 
 // One key, one or two lines.

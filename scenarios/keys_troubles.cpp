@@ -6,8 +6,6 @@ namespace {
 
 std::vector<std::string_view> spreads() { return {"half-normal", "lognormal"}; }
 
-constexpr double largest_int64 = 9223372036854774784.0;  // largest double below 2^63
-
 using enum KeyType;
 
 // clang-format off

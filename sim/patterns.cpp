@@ -3,9 +3,6 @@
 namespace slipway {
 namespace {
 
-// Of NCCL's trees: what they need more than their bytes (models/algorithm.h).
-constexpr double tree_overhead = 1 / 0.9;
-
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 std::vector<MemberEdge> ring_of(std::size_t members) {
@@ -34,7 +31,7 @@ void add_between(std::vector<MemberEdge>& edges, const Span& span, double share)
 // Of each member's part S/g one half on each tree, up and down. S = n/(2(n−1))·X.
 void add_trees(std::vector<MemberEdge>& edges, const Span& span) {
   const double n = span.members(), g = span.per_node;
-  const double whole = n / (2 * (n - 1)) * tree_overhead;
+  const double whole = n / (2 * (n - 1)) * (1 / tree_efficiency);
   add_inside(edges, span, whole * (g - 1) / g, true);
   for (const std::vector<int>& parent : double_binary_tree(span.nodes).parent) {
     for (std::size_t node = 0; node < parent.size(); ++node) {
