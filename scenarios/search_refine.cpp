@@ -97,6 +97,11 @@ class Refiner {
   struct Job {
     double bound;
     Variant variant;
+    bool simulated = false;  // it fits, and a worker has done it
+  };
+  struct Answer {  // of a worker
+    double seconds;
+    bool simulated;
   };
   // Those that are not known yet, the least bound first.
   std::vector<Job> jobs_of(const std::vector<Variant>& variants) {
@@ -115,7 +120,7 @@ class Refiner {
 
   // Infinite is what does not fit, or cannot be faster than another one.
   void price(const std::vector<Variant>& variants) {
-    const std::vector<Job> jobs = jobs_of(variants);
+    std::vector<Job> jobs = jobs_of(variants);
     const int count = static_cast<int>(jobs.size());
     const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     Workers workers(std::min(options_.workers > 0 ? options_.workers : cores, count),
@@ -123,7 +128,8 @@ class Refiner {
                       const LayoutChoice choice = choice_of(jobs[static_cast<std::size_t>(job)].variant);
                       const PricedLayout row = price_if_it_fits(scenario_, choice, options_.memory_share);
                       const double seconds = fits(row, options_.memory_share) ? row.step_time_s : infinite;
-                      std::memcpy(result, &seconds, sizeof seconds);
+                      const Answer answer{seconds, row.simulated};
+                      std::memcpy(result, &answer, sizeof answer);
                     });
     for (int given = 0; !interrupted();) {
       while (given < count && workers.idle() && is_promising(jobs[static_cast<std::size_t>(given)]))
@@ -131,22 +137,25 @@ class Refiner {
       if (workers.busy() == 0) break;
       if (const auto outcome = workers.take(100)) note(*outcome, jobs);
     }
-    simulated_ += static_cast<int>(
-        std::count_if(jobs.begin(), jobs.end(), [&](const Job& job) { return is_promising(job); }));
+    // Not those that an idle worker had taken before the bound fell below theirs: the same for any number of workers.
+    simulated_ += static_cast<int>(std::count_if(
+        jobs.begin(), jobs.end(), [&](const Job& job) { return job.simulated && is_promising(job); }));
   }
 
   bool is_promising(const Job& job) const { return job.bound <= least_s_ * rounding; }
 
-  void note(const Workers::Outcome& outcome, const std::vector<Job>& jobs) {
-    const Variant& variant = jobs[static_cast<std::size_t>(outcome.job)].variant;
+  void note(const Workers::Outcome& outcome, std::vector<Job>& jobs) {
+    Job& job = jobs[static_cast<std::size_t>(outcome.job)];
     if (outcome.failed) {
       if (interrupted()) return;
-      throw std::runtime_error("simulating the layout " + layout_text(choice_of(variant)) + ": " +
+      throw std::runtime_error("simulating the layout " + layout_text(choice_of(job.variant)) + ": " +
                                outcome.text);
     }
-    double& seconds = seconds_[variant];
-    std::memcpy(&seconds, outcome.result, sizeof seconds);
-    least_s_ = std::min(least_s_, seconds);
+    Answer answer{};
+    std::memcpy(&answer, outcome.result, sizeof answer);
+    job.simulated = answer.simulated;
+    seconds_[job.variant] = answer.seconds;
+    least_s_ = std::min(least_s_, answer.seconds);
   }
 
   bool interrupted() const { return options_.interrupted && options_.interrupted(); }

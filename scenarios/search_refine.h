@@ -26,7 +26,7 @@ bool is_uneven(const Cluster& cluster);
 
 struct Refinement {
   PricedLayout row;
-  int simulated = 0;        // variants, those not counted whose bound is above the answer
+  int simulated = 0;        // variants; not counted are those whose bound is above the answer
   bool exhaustive = false;  // of every order and every split
 };
 // `row` must be simulated. `splits`, `orders`: what may change. Layers move only where machines differ.

@@ -116,6 +116,29 @@ TEST_F(Refined, FindsTheBestOfAllSplitsInAllOrdersOnUnequalNodesWithAWeakPair) {
   EXPECT_EQ(found.row.choice.layout.placement[1], 2);  // so 0 and 1, the weak pair, are no neighbours
 }
 
+// As much memory as the even split needs: the faster ones, with more layers on the fast GPU, need more.
+TEST_F(Refined, CountsNoSimulationOfASplitThatDoesNotFit) {
+  const Scenario one = scenario(
+      "  groups: [{machine: ./slow.yaml, nodes: 1, gpus_per_node: 1}, {machine: ./fast.yaml, nodes: 1, "
+      "gpus_per_node: 1}]",
+      "layout: {pipeline: 2}");
+  const PricedLayout even = price_layout(one, choice_of(one));
+  SearchOptions options = options_of_two;
+  options.memory_share = even.memory_share;
+  int too_large = 0, slower = 0;
+  each_split(2, 8, [&](const std::vector<int>& layers) {
+    LayoutChoice choice = choice_of(one);
+    choice.layout.split = SplitKind::list, choice.layout.split_list = layers;
+    const PricedLayout row = price_layout(one, choice);
+    (row.memory_share > options.memory_share ? too_large : slower) += row.step_time_s != even.step_time_s ? 1 : 0;
+  });
+  ASSERT_GT(too_large, 0);
+  const Refinement found = refined(one, even, true, false, options);
+  EXPECT_TRUE(found.exhaustive);
+  EXPECT_LE(found.simulated, slower);
+  EXPECT_EQ(found.row.step_time_s, even.step_time_s);
+}
+
 // The best of every layout in every order with every split, by enumeration; plan finds it from two ends.
 TEST_F(Refined, PlanFindsTheBestOfAllLayoutsSplitsAndOrders) {
   const Scenario one = scenario(
