@@ -1,6 +1,7 @@
 #include "exec/lanes.h"
 
 #include <algorithm>
+#include <system_error>
 #include <thread>
 
 #include "exec/clock.h"
@@ -66,7 +67,9 @@ void LaneRunner::State::perform(LocalLane& lane, std::size_t place, int step) {
 void LaneRunner::State::settle(LocalLane& lane, int step) {
   const std::size_t count = lane.tasks.size(), first = static_cast<std::size_t>(step) * count;
   TaskMarks* const marks = lane.marks.data() + static_cast<std::size_t>(step & 1) * count;
+  lane.now = {step, 0, "waiting for the device to end the step"};
   hooks.device->finish(marks[count - 1].end);
+  lane.now.doing = "reading the device's times of the step";
   for (std::size_t i = 0; i < count; ++i)
     lane.stamp(first + i) = {hooks.device->time_ns(marks[i].start), hooks.device->time_ns(marks[i].end)};
   {
@@ -74,7 +77,13 @@ void LaneRunner::State::settle(LocalLane& lane, int step) {
     std::fill(marks, marks + count, TaskMarks{});
   }
   lane.ended.store(first + count, std::memory_order_release);
-  if (lane.compute && hooks.step_ends) hooks.step_ends(step, lane.stamp(first + count - 1).end_ns);
+  end_step(lane, step, lane.stamp(first + count - 1).end_ns);
+}
+
+void LaneRunner::State::end_step(LocalLane& lane, int step, std::int64_t end_ns) {
+  if (!lane.compute || !hooks.step_ends) return;
+  lane.now = {step, 0, "end of the step"};
+  hooks.step_ends(step, end_ns);
 }
 
 void LaneRunner::State::perform_all(LocalLane& lane) {
@@ -86,6 +95,7 @@ void LaneRunner::State::perform_all(LocalLane& lane) {
     if (hooks.device && settled + 2 == step) settle(lane, settled++);
     for (std::size_t place = 0; place < lane.tasks.size(); ++place) {
       const std::uint32_t index = lane.tasks[place];
+      lane.now = {step, tasks[index].task, nullptr};
       if (done[index].load(std::memory_order_relaxed) == stopped || !ready(tasks[index], step)) return;
       perform(lane, place, step);
       int before = step;
@@ -96,7 +106,7 @@ void LaneRunner::State::perform_all(LocalLane& lane) {
         lane.ended.store(static_cast<std::size_t>(step) * lane.tasks.size() + place + 1, std::memory_order_release);
     }
     if (!hooks.device) {
-      if (lane.compute && hooks.step_ends) hooks.step_ends(step, lane.stamp(lane.ended - 1).end_ns);
+      end_step(lane, step, lane.stamp(lane.ended - 1).end_ns);
     } else if (lane.compute && hooks.pauses_after && hooks.pauses_after(step)) {
       while (settled <= step) settle(lane, settled++);
     }
@@ -115,11 +125,23 @@ void LaneRunner::State::stop_all(std::exception_ptr cause) {
   }
 }
 
+std::string LaneRunner::State::text_of(const LocalLane& lane) const {
+  const std::string step = "step " + std::to_string(lane.now.step) + ", ";
+  if (lane.now.doing) return step + "lane " + lane.name + ", " + lane.now.doing;
+  return step + label_of(graph, lane.now.task);
+}
+
+// In a handler.
+void LaneRunner::State::broke(const LocalLane& lane) {
+  stop_all(std::current_exception());
+  if (hooks.lane_broke) hooks.lane_broke(text_of(lane));
+}
+
 void LaneRunner::State::run_lane(LocalLane& lane) {
   try {
     perform_all(lane);
   } catch (...) {
-    stop_all(std::current_exception());
+    broke(lane);
   }
 }
 
@@ -134,7 +156,14 @@ LaneRunner::~LaneRunner() = default;
 
 void LaneRunner::run() {
   std::vector<std::thread> threads;
-  for (auto& lane : state_->lanes) threads.emplace_back([this, &lane] { state_->run_lane(*lane); });
+  threads.reserve(state_->lanes.size());
+  for (auto& lane : state_->lanes) {
+    try {
+      threads.emplace_back([this, &lane] { state_->run_lane(*lane); });
+    } catch (const std::system_error&) {  // no more threads: those that run must not be left
+      state_->broke(*lane);
+    }
+  }
   for (std::thread& thread : threads) thread.join();
   if (state_->error) std::rethrow_exception(state_->error);
 }

@@ -38,6 +38,11 @@ struct LaneHooks {
   DeviceQueue* device = nullptr;
   // Optional, with `device`: true when the compute lane shall start nothing more until this step is complete.
   std::function<bool(int step)> pauses_after;
+  // Optional: a lane has thrown, in a hook or where an error of the device appears, which is anywhere later: at a mark, a
+  // wait, a finish or a time. Called in the handler, on the lane's thread, once a lane; by then no lane begins another
+  // task, but others may still hang in theirs, so that run() may never return: who else must know is told here.
+  // `where`: "step 3, 2F0" or "step 3, lane pp.forward: ...". It need not return.
+  std::function<void(const std::string& where)> lane_broke;
 };
 
 struct LaneStamp {
@@ -53,8 +58,8 @@ class LaneRunner {
   LaneRunner(const TaskGraph& graph, int rank, int steps, LaneHooks hooks);
   ~LaneRunner();
 
-  // Runs all steps; returns when every lane is done. When `perform` throws, no lane begins another task and
-  // the first exception is thrown again from here.
+  // Runs all steps; returns when every lane is done. When a lane throws, no lane begins another task, `lane_broke` is
+  // told, and the first exception is thrown again from here when all lanes have ended.
   void run();
 
   // What has ended so far, lane by lane, in order. May be called from any thread while run() goes on.

@@ -28,8 +28,16 @@ struct TaskMarks {
   DeviceQueue::Mark start, end;
 };
 
+// What a lane is doing, for the message should it throw.
+struct Whereabouts {
+  int step = 0;
+  TaskId task = 0;
+  const char* doing = nullptr;  // instead of a task
+};
+
 struct LocalLane {
   std::string name;
+  Whereabouts now{0, 0, "before its first task"};  // its own thread's
   bool compute = false;
   std::vector<std::uint32_t> tasks;  // local indices, in global order
   std::mutex marks_mutex;
@@ -78,7 +86,10 @@ struct LaneRunner::State {
   void wait_on_device(std::uint32_t task, int step);
   void perform(laning::LocalLane& lane, std::size_t place, int step);
   void settle(laning::LocalLane& lane, int step);
+  void end_step(laning::LocalLane& lane, int step, std::int64_t end_ns);
   void perform_all(laning::LocalLane& lane);
+  std::string text_of(const laning::LocalLane& lane) const;
+  void broke(const laning::LocalLane& lane);
   void stop_all(std::exception_ptr cause);
 };
 

@@ -162,6 +162,7 @@ void LossReporter::begin(std::int64_t start_ns) { state_->previous_end_ns = star
 void LossReporter::step_ended(int step, double part, std::int64_t end_ns) {
   if (state_->rank != 0 && !state_->holds_head()) return;
   const std::lock_guard lock(state_->mutex);
+  if (state_->error) std::rethrow_exception(state_->error);
   state_->queue.push_back({step, part, end_ns});
   state_->changed.notify_one();
 }

@@ -33,7 +33,8 @@ class LossReporter {
 
   // Rank 0's start of its first step, for the first printed duration.
   void begin(std::int64_t start_ns);
-  // This rank's part of a step's loss, counted from the first of this run, and the end of its compute. Called in step order; never blocks.
+  // This rank's part of a step's loss, counted from the first of this run, and the end of its compute. Called in step
+  // order; never blocks. Throws what the thread has met meanwhile, so that a full disk ends a run now and not at its end.
   void step_ended(int step, double part, std::int64_t end_ns);
   // Waits until all parts are in the store and, on rank 0, written and printed. Throws what the thread met.
   void finish();

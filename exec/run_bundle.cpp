@@ -120,17 +120,13 @@ std::unique_ptr<Transport> BundleRun::connect(const Group& group) {
   return connect_transport(seat_.host(), group, rank_, at.store_host, device_);
 }
 
-// While lanes run, an exception must not wait for the other lanes to end: they may hang in their peers' absence.
+// While lanes run, an exception must not wait for the other lanes to end, which may hang in their peers' absence: the
+// heartbeat tells the other ranks at once.
 LaneHooks BundleRun::hooks() {
   LaneHooks hooks;
   hooks.device = queue_.get();
-  hooks.perform = [this](TaskId task, int step) {
-    try {
-      perform(task, step);
-    } catch (...) {
-      seat_.fail_with_current_exception("step " + std::to_string(step) + ", " + label_of(graph_, task));
-    }
-  };
+  hooks.perform = [this](TaskId task, int step) { perform(task, step); };
+  hooks.lane_broke = [this](const std::string& where) { seat_.fail_with_current_exception(where); };
   hooks.thread_begins = [threads = arguments_.threads] { at::set_num_threads(threads); };
   hooks.step_ends = [this](int step, Nanoseconds end) { step_ended(step, end); };
   hooks.pauses_after = [this](int step) { return checkpoints_.is_due(first_.steps + step + 1); };

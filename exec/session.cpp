@@ -171,7 +171,11 @@ void Session::run(const std::function<void(Seat&)>& work) {
   try {
     state_->join();
     std::vector<std::thread> threads;
-    for (int rank = state_->rank() + 1; rank < state_->rank() + state_->hosted(); ++rank) threads.emplace_back(sit, rank);
+    try {
+      for (int rank = state_->rank() + 1; rank < state_->rank() + state_->hosted(); ++rank) threads.emplace_back(sit, rank);
+    } catch (...) {  // in here, where the threads that run need not be left
+      state_->fail(state_->rank(), "cannot start a thread for each of its ranks");
+    }
     sit(state_->rank());  // its failure is told in there: here the other threads could not be left
     for (std::thread& thread : threads) thread.join();
     state_->leave();

@@ -132,5 +132,96 @@ TEST(LanesOfADevice, AnErrorStopsAllLanesAndKeepsTheStepsThatWereDone) {
   EXPECT_GE(runner.stamps().size(), 2 * 3u) << "steps 0 and 1 were over before step 3 began";
 }
 
+// A device on which an error of a task's work appears later, as on a GPU: when the host waits, marks or asks for times.
+class BreakingDevice : public ThreadDevice {
+ public:
+  enum class At { begin, mark, wait, finish, time };
+  explicit BreakingDevice(At at) : at_(at), armed_(at == At::begin) {}
+  // The next call of that kind on this thread breaks.
+  void arm() {
+    lane_ = std::this_thread::get_id();
+    armed_ = true;
+  }
+
+  void begin_lane() override {
+    ThreadDevice::begin_lane();
+    broken_at(At::begin);
+  }
+  Mark mark() override {
+    broken_at(At::mark);
+    return ThreadDevice::mark();
+  }
+  void wait_for(const Mark& mark) override {
+    broken_at(At::wait);
+    ThreadDevice::wait_for(mark);
+  }
+  void finish(const Mark& mark) override {
+    broken_at(At::finish);
+    ThreadDevice::finish(mark);
+  }
+  std::int64_t time_ns(const Mark& mark) override {
+    broken_at(At::time);
+    return ThreadDevice::time_ns(mark);
+  }
+
+ private:
+  void broken_at(At at) {
+    if (at != at_ || !armed_ || (at != At::begin && lane_ != std::this_thread::get_id())) return;
+    armed_ = false;
+    throw std::runtime_error("the device broke");
+  }
+  At at_;
+  std::atomic<std::thread::id> lane_;
+  std::atomic<bool> armed_;
+};
+
+struct BreakingCase {
+  BreakingDevice::At at;
+  std::pair<TaskId, int> armed_in;  // task and step
+  const char* where;
+};
+
+class AnErrorOfTheDevice : public testing::TestWithParam<BreakingCase> {};
+
+// The other lane hangs, as it would for a peer that is never told: until the hook is.
+TEST_P(AnErrorOfTheDevice, IsToldOnceWithItsPlaceWhileOtherLanesHang) {
+  BreakingDevice device(GetParam().at);
+  std::atomic<bool> told{false};
+  std::vector<std::string> places;
+  LaneHooks hooks;
+  hooks.device = &device;
+  hooks.perform = [&](TaskId task, int step) {
+    if (std::pair(task, step) == GetParam().armed_in) device.arm();
+    for (int i = 0; task == 2 && !told && i < 10'000; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(task != 2 || told) << "nobody was told for 10 s";
+    device.start([] {});
+  };
+  hooks.lane_broke = [&](const std::string& where) {
+    try {
+      throw;
+    } catch (const std::runtime_error& error) {
+      places.push_back(where + ": " + error.what());
+    }
+    told = true;
+  };
+  // Tasks 0 and 1 of the compute lane, the second after task 3 of another one; task 2 hangs on a third.
+  TaskGraph graph = graph_of({{}, {none, {3}, {}, {}}, {1, {}, {}, {}}, {0, {}, {}, {}}}, 2);
+  graph.communicators[1].name = "pp";
+  if (GetParam().at == BreakingDevice::At::begin) graph = graph_of({{}});
+  graph.works.front().suffix = "T";
+  for (TaskId task = 0; task < graph.tasks.size(); ++task) graph.tasks[task].micro_batch = static_cast<int>(task);
+  LaneRunner runner(graph, 0, 4, std::move(hooks));
+  EXPECT_THROW(runner.run(), std::runtime_error);
+  EXPECT_EQ(places, (std::vector<std::string>{std::string(GetParam().where) + ": the device broke"}));
+}
+
+using At = BreakingDevice::At;
+INSTANTIATE_TEST_SUITE_P(
+    Anywhere, AnErrorOfTheDevice,
+    testing::Values(BreakingCase{At::begin, {}, "step 0, lane compute, before its first task"},
+                    BreakingCase{At::mark, {1, 1}, "step 1, T1"}, BreakingCase{At::wait, {0, 1}, "step 1, T1"},
+                    BreakingCase{At::finish, {1, 1}, "step 0, lane compute, waiting for the device to end the step"},
+                    BreakingCase{At::time, {1, 1}, "step 0, lane compute, reading the device's times of the step"}));
+
 }  // namespace
 }  // namespace slipway

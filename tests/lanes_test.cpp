@@ -1,6 +1,7 @@
 #include "exec/lanes.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <map>
@@ -138,6 +139,41 @@ TEST(Lanes, AnErrorStopsAllLanesAndComesOutOfRun) {
       },
       std::runtime_error);
   EXPECT_EQ(runner.stamps().size(), 15u) << "what ended before is kept";
+}
+
+// New threads get a stack that no machine has.
+class NoMoreThreads {
+ public:
+  NoMoreThreads() {
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t huge;
+    pthread_getattr_default_np(&huge);
+    pthread_attr_setstacksize(&huge, std::size_t{1} << 46);
+    pthread_setattr_default_np(&huge);
+    pthread_attr_destroy(&huge);
+  }
+  ~NoMoreThreads() {
+    pthread_setattr_default_np(&before_);
+    pthread_attr_destroy(&before_);
+  }
+
+ private:
+  pthread_attr_t before_;
+};
+
+TEST(Lanes, AThreadThatCannotBeMadeIsToldWithItsLane) {
+  const TaskGraph graph = chain_of_nothing(2, 10);
+  std::vector<std::string> places;
+  LaneHooks hooks;
+  hooks.perform = [](TaskId, int) {};
+  hooks.lane_broke = [&](const std::string& where) { places.push_back(where); };
+  LaneRunner runner(graph, 0, 1, std::move(hooks));
+  {
+    const NoMoreThreads none;
+    EXPECT_THROW(runner.run(), std::system_error);
+  }
+  EXPECT_EQ(places, (std::vector<std::string>{"step 0, lane compute, before its first task",
+                                              "step 0, lane tp, before its first task"}));
 }
 
 TEST(Lanes, OverheadGraphsRunEachTaskOnce) {

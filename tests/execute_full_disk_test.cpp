@@ -1,0 +1,49 @@
+// A disk that is full while a run writes its losses: the error is met beside the lanes, which wait for each other meanwhile.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "exec/run_files.h"
+#include "schedules/graph/lowering.h"
+#include "tests/rank_processes.h"
+#include "tests/tiny_runs.h"
+
+namespace slipway {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr double limit_s = 10;     // promised: every rank has ended by then
+constexpr double starting_s = 60;  // on a busy machine
+constexpr int ranks = 4;
+
+// Pipeline 2 × data 2, for a very long time. 512 bytes a file are some 17 losses.
+std::string command_with_small_files(const std::string& folder) {
+  std::filesystem::create_directories(folder);
+  LoweringInput input = tiny_input(tiny_llama(2, false));
+  input.layout.pipeline = input.layout.data = 2;
+  input.shape.sharding = sharding_of(input.layout);
+  Bundle bundle = tiny_bundle(input);
+  bundle.run.steps = 1000000;
+  write_bundle_file(folder + "/run.slip", bundle);
+  return "ulimit -f 1; exec " SLIPWAY_RANK_PROGRAM " " + folder + "/run.slip --connect-timeout 120 --out " + folder;
+}
+
+TEST(FullDisk, OfTheLossesEndsAllRanksNowAndNotWhenTheTrainingIsOver) {
+  const std::string folder = temporary_folder().path("full");
+  RankProcesses processes("/bin/sh", {"-c", command_with_small_files(folder)}, ranks, folder);
+  ASSERT_TRUE(processes.printed(0, "step 3/", starting_s));
+  processes.mark();
+  const std::vector<Ended> ended = processes.wait(2 * limit_s);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Ended& each = ended[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(each.status, 1);
+    EXPECT_LT(each.seconds, limit_s);
+    const std::string stops = rank == 0 ? "" : "rank " + std::to_string(rank) + " stops: ";
+    EXPECT_THAT(each.errors, StartsWith(stops + "rank 0 failed: step "));
+    EXPECT_THAT(each.errors, HasSubstr("end of the step: cannot write " + losses_path(folder)));
+  }
+}
+
+}  // namespace
+}  // namespace slipway
