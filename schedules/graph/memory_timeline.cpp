@@ -1,6 +1,7 @@
 #include "schedules/graph/memory_timeline.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "schedules/graph/parallel.h"
@@ -8,7 +9,8 @@
 namespace slipway {
 namespace {
 
-constexpr std::size_t block_size = 8;  // ranks whose dates of one event fill a cache line
+constexpr std::size_t compared_together = 64;  // ranks: what neighbours do lies side by side in memory
+constexpr std::size_t listed_together = 8;     // whose lists of changes a cache holds; their dates fill a line of it
 
 struct Change {
   double time = 0;
@@ -28,14 +30,12 @@ class Accounting {
   std::vector<RankMemory> run() const {
     std::vector<RankMemory> result(graph_.static_bytes.size());
     const Rows buffers = buffers_by_rank();
-    const std::size_t blocks = (result.size() + block_size - 1) / block_size;
+    const std::size_t blocks = (result.size() + compared_together - 1) / compared_together;
     parts_in_parallel(blocks, graph_.buffers.size(), [&](std::size_t first, std::size_t last) {
-      std::vector<Listed> block;
+      Lists lists;
       for (std::size_t at = first; at < last; ++at) {
-        const std::size_t begin = at * block_size, end = std::min(begin + block_size, result.size());
-        list_changes(buffers, begin, end, block);
-        for (std::size_t rank = begin; rank < end; ++rank)
-          result[rank] = block[rank - begin].as_before ? result[rank - 1] : peak_of(rank, block[rank - begin].changes);
+        const std::size_t begin = at * compared_together;
+        account(buffers, begin, std::min(begin + compared_together, result.size()), lists, result);
       }
     });
     return result;
@@ -85,45 +85,71 @@ class Accounting {
     return rows;
   }
 
-  // What the buffers of a rank take and give back, in the order of the buffers.
-  struct Listed {
-    std::vector<Change> changes;
-    bool as_before = false;  // all like those of the rank before, whose peak is this rank's then
-  };
+  using Pair = std::array<Change, 2>;  // what a buffer takes and gives back
+  using Lists = std::array<std::vector<Change>, listed_together>;
 
-  // Of ranks [begin, end) together: neighbours' buffers, tasks and dates lie side by side in memory, and replicas and
-  // tensor peers mostly do the same at the same time.
-  void list_changes(const Rows& buffers, std::size_t begin, std::size_t end, std::vector<Listed>& block) const {
-    block.resize(end - begin);
-    std::size_t most = 0;
+  // The peaks of ranks [begin, end), of those that are all alike once: replicas and tensor peers mostly do the same at
+  // the same time.
+  void account(const Rows& buffers, std::size_t begin, std::size_t end, Lists& lists,
+               std::vector<RankMemory>& result) const {
+    const std::vector<char> as_before = compare(buffers, begin, end);
+    std::vector<std::size_t> ranks;
     for (std::size_t rank = begin; rank < end; ++rank) {
-      const std::size_t count = buffers[rank].size();
-      block[rank - begin].changes.resize(2 * count);
-      block[rank - begin].as_before =
-          rank > begin && count == buffers[rank - 1].size() && is_same(graph_.static_bytes[rank], graph_.static_bytes[rank - 1]);
-      most = std::max(most, count);
+      if (!as_before[rank - begin]) ranks.push_back(rank);
+      if (ranks.size() < listed_together && rank + 1 < end) continue;
+      list_changes(buffers, ranks, lists);
+      for (std::size_t i = 0; i < ranks.size(); ++i) result[ranks[i]] = peak_of(ranks[i], lists[i]);
+      ranks.clear();
+    }
+    for (std::size_t rank = begin; rank < end; ++rank)
+      if (as_before[rank - begin]) result[rank] = result[rank - 1];
+  }
+
+  // Of ranks [begin, end): do all buffers change like those of the rank before, the peak being the same then?
+  std::vector<char> compare(const Rows& buffers, std::size_t begin, std::size_t end) const {
+    std::vector<char> as_before(end - begin + 1, false);  // one more: the last rank has nobody behind it
+    std::size_t most = 0;
+    for (std::size_t rank = begin + 1; rank < end; ++rank) {
+      as_before[rank - begin] = buffers[rank].size() == buffers[rank - 1].size() &&
+                                is_same(graph_.static_bytes[rank], graph_.static_bytes[rank - 1]);
+      if (as_before[rank - begin]) most = std::max(most, buffers[rank].size());
     }
     for (std::size_t i = 0; i < most; ++i) {
+      Pair before{};
       for (std::size_t rank = begin; rank < end; ++rank) {
-        if (i >= buffers[rank].size()) continue;
-        Listed& listed = block[rank - begin];
-        Change* const pair = &listed.changes[2 * i];
-        list_changes(buffers[rank][i], pair);
-        if (!listed.as_before) continue;
-        const Change* const before = &block[rank - begin - 1].changes[2 * i];
-        listed.as_before = is_same(pair[0], before[0]) && is_same(pair[1], before[1]);
+        char& alike = as_before[rank - begin];
+        if ((!alike && !as_before[rank - begin + 1]) || i >= buffers[rank].size()) continue;
+        const Pair pair = changes_of(buffers[rank][i]);
+        if (alike) alike = is_same(pair[0], before[0]) && is_same(pair[1], before[1]);
+        before = pair;
+      }
+    }
+    return as_before;
+  }
+
+  // What the buffers of some ranks take and give back, in the order of the buffers.
+  void list_changes(const Rows& buffers, const std::vector<std::size_t>& ranks, Lists& lists) const {
+    std::size_t most = 0;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      lists[i].clear();
+      most = std::max(most, buffers[ranks[i]].size());
+    }
+    for (std::size_t b = 0; b < most; ++b) {
+      for (std::size_t i = 0; i < ranks.size(); ++i) {
+        if (b >= buffers[ranks[i]].size()) continue;
+        const Pair pair = changes_of(buffers[ranks[i]][b]);
+        lists[i].insert(lists[i].end(), pair.begin(), pair.end());
       }
     }
   }
 
-  void list_changes(BufferId b, Change* pair) const {
+  Pair changes_of(BufferId b) const {
     const Buffer& buffer = graph_.buffers[b];
     const auto writer = static_cast<TaskId>(buffer.writer);
     const TaskId reader = last_reader_[b];
     const double taken = timeline_.start[writer];
     const double freed = is_handed_over(buffer, reader) ? timeline_.start[reader] : timeline_.end[reader];
-    pair[0] = {taken, buffer.bytes, writer, b};
-    pair[1] = {std::max(freed, taken), -buffer.bytes, reader, b};
+    return {Change{taken, buffer.bytes, writer, b}, Change{std::max(freed, taken), -buffer.bytes, reader, b}};
   }
 
   bool is_same(const Change& a, const Change& b) const {

@@ -68,26 +68,47 @@ class Accounting {
         count_(graph.tasks.size()),
         inputs_(static_cast<std::size_t>(timeline.steps)) {}
 
-  RankShares rank(std::size_t rank) {
-    const auto list = graph_.compute_order[rank];
-    RankShares shares;
-    if (list.empty()) return shares;
-    const std::size_t step = measured_step(timeline_);
-    const auto [begin, end] = measured_interval(graph_, timeline_, list.front());
-    shares.window = end - begin + left_out_s(steady_);
-    double free = begin;
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      const TaskId task = list[i];
-      const double times = times_in_truth(step, rank, i);
-      shares.exposed += times * exposed({free, start(step, task)}, step, task);
-      shares.compute += times * (this->end(step, task) - start(step, task));
-      free = this->end(step, task);
+  // Ranks [first, last) together, task after task: what neighbours do as their i-th task, they mostly do at the same
+  // time, and their dates lie side by side in memory.
+  void ranks(std::size_t first, std::size_t last, std::vector<RankShares>& shares) {
+    std::vector<Walk> walks;
+    std::size_t most = 0;
+    for (std::size_t rank = first; rank < last; ++rank) {
+      walks.push_back(begun(rank, shares[rank]));
+      most = std::max(most, walks.back().list.size());
     }
-    if (timeline_.steps >= 2) shares.exposed += exposed({free, end}, step + 1, list.front());
-    return shares;
+    for (std::size_t i = 0; i < most; ++i)
+      for (Walk& walk : walks)
+        if (i < walk.list.size()) account(walk, i, shares[walk.rank]);
+    if (timeline_.steps < 2) return;
+    for (const Walk& walk : walks)
+      if (!walk.list.empty())
+        shares[walk.rank].exposed += exposed({walk.free, walk.end}, walk.step + 1, walk.list.front());
   }
 
  private:
+  struct Walk {
+    std::size_t rank, step;
+    std::span<const TaskId> list;
+    double free, end;  // of the tasks accounted for; of the measured interval
+  };
+
+  Walk begun(std::size_t rank, RankShares& shares) const {
+    const auto list = graph_.compute_order[rank];
+    if (list.empty()) return {rank, 0, list, 0, 0};
+    const auto [begin, end] = measured_interval(graph_, timeline_, list.front());
+    shares.window = end - begin + left_out_s(steady_);
+    return {rank, measured_step(timeline_), list, begin, end};
+  }
+
+  void account(Walk& walk, std::size_t i, RankShares& shares) {
+    const TaskId task = walk.list[i];
+    const double times = times_in_truth(walk.step, walk.rank, i);
+    shares.exposed += times * exposed({walk.free, start(walk.step, task)}, walk.step, task);
+    walk.free = end(walk.step, task);
+    shares.compute += times * (walk.free - start(walk.step, task));
+  }
+
   // How often the whole step does what the rank's i-th task does in this one.
   double times_in_truth(std::size_t step, std::size_t rank, std::size_t i) const {
     if (steady_ == nullptr) return 1;
@@ -150,9 +171,11 @@ class Accounting {
 std::vector<RankShares> shares_of_ranks(const TaskGraph& graph, const Timeline& timeline, const SteadyState* steady) {
   std::vector<RankShares> shares(graph.compute_order.size());
   const Index index = index_of(graph);
+  constexpr std::size_t together = 16;  // two cache lines of dates
   parts_in_parallel(shares.size(), graph.tasks.size(), [&](std::size_t first, std::size_t last) {
     Accounting accounting(graph, index, timeline, steady);
-    for (std::size_t rank = first; rank < last; ++rank) shares[rank] = accounting.rank(rank);
+    for (std::size_t rank = first; rank < last; rank += together)
+      accounting.ranks(rank, std::min(rank + together, last), shares);
   });
   return shares;
 }
