@@ -2,48 +2,49 @@
 // order); a communicator is one server shared by all its members' lanes, first ready first served.
 #include <algorithm>
 #include <limits>
-#include <queue>
 #include <stdexcept>
 
 #include "schedules/graph/lowering.h"
+#include "schedules/graph/ready_queue.h"
 
 namespace slipway {
 namespace {
 
-struct Ready {
-  double time;
-  TaskId task;
-  bool operator>(const Ready& other) const {
-    return time != other.time ? time > other.time : task > other.task;
-  }
+// What the replay knows of a task until it runs.
+struct Waiting {
+  double ready_at = 0;
+  std::uint32_t blockers = 0;  // predecessors, and the task before on its lane
+  TaskId next_on_lane = std::numeric_limits<TaskId>::max();
+  bool is_last() const { return next_on_lane == std::numeric_limits<TaskId>::max(); }
 };
+
+std::vector<Waiting> waiting_tasks(const TaskGraph& graph) {
+  std::vector<Waiting> tasks(graph.tasks.size());
+  for (TaskId id = 0; id < tasks.size(); ++id)
+    tasks[id].blockers = static_cast<std::uint32_t>(graph.predecessors[id].size());
+  for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank) {
+    const auto list = graph.compute_order[rank];
+    for (std::size_t i = 0; i + 1 < list.size(); ++i) {
+      tasks[list[i]].next_on_lane = list[i + 1];
+      ++tasks[list[i + 1]].blockers;
+    }
+  }
+  return tasks;
+}
 
 }  // namespace
 
 void set_global_order(TaskGraph& graph, const Durations& durations) {
   const std::size_t count = graph.tasks.size();
-  constexpr auto nobody = std::numeric_limits<TaskId>::max();
-  std::vector<std::uint32_t> waiting(count);
-  std::vector<TaskId> next_on_lane(count, nobody);
-  std::vector<double> ready_at(count, 0), start(count), communicator_free(graph.communicators.size(), 0);
+  std::vector<Waiting> waiting = waiting_tasks(graph);
+  std::vector<double> start(count), communicator_free(graph.communicators.size(), 0);
+  ReadyQueue queue;
   for (TaskId id = 0; id < count; ++id)
-    waiting[id] = static_cast<std::uint32_t>(graph.predecessors[id].size());
-  for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank) {
-    const auto list = graph.compute_order[rank];
-    for (std::size_t i = 0; i + 1 < list.size(); ++i) {
-      next_on_lane[list[i]] = list[i + 1];
-      ++waiting[list[i + 1]];
-    }
-  }
-  std::priority_queue<Ready, std::vector<Ready>, std::greater<>> queue;
-  for (TaskId id = 0; id < count; ++id) {
-    if (waiting[id] == 0) queue.push({0, id});
-  }
+    if (waiting[id].blockers == 0) queue.push(0, id);
   std::vector<TaskId> prompt, delayed;  // that start when they are ready, that wait for their communicator
   prompt.reserve(count);
   while (!queue.empty()) {
-    const auto [time, id] = queue.top();
-    queue.pop();
+    const auto [time, id] = queue.pop();
     start[id] = time;
     const std::int32_t communicator = graph.tasks[id].communicator;
     if (communicator != none) {
@@ -54,11 +55,12 @@ void set_global_order(TaskGraph& graph, const Durations& durations) {
     (start[id] > time ? delayed : prompt).push_back(id);
     const double end = start[id] + durations[id];
     const auto release = [&](TaskId after) {
-      ready_at[after] = std::max(ready_at[after], end);
-      if (--waiting[after] == 0) queue.push({ready_at[after], after});
+      Waiting& task = waiting[after];
+      task.ready_at = std::max(task.ready_at, end);
+      if (--task.blockers == 0) queue.push(task.ready_at, after);
     };
     for (const TaskId after : graph.successors[id]) release(after);
-    if (next_on_lane[id] != nobody) release(next_on_lane[id]);
+    if (!waiting[id].is_last()) release(waiting[id].next_on_lane);
   }
   const std::size_t popped = prompt.size() + delayed.size();
   if (popped != count) {
