@@ -24,6 +24,34 @@ struct SegmentTask {
   auto fields() const { return std::tuple(action, pass, first_op, last_op, task); }
 };
 
+bool comes_first(const SegmentTask& a, const SegmentTask& b) { return a.fields() < b.fields(); }
+
+// Sorts one rank's tasks after another's. Neighbours have theirs in the same disorder mostly: what sorted the one
+// before is tried first.
+class AlikeSort {
+ public:
+  void operator()(std::span<SegmentTask> list) {
+    if (from_.size() == list.size() && arranged(list)) return;
+    from_.resize(list.size());
+    std::iota(from_.begin(), from_.end(), std::uint32_t{0});
+    std::sort(from_.begin(), from_.end(), [&](std::uint32_t a, std::uint32_t b) { return comes_first(list[a], list[b]); });
+    arranged(list);
+  }
+
+ private:
+  // Puts `list` in the order of from_ if that sorts it.
+  bool arranged(std::span<SegmentTask> list) {
+    sorted_.clear();
+    for (const std::uint32_t at : from_) sorted_.push_back(list[at]);
+    if (!std::is_sorted(sorted_.begin(), sorted_.end(), comes_first)) return false;
+    std::copy(sorted_.begin(), sorted_.end(), list.begin());
+    return true;
+  }
+
+  std::vector<std::uint32_t> from_;  // where each place's task stood
+  std::vector<SegmentTask> sorted_;
+};
+
 // Laid out by rank first, so that each sort is of one rank's tasks.
 std::vector<SegmentTask> sorted_segments(const TaskGraph& graph) {
   const auto is_segment = [&](const Task& task) {
@@ -47,10 +75,10 @@ std::vector<SegmentTask> sorted_segments(const TaskGraph& graph) {
     segments[next[row_of(task)]++] = {
         {task.rank, work.stage, task.micro_batch, task.slice}, work.first_op, work.last_op, work.pass, id};
   }
-  each_in_parallel(begin.size() - 1, segments.size(), [&](std::size_t rank) {
-    std::sort(segments.begin() + static_cast<std::ptrdiff_t>(begin[rank]),
-              segments.begin() + static_cast<std::ptrdiff_t>(begin[rank + 1]),
-              [](const SegmentTask& a, const SegmentTask& b) { return a.fields() < b.fields(); });
+  parts_in_parallel(begin.size() - 1, segments.size(), [&](std::size_t first, std::size_t last) {
+    AlikeSort sort;
+    for (std::size_t rank = first; rank < last; ++rank)
+      sort(std::span(segments).subspan(begin[rank], begin[rank + 1] - begin[rank]));
   });
   return segments;
 }

@@ -42,6 +42,16 @@ TaskId GraphBuilder::task(const Task& task, std::span<const BufferId> inputs,
   return id;
 }
 
+void GraphBuilder::make_room(double times) {
+  const auto reserve = [&](auto& list) { list.reserve(static_cast<std::size_t>(static_cast<double>(list.size()) * times)); };
+  reserve(graph_.tasks);
+  reserve(graph_.buffers);
+  for (Rows* rows : {&graph_.inputs, &graph_.outputs}) {
+    reserve(rows->begin);
+    reserve(rows->values);
+  }
+}
+
 void GraphBuilder::late_output(TaskId task, BufferId buffer) {
   late_outputs_.emplace_back(task, buffer);
   graph_.buffers[buffer].writer = static_cast<std::int32_t>(task);

@@ -2,9 +2,17 @@
 #include <algorithm>
 
 #include "schedules/graph/action_lowering.h"
+#include "schedules/graph/parallel.h"
 
 namespace slipway {
 namespace {
+
+// A backward is about as many tasks as its forward, twice as many with recomputation. More than that costs a copy.
+void make_room_for_all(LoweringState& state) {
+  std::size_t actions = 0;
+  for (const auto& list : state.actions) actions += list.size();
+  state.builder.make_room(1.6 * static_cast<double>(actions));
+}
 
 void lower_stage_actions(LoweringState& state, int stage, Pass pass) {
   constexpr auto absent = std::numeric_limits<std::uint32_t>::max();
@@ -14,12 +22,14 @@ void lower_stage_actions(LoweringState& state, int stage, Pass pass) {
       const Action action{pass, stage, micro_batch, slice};
       if (state.index_of(action) == absent) continue;
       ActionLowering lowering(state, action);
+      const bool is_first = state.graph.tasks.empty();
       if (pass == Pass::forward)
         lowering.forward();
       else if (pass == Pass::weight_grad)
         lowering.weight_grad();
       else
         lowering.backward();
+      if (is_first) make_room_for_all(state);
     }
   }
 }
@@ -36,10 +46,10 @@ void lower_passes(LoweringState& state) {
 }
 
 void place_compute_order(LoweringState& state) {
-  for (auto& list : state.placed) {
-    std::stable_sort(list.begin(), list.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
-  }
+  each_in_parallel(state.placed.size(), state.graph.tasks.size(), [&](std::size_t rank) {
+    auto& list = state.placed[rank];
+    std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  });
 }
 
 }  // namespace slipway

@@ -13,6 +13,7 @@
 #include "models/kfac.h"
 #include "models/parameters.h"
 #include "schedules/graph/lowering_state.h"
+#include "schedules/graph/parallel.h"
 
 namespace slipway {
 namespace {
@@ -71,20 +72,19 @@ void StepEnd::find_first_and_last_uses() {
   constexpr TaskId unused = std::numeric_limits<TaskId>::max();
   first_use_.assign(state_.buckets.size(), unused);
   last_use_ = first_use_;
-  for (std::size_t r = 0; r < state_.placed.size(); ++r) {
+  each_in_parallel(state_.placed.size(), state_.graph.tasks.size(), [&](std::size_t r) {
+    if (state_.placed[r].empty()) return;
+    const std::size_t row = key(static_cast<int>(r), 0);
     for (const auto& [action, task] : state_.placed[r]) {
       const Work& work = state_.graph.works[static_cast<std::size_t>(state_.graph.tasks[task].work)];
       const auto operators = operators_of(state_.graph, work);
-      const int last_block = operators[static_cast<std::size_t>(work.last_op - 1)].block;
-      for (int block = operators[static_cast<std::size_t>(work.first_op)].block; block <= last_block;
-           ++block) {
-        TaskId& first = first_use_[key(static_cast<int>(r), block)];
-        if (first == unused) first = task;
-        if (work.pass != Pass::forward && work.pass != Pass::recompute)
-          last_use_[key(static_cast<int>(r), block)] = task;
+      const auto block_of = [&](int op) { return static_cast<std::size_t>(operators[static_cast<std::size_t>(op)].block); };
+      for (std::size_t at = row + block_of(work.first_op); at <= row + block_of(work.last_op - 1); ++at) {
+        if (first_use_[at] == unused) first_use_[at] = task;
+        if (work.pass != Pass::forward && work.pass != Pass::recompute) last_use_[at] = task;
       }
     }
-  }
+  });
 }
 
 void StepEnd::open_buckets() {
