@@ -18,7 +18,7 @@ bool is_done(const Frontier& frontier, Instance instance) { return frontier.bloc
 // "2F0 in step 1", the step only where there are several.
 std::string name_of(const TaskGraph& graph, const Frontier& frontier, Instance instance) {
   const std::string label = label_of(graph, frontier.first_task(instance));
-  return frontier.steps == 1 ? label : fmt::format("{} in step {}", label, instance / frontier.units);
+  return frontier.steps == 1 ? label : fmt::format("{} in step {}", label, instance / frontier.units->count);
 }
 
 std::string lane_text(const TaskGraph& graph, const Lane& lane) {
@@ -27,7 +27,7 @@ std::string lane_text(const TaskGraph& graph, const Lane& lane) {
 
 Instance head_of(const Frontier& frontier, std::size_t lane) {
   const Frontier::Head& head = frontier.heads[lane];
-  return head.step * frontier.units + frontier.lane_units[lane][head.position];
+  return head.step * frontier.units->count + frontier.units->of_lane[lane][head.position];
 }
 
 bool has_head(const Frontier& frontier, std::size_t lane) {
@@ -37,18 +37,18 @@ bool has_head(const Frontier& frontier, std::size_t lane) {
 std::vector<std::string> reasons(const TaskGraph& graph, const Frontier& frontier, Instance instance) {
   std::vector<std::string> result;
   const Instance unit = frontier.unit_of(instance), base = instance - unit;
-  const auto& unit_of = frontier.chains->unit_of;
+  const auto& unit_of = frontier.units->chains->unit_of;
   for (const TaskId task : frontier.tasks_of(instance))
     for (const TaskId before : graph.predecessors[task])
       if (unit_of[before] != unit && !is_done(frontier, base + unit_of[before]))
         result.push_back(name_of(graph, frontier, base + unit_of[before]));
   if (base > 0)
     for (const auto& [from, to] : graph.carried)
-      if (unit_of[to] == unit && !is_done(frontier, base - frontier.units + unit_of[from]))
-        result.push_back(name_of(graph, frontier, base - frontier.units + unit_of[from]));
-  for (const std::uint32_t lane : frontier.unit_lanes[unit])
+      if (unit_of[to] == unit && !is_done(frontier, base - frontier.units->count + unit_of[from]))
+        result.push_back(name_of(graph, frontier, base - frontier.units->count + unit_of[from]));
+  for (const std::uint32_t lane : frontier.units->lanes_of[unit])
     if (has_head(frontier, lane) && head_of(frontier, lane) != instance)
-      result.push_back(fmt::format("{}, which is at {}", lane_text(graph, frontier.lanes[lane]),
+      result.push_back(fmt::format("{}, which is at {}", lane_text(graph, frontier.units->lanes[lane]),
                                    name_of(graph, frontier, head_of(frontier, lane))));
   return result;
 }
@@ -57,7 +57,7 @@ std::vector<std::string> reasons(const TaskGraph& graph, const Frontier& frontie
 std::string grid_of_heads(const TaskGraph& graph, const Frontier& frontier) {
   constexpr int columns_around = 8;
   GridOptions options{.ranks = {}, .culprits = {}, .around = columns_around};
-  for (std::size_t lane = 0; lane < frontier.lanes.size() && options.culprits.size() < shown_lanes; ++lane)
+  for (std::size_t lane = 0; lane < frontier.units->lanes.size() && options.culprits.size() < shown_lanes; ++lane)
     if (has_head(frontier, lane)) options.culprits.push_back(frontier.first_task(head_of(frontier, lane)));
   const bool has_actions = std::any_of(graph.tasks.begin(), graph.tasks.end(),
                                        [](const Task& task) { return task.micro_batch != none; });
@@ -69,11 +69,11 @@ std::string grid_of_heads(const TaskGraph& graph, const Frontier& frontier) {
 std::string describe_deadlock(const TaskGraph& graph, const Frontier& frontier) {
   std::string text;
   std::size_t stuck = 0;
-  for (std::size_t lane = 0; lane < frontier.lanes.size(); ++lane) {
+  for (std::size_t lane = 0; lane < frontier.units->lanes.size(); ++lane) {
     if (!has_head(frontier, lane) || ++stuck > shown_lanes) continue;
     const Instance head = head_of(frontier, lane);
     fmt::format_to(std::back_inserter(text), "\n  {}: {} waits for {}",
-                   lane_text(graph, frontier.lanes[lane]), name_of(graph, frontier, head),
+                   lane_text(graph, frontier.units->lanes[lane]), name_of(graph, frontier, head),
                    fmt::join(reasons(graph, frontier, head), "; "));
   }
   if (stuck > shown_lanes) text += fmt::format("\n  ... and {} more lanes", stuck - shown_lanes);

@@ -12,7 +12,6 @@
 
 #include "sim/compute.h"
 #include "sim/flows.h"
-#include "sim/frontier.h"
 
 namespace slipway {
 namespace {
@@ -21,16 +20,16 @@ using simgrid::kernel::timer::Timer;
 
 class Loop {
  public:
-  Loop(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, const Chains& chains, int steps,
+  Loop(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, const UnitGraph& units, int steps,
        const SimulationOutput& output)
       : graph_(graph),
         plan_(plan),
         output_(output),
         compute_(cluster, rank_count(graph.layout)),
-        frontier_(make_frontier(graph, chains, steps, ready_)),
+        frontier_(make_frontier(units, steps, ready_)),
         network_(build_platform(cluster, plan.edges)),
         flapping_(network_.flapping),
-        flows_(network_.pairs, frontier_.units) {}
+        flows_(network_.pairs, frontier_.units->count) {}
 
   void run() {
     const auto begin = std::chrono::steady_clock::now();
@@ -40,7 +39,7 @@ class Loop {
     simgrid::s4u::Engine::get_instance()->run();
     *output_.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     *output_.flows = flows_.opened();
-    *output_.units = frontier_.units;
+    *output_.units = frontier_.units->count;
     const std::size_t count = output_.start.size();
     if (done_ == count) return;
     throw std::runtime_error(fmt::format("deadlock: the simulation stopped at {:.9g} s with {} of {} tasks left{}",
@@ -141,10 +140,10 @@ class Loop {
       ended_.push_back(instance);
   }
 
-  bool is_chain(Instance instance) const { return frontier_.chains->is_chain(frontier_.unit_of(instance)); }
+  bool is_chain(Instance instance) const { return frontier_.units->chains->is_chain(frontier_.unit_of(instance)); }
   // Where a task's dates are noted.
   std::size_t place_of(Instance instance, TaskId id) const {
-    return instance / frontier_.units * graph_.tasks.size() + id;
+    return instance / frontier_.units->count * graph_.tasks.size() + id;
   }
 
   void open_flows(Instance instance) {
@@ -186,9 +185,9 @@ Chains chains_of(const TaskGraph& graph, const Cluster& cluster, const Simulatio
   return find_chains(graph, plan, !wanted || SharedCompute(cluster, rank_count(graph.layout)).any_changes());
 }
 
-void run_engine(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, const Chains& chains, int steps,
+void run_engine(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, const UnitGraph& units, int steps,
                 const SimulationOutput& output) {
-  Loop(graph, cluster, plan, chains, steps, output).run();
+  Loop(graph, cluster, plan, units, steps, output).run();
 }
 
 }  // namespace slipway

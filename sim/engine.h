@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <span>
 
-#include "sim/chains.h"
+#include "sim/frontier.h"
 
 namespace slipway {
 
@@ -30,7 +30,7 @@ struct SimulationOutput {
 Chains chains_of(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, bool wanted);
 
 // Throws std::runtime_error on a deadlock.
-void run_engine(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, const Chains& chains, int steps,
+void run_engine(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, const UnitGraph& units, int steps,
                 const SimulationOutput& output);
 
 }  // namespace slipway

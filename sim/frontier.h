@@ -16,15 +16,23 @@
 
 namespace slipway {
 
-struct Frontier {
-  std::uint32_t units = 0;  // per step
-  int steps = 0;
+// Of the graph's step; the same for any number of steps, so made once for all simulations of a graph.
+struct UnitGraph {
+  std::uint32_t count = 0;
   const Chains* chains = nullptr;
   Rows successors;          // units; one entry for each pair of tasks
   Rows carried;             // per unit: units of the next step that wait for it
   std::vector<Lane> lanes;  // those that have tasks
-  Rows lane_units;          // per lane
-  Rows unit_lanes;          // per unit: the lanes of its members
+  Rows of_lane;             // per lane
+  Rows lanes_of;            // per unit: the lanes of its members
+};
+
+// `chains` must outlive it.
+UnitGraph unit_graph_of(const TaskGraph& graph, const Chains& chains);
+
+struct Frontier {
+  const UnitGraph* units = nullptr;
+  int steps = 0;
   struct Head {
     std::uint32_t position = 0;
     std::uint32_t step = 0;
@@ -32,13 +40,13 @@ struct Frontier {
   std::vector<Head> heads;              // per lane; step == steps: the lane is done
   std::vector<std::uint32_t> blockers;  // per instance
 
-  std::uint32_t unit_of(Instance instance) const { return instance % units; }
-  std::span<const TaskId> tasks_of(Instance instance) const { return chains->tasks[unit_of(instance)]; }
+  std::uint32_t unit_of(Instance instance) const { return instance % units->count; }
+  std::span<const TaskId> tasks_of(Instance instance) const { return units->chains->tasks[unit_of(instance)]; }
   TaskId first_task(Instance instance) const { return tasks_of(instance).front(); }
 };
 
-// Appends to `ready` what may start at time 0. `chains` must outlive it.
-Frontier make_frontier(const TaskGraph& graph, const Chains& chains, int steps, std::vector<Instance>& ready);
+// Appends to `ready` what may start at time 0. `units` must outlive it.
+Frontier make_frontier(const UnitGraph& units, int steps, std::vector<Instance>& ready);
 
 // `instance` is done: appends to `ready` what may start now.
 void advance(Frontier& frontier, Instance instance, std::vector<Instance>& ready);

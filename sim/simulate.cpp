@@ -49,7 +49,7 @@ class Run {
         outcome_(*new (memory_.data()) Outcome),
         times_(reinterpret_cast<double*>(memory_.data() + sizeof(Outcome))) {}
 
-  void simulate(const Cluster& cluster, const SimulationPlan& plan, const Chains& chains, const SimulationOptions& options) {
+  void simulate(const Cluster& cluster, const SimulationPlan& plan, const UnitGraph& units, const SimulationOptions& options) {
     const SimulationOutput output{start(),        end(),           &outcome_.done,  &outcome_.now,
                                   &outcome_.flows, &outcome_.units, &outcome_.wall_s};
     const auto tick = [&] {
@@ -58,7 +58,7 @@ class Run {
         throw SimulationInterrupted(partial_simulation(graph_, steps_, outcome_.now.load(), done, start(), end()));
       if (options.progress) options.progress(static_cast<double>(done) / static_cast<double>(count_));
     };
-    run_isolated([&] { run_engine(graph_, cluster, plan, chains, steps_, output); }, tick);
+    run_isolated([&] { run_engine(graph_, cluster, plan, units, steps_, output); }, tick);
   }
 
   // Once: millions of tasks, of which hardly anything is held twice.
@@ -105,7 +105,10 @@ Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const Durati
 Simulation simulate(const TaskGraph& graph, const Cluster& cluster, SimulationPlan plan,
                     const SimulationOptions& options) {
   Run run(graph, options.steps);
-  run.simulate(cluster, plan, chains_of(graph, cluster, plan, options.chains), options);
+  {
+    const Chains chains = chains_of(graph, cluster, plan, options.chains);
+    run.simulate(cluster, plan, unit_graph_of(graph, chains), options);
+  }
   plan = {};
   return run.take();
 }
@@ -117,10 +120,11 @@ std::vector<Simulation> simulate_each(const TaskGraph& graph, const Cluster& clu
   {
     const SimulationPlan plan = plan_simulation(graph, cluster, durations, options.collectives);
     const Chains chains = chains_of(graph, cluster, plan, options.chains);
+    const UnitGraph units = unit_graph_of(graph, chains);
     SimulationOptions silent = options;
     silent.progress = nullptr;
     each_in_parallel(runs.size(), graph.tasks.size(),
-                     [&](std::size_t i) { runs[i].simulate(cluster, plan, chains, i == 0 ? options : silent); });
+                     [&](std::size_t i) { runs[i].simulate(cluster, plan, units, i == 0 ? options : silent); });
   }
   std::vector<Simulation> results;
   for (Run& run : runs) results.push_back(run.take());
