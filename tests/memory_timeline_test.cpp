@@ -77,11 +77,11 @@ TEST(MemoryTimelineParts, SumToThePeakInEveryKindOfLayout) {
 // count of what is alive whenever a buffer is written: from its writer's start to its last reader's end.
 TEST(MemoryTimeline, OfEachRankIsWhatItsBuffersHoldAtTheFullestMoment) {
   LoweringInput input;
-  input.model = llama("small", {.layers = 4, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 2, .vocab = 256, .sequence = 32});
+  input.model = llama("small", {.layers = 2, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 2, .vocab = 256, .sequence = 32});
   input.shape.sequence = 32;
   input.layout.tensor = input.layout.pipeline = 2;
-  input.layout.data = 5;  // more ranks than are looked at together
-  input.global_batch = 20;
+  input.layout.data = 17;  // more ranks than are looked at together
+  input.global_batch = 34;
   TaskGraph graph = lower(input);
   for (const double spread : {0.0, 0.3}) {
     Durations durations(graph.tasks.size());
