@@ -2,11 +2,9 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <condition_variable>
 #include <map>
 #include <mutex>
-#include <set>
 
 namespace slipway {
 namespace {
@@ -185,25 +183,16 @@ struct LocalGroups::State {
   std::map<int, std::shared_ptr<LocalGroup>> groups;  // by communicator
 };
 
-Reach reach_of(const std::vector<int>& ranks, int hosted) {
-  std::set<int> processes;
-  for (const int rank : ranks) processes.insert(rank / hosted);
-  if (processes.size() == 1) return Reach::inside;
-  return processes.size() == ranks.size() ? Reach::apart : Reach::mixed;
-}
-
 LocalGroups::LocalGroups() : state_(std::make_unique<State>()) {}
 LocalGroups::~LocalGroups() = default;
 
 std::unique_ptr<Transport> LocalGroups::join(const Group& group, int rank, DeviceQueue* queue) {
-  const auto found = std::find(group.ranks.begin(), group.ranks.end(), rank);
-  if (found == group.ranks.end())
-    throw std::logic_error("rank " + std::to_string(rank) + " is no member of communicator " + group.name);
+  const int member = member_of(group, rank);
   const auto size = static_cast<int>(group.ranks.size());
   const std::lock_guard lock(state_->mutex);
   std::shared_ptr<LocalGroup>& here = state_->groups[group.id];
   if (!here) here = std::make_shared<LocalGroup>(size);
-  return std::make_unique<LocalTransport>(here, group.name, static_cast<int>(found - group.ranks.begin()), size, queue);
+  return std::make_unique<LocalTransport>(here, group.name, member, size, queue);
 }
 
 }  // namespace slipway

@@ -29,6 +29,8 @@ struct Group {
   std::string name;
   std::vector<int> ranks;
 };
+// Its place among them. Throws std::logic_error when `rank` is none of them.
+int member_of(const Group& group, int rank);
 
 // Where the ranks of a communicator are when `hosted` share each process: all in one, each in its own, or neither.
 enum class Reach : std::uint8_t { inside, apart, mixed };

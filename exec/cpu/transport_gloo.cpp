@@ -3,7 +3,6 @@
 
 #include <sched.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <functional>
 
@@ -62,14 +61,10 @@ c10::intrusive_ptr<c10d::Backend> make_backend(const c10::intrusive_ptr<c10d::St
 class GlooTransport : public Transport {
  public:
   GlooTransport(const StoreHost& store, Group group, int rank, const std::string& store_host)
-      : group_(std::move(group)), store_(store.raw("group/" + std::to_string(group_.id))) {
-    const auto found = std::find(group_.ranks.begin(), group_.ranks.end(), rank);
-    if (found == group_.ranks.end()) {
-      throw std::logic_error("rank " + std::to_string(rank) + " is no member of communicator " +
-                             group_.name);
-    }
+      : group_(std::move(group)),
+        member_(member_of(group_, rank)),
+        store_(store.raw("group/" + std::to_string(group_.id))) {
     const auto shared = c10::intrusive_ptr<c10d::Store>::reclaim_copy(store_.get());
-    member_ = static_cast<int>(found - group_.ranks.begin());
     guarded(group_.name, "connect", [&] { backend_ = make_backend(shared, member_, size(), store_host); });
   }
 
@@ -144,7 +139,7 @@ class GlooTransport : public Transport {
   }
 
   Group group_;
-  int member_ = 0;
+  int member_;
   std::shared_ptr<c10d::Store> store_;
   c10::intrusive_ptr<c10d::Backend> backend_;
 };

@@ -7,7 +7,6 @@
 #include <c10/cuda/CUDAStream.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 
@@ -22,14 +21,11 @@ constexpr auto patience = std::chrono::milliseconds(static_cast<std::int64_t>(wh
 class NcclTransport : public Transport {
  public:
   NcclTransport(const StoreHost& store, Group group, int rank, at::Device device)
-      : group_(std::move(group)), device_(device), store_(store.raw("group/" + std::to_string(group_.id))) {
-    const auto found = std::find(group_.ranks.begin(), group_.ranks.end(), rank);
-    if (found == group_.ranks.end()) {
-      throw std::logic_error("rank " + std::to_string(rank) + " is no member of communicator " +
-                             group_.name);
-    }
+      : group_(std::move(group)),
+        member_(member_of(group_, rank)),
+        device_(device),
+        store_(store.raw("group/" + std::to_string(group_.id))) {
     const auto shared = c10::intrusive_ptr<c10d::Store>::reclaim_copy(store_.get());
-    member_ = static_cast<int>(found - group_.ranks.begin());
     guarded(group_.name, "connect", [&] {
       auto options = c10d::ProcessGroupNCCL::Options::create();
       options->timeout = patience;
@@ -90,7 +86,7 @@ class NcclTransport : public Transport {
 
  private:
   Group group_;
-  int member_ = 0;
+  int member_;
   at::Device device_;
   std::shared_ptr<c10d::Store> store_;
   c10::intrusive_ptr<c10d::ProcessGroupNCCL> backend_;
