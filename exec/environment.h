@@ -26,6 +26,11 @@ struct RankEnvironment {
   int store_port = 0;        // 0: any free port (one rank only)
   bool agent_store = false;  // the launcher hosts the store
   std::string store_prefix;  // tells runs and restarts that share a store apart
+
+  int process_of(int a_rank) const { return a_rank / hosted; }
+  bool hosts(int a_rank) const { return a_rank >= 0 && process_of(a_rank) == process_of(rank); }
+  int processes() const { return world / hosted; }
+  bool hosts_store() const { return rank == 0 && !agent_store; }
 };
 
 EnvironmentMap process_environment();

@@ -34,8 +34,7 @@ Heartbeat::Heartbeat(HeartbeatOptions options, std::function<void(const Failure&
   State& state = *state_;
   state.options = std::move(options);
   state.end = std::move(end);
-  const int rank = state.options.rank, world = state.options.world;
-  const int next = (rank + state.options.hosted) % world;
+  const int rank = state.here().rank, next = (rank + state.here().hosted) % state.here().world;
   if (next != rank) state.peers.push_back({.rank = next, .process = {}, .count = {}});
   if (next != 0 && rank != 0) state.peers.push_back({.rank = 0, .process = {}, .count = {}});
   state.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

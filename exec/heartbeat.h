@@ -22,11 +22,9 @@
 namespace slipway {
 
 struct HeartbeatOptions {
-  int rank = 0, world = 1;
-  int hosted = 1;                 // of every process: it hosts rank to rank + hosted − 1, and its first rank stands for it
-  bool rank0_hosts_store = true;  // else the launcher's agent
-  std::string directory;          // for the files of exec/failure.h
-  bool signals = true;            // take SIGTERM and SIGINT (the rank program does)
+  RankEnvironment environment;  // of the process, for which its first rank stands
+  std::string directory;        // for the files of exec/failure.h
+  bool signals = true;          // take SIGTERM and SIGINT (the rank program does)
   double beat_s = 0.5;
   double lost_s = 6;        // silence of another host, or of the store
   double stopped_s = 30;    // silence of a process that we see alive on this host

@@ -24,7 +24,7 @@ void Heartbeat::State::pulse() {
 
 // True when the run is over and the verdict known.
 bool Heartbeat::State::beat(std::int64_t count) {
-  store->set("beat/" + std::to_string(options.rank), std::to_string(count));
+  store->set("beat/" + std::to_string(here().rank), std::to_string(count));
   count_termination();
   const std::optional<Failure> wanted = wanted_verdict();
   if (wanted) {
@@ -49,7 +49,7 @@ std::optional<Failure> Heartbeat::State::wanted_verdict() {
     const std::lock_guard lock(mutex);
     wanted = claim;
   }
-  if (!wanted || wanted->rank < 0 || is_own(wanted->rank)) return wanted;
+  if (!wanted || wanted->rank < 0 || here().hosts(wanted->rank)) return wanted;
   if (!store->has(finished_key(wanted->rank))) return wanted;
   const std::lock_guard lock(mutex);
   claim.reset();
@@ -70,16 +70,16 @@ void Heartbeat::State::count_termination() {
   }
   const std::int64_t told = store->add("terminated", termination_told ? 0 : 1);
   termination_told = true;
-  if (told < processes() || store->has("failed")) return;
+  if (told < here().processes() || store->has("failed")) return;
   const std::lock_guard lock(mutex);
-  post_claim({options.rank, cause});
+  post_claim({here().rank, cause});
 }
 
 // The store's host must not take the store away before the others have read the verdict.
 void Heartbeat::State::settle(const Failure& failure) {
   const std::int64_t heard = store->add("heard", 1);
-  if (hosts()) {
-    const std::int64_t needed = is_own(failure.rank) ? processes() : processes() - 1;
+  if (here().hosts_store()) {
+    const std::int64_t needed = here().hosts(failure.rank) ? here().processes() : here().processes() - 1;
     const Time until = after(hearing_s);
     Time grown = Clock::now();
     for (std::int64_t before = heard, now = heard;

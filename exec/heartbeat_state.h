@@ -73,9 +73,7 @@ struct Heartbeat::State {
   beating::Time answered = beating::Clock::now();
   std::vector<beating::Peer> peers;
 
-  bool hosts() const { return options.rank == 0 && options.rank0_hosts_store; }
-  bool is_own(int a_rank) const { return a_rank >= options.rank && a_rank < options.rank + options.hosted; }
-  int processes() const { return options.world / options.hosted; }
+  const RankEnvironment& here() const { return options.environment; }
   // Rank 0 when it hosts the store and its process is visible from here. With the mutex held.
   const beating::Peer* visible_host() const;
 

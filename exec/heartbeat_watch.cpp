@@ -59,9 +59,9 @@ void Heartbeat::State::take_signals() {
   while (signals >= 0 && read(signals, &signal, sizeof signal) == sizeof signal) {
     const std::string who = " (sent by process " + std::to_string(signal.ssi_pid) + ")";
     if (signal.ssi_signo == SIGINT) {
-      post_claim({options.rank, "interrupted by SIGINT"});
+      post_claim({here().rank, "interrupted by SIGINT"});
     } else if (!suspicion) {
-      suspicion = Suspicion{options.rank, "ended by SIGTERM" + who, after(attached ? options.terminated_s : 0), true};
+      suspicion = Suspicion{here().rank, "ended by SIGTERM" + who, after(attached ? options.terminated_s : 0), true};
       poke.notify_one();
     }
   }
@@ -83,7 +83,7 @@ void Heartbeat::State::look_at_peers(std::unique_lock<std::mutex>& lock) {
 
 const Peer* Heartbeat::State::visible_host() const {
   for (const Peer& peer : peers) {
-    if (options.rank0_hosts_store && peer.rank == 0 && peer.known && peer.seen_in_proc) return &peer;
+    if (!here().agent_store && peer.rank == 0 && peer.known && peer.seen_in_proc) return &peer;
   }
   return nullptr;
 }
@@ -102,13 +102,13 @@ std::optional<Failure> Heartbeat::State::decide(std::unique_lock<std::mutex>& lo
   if (suspicion && Clock::now() >= suspicion->until && !claim) post_claim({suspicion->rank, suspicion->cause});
   if (!attached) return claim;
   const bool silent = store_is_silent();
-  const bool own = claim && is_own(claim->rank);
+  const bool own = claim && here().hosts(claim->rank);
   if (lost || silent) {
     if (own && !suspicion) return claim;
-    if (!hosts()) return store_lost_verdict(lock);
-    return claim ? *claim : Failure{options.rank, "its own store failed: " + lost.value_or("no answer")};
+    if (!here().hosts_store()) return store_lost_verdict(lock);
+    return claim ? *claim : Failure{here().rank, "its own store failed: " + lost.value_or("no answer")};
   }
-  if (claim && seconds_since(claimed) > claim_patience_s + (hosts() ? hearing_s : 0)) return claim;
+  if (claim && seconds_since(claimed) > claim_patience_s + (here().hosts_store() ? hearing_s : 0)) return claim;
   return std::nullopt;
 }
 
@@ -126,8 +126,8 @@ Failure Heartbeat::State::store_lost_verdict(std::unique_lock<std::mutex>& lock)
   }
   lock.lock();
   if (found) return *found;
-  if (claimed_failure && claimed_failure->rank >= 0 && claimed_failure->rank < options.hosted) return *claimed_failure;
-  if (!options.rank0_hosts_store)
+  if (claimed_failure && claimed_failure->rank >= 0 && here().process_of(claimed_failure->rank) == 0) return *claimed_failure;
+  if (here().agent_store)
     return {-1, "it hosts the store, which is lost (" + lost.value_or("no answer") + ")"};
   if (host) {
     const std::string what =

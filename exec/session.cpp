@@ -26,13 +26,12 @@ struct Session::State {
   std::vector<ProcessIdentity> processes;  // by rank
   LocalGroups local_groups;
 
-  int rank() const { return options.environment.rank; }  // the first of this process
-  int world() const { return options.environment.world; }
-  int hosted() const { return options.environment.hosted; }
-  int process_count() const { return world() / hosted(); }
+  const RankEnvironment& here() const { return options.environment; }
+  int rank() const { return here().rank; }  // the first of this process
   std::string world_text() const;
   void end(const Failure& failure);
   void claim_seat();
+  void compare_bundles();
   void join();
   void leave();
   [[noreturn]] void fail(int a_rank, const std::string& where);
@@ -51,8 +50,7 @@ constexpr double leave_s = 5;
 // On the heartbeat's watch thread. Other threads may hang in an operation whose peer is gone, so nothing is
 // joined or destroyed.
 void Session::State::end(const Failure& failure) {
-  const bool own = failure.rank >= rank() && failure.rank < rank() + hosted();
-  const std::string line = line_of(own ? failure.rank : rank(), failure) + "\n";
+  const std::string line = line_of(here().hosts(failure.rank) ? failure.rank : rank(), failure) + "\n";
   std::fputs(line.c_str(), stderr);
   std::fflush(stderr);
   const std::lock_guard lock(mutex);
@@ -68,13 +66,12 @@ void Session::State::end(const Failure& failure) {
 }
 
 std::string Session::State::world_text() const {
-  return std::to_string(world()) + " ranks" +
-         (hosted() > 1 ? " (" + std::to_string(hosted()) + " in each process)" : "");
+  return std::to_string(here().world) + " ranks" +
+         (here().hosted > 1 ? " (" + std::to_string(here().hosted) + " in each process)" : "");
 }
 
 void Session::State::claim_seat() {
-  const RankEnvironment& at = options.environment;
-  const std::string place = at.store_host + ":" + std::to_string(host->port());
+  const std::string place = here().store_host + ":" + std::to_string(host->port());
   const std::string mine = to_text(self);
   const std::string ranks = store->claim("world", world_text());
   if (ranks != world_text()) {
@@ -87,6 +84,9 @@ void Session::State::claim_seat() {
                              " of the run at " + place +
                              " already: two runs share MASTER_PORT, or a rank was started twice");
   }
+}
+
+void Session::State::compare_bundles() {
   const std::string identity = store->claim("bundle", options.identity);
   if (identity != options.identity) {
     throw std::runtime_error("its bundle (" + options.identity + ") is not the one of the other ranks (" +
@@ -121,19 +121,19 @@ void Session::State::join() {
   store = host->connect();
   claim_seat();
   heartbeat->attach(host->connect());
-  processes = wait_for_processes(*store, world(), options.connect_seconds, hosted());
-  store_barrier(*store, "joined", process_count(), options.connect_seconds);
+  compare_bundles();  // when the other ranks can be told
+  processes = wait_for_processes(*store, here().world, options.connect_seconds, here().hosted);
+  store_barrier(*store, "joined", here().processes(), options.connect_seconds);
 }
 
 void Session::State::leave() {
   store->set(finished_key(rank()), "1");
-  store_barrier(*store, "finished", process_count(), while_alive_s);
+  store_barrier(*store, "finished", here().processes(), while_alive_s);
   heartbeat->finish();
   // From here on nothing is watched; the results are written. Rank 0 hosts the store and goes last.
-  const bool hosts = rank() == 0 && !options.environment.agent_store;
   try {
-    if (store->add("left", 1) == process_count()) store->set("left/all", "1");
-    if (hosts) store->get("left/all", leave_s);
+    if (store->add("left", 1) == here().processes()) store->set("left/all", "1");
+    if (here().hosts_store()) store->get("left/all", leave_s);
   } catch (const std::runtime_error& error) {
     std::fprintf(stderr, "rank %d: the run is complete, but not every rank took leave: %s\n", rank(),
                  error.what());
@@ -148,10 +148,7 @@ Session::Session(SessionOptions options) : state_(std::make_unique<State>()) {
   signal(SIGPIPE, SIG_IGN);  // a broken connection is an error of the call that meets it
   signal(SIGXFSZ, SIG_IGN);  // so is a file that may grow no more
   HeartbeatOptions beat;
-  beat.rank = at.rank;
-  beat.world = at.world;
-  beat.hosted = at.hosted;
-  beat.rank0_hosts_store = !at.agent_store;
+  beat.environment = at;
   beat.directory = state_->options.directory;
   state_->heartbeat =
       std::make_unique<Heartbeat>(beat, [state = state_.get()](const Failure& f) { state->end(f); });
@@ -172,7 +169,7 @@ void Session::run(const std::function<void(Seat&)>& work) {
     state_->join();
     std::vector<std::thread> threads;
     try {
-      for (int rank = state_->rank() + 1; rank < state_->rank() + state_->hosted(); ++rank) threads.emplace_back(sit, rank);
+      for (int rank = state_->rank() + 1; state_->here().hosts(rank); ++rank) threads.emplace_back(sit, rank);
     } catch (...) {  // in here, where the threads that run need not be left
       state_->fail(state_->rank(), "cannot start a thread for each of its ranks");
     }
@@ -201,7 +198,10 @@ void Session::State::fail(int a_rank, const std::string& where) {
 }
 
 Seat::Seat(Session& session, int rank)
-    : session_(session), environment_(session.state_->options.environment), store_(session.state_->host->connect()) {
+    : session_(session),
+      environment_(session.state_->here()),
+      own_store_(rank == session.state_->rank() ? nullptr : session.state_->host->connect()),
+      store_(own_store_ ? *own_store_ : *session.state_->store) {
   environment_.rank = rank;
 }
 

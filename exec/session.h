@@ -34,7 +34,7 @@ class Seat {
   Seat(Session& session, int rank);
 
   const RankEnvironment& environment() const { return environment_; }  // of this rank
-  Store& store() { return *store_; }
+  Store& store() { return store_; }
   const StoreHost& host() const;
   const std::vector<ProcessIdentity>& processes() const;  // by rank
   LocalGroups& local_groups();                            // of this process
@@ -47,7 +47,8 @@ class Seat {
  private:
   Session& session_;
   RankEnvironment environment_;
-  std::unique_ptr<Store> store_;
+  std::unique_ptr<Store> own_store_;  // null for the first rank, on whose thread the session works with its own
+  Store& store_;
 };
 
 class Session {

@@ -136,7 +136,7 @@ std::string opening_error(const RankEnvironment& at, bool hosts, double seconds,
 
 StoreHost::StoreHost(const RankEnvironment& at, double seconds) : state_(std::make_unique<State>()) {
   FLAGS_caffe2_log_level = 3;  // c10d's own connection warnings: our errors say it once and in full
-  const bool hosts = at.rank == 0 && !at.agent_store;
+  const bool hosts = at.hosts_store();
   state_->host = at.store_host;
   state_->port = at.store_port;
   state_->prefix = at.store_prefix;

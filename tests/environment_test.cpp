@@ -119,6 +119,21 @@ TEST(Hosting, NumbersTheRanksOfEachProcessOneAfterTheOtherAndKeepsItsDevice) {
   EXPECT_EQ(four_each.hosted, 4);
   EXPECT_EQ(four_each.world, 8);
   EXPECT_EQ(four_each.local_rank, 1);
+  EXPECT_EQ(four_each.processes(), 2);
+  for (int rank = -1; rank < 9; ++rank) EXPECT_EQ(four_each.hosts(rank), rank >= 4 && rank < 8) << rank;
+  map["RANK"] = "0";
+  const RankEnvironment first = hosting(rank_environment(map), 4);
+  EXPECT_TRUE(first.hosts(3));
+  EXPECT_FALSE(first.hosts(-1)) << "the launcher's agent is nobody's";
+}
+
+TEST(HostsStore, IsRank0WhereNoAgentDoes) {
+  EnvironmentMap map = torchrun_of_two();
+  EXPECT_FALSE(rank_environment(map).hosts_store());
+  map["RANK"] = "0";
+  EXPECT_TRUE(rank_environment(map).hosts_store());
+  map["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+  EXPECT_FALSE(rank_environment(map).hosts_store());
 }
 
 TEST(NodeList, BracketsExpandWithLeadingZerosAndSeveralGroups) {

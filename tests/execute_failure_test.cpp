@@ -13,6 +13,7 @@ namespace slipway {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr double limit_s = 10;     // promised: every survivor has ended by then
 constexpr double starting_s = 60;  // on a busy machine
@@ -94,6 +95,24 @@ TEST(FailingRank, GivesItsOwnCauseToAllOthers) {
     EXPECT_EQ(rank.status, 1);
     EXPECT_THAT(the_line(rank), HasSubstr("failed: "));
     EXPECT_THAT(the_line(rank), HasSubstr("no-such-text.txt"));
+  }
+}
+
+// All are told by the rank that has it, also those on hosts from which its process cannot be seen.
+TEST(RankWithAnotherBundle, TellsAllOthersWhatIsWrong) {
+  const std::string folder = temporary_folder().path("other");
+  Bundle other = endless_bundle();
+  words_for(folder + "/other", other);
+  other.run.seed += 1;
+  const auto words = words_for(folder, other);
+  RankProcesses ranks("/bin/sh",
+                      {"-c", "[ $RANK = 2 ] && at=" + folder + "/other || at=" + folder +
+                                 "; exec " SLIPWAY_RANK_PROGRAM " $at/run.slip --connect-timeout 120 --out " + folder},
+                      4, folder);
+  for (const Ended& rank : ranks.wait(starting_s)) {
+    EXPECT_EQ(rank.status, 1);
+    EXPECT_THAT(the_line(rank), HasSubstr("is not the one of the other ranks"));
+    EXPECT_THAT(the_line(rank), Not(HasSubstr("(process")));
   }
 }
 

@@ -52,8 +52,8 @@ class Heartbeats : public testing::Test {
     for (int rank = 0; rank < count; ++rank) start_rank(rank, world, options);
   }
   void start_rank(int rank, int world, HeartbeatOptions options) {
-    options.rank = rank;
-    options.world = world;
+    options.environment.rank = rank;
+    options.environment.world = world;
     options.directory = directory_;
     options.signals = false;
     ProcessIdentity process = this_process();
@@ -144,7 +144,7 @@ TEST_F(Heartbeats, ALostStoreMeansThatRank0Failed) {
 
 TEST_F(Heartbeats, ALostStoreOfTheAgentIsNotBlamedOnARank) {
   HeartbeatOptions options = quick();
-  options.rank0_hosts_store = false;
+  options.environment.agent_store = true;
   start(2, 2, options);
   map_.lose();
   expect_all(-1, "it hosts the store");
