@@ -1,33 +1,20 @@
 // What a checkpoint takes from the buckets and gives back to them.
 #include <ATen/ATen.h>
 
-#include <algorithm>
-
 #include "exec/buckets.h"
 #include "exec/parameter_state.h"
 #include "exec/storage_memory.h"
 
 namespace slipway {
-namespace {
-
-struct Span {
-  std::int64_t from = 0, to = 0;  // in the block's flat tensors
-};
-
-Span common(const ShardedParameter& parameter, std::int64_t begin, std::int64_t end) {
-  return {std::max(begin, parameter.offset), std::min(end, parameter.offset + parameter.elements)};
-}
-
-}  // namespace
 
 void Buckets::save(ShardWriter& out) const {
   for (const auto& [block, mine] : buckets_) {
     if (slice_count_ == 1 && replica_of(mine.stage) > 0) continue;
     for (const ShardedParameter& parameter : mine.parameters.parameters) {
-      const Span span = common(parameter, mine.begin, mine.end);
-      if (span.from >= span.to || (parameter.meta.shard_dim < 0 && at_.tensor > 0)) continue;
-      add_entry(out, parameter.meta, parameter.pieces, span.from - parameter.offset, span.to - parameter.offset,
-                mine.adamw.state(span.from, span.to));
+      const FlatRange range = range_within(parameter, mine.begin, mine.end);
+      if (range.empty() || (parameter.meta.shard_dim < 0 && at_.tensor > 0)) continue;
+      add_entry(out, parameter.meta, parameter.pieces, range.from - parameter.offset, range.to - parameter.offset,
+                mine.adamw.state(range.from, range.to));
     }
   }
 }
@@ -40,12 +27,12 @@ void Buckets::load(const CheckpointReader& checkpoint) {
           shard_of(whole_parameter(checkpoint, parameter.meta), parameter.meta, parameter.pieces);
       if (has_memory(mine.parameters.weights))  // under ZeRO 3 they are gathered from the slices
         mine.parameters.weights.narrow(0, parameter.offset, parameter.elements).copy_(shard.master);
-      const Span span = common(parameter, mine.begin, mine.end);
-      if (span.from >= span.to) continue;
+      const FlatRange range = range_within(parameter, mine.begin, mine.end);
+      if (range.empty()) continue;
       const auto part = [&](const at::Tensor& all) {
-        return all.narrow(0, span.from - parameter.offset, span.to - span.from);
+        return all.narrow(0, range.from - parameter.offset, range.elements());
       };
-      mine.adamw.restore(span.from, span.to,
+      mine.adamw.restore(range.from, range.to,
                          {part(shard.master), part(shard.mean), part(shard.square), shard.updates});
     }
   }

@@ -145,11 +145,10 @@ void Buckets::for_tied_parts(const at::Tensor& whole, Visit visit) const {
     for (const char* name : {"embedding.weight", "head.weight"}) {
       const ShardedParameter* copy = find_parameter(mine.parameters, name);
       if (copy == nullptr) continue;
-      const std::int64_t from = std::max(mine.begin, copy->offset);
-      const std::int64_t to = std::min(mine.end, copy->offset + copy->elements);
-      if (from >= to) continue;
-      visit(whole.narrow(0, from - copy->offset, to - from),
-            mine.slice_gradient.narrow(0, from - mine.begin, to - from));
+      const FlatRange range = range_within(*copy, mine.begin, mine.end);
+      if (range.empty()) continue;
+      visit(whole.narrow(0, range.from - copy->offset, range.elements()),
+            mine.slice_gradient.narrow(0, range.from - mine.begin, range.elements()));
     }
   }
 }
@@ -189,10 +188,9 @@ at::Tensor Buckets::square_sum(int stage) const {
     if (slice_count_ == 1 && replica_of(mine.stage) > 0) return;  // counted on the first replica
     for (const ShardedParameter& parameter : mine.parameters.parameters) {
       const bool replica = parameter.meta.shard_dim < 0 && at_.tensor > 0;
-      const std::int64_t from = std::max(mine.begin, parameter.offset);
-      const std::int64_t to = std::min(mine.end, parameter.offset + parameter.elements);
-      if (replica || !parameter.meta.same_as.empty() || from >= to) continue;
-      const at::Tensor part = mine.slice_gradient.narrow(0, from - mine.begin, to - from);
+      const FlatRange range = range_within(parameter, mine.begin, mine.end);
+      if (replica || !parameter.meta.same_as.empty() || range.empty()) continue;
+      const at::Tensor part = mine.slice_gradient.narrow(0, range.from - mine.begin, range.elements());
       sum.add_(at::linalg_vector_norm(part, 2, {}, false, at::kDouble).square());
     }
   });

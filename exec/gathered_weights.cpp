@@ -17,9 +17,4 @@ GatheredWeights::Use GatheredWeights::use() {
   return {std::shared_ptr<void>(this, end), is_new};
 }
 
-bool GatheredWeights::is_there() const {
-  const std::lock_guard lock(mutex_);
-  return uses_ > 0;
-}
-
 }  // namespace slipway

@@ -28,13 +28,12 @@ class GatheredWeights : public std::enable_shared_from_this<GatheredWeights> {
     bool is_new = false;
   };
   Use use();
-  bool is_there() const;
   // The flat weights as a gather may write them: autograd does not count it as a change.
   at::Tensor target() const { return flat_.variable_data(); }
 
  private:
   at::Tensor flat_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   int uses_ = 0;
 };
 

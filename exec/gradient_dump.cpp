@@ -74,8 +74,7 @@ void write_gradients(std::ostream& out, const BlockParameters& block, const at::
                      std::int64_t begin, std::int64_t end) {
   out << std::setprecision(17);
   for (const ShardedParameter& parameter : block.parameters) {
-    const std::int64_t from = std::max(begin, parameter.offset);
-    const std::int64_t to = std::min(end, parameter.offset + parameter.elements);
+    const auto [from, to] = range_within(parameter, begin, end);
     if (from >= to) continue;
     out << "parameter " << parameter.meta.name << ' ' << parameter.meta.shape[0] << ' '
         << parameter.meta.shape[1] << ' ' << c10::toString(gradient.scalar_type()) << " shard "

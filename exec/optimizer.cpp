@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <stdexcept>
 
 namespace slipway {
@@ -10,8 +9,7 @@ namespace slipway {
 std::vector<DecayRange> decay_ranges(const BlockParameters& block, std::int64_t begin, std::int64_t end) {
   std::vector<DecayRange> ranges;
   for (const ShardedParameter& parameter : block.parameters) {
-    const std::int64_t from = std::max(begin, parameter.offset);
-    const std::int64_t to = std::min(end, parameter.offset + parameter.elements);
+    const auto [from, to] = range_within(parameter, begin, end);
     if (from >= to) continue;
     if (!ranges.empty() && ranges.back().decays == parameter.meta.decays)
       ranges.back().end = to;

@@ -135,6 +135,10 @@ BlockParameters make_parameters(const Model& model, int block_index, std::uint64
   return block;
 }
 
+FlatRange range_within(const ShardedParameter& parameter, std::int64_t begin, std::int64_t end) {
+  return {std::max(begin, parameter.offset), std::min(end, parameter.offset + parameter.elements)};
+}
+
 const ShardedParameter* find_parameter(const BlockParameters& block, std::string_view suffix) {
   for (const ShardedParameter& parameter : block.parameters)
     if (std::string_view(parameter.meta.name).ends_with(suffix)) return &parameter;

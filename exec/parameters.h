@@ -53,6 +53,14 @@ at::ScalarType torch_dtype(Dtype dtype);
 BlockParameters make_parameters(const Model& model, int block, std::uint64_t seed,
                                 const ParameterPlacement& placement);
 
+// What of [begin, end) of the flat tensors is of this parameter; empty where from >= to.
+struct FlatRange {
+  std::int64_t from = 0, to = 0;
+  bool empty() const { return from >= to; }
+  std::int64_t elements() const { return to - from; }
+};
+FlatRange range_within(const ShardedParameter& parameter, std::int64_t begin, std::int64_t end);
+
 // The parameter whose name ends with `suffix`: null when there is none, or throws std::runtime_error.
 const ShardedParameter* find_parameter(const BlockParameters& block, std::string_view suffix);
 const ShardedParameter& parameter_named(const BlockParameters& block, std::string_view suffix);

@@ -35,9 +35,7 @@ void RankModel::State::note_taken_blocks() {
 // Under ZeRO 3 another lane has made their memory, which goes with the last reader's start.
 void RankModel::State::keep_gathered_weights(const Work& work) const {
   if (graph.layout.zero < 3) return;
-  const auto operators = operators_of(graph, work);
-  for (int i = work.first_op; i < work.last_op; ++i)
-    keep_for_this_lane(buckets.block(operators[static_cast<std::size_t>(i)].block).weights);
+  for (const int block : blocks_in(work)) keep_for_this_lane(buckets.block(block).weights);
 }
 
 void RankModel::State::take_gradients(TaskId task, int step) {

@@ -21,6 +21,7 @@ void RankModel::State::run_operators(TaskId task, Region& region, WireTensors& w
                                      KeyValueCache* cache) {
   const Work& work = work_of(task);
   const double loss_tokens = static_cast<double>(graph.global_batch * predicted_tokens(graph.model));
+  const std::vector<TokenRange> tokens = tokens_of(graph.tasks[task]);
   const auto operators = operators_of(graph, work);
   for (int i = work.first_op; i < work.last_op; ++i) {
     const Operator& op = operators[static_cast<std::size_t>(i)];
@@ -30,13 +31,13 @@ void RankModel::State::run_operators(TaskId task, Region& region, WireTensors& w
                             region,
                             wires,
                             batch,
+                            tokens,
                             rotary,
                             at.tensor,
                             graph.layout.tensor,
                             graph.layout.sequence_parallel,
                             loss_tokens,
                             cache,
-                            tokens_of(graph.tasks[task]),
                             graph.layout.context};
     run_operator(context);
   }
@@ -91,10 +92,19 @@ void RankModel::State::finish_forward(TaskId task, int step, const std::shared_p
   for (const BufferId buffer : slots.outputs(task, BufferKind::saved)) slots.put(buffer, step, region);
 }
 
+// Operators of a block follow each other.
+std::vector<int> RankModel::State::blocks_in(const Work& segment) const {
+  const auto operators = operators_of(graph, segment);
+  std::vector<int> blocks_of_segment;
+  for (int i = segment.first_op; i < segment.last_op; ++i) {
+    const int block = operators[static_cast<std::size_t>(i)].block;
+    if (blocks_of_segment.empty() || blocks_of_segment.back() != block) blocks_of_segment.push_back(block);
+  }
+  return blocks_of_segment;
+}
+
 void RankModel::State::prepare_gradients(TaskId task) {
-  const auto operators = operators_of(graph, work_of(task));
-  for (int i = work_of(task).first_op; i < work_of(task).last_op; ++i)
-    buckets.prepare(operators[static_cast<std::size_t>(i)].block);
+  for (const int block : blocks_in(work_of(task))) buckets.prepare(block);
 }
 
 namespace {

@@ -54,6 +54,7 @@ struct RankModel::State {
   at::Tensor scalar_inputs(TaskId task, int step) const;
   // ZeRO 2, 3.
   void note_taken_blocks();
+  std::vector<int> blocks_in(const Work& segment) const;  // each once
   void prepare_gradients(TaskId task);
   void take_gradients(TaskId task, int step);
   void keep_gathered_weights(const Work& work) const;

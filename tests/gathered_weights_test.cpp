@@ -19,10 +19,9 @@ TEST(GatheredWeights, HaveMemoryFromTheFirstUseToTheEndOfTheLast) {
   weights->target().copy_(at::full({6}, 7, at::kDouble));
   EXPECT_EQ(view[1].item<double>(), 7);
   first.hold.reset();
-  EXPECT_TRUE(weights->is_there());
+  EXPECT_TRUE(has_memory(flat));
   EXPECT_EQ(view[0].item<double>(), 7);
   second.hold.reset();
-  EXPECT_FALSE(weights->is_there());
   EXPECT_EQ(flat.storage().nbytes(), 0U);
   EXPECT_TRUE(weights->use().is_new);
 }
@@ -54,7 +53,7 @@ TEST(GatheredWeights, SavedByAForwardAreFilledAgainForItsBackward) {
     const at::Tensor x = region.enter(wire_residual, at::full({3}, 10, at::kDouble));
     region.leave(wire_residual, x * region.tap(flat, at::Tensor()), true);
   }
-  EXPECT_FALSE(weights->is_there());
+  EXPECT_FALSE(has_memory(flat));
   const auto hold = gathered();
   WireTensors gradients;
   gradients[index_of(wire_residual)] = at::ones({3}, at::kDouble);

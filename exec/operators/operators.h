@@ -48,12 +48,12 @@ struct OperatorContext {
   Region& region;
   WireTensors& wires;
   const TokenBatch& batch;  // embed, logits, loss
+  const std::vector<TokenRange>& tokens;  // of the sequence: a slice's, or those of this context rank
   RotaryTables& rotary;
   int tensor_rank = 0, tensor_degree = 1;
   bool sequence_parallel = false;
   double loss_tokens = 1;  // predicted tokens of the whole step, over all ranks
   KeyValueCache* cache = nullptr;  // null: no slices
-  std::vector<TokenRange> tokens = {};  // of the sequence: a slice's, or those of this context rank
   int context_degree = 1;
 };
 
