@@ -32,15 +32,24 @@ void refuse_what_cannot_run(const Bundle& bundle, const std::string& path) {
   if (!text.empty()) throw std::runtime_error(text);
 }
 
+// With as many ranks per process as now, then with as many processes.
+std::string remedies(int ranks, int processes, int each) {
+  const auto sharing = [](int number) { return "give --ranks-per-process " + std::to_string(number); };
+  std::string text = ranks % each == 0 ? "start " + std::to_string(ranks / each)
+                                       : "start " + std::to_string(ranks) + " and " + sharing(1);
+  const int other = ranks / processes;
+  if (ranks % processes == 0 && other != each) text += ", " + sharing(other);
+  return text;
+}
+
 [[noreturn]] void refuse_world(const Arguments& arguments, int ranks, const RankEnvironment& started) {
   const int each = arguments.ranks_per_process;
   const int processes = started.world;
-  std::string text = arguments.bundle + " is made for " + std::to_string(ranks) + " ranks, but " +
-                     std::to_string(processes) + (each > 1 ? " processes of " + std::to_string(each) + " ranks" : "") +
-                     " were started (launcher: " + started.launcher + "); start " + std::to_string(ranks);
-  if (ranks % processes == 0 && ranks > processes)
-    text += ", give --ranks-per-process " + std::to_string(ranks / processes);
-  throw std::runtime_error(text + " or lower the scenario again");
+  throw std::runtime_error(arguments.bundle + " is made for " + std::to_string(ranks) + " ranks, but " +
+                           std::to_string(processes) +
+                           (each > 1 ? " of --ranks-per-process " + std::to_string(each) : "") +
+                           (processes == 1 ? " was" : " were") + " started (launcher: " + started.launcher + "); " +
+                           remedies(ranks, processes, each) + " or lower the scenario again");
 }
 
 double connect_seconds(const Arguments& arguments, const RankEnvironment& environment) {

@@ -9,6 +9,7 @@
 #include "scenarios/commands/command.h"
 #include "scenarios/json_summary.h"
 #include "scenarios/prediction.h"
+#include "scenarios/rank_program.h"
 #include "scenarios/readable.h"
 
 namespace slipway {
@@ -41,14 +42,16 @@ void refuse_what_does_not_fit(const Plan& plan) {
       violations.front().message + "\n" + memory_text(stage_memory(plan, timeline)));
 }
 
-std::vector<std::string> execution_notes(const Scenario& scenario) {
+std::vector<std::string> execution_notes(const Scenario& scenario, const std::string& program) {
   std::vector<std::string> notes;
+  const bool gpus = computes_on_gpus(program);
   for (const NodeGroup& group : scenario.cluster.groups) {
-    if (group.machine.cores > 0) continue;
-    notes.push_back("the scenario's machine is " + group.machine.name +
-                    "; the ranks run on this machine's CPU, so times are not that machine's");
+    if ((group.machine.cores == 0) == gpus) continue;
+    notes.push_back("the scenario's machine is " + group.machine.name + "; the ranks run on this machine's " +
+                    (gpus ? "GPUs" : "CPU") + ", so times are not that machine's");
     break;
   }
+  if (gpus) return notes;
   const auto cores = static_cast<int>(std::thread::hardware_concurrency());
   const int ranks = rank_count(scenario.layout);
   if (cores > 0 && ranks > cores) {

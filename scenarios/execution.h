@@ -17,8 +17,8 @@ namespace slipway {
 void refuse_what_cannot_run(const Scenario& scenario);
 // Throws UsageError with a table when a rank needs more memory than its machine has.
 void refuse_what_does_not_fit(const Plan& plan);
-// What makes this run's times differ from the scenario's machine; empty: nothing.
-std::vector<std::string> execution_notes(const Scenario& scenario);
+// What makes the times of `program` here differ from the scenario's machine; empty: nothing that is known.
+std::vector<std::string> execution_notes(const Scenario& scenario, const std::string& program);
 
 struct Execution {
   Trace trace;

@@ -41,6 +41,10 @@ std::string rank_program() {
                                   : "build it with LibTorch (make), or set SLIPWAY_RANK to its path"));
 }
 
+bool computes_on_gpus(const std::string& program) {
+  return std::filesystem::path(program).filename() == "slipway-rank-cuda";
+}
+
 std::vector<RankProcess> local_ranks(const std::string& program, const std::vector<std::string>& arguments,
                                      int ranks, int ranks_per_process, const std::string& folder) {
   const int count = ranks / ranks_per_process;

@@ -15,6 +15,8 @@ namespace slipway {
 // SLIPWAY_RANK when set, else slipway-rank beside this program. Throws std::runtime_error with the remedy
 // when it is not there or cannot be executed.
 std::string rank_program();
+// By its name: the build calls the program for GPUs slipway-rank-cuda.
+bool computes_on_gpus(const std::string& program);
 
 // Processes `program arguments...` of `ranks_per_process` ranks each, which leave errors in `folder`, each on cores of its own when
 // there are enough (scenarios/core_binding.h). The port is free now; another process could take it before rank 0 does, which then says so.

@@ -46,6 +46,17 @@ TEST_F(Execute, MergesWhatTheRanksWroteAndSplitsWaitingOff) {
   }
 }
 
+TEST_F(Execute, SaysWhatTheRanksRunOnWhereTheScenarioHasAnotherKindOfMachine) {
+  prepare_records(3);
+  const std::vector<std::string> on_gpus{"--set", "cluster.machine=h100-80gb", "--set", "run.dtype=bfloat16"};
+  rank_script(copying_script());
+  EXPECT_THAT(execute().out, Not(HasSubstr("the ranks run on")));
+  EXPECT_THAT(execute(on_gpus).out, HasSubstr("the ranks run on this machine's CPU"));
+  rank_script(copying_script(), "slipway-rank-cuda");
+  EXPECT_THAT(execute().out, HasSubstr("the ranks run on this machine's GPUs"));
+  EXPECT_THAT(execute(on_gpus).out, Not(HasSubstr("the ranks run on")));
+}
+
 TEST_F(Execute, JsonIsAloneOnStandardOutputWithExactlyTheDocumentedKeys) {
   prepare_records(3);
   rank_script(copying_script());

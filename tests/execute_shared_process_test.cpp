@@ -167,8 +167,11 @@ TEST(AWrongNumberOfProcesses, IsRefusedWithTheNumberOfRanksThatWouldFit) {
   const Finished half = run(bundle_of({.pipeline = 4}, 1), 4, {"--ranks-per-process", "2"});
   for (const Ended& process : half.processes) {
     EXPECT_EQ(process.status, 2);
-    EXPECT_THAT(process.errors, HasSubstr("is made for 4 ranks, but 4 processes of 2 ranks were started"));
+    EXPECT_THAT(process.errors, HasSubstr("is made for 4 ranks, but 4 of --ranks-per-process 2 were started"));
+    EXPECT_THAT(process.errors, HasSubstr("start 2, give --ranks-per-process 1 or lower the scenario again"));
   }
+  const Finished odd = run(bundle_of({.pipeline = 4}, 1), 3, {"--ranks-per-process", "3"});
+  EXPECT_THAT(odd.processes[0].errors, HasSubstr("start 4 and give --ranks-per-process 1 or lower"));
   const Finished alone = run(bundle_of({.pipeline = 4}, 1), 1, {"--ranks-per-process", "1"});
   EXPECT_THAT(alone.processes[0].errors, HasSubstr("start 4, give --ranks-per-process 4 or lower the scenario again"));
 }

@@ -21,10 +21,10 @@ class RankScriptTest : public CommandTest {
   }
 
   // The rank program from now on: `body` sees RANK, BUNDLE and OUT.
-  void rank_script(const std::string& body) const {
-    std::ofstream(path("rank.sh")) << "#!/bin/sh\nBUNDLE=$1 OUT=$3\n" << body << '\n';
-    std::filesystem::permissions(path("rank.sh"), std::filesystem::perms::owner_all);
-    ::setenv("SLIPWAY_RANK", path("rank.sh").c_str(), 1);
+  void rank_script(const std::string& body, const std::string& name = "rank.sh") const {
+    std::ofstream(path(name)) << "#!/bin/sh\nBUNDLE=$1 OUT=$3\n" << body << '\n';
+    std::filesystem::permissions(path(name), std::filesystem::perms::owner_all);
+    ::setenv("SLIPWAY_RANK", path(name).c_str(), 1);
   }
 
   // Records of `steps` steps as a rank writes them, ready to be copied by the script. The two ranks meet in

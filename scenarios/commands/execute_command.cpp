@@ -242,7 +242,7 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   if (reports) {
     std::ostream& talk = request.json ? err : out;
     talk << headline(plan) << '\n';
-    for (const std::string& note : execution_notes(plan.scenario)) talk << "note: " << note << '\n';
+    for (const std::string& note : execution_notes(plan.scenario, program)) talk << "note: " << note << '\n';
     if (request.predicted) talk << "predicted: " << readable_seconds(step_times(*request.predicted).period_s.back()) << " a step\n";
     if (request.resumes()) talk << "from step " << from.done << ": " << from.checkpoint << '\n';
     talk << std::flush;
