@@ -5,7 +5,7 @@
 //
 // Bit-exact on one machine and layout: weights, moments, the number of updates and the place in the data are all that
 // one step hands to the next.
-// Guarded by tests/checkpoint_test.cpp and tests/checkpoint_run_test.cpp.
+// Guarded by tests/checkpoint_file_test.cpp and tests/command_resume_test.cpp.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// A parameter with its optimizer state as a checkpoint holds it, whole and cut. Guarded by tests/checkpoint_test.cpp.
+// A parameter with its optimizer state as a checkpoint holds it, whole and cut. Guarded by tests/command_resume_test.cpp.
 #pragma once
 
 #include <ATen/core/Tensor.h>

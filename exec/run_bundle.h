@@ -1,6 +1,6 @@
 // Runs this rank's part of a bundle: RankModel says what a task does, the lanes say when, transports carry
 // the messages, and what happened is written to DIR (exec/records.h). Guarded by tests/execute_run_test.cpp
-// and tests/execute_test.cpp.
+// and tests/command_execute_test.cpp.
 #pragma once
 
 #include <string>

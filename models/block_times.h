@@ -5,7 +5,7 @@
 //   everything that is no Transformer block (embedding, head, optimizer, gradient norm) is free
 //
 // so that a simulated step is the model of whoever measured the table: a pipeline of blocks and nothing
-// else. Guarded by tests/block_times_test.cpp and tests/pipefisher_test.cpp.
+// else. Guarded by tests/kfac_test.cpp and tests/pipefisher_test.cpp.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // What `slipway calibrate` prints: every parameter with its interval and unit, residuals per kind of work,
-// and how well unseen work is predicted. Guarded by tests/calibration_report_test.cpp.
+// and how well unseen work is predicted. Guarded by tests/command_calibrate_test.cpp.
 #pragma once
 
 #include <string>

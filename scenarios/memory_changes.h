@@ -5,7 +5,7 @@
 //   one of them, or if none fits two, or three  ──►  those that fit, cheapest first
 //
 // Where a degree doubles, data parallelism halves, so that the GPUs stay the same.
-// Guarded by tests/memory_changes_test.cpp.
+// Guarded by tests/command_memory_test.cpp.
 #pragma once
 
 #include <functional>

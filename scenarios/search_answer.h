@@ -1,5 +1,5 @@
 // Around a search: the scenario that it starts from, the winner as a scenario file, a trainer's launch
-// arguments, JSON. Guarded by tests/command_plan_test.cpp and tests/launch_arguments_test.cpp.
+// arguments, JSON. Guarded by tests/command_plan_test.cpp and tests/search_test.cpp.
 #pragma once
 
 #include <iosfwd>

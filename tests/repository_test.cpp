@@ -41,6 +41,19 @@ TEST(Repository, EveryHeaderOpensWithItsStory) {
   }
 }
 
+// By its exact path; "tests/execute_*_test.cpp" names several.
+TEST(Repository, EveryTestThatGuardsAHeaderIsThere) {
+  const std::regex named("tests/[a-z0-9_]+_test\\.cpp");
+  std::set<std::string> tests;
+  for (const SourceFile& file : source_tree()) tests.insert(file.path);
+  for (const SourceFile& file : source_tree()) {
+    if (!file.path.ends_with(".h")) continue;
+    for (const std::string& line : file.lines)
+      for (std::sregex_iterator at(line.begin(), line.end(), named), none; at != none; ++at)
+        EXPECT_TRUE(tests.contains(at->str())) << file.path << " names " << at->str() << ", which is not there";
+  }
+}
+
 TEST(Repository, NoFileNamesAnAbsolutePathOfADevelopersMachine) {
   // In pieces, or this file would name them.
   const std::vector<std::string> foreign = {

@@ -8,7 +8,7 @@
 //   nccl            multi-ring, and for each all-reduce the tree where that takes less
 //
 // Cluster::message_costs (what a trainer's messages were measured to cost) stand above all of them.
-// Guarded by tests/link_path_test.cpp.
+// Guarded by tests/sim_algorithm_test.cpp.
 #pragma once
 
 #include <optional>

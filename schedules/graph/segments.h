@@ -5,7 +5,7 @@
 //
 // Always at a communicate operator and around a round of ring attention; at block boundaries too when something happens per block (a gradient
 // reduction that overlaps, gathered weights, recomputation). Wire rules: schedules/program.h.
-// Guarded by tests/segments_test.cpp.
+// Guarded by tests/lowering_test.cpp.
 #pragma once
 
 #include <span>

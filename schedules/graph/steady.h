@@ -8,7 +8,7 @@
 // Then all that the machine does from T on depends only on what it did in that last period, and the same would follow
 // from T − period_s: one more period of the schedule, and everything after T is period_s later, by induction for any
 // number. Where a shared flow or a slowly filling queue breaks the period, dates do not repeat and there is no answer.
-// Guarded by tests/steady_test.cpp: shortened steps against whole ones.
+// Guarded by tests/simulated_step_test.cpp: shortened steps against whole ones.
 #pragma once
 
 #include <optional>
