@@ -19,11 +19,16 @@ void check_fabrics(Settings& settings, const Scenario& scenario);
 void derive_fill(Settings& settings, Scenario& scenario);
 void check_block_times(Settings& settings, const Scenario& scenario);
 
-// balance_stages.cpp: layout.split balanced, over pipeline ranks whose machines differ, becomes the split by time
-// (schedules/graph/balanced_split.h), written into layout.split_list. Again after a change of layout or schedule.
-// Throws std::invalid_argument where blocks cannot be priced. derive_split: the same as an error of the file; on
-// machines that await their calibration nothing can be balanced by time yet.
+// balance_stages.cpp: layout.split balanced, over pipeline ranks whose machines differ or that hold several chunks,
+// becomes the split by time (schedules/graph/balanced_split.h), written into layout.split_list. Again after a change of
+// layout or schedule. Throws std::invalid_argument where blocks cannot be priced. derive_split: the same as an error of
+// the file; on machines that await their calibration nothing can be balanced by time yet.
 void balance_stages(Scenario& scenario);
+// Layers per stage for a scenario at its pace: of the splits in which each pipeline rank needs at most this share of its
+// memory by the verdict (memory_changes.h), the one with the fastest slowest rank; where none fits, of all splits. A rank
+// that needs more gets a layer less, and so on, so what is left out does not fit, unless other chunks of the rank had
+// held its layers. Guarded by tests/balance_stages_test.cpp.
+std::vector<int> balanced_by_time(const Scenario& scenario, double memory_share);
 void derive_split(Settings& settings, Scenario& scenario);
 
 // check_placement.cpp: layout.placement must be an order of all nodes; the cluster's ranks fill them so.

@@ -155,7 +155,7 @@ const Key work_table[] = {
     {.path = "layout.zero", .type = integer, .meaning = "ZeRO stage over the data group", .fallback = "0",
      .min = 0, .max = 3},
     {.path = "layout.split", .type = split,
-     .meaning = "layers per stage: even (early stages get one more), balanced (by FLOPs, head counted; by time where GPUs differ), or a list",
+     .meaning = "layers per stage: even (early stages get one more), balanced (by FLOPs, head counted; by time where GPUs differ or ranks have several chunks), or a list",
      .fallback = "even", .min = 0, .max = 1e4, .choices = splits},
     {.path = "layout.placement", .type = integers,
      .meaning = "order in which ranks fill the nodes: a list of all node indices, counted from 0 over all groups",

@@ -117,23 +117,32 @@ bool ranks_before(const TriedChange& a, const TriedChange& b) {
 
 }  // namespace
 
-Verdict verdict_of(const Scenario& scenario, const std::vector<double>& kept_for_fillers) {
+std::vector<StageNeed> stage_needs(const Scenario& scenario, const std::vector<double>& kept_for_fillers) {
   const std::vector<StageTerms> terms = counted_memory(scenario);
   const std::vector<double> capacities = memory_capacities(scenario);
   const std::size_t per_stage = capacities.size() / terms.size();
-  Verdict verdict;
+  std::vector<StageNeed> needs;
   for (std::size_t stage = 0; stage < terms.size(); ++stage) {
     const auto first = capacities.begin() + static_cast<std::ptrdiff_t>(stage * per_stage);
     const auto least = std::min_element(first, first + static_cast<std::ptrdiff_t>(per_stage));
-    const double smallest = *least;
-    const double usable = smallest * scenario.trainer.usable_share;
-    const double bytes = peak_bytes(terms[stage], scenario.trainer) +
-                         (kept_for_fillers.empty() ? 0 : kept_for_fillers[stage]);
+    const double kept = kept_for_fillers.empty() ? 0 : kept_for_fillers[stage];
+    needs.push_back({static_cast<int>(least - capacities.begin()),
+                     peak_bytes(terms[stage], scenario.trainer) + kept, *least});
+  }
+  return needs;
+}
+
+Verdict verdict_of(const Scenario& scenario, const std::vector<double>& kept_for_fillers) {
+  const std::vector<StageNeed> needs = stage_needs(scenario, kept_for_fillers);
+  Verdict verdict;
+  for (std::size_t stage = 0; stage < needs.size(); ++stage) {
+    const auto& [rank, bytes, capacity] = needs[stage];
+    const double usable = capacity * scenario.trainer.usable_share;
     verdict.fits &= bytes <= usable;
-    verdict.fits_cautious &= bytes <= smallest * scenario.trainer.cautious_share;
+    verdict.fits_cautious &= bytes <= capacity * scenario.trainer.cautious_share;
     if (stage > 0 && bytes * verdict.usable <= verdict.bytes * usable) continue;
     verdict.fullest = static_cast<int>(stage);
-    verdict.rank = static_cast<int>(least - capacities.begin());
+    verdict.rank = rank;
     verdict.bytes = bytes;
     verdict.usable = usable;
   }

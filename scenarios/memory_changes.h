@@ -26,7 +26,13 @@ struct Verdict {
   double usable = 0;  // there: the GPU's memory times usable_share
   double share() const { return bytes / usable; }
 };
+// Per pipeline rank: of its members the one with the smallest GPU.
+struct StageNeed {
+  int rank = 0;
+  double bytes = 0, capacity = 0;
+};
 // `kept_for_fillers`: bytes per pipeline rank that only a filled graph knows; empty = none.
+std::vector<StageNeed> stage_needs(const Scenario& scenario, const std::vector<double>& kept_for_fillers = {});
 Verdict verdict_of(const Scenario& scenario, const std::vector<double>& kept_for_fillers = {});
 
 struct Change {

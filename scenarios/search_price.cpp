@@ -60,6 +60,7 @@ PricedLayout price_if_it_fits(const Scenario& scenario, const LayoutChoice& choi
   const Scenario one = with_layout(scenario, choice);
   PricedLayout row;
   row.choice = choice;
+  row.choice.layout = one.layout;  // as it is balanced
   note_verdict(one, row);
   if (row.memory_share <= memory_share) note_simulation(one, row);
   return row;

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "scenarios/check_scenario.h"
 #include "scenarios/search_variants.h"
 #include "scenarios/search_workers.h"
 #include "schedules/graph/balanced_split.h"
@@ -44,8 +45,6 @@ class Refiner {
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
     if (best->second >= row_.step_time_s) return result;
     result.row = price_layout(scenario_, choice_of(best->first));
-    result.row.choice.layout =
-        with_layout(scenario_, result.row.choice).layout;  // as it is balanced in this order
     result.row.bound_s = std::min(bound_of(best->first), result.row.step_time_s);
     return result;
   }
@@ -73,7 +72,7 @@ class Refiner {
     const std::size_t count = free_.splits ? list.size() : 0;
     for (std::size_t i = 0; i < count; ++i) {
       const Scenario one = with_layout(scenario_, choice_of(list[i]));
-      list.push_back({time_balanced_layers(lowering_input(one), one.cluster), list[i].nodes});
+      list.push_back({balanced_by_time(one, options_.memory_share), list[i].nodes});
     }
     return list;
   }

@@ -17,21 +17,27 @@ void note_too_large(const LayoutChoice& choice, const StepEstimate& estimate, Sc
   best->memory_share = estimate.memory_share;
 }
 
-// Calls visit for the choice as it is, and where stages sit on different machines balanced by time, too.
+// Calls visit for the choice as it is, and where stages sit on different machines balanced by time, too: where memory
+// is short, in more than one way. What is to be balanced stays so, and its loader will do the same by the verdict, not
+// by the bound.
 template <class Visit>
-void each_split(const LayoutChoice& choice, bool splits, StepEstimator& estimator, const Visit& visit) {
+void each_split(const LayoutChoice& choice, bool splits, double memory_share, StepEstimator& estimator,
+                const Visit& visit) {
   const SplitKind kind = choice.layout.split;
   if (kind != SplitKind::balanced) visit(choice);
   if (kind == SplitKind::list || (kind == SplitKind::even && !splits)) return;
-  std::vector<int> balanced = estimator.balanced_layers(choice);
+  std::vector<std::vector<int>> balanced = estimator.balanced_splits(choice, memory_share);
   if (balanced.empty()) {
     if (kind == SplitKind::balanced) visit(choice);
     return;
   }
-  LayoutChoice changed = choice;  // what is to be balanced stays so: its loader will do the same
+  if (!splits) balanced.resize(1);
+  LayoutChoice changed = choice;
   if (splits) changed.layout.split = SplitKind::list;
-  changed.layout.split_list = std::move(balanced);
-  visit(changed);
+  for (std::vector<int>& layers : balanced) {
+    changed.layout.split_list = std::move(layers);
+    visit(changed);
+  }
 }
 
 // Keeps those that need the least, least first.
@@ -66,7 +72,7 @@ Screening screen(const Scenario& scenario, const SearchSpace& space, double memo
     stopped = stopped || ((screening.legal & 1023) == 0 && interrupted());
     if (stopped) return;
     try {
-      each_split(choice, space.splits, estimator, note);
+      each_split(choice, space.splits, space.splits ? memory_share : scenario.trainer.usable_share, estimator, note);
     } catch (const std::invalid_argument& reason) {  // no fabric joins these ranks
       if (refusal.empty()) refusal = reason.what();
     }

@@ -1,17 +1,17 @@
-// layout.split balanced over machines that are not alike, against every split there is; stages priced and
-// judged by their own machine.
+// layout.split balanced over machines that are not alike or hold several stages, against every split there is; stages
+// priced and judged by their own machine.
 #include "schedules/graph/balanced_split.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <numeric>
-#include <random>
 
 #include "models/cost.h"
 #include "schedules/graph/durations.h"
 #include "schedules/graph/metrics.h"
 #include "sim/simulate.h"
+#include "tests/every_split.h"
 
 namespace slipway {
 namespace {
@@ -50,85 +50,6 @@ LoweringInput step(int pipeline, int layers, int micro_batches) {
   return in;
 }
 
-// Calls visit for every list of `stages` numbers that add up to `layers`.
-template <class Visit>
-void each_split(int stages, int layers, std::vector<int>& split, const Visit& visit) {
-  for (int n = stages == 1 ? layers : 0; n <= layers; ++n) {
-    split.push_back(n);
-    if (stages == 1)
-      visit(split);
-    else
-      each_split(stages - 1, layers - n, split, visit);
-    split.pop_back();
-  }
-}
-
-// Loads of the stages; empty when one between the first and the last would hold nothing.
-std::vector<double> loads(const std::vector<std::vector<double>>& seconds, const std::vector<int>& layers) {
-  std::vector<double> list;
-  std::size_t block = 0;
-  for (std::size_t s = 0; s < layers.size(); ++s) {
-    std::size_t count =
-        static_cast<std::size_t>(layers[s]) + (s == 0 ? 1 : 0) + (s + 1 == layers.size() ? 1 : 0);
-    if (count == 0) return {};
-    double& load = list.emplace_back(0);
-    for (; count > 0; --count) load += seconds[s][block++];
-  }
-  return list;
-}
-
-struct Evenness {
-  double slowest = 0, squares = 0;
-};
-Evenness evenness(const std::vector<double>& loads) {
-  Evenness sum;
-  for (const double load : loads) sum.slowest = std::max(sum.slowest, load), sum.squares += load * load;
-  return sum;
-}
-
-// The slowest stage as fast as possible, then the least sum of squares, of every split.
-Evenness best_of_all(const std::vector<std::vector<double>>& seconds) {
-  Evenness best{1e300, 1e300};
-  std::vector<int> split;
-  const int stages = static_cast<int>(seconds.size()),
-            layers = static_cast<int>(seconds.front().size()) - 2;
-  each_split(stages, layers, split, [&](const std::vector<int>& one) {
-    const std::vector<double> each = loads(seconds, one);
-    if (each.empty()) return;
-    const Evenness now = evenness(each);
-    constexpr double same = 1 + 1e-12;
-    const bool is_faster = now.slowest * same<best.slowest, is_slower = now.slowest> best.slowest * same;
-    if (is_faster || (!is_slower && now.squares < best.squares)) best = now;
-  });
-  return best;
-}
-
-TEST(BalancedLayers, AreTheBestOfEverySplitOfRandomBlocksOnRandomGpus) {
-  std::mt19937 random(7);
-  std::uniform_real_distribution<double> block(0.1, 1), gpu(0.2, 3);
-  for (int i = 0; i < 200; ++i) {
-    const std::size_t stages = 1 + random() % 4, blocks = stages + 2 + random() % 7;
-    std::vector<double> blocks_s(blocks);
-    const bool alike = i % 2 == 0;  // then many splits are equally fast
-    for (double& one : blocks_s) one = alike ? 1 : block(random);
-    std::vector<std::vector<double>> seconds;
-    for (std::size_t s = 0; s < stages; ++s) {
-      const double slowness = alike ? 1 + static_cast<double>(random() % 3) : gpu(random);
-      seconds.push_back(blocks_s);
-      for (double& one : seconds.back()) one *= slowness;
-    }
-    const std::vector<int> layers = balanced_layers(seconds);
-    EXPECT_EQ(std::accumulate(layers.begin(), layers.end(), 2), static_cast<int>(blocks));
-    const Evenness found = evenness(loads(seconds, layers)), best = best_of_all(seconds);
-    EXPECT_NEAR(found.slowest, best.slowest, 1e-9) << i;
-    EXPECT_NEAR(found.squares, best.squares, 1e-9) << i;
-  }
-}
-
-TEST(BalancedLayers, OfMoreStagesThanBlocksAreRefused) {
-  EXPECT_THROW(balanced_layers({{1, 1}, {1, 1}, {1, 1}}), std::invalid_argument);
-}
-
 TEST(TimeBalancedSplit, HasTheFastestSlowestStageOfAllSplits) {
   const std::vector<std::vector<double>> clusters{
       {1e13, 3e13}, {3e13, 1e13}, {1e13, 2e13, 5e13}, {4e13, 4e13, 1e13}};
@@ -136,7 +57,7 @@ TEST(TimeBalancedSplit, HasTheFastestSlowestStageOfAllSplits) {
     for (const int layers : {4, 7, 10}) {
       const Cluster cluster = mixed(peaks);
       const LoweringInput in = step(static_cast<int>(peaks.size()), layers, 4);
-      const auto seconds = stage_block_seconds(in, cluster);
+      const auto seconds = split_loads(in, cluster).seconds;
       const std::vector<int> balanced = time_balanced_layers(in, cluster);
       EXPECT_EQ(std::accumulate(balanced.begin(), balanced.end(), 0), layers);
       const double best = best_of_all(seconds).slowest;
@@ -165,7 +86,7 @@ TEST(TimeBalancedSplit, GivesAThreeTimesAsFastGpuAboutThreeTimesTheLayers) {
 TEST(TimeBalancedSplit, WeighsWhatTheTaskGraphIsPricedBy) {
   const Cluster cluster = mixed({3e13, 1e13});
   const LoweringInput in = step(2, 4, 1);
-  const auto seconds = stage_block_seconds(in, cluster);
+  const auto seconds = split_loads(in, cluster).seconds;
   const TaskGraph graph = lower(in);
   const Durations durations = durations_of(graph, cluster);
   for (const std::int32_t rank : {0, 1}) {
@@ -185,17 +106,46 @@ TEST(TimeBalancedSplit, CountsTheSlowestReplicaOfAStage) {
   EXPECT_FALSE(has_unequal_stages(both, in.layout));
   EXPECT_TRUE(has_unequal_stages(apart, in.layout));
   EXPECT_EQ(groups_of_pipeline_ranks(both, in.layout), (std::vector<std::vector<int>>{{0, 1}, {2, 3}}));
-  EXPECT_EQ(stage_block_seconds(in, both), stage_block_seconds(in, slow));
-  EXPECT_NE(stage_block_seconds(in, apart), stage_block_seconds(in, slow));
+  EXPECT_EQ(split_loads(in, both).seconds, split_loads(in, slow).seconds);
+  EXPECT_NE(split_loads(in, apart).seconds, split_loads(in, slow).seconds);
 }
 
 // Both directions of Chimera put a copy of each part on either GPU: no split helps.
 TEST(TimeBalancedSplit, CountsTheSlowestHolderOfAPart) {
   LoweringInput in = step(2, 6, 4);
   in.schedule = "chimera";
-  const auto seconds = stage_block_seconds(in, mixed({3e13, 1e13}));
+  const auto seconds = split_loads(in, mixed({3e13, 1e13})).seconds;
   EXPECT_EQ(seconds[0], seconds[1]);
-  EXPECT_EQ(seconds, stage_block_seconds(in, mixed({1e13, 1e13})));
+  EXPECT_EQ(seconds, split_loads(in, mixed({1e13, 1e13})).seconds);
+}
+
+// Simulated: two chunks on each of two ranks, in a ring and in a V, and a head that is worth several layers. Balanced
+// chunk by chunk, the rank with the head would have as many layers in its other chunk as anybody.
+TEST(TimeBalancedSplit, OfSeveralChunksARankStepsAtLeastAsFastAsChunkByChunk) {
+  for (const char* schedule : {"interleaved-1f1b", "zb-v"}) {
+    for (const std::vector<double>& peaks : {std::vector<double>{1e13, 1e13}, {3e13, 1e13}}) {
+      LoweringInput in = step(2, 20, 16);
+      in.model.runs.back().block.vocab = 16384;  // the head is as much as eight layers
+      in.layout.chunks = 2;
+      in.schedule = schedule;
+      const Cluster cluster = mixed(peaks);
+      const auto seconds = [&](std::vector<int> layers) {
+        in.layout.split = SplitKind::list, in.layout.split_list = std::move(layers);
+        TaskGraph graph = lower(in);
+        const Durations durations = order_and_price(graph, cluster);
+        return step_time_of(graph, simulate(graph, cluster, durations, {}).timeline);
+      };
+      SplitLoads chunks = split_loads(in, cluster);
+      const std::vector<int> by_rank = balanced_layers(chunks).value();
+      chunks.rank.clear();
+      const double apart = seconds(balanced_layers(chunks).value());
+      const double together = seconds(by_rank);
+      EXPECT_LE(together, apart) << schedule;
+      if (peaks[0] == peaks[1]) {
+        EXPECT_LT(together, 0.95 * apart) << schedule;
+      }
+    }
+  }
 }
 
 TEST(UnequalStages, ArePricedByTheirOwnMachine) {

@@ -12,59 +12,7 @@ namespace slipway {
 namespace {
 
 using Parts = StepEstimator::Parts;
-constexpr double infinite = std::numeric_limits<double>::infinity();
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-// Of all blocks before each, and of all: load of blocks [from, to) = sums[to] - sums[from].
-std::vector<std::vector<double>> sums_of(const std::vector<std::vector<double>>& seconds) {
-  std::vector<std::vector<double>> sums;
-  for (const std::vector<double>& row : seconds) {
-    sums.emplace_back(1, 0.0);
-    for (const double block : row) sums.back().push_back(sums.back().back() + block);
-  }
-  return sums;
-}
-
-// By dynamic programming: least[to] is the slowest load of the stages so far on blocks [0, to). (To fill
-// one stage after the other up to a limit would be simpler and wrong: a slow stage must hold a block too,
-// and better a light one.)
-double least_slowest(const std::vector<std::vector<double>>& sums) {
-  const int stages = static_cast<int>(sums.size()), blocks = static_cast<int>(sums.front().size()) - 1;
-  std::vector<double> least(at(blocks + 1), infinite);
-  least[0] = 0;
-  for (int s = 1; s <= stages; ++s) {
-    const std::vector<double>& sum = sums[at(s - 1)];
-    std::vector<double> next(at(blocks + 1), infinite);
-    for (int to = s; to <= blocks; ++to)
-      for (int from = to - 1; from >= s - 1 && sum[at(to)] - sum[at(from)] < next[at(to)]; --from)
-        next[at(to)] = std::min(next[at(to)], std::max(least[at(from)], sum[at(to)] - sum[at(from)]));
-    least = std::move(next);
-  }
-  return least.back();
-}
-
-// Where each stage ends: of the splits with no load above `limit`, that with the least sum of squares.
-std::vector<int> evenest_ends(const std::vector<std::vector<double>>& sums, double limit) {
-  const int stages = static_cast<int>(sums.size()), blocks = static_cast<int>(sums.front().size()) - 1;
-  std::vector<std::vector<double>> best(at(stages + 1), std::vector<double>(at(blocks + 1), infinite));
-  std::vector<std::vector<int>> begin(at(stages + 1), std::vector<int>(at(blocks + 1), 0));
-  best[0][0] = 0;
-  for (int s = 1; s <= stages; ++s) {
-    const std::vector<double>& sum = sums[at(s - 1)];
-    for (int to = s; to <= blocks; ++to)
-      for (int from = to - 1; from >= s - 1; --from) {
-        const double load = sum[at(to)] - sum[at(from)];
-        if (load > limit) break;
-        const double cost = best[at(s - 1)][at(from)] + load * load;
-        if (cost >= best[at(s)][at(to)]) continue;
-        best[at(s)][at(to)] = cost;
-        begin[at(s)][at(to)] = from;
-      }
-  }
-  std::vector<int> ends(at(stages));
-  for (int s = stages, to = blocks; s > 0; to = begin[at(s)][at(to)], --s) ends[at(s - 1)] = to;
-  return ends;
-}
 
 double seconds_of(const BlockPrice& price, double overhead, const LinkPath& tensor,
                   const LinkPath& context) {
@@ -98,6 +46,11 @@ std::vector<std::vector<double>> block_seconds(Parts& parts, const LayoutChoice&
 
 LayoutChoice choice_of(const LoweringInput& input) {
   return {input.layout, schedule_named(input.schedule), input.shape.micro_batch, input.recompute};
+}
+
+// Copies of a part sit on several ranks: each part by itself then.
+std::vector<int> whose_loads(const Placement& placement) {
+  return placement.copies > 1 ? std::vector<int>{} : std::vector<int>(placement.rank.begin(), placement.rank.end());
 }
 
 Placement placement_of(const LoweringInput& input) {
@@ -143,28 +96,14 @@ bool has_unequal_stages(const Cluster& cluster, const Layout& layout) {
   return has_several_machines(cluster) && differ(cluster, groups_of_pipeline_ranks(cluster, layout));
 }
 
-std::vector<int> balanced_layers(const std::vector<std::vector<double>>& seconds) {
-  const int stages = static_cast<int>(seconds.size()), blocks = static_cast<int>(seconds.front().size());
-  if (stages > blocks)
-    throw std::invalid_argument(
-        std::to_string(stages) + " stages for " + std::to_string(blocks) +
-        " blocks (embedding, layers, head); lower layout.pipeline or layout.chunks");
-  const std::vector<std::vector<double>> sums = sums_of(seconds);
-  constexpr double rounding = 1 + 1e-12;  // of differences of sums
-  const std::vector<int> ends = evenest_ends(sums, least_slowest(sums) * rounding);
-  std::vector<int> layers;  // the embedding is block 0, the head the last
-  for (int s = 0; s < stages; ++s)
-    layers.push_back((s + 1 == stages ? blocks - 1 : ends[at(s)]) - (s == 0 ? 1 : ends[at(s - 1)]));
-  return layers;
-}
-
-std::vector<std::vector<double>> stage_block_seconds(const LoweringInput& input, const Cluster& cluster) {
+SplitLoads split_loads(const LoweringInput& input, const Cluster& cluster) {
   Parts parts(input, cluster);
-  return block_seconds(parts, choice_of(input), placement_of(input));
+  const Placement placement = placement_of(input);
+  return {block_seconds(parts, choice_of(input), placement), whose_loads(placement), {}};
 }
 
 std::vector<int> time_balanced_layers(const LoweringInput& input, const Cluster& cluster) {
-  return balanced_layers(stage_block_seconds(input, cluster));
+  return balanced_layers(split_loads(input, cluster)).value();
 }
 
 const std::vector<std::vector<int>>& StepEstimator::Parts::groups_of(const Layout& layout) {
@@ -175,12 +114,64 @@ const std::vector<std::vector<int>>& StepEstimator::Parts::groups_of(const Layou
              : groups.emplace(key, groups_of_pipeline_ranks(cluster, layout)).first->second;
 }
 
-std::vector<int> StepEstimator::balanced_layers(const LayoutChoice& choice) {
-  if (!has_several_machines(parts_->cluster) || !differ(parts_->cluster, parts_->groups_of(choice.layout)))
-    return {};
-  if (parts_->stack != nullptr) return at_one_pace(parts_->paced_for(choice)).balanced_layers(choice);
-  const Placement& placement = parts_->use_of(choice, parts_->micro_batches(choice)).placement;
-  return slipway::balanced_layers(block_seconds(*parts_, choice, placement));
+// By a bound like that of memory (estimate.h): a layer counts as on the chunk that keeps the fewest micro-batches.
+std::vector<int> StepEstimator::Parts::most_layers(const LayoutChoice& choice, const ScheduleUse& use,
+                                                   double memory_share) {
+  const Layout& layout = choice.layout;
+  const Wiring& wires = wiring(layout);
+  const std::vector<double>& elements = elements_of_runs(layout.tensor);
+  const auto fixed_bytes = [&](std::size_t run) {
+    const StaticBytes fixed =
+        static_bytes_of(elements[run], layout, base.shape.dtype, base.gradient_dtype, use.placement.copies);
+    return fixed.weights + least_gradients * fixed.gradients + fixed.optimizer;
+  };
+  std::vector<int> most;
+  for (int q = 0; q < layout.pipeline; ++q) {
+    const int group = wires.machine_group[at(q)];
+    const std::vector<BlockPrice>& prices = prices_of(choice, group);
+    const auto& held = use.in_flight[at(q)];
+    const auto bytes = [&](std::size_t run, int micro_batches) {
+      return fixed_bytes(run) + (use.is_plain ? least_kept * micro_batches * prices[run].kept_bytes : 0);
+    };
+    double room = memory_share * cluster.groups[at(group)].machine.memory_bytes;
+    if (use.placement.rank.front() == q) room -= bytes(0, held.front());
+    if (use.placement.rank.back() == q) room -= bytes(prices.size() - 1, held.back());
+    double least = std::numeric_limits<double>::infinity();  // of a layer of any kind
+    for (std::size_t run = 1; run + 1 < prices.size(); ++run)
+      least = std::min(least, bytes(run, *std::min_element(held.begin(), held.end())));
+    most.push_back(static_cast<int>(std::clamp(room / least * (1 + 1e-12), 0.0, 1e6)));
+  }
+  return most;
+}
+
+namespace {
+
+bool keeps(const std::vector<int>& layers, const SplitLoads& loads) {
+  std::vector<int> left = loads.most_layers;
+  for (std::size_t s = 0; s < layers.size(); ++s) left[at(loads.rank[s])] -= layers[s];
+  return std::all_of(left.begin(), left.end(), [](int each) { return each >= 0; });
+}
+
+}  // namespace
+
+std::vector<std::vector<int>> StepEstimator::balanced_splits(const LayoutChoice& choice, double memory_share) {
+  const bool unequal = has_several_machines(parts_->cluster) && differ(parts_->cluster, parts_->groups_of(choice.layout));
+  if (!unequal && (choice.layout.split != SplitKind::balanced || choice.layout.chunks == 1)) return {};
+  if (parts_->stack != nullptr) return at_one_pace(parts_->paced_for(choice)).balanced_splits(choice, memory_share);
+  const ScheduleUse& use = parts_->use_of(choice, parts_->micro_batches(choice));
+  SplitLoads loads{block_seconds(*parts_, choice, use.placement), whose_loads(use.placement), {}};
+  std::vector<std::vector<int>> splits{slipway::balanced_layers(loads).value()};
+  if (use.placement.copies > 1) return splits;
+  constexpr double shares[] = {1, 0.9, 0.8, 0.7};  // of memory_share: the bound leaves out a part of what is needed
+  for (const double share : shares) {
+    loads.most_layers = parts_->most_layers(choice, use, share * memory_share);
+    if (keeps(splits.back(), loads)) continue;
+    const auto smaller = slipway::balanced_layers(loads);
+    if (!smaller) break;
+    if (share == 1) splits.clear();  // the fastest does not fit
+    splits.push_back(*smaller);
+  }
+  return splits;
 }
 
 }  // namespace slipway

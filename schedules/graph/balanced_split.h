@@ -1,18 +1,26 @@
-// layout.split balanced, over pipeline ranks whose GPUs are not alike: the slowest stage is as fast as it
-// can be.
+// layout.split balanced, over pipeline ranks whose GPUs are not alike or that hold several stages: the slowest rank is
+// as fast as it can be.
 //
 //   stage on     H100      H100      A100      A100
 //   layers       11        11        5         5       instead of 8 each
 //
+//   rank              0  1  0  1   two chunks, the head as much as two layers
+//   layers            4  4  4  2   a micro-batch keeps rank 0 busy for 8 layers and rank 1 for 6 and the head: as long
+//
 // The load of a stage is the seconds of a forward and a backward of one micro-batch through its blocks,
 // embedding and head included, on the slowest machine of the pipeline ranks that hold it, with the
-// collectives of its tensor and context groups. Of the splits whose slowest stage is equally fast: the one
-// with the least sum of squares, so that stages that set no pace are not longer than they must be. On
-// machines that are alike FLOPs decide (split_blocks in schedules/layout.h). Memory has no say: what does
-// not fit the verdict tells. With several chunks per rank this balances chunks, not their sum on a rank.
-// Guarded by tests/balanced_split_test.cpp: against every split there is.
+// collectives of its tensor and context groups; that of a rank is the sum over its stages, which is what a micro-batch
+// costs it wherever the pipeline is full. Of the splits whose slowest rank is equally fast: the one
+// with the least sum of squares, so that ranks that set no pace are not longer than they must be. Within a rank layers
+// go to the stage that has the least. (Stages of a rank are balanced each by itself only where layers are not alike.) On
+// machines that are alike, with one stage a rank, FLOPs decide (split_blocks in schedules/layout.h).
+//
+// Memory: most_layers says how many layers a rank can hold. Who asks knows how many: the lower bound of an estimate
+// (StepEstimator::balanced_splits), the verdict of `slipway memory` (scenarios/balance_stages.cpp).
+// Guarded by tests/balanced_layers_test.cpp and tests/balanced_split_test.cpp: against every split there is.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "models/machine.h"
@@ -27,14 +35,19 @@ std::vector<std::vector<int>> groups_of_pipeline_ranks(const Cluster& cluster, c
 // Do pipeline ranks sit on machines that others do not sit on?
 bool has_unequal_stages(const Cluster& cluster, const Layout& layout);
 
-// `seconds`: of each block (of blocks_of(model)) on each stage, [stage][block]; at least one block a stage.
-// Returns the transformer layers per stage, which are what layout.split_list is to hold: the embedding goes
-// with the first stage, the head with the last.
-std::vector<int> balanced_layers(const std::vector<std::vector<double>>& seconds);
+struct SplitLoads {
+  std::vector<std::vector<double>> seconds;  // [stage][block] of blocks_of(model): embedding, layers, head
+  std::vector<int> rank;                     // [stage]: whose time it takes; empty: each stage is a rank
+  std::vector<int> most_layers;              // [rank]; empty: any number
+};
+// Transformer layers per stage, which are what layout.split_list is to hold: the embedding goes with the first stage,
+// the head with the last; every stage has a block. Nothing where a rank would hold more than its most_layers. Throws
+// std::invalid_argument when there are more stages than blocks.
+std::optional<std::vector<int>> balanced_layers(SplitLoads loads);
 
-// [stage][block], of one copy of the model. Throws std::invalid_argument as lower() does.
-std::vector<std::vector<double>> stage_block_seconds(const LoweringInput& input, const Cluster& cluster);
-// Of both; throws besides when there are more stages than blocks.
+// Of one copy of the model, without most_layers. Throws std::invalid_argument as lower() does.
+SplitLoads split_loads(const LoweringInput& input, const Cluster& cluster);
+// Of both.
 std::vector<int> time_balanced_layers(const LoweringInput& input, const Cluster& cluster);
 
 }  // namespace slipway

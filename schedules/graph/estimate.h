@@ -97,9 +97,11 @@ class StepEstimator {
   StepEstimate estimate(const LayoutChoice& choice);
   // ≥ estimate(choice).bound_s, and still ≤ the simulated step_time_s.
   double passes_bound(const LayoutChoice& choice);
-  // Transformer layers per stage that make the slowest stage as fast as it can be (balanced_split.h). Empty where no
-  // stage sits on machines that another does not sit on.
-  std::vector<int> balanced_layers(const LayoutChoice& choice);
+  // Transformer layers per stage that make the slowest rank as fast as it can be (balanced_split.h) in at most
+  // `memory_share` of its memory by the bound; where they come near it, besides in at most 90, 80 and 70 % of that. As
+  // far as there are such splits, else the fastest of all. Empty where `balanced` is by FLOPs: no stage sits on machines that another does not
+  // sit on, and ranks have one stage or are not to be balanced.
+  std::vector<std::vector<int>> balanced_splits(const LayoutChoice& choice, double memory_share);
 
   struct Parts;  // the caches: estimate_parts.h
 

@@ -74,6 +74,8 @@ struct StepEstimator::Parts {
   const std::vector<double>& elements_of_runs(int tensor);
   const StageCosts& costs_of(const LayoutChoice& choice);
   const LinkPath& world_links();
+  // balanced_split.cpp: more layers a pipeline rank cannot hold in this share of its memory.
+  std::vector<int> most_layers(const LayoutChoice& choice, const ScheduleUse& use, double memory_share);
 };
 
 // What follows the last backward of stage q (< p) on pipeline rank q, at least; in (1) and (2) of
