@@ -138,6 +138,11 @@ FabricPorts ports_of(const Cluster& cluster, const Fabric& fabric) {
   return ports;
 }
 
+bool is_star(const Cluster& cluster, const Fabric& fabric) {
+  if (fabric.topology == nullptr) return true;
+  return fabric.topology->is_star != nullptr && fabric.topology->is_star(fabric, ports_of(cluster, fabric));
+}
+
 void find_route(const Cluster& cluster, int fabric_index, int from, int to, Route& route) {
   thread_local Way way;
   route.links.clear();

@@ -66,6 +66,8 @@ struct Topology {
   };
   Misfit (*refuse)(const Fabric&, const FabricPorts&) = nullptr;
   void (*route)(const Fabric&, const FabricPorts&, const Port& from, const Port& to, Way& way) = nullptr;
+  // Has every way the two ports' own links alone, and the same latency? Never where there is no such function.
+  bool (*is_star)(const Fabric&, const FabricPorts&) = nullptr;
 };
 
 // All but the star, sorted by name; and one by name (nullptr when unknown).
@@ -78,6 +80,8 @@ struct RegisterTopology {
 
 // Ports of one copy of a fabric of the cluster. Inside nodes: of the largest node.
 FabricPorts ports_of(const Cluster& cluster, const Fabric& fabric);
+// Is there anything between the ports? A fat-tree without oversubscription, say, is as good as a star.
+bool is_star(const Cluster& cluster, const Fabric& fabric);
 
 // A message's way between two ranks: all directed links of the cluster that it crosses.
 struct RouteLink {

@@ -70,23 +70,43 @@ void refuse_uncalibrated(const Scenario& scenario) {
   }
 }
 
-Folding folding_of(const Scenario& scenario) {
-  const LoweringInput input = lowering_input(scenario);
-  // Data groups of copies join ranks that folding does not compare.
-  if (scenario.schedule.fill != FillChoice::none || input.kfac || step_shape(input).copies > 1) return {};
-  return folding_of(scenario.cluster, scenario.layout, input.clip_norm);
-}
-
 namespace {
 
 bool has_fillers(const Scenario& scenario) {
   return scenario.schedule.fill != FillChoice::none || lowering_input(scenario).kfac;
 }
 
+const char* why_unfoldable(const Scenario& scenario) {
+  const LoweringInput input = lowering_input(scenario);
+  if (has_fillers(scenario)) return "work in the bubbles differs from rank to rank";
+  if (step_shape(input).copies > 1) return "data groups join ranks of both copies of the model";
+  return why_unfoldable(scenario.cluster, scenario.layout, input.clip_norm);
+}
+
+std::string why_unfolded(const Scenario& scenario, const Folding& folding) {
+  const Layout& layout = scenario.layout;
+  if (layout.tensor * layout.context * layout.data == 1) return "";
+  if (lowered_count(layout, folding) < rank_count(layout)) return "";
+  const char* reason = why_unfoldable(scenario);
+  return reason != nullptr ? reason : "no two of a pipeline rank have the same machine, speed and links";
+}
+
+}  // namespace
+
+Folding folding_of(const Scenario& scenario) {
+  if (why_unfoldable(scenario) != nullptr) return {};
+  return folding_of(scenario.cluster, scenario.layout, lowering_input(scenario).clip_norm);
+}
+
+namespace {
+
 // The step's graph, of fewer micro-batches where options allow and the schedule repeats.
 TaskGraph lowered(Plan& plan, const PlanOptions& options) {
   LoweringInput input = lowering_input(plan.scenario);
-  if (options.folded) input.folding = folding_of(plan.scenario);
+  if (options.folded) {
+    input.folding = folding_of(plan.scenario);
+    plan.unfolded = why_unfolded(plan.scenario, input.folding);
+  }
   // A link that flaps keeps no period, and who waits for a straggler is told of the whole step.
   if (options.patience > 0 && !has_fillers(plan.scenario) && !is_impaired(plan.scenario.cluster))
     plan.shortened = shortened(step_actions(input), step_shape(input).micro_batches, options.patience);
@@ -101,7 +121,7 @@ TaskGraph lowered(Plan& plan, const PlanOptions& options) {
 }  // namespace
 
 Plan ordered_plan(Scenario scenario, const PlanOptions& options) {
-  Plan plan{std::move(scenario), {}, {}, {}, {}};
+  Plan plan{std::move(scenario), {}, {}, {}, {}, {}};
   set_pace(plan.scenario);
   plan.graph = lowered(plan, options);
   plan.durations = order_and_price(plan.graph, plan.scenario.cluster);

@@ -23,6 +23,7 @@ struct Plan {
   Durations durations;
   std::optional<FillSummary> filling;  // the graph is a window then
   std::optional<ShortenedActions> shortened;  // the graph is of a step with fewer micro-batches then
+  std::string unfolded;                       // why no rank could be left out, where some might have been
 };
 
 // What the graph leaves out. What is executed, or shown rank by rank, leaves out nothing.

@@ -30,9 +30,10 @@ std::string training_text(const Scenario& scenario, const TrainingCost& training
   return text + ".\n\n";
 }
 
-// "131,072 ranks simulated as 16; "
+// "131,072 ranks simulated as 16: the others do the same at the same time. "
 std::string folding_text(const Plan& plan) {
   const int ranks = rank_count(plan.scenario.layout), simulated = simulated_ranks(plan);
+  if (!plan.unfolded.empty()) return fmt::format("All {} simulated: {}. ", counted(ranks, "rank"), plan.unfolded);
   if (simulated == ranks) return "";
   return fmt::format("{} simulated as {}: the others do the same at the same time. ", counted(ranks, "rank"),
                      simulated);

@@ -30,9 +30,15 @@ struct EdgeSet {
   bool carries_traffic = false, contended = false;
 };
 
+bool has_shared_links(const Cluster& cluster) {
+  return std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(),
+                     [&](const Fabric& fabric) { return !is_star(cluster, fabric); });
+}
+
 struct Planner {
   const TaskGraph& graph;
   const Cluster& cluster;
+  bool shares_links = has_shared_links(cluster);
   SimulationPlan plan{};
   std::vector<LinkPath> paths{};  // per communicator
   std::vector<std::array<std::size_t, pattern_kinds>>
@@ -72,10 +78,7 @@ Message message_of(const Planner& planner, TaskId task) {
 // Trees that NCCL would choose by size load the links that its rings would, for as long as the trees take:
 // members stay alike, so that the graph may be folded. What is told to be a tree, or never folds, has a
 // tree's edges.
-bool has_tree_edges(const Planner& planner, const LinkPath& path) {
-  return !path.chooses || std::any_of(planner.cluster.fabrics.begin(), planner.cluster.fabrics.end(),
-                                      [](const Fabric& fabric) { return fabric.topology != nullptr; });
-}
+bool has_tree_edges(const Planner& planner, const LinkPath& path) { return !path.chooses || planner.shares_links; }
 
 // Seconds before the flows, and bytes per edge that carries all of it.
 TaskPlan flows_of(const Planner& planner, TaskId task) {

@@ -57,6 +57,20 @@ TEST_F(Scale, NothingIsFoldedWhereNoRankStandsForAnother) {
   EXPECT_THAT(slipway_with({"simulate", tiny}).out, Not(HasSubstr("simulated as")));
 }
 
+TEST_F(Scale, WhereNothingIsFoldedTheReasonIsTold) {
+  const std::string llama = scale + "llama-8b-64xh100.yaml";
+  const auto said = [&](const std::string& setting) { return slipway_with({"simulate", llama, "--set", setting}).out; };
+  const std::string network = "cluster.fabrics=[{scope: node, bandwidth: 450 GB/s, latency: 1 us}, {scope: cluster, bandwidth: 50 GB/s, "
+                              "latency: 5 us, topology: {kind: fat-tree, shape: [16], oversubscription: ";
+  EXPECT_THAT(said(network + "2}}]"), HasSubstr("All 64 ranks simulated: messages share links of a fabric's topology."));
+  EXPECT_THAT(said(network + "1}}]"), HasSubstr("64 ranks simulated as 4")) << "a full fat-tree is as good as a star";
+  EXPECT_THAT(said("schedule.name=chimera"),
+              HasSubstr("All 64 ranks simulated: data groups join ranks of both copies of the model."));
+  EXPECT_THAT(said("cluster.stragglers=[{node: 0, gpu: 3, slowdown: 1.5}]"),
+              HasSubstr("All 64 ranks simulated: no two of a pipeline rank have the same machine, speed and links."));
+  EXPECT_THAT(slipway_with({"simulate", llama, "--unfolded"}).out, Not(HasSubstr("ranks simulated:")));
+}
+
 TEST_F(Scale, RunsOfTasksThatNobodyElseSeesAreSimulatedAsOneAndTheAnswerIsThatOfTaskByTask) {
   const std::string llama = scale + "llama-8b-64xh100.yaml";
   const nlohmann::json chained = summary_of({llama, "--unfolded"}), exact = summary_of({llama, "--exact"});

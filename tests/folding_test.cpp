@@ -7,6 +7,7 @@
 #include <random>
 #include <tuple>
 
+#include "models/topology.h"
 #include "schedules/graph/checks.h"
 #include "schedules/graph/durations.h"
 #include "schedules/graph/memory_timeline.h"
@@ -38,6 +39,8 @@ struct Setting {
   double network_bandwidth;
   bool folds;  // must some layout be folded?
   Algorithm algorithm = Algorithm::ring;
+  const char* topology = "";  // of the network, with leaves of eight ports or a unit of two nodes
+  double oversubscription = 1;
 };
 constexpr Setting settings[] = {
     {"nodes of four", 4, 4, 1, 4e9, true},   {"a slow network", 8, 2, 1, 5e8, true},
@@ -45,7 +48,11 @@ constexpr Setting settings[] = {
     {"two GPUs a port", 4, 4, 2, 4e9, true}, {"four GPUs a port", 4, 4, 4, 4e9, true},
     {"rings on every port", 4, 4, 1, 4e9, true, Algorithm::multi_ring},
     {"two levels", 4, 4, 1, 4e9, true, Algorithm::hierarchical},
-    {"as NCCL chooses", 4, 4, 1, 4e9, true, Algorithm::nccl}};
+    {"as NCCL chooses", 4, 4, 1, 4e9, true, Algorithm::nccl},
+    {"a full fat tree", 4, 4, 1, 4e9, true, Algorithm::ring, "fat-tree"},
+    {"a full fat tree as NCCL chooses", 4, 4, 1, 4e9, true, Algorithm::nccl, "fat-tree"},
+    {"rails", 4, 4, 1, 4e9, true, Algorithm::multi_ring, "rail-optimised"},
+    {"an oversubscribed fat tree", 4, 4, 1, 4e9, false, Algorithm::ring, "fat-tree", 2}};
 
 Cluster cluster_of(const Setting& setting) {
   Cluster cluster;
@@ -53,7 +60,12 @@ Cluster cluster_of(const Setting& setting) {
   cluster.groups = {{gpu(setting.network_bandwidth), setting.nodes, setting.gpus}};
   cluster.fabrics = default_fabrics(cluster.groups);
   for (Fabric& fabric : cluster.fabrics)
-    if (fabric.scope == Fabric::Scope::cluster) fabric.gpus_per_port = setting.gpus_per_port;
+    if (fabric.scope == Fabric::Scope::cluster) {
+      fabric.gpus_per_port = setting.gpus_per_port;
+      fabric.topology = topology_named(setting.topology);
+      fabric.links.oversubscription = setting.oversubscription;
+      fabric.links.shape = {setting.topology == std::string("fat-tree") ? 8 : 2};
+    }
   cluster.algorithms.fill(setting.algorithm);
   return cluster;
 }

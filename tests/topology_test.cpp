@@ -77,6 +77,34 @@ TEST(Star, SharesNothingButPorts) {
   expect_sound(cluster);
 }
 
+// The claim of is_star against all ways: between any two ports the two of them alone, at the same latency.
+TEST(Star, IsWhatATopologyClaimsOnlyWhereAllWaysAreLikeThat) {
+  int stars = 0;
+  for (const char* kind : {"", "fat-tree", "rail-optimised", "dragonfly", "torus"})
+    for (const std::vector<int>& shape : {std::vector<int>{8}, {4}, {2, 2}, {4, 2}})
+      for (const double oversubscription : {1.0, 2.0})
+        for (const bool pinned : {false, true})
+          for (const bool moves_inside : {false, true})
+            for (const double hop_latency : {0.0, hop}) {
+              Cluster cluster = cluster_of(kind, 4, 2, shape);
+              Fabric& fabric = cluster.fabrics[0];
+              fabric.links.oversubscription = oversubscription;
+              fabric.links.pinned = pinned, fabric.links.moves_inside = moves_inside;
+              if (pinned) fabric.links.uplinks = {4}, fabric.links.oversubscription = 1;
+              fabric.links.hop_latency = hop_latency;
+              if (!is_star(cluster, fabric) || (fabric.topology != nullptr && !refusal(cluster).empty())) continue;
+              ++stars;
+              for (int a = 0; a < 8; ++a)
+                for (int b = 0; b < 8; ++b) {
+                  const Route route = route_of(cluster, a, b);
+                  EXPECT_EQ(route.links.size(), 2U) << kind << a << b;
+                  EXPECT_EQ(route.latency, route_of(cluster, 0, 1).latency) << kind << a << b;
+                  EXPECT_EQ(route.links[0].id, route_of(cluster, a, (b + 1) % 8).links[0].id) << "not its own port";
+                }
+            }
+  EXPECT_GT(stars, 70) << "those without a topology are 64";
+}
+
 TEST(FatTree, ClimbsToTheFirstCommonSwitch) {
   Cluster cluster = cluster_of("fat-tree", 16, 1, {2, 4});
   EXPECT_EQ(hops_of(route_of(cluster, 0, 1)), 0);

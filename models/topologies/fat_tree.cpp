@@ -83,13 +83,21 @@ void route(const Fabric& fabric, const FabricPorts&, const Port& from, const Por
   add_port_down(way, fabric, to);
 }
 
+bool is_star(const Fabric& fabric, const FabricPorts&) {
+  if (fabric.links.pinned || fabric.links.hop_latency > 0) return false;
+  for (int l = 0; l < static_cast<int>(fabric.links.shape.size()); ++l)
+    if (const Level level = level_of(fabric, l); level.above < level.below) return false;
+  return true;
+}
+
 const RegisterTopology registered{{.name = "fat-tree",
                                    .summary = "leaf switches under pods under a core; oversubscribed where "
                                               "there are fewer uplinks (Leiserson 1985)",
                                    .reads = "shape [ports per leaf, leaves per pod, ...], uplinks per "
                                             "switch and level or oversubscription, routing",
                                    .refuse = refuse,
-                                   .route = route}};
+                                   .route = route,
+                                   .is_star = is_star}};
 
 }  // namespace
 }  // namespace slipway

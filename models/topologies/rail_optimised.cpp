@@ -32,9 +32,22 @@ Topology::Misfit refuse(const Fabric& fabric, const FabricPorts&) {
   return {};
 }
 
+// bytes/s that a leaf takes from below, and of all its uplinks.
+struct Leaf {
+  double below = 0, above = 0;
+};
+int nodes_of_unit(const Fabric& fabric, const FabricPorts& ports) {
+  return fabric.links.shape.empty() ? ports.nodes : fabric.links.shape.front();
+}
+Leaf leaf_of(const Fabric& fabric, const FabricPorts& ports) {
+  const TopologyShape& links = fabric.links;
+  const double below = nodes_of_unit(fabric, ports) * fabric.bandwidth;
+  return {below, links.uplinks.empty() ? below / links.oversubscription : links.uplinks.front() * link_bandwidth(fabric)};
+}
+
 void route(const Fabric& fabric, const FabricPorts& ports, const Port& from, const Port& to, Way& way) {
   const TopologyShape& links = fabric.links;
-  const int unit = links.shape.empty() ? ports.nodes : links.shape.front();
+  const int unit = nodes_of_unit(fabric, ports);
   int rail = from.port;
   if (rail != to.port && links.moves_inside && from.node != to.node) way.leaves_by = rail = to.port;
   Port source = from;
@@ -45,15 +58,17 @@ void route(const Fabric& fabric, const FabricPorts& ports, const Port& from, con
   const int down = to.node / unit * ports.ports_per_node + to.port;
   if (up != down) {
     way.hops = 2;
-    const double below = unit * fabric.bandwidth;
-    const double above = links.uplinks.empty() ? below / links.oversubscription
-                                               : links.uplinks.front() * link_bandwidth(fabric);
-    if (above < below) {
+    if (const auto [below, above] = leaf_of(fabric, ports); above < below) {
       way.links.push_back({key_of(LinkKind::inner, static_cast<std::uint32_t>(up)), above});
       way.links.push_back({key_of(LinkKind::inner_down, static_cast<std::uint32_t>(down)), above});
     }
   }
   add_port_down(way, fabric, to);
+}
+
+bool is_star(const Fabric& fabric, const FabricPorts& ports) {
+  const auto [below, above] = leaf_of(fabric, ports);
+  return above >= below && !fabric.links.moves_inside && fabric.links.hop_latency == 0;
 }
 
 const RegisterTopology registered{
@@ -62,7 +77,8 @@ const RegisterTopology registered{
          "GPU i of every node on leaf switch i; other rails over the core or through the node first (PXN)",
      .reads = "shape [nodes per unit] (all unless given), uplinks of a leaf or oversubscription, crossing",
      .refuse = refuse,
-     .route = route}};
+     .route = route,
+     .is_star = is_star}};
 
 }  // namespace
 }  // namespace slipway

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "models/topology.h"
+
 namespace slipway {
 namespace {
 
@@ -86,17 +88,11 @@ bool takes_trees(const Cluster& cluster, const Layout& layout) {
          (layout.zero == 0 && trees(Axis::data, near * layout.data));
 }
 
-bool cannot_fold(const Cluster& cluster, double clip_norm) {
-  const auto shares_cores = [](const NodeGroup& group) { return group.machine.cores > 0; };
+bool norm_is_traffic(const Cluster& cluster) {
   const auto is_traffic = [](const auto& link) { return 8 / link.bandwidth >= link.latency; };
   const MessageCost& world = cluster.message_costs[static_cast<std::size_t>(Axis::world)];
-  const bool norm_is_traffic =
-      world.bandwidth > 0 ? is_traffic(world)
-                          : std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(), is_traffic);
-  const auto shares_links = [](const Fabric& fabric) { return fabric.topology != nullptr; };
-  return cluster.ranks_per_gpu > 1 || std::any_of(cluster.groups.begin(), cluster.groups.end(), shares_cores) ||
-         std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(), shares_links) ||
-         (clip_norm > 0 && norm_is_traffic);
+  return world.bandwidth > 0 ? is_traffic(world)
+                             : std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(), is_traffic);
 }
 
 // GPUs behind one port must be all there: whole nodes, each within a pipeline rank.
@@ -121,6 +117,18 @@ std::vector<int> divisors(int number) {
 
 }  // namespace
 
+const char* why_unfoldable(const Cluster& cluster, const Layout& layout, double clip_norm) {
+  const auto shares_cores = [](const NodeGroup& group) { return group.machine.cores > 0; };
+  const auto shares_links = [&](const Fabric& fabric) { return !is_star(cluster, fabric); };
+  if (cluster.ranks_per_gpu > 1) return "ranks share GPUs";
+  if (std::any_of(cluster.groups.begin(), cluster.groups.end(), shares_cores)) return "ranks share the cores of their node";
+  if (std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(), shares_links))
+    return "messages share links of a fabric's topology";
+  if (clip_norm > 0 && norm_is_traffic(cluster)) return "the gradient norm is traffic on a fabric of so little latency";
+  if (takes_trees(cluster, layout)) return "members of a tree are not alike";
+  return nullptr;
+}
+
 Folding folding_of(const Cluster& cluster, const Layout& layout, double clip_norm) {
   const int replicas = layout.data * layout.context;
   std::vector<Folding> list;
@@ -130,7 +138,7 @@ Folding folding_of(const Cluster& cluster, const Layout& layout, double clip_nor
   std::stable_sort(list.begin(), list.end(), [](const Folding& a, const Folding& b) {
     return a.tensor * a.replicas < b.tensor * b.replicas;
   });
-  if (cannot_fold(cluster, clip_norm) || takes_trees(cluster, layout)) list = {{layout.tensor, replicas}};
+  if (why_unfoldable(cluster, layout, clip_norm) != nullptr) list = {{layout.tensor, replicas}};
   const auto found = std::find_if(list.begin(), list.end() - 1, [&](const Folding& folding) {
     return !splits_ports(cluster, layout, folding) && Likeness(cluster, layout, folding).holds();
   });
