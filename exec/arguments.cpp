@@ -1,5 +1,6 @@
 #include "exec/arguments.h"
 
+#include <algorithm>
 #include <charconv>
 #include <stdexcept>
 
@@ -21,7 +22,8 @@ const char* const usage =
     "      --dtype float32               or float64, or bfloat16 on a GPU\n"
     "  both:\n"
     "      --threads N                   threads of one operator (1)\n"
-    "      --connect-timeout SECONDS     how long to wait for the other ranks at the start (9, and 0.05 a rank)\n"
+    "      --connect-timeout SECONDS     how long to wait for the other ranks at the start (8, and 0.05 a rank,\n"
+    "                                    less what this one took to be ready; at least 5)\n"
     "  slipway-rank --help | --version\n"
     "\n"
     "Ranks find each other by RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT (torchrun's "
@@ -83,7 +85,10 @@ void take_option(Arguments& result, const std::string& option, const std::string
 
 }  // namespace
 
-double connect_seconds_for(int world) { return 9 + 0.05 * world; }
+double connect_seconds_for(int world, double age_s) {
+  constexpr double shortest_s = 5;
+  return std::max(8 + 0.05 * world - age_s, shortest_s);
+}
 
 Arguments arguments_from(const std::vector<std::string>& words) {
   Arguments result;

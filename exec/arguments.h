@@ -25,9 +25,10 @@ struct Arguments {
 
 extern const char* const usage;
 
-// How long a rank that is ready waits for `world` ranks that a launcher starts at about the same time: 9 s, and 50 ms
-// more for each.
-double connect_seconds_for(int world);
+// How long a process that is ready, `age_s` after its start, waits for `world` ranks that a launcher starts at about the
+// same time: until 8 s, and 50 ms more for each, are over since its start, but 5 s at least. With what comes before and
+// after, a missing rank is an error of all others within ten seconds.
+double connect_seconds_for(int world, double age_s);
 
 // Throws std::invalid_argument saying what is wrong and what is allowed.
 Arguments arguments_from(const std::vector<std::string>& words);

@@ -4,8 +4,15 @@ namespace slipway {
 
 using namespace beating;
 
+namespace {
+
+constexpr const char* listening_key = "listening";  // processes whose pulse has begun: who can hear a verdict
+
+}  // namespace
+
 void Heartbeat::State::pulse() {
   try {
+    store->add(listening_key, 1);
     for (std::int64_t count = 1;; ++count) {
       if (beat(count)) return;
       std::unique_lock lock(mutex);
@@ -79,7 +86,8 @@ void Heartbeat::State::count_termination() {
 void Heartbeat::State::settle(const Failure& failure) {
   const std::int64_t heard = store->add("heard", 1);
   if (here().hosts_store()) {
-    const std::int64_t needed = here().hosts(failure.rank) ? here().processes() : here().processes() - 1;
+    const std::int64_t listening = store->add(listening_key, 0);
+    const std::int64_t needed = here().hosts(failure.rank) ? listening : listening - 1;
     const Time until = after(hearing_s);
     Time grown = Clock::now();
     for (std::int64_t before = heard, now = heard;

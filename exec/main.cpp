@@ -7,6 +7,7 @@
 #include "exec/arguments.h"
 #include "exec/executable.h"
 #include "exec/measure.h"
+#include "exec/process.h"
 #include "exec/run_bundle.h"
 
 namespace slipway {
@@ -53,7 +54,8 @@ std::string remedies(int ranks, int processes, int each) {
 }
 
 double connect_seconds(const Arguments& arguments, const RankEnvironment& environment) {
-  return arguments.connect_seconds > 0 ? arguments.connect_seconds : connect_seconds_for(environment.world);
+  if (arguments.connect_seconds > 0) return arguments.connect_seconds;
+  return connect_seconds_for(environment.world, age_of(this_process()));
 }
 
 int run_program(const Arguments& arguments) {

@@ -2,6 +2,7 @@
 
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -101,6 +102,13 @@ int descriptor_of(const ProcessIdentity& process) {
 #else
   return -1;
 #endif
+}
+
+double age_of(const ProcessIdentity& process) {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  const double started = static_cast<double>(process.start_ticks) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9 - started;
 }
 
 std::string describe(const ProcessIdentity& process) {

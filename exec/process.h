@@ -31,6 +31,9 @@ std::optional<std::string> cause_of_end(const ProcessIdentity& process);
 // A descriptor that becomes readable when the visible process ends; -1 when the kernel has none.
 int descriptor_of(const ProcessIdentity& process);
 
+// Seconds since a process of this kernel was started.
+double age_of(const ProcessIdentity& process);
+
 // "process 4711 on host x"
 std::string describe(const ProcessIdentity& process);
 

@@ -2,12 +2,14 @@
 #include <netdb.h>
 
 #include <future>
+#include <optional>
 #include <thread>
 
 #include <torch/csrc/distributed/c10d/exception.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "exec/listener.h"
 #include "exec/store.h"
 
 // c10d looks up the host name of every address that it connects to or accepts, only to have it for
@@ -88,7 +90,6 @@ struct StoreHost::State {
   int port = 0;
   c10::intrusive_ptr<c10d::TCPStore> first;  // the server lives in rank 0's
 
-  c10::intrusive_ptr<c10d::TCPStore> open_first(bool hosts) const;
   c10::intrusive_ptr<c10d::TCPStore> open(bool hosts) const {
     c10d::TCPStoreOptions options;
     options.port = static_cast<std::uint16_t>(port);
@@ -97,35 +98,40 @@ struct StoreHost::State {
     options.timeout = milliseconds(seconds);
     return c10::make_intrusive<c10d::TCPStore>(host, options);
   }
+  c10::intrusive_ptr<c10d::TCPStore> open_within(double limit_s, bool hosts) const;
 };
 
-// A foreign program may listen on the store's port and never answer, for which c10d would wait for ever.
-c10::intrusive_ptr<c10d::TCPStore> StoreHost::State::open_first(bool hosts) const {
-  std::promise<c10::intrusive_ptr<c10d::TCPStore>> promise;
-  auto store = promise.get_future();
-  std::thread([promise = std::move(promise), copy = *this, hosts]() mutable {
+namespace {
+
+// Somebody listens there and says nothing.
+struct Silent : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// The result of an operation for which c10d may wait for ever, or nothing after `seconds`: it is left behind then.
+template <class Operation>
+auto within(double seconds, Operation operation) -> std::optional<decltype(operation())> {
+  std::promise<decltype(operation())> promise;
+  auto result = promise.get_future();
+  std::thread([promise = std::move(promise), operation = std::move(operation)]() mutable {
     try {
-      promise.set_value(copy.open(hosts));
+      promise.set_value(operation());
     } catch (...) {
       promise.set_exception(std::current_exception());
     }
   }).detach();
-  if (store.wait_for(milliseconds(seconds + 0.3)) == std::future_status::timeout) {
-    throw std::runtime_error("something listens there, but does not answer as a store does");
-  }
-  return store.get();
+  if (result.wait_for(milliseconds(seconds)) == std::future_status::timeout) return std::nullopt;
+  return result.get();
 }
 
-namespace {
-
-std::string opening_error(const RankEnvironment& at, bool hosts, double seconds, const std::string& cause) {
+std::string opening_error(const RankEnvironment& at, double seconds, const std::string& cause) {
   const std::string place = at.store_host + ":" + std::to_string(at.store_port);
-  if (hosts && cause.find("EADDRINUSE") != std::string::npos) {
+  if (at.hosts_store() && cause.find("EADDRINUSE") != std::string::npos) {
     return "port " + std::to_string(at.store_port) +
            " is in use on this host (by another run?), so rank 0 cannot host the store of this run; set "
            "MASTER_PORT to a free port for all ranks";
   }
-  if (hosts) return "rank 0 cannot host the store of this run at " + place + ": " + cause;
+  if (at.hosts_store()) return "rank 0 cannot host the store of this run at " + place + ": " + cause;
   return "the store of this run at " + place + " (" +
          (at.agent_store ? "hosted by the launcher's agent" : "hosted by rank 0") +
          ") could not be reached within " + std::to_string(static_cast<int>(seconds)) +
@@ -134,19 +140,37 @@ std::string opening_error(const RankEnvironment& at, bool hosts, double seconds,
 
 }  // namespace
 
+// A foreign program may listen on the store's port and never answer.
+c10::intrusive_ptr<c10d::TCPStore> StoreHost::State::open_within(double limit_s, bool hosts) const {
+  const auto store = within(limit_s, [copy = *this, hosts] { return copy.open(hosts); });
+  if (store) return *store;
+  throw Silent("what listens at " + host + ":" + std::to_string(port) + " has not answered as a store does for " +
+               std::to_string(static_cast<int>(limit_s)) +
+               " s: another program has the port, or rank 0 is stopped; check rank 0, and set MASTER_PORT to a free "
+               "port for all ranks");
+}
+
 StoreHost::StoreHost(const RankEnvironment& at, double seconds) : state_(std::make_unique<State>()) {
   FLAGS_caffe2_log_level = 3;  // c10d's own connection warnings: our errors say it once and in full
-  const bool hosts = at.hosts_store();
+  constexpr double late_s = 0.3, answering_share = 0.5;  // of the time for its host to come
   state_->host = at.store_host;
   state_->port = at.store_port;
   state_->prefix = at.store_prefix;
   state_->seconds = seconds;
   try {
-    state_->first = state_->open_first(hosts);
+    if (!at.hosts_store()) {
+      const auto why = within(seconds + late_s, [host = at.store_host, port = at.store_port, seconds] {
+        return wait_for_listener(host, port, seconds);
+      });
+      if (!why || !why->empty()) throw std::runtime_error(why ? *why : "no answer to the look-up of its name");
+    }
+    state_->first = state_->open_within(at.hosts_store() ? seconds : answering_share * seconds, at.hosts_store());
+  } catch (const Silent&) {
+    throw;
   } catch (const c10::Error& error) {
-    throw std::runtime_error(opening_error(at, hosts, seconds, first_line(error.what_without_backtrace())));
+    throw std::runtime_error(opening_error(at, seconds, first_line(error.what_without_backtrace())));
   } catch (const std::exception& error) {
-    throw std::runtime_error(opening_error(at, hosts, seconds, error.what()));
+    throw std::runtime_error(opening_error(at, seconds, error.what()));
   }
   state_->port = state_->first->getPort();
 }
@@ -157,11 +181,11 @@ int StoreHost::port() const { return state_->port; }
 
 std::unique_ptr<Store> StoreHost::connect() const {
   return std::make_unique<TcpConnection>(
-      c10::make_intrusive<c10d::PrefixStore>(state_->prefix, state_->open(false)));
+      c10::make_intrusive<c10d::PrefixStore>(state_->prefix, state_->open_within(state_->seconds, false)));
 }
 
 std::shared_ptr<c10d::Store> StoreHost::raw(const std::string& prefix) const {
-  auto store = c10::make_intrusive<c10d::PrefixStore>(state_->prefix + "/" + prefix, state_->open(false));
+  auto store = c10::make_intrusive<c10d::PrefixStore>(state_->prefix + "/" + prefix, state_->open_within(state_->seconds, false));
   c10d::Store* plain = store.get();
   return {plain, [store](c10d::Store*) mutable { store.reset(); }};
 }

@@ -47,5 +47,12 @@ TEST(Arguments, MistakesAreNamed) {
   refused({"run.slip", "--measure", "f"}, "--measure runs no bundle");
 }
 
+TEST(ConnectSeconds, EndEightSecondsAfterTheStartOfTheProcessAndAreFiveAtLeast) {
+  EXPECT_DOUBLE_EQ(connect_seconds_for(2, 0), 8.1);
+  EXPECT_DOUBLE_EQ(connect_seconds_for(2, 1.5), 6.6);
+  EXPECT_DOUBLE_EQ(connect_seconds_for(2, 20), 5);
+  EXPECT_DOUBLE_EQ(connect_seconds_for(1024, 1), 58.2);
+}
+
 }  // namespace
 }  // namespace slipway

@@ -270,13 +270,13 @@ TEST(Start, AMissingRankIsNamed) {
   const std::string folder = temporary_folder().path("missing");
   auto words = words_for(folder, endless_bundle());
   // As long as a rank waits by itself, given here only because these tests give more to all others.
-  words.insert(words.end(), {"--connect-timeout", std::to_string(static_cast<int>(connect_seconds_for(4)))});
+  words.insert(words.end(), {"--connect-timeout", std::to_string(static_cast<int>(connect_seconds_for(4, 0)))});
   const std::string port = std::to_string(free_port());
   std::map<std::string, std::string> of_four{{"MASTER_PORT", port}, {"WORLD_SIZE", "4"}};
   RankProcesses three(SLIPWAY_RANK_PROGRAM, words, 3, folder, of_four);
   for (const Ended& rank : three.wait(starting_s)) {
     EXPECT_EQ(rank.status, 1);
-    EXPECT_THAT(the_line(rank), HasSubstr("rank 3 did not join the run within 9 s"));
+    EXPECT_THAT(the_line(rank), HasSubstr("rank 3 did not join the run within 8 s"));
     EXPECT_LT(rank.seconds, 3 * 10.0);  // ten seconds are promised
   }
 }

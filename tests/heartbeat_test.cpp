@@ -95,6 +95,15 @@ TEST_F(Heartbeats, ARanksOwnFailureIsNamedByAll) {
   expect_all(1, "out of memory");
 }
 
+// Two of three ranks never came: nobody else can hear what the store's host has to say.
+TEST_F(Heartbeats, TheHostDoesNotWaitForRanksThatNeverCameToHearTheVerdict) {
+  start(1, 3);
+  const auto begin = std::chrono::steady_clock::now();
+  ranks_[0].heartbeat->fail(0, "rank 1 did not join");
+  expect_all(0, "rank 1 did not join");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(900)) << "it would wait 1 s";
+}
+
 TEST_F(Heartbeats, TheFirstOfTwoClaimsWins) {
   start(3, 3);
   ranks_[2].heartbeat->fail(2, "the first cause");

@@ -109,5 +109,16 @@ TEST(Failure, CausesOfSeveralLinesBecomeOneAndSurviveText) {
   EXPECT_EQ(read.cause, "first second");
 }
 
+TEST(Process, AgeIsTheTimeSinceItsStart) {
+  Child child([] {});
+  const double young = age_of(child.process());
+  EXPECT_GE(young, -0.02);  // starts are known to a hundredth of a second
+  usleep(300'000);
+  EXPECT_NEAR(age_of(child.process()) - young, 0.3, 0.25);
+  EXPECT_GT(age_of(this_process()), young);
+  child.end();
+  child.collect();
+}
+
 }  // namespace
 }  // namespace slipway
