@@ -131,6 +131,33 @@ TEST(StepEstimate, IsALowerBoundOnClustersWithSlowAndFastGpusAndSlowPortsToo) {
   }
 }
 
+// A node of fast GPUs and one of slow ones, in both orders: replicas sit on either, and the step is the slow ones'.
+TEST(StepEstimate, IsALowerBoundOnSeveralMachinesAndKnowsTheSlowestReplica) {
+  std::mt19937 random(9);
+  for (const bool slow_first : {false, true}) {
+    Cluster cluster = two_nodes();
+    cluster.groups = {{cluster.groups[0].machine, 1, 4}, {cluster.groups[0].machine, 1, 4}};
+    Machine& slow = cluster.groups[slow_first ? 0 : 1].machine;
+    slow.name = "slow", slow.peak_flops.fill(2e12);
+    cluster.fabrics = default_fabrics(cluster.groups);
+    double closest_of_replicas = 0;
+    for (int i = 0; i < 100; ++i) {
+      const Drawn drawn = random_step(random);
+      const LoweringInput& in = drawn.input;
+      const Lowered run = lowered(in, cluster);
+      const double step_s = step_time_of(run.graph, simulate(run.graph, cluster, run.durations, {}).timeline);
+      const LayoutChoice choice{in.layout, schedule_named(in.schedule), in.shape.micro_batch, in.recompute};
+      StepEstimator estimator(in, cluster);
+      const double bound = estimator.estimate(choice).bound_s;
+      EXPECT_LE(bound, step_s * rounding) << drawn.text;
+      EXPECT_LE(estimator.passes_bound(choice), step_s * rounding) << drawn.text;
+      if (in.layout.pipeline == 1 && in.layout.data > 1)
+        closest_of_replicas = std::max(closest_of_replicas, bound / step_s);
+    }
+    EXPECT_GT(closest_of_replicas, 0.9) << slow_first;
+  }
+}
+
 TEST(StepEstimate, IsALowerBoundOfTheSimulatedStepAndOfItsMemory) {
   std::mt19937 random(1);
   double closest = 0;

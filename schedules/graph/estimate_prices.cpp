@@ -55,21 +55,46 @@ LinkPath ring_path(const Cluster& cluster, Axis axis, int first, int stride, int
 
 }  // namespace
 
+namespace {
+
+// Of the members of a pipeline rank the one whose machines, over all pipeline ranks, have the lowest peaks; the first of
+// several.
+int slowest_member(const Cluster& cluster, const Layout& layout) {
+  const int members = layout.data * layout.context * layout.tensor;
+  std::vector<double> seconds_per_flop;
+  for (const NodeGroup& group : cluster.groups) {
+    const auto& peaks = group.machine.peak_flops;
+    seconds_per_flop.push_back(1 / *std::max_element(peaks.begin(), peaks.end()));
+  }
+  int slowest = 0;
+  double most = 0;
+  for (int member = 0; member < members && cluster.groups.size() > 1; ++member) {
+    double sum = 0;
+    for (int q = 0; q < layout.pipeline; ++q)
+      sum += seconds_per_flop[static_cast<std::size_t>(place_of(cluster, q * members + member).group)];
+    if (sum > most * (1 + 1e-12)) most = sum, slowest = member;
+  }
+  return slowest;
+}
+
+}  // namespace
+
 Wiring wiring_of(const Cluster& cluster, const Layout& layout) {
   Wiring wiring;
-  const int p = layout.pipeline, members = layout.data * layout.context * layout.tensor;
+  const int p = layout.pipeline, t = layout.tensor, c = layout.context, members = layout.data * c * t;
+  const int member = slowest_member(cluster, layout);
   for (int q = 0; q < p; ++q) {
-    const int rank = q * members, next = (q + 1) % p * members, previous = (q + p - 1) % p * members;
+    const int first = q * members, rank = first + member;
     wiring.machine_group.push_back(place_of(cluster, rank).group);
-    wiring.tensor.push_back(ring_path(cluster, Axis::tensor, rank, 1, layout.tensor));
-    wiring.context.push_back(ring_path(cluster, Axis::context, rank, layout.tensor, layout.context));
-    wiring.data.push_back(
-        ring_path(cluster, Axis::data, rank, layout.tensor, layout.data * layout.context));
+    wiring.tensor.push_back(ring_path(cluster, Axis::tensor, rank - member % t, 1, t));
+    wiring.context.push_back(ring_path(cluster, Axis::context, rank - member / t % c * t, t, c));
+    wiring.data.push_back(ring_path(cluster, Axis::data, first + member % t, t, layout.data * c));
     if (p == 1) continue;
-    wiring.to_next.push_back(ring_path(cluster, Axis::pipeline, rank, next - rank, 2));
-    wiring.to_previous.push_back(ring_path(cluster, Axis::pipeline, rank, previous - rank, 2));
+    const int next = (q + 1) % p * members, previous = (q + p - 1) % p * members;
+    wiring.to_next.push_back(ring_path(cluster, Axis::pipeline, rank, next - first, 2));
+    wiring.to_previous.push_back(ring_path(cluster, Axis::pipeline, rank, previous - first, 2));
   }
-  if (p > 1) wiring.embedding = ring_path(cluster, Axis::embedding, 0, (p - 1) * members, 2);
+  if (p > 1) wiring.embedding = ring_path(cluster, Axis::embedding, member, (p - 1) * members, 2);
   return wiring;
 }
 

@@ -1,8 +1,10 @@
 // What a step's estimate adds up: the price of one block of each run of the model, and the links between
-// the first members of the pipeline ranks (private to schedules/graph/estimate*).
+// one member of each pipeline rank (private to schedules/graph/estimate*).
 //
 //   BlockPrice  one micro-batch through one block: compute, and the ring collectives between its segments
-//   Wiring      rank q·members for pipeline rank q: the links of its groups, and to its neighbours
+//   Wiring      rank q·members + k for pipeline rank q: the links of its groups, and to its neighbours. k is the member
+//               with the slowest machines of all: a step takes as long as the replica that takes longest, so a bound
+//               of any one member is a bound of the step
 //
 // Prices come from operators_of, cost.h, collectives.h and durations.h, and from nowhere else.
 // Guarded by tests/estimate_test.cpp.
@@ -46,7 +48,7 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
 
 struct Wiring {
   std::vector<int> machine_group;               // per pipeline rank, as all below
-  std::vector<LinkPath> tensor, context, data;  // of member 0's groups
+  std::vector<LinkPath> tensor, context, data;  // of the member's groups
   std::vector<LinkPath> to_next, to_previous;   // of its messages around the ring of pipeline ranks
   LinkPath embedding;                           // first and last pipeline rank
 };
