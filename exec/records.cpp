@@ -1,6 +1,7 @@
 #include "exec/records.h"
 
 #include <fstream>
+#include <map>
 #include <stdexcept>
 
 #include "exec/run_files.h"
@@ -22,7 +23,10 @@ void close_checked(std::ofstream& file, const std::string& path) {
 }  // namespace
 
 std::vector<TraceRecord> records_of(const TaskGraph& graph, int rank, const std::vector<LaneStamp>& stamps,
-                                    const std::vector<ClockSample>& clock, Nanoseconds origin) {
+                                    const std::vector<MemoryStamp>& memory, const std::vector<ClockSample>& clock,
+                                    Nanoseconds origin) {
+  std::map<std::pair<int, TaskId>, const MemoryStamp*> used;
+  for (const MemoryStamp& stamp : memory) used[{stamp.step, stamp.task}] = &stamp;
   const auto seconds = [&](Nanoseconds stamp) {
     return static_cast<double>(on_rank0(stamp, clock) - origin) * 1e-9;
   };
@@ -41,6 +45,10 @@ std::vector<TraceRecord> records_of(const TaskGraph& graph, int rank, const std:
     record.flops = flops_of(graph, stamp.task);
     record.bytes = graph.works[static_cast<std::size_t>(task.work)].bytes;
     record.group = task.communicator;
+    if (const auto found = used.find({stamp.step, stamp.task}); found != used.end()) {
+      record.memory_bytes = static_cast<double>(found->second->bytes);
+      record.memory_peak_bytes = static_cast<double>(found->second->peak_bytes);
+    }
     records.push_back(std::move(record));
   }
   return records;

@@ -8,12 +8,15 @@
 
 #include "exec/clock.h"
 #include "exec/lanes.h"
+#include "exec/memory_meter.h"
 #include "models/trace.h"
 
 namespace slipway {
 
+// `memory`: in any order; a task without a stamp has no figures.
 std::vector<TraceRecord> records_of(const TaskGraph& graph, int rank, const std::vector<LaneStamp>& stamps,
-                                    const std::vector<ClockSample>& clock, Nanoseconds origin);
+                                    const std::vector<MemoryStamp>& memory, const std::vector<ClockSample>& clock,
+                                    Nanoseconds origin);
 
 // To records_path. Throws std::runtime_error naming the file.
 void write_records(const std::string& directory, int rank, const std::vector<TraceRecord>& records);

@@ -11,6 +11,7 @@
 #include "exec/device.h"
 #include "exec/lanes.h"
 #include "exec/losses.h"
+#include "exec/memory_meter.h"
 #include "exec/rank_model.h"
 #include "exec/records.h"
 #include "exec/transport.h"
@@ -45,6 +46,7 @@ class BundleRun {
   std::unique_ptr<DeviceQueue> queue_;  // null on the processor
   std::vector<std::unique_ptr<Transport>>
       transports_;  // by communicator; empty where this rank is no member
+  MemoryMeter memory_;  // before the model, which it counts
   RankModel model_;
   LossReporter losses_;
   Checkpointer checkpoints_;
@@ -96,6 +98,7 @@ BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& argument
       steps_(steps_left(first_, last_step_)),
       device_(device_of_rank(seat.environment().local_rank)),
       queue_(queue_of(device_)),
+      memory_(device_.type()),
       model_(bundle, rank_, device_),
       losses_(graph_, rank_, last_step_, first_, arguments.out, seat.host().connect()),
       checkpoints_(checkpoint_plan(seat.environment(), bundle, arguments.out, first_, last_step_), model_,
@@ -125,9 +128,12 @@ std::unique_ptr<Transport> BundleRun::connect(const Group& group) {
 LaneHooks BundleRun::hooks() {
   LaneHooks hooks;
   hooks.device = queue_.get();
-  hooks.perform = [this](TaskId task, int step) { perform(task, step); };
+  hooks.perform = [this](TaskId task, int step) { memory_.measure(task, step, [&] { perform(task, step); }); };
   hooks.lane_broke = [this](const std::string& where) { seat_.fail_with_current_exception(where); };
-  hooks.thread_begins = [threads = arguments_.threads] { at::set_num_threads(threads); };
+  hooks.thread_begins = [this] {
+    at::set_num_threads(arguments_.threads);
+    memory_.count_this_thread();
+  };
   hooks.step_ends = [this](int step, Nanoseconds end) { step_ended(step, end); };
   hooks.pauses_after = [this](int step) { return checkpoints_.is_due(first_.steps + step + 1); };
   return hooks;
@@ -226,7 +232,7 @@ void BundleRun::write() const {
     const std::lock_guard lock(clock_mutex_);
     clock = clock_;
   }
-  write_records(arguments_.out, rank_, records_of(graph_, rank_, lanes_.stamps(), clock, origin_));
+  write_records(arguments_.out, rank_, records_of(graph_, rank_, lanes_.stamps(), memory_.stamps(), clock, origin_));
 }
 
 void BundleRun::run() {

@@ -28,8 +28,8 @@ void split_one(std::vector<TraceRecord>& records, std::span<const std::size_t> m
   }
 }
 
-constexpr std::array<const char*, 11> field_names{"step", "rank", "lane",  "label", "kind", "start",
-                                                  "end",  "wait", "flops", "bytes", "group"};
+constexpr std::array<const char*, 13> field_names{"step", "rank",  "lane",  "label", "kind",   "start", "end",
+                                                  "wait", "flops", "bytes", "group", "memory", "memory peak"};
 
 void append_name(std::string& text, const std::string& name, const char* field) {
   if (name.empty() || name.find_first_of("\t\r\n") != std::string::npos)
@@ -80,7 +80,7 @@ class FieldReader {
   }
 
   void end() const {
-    if (!ended_) throw std::runtime_error("trace record has more than 11 fields: " + std::string(line_));
+    if (!ended_) throw std::runtime_error("trace record has more than 13 fields: " + std::string(line_));
   }
 
  private:
@@ -131,6 +131,7 @@ std::string to_text(const TraceRecord& record) {
   for (double value : {record.start_s, record.end_s, record.wait_s, record.flops, record.bytes})
     append_number(text, value), text += '\t';
   append_number(text, record.group);
+  for (double value : {record.memory_bytes, record.memory_peak_bytes}) text += '\t', append_number(text, value);
   return text;
 }
 
@@ -148,6 +149,8 @@ TraceRecord record_from_text(std::string_view line) {
   record.flops = fields.number<double>();
   record.bytes = fields.number<double>();
   record.group = fields.number<int>();
+  record.memory_bytes = fields.number<double>();
+  record.memory_peak_bytes = fields.number<double>();
   fields.end();
   return record;
 }

@@ -25,6 +25,8 @@ struct TraceRecord {
   // Number of the communicator in the task graph, the same on all of its members; −1 on a compute lane. It
   // tells two groups apart that run the same label on lanes of the same name (two "tp" groups).
   int group = -1;
+  // What the rank's tensors took when the task was over, and the most meanwhile (exec/memory_meter.h); 0: not known.
+  double memory_bytes = 0, memory_peak_bytes = 0;
 };
 
 inline double work_seconds(const TraceRecord& record) {
@@ -44,6 +46,7 @@ struct Trace {
   int ranks = 0, steps = 0;
   std::vector<TraceRecord> records;
   std::vector<LossPoint> losses;  // measured runs only
+  std::vector<double> peak_bytes = {};  // predicted, per rank, of a steady step; a measured one has it in its records
 };
 
 // Sets wait_s of every record that is a transfer or collective; members share (step, group, lane, label).

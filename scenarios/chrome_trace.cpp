@@ -15,6 +15,12 @@ std::string quoted(const std::string& text) { return nlohmann::json(text).dump()
 // Shortest digits that read back as the same double; JSON has no NaN (a diverged loss), so null.
 std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
 
+std::string memory_of(const TraceRecord& record) {
+  if (record.memory_peak_bytes == 0) return "";
+  return fmt::format(R"(,"memory_bytes":{},"memory_peak_bytes":{})", number(record.memory_bytes),
+                     number(record.memory_peak_bytes));
+}
+
 }  // namespace
 
 ChromeTraceWriter::ChromeTraceWriter(std::ostream& out, const Trace& header) : out_(out) {
@@ -26,7 +32,14 @@ ChromeTraceWriter::ChromeTraceWriter(std::ostream& out, const Trace& header) : o
     out_ << (i == 0 ? "\n" : ",\n") << "{\"step\":" << point.step << ",\"samples\":" << point.samples
          << ",\"loss\":" << number(point.loss) << '}';
   }
-  out_ << "]},\n\"displayTimeUnit\":\"ms\",\n\"traceEvents\":[";
+  out_ << ']';
+  if (!header.peak_bytes.empty()) {
+    out_ << ",\"peak_bytes\":[";
+    for (std::size_t rank = 0; rank < header.peak_bytes.size(); ++rank)
+      out_ << (rank == 0 ? "" : ",") << number(header.peak_bytes[rank]);
+    out_ << ']';
+  }
+  out_ << "},\n\"displayTimeUnit\":\"ms\",\n\"traceEvents\":[";
 }
 
 void ChromeTraceWriter::begin_event() {
@@ -56,11 +69,19 @@ void ChromeTraceWriter::write(const TraceRecord& record) {
   begin_event();
   out_ << fmt::format(
       R"({{"ph":"X","name":{},"cat":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{"step":{},"label":{},"kind":{},)"
-      R"("start_s":{},"end_s":{},"wait_s":{},"flops":{},"bytes":{},"group":{}}}}})",
+      R"("start_s":{},"end_s":{},"wait_s":{},"flops":{},"bytes":{},"group":{}{}}}}})",
       quoted(record.label), quoted(record.kind), record.rank, tid, number(record.start_s * 1e6),
       number((record.end_s - record.start_s) * 1e6), record.step, quoted(record.label), quoted(record.kind),
       number(record.start_s), number(record.end_s), number(record.wait_s), number(record.flops),
-      number(record.bytes), record.group);
+      number(record.bytes), record.group, memory_of(record));
+  if (record.memory_peak_bytes > 0) write_memory(record);
+}
+
+// A counter of the rank's process, drawn as a curve.
+void ChromeTraceWriter::write_memory(const TraceRecord& record) {
+  begin_event();
+  out_ << fmt::format(R"({{"ph":"C","name":"memory","pid":{},"ts":{},"args":{{"bytes":{}}}}})", record.rank,
+                      number(record.end_s * 1e6), number(record.memory_bytes));
 }
 
 void ChromeTraceWriter::finish() {

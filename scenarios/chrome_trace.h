@@ -1,10 +1,11 @@
 // Traces as Chrome trace-event JSON, for https://ui.perfetto.dev, chrome://tracing and `slipway compare`.
 //
-//   {"otherData": {engine, scenario, summary, ranks, steps, losses}, "displayTimeUnit": "ms",
-//    "traceEvents": [ {"ph":"M", process and thread names}, {"ph":"X", one task on one rank}, ... ]}
+//   {"otherData": {engine, scenario, summary, ranks, steps, losses, peak_bytes}, "displayTimeUnit": "ms",
+//    "traceEvents": [ {"ph":"M", process and thread names}, {"ph":"X", one task on one rank},
+//                     {"ph":"C", the rank's memory at the end of a task, where it is known}, ... ]}
 //
 // pid = rank, tid = lane of the rank (1 is the first lane seen, usually compute), ts and dur in µs.
-// args hold step, label, kind, group (communicator, −1: none), wait_s, flops, bytes and, because µs lose
+// args hold step, label, kind, group (communicator, −1: none), wait_s, flops, bytes, memory where it is known, and, because µs lose
 // digits, start_s and end_s: reading a file back gives the trace bit for bit. The writer streams and the
 // reader keeps no document, so that traces of millions of tasks pass through little memory. Guarded by
 // tests/chrome_trace_test.cpp.
@@ -28,6 +29,7 @@ class ChromeTraceWriter {
 
  private:
   int thread_of(const TraceRecord& record);  // names process and thread at their first task
+  void write_memory(const TraceRecord& record);
   void begin_event();
   std::ostream& out_;
   std::map<int, std::map<std::string, int>> threads_;  // rank → lane → tid

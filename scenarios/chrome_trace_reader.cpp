@@ -32,6 +32,8 @@ TraceRecord record_of(const Json& event, const LaneNames& lanes) {
   record.flops = args.at("flops").get<double>();
   record.bytes = args.at("bytes").get<double>();
   record.group = args.at("group").get<int>();
+  record.memory_bytes = args.value("memory_bytes", 0.0);
+  record.memory_peak_bytes = args.value("memory_peak_bytes", 0.0);
   return record;
 }
 
@@ -51,6 +53,7 @@ void take_header(const Json& other, Trace& trace) {
   trace.summary = other.at("summary").get<std::string>();
   trace.ranks = other.at("ranks").get<int>();
   trace.steps = other.at("steps").get<int>();
+  trace.peak_bytes = other.value("peak_bytes", std::vector<double>());
   for (const Json& point : other.at("losses")) {
     trace.losses.push_back({point.at("step").get<int>(), point.at("samples").get<std::int64_t>(),
                             number_or_nan(point.at("loss"))});

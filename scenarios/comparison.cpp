@@ -86,7 +86,27 @@ std::vector<TaskPair> five_worst(std::vector<TaskPair> pairs) {
   return pairs;
 }
 
+std::vector<RankPeak> peaks_of_both(const Trace& predicted, const Trace& measured, int first, int last) {
+  const std::vector<double> found = peak_memory(measured, first, last);
+  if (predicted.peak_bytes.empty() || found.size() != predicted.peak_bytes.size()) return {};
+  std::vector<RankPeak> peaks;
+  for (std::size_t rank = 0; rank < found.size(); ++rank)
+    peaks.push_back({static_cast<int>(rank), predicted.peak_bytes[rank], found[rank]});
+  return peaks;
+}
+
 }  // namespace
+
+std::vector<double> peak_memory(const Trace& measured, int first, int last) {
+  std::vector<double> peaks(static_cast<std::size_t>(measured.ranks));
+  for (const TraceRecord& record : measured.records) {
+    if (record.step < first || record.step > last) continue;
+    double& peak = peaks[static_cast<std::size_t>(record.rank)];
+    peak = std::max(peak, record.memory_peak_bytes);
+  }
+  const bool known = std::all_of(peaks.begin(), peaks.end(), [](double bytes) { return bytes > 0; });
+  return known ? peaks : std::vector<double>();
+}
 
 Comparison compare_traces(const Trace& predicted, const Trace& measured) {
   const StepTimes expected = step_times(predicted), found = step_times(measured);
@@ -106,6 +126,7 @@ Comparison compare_traces(const Trace& predicted, const Trace& measured) {
         "measurement of the same scenario");
   }
   comparison.joined = static_cast<std::int64_t>(pairs.size());
+  comparison.memory = peaks_of_both(predicted, measured, found.first, found.last);
   comparison.kinds = sums_by_kind(pairs);
   comparison.worst = five_worst(pairs);
   return comparison;

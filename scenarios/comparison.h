@@ -6,7 +6,7 @@
 //   measured    per task, the median over the counted steps of its work and of its waiting (step_times.h:
 //               step 0 is warm-up); step time and idle time: the median over the same steps
 // Work time (without waiting for other members) is compared; waiting is shown beside it. Tasks that one
-// side alone has are listed, never dropped. Guarded by tests/command_compare_test.cpp.
+// side alone has are listed, never dropped. Memory is compared rank by rank. Guarded by tests/command_compare_test.cpp.
 #pragma once
 
 #include <cstdint>
@@ -30,16 +30,26 @@ struct KindComparison {
   double predicted_s = 0, measured_s = 0, predicted_wait_s = 0, measured_wait_s = 0;  // sums
 };
 
+// The most that a rank's tensors take at once: by the simulated timeline, and measured in the counted steps.
+struct RankPeak {
+  int rank = 0;
+  double predicted_bytes = 0, measured_bytes = 0;
+};
+
 struct Comparison {
   double predicted_step_s = 0, measured_step_s = 0;
   double predicted_idle_s = 0, measured_idle_s = 0;
   int predicted_step = 0, first_measured = 0, last_measured = 0;  // which steps stand for each side
   std::vector<KindComparison> kinds;                              // largest measured time first
   std::vector<TaskPair> worst;  // the five with the largest |measured − predicted|, largest first
+  std::vector<RankPeak> memory;  // of all ranks; empty where a trace does not know it
   std::int64_t joined = 0;
   std::vector<std::string> only_predicted, only_measured;  // "rank 0: 2F0", in order of rank and label
   double step_error() const { return predicted_step_s / measured_step_s - 1; }
 };
+
+// Of every rank, the most in steps [first, last]; empty where that was not measured.
+std::vector<double> peak_memory(const Trace& measured, int first, int last);
 
 // Throws std::invalid_argument when the traces have no task in common.
 Comparison compare_traces(const Trace& predicted, const Trace& measured);

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/comparison.h"
@@ -38,6 +40,22 @@ std::string worst_text(const std::vector<TaskPair>& worst) {
          " with the largest difference:\n" + aligned_table(rows, "  ");
 }
 
+// The fullest ranks, by what was measured.
+std::string memory_text(std::vector<RankPeak> peaks) {
+  constexpr std::size_t most_shown = 8;
+  if (peaks.empty()) return "";
+  std::stable_sort(peaks.begin(), peaks.end(),
+                   [](const RankPeak& a, const RankPeak& b) { return a.measured_bytes > b.measured_bytes; });
+  const std::size_t shown = std::min(peaks.size(), most_shown);
+  std::vector<std::vector<std::string>> rows{{"rank", "predicted", "measured", "error"}};
+  for (std::size_t i = 0; i < shown; ++i)
+    rows.push_back({std::to_string(peaks[i].rank), readable_bytes(peaks[i].predicted_bytes),
+                    readable_bytes(peaks[i].measured_bytes),
+                    error_text(peaks[i].predicted_bytes, peaks[i].measured_bytes)});
+  const std::string left_out = shown < peaks.size() ? " (the fullest " + std::to_string(shown) + "; --json has all)" : "";
+  return "Peak memory of tensors per rank" + left_out + ":\n" + aligned_table(rows, "  ") + '\n';
+}
+
 std::string one_sided_text(const std::string& side, const std::vector<std::string>& tasks) {
   constexpr std::size_t most_shown = 5;
   if (tasks.empty()) return "";
@@ -62,7 +80,7 @@ std::string report_text(const Comparison& c) {
       "\nStep {} of the prediction against the median of steps {} to {} of the measurement, {} joined.\n"
       "Waiting: compute lanes without work in one step, mean over ranks.\n\n",
       c.predicted_step, c.first_measured, c.last_measured, counted(c.joined, "task"));
-  text += kinds_text(c.kinds) + '\n' + worst_text(c.worst);
+  text += kinds_text(c.kinds) + '\n' + memory_text(c.memory) + worst_text(c.worst);
   const std::string one_sided =
       one_sided_text("predicted", c.only_predicted) + one_sided_text("measured", c.only_measured);
   return one_sided.empty() ? text : text + '\n' + one_sided;
@@ -91,6 +109,15 @@ std::string json_text(const Comparison& c) {
                      {"kind", pair.kind},
                      {"predicted_s", pair.predicted_s},
                      {"measured_s", pair.measured_s}});
+  }
+  if (!c.memory.empty()) {
+    nlohmann::json memory = nlohmann::json::array();
+    for (const RankPeak& peak : c.memory)
+      memory.push_back({{"rank", peak.rank},
+                        {"predicted_bytes", std::llround(peak.predicted_bytes)},
+                        {"measured_bytes", std::llround(peak.measured_bytes)},
+                        {"error", peak.predicted_bytes / peak.measured_bytes - 1}});
+    json.set("memory", memory);
   }
   json.set("kinds", kinds);
   json.set("worst_tasks", worst);

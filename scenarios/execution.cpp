@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -73,17 +75,29 @@ std::string loss_table(const std::vector<LossPoint>& losses) {
   return aligned_table(rows, "  ");
 }
 
+namespace {
+
+std::string fullest_rank(const Execution& run) {
+  const std::vector<double> peaks = peak_memory(run.trace, run.times.first, run.times.last);
+  if (peaks.empty()) return "-";
+  const auto fullest = std::max_element(peaks.begin(), peaks.end());
+  return fmt::format("{} (rank {})", readable_bytes(*fullest), fullest - peaks.begin());
+}
+
+}  // namespace
+
 std::string report_text(const Plan& plan, const Execution& run) {
   const double step = run.times.median_period_s;
   const std::vector<LossPoint>& losses = run.trace.losses;
   std::string text =
-      aligned_table({{"step time", "tokens/s", "loss", "waiting"},
+      aligned_table({{"step time", "tokens/s", "loss", "waiting", "peak memory"},
                      {readable_seconds(step), readable_count(tokens_per_step(plan.scenario) / step),
                       fmt::format("{:.4f} to {:.4f}", losses.front().loss, losses.back().loss),
-                      readable_share(run.times.idle_share)}},
+                      readable_share(run.times.idle_share), fullest_rank(run)}},
                     "  ");
   text += fmt::format(
-      "\nStep time: median of {} (steps {} to {}); waiting: compute lanes without work.\n\nLoss:\n",
+      "\nStep time: median of {} (steps {} to {}); waiting: compute lanes without work.\n"
+      "Peak memory: of all tensors of the fullest rank in these steps.\n\nLoss:\n",
       counted(static_cast<std::int64_t>(run.times.period_s.size()), "step"), run.times.first,
       run.times.last);
   return text + loss_table(losses) + '\n';
@@ -104,6 +118,9 @@ std::string json_text(const Plan& plan, const Execution& run, const std::optiona
   json.set("losses", losses);
   json.set("ranks", run.trace.ranks);
   json.set("steps", run.trace.steps);
+  std::vector<std::int64_t> peaks;
+  for (const double bytes : peak_memory(run.trace, run.times.first, run.times.last)) peaks.push_back(std::llround(bytes));
+  if (!peaks.empty()) json.set("peak_memory_bytes", peaks);
   json.set("records", static_cast<std::uint64_t>(run.trace.records.size()));
   json.set("trace", run.trace_path);
   json.set("folder", run.folder);

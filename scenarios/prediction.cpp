@@ -23,6 +23,14 @@ std::vector<StageMemory> stage_memory(const Plan& plan, const Timeline& timeline
   return stages;
 }
 
+std::vector<double> rank_peaks(const Plan& plan, const Timeline& timeline) {
+  const std::vector<RankMemory> ranks = memory_timeline(plan.graph, timeline);
+  std::vector<double> peaks;
+  for (std::int32_t rank = 0; rank < rank_count(plan.graph.layout); ++rank)
+    peaks.push_back(ranks[static_cast<std::size_t>(stand_in(plan.graph.layout, plan.graph.folding, rank))].peak);
+  return peaks;
+}
+
 std::vector<Violation> memory_violations(const Plan& plan, const Timeline& timeline) {
   return check_memory(memory_timeline(plan.graph, timeline), memory_capacities(plan.scenario));
 }

@@ -50,6 +50,9 @@ Prediction prediction_of(const SimulatedStep& step);
 // Per pipeline rank, the rank that needs the largest share of its memory. From the timeline's first step.
 std::vector<StageMemory> stage_memory(const Plan& plan, const Timeline& timeline, const SteadyState* steady = nullptr);
 
+// The most that each rank of the layout needs at once; that of its stand-in where the graph is folded. For traces.
+std::vector<double> rank_peaks(const Plan& plan, const Timeline& timeline);
+
 // I7: a violation per rank that needs more than its machine has (schedules/graph/checks.h).
 std::vector<Violation> memory_violations(const Plan& plan, const Timeline& timeline);
 

@@ -19,7 +19,7 @@ Trace random_trace(unsigned seed, int records) {
     const double start = any(random);
     trace.records.push_back({i % 4, i % 3, lanes[random() % 3], std::to_string(i) + "F0.\\x", "forward",
                              start, start + any(random) * 1e-7, any(random) * 1e-9, any(random) * 1e15,
-                             any(random), i % 5 - 1});
+                             any(random), i % 5 - 1, any(random), any(random) * 2});
   }
   for (int i = 0; i < 4; ++i) trace.losses.push_back({i, 8 * (i + 1), any(random)});
   return trace;
@@ -39,7 +39,8 @@ Trace read_back(const std::string& text) {
 bool same(const TraceRecord& a, const TraceRecord& b) {
   return a.step == b.step && a.rank == b.rank && a.lane == b.lane && a.label == b.label &&
          a.kind == b.kind && a.start_s == b.start_s && a.end_s == b.end_s && a.wait_s == b.wait_s &&
-         a.flops == b.flops && a.bytes == b.bytes && a.group == b.group;
+         a.flops == b.flops && a.bytes == b.bytes && a.group == b.group && a.memory_bytes == b.memory_bytes &&
+         a.memory_peak_bytes == b.memory_peak_bytes;
 }
 
 TEST(ChromeTrace, ReadingAFileBackGivesTheSameTraceBitForBit) {
@@ -75,6 +76,28 @@ TEST(ChromeTrace, EveryTaskIsACompleteEventInMicrosecondsOnAThreadNamedLikeItsLa
   EXPECT_EQ(task.at("args").at("bytes").get<double>(), 4096.0);
   EXPECT_EQ(thread.at("args").at("name"), "tp");
   EXPECT_EQ(thread.at("tid"), task.at("tid"));
+}
+
+TEST(ChromeTrace, MemoryIsACounterOfTheRankAtTheEndOfEachTaskThatKnowsIt) {
+  Trace trace = random_trace(1, 2);
+  trace.records[0] = {2, 1, "compute", "2F0", "forward", 0.5, 0.75, 0, 0, 0, -1, 3e9, 4e9};
+  trace.records[1] = {2, 1, "compute", "2F1", "forward", 0.75, 1, 0, 0, 0, -1};
+  std::vector<nlohmann::json> counters;
+  const auto document = nlohmann::json::parse(written(trace));
+  for (const auto& event : document.at("traceEvents"))
+    if (event.at("ph") == "C") counters.push_back(event);
+  ASSERT_EQ(counters.size(), 1u);
+  EXPECT_EQ(counters[0].at("pid"), 1);
+  EXPECT_EQ(counters[0].at("ts").get<double>(), 750000.0);
+  EXPECT_EQ(counters[0].at("args").at("bytes").get<double>(), 3e9);
+  EXPECT_EQ(read_back(written(trace)).records[1].memory_peak_bytes, 0) << "not known";
+}
+
+TEST(ChromeTrace, PredictedPeaksOfTheRanksAreInTheHeader) {
+  Trace trace = random_trace(1, 2);
+  EXPECT_TRUE(read_back(written(trace)).peak_bytes.empty());
+  trace.peak_bytes = {1.5e9, 2.25e9, 1.0 / 3};
+  EXPECT_EQ(read_back(written(trace)).peak_bytes, trace.peak_bytes);
 }
 
 TEST(ChromeTrace, ALossThatIsNoNumberSurvivesAsNull) {

@@ -48,6 +48,26 @@ TEST(Comparison, ATraceAgreesWithItself) {
   EXPECT_THAT(same.only_measured, IsEmpty());
 }
 
+TEST(Comparison, MemoryIsThePredictedPeakOfEachRankAgainstTheLargestMeasuredInTheCountedSteps) {
+  Trace predicted = regular(3, 2, 4), measured = regular(5, 2, 4);
+  for (TraceRecord& record : measured.records) record.memory_peak_bytes = 100 * 1024;
+  measured.records[0].memory_peak_bytes = 900 * 1024;  // step 0 warms up
+  measured.records[4].memory_peak_bytes = 200 * 1024;
+  EXPECT_THAT(compare_traces(predicted, measured).memory, IsEmpty()) << "an older prediction";
+  predicted.peak_bytes = {150 * 1024};
+  const Comparison c = compare_traces(predicted, measured);
+  ASSERT_EQ(c.memory.size(), 1u);
+  EXPECT_EQ(c.memory[0].predicted_bytes, 150 * 1024);
+  EXPECT_EQ(c.memory[0].measured_bytes, 200 * 1024);
+  EXPECT_THAT(report_text(c), HasSubstr("Peak memory of tensors per rank:\n  rank  predicted  measured    error\n"
+                                        "  0       150 KiB   200 KiB  -25.0 %\n"));
+  const auto json = nlohmann::json::parse(json_text(c));
+  EXPECT_EQ(json.at("memory").at(0).at("measured_bytes"), 200 * 1024);
+  EXPECT_EQ(json.at("memory").at(0).at("error"), -0.25);
+  for (TraceRecord& record : measured.records) record.memory_peak_bytes = 0;
+  EXPECT_THAT(compare_traces(predicted, measured).memory, IsEmpty()) << "nothing was measured";
+}
+
 TEST(Comparison, ErrorsAreOfStepAndKindAndTheWorstTaskComesFirst) {
   const Comparison c = compare_traces(regular(3, 2, 4), regular(10, 2.5, 3));
   EXPECT_EQ(c.predicted_step_s, 7);
@@ -126,8 +146,10 @@ void collect_keys(const nlohmann::json& object, const std::string& prefix, std::
 }
 
 TEST_F(CompareCommand, JsonHasExactlyTheDocumentedKeys) {
-  const Answer answer = slipway_with(
-      {"compare", file("p.json", regular(3, 2, 4)), file("m.json", regular(5, 2, 3)), "--json"});
+  Trace predicted = regular(3, 2, 4), measured = regular(5, 2, 3);
+  predicted.peak_bytes = {1e6};
+  for (TraceRecord& record : measured.records) record.memory_peak_bytes = 2e6;
+  const Answer answer = slipway_with({"compare", file("p.json", predicted), file("m.json", measured), "--json"});
   const auto json = nlohmann::json::parse(answer.out);
   std::set<std::string> emitted, documented;
   collect_keys(json, "", emitted);

@@ -72,6 +72,8 @@ TEST(RecordText, RoundTripsEveryBit) {
   record.wait_s = 1e-300;
   record.flops = 6.0221e23;
   record.bytes = 12345678901234567.0;
+  record.memory_bytes = 3e9;
+  record.memory_peak_bytes = 4e9;
   const std::string text = to_text(record);
   const TraceRecord back = record_from_text(text);
   EXPECT_EQ(back.step, 12);
@@ -85,6 +87,8 @@ TEST(RecordText, RoundTripsEveryBit) {
   EXPECT_EQ(back.wait_s, 1e-300);
   EXPECT_EQ(back.flops, 6.0221e23);
   EXPECT_EQ(back.bytes, record.bytes);
+  EXPECT_EQ(back.memory_bytes, 3e9);
+  EXPECT_EQ(back.memory_peak_bytes, 4e9);
   EXPECT_EQ(to_text(back), text);
 }
 
@@ -100,11 +104,11 @@ std::string complaint_about(const std::string& line) {
 TEST(RecordText, ThatIsDamagedIsRefusedWithTheFieldAndTheLine) {
   const std::string good = to_text(record_of(0, 0, "tp", "all-gather", 1.0, 2.0));
   ASSERT_EQ(complaint_about(good), "accepted");
-  EXPECT_NE(complaint_about(good.substr(0, good.rfind('\t'))).find("field group is missing"),
+  EXPECT_NE(complaint_about(good.substr(0, good.rfind('\t'))).find("field memory peak is missing"),
             std::string::npos);
-  EXPECT_NE(complaint_about(good + "\t1").find("more than 11 fields"), std::string::npos);
+  EXPECT_NE(complaint_about(good + "\t1").find("more than 13 fields"), std::string::npos);
   EXPECT_NE(complaint_about("x" + good).find("field step is no number: \"x0\""), std::string::npos);
-  EXPECT_NE(complaint_about(good + "x").find("field group"), std::string::npos);
+  EXPECT_NE(complaint_about(good + "x").find("field memory peak is no number"), std::string::npos);
   EXPECT_NE(complaint_about("0\t0\t\ta\tb\t0\t0\t0\t0\t0\t0").find("field lane is empty"),
             std::string::npos);
   EXPECT_NE(complaint_about("").find("field step"), std::string::npos);

@@ -60,7 +60,8 @@ int compare_command(const std::vector<std::string>& args, std::ostream& out, std
           "are\n"
           "compared (without waiting for other members of a transfer or collective), waiting is shown "
           "beside them.\n"
-          "Tasks that only one trace has are listed.");
+          "Tasks that only one trace has are listed. Memory: the predicted timeline's peak of each rank against the most\n"
+          "that its tensors took in the counted steps, as LibTorch's allocator tells it.");
   if (!options.parse(args, out)) return status_done;
   const Trace predicted = trace_from(options.arguments()[0]), measured = trace_from(options.arguments()[1]);
   refuse_wrong_engines(options.arguments(), predicted, measured);

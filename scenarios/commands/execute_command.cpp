@@ -12,6 +12,7 @@
 #include "scenarios/execution.h"
 #include "scenarios/json_summary.h"
 #include "scenarios/output_file.h"
+#include "scenarios/prediction.h"
 #include "scenarios/readable.h"
 #include "scenarios/rank_program.h"
 #include "scenarios/resumption.h"
@@ -195,7 +196,10 @@ int join_and_merge(const Request& request, const std::string& program, const Joi
 // The same tasks on SimGrid, before any rank starts.
 Trace prediction_of(const Plan& plan, std::ostream& err) {
   const Ticking ticking(err, "simulating");
-  return trace_of(plan.graph, simulate(plan.graph, plan.scenario.cluster, plan.durations, {}).timeline, "simgrid");
+  const Timeline timeline = simulate(plan.graph, plan.scenario.cluster, plan.durations, {}).timeline;
+  Trace trace = trace_of(plan.graph, timeline, "simgrid");
+  trace.peak_bytes = rank_peaks(plan, timeline);
+  return trace;
 }
 
 void refuse_unconfirmable(const Resumption& from, const Run& run) {

@@ -63,6 +63,7 @@ void write_trace(const std::string& path, const Plan& plan, const Simulation& si
   Trace header = trace_header(plan.graph, simulation.timeline, "simgrid");
   header.scenario = plan.scenario.name;
   header.summary = plan.scenario.resolved;
+  header.peak_bytes = rank_peaks(plan, simulation.timeline);
   ChromeTraceWriter writer(file.stream(), header);
   each_record(plan.graph, simulation.timeline, [&](const TraceRecord& record) { writer.write(record); });
   writer.finish();

@@ -1,0 +1,106 @@
+// What real rank processes record of their memory: at least what they must hold, more where more micro-batches wait for
+// their backward pass, and the same whether ranks share a process or not.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "models/trace.h"
+#include "schedules/graph/lowering.h"
+#include "tests/rank_processes.h"
+#include "tests/tiny_runs.h"
+
+namespace slipway {
+namespace {
+
+constexpr int steps = 3;
+
+Bundle bundle_of(const Degrees& degrees, const std::string& schedule = "1f1b") {
+  LoweringInput input = with_layout(tiny_llama(4, false), degrees);
+  input.schedule = schedule;
+  input.shape.sharding = sharding_of(input.layout);
+  Bundle bundle = tiny_bundle(input);
+  bundle.run.steps = steps;
+  return bundle;
+}
+
+// By rank.
+std::vector<std::vector<TraceRecord>> records_of(const Bundle& bundle, int ranks_per_process = 1) {
+  static int count = 0;
+  const std::string folder = temporary_folder().path("memory" + std::to_string(count++));
+  std::filesystem::create_directories(folder);
+  write_bundle_file(folder + "/run.slip", bundle);
+  const int ranks = rank_count(bundle.graph.layout);
+  RankProcesses processes(SLIPWAY_RANK_PROGRAM,
+                          {folder + "/run.slip", "--out", folder, "--ranks-per-process", std::to_string(ranks_per_process)},
+                          ranks / ranks_per_process, folder);
+  for (const Ended& process : processes.wait(120)) EXPECT_EQ(process.status, 0) << process.errors;
+  std::vector<std::vector<TraceRecord>> records(static_cast<std::size_t>(ranks));
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::ifstream file(folder + "/rank-" + std::to_string(rank) + ".records");
+    for (std::string line; std::getline(file, line);)
+      records[static_cast<std::size_t>(rank)].push_back(record_from_text(line));
+  }
+  return records;
+}
+
+double peak_of(const std::vector<TraceRecord>& records) {
+  double peak = 0;
+  for (const TraceRecord& record : records)
+    if (record.step == steps - 1) peak = std::max(peak, record.memory_peak_bytes);
+  return peak;
+}
+
+// In float64: weight, gradient and AdamW's two moments, 8 bytes each; there is no other master weight.
+double held_by(const Bundle& bundle, std::size_t rank) {
+  const StaticBytes& fixed = bundle.graph.static_bytes[rank];
+  return fixed.weights / 8 * 4 * 8;
+}
+
+TEST(MeasuredMemory, OfARankIsAtLeastWhatItHoldsAllTheTimeAndComesBackToItEveryStep) {
+  const Bundle bundle = bundle_of({.pipeline = 2});
+  const auto records = records_of(bundle);
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    std::vector<double> at_end(steps);
+    for (const TraceRecord& record : records[rank]) {
+      EXPECT_GE(record.memory_bytes, held_by(bundle, rank)) << record.label;
+      EXPECT_GE(record.memory_peak_bytes, record.memory_bytes) << record.label;
+      if (record.kind == "optimizer") at_end[static_cast<std::size_t>(record.step)] = record.memory_bytes;
+    }
+    EXPECT_LT(at_end[1], held_by(bundle, rank) * 1.05) << "activations are gone";
+    EXPECT_NEAR(at_end[2], at_end[1], 0.04 * at_end[1]) << "nothing piles up; a message may be on its way still";
+  }
+}
+
+// GPipe keeps all 8 micro-batches of the first stage, 1F1B two of them.
+TEST(MeasuredMemory, GrowsWithTheMicroBatchesThatWaitForTheirBackwardPass) {
+  const Bundle few = bundle_of({.pipeline = 2}), all = bundle_of({.pipeline = 2}, "gpipe");
+  const double kept_by_few = peak_of(records_of(few)[0]) - held_by(few, 0),
+               kept_by_all = peak_of(records_of(all)[0]) - held_by(all, 0);
+  EXPECT_GT(kept_by_all, 2.5 * kept_by_few);
+  EXPECT_LT(kept_by_all, 4.5 * kept_by_few);
+}
+
+TEST(MeasuredMemory, IsTheSameForRanksThatShareAProcess) {
+  const Bundle bundle = bundle_of({.pipeline = 2, .data = 2});
+  const auto apart = records_of(bundle), together = records_of(bundle, 4);
+  for (std::size_t rank = 0; rank < 4; ++rank)
+    EXPECT_NEAR(peak_of(together[rank]), peak_of(apart[rank]), 0.1 * peak_of(apart[rank])) << rank;
+}
+
+// A rank keeps a share of gradients (ZeRO 2) and weights (ZeRO 3) only.
+TEST(MeasuredMemory, FallsWithEachStageOfZero) {
+  const auto at_end = [](int zero) {
+    double bytes = 0;
+    const auto records = records_of(bundle_of({.data = 2, .zero = zero}));
+    for (const TraceRecord& record : records[0])
+      if (record.kind == "optimizer" && record.step == steps - 1) bytes = record.memory_bytes;
+    return bytes;
+  };
+  const double none = at_end(0), one = at_end(1), two = at_end(2), three = at_end(3);
+  EXPECT_NEAR(one / none, 3.5 / 4, 0.03) << "half of the moments; the reduced half of the gradients is beside all of them";
+  EXPECT_NEAR(two / none, 2.5 / 4, 0.04) << "half of the gradients";
+  EXPECT_NEAR(three / none, 2.0 / 4, 0.04) << "half of all";
+}
+
+}  // namespace
+}  // namespace slipway
