@@ -78,6 +78,21 @@ double MeasureContext::median_seconds(const std::function<void()>& operation, do
   return static_cast<double>(times[times.size() / 2]) * 1e-9;
 }
 
+double MeasureContext::median_of_each(std::int64_t bytes, const std::function<void()>& operation) const {
+  const std::int64_t repeats = std::clamp<std::int64_t>((16 << 20) / bytes, 3, 40);
+  operation();
+  finish_work(device);
+  std::vector<Nanoseconds> times;
+  for (std::int64_t i = 0; i < repeats; ++i) {
+    const Nanoseconds before = monotonic_ns();
+    operation();
+    finish_work(device);
+    times.push_back(monotonic_ns() - before);
+  }
+  std::sort(times.begin(), times.end());
+  return static_cast<double>(times[times.size() / 2]) * 1e-9;
+}
+
 void measure_task_overhead(MeasureContext& context, DeviceQueue* device) {
   for (const int lanes : {1, 2}) {
     context.together();
@@ -107,6 +122,7 @@ void measure(Seat& seat, const Arguments& arguments) {
                          }};
   measure_operators(context);
   measure_task_overhead(context, queue.get());
+  if (!device.is_cpu()) measure_copies(context, /*pinned=*/true);
   measure_messages(context, group.get(), pair.get());
   write_lines(measured_path(arguments.out, at.rank), context.lines);
   store_barrier(seat.store(), "measured", at.world, while_alive_s);

@@ -9,6 +9,8 @@
 //   measure task_overhead lanes=2 ...                                 one task of the lane runtime
 //   measure transfer bytes=1024 members=2 ...                         half a round trip, in neighbouring
 //   pairs measure all-reduce | all-gather | reduce-scatter bytes=.. members=..   bytes of the whole tensor
+//   measure host-to-device | device-to-host bytes=1048576 ...          GPUs only: one copy that is waited for, host
+//                                                                      memory pinned
 // On a GPU with larger shapes; an operator's seconds are its share of many that are started one behind the other, as a
 // step starts them, and the norm is one kernel (op=rms_norm_fused).
 // Guarded by tests/execute_measure_test.cpp.
@@ -40,10 +42,14 @@ struct MeasureContext {
   at::TensorOptions options() const { return at::TensorOptions().dtype(type).device(device); }
   // Median seconds of one call, over repeated calls for about `budget_s` after one warm-up call.
   double median_seconds(const std::function<void()>& operation, double budget_s = 0.05) const;
+  // Of calls that are waited for one by one, as many as `bytes` say: all members of a group do the same number.
+  double median_of_each(std::int64_t bytes, const std::function<void()>& operation) const;
 };
 
 void measure(Seat& seat, const Arguments& arguments);
 void measure_operators(MeasureContext& context);
+// Between the device and the host's memory, `pinned` or not (a processor has none).
+void measure_copies(MeasureContext& context, bool pinned);
 void measure_task_overhead(MeasureContext& context, DeviceQueue* device);
 // `group` connects all ranks, `pair` this rank and its neighbour (rank ^ 1); null when it has none.
 void measure_messages(MeasureContext& context, Transport* group, Transport* pair);

@@ -1,34 +1,11 @@
 #include <ATen/ATen.h>
 
-#include <algorithm>
-
-#include "exec/clock.h"
-#include "exec/device.h"
 #include "exec/measure.h"
 
 namespace slipway {
 namespace {
 
 constexpr std::int64_t sizes[] = {1 << 10, 1 << 13, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26};
-
-// All members must do the same number of operations, so it depends on the size alone.
-int repeats_of(std::int64_t bytes) {
-  return static_cast<int>(std::clamp<std::int64_t>((16 << 20) / bytes, 3, 40));
-}
-
-double median_of_repeats(const MeasureContext& c, std::int64_t bytes, const std::function<void()>& operation) {
-  operation();
-  finish_work(c.device);
-  std::vector<Nanoseconds> times;
-  for (int i = 0; i < repeats_of(bytes); ++i) {
-    const Nanoseconds before = monotonic_ns();
-    operation();
-    finish_work(c.device);
-    times.push_back(monotonic_ns() - before);
-  }
-  std::sort(times.begin(), times.end());
-  return static_cast<double>(times[times.size() / 2]) * 1e-9;
-}
 
 std::string text_of(const char* what, std::int64_t bytes, int members) {
   return std::string(what) + " bytes=" + std::to_string(bytes) + " members=" + std::to_string(members);
@@ -39,7 +16,7 @@ void measure_transfer(MeasureContext& c, Transport& pair, std::int64_t bytes) {
   const at::Tensor out = at::ones({elements}, c.options());
   at::Tensor in = at::empty({elements}, c.options());
   const int self = c.rank % 2, other = 1 - self;
-  const double round_trip = median_of_repeats(c, bytes, [&] {
+  const double round_trip = c.median_of_each(bytes, [&] {
     if (self == 0) pair.send(out, other);
     pair.receive(in, other);
     if (self == 1) pair.send(out, other);
@@ -55,16 +32,34 @@ void measure_collectives(MeasureContext& c, Transport& group, std::int64_t bytes
   const auto whole_bytes = static_cast<std::int64_t>(whole.nbytes());
   c.together();
   c.add(text_of("all-reduce", whole_bytes, c.world),
-        median_of_repeats(c, bytes, [&] { group.all_reduce(whole); }));
+        c.median_of_each(bytes, [&] { group.all_reduce(whole); }));
   c.together();
   c.add(text_of("all-gather", whole_bytes, c.world),
-        median_of_repeats(c, bytes, [&] { group.all_gather(whole, part); }));
+        c.median_of_each(bytes, [&] { group.all_gather(whole, part); }));
   c.together();
   c.add(text_of("reduce-scatter", whole_bytes, c.world),
-        median_of_repeats(c, bytes, [&] { group.reduce_scatter(part, whole); }));
+        c.median_of_each(bytes, [&] { group.reduce_scatter(part, whole); }));
+}
+
+void measure_copy(MeasureContext& c, const char* what, const at::Tensor& from, at::Tensor into) {
+  const auto bytes = static_cast<std::int64_t>(from.nbytes());
+  c.together();
+  c.add(std::string(what) + " bytes=" + std::to_string(bytes),
+        c.median_of_each(bytes, [&] { into.copy_(from, /*non_blocking=*/true); }));
 }
 
 }  // namespace
+
+// All ranks at once, as they share the way to the host.
+void measure_copies(MeasureContext& c, bool pinned) {
+  for (const std::int64_t bytes : sizes) {
+    const std::int64_t elements = bytes / static_cast<std::int64_t>(at::elementSize(c.type));
+    const at::Tensor on_device = at::ones({elements}, c.options());
+    const at::Tensor on_host = at::ones({elements}, at::TensorOptions().dtype(c.type).pinned_memory(pinned));
+    measure_copy(c, "host-to-device", on_host, on_device);
+    measure_copy(c, "device-to-host", on_device, on_host);
+  }
+}
 
 void measure_messages(MeasureContext& c, Transport* group, Transport* pair) {
   for (const std::int64_t bytes : sizes) {

@@ -54,6 +54,7 @@ struct Machine {
   int cores = 0;                    // > 0: ranks of a node share this many cores (CPU machines)
   Link node_link;                   // between ranks of one node
   Link network_link;                // between nodes
+  Link host_to_device, device_to_host;  // of a GPU, from and to pinned memory; measured only: no price reads them
   double reduce_bandwidth = 0;      // bytes/s at which a rank adds incoming data (0: free)
   Pace layer_pace, head_pace;       // of a layer's operators; of the vocabulary product and the loss
   double step_overhead = 0;         // seconds per step, spent with the update

@@ -37,7 +37,8 @@ std::string report_text(const Calibration& calibration) {
   text += calibration.folds > 0 ? fmt::format(", {} left out ({} folds)\n",
                                               readable_share(calibration.left_out_error), calibration.folds)
                                 : "; too few rows to leave any out\n";
-  constexpr const char* groups[] = {"compute", "messages inside a node", "messages between nodes"};
+  constexpr const char* groups[] = {"compute", "messages inside a node", "messages between nodes", "copies to the GPU",
+                                    "copies from the GPU"};
   for (std::size_t i = 0; i < calibration.run_factors.size(); ++i) {
     const double factor = calibration.run_factors[i];
     if (factor != 1)

@@ -46,6 +46,8 @@ Machine machine_of(const Settings& settings) {
   machine.cores = settings.small_integer("cores");
   machine.node_link = link_of(settings, "node_link");
   machine.network_link = link_of(settings, "network_link");
+  machine.host_to_device = link_of(settings, "host_to_device");
+  machine.device_to_host = link_of(settings, "device_to_host");
   machine.reduce_bandwidth = settings.number("reduce_bandwidth");
   machine.provenance = {settings.text("provenance.source"), settings.text("provenance.date"),
                         settings.text("provenance.machine")};
@@ -144,6 +146,8 @@ std::string machine_to_yaml(const Machine& machine) {
   add(root, "cores", machine.cores);
   add_link(root, "node_link", machine.node_link);
   add_link(root, "network_link", machine.network_link);
+  add_link(root, "host_to_device", machine.host_to_device);
+  add_link(root, "device_to_host", machine.device_to_host);
   add(root, "reduce_bandwidth", machine.reduce_bandwidth);
   add_text(provenance, "source", machine.provenance.source);
   add_text(provenance, "date", machine.provenance.date);

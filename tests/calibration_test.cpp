@@ -147,6 +147,37 @@ void expect_recovered(const Machine& fitted, const Machine& expected, double tol
   near("reduce", fitted.reduce_bandwidth, expected.reduce_bandwidth);
 }
 
+// Copies of 4 KiB to 64 MiB at 55 and 45 GB/s: each way has its own, and messages learn nothing from them.
+TEST(Calibration, CopiesBetweenHostAndGpuGiveLatencyAndBandwidthOfEachDirection) {
+  Machine start;
+  start.memory_bandwidth = 3e12;
+  start.node_link = {"nvlink", 450e9, 5e-6, 0.8};
+  std::vector<Observation> copies;
+  for (const auto& [group, link, bandwidth, latency] :
+       {std::tuple(ObservationGroup::host_to_device, &Machine::host_to_device, 55e9, 8e-6),
+        std::tuple(ObservationGroup::device_to_host, &Machine::device_to_host, 45e9, 12e-6)}) {
+    for (double bytes = 4096; bytes < 1e8; bytes *= 4) {
+      Observation copy;
+      copy.group = group;
+      copy.kind = "copy";
+      copy.seconds = latency + bytes / bandwidth;
+      copy.isolated = true;
+      copy.predict = [bytes, way = link](const Machine& m) {
+        return (m.*way).latency + bytes / ((m.*way).bandwidth * (m.*way).efficiency);
+      };
+      copies.push_back(copy);
+    }
+  }
+  const Calibration result = calibrate(start, copies);
+  EXPECT_NEAR(result.machine.host_to_device.bandwidth, 55e9, 1e6);
+  EXPECT_NEAR(result.machine.device_to_host.bandwidth, 45e9, 1e6);
+  EXPECT_NEAR(result.machine.host_to_device.latency, 8e-6, 1e-9);
+  EXPECT_NEAR(result.machine.device_to_host.latency, 12e-6, 1e-9);
+  EXPECT_EQ(parameter(result, "device_to_host.bandwidth").note, "fitted");
+  EXPECT_EQ(result.machine.node_link.efficiency, 0.8);
+  EXPECT_EQ(result.machine.reduce_bandwidth, 0);
+}
+
 TEST(Calibration, RecoversKnownParametersFromExactMeasurements) {
   const Calibration result = calibrate(beginner(), micro_benchmarks(Clock(), truth()));
   expect_recovered(result.machine, truth(), 1e-3);

@@ -5,6 +5,8 @@
 #include <regex>
 #include <set>
 
+#include "exec/measure.h"
+#include "models/fit/measurement.h"
 #include "tests/rank_processes.h"
 #include "tests/tiny_runs.h"
 
@@ -33,6 +35,23 @@ TEST(Measure, TwoRanksWriteEveryKindOfMeasurement) {
     EXPECT_EQ(kinds, (std::set<std::string>{"gemm", "attention", "elementwise", "launch", "optimizer",
                                             "task_overhead", "transfer", "all-reduce", "all-gather",
                                             "reduce-scatter"}));
+  }
+}
+
+// What a GPU's ranks measure of copies, tried within the host's memory: calibrate reads the lines and gets a rate.
+TEST(Measure, CopiesOfEachDirectionAreReadByCalibrate) {
+  MeasureContext context{at::kFloat, at::kCPU, " dtype=float32", 0, 1, [] {}};
+  measure_copies(context, /*pinned=*/false);
+  std::istringstream lines(context.lines);
+  const std::vector<Observation> observations = observations_of(read_measurements(lines, "m.0"));
+  std::map<ObservationGroup, int> count;
+  for (const Observation& observation : observations) ++count[observation.group];
+  EXPECT_EQ(count[ObservationGroup::host_to_device], 8);
+  EXPECT_EQ(count[ObservationGroup::device_to_host], 8);
+  const Machine fitted = calibrate(Machine{}, observations).machine;
+  for (const Link& way : {fitted.host_to_device, fitted.device_to_host}) {
+    EXPECT_GT(way.bandwidth, 1e8) << "no memory is that slow";
+    EXPECT_LT(way.bandwidth, 1e12);
   }
 }
 

@@ -32,6 +32,8 @@ Machine machine() {
   result.launch_overhead = 1e-6, result.task_overhead = 5e-6;
   result.node_link = {"loopback", 1e9, 1e-4, 1};
   result.reduce_bandwidth = 2e9;
+  result.host_to_device = {"", 50e9, 1e-5, 1};
+  result.device_to_host = {"", 40e9, 2e-5, 0.5};
   return result;
 }
 
@@ -66,6 +68,8 @@ TEST(Measurement, EachKindIsPredictedByTheCostModel) {
               1e-12);
   EXPECT_NEAR(predicted("measure reduce-scatter bytes=1e6 members=2 dtype=float32 seconds=1"),
               1e-4 + 0.5e-3 + 0.25e-3, 1e-12);
+  EXPECT_NEAR(predicted("measure host-to-device bytes=1e8 dtype=bfloat16 seconds=1"), 1e-5 + 2e-3, 1e-12);
+  EXPECT_NEAR(predicted("measure device-to-host bytes=1e8 dtype=bfloat16 seconds=1"), 2e-5 + 5e-3, 1e-12);
 }
 
 TEST(Measurement, TheSameOnSeveralRanksCountsOnceWithTheMedian) {

@@ -40,12 +40,17 @@ TEST(MachineProfile, SurvivesWritingAndReading) {
   machine.gemm_half = 17.25;
   machine.launch_overhead = 4.2e-6;
   machine.reduce_bandwidth = 1e9 / 7;
+  machine.host_to_device = {"pcie5", 55e9 / 3, 8e-6, 0.9};
+  machine.device_to_host.bandwidth = 5e10 / 7;
   machine.provenance = {"slipway calibrate: a \"quoted\" command", "2025-01-02", "host #1"};
   const std::string text = machine_to_yaml(machine);
   const Machine again = sound_machine(text);
   EXPECT_EQ(machine_to_yaml(again), text);
   EXPECT_EQ(again.gemm_efficiency, machine.gemm_efficiency);
   EXPECT_EQ(again.reduce_bandwidth, machine.reduce_bandwidth);
+  EXPECT_EQ(again.host_to_device.bandwidth, machine.host_to_device.bandwidth);
+  EXPECT_EQ(again.host_to_device.latency, 8e-6);
+  EXPECT_EQ(again.device_to_host.bandwidth, machine.device_to_host.bandwidth);
   EXPECT_EQ(again.peak_flops, machine.peak_flops);
   EXPECT_EQ(again.network_link.latency, machine.network_link.latency);
   EXPECT_EQ(again.provenance.source, machine.provenance.source);

@@ -34,8 +34,7 @@ void check(const Machine& start, const std::vector<Observation>& observations) {
   if (observations.empty())
     throw std::invalid_argument("there is nothing to fit: no measurement and no trace record");
   Machine probe = start;  // with rates where the machine has none, so that only real gaps are found
-  for (const auto group :
-       {ObservationGroup::compute, ObservationGroup::node_link, ObservationGroup::network_link}) {
+  for (const auto group : all_groups) {
     for (const FitParameter& parameter : parameters_of(group, start, true)) {
       if (parameter.cost(probe) <= 0 && parameter.guess > 0) parameter.set_cost(probe, parameter.guess);
     }
@@ -77,11 +76,11 @@ class WholeFit {
       result.machine.overlap_slowdown = start_.overlap_slowdown;
     }
     bool reduced = false;
-    for (const auto group : {ObservationGroup::node_link, ObservationGroup::network_link}) {
+    for (const auto group : link_groups) {
       const std::vector<FitRow> rows = rows_of(result.machine, group, false);
       if (rows.empty()) continue;
       append(result, fit_group(result.machine, parameters_of(group, start_, !reduced), rows, false));
-      reduced = true;
+      reduced = reduced || is_between_ranks(group);
     }
     return result;
   }
@@ -98,8 +97,7 @@ class WholeFit {
   // Fits what was measured in isolation alone and asks how much longer the run's work took than that
   // predicts.
   void find_run_factors() {
-    for (const auto group :
-         {ObservationGroup::compute, ObservationGroup::node_link, ObservationGroup::network_link}) {
+    for (const auto group : all_groups) {
       std::vector<FitRow> isolated, in_run;
       for (const FitRow& row : rows_of(start_, group, true)) {
         (row.observation->isolated ? isolated : in_run).push_back(row);
@@ -163,7 +161,7 @@ class WholeFit {
   const Machine& start_;
   const std::vector<Observation>& observations_;
   std::vector<double> weights_;
-  RunFactors factors_{1, 1, 1};
+  RunFactors factors_{1, 1, 1, 1, 1};
 };
 
 // An efficiency above 1 says that the peak, itself measured, was too low.

@@ -4,7 +4,8 @@
 // planning uses, so the fit can never disagree with it about what a number means. In the unknowns
 //
 //   1/gemm_efficiency, 1/attention_efficiency, seconds per byte of memory, launch_overhead, task_overhead
-//   and for messages: latency, seconds per byte of the link, seconds per byte added
+//   for messages: latency, seconds per byte of the link, seconds per byte added
+//   for copies between host and GPU, each direction: latency, seconds per byte
 //
 // a duration is piecewise linear (an operator is bound by arithmetic or by memory), so derivatives are
 // taken at the present machine, a robust non-negative linear problem in relative residuals is solved
@@ -30,7 +31,11 @@ namespace slipway {
 // (robust.cpp); stricter, a message that a task just touches would keep it from telling about itself.
 constexpr double undisturbed_share = 0.05;
 
-enum class ObservationGroup : std::uint8_t { compute, node_link, network_link };
+enum class ObservationGroup : std::uint8_t { compute, node_link, network_link, host_to_device, device_to_host };
+inline constexpr std::array link_groups{ObservationGroup::node_link, ObservationGroup::network_link,
+                                 ObservationGroup::host_to_device, ObservationGroup::device_to_host};
+inline constexpr std::array all_groups{ObservationGroup::compute, ObservationGroup::node_link, ObservationGroup::network_link,
+                                ObservationGroup::host_to_device, ObservationGroup::device_to_host};
 
 struct Observation {
   ObservationGroup group = ObservationGroup::compute;
@@ -46,7 +51,7 @@ struct Observation {
 // Work in a run is slower than in isolation (caches, the other lanes' threads, the framework). Where both
 // were observed, the run sets the level and micro-benchmarks tell the ratios: their seconds are multiplied
 // by this factor, the median of run/isolated. [by ObservationGroup]; 1 where only one kind was observed.
-using RunFactors = std::array<double, 3>;
+using RunFactors = std::array<double, all_groups.size()>;
 
 struct FittedParameter {
   std::string name, unit;
@@ -68,7 +73,7 @@ struct Calibration {
   std::vector<KindResidual> residuals;  // sorted by kind
   double in_sample_error = 0;           // median of |predicted/measured − 1| over observations
   double left_out_error = 0;            // the same, each predicted by a fit that has not seen it
-  RunFactors run_factors{1, 1, 1};
+  RunFactors run_factors{1, 1, 1, 1, 1};
   int folds = 0;  // 0: too few observations to leave any out
 };
 

@@ -104,6 +104,14 @@ FitParameter reduction() {
           .value = [](const Machine& m) { return m.reduce_bandwidth; }};
 }
 
+// As the profile names it.
+std::pair<std::string, Link Machine::*> fitted_link(ObservationGroup group) {
+  if (group == ObservationGroup::node_link) return {"node_link", &Machine::node_link};
+  if (group == ObservationGroup::network_link) return {"network_link", &Machine::network_link};
+  if (group == ObservationGroup::host_to_device) return {"host_to_device", &Machine::host_to_device};
+  return {"device_to_host", &Machine::device_to_host};
+}
+
 }  // namespace
 
 bool peak_is_free(const Machine& machine) { return machine.cores > 0; }
@@ -117,11 +125,9 @@ std::vector<FitParameter> parameters_of(ObservationGroup group, const Machine& s
             overhead("launch_overhead", &Machine::launch_overhead),
             overhead("task_overhead", &Machine::task_overhead)};
   }
-  const bool is_node = group == ObservationGroup::node_link;
-  const std::string name = is_node ? "node_link" : "network_link";
-  Link Machine::*const link = is_node ? &Machine::node_link : &Machine::network_link;
+  const auto [name, link] = fitted_link(group);
   std::vector<FitParameter> parameters{bandwidth(name, link, start), latency(name, link)};
-  if (with_reduction) parameters.push_back(reduction());
+  if (with_reduction && is_between_ranks(group)) parameters.push_back(reduction());
   return parameters;
 }
 

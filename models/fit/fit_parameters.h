@@ -24,6 +24,11 @@ struct FitParameter {
   std::function<double(const Machine&)> value;  // as in the profile
 };
 
+// Messages, of which reductions add what arrives; not copies between host and GPU.
+inline bool is_between_ranks(ObservationGroup group) {
+  return group == ObservationGroup::node_link || group == ObservationGroup::network_link;
+}
+
 // In the order in which they are told apart: when two explain the same, the earlier one is fitted.
 std::vector<FitParameter> parameters_of(ObservationGroup group, const Machine& start, bool with_reduction);
 

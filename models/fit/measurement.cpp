@@ -25,6 +25,8 @@ const std::map<std::string, std::vector<std::string>>& known_kinds() {
       {"all-reduce", {"bytes", "members"}},
       {"all-gather", {"bytes", "members"}},
       {"reduce-scatter", {"bytes", "members"}},
+      {"host-to-device", {"bytes"}},
+      {"device-to-host", {"bytes"}},
   };
   return kinds;
 }
@@ -147,6 +149,13 @@ std::function<double(const Machine&)> one_message(Collective collective, int mem
   };
 }
 
+std::function<double(const Machine&)> one_copy(Link Machine::*link, double bytes) {
+  return [=](const Machine& machine) {
+    const Link& way = machine.*link;
+    return way.latency + bytes / (way.bandwidth * way.efficiency);
+  };
+}
+
 std::function<double(const Machine&)> prediction(const Measurement& measurement) {
   const std::string& what = measurement.what;
   if (what == "gemm") return one_operator(gemm_operator(measurement));
@@ -160,6 +169,8 @@ std::function<double(const Machine&)> prediction(const Measurement& measurement)
   }
   if (what == "task_overhead") return [](const Machine& machine) { return machine.task_overhead; };
   const double bytes = field(measurement, "bytes");
+  if (what == "host-to-device") return one_copy(&Machine::host_to_device, bytes);
+  if (what == "device-to-host") return one_copy(&Machine::device_to_host, bytes);
   if (what == "transfer") return one_message(Collective::send, 2, bytes);
   const int members = static_cast<int>(field(measurement, "members"));
   if (what == "all-reduce") return one_message(Collective::all_reduce, members, bytes);
@@ -167,8 +178,11 @@ std::function<double(const Machine&)> prediction(const Measurement& measurement)
   return one_message(Collective::reduce_scatter, members, bytes);
 }
 
-bool is_message(const std::string& what) {
-  return what == "transfer" || what == "all-reduce" || what == "all-gather" || what == "reduce-scatter";
+ObservationGroup group_of(const std::string& what) {
+  if (what == "host-to-device") return ObservationGroup::host_to_device;
+  if (what == "device-to-host") return ObservationGroup::device_to_host;
+  const bool is_message = what == "transfer" || what == "all-reduce" || what == "all-gather" || what == "reduce-scatter";
+  return is_message ? ObservationGroup::node_link : ObservationGroup::compute;
 }
 
 }  // namespace
@@ -212,8 +226,7 @@ std::vector<Observation> observations_of(const std::vector<Measurement>& measure
   for (const Measurement& measurement : measurements) {
     if (measurement.what == "task_overhead" && field(measurement, "lanes") < most_lanes) continue;
     Observation observation;
-    observation.group =
-        is_message(measurement.what) ? ObservationGroup::node_link : ObservationGroup::compute;
+    observation.group = group_of(measurement.what);
     observation.kind = measurement.what;
     observation.name = name_of(measurement);
     observation.seconds = measurement.seconds;

@@ -2,9 +2,10 @@
 //
 //   measure gemm pass=forward m=512 n=512 k=512 dtype=float32 seconds=0.0012
 //   measure transfer bytes=1024 members=2 dtype=float32 seconds=4.1e-05
+//   measure host-to-device bytes=1048576 dtype=float32 seconds=2.6e-05
 //
 // Kinds: gemm, attention, elementwise, launch, optimizer, task_overhead, transfer, all-reduce, all-gather,
-// reduce-scatter (fields: exec/measure.h). Every rank of the machine measures at the same time and writes
+// reduce-scatter, host-to-device, device-to-host (fields: exec/measure.h). Every rank of the machine measures at the same time and writes
 // its own file; the same measurement of several ranks counts once, with the median. Guarded by
 // tests/measurement_test.cpp.
 #pragma once

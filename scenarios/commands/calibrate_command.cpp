@@ -117,8 +117,7 @@ std::vector<Measurement> measurements_of(const CommandOptions& options, const Sc
 // what always comes together there. So the traces weigh trace_weight times as much as all micro-benchmarks
 // of a group, shared out by the time that each kind of work took.
 void balance(std::vector<Observation>& observations, std::size_t first_from_trace) {
-  for (const auto group :
-       {ObservationGroup::compute, ObservationGroup::node_link, ObservationGroup::network_link}) {
+  for (const auto group : all_groups) {
     double benchmarks = 0, rows = 0, seconds = 0;
     for (std::size_t i = 0; i < observations.size(); ++i) {
       if (observations[i].group != group) continue;
