@@ -18,6 +18,8 @@ const char* const usage =
     "      --data FILE                   where the training's text or tokens are here, when not where the bundle says\n"
     "      --ranks-per-process K         this process runs K ranks, which share its device: of N processes, number p\n"
     "                                    has ranks p*K to p*K+K-1; one process and one GPU try any layout (1)\n"
+    "      --cuda-graphs                 after two steps a segment (operators between two messages) is recorded and from\n"
+    "                                    then on started as one CUDA graph; slipway-rank-cuda only\n"
     "  slipway-rank --measure FILE       micro-benchmarks; rank r writes FILE.<r>\n"
     "      --dtype float32               or float64, or bfloat16 on a GPU\n"
     "  both:\n"
@@ -107,10 +109,15 @@ Arguments arguments_from(const std::vector<std::string>& words) {
       result.bundle = word;
       continue;
     }
+    if (word == "--cuda-graphs") {
+      result.cuda_graphs = true;
+      continue;
+    }
     if (i + 1 == words.size()) refuse(word + " needs a value");
     take_option(result, word, words[++i]);
   }
   if (result.mode == Arguments::Mode::measure) {
+    if (result.cuda_graphs) refuse("--cuda-graphs is for running a bundle, not for --measure");
     if (!result.bundle.empty()) refuse("--measure runs no bundle, but " + result.bundle + " was given");
     if (result.ranks_per_process > 1) refuse("--measure is for one rank per process, without --ranks-per-process");
     return result;

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "exec/device_queue.h"
+#include "exec/segment_replay.h"
 #include "exec/transport.h"
 
 namespace slipway {
@@ -23,6 +24,9 @@ at::Device device_of_rank(int local_rank);
 
 // Null where operators return when they are done.
 std::unique_ptr<DeviceQueue> queue_of(at::Device device);
+
+// What records segments on `device`; null where nothing does.
+std::unique_ptr<SegmentCapture> capture_of(at::Device device);
 
 // To be called by a lane that reads a tensor which another one has made: its memory is not given away before the lane's
 // work so far is done, even when the tensor goes before that. Nothing to do without queues.

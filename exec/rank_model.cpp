@@ -97,6 +97,11 @@ RankModel::RankModel(const Bundle& bundle, int rank, at::Device device)
     : state_(std::make_unique<State>(bundle, rank, device)) {}
 RankModel::~RankModel() = default;
 
+std::string RankModel::replay_segments(SegmentCapture& capture) {
+  state_->replay = std::make_unique<SegmentReplay>(state_->graph, state_->rank, capture);
+  return state_->replay->plan().why_none;
+}
+
 void RankModel::run(TaskId task, int step) {
   at::NoGradGuard no_grad;
   State& s = *state_;

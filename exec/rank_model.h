@@ -23,12 +23,18 @@ struct Message {
   at::Tensor input, output;
 };
 
+class SegmentCapture;
+
 class RankModel {
  public:
   // Draws parameters from (seed, name), cuts the shards of `rank`, opens the data. `bundle` must outlive
   // this. Throws std::runtime_error naming file or parameter.
   RankModel(const Bundle& bundle, int rank, at::Device device);
   ~RankModel();
+
+  // Segments are recorded and replayed (exec/segment_replay.h) where that is possible; returns why nowhere, or nothing.
+  // `capture` must outlive this.
+  std::string replay_segments(SegmentCapture& capture);
 
   // Runs a compute or optimizer task of this rank. Called from the compute lane's thread only.
   void run(TaskId task, int step);

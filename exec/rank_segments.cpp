@@ -43,38 +43,55 @@ void RankModel::State::run_operators(TaskId task, Region& region, WireTensors& w
   }
 }
 
-void RankModel::State::forward(TaskId task, int step) {
-  const Work& work = work_of(task);
-  const bool recording = !slots.outputs(task, BufferKind::saved).empty();
-  const auto region = std::make_shared<Region>(recording);
-  at::AutoGradMode grad_mode(recording);
-  WireTensors wires;
-  KeyValueCache cache;
-  for (const BufferId buffer : slots.inputs(task, BufferKind::value)) {
-    const Wires wire = graph.buffers[buffer].wire;
-    const at::Tensor value = slots.tensor(buffer, step);
-    wires[index_of(wire)] = wire == wire_statistics ? value : region->enter(wire, value);
-  }
-  if (graph.slices > 1) std::swap(cache.past, wires[index_of(wire_kv)]);
-  const auto operators = operators_of(graph, work);
-  const auto needs_data = [](const Operator& op) {
-    return op.kind == OpKind::embed || op.kind == OpKind::logits || op.kind == OpKind::loss;
-  };
-  const bool reads_data =
-      std::any_of(operators.begin() + work.first_op, operators.begin() + work.last_op, needs_data);
-  run_operators(task, *region, wires, reads_data ? batch_of(task, step) : TokenBatch{},
-                graph.slices > 1 ? &cache : nullptr);
-  if (!cache.whole.empty()) wires[index_of(wire_kv)] = at::stack(cache.whole);
-  finish_forward(task, step, region, wires);
+namespace {
+
+bool reads_tokens(const Operator& op) {
+  return op.kind == OpKind::embed || op.kind == OpKind::logits || op.kind == OpKind::loss;
 }
 
-void RankModel::State::finish_forward(TaskId task, int step, const std::shared_ptr<Region>& region,
-                                      WireTensors& wires) {
-  const at::Tensor loss = wires[index_of(wire_loss)];
-  if (loss.defined()) {
-    const at::Tensor value = region->leave(wire_loss, loss, true);
-    if (work_of(task).pass == Pass::forward) count_loss(step, value);
+}  // namespace
+
+void RankModel::State::forward(TaskId task, int step) {
+  const Work& work = work_of(task);
+  const auto operators = operators_of(graph, work);
+  const auto region = std::make_shared<Region>(!slots.outputs(task, BufferKind::saved).empty());
+  SegmentReplay::Tensors inputs;
+  for (const BufferId buffer : slots.inputs(task, BufferKind::value)) inputs.push_back(slots.tensor(buffer, step));
+  if (std::any_of(operators.begin() + work.first_op, operators.begin() + work.last_op, reads_tokens)) {
+    TokenBatch batch = batch_of(task, step);
+    for (at::Tensor* tokens : {&batch.tokens, &batch.targets, &batch.counted}) inputs.push_back(std::move(*tokens));
   }
+  const SegmentReplay::Tensors made = run_or_replay(
+      task, step, inputs, [&](const SegmentReplay::Tensors& from) { return compute_forward(task, *region, from); });
+  if (made.front().defined() && work.pass == Pass::forward) count_loss(step, made.front());
+  const std::vector<BufferId> values = slots.outputs(task, BufferKind::value);
+  for (std::size_t i = 0; i < values.size(); ++i) slots.put(values[i], step, made[i + 1]);
+  for (const BufferId buffer : slots.outputs(task, BufferKind::saved)) slots.put(buffer, step, region);
+}
+
+// From the value buffers that the task reads, and tokens, targets and which of them count where it needs them, to the
+// loss (undefined but in the last stage) and the value buffers that it writes. May be recorded: see SegmentReplay.
+SegmentReplay::Tensors RankModel::State::compute_forward(TaskId task, Region& region, const SegmentReplay::Tensors& from) {
+  at::AutoGradMode grad_mode(region.recording());
+  WireTensors wires;
+  KeyValueCache cache;
+  const std::vector<BufferId> values = slots.inputs(task, BufferKind::value);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Wires wire = graph.buffers[values[i]].wire;
+    wires[index_of(wire)] = wire == wire_statistics ? from[i] : region.enter(wire, from[i]);
+  }
+  TokenBatch batch;
+  if (from.size() > values.size()) batch = {from[values.size()], from[values.size() + 1], from[values.size() + 2]};
+  if (graph.slices > 1) std::swap(cache.past, wires[index_of(wire_kv)]);
+  run_operators(task, region, wires, batch, graph.slices > 1 ? &cache : nullptr);
+  if (!cache.whole.empty()) wires[index_of(wire_kv)] = at::stack(cache.whole);
+  return leave_forward(task, region, wires);
+}
+
+SegmentReplay::Tensors RankModel::State::leave_forward(TaskId task, Region& region, const WireTensors& wires) {
+  SegmentReplay::Tensors made(1);
+  const at::Tensor loss = wires[index_of(wire_loss)];
+  if (loss.defined()) made.front() = region.leave(wire_loss, loss, true);
   Wires written = 0;
   for (const BufferId buffer : slots.outputs(task, BufferKind::value)) {
     const Wires wire = graph.buffers[buffer].wire;
@@ -82,14 +99,18 @@ void RankModel::State::finish_forward(TaskId task, int step, const std::shared_p
     const at::Tensor& value = wires[index_of(wire)];
     if (!value.defined())
       throw std::runtime_error(label_of(graph, task) + " writes a wire that its operators did not make");
-    slots.put(buffer, step,
-              wire == wire_loss ? value.detach() : region->leave(wire, value, true).contiguous());
+    made.push_back(wire == wire_loss ? value.detach() : region.leave(wire, value, true).contiguous());
   }
   if (work_of(task).pass == Pass::recompute)  // what the forward has handed on already is not written again
     for (const Wires wire : {wire_residual, wire_branch, wire_kv})
       if (wires[index_of(wire)].defined() && (written & wire) == 0)
-        region->leave(wire, wires[index_of(wire)], false);
-  for (const BufferId buffer : slots.outputs(task, BufferKind::saved)) slots.put(buffer, step, region);
+        region.leave(wire, wires[index_of(wire)], false);
+  return made;
+}
+
+SegmentReplay::Tensors RankModel::State::run_or_replay(TaskId task, int step, const SegmentReplay::Tensors& inputs,
+                                                       const SegmentReplay::Compute& compute) {
+  return replay ? replay->run(task, step, inputs, compute) : compute(inputs);
 }
 
 // Operators of a block follow each other.
@@ -125,17 +146,38 @@ void RankModel::State::backward(TaskId task, int step) {
   const auto region = slots.region(saved.front(), step);
   region->weight_gradients.deferred = split;
   prepare_gradients(task);
+  SegmentReplay::Tensors inputs;
+  for (const BufferId buffer : slots.inputs(task, BufferKind::gradient)) inputs.push_back(slots.tensor(buffer, step));
+  const SegmentReplay::Tensors made = run_or_replay(
+      task, step, inputs, [&](const SegmentReplay::Tensors& from) { return compute_backward(task, *region, from); });
+  const std::vector<BufferId> gradients = slots.outputs(task, BufferKind::gradient);
+  for (std::size_t i = 0; i < gradients.size(); ++i) slots.put(gradients[i], step, made[i]);
+  for (const BufferId buffer : slots.outputs(task, BufferKind::saved)) slots.put(buffer, step, region);
+}
+
+// From the gradient buffers that the task reads to those that it writes. May be recorded.
+SegmentReplay::Tensors RankModel::State::compute_backward(TaskId task, Region& region, const SegmentReplay::Tensors& from) {
   WireTensors out_gradients;
-  for (const BufferId buffer : slots.inputs(task, BufferKind::gradient))
-    add_to(out_gradients[index_of(graph.buffers[buffer].wire)], slots.tensor(buffer, step));
-  const WireTensors in_gradients = region->backward(out_gradients);
+  const std::vector<BufferId> read = slots.inputs(task, BufferKind::gradient);
+  for (std::size_t i = 0; i < read.size(); ++i) add_to(out_gradients[index_of(graph.buffers[read[i]].wire)], from[i]);
+  const WireTensors in_gradients = region.backward(out_gradients);
+  SegmentReplay::Tensors made;
   for (const BufferId buffer : slots.outputs(task, BufferKind::gradient)) {
     const at::Tensor& gradient = in_gradients[index_of(graph.buffers[buffer].wire)];
     if (!gradient.defined())
       throw std::runtime_error(label_of(graph, task) + " makes no gradient for one of the wires it writes");
-    slots.put(buffer, step, gradient.contiguous());
+    made.push_back(gradient.contiguous());
   }
-  for (const BufferId buffer : slots.outputs(task, BufferKind::saved)) slots.put(buffer, step, region);
+  return made;
+}
+
+void RankModel::State::weight_gradients(TaskId task, int step) {
+  prepare_gradients(task);
+  run_or_replay(task, step, {}, [&](const SegmentReplay::Tensors&) {
+    for (const BufferId buffer : slots.inputs(task, BufferKind::saved))
+      slots.region(buffer, step)->weight_gradients.run();
+    return SegmentReplay::Tensors();
+  });
 }
 
 void RankModel::State::run_segment(TaskId task, int step) {
@@ -150,10 +192,7 @@ void RankModel::State::run_segment(TaskId task, int step) {
     case Pass::input_grad:
       return backward(task, step);
     case Pass::weight_grad:
-      prepare_gradients(task);
-      for (const BufferId buffer : slots.inputs(task, BufferKind::saved))
-        slots.region(buffer, step)->weight_gradients.run();
-      return;
+      return weight_gradients(task, step);
     case Pass::none:
       break;
   }

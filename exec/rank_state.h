@@ -15,6 +15,7 @@
 #include "exec/data.h"
 #include "exec/operators/operators.h"
 #include "exec/rank_model.h"
+#include "exec/segment_replay.h"
 #include "exec/slots.h"
 #include "models/token_ranges.h"
 
@@ -28,7 +29,13 @@ struct RankModel::State {
   }
   void run_segment(TaskId task, int step);
   void forward(TaskId task, int step);
+  SegmentReplay::Tensors compute_forward(TaskId task, Region& region, const SegmentReplay::Tensors& from);
+  SegmentReplay::Tensors leave_forward(TaskId task, Region& region, const WireTensors& wires);
   void backward(TaskId task, int step);
+  SegmentReplay::Tensors compute_backward(TaskId task, Region& region, const SegmentReplay::Tensors& from);
+  void weight_gradients(TaskId task, int step);
+  SegmentReplay::Tensors run_or_replay(TaskId task, int step, const SegmentReplay::Tensors& inputs,
+                                       const SegmentReplay::Compute& compute);
   // Rounds of ring attention (rank_ring.cpp).
   bool in_ring(TaskId task) const {
     const Work& work = work_of(task);
@@ -46,7 +53,6 @@ struct RankModel::State {
     if (graph.slices > 1) return {{task.slice * graph.shape.sequence, graph.shape.sequence}};
     return token_ranges(is_causal(graph.model), graph.layout.context, at.context, graph.shape.sequence);
   }
-  void finish_forward(TaskId task, int step, const std::shared_ptr<Region>& region, WireTensors& wires);
   TokenBatch batch_of(TaskId task, int step);
   void count_loss(int step, const at::Tensor& loss);
   void optimizer_step(TaskId task, int step);
@@ -76,6 +82,7 @@ struct RankModel::State {
   std::unordered_map<BufferId, int> taken_blocks;  // ZeRO 2, 3: whose gradients a segment puts into this buffer
   TokenData data;
   std::int64_t first_sample = 0;  // of step 0
+  std::unique_ptr<SegmentReplay> replay;  // null: segments always run operator by operator
   RotaryTables rotary;
   int dump_step = none;
   std::string dump_path;

@@ -25,6 +25,7 @@ class BundleRun {
   void run();
 
  private:
+  void replay_segments();
   void connect_transports();
   std::unique_ptr<Transport> connect(const Group& group);
   void align_clocks(const std::string& round);
@@ -44,6 +45,7 @@ class BundleRun {
   int last_step_, steps_;  // of the training; of this run
   at::Device device_;
   std::unique_ptr<DeviceQueue> queue_;  // null on the processor
+  std::unique_ptr<SegmentCapture> capture_;  // null: segments run operator by operator
   std::vector<std::unique_ptr<Transport>>
       transports_;  // by communicator; empty where this rank is no member
   MemoryMeter memory_;  // before the model, which it counts
@@ -104,6 +106,7 @@ BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& argument
       checkpoints_(checkpoint_plan(seat.environment(), bundle, arguments.out, first_, last_step_), model_,
                    seat.host().connect()),
       lanes_(graph_, rank_, steps_, hooks()) {
+  replay_segments();
   if (resumed_) model_.load(*resumed_);
   resumed_.reset();
   for (int other = 0; other < seat.environment().world; ++other) {
@@ -111,6 +114,17 @@ BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& argument
     if (!same_clock(processes[static_cast<std::size_t>(other)], processes.front()))
       foreign_.push_back(other);
   }
+}
+
+void BundleRun::replay_segments() {
+  if (!arguments_.cuda_graphs) return;
+  capture_ = capture_of(device_);
+  if (!capture_)
+    throw std::runtime_error("--cuda-graphs: ranks on a processor have none; leave it out, or start slipway-rank-cuda");
+  const std::string why_none = model_.replay_segments(*capture_);
+  if (why_none.empty() || rank_ != 0) return;
+  std::printf("no segment is recorded as a CUDA graph: %s\n", why_none.c_str());
+  std::fflush(stdout);
 }
 
 std::unique_ptr<Transport> BundleRun::connect(const Group& group) {

@@ -81,6 +81,10 @@ void VirtualRanks::communicate(TaskId task, int step) {
     ranks_[static_cast<std::size_t>(members[i])]->arrived(task, step, messages[i]);
 }
 
+void VirtualRanks::replay_segments(SegmentCapture& capture) {
+  for (const auto& rank : ranks_) rank->replay_segments(capture);
+}
+
 double VirtualRanks::take_loss(int step) {
   double sum = 0;
   for (const auto& rank : ranks_) sum += rank->take_loss(step);

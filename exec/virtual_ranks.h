@@ -19,6 +19,7 @@ class VirtualRanks {
  public:
   // `bundle` must outlive this and have a global order. Throws what RankModel throws.
   VirtualRanks(const Bundle& bundle, at::Device device);
+  void replay_segments(SegmentCapture& capture);
   void run_step(int step);
   // Mean token loss of the step over all ranks. Once per step: it is forgotten then.
   double take_loss(int step);

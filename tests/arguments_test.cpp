@@ -18,6 +18,8 @@ TEST(Arguments, ARunNeedsABundleAndAFolder) {
   EXPECT_EQ(arguments.steps, 3);
   EXPECT_EQ(arguments.dump_step, 0);
   EXPECT_EQ(arguments.threads, 1);
+  EXPECT_FALSE(arguments.cuda_graphs);
+  EXPECT_TRUE(arguments_from({"run.slip", "--cuda-graphs", "--out", "dir"}).cuda_graphs);
 }
 
 TEST(Arguments, MeasurementsNeedAFile) {
@@ -45,6 +47,7 @@ TEST(Arguments, MistakesAreNamed) {
   refused({"run.slip", "--out", "d", "--colour", "red"}, "unknown option --colour");
   refused({"--measure", "f", "--dtype", "float16"}, "allowed are float32 and float64");
   refused({"run.slip", "--measure", "f"}, "--measure runs no bundle");
+  refused({"--measure", "f", "--cuda-graphs"}, "--cuda-graphs is for running a bundle");
 }
 
 TEST(ConnectSeconds, EndEightSecondsAfterTheStartOfTheProcessAndAreFiveAtLeast) {

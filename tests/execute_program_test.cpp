@@ -27,12 +27,13 @@ std::vector<std::string> execute_words(const std::string& folder, int steps) {
 
 // A single `slipway execute` without the variables of a launcher. `env` becomes slipway, so its process is
 // slipway's.
-RankProcesses started_alone(const std::string& folder, int steps) {
+RankProcesses started_alone(const std::string& folder, int steps, const std::vector<std::string>& more = {}) {
   std::vector<std::string> words;
   for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"})
     words.insert(words.end(), {"-u", name});
   words.push_back(SLIPWAY_PROGRAM);
   for (const std::string& word : execute_words(folder, steps)) words.push_back(word);
+  words.insert(words.end(), more.begin(), more.end());
   return RankProcesses("/usr/bin/env", words, 1, folder, {{"SLIPWAY_RANK", SLIPWAY_RANK_PROGRAM}});
 }
 
@@ -148,6 +149,13 @@ TEST_P(KilledUnderExecute, RankEndsTheWholeRunWhichNamesItAndItsSignal) {
   EXPECT_THAT(text_of_file(folder + "/losses.csv"), HasSubstr("\n2,24,"));
 }
 INSTANTIATE_TEST_SUITE_P(Any, KilledUnderExecute, testing::Values(0, 1));
+
+TEST(ExecuteProgram, CudaGraphsOfRanksOnAProcessorAreRefused) {
+  const std::string folder = temporary_folder().path("graphs");
+  const Ended ended = started_alone(folder, 2, {"--cuda-graphs"}).wait(starting_s).front();
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_THAT(ended.errors, HasSubstr("--cuda-graphs: ranks on a processor have none"));
+}
 
 }  // namespace
 }  // namespace slipway

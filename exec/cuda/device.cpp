@@ -7,6 +7,7 @@
 
 #include <stdexcept>
 
+#include "exec/cuda/graph_capture.h"
 #include "exec/cuda/stream_queue.h"
 #include "exec/cuda/transport_nccl.h"
 
@@ -26,6 +27,8 @@ at::Device device_of_rank(int local_rank) {
 }
 
 std::unique_ptr<DeviceQueue> queue_of(at::Device device) { return stream_queue(device); }
+
+std::unique_ptr<SegmentCapture> capture_of(at::Device) { return graph_capture(); }
 
 void keep_for_this_lane(const at::Tensor& tensor) {
   if (!tensor.is_cuda()) return;

@@ -62,6 +62,7 @@ CommandOptions declared_options() {
       .value("trace", "FILE", "write the trace there instead of DIR/trace.json")
       .value("resume", "WHAT", "go on from a checkpoint: latest (of --out), a run's folder, or a checkpoint's")
       .flag("confirm", "simulate first, and say at the end how far off the prediction was, per kind of task")
+      .flag("cuda-graphs", "with slipway-rank-cuda as SLIPWAY_RANK: segments are recorded and replayed as CUDA graphs")
       .flag("json", "print the summary as JSON on standard output and nothing else there")
       .flag("force", "start although the memory does not suffice by the simulator's count")
       .notes(how_it_runs);
@@ -74,7 +75,7 @@ struct Request {
   std::string folder, trace_path;
   Resumption from;
   std::optional<Trace> predicted;  // with --confirm
-  bool json = false;
+  bool json = false, cuda_graphs = false;
   std::ostream &out, &err;
 
   bool resumes() const { return !from.checkpoint.empty(); }
@@ -83,6 +84,7 @@ struct Request {
   std::vector<std::string> arguments(const std::string& bundle) const {
     std::vector<std::string> words{bundle, "--out", folder};
     if (resumes()) words.insert(words.end(), {"--resume", from.checkpoint});
+    if (cuda_graphs) words.emplace_back("--cuda-graphs");
     return words;
   }
 };
@@ -240,7 +242,8 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   const Plan plan = planned(std::move(scenario), err);
   if (!options.has("force")) refuse_what_does_not_fit(plan);
   Request request{
-      plan, folder, options.text("trace").value_or(trace_path(folder)), from, {}, options.has("json"), out, err};
+      plan, folder, options.text("trace").value_or(trace_path(folder)), from, {}, options.has("json"),
+      options.has("cuda-graphs"), out, err};
   const bool reports = !joined || joined->rank == 0;
   if (options.has("confirm") && reports) request.predicted = prediction_of(plan, err);
   if (reports) {

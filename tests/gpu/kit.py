@@ -67,7 +67,8 @@ def make_case(build, out, scenario, name, overrides):
     for machine in MACHINES:
         answer = json.loads(slipway(build, "simulate", path, "--json", *settings(overrides, machine)))
         predicted[machine] = {key: answer.get(key) for key in ("step_time_s", "tokens_per_s", "mfu")}
-    return {"scenario": scenario, "name": name, "ranks": ranks_of(overrides), "bundle": bundle, "predicted": predicted}
+    return {"scenario": scenario, "name": name, "ranks": ranks_of(overrides), "bundle": bundle, "predicted": predicted,
+            "graphs": overrides.get("layout.zero", 0) < 2}  # ZeRO 2 and 3 record nothing
 
 
 def programs(build, out, package):

@@ -4,7 +4,7 @@
     run.py [KIT] [--only correctness|speed] [--device gpu|cpu] [--out FOLDER]
 
 Correctness: layouts of up to eight ranks, which share the GPU, against one rank: losses of 20 steps in float64 to 1e-9
-relative, and one rank on the GPU against one on the CPU. Speed: tokens/s, MFU, predicted step / measured step, what one task
+relative, and one rank on the GPU against one on the CPU, and with CUDA graphs. Speed, without and with them: tokens/s, MFU, predicted step / measured step, what one task
 costs the executor, and PyTorch, eager and compiled, on the same model. Exit status: 0, 1 when something disagrees or fails,
 77 when there is no GPU or no program for it (ctest: skipped). --device cpu tries the first part without a GPU.
 """
@@ -54,13 +54,14 @@ class Kit:
         if done.returncode != 0:
             raise RuntimeError(" ".join(done.stderr.split())[-300:] or f"ended with status {done.returncode}")
 
-    def run(self, case, device=None):
+    def run(self, case, device=None, graphs=False):
         device = device or self.device
-        folder = os.path.join(self.out, f"{device}-{case['bundle']}")
+        folder = os.path.join(self.out, f"{device}-{'graphs-' if graphs else ''}{case['bundle']}")
         shutil.rmtree(folder, ignore_errors=True)
         self.start(device, [os.path.join(self.folder, case["bundle"]), "--out", folder, "--data",
                             os.path.join(self.folder, "text.txt"), "--ranks-per-process", str(case["ranks"]),
-                            "--threads", str(max(1, (os.cpu_count() or 1) // case["ranks"]) if device == "gpu" else 1)])
+                            "--threads", str(max(1, (os.cpu_count() or 1) // case["ranks"]) if device == "gpu" else 1),
+                            *(["--cuda-graphs"] if graphs else [])])
         return folder
 
 
@@ -119,12 +120,13 @@ def correctness(kit, rows):
         add(rows, ["float64, one rank", "1", f"FAILED: {error}", "", "", "", ""])
         return False
     agree = True
-    checks = [(case["name"], case["ranks"], case, kit.device) for case in cases[1:]]
+    checks = [(case["name"], case["ranks"], case, kit.device, False) for case in cases[1:]]
     if kit.device == "gpu":
-        checks.insert(0, ("one rank on the CPU", 1, cases[0], "cpu"))
-    for name, ranks, case, device in checks:
+        checks.insert(0, ("one rank on the CPU", 1, cases[0], "cpu", False))
+        checks += [(f"CUDA graphs: {case['name']}", case["ranks"], case, "gpu", True) for case in cases if case["graphs"]]
+    for name, ranks, case, device, graphs in checks:
         try:
-            apart = difference(losses_of(kit.run(case, device)), reference)
+            apart = difference(losses_of(kit.run(case, device, graphs)), reference)
             verdict = "same" if apart <= TOLERANCE else "DIFFERENT"
             detail = f"{verdict}, {apart:.0e}"
         except RuntimeError as error:
@@ -151,16 +153,17 @@ def speed_row(name, ranks, step, tokens, predicted):
 
 def speed(kit, name, rows):
     well, tokens, predicted = True, 0, None
-    for case in kit.of("llama"):
+    for case, graphs in [(case, graphs) for case in kit.of("llama") for graphs in (False, True)]:
+        name_of_case = case["name"] + (", CUDA graphs" if graphs else "")
         guess = case["predicted"]["h100-80gb"]
         tokens = round(guess["tokens_per_s"] * guess["step_time_s"])
         predicted = predicted_for(case, name)
         try:
-            step = step_seconds(kit.run(case), case["ranks"])
-            add(rows, speed_row(f"bfloat16, {case['name']}", case["ranks"], step, tokens, predicted))
+            step = step_seconds(kit.run(case, graphs=graphs), case["ranks"])
+            add(rows, speed_row(f"bfloat16, {name_of_case}", case["ranks"], step, tokens, predicted))
         except RuntimeError as error:
             well = False
-            add(rows, [f"bfloat16, {case['name']}", str(case["ranks"]), f"FAILED: {error}", "", "", "", ""])
+            add(rows, [f"bfloat16, {name_of_case}", str(case["ranks"]), f"FAILED: {error}", "", "", "", ""])
     for label, words in (("PyTorch, eager", []), ("PyTorch, compiled", ["--compile"])):
         script = os.path.join(kit.folder, "pytorch_llama.py")
         done = finished([sys.executable, script, *words])

@@ -1,0 +1,18 @@
+// A lane's stream as the device that records (exec/segment_replay.h): a recording is a CUDA graph.
+//
+// Capture is of this thread only (cudaStreamCaptureModeThreadLocal): lanes of other threads go on to wait for events and
+// to allocate meanwhile, which would break a global capture. Autograd's own thread may put its work into the capture all
+// the same, because it uses the stream of the forward pass. What is allocated on a captured stream comes from the pool
+// that was named, by whichever thread (c10/cuda/CUDACachingAllocator, beginAllocateToPool).
+// Compiled and linked where nvcc 13 is; it has not run (tests/gpu has a case).
+#pragma once
+
+#include <memory>
+
+#include "exec/segment_replay.h"
+
+namespace slipway {
+
+std::unique_ptr<SegmentCapture> graph_capture();
+
+}  // namespace slipway
