@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "exec/transport.h"
+#include "exec/within.h"
 
 namespace slipway {
 
@@ -39,7 +40,7 @@ struct Session::State {
 
 namespace {
 
-constexpr double leave_s = 5;
+constexpr double leave_s = 4;
 
 [[noreturn]] void park() {
   for (;;) pause();
@@ -131,13 +132,20 @@ void Session::State::leave() {
   store_barrier(*store, "finished", here().processes(), while_alive_s);
   heartbeat->finish();
   // From here on nothing is watched; the results are written. Rank 0 hosts the store and goes last.
-  try {
-    if (store->add("left", 1) == here().processes()) store->set("left/all", "1");
-    if (here().hosts_store()) store->get("left/all", leave_s);
-  } catch (const std::runtime_error& error) {
-    std::fprintf(stderr, "rank %d: the run is complete, but not every rank took leave: %s\n", rank(),
-                 error.what());
-  }
+  const auto why_not = within(2 * leave_s, [this]() -> std::string {
+    try {
+      if (store->add("left", 1) == here().processes()) store->set("left/all", "1");
+      if (here().hosts_store()) store->get("left/all", leave_s);
+      return "";
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+  });
+  if (why_not && why_not->empty()) return;
+  std::fprintf(stderr, "rank %d: the run is complete, but not every rank took leave: %s\n", rank(),
+               why_not ? why_not->c_str() : "the store does not answer");
+  std::fflush(stdout);
+  if (!why_not) _exit(0);  // a thread still waits with the store
 }
 
 Session::Session(SessionOptions options) : state_(std::make_unique<State>()) {

@@ -1,16 +1,13 @@
 #include <dlfcn.h>
 #include <netdb.h>
 
-#include <future>
-#include <optional>
-#include <thread>
-
 #include <torch/csrc/distributed/c10d/exception.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "exec/listener.h"
 #include "exec/store.h"
+#include "exec/within.h"
 
 // c10d looks up the host name of every address that it connects to or accepts, only to have it for
 // messages; its store serves nobody meanwhile. Where no DNS server answers, that is 5 s and more for each
@@ -107,22 +104,6 @@ namespace {
 struct Silent : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-
-// The result of an operation for which c10d may wait for ever, or nothing after `seconds`: it is left behind then.
-template <class Operation>
-auto within(double seconds, Operation operation) -> std::optional<decltype(operation())> {
-  std::promise<decltype(operation())> promise;
-  auto result = promise.get_future();
-  std::thread([promise = std::move(promise), operation = std::move(operation)]() mutable {
-    try {
-      promise.set_value(operation());
-    } catch (...) {
-      promise.set_exception(std::current_exception());
-    }
-  }).detach();
-  if (result.wait_for(milliseconds(seconds)) == std::future_status::timeout) return std::nullopt;
-  return result.get();
-}
 
 std::string opening_error(const RankEnvironment& at, double seconds, const std::string& cause) {
   const std::string place = at.store_host + ":" + std::to_string(at.store_port);

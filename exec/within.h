@@ -1,0 +1,33 @@
+// A bound for calls that have none: c10d's store waits for ever for an answer of a process that is stopped.
+//
+//   within(5, [store] { return store->add("left", 1); })     the result, or nothing after five seconds
+//
+// The call goes on in its thread, which is left behind then: it must own what it uses, or the process must end.
+// Plain C++, no LibTorch. Guarded by tests/within_test.cpp.
+#pragma once
+
+#include <chrono>
+#include <future>
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace slipway {
+
+// Throws what `operation` throws meanwhile.
+template <class Operation>
+auto within(double seconds, Operation operation) -> std::optional<decltype(operation())> {
+  std::promise<decltype(operation())> promise;
+  auto result = promise.get_future();
+  std::thread([promise = std::move(promise), operation = std::move(operation)]() mutable {
+    try {
+      promise.set_value(operation());
+    } catch (...) {
+      promise.set_exception(std::current_exception());
+    }
+  }).detach();
+  if (result.wait_for(std::chrono::duration<double>(seconds)) == std::future_status::timeout) return std::nullopt;
+  return result.get();
+}
+
+}  // namespace slipway
