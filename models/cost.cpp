@@ -116,4 +116,8 @@ double norm_seconds(const Machine& machine, double bytes) {
   return machine.launch_overhead + streaming_seconds(machine, bytes);
 }
 
+double adding_seconds(const Machine& machine, double bytes) {
+  return machine.launch_overhead + streaming_seconds(machine, 3 * bytes);
+}
+
 }  // namespace slipway

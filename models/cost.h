@@ -52,4 +52,7 @@ double optimizer_seconds(const Machine& machine, double elements, Dtype paramete
 // Sum of squares over `bytes` of gradients: they are read once.
 double norm_seconds(const Machine& machine, double bytes);
 
+// The sum of two tensors of `bytes`, one kernel bound by memory traffic: both are read, their sum is written.
+double adding_seconds(const Machine& machine, double bytes);
+
 }  // namespace slipway

@@ -122,6 +122,8 @@ class BlockWriter {
 
   void attention_around_ring() {
     compute(OpKind::qkv, "qkv", wire_branch, wire_branch | wire_kv, set_qkv);
+    // Backward, the gradient that came home is added to that of the own round: two are read and one is written.
+    list_.back().elementwise_backward_bytes += 3 * key_value_numbers() * bytes_of(in_.shape.dtype);
     for (int round = 0; round < in_.shape.sharding.context; ++round) {
       if (round > 0) {
         communicate("ring_kv", Axis::context, wire_kv, Collective::shift, Collective::shift,

@@ -187,8 +187,11 @@ class TraceReader {
       observation.predict = [graph = graph_, at = static_cast<std::size_t>(work),
                              count = static_cast<int>(members), is_node = inside](const Machine& machine) {
         const Link& link = is_node ? machine.node_link : machine.network_link;
-        return message_seconds(graph->works[at], count, link.latency, link.bandwidth * link.efficiency,
-                               machine.reduce_bandwidth);
+        const Work& work_of_it = graph->works[at];
+        const bool adds = work_of_it.collective == Collective::shift && work_of_it.elements > 0;
+        return message_seconds(work_of_it, count, link.latency, link.bandwidth * link.efficiency,
+                               machine.reduce_bandwidth) +
+               (adds ? adding_seconds(machine, work_of_it.bytes) : 0);
       };
       observations.push_back(std::move(observation));
     }

@@ -83,7 +83,8 @@ struct Work {
   Wires wire = 0;                 // transfer, wire_collective
   Dtype dtype = Dtype::bfloat16;
   double bytes = 0;               // message: whole tensor of a collective, message of a transfer; else 0
-  double elements = 0;            // optimizer_step, grad_norm: parameters of this rank's shards
+  double elements = 0;            // optimizer_step, grad_norm: parameters of this rank's shards; shift: numbers that each
+                                  // member adds to what it has got before it sends it on, all of them or none
   std::string filler;             // filler: its kind for traces: "curvature", "inversion", "evaluation"
   std::string suffix;             // label's tail: ".L5.mlp", ".send", ".L5.rs_grad"; may be empty
 };

@@ -88,6 +88,8 @@ TaskPlan flows_of(const Planner& planner, TaskId task) {
                  path.weight * message.traffic.bytes_per_link};
   if (message.algorithm == Algorithm::tree && !has_tree_edges(planner, path))
     flows.bytes *= path.bandwidth / path.tree.bandwidth;
+  const Communicator& communicator = planner.graph.communicators[index(planner.graph.tasks[task].communicator)];
+  flows.seconds += seconds_before(work_of(planner.graph, task), communicator, planner.cluster);
   if (path.reduce_bandwidth > 0) flows.seconds += message.traffic.reduced_bytes / path.reduce_bandwidth;
   if (message.algorithm == Algorithm::hierarchical) {  // inside the nodes, before and after
     const double n = path.span.members(), inside = path.span.nodes * (path.span.per_node - 1.0) / (n - 1);

@@ -173,6 +173,7 @@ TEST(OptimizerCost, OfAdamIsThirtyBytesAnElementInBf16AndTwentyEightInFp32) {
   EXPECT_DOUBLE_EQ(optimizer_seconds(plain_machine(), 1e9, Dtype::float32), 28e9 / 1e12);
   EXPECT_DOUBLE_EQ(optimizer_seconds(plain_machine(), 1e9, Dtype::float64), 56e9 / 1e12);
   EXPECT_DOUBLE_EQ(norm_seconds(plain_machine(), 4e9), 4e9 / 1e12);
+  EXPECT_DOUBLE_EQ(adding_seconds(plain_machine(), 4e9), 3 * 4e9 / 1e12);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "models/collectives.h"
 #include "schedules/graph/checks.h"
+#include "schedules/graph/durations.h"
 #include "schedules/graph/lowering.h"
 #include "schedules/graph/replay.h"
 #include "sim/simulate.h"
@@ -203,6 +204,42 @@ TEST(RingAttention, ShiftTakesOneLatencyAndItsBytesOverOneLink) {
   options.collectives = CollectiveFidelity::flows;
   EXPECT_NEAR(simulate(hand.graph, hand_cluster(4, 1, 1e9, 1e-5), hand.durations, options).timeline.makespan_s,
               1e-5 + 1e-3, 1e-9);
+}
+
+// dkv1 is attn1's gradient alone; what goes on from there has this rank's own added to it: two read, one written. So
+// has, at home, the gradient of attn0.
+TEST(RingAttention, AddsUpGradientsOnTheirWayAtTheMemorysBandwidth) {
+  constexpr int context = 4;
+  constexpr double bandwidth = 1e9, latency = 1e-5, memory = 1e10, launch = 3e-6;
+  LoweringInput input = ring_of(context);
+  input.global_batch = 4;  // gradients are reduced beside the second micro-batch only
+  Cluster cluster = hand_cluster(1, context, bandwidth, latency);
+  Machine& machine = cluster.groups[0].machine;
+  machine.peak_flops[static_cast<std::size_t>(Dtype::float32)] = 1e12;
+  machine.memory_bandwidth = memory, machine.launch_overhead = launch;
+  TaskGraph graph = lower(input);
+  const Durations durations = order_and_price(graph, cluster);
+  SimulationOptions options;
+  options.steps = 1;
+  options.collectives = CollectiveFidelity::flows;
+  const double bytes = 2.0 * 64 / context * 2 * 4 * 8 * 4;  // sequences, tokens; keys and values, heads, numbers, bytes
+  for (const Timeline& timeline : {replay(graph, durations), simulate(graph, cluster, durations, options).timeline}) {
+    auto times = times_of(graph, timeline);
+    const auto seconds = [&](const std::string& label) { return times.at(label).second - times.at(label).first; };
+    for (const char* plain : {"0F0.L0.ring_kv1", "0B0.L0.ring_kv3", "0B0.L0.ring_dkv1"})
+      EXPECT_NEAR(seconds(plain), latency + bytes / bandwidth, 1e-12) << plain;
+    for (const char* sum : {"0B0.L0.ring_dkv2", "0B0.L0.ring_dkv3"})
+      EXPECT_NEAR(seconds(sum), launch + 3 * bytes / memory + latency + bytes / bandwidth, 1e-12) << sum;
+  }
+  const auto backward_bytes_of_qkv = [&](ContextExchange exchange) {
+    LoweringInput other = input;
+    other.shape.sharding.exchange = exchange;
+    for (const Operator& op : operators_of(other.model, 1, 2, other.shape))
+      if (op.kind == OpKind::qkv) return op.elementwise_backward_bytes;
+    return 0.0;
+  };
+  EXPECT_DOUBLE_EQ(backward_bytes_of_qkv(ContextExchange::ring) - backward_bytes_of_qkv(ContextExchange::all_gather),
+                   3 * bytes);
 }
 
 TEST(RingAttention, OfACausalSequenceThatHasNoTwoPiecesForEachRankIsRefused) {

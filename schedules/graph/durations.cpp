@@ -96,6 +96,17 @@ double message_seconds(const Work& work, int members, const LinkPath& path) {
   return collective_seconds(path, work.collective, members, work.bytes);
 }
 
+double seconds_before(const Work& work, const Communicator& communicator, const Cluster& cluster) {
+  if (work.collective != Collective::shift || work.elements == 0) return 0;
+  if (cluster.message_costs[static_cast<std::size_t>(communicator.axis)].bandwidth > 0) return 0;
+  double seconds = 0;
+  for (const std::int32_t rank : communicator.ranks) {
+    const Machine& machine = cluster.groups[static_cast<std::size_t>(place_of(cluster, rank).group)].machine;
+    seconds = std::max(seconds, adding_seconds(machine, work.elements * bytes_of(work.dtype)) * slowdown_of(cluster, rank));
+  }
+  return seconds;
+}
+
 static_assert(static_cast<std::size_t>(Axis::world) + 1 == message_axes);
 
 Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
@@ -122,7 +133,8 @@ Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
     const Work& work = graph.works[static_cast<std::size_t>(task.work)];
     if (task.communicator != none) {
       const auto c = static_cast<std::size_t>(task.communicator);
-      durations[id] = message_seconds(work, static_cast<int>(graph.communicators[c].ranks.size()), paths[c]);
+      durations[id] = message_seconds(work, static_cast<int>(graph.communicators[c].ranks.size()), paths[c]) +
+                      seconds_before(work, graph.communicators[c], cluster);
       continue;
     }
     const auto group = static_cast<std::size_t>(group_of_rank[static_cast<std::size_t>(task.rank)]);

@@ -18,6 +18,10 @@ double message_seconds(const Work& work, int members, double latency, double ban
 // The same by the algorithm that it takes on this path.
 double message_seconds(const Work& work, int members, const LinkPath& path);
 
+// What members do to a message before they send it: around a ring, they add their own gradient to it. Of the slowest
+// member; nothing where Cluster::message_costs say what such messages take altogether.
+double seconds_before(const Work& work, const Communicator& communicator, const Cluster& cluster);
+
 // Throws std::invalid_argument when the cluster has fewer GPUs than the layout has ranks, no fabric
 // connects two members, or a machine cannot price an operator.
 Durations durations_of(const TaskGraph& graph, const Cluster& cluster);

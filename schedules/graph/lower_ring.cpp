@@ -39,6 +39,7 @@ void ActionLowering::shift(const RingMessage& message, std::vector<BufferId>& ar
   work.wire = wire_kv;
   work.dtype = op.dtype;
   work.bytes = op.message_bytes;
+  if (message.sends.size() > 1) work.elements = op.message_bytes / bytes_of(op.dtype);
   work.suffix = "." + block_name(state_.blocks, op.block) + "." + message.name + std::to_string(op.round);
   const int id = state_.builder.work(work), pipeline = state_.pipeline_rank(action_.stage);
   arrives.resize(members_);
