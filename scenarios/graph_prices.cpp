@@ -34,6 +34,12 @@ void keep_price(RowResult& result, const Workers::Outcome& outcome) {
   price.mfu = mfu_of(*result.row, price.step_s, result.peak_flops);
 }
 
+// In Megatron-Core keys and values go around a ring: Transformer Engine's default (cp_comm_type p2p), which Megatron-LM
+// could not choose otherwise before December 2024 (NVIDIA/Megatron-LM, pull request 1160), after Fujii's runs.
+ContextExchange exchange_of(const std::string& trainer) {
+  return trainer == "megatron-core" ? ContextExchange::ring : ContextExchange::all_gather;
+}
+
 }  // namespace
 
 const char* name_of(GraphEngine engine) { return engine == GraphEngine::replay ? "replay" : "simulation"; }
@@ -66,6 +72,7 @@ LayoutChoice choice_of(const PublishedRow& row) {
   choice.layout.tensor = cut.tensor;
   choice.layout.sequence_parallel = cut.sequence_parallel && cut.tensor > 1;
   choice.layout.context = cut.context;
+  choice.layout.context_exchange = exchange_of(row.trainer);
   choice.layout.pipeline = row.pipeline;
   choice.layout.chunks = row.chunks;
   choice.layout.data = row.data;

@@ -49,6 +49,16 @@ TEST_F(GraphPrices, AreThoseOfSimulateOnTheSameLayout) {
   EXPECT_NEAR(validation.rows[0].price.step_s, expected, 0.02 * expected);
 }
 
+// Megatron-Core's context parallelism is a ring; of other trainers no row tells.
+TEST_F(GraphPrices, ContextRowsExchangeKeysAndValuesAsTheirTrainerDoes) {
+  PublishedRow row = table_of("2").rows[0];
+  row.shape.sharding.context = 2;
+  EXPECT_EQ(scenario_of(row).layout.context_exchange, ContextExchange::all_gather);
+  row.trainer = "megatron-core";
+  EXPECT_EQ(scenario_of(row).layout.context_exchange, ContextExchange::ring);
+  EXPECT_EQ(choice_of(row).layout.context_exchange, ContextExchange::ring);
+}
+
 TEST_F(GraphPrices, WhatNoScenarioCanDescribeHasNoPriceAndAReason) {
   const PublishedTable table = table_of("8");
   Validation validation = validate(table, false);

@@ -69,6 +69,26 @@ TEST(StackPace, ALayersOperatorsAndCollectivesTakeWhatTheFormulaSays) {
   EXPECT_GT(context, 0);
 }
 
+// What a fit sees of a ring is not hidden already: it must not be hidden again.
+TEST(StackPace, WhatARingShowsIsTheLayersAndItsMessagesAreTheFabrics) {
+  const Stack& stack = *built_in_stack("megatron-core");
+  LoweringInput input = llama_input(2, 2);
+  input.layout.context_exchange = ContextExchange::ring;
+  input.shape.sharding = sharding_of(input.layout);
+  const Cluster paced = at_pace(cluster_of("a100-40gb"), stack, input);
+  const Machine& machine = paced.groups[0].machine;
+  const StepParts parts = stack.model->parts(step_work_of(input, machine, 8), values_of(*time_on(stack, "a100-40gb")));
+  double forward = 0, backward = 0;
+  for (const Operator& op : operators_of(input.model, 1, 2, input.shape)) {
+    if (op.kind == OpKind::communicate) continue;
+    forward += operator_seconds(machine, op, Direction::forward);
+    backward += operator_seconds(machine, op, Direction::backward);
+  }
+  EXPECT_NEAR(forward, parts.layer_forward + parts.layer_context / 3, 1e-9 * forward);
+  EXPECT_NEAR(forward + backward, parts.layer_forward + parts.layer_backward + parts.layer_context, 1e-9 * backward);
+  EXPECT_EQ(paced.message_costs[static_cast<std::size_t>(Axis::context)].bandwidth, 0);
+}
+
 TEST(StackPace, ATensorGroupThatLeavesTheNodePaysForTheNetwork) {
   Cluster cluster = cluster_of("a100-40gb");
   cluster.groups[0].gpus_per_node = 2;
@@ -99,7 +119,7 @@ TEST(StackPace, OfAMachineThatATrainerWasNotFittedOnIsRefusedWithThoseThatItWas)
 }
 
 // Two ways of adding up the same parts. What differs: the graph recomputes only collectives whose result is needed,
-// hides part of reductions behind the last stages' cool-down, and rings of context parallelism behind compute.
+// and hides part of reductions behind the last stages' cool-down.
 TEST(StackPace, StepsOfPublishedRunsTakeWhatTheirFormulaSays) {
   for (const EmbeddedFile& file : embedded_tables()) {
     std::istringstream in{std::string(file.text)};

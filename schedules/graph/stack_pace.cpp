@@ -69,6 +69,17 @@ void set_pace(Machine& machine, const StepParts& parts, const BlockSums& layer, 
   machine.step_overhead = parts.fixed;
 }
 
+// What was fitted of a ring is what it shows: the rounds' own kernels and what attention leaves of the messages. On a lane
+// of its own it would be hidden once more, so the rounds take it, a third forward (keys and values go around once, and
+// backward twice), and messages take what their fabric says.
+StepParts as_shown(StepParts parts, const Sharding& sharding) {
+  if (sharding.exchange != ContextExchange::ring) return parts;
+  parts.layer_forward += parts.layer_context / 3;
+  parts.layer_backward += parts.layer_context * 2 / 3;
+  parts.layer_context = 0;
+  return parts;
+}
+
 }  // namespace
 
 StepWork step_work_of(const LoweringInput& input, const Machine& machine, int gpus_per_node) {
@@ -103,7 +114,7 @@ Cluster at_pace(Cluster cluster, const Stack& stack, const LoweringInput& sliced
     const StackTime& constants = constants_on(stack, machine);
     StepWork work = step_work_of(input, machine, cluster.groups[g].gpus_per_node);
     work.all_reduce_bytes_per_s = cluster.all_reduce_test;
-    const StepParts parts = stack.model->parts(work, values_of(constants));
+    const StepParts parts = as_shown(stack.model->parts(work, values_of(constants)), input.shape.sharding);
     const BlockSums layer = sums_of(input, 1, machine), head = sums_of(input, blocks - 1, machine);
     if (g == 0) {  // messages between groups cost what they cost in the first
       set_cost(cluster, Axis::tensor, layer.tensor_bytes, parts.layer_tensor);

@@ -4,7 +4,7 @@
 //   StepParts (models/stack.h)                  what every engine prices from
 //     layer, head               ÷ operators ──► Machine::layer_pace, head_pace
 //     collectives, transfer,    ÷ ring bytes ─► Cluster::message_costs, by axis
-//     reduction
+//     reduction                                 (what a ring of keys and values shows: the layer's pace)
 //     fixed                     ──────────────► Machine::step_overhead
 //
 // So the simulator, the bounds of a search and the formula that is scored against published runs agree about a layer,
