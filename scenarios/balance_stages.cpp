@@ -23,7 +23,7 @@ bool lower_limits(const std::vector<StageNeed>& needs, double memory_share, cons
   for (std::size_t rank = 0; rank < needs.size(); ++rank) {
     if (needs[rank].bytes <= memory_share * needs[rank].capacity) continue;
     all_fit = false;
-    loads.most_layers[rank] = now[rank] - 1;
+    loads.most_layers[rank] = std::min(loads.most_layers[rank], now[rank]) - 1;  // ever less: there is an end
   }
   return all_fit;
 }

@@ -88,7 +88,8 @@ std::string why_unfolded(const Scenario& scenario, const Folding& folding) {
   if (layout.tensor * layout.context * layout.data == 1) return "";
   if (lowered_count(layout, folding) < rank_count(layout)) return "";
   const char* reason = why_unfoldable(scenario);
-  return reason != nullptr ? reason : "no two of a pipeline rank have the same machine, speed and links";
+  return reason != nullptr ? reason : "no pattern of ranks that stand for others holds on all pipeline ranks: machines, speeds, links or "
+                                      "shared ports differ";
 }
 
 }  // namespace

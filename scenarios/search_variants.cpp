@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "schedules/graph/balanced_split.h"
+
 namespace slipway {
 namespace {
 
@@ -16,10 +18,6 @@ bool are_alike(const Cluster& cluster, int a, int b) {
   return group_of_node(cluster, a) == group_of_node(cluster, b) && !weak(a) && !weak(b);
 }
 
-int fewest_layers(std::size_t stage, std::size_t stages) {
-  return stage == 0 || stage + 1 == stages ? 0 : 1;
-}
-
 // More than `most` where there are more.
 Lists every_split(std::size_t stages, int layers, std::size_t most) {
   Lists list;
@@ -31,7 +29,7 @@ Lists every_split(std::size_t stages, int layers, std::size_t most) {
       list.push_back(split);
       return;
     }
-    for (int n = fewest_layers(stage, stages); n <= left; ++n)
+    for (int n = fewest_layers(static_cast<int>(stage), static_cast<int>(stages)); n <= left; ++n)
       split[stage] = n, again(again, stage + 1, left - n);
   };
   fill(fill, 0, layers);
@@ -103,7 +101,7 @@ std::vector<Variant> moves_of(const Cluster& cluster, const Variant& from, Freed
   std::vector<Variant> list;
   for (std::size_t i = 0; free.splits && i < from.layers.size(); ++i)
     for (std::size_t j = 0; j < from.layers.size(); ++j) {
-      if (i == j || from.layers[i] <= fewest_layers(i, from.layers.size())) continue;
+      if (i == j || from.layers[i] <= fewest_layers(static_cast<int>(i), static_cast<int>(from.layers.size()))) continue;
       list.push_back(from);
       --list.back().layers[i], ++list.back().layers[j];
     }

@@ -30,6 +30,8 @@ class BalancedStages : public testing::Test {
     return result.scenario;
   }
 
+  ScenarioFolder& folder() { return folder_; }
+
  private:
   static std::string machine(const std::string& name, const std::string& peak, double mb) {
     return "name: " + name + "\nmemory_bytes: " + std::to_string(mb) + " MB\npeak_flops: {float32: " + peak +
@@ -111,16 +113,39 @@ TEST_F(BalancedStages, ArePlannedToFitWhereTheFastestSplitDoesNot) {
   }
 }
 
-// On GPUs that are alike, too: a rank with the head holds fewer layers in both of its chunks.
+const std::string two_chunks = "layout: {pipeline: 2, chunks: 2, split: balanced}\nschedule: {name: interleaved-1f1b, global_batch: 8}\n";
+
 TEST_F(BalancedStages, OfSeveralChunksBalanceTheRanks) {
-  const std::string chunks = "layout: {pipeline: 2, chunks: 2, split: balanced}\nschedule: {name: interleaved-1f1b, global_batch: 8}\n";
-  const LoadResult alike = loaded(1e4, 1e4, chunks);
-  ASSERT_TRUE(alike.errors.empty()) << describe(alike.errors);
-  ASSERT_EQ(alike.scenario.layout.split_list.size(), 4U);
-  const std::vector<int>& layers = alike.scenario.layout.split_list;
+  const LoadResult result = loaded(1e4, 1e4, two_chunks);
+  ASSERT_TRUE(result.errors.empty()) << describe(result.errors);
+  const std::vector<int>& layers = result.scenario.layout.split_list;
+  ASSERT_EQ(layers.size(), 4U);
   EXPECT_EQ(std::accumulate(layers.begin(), layers.end(), 0), 12);
   EXPECT_GT(layers[0] + layers[2], layers[1] + layers[3]) << "the first GPU is the faster one";
-  EXPECT_NE(alike.scenario.resolved.find("split: balanced"), std::string::npos);
+  EXPECT_NE(result.scenario.resolved.find("split: balanced"), std::string::npos);
+}
+
+// A head as long as several layers: the rank that has it holds fewer of them.
+TEST_F(BalancedStages, OfSeveralChunksOnLikeGpusMakeUpForTheHead) {
+  const std::string alike = "model: {family: llama, layers: 12, hidden: 64, ffn: 192, heads: 8, vocab: 65536, sequence: 128}\n"
+                            "cluster: {machine: a100-80gb, nodes: 1, gpus_per_node: 2}\n" + two_chunks;
+  const Scenario scenario = folder().load(alike).scenario;
+  const std::vector<int>& layers = scenario.layout.split_list;
+  ASSERT_EQ(layers.size(), 4U);
+  EXPECT_EQ(std::accumulate(layers.begin(), layers.end(), 0), 12);
+  EXPECT_GT(layers[0] + layers[2], layers[1] + layers[3]);
+}
+
+// The tensor groups of the first stage send through a port with a hundredth of its bandwidth.
+TEST_F(BalancedStages, AreNotMovedBySlowPorts) {
+  const std::string sound = "model: llama-3.1-8b\nlayout: {tensor: 8, pipeline: 2, chunks: 2, split: balanced}\n"
+                            "schedule: {name: interleaved-1f1b, global_batch: 8}\n"
+                            "cluster: {machine: h100-80gb, nodes: 2, gpus_per_node: 8";
+  const LoadResult with = folder().load(sound + ", slow_links: [{node: 0, fabric: 0, bandwidth: 0.01}]}\n"),
+                   without = folder().load(sound + "}\n");
+  ASSERT_TRUE(with.errors.empty()) << describe(with.errors);
+  EXPECT_FALSE(with.scenario.layout.split_list.empty());
+  EXPECT_EQ(with.scenario.layout.split_list, without.scenario.layout.split_list);
 }
 
 }  // namespace

@@ -75,7 +75,6 @@ std::optional<std::vector<int>> dealt(const Dealing<Load>& deal) {
 
 // Of the blocks of a stage, those that are no layers: the embedding, the head.
 int others_on(int stage, int stages) { return (stage == 0 ? 1 : 0) + (stage + 1 == stages ? 1 : 0); }
-int fewest_layers(int stage, int stages) { return others_on(stage, stages) > 0 ? 0 : 1; }
 
 int most_layers(const SplitLoads& loads, int rank) {
   return loads.most_layers.empty() ? std::numeric_limits<int>::max() / 2 : loads.most_layers[at(rank)];
@@ -93,8 +92,9 @@ std::optional<std::vector<int>> dealt_to_stages(const SplitLoads& loads) {
   Dealing<decltype(load)> deal{blocks, std::vector<int>(at(stages), 1), {}, load};
   for (int s = 0; s < stages; ++s) deal.most.push_back(most_layers(loads, loads.rank[at(s)]) + others_on(s, stages));
   std::optional<std::vector<int>> counts = dealt(deal);
-  for (int s = 0; counts && s < stages; ++s) (*counts)[at(s)] -= others_on(s, stages);
-  return counts;
+  if (!counts) return std::nullopt;
+  for (int s = 0; s < stages; ++s) (*counts)[at(s)] -= others_on(s, stages);
+  return keeps(*counts, loads) ? counts : std::nullopt;
 }
 
 // Of a rank with several stages, on which all layers are alike.
@@ -162,6 +162,14 @@ bool has_like_layers(const SplitLoads& loads) {
 }
 
 }  // namespace
+
+int fewest_layers(int stage, int stages) { return stage == 0 || stage + 1 == stages ? 0 : 1; }
+
+bool keeps(const std::vector<int>& layers, const SplitLoads& loads) {
+  std::vector<int> left = loads.most_layers;
+  for (std::size_t s = 0; s < layers.size() && !left.empty(); ++s) left[at(loads.rank[s])] -= layers[s];
+  return std::all_of(left.begin(), left.end(), [](int each) { return each >= 0; });
+}
 
 std::optional<std::vector<int>> balanced_layers(SplitLoads loads) {
   const int stages = static_cast<int>(loads.seconds.size()), blocks = static_cast<int>(loads.seconds.front().size());

@@ -97,7 +97,7 @@ bool has_unequal_stages(const Cluster& cluster, const Layout& layout) {
 }
 
 SplitLoads split_loads(const LoweringInput& input, const Cluster& cluster) {
-  Parts parts(input, cluster);
+  Parts parts(input, healthy(cluster));
   const Placement placement = placement_of(input);
   return {block_seconds(parts, choice_of(input), placement), whose_loads(placement), {}};
 }
@@ -144,19 +144,17 @@ std::vector<int> StepEstimator::Parts::most_layers(const LayoutChoice& choice, c
   return most;
 }
 
-namespace {
-
-bool keeps(const std::vector<int>& layers, const SplitLoads& loads) {
-  std::vector<int> left = loads.most_layers;
-  for (std::size_t s = 0; s < layers.size(); ++s) left[at(loads.rank[s])] -= layers[s];
-  return std::all_of(left.begin(), left.end(), [](int each) { return each >= 0; });
-}
-
-}  // namespace
-
 std::vector<std::vector<int>> StepEstimator::balanced_splits(const LayoutChoice& choice, double memory_share) {
   const bool unequal = has_several_machines(parts_->cluster) && differ(parts_->cluster, parts_->groups_of(choice.layout));
   if (!unequal && (choice.layout.split != SplitKind::balanced || choice.layout.chunks == 1)) return {};
+  if (!parts_->cluster.impairments.ports.empty()) {  // troubles move no layers
+    std::unique_ptr<StepEstimator>& sound = parts_->without_troubles;
+    if (!sound) {
+      sound = std::make_unique<StepEstimator>(at_one_pace(healthy(parts_->cluster)));
+      sound->parts_->stack = parts_->stack;
+    }
+    return sound->balanced_splits(choice, memory_share);
+  }
   if (parts_->stack != nullptr) return at_one_pace(parts_->paced_for(choice)).balanced_splits(choice, memory_share);
   const ScheduleUse& use = parts_->use_of(choice, parts_->micro_batches(choice));
   SplitLoads loads{block_seconds(*parts_, choice, use.placement), whose_loads(use.placement), {}};

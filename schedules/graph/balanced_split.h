@@ -15,6 +15,8 @@
 // go to the stage that has the least. (Stages of a rank are balanced each by itself only where layers are not alike.) On
 // machines that are alike, with one stage a rank, FLOPs decide (split_blocks in schedules/layout.h).
 //
+// Slow GPUs and ports count as sound ones: a plan is made without them (models/impairments.h).
+//
 // Memory: most_layers says how many layers a rank can hold. Who asks knows how many: the lower bound of an estimate
 // (StepEstimator::balanced_splits), the verdict of `slipway memory` (scenarios/balance_stages.cpp).
 // Guarded by tests/balanced_layers_test.cpp and tests/balanced_split_test.cpp: against every split there is.
@@ -40,8 +42,14 @@ struct SplitLoads {
   std::vector<int> rank;                     // [stage]: whose time it takes; empty: each stage is a rank
   std::vector<int> most_layers;              // [rank]; empty: any number
 };
+// Every stage has a block, if only the embedding or the head.
+int fewest_layers(int stage, int stages);
+// Does no rank hold more than its most_layers? loads.rank is there.
+bool keeps(const std::vector<int>& layers, const SplitLoads& loads);
+
 // Transformer layers per stage, which are what layout.split_list is to hold: the embedding goes with the first stage,
-// the head with the last; every stage has a block. Nothing where a rank would hold more than its most_layers. Throws
+// the head with the last; every stage has a block. Nothing where a rank would hold more than its most_layers (and,
+// where stages of a rank are balanced each by itself, where the balanced ones would). Throws
 // std::invalid_argument when there are more stages than blocks.
 std::optional<std::vector<int>> balanced_layers(SplitLoads loads);
 

@@ -50,6 +50,7 @@ struct StepEstimator::Parts {
   bool tied = false;
   double least_gradients = 1, least_kept = 1;  // factors of the trainer on these bytes, at least
   std::optional<LinkPath> world;
+  std::unique_ptr<StepEstimator> without_troubles;  // of the healthy cluster, where that is another one
 
   using ShapeKey = std::tuple<int, bool, int, std::int64_t, Recompute, int>;
   std::map<ShapeKey, std::vector<BlockPrice>> prices;

@@ -26,8 +26,8 @@ class GraphBuilder {
   TaskId task(const Task& task, std::span<const BufferId> inputs, std::span<const BufferId> outputs);
   // `before` ends before `after` starts, though no buffer says so.
   void control(TaskId before, TaskId after) { control_.emplace_back(before, after); }
-  // Room for so many times what there is: vectors that grow by millions would be copied again and again. Costs no memory
-  // that is not used later.
+  // Room for so many times what there is: vectors that grow by millions would be copied again and again. What is not
+  // used later costs addresses, no memory.
   void make_room(double times);
   // One more output of a task that exists already (known only once the compute order is).
   void late_output(TaskId task, BufferId buffer);

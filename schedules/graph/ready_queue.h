@@ -5,7 +5,7 @@
 //
 // Replicas and tensor peers become ready together, a hundred at a time: a heap of dates is much smaller than one of
 // tasks. Times never go back: nothing is pushed before the date of what was popped last. What is pushed at that very
-// date still comes in its place among the rest. Guarded by tests/ready_queue_test.cpp, against a heap of tasks.
+// date still comes in its place among the rest. Dates are numbers. Guarded by tests/ready_queue_test.cpp, against a heap of tasks.
 #pragma once
 
 #include <algorithm>

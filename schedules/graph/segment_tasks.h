@@ -1,4 +1,5 @@
 // A graph's segment tasks in the order of what they belong to, for checks of actions (checks_passes.cpp).
+// Guarded by tests/checks_passes_test.cpp.
 #pragma once
 
 #include <array>
