@@ -61,6 +61,7 @@ Heartbeat::~Heartbeat() {
 
 void Heartbeat::attach(std::unique_ptr<Store> store) {
   const std::lock_guard lock(state_->mutex);
+  store->add(listening_key, 1);
   state_->store = std::move(store);
   state_->attached = true;
   state_->answered = Clock::now();

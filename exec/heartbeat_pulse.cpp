@@ -4,15 +4,8 @@ namespace slipway {
 
 using namespace beating;
 
-namespace {
-
-constexpr const char* listening_key = "listening";  // processes whose pulse has begun: who can hear a verdict
-
-}  // namespace
-
 void Heartbeat::State::pulse() {
   try {
-    store->add(listening_key, 1);
     for (std::int64_t count = 1;; ++count) {
       if (beat(count)) return;
       std::unique_lock lock(mutex);

@@ -53,6 +53,9 @@ constexpr double hearing_s = 2, deaf_s = 1;
 
 namespace slipway {
 
+// In the store: processes whose heartbeat has begun, so who can hear a verdict.
+inline constexpr const char* listening_key = "listening";
+
 struct Heartbeat::State {
   HeartbeatOptions options;
   std::function<void(const Failure&)> end;

@@ -32,8 +32,9 @@ int try_to_connect(const addrinfo& address, Clock::time_point until) {
     constexpr int patience_ms = 2000;  // one lost packet; the name may have another address
     pollfd event{descriptor, POLLOUT, 0};
     socklen_t length = sizeof error;
-    if (::poll(&event, 1, std::min(patience_ms, milliseconds_until(until))) == 0)
-      error = ETIMEDOUT;
+    const int ready = ::poll(&event, 1, std::min(patience_ms, milliseconds_until(until)));
+    if (ready <= 0)
+      error = ready == 0 ? ETIMEDOUT : errno;
     else if (::getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
       error = errno;
   }

@@ -37,21 +37,12 @@ void SegmentReplay::take_inputs(std::size_t recording, const Tensors& inputs) {
   }
 }
 
-// From the last to the first, as they stand on each other's memory.
-void SegmentReplay::drop_pool_of(std::size_t recording) {
-  for (std::size_t i = recorded_.size(); i-- > 0;)
-    if (plan_.pool[i] == plan_.pool[recording]) recorded_[i] = {};
-}
-
 SegmentReplay::Tensors SegmentReplay::run(TaskId task, int step, const Tensors& inputs, const Compute& compute) {
   if (plan_.recording[task] == none || step < eager_steps) return compute(inputs);
   const auto at = static_cast<std::size_t>(plan_.recording[task]);
   Recorded& mine = recorded_[at];
-  if (mine.recording && !are_alike(mine.inputs, inputs)) {
-    const bool is_first = at == 0 || plan_.pool[at - 1] != plan_.pool[at];
-    if (!is_first) throw std::runtime_error("a recorded segment got inputs of another shape than its micro-batch began with");
-    drop_pool_of(at);
-  }
+  if (mine.recording && !are_alike(mine.inputs, inputs))
+    throw std::runtime_error("a recorded segment got inputs of another shape than it was recorded with");
   take_inputs(at, inputs);
   if (!mine.recording)
     mine.recording = capture_.record(pools_[static_cast<std::size_t>(plan_.pool[at])], [&] { mine.outputs = compute(mine.inputs); });

@@ -52,8 +52,8 @@ class SegmentReplay {
 
   // `capture` must outlive this.
   SegmentReplay(const TaskGraph& graph, int rank, SegmentCapture& capture);
-  // Outputs of `task`, by one of the ways above. `step` counts the steps of this run. Inputs of another shape than
-  // recorded: the micro-batch's first segment drops the recordings of its slot, and they are made anew.
+  // Outputs of `task`, by one of the ways above. `step` counts the steps of this run. Throws std::runtime_error
+  // for inputs of another shape than recorded: all micro-batches of a run are alike.
   Tensors run(TaskId task, int step, const Tensors& inputs, const Compute& compute);
 
   const ReplayPlan& plan() const { return plan_; }
@@ -64,7 +64,6 @@ class SegmentReplay {
     std::unique_ptr<SegmentCapture::Recording> recording;  // ends before what it uses
   };
   void take_inputs(std::size_t recording, const Tensors& inputs);
-  void drop_pool_of(std::size_t recording);
 
   ReplayPlan plan_;
   SegmentCapture& capture_;

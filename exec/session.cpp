@@ -122,25 +122,31 @@ void Session::State::join() {
   store = host->connect();
   claim_seat();
   heartbeat->attach(host->connect());
-  compare_bundles();  // when the other ranks can be told
   processes = wait_for_processes(*store, here().world, options.connect_seconds, here().hosted);
   store_barrier(*store, "joined", here().processes(), options.connect_seconds);
+  compare_bundles();  // when every rank can be told, and before any touches what an earlier run has left
+  store_barrier(*store, "agreed", here().processes(), options.connect_seconds);
 }
 
 void Session::State::leave() {
   store->set(finished_key(rank()), "1");
   store_barrier(*store, "finished", here().processes(), while_alive_s);
-  heartbeat->finish();
   // From here on nothing is watched; the results are written. Rank 0 hosts the store and goes last.
-  const auto why_not = within(2 * leave_s, [this]() -> std::string {
-    try {
-      if (store->add("left", 1) == here().processes()) store->set("left/all", "1");
-      if (here().hosts_store()) store->get("left/all", leave_s);
-      return "";
-    } catch (const std::runtime_error& error) {
-      return error.what();
-    }
-  });
+  std::optional<std::string> why_not;
+  try {
+    why_not = within(2 * leave_s, [this]() -> std::string {
+      try {
+        heartbeat->finish();
+        if (store->add("left", 1) == here().processes()) store->set("left/all", "1");
+        if (here().hosts_store()) store->get("left/all", leave_s);
+        return "";
+      } catch (const std::runtime_error& error) {
+        return error.what();
+      }
+    });
+  } catch (const std::exception& error) {  // no thread for it: nobody would hear of a failure any more
+    why_not = error.what();
+  }
   if (why_not && why_not->empty()) return;
   std::fprintf(stderr, "rank %d: the run is complete, but not every rank took leave: %s\n", rank(),
                why_not ? why_not->c_str() : "the store does not answer");

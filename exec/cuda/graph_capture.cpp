@@ -2,31 +2,59 @@
 
 #include <ATen/cuda/CUDAGraph.h>
 
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace slipway {
 namespace {
 
+// Graphs register with the device's generator of random numbers, which takes no lock: ranks that share a process record
+// and destroy theirs one at a time. Nothing that is recorded waits for another rank.
+std::mutex& one_at_a_time() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 class Graph : public SegmentCapture::Recording {
  public:
-  // When `work` breaks, its own error is what counts; the stream must leave the capture in any case.
   Graph(c10::MempoolId_t pool, const std::function<void()>& work) {
-    graph_.capture_begin(pool, cudaStreamCaptureModeThreadLocal);
+    const std::lock_guard lock(one_at_a_time());
+    graph_.emplace();
+    graph_->capture_begin(pool, cudaStreamCaptureModeThreadLocal);
     try {
       work();
+      graph_->capture_end();
+    } catch (const c10::OutOfMemoryError& error) {
+      leave();
+      throw std::runtime_error(std::string("no memory to record a CUDA graph, which needs room besides what the first "
+                                           "two steps keep: run without --cuda-graphs. ") + error.what_without_backtrace());
     } catch (...) {
-      try {
-        graph_.capture_end();
-      } catch (const std::exception&) {  // says only that the capture is broken
-      }
+      leave();
       throw;
     }
-    graph_.capture_end();
   }
-  void replay() override { graph_.replay(); }
+  ~Graph() override {
+    const std::lock_guard lock(one_at_a_time());
+    graph_.reset();
+  }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  void replay() override { graph_->replay(); }
 
  private:
-  at::cuda::CUDAGraph graph_;
+  // When the work breaks its own error is what counts; the stream must leave the capture in any case.
+  void leave() {
+    try {
+      graph_->capture_end();
+    } catch (const std::exception&) {  // says only that the capture is broken
+    }
+    graph_.reset();
+  }
+
+  std::optional<at::cuda::CUDAGraph> graph_;
 };
 
 class GraphCapture : public SegmentCapture {
