@@ -178,7 +178,7 @@ TEST_F(ByHand, TheStandInSpoilsWhatAnEarlierReplayHasLeft) {
   EXPECT_EQ(kept[0].item<double>(), 2);
   const auto reads = [&](const SegmentReplay::Tensors& in) { return SegmentReplay::Tensors{in[0] + kept}; };
   EXPECT_EQ(replay_.run(second_, 2, {at::ones({3})}, reads)[0][0].item<double>(), 3) << "as a backward reads its forward's";
-  replay_.run(first_, 3, {at::full({3}, 4)}, keeps);
+  replay_.run(first_, 3, {at::full({3}, 4.0)}, keeps);
   EXPECT_EQ(replay_.run(second_, 3, {at::ones({3})}, reads)[0][0].item<double>(), 9);
   EXPECT_THROW(replay_.run(second_, 4, {at::ones({3})}, reads), std::logic_error) << "another order";
 }
