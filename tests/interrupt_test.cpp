@@ -61,8 +61,11 @@ TEST_F(Interrupted, WhileItSimulatesTellsHowFarItCame) {
   EXPECT_NE(out_.find("3 (rank 48)"), std::string::npos) << out_;
 }
 
+// The line that it waits for comes after two seconds of planning: three times the batch, so that as much is still to come.
 TEST_F(Interrupted, WhileItPlansEndsWithStatusOne) {
-  EXPECT_EQ(run([](const std::string& err) { return err.find("planning") != std::string::npos; }), 1) << err_;
+  std::vector<std::string> larger = minutes_of_simulation;
+  larger.insert(larger.end(), {"--set", "schedule.global_batch=6000"});
+  EXPECT_EQ(run([](const std::string& err) { return err.find("planning") != std::string::npos; }, larger), 1) << err_;
   EXPECT_NE(err_.find("interrupted"), std::string::npos) << err_;
 }
 
