@@ -18,16 +18,6 @@ using testing::Not;
 constexpr double limit_s = 10;     // promised: every survivor has ended by then
 constexpr double starting_s = 60;  // on a busy machine
 
-// Four ranks (pipeline 2 × data 2) that would train for a very long time.
-Bundle endless_bundle() {
-  LoweringInput input = tiny_input(tiny_llama(2, false));
-  input.layout.pipeline = input.layout.data = 2;
-  input.shape.sharding = sharding_of(input.layout);
-  Bundle bundle = tiny_bundle(input);
-  bundle.run.steps = 1000000;
-  return bundle;
-}
-
 std::vector<std::string> words_for(const std::string& folder, const Bundle& bundle) {
   std::filesystem::create_directories(folder);
   write_bundle_file(folder + "/run.slip", bundle);
@@ -56,7 +46,7 @@ class KilledRank : public testing::TestWithParam<int> {};
 TEST_P(KilledRank, EndsAllOthersWithItsNameAndItsSignal) {
   const int killed = GetParam();
   const std::string folder = temporary_folder().path("killed" + std::to_string(killed));
-  RankProcesses ranks(SLIPWAY_RANK_PROGRAM, words_for(folder, endless_bundle()), 4, folder);
+  RankProcesses ranks(SLIPWAY_RANK_PROGRAM, words_for(folder, endless_bundle(2, 2)), 4, folder);
   ASSERT_TRUE(ranks.printed(0, "step 3/", starting_s));
   ranks.mark();
   const std::string process = "process " + std::to_string(ranks.pid(killed)) + " on host ";
@@ -77,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(AnyRank, KilledRank, testing::Values(0, 1, 3));
 TEST(CollectedRank, IsNamedWithoutItsSignal) {
   for (const int killed : {0, 2}) {
     const std::string folder = temporary_folder().path("collected" + std::to_string(killed));
-    RankProcesses ranks(SLIPWAY_RANK_PROGRAM, words_for(folder, endless_bundle()), 4, folder);
+    RankProcesses ranks(SLIPWAY_RANK_PROGRAM, words_for(folder, endless_bundle(2, 2)), 4, folder);
     ASSERT_TRUE(ranks.printed(0, "step 3/", starting_s));
     ranks.mark();
     ranks.kill(killed, SIGKILL);
@@ -88,7 +78,7 @@ TEST(CollectedRank, IsNamedWithoutItsSignal) {
 
 TEST(FailingRank, GivesItsOwnCauseToAllOthers) {
   const std::string folder = temporary_folder().path("failing");
-  Bundle bundle = endless_bundle();
+  Bundle bundle = endless_bundle(2, 2);
   bundle.run.data = folder + "/no-such-text.txt";
   RankProcesses ranks(SLIPWAY_RANK_PROGRAM, words_for(folder, bundle), 4, folder);
   for (const Ended& rank : ranks.wait(starting_s)) {
@@ -101,7 +91,7 @@ TEST(FailingRank, GivesItsOwnCauseToAllOthers) {
 // All are told by the rank that has it, also those on hosts from which its process cannot be seen.
 TEST(RankWithAnotherBundle, TellsAllOthersWhatIsWrong) {
   const std::string folder = temporary_folder().path("other");
-  Bundle other = endless_bundle();
+  Bundle other = endless_bundle(2, 2);
   words_for(folder + "/other", other);
   other.run.seed += 1;
   const auto words = words_for(folder, other);
@@ -118,7 +108,7 @@ TEST(RankWithAnotherBundle, TellsAllOthersWhatIsWrong) {
 
 TEST(TerminatedRank, SaysWhoEndedItWhenNobodyFailedBefore) {
   const std::string folder = temporary_folder().path("terminated");
-  RankProcesses ranks(SLIPWAY_RANK_PROGRAM, words_for(folder, endless_bundle()), 4, folder);
+  RankProcesses ranks(SLIPWAY_RANK_PROGRAM, words_for(folder, endless_bundle(2, 2)), 4, folder);
   ASSERT_TRUE(ranks.printed(0, "step 3/", starting_s));
   ranks.mark();
   ranks.kill(2, SIGTERM);
@@ -129,7 +119,7 @@ TEST(TerminatedRank, SaysWhoEndedItWhenNobodyFailedBefore) {
 
 TEST(TerminatedRun, EndsInOrderWithWhatItHasRecorded) {
   const std::string folder = temporary_folder().path("stopped");
-  RankProcesses ranks(SLIPWAY_RANK_PROGRAM, words_for(folder, endless_bundle()), 4, folder);
+  RankProcesses ranks(SLIPWAY_RANK_PROGRAM, words_for(folder, endless_bundle(2, 2)), 4, folder);
   ASSERT_TRUE(ranks.printed(0, "step 3/", starting_s));
   for (int rank = 0; rank < 4; ++rank) ranks.kill(rank, SIGTERM);
   for (const Ended& rank : ranks.wait(2 * limit_s)) {
@@ -159,7 +149,7 @@ TEST(KilledRankUnderTorchrun, IsNamedByEverySurvivor) {
   if (torchrun.empty()) GTEST_SKIP() << why_no_torchrun();
   for (const int killed : {0, 2}) {
     const std::string folder = temporary_folder().path("torchrun" + std::to_string(killed));
-    words_for(folder, endless_bundle());
+    words_for(folder, endless_bundle(2, 2));
     std::filesystem::remove_all(folder + "/log");
     const std::string command = "exec " + torchrun +
                                 " --standalone --nproc-per-node 4 --no-python --redirects 3 --log-dir " +
@@ -215,7 +205,7 @@ TEST(Start, ABundleThatCannotBeExecutedIsRefusedByEveryRankWithTheRemedyOfEachRe
 
 TEST(Start, AWrongNumberOfRanksIsRefusedByEveryRankBeforeAnythingStarts) {
   const std::string folder = temporary_folder().path("world");
-  RankProcesses ranks(SLIPWAY_RANK_PROGRAM, words_for(folder, endless_bundle()), 3, folder + "/logs");
+  RankProcesses ranks(SLIPWAY_RANK_PROGRAM, words_for(folder, endless_bundle(2, 2)), 3, folder + "/logs");
   for (const Ended& rank : ranks.wait(starting_s)) {
     EXPECT_EQ(rank.status, 2);
     EXPECT_THAT(the_line(rank), HasSubstr("is made for 4 ranks, but 3 were started"));
@@ -233,7 +223,7 @@ TEST(Start, APortInUseIsNamedWithTheRemedy) {
   ASSERT_EQ(listen(listener, 8), 0);
   getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length);
   const std::string port = std::to_string(ntohs(address.sin6_port));
-  auto words = words_for(folder, endless_bundle());
+  auto words = words_for(folder, endless_bundle(2, 2));
   words.insert(words.end(), {"--connect-timeout", "3"});
   RankProcesses ranks(SLIPWAY_RANK_PROGRAM, words, 4, folder, {{"MASTER_PORT", port}});
   const auto ended = ranks.wait(starting_s);
@@ -250,10 +240,10 @@ TEST(Start, APortInUseIsNamedWithTheRemedy) {
 TEST(Start, ASecondRunOnThePortOfAnotherIsRefusedAndDoesNotDisturbIt) {
   const std::string folder = temporary_folder().path("first"), second = temporary_folder().path("second");
   const std::string port = std::to_string(free_port());
-  RankProcesses first(SLIPWAY_RANK_PROGRAM, words_for(folder, endless_bundle()), 4, folder,
+  RankProcesses first(SLIPWAY_RANK_PROGRAM, words_for(folder, endless_bundle(2, 2)), 4, folder,
                       {{"MASTER_PORT", port}});
   ASSERT_TRUE(first.printed(0, "step 3/", starting_s));
-  auto words = words_for(second, endless_bundle());
+  auto words = words_for(second, endless_bundle(2, 2));
   words.insert(words.end(), {"--steps", "2"});
   RankProcesses ranks(SLIPWAY_RANK_PROGRAM, words, 4, second, {{"MASTER_PORT", port}});
   const auto ended = ranks.wait(starting_s);
@@ -268,7 +258,7 @@ TEST(Start, ASecondRunOnThePortOfAnotherIsRefusedAndDoesNotDisturbIt) {
 
 TEST(Start, AMissingRankIsNamed) {
   const std::string folder = temporary_folder().path("missing");
-  auto words = words_for(folder, endless_bundle());
+  auto words = words_for(folder, endless_bundle(2, 2));
   // As long as a rank waits by itself, given here only because these tests give more to all others.
   words.insert(words.end(), {"--connect-timeout", std::to_string(static_cast<int>(connect_seconds_for(4, 0)))});
   const std::string port = std::to_string(free_port());
@@ -283,7 +273,7 @@ TEST(Start, AMissingRankIsNamed) {
 
 TEST(Start, ADamagedBundleIsRefused) {
   const std::string folder = temporary_folder().path("damaged");
-  const auto words = words_for(folder, endless_bundle());
+  const auto words = words_for(folder, endless_bundle(2, 2));
   std::string text = text_of_file(words[0]);
   text[text.size() / 2] = text[text.size() / 2] == '1' ? '2' : '1';
   std::ofstream(words[0]) << text;

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "exec/run_files.h"
-#include "schedules/graph/lowering.h"
 #include "tests/rank_processes.h"
 #include "tests/tiny_runs.h"
 
@@ -20,12 +19,7 @@ constexpr int ranks = 4;
 // Pipeline 2 × data 2, for a very long time. 512 bytes a file are some 17 losses.
 std::string command_with_small_files(const std::string& folder) {
   std::filesystem::create_directories(folder);
-  LoweringInput input = tiny_input(tiny_llama(2, false));
-  input.layout.pipeline = input.layout.data = 2;
-  input.shape.sharding = sharding_of(input.layout);
-  Bundle bundle = tiny_bundle(input);
-  bundle.run.steps = 1000000;
-  write_bundle_file(folder + "/run.slip", bundle);
+  write_bundle_file(folder + "/run.slip", endless_bundle(2, 2));
   return "ulimit -f 1; exec " SLIPWAY_RANK_PROGRAM " " + folder + "/run.slip --connect-timeout 120 --out " + folder;
 }
 

@@ -102,6 +102,17 @@ inline Bundle tiny_bundle(const LoweringInput& input) {
   return bundle;
 }
 
+// Of pipeline × data ranks that would train for a very long time.
+inline Bundle endless_bundle(int pipeline, int data) {
+  LoweringInput input = tiny_input(tiny_llama(2, false));
+  input.layout.pipeline = pipeline;
+  input.layout.data = data;
+  input.shape.sharding = sharding_of(input.layout);
+  Bundle bundle = tiny_bundle(input);
+  bundle.run.steps = 1000000;
+  return bundle;
+}
+
 // How a tiny run is cut.
 struct Degrees {
   int tensor = 1, pipeline = 1, data = 1, context = 1, zero = 0, chunks = 1;
