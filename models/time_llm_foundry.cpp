@@ -6,8 +6,11 @@
 //   passes = gathers forward and backward, and the scatter of the gradients (ZeRO-2: one gather less)
 //
 // Particular about it: each layer's weights are gathered ahead of its use, so only what is longer than the
-// layers' own work is seen, and a share of the rest. Inside a node the ring runs over NVLink, across nodes
-// at what the node's ports give. Products in fp8 (Transformer Engine) are `fp8_speedup` faster, attention
+// layers' own work is seen, and a share of the rest. Inside a node the ring runs over NVLink; across nodes
+// NCCL lays a ring through every port, each byte of a ring leaves a node once, and a GPU sees the bandwidth
+// of all its node's ports. Recomputation is non-reentrant (activation_checkpointing_reentrant: false), which
+// stops when the last tensor that was saved is there again (torch.utils.checkpoint, early_stop): the last
+// product of a block saves nothing behind it and is not run a second time. Products in fp8 (Transformer Engine) are `fp8_speedup` faster, attention
 // stays in bf16. Narrow heads (64) keep a share of the attention kernel's efficiency.
 #include <cmath>
 
@@ -26,7 +29,7 @@ constexpr std::array parameters{
     TimeParameter{"loss_bytes", "bytes per logit", "traffic of the loss, forward and backward"},
     TimeParameter{"fp8_speedup", "factor", "of products in fp8"},
     TimeParameter{"node_bandwidth", "bytes/s", "of gathers and scatters inside a node, per GPU"},
-    TimeParameter{"network_bandwidth", "bytes/s", "of those across nodes, per GPU"},
+    TimeParameter{"network_bandwidth", "bytes/s", "of those across nodes: all ports of a node"},
     TimeParameter{"exposed", "share", "of the shorter of work and traffic that nothing hides"},
     TimeParameter{"optimizer_bytes", "bytes per parameter", "traffic of the update"},
     TimeParameter{"fixed", "s", "per step"},
@@ -40,16 +43,23 @@ static_assert(sizeof(Constants) == parameters.size() * sizeof(double));
 
 double model_parameters(const StepWork& w) { return w.L * layer_matrix_parameters(w) + w.V * w.h; }
 
+double product_speedup(const StepWork& w, const Constants& v) { return w.fp8 ? v.fp8_speedup : 1; }
+
 // Of one layer; a third of the element-wise bytes is the forward pass's.
 Passes layer_passes(const StepWork& w, const Constants& v) {
   const double M = w.b * w.s;
   const double products =
-      layer_gemm_seconds(w, M, v.gemm_efficiency, v.gemm_half) / (w.fp8 ? v.fp8_speedup : 1);
+      layer_gemm_seconds(w, M, v.gemm_efficiency, v.gemm_half) / product_speedup(w, v);
   constexpr double narrow = 64;
   const double efficiency = v.flash_efficiency * (w.h / w.a <= narrow ? v.flash_narrow : 1);
   const double attention = 2 * w.b * w.s * w.s * w.h / (w.peak_flops * efficiency);
   const double elementwise = M * (w.h * v.elementwise_bytes + 10 * w.f) / streaming_rate(w);
   return {products + attention + elementwise / 3, 2 * products + 2.5 * attention + elementwise * 2 / 3};
+}
+
+// What a recomputed forward pass leaves out: the product from f back to h.
+double last_product(const StepWork& w, const Constants& v) {
+  return gemm_seconds(w, w.b * w.s, w.h, w.f, v.gemm_efficiency, v.gemm_half) / product_speedup(w, v);
 }
 
 double head(const StepWork& w, const Constants& v) {
@@ -60,7 +70,8 @@ double head(const StepWork& w, const Constants& v) {
 
 double compute(const StepWork& w, const Constants& v) {
   const Passes layer = layer_passes(w, v);
-  return w.L * (layer.forward * (w.recompute == Recompute::full ? 2 : 1) + layer.backward) + head(w, v);
+  const double again = w.recompute == Recompute::full ? layer.forward - last_product(w, v) : 0;
+  return w.L * (layer.forward + layer.backward + again) + head(w, v);
 }
 
 double bandwidth(const StepWork& w, const Constants& v) {
@@ -85,7 +96,8 @@ StepParts parts(const StepWork& w, std::span<const double> values) {
   const Passes layer = layer_passes(w, v);
   StepParts result;
   result.layer_forward = layer.forward;
-  result.layer_backward = layer.backward;
+  // An engine runs the whole forward pass again.
+  result.layer_backward = layer.backward - (w.recompute == Recompute::full ? last_product(w, v) : 0);
   result.head = head(w, v);
   result.data_bandwidth = bandwidth(w, v);
   result.fixed = v.fixed;

@@ -162,6 +162,25 @@ TEST(LlmFoundryTime, TheLongerOfWorkAndTrafficIsSeen) {
   EXPECT_NEAR(seconds_of("llm-foundry", w, constants), work, 1e-6);
 }
 
+// torch.utils.checkpoint, non-reentrant: recomputation ends once the last saved tensor is there (early_stop). Behind
+// the last product of a block, from f back to h, nothing is saved.
+TEST(LlmFoundryTime, ARecomputedLayerDoesNotRunItsLastProductAgain) {
+  const TimeModel& model = *time_model_of("llm-foundry");
+  StepWork w = llama_13b();
+  w.d = w.gpus = 1, w.m = 3, w.gated = false, w.f = 4 * w.h, w.memory_bandwidth = 1e30;
+  const double plain = seconds_of("llm-foundry", w, ideal(model));
+  const double M = w.b * w.s, kept_products = 2 * M * (4 * w.h * w.h + w.h * w.f);
+  const double attention = 2 * w.b * w.s * w.s * w.h;
+  w.recompute = Recompute::full;
+  const double again = w.m * w.L * (kept_products + attention) / w.peak_flops;
+  EXPECT_NEAR(seconds_of("llm-foundry", w, ideal(model)) - plain, again, 1e-6 * again);
+  // The engines run all of a layer's forward pass again: their backward pass is as much shorter.
+  const StepParts parts = model.parts(w, ideal(model));
+  w.recompute = Recompute::none;
+  EXPECT_NEAR(model.parts(w, ideal(model)).layer_backward - parts.layer_backward,
+              2 * M * w.h * w.f / w.peak_flops, 1e-9);
+}
+
 // One forward unit and two backward units of every stage, in the order of 1F1B.
 double replayed(const std::vector<double>& stages, int m) {
   const int p = static_cast<int>(stages.size());

@@ -1,10 +1,12 @@
 // Stack profiles: every built-in file is complete and sourced, and a wrong one is named by line and key.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "scenarios/embedded_files.h"
 #include "scenarios/load_stack.h"
+#include "scenarios/tables/price.h"
 
 namespace slipway {
 namespace {
@@ -47,6 +49,20 @@ TEST(Stacks, EveryTrainerWithAFormulaHasAProfileWithASourceForEveryConstant) {
     }
   }
   EXPECT_EQ(built_in_stack("nobody"), nullptr);
+}
+
+// NCCL's rings run through all ports of a node and leave it once per byte: a GPU of a sharded group over many nodes sees
+// what the data sheet gives the whole node, not its own port.
+TEST(Stacks, GathersAcrossNodesStartFromAllPortsOfANode) {
+  const TimeModel& model = *time_model_of("llm-foundry");
+  const auto named = std::ranges::find(model.parameters, "network_bandwidth", &TimeParameter::name);
+  const auto at = static_cast<std::size_t>(named - model.parameters.begin());
+  for (const StackTime& time : built_in_stack("llm-foundry")->times) {
+    PublishedRow row;
+    row.machine = time.machine;
+    const double ports = 8 * machine_of(row).network_link.bandwidth;
+    EXPECT_NEAR(time.constants.at(at).prior, 0.8 * ports, 1e-6 * ports) << time.machine;
+  }
 }
 
 TEST(Stacks, EveryMemoryConstantThatAProfileNamesHasASourceAndStaysNearItsPrior) {
