@@ -60,8 +60,8 @@ Heartbeat::~Heartbeat() {
 }
 
 void Heartbeat::attach(std::unique_ptr<Store> store) {
+  store->add(listening_key, 1);  // without the mutex: should its host be stopped, fail() needs it
   const std::lock_guard lock(state_->mutex);
-  store->add(listening_key, 1);
   state_->store = std::move(store);
   state_->attached = true;
   state_->answered = Clock::now();

@@ -31,7 +31,9 @@ struct Session::State {
   int rank() const { return here().rank; }  // the first of this process
   std::string world_text() const;
   void end(const Failure& failure);
+  void write_what_is_left();
   void claim_seat();
+  void sit_down();
   void compare_bundles();
   void join();
   void leave();
@@ -41,6 +43,7 @@ struct Session::State {
 namespace {
 
 constexpr double leave_s = 4;
+constexpr double flush_s = 60;  // for the records of a failed run; a lost file server would hold them for ever
 
 [[noreturn]] void park() {
   for (;;) pause();
@@ -54,16 +57,31 @@ void Session::State::end(const Failure& failure) {
   const std::string line = line_of(here().hosts(failure.rank) ? failure.rank : rank(), failure) + "\n";
   std::fputs(line.c_str(), stderr);
   std::fflush(stderr);
-  const std::lock_guard lock(mutex);
-  for (const auto& [whose, write] : flush) {
-    try {
-      if (write) write();
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "rank %d: what it had recorded is lost: %s\n", whose, error.what());
-    }
-  }
+  write_what_is_left();
   std::fflush(stdout);
   _exit(1);
+}
+
+void Session::State::write_what_is_left() {
+  const auto lost = [](int whose, const char* why) {
+    std::fprintf(stderr, "rank %d: what it had recorded is lost: %s\n", whose, why);
+  };
+  try {
+    const auto written = within(flush_s, [this, lost] {
+      const std::lock_guard lock(mutex);
+      for (const auto& [whose, write] : flush) {
+        try {
+          if (write) write();
+        } catch (const std::exception& error) {
+          lost(whose, error.what());
+        }
+      }
+      return true;
+    });
+    if (!written) lost(rank(), ("it could not be written to " + options.directory + " in time").c_str());
+  } catch (const std::exception& error) {  // no thread for it
+    lost(rank(), error.what());
+  }
 }
 
 std::string Session::State::world_text() const {
@@ -85,6 +103,20 @@ void Session::State::claim_seat() {
                              " of the run at " + place +
                              " already: two runs share MASTER_PORT, or a rank was started twice");
   }
+}
+
+// Nothing watches the store's host before the heartbeat is attached, and one that is stopped just then never answers.
+void Session::State::sit_down() {
+  const auto seated = within(options.connect_seconds, [this] {
+    claim_seat();
+    heartbeat->attach(host->connect());
+    return true;
+  });
+  if (seated) return;
+  throw std::runtime_error("the store of this run at " + here().store_host + ":" + std::to_string(host->port()) +
+                           " was reached, but has not answered for " +
+                           std::to_string(static_cast<int>(options.connect_seconds)) +
+                           " s: its host is stopped or lost; check rank 0");
 }
 
 void Session::State::compare_bundles() {
@@ -120,8 +152,7 @@ std::vector<ProcessIdentity> wait_for_processes(Store& store, int world, double 
 void Session::State::join() {
   host = std::make_unique<StoreHost>(options.environment, options.connect_seconds);
   store = host->connect();
-  claim_seat();
-  heartbeat->attach(host->connect());
+  sit_down();
   processes = wait_for_processes(*store, here().world, options.connect_seconds, here().hosted);
   store_barrier(*store, "joined", here().processes(), options.connect_seconds);
   compare_bundles();  // when every rank can be told, and before any touches what an earlier run has left

@@ -95,6 +95,27 @@ TEST_F(Heartbeats, ARanksOwnFailureIsNamedByAll) {
   expect_all(1, "out of memory");
 }
 
+TEST_F(Heartbeats, ARankWhoseStoreIsStoppedWhileItJoinsCanStillFail) {
+  map_.stall();
+  ranks_.resize(1);
+  HeartbeatOptions options = quick();
+  options.environment.world = 2;
+  options.directory = directory_;
+  options.signals = false;
+  ranks_[0].heartbeat = std::make_unique<Heartbeat>(options, [this](const Failure& failure) {
+    const std::lock_guard lock(mutex_);
+    ranks_[0].failure = failure;
+    changed_.notify_all();
+  });
+  std::thread joining([this] { ranks_[0].heartbeat->attach(map_.connect()); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // it waits for the store's answer now
+  std::thread failing([this] { ranks_[0].heartbeat->fail(0, "the store has not answered"); });
+  EXPECT_THAT(failure_of(0).cause, HasSubstr("the store has not answered"));
+  map_.go_on();
+  joining.join();
+  failing.join();
+}
+
 // Two of three ranks never came: nobody else can hear what the store's host has to say.
 TEST_F(Heartbeats, TheHostDoesNotWaitForRanksThatNeverCameToHearTheVerdict) {
   start(1, 3);
