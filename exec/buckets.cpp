@@ -51,8 +51,9 @@ Buckets::Bucket Buckets::make_bucket(int stage, int block, ParameterPlacement pl
   BlockParameters parameters = make_parameters(bundle_.graph.model, block, bundle_.run.seed, placement);
   const std::int64_t slice = parameters.weights.size(0) / slice_count_;
   const std::int64_t begin = slice_count_ > 1 ? replica_of(stage) * slice : 0, end = begin + slice;
-  const at::Tensor gradient =
-      slice_count_ > 1 ? at::zeros({slice}, parameters.gradients.options()) : parameters.gradients;
+  // Reduced in place under ZeRO 1; later stages give the bucket's memory away.
+  const at::Tensor gradient = shards_gradients() ? at::zeros({slice}, parameters.gradients.options())
+                                                 : parameters.gradients.narrow(0, begin, slice);
   const bool shards_weights = slice_count_ > 1 && bundle_.graph.layout.zero >= 3;
   const at::Tensor weights =
       shards_weights ? parameters.weights.narrow(0, begin, slice).clone() : at::Tensor();
@@ -114,8 +115,7 @@ Message Buckets::message(const Work& work) const {
     }
     case WorkKind::parameter_gather: {
       const Bucket& mine = bucket(work.block);
-      return {mine.parameters.weights.narrow(0, mine.begin, mine.end - mine.begin).clone(),
-              mine.parameters.weights};
+      return {mine.parameters.weights.narrow(0, mine.begin, mine.end - mine.begin), mine.parameters.weights};
     }
     default:
       throw std::runtime_error("this kind of work moves no bucket");
@@ -183,18 +183,19 @@ void Buckets::add_tied_copies() {
 at::Tensor Buckets::square_sum(int stage) const {
   at::NoGradGuard no_grad;
   const auto device = buckets_.begin()->second.parameters.weights.device();
-  at::Tensor sum = at::zeros({1}, at::TensorOptions().dtype(at::kDouble).device(device));
+  std::vector<at::Tensor> parts;
   for_each(stage, [&](const Bucket& mine) {
     if (slice_count_ == 1 && replica_of(mine.stage) > 0) return;  // counted on the first replica
     for (const ShardedParameter& parameter : mine.parameters.parameters) {
       const bool replica = parameter.meta.shard_dim < 0 && at_.tensor > 0;
       const FlatRange range = range_within(parameter, mine.begin, mine.end);
       if (replica || !parameter.meta.same_as.empty() || range.empty()) continue;
-      const at::Tensor part = mine.slice_gradient.narrow(0, range.from - mine.begin, range.elements());
-      sum.add_(at::linalg_vector_norm(part, 2, {}, false, at::kDouble).square());
+      parts.push_back(mine.slice_gradient.narrow(0, range.from - mine.begin, range.elements()));
     }
   });
-  return sum;
+  if (parts.empty()) return at::zeros({1}, at::TensorOptions().dtype(at::kDouble).device(device));
+  // Together, they are read once, and summed in float64 without a copy in it.
+  return at::stack(at::_foreach_norm(parts, 2, at::kDouble)).square().sum().reshape({1});
 }
 
 void Buckets::step(int stage, const at::Tensor& scale) {

@@ -35,6 +35,10 @@ void keep_for_this_lane(const at::Tensor& tensor);
 // Of a tensor that is complete; what the thread has started since is not waited for.
 double number_of(const at::Tensor& scalar);
 
+// sum += left·right, where `sum` may be wider than the matrices (float32 gradients of bfloat16 weights). Tensor cores
+// multiply in the matrices' dtype and add up in float32; on the processor the matrices are widened first.
+void add_product(at::Tensor& sum, const at::Tensor& left, const at::Tensor& right);
+
 // Returns when everything that this thread has started on `device` outside a lane is done.
 void finish_work(at::Device device);
 

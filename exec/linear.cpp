@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "exec/device.h"
+
 namespace slipway {
 namespace {
 
@@ -51,9 +53,8 @@ void WeightGradientQueue::add(const at::Tensor& input, const at::Tensor& output_
 
 void WeightGradientQueue::run() {
   for (const Item& item : items_) {
-    const at::ScalarType dtype = item.weight->gradient.scalar_type();
     at::Tensor into = item.weight->gradient;  // a view: the sum lands in the bucket
-    into.addmm_(as_matrix(item.output_gradient).to(dtype).t(), as_matrix(item.input).to(dtype));
+    add_product(into, as_matrix(item.output_gradient).t(), as_matrix(item.input));
   }
   items_.clear();
 }

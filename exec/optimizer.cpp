@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <optional>
 #include <stdexcept>
 
 namespace slipway {
@@ -63,13 +64,18 @@ void AdamwShard::restore(std::int64_t from, std::int64_t to, const ParameterStat
 
 void AdamwShard::step(const at::Tensor& gradient, const Optimizer& optimizer, const at::Tensor& scale) {
   at::NoGradGuard no_grad;
+  // AdamW's own pass takes a divisor, a float32 one: it saves a pass over the gradients.
+  at::Tensor divisor;
+  if (scale.defined()) divisor = scale.reciprocal().to(at::kFloat);
   for (Range& range : ranges_) {
     at::Tensor part = gradient.narrow(0, range.begin, range.master.size(0)).to(range.master.scalar_type());
-    if (scale.defined()) part = part * scale;
+    std::optional<at::Tensor> divides;
+    if (scale.defined() && range.master.scalar_type() == at::kFloat) divides = divisor;
+    if (scale.defined() && !divides) part = part * scale;
     range.steps.add_(1);
     at::_fused_adamw_({range.master}, {part}, {range.mean}, {range.square}, {}, {range.steps}, optimizer.lr,
                       optimizer.beta1, optimizer.beta2, range.decays ? optimizer.weight_decay : 0.0,
-                      optimizer.epsilon, /*amsgrad=*/false, /*maximize=*/false);
+                      optimizer.epsilon, /*amsgrad=*/false, /*maximize=*/false, divides);
     if (!range.weight.is_same(range.master)) range.weight.copy_(range.master);
   }
 }

@@ -32,8 +32,8 @@ class AdamwShard {
  public:
   // `begin`: where the slice starts in the block's flat weights. `slice`: its weights; undefined = those of `block`.
   AdamwShard(const BlockParameters& block, std::int64_t begin, std::int64_t end, at::Tensor slice = {});
-  // `gradient`: this rank's slice, any floating dtype. `scale`: clipping factor without dimensions, on the
-  // gradient's device so that nobody waits for its value; undefined = 1.
+  // `gradient`: this rank's slice, any floating dtype; its values are used up. `scale`: clipping factor without
+  // dimensions, on the gradient's device so that nobody waits for its value; undefined = 1.
   void step(const at::Tensor& gradient, const Optimizer& optimizer, const at::Tensor& scale);
   // Of the elements [from, to) of the block's flat tensors, which are of one parameter and in this slice: views.
   ParameterState state(std::int64_t from, std::int64_t to) const;

@@ -54,8 +54,9 @@ class Transport {
   virtual ~Transport() = default;
   // All tensors contiguous. A broken connection throws TransportError naming communicator and operation.
   virtual void all_reduce(at::Tensor& tensor) = 0;                         // sum, in place
-  virtual void all_gather(at::Tensor& whole, const at::Tensor& part) = 0;  // along dimension 0, rank order
-  virtual void reduce_scatter(at::Tensor& part, const at::Tensor& whole) = 0;  // sum, along dimension 0
+  // Along dimension 0, in rank order. `part` may be this rank's rows of `whole` themselves.
+  virtual void all_gather(at::Tensor& whole, const at::Tensor& part) = 0;
+  virtual void reduce_scatter(at::Tensor& part, const at::Tensor& whole) = 0;  // sum
   // To the next member, and from the one before, at once: no order of blocking sends around a ring could deadlock.
   virtual void shift(at::Tensor& received, const at::Tensor& sent) = 0;
   virtual void send(const at::Tensor& tensor, int member) = 0;  // member = index in communicator

@@ -8,6 +8,7 @@
 
 #include <cmath>
 
+#include "exec/device.h"
 #include "exec/operators/operators.h"
 #include "exec/optimizer.h"
 #include "exec/slots.h"
@@ -158,6 +159,39 @@ TEST(VocabularyLoss, ShardsGiveTheCrossEntropyAndGradientOfTheWholeVocabulary) {
   }
 }
 
+// Of a token that the model is sure of, softmax − 1 is small: a softmax rounded to bfloat16 first has none of its digits.
+TEST(VocabularyLoss, InBfloat16EveryGradientIsRoundedOnce) {
+  at::manual_seed(3);
+  const std::int64_t vocab = 40, tokens = 60;
+  at::Tensor logits = at::randn({tokens, 1, vocab}) * 2;
+  const at::Tensor targets = at::randint(vocab, {tokens, 1}, at::kLong);
+  const at::Tensor sure = at::arange(tokens) % 3;  // by one, ten or nothing
+  logits.scatter_add_(2, targets.unsqueeze(2), (sure * 5).to(at::kFloat).view({tokens, 1, 1}));
+  const at::Tensor narrow = logits.to(at::kBFloat16).requires_grad_(true),
+                   exact = narrow.detach().to(at::kDouble).requires_grad_(true);
+  const at::Tensor counted = (at::arange(tokens) % 5 != 0).view({tokens, 1});
+  const double n = 1000;
+  vocabulary_loss(narrow, vocabulary_statistics(narrow, targets, 0), targets, counted, 0, n).backward();
+  const at::Tensor each = at::cross_entropy_loss(exact.flatten(0, 1), targets.flatten(), {}, at::Reduction::None);
+  ((each * counted.flatten().to(at::kDouble)).sum() / n).backward();
+  const at::Tensor wanted = exact.grad(), found = narrow.grad().to(at::kDouble);
+  EXPECT_TRUE(at::equal(found == 0, wanted == 0)) << "tokens that do not count";
+  const at::Tensor apart = ((found - wanted).abs() / wanted.abs().clamp_min(1e-300)).max();
+  EXPECT_LE(apart.item<double>(), std::ldexp(1.0, -8) + 1e-5) << "half of bfloat16's last place";
+}
+
+// ---- Weight gradients --------------------------------------------------------------------------------
+
+// Products of two bfloat16 numbers are exact in float32, so only the sums round.
+TEST(Product, OfBfloat16MatricesAddsUpInFloat32) {
+  at::manual_seed(4);
+  const at::Tensor a = at::randn({30, 400}).to(at::kBFloat16), b = at::randn({400, 20}).to(at::kBFloat16);
+  at::Tensor sum = at::ones({30, 20});
+  for (int i = 0; i < 2; ++i) add_product(sum, a, b);
+  const at::Tensor wanted = 1 + 2 * at::matmul(a.to(at::kDouble), b.to(at::kDouble));
+  EXPECT_LE((sum - wanted).abs().max().item<double>(), 400 * 1e-6);
+}
+
 // ---- AdamW -------------------------------------------------------------------------------------------
 
 ParameterPlacement placed(int rank, int degree, int slices = 1) {
@@ -201,6 +235,27 @@ TEST(Adamw, SlicesOfABlockFollowTorchsAdamWWithDecayOnMatricesOnly) {
   for (std::size_t i = 0; i < all.size(); ++i)
     EXPECT_LE((all[i] - ours.parameters[i].weight).abs().max().item<double>(), 1e-14)
         << ours.parameters[i].meta.name;
+}
+
+// A float32 master takes the clipping factor as a divisor inside AdamW's own pass.
+TEST(Adamw, ClippedInFloat32EqualsTorchsOnClippedGradients) {
+  const Optimizer o{.name = "adamw", .lr = 3e-3, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .weight_decay = 0.1};
+  ParameterPlacement placement = placed(0, 1);
+  placement.weight_dtype = placement.gradient_dtype = at::kFloat;
+  const BlockParameters ours = make_parameters(tiny_llama(1, false), 1, 3, placement);
+  AdamwShard shard(ours, 0, ours.weights.size(0));
+  const ShardedParameter& matrix = parameter_named(ours, "mlp.down.weight");
+  const at::Tensor torchs_weight = matrix.weight.clone().requires_grad_(true);
+  torch::optim::AdamW torchs({torchs_weight}, torch::optim::AdamWOptions(o.lr).betas({o.beta1, o.beta2}).eps(o.epsilon)
+                                                  .weight_decay(o.weight_decay));
+  at::manual_seed(2);
+  for (int step = 0; step < 5; ++step) {
+    ours.gradients.copy_(at::randn_like(ours.gradients));
+    torchs_weight.mutable_grad() = matrix.gradient * 0.3;
+    torchs.step();
+    shard.step(ours.gradients, o, at::scalar_tensor(0.3, at::kDouble));
+  }
+  EXPECT_LE((torchs_weight - matrix.weight).abs().max().item<double>(), 1e-6);
 }
 
 // ---- Buffers -----------------------------------------------------------------------------------------

@@ -73,6 +73,20 @@ TEST_P(LocalTransportOf, ReduceScatterGivesEachMemberItsRowsOfTheSumAndLeavesThe
   });
 }
 
+// ZeRO 1 reduces a bucket into its own slice, and gathers weights from theirs.
+TEST_P(LocalTransportOf, APartMayBeTheMembersOwnRowsOfTheWhole) {
+  on_members(GetParam(), [](Transport& transport, int member) {
+    at::Tensor reduced = values_of(member, GetParam() * 4), mine = reduced.narrow(0, member * 4, 4);
+    transport.reduce_scatter(mine, reduced);
+    EXPECT_TRUE(at::equal(mine, sum_in_member_order(GetParam(), GetParam() * 4).narrow(0, member * 4, 4)));
+    at::Tensor whole = at::zeros({GetParam() * 2, 3}, at::kFloat);
+    const at::Tensor own = whole.narrow(0, member * 2, 2).copy_(values_of(member, 2));
+    transport.all_gather(whole, own);
+    for (int other = 0; other < GetParam(); ++other)
+      EXPECT_TRUE(at::equal(whole.narrow(0, other * 2, 2), values_of(other, 2)));
+  });
+}
+
 TEST_P(LocalTransportOf, ShiftBringsTheTensorOfTheMemberBefore) {
   on_members(GetParam(), [](Transport& transport, int member) {
     at::Tensor first = at::empty({4, 3}, at::kFloat), second = at::empty({4, 3}, at::kFloat);

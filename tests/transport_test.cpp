@@ -80,6 +80,20 @@ TEST_P(TransportOf, ReduceScatterGivesEachMemberItsRowsOfTheSum) {
   });
 }
 
+// ZeRO 1 reduces a bucket into its own slice, and gathers weights from theirs.
+TEST_P(TransportOf, APartMayBeTheMembersOwnRowsOfTheWhole) {
+  on_members(members(), [&](Transport& transport, int rank) {
+    at::Tensor reduced = values_of(rank, members() * 4, type()), mine = reduced.narrow(0, rank * 4, 4);
+    transport.reduce_scatter(mine, reduced);
+    EXPECT_TRUE(at::equal(mine, sum(members() * 4).narrow(0, rank * 4, 4)));
+    at::Tensor whole = at::zeros({members() * 2, 3}, type());
+    const at::Tensor own = whole.narrow(0, rank * 2, 2).copy_(values_of(rank, 2, type()));
+    transport.all_gather(whole, own);
+    for (int other = 0; other < members(); ++other)
+      EXPECT_TRUE(at::equal(whole.narrow(0, other * 2, 2), values_of(other, 2, type())));
+  });
+}
+
 // Two around the ring one after the other, of more bytes than sockets buffer: nobody waits for the other's receive.
 TEST_P(TransportOf, ShiftBringsThePartOfTheMemberBefore) {
   on_members(members(), [&](Transport& transport, int rank) {

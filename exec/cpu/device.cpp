@@ -1,5 +1,7 @@
 #include "exec/device.h"
 
+#include <ATen/ATen.h>
+
 #include "exec/cpu/transport_gloo.h"
 
 namespace slipway {
@@ -12,6 +14,10 @@ std::unique_ptr<SegmentCapture> capture_of(at::Device) { return nullptr; }
 void keep_for_this_lane(const at::Tensor&) {}
 double number_of(const at::Tensor& scalar) { return scalar.item<double>(); }
 void finish_work(at::Device) {}
+
+void add_product(at::Tensor& sum, const at::Tensor& left, const at::Tensor& right) {
+  sum.addmm_(left.to(sum.scalar_type()), right.to(sum.scalar_type()));
+}
 
 std::unique_ptr<Transport> connect_transport(const StoreHost& store, const Group& group, int rank,
                                              const std::string& store_host, at::Device) {

@@ -80,7 +80,7 @@ class GlooTransport : public Transport {
   // fits.
   void all_gather(at::Tensor& whole, const at::Tensor& part) override {
     guarded(group_.name, "all-gather", [&] {
-      part_of(whole, member_).copy_(part);
+      part_of(whole, member_).copy_(part);  // mostly itself
       exchange([&](int) { return part; }, [&](int from) { return part_of(whole, from); });
     });
   }
@@ -92,8 +92,9 @@ class GlooTransport : public Transport {
       }
       exchange([&](int to) { return part_of(whole, to); },
                [&](int from) { return parts[static_cast<std::size_t>(from)]; });
-      part.copy_(parts.front());
-      for (std::size_t from = 1; from < parts.size(); ++from) part.add_(parts[from]);
+      at::Tensor sum = parts[0] + parts[1];  // `part` may be this member's of `whole`
+      for (std::size_t from = 2; from < parts.size(); ++from) sum.add_(parts[from]);
+      part.copy_(sum);
     });
   }
   void shift(at::Tensor& received, const at::Tensor& sent) override {

@@ -43,6 +43,11 @@ double number_of(const at::Tensor& scalar) {
 
 void finish_work(at::Device device) { c10::cuda::getCurrentCUDAStream(device.index()).synchronize(); }
 
+// Widened, the product would be one of float32 matrices, at a fourteenth of the speed of bfloat16's (H100).
+void add_product(at::Tensor& sum, const at::Tensor& left, const at::Tensor& right) {
+  at::addmm_out(sum, sum, left, right, sum.scalar_type());
+}
+
 std::unique_ptr<Transport> connect_transport(const StoreHost& store, const Group& group, int rank,
                                              const std::string&, at::Device device) {
   return connect_nccl(store, group, rank, device);

@@ -9,8 +9,8 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-at::Tensor at_least_float(const at::Tensor& t) {
-  return t.scalar_type() == at::kDouble ? t : t.to(at::kFloat);
+at::ScalarType at_least_float(const at::Tensor& t) {
+  return t.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
 struct LocalTargets {
@@ -34,14 +34,20 @@ struct LossFunction : torch::autograd::Function<LossFunction> {
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
-    const at::Tensor& logits = saved[0];
-    const at::Tensor matrix = at_least_float(logits.reshape({-1, logits.size(-1)}));
-    at::Tensor d = (matrix - saved[1].unsqueeze(1)).exp_();
+    const at::Tensor matrix = saved[0].reshape({-1, saved[0].size(-1)});
+    const at::Tensor weight = saved[3] * gradients[0];
+    // weight·softmax in two passes: the weight, which is not negative, goes into the exponent, and a difference of narrow
+    // logits and float32 is float32.
+    at::Tensor exponent = at::sub(matrix, (saved[1] - weight.log()).unsqueeze(1));
+    at::Tensor d = exponent.scalar_type() == matrix.scalar_type() ? exponent : at::empty_like(matrix);
+    at::exp_out(d, exponent);
     const LocalTargets target = local_targets(saved[2], context->saved_data["first"].toInt(), d.size(1));
-    const at::Tensor minus_one = target.outside.logical_not().to(d.scalar_type()).neg_();
-    d.scatter_add_(1, target.column.unsqueeze(1), minus_one.unsqueeze(1));
-    d.mul_((saved[3] * gradients[0]).unsqueeze(1));
-    return {d.to(logits.scalar_type()).view(logits.sizes()), {}, {}, {}, {}, {}};
+    const at::Tensor column = target.column.unsqueeze(1);
+    // Of a sure token softmax − 1 has digits that are lost when the softmax is rounded first.
+    const at::Tensor logit = matrix.gather(1, column).squeeze(1).to(weight.scalar_type());
+    const at::Tensor own = at::expm1(logit - saved[1]) * weight;
+    d.scatter_(1, column, at::where(target.outside, d.gather(1, column).squeeze(1), own.to(d.scalar_type())).unsqueeze(1));
+    return {d.view(saved[0].sizes()), {}, {}, {}, {}, {}};
   }
 };
 
@@ -53,12 +59,13 @@ std::int64_t first_token(const OperatorContext& c) {
 
 at::Tensor vocabulary_statistics(const at::Tensor& logits, const at::Tensor& targets, std::int64_t first) {
   at::NoGradGuard no_grad;
-  const at::Tensor matrix = at_least_float(logits.detach().reshape({-1, logits.size(-1)}));
-  const at::Tensor maximum = matrix.amax(1);
-  const at::Tensor sum = (matrix - maximum.unsqueeze(1)).exp_().sum(1);
+  const at::Tensor matrix = logits.detach().reshape({-1, logits.size(-1)});
+  const at::ScalarType wide = at_least_float(matrix);
+  const at::Tensor maximum = matrix.amax(1).to(wide);
+  const at::Tensor sum = at::sub(matrix, maximum.unsqueeze(1)).exp_().sum(1);  // `wide`, as the maximum is
   const LocalTargets target = local_targets(targets, first, matrix.size(1));
   const at::Tensor logit =
-      matrix.gather(1, target.column.unsqueeze(1)).squeeze(1).masked_fill(target.outside, 0);
+      matrix.gather(1, target.column.unsqueeze(1)).squeeze(1).to(wide).masked_fill(target.outside, 0);
   return at::cat({maximum, sum, logit});
 }
 

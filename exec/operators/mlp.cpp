@@ -1,8 +1,37 @@
 #include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include "exec/operators/operators.h"
 
 namespace slipway {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// silu(gate)·up of [gate | up]. Its backward writes both gradients where they belong, which saves autograd's
+// concatenation of the two.
+struct SwigluFunction : torch::autograd::Function<SwigluFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& packed) {
+    const std::vector<at::Tensor> half = packed.chunk(2, -1);
+    const at::Tensor opened = at::silu(half[0]);
+    context->save_for_backward({packed, opened});
+    return opened * half[1];
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const std::vector<at::Tensor> half = saved[0].chunk(2, -1);
+    const at::Tensor result = at::empty(saved[0].sizes(), saved[0].options());
+    std::vector<at::Tensor> into = result.chunk(2, -1);
+    at::mul_out(into[1], gradients[0], saved[1]);
+    at::mul_out(into[0], gradients[0], half[1]);
+    at::silu_backward_out(into[0], into[0], half[0]);
+    return {result};
+  }
+};
+
+}  // namespace
 
 void run_up(OperatorContext& c) {
   at::Tensor& branch = c.wires[index_of(wire_branch)];
@@ -14,8 +43,7 @@ void run_up(OperatorContext& c) {
 void run_activation(OperatorContext& c) {
   at::Tensor& branch = c.wires[index_of(wire_branch)];
   if (c.block.mlp == Mlp::swiglu) {
-    const std::vector<at::Tensor> half = branch.chunk(2, -1);
-    branch = at::silu(half[0]) * half[1];
+    branch = SwigluFunction::apply(branch);
   } else {
     branch = at::gelu(branch, c.block.post_norm ? "none" : "tanh");
   }

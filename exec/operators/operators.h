@@ -11,11 +11,11 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <map>
-#include <tuple>
+#include <string>
 #include <vector>
 
 #include "exec/data.h"
+#include "exec/operators/rotary.h"
 #include "exec/parameters.h"
 #include "exec/region.h"
 #include "models/model.h"
@@ -23,16 +23,6 @@
 #include "models/token_ranges.h"
 
 namespace slipway {
-
-// cos and sin of position · theta^(−2i/d), each [s, 1, 1, d/2]; made once per shape.
-class RotaryTables {
- public:
-  const std::pair<at::Tensor, at::Tensor>& get(std::int64_t sequence, const Block& block,
-                                               const at::TensorOptions& options);
-
- private:
-  std::map<std::tuple<std::int64_t, std::int64_t, double>, std::pair<at::Tensor, at::Tensor>> tables_;
-};
 
 // Keys and values of the tokens before a slice of a sequence, layer by layer as a segment runs them, and those of
 // all tokens up to its end. Each [tokens, b, 2·heads·d]: keys (turned already), then values.
