@@ -126,5 +126,40 @@ TEST(MemoryTimelineParts, OfZero3AreGatheredWeights) {
   EXPECT_GT(first_rank(input).parts[MemoryPart::gathered_weights], 0);
 }
 
+// A block's gradients wait for their reduction behind one other's at most: DeepSpeed's and FSDP2's two buffers. However
+// slow the network is, they do not pile up over a step, and a larger batch needs no more.
+TEST(MemoryTimelineParts, OfZero2And3AreUnreducedGradientsOfTwoBlocksHoweverSlowTheNetwork) {
+  for (const int zero : {2, 3})
+    for (const char* schedule : {"1f1b", "gpipe", "zb-h1", "interleaved-1f1b"})
+      for (const std::int64_t batch : {16, 64}) {
+        LoweringInput input;
+        input.model = llama("small", {.layers = 4, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 2,
+                                      .vocab = 256, .sequence = 32});
+        input.shape.sequence = 32;
+        input.schedule = schedule;
+        input.layout.data = 2;
+        input.layout.pipeline = 2;
+        input.layout.chunks = schedule == std::string("interleaved-1f1b") ? 2 : 1;
+        input.layout.zero = zero;
+        input.global_batch = batch;
+        TaskGraph graph = lower(input);
+        Durations durations(graph.tasks.size());
+        double largest = 0;
+        for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+          const Work& work = graph.works[static_cast<std::size_t>(graph.tasks[id].work)];
+          durations[id] = work.kind == WorkKind::grad_reduce ? 1 : 1e-3;
+          if (work.kind == WorkKind::grad_reduce) largest = std::max(largest, work.bytes);
+        }
+        set_global_order(graph, durations);
+        const Timeline timeline = replay(graph, durations);
+        TaskGraph only_buckets = graph;
+        for (Buffer& buffer : only_buckets.buffers)
+          if (buffer.kind != BufferKind::bucket) buffer.bytes = 0;
+        const double most = fullest_moment(only_buckets, timeline, 0);
+        EXPECT_GT(most, largest) << "one is made while another is reduced";
+        EXPECT_LE(most, 2 * largest) << schedule << " zero " << zero << " batch " << batch;
+      }
+}
+
 }  // namespace
 }  // namespace slipway

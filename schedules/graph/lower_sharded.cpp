@@ -1,4 +1,6 @@
 // ZeRO 2 and 3: gradients that stay sharded, and weights that are gathered before each use.
+#include <utility>
+
 #include "schedules/graph/action_lowering.h"
 
 namespace slipway {
@@ -56,7 +58,11 @@ void ActionLowering::reduce_finished_blocks(int i, TaskId first_writer) {
       outputs.push_back(state_.builder.buffer(BufferKind::bucket, 0, rank, 0));
       state_.bucket(rank, block).push_back(outputs.back());
     }
-    state_.add_collective(group.communicator, id, action_.micro_batch, action_.slice, inputs, outputs);
+    const TaskId reduction =
+        state_.add_collective(group.communicator, id, action_.micro_batch, action_.slice, inputs, outputs);
+    for (const int k : group.members)
+      state_.reductions[static_cast<std::size_t>(state_.groups.rank(pipeline, k))].emplace_back(
+          first_writer + static_cast<TaskId>(k), reduction);
   }
 }
 
@@ -73,6 +79,25 @@ void limit_weight_prefetch(LoweringState& state) {
         seen[in] = true;
         if (i >= 2) state.builder.control(list[i - 2].second, static_cast<TaskId>(buffer.writer));
       }
+    }
+  }
+}
+
+// ZeRO 2 and 3: without this, gradients would pile up over a whole step where the network is slower than the
+// backward. Trainers have room for two: one block's gradient is made while the one before is reduced (PyTorch's
+// FSDP2 waits for the last reduce-scatter before the next; DeepSpeed's overlap_comm has two buckets).
+void limit_unreduced_gradients(LoweringState& state) {
+  constexpr auto no_task = std::numeric_limits<TaskId>::max();
+  std::vector<TaskId> reduction_of;
+  for (std::size_t rank = 0; rank < state.placed.size(); ++rank) {
+    if (state.reductions[rank].empty()) continue;
+    reduction_of.resize(state.graph.tasks.size(), no_task);
+    for (const auto& [writer, reduction] : state.reductions[rank]) reduction_of[writer] = reduction;
+    TaskId last = no_task, one_before = no_task;
+    for (const auto& [action, task] : state.placed[rank]) {
+      if (reduction_of[task] == no_task) continue;
+      if (one_before != no_task) state.builder.control(one_before, task);
+      one_before = std::exchange(last, reduction_of[task]);
     }
   }
 }

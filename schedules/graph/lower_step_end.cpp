@@ -34,6 +34,7 @@ class StepEnd {
     for (int stage = 0; stage < state_.stages(); ++stage) step(stage);
     for (int part = 0; part < state_.graph.placement.parts(); ++part) gather_parameters(part);
     limit_weight_prefetch(state_);
+    limit_unreduced_gradients(state_);
     write_compute_order();
   }
 

@@ -126,6 +126,7 @@ LoweringState::LoweringState(const LoweringInput& lowering_input, ActionLists li
   placed.resize(ranks);
   buckets.resize(static_cast<std::size_t>(input.layout.pipeline * members()) * blocks.size());
   weight_gathers.resize(ranks);
+  reductions.resize(ranks);
   action_index.assign(6 * passages.size(), std::numeric_limits<std::uint32_t>::max());
   last_micro_batch.assign(count, none);
   for (const auto& list : actions) {

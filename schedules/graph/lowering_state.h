@@ -51,6 +51,8 @@ struct LoweringState {
   std::vector<std::vector<BufferId>> buckets;
   // ZeRO 3: gathers whose first use follows the previous step's optimizer, per (rank).
   std::vector<std::vector<TaskId>> weight_gathers;
+  // ZeRO 2, 3, per (rank): the task that finishes a block's gradient of a micro-batch, and its reduction.
+  std::vector<std::vector<std::pair<TaskId, TaskId>>> reductions;
 
   int members() const { return groups.members(); }
   int pipeline_rank(int stage) const { return graph.placement.rank[static_cast<std::size_t>(stage)]; }
@@ -87,6 +89,9 @@ Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int block
 
 // ZeRO 3: a gather waits for the compute task two before its first reader; control edges only.
 void limit_weight_prefetch(LoweringState& state);
+
+// ZeRO 2, 3: a block's gradient is finished when the reduction of the one two before it is done; control edges only.
+void limit_unreduced_gradients(LoweringState& state);
 
 // Ring attention: the keys and values that a backward pass sends around again leave a task ahead; control edges only.
 void limit_ring_prefetch(LoweringState& state);
