@@ -15,12 +15,16 @@
 #include "exec/device_queue.h"
 #include "exec/segment_replay.h"
 #include "exec/transport.h"
+#include "models/dtype.h"
 
 namespace slipway {
 
 // The device of the process that is number `local_rank` on its node. Throws std::runtime_error, saying how
 // many there are, when there is no such GPU.
 at::Device device_of_rank(int local_rank);
+
+// Once, before any other thread exists and before device_of_rank. `peers`: other processes take part.
+void prepare_device(bool peers, Dtype dtype);
 
 // Null where operators return when they are done.
 std::unique_ptr<DeviceQueue> queue_of(at::Device device);

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 namespace slipway {
 
@@ -28,8 +29,9 @@ class DeviceQueue {
   virtual void wait_for(const Mark& mark) = 0;
   // The host waits until the device has come by.
   virtual void finish(const Mark& mark) = 0;
-  // When that was, on CLOCK_MONOTONIC. Only of marks that are finished.
-  virtual std::int64_t time_ns(const Mark& mark) = 0;
+  // When that was, on CLOCK_MONOTONIC. Only of marks that are finished. All by one comparison of the clocks, so that of
+  // two marks the later one never seems the earlier.
+  virtual std::vector<std::int64_t> times_ns(const std::vector<Mark>& marks) = 0;
 };
 
 }  // namespace slipway

@@ -70,8 +70,11 @@ void LaneRunner::State::settle(LocalLane& lane, int step) {
   lane.now = {step, 0, "waiting for the device to end the step"};
   hooks.device->finish(marks[count - 1].end);
   lane.now.doing = "reading the device's times of the step";
-  for (std::size_t i = 0; i < count; ++i)
-    lane.stamp(first + i) = {hooks.device->time_ns(marks[i].start), hooks.device->time_ns(marks[i].end)};
+  std::vector<DeviceQueue::Mark> asked;
+  asked.reserve(2 * count);
+  for (std::size_t i = 0; i < count; ++i) asked.insert(asked.end(), {marks[i].start, marks[i].end});
+  const std::vector<std::int64_t> times = hooks.device->times_ns(asked);
+  for (std::size_t i = 0; i < count; ++i) lane.stamp(first + i) = {times[2 * i], times[2 * i + 1]};
   {
     const std::lock_guard lock(lane.marks_mutex);
     std::fill(marks, marks + count, TaskMarks{});

@@ -5,6 +5,8 @@
 #include <exception>
 
 #include "exec/arguments.h"
+#include "exec/bundle_file.h"
+#include "exec/device.h"
 #include "exec/executable.h"
 #include "exec/measure.h"
 #include "exec/process.h"
@@ -66,6 +68,7 @@ int run_program(const Arguments& arguments) {
   refuse_what_cannot_run(file.bundle, arguments.bundle);
   const int ranks = rank_count(file.bundle.graph.layout);
   if (ranks != environment.world) refuse_world(arguments, ranks, started);
+  prepare_device(environment.processes() > 1, file.bundle.graph.shape.dtype);
   Session session({environment, arguments.out, file.checksum, connect_seconds(arguments, environment)});
   use_threads(arguments.threads);
   session.run([&](Seat& seat) { run_bundle(seat, file.bundle, arguments); });
@@ -74,6 +77,7 @@ int run_program(const Arguments& arguments) {
 
 int run_measurements(const Arguments& arguments) {
   const RankEnvironment environment = rank_environment(process_environment());
+  prepare_device(environment.processes() > 1, arguments.dtype);
   Session session({environment, folder_of(arguments.out), "micro-benchmarks", connect_seconds(arguments, environment)});
   use_threads(arguments.threads);
   session.run([&](Seat& seat) { measure(seat, arguments); });

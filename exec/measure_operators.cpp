@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "exec/device.h"
 #include "exec/measure.h"
 
 namespace slipway {
@@ -23,7 +24,9 @@ void measure_linear(MeasureContext& c, std::int64_t m, std::int64_t n, std::int6
   c.together();
   c.add(gemm_text("input_grad", m, k, n), c.median_seconds([&] { at::mm(gradient, weight); }));
   c.together();
-  c.add(gemm_text("weight_grad", n, k, m), c.median_seconds([&] { at::mm(gradient.t(), input); }));
+  // As linear (exec/linear.h) has it: onto a sum, which is float32 for narrower weights.
+  at::Tensor sum = at::zeros({n, k}, c.options().dtype(at::promote_types(input.scalar_type(), at::kFloat)));
+  c.add(gemm_text("weight_grad", n, k, m), c.median_seconds([&] { add_product(sum, gradient.t(), input); }));
 }
 
 // What a step of a small model is made of on a core, and of a large one on a GPU.

@@ -2,10 +2,8 @@
 
 #include <ATen/Parallel.h>
 
-#include <fstream>
 #include <mutex>
 #include <optional>
-#include <sstream>
 
 #include "exec/checkpoint.h"
 #include "exec/device.h"
@@ -271,18 +269,6 @@ void BundleRun::run() {
 }
 
 }  // namespace
-
-BundleFile read_bundle_file(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw std::runtime_error("cannot open the bundle " + path + "; make it with `slipway lower`");
-  std::stringstream text;
-  text << file.rdbuf();
-  const std::string all = text.str();
-  const std::size_t last = all.rfind("checksum ");
-  BundleFile result{read_bundle(text, path), last == std::string::npos ? "" : all.substr(last)};
-  while (!result.checksum.empty() && result.checksum.back() == '\n') result.checksum.pop_back();
-  return result;
-}
 
 void run_bundle(Seat& seat, const Bundle& bundle, const Arguments& arguments) {
   at::set_num_threads(arguments.threads);  // a number of each thread

@@ -159,9 +159,9 @@ class BreakingDevice : public ThreadDevice {
     broken_at(At::finish);
     ThreadDevice::finish(mark);
   }
-  std::int64_t time_ns(const Mark& mark) override {
+  std::vector<std::int64_t> times_ns(const std::vector<Mark>& marks) override {
     broken_at(At::time);
-    return ThreadDevice::time_ns(mark);
+    return ThreadDevice::times_ns(marks);
   }
 
  private:

@@ -41,7 +41,11 @@ class ThreadDevice : public DeviceQueue {
     start([event = event_of(mark)] { event->reached.wait(false); });
   }
   void finish(const Mark& mark) override { event_of(mark)->reached.wait(false); }
-  std::int64_t time_ns(const Mark& mark) override { return event_of(mark)->at_ns; }
+  std::vector<std::int64_t> times_ns(const std::vector<Mark>& marks) override {
+    std::vector<std::int64_t> times;
+    for (const Mark& mark : marks) times.push_back(event_of(mark)->at_ns);
+    return times;
+  }
 
   // Work of this thread's lane.
   void start(std::function<void()> work) { own_queue().add(std::move(work)); }

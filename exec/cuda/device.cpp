@@ -5,6 +5,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <cstdlib>
 #include <stdexcept>
 
 #include "exec/cuda/graph_capture.h"
@@ -12,6 +13,13 @@
 #include "exec/cuda/transport_nccl.h"
 
 namespace slipway {
+
+// A kernel that is loaded when it is first used may have to wait for those that run, and a receive that is posted early
+// runs until its peer sends, which may need that kernel's result: with peers all kernels are loaded at the start.
+void prepare_device(bool peers, Dtype dtype) {
+  if (peers) setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  at::globalContext().setAllowTF32CuBLAS(dtype == Dtype::tf32);
+}
 
 at::Device device_of_rank(int local_rank) {
   const int count = c10::cuda::device_count();

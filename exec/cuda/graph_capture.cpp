@@ -11,8 +11,9 @@
 namespace slipway {
 namespace {
 
-// Graphs register with the device's generator of random numbers, which takes no lock: ranks that share a process record
-// and destroy theirs one at a time. Nothing that is recorded waits for another rank.
+// Graphs register with the device's generator of random numbers, which takes no lock, and a replay counts it up, which it
+// refuses while another recording is under way: of the ranks that share a process one records, replays or destroys at a
+// time. Nothing that is recorded waits for another rank.
 std::mutex& one_at_a_time() {
   static std::mutex mutex;
   return mutex;
@@ -42,7 +43,10 @@ class Graph : public SegmentCapture::Recording {
   }
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
-  void replay() override { graph_->replay(); }
+  void replay() override {
+    const std::lock_guard lock(one_at_a_time());
+    graph_->replay();
+  }
 
  private:
   // When the work breaks its own error is what counts; the stream must leave the capture in any case.

@@ -7,6 +7,8 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdlib>
+#include <limits>
+#include <map>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -50,45 +52,47 @@ EventPool& pool() {
   return *events;
 }
 
-// An event of which the host's clock is known.
+// An event of which the host's clock is known; one for all ranks that share a device, so that their times agree.
 class Anchor {
  public:
   explicit Anchor(c10::Device device) : device_(device) {
     const c10::cuda::CUDAGuard guard(device.index());
     for (cudaEvent_t* event : {&event_, &next_}) C10_CUDA_CHECK(cudaEventCreateWithFlags(event, cudaEventDefault));
-    C10_CUDA_CHECK(cudaStreamCreateWithFlags(&idle_, cudaStreamNonBlocking));
+    int lowest = 0, highest = 0;
+    C10_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+    C10_CUDA_CHECK(cudaStreamCreateWithPriority(&idle_, cudaStreamNonBlocking, highest));
   }
-  ~Anchor() {
-    cudaEventDestroy(event_);
-    cudaEventDestroy(next_);
-    cudaStreamDestroy(idle_);
-  }
-  Anchor(const Anchor&) = delete;
-  Anchor& operator=(const Anchor&) = delete;
 
-  // When the device came by `event`.
-  Nanoseconds time_of(cudaEvent_t event) {
+  // When the device came by each of `marks`.
+  std::vector<Nanoseconds> times_of(const std::vector<DeviceQueue::Mark>& marks) {
     const std::lock_guard lock(mutex_);
     renew();
-    float milliseconds = 0;  // negative when the event came later
-    C10_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, event, event_));
-    return at_ - static_cast<Nanoseconds>(static_cast<double>(milliseconds) * 1e6);
+    std::vector<Nanoseconds> times;
+    times.reserve(marks.size());
+    for (const DeviceQueue::Mark& mark : marks) {
+      float milliseconds = 0;  // negative when the mark came later
+      C10_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(mark.get()), event_));
+      times.push_back(at_ - static_cast<Nanoseconds>(static_cast<double>(milliseconds) * 1e6));
+    }
+    return times;
   }
 
  private:
-  // The best of a few: the nearer the two readings of the clock, the surer what it was between them.
+  // The best of a few: the nearer the two readings of the clock, the surer what it was between them. A stream may share
+  // a hardware queue with one that waits, and stand there too; then the old anchor is the better one for a while.
   void renew() {
-    constexpr Nanoseconds fresh_ns = 100'000'000;
+    constexpr Nanoseconds fresh_ns = 100'000'000, stale_ns = 100 * fresh_ns, sure_ns = 50'000;
     constexpr int tries = 5;
-    if (at_ != 0 && monotonic_ns() - at_ < fresh_ns) return;
+    const Nanoseconds age = monotonic_ns() - at_;
+    if (at_ != 0 && age < fresh_ns) return;
     const c10::cuda::CUDAGuard guard(device_.index());
-    Nanoseconds shortest = 0;
+    Nanoseconds shortest = at_ != 0 && age < stale_ns ? sure_ns : std::numeric_limits<Nanoseconds>::max();
     for (int i = 0; i < tries; ++i) {
       const Nanoseconds before = monotonic_ns();
       C10_CUDA_CHECK(cudaEventRecord(next_, idle_));
       C10_CUDA_CHECK(cudaEventSynchronize(next_));
       const Nanoseconds took = monotonic_ns() - before;
-      if (i > 0 && took >= shortest) continue;
+      if (took >= shortest) continue;
       shortest = took;
       at_ = before + took / 2;
       std::swap(event_, next_);
@@ -102,9 +106,16 @@ class Anchor {
   Nanoseconds at_ = 0;
 };
 
+Anchor& anchor_of(c10::Device device) {
+  static std::mutex mutex;
+  static auto* const anchors = new std::map<c10::DeviceIndex, Anchor>;  // as the events
+  const std::lock_guard lock(mutex);
+  return anchors->try_emplace(device.index(), device).first->second;
+}
+
 class StreamQueue : public DeviceQueue {
  public:
-  explicit StreamQueue(c10::Device device) : device_(device), anchor_(device) {}
+  explicit StreamQueue(c10::Device device) : device_(device), anchor_(anchor_of(device)) {}
 
   void begin_lane() override {
     c10::cuda::set_device(device_.index());
@@ -119,14 +130,14 @@ class StreamQueue : public DeviceQueue {
   }
   void wait_for(const Mark& mark) override { C10_CUDA_CHECK(cudaStreamWaitEvent(stream(), event_of(mark), 0)); }
   void finish(const Mark& mark) override { C10_CUDA_CHECK(cudaEventSynchronize(event_of(mark))); }
-  std::int64_t time_ns(const Mark& mark) override { return anchor_.time_of(event_of(mark)); }
+  std::vector<std::int64_t> times_ns(const std::vector<Mark>& marks) override { return anchor_.times_of(marks); }
 
  private:
   static cudaEvent_t event_of(const Mark& mark) { return static_cast<cudaEvent_t>(mark.get()); }
   cudaStream_t stream() const { return c10::cuda::getCurrentCUDAStream(device_.index()).stream(); }
 
   c10::Device device_;
-  Anchor anchor_;
+  Anchor& anchor_;
 };
 
 }  // namespace

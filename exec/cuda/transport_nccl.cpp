@@ -1,6 +1,6 @@
-// The only file with NCCL headers. Operations are enqueued on the group's own stream; `wait` makes the
-// lane's stream wait for them, not the lane's thread: with a time limit it would wait itself (ProcessGroupNCCL.hpp, WorkNCCL::wait), so
-// the limit is the group's, which c10d's watchdog keeps.
+// The only file with NCCL headers. Collectives are enqueued on the lane's own stream (asyncOp = false: c10d's own streams
+// are 32 for all groups), sends and receives on the group's; `wait` makes the lane's stream wait for them, not the lane's
+// thread: with a time limit it would wait itself (ProcessGroupNCCL.hpp, WorkNCCL::wait), so the limit is the group's.
 #include "exec/cuda/transport_nccl.h"
 
 #include <ATen/ATen.h>
@@ -17,6 +17,8 @@ constexpr auto patience = std::chrono::milliseconds(static_cast<std::int64_t>(wh
 
 // As for Gloo (exec/cpu/transport_gloo.cpp): groups of several lanes would share c10d's flight recorder.
 [[maybe_unused]] const bool flight_recorder_is_off = setenv("TORCH_FR_BUFFER_SIZE", "0", 1) == 0;
+// When a peer is gone, c10d's watchdog would end the process before the heartbeat has told why (exec/heartbeat.h).
+[[maybe_unused]] const bool watchdog_looks_on = setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", 0) == 0;
 
 class NcclTransport : public Transport {
  public:
@@ -27,30 +29,40 @@ class NcclTransport : public Transport {
         store_(store.raw("group/" + std::to_string(group_.id))) {
     const auto shared = c10::intrusive_ptr<c10d::Store>::reclaim_copy(store_.get());
     guarded(group_.name, "connect", [&] {
+      shared->setTimeout(patience);  // members meet in it, and one may draw its model longer than it took to connect
       auto options = c10d::ProcessGroupNCCL::Options::create();
       options->timeout = patience;
       backend_ = c10::make_intrusive<c10d::ProcessGroupNCCL>(
           shared, member_, static_cast<int>(group_.ranks.size()), options);
       backend_->setBoundDeviceId(device_);
+      // Now, by all members; otherwise sends and receives make one of their own in the first step, while kernels of other
+      // communicators wait on the device.
+      backend_->eagerConnectSingleDevice(device_);
     });
   }
 
   void all_reduce(at::Tensor& tensor) override {
     guarded(group_.name, "all-reduce", [&] {
       std::vector<at::Tensor> tensors{tensor};
-      backend_->allreduce(tensors)->wait();
+      c10d::AllreduceOptions options;
+      options.asyncOp = false;
+      finish(backend_->allreduce(tensors, options));
     });
   }
   void all_gather(at::Tensor& whole, const at::Tensor& part) override {
     guarded(group_.name, "all-gather", [&] {
       at::Tensor input = part;
-      backend_->_allgather_base(whole, input)->wait();
+      c10d::AllgatherOptions options;
+      options.asyncOp = false;
+      finish(backend_->_allgather_base(whole, input, options));
     });
   }
   void reduce_scatter(at::Tensor& part, const at::Tensor& whole) override {
     guarded(group_.name, "reduce-scatter", [&] {
       at::Tensor input = whole;
-      backend_->_reduce_scatter_base(part, input)->wait();
+      c10d::ReduceScatterOptions options;
+      options.asyncOp = false;
+      finish(backend_->_reduce_scatter_base(part, input, options));
     });
   }
   // Both in one NCCL group, so that neither waits for the other.
@@ -61,22 +73,22 @@ class NcclTransport : public Transport {
       backend_->startCoalescing();
       backend_->send(sending, (member_ + 1) % size, 0);
       backend_->recv(receiving, (member_ + size - 1) % size, 0);
-      backend_->endCoalescing()->wait();
+      finish(backend_->endCoalescing());
     });
   }
   void send(const at::Tensor& tensor, int member) override {
     guarded(group_.name, "send", [&] {
       std::vector<at::Tensor> tensors{tensor};
-      backend_->send(tensors, member, 0)->wait();
+      finish(backend_->send(tensors, member, 0));
     });
   }
   void receive(at::Tensor& tensor, int member) override {
     guarded(group_.name, "receive", [&] {
       std::vector<at::Tensor> tensors{tensor};
-      backend_->recv(tensors, member, 0)->wait();
+      finish(backend_->recv(tensors, member, 0));
     });
   }
-  // One element summed, and waited for: NCCL's communicator exists on every member afterwards.
+  // One element summed, and waited for.
   void barrier() override {
     at::Tensor one = at::ones({1}, at::TensorOptions().device(device_));
     all_reduce(one);
@@ -85,6 +97,10 @@ class NcclTransport : public Transport {
   void shutdown() override { backend_->shutdown(); }
 
  private:
+  static void finish(const c10::intrusive_ptr<c10d::Work>& work) {
+    if (work) work->wait();
+  }
+
   Group group_;
   int member_;
   at::Device device_;

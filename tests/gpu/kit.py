@@ -30,6 +30,17 @@ TINY = [
     ("zb-v, pipeline 4", {"layout.pipeline": 4, "schedule.name": "zb-v"}),
     ("chimera, pipeline 4", {"layout.pipeline": 4, "schedule.name": "chimera"}),
 ]
+# One process a rank, so that messages go through NCCL, which takes two processes of one GPU for two nodes when each names
+# another host (run.py).
+APART = [
+    ("two processes, tensor 2", {"layout.tensor": 2, "layout.sequence_parallel": "true"}),
+    ("two processes, pipeline 2", {"layout.pipeline": 2}),
+    ("two processes, interleaved, pipeline 2", {"layout.pipeline": 2, "schedule.name": "interleaved-1f1b"}),
+    ("two processes, data 2, ZeRO 1", {"layout.data": 2, "layout.zero": 1}),
+    ("two processes, data 2, ZeRO 3", {"layout.data": 2, "layout.zero": 3}),
+    ("two processes, ring attention, context 2", {
+        "layout.context": 2, "layout.context_exchange": "ring", "schedule.kernels": "flash2_rmsnorm"}),
+]
 LLAMA = [
     ("one rank", {}),
     ("pipeline 2 on one GPU", {"layout.pipeline": 2}),
@@ -59,7 +70,7 @@ def settings(overrides, machine):
     return [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
 
 
-def make_case(build, out, scenario, name, overrides):
+def make_case(build, out, scenario, name, overrides, apart):
     path = os.path.join(HERE, scenario + ".yaml")
     bundle = f"{scenario}-{'-'.join(name.replace(',', '').split())}.slip"
     slipway(build, "lower", path, "-o", os.path.join(out, bundle), *settings(overrides, MACHINES[0]))
@@ -67,8 +78,9 @@ def make_case(build, out, scenario, name, overrides):
     for machine in MACHINES:
         answer = json.loads(slipway(build, "simulate", path, "--json", *settings(overrides, machine)))
         predicted[machine] = {key: answer.get(key) for key in ("step_time_s", "tokens_per_s", "mfu")}
-    return {"scenario": scenario, "name": name, "ranks": ranks_of(overrides), "bundle": bundle, "predicted": predicted,
-            "graphs": overrides.get("layout.zero", 0) < 2}  # ZeRO 2 and 3 record nothing
+    return {"scenario": scenario, "name": name, "ranks": ranks_of(overrides), "processes": ranks_of(overrides) if apart else 1,
+            "bundle": bundle, "predicted": predicted,
+            "graphs": not apart and overrides.get("layout.zero", 0) < 2}  # ZeRO 2 and 3 record nothing
 
 
 def programs(build, out, package):
@@ -94,8 +106,8 @@ def main():
     words = parser.parse_args()
     shutil.rmtree(words.out, ignore_errors=True)
     os.makedirs(words.out)
-    cases = [make_case(words.build, words.out, scenario, name, overrides)
-             for scenario, list_of in (("tiny", TINY), ("llama", LLAMA)) if words.only in (None, scenario)
+    cases = [make_case(words.build, words.out, scenario, name, overrides, list_of is APART)
+             for scenario, list_of in (("tiny", TINY), ("tiny", APART), ("llama", LLAMA)) if words.only in (None, scenario)
              for name, overrides in list_of]
     shutil.copy(os.path.join(HERE, "../../scenarios/data/us-founding-documents.txt"), os.path.join(words.out, "text.txt"))
     for script in ("run.py", "pytorch_llama.py"):

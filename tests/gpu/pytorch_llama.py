@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """The model of llama.yaml in plain PyTorch, eager or compiled: what a GPU does for somebody who writes it by hand.
 
-    pytorch_llama.py [--compile] [--steps N] [--device cuda|cpu] [--layers N ...]
+    pytorch_llama.py [--compile [--compile-optimizer]] [--text FILE] [--steps N] [--device cuda|cpu] [--layers N ...]
 
 bfloat16 weights with float32 master weights, flash attention, fused AdamW, clipping to the global norm; the same shapes,
-tokens per step and micro-batches. Prints one line of JSON: the median step of those after the first five, in seconds.
+tokens per step and micro-batches, and nothing that waits for the device between steps. Prints one line of JSON: the median
+step of those after the first five, in seconds, and the loss of the last.
 """
 import argparse
 import json
@@ -58,15 +59,17 @@ class Llama(nn.Module):
 class Trainer:
     """float32 masters of bfloat16 weights; gradients of all micro-batches add up in float32."""
 
-    def __init__(self, model, lr):
+    def __init__(self, model, lr, fused):
         self.weights = list(model.parameters())
         self.masters = [w.detach().float() for w in self.weights]
         for master in self.masters:
             master.grad = torch.zeros_like(master)
-        self.optimizer = torch.optim.AdamW(self.masters, lr=lr, fused=True)
+        # Compiled, the many small operations of the foreach form become few kernels.
+        self.optimizer = torch.optim.AdamW(self.masters, lr=lr, fused=fused, foreach=not fused)
 
-    def take_gradients(self):
-        torch._foreach_add_([m.grad for m in self.masters], [w.grad for w in self.weights])
+    def take_gradients(self, first):
+        take = torch._foreach_copy_ if first else torch._foreach_add_
+        take([m.grad for m in self.masters], [w.grad for w in self.weights])
         for weight in self.weights:
             weight.grad = None
 
@@ -75,12 +78,43 @@ class Trainer:
         nn.utils.clip_grad_norm_(self.masters, 1.0, foreach=True)
         self.optimizer.step()
         torch._foreach_copy_(self.weights, self.masters)
-        torch._foreach_zero_([m.grad for m in self.masters])
+
+
+# Of one step after the other, in seconds, by the device's own clock.
+class Stopwatch:
+    def __init__(self, device):
+        self.on_gpu, self.marks = device == "cuda", []
+
+    def mark(self):
+        if self.on_gpu:
+            self.marks.append(torch.cuda.Event(enable_timing=True))
+            self.marks[-1].record()
+        else:
+            self.marks.append(time.perf_counter())
+
+    def times(self):
+        if not self.on_gpu:
+            return [after - before for before, after in zip(self.marks, self.marks[1:])]
+        torch.cuda.synchronize()
+        return [before.elapsed_time(after) / 1e3 for before, after in zip(self.marks, self.marks[1:])]
+
+
+# [micro-batches, micro-batch, sequence + 1]: bytes of the text, as the scenario has them, or random ones.
+def draw_data(words):
+    shape = (words.micro_batches, words.micro_batch, words.sequence + 1)
+    if words.text is None:
+        return torch.randint(256, shape)
+    with open(words.text, "rb") as file:
+        text = file.read()
+    tokens = torch.tensor(list(text)).repeat(-(-shape[0] * shape[1] * shape[2] // len(text)))
+    return tokens[:shape[0] * shape[1] * shape[2]].view(shape)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--compile-optimizer", action="store_true")
+    parser.add_argument("--text")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--steps", type=int, default=15)
     for name, value in (("layers", 16), ("hidden", 2048), ("ffn", 5632), ("heads", 16), ("vocab", 32000),
@@ -90,24 +124,23 @@ def main():
     torch.manual_seed(1)
     model = Llama(words.layers, words.hidden, words.ffn, words.heads, words.vocab, words.sequence)
     model = model.to(words.device, torch.bfloat16)
-    trainer = Trainer(model, 3e-4)
+    trainer = Trainer(model, 3e-4, fused=not words.compile_optimizer)
     run = torch.compile(model) if words.compile else model
-    wait = torch.cuda.synchronize if words.device == "cuda" else lambda: None
-    times = []
-    with torch.no_grad():
-        data = torch.randint(256, (words.micro_batches, words.micro_batch, words.sequence + 1), device=words.device)
+    update = torch.compile(trainer.step) if words.compile_optimizer else trainer.step
+    data = draw_data(words).to(words.device)
+    watch = Stopwatch(words.device)
+    watch.mark()
     for _ in range(words.steps):
-        wait()
-        begin = time.perf_counter()
-        for batch in data:
-            (run(batch[:, :-1], batch[:, 1:]) / words.micro_batches).backward()
-            trainer.take_gradients()
-        trainer.step()
-        wait()
-        times.append(time.perf_counter() - begin)
+        for i, batch in enumerate(data):
+            loss = run(batch[:, :-1], batch[:, 1:])
+            (loss / words.micro_batches).backward()
+            trainer.take_gradients(first=i == 0)
+        update()
+        watch.mark()
+    times = watch.times()
     tokens = words.micro_batches * words.micro_batch * words.sequence
     step = statistics.median(times[min(5, len(times) - 1):])
-    print(json.dumps({"step_s": step, "tokens_per_s": tokens / step, "torch": torch.__version__}))
+    print(json.dumps({"step_s": step, "tokens_per_s": tokens / step, "loss": loss.item(), "torch": torch.__version__}))
 
 
 main()

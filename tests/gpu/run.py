@@ -4,22 +4,34 @@
     run.py [KIT] [--only correctness|speed] [--device gpu|cpu] [--out FOLDER]
 
 Correctness: layouts of up to eight ranks, which share the GPU, against one rank: losses of 20 steps in float64 to 1e-9
-relative, and one rank on the GPU against one on the CPU, and with CUDA graphs. Speed, without and with them: tokens/s, MFU, predicted step / measured step, what one task
-costs the executor, and PyTorch, eager and compiled, on the same model. Exit status: 0, 1 when something disagrees or fails,
+relative; one rank on the GPU against one on the CPU; with CUDA graphs; and two processes that share the GPU and speak
+through NCCL. Speed, without graphs and with them: tokens/s, MFU, predicted step / measured step, the gap between two tasks
+on the device, what one task costs the executor, and PyTorch, eager and compiled, on the same model. Exit status: 0, 1 when something disagrees or fails,
 77 when there is no GPU or no program for it (ctest: skipped). --device cpu tries the first part without a GPU.
 """
 import argparse
 import json
 import os
+import random
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
 TOLERANCE = 1e-9
 WARM_UP = 5  # steps that are not timed
-LIMIT_S = 240  # of one run; a GPU that waits for itself ends never
+LIMIT_S = 150  # of one run; a GPU that waits for itself ends never
+
+
+def free_port():
+    while True:
+        port = random.randint(20000, 29999)  # below those that the kernel gives away
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return port
 
 
 def finished(command, environment=None):
@@ -45,23 +57,35 @@ class Kit:
     def of(self, scenario):
         return [case for case in self.cases if case["scenario"] == scenario]
 
-    def start(self, device, words):
+    def start(self, device, words, processes=1):
         program = os.path.join(self.folder, self.programs[device])
         environment = {name: value for name, value in os.environ.items()
                        if name not in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_PORT")}
         environment["SLIPWAY_DEVICE"] = "cpu" if device == "cpu" else ""
-        done = finished([program, *words], environment)
-        if done.returncode != 0:
-            raise RuntimeError(" ".join(done.stderr.split())[-300:] or f"ended with status {done.returncode}")
+        ranks = [environment] if processes == 1 else self.environments(environment, processes)
+        with ThreadPoolExecutor(len(ranks)) as threads:
+            ended = list(threads.map(lambda of_rank: finished([program, *words], of_rank), ranks))
+        for done in ended:
+            if done.returncode != 0:
+                raise RuntimeError(" ".join(done.stderr.split())[-300:] or f"ended with status {done.returncode}")
+
+    # Every process takes the first GPU. NCCL refuses that to processes of one host, so each names a host of its own, and
+    # they speak through the loopback device.
+    def environments(self, base, processes):
+        port = str(free_port())
+        return [{**base, "RANK": str(rank), "WORLD_SIZE": str(processes), "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1",
+                 "MASTER_PORT": port, "NCCL_HOSTID": f"node{rank}", "NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1"}
+                for rank in range(processes)]
 
     def run(self, case, device=None, graphs=False):
         device = device or self.device
         folder = os.path.join(self.out, f"{device}-{'graphs-' if graphs else ''}{case['bundle']}")
         shutil.rmtree(folder, ignore_errors=True)
         self.start(device, [os.path.join(self.folder, case["bundle"]), "--out", folder, "--data",
-                            os.path.join(self.folder, "text.txt"), "--ranks-per-process", str(case["ranks"]),
+                            os.path.join(self.folder, "text.txt"),
+                            "--ranks-per-process", str(case["ranks"] // case["processes"]),
                             "--threads", str(max(1, (os.cpu_count() or 1) // case["ranks"]) if device == "gpu" else 1),
-                            *(["--cuda-graphs"] if graphs else [])])
+                            *(["--cuda-graphs"] if graphs else [])], case["processes"])
         return folder
 
 
@@ -112,12 +136,25 @@ def step_seconds(folder, ranks):
     return statistics.median(max(of[k + 1] - of[k] for of in starts) for k in range(min(WARM_UP, steps - 2), steps - 1))
 
 
+# How long the device has nothing to do between two tasks of rank 0's compute lane, and how many tasks a step has.
+def gap_between_tasks(folder):
+    tasks = {}
+    with open(os.path.join(folder, "rank-0.records")) as file:
+        for line in file:
+            fields = line.split("\t")
+            if fields[2] == "compute":
+                tasks.setdefault(int(fields[0]), []).append((float(fields[5]), float(fields[6])))
+    last = max(tasks)
+    gaps = [b[0] - a[1] for step in range(min(WARM_UP, last), last + 1) for a, b in zip(tasks[step], tasks[step][1:])]
+    return (statistics.median(gaps) if gaps else 0.0), len(tasks[last])
+
+
 def correctness(kit, rows):
     cases = kit.of("tiny")
     try:
         reference = losses_of(kit.run(cases[0]))
     except RuntimeError as error:
-        add(rows, ["float64, one rank", "1", f"FAILED: {error}", "", "", "", ""])
+        add(rows, ["float64, one rank", "1", f"FAILED: {error}", *[""] * 5])
         return False
     agree = True
     checks = [(case["name"], case["ranks"], case, kit.device, False) for case in cases[1:]]
@@ -132,7 +169,7 @@ def correctness(kit, rows):
         except RuntimeError as error:
             verdict, detail = "FAILED", f"FAILED: {error}"
         agree = agree and verdict == "same"
-        add(rows, [f"float64, {name}", str(ranks), detail, "", "", "", ""])
+        add(rows, [f"float64, {name}", str(ranks), detail, *[""] * 5])
     return agree
 
 
@@ -141,14 +178,14 @@ def predicted_for(case, name):
     return case["predicted"].get(machine) if machine else None
 
 
-def speed_row(name, ranks, step, tokens, predicted):
+def speed_row(name, ranks, step, tokens, predicted, gap=""):
     mfu = ratio = ""
     if predicted:
         per_token = predicted["mfu"] / predicted["tokens_per_s"]
         mfu = f"{100 * per_token * tokens / step:.1f} %"
     if predicted and ranks:
         ratio = f"{predicted['step_time_s'] / step:.3f}"
-    return [name, str(ranks) if ranks else "", "", f"{1e3 * step:.1f} ms", f"{tokens / step:,.0f}", mfu, ratio]
+    return [name, str(ranks) if ranks else "", "", f"{1e3 * step:.1f} ms", f"{tokens / step:,.0f}", mfu, ratio, gap]
 
 
 def speed(kit, name, rows):
@@ -159,17 +196,20 @@ def speed(kit, name, rows):
         tokens = round(guess["tokens_per_s"] * guess["step_time_s"])
         predicted = predicted_for(case, name)
         try:
-            step = step_seconds(kit.run(case, graphs=graphs), case["ranks"])
-            add(rows, speed_row(f"bfloat16, {name_of_case}", case["ranks"], step, tokens, predicted))
+            folder = kit.run(case, graphs=graphs)
+            gap, tasks = gap_between_tasks(folder)
+            add(rows, speed_row(f"bfloat16, {name_of_case}", case["ranks"], step_seconds(folder, case["ranks"]), tokens,
+                                predicted, f"{1e6 * gap:.1f} us, {tasks} tasks"))
         except RuntimeError as error:
             well = False
-            add(rows, [f"bfloat16, {name_of_case}", str(case["ranks"]), f"FAILED: {error}", "", "", "", ""])
-    for label, words in (("PyTorch, eager", []), ("PyTorch, compiled", ["--compile"])):
+            add(rows, [f"bfloat16, {name_of_case}", str(case["ranks"]), f"FAILED: {error}", *[""] * 5])
+    for label, words in (("PyTorch, eager", []), ("PyTorch, compiled", ["--compile"]),
+                         ("PyTorch, optimizer compiled too", ["--compile", "--compile-optimizer"])):
         script = os.path.join(kit.folder, "pytorch_llama.py")
-        done = finished([sys.executable, script, *words])
+        done = finished([sys.executable, script, "--text", os.path.join(kit.folder, "text.txt"), *words])
         if done.returncode != 0:
             well = False
-            add(rows, [label, "", "FAILED: " + (done.stderr.strip().splitlines() or ["no message"])[-1], "", "", "", ""])
+            add(rows, [label, "", "FAILED: " + (done.stderr.strip().splitlines() or ["no message"])[-1], *[""] * 5])
             continue
         answer = json.loads(done.stdout.strip().splitlines()[-1])
         add(rows, speed_row(label, 0, answer["step_s"], tokens, predicted))
@@ -208,7 +248,7 @@ def main():
         kit = Kit(os.path.abspath(words.kit), words.device, out)
         name = check_device(kit)
         print(f"{name}; losses against one rank (bar: {TOLERANCE:.0e} relative over all steps); a step is the median after {WARM_UP}\n")
-        rows, well = [["", "ranks", "losses", "step", "tokens/s", "MFU", "predicted/measured"]], True
+        rows, well = [["", "ranks", "losses", "step", "tokens/s", "MFU", "predicted/measured", "gap between tasks"]], True
         if words.only != "speed":
             well = correctness(kit, rows) and well
         if words.only != "correctness" and kit.device == "gpu":
