@@ -33,7 +33,9 @@ struct TimeParameter {
 // What a formula says of the parts of a step, for engines that lay the step out themselves (stack_pace.h). Seconds;
 // of one micro-batch where nothing else is said.
 struct StepParts {
-  double layer_forward = 0, layer_backward = 0;  // kernels and host of one layer, recomputation not included
+  // Kernels and host of one layer. Recomputation of whole layers is not included (an engine runs their forward pass
+  // again), that of attention alone is the backward pass's.
+  double layer_forward = 0, layer_backward = 0;
   // Its collectives, forward and backward together; 0: as the fabric says (groups that leave the node, where the
   // formula knows nothing of that).
   double layer_tensor = 0, layer_context = 0;
@@ -50,6 +52,8 @@ struct TimeModel {
   std::span<const TimeParameter> parameters;
   double (*seconds)(const StepWork& work, std::span<const double> constants);  // of one step
   StepParts (*parts)(const StepWork& work, std::span<const double> constants);
+  // Why the formula says nothing of such a run (a feature that it does not price); nullptr: it does.
+  const char* (*outside)(const StepWork& work);
   bool overlaps_reduction = false;  // else `reduction` follows the last backward pass, what hides of it taken off
 };
 

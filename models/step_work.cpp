@@ -27,11 +27,16 @@ StepWork step_work(const Model& model, const Machine& machine, Dtype dtype) {
   work.tied = model.runs[2].block.tied;
   work.peak_flops = machine.peak_flops[static_cast<std::size_t>(dtype)];
   work.memory_bandwidth = machine.memory_bandwidth;
+  constexpr double sustained = 0.8;  // of a port, as the book values of the profiles have it
+  work.port_bandwidth = sustained * machine.network_link.bandwidth;
+  work.port_latency = machine.network_link.latency;
   if (!(work.peak_flops > 0) || !(work.memory_bandwidth > 0))
     throw std::invalid_argument("machine " + machine.name + " has no peak_flops for " + name_of(dtype) +
                                 " or no memory_bandwidth; add them to its profile");
   return work;
 }
+
+double fullest_layers(const StepWork& work) { return std::ceil(work.L / work.p - 1e-9); }
 
 double layer_matrix_parameters(const StepWork& work) {
   const double matrices = work.gated ? 3 : 2;

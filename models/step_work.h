@@ -31,11 +31,17 @@ struct StepWork {
   double peak_flops = 0;              // of the dtype
   double memory_bandwidth = 0;        // bytes/s, as the data sheet says
   double all_reduce_bytes_per_s = 0;  // the run's own test inside the node; 0: none
+  double port_bandwidth = 0, port_latency = 0;  // bytes/s that one GPU's port sustains, s; 0: none known
 };
 
 // Of a model whose layers are all alike; throws std::invalid_argument for others, and for a machine without
 // a peak for `dtype` or without memory bandwidth.
 StepWork step_work(const Model& model, const Machine& machine, Dtype dtype);
+
+// Tokens of a micro-batch on one context rank.
+inline double tokens(const StepWork& work) { return work.b * work.s / work.c; }
+// Layers of the fullest stage where they are dealt out evenly: ⌈L/p⌉.
+double fullest_layers(const StepWork& work);
 
 // Parameters of one layer's matrices, and of the fullest stage with its embeddings (on all tensor ranks).
 double layer_matrix_parameters(const StepWork& work);

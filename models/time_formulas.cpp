@@ -15,6 +15,34 @@ double layer_gemm_seconds(const StepWork& work, double M, double efficiency, dou
   return gemm((h + kv) / t, h) + gemm(h, h / t) + gemm(up / t, h) + gemm(h, work.f / t);
 }
 
+double again_seconds(const StepWork& work, double forward, double attention) {
+  switch (work.recompute) {
+    case Recompute::none:
+      return 0;
+    case Recompute::selective:
+      return attention;
+    case Recompute::full:
+      return forward;
+  }
+  return 0;
+}
+
+double tensor_ring_bandwidth(const StepWork& w, double inside) {
+  if (w.t <= w.gpus_per_node || w.port_bandwidth <= 0) return inside;
+  return std::min(inside, w.port_bandwidth * w.gpus_per_node);
+}
+
+double context_ring_bandwidth(const StepWork& w, double inside) {
+  if (w.t * w.c <= w.gpus_per_node || w.port_bandwidth <= 0) return inside;
+  const double groups_of_node = std::min(w.t, w.gpus_per_node);
+  return std::min(inside, w.port_bandwidth * w.gpus_per_node / groups_of_node);
+}
+
+double context_ring_seconds(const StepWork& w, double bandwidth, double latency) {
+  const double bytes = 4 * tokens(w) * (w.h * w.k / w.a) / w.t;
+  return 3 * (w.c - 1) * (latency + bytes / bandwidth);
+}
+
 double pipeline_seconds(std::span<const double> stages, double micro_batches) {
   return std::accumulate(stages.begin(), stages.end(), 0.0) +
          (micro_batches - 1) * *std::max_element(stages.begin(), stages.end());

@@ -4,7 +4,7 @@
 //          + reduction of gradients + optimizer + fixed
 //
 // A constant enters a formula once and means the same in all of them. Private to models.
-// Guarded by tests/stack_time_test.cpp.
+// Guarded by tests/stack_time_test.cpp and, feature by feature, tests/stack_features_test.cpp.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,12 @@ Constants named(std::span<const double> values) {
 
 struct Passes {
   double forward = 0, backward = 0;
+  double attention = 0;  // of the forward pass
 };
+
+// What runs a second time ahead of the backward pass: all of a layer's forward pass under full recomputation,
+// attention alone under selective (Korthikanti et al. 2022, arXiv 2205.05198).
+double again_seconds(const StepWork& work, double forward, double attention);
 
 // 2·M·N·K FLOPs at gemm_efficiency of peak, which only large products reach: half of it where the smallest
 // side is `half`.
@@ -44,6 +49,25 @@ double layer_gemm_seconds(const StepWork& work, double M, double efficiency, dou
 // Share of memory bandwidth that element-wise kernels reach; the fits to published step times hold it here.
 constexpr double streaming_share = 0.8;
 inline double streaming_rate(const StepWork& work) { return streaming_share * work.memory_bandwidth; }
+
+// Bus bandwidth of a ring over a tensor or a context group: `inside` a node. A group that leaves it crosses its
+// border once per ring and direction, over the ports of all its GPUs there, which it shares with the other
+// groups of the node; never faster than inside.
+double tensor_ring_bandwidth(const StepWork& work, double inside);
+double context_ring_bandwidth(const StepWork& work, double inside);
+// Keys and values around a context group's ring, once forward and twice backward.
+double context_ring_seconds(const StepWork& work, double bandwidth, double latency);
+
+// Chunks divide the bubble: what of a step is not the busiest stage's own work (Narayanan et al. 2021, arXiv
+// 2104.04473).
+inline double interleaved(const StepWork& work, double step, double busiest) {
+  return busiest + (step - busiest) / work.chunks;
+}
+
+// Features that only one formula or none prices, as the reasons that TimeModel::outside gives.
+constexpr const char* no_context = "context parallelism";
+constexpr const char* no_such_zero = "ZeRO 2 and 3";
+constexpr const char* no_such_kernels = "its attention kernels (no run of the fit had them)";
 
 // Σ S(i) + (m − 1)·max S(i): at least the time of 1F1B, and exact where no stage waits behind a longer one.
 double pipeline_seconds(std::span<const double> stages, double micro_batches);

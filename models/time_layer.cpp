@@ -6,15 +6,16 @@ namespace {
 // FlashAttention skips the masked half and computes the scores again backward: 2.5 forwards. Unfused
 // attention computes the full square, its backward is two forwards, and its scores travel through memory.
 Passes attention(const StepWork& w, const LayerConstants& v) {
-  const double full = 4 * w.b * w.s * w.s * w.h / w.t, rate = streaming_rate(w);
-  const double scores = w.b * w.a / w.t * w.s * w.s;
+  const double full = 4 * w.b * w.s * w.s * w.h / (w.t * w.c), rate = streaming_rate(w);
+  const double scores = w.b * w.a / w.t * w.s * w.s / w.c;
   const auto flash = [&](double efficiency) {
     const double forward = full / 2 / (w.peak_flops * efficiency);
-    return Passes{forward, 2.5 * forward};
+    return Passes{forward, 2.5 * forward, forward};
   };
   const auto unfused = [&](double forward_bytes, double backward_bytes) {
     const double products = full / (w.peak_flops * v.score_efficiency);
-    return Passes{products + forward_bytes * scores / rate, 2 * products + backward_bytes * scores / rate};
+    const double forward = products + forward_bytes * scores / rate;
+    return Passes{forward, 2 * products + backward_bytes * scores / rate, forward};
   };
   switch (w.kernels) {
     case Kernels::flash2:
@@ -31,7 +32,7 @@ Passes attention(const StepWork& w, const LayerConstants& v) {
 }
 
 Passes elementwise(const StepWork& w, const LayerConstants& v) {
-  const double M = w.b * w.s, e = v.elementwise_traffic, rate = streaming_rate(w);
+  const double M = tokens(w), e = v.elementwise_traffic, rate = streaming_rate(w);
   const bool fused = w.kernels == Kernels::flash2_rmsnorm;
   const double forward_norms = fused ? 8 * e : 72 * v.norm_traffic;
   const double backward_norms = fused ? 12 * e : 152 * v.norm_traffic;
@@ -43,9 +44,10 @@ Passes elementwise(const StepWork& w, const LayerConstants& v) {
 }  // namespace
 
 Passes layer_passes(const StepWork& w, const LayerConstants& v) {
-  const double products = layer_gemm_seconds(w, w.b * w.s, v.gemm_efficiency, v.gemm_half);
+  const double products = layer_gemm_seconds(w, tokens(w), v.gemm_efficiency, v.gemm_half);
   const Passes scores = attention(w, v), rest = elementwise(w, v);
-  return {products + scores.forward + rest.forward, 2 * products + scores.backward + rest.backward};
+  return {products + scores.forward + rest.forward, 2 * products + scores.backward + rest.backward,
+          scores.forward};
 }
 
 double accumulation_seconds(const StepWork& w, const LayerConstants& v, double parameters) {
@@ -53,7 +55,7 @@ double accumulation_seconds(const StepWork& w, const LayerConstants& v, double p
 }
 
 double head_product_seconds(const StepWork& w, const LayerConstants& v) {
-  return 3 * gemm_seconds(w, w.b * w.s, w.V / w.t, w.h, v.gemm_efficiency, v.gemm_half) +
+  return 3 * gemm_seconds(w, tokens(w), w.V / w.t, w.h, v.gemm_efficiency, v.gemm_half) +
          accumulation_seconds(w, v, w.V * w.h / w.t);
 }
 

@@ -22,7 +22,7 @@ struct LayerConstants {
   double accumulate_bytes = 0;  // per parameter: gradient accumulation after each micro-batch
 };
 
-// Without the collectives of a tensor group and without gradient accumulation.
+// Without the collectives of its groups, without gradient accumulation and without recomputation.
 Passes layer_passes(const StepWork& work, const LayerConstants& constants);
 // Gradient accumulation of this many parameters of a rank.
 double accumulation_seconds(const StepWork& work, const LayerConstants& constants, double parameters);

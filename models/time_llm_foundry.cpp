@@ -54,7 +54,7 @@ Passes layer_passes(const StepWork& w, const Constants& v) {
   const double efficiency = v.flash_efficiency * (w.h / w.a <= narrow ? v.flash_narrow : 1);
   const double attention = 2 * w.b * w.s * w.s * w.h / (w.peak_flops * efficiency);
   const double elementwise = M * (w.h * v.elementwise_bytes + 10 * w.f) / streaming_rate(w);
-  return {products + attention + elementwise / 3, 2 * products + 2.5 * attention + elementwise * 2 / 3};
+  return {products + attention + elementwise / 3, 2 * products + 2.5 * attention + elementwise * 2 / 3, attention};
 }
 
 // What a recomputed forward pass leaves out: the product from f back to h.
@@ -70,7 +70,7 @@ double head(const StepWork& w, const Constants& v) {
 
 double compute(const StepWork& w, const Constants& v) {
   const Passes layer = layer_passes(w, v);
-  const double again = w.recompute == Recompute::full ? layer.forward - last_product(w, v) : 0;
+  const double again = again_seconds(w, layer.forward - last_product(w, v), layer.attention);
   return w.L * (layer.forward + layer.backward + again) + head(w, v);
 }
 
@@ -96,16 +96,24 @@ StepParts parts(const StepWork& w, std::span<const double> values) {
   const Passes layer = layer_passes(w, v);
   StepParts result;
   result.layer_forward = layer.forward;
-  // An engine runs the whole forward pass again.
-  result.layer_backward = layer.backward - (w.recompute == Recompute::full ? last_product(w, v) : 0);
+  const double again = again_seconds(w, layer.forward - last_product(w, v), layer.attention);
+  result.layer_backward = layer.backward + again - (w.recompute == Recompute::full ? layer.forward : 0);
   result.head = head(w, v);
   result.data_bandwidth = bandwidth(w, v);
   result.fixed = v.fixed;
   return result;
 }
 
+const char* outside(const StepWork& w) {
+  if (w.t > 1) return "tensor parallelism";
+  if (w.c > 1) return no_context;
+  if (w.p > 1) return "pipeline stages";
+  const bool flash = w.kernels != Kernels::torch && w.kernels != Kernels::fused_softmax;
+  return flash ? nullptr : no_such_kernels;
+}
+
 }  // namespace
 
-TimeModel llm_foundry_time() { return {"llm-foundry", parameters, seconds, parts, true}; }
+TimeModel llm_foundry_time() { return {"llm-foundry", parameters, seconds, parts, outside, true}; }
 
 }  // namespace slipway

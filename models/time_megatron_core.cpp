@@ -56,45 +56,48 @@ double mean_of_largest(double n) {
   return low;
 }
 
-double tensor_collectives(const StepWork& w, const Constants& v, double M) {
+// Of a number of half all-reduces.
+double tensor_collectives(const StepWork& w, const Constants& v, int halves) {
   if (w.t <= 1) return 0;
-  constexpr int seen = 6;
   const double share = std::min(1.0, (w.t - 1) * v.pairs);
-  return seen * (2 * M * w.h * (w.t - 1) / w.t / (v.tensor_bandwidth * share) + v.tensor_latency);
+  const double bandwidth = tensor_ring_bandwidth(w, v.tensor_bandwidth * share);
+  return halves * (2 * tokens(w) * w.h * (w.t - 1) / w.t / bandwidth + v.tensor_latency);
 }
+constexpr int seen_halves = 6, forward_halves = 4;
 
-// Keys and values go around the ring once forward and twice backward.
-double context_ring(const StepWork& w, const Constants& v, double M) {
-  const double bytes = 4 * M * (w.h * w.k / w.a) / w.t;
-  return 3 * (w.c - 1) * (v.context_latency + bytes / (v.tensor_bandwidth * v.pairs));
+double context_ring(const StepWork& w, const Constants& v) {
+  return context_ring_seconds(w, context_ring_bandwidth(w, v.tensor_bandwidth * v.pairs), v.context_latency);
 }
 
 // Compute; a third of the element-wise bytes and 1 of 3.5 attentions are the forward pass's.
-Passes layer_passes(const StepWork& w, const Constants& v, double M) {
-  const double rate = streaming_rate(w);
+Passes layer_passes(const StepWork& w, const Constants& v) {
+  const double M = tokens(w), rate = streaming_rate(w), own = w.sequence_parallel ? w.t : 1;
   const double attention = 2 * w.b * w.s * w.s * w.h / (w.c * w.t) / (w.peak_flops * v.flash2_efficiency);
-  const double elementwise = M * (w.h * v.elementwise_bytes + 28 * w.f) / w.t / rate;
+  const double elementwise = M * (w.h * v.elementwise_bytes / own + 28 * w.f / w.t) / rate;
   const double products = layer_gemm_seconds(w, M, v.gemm_efficiency, v.gemm_half);
   return {products + attention + elementwise / 3,
           2 * products + 2.5 * attention + elementwise * 2 / 3 +
-              v.accumulate_bytes * layer_matrix_parameters(w) / w.t / rate};
+              v.accumulate_bytes * layer_matrix_parameters(w) / w.t / rate,
+          attention};
 }
 
 double layer(const StepWork& w, const Constants& v) {
-  const double M = w.b * w.s / w.c;
-  const Passes passes = layer_passes(w, v, M);
-  return passes.forward + passes.backward + tensor_collectives(w, v, M) + context_ring(w, v, M);
+  const Passes passes = layer_passes(w, v);
+  const double ring = context_ring(w, v);
+  const double forward = passes.forward + tensor_collectives(w, v, forward_halves) + ring / 3;
+  return passes.forward + passes.backward + tensor_collectives(w, v, seen_halves) + ring +
+         again_seconds(w, forward, passes.attention);
 }
 
 double head(const StepWork& w, const Constants& v) {
-  const double M = w.b * w.s / w.c;
+  const double M = tokens(w);
   return 3 * gemm_seconds(w, M, w.V / w.t, w.h, v.gemm_efficiency, v.gemm_half) +
          v.loss_bytes * M * w.V / w.t / streaming_rate(w);
 }
 
 // Both directions between a stage and the next.
 double transfers(const StepWork& w, const Constants& v, int stage) {
-  const double ranks = w.t * w.c, bytes = 2 * w.b * w.s / w.c * w.h / w.t;
+  const double ranks = w.t * w.c, bytes = 2 * tokens(w) * w.h / w.t;
   const bool crosses =
       std::floor((stage + 1) * ranks / w.gpus_per_node) != std::floor(stage * ranks / w.gpus_per_node);
   const double bandwidth = crosses ? v.pipeline_bandwidth : v.tensor_bandwidth * v.pairs;
@@ -102,30 +105,32 @@ double transfers(const StepWork& w, const Constants& v, int stage) {
 }
 
 double pipeline(const StepWork& w, const Constants& v) {
-  const double each = w.L / w.p * layer(w, v), with_head = head(w, v);
-  double all = w.p * each + with_head, longest_transfers = 0;
+  const double each = fullest_layers(w) * layer(w, v), with_head = head(w, v);
+  double all = w.L * layer(w, v) + with_head, longest_transfers = 0;
   for (int stage = 0; stage + 1 < static_cast<int>(w.p); ++stage) {
     all += transfers(w, v, stage);
     longest_transfers = std::max(longest_transfers, transfers(w, v, stage));
   }
-  return all + (w.m - 1) * (each + with_head + longest_transfers);
+  const double busiest = each + with_head + longest_transfers;  // chunks cross a boundary once each
+  return interleaved(w, all + (w.m - 1) * busiest, w.m * busiest) + w.m * (w.chunks - 1) * longest_transfers;
 }
 
 double held_parameters(const StepWork& w) {
-  return (layer_matrix_parameters(w) * w.L / w.p + w.h * w.V * (w.p > 1 ? 1 : 2)) / w.t;
+  return (layer_matrix_parameters(w) * fullest_layers(w) + w.h * w.V * (w.p > 1 ? 1 : 2)) / w.t;
 }
 
 double reduction(const StepWork& w, const Constants& v) {
   const double replicas = w.d * w.c, held = held_parameters(w);
-  const double bytes = held * (w.gradient_bytes + 2) * (replicas - 1) / replicas;
+  const double bytes = held * (w.zero > 0 ? w.gradient_bytes + 2 : 2 * w.gradient_bytes) *
+                       (replicas - 1) / replicas;
   const bool inside = replicas * w.t * w.p <= w.gpus_per_node;
   return inside ? bytes / (v.tensor_bandwidth * v.pairs) : bytes * w.gpus_per_node / v.data_bandwidth;
 }
 
 double step_end(const StepWork& w, const Constants& v) {
-  const double hidden = w.L / w.p * layer(w, v);  // behind the last micro-batch
+  const double hidden = fullest_layers(w) * layer(w, v);  // behind the last micro-batch
   return std::max(reduction(w, v) - hidden, 0.0) +
-         held_parameters(w) * 30 / (w.d * w.c) / streaming_rate(w);
+         held_parameters(w) * 30 / (w.zero > 0 ? w.d * w.c : 1) / streaming_rate(w);
 }
 
 double delays(const StepWork& w, const Constants& v) {
@@ -140,13 +145,12 @@ double seconds(const StepWork& w, std::span<const double> values) {
 // A transfer: the mean over the boundaries between stages.
 StepParts parts(const StepWork& w, std::span<const double> values) {
   const auto v = named<Constants>(values);
-  const double M = w.b * w.s / w.c;
-  const Passes passes = layer_passes(w, v, M);
+  const Passes passes = layer_passes(w, v);
   StepParts result;
   result.layer_forward = passes.forward;
-  result.layer_backward = passes.backward;
-  if (w.t <= w.gpus_per_node) result.layer_tensor = tensor_collectives(w, v, M);
-  if (w.t * w.c <= w.gpus_per_node) result.layer_context = context_ring(w, v, M);
+  result.layer_backward = passes.backward + again_seconds(w, 0, passes.attention);
+  if (w.t <= w.gpus_per_node) result.layer_tensor = tensor_collectives(w, v, seen_halves);
+  if (w.t * w.c <= w.gpus_per_node) result.layer_context = context_ring(w, v);
   result.head = head(w, v);
   for (int stage = 0; stage + 1 < static_cast<int>(w.p); ++stage)
     result.transfer += transfers(w, v, stage) / 2 / (w.p - 1);
@@ -155,8 +159,13 @@ StepParts parts(const StepWork& w, std::span<const double> values) {
   return result;
 }
 
+const char* outside(const StepWork& w) {
+  if (w.zero > 1) return no_such_zero;
+  return w.kernels == Kernels::flash2 || w.kernels == Kernels::flash2_rmsnorm ? nullptr : no_such_kernels;
+}
+
 }  // namespace
 
-TimeModel megatron_core_time() { return {"megatron-core", parameters, seconds, parts, true}; }
+TimeModel megatron_core_time() { return {"megatron-core", parameters, seconds, parts, outside, true}; }
 
 }  // namespace slipway

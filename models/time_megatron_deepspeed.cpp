@@ -3,6 +3,9 @@
 //
 //   layer = (gpu^4 + host^4)^(1/4)       host = floor·(1 + unaligned) + floor_tensor where t > 1
 //
+// All runs of the fit recompute; of one that does not, GPU and host do three passes of four, and six collectives
+// are four.
+//
 // Particular about it: layers are so small that the host sets the pace. The fused softmax needs b·a/t
 // divisible by 4; else more kernels run (unaligned) on more traffic. Each product is priced in all three of
 // its shapes. All-reduces cost what NCCL's own test showed in this node (latency and bandwidth by members),
@@ -59,40 +62,68 @@ double smooth_maximum(double a, double b, double q) {
   return std::pow(std::pow(a, q) + std::pow(b, q), 1 / q);
 }
 
-double all_reduce(const Constants& v, double members, double bytes) {
+// Over members that `span` GPUs hold. Beyond a node: a ring through the node's ports, with the network's latency in
+// each of its steps, which as many groups share as a node has members of different ones.
+double all_reduce(const StepWork& w, const Constants& v, double members, double span, double bytes) {
   if (members <= 1) return 0;
+  if (span > w.gpus_per_node && w.port_bandwidth > 0) {
+    const double groups_of_node = std::min(span / members, w.gpus_per_node);
+    return 2 * (members - 1) * w.port_latency + 2 * (members - 1) / members * bytes /
+                                                    (w.port_bandwidth * w.gpus_per_node / groups_of_node);
+  }
   const std::size_t size = members <= 2 ? 0 : members <= 4 ? 1 : 2;
   return v.latency_factor * v.all_reduce_latency[size] +
          2 * (members - 1) / members * bytes / v.all_reduce_bandwidth[size];
 }
 
-// Forward twice (recompute), gradients of input and weight once each: they are products of other shapes.
-double products(const StepWork& w, const Constants& v) {
+struct Products {
+  double forward = 0, backward = 0;
+};
+
+// Gradients of input and weight are products of other shapes.
+Products products(const StepWork& w, const Constants& v) {
   const double M = w.b * w.s, h = w.h, t = w.t;
   const auto gemm = [&](double m, double n, double k) {
     return gemm_seconds(w, m, n, k, v.gemm_efficiency, v.gemm_half);
   };
-  double seconds = 0;
-  for (const auto& [n, k] : {std::array{3 * h / t, h}, {h, h / t}, {w.f / t, h}, {h, w.f / t}})
-    seconds += 2 * gemm(M, n, k) + gemm(M, k, n) + gemm(k, n, M);
+  Products seconds;
+  for (const auto& [n, k] : {std::array{3 * h / t, h}, {h, h / t}, {w.f / t, h}, {h, w.f / t}}) {
+    seconds.forward += gemm(M, n, k);
+    seconds.backward += gemm(M, k, n) + gemm(k, n, M);
+  }
   return seconds;
 }
 
+// In each pass.
 double layer_collectives(const StepWork& w, const Constants& v) {
-  return 6 * all_reduce(v, w.t, 2 * w.b * w.s * w.h);
+  return 2 * all_reduce(w, v, w.t, w.t, 2 * w.b * w.s * w.h);
+}
+
+bool unaligned(const StepWork& w) { return std::fmod(w.b * w.a / w.t, 4) != 0; }
+
+// Without collectives. A third of attention and of traffic is the forward pass's.
+Passes layer_passes(const StepWork& w, const Constants& v) {
+  const double M = w.b * w.s, rate = streaming_rate(w), own = w.sequence_parallel ? w.t : 1;
+  const double attention = 4 * w.b * w.s * w.s * w.h / w.t / (w.peak_flops * v.score_efficiency) +
+                           w.b * (w.a / w.t) * w.s * w.s * v.softmax_bytes / 3 *
+                               (unaligned(w) ? v.unaligned_traffic : 1) / rate;
+  const double elementwise = M * (w.h * v.elementwise_bytes / own + 10 * w.f / w.t) / 3 / rate;
+  const Products product = products(w, v);
+  return {product.forward + attention + elementwise, product.backward + 2 * (attention + elementwise), attention};
+}
+
+// The floors are those of four passes.
+double layer_host(const StepWork& w, const Constants& v) {
+  const double host = v.floor * (1 + (unaligned(w) ? v.floor_unaligned : 0)) + (w.t > 1 ? v.floor_tensor : 0);
+  return w.recompute == Recompute::full ? host : host * 3 / 4;
 }
 
 double layer(const StepWork& w, const Constants& v) {
-  const double M = w.b * w.s, rate = streaming_rate(w);
-  const bool unaligned = std::fmod(w.b * w.a / w.t, 4) != 0;
-  constexpr double passes = 4, with_recompute = 4.0 / 3;
-  const double attention = passes * 4 * w.b * w.s * w.s * w.h / w.t / (w.peak_flops * v.score_efficiency) +
-                           w.b * (w.a / w.t) * w.s * w.s * v.softmax_bytes * with_recompute *
-                               (unaligned ? v.unaligned_traffic : 1) / rate;
-  const double elementwise = M * (w.h * v.elementwise_bytes + 10 * w.f / w.t) * with_recompute / rate;
-  const double gpu = products(w, v) + attention + elementwise + layer_collectives(w, v);
-  const double host = v.floor * (1 + (unaligned ? v.floor_unaligned : 0)) + (w.t > 1 ? v.floor_tensor : 0);
-  return smooth_maximum(gpu, host, v.floor_sharpness);
+  const Passes passes = layer_passes(w, v);
+  const double reduce = layer_collectives(w, v);
+  const double gpu = passes.forward + passes.backward + 2 * reduce +
+                     again_seconds(w, passes.forward + reduce, passes.attention);
+  return smooth_maximum(gpu, layer_host(w, v), v.floor_sharpness);
 }
 
 double head(const StepWork& w, const Constants& v) {
@@ -103,43 +134,63 @@ double head(const StepWork& w, const Constants& v) {
   return smooth_maximum(gpu, v.floor_head, v.floor_sharpness);
 }
 
+// Of the stages that lie in different nodes, if there are such: over the port of the GPU.
 double transfer(const StepWork& w, const Constants& v) {
-  return 2 * w.b * w.s * w.h / v.pipeline_bandwidth + v.pipeline_latency;
+  const bool leaves = w.t * w.d * w.p > w.gpus_per_node && w.port_bandwidth > 0;
+  const double bandwidth = leaves ? std::min(v.pipeline_bandwidth, w.port_bandwidth) : v.pipeline_bandwidth;
+  return 2 * w.b * w.s * w.h / bandwidth + v.pipeline_latency + (leaves ? w.port_latency : 0);
 }
 
-double held_parameters(const StepWork& w) { return (12 * w.h * w.h * w.L / w.p + w.V * w.h) / w.t; }
+double held_parameters(const StepWork& w) { return (12 * w.h * w.h * fullest_layers(w) + w.V * w.h) / w.t; }
+
+double reduction(const StepWork& w, const Constants& v) {
+  return all_reduce(w, v, w.d, w.t * w.d, v.gradient_bytes * held_parameters(w));
+}
 
 double seconds(const StepWork& w, std::span<const double> values) {
   const auto v = named<Constants>(values);
   const double M = w.b * w.s, rate = streaming_rate(w);
-  std::vector<double> stages(static_cast<std::size_t>(w.p), w.L / w.p * layer(w, v));
+  const double each = layer(w, v), more = std::fmod(w.L, w.p);  // on the first stages
+  std::vector<double> stages;
+  for (int i = 0; i < static_cast<int>(w.p); ++i) stages.push_back((std::floor(w.L / w.p) + (i < more ? 1 : 0)) * each);
   stages.front() += M * w.h * v.embedding_bytes / rate + v.embedding_time;
   stages.back() += head(w, v);
-  const double transfers = w.p > 1 ? 2 * transfer(w, v) : 0, held = held_parameters(w);
-  double step = pipeline_seconds(stages, w.m) + (w.p - 1 + w.m - 1) * transfers;
-  step += all_reduce(v, w.d, v.gradient_bytes * held);
-  if (w.p > 1) step += all_reduce(v, 2, v.gradient_bytes * w.V * w.h / w.t);  // tied embedding
-  return step + held * v.optimizer_bytes / rate + v.fixed;
+  const double transfers = w.p > 1 ? 2 * transfer(w, v) : 0;
+  const double busiest = w.m * *std::max_element(stages.begin(), stages.end());
+  double step = interleaved(w, pipeline_seconds(stages, w.m), busiest) + (w.p - 1 + (w.m - 1) * w.chunks) * transfers;
+  step += reduction(w, v);
+  if (w.p > 1)  // tied embedding
+    step += all_reduce(w, v, 2, w.t * w.d * w.p, v.gradient_bytes * w.V * w.h / w.t);
+  return step + held_parameters(w) / (w.zero > 0 ? w.d : 1) * v.optimizer_bytes / rate + v.fixed;
 }
 
-// All runs recompute: a quarter of a layer is its forward pass, a quarter that pass once more.
+// What the host's floor adds is shared out evenly: of a layer that is recomputed a quarter is its forward pass and a
+// quarter that pass once more; else a third is.
 StepParts parts(const StepWork& w, std::span<const double> values) {
   const auto v = named<Constants>(values);
   StepParts result;
-  const double with_again = layer_collectives(w, v);  // two forward, two again, two backward
-  const double work = std::max(layer(w, v) - with_again, 0.0);
-  result.layer_tensor = with_again * 2 / 3;
-  result.layer_forward = work / 4;
-  result.layer_backward = work / 2;
+  const double reduce = layer_collectives(w, v);
+  const double passes = w.recompute == Recompute::full ? 4 : 3;
+  const double collectives = (passes - 1) * reduce;
+  const double work = std::max(layer(w, v) - collectives, 0.0);
+  result.layer_tensor = 2 * reduce;
+  result.layer_forward = work / passes;
+  result.layer_backward = (work - result.layer_forward) * 2 / (passes - 1);
   result.head = head(w, v);
   result.transfer = transfer(w, v);
-  result.reduction = all_reduce(v, w.d, v.gradient_bytes * held_parameters(w));
+  result.reduction = reduction(w, v);
   result.fixed = v.fixed;
   return result;
 }
 
+const char* outside(const StepWork& w) {
+  if (w.c > 1) return no_context;
+  if (w.zero > 1) return no_such_zero;
+  return w.kernels == Kernels::torch ? nullptr : no_such_kernels;
+}
+
 }  // namespace
 
-TimeModel megatron_deepspeed_time() { return {"megatron-deepspeed", parameters, seconds, parts}; }
+TimeModel megatron_deepspeed_time() { return {"megatron-deepspeed", parameters, seconds, parts, outside}; }
 
 }  // namespace slipway

@@ -1,11 +1,11 @@
-// Megatron-LM as its papers measured it: GPTs in fp16 with full recompute, unfused attention with the fused
-// scaled softmax, tensor parallelism without sequence parallelism, interleaved 1F1B (Narayanan et al. 2021,
+// Megatron-LM as its papers measured it: GPTs in fp16, unfused attention with the fused scaled softmax, tensor
+// parallelism, interleaved 1F1B (Narayanan et al. 2021,
 // arXiv 2104.04473), gradients reduced after the last backward pass.
 //
 //   step = Σ S + (m − 1)·max S, the bubble divided by the chunks, + transfers + reduction + update + fixed
 //
-// Particular about it: element-wise kernels between the products of a layer work on all tokens on every
-// tensor rank; transfers between stages are scattered over the tensor group and gathered inside the node.
+// Particular about it: without sequence parallelism element-wise kernels between the products of a layer work on
+// all tokens on every tensor rank; the runs of the fit recompute all layers, other runs are counted; transfers between stages are scattered over the tensor group and gathered inside the node.
 #include <cmath>
 #include <vector>
 
@@ -37,23 +37,26 @@ struct Constants {
 static_assert(sizeof(Constants) == parameters.size() * sizeof(double));
 
 double collective(const StepWork& w, const Constants& v) {
-  return w.t > 1 ? 4 * w.b * w.s * w.h * (w.t - 1) / w.t / v.tensor_bandwidth + v.tensor_latency : 0;
+  const double bandwidth = tensor_ring_bandwidth(w, v.tensor_bandwidth);
+  return w.t > 1 ? 4 * w.b * w.s * w.h * (w.t - 1) / w.t / bandwidth + v.tensor_latency : 0;
 }
 
-// Without its collectives; with the recomputed forward pass, if there is one.
-double layer_work(const StepWork& w, const Constants& v) {
-  const double M = w.b * w.s, rate = streaming_rate(w);
-  const bool again = w.recompute == Recompute::full;
-  const double passes = again ? 4 : 3, traffic = again ? 4.0 / 3 : 1;
-  const double products = passes * layer_gemm_seconds(w, M, v.gemm_efficiency, v.gemm_half);
-  const double attention = passes * 4 * w.b * w.s * w.s * w.h / w.t / (w.peak_flops * v.score_efficiency) +
-                           traffic * w.b * (w.a / w.t) * w.s * w.s * v.softmax_bytes / rate;
-  const double elementwise = traffic * M * (w.h * v.elementwise_bytes + 10 * w.f / w.t) / rate;
-  return products + attention + elementwise;
+// Without its collectives. A third of products and traffic is the forward pass's.
+Passes layer_passes(const StepWork& w, const Constants& v) {
+  const double M = w.b * w.s, rate = streaming_rate(w), own = w.sequence_parallel ? w.t : 1;
+  const double products = layer_gemm_seconds(w, M, v.gemm_efficiency, v.gemm_half);
+  const double attention = 4 * w.b * w.s * w.s * w.h / w.t / (w.peak_flops * v.score_efficiency) +
+                           w.b * (w.a / w.t) * w.s * w.s * v.softmax_bytes / rate / 3;
+  const double elementwise = M * (w.h * v.elementwise_bytes / own + 10 * w.f / w.t) / rate / 3;
+  const double forward = products + attention + elementwise;
+  return {forward, 2 * forward, attention};
 }
 
 double layer(const StepWork& w, const Constants& v) {
-  return layer_work(w, v) + (w.recompute == Recompute::full ? 6 : 4) * collective(w, v);
+  const Passes passes = layer_passes(w, v);
+  const double reduce = 2 * collective(w, v);  // in each pass
+  return passes.forward + passes.backward + 2 * reduce +
+         again_seconds(w, passes.forward + reduce, passes.attention);
 }
 
 double head(const StepWork& w, const Constants& v) {
@@ -67,23 +70,24 @@ double transfer(const StepWork& w, const Constants& v) {
 }
 
 double pipeline(const StepWork& w, const Constants& v) {
-  const double own = w.L / w.p * layer(w, v);
+  const double each = layer(w, v);
   const double transfers = w.p > 1 ? 2 * w.chunks * transfer(w, v) : 0;
-  const double longest = own + head(w, v) + transfers;
-  return w.m * longest + (w.p - 1) * (own + transfers) / w.chunks;
+  const double longest = fullest_layers(w) * each + head(w, v) + transfers;
+  return w.m * longest + (w.p - 1) * (w.L / w.p * each + transfers) / w.chunks;
 }
 
 double held_parameters(const StepWork& w) {
-  return (w.L / w.p * layer_matrix_parameters(w) + w.V * w.h) / w.t;
+  return (fullest_layers(w) * layer_matrix_parameters(w) + w.V * w.h) / w.t;
 }
 
 double reduction(const StepWork& w, const Constants& v) {
-  const double bytes = 2 * w.gradient_bytes * held_parameters(w);
+  // A distributed optimizer scatters gradients and gathers weights.
+  const double bytes = (w.zero > 0 ? w.gradient_bytes + 2 : 2 * w.gradient_bytes) * held_parameters(w);
   return w.d > 1 ? bytes * (w.d - 1) / w.d * std::min(w.gpus_per_node, w.gpus) / v.data_bandwidth : 0;
 }
 
 double step_end(const StepWork& w, const Constants& v) {
-  double seconds = held_parameters(w) * 30 / streaming_rate(w) + reduction(w, v);
+  double seconds = held_parameters(w) * 30 / (w.zero > 0 ? w.d : 1) / streaming_rate(w) + reduction(w, v);
   if (w.p > 1) seconds += 2 * w.gradient_bytes * w.V * w.h / w.t * w.gpus_per_node / 2 / v.data_bandwidth;
   return seconds;
 }
@@ -96,9 +100,9 @@ double seconds(const StepWork& w, std::span<const double> values) {
 StepParts parts(const StepWork& w, std::span<const double> values) {
   const auto v = named<Constants>(values);
   StepParts result;
-  const double forward = layer_work(w, v) / (w.recompute == Recompute::full ? 4 : 3);
-  result.layer_forward = forward;
-  result.layer_backward = 2 * forward;
+  const Passes passes = layer_passes(w, v);
+  result.layer_forward = passes.forward;
+  result.layer_backward = passes.backward + again_seconds(w, 0, passes.attention);
   if (w.t <= w.gpus_per_node) result.layer_tensor = 4 * collective(w, v);
   result.head = head(w, v);
   result.transfer = transfer(w, v);
@@ -107,8 +111,14 @@ StepParts parts(const StepWork& w, std::span<const double> values) {
   return result;
 }
 
+const char* outside(const StepWork& w) {
+  if (w.c > 1) return no_context;
+  if (w.zero > 1) return no_such_zero;
+  return w.kernels == Kernels::fused_softmax ? nullptr : no_such_kernels;
+}
+
 }  // namespace
 
-TimeModel megatron_lm_time() { return {"megatron-lm", parameters, seconds, parts}; }
+TimeModel megatron_lm_time() { return {"megatron-lm", parameters, seconds, parts, outside}; }
 
 }  // namespace slipway

@@ -64,6 +64,8 @@ double smooth_maximum(double a, double b, double q) {
   return std::pow(std::pow(a, q) + std::pow(b, q), 1 / q);
 }
 
+double replicas(const StepWork& w) { return w.d * w.c; }
+
 double tensor_bandwidth(const StepWork& w, const Constants& v) {
   return w.t <= w.gpus_per_node ? v.tensor_bandwidth : v.tensor_bandwidth_nodes;
 }
@@ -77,19 +79,31 @@ double host_floor(const StepWork& w, const Constants& v) {
 
 double layer_collectives(const StepWork& w, const Constants& v) {
   if (w.t <= 1) return 0;
-  constexpr int reductions = 2 + 2 + 1;  // forward, backward, the gather once more
-  return reductions * (4 * w.b * w.s * w.h * (w.t - 1) / w.t / tensor_bandwidth(w, v));
+  // Forward, backward, the gather of sequence parallelism once more; the forward pass's again under recomputation.
+  const int reductions = 2 + 2 + (w.sequence_parallel ? 1 : 0) + (w.recompute == Recompute::full ? 2 : 0);
+  return reductions * (4 * tokens(w) * w.h * (w.t - 1) / w.t / tensor_bandwidth(w, v));
+}
+
+double context_ring(const StepWork& w, const Constants& v) {
+  const double once = context_ring_seconds(w, context_ring_bandwidth(w, v.tensor_bandwidth), 0);
+  return once * (w.recompute == Recompute::full ? 4 : 3) / 3;
+}
+
+// Of the host's time a third is the forward pass's.
+double layer_host(const StepWork& w, double host) {
+  return w.recompute == Recompute::full ? host * 4 / 3 : host;
 }
 
 double layer(const StepWork& w, const Constants& v, double host) {
   const Passes passes = layer_passes(w, layer_constants(v));
-  const double gpu = passes.forward + passes.backward + layer_collectives(w, v) +
+  const double gpu = passes.forward + passes.backward + again_seconds(w, passes.forward, passes.attention) +
+                     layer_collectives(w, v) + context_ring(w, v) +
                      accumulation_seconds(w, layer_constants(v), layer_matrix_parameters(w) / w.t);
-  return smooth_maximum(gpu, host, v.floor_sharpness);
+  return smooth_maximum(gpu, layer_host(w, host), v.floor_sharpness);
 }
 
 double head(const StepWork& w, const Constants& v, double host) {
-  const double M = w.b * w.s;
+  const double M = tokens(w);
   double gpu =
       head_product_seconds(w, layer_constants(v)) + v.loss_bytes * M * w.V / w.t / streaming_rate(w);
   if (w.t > 1) gpu += 8 * M * w.h * (w.t - 1) / w.t / tensor_bandwidth(w, v);
@@ -104,17 +118,17 @@ double stage_parameters(const StepWork& w, const CostSplit& split) {
 }
 
 double reduction(const StepWork& w, const Constants& v, double parameters_of_stage) {
-  if (w.d <= 1) return 0;
+  if (replicas(w) <= 1) return 0;
   const bool sharded = w.zero > 0;
   constexpr double reference_nodes = 8;
-  const double nodes = std::max(w.d * w.t / w.gpus_per_node, 1.0);
+  const double nodes = std::max(replicas(w) * w.t / w.gpus_per_node, 1.0);
   const double bytes = parameters_of_stage * (sharded ? w.gradient_bytes + 2 : 2 * w.gradient_bytes);
   return bytes * std::pow(nodes / reference_nodes, v.data_slowdown) / v.data_bandwidth +
-         (sharded ? v.member_scatter : v.member_all_reduce) * (w.d - 1);
+         (sharded ? v.member_scatter : v.member_all_reduce) * (replicas(w) - 1);
 }
 
 double update(const StepWork& w, double parameters_of_stage) {
-  const double adam_bytes = w.zero > 0 ? 28 / w.d + 4 : 30;
+  const double adam_bytes = w.zero > 0 ? 28 / replicas(w) + 4 : 30;
   return parameters_of_stage / w.t * adam_bytes / streaming_rate(w);
 }
 
@@ -122,7 +136,7 @@ double seconds(const StepWork& w, std::span<const double> values) {
   const auto v = named<Constants>(values);
   const double host = host_floor(w, v), each = layer(w, v, host);
   const double transfers =
-      w.p > 1 ? 2 * (2 * w.b * w.s * w.h / w.t / v.pipeline_bandwidth + v.pipeline_latency) : 0;
+      w.p > 1 ? 2 * w.chunks * (2 * tokens(w) * w.h / w.t / v.pipeline_bandwidth + v.pipeline_latency) : 0;
   const CostSplit split = split_by_cost(w);
   const double with_head = head(w, v, host);
   UnevenPipeline pipe;
@@ -132,29 +146,38 @@ double seconds(const StepWork& w, std::span<const double> values) {
   pipe.total = w.L * each + with_head + w.p * transfers;
   pipe.stages = w.p;
   pipe.micro_batches = w.m;
-  const double pipeline = w.p > 1 ? uneven_pipeline_seconds(pipe) : w.m * pipe.total;
+  const double pipeline =
+      w.p > 1 ? interleaved(w, uneven_pipeline_seconds(pipe), w.m * std::max(pipe.full, pipe.last)) : w.m * pipe.total;
   const double held = stage_parameters(w, split);
   return pipeline + reduction(w, v, held) + update(w, held) + v.fixed;
 }
 
 // What the host's floor adds is shared out like the GPU's time, a third to the forward pass.
-StepParts parts(const StepWork& w, std::span<const double> values) {
+StepParts parts(const StepWork& run, std::span<const double> values) {
   const auto v = named<Constants>(values);
+  StepWork w = run;
+  if (w.recompute == Recompute::full) w.recompute = Recompute::none;
   const double host = host_floor(w, v);
   StepParts result;
   result.layer_tensor = layer_collectives(w, v);
-  const double work = std::max(layer(w, v, host) - result.layer_tensor, 0.0);
+  if (w.t * w.c <= w.gpus_per_node) result.layer_context = context_ring(w, v);
+  const double work = std::max(layer(w, v, host) - result.layer_tensor - context_ring(w, v), 0.0);
   result.layer_forward = work / 3;
   result.layer_backward = work - result.layer_forward;
   result.head = head(w, v, host);
-  result.transfer = 2 * w.b * w.s * w.h / w.t / v.pipeline_bandwidth + v.pipeline_latency;
+  result.transfer = 2 * tokens(w) * w.h / w.t / v.pipeline_bandwidth + v.pipeline_latency;
   result.reduction = reduction(w, v, stage_parameters(w, split_by_cost(w)));
   result.fixed = v.fixed;
   return result;
 }
 
+const char* outside(const StepWork& w) {
+  if (w.zero > 1) return no_such_zero;
+  return w.kernels == Kernels::flash2 || w.kernels == Kernels::flash2_rmsnorm ? nullptr : no_such_kernels;
+}
+
 }  // namespace
 
-TimeModel nanotron_time() { return {"nanotron", parameters, seconds, parts}; }
+TimeModel nanotron_time() { return {"nanotron", parameters, seconds, parts, outside}; }
 
 }  // namespace slipway

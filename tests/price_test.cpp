@@ -70,6 +70,26 @@ TEST(Price, AnUnknownMachineOrTrainerHasNoneAndAReason) {
   EXPECT_THAT(price(row).cannot, HasSubstr("no stack profile of trainer 'nobody'"));
 }
 
+TEST(Price, WhatAFormulaDoesNotPriceHasNoTimeAndAReasonButAVerdictOfMemory) {
+  PublishedRow row = hagemann(best + "26.5");
+  row.zero = 3;
+  EXPECT_EQ(price(row).step_s, 0);
+  EXPECT_THAT(price(row).cannot, HasSubstr("outside what the formula of aa-scaling prices: ZeRO 2 and 3"));
+  EXPECT_TRUE(price(row).memory.has_value());
+}
+
+// Weights and gradients, 2 bytes each, and the replica's share of Adam's 12: of 40 layers on 16 stages the first has
+// three, on 20 all have two.
+TEST(Price, AStageThatHasALayerMoreHasItsBytesToo) {
+  const auto bytes = [](const char* pipeline, const char* gpus) {
+    return price(hagemann(std::string("llama-13b,2048,") + gpus + ",1,1," + pipeline + ",0,none,flash2+rmsnorm,ok,30"))
+        .memory->static_bytes;
+  };
+  const PublishedRow row = hagemann(best + "26.5");
+  const double layer = static_cast<double>(parameter_count(row.model.runs[1].block));
+  EXPECT_NEAR(bytes("16", "1024") - bytes("20", "1280"), layer * (4 + 12.0 / 64), 1e-3 * layer);
+}
+
 TEST(Price, MoreStagesThanLayersAreRefused) {
   PublishedRow row = hagemann("llama-13b,2048,64,1,1,64,0,none,flash2,ok,30");
   EXPECT_EQ(row.unpriceable, "");

@@ -7,19 +7,11 @@
 #include <cmath>
 #include <vector>
 
-#include "models/stack.h"
 #include "models/time_formulas.h"
+#include "tests/ideal_run.h"
 
 namespace slipway {
 namespace {
-
-StepWork llama_13b() {
-  StepWork w;
-  w.L = 40, w.h = 5120, w.f = 13824, w.a = w.k = 40, w.V = 128000, w.gated = true;
-  w.s = 2048, w.b = 1, w.m = 32, w.d = 64, w.gpus = 64;
-  w.zero = 1, w.gradient_bytes = 2, w.peak_flops = 312e12, w.memory_bandwidth = 2.039e12;
-  return w;
-}
 
 StepWork llama_30b() {
   StepWork w = llama_13b();
@@ -31,12 +23,6 @@ void lay_out(StepWork& w, double t, double p, double b, double global_batch) {
   w.t = t, w.p = p, w.b = b;
   w.d = w.gpus / (t * p);
   w.m = global_batch / (w.d * b);
-}
-
-double seconds_of(const char* trainer, const StepWork& work, std::span<const double> constants) {
-  const TimeModel* model = time_model_of(trainer);
-  if (model == nullptr || model->parameters.size() != constants.size()) return std::nan("");
-  return model->seconds(work, constants);
 }
 
 constexpr std::array aa = {0.75412941,  51.917198,     0.29679685,  0.75925269,   0.25860676,  1.1346757,
@@ -100,23 +86,6 @@ TEST(NanotronTime, AgreesWithTheImplementationInNumpyOnFourLayouts) {
   EXPECT_NEAR(seconds_of("nanotron", large, hf), 5.18293, 1e-5);
 }
 
-// Products at full peak and everything else free. Memory_traffic and waiting vanish, bandwidth is without
-// end.
-std::vector<double> ideal(const TimeModel& model) {
-  std::vector<double> constants;
-  for (const TimeParameter& parameter : model.parameters) {
-    const std::string_view unit = parameter.unit;
-    if (unit == "share of peak" || parameter.name == "recompute" || parameter.name == "head_unsharded" ||
-        parameter.name == "pairs" || parameter.name.starts_with("flash_narrow") || unit == "exponent")
-      constants.push_back(1);
-    else if (unit == "bytes/s")
-      constants.push_back(1e30);
-    else
-      constants.push_back(1e-12);
-  }
-  return constants;
-}
-
 double matrix_flops(const StepWork& w, double passes) {
   return passes * 2 * (layer_matrix_parameters(w) * w.L * w.b * w.s) / w.t +
          6 * w.b * w.s * w.V * w.h / w.t;
@@ -136,16 +105,6 @@ TEST(TimeFormulas, WhereNothingElseCostsTimeAStepIsItsFlopsOverThePeak) {
     EXPECT_NEAR(seconds_of(std::string(model.trainer).c_str(), w, ideal(model)), expected, 1e-6 * expected)
         << model.trainer;
   }
-}
-
-// Interleaving divides the bubble: 4 stages, 8 micro-batches, (8 + 3/2)/(8 + 3).
-TEST(MegatronLmTime, ChunksDivideTheBubble) {
-  const TimeModel& model = *time_model_of("megatron-lm");
-  StepWork w = llama_13b();
-  w.p = 4, w.d = 1, w.gpus = 4, w.m = 8, w.V = 1, w.memory_bandwidth = 1e30;
-  const double whole = seconds_of("megatron-lm", w, ideal(model));
-  w.chunks = 2;
-  EXPECT_NEAR(seconds_of("megatron-lm", w, ideal(model)) / whole, 9.5 / 11, 1e-4);
 }
 
 // Traffic that is longer than the work sets the step; else the work does.

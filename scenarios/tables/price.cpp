@@ -90,7 +90,11 @@ RowPrice price(const PublishedRow& row) {
   try {
     const StackTime& time = time_constants_of(row);
     if (time.machine != row.machine) result.borrowed_from = time.machine;
-    const double seconds = time_model_of(row.trainer)->seconds(work_of(row), values_of(time));
+    const TimeModel& model = *time_model_of(row.trainer);
+    const StepWork work = work_of(row);
+    if (const char* why = model.outside(work))
+      throw std::invalid_argument("it is outside what the formula of " + row.trainer + " prices: " + why);
+    const double seconds = model.seconds(work, values_of(time));
     if (!std::isfinite(seconds) || !(seconds > 0))
       throw std::invalid_argument("its shapes are so large that the formula of " + row.trainer + " gives no number");
     result.step_s = seconds;

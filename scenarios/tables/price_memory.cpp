@@ -23,10 +23,14 @@ MemoryInput memory_input_of(const PublishedRow& row) {
   return input;
 }
 
+// Where stages do not divide the layers, the first ones have a layer more.
 std::vector<double> equal_layers(const MemoryInput& input) {
-  const double layers = static_cast<double>(input.layers);
-  if (input.pipeline > layers) throw std::invalid_argument("it has more pipeline stages than layers");
-  return std::vector<double>(static_cast<std::size_t>(input.pipeline), layers / input.pipeline);
+  if (input.pipeline > input.layers) throw std::invalid_argument("it has more pipeline stages than layers");
+  const std::int64_t each = input.layers / input.pipeline, more = input.layers % input.pipeline;
+  std::vector<double> layers;
+  for (int stage = 0; stage < input.pipeline; ++stage)
+    layers.push_back(static_cast<double>(each + (stage < more ? 1 : 0)));
+  return layers;
 }
 
 // nanotron closes stage r when it has dealt out (r + 1)/p of all FLOPs, the head's counted in layers; some

@@ -39,7 +39,9 @@ std::string in_words(const PublishedRow& row) {
   if (cut.context > 1) text += fmt::format(" c{}", cut.context);
   text += fmt::format(" p{} d{} b{} m{} zero{}", row.pipeline, row.data, row.shape.micro_batch,
                       row.micro_batches, row.zero);
-  return text + ' ' + word_of(row.shape.kernels) + (row.recompute == Recompute::full ? ", recompute" : "");
+  return text + ' ' + word_of(row.shape.kernels) + (row.recompute == Recompute::full        ? ", recompute"
+                                              : row.recompute == Recompute::selective ? ", selective recompute"
+                                                                                      : "");
 }
 
 Exclusion exclusion_of(const PublishedRow& row) {

@@ -1,0 +1,151 @@
+// What features cost in the formulas of step time, each counted in FLOPs or bytes where nothing else costs time. No
+// feature may pass silently: a formula prices it or says that it does not.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "models/time_formulas.h"
+#include "tests/ideal_run.h"
+
+namespace slipway {
+namespace {
+
+// Interleaving divides the bubble: 4 stages, 8 micro-batches, (8 + 3/2)/(8 + 3) (Narayanan et al. 2021).
+TEST(TimeFormulas, ChunksDivideTheBubble) {
+  for (const TimeModel& model : time_models()) {
+    if (!has_pipelines(model)) continue;
+    StepWork w = ideal_run(model);
+    w.p = w.gpus = 4;
+    const double whole = ideal_seconds(model, w);
+    w.chunks = 2;
+    EXPECT_NEAR(ideal_seconds(model, w) / whole, 9.5 / 11, 1e-4) << model.trainer;
+  }
+}
+
+// Full recomputation is one forward pass of the layers, selective one of attention alone (Korthikanti et al. 2022):
+// 2·b·s²·h FLOPs where flash skips the masked half, else 4.
+TEST(TimeFormulas, RecomputationRunsAForwardPassOrItsAttentionOnceMore) {
+  for (const TimeModel& model : time_models()) {
+    StepWork w = ideal_run(model);
+    const bool flash = w.kernels == Kernels::flash2_rmsnorm, gelu = !flash;
+    if (gelu) w.gated = false;
+    const double plain = ideal_seconds(model, w), M = w.b * w.s;
+    const double attention = (flash ? 2 : 4) * w.b * w.s * w.s * w.h;
+    double forward = 2 * M * layer_matrix_parameters(w) + attention;
+    if (!has_pipelines(model)) forward -= 2 * M * w.h * w.f;  // non-reentrant: below
+    w.recompute = Recompute::selective;
+    EXPECT_NEAR((ideal_seconds(model, w) - plain) * w.peak_flops / w.L / w.m / attention, 1, 1e-4) << model.trainer;
+    w.recompute = Recompute::full;
+    EXPECT_NEAR((ideal_seconds(model, w) - plain) * w.peak_flops / w.L / w.m / forward, 1, 1e-4) << model.trainer;
+  }
+}
+
+// Two context ranks share the tokens and the scores of a sequence: half the work each.
+TEST(TimeFormulas, ContextRanksShareTheWorkOfASequenceOrTheRunIsOutside) {
+  int priced = 0;
+  for (const TimeModel& model : time_models()) {
+    StepWork w = ideal_run(model);
+    const double alone = ideal_seconds(model, w);
+    w.c = w.gpus = 2;
+    if (model.outside(w) != nullptr) continue;
+    EXPECT_NEAR(ideal_seconds(model, w) / alone, 0.5, 1e-4) << model.trainer;
+    ++priced;
+  }
+  EXPECT_EQ(priced, 3);  // AA-Scaling, nanotron, Megatron-Core
+}
+
+// 40 layers on 16 stages: the fullest has three, so each further micro-batch takes three layers' time.
+TEST(TimeFormulas, WhereStagesDoNotDivideTheLayersTheFullestSetsThePace) {
+  for (const TimeModel& model : time_models()) {
+    if (!has_pipelines(model)) continue;
+    StepWork w = ideal_run(model);
+    const auto next = [&] {
+      w.m = 101;
+      const double more = ideal_seconds(model, w);
+      w.m = 100;
+      return more - ideal_seconds(model, w);
+    };
+    const double layer = next() / w.L;
+    w.p = w.gpus = 16;
+    EXPECT_NEAR(next() / layer, 3, 1e-3) << model.trainer;
+  }
+}
+
+// Four all-reduces of 2·b·s·h bytes a layer (Megatron-Core shows three; AA-Scaling has one more at either end), each byte of a ring over two nodes through
+// their eight ports once.
+TEST(TimeFormulas, ATensorGroupThatLeavesTheNodeIsAsFastAsTheNodesPorts) {
+  for (const TimeModel& model : time_models()) {
+    if (model.trainer == "nanotron" || !has_pipelines(model)) continue;  // nanotron has a constant of its own
+    StepWork w = ideal_run(model);
+    w.t = w.gpus = 16;
+    const double unbounded = ideal_seconds(model, w);
+    w.port_bandwidth = 2e10;
+    const double reduces = model.trainer == "megatron-core" ? 3 : 4;
+    const double expected = w.m * w.L * reduces * 2 * (2 * w.b * w.s * w.h) * 15 / 16 / (8 * w.port_bandwidth);
+    EXPECT_NEAR((ideal_seconds(model, w) - unbounded) / expected, 1, 2.1 / 4 / w.L) << model.trainer;
+    w.gpus_per_node = 16;
+    EXPECT_NEAR(ideal_seconds(model, w) / unbounded, 1, 1e-9) << model.trainer;
+  }
+}
+
+// The context groups of a node share its ports: here two, one for each tensor rank.
+TEST(TimeFormulas, AContextGroupThatLeavesTheNodeSharesItsPorts) {
+  for (const char* trainer : {"aa-scaling", "nanotron", "megatron-core"}) {
+    const TimeModel& model = *time_model_of(trainer);
+    StepWork w = ideal_run(model);
+    w.t = 2, w.c = 8, w.gpus = 16;
+    const double unbounded = ideal_seconds(model, w);
+    w.port_bandwidth = 2e10;
+    const double block = 2 * 2 * w.b * w.s / w.c * w.h / w.t;  // keys and values, bf16
+    const double expected = w.m * w.L * 3 * 7 * block / (8 * w.port_bandwidth / 2);
+    EXPECT_NEAR((ideal_seconds(model, w) - unbounded) / expected, 1, 2e-3) << trainer;
+  }
+}
+
+// Narayanan et al. 2021 against Korthikanti et al. 2022: with sequence parallelism a tensor rank streams only its share.
+TEST(MegatronLmTime, SequenceParallelismDividesElementWiseWork) {
+  const TimeModel& model = *time_model_of("megatron-lm");
+  std::vector<double> constants = ideal(model);
+  constants[4] = 60;  // elementwise_bytes
+  StepWork w = ideal_run(model);
+  w.t = w.gpus = 4, w.memory_bandwidth = 2e12;
+  const double whole = model.seconds(w, constants);
+  w.sequence_parallel = true;
+  const double saved = w.m * w.L * w.b * w.s * w.h * 60 * 3 / 4 / (0.8 * w.memory_bandwidth);
+  EXPECT_NEAR((whole - model.seconds(w, constants)) / saved, 1, 1e-6);
+}
+
+// Sixteen replicas on two nodes: a ring over all ports, and the network's latency in each of its 30 steps.
+TEST(MegatronDeepSpeedTime, AReductionOverNodesIsARingOverTheirPorts) {
+  const TimeModel& model = *time_model_of("megatron-deepspeed");
+  std::vector<double> constants = ideal(model);
+  constants[constants.size() - 3] = 2;  // gradient_bytes
+  StepWork w = ideal_run(model);
+  w.d = w.gpus = 16;
+  const double unbounded = model.seconds(w, constants);
+  w.port_bandwidth = 2e10, w.port_latency = 1e-5;
+  const double bytes = 2 * 12 * w.h * w.h * w.L;
+  EXPECT_NEAR(model.seconds(w, constants) - unbounded, 2 * 15 / 16.0 * bytes / 1.6e11 + 30 * 1e-5, 1e-3);
+}
+
+// What no constant was fitted to, and what a formula has no term for, has no price (scenarios/tables/price.cpp).
+TEST(TimeFormulas, SayWhatTheyDoNotPrice) {
+  for (const TimeModel& model : time_models()) {
+    StepWork w = ideal_run(model);
+    EXPECT_EQ(model.outside(w), nullptr) << model.trainer;
+    if (has_pipelines(model)) {
+      w.zero = 3;
+      EXPECT_STREQ(model.outside(w), "ZeRO 2 and 3") << model.trainer;
+      continue;
+    }
+    w.t = 2;
+    EXPECT_STREQ(model.outside(w), "tensor parallelism");
+  }
+  StepWork w = llama_13b();
+  w.kernels = Kernels::flash1;
+  EXPECT_NE(time_model_of("nanotron")->outside(w), nullptr);
+  EXPECT_EQ(time_model_of("aa-scaling")->outside(w), nullptr);  // Hagemann's runs had it
+}
+
+}  // namespace
+}  // namespace slipway
