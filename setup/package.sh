@@ -1,7 +1,7 @@
 #!/bin/sh
 # package.sh: the rank program for other machines, as one tarball: BUILD/slipway-rank-VERSION-x86_64.tar.gz.
-# It carries its own C and C++ library and their loader, so that the node's may be older or newer; PyTorch 2.11 and,
-# for GPUs, a driver are the node's. SLIPWAY_TORCH: the torch/ folder that the program was linked with.
+# It carries its own C and C++ library and their loader for nodes whose are older; PyTorch 2.11 and, for GPUs, a driver are
+# the node's. SLIPWAY_TORCH: the torch/ folder that the program was linked with.
 set -eu
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
@@ -25,6 +25,10 @@ for each in $programs; do
     grep -E '/(ld-linux-x86-64|libc|libm|libmvec|libdl|libpthread|librt|libutil|libresolv|libgcc_s|libstdc\+\+)\.so' |
     while read -r library; do cp -L "$library" "$root/lib/"; done
 done
+# The newest version of each library that a program asks for: "GLIBC 2.34".
+for library in GLIBC GLIBCXX; do
+  echo "$library $(objdump -T "$root"/bin/* | grep -o "(${library}_[0-9.]*)" | tr -d '()' | sed "s/${library}_//" | sort -V | tail -n 1)"
+done >"$root/lib/needs"
 cp setup/package/slipway-rank setup/package/README "$root/"
 cp LICENSE "$root/"
 chmod +x "$root/slipway-rank"

@@ -38,8 +38,11 @@ std::string said_by(const std::string& words, int status) {
   return text_of_file(file);
 }
 
-TEST(Package, RunsABundleOnTwoRanksWithNothingButPyTorch) {
-  const std::string folder = temporary_folder().path("packed-run");
+// With the node's C library, and with the packed one, as on a node whose own is too old.
+class PackageWith : public testing::TestWithParam<std::string> {};
+
+TEST_P(PackageWith, RunsABundleOnTwoRanksWithNothingButPyTorch) {
+  const std::string folder = temporary_folder().path("packed-run-" + GetParam());
   LoweringInput input = tiny_input(tiny_llama(2, false));
   input.layout.pipeline = 2;
   Bundle bundle = tiny_bundle(input);
@@ -47,9 +50,26 @@ TEST(Package, RunsABundleOnTwoRanksWithNothingButPyTorch) {
   std::filesystem::create_directories(folder);
   write_bundle_file(folder + "/run.slip", bundle);
   RankProcesses ranks(unpacked(), {folder + "/run.slip", "--out", folder, "--connect-timeout", "120"}, 2, folder,
-                      {{"SLIPWAY_TORCH", SLIPWAY_TORCH_DIR}, {"SLIPWAY_DEVICE", "cpu"}});
+                      {{"SLIPWAY_TORCH", SLIPWAY_TORCH_DIR}, {"SLIPWAY_DEVICE", "cpu"}, {"SLIPWAY_LIBRARIES", GetParam()}});
   for (const Ended& ended : ranks.wait(60)) EXPECT_EQ(ended.status, 0) << ended.errors;
   EXPECT_TRUE(std::filesystem::exists(losses_path(folder)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Libraries, PackageWith, testing::Values("newest", "packed"));
+
+// What the loader says it does (ld.so(8)).
+TEST(Package, TakesTheNodesLibrariesUnlessTheyAreTooOldOrItIsTold) {
+  const std::string package = std::filesystem::path(unpacked()).parent_path().string();
+  const auto loads = [&](const std::string& libraries) {
+    return said_by("SLIPWAY_LIBRARIES=" + libraries + " SLIPWAY_TORCH='" SLIPWAY_TORCH_DIR "' SLIPWAY_DEVICE=cpu LD_DEBUG=libs '" +
+                       unpacked() + "' --version 2>&1 | grep 'calling init.*libstdc'", 0);
+  };
+  EXPECT_THAT(loads("newest"), Not(HasSubstr(package)));
+  EXPECT_THAT(loads("packed"), HasSubstr(package + "/lib/libstdc++.so.6"));
+  const std::string needs = text_of_file(package + "/lib/needs");
+  std::ofstream(package + "/lib/needs") << "GLIBC 9.99\nGLIBCXX 3.4.30\n";
+  EXPECT_THAT(loads("newest"), HasSubstr(package + "/lib/libstdc++.so.6")) << "the node's is too old";
+  std::ofstream(package + "/lib/needs") << needs;
 }
 
 TEST(Package, CarriesTheLibrariesOfItsSystemAndNoneOfPyTorch) {
