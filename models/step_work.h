@@ -25,6 +25,7 @@ struct StepWork {
   bool sequence_parallel = false;
   bool fp8 = false;  // products of the layers
   int zero = 0;
+  double shard_group = 0;  // GPUs that share one set of shards; 0: all of the data-parallel group
   Kernels kernels = Kernels::flash2_rmsnorm;
   Recompute recompute = Recompute::none;
   double gradient_bytes = 4;          // per parameter

@@ -3,7 +3,9 @@
 //
 //   step = m · max(compute, traffic) + m · exposed · min(compute, traffic) + update + fixed
 //   traffic of a micro-batch = 2 bytes · parameters · passes / bandwidth
-//   passes = gathers forward and backward, and the scatter of the gradients (ZeRO-2: one gather less)
+//   passes = gathers forward and backward, and the scatter of the gradients (ZeRO-2: one gather less; without
+//            shards: the all-reduce of the gradients). Shards inside a node (HYBRID_SHARD): gradients' shards are
+//            reduced across the nodes besides
 //
 // Particular about it: each layer's weights are gathered ahead of its use, so only what is longer than the
 // layers' own work is seen, and a share of the rest. Inside a node the ring runs over NVLink; across nodes
@@ -74,21 +76,27 @@ double compute(const StepWork& w, const Constants& v) {
   return w.L * (layer.forward + layer.backward + again) + head(w, v);
 }
 
+// GPUs of one set of shards.
+double shards(const StepWork& w) { return w.shard_group > 0 ? std::min(w.shard_group, w.d) : w.d; }
+
 double bandwidth(const StepWork& w, const Constants& v) {
-  return w.d > w.gpus_per_node ? v.network_bandwidth : v.node_bandwidth;
+  return shards(w) > w.gpus_per_node ? v.network_bandwidth : v.node_bandwidth;
 }
 
 double traffic(const StepWork& w, const Constants& v) {
-  if (w.d <= 1) return 0;
+  const double n = shards(w), copies = w.d / n, bytes = 2 * model_parameters(w);
   const double passes = w.zero == 3 ? 3 : 2;
-  return passes * 2 * model_parameters(w) * (w.d - 1) / w.d / bandwidth(w, v);
+  double seconds = passes * bytes * (n - 1) / n / bandwidth(w, v);
+  // An all-reduce of a shard, n of them at once over the ports of each node.
+  if (copies > 1) seconds += 2 * bytes * (copies - 1) / copies / v.network_bandwidth;
+  return seconds;
 }
 
 double seconds(const StepWork& w, std::span<const double> values) {
   const auto v = named<Constants>(values);
   const double work = compute(w, v), moved = traffic(w, v);
   return w.m * (std::max(work, moved) + v.exposed * std::min(work, moved)) +
-         model_parameters(w) / w.d * v.optimizer_bytes / streaming_rate(w) + v.fixed;
+         model_parameters(w) / (w.zero > 0 ? shards(w) : 1) * v.optimizer_bytes / streaming_rate(w) + v.fixed;
 }
 
 StepParts parts(const StepWork& w, std::span<const double> values) {

@@ -256,6 +256,7 @@ std::span<const JsonKey> validate_json_keys() {
       JsonKey{"groups", "map", "the keys above per group (model, sequence length, layout: as the table has it)"},
       JsonKey{"machines", "map", "the same per machine profile"},
       JsonKey{"unpriced_rows", "list", "file, line, reason"},
+      JsonKey{"assumed_rows", "list", "file, line, assumed: what the table does not tell and was taken for it"},
       JsonKey{"tables", "map", "the keys above per file; left_out when refitted"},
       JsonKey{"left_out", "map",
               "layout, group, choice: the keys above with every row predicted by constants fitted without it; present "

@@ -78,6 +78,14 @@ json with_groups(const Rows& rows, std::optional<Left> way) {
   return result;
 }
 
+json assumed_rows(const Validation& validation) {
+  json list = json::array();
+  for (const RowResult& result : validation.rows)
+    if (result.exclusion == Exclusion::none && !result.row->assumed.empty())
+      list.push_back({{"file", validation.table->file}, {"line", result.row->line}, {"assumed", result.row->assumed}});
+  return list;
+}
+
 json unpriced_rows(const Validation& validation) {
   json list = json::array();
   for (const RowResult& result : validation.rows)
@@ -96,7 +104,7 @@ json left_out(const Rows& rows) {
 
 std::string json_text(const std::vector<Validation>& validations) {
   Rows all;
-  json tables = json::object(), unpriced = json::array();
+  json tables = json::object(), unpriced = json::array(), assumed = json::array();
   bool refitted = !validations.empty();
   for (const Validation& validation : validations) {
     Rows rows;
@@ -106,6 +114,7 @@ std::string json_text(const std::vector<Validation>& validations) {
     if (validation.refitted) table["left_out"] = left_out(rows);
     tables[validation.table->file] = std::move(table);
     for (json& row : unpriced_rows(validation)) unpriced.push_back(std::move(row));
+    for (json& row : assumed_rows(validation)) assumed.push_back(std::move(row));
     refitted = refitted && validation.refitted;
   }
   JsonSummary summary(validate_json_keys());
@@ -113,6 +122,7 @@ std::string json_text(const std::vector<Validation>& validations) {
   for (const auto& [key, value] : whole.items()) summary.set(key, value);
   summary.set("priced_by", validations.empty() ? "formula" : validations.front().priced_by);
   summary.set("unpriced_rows", unpriced);
+  summary.set("assumed_rows", assumed);
   summary.set("tables", tables);
   if (refitted) summary.set("left_out", left_out(all));
   return summary.text();

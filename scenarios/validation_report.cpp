@@ -158,6 +158,26 @@ std::string borrowed_text(const Validation& validation) {
   return text;
 }
 
+std::string lines_text(const std::vector<int>& lines) {
+  constexpr std::size_t shown = 12;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(lines.size(), shown); ++i) text += fmt::format(" {}", lines[i]);
+  return text + (lines.size() > shown ? " ... (--json names all)\n" : "\n");
+}
+
+// What the table does not tell and its reader took for it.
+std::string assumed_text(const Validation& validation) {
+  std::map<std::string, std::vector<int>> what;
+  for (const RowResult& result : validation.rows)
+    if (result.exclusion == Exclusion::none && !result.row->assumed.empty())
+      what[result.row->assumed].push_back(result.row->line);
+  std::string text;
+  for (const auto& [assumed, lines] : what)
+    text += fmt::format("  assumed in {}: {}: line{}", counted(static_cast<std::int64_t>(lines.size()), "row"), assumed,
+                        lines_text(lines));
+  return text;
+}
+
 // Reasons with their rows' lines; every row that a score needed and that has no price is here.
 std::string unpriced_text(const Validation& validation) {
   std::map<std::string, std::vector<int>> reasons;
@@ -166,11 +186,8 @@ std::string unpriced_text(const Validation& validation) {
       reasons[result.price.cannot].push_back(result.row->line);
   std::string text;
   for (const auto& [reason, lines] : reasons) {
-    constexpr std::size_t shown = 12;
-    text += fmt::format("  cannot be priced, counted as 100 % error: {} because {}: line", counted(
-                            static_cast<std::int64_t>(lines.size()), "row"), reason);
-    for (std::size_t i = 0; i < std::min(lines.size(), shown); ++i) text += fmt::format(" {}", lines[i]);
-    text += lines.size() > shown ? " ... (--json names all)\n" : "\n";
+    text += fmt::format("  cannot be priced, counted as 100 % error: {} because {}: line{}",
+                        counted(static_cast<std::int64_t>(lines.size()), "row"), reason, lines_text(lines));
   }
   return text;
 }
@@ -179,7 +196,8 @@ std::string unpriced_text(const Validation& validation) {
 
 std::string report_text(const Validation& validation) {
   return title(validation) + scores_text(validation) + groups_text(validation) + memory_text(validation) +
-         regret_text(validation) + worst_text(validation) + borrowed_text(validation) + unpriced_text(validation);
+         regret_text(validation) + worst_text(validation) + borrowed_text(validation) + assumed_text(validation) +
+         unpriced_text(validation);
 }
 
 }  // namespace slipway

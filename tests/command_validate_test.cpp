@@ -94,7 +94,7 @@ TEST_F(ValidateCommand, RowsThatCannotBePricedAreCountedNamedAndCountAsAHundredP
   EXPECT_GE(whole["mape"].get<double>(), 75);
   EXPECT_EQ(whole["unpriced_rows"][0]["line"], 3);
   EXPECT_THAT(whole["unpriced_rows"][1]["reason"], HasSubstr("llama-99b"));
-  EXPECT_THAT(slipway_with({"validate", file}).out, HasSubstr("no built-in model 'llama-99b-v128k'"));
+  EXPECT_THAT(slipway_with({"validate", file}).out, HasSubstr("no built-in model 'llama-99b'"));
 }
 
 TEST_F(ValidateCommand, RowsOutsideTheFittedRangeAreCountedAndNamed) {

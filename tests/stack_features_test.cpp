@@ -115,6 +115,20 @@ TEST(MegatronLmTime, SequenceParallelismDividesElementWiseWork) {
   EXPECT_NEAR((whole - model.seconds(w, constants)) / saved, 1, 1e-6);
 }
 
+// FSDP's hybrid sharding: weights and gradients move inside the node, and each GPU's eighth of the gradients is reduced
+// over the four nodes, all eight at once through the node's ports.
+TEST(LlmFoundryTime, ShardsInsideANodeAreReducedOverTheNodesBesides) {
+  const TimeModel& model = *time_model_of("llm-foundry");
+  std::vector<double> constants = ideal(model);
+  constants[7] = 2e11, constants[8] = 1.6e11;  // node_bandwidth, network_bandwidth
+  StepWork w = ideal_run(model);
+  w.d = w.gpus = 32, w.m = 1, w.zero = 3, w.shard_group = 8, w.peak_flops = 1e30;
+  const double bytes = 2 * (w.L * layer_matrix_parameters(w) + w.V * w.h);
+  EXPECT_NEAR(model.seconds(w, constants) / (3 * bytes * 7 / 8 / 2e11 + 2 * bytes * 3 / 4 / 1.6e11), 1, 1e-3);
+  w.shard_group = 0, w.zero = 0;  // every GPU holds all: one all-reduce over all
+  EXPECT_NEAR(model.seconds(w, constants) / (2 * bytes * 31 / 32 / 1.6e11), 1, 1e-3);
+}
+
 // Sixteen replicas on two nodes: a ring over all ports, and the network's latency in each of its 30 steps.
 TEST(MegatronDeepSpeedTime, AReductionOverNodesIsARingOverTheirPorts) {
   const TimeModel& model = *time_model_of("megatron-deepspeed");

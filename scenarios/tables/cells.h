@@ -40,7 +40,13 @@ class Cells {
   // Looks a word up; the error lists what is allowed.
   template <typename Value>
   Value choice(std::string_view column, const std::map<std::string, Value, std::less<>>& choices) const {
-    const auto found = choices.find(text(column));
+    return choice(column, text(column), choices);
+  }
+  // The same of what was written, in other words.
+  template <typename Value>
+  Value choice(std::string_view column, const std::string& word,
+               const std::map<std::string, Value, std::less<>>& choices) const {
+    const auto found = choices.find(word);
     if (found != choices.end()) return found->second;
     std::string allowed;
     for (const auto& [name, value] : choices) allowed += (allowed.empty() ? "" : ", ") + name;

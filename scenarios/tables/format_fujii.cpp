@@ -26,7 +26,7 @@ double paper_flops(const Model& model, double sequences) {
 void read_fujii(const Cells& cells, PublishedRow& row) {
   row.status = cells.status("ok", "dash");
   row.trainer = "megatron-core";
-  row.machine = machine_named("gpu", cells.text("gpu"));
+  set_machine(row, cells, {"h100-94gb", "a100-40gb"});
   row.gpus = cells.count("gpus");
   const int usual = row.machine == "h100-94gb" ? 4 : 8;
   row.gpus_per_node = cells.empty("gpus_per_node") ? usual : cells.count("gpus_per_node");

@@ -1,10 +1,11 @@
 // Hagemann et al. 2023 (arXiv 2311.05610): Llama on A100-80GB, eight per node, trained with AA-Scaling
 // (Megatron style), 4,194,304 tokens a step, AdamW in bf16 with ZeRO-1 and bf16 gradients, 1F1B.
-// `recompute` every_layer is full recompute; a run whose kernel was not available has neither time nor
+// `recompute` every_layer is full recompute, selective that of attention alone; a run whose kernel was not available has neither time nor
 // memory.
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
+#include "scenarios/tables/words.h"
 
 namespace slipway {
 
@@ -15,19 +16,21 @@ void read_hagemann(const Cells& cells, PublishedRow& row) {
   row.machine = "a100-80gb";
   row.gpus = cells.count("gpus");
   const std::int64_t sequence = cells.integer("seq_len");
-  row.model = library_llama(cells.text("model") + "-v128k", sequence);
+  row.model = library_llama_of_128k(cells.text("model"), sequence);
   row.shape.sequence = sequence;
   row.shape.micro_batch = cells.integer("micro_batch");
   row.shape.sharding = {cells.count("tensor"), cells.flag("sequence_parallel"), 1};
-  row.shape.kernels = cells.choice<Kernels>("kernel", {{"torch", Kernels::torch},
+  std::string kernel = plain_word(cells.text("kernel"));
+  if (const auto dashed = kernel.find("rms_norm"); dashed != std::string::npos) kernel.erase(dashed + 3, 1);
+  row.shape.kernels = cells.choice<Kernels>("kernel", kernel, {{"torch", Kernels::torch},
                                                        {"fused_softmax", Kernels::fused_softmax},
                                                        {"flash1", Kernels::flash1},
                                                        {"flash2", Kernels::flash2},
                                                        {"flash2+rmsnorm", Kernels::flash2_rmsnorm}});
   row.pipeline = cells.count("pipeline");
   row.zero = 1;
-  row.recompute =
-      cells.choice<Recompute>("recompute", {{"none", Recompute::none}, {"every_layer", Recompute::full}});
+  row.recompute = recompute_word(cells, Recompute::none);
+  row.shape.recompute_attention = row.recompute == Recompute::selective;
   row.gradient_dtype = Dtype::bfloat16;
   if (row.status == RowStatus::ok) row.step_s = cells.number("step_time_s");
   row.group = fmt::format("{} at {}", row.model.name, sequence);

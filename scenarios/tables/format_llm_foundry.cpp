@@ -1,46 +1,84 @@
 // MosaicML's LLM Foundry throughput tables: MPT models under FSDP on A100 and H100. `micro_batch` is per
 // GPU and `global_batch` in sequences. The shapes of the models are those of the project's MPT
-// configurations; learned positions, biases and a tied vocabulary of 50,368 give the parameter counts that
+// configurations (1.3b, 2.7b, 6.7b and 65b are what the table's 1b, 3b, 7b and 70b hold); learned positions, biases and a tied vocabulary of 50,368 give the parameter counts that
 // the table states.
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
 #include "scenarios/tables/machine_names.h"
+#include "scenarios/tables/words.h"
 
 namespace slipway {
 namespace {
 
 struct MptShape {
+  const char* name;
   std::int64_t layers, hidden, heads;
 };
 
+constexpr MptShape mpt_1b{"1b", 24, 2048, 16}, mpt_3b{"3b", 32, 2560, 20}, mpt_7b{"7b", 32, 4096, 32},
+    mpt_70b{"70b", 80, 8192, 64};
 const std::map<std::string, MptShape, std::less<>> mpt_shapes = {
-    {"125m", {12, 768, 12}}, {"350m", {24, 1024, 16}}, {"760m", {24, 1536, 12}},
-    {"1b", {24, 2048, 16}},  {"3b", {32, 2560, 20}},   {"7b", {32, 4096, 32}},
-    {"13b", {40, 5120, 40}}, {"30b", {48, 7168, 56}},  {"70b", {80, 8192, 64}}};
+    {"125m", {"125m", 12, 768, 12}},
+    {"350m", {"350m", 24, 1024, 16}},
+    {"760m", {"760m", 24, 1536, 12}},
+    {"1b", mpt_1b},
+    {"1.3b", mpt_1b},
+    {"3b", mpt_3b},
+    {"2.7b", mpt_3b},
+    {"7b", mpt_7b},
+    {"6.7b", mpt_7b},
+    {"13b", {"13b", 40, 5120, 40}},
+    {"30b", {"30b", 48, 7168, 56}},
+    {"70b", mpt_70b},
+    {"65b", mpt_70b}};
+
+// How FSDP shards: hybrid inside a node, between nodes replicas.
+struct FsdpSharding {
+  int zero = 0;
+  bool inside_node = false;
+};
+const std::map<std::string, FsdpSharding, std::less<>> shardings = {{"FULL_SHARD", {3, false}},
+                                                                    {"SHARD_GRAD_OP", {2, false}},
+                                                                    {"NO_SHARD", {0, false}},
+                                                                    {"HYBRID_SHARD", {3, true}},
+                                                                    {"_HYBRID_SHARD_ZERO2", {2, true}}};
+
+struct Precision {
+  Dtype dtype = Dtype::bfloat16, gradients = Dtype::float32;
+  bool fp8 = false;
+};
+const std::map<std::string, Precision, std::less<>> precisions = {
+    {"bf16", {Dtype::bfloat16, Dtype::bfloat16, false}},   {"amp_bf16", {Dtype::bfloat16, Dtype::float32, false}},
+    {"fp16", {Dtype::float16, Dtype::float16, false}},     {"amp_fp16", {Dtype::float16, Dtype::float32, false}},
+    {"amp_fp8", {Dtype::bfloat16, Dtype::float32, true}},  {"fp32", {Dtype::float32, Dtype::float32, false}}};
 
 }  // namespace
 
 void read_llm_foundry(const Cells& cells, PublishedRow& row) {
   row.trainer = "llm-foundry";
-  row.machine = machine_named("gpu", cells.text("gpu"));
+  set_machine(row, cells, {"h100-80gb", "a100-80gb"});
   row.gpus = cells.count("gpus");
-  const MptShape shape = cells.choice<MptShape>("model", mpt_shapes);
+  const MptShape shape = cells.choice("model", plain_word(cells.text("model")), mpt_shapes);
   const std::int64_t sequence = cells.integer("seq");
-  row.model = gpt("mpt-" + cells.text("model"),
+  row.model = gpt(std::string("mpt-") + shape.name,
                   {shape.layers, shape.hidden, 4 * shape.hidden, shape.heads, 50368, sequence, sequence});
   row.shape.sequence = sequence;
   row.shape.micro_batch = cells.integer("micro_batch");
   row.shape.kernels = Kernels::flash2;
   row.recompute = cells.flag("act_ckpt") ? Recompute::full : Recompute::none;
-  row.zero = cells.choice<int>("sharding", {{"FULL_SHARD", 3}, {"SHARD_GRAD_OP", 2}});
-  row.gradient_dtype = cells.text("precision") == "bf16" ? Dtype::bfloat16 : Dtype::float32;
+  if (!cells.empty("act_offload") && cells.flag("act_offload"))
+    throw CellError("column act_offload: activations kept in the host's memory are outside what the formula prices");
+  const FsdpSharding sharding = cells.choice("sharding", shardings);
+  row.zero = sharding.zero;
+  if (sharding.inside_node && row.gpus > row.gpus_per_node) row.shard_group = row.gpus_per_node;
+  const Precision precision = cells.choice("precision", precisions);
+  row.shape.dtype = precision.dtype, row.gradient_dtype = precision.gradients, row.fp8 = precision.fp8;
   row.group = row.choice = row.model.name + " on " + row.machine;
   row.table = fmt::format("{} at {} on {} {}", row.model.name, sequence, row.gpus, row.machine);
   const std::int64_t batch = cells.integer("global_batch");
   row.step_s = static_cast<double>(batch * sequence) / cells.number("tokens_per_s");
   set_batch(row, batch);
-  row.fp8 = cells.text("precision") == "amp_fp8";
 }
 
 }  // namespace slipway

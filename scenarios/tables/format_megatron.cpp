@@ -1,12 +1,17 @@
 // Two tables of Megatron-LM. Narayanan et al. 2021 (arXiv 2104.04473, table 1): GPTs of 1.7B to 1T on
-// A100-80GB with full recompute, interleaved where pipeline > 1; micro-batch and chunks are not in the
-// table and assumed. Their TFLOP/s count 96·B·s·L·h²·(1 + s/(6h) + V/(16Lh)), vocabulary 51,200. And the
+// A100-80GB with full recompute, interleaved where pipeline > 1; what the table does not have is assumed: the
+// micro-batch (tuned_micro_batch.h) and the fewest chunks that divide a stage's layers. Their TFLOP/s count
+// 96·B·s·L·h²·(1 + s/(6h) + V/(16Lh)), vocabulary 51,200, of which a quarter of the layers' is recomputation: a row
+// that says it ran without it counts 72·B·s·L·h²·(1 + s/(6h) + V/(12Lh)) (Korthikanti et al. 2022, arXiv 2205.05198,
+// which leave attention that was made again out too). And the
 // project's weak scaling of tensor and data parallelism (2021) on DGX-2 (V100) and DGX A100, sequence 1024,
 // in milliseconds.
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
 #include "scenarios/tables/machine_names.h"
+#include "scenarios/tables/tuned_micro_batch.h"
+#include "scenarios/tables/words.h"
 
 namespace slipway {
 namespace {
@@ -26,11 +31,34 @@ void read_gpt(const Cells& cells, std::int64_t sequence, PublishedRow& row) {
   row.shape.dtype = row.gradient_dtype = Dtype::float16;
 }
 
-// Smallest divisor above 1; 1 where there is none.
-int fewest_chunks(std::int64_t layers_of_stage) {
-  for (int chunks = 2; chunks <= layers_of_stage; ++chunks)
-    if (layers_of_stage % chunks == 0) return chunks;
+// Smallest divisor above 1 of a stage's layers; 1 where there is none, or where Megatron-LM could not interleave: it
+// needs equal stages and as many micro-batches as a multiple of them.
+int fewest_chunks(const PublishedRow& row) {
+  const std::int64_t layers = row.model.runs[1].count;
+  if (row.pipeline <= 1 || layers % row.pipeline != 0 || row.micro_batches % row.pipeline != 0) return 1;
+  for (int chunks = 2; chunks <= layers / row.pipeline; ++chunks)
+    if (layers / row.pipeline % chunks == 0) return chunks;
   return 1;
+}
+
+void set_micro_batch(PublishedRow& row, std::int64_t micro_batch, std::int64_t global_batch) {
+  row.shape.micro_batch = micro_batch;
+  set_batch(row, global_batch);
+  if (row.chunks == 0) row.chunks = fewest_chunks(row);
+}
+
+double counted_flops(const PublishedRow& row, double sequences) {
+  const double L = static_cast<double>(row.model.runs[1].count), s = static_cast<double>(row.model.sequence);
+  const double h = static_cast<double>(row.model.runs[1].block.hidden), V = static_cast<double>(vocabulary);
+  const double per_layer = row.recompute == Recompute::full ? 96 : 72;
+  return sequences * s * h * (per_layer * L * h * (1 + s / (6 * h)) + 6 * V);
+}
+
+// 0: to be assumed.
+int told_chunks(const Cells& cells) {
+  for (const char* column : {"chunks", "interleave"})
+    if (!cells.empty(column)) return cells.count(column);
+  return 0;
 }
 
 }  // namespace
@@ -38,27 +66,25 @@ int fewest_chunks(std::int64_t layers_of_stage) {
 void read_megatron_scaling(const Cells& cells, PublishedRow& row) {
   const std::int64_t sequence = cells.integer("seq");
   read_gpt(cells, sequence, row);
-  row.machine = machine_named("gpu", cells.text("gpu"), "a100-80gb");
+  set_machine(row, cells, {"a100-80gb"});
   row.pipeline = cells.count("pp");
-  row.shape.micro_batch = 1;
+  row.recompute = recompute_word(cells, Recompute::full);
+  row.shape.recompute_attention = row.recompute == Recompute::selective;
+  if (!cells.empty("sequence_parallel")) row.shape.sharding.sequence_parallel = cells.flag("sequence_parallel");
   const std::int64_t batch = cells.integer("global_batch");
-  const Block& layer = row.model.runs[1].block;
-  const double L = static_cast<double>(row.model.runs[1].count), h = static_cast<double>(layer.hidden);
-  const double s = static_cast<double>(sequence), V = static_cast<double>(vocabulary);
-  const double flops =
-      96 * static_cast<double>(batch) * s * L * h * h * (1 + s / (6 * h) + V / (16 * L * h));
-  row.step_s = flops / (row.gpus * cells.number("tflops_per_gpu") * 1e12);
   row.group = row.choice = row.table = row.model.name;
-  // Not in the table, assumed: one sequence per micro-batch, the fewest chunks that divide a stage's
-  // layers.
-  if (row.pipeline > 1) row.chunks = fewest_chunks(row.model.runs[1].count / row.pipeline);
-  set_batch(row, batch);
+  row.chunks = told_chunks(cells);
+  if (cells.empty("micro_batch"))
+    set_tuned_micro_batch(row, batch, set_micro_batch);
+  else
+    set_micro_batch(row, cells.integer("micro_batch"), batch);
+  row.step_s = counted_flops(row, static_cast<double>(batch)) / (row.gpus * cells.number("tflops_per_gpu") * 1e12);
 }
 
 void read_megatron_tensor(const Cells& cells, PublishedRow& row) {
   constexpr std::int64_t sequence = 1024;
   read_gpt(cells, sequence, row);
-  row.machine = machine_named("gpu", cells.text("gpu"), "a100-40gb");
+  set_machine(row, cells, {"a100-40gb"});
   if (row.machine == "v100-32gb") row.gpus_per_node = 16;
   row.step_s = cells.number("iter_ms") / 1e3;
   row.group = row.choice = row.table = fmt::format("{} on {} {}", row.model.name, row.gpus, row.machine);

@@ -1,6 +1,6 @@
 // The format of Slipway's own tables: one run in the words of a scenario. `table`, `group` and `choice` may
 // be left out (then each is derived from model, sequence, machine and GPUs), as may `allocated_bytes`,
-// `reserved_bytes`, `all_reduce_bytes_per_s`, `after_pp_fix`, `dtype` (bfloat16) and `fp8` (false). Base
+// `reserved_bytes`, `all_reduce_bytes_per_s`, `after_pp_fix`, `dtype` (bfloat16), `fp8` (false) and `shard_group` (0). Base
 // units.
 #include <fmt/format.h>
 
@@ -76,6 +76,7 @@ void read_slipway(const Cells& cells, PublishedRow& row) {
   row.gradient_dtype = cells.choice("gradient_dtype", dtypes);
   if (!cells.empty("dtype")) row.shape.dtype = cells.choice("dtype", dtypes);
   row.fp8 = !cells.empty("fp8") && cells.flag("fp8");
+  row.shard_group = static_cast<int>(cells.number_or("shard_group", 0));
   row.fixed_pipeline = cells.empty("after_pp_fix") || cells.flag("after_pp_fix");
   row.all_reduce_bytes_per_s = cells.number_or("all_reduce_bytes_per_s", 0);
   row.allocated_bytes = cells.number_or("allocated_bytes", 0);
@@ -114,6 +115,7 @@ std::vector<std::string> slipway_columns() {
           "gradient_dtype",
           "dtype",
           "fp8",
+          "shard_group",
           "status",
           "step_s",
           "allocated_bytes",
@@ -156,6 +158,7 @@ std::vector<std::string> slipway_fields(const PublishedRow& row) {
           key_of(dtypes, row.gradient_dtype),
           key_of(dtypes, row.shape.dtype),
           text(row.fp8),
+          text(row.shard_group),
           name_of(row.status),
           optional_text(row.step_s),
           optional_text(row.allocated_bytes),

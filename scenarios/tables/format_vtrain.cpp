@@ -5,13 +5,18 @@
 
 #include "scenarios/tables/formats.h"
 #include "scenarios/tables/machine_names.h"
+#include "scenarios/tables/words.h"
 
 namespace slipway {
 
 void read_vtrain(const Cells& cells, PublishedRow& row) {
   constexpr std::int64_t assumed_vocabulary = 51200;
   row.trainer = "megatron-deepspeed";
-  row.machine = machine_named("gpu", cells.empty("gpu") ? "A100" : cells.text("gpu"), "a100-40gb");
+  row.machine = "a100-40gb";
+  if (cells.empty("gpu"))
+    assume(row, "gpu is a100-40gb");
+  else
+    set_machine(row, cells, {"a100-40gb"});
   row.gpus = cells.count("gpus");
   const std::int64_t hidden = cells.integer("hidden"), layers = cells.integer("layers"),
                      s = cells.integer("seq");
@@ -22,9 +27,9 @@ void read_vtrain(const Cells& cells, PublishedRow& row) {
   row.shape.sharding = {cells.count("tp"), false, 1};
   row.shape.kernels = Kernels::torch;
   row.pipeline = cells.count("pp");
-  const bool none = cells.text("recompute").starts_with("none");  // "full (use_checkpoint=true ...)"
-  row.recompute = none ? Recompute::none : Recompute::full;
-  row.gradient_dtype = Dtype::float16;
+  row.recompute = recompute_word(cells, Recompute::full);  // "full (use_checkpoint=true ...)"
+  row.shape.recompute_attention = row.recompute == Recompute::selective;
+  row.shape.dtype = row.gradient_dtype = Dtype::float16;
   row.step_s = cells.number("iter_ms") / 1e3;
   const std::int64_t batch = cells.integer("global_batch");
   row.group = row.choice = row.model.name;

@@ -5,8 +5,6 @@
 #include <istream>
 #include <stdexcept>
 
-#include "scenarios/embedded_files.h"
-#include "scenarios/profiles.h"
 
 namespace slipway {
 namespace {
@@ -103,11 +101,6 @@ PublishedRow read_row(const TableFormat& format, const CsvTable& table, const Cs
   return row;
 }
 
-std::int64_t shape(const ModelFields& fields, const char* key) {
-  const auto found = fields.numbers.find(key);
-  return found == fields.numbers.end() ? 0 : static_cast<std::int64_t>(found->second);
-}
-
 }  // namespace
 
 std::span<const TableFormat> table_formats() {
@@ -167,18 +160,6 @@ PublishedTable read_table(std::istream& in, const std::string& file) {
   return result;
 }
 
-Model library_llama(const std::string& name, std::int64_t sequence) {
-  const auto known = embedded_models();
-  if (std::none_of(known.begin(), known.end(), [&](const EmbeddedFile& file) { return file.name == name; }))
-    throw CellError("column model: no built-in model '" + name + "' (`slipway list models`)");
-  Defects defects;
-  const std::optional<ModelFields> fields = library_model(name, defects);
-  if (!fields) throw std::logic_error("built-in model " + name + " does not load");
-  return llama(name, {shape(*fields, "layers"), shape(*fields, "hidden"), shape(*fields, "ffn"),
-                      shape(*fields, "heads"), shape(*fields, "kv_heads"), shape(*fields, "vocab"),
-                      sequence, shape(*fields, "tied") != 0});
-}
-
 void set_batch(PublishedRow& row, std::int64_t global_batch) {
   if (row.shape.micro_batch < 1)
     throw CellError("the global batch of " + std::to_string(global_batch) +
@@ -198,11 +179,15 @@ void set_batch(PublishedRow& row, std::int64_t global_batch) {
   }
   row.data = static_cast<int>(row.gpus / ranks);
   const std::int64_t at_once = row.shape.micro_batch <= global_batch ? row.data * row.shape.micro_batch : 0;
-  if (at_once < 1 || global_batch % at_once != 0)
+  if (at_once < 1 || global_batch < at_once)
     throw CellError("data x micro-batch = " + std::to_string(row.data) + " x " +
                     std::to_string(row.shape.micro_batch) + " does not divide the global batch of " +
                     std::to_string(global_batch));
-  row.micro_batches = global_batch / at_once;
+  row.micro_batches = (global_batch + at_once - 1) / at_once;
+  if (global_batch % at_once != 0)
+    assume(row, "data x micro-batch = " + std::to_string(row.data) + " x " + std::to_string(row.shape.micro_batch) +
+                    " does not divide the global batch of " + std::to_string(global_batch) + ": " +
+                    std::to_string(row.micro_batches) + " micro-batches");
 }
 
 void check_row(const PublishedRow& row) {

@@ -54,10 +54,12 @@ void read_megatron_scaling(const Cells& cells, PublishedRow& row);
 void read_megatron_tensor(const Cells& cells, PublishedRow& row);
 void read_slipway(const Cells& cells, PublishedRow& row);
 
-// What several readers need: the Llama of models/library with another sequence length (CellError when there
-// is none), and data parallel degree and micro-batches from GPUs and batch (CellError when they do not
-// divide).
+// What several readers need: the Llama of models/library with another sequence length, also by other names of it
+// (model_names.cpp; CellError when there is none) and with a vocabulary of 128,000.
 Model library_llama(const std::string& name, std::int64_t sequence);
+Model library_llama_of_128k(const std::string& name, std::int64_t sequence);
+// Data parallel degree and micro-batches from GPUs and batch. CellError when the ranks do not divide the GPUs or a
+// replica gets less than a micro-batch; where replicas do not divide the micro-batches, the last is assumed to be full.
 void set_batch(PublishedRow& row, std::int64_t global_batch);
 // Shapes that no parser would refuse but no trainer could run: degrees that do not divide heads or GPUs.
 void check_row(const PublishedRow& row);

@@ -20,7 +20,8 @@ std::vector<std::string> profiles_of(const std::string& generation) {
 
 }  // namespace
 
-std::string machine_named(std::string_view column, const std::string& written, std::string_view otherwise) {
+std::string machine_named(std::string_view column, const std::string& written,
+                          const std::vector<std::string>& usual) {
   std::string name = written;
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
   for (const EmbeddedFile& file : embedded_machines())
@@ -34,12 +35,23 @@ std::string machine_named(std::string_view column, const std::string& written, s
     const std::string exact = found[2].str() + "-" + (sized ? size[1].str() : "") + "gb";
     if (sized && std::find(profiles.begin(), profiles.end(), exact) != profiles.end()) return exact;
     if (profiles.size() == 1 && (!sized || profiles[0] == found[2])) return profiles[0];
-    if (!sized && !otherwise.empty() && otherwise.starts_with(found[2].str()))
-      return std::string(otherwise);
+    for (const std::string& machine : usual)
+      if (!sized && machine.starts_with(found[2].str())) return machine;
   }
   throw CellError(
       "column " + std::string(column) + ": '" + written +
       "' is no machine profile (`slipway list machines`); name the GPU with its memory, as in A100-80GB");
+}
+
+void set_machine(PublishedRow& row, const Cells& cells, const std::vector<std::string>& usual) {
+  const std::string& written = cells.text("gpu");
+  row.machine = machine_named("gpu", written, usual);
+  bool told = false;
+  try {
+    told = machine_named("gpu", written) == row.machine;
+  } catch (const CellError&) {
+  }
+  if (!told) assume(row, "gpu " + written + " is " + row.machine + ", as in its authors' other runs");
 }
 
 }  // namespace slipway

@@ -5,13 +5,19 @@
 #pragma once
 
 #include <string>
+#include <vector>
+
+#include "scenarios/tables/cells.h"
+#include "scenarios/tables/published_row.h"
 #include <string_view>
 
 namespace slipway {
 
-// `otherwise`: the profile that a name without gigabytes means where there are several ("" : an error).
-// Throws CellError with the column when no profile is meant.
+// `usual`: the profiles that names without gigabytes mean where there are several, one of a generation (none: an
+// error). Throws CellError with the column when no profile is meant.
 std::string machine_named(std::string_view column, const std::string& written,
-                          std::string_view otherwise = "");
+                          const std::vector<std::string>& usual = {});
+// Of column `gpu`, with a word in `assumed` where one of the usual ones was taken.
+void set_machine(PublishedRow& row, const Cells& cells, const std::vector<std::string>& usual);
 
 }  // namespace slipway

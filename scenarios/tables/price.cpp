@@ -61,6 +61,7 @@ StepWork work_of(const PublishedRow& row) {
   work.gpus_per_node = row.gpus_per_node;
   work.sequence_parallel = cut.sequence_parallel;
   work.zero = row.zero;
+  work.shard_group = row.shard_group;
   work.kernels = row.shape.kernels;
   work.recompute = row.recompute;
   work.gradient_bytes = bytes_of(row.gradient_dtype);

@@ -14,7 +14,7 @@ namespace {
 MemoryInput memory_input_of(const PublishedRow& row) {
   MemoryInput input = memory_input(row.model, row.shape);
   input.pipeline = row.pipeline;
-  input.data = row.data;
+  input.data = row.shard_group > 0 ? std::min(row.shard_group, row.data) : row.data;  // the rest hold the same
   input.chunks = row.chunks;
   input.micro_batches = row.micro_batches;
   input.zero = row.zero;

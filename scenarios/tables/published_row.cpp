@@ -32,6 +32,8 @@ std::string layout_key(const PublishedRow& row) {
                      cut.tensor, cut.context, row.pipeline, row.data, row.shape.micro_batch);
 }
 
+void assume(PublishedRow& row, const std::string& what) { row.assumed += (row.assumed.empty() ? "" : "; ") + what; }
+
 std::string in_words(const PublishedRow& row) {
   const Sharding& cut = row.shape.sharding;
   std::string text = fmt::format("{} s{}, {} GPUs: t{}{}", row.model.name, row.shape.sequence, row.gpus,

@@ -32,6 +32,7 @@ struct PublishedRow {
   Recompute recompute = Recompute::none;
   Dtype gradient_dtype = Dtype::float32;
   bool fp8 = false;  // products of the layers in fp8, the rest as the dtype says
+  int shard_group = 0;  // GPUs that share one set of shards (ZeRO 1 to 3); others hold the same. 0: all replicas
   // What came out.
   RowStatus status = RowStatus::other;
   double step_s = 0;                               // 0: not measured
@@ -40,6 +41,7 @@ struct PublishedRow {
   bool fixed_pipeline = true;         // false: a version of the trainer before its pipeline was repaired
   double all_reduce_bytes_per_s = 0;  // the run's own test inside the node; 0: not made
   std::string unpriceable;            // why no model can price it; empty: it can be tried
+  std::string assumed;                // what its reader took for what the table does not tell; empty: nothing
   // Keys.
   std::string table;   // rows among which a user would choose: same model, batch and GPUs
   std::string group;   // left out together: whole model, sequence length, ...
@@ -49,6 +51,7 @@ struct PublishedRow {
 // What makes two rows runs of one layout, kernels and recomputation aside: model, sequence, degrees,
 // micro-batch. Rows of one layout are left out of a k-fold fit together.
 std::string layout_key(const PublishedRow& row);
+void assume(PublishedRow& row, const std::string& what);
 // The run in one line, for lists.
 std::string in_words(const PublishedRow& row);
 Exclusion exclusion_of(const PublishedRow& row);
