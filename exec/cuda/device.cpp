@@ -13,10 +13,16 @@
 #include "exec/cuda/transport_nccl.h"
 
 namespace slipway {
+namespace {
+
+bool has_peers = false;  // written before other threads exist
+
+}  // namespace
 
 // A kernel that is loaded when it is first used may have to wait for those that run, and a receive that is posted early
 // runs until its peer sends, which may need that kernel's result: with peers all kernels are loaded at the start.
 void prepare_device(bool peers, Dtype dtype) {
+  has_peers = peers;
   if (peers) setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   at::globalContext().setAllowTF32CuBLAS(dtype == Dtype::tf32);
 }
@@ -36,7 +42,7 @@ at::Device device_of_rank(int local_rank) {
 
 std::unique_ptr<DeviceQueue> queue_of(at::Device device) { return stream_queue(device); }
 
-std::unique_ptr<SegmentCapture> capture_of(at::Device) { return graph_capture(); }
+std::unique_ptr<SegmentCapture> capture_of(at::Device) { return graph_capture(!has_peers); }
 
 void keep_for_this_lane(const at::Tensor& tensor) {
   if (!tensor.is_cuda()) return;

@@ -1,11 +1,13 @@
 #include "exec/cuda/graph_capture.h"
 
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 
 #include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace slipway {
@@ -21,8 +23,10 @@ std::mutex& one_at_a_time() {
 
 class Graph : public SegmentCapture::Recording {
  public:
-  Graph(c10::MempoolId_t pool, const std::function<void()>& work) {
+  // `make_room`: gives back what the allocator keeps for later.
+  Graph(c10::MempoolId_t pool, const std::function<void()>& work, bool make_room) {
     const std::lock_guard lock(one_at_a_time());
+    if (make_room) c10::cuda::CUDACachingAllocator::emptyCache();
     graph_.emplace();
     graph_->capture_begin(pool, cudaStreamCaptureModeThreadLocal);
     try {
@@ -63,20 +67,22 @@ class Graph : public SegmentCapture::Recording {
 
 class GraphCapture : public SegmentCapture {
  public:
+  explicit GraphCapture(bool may_wait) : makes_room_(may_wait) {}
   int new_pool() override {
     pools_.push_back(at::cuda::graph_pool_handle());
     return static_cast<int>(pools_.size()) - 1;
   }
   std::unique_ptr<Recording> record(int pool, const std::function<void()>& work) override {
-    return std::make_unique<Graph>(pools_[static_cast<std::size_t>(pool)], work);
+    return std::make_unique<Graph>(pools_[static_cast<std::size_t>(pool)], work, std::exchange(makes_room_, false));
   }
 
  private:
+  bool makes_room_;  // before the first
   std::vector<c10::MempoolId_t> pools_;
 };
 
 }  // namespace
 
-std::unique_ptr<SegmentCapture> graph_capture() { return std::make_unique<GraphCapture>(); }
+std::unique_ptr<SegmentCapture> graph_capture(bool may_wait) { return std::make_unique<GraphCapture>(may_wait); }
 
 }  // namespace slipway

@@ -13,6 +13,9 @@
 
 namespace slipway {
 
-std::unique_ptr<SegmentCapture> graph_capture();
+// Recordings have memory of their own, which what earlier steps keep cached is not part of. `may_wait`: before the first
+// one the cache is given back, for which the device must become idle; not where a receive of another process may be
+// waiting on it.
+std::unique_ptr<SegmentCapture> graph_capture(bool may_wait);
 
 }  // namespace slipway
