@@ -12,6 +12,12 @@ namespace {
 
 std::string str(std::int64_t number) { return std::to_string(number); }
 
+// Digits, not 8e+06, as far as a double has them all.
+std::string whole_text(double number) {
+  constexpr double exact = 9e15;
+  return number < exact ? str(static_cast<std::int64_t>(number)) : number_text(number);
+}
+
 // "1, 2, 4, 8": the divisors of `number` up to 1024, for "allowed".
 std::string divisors_of(std::int64_t number) {
   std::string out;
@@ -125,10 +131,10 @@ void derive_data(Settings& settings, const Cluster& cluster, Layout& layout) {
   const double made = settings.given("layout.data") ? others * layout.data : others;
   settings.refuse(
       "layout.data",
-      ranks + " = " + number_text(made) + " ranks do not " +
-          (settings.given("layout.data") ? "equal" : "divide") + " the cluster's " + number_text(gpus) +
-          " GPUs; allowed: a product of tensor, context, data and pipeline of " + number_text(gpus),
-      whole ? "set layout.data to " + number_text(share) + ", or leave it out"
+      ranks + " = " + whole_text(made) + " ranks do not " +
+          (settings.given("layout.data") ? "equal" : "divide") + " the cluster's " + whole_text(gpus) +
+          " GPUs; allowed: a product of tensor, context, data and pipeline of " + whole_text(gpus),
+      whole ? "set layout.data to " + whole_text(share) + ", or leave it out"
             : "change layout.tensor, context or pipeline, or cluster.nodes and gpus_per_node");
 }
 
@@ -177,17 +183,19 @@ bool has_peak(const Cluster& cluster, Dtype dtype) {
 void derive_dtype(Settings& settings, const Cluster& cluster, Dtype& dtype) {
   if (!settings.good({"run.dtype"})) return;
   std::string allowed;
-  for (const Dtype each : {Dtype::float64, Dtype::float32, Dtype::bfloat16})
+  for (const Dtype each : {Dtype::float64, Dtype::float32, Dtype::bfloat16, Dtype::float16})
     if (has_peak(cluster, each)) allowed += (allowed.empty() ? "" : ", ") + name_of(each);
   const bool gpus = std::all_of(cluster.groups.begin(), cluster.groups.end(),
                                 [](const NodeGroup& group) { return group.machine.cores == 0; });
   if (!settings.given("run.dtype"))
-    dtype = gpus && has_peak(cluster, Dtype::bfloat16) ? Dtype::bfloat16 : Dtype::float32;
+    dtype = gpus && has_peak(cluster, Dtype::bfloat16)  ? Dtype::bfloat16
+            : gpus && has_peak(cluster, Dtype::float16) ? Dtype::float16
+                                                        : Dtype::float32;
   if (has_peak(cluster, dtype)) return;
   settings.refuse(
       "run.dtype",
       "a machine profile of the cluster gives no peak FLOP/s for " + name_of(dtype) + "; allowed: " +
-          (allowed.empty() ? "none of float64, float32, bfloat16 in all profiles" : allowed),
+          (allowed.empty() ? "none of float64, float32, bfloat16, float16 in all profiles" : allowed),
       "choose one of these, or add peak_flops." + name_of(dtype) + " with its source to the profile");
 }
 

@@ -28,6 +28,16 @@ std::span<const JsonKey> simulate_json_keys() {
       JsonKey{"peak_task", "text",
               "list, one per pipeline rank: label of the task during which the peak occurs"},
       JsonKey{"fits", "bool", "peak_memory_bytes <= memory_capacity_bytes on every rank"},
+      JsonKey{"basis", "text",
+              "trainer of cluster.stack whose constants price the step; book: built-in machine profiles alone; profile: "
+              "a profile or block table of your own"},
+      JsonKey{"book_error", "0..1",
+              "list: from, to; how far step times by book values are off published runs; present with basis book", true},
+      JsonKey{"fitted_stacks", "list", "stacks that were fitted on these machines; present with basis book", true},
+      JsonKey{"outside_fit", "list",
+              "what lies outside the runs that the trainer was fitted to: what, here, least, most; present with a "
+              "trainer's pace",
+              true},
       JsonKey{"ranks", "count", "GPUs (or CPU ranks) of the layout"},
       JsonKey{"simulated_ranks", "count",
               "ranks that were simulated; each of the others does the same at the same time as one of these"},
@@ -85,6 +95,7 @@ std::span<const JsonKey> goodput_json_keys() {
       JsonKey{"restart_share", "0..1", "restarts"},
       JsonKey{"waiting_share", "0..1", "no node was left, training waited for a repair"},
       JsonKey{"failures", "count", "nodes that failed in a history, mean"},
+      JsonKey{"failures_error", "count", "standard error of that mean; absent with one history", true},
       JsonKey{"tokens_per_day", "1/day", "of kept steps"},
       JsonKey{"checkpoint_interval_s", "s", "between two checkpoints, in whole steps"},
       JsonKey{"checkpoint_steps", "count", "the same in steps"},
@@ -96,6 +107,18 @@ std::span<const JsonKey> goodput_json_keys() {
       JsonKey{"young_interval_s", "s", "of Young 1974", true},
       JsonKey{"intervals_s", "s", "list: shorter and longer intervals, this one among them"},
       JsonKey{"goodputs", "0..1", "list: the simulated goodput of each"},
+  };
+  return keys;
+}
+
+std::span<const JsonKey> study_json_keys() {
+  static constexpr std::array keys{
+      JsonKey{"varied", "list", "keys that take several values, in the order of --vary"},
+      JsonKey{"points", "list", "all combinations, the last key fastest; a figure that a point has not is absent"},
+      JsonKey{"points[].scenario", "text", "name of the scenario"},
+      JsonKey{"points[].set", "map", "the varied keys and their values here"},
+      JsonKey{"points[].error", "text", "why there are no figures; absent where there are", true},
+      JsonKey{"points[].step_time_s", "s", "and the other columns of --csv (`slipway study --help`), in base units"},
   };
   return keys;
 }
@@ -226,7 +249,7 @@ std::span<const JsonKey> memory_json_keys() {
 
 std::span<const JsonKey> validate_json_keys() {
   static constexpr std::array keys{
-      JsonKey{"priced_by", "text", "formula (of the row's trainer), or replay or simulation of the task graph"},
+      JsonKey{"priced_by", "text", "formula (of the row's trainer), or replay, simulation or book: of the task graph (validate --help)"},
       JsonKey{"rows", "count", "rows read; = priced + unpriced + excluded"},
       JsonKey{"priced", "count", "scored rows that have a predicted step time"},
       JsonKey{"unpriced", "count", "scored rows that cannot be priced: each counts as an error of 100 %"},

@@ -81,6 +81,7 @@ std::string allowed_by(const Key& key) {
       return "a whole number" + range_of(key);
     case KeyType::number: {
       const std::string range = key.max >= 1e18 && key.min < -1e18 ? "" : range_of(key);
+      if (key.wants_unit) return "a number" + range + " with its unit, as '30 min', '2000 h' or '90 days'";
       return "a number" + range +
              (key.unit == Unit::pure ? "" : ", as " + std::string(examples_of(key.unit)));
     }

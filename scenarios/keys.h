@@ -45,7 +45,10 @@ struct Key {
   double min = 0, max = 2147483647;  // integer, number, integers; inclusive
   bool above_min = false;            // min itself is excluded
   Unit unit = Unit::pure;            // number
+  bool wants_unit = false;           // number: a bare one is refused, because nobody means the base unit
   std::vector<std::string_view> (*choices)() = nullptr;
+  // choice: what is meant by a word that is none of them nor spelled like one; empty: nobody knows.
+  std::string (*hint)(std::string_view word) = nullptr;
   std::string_view shorthand = "";  // section: the key that a bare word stands for
   bool names_file = false;          // text: names a file
   bool built_in = false;            // besides: a bare word names something built in

@@ -1,6 +1,7 @@
 // The scenario's own table, with its parts in keys_model.cpp and keys_troubles.cpp: the whole language.
 #include "models/topology.h"
 #include "scenarios/keys.h"
+#include "scenarios/nearest.h"
 #include "schedules/action.h"
 
 namespace slipway {
@@ -18,7 +19,22 @@ Names recomputes() { return {"none", "selective", "full"}; }
 Names kernels() { return {"torch", "fused_softmax", "flash1", "flash2", "flash2_rmsnorm"}; }
 Names optimizers() { return {"adamw", "kfac"}; }
 Names fillers() { return {"none", "kfac", "evaluation"}; }
-Names dtypes() { return {"float64", "float32", "bfloat16"}; }
+Names dtypes() { return {"float64", "float32", "bfloat16", "float16"}; }
+
+// "bf16" and the like (models/dtype.h), and what other programs say.
+std::string meant_dtype(std::string_view word) {
+  if (const auto dtype = dtype_named(word); dtype && dtype != Dtype::tf32) return did_you_mean({name_of(*dtype)});
+  if (word.starts_with("fp8") || word.starts_with("float8") || word.starts_with("e4m3") || word.starts_with("e5m2"))
+    return "fp8 is not modelled; use bfloat16, which is slower";
+  if (word == "half") return did_you_mean({"float16"});
+  if (word == "float" || word == "single") return did_you_mean({"float32"});
+  return word == "double" ? did_you_mean({"float64"}) : "";
+}
+
+// The family goes by the name of its paper, its members by that of their memory.
+std::string meant_schedule(std::string_view word) {
+  return word.starts_with("zero") ? did_you_mean({"zb-h1", "zb-h2", "zb-v"}) : "";
+}
 
 Names schedules() {
   Names names;
@@ -164,7 +180,7 @@ const Key work_table[] = {
     {.path = "schedule", .type = section, .meaning = "in which order micro-batches run", .required = true,
      .shorthand = "name"},
     {.path = "schedule.name", .type = choice, .meaning = "the pipeline schedule", .fallback = "1f1b",
-     .choices = schedules},
+     .choices = schedules, .hint = meant_schedule},
     {.path = "schedule.csv", .type = text,
      .meaning = "path of a PyTorch schedule CSV whose actions replace the named schedule's, relative to the scenario",
      .names_file = true},
@@ -233,7 +249,7 @@ const Key work_table[] = {
     {.path = "run.checkpoint_cost", .type = number, .meaning = "how long training stands still for a checkpoint",
      .derived = "needed by `slipway goodput`", .max = 1e9, .unit = Unit::seconds},
     {.path = "run.dtype", .type = choice, .meaning = "of weights, activations and messages",
-     .derived = "bfloat16 where every machine has it and is a GPU, else float32", .choices = dtypes},
+     .derived = "bfloat16 where every machine has it and is a GPU, else float16 where they have that, else float32", .choices = dtypes, .hint = meant_dtype},
 };
 // clang-format on
 

@@ -1,7 +1,7 @@
 // A scenario as the command line of another trainer. Options as in Megatron-LM (Megatron-Core 0.12 and
 // later: megatron/training/arguments.py) and torchtitan (torchtitan/config/job_config.py, 2025).
 #include "scenarios/commands/command.h"
-#include "scenarios/commands/nearest.h"
+#include "scenarios/nearest.h"
 #include "scenarios/search_answer.h"
 #include "scenarios/settings.h"
 
@@ -85,6 +85,7 @@ LaunchArguments megatron(const Scenario& s) {
   if (s.schedule.recompute == Recompute::full)
     list.emplace_back("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1");
   if (s.dtype == Dtype::bfloat16) list.emplace_back("--bf16");
+  if (s.dtype == Dtype::float16) list.emplace_back("--fp16");
   list.push_back("--lr " + number_text(s.run.optimizer.lr));
   list.push_back("--clip-grad " + number_text(s.run.clip_norm));
   if (l.pipeline > 1 && s.schedule.name != "1f1b" && s.schedule.name != "interleaved-1f1b")
@@ -136,6 +137,8 @@ LaunchArguments torchtitan(const Scenario& s) {
                     (s.schedule.recompute == Recompute::full ? "full" : "none"));
   launch.missing.push_back("the model " + s.model.name +
                            ": choose it with --model.name and --model.flavor");
+  if (s.dtype == Dtype::float16)
+    launch.missing.emplace_back("float16: torchtitan scales no loss; it trains in bfloat16 or float32");
   if (l.zero == 1)
     launch.missing.emplace_back("ZeRO 1: given as replicas; torchtitan shards weights as well or nothing");
   if (l.tensor > 1 && !l.sequence_parallel)

@@ -54,6 +54,12 @@ void read_schedule(const Settings& settings, ScheduleChoice& schedule) {
   schedule.kernels = static_cast<Kernels>(std::max(0, settings.choice("schedule.kernels")));
 }
 
+// Where a relative path of this key starts (anchor_paths).
+std::string relative_to(const Settings& settings, const std::string& key) {
+  return settings.origin(key).line == 0 ? "with --set it is relative to the current folder"
+                                        : "it is relative to the scenario file";
+}
+
 // The actions of schedule.csv; whether they are a whole step is asked by check_schedule.
 void read_actions(Settings& settings, const std::string& folder, Scenario& scenario) {
   if (!settings.given("schedule.csv")) return;
@@ -62,7 +68,7 @@ void read_actions(Settings& settings, const std::string& folder, Scenario& scena
   std::ifstream file(path);
   if (!std::filesystem::is_regular_file(path, ignored) || !file) {
     settings.refuse("schedule.csv", "cannot read '" + path + "'; allowed: the path of a PyTorch schedule CSV",
-                    "correct the path (it is relative to the scenario file)");
+                    "correct the path (" + relative_to(settings, "schedule.csv") + ")");
     return;
   }
   try {
@@ -125,7 +131,7 @@ void read_run(Settings& settings, const std::string& folder, Scenario& scenario)
     settings.refuse(
         "run.data",
         "cannot read '" + missing + "'; allowed: the path of a text file, or of Megatron token files (.bin and .idx)",
-        "correct the path (it is relative to the scenario file), or leave run.data out to plan only");
+        "correct the path (" + relative_to(settings, "run.data") + "), or leave run.data out to plan only");
 }
 
 // Absolute path of the file that a key names; empty: none, or something built in.

@@ -1,6 +1,7 @@
 // What all profiles have in common: where they lie.
 #include <filesystem>
 
+#include "scenarios/nearest.h"
 #include "scenarios/profiles.h"
 
 namespace slipway {
@@ -11,20 +12,20 @@ std::string resolve_path(const std::string& folder, const std::string& path) {
 std::optional<EmbeddedFile> embedded_named(std::span<const EmbeddedFile> files, const std::string& name,
                                            const std::string& what, const Reference& from,
                                            Defects& defects) {
-  std::vector<std::string_view> names;
+  std::vector<std::string> names;
   std::string listed;
   for (const EmbeddedFile& file : files) {
     if (file.name == name) return file;
-    names.push_back(file.name);
+    names.emplace_back(file.name);
     listed += std::string(file.name) + ", ";
   }
   if (looks_like_path(name)) return std::nullopt;
-  const std::string guess = nearest(name, names);
+  const std::string guess = did_you_mean(nearest(name, names));
   defects.push_back(
       {from.origin.file, from.origin.line, from.key,
        "there is no " + what + " '" + name + "'; allowed: " + listed + "or the path of a profile.yaml",
        guess.empty() ? "choose one (slipway list " + what + "s), or write a path"
-                     : "did you mean '" + guess + "'?"});
+                     : guess});
   return std::nullopt;
 }
 

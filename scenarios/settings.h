@@ -66,8 +66,6 @@ void expand_shorthands(Value& document, std::span<const Key> table);
 // Makes the relative paths that came through --set absolute: they start at the current folder, while those
 // of a file start at its folder.
 void anchor_paths(Value& document, std::span<const Key> table);
-// The closest of `names` if it is close enough to be a misspelling, else empty.
-std::string nearest(std::string_view word, const std::vector<std::string_view>& names);
 
 // "layout.tensor=4", "cluster.groups.0.nodes=2", "layout.split=[3, 5]": the value is YAML; nothing or null
 // makes the key unset again.

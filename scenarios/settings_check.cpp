@@ -1,28 +1,11 @@
 // Holding a document against its table: types, ranges, unknown and missing keys.
 #include <algorithm>
 
+#include "scenarios/nearest.h"
 #include "scenarios/settings.h"
 
 namespace slipway {
 namespace {
-
-// Edits (insert, delete, replace, swap of neighbours) that turn one word into the other.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i) {
-    for (std::size_t j = 0; j <= b.size(); ++j) {
-      if (i == 0 || j == 0) {
-        cost[i][j] = i + j;
-        continue;
-      }
-      cost[i][j] =
-          std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
-    }
-  }
-  return cost[a.size()][b.size()];
-}
 
 std::string not_whole(const Key& key, const Value& value) {
   if (value.kind != Value::Kind::scalar || value.quoted) return in_words(value) + " is not a whole number";
@@ -41,6 +24,7 @@ std::string not_number(const Key& key, const Value& value) {
   if (!number)
     return in_words(value) +
            (key.unit == Unit::pure ? " is not a number" : " is not a number with a fitting unit");
+  if (key.wants_unit && quantity(value.text, Unit::pure)) return value.text + " has no unit";
   if (*number < key.min || *number > key.max || (key.above_min && *number <= key.min))
     return value.text + " is out of range";
   return "";
@@ -61,15 +45,23 @@ std::string not_chosen(const Key& key, const Value& value) {
   return known ? "" : in_words(value) + " is not known";
 }
 
+// What the user of a word that is none of the choices probably meant; empty: nobody knows.
+std::string meant_by(const Key& key, const std::string& word) {
+  std::string hint = key.hint != nullptr ? key.hint(word) : "";
+  const std::vector<std::string_view> names = key.choices();
+  return hint.empty() ? did_you_mean(nearest(word, {names.begin(), names.end()})) : hint;
+}
+
 std::string example_of(const Key& key, const Value& value) {
   const std::string name(leaf_of(key.path));
   if (key.type == KeyType::section) return "write '" + name + ":' and its keys indented below it";
   if (key.type == KeyType::sections) return "write '" + name + ":' and below it one '- {...}' per item";
   if (key.choices != nullptr && value.kind == Value::Kind::scalar)
-    if (const std::string guess = nearest(value.text, key.choices()); !guess.empty())
-      return "did you mean '" + guess + "'?";
+    if (const std::string guess = meant_by(key, value.text); !guess.empty()) return guess;
   const std::string number =
       !key.fallback.empty() ? std::string(key.fallback) : number_text(key.above_min ? 1 : key.min);
+  if (key.wants_unit && quantity(value.text, Unit::pure))
+    return "write '" + name + ": " + value.text + " h' if these are hours";
   switch (key.type) {
     case KeyType::flag:
       return "write '" + name + ": true' or '" + name + ": false'";
@@ -86,19 +78,6 @@ std::string example_of(const Key& key, const Value& value) {
 }
 
 }  // namespace
-
-std::string nearest(std::string_view word, const std::vector<std::string_view>& names) {
-  std::string_view best;
-  std::size_t least = std::max<std::size_t>(1, word.size() / 3) + 1;
-  for (const std::string_view name : names) {
-    const std::size_t distance = edit_distance(word, name);
-    if (distance < least) {
-      least = distance;
-      best = name;
-    }
-  }
-  return std::string(best);
-}
 
 std::string wrong_with(const Key& key, const Value& value) {
   if (value.kind == Value::Kind::nothing) return "the key has no value";
@@ -183,17 +162,17 @@ void Settings::check_map(const Value& map, const std::string& path) {
 }
 
 void Settings::check_unknown(const Entry& entry, const std::string& section) {
-  std::vector<std::string_view> names;
+  std::vector<std::string> names;
   std::string allowed;
   for (const Key* key : keys_below(table_, section)) {
-    names.push_back(leaf_of(key->path));
-    allowed += (allowed.empty() ? "" : ", ") + std::string(names.back());
+    names.emplace_back(leaf_of(key->path));
+    allowed += (allowed.empty() ? "" : ", ") + names.back();
   }
-  const std::string guess = nearest(entry.key, names);
+  const std::vector<std::string> guesses = nearest(entry.key, names);
   std::string remedy = "remove it or use one of the allowed keys";
-  if (!guess.empty()) {
-    remedy = "did you mean '" + guess + "'?";
-    spoil(section.empty() ? guess : section + "." + guess);
+  if (!guesses.empty()) {
+    remedy = did_you_mean(guesses);
+    for (const std::string& guess : guesses) spoil(section.empty() ? guess : section + "." + guess);
   } else {
     for (const Key& key : table_)
       if (leaf_of(key.path) == entry.key) remedy = "did you mean '" + std::string(key.path) + "'?";

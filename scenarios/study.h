@@ -77,5 +77,6 @@ struct Study {
 };
 std::string study_text(const Study& study);
 std::string study_csv(const Study& study);
+std::string study_json(const Study& study);
 
 }  // namespace slipway

@@ -4,7 +4,9 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
+#include "scenarios/json_summary.h"
 #include "scenarios/keys.h"
 #include "scenarios/readable.h"
 #include "scenarios/study.h"
@@ -102,6 +104,24 @@ std::string study_text(const Study& study) {
   std::string text = aligned_table(table);
   if (!reasons.empty()) text += "\nWithout figures:\n" + reasons;
   return text;
+}
+
+std::string study_json(const Study& study) {
+  nlohmann::ordered_json points = nlohmann::ordered_json::array();
+  for (const StudyRow& row : study.rows) {
+    nlohmann::ordered_json point{{"scenario", std::filesystem::path(row.point.path).stem().string()},
+                                 {"set", nlohmann::ordered_json::object()}};
+    for (std::size_t i = 0; i < study.keys.size(); ++i) point["set"][study.keys[i]] = row.point.values[i];
+    if (!row.error.empty()) point["error"] = row.error;
+    for (const StudyFigure& figure : study_figures())
+      if (const double value = row.figures.*figure.value; row.error.empty() && !std::isnan(value))
+        point[std::string(figure.name)] = value;
+    points.push_back(std::move(point));
+  }
+  JsonSummary json(study_json_keys());
+  json.set("varied", study.keys);
+  json.set("points", nlohmann::json(points));
+  return json.text();
 }
 
 std::string study_csv(const Study& study) {

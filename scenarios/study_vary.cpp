@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "scenarios/commands/command.h"
-#include "scenarios/commands/nearest.h"
 #include "scenarios/keys.h"
+#include "scenarios/nearest.h"
 #include "scenarios/study.h"
 
 namespace slipway {

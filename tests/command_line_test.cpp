@@ -4,7 +4,7 @@
 #include <sstream>
 #include <thread>
 
-#include "scenarios/commands/nearest.h"
+#include "scenarios/nearest.h"
 #include "scenarios/commands/options.h"
 #include "scenarios/commands/progress.h"
 #include "tests/command_test.h"
@@ -119,19 +119,75 @@ TEST(CommandOptions, EveryMistakeNamesTheOption) {
   }
 }
 
+TEST(CommandLine, TheShortHelpOfACommandIsItsHelp) {
+  for (const Command& command : all_commands()) {
+    const std::string name(command.name);
+    const Answer answer = slipway_with({name, "-h"});
+    EXPECT_EQ(answer.status, status_done) << name;
+    EXPECT_EQ(answer.out, slipway_with({name, "--help"}).out);
+  }
+}
+
+TEST(CommandLine, TheMeaningOfJsonKeysIsPrintedAlsoBesideAScenario) {
+  for (const std::string name : {"simulate", "memory", "plan", "goodput", "study"}) {
+    const Answer alone = slipway_with({name, "--help-json"}), beside = slipway_with({name, "s.yaml", "--help-json"});
+    EXPECT_EQ(alone.status, status_done) << name << alone.err;
+    EXPECT_EQ(beside.status, status_done) << name << beside.err;
+    EXPECT_EQ(beside.out, alone.out);
+    EXPECT_THAT(alone.out, testing::StartsWith("  "));
+  }
+}
+
+TEST(CommandLine, AKeyWithoutSetIsShownWithIt) {
+  for (const std::string word : {"layout.tensor=4", "--layout.tensor=4"}) {
+    const Answer answer = slipway_with({"simulate", "s.yaml", word});
+    EXPECT_EQ(answer.status, status_usage);
+    EXPECT_THAT(answer.err, HasSubstr("'" + word + "'; did you mean '--set layout.tensor=4'?"));
+  }
+  EXPECT_THAT(slipway_with({"simulate", "s.yaml", "--layout.tensor"}).err, HasSubstr("'--set layout.tensor=VALUE'"));
+  EXPECT_THAT(slipway_with({"simulate", "s.yaml", "more.yaml"}).err, Not(HasSubstr("did you mean")));
+}
+
+TEST(CommandLine, AnOptionThatIsLikeNoOtherGetsNoSuggestion) {
+  for (const std::string name : {"show", "lower"})
+    EXPECT_THAT(slipway_with({name, "s.yaml", "--json"}).err, testing::AllOf(HasSubstr("unknown option '--json'"), Not(HasSubstr("did you mean"))));
+}
+
 TEST(CommandOptions, ANumberOutOfRangeIsRefused) {
   for (const char* text : {"0", "-1", "2x", "1.5", "99999999999"}) {
     CommandOptions options = options_of_a_test();
     std::ostringstream out;
     options.parse({"a", std::string("--steps=") + text}, out);
-    EXPECT_THROW(options.integer("steps", 3, 1), UsageError) << text;
+    try {
+      options.integer("steps", 3, 1);
+      ADD_FAILURE() << text;
+    } catch (const UsageError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("is no whole number from 1 to 2147483647"));
+    }
   }
 }
 
-TEST(EditDistance, IsLevenshteins) {
+TEST(Nearest, WordsThatBeginWithWhatWasTypedWinAndAreAllNamed) {
+  const std::vector<std::string> machines{"a100-40gb", "h100-80gb", "h100-94gb", "h200"};
+  EXPECT_THAT(nearest("h100", machines), ElementsAre("h100-80gb", "h100-94gb"));
+  EXPECT_THAT(nearest("h20", machines), ElementsAre("h200"));
+  EXPECT_EQ(suggestion("h100", machines), "; did you mean 'h100-80gb' or 'h100-94gb'?");
+}
+
+TEST(Nearest, ElseTheFewestEditsAndElseTheLettersInTheirOrder) {
+  const std::vector<std::string> dtypes{"float64", "float32", "bfloat16"};
+  EXPECT_THAT(nearest("flaot32", dtypes), ElementsAre("float32"));
+  EXPECT_THAT(nearest("bf16", dtypes), ElementsAre("bfloat16"));
+  EXPECT_THAT(nearest("int8", dtypes), IsEmpty());
+  EXPECT_THAT(nearest("", dtypes), IsEmpty());
+  EXPECT_THAT(nearest("run", {"run.a", "run.b", "run.c", "run.d", "run.e"}), testing::SizeIs(4)) << "more are no answer";
+}
+
+TEST(EditDistance, IsLevenshteinsWithSwaps) {
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
   EXPECT_EQ(edit_distance("", "abc"), 3);
   EXPECT_EQ(edit_distance("abc", "abc"), 0);
+  EXPECT_EQ(edit_distance("bacth", "batch"), 1);
 }
 
 TEST(Ticking, TellsThatTheWorkGoesOnUntilItEnds) {

@@ -16,10 +16,10 @@ class Outputs : public CommandTest {
   void SetUp() override {
     CommandTest::SetUp();
     std::string text = text_of(tiny);
-    replace(text, "../../tests/data/cpu-test.yaml", path("box.yaml"));
+    replace(text, "machines/cpu-test.yaml", path("box.yaml"));
     replace(text, "../data/us-founding-documents.txt", path("data.txt"));
     std::ofstream(path("s.yaml")) << text;
-    std::ofstream(path("box.yaml")) << text_of(SLIPWAY_SOURCE_DIR "/tests/data/cpu-test.yaml");
+    std::ofstream(path("box.yaml")) << text_of(SLIPWAY_SOURCE_DIR "/scenarios/examples/machines/cpu-test.yaml");
     std::ofstream(path("data.txt")) << std::string(10000, 'a');
   }
   static void replace(std::string& text, const std::string& from, const std::string& to) {
@@ -61,9 +61,21 @@ TEST_F(Outputs, AFolderAndADashAreNoFiles) {
 
 TEST_F(Outputs, AnOutFolderThatCannotBeMadeIsToldBeforeAnythingStarts) {
   const Answer answer = slipway_with({"execute", path("s.yaml"), "--out", path("data.txt/run")});
-  EXPECT_EQ(answer.status, status_failed);
+  EXPECT_EQ(answer.status, status_usage);
   EXPECT_THAT(answer.err, HasSubstr("data.txt is not a folder; name a folder that you may create"));
   EXPECT_EQ(answer.out, "");
+}
+
+TEST_F(Outputs, WhatCannotBeWrittenIsAMistakeOfTheUserKnownBeforeTheWork) {
+  const std::string s = path("s.yaml"), nowhere = path("nowhere/x"), table = SLIPWAY_SOURCE_DIR "/scenarios/fujii-2024/runs.csv";
+  refused({"simulate", s, "--trace", nowhere}, "--trace: cannot write " + nowhere);
+  refused({"plan", s, "-o", nowhere}, "-o: cannot write " + nowhere);
+  refused({"lower", s, "-o", nowhere}, "-o: cannot write " + nowhere);
+  refused({"study", s, "--vary", "run.seed=1,2", "--csv", nowhere}, "--csv: cannot write " + nowhere);
+  refused({"validate", table, "--rows", nowhere}, "--rows: cannot write " + nowhere);
+  refused({"validate", table, "--constants", nowhere}, "--constants: cannot write " + nowhere);
+  refused({"validate", table, "--rows", table}, "would overwrite");
+  EXPECT_EQ(files(), 3u);
 }
 
 TEST_F(Outputs, StagesRanksAndBatchThatCannotBeAreReportedTogether) {

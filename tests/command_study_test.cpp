@@ -1,6 +1,7 @@
 // slipway study: points, table, CSV, picture, and points that fail.
 #include <gmock/gmock.h>
 
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "scenarios/study.h"
@@ -54,6 +55,19 @@ TEST_F(StudyCommand, EveryPointIsWhatSimulateSays) {
     EXPECT_THAT(alone.out, HasSubstr("\"utilization\": " + cell("utilization")));
     EXPECT_EQ(cell("error"), "");
   }
+}
+
+TEST_F(StudyCommand, JsonHasTheFiguresOfTheTableAndTheReasonOfAPointWithout) {
+  const Answer answer = slipway_with({"study", tiny, "--vary", "schedule.micro_batch=1,3", "--json", "--csv", path("s.csv")});
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  const auto json = nlohmann::json::parse(answer.out);
+  EXPECT_THAT(json["varied"].get<std::vector<std::string>>(), ElementsAre("schedule.micro_batch"));
+  ASSERT_EQ(json["points"].size(), 2U);
+  EXPECT_EQ(json["points"][0]["set"]["schedule.micro_batch"], "1");
+  const auto alone = nlohmann::json::parse(slipway_with({"simulate", tiny, "--json"}).out);
+  for (const char* figure : {"step_time_s", "tokens_per_s", "mfu"}) EXPECT_EQ(json["points"][0][figure], alone[figure]);
+  EXPECT_FALSE(json["points"][1].contains("step_time_s"));
+  EXPECT_THAT(json["points"][1]["error"].get<std::string>(), HasSubstr("global_batch"));
 }
 
 TEST_F(StudyCommand, AnImpossiblePointIsARowWithItsReasonAndStopsNobody) {

@@ -32,6 +32,7 @@ class Interrupted : public CommandTest {
  protected:
   int run(bool (*when)(const std::string& err), std::vector<std::string> arguments = minutes_of_simulation) {
     const std::string out = path("out.txt"), err = path("err.txt");
+    std::filesystem::remove(err);  // of an earlier run
     arguments.insert(arguments.begin(), "slipway");
     std::vector<char*> words;
     for (std::string& argument : arguments) words.push_back(argument.data());
@@ -67,6 +68,16 @@ TEST_F(Interrupted, WhileItPlansEndsWithStatusOne) {
   larger.insert(larger.end(), {"--set", "schedule.global_batch=6000"});
   EXPECT_EQ(run([](const std::string& err) { return err.find("planning") != std::string::npos; }, larger), 1) << err_;
   EXPECT_NE(err_.find("interrupted"), std::string::npos) << err_;
+}
+
+// Commands that have nothing to say before their end: they tell that, with the status that help promises.
+TEST_F(Interrupted, EveryCommandEndsWithStatusOneAndALine) {
+  const std::vector<std::string> goodput{"goodput", minutes_of_simulation[1], "--set", "cluster.mtbf_per_node=1 min",
+                                         "--set", "run.checkpoint_cost=1 s", "--days", "100000"};
+  for (const auto& arguments : {goodput, {"validate", "--engine", "simulation"}}) {
+    EXPECT_EQ(run([](const std::string& err) { return !err.empty(); }, arguments), 1) << arguments[0] << err_;
+    EXPECT_NE(err_.find("slipway: interrupted before the answer was known"), std::string::npos) << arguments[0] << err_;
+  }
 }
 
 TEST_F(Interrupted, WhileItStudiesKeepsThePointsThatAreDone) {

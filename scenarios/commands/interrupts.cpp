@@ -30,7 +30,7 @@ bool CatchInterrupts::asked() { return stop_asked != 0; }
 
 ExitOnInterrupt::ExitOnInterrupt() {
   const auto end = [](int) {
-    constexpr char line[] = "slipway: interrupted before anything was known\n";
+    constexpr char line[] = "slipway: interrupted before the answer was known\n";
     [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line, sizeof line - 1);
     ::_exit(1);
   };

@@ -2,10 +2,10 @@
 #include <ostream>
 
 #include "scenarios/commands/command.h"
-#include "scenarios/commands/nearest.h"
 #include "scenarios/commands/options.h"
 #include "scenarios/json_summary.h"
 #include "scenarios/listing.h"
+#include "scenarios/nearest.h"
 #include "scenarios/tables/formats.h"
 
 namespace slipway {
@@ -38,6 +38,7 @@ void print_json_keys(std::ostream& out) {
   out << "\nslipway simulate --beside --json\n" << describe(beside_json_keys());
   out << "\nslipway plan --json\n" << describe(plan_json_keys());
   out << "\nslipway goodput --json\n" << describe(goodput_json_keys());
+  out << "\nslipway study --json\n" << describe(study_json_keys());
   out << "\nslipway execute --json\n" << describe(execute_json_keys());
   out << "\nslipway compare --json\n" << describe(compare_json_keys());
   out << "\nslipway memory --json\n" << describe(memory_json_keys());

@@ -22,7 +22,7 @@ CommandOptions declared_options() {
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
       .flag("changes", "try and price changes that save memory although it fits")
       .flag("json", "print the answer as JSON on standard output and nothing else there")
-      .flag("help-json", "print the meaning and unit of every JSON key")
+      .json_keys(memory_json_keys())
       .notes(
           "Two verdicts: the closed form within 80 % of the GPU (the author's rule), and the estimate with\n"
           "the trainer's constants within the GPU. A scenario that does not fit is exit status 0.");
@@ -33,10 +33,6 @@ CommandOptions declared_options() {
 
 int memory_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options = declared_options();
-  if (args.size() == 1 && args[0] == "--help-json") {
-    out << describe(memory_json_keys());
-    return status_done;
-  }
   if (!options.parse(args, out)) return status_done;
   const std::vector<std::string>& overrides = options.all("set");
   const Plan plan = planned(checked_scenario(options.arguments()[0], overrides), err);

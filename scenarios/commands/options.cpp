@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <charconv>
+#include <limits>
 #include <ostream>
 
 #include "scenarios/commands/command.h"
-#include "scenarios/commands/nearest.h"
+#include "scenarios/keys.h"
+#include "scenarios/nearest.h"
+#include "scenarios/quantity.h"
 
 namespace slipway {
 namespace po = boost::program_options;
@@ -41,6 +44,11 @@ CommandOptions& CommandOptions::values(std::string name, std::string placeholder
   return *this;
 }
 
+CommandOptions& CommandOptions::json_keys(std::span<const JsonKey> keys) {
+  json_keys_ = keys;
+  return flag("help-json", "print the meaning and unit of every JSON key");
+}
+
 CommandOptions& CommandOptions::notes(std::string text) {
   notes_ = std::move(text);
   return *this;
@@ -54,7 +62,7 @@ void CommandOptions::print_help(std::ostream& out) const {
                           (option.placeholder.empty() ? "" : " " + option.placeholder),
                       option.meaning);
   }
-  rows.emplace_back("--help", "print this");
+  rows.emplace_back("-h, --help", "print this");
   std::size_t width = 0;
   for (const auto& [left, right] : rows) width = std::max(width, left.size());
   for (const auto& [left, right] : rows) {
@@ -73,7 +81,17 @@ void CommandOptions::fail(const std::string& message) const {
 std::string CommandOptions::unknown_option(const std::string& option) const {
   std::vector<std::string> names{"--help"};  // what it is taken for where others are as near
   for (const Option& known : options_) names.push_back("--" + known.name);
-  return "unknown option '" + option + "'" + suggestion(option, names);
+  const std::string key = as_override(option.substr(std::min(option.size(), option.find_first_not_of('-'))));
+  return "unknown option '" + option + "'" + (key.empty() ? suggestion(option, names) : key);
+}
+
+// "layout.tensor=4", which is a key and its value and wants --set; else nothing.
+std::string CommandOptions::as_override(const std::string& word) const {
+  const bool has_set = std::any_of(options_.begin(), options_.end(), [](const Option& o) { return o.name == "set"; });
+  const std::string key = word.substr(0, word.find('='));
+  if (!has_set || key_of(scenario_keys(), key) == nullptr) return "";
+  const std::string value = key == word ? "VALUE" : word.substr(key.size() + 1);
+  return "; did you mean '--set " + key + "=" + value + "'?";
 }
 
 bool CommandOptions::parse(const std::vector<std::string>& args, std::ostream& out) {
@@ -86,7 +104,7 @@ bool CommandOptions::parse(const std::vector<std::string>& args, std::ostream& o
       known.add_options()(name.c_str(), po::value<std::vector<std::string>>(), "");
     }
   }
-  known.add_options()("help", "");
+  known.add_options()("help,h", "");
   po::parsed_options parsed(&known);
   try {
     const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
@@ -113,9 +131,14 @@ bool CommandOptions::parse(const std::vector<std::string>& args, std::ostream& o
     print_help(out);
     return false;
   }
+  if (has("help-json") && !json_keys_.empty()) {
+    out << describe(json_keys_);
+    return false;
+  }
   if (arguments_.size() < positional_least_) fail("the " + positional_name_ + " is missing");
   if (arguments_.size() > positional_most_) {
-    fail("unexpected argument '" + arguments_[positional_most_] + "'");
+    const std::string& word = arguments_[positional_most_];
+    fail("unexpected argument '" + word + "'" + as_override(word));
   }
   return true;
 }
@@ -139,10 +162,18 @@ int CommandOptions::integer(const std::string& name, int fallback, int least) co
   int number = 0;
   const auto [end, error] = std::from_chars(given->data(), given->data() + given->size(), number);
   if (error != std::errc() || end != given->data() + given->size() || number < least) {
-    fail("option '--" + name + "': '" + *given + "' is no whole number of at least " +
-         std::to_string(least));
+    fail("option '--" + name + "': '" + *given + "' is no whole number from " + std::to_string(least) + " to " +
+         std::to_string(std::numeric_limits<int>::max()));
   }
   return number;
+}
+
+double CommandOptions::number(const std::string& name, double fallback) const {
+  const auto given = text(name);
+  if (!given) return fallback;
+  const std::optional<double> number = quantity(*given, Unit::pure);
+  if (!number || *number <= 0) fail("option '--" + name + "': '" + *given + "' is no number above 0");
+  return *number;
 }
 
 }  // namespace slipway

@@ -12,8 +12,11 @@
 #include <iosfwd>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
+
+#include "scenarios/json_summary.h"
 
 namespace slipway {
 
@@ -29,10 +32,12 @@ class CommandOptions {
   CommandOptions& letter(char letter);
   // A value that may be given several times, in order.
   CommandOptions& values(std::string name, std::string placeholder, std::string meaning);
+  // --help-json: the meaning of every key that --json prints.
+  CommandOptions& json_keys(std::span<const JsonKey> keys);
   // Paragraphs printed after the options.
   CommandOptions& notes(std::string text);
 
-  // False when --help was given (and is printed on `out`).
+  // False when --help, -h or --help-json was given (and is answered on `out`).
   bool parse(const std::vector<std::string>& args, std::ostream& out);
 
   bool has(const std::string& name) const;
@@ -41,6 +46,8 @@ class CommandOptions {
   const std::vector<std::string>& arguments() const { return arguments_; }
   // A whole number of at least `least`, or `fallback` when the option was not given.
   int integer(const std::string& name, int fallback, int least) const;
+  // A number above 0, or `fallback`.
+  double number(const std::string& name, double fallback) const;
 
  private:
   struct Option {
@@ -51,11 +58,13 @@ class CommandOptions {
   void print_help(std::ostream& out) const;
   [[noreturn]] void fail(const std::string& message) const;
   std::string unknown_option(const std::string& option) const;
+  std::string as_override(const std::string& word) const;
 
   std::string usage_, purpose_, example_, notes_;
   std::string positional_name_;
   std::size_t positional_least_ = 0, positional_most_ = 0;
   std::vector<Option> options_;
+  std::span<const JsonKey> json_keys_;
   std::map<std::string, std::vector<std::string>> given_;
   std::vector<std::string> arguments_;
 };

@@ -20,7 +20,19 @@ void check_output(const std::string& option, const std::string& path,
       throw UsageError(option + " " + path + " would overwrite " + input +
                        ", which this command reads; name another file");
   }
-  check_writable(path);
+  try {
+    check_writable(path);
+  } catch (const std::runtime_error& error) {
+    throw UsageError(option + ": " + error.what());
+  }
+}
+
+void check_output_folder(const std::string& option, const std::string& path) {
+  try {
+    check_folder_writable(path);
+  } catch (const std::runtime_error& error) {
+    throw UsageError(option + ": " + error.what());
+  }
 }
 
 const std::vector<std::string>& inputs_of(const Scenario& scenario) { return scenario.files; }

@@ -4,11 +4,11 @@
 
 #include "scenarios/commands/command.h"
 #include "scenarios/commands/interrupts.h"
-#include "scenarios/commands/nearest.h"
 #include "scenarios/commands/options.h"
 #include "scenarios/commands/outputs.h"
 #include "scenarios/commands/progress.h"
 #include "scenarios/json_summary.h"
+#include "scenarios/nearest.h"
 #include "scenarios/plan.h"
 #include "scenarios/search.h"
 #include "scenarios/search_answer.h"
@@ -44,7 +44,7 @@ CommandOptions declared_options() {
              "0.8)")
       .value("top", "N", "rows of the table (default 10)")
       .flag("json", "print the answer as JSON on standard output and nothing else there")
-      .flag("help-json", "print the meaning and unit of every JSON key")
+      .json_keys(plan_json_keys())
       .notes(
           "Memory is what `slipway memory` estimates; 0.8 of it is the rule of Fujii et al. 2024 for runs "
           "that do\n"
@@ -82,10 +82,6 @@ void check_kept(const std::vector<std::string>& kept) {
 
 int plan_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options = declared_options();
-  if (args.size() == 1 && args[0] == "--help-json") {
-    out << describe(plan_json_keys());
-    return status_done;
-  }
   if (!options.parse(args, out)) return status_done;
   SearchOptions search;
   search.best = options.integer("top", 10, 1);

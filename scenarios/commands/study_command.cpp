@@ -7,11 +7,12 @@
 
 #include "scenarios/commands/command.h"
 #include "scenarios/commands/interrupts.h"
-#include "scenarios/commands/nearest.h"
 #include "scenarios/commands/options.h"
 #include "scenarios/commands/outputs.h"
 #include "scenarios/commands/progress.h"
 #include "scenarios/document.h"
+#include "scenarios/json_summary.h"
+#include "scenarios/nearest.h"
 #include "scenarios/output_file.h"
 #include "scenarios/study_plot.h"
 
@@ -41,6 +42,8 @@ CommandOptions declared_options() {
           "space between them, move together: --vary \"layout.pipeline=4,8 cluster.gpus_per_node=4,8\"")
       .values("set", "KEY=VALUE", "override a key in all points; may be repeated (`slipway list keys`)")
       .value("columns", "NAME,...", "figures in the printed table (default: all that some point has)")
+      .flag("json", "print the points as JSON on standard output and nothing else there")
+      .json_keys(study_json_keys())
       .value("csv", "FILE", "write the table as CSV, with all digits and an `error` column")
       .value("plot", "FILE", "write a bar chart as SVG")
       .value("figure", "NAME",
@@ -150,12 +153,13 @@ int study_command(const std::vector<std::string>& args, std::ostream& out, std::
         [&](double share) { progress.report(share); }, CatchInterrupts::asked);
     interrupted = CatchInterrupts::asked();
   }
-  out << study_text(study);
+  std::ostream& talk = options.has("json") ? err : out;
+  out << (options.has("json") ? study_json(study) : study_text(study));
   if (const auto path = options.text("csv"))
-    write_file(*path, study_csv(study)), out << "\ntable: " << *path << '\n';
+    write_file(*path, study_csv(study)), talk << "\ntable: " << *path << '\n';
   if (const auto path = options.text("plot")) {
     write_file(*path, study_svg(study, figure_of(options.text("figure"), study.rows)));
-    out << "plot: " << *path << '\n';
+    talk << "plot: " << *path << '\n';
   }
   if (interrupted) {
     err << "slipway study: interrupted; the table has what was done until then\n";

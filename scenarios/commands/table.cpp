@@ -2,7 +2,8 @@
 #include <ostream>
 
 #include "scenarios/commands/command.h"
-#include "scenarios/commands/nearest.h"
+#include "scenarios/commands/interrupts.h"
+#include "scenarios/nearest.h"
 
 #ifndef SLIPWAY_VERSION
 #error "the build names the version: scenarios/CMakeLists.txt"
@@ -55,8 +56,10 @@ std::string unknown_command(const std::string& name) {
   return "unknown command '" + name + "'" + suggestion(name, names, "slipway ") + " (`slipway help` lists all)";
 }
 
+// Ctrl-C ends a command with the status that help promises, also one that has nothing of its own to say then.
 int run_command(const Command& command, const std::vector<std::string>& args, std::ostream& out,
                 std::ostream& err) {
+  const ExitOnInterrupt otherwise;
   try {
     return command.run(args, out, err);
   } catch (const UsageError& error) {
