@@ -116,6 +116,7 @@ Comparison compare_traces(const Trace& predicted, const Trace& measured) {
   comparison.measured_step_s = found.median_period_s;
   comparison.measured_idle_s = found.median_idle_s;
   comparison.predicted_step = expected.last;
+  comparison.measured_before = steps_before(measured);
   comparison.first_measured = found.first;
   comparison.last_measured = found.last;
   const std::vector<TaskPair> pairs = join(typical_step(predicted, expected.last, expected.last),

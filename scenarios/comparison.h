@@ -40,6 +40,7 @@ struct Comparison {
   double predicted_step_s = 0, measured_step_s = 0;
   double predicted_idle_s = 0, measured_idle_s = 0;
   int predicted_step = 0, first_measured = 0, last_measured = 0;  // which steps stand for each side
+  int measured_before = 0;  // steps of the training before the measured ones (step_times.h)
   std::vector<KindComparison> kinds;                              // largest measured time first
   std::vector<TaskPair> worst;  // the five with the largest |measured − predicted|, largest first
   std::vector<RankPeak> memory;  // of all ranks; empty where a trace does not know it

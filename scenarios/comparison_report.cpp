@@ -77,9 +77,9 @@ std::string report_text(const Comparison& c) {
         error_text(c.predicted_idle_s, c.measured_idle_s)}},
       "  ");
   text += fmt::format(
-      "\nStep {} of the prediction against the median of steps {} to {} of the measurement, {} joined.\n"
+      "\nStep {} of the prediction against the median of steps {} to {} of the training, {} joined.\n"
       "Waiting: compute lanes without work in one step, mean over ranks.\n\n",
-      c.predicted_step, c.first_measured, c.last_measured, counted(c.joined, "task"));
+      c.predicted_step + 1, c.measured_before + c.first_measured + 1, c.measured_before + c.last_measured + 1, counted(c.joined, "task"));
   text += kinds_text(c.kinds) + '\n' + memory_text(c.memory) + worst_text(c.worst);
   const std::string one_sided =
       one_sided_text("predicted", c.only_predicted) + one_sided_text("measured", c.only_measured);

@@ -27,6 +27,9 @@ double executed_mfu(const Plan& plan, double step_time_s) {
 
 void refuse_what_cannot_run(const Scenario& scenario) {
   std::vector<std::string> reasons = not_executable(scenario.run);
+  if (scenario.dtype == Dtype::float16)
+    reasons.emplace_back("run.dtype is float16, whose small gradients need loss scaling, which the executor does not do; "
+                         "set run.dtype to bfloat16 or float32");
   if (scenario.schedule.fill == FillChoice::evaluation)
     reasons.push_back("work in the bubbles cannot be executed yet; set schedule.fill to none");
   if (reasons.empty()) return;
@@ -69,7 +72,7 @@ std::string loss_table(const std::vector<LossPoint>& losses) {
   std::vector<std::vector<std::string>> rows{{"step", "samples", "loss"}};
   for (std::size_t i = 0; i < losses.size(); ++i) {
     if (i % stride != 0 && i + 1 != losses.size()) continue;
-    rows.push_back({std::to_string(losses[i].step), readable_count(static_cast<double>(losses[i].samples)),
+    rows.push_back({std::to_string(losses[i].step + 1), readable_count(static_cast<double>(losses[i].samples)),
                     fmt::format("{:.6f}", losses[i].loss)});
   }
   return aligned_table(rows, "  ");
@@ -89,6 +92,7 @@ std::string fullest_rank(const Execution& run) {
 std::string report_text(const Plan& plan, const Execution& run) {
   const double step = run.times.median_period_s;
   const std::vector<LossPoint>& losses = run.trace.losses;
+  const int before = steps_before(run.trace);
   std::string text =
       aligned_table({{"step time", "tokens/s", "loss", "waiting", "peak memory"},
                      {readable_seconds(step), readable_count(tokens_per_step(plan.scenario) / step),
@@ -96,10 +100,11 @@ std::string report_text(const Plan& plan, const Execution& run) {
                       readable_share(run.times.idle_share), fullest_rank(run)}},
                     "  ");
   text += fmt::format(
-      "\nStep time: median of {} (steps {} to {}); waiting: compute lanes without work.\n"
+      "\nStep time: median of {} ({}); waiting: compute lanes without work.\n"
       "Peak memory: of all tensors of the fullest rank in these steps.\n\nLoss:\n",
-      counted(static_cast<std::int64_t>(run.times.period_s.size()), "step"), run.times.first,
-      run.times.last);
+      counted(static_cast<std::int64_t>(run.times.period_s.size()), "step"),
+      run.times.first == run.times.last ? fmt::format("step {}", before + run.times.first + 1)
+                                        : fmt::format("steps {} to {}", before + run.times.first + 1, before + run.times.last + 1));
   return text + loss_table(losses) + '\n';
 }
 

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "exec/run_files.h"
+#include "scenarios/commands/command.h"
 #include "scenarios/output_file.h"
 #include "scenarios/readable.h"
 
@@ -80,6 +81,13 @@ void clear_ranks(const std::string& folder, int first_rank, int last_rank, bool 
     std::filesystem::remove(path);
 }
 
+void refuse_finished_run(const std::string& folder) {
+  for (const std::string& path : {trace_path(folder), losses_csv_path(folder)})
+    if (std::filesystem::exists(path))
+      throw UsageError(path + " is of an earlier run, which this one would replace; give --out another folder, or " +
+                       "--overwrite to replace it");
+}
+
 MergedRun merged_run(const std::string& folder, int ranks, int steps) {
   MergedRun run;
   Trace& trace = run.trace;
@@ -100,7 +108,7 @@ void write_losses_csv(const std::string& path, const std::vector<LossPoint>& los
   OutputFile file(path);
   file.stream() << "step,samples,loss\n";
   for (const LossPoint& point : losses) {
-    file.stream() << fmt::format("{},{},{}\n", point.step, point.samples, point.loss);
+    file.stream() << fmt::format("{},{},{}\n", point.step + 1, point.samples, point.loss);
   }
   file.commit();
 }

@@ -1,6 +1,6 @@
 // The folder of one execution (its files: exec/run_files.h), and how the ranks' plain records in it become one
 // trace.
-// Guarded by tests/command_execute_test.cpp.
+// Guarded by tests/command_execute_test.cpp and tests/run_folder_test.cpp.
 #pragma once
 
 #include <string>
@@ -13,6 +13,9 @@ namespace slipway {
 // Creates the folder if need be and removes what an earlier run left there of these ranks (and only that); not the
 // losses and checkpoints when this one `resumes`.
 void clear_ranks(const std::string& folder, int first_rank, int last_rank, bool resumes);
+
+// Throws UsageError where an earlier run of the folder left its trace or its losses, which this one would replace.
+void refuse_finished_run(const std::string& folder);
 
 struct MergedRun {
   Trace trace;

@@ -39,6 +39,10 @@ std::vector<std::vector<ComputeSpan>> compute_spans(const Trace& trace) {
 
 }  // namespace
 
+int steps_before(const Trace& trace) {
+  return trace.losses.empty() ? 0 : std::max(0, trace.losses.back().step + 1 - trace.steps);
+}
+
 StepTimes step_times(const Trace& trace) {
   if (trace.steps < 1 || trace.ranks < 1) throw std::invalid_argument("the trace has no steps or no ranks");
   const auto spans = compute_spans(trace);

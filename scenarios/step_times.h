@@ -25,6 +25,10 @@ struct StepTimes {
   double idle_share = 0;
 };
 
+// People count the steps of a training from 1: step k of a trace (from 0) is steps_before + k + 1. Of a run that went
+// on from a checkpoint the steps before it, which its losses tell; else 0.
+int steps_before(const Trace& trace);
+
 // Throws std::invalid_argument when the trace has no compute record, or a rank has none in some step.
 StepTimes step_times(const Trace& trace);
 

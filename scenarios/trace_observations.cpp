@@ -117,7 +117,7 @@ class TraceReader {
     }
     throw std::runtime_error(name_ + ": rank " + std::to_string(record.rank) + " ran " + record.label +
                              ", which the scenario does not have; the trace is of another scenario (" +
-                             (trace_.summary.empty() ? trace_.scenario : trace_.summary) +
+                             (trace_.scenario.empty() ? "without a name" : trace_.scenario) +
                              "); give the scenario, with the same --set, that was executed");
   }
 

@@ -220,6 +220,15 @@ TEST_F(CalibrateCommand, MistakesAreUsageErrorsThatSayWhatToDo) {
               HasSubstr("cannot read /no/such/file"));
   EXPECT_THAT(mistake({"--measure", "--rank-program", "/no/such/program", "-o", profile()}),
               HasSubstr("there is no /no/such/program"));
+  const std::string cpu = write("slipway-rank", ""), gpu = write("slipway-rank-cuda", "");
+  for (const std::string dtype : {"bfloat16", "float16"})
+    EXPECT_THAT(mistake({"--measure", "--rank-program", cpu, "--set", "cluster.machine=h100-80gb", "--set", "run.dtype=" + dtype, "-o",
+                         profile()}),
+                testing::AllOf(HasSubstr("on this machine's CPU (" + cpu + "), but run.dtype is " + dtype),
+                               HasSubstr("give --set run.dtype=float32"), testing::Not(HasSubstr("--dtype"))));
+  EXPECT_THAT(mistake({"--measure", "--rank-program", gpu, "--set", "cluster.machine=h100-80gb", "--set", "run.dtype=float16", "-o",
+                       profile()}),
+              HasSubstr("float32 or float64 or bfloat16, but run.dtype is float16"));
   const std::string words = write("words", "no trace and no measurement\n"), json = write("x.json", "{\"a\": 1}");
   const std::string cut = write("cut.json", "{\"otherData\": {\"engine\": \"libt");
   for (const std::string& path : {words, json, cut, folder_.string()}) {

@@ -21,7 +21,7 @@ const std::string tiny = SLIPWAY_SOURCE_DIR "/scenarios/examples/tiny-llama-cpu.
 class Execute : public RankScriptTest {
  protected:
   Answer execute(std::vector<std::string> more = {}) const {
-    more.insert(more.begin(), {"execute", tiny, "--out", path("run"), "--set", "run.steps=3"});
+    more.insert(more.begin(), {"execute", tiny, "--out", path("run"), "--overwrite", "--set", "run.steps=3"});
     return slipway_with(more);
   }
 };
@@ -34,7 +34,7 @@ TEST_F(Execute, MergesWhatTheRanksWroteAndSplitsWaitingOff) {
   EXPECT_THAT(answer.out, HasSubstr("\nhello from 0\n"));
   EXPECT_THAT(answer.out, HasSubstr("[rank 1] hello from 1\n"));
   EXPECT_THAT(answer.out, HasSubstr("5.5000 to 3.5000"));
-  EXPECT_EQ(text_of(path("run/losses.csv")), "step,samples,loss\n0,8,5.5\n1,16,4.5\n2,24,3.5\n");
+  EXPECT_EQ(text_of(path("run/losses.csv")), "step,samples,loss\n1,8,5.5\n2,16,4.5\n3,24,3.5\n");
   std::ifstream in(path("run/trace.json"));
   const Trace trace = read_chrome_trace(in, "trace.json");
   EXPECT_EQ(trace.engine, "libtorch");
@@ -169,7 +169,7 @@ TEST_F(Execute, AFailedRunKeepsItsLossesAndLeavesNoTraceOfAnEarlierRun) {
   const Answer answer = execute();
   EXPECT_EQ(answer.status, status_failed);
   EXPECT_THAT(answer.err, HasSubstr("\nkept: losses of 1 step (losses.csv); no trace was made"));
-  EXPECT_EQ(text_of(path("run/losses.csv")), "step,samples,loss\n0,8,5.5\n");
+  EXPECT_EQ(text_of(path("run/losses.csv")), "step,samples,loss\n1,8,5.5\n");
   EXPECT_FALSE(std::filesystem::exists(path("run/trace.json")));
 }
 
@@ -178,6 +178,7 @@ TEST_F(Execute, WhatTheExecutorCannotRunIsRefusedBeforeAnythingStarts) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> refused{
       {{"--set", "run.optimizer=kfac"}, "run.optimizer.name is kfac: only adamw is executed"},
       {{"--set", "run.data="}, "run.data"},
+      {{"--set", "cluster.machine=v100-32gb", "--set", "run.dtype=float16"}, "small gradients need loss scaling"},
       {{"--set", "layout.tensr=2"}, "layout.tensr"}};
   for (const auto& [settings, words] : refused) {
     const Answer answer = execute(settings);
@@ -191,7 +192,7 @@ TEST_F(Execute, WhatTheExecutorCannotRunIsRefusedBeforeAnythingStarts) {
 TEST_F(Execute, WhatDoesNotFitIsRefusedUnlessForced) {
   prepare_records(3);
   rank_script(copying_script());
-  std::string profile = text_of(SLIPWAY_SOURCE_DIR "/tests/data/cpu-test.yaml");
+  std::string profile = text_of(SLIPWAY_SOURCE_DIR "/scenarios/examples/machines/cpu-test.yaml");
   const std::size_t at = profile.find("\nmemory_bytes");
   ASSERT_NE(at, std::string::npos);
   profile.replace(at, profile.find('\n', at + 1) - at, "\nmemory_bytes: 1 MB");

@@ -59,7 +59,7 @@ void expect_complete_run(const std::string& folder, int steps) {
   ASSERT_EQ(lines.size(), static_cast<std::size_t>(steps) + 1);
   EXPECT_EQ(lines[0], "step,samples,loss");
   for (int step = 0; step < steps; ++step) {
-    const std::string begin = std::to_string(step) + "," + std::to_string(8 * (step + 1)) + ",";
+    const std::string begin = std::to_string(step + 1) + "," + std::to_string(8 * (step + 1)) + ",";
     EXPECT_EQ(lines[static_cast<std::size_t>(step) + 1].rfind(begin, 0), 0u);
   }
 }
@@ -118,7 +118,7 @@ TEST(ExecuteProgram, InterruptedSaysSoAndWhatItKept) {
   EXPECT_LT(ended.seconds, promised_s);
   EXPECT_THAT(ended.errors, HasSubstr("slipway execute: interrupted (Ctrl-C, SIGINT or SIGTERM); all ranks"));
   EXPECT_THAT(ended.errors, testing::ContainsRegex("kept: losses of [0-9]+ steps \\(losses.csv\\); records of rank 0, 1"));
-  EXPECT_THAT(text_of_file(folder + "/losses.csv"), HasSubstr("\n2,24,"));
+  EXPECT_THAT(text_of_file(folder + "/losses.csv"), HasSubstr("\n3,24,"));
   EXPECT_FALSE(std::filesystem::exists(folder + "/trace.json"));
   for (const pid_t process : ranks) EXPECT_EQ(::kill(process, 0), -1) << process << " still runs";
 }
@@ -146,7 +146,7 @@ TEST_P(KilledUnderExecute, RankEndsTheWholeRunWhichNamesItAndItsSignal) {
   for (const pid_t process : ranks) EXPECT_EQ(::kill(process, 0), -1) << process << " still runs";
   EXPECT_FALSE(std::filesystem::exists(folder + "/trace.json"));
   EXPECT_THAT(ended.errors, testing::ContainsRegex("kept: losses of [0-9]+ steps"));
-  EXPECT_THAT(text_of_file(folder + "/losses.csv"), HasSubstr("\n2,24,"));
+  EXPECT_THAT(text_of_file(folder + "/losses.csv"), HasSubstr("\n3,24,"));
 }
 INSTANTIATE_TEST_SUITE_P(Any, KilledUnderExecute, testing::Values(0, 1));
 

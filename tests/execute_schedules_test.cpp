@@ -25,7 +25,7 @@ class ExecuteSchedules : public CommandTest {
   }
   // The loss of the second step, which has seen the gradients of the first.
   double loss(const std::string& scenario, const std::vector<std::string>& settings) const {
-    std::vector<std::string> args{"execute",   scenario, "--json",     "--out",
+    std::vector<std::string> args{"execute",   scenario, "--json",     "--overwrite", "--out",
                                   path("run"), "--set",  "run.steps=2"};
     for (const std::string& setting : settings) args.insert(args.end(), {"--set", setting});
     const Answer answer = slipway_with(args);
@@ -42,7 +42,7 @@ TEST_F(ExecuteSchedules, AllOfTheCatalogueTrainAlikeOnFourRanks) {
                                        "model.vocab=256",
                                        "model.max_positions=32",
                                        "model.sequence=32",
-                                       "cluster.machine=" SLIPWAY_SOURCE_DIR "/tests/data/cpu-test.yaml",
+                                       "cluster.machine=" SLIPWAY_SOURCE_DIR "/scenarios/examples/machines/cpu-test.yaml",
                                        "run.dtype=float64",
                                        "run.data=" + scenarios + "data/us-founding-documents.txt"};
   double first = 0;

@@ -115,10 +115,10 @@ TEST(TraceObservations, RefuseATraceOfAnotherScenarioAndAPrediction) {
     return std::string("no error");
   };
   Trace other = executed(graph_of(1, 4, 1));
-  other.summary = "pipeline 4";
+  other.scenario = "four-stages", other.summary = "model:\n  pages: of YAML\n";
   EXPECT_THAT(message(other, graph_of(1, 2, 1)),
               testing::HasSubstr("which the scenario does not have; the trace is of "
-                                 "another scenario (pipeline 4)"));
+                                 "another scenario (four-stages); give the scenario"));
   Trace prediction = executed(graph_of(1, 2, 1));
   prediction.engine = "simgrid";
   EXPECT_THAT(message(prediction, graph_of(1, 2, 1)), testing::HasSubstr("a prediction; calibrate needs"));

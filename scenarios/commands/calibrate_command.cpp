@@ -84,6 +84,19 @@ std::vector<Observation> observations_in(const Trace& trace, const std::shared_p
   }
 }
 
+void refuse_unmeasurable(const MeasureOptions& measure) {
+  if (!std::filesystem::exists(measure.rank_program))
+    throw UsageError("there is no " + measure.rank_program +
+                     "; build slipway-rank (it needs LibTorch), or give --rank-program PATH");
+  const Dtype dtype = measure.dtype;
+  const bool on_gpus = computes_on_gpus(measure.rank_program);
+  if (dtype == Dtype::float32 || dtype == Dtype::float64 || (on_gpus && dtype == Dtype::bfloat16)) return;
+  throw UsageError(std::string("micro-benchmarks run in float32 or float64") + (on_gpus ? " or bfloat16" : "") +
+                   (on_gpus ? "" : " on this machine's CPU (" + measure.rank_program + ")") + ", but run.dtype is " +
+                   name_of(dtype) + "; give --set run.dtype=" + (on_gpus ? "bfloat16" : "float32") +
+                   (on_gpus ? "" : ", or --rank-program slipway-rank-cuda on a machine with GPUs"));
+}
+
 std::vector<Measurement> measurements_of(const CommandOptions& options, const Scenario& scenario,
                                          std::ostream& err) {
   std::vector<Measurement> all;
@@ -95,17 +108,7 @@ std::vector<Measurement> measurements_of(const CommandOptions& options, const Sc
     const MeasureOptions measure{
         options.has("rank-program") ? *options.text("rank-program") : rank_program(),
         scenario.cluster.groups.front().gpus_per_node, scenario.dtype};
-    const bool on_gpus = scenario.cluster.groups.front().machine.cores == 0;
-    if (scenario.dtype != Dtype::float32 && scenario.dtype != Dtype::float64 &&
-        !(on_gpus && scenario.dtype == Dtype::bfloat16)) {
-      throw UsageError(std::string("micro-benchmarks run in float32 or float64") + (on_gpus ? " or bfloat16" : "") +
-                       ", but run.dtype is " + name_of(scenario.dtype) + "; give --set run.dtype=" +
-                       (on_gpus ? "bfloat16" : "float32"));
-    }
-    if (!std::filesystem::exists(measure.rank_program)) {
-      throw UsageError("there is no " + measure.rank_program +
-                       "; build slipway-rank (it needs LibTorch), or give --rank-program PATH");
-    }
+    refuse_unmeasurable(measure);
     err << "measuring with " << counted(measure.ranks, "rank") << " at once ...\n";
     const std::vector<Measurement> more = measure_machine(measure, err);
     all.insert(all.end(), more.begin(), more.end());

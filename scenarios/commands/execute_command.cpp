@@ -64,6 +64,7 @@ CommandOptions declared_options() {
       .flag("confirm", "simulate first, and say at the end how far off the prediction was, per kind of task")
       .flag("cuda-graphs", "with slipway-rank-cuda as SLIPWAY_RANK: segments are recorded and replayed as CUDA graphs")
       .flag("json", "print the summary as JSON on standard output and nothing else there")
+      .flag("overwrite", "replace what a finished run left in --out (trace.json, losses.csv)")
       .flag("force", "start although the memory does not suffice by the simulator's count")
       .notes(how_it_runs);
   return options;
@@ -159,7 +160,7 @@ int merge_and_report(const Request& request) {
     return status_done;
   }
   request.out << '\n'
-              << report_text(plan, run) << "Step " << run.times.last << ":\n"
+              << report_text(plan, run) << "Step " << steps_before(run.trace) + run.times.last + 1 << ":\n"
               << draw(picture_of(run.trace, plan.graph.layout, run.times.last), terminal_width())
               << "\ntrace: " << request.trace_path << ", losses: " << losses_csv_path(request.folder) << '\n';
   if (comparison) request.out << "\nPredicted before the run, and measured:\n" << report_text(*comparison);
@@ -236,7 +237,8 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
       std::filesystem::absolute(options.text("out").value_or(scenario.name + ".run")).string();
   const Resumption from = resumption_of(options.text("resume"), folder, scenario.run);
   if (options.has("confirm")) refuse_unconfirmable(from, scenario.run);
-  check_folder_writable(folder);
+  check_output_folder("--out", folder);
+  if (from.checkpoint.empty() && !options.has("overwrite")) refuse_finished_run(folder);
   if (const auto trace = options.text("trace")) check_output("--trace", *trace, inputs_of(scenario));
   const std::string program = rank_program();
   const Plan plan = planned(std::move(scenario), err);

@@ -24,7 +24,7 @@ say "1. Micro-benchmarks on both ranks at once, and a first machine profile from
 $slipway calibrate $scenario --set cluster.machine="$out/start.yaml" --measure -o "$out/first.yaml"
 
 say "2. The scenario as it stands (pipeline 2), really trained"
-$slipway execute $scenario --set cluster.machine=$out/first.yaml --out $out/pipeline-2
+$slipway execute $scenario --set cluster.machine=$out/first.yaml --out $out/pipeline-2 --overwrite
 
 say "3. The profile fitted to the micro-benchmarks and to that run, task by task"
 $slipway calibrate $scenario --set cluster.machine="$out/start.yaml" --measure --trace $out/pipeline-2/trace.json -o $out/machine.yaml

@@ -1,0 +1,64 @@
+// What execute finds in its folder and leaves there: an earlier run, and steps as people count them.
+#include <gmock/gmock.h>
+
+#include "tests/rank_script.h"
+
+namespace slipway {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::string tiny = SLIPWAY_SOURCE_DIR "/scenarios/examples/tiny-llama-cpu.yaml";  // two ranks
+
+class RunFolder : public RankScriptTest {
+ protected:
+  Answer execute(std::vector<std::string> more = {}) const {
+    more.insert(more.begin(), {"execute", tiny, "--out", path("run"), "--overwrite", "--set", "run.steps=3"});
+    return slipway_with(more);
+  }
+};
+
+// Every step is counted from 1, in the words of the ranks ("step 1/3"), in tables, texts and losses.csv.
+TEST_F(RunFolder, StepsAreCountedFromTheBeginningOfTheTrainingEverywhere) {
+  prepare_records(3);
+  rank_script(copying_script());
+  Answer answer = execute({"--confirm"});
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("median of 1 step (step 2);"));
+  EXPECT_THAT(answer.out, HasSubstr("\n  1           8  5.500000\n"));
+  EXPECT_THAT(answer.out, HasSubstr("\n  3          24  3.500000\n"));
+  EXPECT_THAT(answer.out, HasSubstr("\nStep 2:\n"));
+  EXPECT_THAT(answer.out, HasSubstr("against the median of steps 2 to 2 of the training"));
+  // Three more after six steps, whose losses the ranks kept: the run's second step is the eighth of the training.
+  std::ofstream losses(path("ready-losses"));
+  for (int k = 0; k < 9; ++k) losses << k << ' ' << 8 * (k + 1) << " 5.5\n";
+  losses.close();
+  answer = execute();
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("median of 1 step (step 8);"));
+  EXPECT_THAT(answer.out, HasSubstr("\nStep 8:\n"));
+}
+
+TEST_F(RunFolder, AFinishedRunIsOverwrittenOnlyWhenAskedTo) {
+  prepare_records(3);
+  rank_script(copying_script());
+  const std::vector<std::string> args{"execute", tiny, "--out", path("run"), "--set", "run.steps=3"};
+  ASSERT_EQ(slipway_with(args).status, status_done);
+  const std::string trace = text_of(path("run/trace.json"));
+  for (const char* left : {"trace.json", "losses.csv"}) {
+    const Answer again = slipway_with(args);
+    EXPECT_EQ(again.status, status_usage);
+    EXPECT_THAT(again.err, HasSubstr(path("run/") + left + " is of an earlier run"));
+    EXPECT_THAT(again.err, HasSubstr("give --out another folder, or --overwrite"));
+    EXPECT_THAT(again.out, IsEmpty());
+    if (left == std::string("trace.json")) {
+      EXPECT_EQ(text_of(path("run/trace.json")), trace);
+      std::filesystem::remove(path("run/trace.json"));
+    }
+  }
+  EXPECT_EQ(execute().status, status_done);
+}
+
+}  // namespace
+}  // namespace slipway
