@@ -29,18 +29,18 @@ bool says_interval(const Scenario& scenario) {
 MeanGoodput mean_of(const FaultyTraining& training, double horizon_s, int histories, std::uint64_t seed) {
   MeanGoodput mean;
   mean.histories = training.node_mtbf_s > 0 ? histories : 1;
-  std::vector<double> shares;
+  std::vector<double> shares, failures;
   for (int i = 0; i < mean.histories; ++i) {
     const Goodput one = simulate_faults(training, horizon_s, 0, seed + static_cast<std::uint64_t>(i));
     mean.share += one.share(), shares.push_back(one.share());
     mean.checkpoint += one.checkpoint_s / one.elapsed_s, mean.lost += one.lost_s / one.elapsed_s;
     mean.restart += one.restart_s / one.elapsed_s, mean.waiting += one.waiting_s / one.elapsed_s;
-    mean.failures += static_cast<double>(one.failures);
+    mean.failures += static_cast<double>(one.failures), failures.push_back(static_cast<double>(one.failures));
   }
   const double n = mean.histories;
   for (double* sum : {&mean.share, &mean.checkpoint, &mean.lost, &mean.restart, &mean.waiting, &mean.failures})
     *sum /= n;
-  mean.error = standard_error(shares);
+  mean.error = standard_error(shares), mean.failures_error = standard_error(failures);
   return mean;
 }
 
@@ -59,12 +59,32 @@ std::set<std::int64_t> intervals_around(std::int64_t steps) {
   return all;
 }
 
+// Durations of the column of intervals, in the unit of the longest.
+std::string in_column(const GoodputAnswer& answer, double seconds) {
+  const double longest_s = answer.around.back().interval_s;
+  if (longest_s >= 2 * day_s) return fmt::format("{:.2f} days", seconds / day_s);
+  if (longest_s >= 2 * hour_s) return fmt::format("{:.2f} h", seconds / hour_s);
+  return fmt::format("{:.0f} s", seconds);
+}
+
+// An error wants digits, however small it is: "0.013 %".
+std::string readable_error(double share) { return fmt::format("{:.2g} %", 100 * share); }
+
+// "2.88 ± 0.05 failures", "10,370 ± 7 failures"
+std::string failures_text(const MeanGoodput& mean) {
+  const auto number = [&](double value) {
+    return mean.failures < 100 ? fmt::format("{:.{}f}", value, mean.failures_error ? 2 : 0) : readable_count(value);
+  };
+  return number(mean.failures) + (mean.failures_error ? " ± " + number(*mean.failures_error) : "") +
+         (mean.failures == 1 ? " failure" : " failures");
+}
+
 std::string rows_text(const GoodputAnswer& answer) {
   std::vector<std::vector<std::string>> rows{{"checkpoint every", "steps", "goodput", "closed form", "checkpoints",
                                               "work lost", "restarts", "waiting"}};
   for (const IntervalRow& row : answer.around) {
     const MeanGoodput& m = row.simulated;
-    rows.push_back({readable_seconds(row.interval_s) + (row.steps == answer.own.steps ? " *" : ""),
+    rows.push_back({in_column(answer, row.interval_s) + (row.steps == answer.own.steps ? " *" : ""),
                     readable_count(static_cast<double>(row.steps)), readable_share(m.share),
                     row.daly_share ? readable_share(*row.daly_share) : "-", readable_share(m.checkpoint),
                     readable_share(m.lost), readable_share(m.restart), readable_share(m.waiting)});
@@ -94,8 +114,8 @@ std::string best_text(const GoodputAnswer& answer) {
     return fmt::format("\nA checkpoint costs nothing here (run.checkpoint_cost), so one after every step is best: goodput {} "
                        "in closed form.\n", goodput);
   return fmt::format("\nThe best interval between checkpoints is {} ({}; Daly 2006; Young 1974: {}): goodput {} in closed form.\n",
-                     readable_seconds(*answer.daly_interval_s), counted(best.steps_per_checkpoint, "step"),
-                     readable_seconds(*answer.young_interval_s), goodput);
+                     in_column(answer, *answer.daly_interval_s), counted(best.steps_per_checkpoint, "step"),
+                     in_column(answer, *answer.young_interval_s), goodput);
 }
 
 }  // namespace
@@ -147,13 +167,13 @@ std::string goodput_text(const Scenario& scenario, const GoodputAnswer& answer) 
   const MeanGoodput& own = answer.own.simulated;
   std::string text = fmt::format("{}: {} of training, a step takes {}, on {}\n\n", scenario.name,
                                  readable_seconds(answer.horizon_s), readable_seconds(t.step_s), nodes_text(t));
-  text += fmt::format("Goodput {} with a checkpoint every {} ({}{}): {} tokens a day instead of {}; {:.4g} failures",
-                      readable_share(own.share), readable_seconds(answer.own.interval_s),
+  text += fmt::format("Goodput {} with a checkpoint every {} ({}{}): {} tokens a day instead of {}; {}",
+                      readable_share(own.share), in_column(answer, answer.own.interval_s),
                       counted(answer.own.steps, "step"), answer.interval_is_given ? "" : ", the best by Daly 2006",
                       readable_count(answer.tokens_per_s * day_s * own.share),
-                      readable_count(answer.tokens_per_s * day_s), own.failures);
-  text += own.error ? fmt::format(" (means over {} histories, standard error of the goodput {})\n\n",
-                                  own.histories, readable_share(*own.error))
+                      readable_count(answer.tokens_per_s * day_s), failures_text(own));
+  text += own.error ? fmt::format(" (means over {} histories; standard error of the goodput {})\n\n",
+                                  own.histories, readable_error(*own.error))
                     : "\n\n";
   text += rows_text(answer) + "  * this scenario's; closed form: Daly 2006, with spares enough\n" + best_text(answer);
   if (scenario.tokens > 0 && own.share > 0)
@@ -178,6 +198,7 @@ std::string goodput_json(const Scenario& scenario, const GoodputAnswer& answer) 
   json.set("restart_share", own.restart);
   json.set("waiting_share", own.waiting);
   json.set("failures", own.failures);
+  if (own.failures_error) json.set("failures_error", *own.failures_error);
   json.set("tokens_per_day", answer.tokens_per_s * day_s * own.share);
   json.set("checkpoint_interval_s", answer.own.interval_s);
   json.set("checkpoint_steps", answer.own.steps);

@@ -18,6 +18,7 @@ struct MeanGoodput {
   std::optional<double> error;  // standard error of `share`; unknown of one history
   double checkpoint = 0, lost = 0, restart = 0, waiting = 0;
   double failures = 0;  // per history
+  std::optional<double> failures_error;  // its standard error
 };
 struct IntervalRow {
   std::int64_t steps = 0;

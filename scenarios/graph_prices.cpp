@@ -42,7 +42,10 @@ ContextExchange exchange_of(const std::string& trainer) {
 
 }  // namespace
 
-const char* name_of(GraphEngine engine) { return engine == GraphEngine::replay ? "replay" : "simulation"; }
+const char* name_of(GraphEngine engine) {
+  constexpr const char* names[] = {"replay", "simulation", "book"};
+  return names[static_cast<std::size_t>(engine)];
+}
 
 Scenario scenario_of(const PublishedRow& row) {
   Scenario scenario;
@@ -97,9 +100,10 @@ void price_by_graph(Validation& validation, GraphEngine engine,
   };
   const auto work = [&](int job, std::byte* result) {
     const PublishedRow& row = *result_of(job).row;
-    const double seconds = engine == GraphEngine::replay
-                               ? replayed_step_s(scenario_of(row))
-                               : price_layout(scenario_of(row), choice_of(row)).step_time_s;
+    Scenario scenario = scenario_of(row);
+    if (engine == GraphEngine::book) scenario.stack.reset();
+    const double seconds = engine == GraphEngine::simulation ? price_layout(scenario, choice_of(row)).step_time_s
+                                                             : replayed_step_s(scenario);
     std::memcpy(result, &seconds, sizeof seconds);
   };
   Workers workers(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())), work);

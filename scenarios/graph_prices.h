@@ -1,7 +1,7 @@
-// Published runs priced by their task graph, as `slipway plan` prices a layout: nothing in it was fitted to
-// step times of that trainer but the efficiencies of the machine profile.
+// Published runs priced by their task graph, as `slipway plan` prices a layout, at the pace of their trainer; `book`:
+// as without cluster.stack, by the machine profile alone, of which only efficiencies have seen a published step time.
 //
-//   row ──► Scenario ──► lower ──► list replay, without contention, or SimGrid ──► step_s
+//   row ──► Scenario ──► lower ──► list replay, without contention (replay, book), or SimGrid ──► step_s
 //
 // The layers of a pipeline are split evenly, nanotron's by FLOPs with the head counted, as the trainers do.
 // What the graph cannot hold (a stage without layers) is a row without a price.
@@ -15,7 +15,7 @@
 
 namespace slipway {
 
-enum class GraphEngine : std::uint8_t { replay, simulation };
+enum class GraphEngine : std::uint8_t { replay, simulation, book };
 const char* name_of(GraphEngine engine);
 
 // Throws std::invalid_argument for a row that no scenario can describe.

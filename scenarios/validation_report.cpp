@@ -91,7 +91,8 @@ std::string worst_text(const Validation& validation) {
   std::stable_sort(worst.begin(), worst.end(),
                    [&](const RowResult* a, const RowResult* b) { return size(a) > size(b); });
   worst.resize(std::min(worst.size(), shown));
-  std::vector<std::vector<std::string>> lines{{"worst rows", "line", "predicted", "measured", "error"}};
+  const std::string title = "worst rows, " + (way ? fmt::format("left out by {}", name_of(*way)) : built_in_name(validation));
+  std::vector<std::vector<std::string>> lines{{title, "line", "predicted", "measured", "error"}};
   for (const RowResult* result : worst)
     lines.push_back({in_words(*result->row), std::to_string(result->row->line),
                      readable_seconds(predicted_seconds(*result, way)), readable_seconds(result->row->step_s),

@@ -111,6 +111,30 @@ TEST_F(Commands, GoodputSaysTheSameInWordsAndTheSameAgain) {
   EXPECT_EQ(first.out, second.out);
 }
 
+TEST_F(Commands, GoodputPrintsOneUnitAColumnAndTheErrorOfEachMean) {
+  const std::string out = slipway_with(goodput(faults)).out;
+  EXPECT_THAT(out, testing::ContainsRegex("; [0-9.]+ ± 0\\.[0-9]+ failures \\(means over 1000 histories"));
+  EXPECT_THAT(out, testing::ContainsRegex("standard error of the goodput 0\\.[0-9]*[1-9][0-9]* %\\)"));
+  std::istringstream lines(out.substr(out.find("\n  checkpoint every ") + 1));
+  std::string line;
+  std::getline(lines, line);  // the heading
+  for (int row = 0; row < 5 && std::getline(lines, line); ++row) EXPECT_THAT(line, testing::ContainsRegex("^  [0-9.]+ h "));
+  const std::string many = slipway_with(goodput({"cluster.mtbf_per_node=10 min", "run.checkpoint_cost=1 s"}, {"--histories", "2"})).out;
+  EXPECT_THAT(many, testing::ContainsRegex("; [0-9]+,[0-9]{3} ± [0-9,]+ failures"));
+}
+
+// 8 nodes of 400 h over D days fail 8·24·D/400 times on average.
+TEST_F(Commands, TheMeanNumberOfFailuresIsWithinItsErrorOfTheExpectation) {
+  for (const std::string days : {"40", "0.5"}) {
+    const auto json = answered(faults, {"--days", days});
+    const double expected = 8 * 24 * std::stod(days) / 400;
+    EXPECT_NEAR(json["failures"].get<double>(), expected, 4 * json["failures_error"].get<double>());
+    EXPECT_NEAR(json["failures_error"].get<double>(), std::sqrt(expected / 1000), 0.15 * std::sqrt(expected / 1000));
+  }
+  for (const std::string days : {"0", "-1", "x"})
+    EXPECT_THAT(slipway_with(goodput(faults, {"--days", days})).err, HasSubstr("'" + days + "' is no number above 0"));
+}
+
 TEST_F(Commands, GoodputAsksForTheKeysThatAreMissing) {
   Answer answer = slipway_with({"goodput", llama});
   EXPECT_EQ(answer.status, status_usage);

@@ -44,8 +44,9 @@ TEST_F(ValidateCommand, PrintsScoresGroupsVerdictsRegretAndWorstRows) {
   const Answer answer = slipway_with({"validate", hagemann, "--refit"});
   ASSERT_EQ(answer.status, status_done) << answer.err;
   for (const char* text : {"222 scored", "325 excluded by status", "as built in", "left out by layout",
-                           "left out by group", "memory verdict", "recommended layout", "worst rows"})
+                           "left out by group", "memory verdict", "recommended layout", "worst rows, left out by layout"})
     EXPECT_THAT(answer.out, HasSubstr(text));
+  EXPECT_THAT(slipway_with({"validate", hagemann}).out, HasSubstr("worst rows, as built in"));
 }
 
 TEST_F(ValidateCommand, EveryKeyOfTheJsonIsDocumentedAndEveryDocumentedKeyIsThere) {
@@ -116,6 +117,7 @@ TEST_F(ValidateCommand, AnUnknownHeaderIsOneErrorWithPlaceColumnAndRemedy) {
 
 TEST_F(ValidateCommand, NoFileAnEmptyFileAndAnOpenQuoteAreStatusTwo) {
   EXPECT_THAT(refused(path("nowhere.csv")).err, HasSubstr("cannot read the table"));
+  EXPECT_THAT(refused(SLIPWAY_SOURCE_DIR "/scenarios").err, HasSubstr("/scenarios is a folder; give tables (CSV), for example "));
   EXPECT_THAT(refused(table("")).err, HasSubstr("is empty"));
   EXPECT_THAT(refused(table(header + "\"llama\n")).err, HasSubstr("t.csv:2: a quoted field is not closed"));
 }

@@ -22,10 +22,10 @@ CommandOptions declared_options() {
       "--set cluster.spare_nodes=1");
   options.positional("scenario file (YAML)", 1, 1)
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
-      .value("days", "N", "days of training (default 30)")
-      .value("histories", "N", "histories to simulate, with seeds counted from run.seed (default 200)")
+      .value("days", "N", "days of training, also a part of one (default 30)")
+      .value("histories", "N", "histories to simulate, with seeds counted from run.seed (default 1000)")
       .flag("json", "print the answer as JSON on standard output and nothing else there")
-      .flag("help-json", "print the meaning and unit of every JSON key")
+      .json_keys(goodput_json_keys())
       .notes(
           "Keys: cluster.mtbf_per_node (exponential) or cluster.failures (at known times), cluster.restart, repair and\n"
           "spare_nodes, run.checkpoint_interval (unset: checkpoint_steps, else the best by Daly) and checkpoint_cost. Spares do not fail, and\n"
@@ -45,12 +45,9 @@ double simulated_step_s(const Scenario& scenario, std::ostream& err) {
 
 int goodput_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options = declared_options();
-  if (args.size() == 1 && args[0] == "--help-json") {
-    out << describe(goodput_json_keys());
-    return status_done;
-  }
   if (!options.parse(args, out)) return status_done;
-  const int days = options.integer("days", 30, 1), histories = options.integer("histories", 200, 2);
+  const double days = options.number("days", 30);
+  const int histories = options.integer("histories", 1000, 2);
   const Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
   training_of(scenario, 1);  // asks for what is missing before anything is simulated
   const double step_s = simulated_step_s(scenario, err);

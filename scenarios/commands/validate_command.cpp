@@ -1,9 +1,11 @@
+#include <filesystem>
 #include <fstream>
 #include <ostream>
 #include <sstream>
 
 #include "scenarios/commands/command.h"
 #include "scenarios/commands/options.h"
+#include "scenarios/commands/outputs.h"
 #include "scenarios/commands/progress.h"
 #include "scenarios/embedded_files.h"
 #include "scenarios/graph_prices.h"
@@ -27,7 +29,8 @@ CommandOptions declared_options() {
             "also predict every row by constants that were fitted without it (by layout, group, choice)")
       .value("engine", "NAME",
              "formula (of the row's trainer, the default), or the task graph at that trainer's pace: its\n"
-             "replay, or its simulation with contention")
+             "replay, or its simulation with contention; or book, its replay by the machine profile alone, as\n"
+             "simulate has it without cluster.stack")
       .flag("json", "print the scores as JSON and nothing else (`slipway list json-keys`)")
       .value("constants", "FILE",
              "write the constants of step time fitted to all scored rows, as a stack profile")
@@ -43,7 +46,18 @@ CommandOptions declared_options() {
   return options;
 }
 
+// With the first of its tables, so that the next try works.
+void refuse_folder(const std::string& path) {
+  if (!std::filesystem::is_directory(path)) return;
+  std::string first;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(path))
+    if (const std::string found = entry.path().string(); found.ends_with(".csv") && (first.empty() || found < first))
+      first = found;
+  throw UsageError(path + " is a folder; give tables (CSV)" + (first.empty() ? "" : ", for example " + first));
+}
+
 PublishedTable table_from(const std::string& path) {
+  refuse_folder(path);
   std::ifstream in(path);
   if (!in) throw UsageError("cannot read the table " + path + "; give a CSV file");
   try {
@@ -68,9 +82,9 @@ std::vector<PublishedTable> tables_of(const std::vector<std::string>& paths) {
 std::optional<GraphEngine> engine_of(const CommandOptions& options) {
   const std::string name = options.text("engine").value_or("formula");
   if (name == "formula") return std::nullopt;
-  for (const GraphEngine engine : {GraphEngine::replay, GraphEngine::simulation})
+  for (const GraphEngine engine : {GraphEngine::replay, GraphEngine::simulation, GraphEngine::book})
     if (name == name_of(engine)) return engine;
-  throw UsageError("--engine " + name + " is none of formula, replay, simulation");
+  throw UsageError("--engine " + name + " is none of formula, replay, simulation, book");
 }
 
 std::string number_text(double value) {
@@ -116,6 +130,8 @@ int validate_command(const std::vector<std::string>& args, std::ostream& out, st
   const bool formula = !engine;
   if (!formula && options.has("refit"))
     throw UsageError("--refit fits the constants of a formula; leave it or --engine out");
+  for (const char* output : {"rows", "constants"})
+    if (const auto path = options.text(output)) check_output(std::string("--") + output, *path, paths);
   const std::vector<PublishedTable> tables = tables_of(paths);
   const bool refit = formula && (paths.empty() || options.has("refit"));
   std::vector<Validation> validations;
