@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/commands/command.h"
+#include "scenarios/keys.h"
 #include "scenarios/readable.h"
 #include "schedules/graph/balanced_split.h"
 #include "schedules/graph/checks.h"
@@ -182,6 +183,20 @@ double tokens_per_step(const Scenario& scenario) {
 
 namespace {
 
+// The word of a scenario for one of a key's choices, which are in the order of the enumeration.
+template <typename Choice>
+std::string word_of(const char* key, Choice choice) {
+  return std::string(key_of(scenario_keys(), key)->choices().at(static_cast<std::size_t>(choice)));
+}
+
+// What costs time or memory and is not the default: ", recompute full, kernels torch".
+std::string choices_text(const ScheduleChoice& schedule) {
+  std::string text;
+  if (schedule.recompute != Recompute::none) text += ", recompute " + word_of("schedule.recompute", schedule.recompute);
+  if (schedule.kernels != ScheduleChoice{}.kernels) text += ", kernels " + word_of("schedule.kernels", schedule.kernels);
+  return text;
+}
+
 std::string pace_text(const Scenario& scenario) {
   if (!scenario.stack) return "";
   if (has_pace(scenario)) return "; at the pace of " + scenario.stack->trainer;
@@ -192,12 +207,12 @@ std::string pace_text(const Scenario& scenario) {
 
 std::string headline(const Plan& plan) {
   const Scenario& s = plan.scenario;
-  return fmt::format("{}: {} ({} parameters), sequence {}, on {}: {}; {}, {} of {}, {}{}", s.name, s.model.name,
+  return fmt::format("{}: {} ({} parameters), sequence {}, on {}: {}; {}, {} of {}, {}{}{}", s.name, s.model.name,
                      readable_count(static_cast<double>(parameter_count(s.model))), s.model.sequence,
                      machines_text(s.cluster), layout_text(s.layout),
                      s.schedule.actions ? "schedule of a CSV" : s.schedule.name,
                      counted(micro_batches_of(plan), "micro-batch"),
-                     counted(s.schedule.micro_batch, "sequence"), name_of(s.dtype), pace_text(s));
+                     counted(s.schedule.micro_batch, "sequence"), name_of(s.dtype), choices_text(s.schedule), pace_text(s));
 }
 
 Bundle bundle_of(const Plan& plan) { return {plan.scenario.name, plan.graph, plan.scenario.run}; }

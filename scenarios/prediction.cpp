@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "scenarios/json_summary.h"
 #include "scenarios/quantity.h"
@@ -46,6 +47,19 @@ std::optional<TrainingCost> training_of(const Scenario& scenario, double step_ti
     training.cost = training.gpu_hours * scenario.cluster.price_per_gpu_hour;
   }
   return training;
+}
+
+void set_basis_keys(JsonSummary& json, const Basis& basis) {
+  json.set("basis", !basis.trainer.empty() ? basis.trainer : std::string(basis.book_values ? "book" : "profile"));
+  if (basis.book_values) {
+    json.set("book_error", std::vector<double>{book_error.least_percent / 100.0, book_error.most_percent / 100.0});
+    json.set("fitted_stacks", basis.fitted_here);
+  }
+  if (basis.trainer.empty()) return;
+  nlohmann::json outside = nlohmann::json::array();
+  for (const OutsideFit& each : basis.outside)
+    outside.push_back({{"what", each.what}, {"here", each.here}, {"least", each.least}, {"most", each.most}});
+  json.set("outside_fit", outside);
 }
 
 }  // namespace
@@ -93,6 +107,7 @@ std::string json_text(const Plan& plan, const Prediction& prediction) {
   json.set("memory_capacity_bytes", capacities);
   json.set("peak_task", peak_tasks);
   json.set("fits", prediction.fits);
+  set_basis_keys(json, prediction.basis);
   json.set("ranks", rank_count(plan.scenario.layout));
   json.set("simulated_ranks", simulated_ranks(plan));
   json.set("micro_batches", micro_batches_of(plan));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/basis.h"
 #include "scenarios/simulated_step.h"
 #include "scenarios/straggler_report.h"
 #include "schedules/graph/checks.h"
@@ -36,6 +37,7 @@ struct Prediction {
   std::vector<StageMemory> memory;  // per pipeline rank
   bool fits = true;
   std::optional<TrainingCost> training;
+  Basis basis;
   std::optional<StragglerCost> stragglers;  // of a cluster with slow GPUs or ports
   int steps = 0;
   std::uint64_t units = 0;   // of a step: its tasks, runs that were simulated as one counted once

@@ -77,7 +77,7 @@ std::string report_text(const Plan& plan, const Prediction& prediction) {
                         "  ") +
           "\n";
   if (prediction.training) text += training_text(plan.scenario, *prediction.training);
-  text += shares_text(step) + "\n" + filling_text(plan);
+  text += basis_text(prediction.basis) + shares_text(step) + "\n" + filling_text(plan);
   if (prediction.stragglers) text += straggler_text(*prediction.stragglers);
   text += fmt::format("Memory, the fullest rank of each pipeline rank (fits: {}):\n",
                       prediction.fits ? "yes" : "no") +

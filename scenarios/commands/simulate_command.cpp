@@ -42,7 +42,7 @@ CommandOptions declared_options() {
       .values("beside-set", "KEY=VALUE", "override a key of that scenario; may be repeated")
       .value("place", "HOW",
              "whose GPUs come after whose: packed (default), alternate-nodes or alternate-gpus; with --beside")
-      .flag("help-json", "print the meaning and unit of every JSON key")
+      .json_keys(simulate_json_keys())
       .notes(
           "A scenario that needs more memory than a GPU has is simulated all the same: the verdict is\n"
           "`fits: no` and the exit status 0. run.tokens adds days, GPU-hours and, with\n"
@@ -141,6 +141,7 @@ int answer(const Scenario& scenario, const CommandOptions& options, std::ostream
   const StepOptions how = step_options(options);
   const SimulatedStep step = simulated(scenario, how, err);
   Prediction prediction = predicted(step, err);
+  prediction.basis = basis_of(scenario);
   prediction.stragglers = cost_of_stragglers(step, prediction.step.step_time_s, how, err);
   if (const auto path = options.text("trace")) {
     const Ticking ticking(err, "writing " + *path);
@@ -187,10 +188,6 @@ int answer_beside(const Scenario& scenario, const CommandOptions& options, std::
 
 int simulate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options = declared_options();
-  if (args.size() == 1 && args[0] == "--help-json") {
-    out << describe(simulate_json_keys());
-    return status_done;
-  }
   if (!options.parse(args, out)) return status_done;
   keep_freed_memory();
   const ExitOnInterrupt planning;

@@ -1,0 +1,144 @@
+// On what a prediction's times rest: told with the answer, and equal to what README and the published tables say.
+#include "scenarios/basis.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "scenarios/tables/csv.h"
+#include "tests/command_test.h"
+
+namespace slipway {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string root = SLIPWAY_SOURCE_DIR, llama = root + "/scenarios/examples/llama-8b-64xh100.yaml",
+                  tiny = root + "/scenarios/examples/tiny-llama-cpu.yaml";
+
+std::string simulated(std::vector<std::string> settings, const std::string& scenario = llama) {
+  std::vector<std::string> args{"simulate", scenario};
+  for (const std::string& setting : settings) args.insert(args.end(), {"--set", setting});
+  const Answer answer = slipway_with(args);
+  EXPECT_EQ(answer.status, status_done) << answer.err;
+  return answer.out;
+}
+
+nlohmann::json summary(std::vector<std::string> settings) {
+  std::vector<std::string> args{"simulate", llama, "--json"};
+  for (const std::string& setting : settings) args.insert(args.end(), {"--set", setting});
+  return nlohmann::json::parse(slipway_with(args).out);
+}
+
+TEST(Basis, BookValuesSayHowFarOffTheyAreAndWhoWasFittedOnThisMachine) {
+  EXPECT_THAT(simulated({}), HasSubstr("No trainer's pace: book values of the hardware, on average 5 to 41 % off "
+                                       "published runs, mostly too fast.\nTrainers fitted on this machine, for cluster.stack: "));
+  // By the files themselves: those with a section of this machine below `time:`.
+  std::vector<std::string> fitted;
+  for (const auto& entry : std::filesystem::directory_iterator(root + "/models/stacks")) {
+    const std::string text = text_of(entry.path().string());
+    if (text.substr(0, text.find("\nmemory:")).find("\n  h100-80gb:") != std::string::npos)
+      fitted.push_back(entry.path().stem().string());
+  }
+  std::sort(fitted.begin(), fitted.end());
+  const auto json = summary({});
+  EXPECT_EQ(json["basis"], "book");
+  EXPECT_EQ(json["fitted_stacks"].get<std::vector<std::string>>(), fitted);
+  EXPECT_EQ(json["book_error"].get<std::vector<double>>(), (std::vector<double>{0.05, 0.41}));
+}
+
+// The column "by book values" of the README holds means and medians: "15.2 / 14.3 %", "5.1 / 3.8 %; 16.0 / 15.4 %".
+TEST(Basis, TheErrorOfBookValuesIsTheOneOfTheReadmesTable) {
+  const std::string readme = text_of(root + "/README.md");
+  EXPECT_THAT(std::regex_replace(readme, std::regex("\\s+"), " "), HasSubstr(book_error_text()));
+  std::istringstream lines(readme.substr(readme.find("| by book values |")));
+  double least = 100, most = 0;
+  std::string line;
+  std::getline(lines, line), std::getline(lines, line);
+  while (std::getline(lines, line) && line.starts_with('|')) {
+    const std::string cell = line.substr(line.find_last_of('|', line.size() - 2));
+    const std::regex mean("([0-9.]+) / [0-9.]+ %");
+    for (std::sregex_iterator at(cell.begin(), cell.end(), mean), end; at != end; ++at) {
+      least = std::min(least, std::stod((*at)[1])), most = std::max(most, std::stod((*at)[1]));
+    }
+  }
+  EXPECT_EQ(std::lround(least), book_error.least_percent);
+  EXPECT_EQ(std::lround(most), book_error.most_percent);
+}
+
+TEST(Basis, TheLeastErrorIsWhatValidateSaysOfBookValues) {
+  const Answer answer = slipway_with({"validate", root + "/scenarios/fujii-2024/runs.csv", "--engine", "book", "--json"});
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  const auto json = nlohmann::json::parse(answer.out);
+  EXPECT_EQ(json["priced_by"], "book");
+  EXPECT_EQ(std::lround(json["machines"]["h100-94gb"]["mape"].get<double>()), book_error.least_percent);
+}
+
+TEST(Basis, AStackThatNobodyTimedOnTheMachineIsBookValuesToo) {
+  EXPECT_THAT(simulated({"cluster.stack=aa-scaling"}), HasSubstr("book values of the hardware"));
+}
+
+TEST(Basis, AProfileOfTheUsersOwnIsNoBookValue) { EXPECT_THAT(simulated({}, tiny), Not(HasSubstr("book values"))); }
+
+// LLM Foundry's tables are of FSDP alone, which is what MosaicML runs: no tensor, pipeline or context parallelism.
+TEST(Basis, ALayoutThatTheTrainerWasNeverFittedToIsNamedWithWhatItWasFittedTo) {
+  const std::string text = simulated({"cluster.stack=llm-foundry"});
+  EXPECT_THAT(text, HasSubstr("Outside the runs that llm-foundry was fitted to: tensor 8 (fitted: 1), pipeline 4 (fitted: 1)"));
+  const auto json = summary({"cluster.stack=llm-foundry"});
+  EXPECT_EQ(json["basis"], "llm-foundry");
+  EXPECT_EQ(json["outside_fit"][0], (nlohmann::json{{"what", "tensor"}, {"here", 8.0}, {"least", 1.0}, {"most", 1.0}}));
+}
+
+// The Playbook's own table: largest and smallest of a column of what ran.
+std::pair<double, double> range_in_playbook(const std::string& column) {
+  std::istringstream in(text_of(root + "/scenarios/ultrascale-2025/runs.csv"));
+  const CsvTable table = read_csv(in, "runs.csv");
+  const auto index = [&](const std::string& name) {
+    return static_cast<std::size_t>(std::find(table.header.begin(), table.header.end(), name) - table.header.begin());
+  };
+  double least = 1e300, most = 0;
+  for (const CsvRow& row : table.rows) {
+    const std::string& text = row.fields.at(index(column));
+    if (text.empty()) continue;
+    least = std::min(least, std::stod(text)), most = std::max(most, std::stod(text));
+  }
+  return {least, most};
+}
+
+TEST(Basis, InsideThePublishedRangeNothingIsSaidAndBeyondItTheRangeIsTheTables) {
+  const auto [least, most] = range_in_playbook("micro_batch");
+  ASSERT_GE(most, 2);
+  LoadResult loaded = load_scenario(llama, {"cluster.stack=nanotron"});
+  ASSERT_TRUE(loaded.errors.empty());
+  Scenario& scenario = loaded.scenario;
+  const auto named = [&](const std::string& what) {
+    for (const OutsideFit& outside : basis_of(scenario).outside)
+      if (outside.what == what) return std::optional(outside);
+    return std::optional<OutsideFit>();
+  };
+  scenario.schedule.micro_batch = static_cast<std::int64_t>(least);
+  EXPECT_FALSE(named("micro-batch"));
+  scenario.schedule.micro_batch = 100000;
+  ASSERT_TRUE(named("micro-batch"));
+  EXPECT_GE(named("micro-batch")->least, least);
+  EXPECT_LE(named("micro-batch")->most, most);
+}
+
+// Constants of a file of the user's, under a known trainer's name: nobody here knows which runs they were fitted to.
+TEST(Basis, ConstantsThatTheUserFittedHaveNoKnownRange) {
+  LoadResult loaded = load_scenario(llama, {"cluster.stack=llm-foundry"});
+  ASSERT_TRUE(loaded.errors.empty());
+  Scenario& scenario = loaded.scenario;
+  EXPECT_FALSE(basis_of(scenario).outside.empty());
+  for (StackTime& time : scenario.stack->times) time.constants[0].value *= 1.01;
+  EXPECT_TRUE(basis_of(scenario).outside.empty());
+  EXPECT_EQ(basis_of(scenario).trainer, "llm-foundry");
+}
+
+}  // namespace
+}  // namespace slipway
