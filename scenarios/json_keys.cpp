@@ -231,7 +231,7 @@ std::span<const JsonKey> memory_json_keys() {
       JsonKey{"peak_bytes", "bytes", "estimate there"},
       JsonKey{"usable_bytes", "bytes", "memory of its GPU that a process gets"},
       JsonKey{"peak_task", "text", "label of the task during which its memory peaks on the timeline"},
-      JsonKey{"step_time_s", "s", "of the scenario, replayed without contention: what changes are compared with"},
+      JsonKey{"step_time_s", "s", "of the scenario, replayed without contention (so not simulate's): what changes are compared with"},
       JsonKey{"stages", "list",
               "per pipeline rank: rank, capacity_bytes, peak_task, fits, fits_safe_share and, each in bytes by "
               "part with total, closed_form (null without one), timeline, estimate"},

@@ -77,14 +77,15 @@ void list_models(std::ostream& out) {
 }
 
 void list_machines(std::ostream& out) {
-  out << fmt::format("{:<12} {:>16} {:>10} {:>12}  {:<26} {}\n", "machine", "bfloat16 peak", "memory",
+  out << fmt::format("{:<12} {:>16} {:>10} {:>12}  {:<26} {}\n", "machine", "16-bit peak", "memory",
                      "bandwidth", "in a node", "between nodes");
   for (const EmbeddedFile& file : embedded_machines()) {
     Defects defects;
     const std::optional<Machine> machine =
         machine_from_yaml(std::string(file.text), std::string(file.path), defects);
     if (!machine) broken(defects);
-    const double peak = machine->peak_flops[static_cast<std::size_t>(Dtype::bfloat16)];
+    const double brain = machine->peak_flops[static_cast<std::size_t>(Dtype::bfloat16)];
+    const double peak = brain > 0 ? brain : machine->peak_flops[static_cast<std::size_t>(Dtype::float16)];
     out << fmt::format("{:<12} {:>16} {:>10} {:>12}  {:<26} {}\n", file.name,
                        peak > 0 ? in_units(peak, "FLOP/s") : "none", in_units(machine->memory_bytes, "B"),
                        in_units(machine->memory_bandwidth, "B/s"), link_text(machine->node_link),

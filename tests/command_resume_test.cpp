@@ -175,6 +175,10 @@ TEST_F(Resume, WhatCannotBeResumedIsRefusedBeforeAnythingStarts) {
   EXPECT_THAT(refusal({"--resume latest", "--set run.steps=4"}), HasSubstr("nothing is left to do"));
   EXPECT_THAT(refusal({"--set run.checkpoint_steps=2"}), HasSubstr("--resume latest, or give --out another"));
   EXPECT_EQ(complete_checkpoints(folder), (std::vector<std::int64_t>{2, 4}));
+  // Going on from another run's checkpoint would replace what a finished run left in the folder.
+  const Ended elsewhere = executed(ended_at_four("refused-elsewhere"), {"--resume " + folder});
+  EXPECT_EQ(elsewhere.status, 2);
+  EXPECT_THAT(elsewhere.errors, HasSubstr("trace.json is of an earlier run"));
   const Ended other = executed(fresh("refused-model"), {"--resume " + folder, "--set model.hidden=32"});
   EXPECT_EQ(other.status, 1);
   EXPECT_THAT(other.errors, testing::ContainsRegex("is [0-9]+ x [0-9]+ there, but [0-9]+ x [0-9]+ in this model"));

@@ -46,6 +46,7 @@ TEST(Listing, ShowsPublishedSizes) {
   list_machines(machines);
   EXPECT_THAT(models.str(), testing::ContainsRegex(
                                 "llama-3\\.1-8b +llama +8\\.03 G +32 +4096 +14336 +32 +8 +128256 +8192"));
+  EXPECT_THAT(machines.str(), testing::ContainsRegex("v100-32gb +125 TFLOP/s"));  // of float16: it has no bfloat16
   EXPECT_THAT(machines.str(), testing::ContainsRegex(
                                   "h100-80gb +989\\.4 TFLOP/s +85\\.9 GB +3\\.35 TB/s +nvlink4 450 GB/s"));
 }

@@ -205,6 +205,13 @@ Trace prediction_of(const Plan& plan, std::ostream& err) {
   return trace;
 }
 
+// Is this checkpoint of the run's own folder, so that the run goes on there? An empty path is none.
+bool is_inside(const std::string& checkpoint, const std::string& folder) {
+  if (checkpoint.empty()) return false;
+  const auto way = std::filesystem::proximate(checkpoint, folder);
+  return *way.begin() != "..";
+}
+
 void refuse_unconfirmable(const Resumption& from, const Run& run) {
   constexpr int fewest = 3;  // the first warms up, the last has no successor
   if (run.steps - from.done >= fewest) return;
@@ -238,7 +245,7 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   const Resumption from = resumption_of(options.text("resume"), folder, scenario.run);
   if (options.has("confirm")) refuse_unconfirmable(from, scenario.run);
   check_output_folder("--out", folder);
-  if (from.checkpoint.empty() && !options.has("overwrite")) refuse_finished_run(folder);
+  if (!options.has("overwrite") && !is_inside(from.checkpoint, folder)) refuse_finished_run(folder);
   if (const auto trace = options.text("trace")) check_output("--trace", *trace, inputs_of(scenario));
   const std::string program = rank_program();
   const Plan plan = planned(std::move(scenario), err);
