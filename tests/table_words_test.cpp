@@ -135,6 +135,24 @@ TEST(MegatronScalingTable, AMicroBatchThatIsNotToldIsTheFastestThatFitsAndIsSaid
   EXPECT_EQ(flat.rows[2].chunks, 1);
 }
 
+TEST(NanotronTable, ItsOwnColumnsAreRead) {
+  const auto row_of = [](const std::string& columns, const std::string& fields) {
+    return table_of("gpus,name,seq_len,mbs,batch_accum,dp,tp,pp,zero_stage,hidden_size,interm_dim,num_layers,num_heads,"
+                    "vocab_size,status,step_s_derived" + columns + "\n16,1.34G_dp4,4096,2,8,4,4,1,1,2048,8192,16,32,131072,"
+                    "Success,1.7" + fields + "\n").rows.at(0);
+  };
+  const PublishedRow usual = row_of("", "");
+  EXPECT_TRUE(usual.shape.sharding.sequence_parallel);
+  EXPECT_TRUE(usual.model.runs[2].block.tied);
+  EXPECT_EQ(usual.gradient_dtype, Dtype::float32);
+  const PublishedRow other = row_of(",tp_mode,tie_word_embeddings,accumulate_grad_in_fp32", ",ALL_REDUCE,False,False");
+  EXPECT_EQ(other.unpriceable, "");
+  EXPECT_FALSE(other.shape.sharding.sequence_parallel);
+  EXPECT_FALSE(other.model.runs[2].block.tied);
+  EXPECT_EQ(other.gradient_dtype, Dtype::bfloat16);
+  EXPECT_THAT(row_of(",tp_mode", ",MAGIC").unpriceable, HasSubstr("column tp_mode: 'MAGIC'"));
+}
+
 TEST(VtrainTable, RunsAreInHalfPrecisionSoThatAV100HasAPrice) {
   const PublishedRow row =
       table_of("gpus,gpu,tp,dp,pp,global_batch,micro_batch,hidden,heads,layers,seq,recompute,iter_ms\n"

@@ -1,8 +1,9 @@
 // Hugging Face, The Ultra-Scale Playbook (2025): Llamas of 1.3B to 9B on H100-80GB, eight per node, trained
-// with nanotron: 1F1B, sequence parallel (REDUCE_SCATTER), fp32 gradients. `after_pp_fix` separates two
+// with nanotron: 1F1B, sequence parallel (tp_mode REDUCE_SCATTER; ALL_REDUCE has none), gradients added up in fp32
+// (accumulate_grad_in_fp32). `after_pp_fix` separates two
 // versions of the trainer. A run that ended out of memory left no columns of its own, so its layout is read
 // from its name "3.57G_dp16_tp2_pp1_acc8_mbs1_seq4096_zero1_..."; the widest model has an untied head, the
-// others a tied one (the parameter counts of the successful runs). `Mem Alloc` is what is held after the
+// others a tied one (the parameter counts of the successful runs; where the table tells it, in tie_word_embeddings, it stands). `Mem Alloc` is what is held after the
 // step, `Mem Res` the peak of PyTorch's caching allocator; both are printed in units of 2^30 bytes.
 #include <fmt/format.h>
 
@@ -30,7 +31,9 @@ void read_layout(const Cells& cells, PublishedRow& row) {
     return own ? cells.integer(column) : named(name, part);
   };
   row.data = static_cast<int>(figure("dp", "dp"));
-  row.shape.sharding = {static_cast<int>(figure("tp", "tp")), true, 1};
+  const bool scattered = cells.empty("tp_mode") ||
+                         cells.choice<bool>("tp_mode", {{"REDUCE_SCATTER", true}, {"ALL_REDUCE", false}});
+  row.shape.sharding = {static_cast<int>(figure("tp", "tp")), scattered, 1};
   row.pipeline = static_cast<int>(figure("pp", "pp"));
   row.micro_batches = figure("batch_accum", "acc");
   row.shape.micro_batch = figure("mbs", "mbs");
@@ -44,10 +47,12 @@ Model nanotron_model(const Cells& cells) {
   const std::int64_t hidden = cells.integer("hidden_size"), heads = cells.integer("num_heads");
   const std::int64_t kv_heads = cells.empty("num_kv_heads") ? heads : cells.integer("num_kv_heads");
   constexpr std::int64_t widest = 4096;
+  const bool tied =
+      cells.empty("tie_word_embeddings") ? hidden < widest : cells.flag("tie_word_embeddings");
   const std::string& name = cells.text("name");
   return llama("llama-" + name.substr(0, name.find('_')),
                {cells.integer("num_layers"), hidden, cells.integer("interm_dim"), heads, kv_heads,
-                cells.integer("vocab_size"), cells.integer("seq_len"), hidden < widest});
+                cells.integer("vocab_size"), cells.integer("seq_len"), tied});
 }
 
 }  // namespace
@@ -63,6 +68,8 @@ void read_nanotron(const Cells& cells, PublishedRow& row) {
   row.group = row.choice = row.model.name;
   row.table = fmt::format("{} on {} GPUs", row.model.name, row.gpus);
   read_layout(cells, row);
+  if (!cells.empty("accumulate_grad_in_fp32") && !cells.flag("accumulate_grad_in_fp32"))
+    row.gradient_dtype = Dtype::bfloat16;
   if (row.status != RowStatus::ok) return;
   const double tokens =
       static_cast<double>(row.micro_batches * row.shape.micro_batch * row.shape.sequence) * row.data;
