@@ -44,15 +44,18 @@ std::string closed_form_text(const Plan& plan, const StageMemory& first) {
     return std::vector<std::string>{name, readable_bytes(formula), readable_bytes(timeline)};
   };
   const RankMemory& use = first.use;
+  const double sharded = use.parts[MemoryPart::gradient_buckets] + use.parts[MemoryPart::gathered_weights];
   const double both = terms.layer_activations + terms.head_and_loss;
+  std::vector<std::vector<std::string>> rows{
+      {"term", "closed form", "timeline"},
+      row("weights", terms.weights, use.fixed.weights),
+      row("gradients", terms.gradients, use.fixed.gradients),
+      row("optimizer", terms.optimizer, use.fixed.optimizer),
+      row("activations of layers, head, loss", both, use.activations_peak - sharded),
+      {"activations of the embedding input", readable_bytes(terms.embedding_input), "-"}};
+  if (sharded > 0) rows.push_back({"unreduced gradients, gathered weights", "-", readable_bytes(sharded)});
   return "\n  Pipeline rank 0 in closed form (Fujii et al. 2024) beside this timeline:\n" +
-         aligned_table({{"term", "closed form", "timeline"},
-                        row("weights", terms.weights, use.fixed.weights),
-                        row("gradients", terms.gradients, use.fixed.gradients),
-                        row("optimizer", terms.optimizer, use.fixed.optimizer),
-                        row("activations of layers, head, loss", both, use.activations_peak),
-                        {"activations of the embedding input", readable_bytes(terms.embedding_input), "-"}},
-                       "  ");
+         aligned_table(rows, "  ");
 }
 
 }  // namespace slipway

@@ -1,4 +1,4 @@
-// The keys of every --json output: the only place where they are named and explained.
+// The keys of every --json output (of plan: json_keys_plan.cpp): the only place where they are named and explained.
 #include <array>
 
 #include "scenarios/json_summary.h"
@@ -27,7 +27,11 @@ std::span<const JsonKey> simulate_json_keys() {
               "list, one per pipeline rank: memory of that rank's machine"},
       JsonKey{"peak_task", "text",
               "list, one per pipeline rank: label of the task during which the peak occurs"},
-      JsonKey{"fits", "bool", "peak_memory_bytes <= memory_capacity_bytes on every rank"},
+      JsonKey{"needed_memory_bytes", "bytes",
+              "list, one per pipeline rank: the largest of the timeline's peak, the closed form (with a trainer's own "
+              "constants without it) and the estimate of `slipway memory`"},
+      JsonKey{"fits", "bool", "needed_memory_bytes <= what a process gets of the GPU's memory, on every rank"},
+      JsonKey{"fits_cautious", "bool", "the same within the trainer's cautious share of every GPU, 0.8 of the book"},
       JsonKey{"basis", "text",
               "trainer of cluster.stack whose constants price the step; book: built-in machine profiles alone; profile: "
               "a profile or block table of your own"},
@@ -123,38 +127,6 @@ std::span<const JsonKey> study_json_keys() {
   return keys;
 }
 
-std::span<const JsonKey> plan_json_keys() {
-  static constexpr std::array keys{
-      JsonKey{"scenario", "text", "name of the scenario"},
-      JsonKey{"complete", "bool", "false: interrupted, the answer is the best so far"},
-      JsonKey{"legal", "count", "layouts of the space that can be run"},
-      JsonKey{"too_large", "count",
-              "of these: left out because they need more than memory_share (closed form, or simulated)"},
-      JsonKey{"simulated", "count", "of these: simulated, because their bound left a chance"},
-      JsonKey{"memory_share", "0..1", "of a GPU's memory that a layout may use"},
-      JsonKey{"best", "list",
-              "fastest first: tensor, sequence_parallel, pipeline, chunks, context, data, zero, schedule, "
-              "micro_batch, recompute; bound_s, step_time_s, mfu, compute_share, bubble_share, "
-              "exposed_comm_share as in simulate; memory_bytes and memory_share as `slipway memory` estimates "
-              "them, of the fullest pipeline rank; timeline_bytes, the simulated peak; on uneven clusters "
-              "split (layers per stage) and placement (order of nodes); why it wins over the next"},
-      JsonKey{"pareto", "list", "rows as in best, each with less memory than every faster one"},
-      JsonKey{"best_too_large", "map",
-              "the fastest row, by its bound, that needs too much memory; without step_time_s bound_s and "
-              "memory_bytes are lower bounds; present when too_large > 0",
-              true},
-      JsonKey{"closest", "map", "the row that needs the least memory; present when nothing fits", true},
-      JsonKey{"remedies", "list",
-              "changes of the scenario with which a layout fits, and which; present when nothing fits", true},
-      JsonKey{"screening_s", "s", "wall time of the closed form of all layouts"},
-      JsonKey{"simulation_s", "s", "wall time of the rest"},
-      JsonKey{"launch_arguments", "list", "the trainer's program and arguments; present with --emit", true},
-      JsonKey{"not_expressed", "list", "what of the winner the trainer cannot express; present with --emit",
-              true},
-  };
-  return keys;
-}
-
 std::span<const JsonKey> execute_json_keys() {
   static constexpr std::array keys{
       JsonKey{"scenario", "text", "name of the scenario"},
@@ -222,18 +194,20 @@ std::span<const JsonKey> memory_json_keys() {
       JsonKey{"scenario", "text", "name of the scenario"},
       JsonKey{"stack", "text", "trainer whose constants make the estimate: cluster.stack, or \"book\""},
       JsonKey{"stack_machine", "text", "machine on which they were found; null: the book's"},
-      JsonKey{"fits", "bool", "the calibrated verdict: the estimate of every stage is within its GPU"},
-      JsonKey{"fits_cautious", "bool", "the estimate is within the trainer's cautious share of every GPU"},
+      JsonKey{"fits", "bool", "the largest of closed form (with a trainer's own constants without it), timeline and estimate "
+              "is within the GPU on every stage"},
+      JsonKey{"fits_cautious", "bool", "the same within the trainer's cautious share of every GPU, 0.8 of the book"},
       JsonKey{"fits_safe_share", "bool",
               "the author's verdict (Fujii et al. 2024): closed form <= 80 % of the GPU on every stage; "
               "null without a closed form"},
       JsonKey{"fullest_stage", "index", "pipeline rank that needs the largest share of its GPU"},
-      JsonKey{"peak_bytes", "bytes", "estimate there"},
+      JsonKey{"peak_bytes", "bytes", "what it needs: the largest of the three"},
       JsonKey{"usable_bytes", "bytes", "memory of its GPU that a process gets"},
       JsonKey{"peak_task", "text", "label of the task during which its memory peaks on the timeline"},
       JsonKey{"step_time_s", "s", "of the scenario, replayed without contention (so not simulate's): what changes are compared with"},
       JsonKey{"stages", "list",
-              "per pipeline rank: rank, capacity_bytes, peak_task, fits, fits_safe_share and, each in bytes by "
+              "per pipeline rank: rank, capacity_bytes, peak_task, needs_bytes, fits, fits_cautious, fits_safe_share and, each "
+              "in bytes by "
               "part with total, closed_form (null without one), timeline, estimate"},
       JsonKey{"no_closed_form", "text", "why there is no closed form; present when there is none", true},
       JsonKey{"changes", "list",

@@ -1,7 +1,10 @@
 // A scenario as the command line of another trainer. Options as in Megatron-LM (Megatron-Core 0.12 and
 // later: megatron/training/arguments.py) and torchtitan (torchtitan/config/job_config.py, 2025).
+#include <cmath>
+
 #include "scenarios/commands/command.h"
 #include "scenarios/nearest.h"
+#include "scenarios/plan.h"
 #include "scenarios/search_answer.h"
 #include "scenarios/settings.h"
 
@@ -63,7 +66,29 @@ void megatron_data_parallel(const Scenario& s, LaunchArguments& launch) {
   list.emplace_back("--no-gradient-accumulation-fusion");
   list.emplace_back("--ckpt-format fsdp_dtensor");
   if (s.layout.pipeline > 1)
-    launch.missing.emplace_back("ZeRO 2 and 3 beside a pipeline: Megatron-FSDP may refuse it");
+    launch.refused.emplace_back("ZeRO 2 and 3 beside a pipeline: Megatron-FSDP may refuse it");
+}
+
+// Nothing is left to the trainer's own defaults that the scenario says, and nothing of slipway's is passed unsaid.
+void megatron_training(const Scenario& s, LaunchArguments& launch) {
+  const Optimizer& own = s.run.optimizer;
+  auto& list = launch.arguments;
+  list.insert(list.end(), {"--optimizer adam", "--adam-beta1 " + number_text(own.beta1),
+                           "--adam-beta2 " + number_text(own.beta2), "--adam-eps " + number_text(own.epsilon),
+                           "--weight-decay " + number_text(own.weight_decay), "--lr " + number_text(own.lr),
+                           "--clip-grad " + number_text(s.run.clip_norm), "--attention-dropout 0",
+                           "--hidden-dropout 0"});
+  if (s.tokens > 0)
+    list.push_back("--train-iters " + text(static_cast<std::int64_t>(std::ceil(s.tokens / tokens_per_step(s)))));
+  else
+    launch.to_add.emplace_back("--train-iters (run.tokens says how many)");
+  launch.to_add.emplace_back("--tokenizer-type and --tokenizer-model");
+  launch.to_add.emplace_back("--data-path and --split, or --mock-data");
+  launch.to_add.emplace_back("--save, --load and --save-interval, a schedule of the learning rate, and --seed");
+  if (own.lr == Optimizer{}.lr)
+    launch.to_add.push_back("your own --lr: " + number_text(own.lr) + " is slipway's default of run.optimizer.lr");
+  if (s.run.clip_norm == 0)
+    launch.to_add.emplace_back("your own --clip-grad, if any: run.clip_norm is 0, which is off (Megatron-LM's default is 1)");
 }
 
 LaunchArguments megatron(const Scenario& s) {
@@ -86,12 +111,11 @@ LaunchArguments megatron(const Scenario& s) {
     list.emplace_back("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1");
   if (s.dtype == Dtype::bfloat16) list.emplace_back("--bf16");
   if (s.dtype == Dtype::float16) list.emplace_back("--fp16");
-  list.push_back("--lr " + number_text(s.run.optimizer.lr));
-  list.push_back("--clip-grad " + number_text(s.run.clip_norm));
+  megatron_training(s, launch);
   if (l.pipeline > 1 && s.schedule.name != "1f1b" && s.schedule.name != "interleaved-1f1b")
-    launch.missing.push_back("the schedule " + s.schedule.name +
+    launch.refused.push_back("the schedule " + s.schedule.name +
                              ": Megatron-LM runs 1F1B, interleaved with chunks");
-  if (is_uneven(s)) launch.missing.emplace_back(split_words);
+  if (is_uneven(s)) launch.refused.emplace_back(split_words);
   if (!l.placement.empty()) launch.missing.emplace_back(placement_words);
   if (s.schedule.kernels != Kernels::flash2_rmsnorm)
     launch.missing.emplace_back("schedule.kernels: the kernels are those that Transformer Engine chooses");
@@ -122,7 +146,7 @@ LaunchArguments torchtitan(const Scenario& s) {
     list.push_back("--parallelism.pipeline_parallel_microbatch_size " + text(local_batch));
     local_batch = s.schedule.global_batch / l.data;  // of a pipeline; it cuts it into micro-batches itself
     if (!gpipe && !interleaved && s.schedule.name != "1f1b")
-      launch.missing.push_back("the schedule " + s.schedule.name + ": given as 1F1B");
+      launch.refused.push_back("the schedule " + s.schedule.name + ": given as 1F1B");
     if (l.chunks > 1)
       launch.missing.push_back(text(l.chunks) +
                                " chunks a rank: set parallelism.pipeline_parallel_layers_per_stage");
@@ -130,24 +154,31 @@ LaunchArguments torchtitan(const Scenario& s) {
   list.push_back("--training.local_batch_size " + text(local_batch));
   list.push_back("--training.global_batch_size " + text(s.schedule.global_batch));
   list.push_back("--training.seq_len " + text(s.model.sequence));
-  list.push_back("--training.steps " + text(s.run.steps));
+  list.push_back("--training.steps " +
+                 text(s.tokens > 0 ? static_cast<std::int64_t>(std::ceil(s.tokens / tokens_per_step(s)))
+                                   : static_cast<std::int64_t>(s.run.steps)));
+  list.push_back("--optimizer.name AdamW");
   list.push_back("--optimizer.lr " + number_text(s.run.optimizer.lr));
+  list.push_back("--optimizer.beta1 " + number_text(s.run.optimizer.beta1));
+  list.push_back("--optimizer.beta2 " + number_text(s.run.optimizer.beta2));
+  list.push_back("--optimizer.eps " + number_text(s.run.optimizer.epsilon));
+  list.push_back("--optimizer.weight_decay " + number_text(s.run.optimizer.weight_decay));
   if (s.run.clip_norm > 0) list.push_back("--training.max_norm " + number_text(s.run.clip_norm));
   list.emplace_back(std::string("--activation_checkpoint.mode ") +
                     (s.schedule.recompute == Recompute::full ? "full" : "none"));
-  launch.missing.push_back("the model " + s.model.name +
-                           ": choose it with --model.name and --model.flavor");
+  launch.to_add.push_back("--model.name and --model.flavor: the model " + s.model.name);
+  launch.to_add.emplace_back("--training.dataset and --model.tokenizer_path");
   if (s.dtype == Dtype::float16)
     launch.missing.emplace_back("float16: torchtitan scales no loss; it trains in bfloat16 or float32");
   if (l.zero == 1)
-    launch.missing.emplace_back("ZeRO 1: given as replicas; torchtitan shards weights as well or nothing");
+    launch.refused.emplace_back("ZeRO 1: given as replicas; torchtitan shards weights as well or nothing");
   if (l.tensor > 1 && !l.sequence_parallel)
-    launch.missing.emplace_back("tensor parallel without sequence parallel: torchtitan always has both");
+    launch.refused.emplace_back("tensor parallel without sequence parallel: torchtitan always has both");
   if (s.schedule.recompute == Recompute::selective)
     launch.missing.emplace_back(
         "recomputation of attention scores only: given as none; fused attention keeps none");
   if (s.run.clip_norm == 0) launch.missing.emplace_back("no clipping: training.max_norm has a default");
-  if (l.pipeline > 1 && is_uneven(s)) launch.missing.emplace_back(split_words);
+  if (l.pipeline > 1 && is_uneven(s)) launch.refused.emplace_back(split_words);
   if (l.context > 1)
     launch.missing.emplace_back("the way keys and values travel: set by torchtitan's context parallel");
   return launch;

@@ -4,48 +4,52 @@
 #include <set>
 #include <stdexcept>
 
-#include "scenarios/memory_terms.h"
-#include "scenarios/plan.h"
-#include "schedules/graph/durations.h"
-#include "schedules/graph/metrics.h"
+#include "scenarios/prediction.h"
 
 namespace slipway {
 namespace {
 
 std::string set(const std::string& key, std::int64_t value) { return key + "=" + std::to_string(value); }
 
-std::string instead(const std::string& what, std::int64_t now, std::int64_t before) {
-  return what + " " + std::to_string(now) + " instead of " + std::to_string(before);
-}
-
 void add_work_changes(const Scenario& scenario, std::vector<Change>& changes) {
   const ScheduleChoice& schedule = scenario.schedule;
   const bool unfused = schedule.kernels == Kernels::torch || schedule.kernels == Kernels::fused_softmax;
   if (schedule.recompute == Recompute::none && unfused)
-    changes.push_back({"selective recompute", {"schedule.recompute=selective"}});
+    changes.push_back({{{"selective recompute"}}, {"schedule.recompute=selective"}});
   if (schedule.recompute != Recompute::full)
-    changes.push_back({"full recompute", {"schedule.recompute=full"}});
+    changes.push_back({{{"full recompute"}}, {"schedule.recompute=full"}});
   if (schedule.micro_batch % 2 == 0)
-    changes.push_back({instead("micro-batch", schedule.micro_batch / 2, schedule.micro_batch),
+    changes.push_back({{{"micro-batch", schedule.micro_batch / 2, schedule.micro_batch}},
                        {set("schedule.micro_batch", schedule.micro_batch / 2)}});
 }
 
 void add_layout_changes(const Layout& layout, std::vector<Change>& changes) {
   if (layout.zero < 3 && layout.data * layout.context > 1)
-    changes.push_back({instead("ZeRO", layout.zero + 1, layout.zero), {set("layout.zero", layout.zero + 1)}});
+    changes.push_back({{{"ZeRO", layout.zero + 1, layout.zero}}, {set("layout.zero", layout.zero + 1)}});
   if (layout.tensor > 1 && !layout.sequence_parallel)
-    changes.push_back({"sequence parallel", {"layout.sequence_parallel=true"}});
+    changes.push_back({{{"sequence parallel"}}, {"layout.sequence_parallel=true"}});
   if (layout.data % 2 != 0) return;
-  const std::string data = set("layout.data", layout.data / 2);
-  changes.push_back({instead("tensor", 2 * layout.tensor, layout.tensor) + ", " +
-                         instead("data", layout.data / 2, layout.data),
-                     {set("layout.tensor", 2 * layout.tensor), data}});
-  changes.push_back({instead("pipeline", 2 * layout.pipeline, layout.pipeline) + ", " +
-                         instead("data", layout.data / 2, layout.data),
-                     {set("layout.pipeline", 2 * layout.pipeline), data}});
-  changes.push_back({instead("context", 2 * layout.context, layout.context) + ", " +
-                         instead("data", layout.data / 2, layout.data),
-                     {set("layout.context", 2 * layout.context), data}});
+  const Step data{"data", layout.data / 2, layout.data};
+  const std::string half = set("layout.data", layout.data / 2);
+  const auto doubled = [&](const char* what, const char* key, int degree) {
+    changes.push_back({{{what, 2 * degree, degree}, data}, {set(key, 2 * degree), half}});
+  };
+  doubled("tensor", "layout.tensor", layout.tensor);
+  doubled("pipeline", "layout.pipeline", layout.pipeline);
+  doubled("context", "layout.context", layout.context);
+}
+
+// Two changes of the same degree are one.
+std::vector<Step> merged(std::vector<Step> steps, const std::vector<Step>& later) {
+  for (const Step& step : later) {
+    if (step.what == "full recompute") std::erase_if(steps, [](const Step& s) { return s.what == "selective recompute"; });
+    const auto same = std::find_if(steps.begin(), steps.end(), [&](const Step& s) { return s.what == step.what; });
+    if (same == steps.end())
+      steps.push_back(step);
+    else
+      same->now = step.now;
+  }
+  return steps;
 }
 
 struct Candidate {
@@ -98,9 +102,7 @@ std::vector<Candidate> one_more(const Scenario& origin, const std::vector<std::s
     for (Change& change : changes_of(base.scenario)) {
       const auto all = without_overwritten(joined(base.tried.change.overrides, change.overrides));
       if (!seen.insert({all.begin(), all.end()}).second) continue;
-      const std::string& before = base.tried.change.name;
-      result.push_back(
-          tried(origin, overrides, {before.empty() ? change.name : before + "; " + change.name, all}));
+      result.push_back(tried(origin, overrides, {merged(base.tried.change.steps, change.steps), all}));
     }
   }
   return result;
@@ -117,36 +119,13 @@ bool ranks_before(const TriedChange& a, const TriedChange& b) {
 
 }  // namespace
 
-std::vector<StageNeed> stage_needs(const Scenario& scenario, const std::vector<double>& kept_for_fillers) {
-  const std::vector<StageTerms> terms = counted_memory(scenario);
-  const std::vector<double> capacities = memory_capacities(scenario);
-  const std::size_t per_stage = capacities.size() / terms.size();
-  std::vector<StageNeed> needs;
-  for (std::size_t stage = 0; stage < terms.size(); ++stage) {
-    const auto first = capacities.begin() + static_cast<std::ptrdiff_t>(stage * per_stage);
-    const auto least = std::min_element(first, first + static_cast<std::ptrdiff_t>(per_stage));
-    const double kept = kept_for_fillers.empty() ? 0 : kept_for_fillers[stage];
-    needs.push_back({static_cast<int>(least - capacities.begin()),
-                     peak_bytes(terms[stage], scenario.trainer) + kept, *least});
+std::string name_of(const Change& change) {
+  std::string name;
+  for (const Step& step : change.steps) {
+    name += (name.empty() ? "" : "; ") + step.what;
+    if (step.now != step.before) name += " " + std::to_string(step.now) + " instead of " + std::to_string(step.before);
   }
-  return needs;
-}
-
-Verdict verdict_of(const Scenario& scenario, const std::vector<double>& kept_for_fillers) {
-  const std::vector<StageNeed> needs = stage_needs(scenario, kept_for_fillers);
-  Verdict verdict;
-  for (std::size_t stage = 0; stage < needs.size(); ++stage) {
-    const auto& [rank, bytes, capacity] = needs[stage];
-    const double usable = capacity * scenario.trainer.usable_share;
-    verdict.fits &= bytes <= usable;
-    verdict.fits_cautious &= bytes <= capacity * scenario.trainer.cautious_share;
-    if (stage > 0 && bytes * verdict.usable <= verdict.bytes * usable) continue;
-    verdict.fullest = static_cast<int>(stage);
-    verdict.rank = rank;
-    verdict.bytes = bytes;
-    verdict.usable = usable;
-  }
-  return verdict;
+  return name;
 }
 
 std::vector<Change> changes_of(const Scenario& scenario) {
@@ -172,7 +151,7 @@ ChangeSearch search_changes(const Scenario& scenario, const std::vector<std::str
   }
   double done = 0;
   for (Candidate& candidate : level) {
-    if (fits(candidate.tried)) candidate.tried.step_time_s = replayed_step_s(candidate.scenario);
+    if (fits(candidate.tried)) price(candidate.scenario, candidate.tried);
     progress(++done / static_cast<double>(level.size()));
     search.tried.push_back(std::move(candidate.tried));
   }
@@ -180,13 +159,31 @@ ChangeSearch search_changes(const Scenario& scenario, const std::vector<std::str
   return search;
 }
 
-double replayed_step_s(Scenario scenario) {
-  set_pace(scenario);
-  LoweringInput input = lowering_input(scenario);
-  input.folding = folding_of(scenario);
-  TaskGraph graph = lower(input);
-  const Durations durations = order_and_price(graph, scenario.cluster);
-  return step_time_of(graph, replay(graph, durations, 3));
+namespace {
+
+SimulatedStep replayed(const Scenario& scenario) {
+  StepOptions options;
+  options.makespan = false;
+  return simulated_step(scenario, options, {ordered_plan, [](const Plan& plan, const auto&, const std::vector<int>& steps) {
+                          std::vector<Simulation> replayed(1);
+                          replayed[0].timeline = replay(plan.graph, plan.durations, steps.front());
+                          return replayed;
+                        }});
 }
+
+double step_s(const SimulatedStep& step) {
+  return step_time_of(step.plan.graph, step.simulation.timeline, steady_of(step));
+}
+
+}  // namespace
+
+void price(const Scenario& scenario, TriedChange& tried) {
+  const SimulatedStep step = replayed(scenario);
+  const auto memory = stage_memory(step.plan, step.simulation.timeline, steady_of(step));
+  tried.verdict = verdict_of(scenario, stage_needs(scenario, on_timeline(memory)));
+  tried.step_time_s = step_s(step);
+}
+
+double replayed_step_s(const Scenario& scenario) { return step_s(replayed(scenario)); }
 
 }  // namespace slipway

@@ -8,37 +8,25 @@
 // Guarded by tests/command_memory_test.cpp.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "scenarios/scenario.h"
+#include "scenarios/memory_verdict.h"
 
 namespace slipway {
 
-// Of the estimate with the scenario's trainer constants (memory_estimate.h).
-struct Verdict {
-  bool fits = true;
-  bool fits_cautious = true;  // up to cautious_share of every GPU
-  int fullest = 0;            // pipeline rank with the largest share of its GPU
-  int rank = 0;       // of it, the one with the smallest GPU
-  double bytes = 0;   // there
-  double usable = 0;  // there: the GPU's memory times usable_share
-  double share() const { return bytes / usable; }
+// "pipeline 4 instead of 2"; with both 0 a change without degrees: "full recompute".
+struct Step {
+  std::string what;
+  std::int64_t now = 0, before = 0;
 };
-// Per pipeline rank: of its members the one with the smallest GPU.
-struct StageNeed {
-  int rank = 0;
-  double bytes = 0, capacity = 0;
-};
-// `kept_for_fillers`: bytes per pipeline rank that only a filled graph knows; empty = none.
-std::vector<StageNeed> stage_needs(const Scenario& scenario, const std::vector<double>& kept_for_fillers = {});
-Verdict verdict_of(const Scenario& scenario, const std::vector<double>& kept_for_fillers = {});
-
 struct Change {
-  std::string name;                    // "pipeline 4 instead of 2"
+  std::vector<Step> steps;             // of several changes of one thing the first `before` and the last `now`
   std::vector<std::string> overrides;  // "layout.pipeline=4", as for --set
 };
+std::string name_of(const Change& change);  // "ZeRO 2 instead of 0; full recompute"
 // Every change that this scenario could make, possible or not.
 std::vector<Change> changes_of(const Scenario& scenario);
 
@@ -57,8 +45,11 @@ struct ChangeSearch {
 ChangeSearch search_changes(const Scenario& scenario, const std::vector<std::string>& overrides,
                             const std::function<void(double)>& progress, int most_together = 3);
 
+// Replays the changed scenario: its step time, and its verdict with the timeline.
+void price(const Scenario& scenario, TriedChange& tried);
+
 // Seconds of one steady step in a replay without contention. Throws std::invalid_argument where the cluster
 // cannot price it.
-double replayed_step_s(Scenario scenario);
+double replayed_step_s(const Scenario& scenario);
 
 }  // namespace slipway

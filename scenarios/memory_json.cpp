@@ -27,7 +27,9 @@ json stage_json(const StageReport& stage) {
   object["rank"] = stage.rank;
   object["capacity_bytes"] = whole(stage.capacity);
   object["peak_task"] = stage.peak_task;
+  object["needs_bytes"] = whole(stage.needs);
   object["fits"] = stage.fits;
+  object["fits_cautious"] = stage.fits_cautious;
   object["fits_safe_share"] = stage.formula ? json(stage.is_safe()) : json();
   object["closed_form"] = stage.formula ? parts_json(*stage.formula) : json();
   object["timeline"] = parts_json(stage.timeline);
@@ -38,7 +40,7 @@ json stage_json(const StageReport& stage) {
 json change_json(const TriedChange& tried) {
   const bool possible = tried.refused.empty();
   json object = json::object();
-  object["change"] = tried.change.name;
+  object["change"] = name_of(tried.change);
   object["set"] = tried.change.overrides;
   object["refused"] = possible ? json() : json(tried.refused);
   object["fits"] = possible && tried.verdict.fits;

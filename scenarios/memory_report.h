@@ -1,9 +1,9 @@
 // What `slipway memory` answers: each pipeline rank's memory by part, in closed form, on the simulated
-// timeline and as its trainer will take it; two verdicts; and what the cheapest change is that fits.
+// timeline and as its trainer will take it; the verdict; and what the cheapest change is that fits.
 //
-//   scenario ─┬─► closed form ≤ 80 % of the GPU            the author's verdict (Fujii et al. 2024)
-//             ├─► counted parts × trainer's constants ≤ GPU   the calibrated verdict
-//             └─► graph ─► timeline                           the task that peaks
+//   scenario ─┬─► closed form                      (Fujii et al. 2024)      ┐
+//             ├─► counted parts × trainer's constants                       ├─ the largest: one verdict
+//             └─► graph ─► timeline                (the task that peaks)    ┘  (memory_verdict.h)
 //
 // Guarded by tests/command_memory_test.cpp.
 #pragma once
@@ -27,21 +27,22 @@ struct StageReport {
   MemoryParts timeline;
   MemoryParts estimate;
   std::string peak_task;
-  bool fits = true;  // the estimate
+  double needs = 0;  // the largest of them (memory_verdict.h), by which it ...
+  bool fits = true, fits_cautious = true;
   bool is_safe() const { return formula && sum(*formula) <= safe_share * capacity; }
 };
 
 struct MemoryReport {
   std::vector<StageReport> stages;  // per pipeline rank
   std::string no_formula;           // why there is no closed form; empty: there is
-  Verdict verdict;                  // of the estimate
+  Verdict verdict;
   double step_time_s = 0;           // replayed, as changes are priced
   std::optional<ChangeSearch> search;  // only when it was made
   bool is_safe() const;
 };
 
-// `timeline`: simulated or replayed.
-MemoryReport memory_report(const Plan& plan, const Timeline& timeline);
+// `timeline`: simulated or replayed, of a shortened step with its `steady` state.
+MemoryReport memory_report(const Plan& plan, const Timeline& timeline, const SteadyState* steady = nullptr);
 
 std::string report_text(const Plan& plan, const MemoryReport& report);
 std::string json_text(const Plan& plan, const MemoryReport& report);

@@ -1,5 +1,7 @@
 #include "scenarios/memory_terms.h"
 
+#include <algorithm>
+
 #include "models/figures.h"
 #include "models/parameters.h"
 #include "schedules/graph/in_flight.h"
@@ -84,6 +86,32 @@ double elements_of(const Stages& stages, int pipeline) {
   return elements;
 }
 
+// The largest two blocks that follow each other in the backward passes of a rank, where the last one is followed by
+// the next micro-batch's first: so many at a time are gathered (ZeRO 3), or keep an unreduced gradient (ZeRO 2, 3), as
+// the lowering allows it (schedules/graph/lower_sharded.cpp).
+double elements_of_two_blocks(const Stages& stages, int pipeline) {
+  std::vector<double> elements;
+  for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
+    if (!stages.on_rank(stage, pipeline)) continue;
+    for (int block = stages.ranges[stage].first; block < stages.ranges[stage].last; ++block)
+      elements.push_back(static_cast<double>(
+          block_shard_elements(stages.scenario.model, block, stages.scenario.layout.tensor)));
+  }
+  double most = elements.size() == 1 ? elements[0] : 0;
+  for (std::size_t i = 0; i < elements.size() && elements.size() > 1; ++i)
+    most = std::max(most, elements[i] + elements[(i + 1) % elements.size()]);
+  return most;
+}
+
+// Nothing of that is a trainer's own kept memory: bytes of the book.
+void add_sharded(const Stages& stages, int pipeline, MemoryParts& parts) {
+  const Layout& layout = stages.scenario.layout;
+  if (layout.zero < 2 || layout.data * layout.context == 1) return;
+  const double elements = elements_of_two_blocks(stages, pipeline);
+  parts[MemoryPart::gradient_buckets] = elements * bytes_of(stages.input.gradient_dtype);
+  if (layout.zero == 3) parts[MemoryPart::gathered_weights] = elements * bytes_of(stages.scenario.dtype);
+}
+
 // Everything but the bytes themselves.
 StageTerms without_parts(const Stages& stages, int pipeline) {
   const Scenario& s = stages.scenario;
@@ -165,6 +193,7 @@ std::vector<StageTerms> counted_memory(const Scenario& scenario) {
     parts[MemoryPart::weights] = of_rank.weights;
     parts[MemoryPart::gradients] = of_rank.gradients;
     parts[MemoryPart::optimizer] = of_rank.optimizer;
+    add_sharded(stages, pipeline, parts);
     memory.push_back(terms);
   }
   return memory;

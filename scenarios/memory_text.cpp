@@ -15,15 +15,16 @@ std::string yes_no(bool yes) { return yes ? "yes" : "no"; }
 
 std::string bytes_or_dash(double bytes) { return bytes > 0 ? readable_bytes(bytes) : "-"; }
 
-std::string summary_table(const MemoryReport& report) {
-  Rows rows{{"pipeline rank", "closed form", "timeline", "estimate", "of", "80 %", "fits", "peaks in"}};
+std::string summary_table(const Plan& plan, const MemoryReport& report) {
+  Rows rows{{"pipeline rank", "closed form", "timeline", "estimate", "needs", "of a GPU's",
+             "within " + readable_share(plan.scenario.trainer.cautious_share), "fits", "peaks in"}};
   for (std::size_t i = 0; i < report.stages.size(); ++i) {
     const StageReport& stage = report.stages[i];
     rows.push_back({fmt::format("{} (rank {})", i, stage.rank),
                     stage.formula ? readable_bytes(sum(*stage.formula)) : "-",
                     readable_bytes(sum(stage.timeline)), readable_bytes(sum(stage.estimate)),
-                    readable_bytes(stage.capacity) + stage.on, stage.formula ? yes_no(stage.is_safe()) : "-",
-                    yes_no(stage.fits), stage.peak_task});
+                    readable_bytes(stage.needs), readable_bytes(stage.capacity) + stage.on,
+                    yes_no(stage.fits_cautious), yes_no(stage.fits), stage.peak_task});
   }
   return aligned_table(rows, "  ");
 }
@@ -42,27 +43,21 @@ std::string parts_table(const StageReport& stage) {
   return aligned_table(rows, "  ");
 }
 
-std::string taker(const Scenario& scenario) {
-  const MemoryConstants& trainer = scenario.trainer;
-  if (trainer.machine.empty()) return "the book";
-  if (trainer.machine == scenario.cluster.groups[0].machine.name) return trainer.name;
-  return fmt::format("{} on {} (nobody measured it on {})", trainer.name, trainer.machine,
-                     scenario.cluster.groups[0].machine.name);
-}
-
 std::string verdict_text(const Plan& plan, const MemoryReport& report) {
   const Verdict& verdict = report.verdict;
   const std::string& task = report.stages[static_cast<std::size_t>(verdict.fullest)].peak_task;
   std::string text = fmt::format(
-      "{}: pipeline rank {} is fullest and needs {} of {}{} ({}) as {} would take it; it peaks in {}.\n",
+      "{}: pipeline rank {} is fullest and needs {} of {}{} ({}), the largest of the three, {}; it peaks in {}.\n",
       verdict.fits ? "Fits" : "Does not fit", verdict.fullest, readable_bytes(verdict.bytes),
       readable_bytes(verdict.usable), on_machine(plan.scenario, verdict.rank), readable_share(verdict.share()),
-      taker(plan.scenario), task);
-  const double cautious = plan.scenario.trainer.cautious_share;
-  text += fmt::format("Cautiously, up to {} of each GPU: {}.\n", readable_share(cautious),
-                      verdict.fits_cautious ? "fits" : "does not fit");
+      way_text(plan.scenario, verdict.way), task);
+  const MemoryConstants& trainer = plan.scenario.trainer;
+  const bool book = trainer.machine.empty();
+  text += fmt::format("Cautiously, up to {} of each GPU{}: {}.\n", readable_share(trainer.cautious_share),
+                      book ? " (the 80 % rule of Fujii et al. 2024)" : "", verdict.fits_cautious ? "fits" : "does not fit");
   if (!report.no_formula.empty()) return text + "No closed form: " + report.no_formula + ".\n";
-  return text + fmt::format("By the 80 % rule of Fujii et al. 2024: {}.\n",
+  if (book) return text;
+  return text + fmt::format("By the 80 % rule of Fujii et al. 2024 and its closed form: {}.\n",
                             report.is_safe() ? "fits" : "does not fit");
 }
 
@@ -75,7 +70,7 @@ std::string change_rows(const MemoryReport& report) {
   for (const TriedChange& tried : report.search->tried) {
     if (!tried.refused.empty()) continue;
     const bool priced = tried.step_time_s > 0;
-    rows.push_back({tried.change.name, readable_share(tried.verdict.share()), yes_no(tried.verdict.fits),
+    rows.push_back({name_of(tried.change), readable_share(tried.verdict.share()), yes_no(tried.verdict.fits),
                     priced ? readable_seconds(tried.step_time_s) : "-",
                     priced ? slower_text(tried.step_time_s, report.step_time_s) : "-"});
   }
@@ -85,7 +80,7 @@ std::string change_rows(const MemoryReport& report) {
 std::string refused_rows(const ChangeSearch& search) {
   std::string text;
   for (const TriedChange& tried : search.tried) {
-    if (!tried.refused.empty()) text += "  not possible: " + tried.change.name + " (" + tried.refused + ")\n";
+    if (!tried.refused.empty()) text += "  not possible: " + name_of(tried.change) + " (" + tried.refused + ")\n";
   }
   return text;
 }
@@ -101,7 +96,7 @@ std::string changes_text(const MemoryReport& report) {
   if (tried.empty() || !tried.front().verdict.fits || !tried.front().refused.empty())
     return text + "None of them makes it fit.\n";
   const TriedChange& best = tried.front();
-  text += fmt::format("Cheapest that fits: {} ({}, step {}, {}):\n ", best.change.name,
+  text += fmt::format("Cheapest that fits: {} ({}, step {}, {}):\n ", name_of(best.change),
                       readable_share(best.verdict.share()) + " of the GPU", readable_seconds(best.step_time_s),
                       slower_text(best.step_time_s, report.step_time_s));
   for (const std::string& each : best.change.overrides) text += " --set " + each;
@@ -111,7 +106,7 @@ std::string changes_text(const MemoryReport& report) {
 }  // namespace
 
 std::string report_text(const Plan& plan, const MemoryReport& report) {
-  std::string text = headline(plan) + "\n\n" + verdict_text(plan, report) + "\n" + summary_table(report);
+  std::string text = headline(plan) + "\n\n" + verdict_text(plan, report) + "\n" + summary_table(plan, report);
   for (std::size_t i = 0; i < report.stages.size(); ++i)
     text += fmt::format("\nPipeline rank {}, by part:\n", i) + parts_table(report.stages[i]);
   if (report.search) text += changes_text(report);

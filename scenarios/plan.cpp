@@ -197,13 +197,13 @@ std::string choices_text(const ScheduleChoice& schedule) {
   return text;
 }
 
+}  // namespace
+
 std::string pace_text(const Scenario& scenario) {
   if (!scenario.stack) return "";
   if (has_pace(scenario)) return "; at the pace of " + scenario.stack->trainer;
   return "; nobody timed " + scenario.stack->trainer + " on this machine: priced by its profile alone";
 }
-
-}  // namespace
 
 std::string headline(const Plan& plan) {
   const Scenario& s = plan.scenario;

@@ -58,6 +58,9 @@ double tokens_per_step(const Scenario& scenario);
 // "llama-8b, sequence 8192, on 64 x h100-80gb: tensor 8, pipeline 4, data 2, zero 1; 1f1b, 16 micro-batches of 1 sequence".
 std::string headline(const Plan& plan);
 
+// "; at the pace of nanotron", "; nobody timed nanotron on this machine: ..."; nothing without a stack.
+std::string pace_text(const Scenario& scenario);
+
 Bundle bundle_of(const Plan& plan);
 
 }  // namespace slipway

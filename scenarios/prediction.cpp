@@ -36,18 +36,25 @@ std::vector<Violation> memory_violations(const Plan& plan, const Timeline& timel
   return check_memory(memory_timeline(plan.graph, timeline), memory_capacities(plan.scenario));
 }
 
-namespace {
+std::vector<OnTimeline> on_timeline(const std::vector<StageMemory>& memory) {
+  std::vector<OnTimeline> seen;
+  for (const StageMemory& stage : memory)
+    seen.push_back({stage.use.peak, stage.use.parts[MemoryPart::kept_for_fillers]});
+  return seen;
+}
 
-std::optional<TrainingCost> training_of(const Scenario& scenario, double step_time_s) {
+std::optional<TrainingCost> training_cost(const Scenario& scenario, double step_time_s) {
   if (scenario.tokens <= 0) return std::nullopt;
   const double seconds = scenario.tokens / tokens_per_step(scenario) * step_time_s;
-  TrainingCost training{seconds / day_s, seconds / hour_s * rank_count(scenario.layout) / scenario.cluster.ranks_per_gpu,
+  TrainingCost training{seconds / day_s, seconds / hour_s * rank_capacity(scenario.cluster) / scenario.cluster.ranks_per_gpu,
                         std::nullopt};
   if (scenario.cluster.price_per_gpu_hour > 0) {
     training.cost = training.gpu_hours * scenario.cluster.price_per_gpu_hour;
   }
   return training;
 }
+
+namespace {
 
 void set_basis_keys(JsonSummary& json, const Basis& basis) {
   json.set("basis", !basis.trainer.empty() ? basis.trainer : std::string(basis.book_values ? "book" : "profile"));
@@ -75,9 +82,9 @@ Prediction prediction_of(const SimulatedStep& simulated) {
   prediction.repeats_s = simulated.steady ? simulated.steady->period_s : 0;
   prediction.tokens_per_s = tokens_per_step(plan.scenario) / prediction.step.step_time_s;
   prediction.memory = stage_memory(plan, simulation.timeline, steady_of(simulated));
-  prediction.fits = std::all_of(prediction.memory.begin(), prediction.memory.end(),
-                                [](const StageMemory& stage) { return stage.fits(); });
-  prediction.training = training_of(plan.scenario, prediction.step.step_time_s);
+  prediction.needs = stage_needs(plan.scenario, on_timeline(prediction.memory));
+  prediction.verdict = verdict_of(plan.scenario, prediction.needs);
+  prediction.training = training_cost(plan.scenario, prediction.step.step_time_s);
   prediction.steps = simulation.timeline.steps;
   prediction.units = simulation.units;
   prediction.simulate_wall_s = simulation.wall_s;
@@ -96,17 +103,20 @@ std::string json_text(const Plan& plan, const Prediction& prediction) {
   json.set("exposed_comm_share", step.exposed_comm_share);
   json.set("bubble_share", step.bubble_share);
   json.set("exposed_comm_s", step.exposed_comm_s);
-  std::vector<std::int64_t> peaks, capacities;
+  std::vector<std::int64_t> peaks, capacities, needed;
   std::vector<std::string> peak_tasks;
   for (const StageMemory& stage : prediction.memory) {
     peaks.push_back(std::llround(stage.use.peak));
     capacities.push_back(std::llround(stage.capacity));
     peak_tasks.push_back(stage.use.peak_task);
   }
+  for (const StageNeed& need : prediction.needs) needed.push_back(std::llround(need.bytes));
   json.set("peak_memory_bytes", peaks);
   json.set("memory_capacity_bytes", capacities);
   json.set("peak_task", peak_tasks);
-  json.set("fits", prediction.fits);
+  json.set("needed_memory_bytes", needed);
+  json.set("fits", prediction.fits());
+  json.set("fits_cautious", prediction.verdict.fits_cautious);
   set_basis_keys(json, prediction.basis);
   json.set("ranks", rank_count(plan.scenario.layout));
   json.set("simulated_ranks", simulated_ranks(plan));

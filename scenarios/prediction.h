@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scenarios/basis.h"
+#include "scenarios/memory_verdict.h"
 #include "scenarios/simulated_step.h"
 #include "scenarios/straggler_report.h"
 #include "schedules/graph/checks.h"
@@ -25,17 +26,21 @@ struct StageMemory {
   bool fits() const { return slipway::fits(use, capacity); }
 };
 
-// A whole training of run.tokens tokens.
+// A whole training of run.tokens tokens, at so many seconds a step; nothing where the scenario gives no tokens.
 struct TrainingCost {
   double days = 0, gpu_hours = 0;
   std::optional<double> cost;  // with a price only
 };
 
+std::optional<TrainingCost> training_cost(const Scenario& scenario, double step_time_s);
+
 struct Prediction {
   StepMetrics step;
   double tokens_per_s = 0;
   std::vector<StageMemory> memory;  // per pipeline rank
-  bool fits = true;
+  std::vector<StageNeed> needs;     // per pipeline rank: the largest of timeline, closed form, estimate
+  Verdict verdict;
+  bool fits() const { return verdict.fits; }
   std::optional<TrainingCost> training;
   Basis basis;
   std::optional<StragglerCost> stragglers;  // of a cluster with slow GPUs or ports
@@ -59,7 +64,10 @@ std::vector<double> rank_peaks(const Plan& plan, const Timeline& timeline);
 std::vector<Violation> memory_violations(const Plan& plan, const Timeline& timeline);
 
 std::string report_text(const Plan& plan, const Prediction& prediction);
-std::string memory_text(const std::vector<StageMemory>& memory);
+// `needs`: with what each pipeline rank needs, and whether that fits; empty: whether the timeline does.
+std::string memory_text(const std::vector<StageMemory>& memory, const std::vector<StageNeed>& needs = {}, double usable_share = 1);
+// What the timeline of each pipeline rank tells the verdict.
+std::vector<OnTimeline> on_timeline(const std::vector<StageMemory>& memory);
 // The first pipeline rank's memory term by term beside the closed form of Fujii et al. 2024; empty where
 // that says nothing (a model that is no plain Llama, a schedule that is not 1F1B).
 std::string closed_form_text(const Plan& plan, const StageMemory& first);

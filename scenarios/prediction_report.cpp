@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "scenarios/filling.h"
 #include "scenarios/prediction.h"
 #include "scenarios/readable.h"
@@ -55,15 +57,54 @@ std::string tasks_text(const Plan& plan, const Prediction& prediction) {
 
 }  // namespace
 
-std::string memory_text(const std::vector<StageMemory>& memory) {
-  std::vector<std::vector<std::string>> rows{{"pipeline rank", "peak", "weights", "gradients", "optimizer",
-                                              "activations", "of", "fits", "peaks in"}};
+namespace {
+
+// Parts of the peak that are no activations, but live as long as they.
+struct Column {
+  const char* name;
+  MemoryPart part;
+};
+constexpr Column columns[] = {{"unreduced gradients", MemoryPart::gradient_buckets},
+                              {"gathered weights", MemoryPart::gathered_weights}};
+
+std::vector<Column> columns_of(const std::vector<StageMemory>& memory) {
+  std::vector<Column> used;
+  for (const Column& column : columns)
+    if (std::any_of(memory.begin(), memory.end(), [&](const auto& m) { return m.use.parts[column.part] > 0; }))
+      used.push_back(column);
+  return used;
+}
+
+std::string verdict_text(const Plan& plan, const Prediction& prediction) {
+  const Verdict& verdict = prediction.verdict;
+  return fmt::format("  Pipeline rank {} is fullest and needs {} of {} ({}), the largest of what `slipway memory` knows, {};\n  cautiously, up to {}: {}.\n",
+                     verdict.fullest, readable_bytes(verdict.bytes),
+                     readable_bytes(verdict.usable), readable_share(verdict.share()),
+                     way_text(plan.scenario, verdict.way), readable_share(plan.scenario.trainer.cautious_share),
+                     verdict.fits_cautious ? "fits" : "does not fit");
+}
+
+}  // namespace
+
+std::string memory_text(const std::vector<StageMemory>& memory, const std::vector<StageNeed>& needs,
+                        double usable_share) {
+  const std::vector<Column> more = columns_of(memory);
+  std::vector<std::string> heading{"pipeline rank", "peak", "weights", "gradients", "optimizer", "activations"};
+  for (const Column& column : more) heading.emplace_back(column.name);
+  if (!needs.empty()) heading.emplace_back("needs");
+  heading.insert(heading.end(), {"of a GPU's", "fits", "peaks in"});
+  std::vector<std::vector<std::string>> rows{heading};
   for (std::size_t stage = 0; stage < memory.size(); ++stage) {
     const StageMemory& m = memory[stage];
-    rows.push_back({fmt::format("{} (rank {})", stage, m.rank), readable_bytes(m.use.peak),
-                    readable_bytes(m.use.fixed.weights), readable_bytes(m.use.fixed.gradients),
-                    readable_bytes(m.use.fixed.optimizer), readable_bytes(m.use.activations_peak),
-                    readable_bytes(m.capacity) + m.on, m.fits() ? "yes" : "no", m.use.peak_task});
+    double activations = m.use.activations_peak;
+    for (const Column& column : more) activations -= m.use.parts[column.part];
+    std::vector<std::string>& row = rows.emplace_back();
+    row = {fmt::format("{} (rank {})", stage, m.rank), readable_bytes(m.use.peak), readable_bytes(m.use.fixed.weights),
+           readable_bytes(m.use.fixed.gradients), readable_bytes(m.use.fixed.optimizer), readable_bytes(activations)};
+    for (const Column& column : more) row.push_back(readable_bytes(m.use.parts[column.part]));
+    if (!needs.empty()) row.push_back(readable_bytes(needs[stage].bytes));
+    const bool fits = needs.empty() ? m.fits() : needs[stage].bytes <= usable_share * m.capacity;
+    row.insert(row.end(), {readable_bytes(m.capacity) + m.on, fits ? "yes" : "no", m.use.peak_task});
   }
   return aligned_table(rows, "  ");
 }
@@ -73,15 +114,15 @@ std::string report_text(const Plan& plan, const Prediction& prediction) {
   std::string text = headline(plan) + "\n\n";
   text += aligned_table({{"step time", "MFU", "tokens/s", "fits"},
                          {readable_seconds(step.step_time_s), step.mfu > 0 ? readable_share(step.mfu) : "-",
-                          readable_count(prediction.tokens_per_s), prediction.fits ? "yes" : "no"}},
+                          readable_count(prediction.tokens_per_s), prediction.fits() ? "yes" : "no"}},
                         "  ") +
           "\n";
   if (prediction.training) text += training_text(plan.scenario, *prediction.training);
   text += basis_text(prediction.basis) + shares_text(step) + "\n" + filling_text(plan);
   if (prediction.stragglers) text += straggler_text(*prediction.stragglers);
-  text += fmt::format("Memory, the fullest rank of each pipeline rank (fits: {}):\n",
-                      prediction.fits ? "yes" : "no") +
-          memory_text(prediction.memory) + closed_form_text(plan, prediction.memory[0]) + "\n";
+  text += fmt::format("Memory, the fullest rank of each pipeline rank (fits: {}):\n", prediction.fits() ? "yes" : "no") +
+          memory_text(prediction.memory, prediction.needs, plan.scenario.trainer.usable_share) + "\n" +
+          verdict_text(plan, prediction) + closed_form_text(plan, prediction.memory[0]) + "\n";
   const bool window = plan.graph.window > 1;
   const std::string unit = window ? "window" : "step";
   text += fmt::format("One {}{} alone takes {}. {}{}{} a {}, {} simulated in {}.\n\n", unit,

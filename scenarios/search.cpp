@@ -19,9 +19,10 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 }
 
 // A part of the whole's progress.
-std::function<void(double)> part_of(const SearchOptions& options, double from, double to) {
-  return [&options, from, to](double share) {
-    if (options.progress) options.progress(from + (to - from) * share);
+ProgressOf part_of(const SearchOptions& options, double from, double to, const char* doing) {
+  return [&options, from, to, doing](int done, int left) {
+    const double share = done + left > 0 ? done / static_cast<double>(done + left) : 1;
+    if (options.progress) options.progress({from + (to - from) * share, doing, done, left});
   };
 }
 
@@ -83,12 +84,12 @@ void simulate(const Scenario& scenario, const std::vector<Candidate>& candidates
               const SearchOptions& options, SearchResult& result) {
   Ranking ranking(scenario, options, estimator, candidates);
   const double share = is_uneven(scenario.cluster) ? 1 - share_of_refining : 1;
-  const auto best = ranking.fastest(options.best, part_of(options, 0, share * share_of_ranking));
+  const auto best = ranking.fastest(options.best, part_of(options, 0, share * share_of_ranking, "simulating the fastest"));
   for (const std::size_t i : best) result.best.push_back(ranking.row(i));
   if (!best.empty()) {
     const double slowest = front_slowest * result.best.front().step_time_s;
     ranking.simulate(front_of_bounds(candidates, best.front(), slowest),
-                     part_of(options, share * share_of_ranking, share));
+                     part_of(options, share * share_of_ranking, share, "simulating those with less memory"));
     find_front(ranking, options, slowest, result);
   }
   for (const std::size_t i : ranking.judged()) note_judged(ranking.row(i), options.memory_share, result);
@@ -104,7 +105,8 @@ void refine(const Scenario& scenario, const SearchSpace& space, const SearchOpti
     result.best[i] = better.row;
     result.refinements += better.simulated;
     ++result.refined;
-    if (options.progress) options.progress(1 - share_of_refining * (1 - result.refined / static_cast<double>(most)));
+    const int count = static_cast<int>(std::min(most, result.best.size()));
+    part_of(options, 1 - share_of_refining, 1, "refining nodes and splits of the best")(result.refined, count - result.refined);
   }
   std::stable_sort(result.best.begin(), result.best.end(), is_better);
   std::vector<PricedLayout> rows = result.pareto;

@@ -7,7 +7,7 @@
 //
 // Exact: the bounds never exceed the simulated step, so a layout that was not simulated cannot be among the
 // best ten; nor can it fit where the bound of its memory does not. Whether a layout fits is the verdict of
-// `slipway memory` (verdict_of in memory_changes.h). A layout is simulated as `slipway
+// `slipway memory` (memory_verdict.h). A layout is simulated as `slipway
 // simulate` does it, but for members that do the same at the same time, which are simulated once
 // (schedules/graph/folding.h). Layouts are simulated by forked workers, one a core; the answer does not
 // depend on their number. Guarded by tests/search_test.cpp: the ten best are those of exhaustive
@@ -57,23 +57,31 @@ struct PricedLayout {
       false;  // or else step_time_s is the bound, and the timeline and all shares of time are 0
   double step_time_s = 0, mfu = 0;
   double compute_share = 0, bubble_share = 0, exposed_comm_share = 0;
-  // As `slipway memory` estimates it, with the trainer's constants: of the pipeline rank with the largest
-  // share of its GPU. Only a lower bound where the layout was never judged.
+  // As `slipway memory` judges it (memory_verdict.h), of the pipeline rank with the largest share of its GPU: the
+  // timeline counts once it was simulated. Only a lower bound where the layout was never judged.
   bool judged = false;
   double memory_bytes = 0, memory_share = 0;
   double timeline_bytes = 0, timeline_share = 0;  // simulated peak of the fullest rank
 };
-// Within the share, and within the GPU on the timeline (I7, or `slipway execute` would refuse it).
+// Within the share.
 bool fits(const PricedLayout& row, double memory_share);
 
 // Faster, or as fast with less memory.
 bool is_better(const PricedLayout& a, const PricedLayout& b);
 
+// How far a search is. `left`: layouts at most, of those whose bound leaves them a chance so far.
+struct SearchProgress {
+  double share = 0;  // of the whole
+  const char* doing = "simulating";
+  int done = 0, left = 0;
+};
+
 struct SearchOptions {
   int best = 10;            // rows
   double memory_share = 1;  // of a GPU's memory that a layout may use
   int workers = 0;          // 0: one a core
-  std::function<void(double share)> progress;
+  std::function<void(const SearchProgress&)> progress;
+  int columns = 0;          // of the tables; 0: as many as they need
   std::function<bool()> interrupted;
 };
 
@@ -104,7 +112,7 @@ PricedLayout price_if_it_fits(const Scenario& scenario, const LayoutChoice& choi
 std::string layout_text(const LayoutChoice& choice);  // "tensor 8 sp, pipeline 4, ..."
 std::string search_text(const Scenario& scenario, const SearchResult& result, const SearchOptions& options);
 std::string search_json(const Scenario& scenario, const SearchResult& result, const SearchOptions& options);
-// Why `row` beats `next`, in a phrase.
+// Why `row` beats `next`, in a phrase: the largest gain, and the losses that it outweighs.
 std::string why(const PricedLayout& row, const PricedLayout& next);
 
 }  // namespace slipway

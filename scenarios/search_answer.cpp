@@ -13,80 +13,11 @@
 #include "scenarios/keys.h"
 #include "scenarios/output_file.h"
 #include "scenarios/plan.h"
+#include "scenarios/prediction.h"
 #include "scenarios/profiles.h"
 #include "scenarios/readable.h"
 
 namespace slipway {
-namespace {
-
-// One rank's work on all GPUs: what any file loads with whose model and cluster are sound.
-std::vector<std::string> neutral_layout(const LoadResult& as_written) {
-  std::vector<std::string> list = {"layout.tensor=1",        "layout.sequence_parallel=false",
-                                   "layout.pipeline=1",      "layout.chunks=",
-                                   "layout.context=1",       "layout.data=",
-                                   "layout.zero=0",          "schedule.name=1f1b",
-                                   "schedule.micro_batch=1", "schedule.recompute=none"};
-  if (!as_written.scenario.layout.split_list.empty()) list.emplace_back("layout.split=even");
-  return list;
-}
-
-// Data parallel over all GPUs may not divide the batch; other layouts do, or the search says that none
-// does.
-bool only_the_batch_is_uneven(const std::vector<ScenarioError>& errors) {
-  return errors.size() == 1 && errors.front().key == "schedule.global_batch" &&
-         errors.front().message.find("is not divisible by") != std::string::npos;
-}
-
-[[noreturn]] void refuse(const std::vector<ScenarioError>& errors) {
-  throw UsageError("the scenario cannot be used:\n" + describe(errors));
-}
-
-// Filled bubbles and block tables are no part of the bounds by which a search leaves layouts out.
-void refuse_unsearchable(const Scenario& scenario) {
-  if (scenario.run.optimizer.name == "kfac" || scenario.schedule.fill != FillChoice::none)
-    throw UsageError(scenario.path +
-                     ": plan does not price K-FAC or filled bubbles yet; unset run.optimizer and schedule.fill, or "
-                     "compare layouts with `slipway study`");
-  if (!scenario.cluster.groups.front().machine.blocks.empty())
-    throw UsageError(scenario.path + ": plan does not price by a block table; unset cluster.block_times, or compare "
-                                     "layouts with `slipway study`");
-  if (scenario.schedule.actions)
-    throw UsageError(scenario.path +
-                     ": schedule.csv fixes what plan searches; remove it, or use `slipway simulate`");
-}
-
-}  // namespace
-
-Scenario scenario_to_search(const std::string& path, const std::vector<std::string>& overrides,
-                            const std::vector<std::string>& kept) {
-  LoadResult as_written = load_scenario(path, overrides);
-  if (as_written.errors.empty() || !kept.empty()) {
-    if (!as_written.errors.empty()) refuse(as_written.errors);
-    refuse_unsearchable(as_written.scenario);
-    refuse_uncalibrated(as_written.scenario);
-    const bool keeps_stages = std::count(kept.begin(), kept.end(), "layout.pipeline") > 0;
-    if (as_written.scenario.layout.split == SplitKind::list && !keeps_stages) {
-      as_written.scenario.layout.split = SplitKind::even;
-      as_written.scenario.layout.split_list.clear();
-    }
-    return std::move(as_written.scenario);
-  }
-  std::vector<std::string> neutral = overrides;
-  for (const std::string& option : neutral_layout(as_written)) neutral.push_back(option);
-  LoadResult loaded = load_scenario(path, neutral);
-  if (only_the_batch_is_uneven(loaded.errors)) {
-    const std::int64_t batch = loaded.scenario.schedule.global_batch;
-    neutral.push_back("schedule.global_batch=" +
-                      std::to_string(batch * rank_capacity(loaded.scenario.cluster)));
-    loaded = load_scenario(path, neutral);
-    loaded.scenario.schedule.global_batch = batch;
-  }
-  if (!loaded.errors.empty()) refuse(loaded.errors);
-  refuse_unsearchable(loaded.scenario);
-  refuse_uncalibrated(loaded.scenario);
-  return std::move(loaded.scenario);
-}
-
 namespace {
 
 void anchor(Value& value, const std::string& path, const std::string& from, const std::string& to) {
@@ -161,12 +92,43 @@ int status_of(const PlanAnswer& answer, std::ostream& err) {
   return status_failed;
 }
 
-std::optional<LaunchArguments> arguments_of(const PlanAnswer& answer) {
-  if (!answer.trainer || answer.result.best.empty()) return std::nullopt;
-  return launch_arguments(with_layout(answer.scenario, answer.result.best.front().choice), *answer.trainer);
+// The launch arguments of the first row that the trainer runs as it was planned, of the winner where it runs none.
+struct Launch {
+  LaunchArguments arguments;
+  std::size_t row = 0;
+  std::vector<std::string> winner_refused;  // why it is not the winner's
+};
+
+std::optional<Launch> launch_of(const PlanAnswer& answer) {
+  const std::vector<PricedLayout>& rows = answer.result.best;
+  if (!answer.trainer || rows.empty()) return std::nullopt;
+  const auto of_row = [&](std::size_t row) {
+    return launch_arguments(with_layout(answer.scenario, rows[row].choice), *answer.trainer);
+  };
+  const Launch winner{of_row(0), 0, {}};
+  for (std::size_t row = 1; row < rows.size() && !winner.arguments.refused.empty(); ++row)
+    if (LaunchArguments other = of_row(row); other.refused.empty())
+      return Launch{std::move(other), row, winner.arguments.refused};
+  return winner;
 }
 
-nlohmann::json row_json(const PricedLayout& row) {
+void print_launch(const PlanAnswer& answer, const Launch& launch, std::ostream& out) {
+  const std::vector<PricedLayout>& rows = answer.result.best;
+  out << "\n";
+  for (const std::string& reason : launch.winner_refused) out << "The trainer may refuse the winner: " << reason << ".\n";
+  if (launch.row > 0)
+    out << "Row " << launch.row + 1 << " is the fastest of the table that it runs, "
+        << readable_share(rows[launch.row].step_time_s / rows[0].step_time_s - 1) << " slower; its arguments:\n";
+  for (const std::string& reason : launch.arguments.refused)
+    out << "The trainer may refuse the winner, and runs no row of the table (more rows: --top): " << reason << ".\n";
+  out << launch.arguments.program;
+  for (const std::string& argument : launch.arguments.arguments) out << " \\\n  " << argument;
+  out << "\n";
+  for (const std::string& missing : launch.arguments.missing) out << "not expressed: " << missing << "\n";
+  for (const std::string& own : launch.arguments.to_add) out << "to be added: " << own << "\n";
+}
+
+nlohmann::json row_json(const Scenario& scenario, const PricedLayout& row) {
   const Layout& l = row.choice.layout;
   constexpr const char* recomputes[] = {"none", "selective", "full"};
   nlohmann::json json = {{"tensor", l.tensor},
@@ -191,13 +153,19 @@ nlohmann::json row_json(const PricedLayout& row) {
   json["bubble_share"] = row.bubble_share;
   json["exposed_comm_share"] = row.exposed_comm_share;
   json["timeline_bytes"] = std::round(row.timeline_bytes);
+  json["tokens_per_s"] = tokens_per_step(scenario) / row.step_time_s;
+  if (const auto training = training_cost(scenario, row.step_time_s)) {
+    json["days"] = training->days;
+    json["gpu_hours"] = training->gpu_hours;
+    if (training->cost) json["cost"] = *training->cost;
+  }
   return json;
 }
 
-nlohmann::json rows_json(const std::vector<PricedLayout>& rows, bool with_why) {
+nlohmann::json rows_json(const Scenario& scenario, const std::vector<PricedLayout>& rows, bool with_why) {
   nlohmann::json list = nlohmann::json::array();
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    list.push_back(row_json(rows[i]));
+    list.push_back(row_json(scenario, rows[i]));
     if (with_why && i + 1 < rows.size()) list.back()["why"] = why(rows[i], rows[i + 1]);
   }
   return list;
@@ -222,12 +190,7 @@ int print_text(const PlanAnswer& answer, std::ostream& out, std::ostream& err) {
   write_winner(answer);
   if (answer.file && !answer.result.best.empty()) out << "\nwinner: " << *answer.file << "\n";
   if (answer.file) tell_what_execute_refuses(answer, out);
-  if (const auto launch = arguments_of(answer)) {
-    out << "\n" << launch->program;
-    for (const std::string& argument : launch->arguments) out << " \\\n  " << argument;
-    out << "\n";
-    for (const std::string& missing : launch->missing) out << "not expressed: " << missing << "\n";
-  }
+  if (const auto launch = launch_of(answer)) print_launch(answer, *launch, out);
   return status_of(answer, err);
 }
 
@@ -236,25 +199,29 @@ int print_json(const PlanAnswer& answer, std::ostream& out, std::ostream& err) {
   write_winner(answer);
   JsonSummary json(plan_json_keys());
   json.set("scenario", answer.scenario.name);
+  json.set("pace", has_pace(answer.scenario) ? nlohmann::json(answer.scenario.stack->trainer) : nlohmann::json());
   json.set("complete", result.complete);
   json.set("legal", result.legal);
   json.set("too_large", result.too_large);
   json.set("simulated", result.simulated);
   json.set("memory_share", answer.options.memory_share);
-  json.set("best", rows_json(result.best, true));
-  json.set("pareto", rows_json(result.pareto, false));
-  if (result.best_too_large) json.set("best_too_large", row_json(*result.best_too_large));
+  json.set("best", rows_json(answer.scenario, result.best, true));
+  json.set("pareto", rows_json(answer.scenario, result.pareto, false));
+  if (result.best_too_large) json.set("best_too_large", row_json(answer.scenario, *result.best_too_large));
   if (result.closest) {
-    json.set("closest", row_json(*result.closest));
+    json.set("closest", row_json(answer.scenario, *result.closest));
     json.set("remedies", answer.remedies);
   }
   json.set("screening_s", result.screening_s);
   json.set("simulation_s", result.simulation_s);
-  if (const auto launch = arguments_of(answer)) {
-    std::vector<std::string> line = launch->arguments;
-    line.insert(line.begin(), launch->program);
+  if (const auto launch = launch_of(answer)) {
+    std::vector<std::string> line = launch->arguments.arguments;
+    line.insert(line.begin(), launch->arguments.program);
     json.set("launch_arguments", line);
-    json.set("not_expressed", launch->missing);
+    json.set("launch_row", launch->row + 1);
+    json.set("may_be_refused", launch->row > 0 ? launch->winner_refused : launch->arguments.refused);
+    json.set("not_expressed", launch->arguments.missing);
+    json.set("to_be_added", launch->arguments.to_add);
   }
   out << json.text();
   return status_of(answer, err);

@@ -20,7 +20,9 @@ std::optional<Trainer> trainer_named(const std::optional<std::string>& name);
 struct LaunchArguments {
   std::string program;                 // "pretrain_gpt.py"
   std::vector<std::string> arguments;  // each with its value
-  std::vector<std::string> missing;    // what of the scenario the trainer cannot express, in words
+  std::vector<std::string> refused;    // why the trainer may refuse this layout, or run another one
+  std::vector<std::string> missing;    // what of the scenario it cannot express otherwise, in words
+  std::vector<std::string> to_add;     // what a scenario does not say, and what is a default of slipway's
 };
 LaunchArguments launch_arguments(const Scenario& scenario, Trainer trainer);
 

@@ -1,7 +1,7 @@
 // One layout, judged and simulated.
 #include <limits>
 
-#include "scenarios/memory_changes.h"
+#include "scenarios/memory_verdict.h"
 #include "scenarios/prediction.h"
 #include "scenarios/search.h"
 #include "schedules/graph/durations.h"
@@ -34,6 +34,9 @@ void note_timeline(const SimulatedStep& step, const Scenario& scenario, PricedLa
     row.timeline_bytes = ranks[rank].peak;
     row.timeline_share = ranks[rank].peak / capacities[rank];
   }
+  if (row.timeline_share <= row.memory_share) return;
+  row.memory_bytes = row.timeline_bytes;
+  row.memory_share = row.timeline_share;
 }
 
 void note_simulation(const Scenario& one, PricedLayout& row) {
@@ -67,7 +70,7 @@ PricedLayout price_if_it_fits(const Scenario& scenario, const LayoutChoice& choi
 }
 
 bool fits(const PricedLayout& row, double memory_share) {
-  return row.judged && row.memory_share <= memory_share && row.timeline_share <= 1;
+  return row.judged && row.memory_share <= memory_share;
 }
 
 }  // namespace slipway

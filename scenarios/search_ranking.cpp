@@ -33,8 +33,16 @@ Numbers numbers_of(const PricedLayout& row) {
 }  // namespace
 
 struct Ranking::Round {
-  int count = 0;
-  std::priority_queue<Item, std::vector<Item>, std::greater<>> queue;
+  int count = 0, done = 0;
+  struct Queue : std::priority_queue<Item, std::vector<Item>, std::greater<>> {
+    int up_to(double bound) const {
+      return static_cast<int>(std::count_if(c.begin(), c.end(), [&](const Item& item) { return item.bound <= bound; }));
+    }
+    void fill(std::vector<Item> items) {
+      c = std::move(items);
+      std::make_heap(c.begin(), c.end(), comp);
+    }
+  } queue;
   std::vector<Item> given;
   std::vector<double> fastest;  // ascending, at most `count`
 
@@ -47,13 +55,6 @@ struct Ranking::Round {
   void add(double step_time_s) {
     fastest.insert(std::upper_bound(fastest.begin(), fastest.end(), step_time_s), step_time_s);
     if (static_cast<int>(fastest.size()) > count) fastest.pop_back();
-  }
-  // How far the bound has come towards the slowest of them.
-  double progress() const {
-    if (static_cast<int>(fastest.size()) < count || queue.empty())
-      return 0.1 * static_cast<double>(fastest.size()) / count;
-    const double begin = 0.9 * fastest.front();
-    return std::clamp((queue.top().bound - begin) / (limit() - begin), 0.1, 1.0);
   }
 };
 
@@ -75,12 +76,12 @@ bool Ranking::fits(std::size_t candidate) const {
   return slipway::fits(rows_[candidate], options_.memory_share);
 }
 
-std::vector<std::size_t> Ranking::fastest(int count, const std::function<void(double)>& progress) {
+std::vector<std::size_t> Ranking::fastest(int count, const ProgressOf& progress) {
   Round round;
   round.count = count;
   std::vector<Item> items;
   for (std::size_t i = 0; i < candidates_.size(); ++i) items.push_back({candidates_[i].bound_s, i});
-  round.queue = std::priority_queue(std::greater<>(), std::move(items));
+  round.queue.fill(std::move(items));
   while (!interrupted()) {
     while (workers_.idle() && round.has_work()) {
       const Item item = round.queue.top();
@@ -89,7 +90,7 @@ std::vector<std::size_t> Ranking::fastest(int count, const std::function<void(do
     }
     if (workers_.busy() == 0) break;
     take(round);
-    progress(round.progress());
+    progress(round.done, workers_.busy() + round.queue.up_to(round.limit()));
   }
   for (const Item& item : round.given)
     if (item.bound <= round.limit() && rows_[item.candidate].judged) judged_.insert(item.candidate);
@@ -104,7 +105,7 @@ std::vector<std::size_t> Ranking::fastest(int count, const std::function<void(do
   return found;
 }
 
-void Ranking::simulate(const std::vector<std::size_t>& which, const std::function<void(double)>& progress) {
+void Ranking::simulate(const std::vector<std::size_t>& which, const ProgressOf& progress) {
   Round round;
   std::size_t next = 0;
   const auto give = [&] {
@@ -115,7 +116,7 @@ void Ranking::simulate(const std::vector<std::size_t>& which, const std::functio
   };
   while (!interrupted() && give()) {
     take(round);
-    progress(static_cast<double>(next) / static_cast<double>(which.size() + 1));
+    progress(round.done, workers_.busy() + static_cast<int>(which.size() - next));
   }
   std::erase_if(judged_, [this](std::size_t i) { return !rows_[i].judged; });
 }
@@ -141,6 +142,7 @@ void Ranking::take(Round& round) {
                              outcome->text);
   }
   note_row(candidate, outcome->result);
+  ++round.done;
   if (fits(candidate)) round.add(rows_[candidate].step_time_s);
 }
 

@@ -16,6 +16,9 @@
 
 namespace slipway {
 
+// Layouts that were simulated, and those that may be yet.
+using ProgressOf = std::function<void(int done, int left)>;
+
 class Ranking {
  public:
   // All must outlive this.
@@ -24,9 +27,9 @@ class Ranking {
 
   // The first `count` candidates by step time, then memory, of those that fit; all
   // of them have a row. Fewer where fewer fit, or when interrupted. `progress` as a share of this call.
-  std::vector<std::size_t> fastest(int count, const std::function<void(double)>& progress);
+  std::vector<std::size_t> fastest(int count, const ProgressOf& progress);
   // Simulates these as well.
-  void simulate(const std::vector<std::size_t>& which, const std::function<void(double)>& progress);
+  void simulate(const std::vector<std::size_t>& which, const ProgressOf& progress);
 
   const PricedLayout& row(std::size_t candidate) const { return rows_[candidate]; }
   // All that had to be judged so far, and simulated where they fit.

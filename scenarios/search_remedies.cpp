@@ -25,7 +25,7 @@ class Trial {
       const Screening screened = screen(scenario, space_of_(scenario, keeps), options_.memory_share,
                                         estimator, [this] { return interrupted(); });
       for (const Candidate& candidate : screened.smallest)
-        if (fits(price_if_it_fits(scenario, candidate.choice, 0), options_.memory_share))
+        if (fits(price_if_it_fits(scenario, candidate.choice, options_.memory_share), options_.memory_share))
           return candidate.choice;
     } catch (const std::invalid_argument&) {  // no layout of this scenario is possible: it is no remedy
     }

@@ -5,7 +5,10 @@
 #include <cmath>
 
 #include "scenarios/readable.h"
+#include "scenarios/basis.h"
+#include "scenarios/plan.h"
 #include "scenarios/search.h"
+#include "scenarios/search_table.h"
 #include "scenarios/search_variants.h"
 
 namespace slipway {
@@ -15,45 +18,6 @@ const char* recompute_name(Recompute recompute) {
   constexpr const char* names[] = {"none", "selective", "full"};
   return names[static_cast<std::size_t>(recompute)];
 }
-
-std::vector<std::string> cells_of(const PricedLayout& row) {
-  const Layout& l = row.choice.layout;
-  return {std::to_string(l.tensor) + (l.sequence_parallel ? " sp" : ""),
-          std::to_string(l.pipeline),
-          std::to_string(l.chunks),
-          std::to_string(l.context),
-          std::to_string(l.data),
-          std::to_string(row.choice.micro_batch),
-          std::to_string(l.zero),
-          recompute_name(row.choice.recompute),
-          row.choice.schedule->name,
-          readable_seconds(row.step_time_s),
-          readable_share(row.mfu),
-          readable_bytes(row.memory_bytes) + " (" + readable_share(row.memory_share) + ")",
-          readable_share(row.bubble_share),
-          readable_share(row.exposed_comm_share)};
-}
-
-const std::vector<std::string> heading = {"tensor", "pipeline", "chunks",    "context",  "data",
-                                          "batch",  "zero",     "recompute", "schedule", "step",
-                                          "MFU",    "memory",   "bubble",    "exposed"};
-
-std::string table_of(const std::vector<PricedLayout>& rows) {
-  std::vector<std::vector<std::string>> cells;
-  cells.push_back({"#"});
-  cells.back().insert(cells.back().end(), heading.begin(), heading.end());
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    cells.push_back({std::to_string(i + 1)});
-    const auto more = cells_of(rows[i]);
-    cells.back().insert(cells.back().end(), more.begin(), more.end());
-  }
-  return aligned_table(cells, "  ");
-}
-
-struct Part {
-  const char* less;
-  double gain_s;
-};
 
 // "0-3, 6, 4-5": what ascends by ones is written as a range.
 std::string ranges(const std::vector<int>& numbers) {
@@ -108,6 +72,29 @@ std::string layout_text(const LayoutChoice& choice) {
       l.split_list.empty() ? "" : ", layers per stage " + joined(l.split_list));
 }
 
+namespace {
+
+struct Part {
+  std::string what;
+  double gain_s;
+};
+
+// Where there is no pipeline, idle ranks wait for slower ones, whose micro-batches or reductions are not done.
+std::string idle_name(const PricedLayout& a, const PricedLayout& b) {
+  const bool piped = a.choice.layout.pipeline > 1, other_piped = b.choice.layout.pipeline > 1;
+  if (piped && other_piped) return "bubble";
+  return piped || other_piped ? "bubble and waiting for slower GPUs" : "waiting for slower GPUs";
+}
+
+std::vector<Part> parts_of(const PricedLayout& row, const PricedLayout& next) {
+  const auto gain = [&](double PricedLayout::*share) { return next.*share * next.step_time_s - row.*share * row.step_time_s; };
+  return {{"compute", gain(&PricedLayout::compute_share)},
+          {idle_name(row, next), gain(&PricedLayout::bubble_share)},
+          {"exposed communication", gain(&PricedLayout::exposed_comm_share)}};
+}
+
+}  // namespace
+
 std::string why(const PricedLayout& row, const PricedLayout& next) {
   const double gain = next.step_time_s - row.step_time_s;
   if (gain <= 1e-3 * next.step_time_s) {
@@ -115,33 +102,34 @@ std::string why(const PricedLayout& row, const PricedLayout& next) {
     if (bytes > 0.01 * next.memory_bytes) return "as fast, with " + readable_bytes(bytes) + " less memory";
     return gain > 0 ? "faster by less than 0.1 %" : "equal";
   }
-  const auto seconds = [](const PricedLayout& r, double share) { return share * r.step_time_s; };
-  const Part parts[] = {
-      {"less compute", seconds(next, next.compute_share) - seconds(row, row.compute_share)},
-      {"less bubble", seconds(next, next.bubble_share) - seconds(row, row.bubble_share)},
-      {"less exposed communication",
-       seconds(next, next.exposed_comm_share) - seconds(row, row.exposed_comm_share)}};
-  const Part* most = std::max_element(std::begin(parts), std::end(parts),
-                                      [](const Part& a, const Part& b) { return a.gain_s < b.gain_s; });
-  return fmt::format("{} faster: {} (-{})", readable_share(gain / next.step_time_s), most->less,
-                     readable_seconds(most->gain_s));
+  std::vector<Part> parts = parts_of(row, next);
+  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.gain_s > b.gain_s; });
+  const std::string text = fmt::format("{} faster (-{}): less {} (-{})", readable_share(gain / next.step_time_s),
+                                 readable_seconds(gain), parts.front().what, readable_seconds(parts.front().gain_s));
+  std::string losses;
+  for (auto part = parts.rbegin(); part != parts.rend() && part->gain_s < -0.05 * gain; ++part)
+    losses += (losses.empty() ? " against more " : ", ") + part->what + " (+" + readable_seconds(-part->gain_s) + ")";
+  return text + losses;
 }
 
 std::string search_text(const Scenario& scenario, const SearchResult& result,
                         const SearchOptions& options) {
   std::string text =
-      fmt::format("{}: {}, global batch {} of {} tokens, on {} GPUs\n", scenario.name, scenario.model.name,
-                  scenario.schedule.global_batch, scenario.model.sequence, rank_capacity(scenario.cluster));
+      fmt::format("{}: {}, global batch {} of {} tokens, on {} GPUs{}\n", scenario.name, scenario.model.name,
+                  scenario.schedule.global_batch, scenario.model.sequence, rank_capacity(scenario.cluster),
+                  pace_text(scenario));
   text += fmt::format("{} screened in {}, {} simulated in {}{}\n", counted(result.legal, "legal layout"),
                       readable_seconds(result.screening_s), result.simulated,
                       readable_seconds(result.simulation_s),
                       result.complete ? "" : "; INTERRUPTED: the best so far, not of all");
   if (!result.best.empty()) {
-    text += "\nThe best, of all that fit:\n" + table_of(result.best) + "\nWhy each wins over the next:\n";
+    const std::string basis = basis_text(basis_of(with_layout(scenario, result.best.front().choice)));
+    if (!basis.empty()) text += "\n" + basis.substr(0, basis.size() - 1);
+    text += "\nThe best, of all that fit:\n" + table_of(scenario, result.best, options.columns) + "\nWhy each wins over the next:\n";
     for (std::size_t i = 0; i + 1 < result.best.size(); ++i)
       text += fmt::format("  {}  {}\n", i + 1, why(result.best[i], result.best[i + 1]));
     text += refinement_text(scenario, result);
-    text += "\nLess memory for more time (the front of both):\n" + table_of(result.pareto);
+    text += "\nLess memory for more time (the front of both):\n" + table_of(scenario, result.pareto, options.columns);
   }
   text += excluded_text(result, options);
   return text;

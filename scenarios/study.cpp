@@ -24,7 +24,7 @@ void add_memory(const Prediction& prediction, StudyFigures& figures) {
     share = stage.use.peak / stage.capacity;
     figures.peak_memory_bytes = stage.use.peak;
   }
-  figures.fits = prediction.fits ? 1 : 0;
+  figures.fits = prediction.fits() ? 1 : 0;
 }
 
 StudyFigures figures_of(const StudyPoint& point) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <limits>
 #include <map>
 
@@ -170,6 +171,14 @@ std::string draw(const TimelinePicture& picture, int width) {
             std::to_string(most_rows) + " rows\n";
   }
   return text;
+}
+
+int table_columns() {
+  if (const char* columns = std::getenv("COLUMNS")) {
+    const int number = std::atoi(columns);
+    if (number > 0) return number;
+  }
+  return ::isatty(STDOUT_FILENO) ? terminal_width() : 0;
 }
 
 int terminal_width() {

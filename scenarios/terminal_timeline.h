@@ -49,5 +49,7 @@ std::string draw(const TimelinePicture& picture, int width);
 
 // Columns of the terminal on standard output, 100 when it is none.
 int terminal_width();
+// Columns that a table may have: of COLUMNS, else of the terminal; 0, any, where there is neither.
+int table_columns();
 
 }  // namespace slipway

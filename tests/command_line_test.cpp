@@ -208,6 +208,12 @@ TEST(Ticking, PlanningOfAScenarioTellsItsName) {
   EXPECT_THAT(told.str(), testing::StartsWith("planning llama-8b-64xh100: 0 s\n"));
 }
 
+TEST(Progress, NamesWhatIsDoneAndTheTimeThatIsLeft) {
+  std::ostringstream err;
+  Progress(err, "planning x", false, 0).report(0.5, "simulating the fastest, 12 done, at most 12 left");
+  EXPECT_THAT(err.str(), HasSubstr("planning x: simulating the fastest, 12 done, at most 12 left, 50 % after 0 s, about 0 s left"));
+}
+
 TEST(Progress, IsSilentForTheFirstSecondsAndThenALineAtATime) {
   std::ostringstream quiet, loud;
   Progress(quiet, "simulating x", false, 60).report(0.5);

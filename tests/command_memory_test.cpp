@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/json_summary.h"
+#include "scenarios/memory_changes.h"
 #include "tests/command_test.h"
 
 namespace slipway {
@@ -147,6 +148,22 @@ TEST_F(MemoryCommand, TheCheapestChangeReallyFitsAndCostsWhatItSays) {
       EXPECT_GE(other["step_time_s"].get<double>(), best["step_time_s"].get<double>());
     }
   }
+}
+
+// Two changes of one degree are one sentence.
+TEST(MemoryChanges, OfOneDegreeAreNamedOnceFromFirstToLast) {
+  const std::vector<std::string> overrides{"layout.tensor=1", "layout.sequence_parallel=false", "layout.pipeline=1",
+                                           "layout.data=1024", "layout.zero=0"};  // 70 G parameters: nothing helps
+  const LoadResult loaded = load_scenario(examples + "llama-70b-1024xh100.yaml", overrides);
+  ASSERT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
+  const ChangeSearch search = search_changes(loaded.scenario, overrides, [](double) {}, 2);
+  bool twice = false;
+  for (const TriedChange& tried : search.tried) {
+    const std::string name = name_of(tried.change);
+    twice |= name == "ZeRO 2 instead of 0";
+    EXPECT_THAT(name, Not(HasSubstr("ZeRO 2 instead of 1"))) << name;
+  }
+  EXPECT_TRUE(twice);
 }
 
 TEST_F(MemoryCommand, EveryKeyOfTheJsonIsDocumentedAndEveryDocumentedKeyIsThere) {

@@ -186,8 +186,7 @@ TEST_F(PlanCommand, RefusesWhatCannotBePlannedWithOneErrorAndNoNumber) {
       {{llama, "--set", "cluster.machine=h1000"}, "cluster.machine"},
       {{llama, "--set", "model.name=", "--set", "model.family=llama"}, "model."},
       {{llama, "--set", "schedule.global_batch=7", "--keep", "layout.data"}, "global_batch"},
-      {{llama, "--set", "model.vocab=128257", "--set", "schedule.global_batch=1", "--keep",
-        "layout.pipeline"},
+      {{llama, "--set", "model.vocab=128257", "--set", "schedule.global_batch=1", "--keep", "layout.tensor"},
        "vocab"},
       {{llama, "--emit", "megatrn"}, "did you mean '--emit megatron'"},
       {{llama, "--memory-share", "80"}, "--memory-share"},
@@ -222,44 +221,39 @@ TEST_F(PlanCommand, CtrlCEndsTheSearchWithWhatItHas) {
   EXPECT_THAT(answer.err, HasSubstr("interrupted; the answer is the best so far"));
 }
 
-LaunchArguments launch(const std::string& file, const std::vector<std::string>& overrides,
-                       Trainer trainer) {
-  const LoadResult loaded = load_scenario(file, overrides);
-  EXPECT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
-  return launch_arguments(loaded.scenario, trainer);
+// The winner has ZeRO 2 beside a pipeline, which Megatron-FSDP may refuse.
+TEST_F(PlanCommand, EmitsTheFirstRowThatTheTrainerRunsAsPlanned) {
+  const std::vector<std::string> args{"plan", large, "--keep", "layout.tensor", "--set", "layout.tensor=4", "--emit",
+                                      "megatron", "--top", "4"};
+  const Answer answer = slipway_with(args);
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  std::vector<std::string> as_json = args;
+  as_json.emplace_back("--json");
+  const auto json = nlohmann::json::parse(slipway_with(as_json).out);
+  const std::size_t row = json["launch_row"].get<std::size_t>() - 1;
+  EXPECT_GT(json["best"][0]["zero"], 1);
+  EXPECT_GT(json["best"][0]["pipeline"], 1);
+  ASSERT_GT(row, 0U);
+  EXPECT_LE(json["best"][row]["zero"], 1);
+  EXPECT_THAT(answer.out, HasSubstr("The trainer may refuse the winner: ZeRO 2 and 3 beside a pipeline"));
+  EXPECT_THAT(answer.out, HasSubstr("Row " + std::to_string(row + 1) + " is the fastest of the table that it runs"));
+  EXPECT_THAT(answer.out, Not(HasSubstr("--use-megatron-fsdp")));
 }
 
-// The README of Megatron-LM's examples gives Llama and GPT-3 these options.
-TEST(LaunchArguments, OfMegatronNameTheLayoutAndTheModel) {
-  const auto found = launch(large,
-                            {"layout.pipeline=8", "layout.chunks=5", "layout.data=16",
-                             "schedule.name=interleaved-1f1b", "schedule.recompute=full"},
-                            Trainer::megatron);
-  EXPECT_EQ(found.program, "pretrain_gpt.py");
-  for (const char* argument :
-       {"--tensor-model-parallel-size 8", "--sequence-parallel", "--pipeline-model-parallel-size 8",
-        "--num-virtual-stages-per-pipeline-rank 5", "--micro-batch-size 1", "--global-batch-size 1024",
-        "--use-distributed-optimizer", "--num-layers 80", "--num-query-groups 8", "--swiglu", "--bf16",
-        "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1"})
-    EXPECT_THAT(found.arguments, Contains(argument));
-  EXPECT_THAT(found.missing, IsEmpty());
-}
-
-TEST(LaunchArguments, SayWhatTheTrainerCannotExpress) {
-  EXPECT_THAT(launch(large, {"schedule.name=gpipe"}, Trainer::megatron).missing,
-              Contains(HasSubstr("the schedule gpipe")));
-  EXPECT_THAT(
-      launch(large,
-             {"layout.pipeline=16", "layout.data=8", "layout.chunks=3", "schedule.name=interleaved-1f1b"},
-             Trainer::megatron)
-          .missing,
-      Contains(HasSubstr("split")));
-  const auto titan = launch(large, {}, Trainer::torchtitan);
-  EXPECT_THAT(titan.missing, Contains(HasSubstr("ZeRO 1")));
-  EXPECT_THAT(titan.arguments, Contains("--parallelism.pipeline_parallel_schedule 1F1B"));
-  EXPECT_THAT(titan.arguments, Contains("--parallelism.tensor_parallel_degree 8"));
-  EXPECT_THAT(launch(large, {"layout.zero=3"}, Trainer::torchtitan).arguments,
-              Contains("--parallelism.fsdp_reshard_after_forward always"));
+// Layout and schedule are not looked at but for what is kept: the file's data 2 does not go with tensor 4.
+TEST_F(PlanCommand, LooksAtNothingOfTheLayoutButWhatIsKept) {
+  const std::vector<std::pair<std::string, std::string>> kept{{"layout.tensor", "4"},   {"layout.data", "4"},
+                                                              {"layout.pipeline", "8"}, {"schedule.name", "zb-v"},
+                                                              {"layout.zero", "3"},     {"layout.context", "4"}};
+  for (const auto& [key, value] : kept) {
+    const Scenario found = scenario_to_search(llama, {key + "=" + value}, {key});
+    EXPECT_EQ(rank_count(found.layout), 64) << key;
+    EXPECT_EQ(found.schedule.global_batch, 32) << key;
+  }
+  EXPECT_EQ(scenario_to_search(llama, {"layout.tensor=4"}, {"layout.tensor"}).layout.tensor, 4);
+  EXPECT_EQ(scenario_to_search(llama, {"layout.data=4"}, {"layout.data"}).layout.data, 4);
+  EXPECT_EQ(scenario_to_search(llama, {"schedule.name=zb-v"}, {"schedule.name"}).schedule.name, "zb-v");
+  EXPECT_THROW(scenario_to_search(llama, {"layout.tensor=7"}, {"layout.tensor"}), UsageError);
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ TEST_F(MemoryTermsOf, TheClosedFormAndTheCountAgreeOnEveryRankPartByPart) {
       for (std::size_t i = 0; i < memory_parts; ++i) {
         const auto part = static_cast<MemoryPart>(i);
         if (part == MemoryPart::embedding_input) continue;  // the author's own
+        if (part == MemoryPart::gradient_buckets || part == MemoryPart::gathered_weights) continue;  // not the author's
         // The author divides norm weights by the tensor degree too.
         const double tolerance = i < 3 ? 0.01 * closed[stage][part] : 1e-6;
         EXPECT_NEAR(closed[stage][part], estimate[part], tolerance)
@@ -54,18 +55,17 @@ TEST_F(MemoryTermsOf, TheClosedFormAndTheCountAgreeOnEveryRankPartByPart) {
   }
 }
 
-// Within 3 % on the terms that both count. Under ZeRO 2 the timeline peaks elsewhere, where the logits are
-// gone and whole gradients wait for a slow network.
+// Within 3 % on the terms that both count.
 TEST_F(MemoryTermsOf, TheTimelineAgreesWithTheClosedFormOnEveryRankWithin3Percent) {
   for (const auto& overrides : layouts) {
-    if (overrides == layouts[7]) continue;
     const Plan plan = plan_of(scenario(overrides));
     const MemoryReport report = memory_report(plan, replay(plan.graph, plan.durations));
     for (std::size_t stage = 0; stage < report.stages.size(); ++stage) {
       const StageReport& row = report.stages[stage];
       ASSERT_TRUE(row.formula);
       const double closed = sum(*row.formula) - (*row.formula)[MemoryPart::embedding_input];
-      const double timeline = sum(row.timeline) - row.timeline[MemoryPart::messages];
+      const double timeline = sum(row.timeline) - row.timeline[MemoryPart::messages] -
+                              row.timeline[MemoryPart::gradient_buckets] - row.timeline[MemoryPart::gathered_weights];
       EXPECT_NEAR(timeline / closed, 1, 0.03) << testing::PrintToString(overrides) << " rank " << stage;
     }
   }

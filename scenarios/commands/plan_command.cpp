@@ -1,4 +1,6 @@
 // `slipway plan`: searches the layouts of a model on a cluster.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <ostream>
 
@@ -13,6 +15,7 @@
 #include "scenarios/search.h"
 #include "scenarios/search_answer.h"
 #include "scenarios/search_remedies.h"
+#include "scenarios/terminal_timeline.h"
 
 namespace slipway {
 namespace {
@@ -48,7 +51,9 @@ CommandOptions declared_options() {
       .notes(
           "Memory is what `slipway memory` estimates; 0.8 of it is the rule of Fujii et al. 2024 for runs "
           "that do\n"
-          "not end out of memory.\n"
+          "not end out of memory. It is the largest of closed form, estimate and simulated timeline.\n"
+          "Arguments of --emit are those of the winner, or of the first row that the trainer runs as planned.\n"
+          "Tables are as wide as COLUMNS or the terminal says; what all rows have in common stands below them.\n"
           "Ctrl-C ends the search and prints the best so far; the exit status is then 1.");
   return options;
 }
@@ -94,7 +99,10 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
 
   const CatchInterrupts guard;
   Progress progress(err, "planning " + scenario.name, is_terminal(err));
-  search.progress = [&](double share) { progress.report(share); };
+  search.progress = [&](const SearchProgress& now) {
+    progress.report(now.share, fmt::format("{}, {} done, at most {} left", now.doing, now.done, now.left));
+  };
+  search.columns = table_columns();
   search.interrupted = CatchInterrupts::asked;
   SearchResult result;
   std::vector<std::string> other_ways;

@@ -20,15 +20,19 @@ Progress::~Progress() {
   if (shown_ && terminal_) err_ << '\n';
 }
 
-void Progress::report(double done_share) {
+void Progress::report(double done_share, const std::string& detail) {
   const auto now = std::chrono::steady_clock::now();
   const auto seconds = [&](auto since) { return std::chrono::duration<double>(now - since).count(); };
   if (seconds(began_) < quiet_s_ || (!terminal_ && seconds(reported_) < quiet_s_)) return;
   reported_ = now;
   shown_ = true;
-  const std::string line =
-      fmt::format("{}: {:.0f} % after {:.0f} s", what_, 100 * done_share, seconds(began_));
-  err_ << (terminal_ ? "\r" + line : line + "\n") << std::flush;
+  std::string line = fmt::format("{}: {}{:.0f} % after {:.0f} s", what_, detail.empty() ? "" : detail + ", ",
+                                 100 * done_share, seconds(began_));
+  if (!detail.empty() && done_share >= 0.01 && done_share < 1)
+    line += fmt::format(", about {:.0f} s left", seconds(began_) * (1 / done_share - 1));
+  const std::string rest(terminal_ && line.size() < width_ ? width_ - line.size() : 0, ' ');
+  width_ = line.size();
+  err_ << (terminal_ ? "\r" + line + rest : line + "\n") << std::flush;
 }
 
 Ticking::Ticking(std::ostream& err, std::string what, std::chrono::milliseconds pause)

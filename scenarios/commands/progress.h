@@ -18,13 +18,15 @@ class Progress {
   ~Progress();  // ends the rewritten line
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  void report(double done_share);
+  // `detail`: what is being done, in front of the share. With the time left, as the share has come so far.
+  void report(double done_share, const std::string& detail = "");
 
  private:
   std::ostream& err_;
   std::string what_;
   bool terminal_ = false, shown_ = false;
   double quiet_s_ = 2;
+  std::size_t width_ = 0;  // of the line before
   std::chrono::steady_clock::time_point began_, reported_;
 };
 

@@ -1,0 +1,77 @@
+// What `slipway plan --emit` prints: a scenario as another trainer's arguments, and what it cannot say with them.
+#include <gmock/gmock.h>
+
+#include "scenarios/search_answer.h"
+
+namespace slipway {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const std::string large = SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-70b-1024xh100.yaml";
+
+LaunchArguments launch(const std::string& file, const std::vector<std::string>& overrides,
+                       Trainer trainer) {
+  const LoadResult loaded = load_scenario(file, overrides);
+  EXPECT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
+  return launch_arguments(loaded.scenario, trainer);
+}
+
+// The README of Megatron-LM's examples gives Llama and GPT-3 these options.
+TEST(LaunchArguments, OfMegatronNameTheLayoutAndTheModel) {
+  const auto found = launch(large,
+                            {"layout.pipeline=8", "layout.chunks=5", "layout.data=16",
+                             "schedule.name=interleaved-1f1b", "schedule.recompute=full"},
+                            Trainer::megatron);
+  EXPECT_EQ(found.program, "pretrain_gpt.py");
+  for (const char* argument :
+       {"--tensor-model-parallel-size 8", "--sequence-parallel", "--pipeline-model-parallel-size 8",
+        "--num-virtual-stages-per-pipeline-rank 5", "--micro-batch-size 1", "--global-batch-size 1024",
+        "--use-distributed-optimizer", "--num-layers 80", "--num-query-groups 8", "--swiglu", "--bf16",
+        "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1"})
+    EXPECT_THAT(found.arguments, Contains(argument));
+  EXPECT_THAT(found.missing, IsEmpty());
+  EXPECT_THAT(found.refused, IsEmpty());
+}
+
+// Megatron-LM's own defaults are others: dropout 0.1, clipping 1, betas 0.9 and 0.999.
+TEST(LaunchArguments, LeaveNothingToTheTrainersDefaultsAndSaySlipwaysOwn) {
+  const auto found = launch(large,
+                            {"run.optimizer.lr=0.002", "run.optimizer.beta2=0.98", "run.optimizer.weight_decay=0.05",
+                             "run.clip_norm=1", "run.tokens=1 T"},
+                            Trainer::megatron);
+  for (const char* argument : {"--optimizer adam", "--adam-beta1 0.9", "--adam-beta2 0.98", "--adam-eps 1e-08",
+                               "--weight-decay 0.05", "--lr 0.002", "--clip-grad 1", "--attention-dropout 0",
+                               "--hidden-dropout 0", "--train-iters 238419"})
+    EXPECT_THAT(found.arguments, Contains(argument));
+  EXPECT_THAT(found.to_add, Contains(HasSubstr("--tokenizer-type")));
+  EXPECT_THAT(found.to_add, Contains(HasSubstr("--data-path")));
+  EXPECT_THAT(found.to_add, Not(Contains(HasSubstr("default"))));
+  const auto silent = launch(large, {"run.tokens="}, Trainer::megatron);
+  EXPECT_THAT(silent.to_add, Contains(HasSubstr("slipway's default of run.optimizer.lr")));
+  EXPECT_THAT(silent.to_add, Contains(HasSubstr("run.clip_norm is 0")));
+  EXPECT_THAT(silent.to_add, Contains(HasSubstr("--train-iters")));
+}
+
+TEST(LaunchArguments, SayWhatTheTrainerCannotExpress) {
+  EXPECT_THAT(launch(large, {"schedule.name=gpipe"}, Trainer::megatron).refused,
+              Contains(HasSubstr("the schedule gpipe")));
+  EXPECT_THAT(
+      launch(large,
+             {"layout.pipeline=16", "layout.data=8", "layout.chunks=3", "schedule.name=interleaved-1f1b"},
+             Trainer::megatron)
+          .refused,
+      Contains(HasSubstr("split")));
+  const auto titan = launch(large, {}, Trainer::torchtitan);
+  EXPECT_THAT(titan.refused, Contains(HasSubstr("ZeRO 1")));
+  EXPECT_THAT(titan.arguments, Contains("--parallelism.pipeline_parallel_schedule 1F1B"));
+  EXPECT_THAT(titan.arguments, Contains("--parallelism.tensor_parallel_degree 8"));
+  EXPECT_THAT(launch(large, {"layout.zero=3"}, Trainer::torchtitan).arguments,
+              Contains("--parallelism.fsdp_reshard_after_forward always"));
+}
+
+}  // namespace
+}  // namespace slipway
