@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "exec/heartbeat_state.h"
+#include "exec/within.h"
 
 namespace slipway {
 
@@ -69,7 +70,11 @@ void Heartbeat::attach(std::unique_ptr<Store> store) {
 }
 
 void Heartbeat::fail(int rank, const std::string& cause) {
-  write_own_error(state_->options.directory, rank, cause);
+  // Before the claim, for whoever it ends may collect it; but a lost file server must not keep the cause from the others.
+  within(beating::writing_s, [directory = state_->options.directory, rank, cause] {
+    write_own_error(directory, rank, cause);
+    return true;
+  });
   const std::lock_guard lock(state_->mutex);
   state_->post_claim({rank, cause});
 }

@@ -48,6 +48,7 @@ constexpr double alert_s = 0.05;  // the pulse's period while something is suspe
 // The store's host waits for the others to hear the verdict: at most so long, and less when nobody more has
 // heard it lately, for those of a lost node never will. lost_s, two beats and this must stay below 10 s.
 constexpr double hearing_s = 2, deaf_s = 1;
+constexpr double writing_s = 2;  // for a line in a file
 
 }  // namespace slipway::beating
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "exec/heartbeat_state.h"
+#include "exec/within.h"
 
 namespace slipway {
 
@@ -30,7 +31,10 @@ void Heartbeat::State::watch() {
     if (!failure || ended) continue;
     ended = true;
     lock.unlock();
-    write_verdict(options.directory, *failure);
+    within(writing_s, [directory = options.directory, told = *failure] {
+      write_verdict(directory, told);
+      return true;
+    });
     end(*failure);
     return;
   }

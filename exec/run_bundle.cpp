@@ -13,6 +13,7 @@
 #include "exec/rank_model.h"
 #include "exec/records.h"
 #include "exec/transport.h"
+#include "exec/transport_watch.h"
 
 namespace slipway {
 namespace {
@@ -32,6 +33,7 @@ class BundleRun {
   void perform(TaskId task, int step);
   void step_ended(int step, Nanoseconds end);
   void communicate(TaskId task, int step);
+  void run_lanes();
   void write() const;
 
   Seat& seat_;
@@ -116,6 +118,9 @@ BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& argument
 
 void BundleRun::replay_segments() {
   if (!arguments_.cuda_graphs) return;
+  const RankEnvironment& at = seat_.environment();
+  if (at.hosted > 1 && at.processes() > 1)  // one rank records at a time, and a replay may wait for another process
+    throw std::runtime_error("--cuda-graphs: with several ranks in each of several processes there are none; leave it out");
   capture_ = capture_of(device_);
   if (!capture_)
     throw std::runtime_error("--cuda-graphs: ranks on a processor have none; leave it out, or start slipway-rank-cuda");
@@ -247,6 +252,14 @@ void BundleRun::write() const {
   write_records(arguments_.out, rank_, records_of(graph_, rank_, lanes_.stamps(), memory_.stamps(), clock, origin_));
 }
 
+void BundleRun::run_lanes() {
+  std::vector<std::string> names;
+  for (const Communicator& communicator : graph_.communicators) names.push_back(communicator.name);
+  std::optional<TransportWatch> watch;
+  if (queue_) watch.emplace(transports_, std::move(names), [this] { seat_.fail_with_current_exception(""); });
+  lanes_.run();
+}
+
 void BundleRun::run() {
   if (arguments_.dump_step >= first_.steps)
     model_.dump_gradients_of_step(arguments_.dump_step - static_cast<int>(first_.steps), arguments_.out);
@@ -257,7 +270,7 @@ void BundleRun::run() {
   agree_on_origin();
   seat_.on_failure([this] { write(); });
   finish_work(device_);  // the model is drawn, before lanes read it
-  lanes_.run();
+  run_lanes();
   losses_.finish();
   store_barrier(seat_.store(), "ran", seat_.environment().world, while_alive_s);
   align_clocks("after");

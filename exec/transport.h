@@ -62,6 +62,8 @@ class Transport {
   virtual void send(const at::Tensor& tensor, int member) = 0;  // member = index in communicator
   virtual void receive(at::Tensor& tensor, int member) = 0;
   virtual void barrier() = 0;
+  // What has gone wrong on the device since, of which no call tells; empty: nothing. From any thread.
+  virtual std::string broken() { return ""; }
   virtual void shutdown() = 0;
 };
 

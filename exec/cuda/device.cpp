@@ -20,10 +20,14 @@ bool has_peers = false;  // written before other threads exist
 }  // namespace
 
 // A kernel that is loaded when it is first used may have to wait for those that run, and a receive that is posted early
-// runs until its peer sends, which may need that kernel's result: with peers all kernels are loaded at the start.
+// runs until its peer sends, which may need that kernel's result: with peers all kernels are loaded at the start, and
+// attention is none of cuDNN's, which are compiled when they are first used.
 void prepare_device(bool peers, Dtype dtype) {
   has_peers = peers;
-  if (peers) setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  if (peers) {
+    for (const char* loading : {"CUDA_MODULE_LOADING", "CUDA_MODULE_DATA_LOADING"}) setenv(loading, "EAGER", 0);
+    at::globalContext().setSDPUseCuDNN(false);
+  }
   at::globalContext().setAllowTF32CuBLAS(dtype == Dtype::tf32);
 }
 

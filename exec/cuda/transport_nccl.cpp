@@ -17,8 +17,11 @@ constexpr auto patience = std::chrono::milliseconds(static_cast<std::int64_t>(wh
 
 // As for Gloo (exec/cpu/transport_gloo.cpp): groups of several lanes would share c10d's flight recorder.
 [[maybe_unused]] const bool flight_recorder_is_off = setenv("TORCH_FR_BUFFER_SIZE", "0", 1) == 0;
-// When a peer is gone, c10d's watchdog would end the process before the heartbeat has told why (exec/heartbeat.h).
-[[maybe_unused]] const bool watchdog_looks_on = setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", 0) == 0;
+// When a peer is gone, c10d's watchdog and its monitor would end the process before the heartbeat has told why
+// (exec/heartbeat.h). What the watchdog finds is asked for instead (exec/transport_watch.h).
+[[maybe_unused]] const bool watchdog_looks_on = setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", 0) == 0 &&
+                                                setenv("TORCH_NCCL_ENABLE_MONITORING", "0", 0) == 0;
+[[maybe_unused]] const bool order_is_meant = setenv("TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING", "0", 0) == 0;
 
 class NcclTransport : public Transport {
  public:
@@ -88,11 +91,25 @@ class NcclTransport : public Transport {
       finish(backend_->recv(tensors, member, 0));
     });
   }
-  // One element summed, and waited for.
+  // One element summed and one passed on, and waited for: the connections that NCCL makes when they are first used.
   void barrier() override {
-    at::Tensor one = at::ones({1}, at::TensorOptions().device(device_));
+    at::Tensor one = at::ones({1}, at::TensorOptions().device(device_)), other = at::empty_like(one);
     all_reduce(one);
+    shift(other, one);
     guarded(group_.name, "barrier", [&] { c10::cuda::getCurrentCUDAStream(device_.index()).synchronize(); });
+  }
+  std::string broken() override {
+    switch (backend_->getError()) {
+      case c10d::ErrorType::SUCCESS:
+        return "";
+      case c10d::ErrorType::TIMEOUT:
+        return "an operation did not end in time";
+      case c10d::ErrorType::COMM_ERROR:
+        return "NCCL reports an error";
+      case c10d::ErrorType::REMOTE_ERROR:
+        return "NCCL reports an error of another rank";
+    }
+    return "";
   }
   void shutdown() override { backend_->shutdown(); }
 

@@ -22,7 +22,9 @@ Heads heads_of(const OperatorContext& c) {
 }
 
 // FlashAttention on a GPU knows groups of queries with one key head; other kernels want as many key as query heads.
-bool kernel_knows_groups(const at::Tensor& q) { return q.is_cuda() && q.element_size() == 2; }
+bool kernel_knows_groups(const at::Tensor& q) {
+  return q.is_cuda() && q.element_size() == 2 && q.size(-1) % 8 == 0 && q.size(-1) <= 256;
+}
 
 // Attention of [b, heads, s, d].
 // Causal with more keys than queries: the queries are the last of the sequence.

@@ -31,7 +31,7 @@ TINY = [
     ("chimera, pipeline 4", {"layout.pipeline": 4, "schedule.name": "chimera"}),
 ]
 # One process a rank, so that messages go through NCCL, which takes two processes of one GPU for two nodes when each names
-# another host (run.py).
+# another host (run.py). They take turns on the GPU, so these are few steps.
 APART = [
     ("two processes, tensor 2", {"layout.tensor": 2, "layout.sequence_parallel": "true"}),
     ("two processes, pipeline 2", {"layout.pipeline": 2}),
@@ -40,7 +40,10 @@ APART = [
     ("two processes, data 2, ZeRO 3", {"layout.data": 2, "layout.zero": 3}),
     ("two processes, ring attention, context 2", {
         "layout.context": 2, "layout.context_exchange": "ring", "schedule.kernels": "flash2_rmsnorm"}),
+    ("two processes, bfloat16, pipeline 2", {"layout.pipeline": 2, "run.dtype": "bfloat16"}),
 ]
+# Against the losses in float64, to what bfloat16 gives.
+NARROW = [("bfloat16, one rank", {"run.dtype": "bfloat16"})]
 LLAMA = [
     ("one rank", {}),
     ("pipeline 2 on one GPU", {"layout.pipeline": 2}),
@@ -80,7 +83,8 @@ def make_case(build, out, scenario, name, overrides, apart):
         predicted[machine] = {key: answer.get(key) for key in ("step_time_s", "tokens_per_s", "mfu")}
     return {"scenario": scenario, "name": name, "ranks": ranks_of(overrides), "processes": ranks_of(overrides) if apart else 1,
             "bundle": bundle, "predicted": predicted,
-            "graphs": not apart and overrides.get("layout.zero", 0) < 2}  # ZeRO 2 and 3 record nothing
+            "graphs": overrides.get("layout.zero", 0) < 2,  # ZeRO 2 and 3 record nothing
+            "narrow": "run.dtype" in overrides}
 
 
 def programs(build, out, package):
@@ -107,7 +111,7 @@ def main():
     shutil.rmtree(words.out, ignore_errors=True)
     os.makedirs(words.out)
     cases = [make_case(words.build, words.out, scenario, name, overrides, list_of is APART)
-             for scenario, list_of in (("tiny", TINY), ("tiny", APART), ("llama", LLAMA)) if words.only in (None, scenario)
+             for scenario, list_of in (("tiny", TINY), ("tiny", NARROW), ("tiny", APART), ("llama", LLAMA)) if words.only in (None, scenario)
              for name, overrides in list_of]
     shutil.copy(os.path.join(HERE, "../../scenarios/data/us-founding-documents.txt"), os.path.join(words.out, "text.txt"))
     for script in ("run.py", "pytorch_llama.py"):
