@@ -11,7 +11,7 @@ namespace {
 
 constexpr double front_slowest = 2;       // times the fastest: what is slower is no alternative
 constexpr double front_step = 0.02;       // of a GPU's memory: what saves less is none either
-constexpr double share_of_ranking = 0.6;  // of the time that simulations take, roughly
+constexpr double share_of_ranking = 0.85;  // of the time that simulations take, roughly
 constexpr double share_of_refining = 0.5; // of all of it, where there is something to refine
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
