@@ -62,7 +62,7 @@ std::vector<LossPoint> read_losses(const std::string& folder, std::vector<std::s
 
 }  // namespace
 
-void clear_ranks(const std::string& folder, int first_rank, int last_rank, bool resumes) {
+void clear_ranks(const std::string& folder, int first_rank, int last_rank, bool goes_on) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) {
@@ -76,7 +76,7 @@ void clear_ranks(const std::string& folder, int first_rank, int last_rank, bool 
     }
   }
   if (first_rank != 0) return;
-  if (!resumes) std::filesystem::remove(losses_path(folder));  // the rank program keeps those of earlier steps
+  if (!goes_on) std::filesystem::remove(losses_path(folder));  // the rank program keeps those of earlier steps
   for (const std::string& path : {verdict_path(folder), trace_path(folder), losses_csv_path(folder)})
     std::filesystem::remove(path);
 }

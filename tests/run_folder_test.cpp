@@ -1,6 +1,7 @@
 // What execute finds in its folder and leaves there: an earlier run, and steps as people count them.
 #include <gmock/gmock.h>
 
+#include "scenarios/run_folder.h"
 #include "tests/rank_script.h"
 
 namespace slipway {
@@ -54,10 +55,21 @@ TEST_F(RunFolder, AFinishedRunIsOverwrittenOnlyWhenAskedTo) {
     EXPECT_THAT(again.out, IsEmpty());
     if (left == std::string("trace.json")) {
       EXPECT_EQ(text_of(path("run/trace.json")), trace);
-      std::filesystem::remove(path("run/trace.json"));
     }
+    std::filesystem::remove(path("run/") + left);
   }
+  ASSERT_TRUE(std::filesystem::exists(path("run/rank-0.losses")));
+  EXPECT_EQ(slipway_with(args).status, status_done) << "of a run that was killed on its way";
   EXPECT_EQ(execute().status, status_done);
+}
+
+TEST_F(RunFolder, LossesAreKeptOnlyOfARunThatGoesOnThere) {
+  std::filesystem::create_directories(path("run"));
+  for (const bool goes_on : {true, false}) {
+    std::ofstream(path("run/rank-0.losses")) << "0 8 4.5\n";
+    clear_ranks(path("run"), 0, 1, goes_on);
+    EXPECT_EQ(std::filesystem::exists(path("run/rank-0.losses")), goes_on);
+  }
 }
 
 }  // namespace

@@ -40,8 +40,9 @@ TEST(TableWords, RecomputationIsReadInAnySpellingAndNeverGuessed) {
 }
 
 TEST(TableWords, KernelsAreReadInAnySpelling) {
-  for (const char* word : {"flash2+rmsnorm", "flash2+rms_norm", "flash2+RMS-norm"})
+  for (const char* word : {"flash2+rmsnorm", "flash2+rms_norm", "flash2+RMS-norm", "flash2 + rmsnorm", "flash2 (RMSNorm)"})
     EXPECT_EQ(hagemann("llama-13b", "none", word).shape.kernels, Kernels::flash2_rmsnorm) << word;
+  EXPECT_THAT(hagemann("llama-13b", "none", "flash2 (other)").unpriceable, HasSubstr("column kernel: 'flash2 (other)' is none of"));
 }
 
 TEST(TableWords, LlamasAreKnownByTheirOtherNames) {

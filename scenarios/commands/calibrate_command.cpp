@@ -93,7 +93,7 @@ void refuse_unmeasurable(const MeasureOptions& measure) {
   if (dtype == Dtype::float32 || dtype == Dtype::float64 || (on_gpus && dtype == Dtype::bfloat16)) return;
   throw UsageError(std::string("micro-benchmarks run in float32 or float64") + (on_gpus ? " or bfloat16" : "") +
                    (on_gpus ? "" : " on this machine's CPU (" + measure.rank_program + ")") + ", but run.dtype is " +
-                   name_of(dtype) + "; give --set run.dtype=" + (on_gpus ? "bfloat16" : "float32") +
+                   name_of(dtype) + "; give --set run.dtype=" + (on_gpus ? "bfloat16, or float32 for a GPU that has none" : "float32") +
                    (on_gpus ? "" : ", or --rank-program slipway-rank-cuda on a machine with GPUs"));
 }
 

@@ -78,7 +78,7 @@ struct Request {
   std::optional<Trace> predicted;  // with --confirm
   bool json = false, cuda_graphs = false;
   std::ostream &out, &err;
-
+  bool goes_on = false;  // from a checkpoint of this folder
   bool resumes() const { return !from.checkpoint.empty(); }
   int ranks_per_process() const { return plan.scenario.cluster.ranks_per_gpu; }
   // What a rank program is given.
@@ -152,8 +152,8 @@ int merge_and_report(const Request& request) {
   run.trace.scenario = plan.scenario.name;
   run.trace.summary = plan.scenario.resolved;
   run.times = step_times(run.trace);
+  write_losses_csv(losses_csv_path(request.folder), run.trace.losses);  // first: it is short, and says that here is a run
   write_trace(request, run.trace);
-  write_losses_csv(losses_csv_path(request.folder), run.trace.losses);
   const std::optional<Comparison> comparison = confirmed(request, run.trace);
   if (request.json) {
     request.out << json_text(plan, run, comparison);
@@ -169,7 +169,7 @@ int merge_and_report(const Request& request) {
 
 int start_and_merge(const Request& request, const std::string& program) {
   const int ranks = rank_count(request.plan.graph.layout);
-  clear_ranks(request.folder, 0, ranks - 1, request.resumes());
+  clear_ranks(request.folder, 0, ranks - 1, request.goes_on);
   const std::string bundle = write_bundle_to(bundle_path(request.folder), request.plan);
   const LaunchResult result =
       launch(local_ranks(program, request.arguments(bundle), ranks, request.ranks_per_process(), request.folder),
@@ -182,7 +182,7 @@ int start_and_merge(const Request& request, const std::string& program) {
 // first meeting before all have started: a .done file that rank 0 sees after its own end is of this run.
 int join_and_merge(const Request& request, const std::string& program, const JoinedRank& joined) {
   const int each = request.ranks_per_process(), first = joined.rank * each, last = first + each - 1;
-  clear_ranks(request.folder, first, last, request.resumes());
+  clear_ranks(request.folder, first, last, request.goes_on);
   const std::string bundle = write_bundle_to(bundle_path(request.folder, first), request.plan);
   std::vector<std::string> command = request.arguments(bundle);
   command.insert(command.begin(), program);
@@ -245,14 +245,15 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   const Resumption from = resumption_of(options.text("resume"), folder, scenario.run);
   if (options.has("confirm")) refuse_unconfirmable(from, scenario.run);
   check_output_folder("--out", folder);
-  if (!options.has("overwrite") && !is_inside(from.checkpoint, folder)) refuse_finished_run(folder);
+  const bool goes_on = is_inside(from.checkpoint, folder);
+  if (!options.has("overwrite") && !goes_on) refuse_finished_run(folder);
   if (const auto trace = options.text("trace")) check_output("--trace", *trace, inputs_of(scenario));
   const std::string program = rank_program();
   const Plan plan = planned(std::move(scenario), err);
   if (!options.has("force")) refuse_what_does_not_fit(plan);
   Request request{
       plan, folder, options.text("trace").value_or(trace_path(folder)), from, {}, options.has("json"),
-      options.has("cuda-graphs"), out, err};
+      options.has("cuda-graphs"), out, err, goes_on};
   const bool reports = !joined || joined->rank == 0;
   if (options.has("confirm") && reports) request.predicted = prediction_of(plan, err);
   if (reports) {

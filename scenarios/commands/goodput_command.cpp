@@ -47,6 +47,8 @@ int goodput_command(const std::vector<std::string>& args, std::ostream& out, std
   CommandOptions options = declared_options();
   if (!options.parse(args, out)) return status_done;
   const double days = options.number("days", 30);
+  constexpr double most_days = 1e6;
+  if (days > most_days) throw UsageError("--days: at most 1,000,000 days");
   const int histories = options.integer("histories", 1000, 2);
   const Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
   training_of(scenario, 1);  // asks for what is missing before anything is simulated

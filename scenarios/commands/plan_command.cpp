@@ -70,7 +70,7 @@ double share_of(const CommandOptions& options, const Scenario& scenario) {
   }
   if (used != text->size() || !(share > 0) || share > 1)
     throw UsageError("--memory-share " + *text + " is no share; allowed: a number above 0 and up to 1");
-  return share;
+  return std::min(share, scenario.trainer.usable_share);  // no more than the verdict of the other commands
 }
 
 void check_kept(const std::vector<std::string>& kept) {

@@ -20,8 +20,9 @@ void read_hagemann(const Cells& cells, PublishedRow& row) {
   row.shape.sequence = sequence;
   row.shape.micro_batch = cells.integer("micro_batch");
   row.shape.sharding = {cells.count("tensor"), cells.flag("sequence_parallel"), 1};
-  std::string kernel = plain_word(cells.text("kernel"));
+  std::string kernel = joined_words(cells.text("kernel"));
   if (const auto dashed = kernel.find("rms_norm"); dashed != std::string::npos) kernel.erase(dashed + 3, 1);
+  if (kernel == "flash2(rmsnorm)") kernel = "flash2+rmsnorm";
   row.shape.kernels = cells.choice<Kernels>("kernel", kernel, {{"torch", Kernels::torch},
                                                        {"fused_softmax", Kernels::fused_softmax},
                                                        {"flash1", Kernels::flash1},

@@ -5,12 +5,14 @@
 
 namespace slipway {
 
-std::string plain_word(const std::string& written) {
-  std::string word = written.substr(0, written.find_first_of(" ("));
+std::string joined_words(std::string word) {
+  std::erase(word, ' ');
   std::transform(word.begin(), word.end(), word.begin(),
                  [](unsigned char c) { return c == '-' ? '_' : static_cast<char>(std::tolower(c)); });
   return word;
 }
+
+std::string plain_word(const std::string& written) { return joined_words(written.substr(0, written.find_first_of(" ("))); }
 
 Recompute recompute_word(const Cells& cells, Recompute otherwise) {
   if (cells.empty("recompute")) return otherwise;

@@ -8,7 +8,9 @@
 
 namespace slipway {
 
-// Lower case, dashes as underscores, up to the first blank or parenthesis.
+// Lower case, dashes as underscores, without blanks.
+std::string joined_words(std::string word);
+// The same, up to the first blank or parenthesis.
 std::string plain_word(const std::string& written);
 // none, selective, full (every_layer); `otherwise` where the table has no such column or leaves it empty.
 Recompute recompute_word(const Cells& cells, Recompute otherwise);
