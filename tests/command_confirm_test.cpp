@@ -66,6 +66,13 @@ TEST_F(Confirm, EveryRoundExecutesTheBaselineAndEachCaseInAFolderOfItsOwn) {
                                    path("runs/twice-as-many/round-2"), path("runs/as-written/round-2")));
 }
 
+TEST_F(Confirm, CanBeRepeatedInItsFolder) {
+  for (int time = 0; time < 2; ++time) {
+    const Answer answer = confirm({"double: schedule.global_batch=16"});
+    EXPECT_EQ(answer.status, status_done) << answer.err;
+  }
+}
+
 TEST_F(Confirm, ACaseThatCannotRunIsRefusedBeforeTheFirstOneStarts) {
   const std::vector<std::pair<std::string, std::string>> refused{
       {"curved: run.optimizer=kfac",

@@ -83,7 +83,7 @@ CommandOptions confirm_options() {
       .values("case", "CASE", "a case to predict and execute; repeatable")
       .value("rounds", "N",
              "times that the baseline and the cases are executed in turn; medians count (default: 1)")
-      .value("out", "DIR", "folder for the runs (default: confirm.run)");
+      .value("out", "DIR", "folder for the runs, which replace those of an earlier confirm (default: confirm.run)");
   return options;
 }
 
@@ -143,7 +143,7 @@ int confirm_command(const std::vector<std::string>& args, std::ostream& out, std
                          counted(scenarios[i].run.steps, "step"),
                          counted(rank_count(scenarios[i].layout), "rank"));
       const std::string folder = fmt::format("{}/{}/round-{}", runs, folder_name(cases[i].name), round + 1);
-      const auto measured = summary_of(execute_command, path, cases[i], {"--out", folder}, err);
+      const auto measured = summary_of(execute_command, path, cases[i], {"--out", folder, "--overwrite"}, err);
       done[i].measured_s.push_back(measured.at("step_time_s"));
     }
   }
