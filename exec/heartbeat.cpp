@@ -15,6 +15,17 @@ using namespace beating;
 std::string finished_key(int rank) { return "finished/" + std::to_string(rank); }
 std::string process_key(int rank) { return "process/" + std::to_string(rank); }
 
+void beating::write_in_time(const std::function<void()>& write) {
+  try {
+    within(writing_s, [write] {
+      write();
+      return true;
+    });
+  } catch (const std::system_error&) {  // no thread for it
+    write();
+  }
+}
+
 void Heartbeat::State::wake_watch() {
   const std::uint64_t one = 1;
   if (write(wake, &one, sizeof one) < 0) {
@@ -71,10 +82,7 @@ void Heartbeat::attach(std::unique_ptr<Store> store) {
 
 void Heartbeat::fail(int rank, const std::string& cause) {
   // Before the claim, for whoever it ends may collect it; but a lost file server must not keep the cause from the others.
-  within(beating::writing_s, [directory = state_->options.directory, rank, cause] {
-    write_own_error(directory, rank, cause);
-    return true;
-  });
+  write_in_time([directory = state_->options.directory, rank, cause] { write_own_error(directory, rank, cause); });
   const std::lock_guard lock(state_->mutex);
   state_->post_claim({rank, cause});
 }

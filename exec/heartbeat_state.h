@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -49,6 +50,9 @@ constexpr double alert_s = 0.05;  // the pulse's period while something is suspe
 // heard it lately, for those of a lost node never will. lost_s, two beats and this must stay below 10 s.
 constexpr double hearing_s = 2, deaf_s = 1;
 constexpr double writing_s = 2;  // for a line in a file
+// A lost file server holds the writer only so long. `write` owns what it uses: its thread may stay behind. Where there is
+// no thread left it is called here.
+void write_in_time(const std::function<void()>& write);
 
 }  // namespace slipway::beating
 

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "exec/heartbeat_state.h"
-#include "exec/within.h"
 
 namespace slipway {
 
@@ -31,10 +30,7 @@ void Heartbeat::State::watch() {
     if (!failure || ended) continue;
     ended = true;
     lock.unlock();
-    within(writing_s, [directory = options.directory, told = *failure] {
-      write_verdict(directory, told);
-      return true;
-    });
+    write_in_time([directory = options.directory, told = *failure] { write_verdict(directory, told); });
     end(*failure);
     return;
   }

@@ -4,22 +4,16 @@
 
 #include <gmock/gmock.h>
 
-#include <sstream>
-
 #include "scenarios/tables/formats.h"
 #include "scenarios/tables/machine_names.h"
 #include "scenarios/tables/price.h"
 #include "scenarios/validation_report.h"
+#include "tests/table_text.h"
 
 namespace slipway {
 namespace {
 
 using testing::HasSubstr;
-
-PublishedTable table_of(const std::string& text) {
-  std::istringstream in(text);
-  return read_table(in, "t.csv");
-}
 
 PublishedRow hagemann(const std::string& model, const std::string& recompute, const std::string& kernel,
                       const std::string& gpus = "64") {

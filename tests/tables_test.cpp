@@ -3,19 +3,13 @@
 
 #include <gmock/gmock.h>
 
-#include <sstream>
-
 #include "scenarios/tables/machine_names.h"
+#include "tests/table_text.h"
 
 namespace slipway {
 namespace {
 
 using testing::HasSubstr;
-
-PublishedTable table_of(const std::string& text) {
-  std::istringstream in(text);
-  return read_table(in, "t.csv");
-}
 
 const std::string hagemann_header =
     "model,seq_len,gpus,micro_batch,tensor,pipeline,sequence_parallel,recompute,kernel,status,step_time_s,"

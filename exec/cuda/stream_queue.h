@@ -2,7 +2,8 @@
 //
 // Times: an event knows only its distance to another one. Now and then an event is recorded in an idle stream and the
 // host's clock is read beside it; a mark's time is that clock minus the distance to this anchor. Distances are float
-// milliseconds (resolution about 1 us over 10 s), so the anchor must be near: it is renewed every tenth of a second, before the times of a step are read.
+// milliseconds (resolution about 1 us over 10 s), so the anchor must be near: it is renewed every tenth of a second, before the times of a step
+// are read.
 // Compiled and linked where nvcc 13 is; not guarded by a test without a GPU (tests/gpu).
 #pragma once
 
