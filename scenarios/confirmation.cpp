@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "models/statistics.h"
+#include "scenarios/json_summary.h"
 #include "scenarios/readable.h"
 
 namespace slipway {
@@ -30,15 +32,26 @@ double median_error(const std::vector<ConfirmedCase>& cases, double ConfirmedCas
   return error_of(middle.*said, middle);
 }
 
+std::optional<double> spread_of(const std::vector<double>& measured_s) {
+  if (measured_s.size() < 2) return std::nullopt;
+  const auto [fastest, slowest] = std::minmax_element(measured_s.begin(), measured_s.end());
+  return (*slowest - *fastest) / 2 / median(measured_s);
+}
+
+std::string measured_text(double seconds, const std::optional<double>& spread) {
+  return readable(seconds) + (spread ? fmt::format(" ± {:.0f} %", 100 * *spread) : "");
+}
+
 }  // namespace
 
 Confirmation confirmation_of(const RunCase& baseline, const std::vector<RunCase>& cases) {
-  Confirmation result{baseline.simulated_s, median(baseline.measured_s), {}};
+  Confirmation result{baseline.measured_s.size(), baseline.simulated_s, median(baseline.measured_s),
+                      spread_of(baseline.measured_s), {}};
   for (const RunCase& one : cases) {
     result.cases.push_back({one.name, one.simulated_s,
                             result.baseline_measured_s * one.simulated_s / baseline.simulated_s,
                             result.baseline_measured_s * one.flops_per_rank / baseline.flops_per_rank,
-                            median(one.measured_s)});
+                            median(one.measured_s), spread_of(one.measured_s)});
   }
   return result;
 }
@@ -49,17 +62,20 @@ std::string confirmation_text(const std::string& baseline_name, const Confirmati
       {"unseen case", "simulated", "predicted", "measured", "off by", "by FLOPs", "off by"}};
   for (const ConfirmedCase& one : cases) {
     rows.push_back({one.name, readable(one.simulated_s), readable(one.predicted_s),
-                    readable(one.measured_s), readable_share(error_of(one.predicted_s, one)),
+                    measured_text(one.measured_s, one.spread), readable_share(error_of(one.predicted_s, one)),
                     readable(one.scaled_s), readable_share(error_of(one.scaled_s, one))});
   }
   const ConfirmedCase& middle = middle_of(cases, &ConfirmedCase::predicted_s);
   return aligned_table(rows) +
          fmt::format(
              "\nBoth start from \"{}\" as measured in the same rounds: {} (simulated {}; predicted = "
-             "simulated × {:.3f}).\n",
-             baseline_name, readable(confirmation.baseline_measured_s),
+             "simulated × {:.3f}).\n{}",
+             baseline_name, measured_text(confirmation.baseline_measured_s, confirmation.baseline_spread),
              readable(confirmation.baseline_simulated_s),
-             confirmation.baseline_measured_s / confirmation.baseline_simulated_s) +
+             confirmation.baseline_measured_s / confirmation.baseline_simulated_s,
+             confirmation.baseline_spread
+                 ? fmt::format("Measured: median of {} rounds; ± is half of what they range over.\n", confirmation.rounds)
+                 : "") +
          fmt::format("Median error over {}{}: {}, of \"{}\"; by FLOPs {}; as simulated {}.\n",
                      counted(static_cast<std::int64_t>(cases.size()), "unseen case"),
                      cases.size() % 2 == 0 ? ", the larger of the middle two" : "",
@@ -68,6 +84,35 @@ std::string confirmation_text(const std::string& baseline_name, const Confirmati
                      readable_share(median_error(cases, &ConfirmedCase::simulated_s))) +
          fmt::format("predicted {}, measured {}, off by {:.1f} %\n", readable(middle.predicted_s),
                      readable(middle.measured_s), 100 * error_of(middle.predicted_s, middle));
+}
+
+std::string confirmation_json(const std::string& baseline_name, const Confirmation& confirmation) {
+  const auto or_null = [](const std::optional<double>& share) {
+    return share ? nlohmann::json(*share) : nlohmann::json(nullptr);
+  };
+  nlohmann::json cases = nlohmann::json::array();
+  for (const ConfirmedCase& one : confirmation.cases) {
+    cases.push_back({{"case", one.name},
+                     {"simulated_s", one.simulated_s},
+                     {"predicted_s", one.predicted_s},
+                     {"scaled_s", one.scaled_s},
+                     {"measured_s", one.measured_s},
+                     {"spread", or_null(one.spread)},
+                     {"error", one.predicted_s / one.measured_s - 1}});
+  }
+  const ConfirmedCase& middle = middle_of(confirmation.cases, &ConfirmedCase::predicted_s);
+  JsonSummary json(confirm_json_keys());
+  json.set("median_error", error_of(middle.predicted_s, middle));
+  json.set("median_case", middle.name);
+  json.set("median_error_scaled", median_error(confirmation.cases, &ConfirmedCase::scaled_s));
+  json.set("median_error_simulated", median_error(confirmation.cases, &ConfirmedCase::simulated_s));
+  json.set("rounds", confirmation.rounds);
+  json.set("baseline", baseline_name);
+  json.set("baseline_simulated_s", confirmation.baseline_simulated_s);
+  json.set("baseline_measured_s", confirmation.baseline_measured_s);
+  json.set("baseline_spread", or_null(confirmation.baseline_spread));
+  json.set("cases", cases);
+  return json.text();
 }
 
 }  // namespace slipway

@@ -6,9 +6,12 @@
 // Both start from the same measurement of the baseline, taken in the same rounds as the case's: a machine
 // that others use as well changes its speed within a minute, and only what happened side by side compares.
 // With one machine at one speed, predicted = simulated, as far as the profile fits its own baseline.
+// Of several rounds medians count, and half of the range between them is told beside each: an error that is smaller
+// than that says nothing of the model.
 // Guarded by tests/confirmation_test.cpp.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,10 +28,13 @@ struct ConfirmedCase {
   std::string name;
   double simulated_s = 0, predicted_s = 0, scaled_s = 0;
   double measured_s = 0;  // median over the rounds
+  std::optional<double> spread;  // half of (slowest - fastest round) / measured_s; of two rounds and more
 };
 
 struct Confirmation {
+  std::size_t rounds = 1;
   double baseline_simulated_s = 0, baseline_measured_s = 0;
+  std::optional<double> baseline_spread;
   std::vector<ConfirmedCase> cases;
 };
 
@@ -38,5 +44,8 @@ Confirmation confirmation_of(const RunCase& baseline, const std::vector<RunCase>
 // "predicted 0.412 s, measured 0.431 s, off by 4.4 %" of the median case. Of an even number of cases the
 // larger of the middle two counts, so that the error is one case's own.
 std::string confirmation_text(const std::string& baseline_name, const Confirmation& confirmation);
+
+// The same as JSON, keys of confirm_json_keys().
+std::string confirmation_json(const std::string& baseline_name, const Confirmation& confirmation);
 
 }  // namespace slipway

@@ -189,6 +189,29 @@ std::span<const JsonKey> compare_json_keys() {
   return keys;
 }
 
+std::span<const JsonKey> confirm_json_keys() {
+  static constexpr std::array keys{
+      JsonKey{"median_error", "share", "|predicted / measured - 1| of the case in the middle (the larger of the middle two)"},
+      JsonKey{"median_case", "text", "which case that is"},
+      JsonKey{"median_error_scaled", "share", "the same of the baseline's step scaled by FLOPs, without any model"},
+      JsonKey{"median_error_simulated", "share", "the same of the simulated step, without the baseline's measurement"},
+      JsonKey{"rounds", "count", "times that the baseline and every case were executed"},
+      JsonKey{"baseline", "text", "name of the run that predictions start from"},
+      JsonKey{"baseline_simulated_s", "s", "its step, by the profile"},
+      JsonKey{"baseline_measured_s", "s", "its step, median over the rounds"},
+      JsonKey{"baseline_spread", "share", "half of (slowest - fastest round) / median; null of one round"},
+      JsonKey{"cases", "list", "one object per case, in the order given"},
+      JsonKey{"cases[].case", "text", "its name"},
+      JsonKey{"cases[].simulated_s", "s", "one step, by the profile"},
+      JsonKey{"cases[].predicted_s", "s", "baseline_measured_s * simulated_s / baseline_simulated_s"},
+      JsonKey{"cases[].scaled_s", "s", "baseline_measured_s * FLOPs of the case / FLOPs of the baseline"},
+      JsonKey{"cases[].measured_s", "s", "one step, median over the rounds"},
+      JsonKey{"cases[].spread", "share", "as baseline_spread"},
+      JsonKey{"cases[].error", "share", "predicted_s / measured_s - 1"},
+  };
+  return keys;
+}
+
 std::span<const JsonKey> memory_json_keys() {
   static constexpr std::array keys{
       JsonKey{"scenario", "text", "name of the scenario"},

@@ -29,6 +29,7 @@ std::span<const JsonKey> goodput_json_keys();
 std::span<const JsonKey> study_json_keys();
 std::span<const JsonKey> execute_json_keys();
 std::span<const JsonKey> compare_json_keys();
+std::span<const JsonKey> confirm_json_keys();
 std::span<const JsonKey> memory_json_keys();
 std::span<const JsonKey> validate_json_keys();
 

@@ -1,8 +1,11 @@
 // confirm with a shell script as the rank program, which measures steps of 10 s whatever it is asked.
 #include <gmock/gmock.h>
 
+#include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
+#include "scenarios/json_summary.h"
 #include "tests/rank_script.h"
 
 namespace slipway {
@@ -64,6 +67,29 @@ TEST_F(Confirm, EveryRoundExecutesTheBaselineAndEachCaseInAFolderOfItsOwn) {
   EXPECT_THAT(lines_of({std::istreambuf_iterator<char>(in), {}}),
               testing::ElementsAre(path("runs/as-written/round-1"), path("runs/twice-as-many/round-1"),
                                    path("runs/twice-as-many/round-2"), path("runs/as-written/round-2")));
+}
+
+TEST_F(Confirm, TheBaselineRunsBetweenTheCasesAndNoCaseFarFromIt) {
+  rank_script("[ $RANK = 0 ] && echo $OUT >> " + path("order") + "\n" + copying_script());
+  const Answer answer = confirm({"16: schedule.global_batch=16", "4: schedule.global_batch=4"});
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  std::ifstream in(path("order"));
+  EXPECT_THAT(lines_of({std::istreambuf_iterator<char>(in), {}}),
+              testing::ElementsAre(path("runs/16/round-1"), path("runs/as-written/round-1"), path("runs/4/round-1")));
+}
+
+TEST_F(Confirm, JsonHasExactlyTheDocumentedKeys) {
+  const Answer answer = confirm({"half: schedule.global_batch=4"}, {"--json", "--rounds", "2"});
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  const auto json = nlohmann::json::parse(answer.out);
+  std::set<std::string> emitted, documented;
+  for (const auto& [key, value] : json.items()) emitted.insert(key);
+  for (const auto& [key, value] : json["cases"][0].items()) emitted.insert("cases[]." + key);
+  for (const JsonKey& key : confirm_json_keys()) documented.emplace(key.name);
+  EXPECT_EQ(emitted, documented);
+  EXPECT_EQ(json["rounds"], 2);
+  EXPECT_DOUBLE_EQ(json["cases"][0]["scaled_s"], 5);  // half the FLOPs of the baseline's 10 s
+  EXPECT_DOUBLE_EQ(json["cases"][0]["spread"], 0);    // every step takes 10 s here
 }
 
 TEST_F(Confirm, CanBeRepeatedInItsFolder) {

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <nlohmann/json.hpp>
+
 namespace slipway {
 namespace {
 
@@ -36,6 +38,20 @@ TEST(Confirmation, TheLastLineIsTheMedianCasesOwn) {
   EXPECT_TRUE(text.ends_with("predicted 0.800 s, measured 1.000 s, off by 20.0 %\n")) << text;
   EXPECT_THAT(
       text, HasSubstr("Median error over 4 unseen cases, the larger of the middle two: 20.0 %, of \"d\""));
+}
+
+TEST(Confirmation, TheRangeOfTheRoundsIsToldBesideTheirMedianAndOfOneRoundNothingIs) {
+  const Confirmation three = confirmation_of({"base", 1.0, {1.0, 1.2, 0.9}, 1}, {{"a", 1.0, {2.0, 1.0, 1.9}, 1}});
+  EXPECT_DOUBLE_EQ(three.baseline_spread.value(), 0.15);           // (1.2 - 0.9) / 2 / 1.0
+  EXPECT_DOUBLE_EQ(three.cases[0].spread.value(), 0.5 / 1.9);      // (2 - 1) / 2 / 1.9
+  const std::string text = confirmation_text("base", three);
+  EXPECT_THAT(text, HasSubstr("1.900 s ± 26 %"));
+  EXPECT_THAT(text, HasSubstr("1.000 s ± 15 % (simulated"));
+  EXPECT_THAT(text, HasSubstr("median of 3 rounds"));
+  const Confirmation once = confirmation_of({"base", 1.0, {1.0}, 1}, {{"a", 1.0, {2.0}, 1}});
+  EXPECT_FALSE(once.baseline_spread.has_value());
+  EXPECT_THAT(confirmation_text("base", once), testing::Not(HasSubstr("±")));
+  EXPECT_TRUE(nlohmann::json::parse(confirmation_json("base", once))["cases"][0]["spread"].is_null());
 }
 
 }  // namespace

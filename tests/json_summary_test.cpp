@@ -37,7 +37,7 @@ TEST(JsonSummary, NumbersThatJsonCannotHoldBecomeNull) {
 }
 
 TEST(JsonKeys, EveryKeyIsNamedOnceAndHasUnitAndMeaning) {
-  for (const auto table : {simulate_json_keys(), execute_json_keys(), compare_json_keys(), memory_json_keys(),
+  for (const auto table : {simulate_json_keys(), execute_json_keys(), compare_json_keys(), confirm_json_keys(), memory_json_keys(),
                            validate_json_keys()}) {
     std::set<std::string_view> names;
     for (const JsonKey& key : table) {

@@ -52,6 +52,7 @@ int compare_command(const std::vector<std::string>& args, std::ostream& out, std
       "task, the five tasks with the largest difference, time lost to waiting.",
       "slipway compare predicted.json tiny-llama-cpu.run/trace.json");
   options.positional("pair of traces, predicted and measured (Chrome JSON)", 2, 2)
+      .json_keys(compare_json_keys())
       .flag("json", "print the comparison as JSON (`slipway list json-keys`)")
       .notes(
           "Tasks are joined on (rank, label). Of the prediction its last step with a successor is taken; "

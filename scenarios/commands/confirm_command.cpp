@@ -1,6 +1,7 @@
 // `slipway confirm`: predicts cases that a calibration has not seen, executes them, and says how far off
 // the predictions were. The baseline (what the profile was fitted to) and the cases run in turn, in rounds
-// that go back and forth, so that a machine which becomes slower or faster does so for all. Guarded by
+// that go back and forth with the baseline in the middle, so that a machine which becomes slower or faster does
+// so for all, and no case is far from what it is compared with. Guarded by
 // tests/command_confirm_test.cpp.
 #include <fmt/format.h>
 
@@ -53,6 +54,15 @@ double flops_per_rank(const Scenario& scenario) {
          static_cast<double>(scenario.schedule.global_batch) / rank_count(scenario.layout);
 }
 
+// Indices of one round: the baseline (0) between the two halves of the cases; every other round backwards.
+std::vector<std::size_t> order_of_round(int round, std::size_t cases) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 1; i < cases; ++i) order.push_back(i);
+  order.insert(order.begin() + static_cast<std::ptrdiff_t>(order.size() / 2), 0);
+  if (round % 2 == 1) std::reverse(order.begin(), order.end());
+  return order;
+}
+
 using CommandFunction = int (*)(const std::vector<std::string>&, std::ostream&, std::ostream&);
 
 // The summary that another command prints with --json.
@@ -83,6 +93,8 @@ CommandOptions confirm_options() {
       .values("case", "CASE", "a case to predict and execute; repeatable")
       .value("rounds", "N",
              "times that the baseline and the cases are executed in turn; medians count (default: 1)")
+      .json_keys(confirm_json_keys())
+      .flag("json", "print the comparison as JSON (`slipway list json-keys`)")
       .value("out", "DIR", "folder for the runs, which replace those of an earlier confirm (default: confirm.run)");
   return options;
 }
@@ -137,8 +149,7 @@ int confirm_command(const std::vector<std::string>& args, std::ostream& out, std
   }
   const int rounds = options.integer("rounds", 1, 1);
   for (int round = 0; round < rounds; ++round) {
-    for (std::size_t k = 0; k < cases.size(); ++k) {
-      const std::size_t i = round % 2 == 0 ? k : cases.size() - 1 - k;
+    for (const std::size_t i : order_of_round(round, cases.size())) {
       err << fmt::format("[round {}/{}] {}: executing {} on {}\n", round + 1, rounds, cases[i].name,
                          counted(scenarios[i].run.steps, "step"),
                          counted(rank_count(scenarios[i].layout), "rank"));
@@ -147,8 +158,9 @@ int confirm_command(const std::vector<std::string>& args, std::ostream& out, std
       done[i].measured_s.push_back(measured.at("step_time_s"));
     }
   }
-  out << confirmation_text(done.front().name,
-                           confirmation_of(done.front(), {done.begin() + 1, done.end()}));
+  const Confirmation confirmation = confirmation_of(done.front(), {done.begin() + 1, done.end()});
+  out << (options.has("json") ? confirmation_json(done.front().name, confirmation)
+                              : confirmation_text(done.front().name, confirmation));
   return status_done;
 }
 

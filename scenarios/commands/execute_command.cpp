@@ -63,6 +63,7 @@ CommandOptions declared_options() {
       .value("resume", "WHAT", "go on from a checkpoint: latest (of --out), a run's folder, or a checkpoint's")
       .flag("confirm", "simulate first, and say at the end how far off the prediction was, per kind of task")
       .flag("cuda-graphs", "with slipway-rank-cuda as SLIPWAY_RANK: segments are recorded and replayed as CUDA graphs")
+      .json_keys(execute_json_keys())
       .flag("json", "print the summary as JSON on standard output and nothing else there")
       .flag("overwrite", "replace what a finished run left in --out (trace.json, losses.csv)")
       .flag("force", "start although the memory does not suffice by the simulator's count")

@@ -41,6 +41,7 @@ void print_json_keys(std::ostream& out) {
   out << "\nslipway study --json\n" << describe(study_json_keys());
   out << "\nslipway execute --json\n" << describe(execute_json_keys());
   out << "\nslipway compare --json\n" << describe(compare_json_keys());
+  out << "\nslipway confirm --json\n" << describe(confirm_json_keys());
   out << "\nslipway memory --json\n" << describe(memory_json_keys());
   out << "\nslipway validate --json\n" << describe(validate_json_keys());
 }

@@ -31,6 +31,7 @@ CommandOptions declared_options() {
              "formula (of the row's trainer, the default), or the task graph at that trainer's pace: its\n"
              "replay, or its simulation with contention; or book, its replay by the machine profile alone, as\n"
              "simulate has it without cluster.stack")
+      .json_keys(validate_json_keys())
       .flag("json", "print the scores as JSON and nothing else (`slipway list json-keys`)")
       .value("constants", "FILE",
              "write the constants of step time fitted to all scored rows, as a stack profile")
