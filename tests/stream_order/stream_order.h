@@ -1,0 +1,89 @@
+// Finds what would be a race on a device with queues (exec/device_queue.h), without one: it is told what
+// every stream starts, and asks of each access whether marks and waits put it behind the accesses that it
+// must not overtake.
+//
+//   stream a   write x │ mark m │                a's clock: 1
+//   stream b            wait m │ read x          b's clock holds a's 1: ordered
+//
+// Without the wait it is a race, however long after the write the read is started.
+//
+// A stream's clock says up to which of its own and of every other's marks it is behind (vector clocks,
+// Mattern 1988; kept by access as in FastTrack, Flanagan 2009). What the host has waited for is behind
+// everybody who starts something later. That threads of the host wait for each other is no order: on a
+// device that says only when something is started.
+//
+// Memory is that of a caching allocator with streams: a block that is freed is its first stream's again at
+// once, even while another stream is still at work on it, unless it was kept for that one. So to allocate
+// is to write, and when a block is freed its own stream, or one that it was kept for, must be behind all
+// that others have done with it.
+// Plain C++. Guarded by tests/stream_order_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace slipway {
+
+using StreamClock =
+    std::vector<std::int64_t>;  // by stream: marks of it that are over; shorter ones: none of the rest
+
+// A part of a block.
+struct ByteRange {
+  std::int64_t begin = 0, end = 0;
+};
+
+class StreamOrder {
+ public:
+  using Mark = std::shared_ptr<const StreamClock>;
+
+  // Stream 0 is there: where threads begin.
+  StreamOrder() { new_stream(); }
+  // Behind what the host has waited for so far.
+  int new_stream();
+  Mark mark(int stream);
+  void wait_for(int stream, const Mark& mark);
+  void finish(const Mark& mark);
+
+  void allocated(const void* block, std::int64_t bytes, int stream);
+  void keep_for(const void* block, int stream);
+  void freed(const void* block);
+  enum class Access : std::uint8_t { read, write };
+  // `what`: for the message.
+  void use(int stream, const void* block, ByteRange part, Access access, const std::string& what);
+  // Whatever else is wrong: what the host looks at too early.
+  void complain(const std::string& race);
+
+  std::vector<std::string> races() const;  // each kind once
+  // Accesses that had to be behind another stream's and were.
+  std::int64_t ordered() const;
+
+ private:
+  struct Past {
+    ByteRange part;
+    int stream = 0;
+    std::int64_t time = 0;  // of its stream
+    Access access = Access::read;
+    std::string what;
+  };
+  struct Block {
+    std::int64_t bytes = 0;
+    int stream = 0;
+    std::vector<int> kept_for;
+    std::vector<Past> past;
+  };
+  bool is_behind(int stream, const Past& past) const;
+  void report(const std::string& race);
+
+  mutable std::mutex mutex_;
+  std::vector<StreamClock> clocks_;  // by stream
+  StreamClock finished_;
+  std::map<const void*, Block> blocks_;
+  std::map<std::string, int> races_;
+  std::int64_t ordered_ = 0;
+};
+
+}  // namespace slipway
