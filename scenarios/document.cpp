@@ -4,10 +4,11 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
+
+#include "scenarios/input_file.h"
 
 namespace slipway {
 namespace {
@@ -118,8 +119,7 @@ std::optional<Value> read_document(const std::string& path, const Origin& from, 
                        "give the path of a readable file"});
     return std::nullopt;
   };
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) return refuse("it is a folder");
+  if (const std::string reason = unreadable(path); !reason.empty()) return refuse(reason);
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   if (!in) return refuse(std::strerror(errno != 0 ? errno : EIO));

@@ -144,6 +144,18 @@ FaultyTraining training_of(const Scenario& scenario, double step_s) {
   return training;
 }
 
+void check_histories(const FaultyTraining& training, double days, int histories) {
+  if (training.node_mtbf_s <= 0) return;
+  constexpr double most_failures = 1e9, intervals = 5;
+  const double failures = days * day_s / training.mtbf_s() * histories * intervals;
+  if (failures <= most_failures) return;
+  throw UsageError(fmt::format(
+      "cluster.mtbf_per_node = {} on {} is a failure every {}: {:.2g} failures in {:.4g} days of {} histories at {} intervals "
+      "between checkpoints; allowed: up to 1e9; raise cluster.mtbf_per_node, or lower --days or --histories",
+      readable_seconds(training.node_mtbf_s), counted(training.nodes, "node"), readable_seconds(training.mtbf_s()),
+      failures, days, histories, intervals));
+}
+
 GoodputAnswer goodput_of(const Scenario& scenario, double step_s, double days, int histories) {
   GoodputAnswer answer;
   answer.training = training_of(scenario, step_s);

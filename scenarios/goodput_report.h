@@ -39,6 +39,9 @@ struct GoodputAnswer {
 
 // The scenario's faults with a step of `step_s`. Throws UsageError that names the keys that are missing.
 FaultyTraining training_of(const Scenario& scenario, double step_s);
+// Throws UsageError where simulating all histories at all intervals would take much more than a minute: a mean time
+// between failures of a second is a slip of its unit.
+void check_histories(const FaultyTraining& training, double days, int histories);
 // One history where all failures are planned, else `histories` with seeds counted from run.seed.
 GoodputAnswer goodput_of(const Scenario& scenario, double step_s, double days, int histories);
 

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "scenarios/check_scenario.h"
+#include "scenarios/input_file.h"
 #include "scenarios/load_cluster.h"
 #include "scenarios/load_model.h"
 #include "scenarios/load_stack.h"
@@ -64,13 +65,13 @@ std::string relative_to(const Settings& settings, const std::string& key) {
 void read_actions(Settings& settings, const std::string& folder, Scenario& scenario) {
   if (!settings.given("schedule.csv")) return;
   const std::string path = resolve_path(folder, settings.text("schedule.csv"));
-  std::error_code ignored;
-  std::ifstream file(path);
-  if (!std::filesystem::is_regular_file(path, ignored) || !file) {
-    settings.refuse("schedule.csv", "cannot read '" + path + "'; allowed: the path of a PyTorch schedule CSV",
+  if (const std::string reason = unreadable(path); !reason.empty()) {
+    settings.refuse("schedule.csv",
+                    "cannot read '" + path + "': " + reason + "; allowed: the path of a PyTorch schedule CSV",
                     "correct the path (" + relative_to(settings, "schedule.csv") + ")");
     return;
   }
+  std::ifstream file(path);
   try {
     scenario.schedule.actions = read_schedule_csv(file, path);
   } catch (const std::invalid_argument& reason) {

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <iostream>
 #include <limits>
+#include <new>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -21,10 +22,23 @@ void keep_freed_memory() {
 #endif
 }
 
+// What every command, thread and simulating child says where memory ends; the library's own word is "std::bad_alloc".
+struct OutOfMemory : std::bad_alloc {
+  const char* what() const noexcept override {
+    return "out of memory: the task graph is larger than this machine, or its limit (ulimit -v), has room for; "
+           "take fewer micro-batches (schedule.global_batch) or ranks, or a machine with more memory";
+  }
+};
+
+void name_lack_of_memory() {
+  std::set_new_handler([] { throw OutOfMemory(); });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   keep_freed_memory();
+  name_lack_of_memory();
   const int status = slipway::run_slipway({argv + 1, argv + argc}, std::cout, std::cerr);
   // An answer that did not arrive (a full disk behind >) is a failure even when the work was done.
   errno = 0;

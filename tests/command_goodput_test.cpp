@@ -135,6 +135,17 @@ TEST_F(Commands, TheMeanNumberOfFailuresIsWithinItsErrorOfTheExpectation) {
     EXPECT_THAT(slipway_with(goodput(faults, {"--days", days})).err, HasSubstr("'" + days + "' is no number above 0"));
 }
 
+TEST_F(Commands, MoreFailuresThanCanBeSimulatedAreRefusedBeforeTheyAre) {
+  std::vector<std::string> settings = faults;
+  settings[0] = "cluster.mtbf_per_node=1 ms";
+  for (const auto& more : {std::vector<std::string>{}, {"--days", "1000000", "--histories", "2"}}) {
+    const Answer answer = slipway_with(goodput(settings, more));
+    EXPECT_EQ(answer.status, status_usage);
+    EXPECT_THAT(answer.err, HasSubstr("cluster.mtbf_per_node = 1.00 ms on 8 nodes is a failure every 125 µs"));
+    EXPECT_THAT(answer.err, HasSubstr("allowed: up to 1e9; raise cluster.mtbf_per_node, or lower --days or --histories"));
+  }
+}
+
 TEST_F(Commands, GoodputAsksForTheKeysThatAreMissing) {
   Answer answer = slipway_with({"goodput", llama});
   EXPECT_EQ(answer.status, status_usage);

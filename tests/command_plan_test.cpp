@@ -95,8 +95,8 @@ TEST_F(PlanCommand, ChoosesAnUnevenSplitOnAMixedCluster) {
 }
 
 TEST_F(PlanCommand, KeepsTheKeysThatItIsTold) {
-  for (const auto& row :
-       plan_of_file({llama, "--keep", "layout.tensor", "--keep", "schedule.micro_batch"})["best"]) {
+  const auto plan = plan_of_file({llama, "--keep", "layout.tensor", "--keep", "schedule.micro_batch"});
+  for (const auto& row : plan["best"]) {
     EXPECT_EQ(row["tensor"], 8);
     EXPECT_EQ(row["micro_batch"], 1);
   }

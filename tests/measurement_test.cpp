@@ -101,6 +101,19 @@ TEST(Measurement, OfTheTaskOverheadOnlyTheMostLanesCount) {
   EXPECT_DOUBLE_EQ(observations[0].seconds, 2e-5);
 }
 
+TEST(Measurement, WhatNoMachineMeasuresIsRefusedWhereItStands) {
+  const char* const gemm = "measure gemm pass=forward m=8 n=8 k=8 dtype=float32 seconds=";
+  for (const std::string seconds : {"0", "-1", "inf", "nan", "1e300", "1e-300"})
+    EXPECT_THAT(error_of(gemm + seconds), HasSubstr("m.0:1: seconds=" + seconds + " is no number from 1e-12 to 1e+06"));
+  for (const std::string members : {"0", "-1", "2.5", "3e9", "1e300", "nan"})
+    EXPECT_THAT(error_of("measure all-reduce bytes=8 members=" + members + " seconds=1"),
+                HasSubstr("m.0:1: members=" + members + " is no whole number from 1 to 1e+09"));
+  EXPECT_THAT(error_of("measure transfer bytes=1e300 seconds=1"), HasSubstr("bytes=1e300 is no number from 0 to 1e+15"));
+  EXPECT_THAT(error_of("measure attention pass=x batch_heads=1 s=1 d=1 dtype=float32 seconds=1"),
+              HasSubstr("pass=x is not known; allowed: forward, backward, input_grad, weight_grad"));
+  EXPECT_THAT(error_of("measure elementwise op=sin bytes=8 dtype=float32 seconds=1"), HasSubstr("op=sin is not known"));
+}
+
 TEST(Measurement, ErrorsNameFileLineAndDefect) {
   EXPECT_THAT(error_of("\nhello\n"), HasSubstr("m.0:2: expected a line 'measure"));
   EXPECT_THAT(error_of("measure warp seconds=1"),
@@ -109,7 +122,7 @@ TEST(Measurement, ErrorsNameFileLineAndDefect) {
   EXPECT_THAT(error_of("measure gemm m=1 n=2 dtype=float32 seconds=1"),
               HasSubstr("k= is missing in a measurement of gemm"));
   EXPECT_THAT(error_of("measure gemm m=one n=2 k=3 dtype=float32 seconds=1"),
-              HasSubstr("m=one is no number"));
+              HasSubstr("m=one is no whole number"));
   EXPECT_THAT(error_of("measure launch dtype=float33 seconds=1"), HasSubstr("dtype=float33"));
   EXPECT_THAT(error_of("measure launch float32 seconds=1"),
               HasSubstr("expected key=value, found: float32"));

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <istream>
 #include <sstream>
 #include <stdexcept>
+#include <string_view>
 
 #include "models/collectives.h"
 #include "models/cost.h"
@@ -35,13 +37,39 @@ const std::map<std::string, std::vector<std::string>>& known_kinds() {
   throw std::runtime_error(place + ": " + what);
 }
 
+// What a field may be. The largest keep every product of them (flops, bytes) far inside a double and an int64.
+struct Range {
+  double min = 0, max = 0;
+  bool whole = false;
+};
+
+Range range_of(std::string_view field) {
+  if (field == "seconds") return {1e-12, 1e6};
+  if (field == "bytes") return {0, 1e15};
+  return {1, field == "elements" ? 1e12 : 1e9, true};  // sizes, members, lanes
+}
+
 double number_of(const std::string& place, const std::string& key, const std::string& text) {
+  const Range range = range_of(key);
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0)) {
-    fail(place, key + "=" + text + " is no number of at least 0");
-  }
-  return value;
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  if (is_number && value >= range.min && value <= range.max && (!range.whole || value == std::floor(value)))
+    return value;
+  std::ostringstream allowed;
+  allowed << (range.whole ? "whole number" : "number") << " from " << range.min << " to " << range.max;
+  fail(place, key + "=" + text + " is no " + allowed.str());
+}
+
+// The words of fields that are no numbers; a field that is not here is not looked at.
+void check_word(const std::string& place, const std::string& key, const std::string& word) {
+  static const std::map<std::string, std::vector<std::string>> known = {
+      {"pass", {"forward", "backward", "input_grad", "weight_grad"}}, {"op", {"add", "silu_mul", "rms_norm", "rms_norm_fused"}}};
+  const auto words = known.find(key);
+  if (words == known.end() || std::find(words->second.begin(), words->second.end(), word) != words->second.end()) return;
+  std::string all;
+  for (const std::string& each : words->second) all += (all.empty() ? "" : ", ") + each;
+  fail(place, key + "=" + word + " is not known; allowed: " + all);
 }
 
 Measurement parse(const std::string& line, const std::string& place) {
@@ -73,6 +101,7 @@ Measurement parse(const std::string& line, const std::string& place) {
       fail(place, "dtype=" + found->second + " is no number format");
     if (field != "dtype" && field != "pass") number_of(place, field, found->second);
   }
+  for (const auto& [key, word] : result.fields) check_word(place, key, word);
   return result;
 }
 

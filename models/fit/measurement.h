@@ -25,8 +25,8 @@ struct Measurement {
   double seconds = 0;
 };
 
-// Throws std::runtime_error with file and line: not a measurement, an unknown kind, a field that is missing
-// or no number.
+// Throws std::runtime_error with file and line: not a measurement, an unknown kind, a field that is missing,
+// no number, or one that no machine measures (no time at all, half a member).
 std::vector<Measurement> read_measurements(std::istream& in, const std::string& name_for_errors);
 
 // Medians over equal measurements, sorted by what they are.

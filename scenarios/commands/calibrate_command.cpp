@@ -14,6 +14,7 @@
 #include "scenarios/commands/outputs.h"
 #include "scenarios/commands/progress.h"
 #include "scenarios/commands/trace_input.h"
+#include "scenarios/input_file.h"
 #include "scenarios/measure_machine.h"
 #include "scenarios/output_file.h"
 #include "scenarios/plan.h"
@@ -63,9 +64,9 @@ struct Evidence {
 
 // What is no file of measurements, or a trace of something else, is a mistake of the user.
 std::vector<Measurement> measurements_in(const std::string& path) {
+  if (const std::string reason = unreadable(path); !reason.empty())
+    throw UsageError("cannot read " + path + ": " + reason + "; give a file that `slipway-rank --measure` wrote");
   std::ifstream file(path);
-  if (!file || std::filesystem::is_directory(path))
-    throw UsageError("cannot read " + path + "; give the path of a file that exists");
   try {
     const std::vector<Measurement> all = read_measurements(file, path);
     if (all.empty()) throw std::runtime_error(path + ": there is no measurement in it");

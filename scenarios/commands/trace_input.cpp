@@ -1,18 +1,18 @@
 #include "scenarios/commands/trace_input.h"
 
-#include <filesystem>
 #include <fstream>
 
 #include "scenarios/chrome_trace.h"
 #include "scenarios/commands/command.h"
+#include "scenarios/input_file.h"
 
 namespace slipway {
 
 Trace trace_from(const std::string& path) {
+  if (const std::string reason = unreadable(path); !reason.empty())
+    throw UsageError("cannot read the trace " + path + ": " + reason +
+                     "; give a file that simulate --trace or execute wrote");
   std::ifstream in(path);
-  if (!in || std::filesystem::is_directory(path)) {
-    throw UsageError("cannot read the trace " + path + "; give a file that simulate --trace or execute wrote");
-  }
   try {
     Trace trace = read_chrome_trace(in, path);
     if (trace.records.empty()) {

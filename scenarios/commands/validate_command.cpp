@@ -9,6 +9,7 @@
 #include "scenarios/commands/progress.h"
 #include "scenarios/embedded_files.h"
 #include "scenarios/graph_prices.h"
+#include "scenarios/input_file.h"
 #include "scenarios/output_file.h"
 #include "scenarios/stack_text.h"
 #include "scenarios/validation_report.h"
@@ -49,7 +50,8 @@ CommandOptions declared_options() {
 
 // With the first of its tables, so that the next try works.
 void refuse_folder(const std::string& path) {
-  if (!std::filesystem::is_directory(path)) return;
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return;
   std::string first;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(path))
     if (const std::string found = entry.path().string(); found.ends_with(".csv") && (first.empty() || found < first))
@@ -59,8 +61,9 @@ void refuse_folder(const std::string& path) {
 
 PublishedTable table_from(const std::string& path) {
   refuse_folder(path);
+  if (const std::string reason = unreadable(path); !reason.empty())
+    throw UsageError("cannot read the table " + path + ": " + reason + "; give a CSV file");
   std::ifstream in(path);
-  if (!in) throw UsageError("cannot read the table " + path + "; give a CSV file");
   try {
     return read_table(in, path);
   } catch (const std::runtime_error& error) {

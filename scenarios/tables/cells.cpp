@@ -10,7 +10,7 @@ namespace {
 
 CellError wrong(std::string_view column, const std::string& text, const char* what) {
   return CellError("column " + std::string(column) +
-                   (text.empty() ? std::string(" is empty") : ": '" + text + "'") + " and must be " + what);
+                   (text.empty() ? std::string(" is empty and") : ": '" + text + "', which") + " must be " + what);
 }
 
 }  // namespace
