@@ -40,6 +40,14 @@ TEST(Metrics, TheBubbleOfAnIsolated1F1BStepIsDMinusOneOverNPlusDMinusOne) {
   }
 }
 
+TEST(Metrics, WithoutAPipelineThereIsNoBubbleNotEvenOfRoundingErrors) {
+  for (double forward : {0.1, 0.3, 1.0 / 7, 1e-6 / 3}) {
+    Durations durations;
+    const TaskGraph graph = pipeline(1, 100, &forward, durations);
+    EXPECT_EQ(metrics_of(graph, replay(graph, durations), 1e12).bubble_share, 0) << forward;
+  }
+}
+
 // One rank of tensor parallel 1, data parallel 2, no pipeline, one micro-batch: after its backward each
 // rank waits for the reductions of its blocks, one after another on one lane, and then for the global norm.
 // That whole wait is one chain of communications and none of it is bubble.
