@@ -127,6 +127,15 @@ void Buckets::prepare(int block) {
   if (!shards_gradients() || has_memory(gradients)) return;
   allocate_memory(gradients);
   gradients.zero_();
+  std::erase_if(waiting_, [&](const WaitingGradient& small) {
+    if (!small.into.is_alias_of(gradients)) return false;
+    small.add();
+    return true;
+  });
+}
+
+void Buckets::add_when_prepared(std::vector<WaitingGradient> small) {
+  for (WaitingGradient& one : small) waiting_.push_back(std::move(one));
 }
 
 at::Tensor Buckets::take(int block) {

@@ -19,6 +19,7 @@
 #include <ostream>
 
 #include "exec/gathered_weights.h"
+#include "exec/linear.h"
 #include "exec/optimizer.h"
 #include "exec/parameters.h"
 #include "exec/rank_model.h"
@@ -37,8 +38,9 @@ class Buckets {
   Message message(const Work& work) const;
   // ZeRO 2 and 3. A bucket has memory from a backward pass to take(), which hands out the gradients so far; a
   // reduced slice of them is added to this rank's; of the tied embedding's reduced gradient it keeps what lies in
-  // its slices.
+  // its slices. Small gradients that a split backward finds before its block has memory wait for that.
   void prepare(int block);
+  void add_when_prepared(std::vector<WaitingGradient> small);
   at::Tensor take(int block);
   at::Tensor empty_slice(int block) const;
   void add_to_slice(int block, const at::Tensor& reduced);
@@ -89,6 +91,7 @@ class Buckets {
   Coordinates at_;
   int slice_count_ = 1;
   std::map<int, Bucket> buckets_;  // by block
+  std::vector<WaitingGradient> waiting_;
 };
 
 }  // namespace slipway

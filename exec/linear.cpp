@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "exec/device.h"
+#include "exec/storage_memory.h"
 
 namespace slipway {
 namespace {
@@ -35,10 +36,10 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor& dy = gradients[0];
+    auto& queue = *pointer_from<WeightGradientQueue>(context, "queue");
     if (const auto* bias = pointer_from<const ShardedParameter>(context, "bias"))
-      bias->gradient.add_(at::sum(as_matrix(dy), {0}, false, bias->gradient.scalar_type()));
-    pointer_from<WeightGradientQueue>(context, "queue")
-        ->add(saved[0], dy, *pointer_from<const ShardedParameter>(context, "weight"));
+      queue.add_small({bias->gradient, 0, at::sum(as_matrix(dy), {0}, false, bias->gradient.scalar_type())});
+    queue.add(saved[0], dy, *pointer_from<const ShardedParameter>(context, "weight"));
     return {at::matmul(dy, saved[1]), {}, {}, {}};
   }
 };
@@ -57,6 +58,13 @@ void WeightGradientQueue::run() {
     add_product(into, as_matrix(item.output_gradient).t(), as_matrix(item.input));
   }
   items_.clear();
+}
+
+void WeightGradientQueue::add_small(WaitingGradient small) {
+  if (has_memory(small.into))
+    small.add();
+  else
+    waiting_.push_back(std::move(small));
 }
 
 at::Tensor linear(const at::Tensor& x, const ShardedParameter& weight, const ShardedParameter* bias,

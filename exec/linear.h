@@ -2,7 +2,8 @@
 //
 //   backward:  dx = dy·W          returned at once: others wait for it
 //              dW += dyᵀ·x        handed to a queue that runs at once, or later as the graph's W task
-//              db += Σ dy         small: always at once
+//              db += Σ dy         small: at once; where the bucket has no memory yet (ZeRO 2 and 3, whose buckets
+//                                 begin with the weight-gradient pass) it waits for that
 //
 // Gradients add up directly in the block's bucket, in the bucket's dtype (fp32 for bf16 weights). The
 // weight is no input of the autograd graph: asking the engine for weight gradients later would walk the
@@ -12,17 +13,30 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "exec/parameters.h"
 
 namespace slipway {
 
+// A bias's or a norm's gradient whose bucket has no memory yet.
+struct WaitingGradient {
+  at::Tensor into;
+  std::int64_t begin = 0;  // row of `into` where it is added
+  at::Tensor value;
+  void add() const { into.narrow(0, begin, value.size(0)).add_(value); }
+};
+
 class WeightGradientQueue {
  public:
   bool deferred = false;  // false: add() does the work at once
   void add(const at::Tensor& input, const at::Tensor& output_gradient, const ShardedParameter& weight);
   void run();  // does what was deferred and forgets it
+  // Adds it, or keeps it where its bucket has no memory.
+  void add_small(WaitingGradient small);
+  std::vector<WaitingGradient> take_waiting() { return std::exchange(waiting_, {}); }
 
  private:
   struct Item {
@@ -30,6 +44,7 @@ class WeightGradientQueue {
     const ShardedParameter* weight;
   };
   std::vector<Item> items_;
+  std::vector<WaitingGradient> waiting_;
 };
 
 // x: [..., in], weight: [out, in]. `queue` must outlive the backward pass, the parameters both passes.

@@ -21,6 +21,7 @@ RankModel::State::State(const Bundle& b, int r, at::Device d)
       buckets(b, r, d),
       data(b.run.data, graph.model, b.run.seed) {
   note_taken_blocks();
+  note_late_blocks();
 }
 
 // A reduction within the step, of one micro-batch, says whose gradients are in the buffer that it reads.

@@ -124,8 +124,22 @@ std::vector<int> RankModel::State::blocks_in(const Work& segment) const {
   return blocks_of_segment;
 }
 
+void RankModel::State::note_late_blocks() {
+  std::unordered_set<int> embedding;
+  for (const Work& work : graph.works) {
+    if (work.kind != WorkKind::segment) continue;
+    for (const Operator& op : operators_of(graph, work).subspan(static_cast<std::size_t>(work.first_op), static_cast<std::size_t>(work.last_op - work.first_op)))
+      if (op.kind == OpKind::embed) embedding.insert(op.block);
+    if (work.pass != Pass::weight_grad) continue;
+    for (const int block : blocks_in(work)) late_blocks.insert(block);
+  }
+  for (const int block : embedding) late_blocks.erase(block);
+}
+
 void RankModel::State::prepare_gradients(TaskId task) {
-  for (const int block : blocks_in(work_of(task))) buckets.prepare(block);
+  const Work& work = work_of(task);
+  for (const int block : blocks_in(work))
+    if (work.pass != Pass::input_grad || !late_blocks.contains(block)) buckets.prepare(block);
 }
 
 namespace {
@@ -150,6 +164,7 @@ void RankModel::State::backward(TaskId task, int step) {
   for (const BufferId buffer : slots.inputs(task, BufferKind::gradient)) inputs.push_back(slots.tensor(buffer, step));
   const SegmentReplay::Tensors made = run_or_replay(
       task, step, inputs, [&](const SegmentReplay::Tensors& from) { return compute_backward(task, *region, from); });
+  buckets.add_when_prepared(region->weight_gradients.take_waiting());
   const std::vector<BufferId> gradients = slots.outputs(task, BufferKind::gradient);
   for (std::size_t i = 0; i < gradients.size(); ++i) slots.put(gradients[i], step, made[i]);
   for (const BufferId buffer : slots.outputs(task, BufferKind::saved)) slots.put(buffer, step, region);

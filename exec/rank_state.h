@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "exec/buckets.h"
@@ -61,6 +62,7 @@ struct RankModel::State {
   // ZeRO 2, 3.
   void note_taken_blocks();
   std::vector<int> blocks_in(const Work& segment) const;  // each once
+  void note_late_blocks();
   void prepare_gradients(TaskId task);
   void take_gradients(TaskId task, int step);
   void keep_gathered_weights(const Work& work) const;
@@ -80,6 +82,9 @@ struct RankModel::State {
   Slots slots;
   Buckets buckets;
   std::unordered_map<BufferId, int> taken_blocks;  // ZeRO 2, 3: whose gradients a segment puts into this buffer
+  // Blocks whose gradients a weight-gradient pass makes, all but norms' and biases': only that one needs their memory.
+  // (An embedding's rows are added to at once.)
+  std::unordered_set<int> late_blocks;
   TokenData data;
   std::int64_t first_sample = 0;  // of step 0
   std::unique_ptr<SegmentReplay> replay;  // null: segments always run operator by operator

@@ -67,7 +67,7 @@ WireTensors Region::backward(const WireTensors& out_gradients) {
     const at::Tensor& gradient = found[ins_.size() + i];
     const Tap& tap = taps_[i];
     if (gradient.defined() && tap.gradient.defined())
-      tap.gradient.narrow(0, tap.begin, gradient.size(0)).add_(gradient);
+      weight_gradients.add_small({tap.gradient, tap.begin, gradient});
   }
   ins_.clear(), outs_.clear(), taps_.clear();
   return in_gradients;

@@ -36,7 +36,8 @@ class Region {
   // recomputation cannot know which of its wires lead on, so it leaves them all as not needed.
   at::Tensor leave(Wires wire, const at::Tensor& value, bool needed);
   // A small weight as a leaf of this region; in the backward pass its gradient is added to the rows of `gradient`
-  // from `begin` on, which need no memory before (exec/storage_memory.h).
+  // from `begin` on, which need no memory before (exec/storage_memory.h); without memory even then it waits in
+  // `weight_gradients`.
   at::Tensor tap(const at::Tensor& weight, const at::Tensor& gradient, std::int64_t begin = 0);
   // An empty leaf for operators without an input that needs a gradient (embed).
   at::Tensor anchor();

@@ -102,5 +102,24 @@ TEST(MeasuredMemory, FallsWithEachStageOfZero) {
   EXPECT_NEAR(three / none, 2.0 / 4, 0.04) << "half of all";
 }
 
+// ZB-H1 runs several input-gradient passes before the first weight-gradient pass. What ZeRO 2 holds of unreduced
+// gradients must begin with the latter, as the task graph says, or the gradients of all blocks would be held at once.
+TEST(MeasuredMemory, UnreducedGradientsOfASplitBackwardBeginWithTheWeightPass) {
+  const Bundle bundle = bundle_of({.pipeline = 2, .data = 2, .zero = 2}, "zb-h1");
+  const auto records = records_of(bundle);
+  const double weights_of_block = bundle.graph.static_bytes[0].weights / 3;  // an embedding and two like blocks
+  int input_passes = 0;
+  double before = 0;
+  for (const TraceRecord& record : records[0]) {
+    // An embedding has no weight-gradient pass.
+    if (record.step == steps - 1 && record.kind == "input-grad" && record.label.find(".emb") == std::string::npos) {
+      ++input_passes;
+      EXPECT_LT(record.memory_bytes - before, 0.5 * weights_of_block) << record.label;
+    }
+    if (record.lane == "compute") before = record.memory_bytes;
+  }
+  EXPECT_GT(input_passes, 0);
+}
+
 }  // namespace
 }  // namespace slipway
