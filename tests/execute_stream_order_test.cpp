@@ -91,8 +91,14 @@ TEST(EveryStageOfZero, LeavesNoRaceBetweenItsLanes) {
 }
 
 TEST(ARingOfContext, LeavesNoRaceBetweenItsLanes) {
-  for (const int zero : {0, 3})
-    expect_no_race(clipped(llama_for(2, true), {.tensor = 2, .context = 2, .zero = zero}));
+  for (const auto& [recompute, zero] : {std::pair{Recompute::none, 0},
+                                        {Recompute::none, 3},
+                                        {Recompute::selective, 0},
+                                        {Recompute::full, 0}}) {
+    LoweringInput input = clipped(llama_for(2, true), {.tensor = 2, .context = 2, .zero = zero});
+    input.recompute = recompute;
+    expect_no_race(input);
+  }
 }
 
 TEST(Recomputation, LeavesNoRaceBetweenItsLanes) {
