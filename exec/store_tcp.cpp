@@ -132,7 +132,9 @@ c10::intrusive_ptr<c10d::TCPStore> StoreHost::State::open_within(double limit_s,
 }
 
 StoreHost::StoreHost(const RankEnvironment& at, double seconds) : state_(std::make_unique<State>()) {
-  FLAGS_caffe2_log_level = 3;  // c10d's own connection warnings: our errors say it once and in full
+  // Without c10d's own connection warnings: our errors say it once and in full. Set once, because ranks that share a
+  // process come here at the same time.
+  [[maybe_unused]] static const int level = FLAGS_caffe2_log_level = 3;
   constexpr double late_s = 0.3, answering_share = 0.5;  // of the time for its host to come
   state_->host = at.store_host;
   state_->port = at.store_port;
