@@ -52,8 +52,8 @@ struct TimeModel {
   std::span<const TimeParameter> parameters;
   double (*seconds)(const StepWork& work, std::span<const double> constants);  // of one step
   StepParts (*parts)(const StepWork& work, std::span<const double> constants);
-  // Why the formula says nothing of such a run (a feature that it does not price); nullptr: it does.
-  const char* (*outside)(const StepWork& work);
+  // Features of such a run that the formula does not price; none: it prices all.
+  std::vector<const char*> (*outside)(const StepWork& work);
   bool overlaps_reduction = false;  // else `reduction` follows the last backward pass, what hides of it taken off
 };
 

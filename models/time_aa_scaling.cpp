@@ -158,7 +158,7 @@ StepParts parts(const StepWork& w, std::span<const double> values) {
   return result;
 }
 
-const char* outside(const StepWork& w) { return w.zero > 1 ? no_such_zero : nullptr; }
+Reasons outside(const StepWork& w) { return reasons({{w.zero > 1, no_such_zero}}); }
 
 }  // namespace
 

@@ -43,6 +43,13 @@ double context_ring_seconds(const StepWork& w, double bandwidth, double latency)
   return 3 * (w.c - 1) * (latency + bytes / bandwidth);
 }
 
+Reasons reasons(std::initializer_list<Reason> candidates) {
+  Reasons holding;
+  for (const Reason& candidate : candidates)
+    if (candidate.holds) holding.push_back(candidate.feature);
+  return holding;
+}
+
 double pipeline_seconds(std::span<const double> stages, double micro_batches) {
   return std::accumulate(stages.begin(), stages.end(), 0.0) +
          (micro_batches - 1) * *std::max_element(stages.begin(), stages.end());

@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <initializer_list>
 #include <span>
+#include <vector>
 
 #include "models/stack.h"
 
@@ -68,6 +70,12 @@ inline double interleaved(const StepWork& work, double step, double busiest) {
 constexpr const char* no_context = "context parallelism";
 constexpr const char* no_such_zero = "ZeRO 2 and 3";
 constexpr const char* no_such_kernels = "its attention kernels (no run of the fit had them)";
+using Reasons = std::vector<const char*>;
+struct Reason {
+  bool holds;
+  const char* feature;
+};
+Reasons reasons(std::initializer_list<Reason> candidates);  // those that hold
 
 // Σ S(i) + (m − 1)·max S(i): at least the time of 1F1B, and exact where no stage waits behind a longer one.
 double pipeline_seconds(std::span<const double> stages, double micro_batches);

@@ -112,12 +112,9 @@ StepParts parts(const StepWork& w, std::span<const double> values) {
   return result;
 }
 
-const char* outside(const StepWork& w) {
-  if (w.t > 1) return "tensor parallelism";
-  if (w.c > 1) return no_context;
-  if (w.p > 1) return "pipeline stages";
+Reasons outside(const StepWork& w) {
   const bool flash = w.kernels != Kernels::torch && w.kernels != Kernels::fused_softmax;
-  return flash ? nullptr : no_such_kernels;
+  return reasons({{w.t > 1, "tensor parallelism"}, {w.c > 1, no_context}, {w.p > 1, "pipeline stages"}, {!flash, no_such_kernels}});
 }
 
 }  // namespace

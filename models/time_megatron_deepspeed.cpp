@@ -183,10 +183,8 @@ StepParts parts(const StepWork& w, std::span<const double> values) {
   return result;
 }
 
-const char* outside(const StepWork& w) {
-  if (w.c > 1) return no_context;
-  if (w.zero > 1) return no_such_zero;
-  return w.kernels == Kernels::torch ? nullptr : no_such_kernels;
+Reasons outside(const StepWork& w) {
+  return reasons({{w.c > 1, no_context}, {w.zero > 1, no_such_zero}, {w.kernels != Kernels::torch, no_such_kernels}});
 }
 
 }  // namespace

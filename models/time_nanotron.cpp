@@ -171,9 +171,9 @@ StepParts parts(const StepWork& run, std::span<const double> values) {
   return result;
 }
 
-const char* outside(const StepWork& w) {
-  if (w.zero > 1) return no_such_zero;
-  return w.kernels == Kernels::flash2 || w.kernels == Kernels::flash2_rmsnorm ? nullptr : no_such_kernels;
+Reasons outside(const StepWork& w) {
+  const bool flash2 = w.kernels == Kernels::flash2 || w.kernels == Kernels::flash2_rmsnorm;
+  return reasons({{w.zero > 1, no_such_zero}, {!flash2, no_such_kernels}});
 }
 
 }  // namespace

@@ -1,16 +1,18 @@
-// On what the times of a prediction rest, and how far to trust them.
+// On what the times and the memory of a prediction rest, and how far to trust them.
 //
-//   cluster.stack, timed on these machines ──► that trainer's pace; what of the scenario lies outside the published
-//                                              runs that its constants were fitted to (tables of the study folders)
+//   cluster.stack, timed on these machines ──► that trainer's pace; what its formula has no term for, and what lies
+//                                              outside the published runs that its constants were fitted to
 //   no stack, a built-in machine profile ────► book values: no trainer's pace, wrong by `book_error`
 //   no stack, a profile of a file ───────────► that file's: what it was calibrated to is its own affair
 //
-// Guarded by tests/basis_test.cpp.
+// Told by every command that shows them: simulate, plan, study, goodput, memory. Guarded by tests/basis_test.cpp.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "scenarios/fitted_range.h"
+#include "scenarios/json_summary.h"
 #include "scenarios/scenario.h"
 
 namespace slipway {
@@ -22,25 +24,29 @@ struct ErrorRange {
 };
 constexpr ErrorRange book_error{5, 41};
 
-// A quantity of the scenario beyond all fitted runs: tensor 8, where these had 1 to 4.
-struct OutsideFit {
-  std::string what;
-  double here = 0, least = 0, most = 0;
-};
-
 struct Basis {
   std::string trainer;                   // empty: none
   bool book_values = false;              // priced by a built-in machine profile alone
   std::vector<std::string> fitted_here;  // with book values: built-in stacks that were timed on these machines
+  std::vector<std::string> not_priced;   // features that the trainer's formula has no term for (TimeModel::outside)
   std::vector<OutsideFit> outside;       // of the trainer's fitted runs on the cluster's machines
+  std::string memory_trainer;            // whose constants of memory are used; empty: the book's
+  std::vector<OutsideFit> memory_outside;
 };
 Basis basis_of(const Scenario& scenario);
+Basis time_basis_of(const Scenario& scenario);  // the same without memory
 
 // "on average 5 to 41 % off published runs, mostly too fast"
 std::string book_error_text();
-// "tensor 8 (fitted: 1)"
-std::string describe(const OutsideFit& outside);
-// The paragraph under the answer; empty where there is nothing to warn of.
+// The paragraph under the answer; empty where there is nothing to warn of. What is outside of the fits of both times and
+// memory is said once.
 std::string basis_text(const Basis& basis);
+std::string memory_basis_text(const Basis& basis);  // of memory alone
+// Of many points, or rows of a table (`noun`): each thing once, and for how many of them it holds.
+std::string basis_text(const std::vector<Basis>& points, const char* noun);
+
+// The keys of json_keys_basis.h.
+void set_basis_keys(JsonSummary& json, const Basis& basis);
+nlohmann::json basis_json(const Basis& basis);
 
 }  // namespace slipway

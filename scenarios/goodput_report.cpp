@@ -7,6 +7,7 @@
 #include <set>
 
 #include "models/statistics.h"
+#include "scenarios/basis.h"
 #include "scenarios/commands/command.h"
 #include "scenarios/json_summary.h"
 #include "scenarios/plan.h"
@@ -192,7 +193,8 @@ std::string goodput_text(const Scenario& scenario, const GoodputAnswer& answer) 
     text += fmt::format("\nTraining on {} tokens takes {:.4g} days instead of {:.4g}.\n", readable_count(scenario.tokens),
                         scenario.tokens / answer.tokens_per_s / own.share / day_s,
                         scenario.tokens / answer.tokens_per_s / day_s);
-  return text;
+  const std::string basis = basis_text(time_basis_of(scenario));
+  return basis.empty() ? text : text + "\n" + basis.substr(0, basis.size() - 1);
 }
 
 std::string goodput_json(const Scenario& scenario, const GoodputAnswer& answer) {
@@ -201,6 +203,7 @@ std::string goodput_json(const Scenario& scenario, const GoodputAnswer& answer) 
   json.set("scenario", scenario.name);
   json.set("days", answer.horizon_s / day_s);
   json.set("step_time_s", answer.training.step_s);
+  set_basis_keys(json, time_basis_of(scenario));
   json.set("nodes", answer.training.nodes);
   json.set("histories", own.histories);
   json.set("goodput", own.share);

@@ -1,12 +1,13 @@
 // The keys of every --json output (of plan: json_keys_plan.cpp): the only place where they are named and explained.
 #include <array>
 
+#include "scenarios/json_keys_basis.h"
 #include "scenarios/json_summary.h"
 
 namespace slipway {
 
 std::span<const JsonKey> simulate_json_keys() {
-  static constexpr std::array keys{
+  static constexpr auto keys = with_basis_keys(std::array{
       JsonKey{"scenario", "text", "name of the scenario"},
       JsonKey{
           "step_time_s", "s",
@@ -32,16 +33,6 @@ std::span<const JsonKey> simulate_json_keys() {
               "constants without it) and the estimate of `slipway memory`"},
       JsonKey{"fits", "bool", "needed_memory_bytes <= what a process gets of the GPU's memory, on every rank"},
       JsonKey{"fits_cautious", "bool", "the same within the trainer's cautious share of every GPU, 0.8 of the book"},
-      JsonKey{"basis", "text",
-              "trainer of cluster.stack whose constants price the step; book: built-in machine profiles alone; profile: "
-              "a profile or block table of your own"},
-      JsonKey{"book_error", "0..1",
-              "list: from, to; how far step times by book values are off published runs; present with basis book", true},
-      JsonKey{"fitted_stacks", "list", "stacks that were fitted on these machines; present with basis book", true},
-      JsonKey{"outside_fit", "list",
-              "what lies outside the runs that the trainer was fitted to: what, here, least, most; present with a "
-              "trainer's pace",
-              true},
       JsonKey{"ranks", "count", "GPUs (or CPU ranks) of the layout"},
       JsonKey{"simulated_ranks", "count",
               "ranks that were simulated; each of the others does the same at the same time as one of these"},
@@ -81,12 +72,12 @@ std::span<const JsonKey> simulate_json_keys() {
       JsonKey{"gpu_hours", "h", "GPUs x duration of the training; present with run.tokens", true},
       JsonKey{"cost", "currency",
               "gpu_hours x cluster.price_per_gpu_hour; present with run.tokens and a price > 0", true},
-  };
+  });
   return keys;
 }
 
 std::span<const JsonKey> goodput_json_keys() {
-  static constexpr std::array keys{
+  static constexpr auto keys = with_basis_keys(std::array{
       JsonKey{"scenario", "text", "name of the scenario"},
       JsonKey{"days", "days", "of each history"},
       JsonKey{"step_time_s", "s", "of the simulated step, without faults"},
@@ -111,7 +102,7 @@ std::span<const JsonKey> goodput_json_keys() {
       JsonKey{"young_interval_s", "s", "of Young 1974", true},
       JsonKey{"intervals_s", "s", "list: shorter and longer intervals, this one among them"},
       JsonKey{"goodputs", "0..1", "list: the simulated goodput of each"},
-  };
+  });
   return keys;
 }
 
@@ -121,6 +112,10 @@ std::span<const JsonKey> study_json_keys() {
       JsonKey{"points", "list", "all combinations, the last key fastest; a figure that a point has not is absent"},
       JsonKey{"points[].scenario", "text", "name of the scenario"},
       JsonKey{"points[].set", "map", "the varied keys and their values here"},
+      JsonKey{"points[].basis", "text",
+              "on what its figures rest, with book_error, fitted_stacks, not_priced, outside_fit, memory_outside_fit as in "
+              "simulate; absent without figures",
+              true},
       JsonKey{"points[].error", "text", "why there are no figures; absent where there are", true},
       JsonKey{"points[].step_time_s", "s", "and the other columns of --csv (`slipway study --help`), in base units"},
   };
@@ -213,7 +208,7 @@ std::span<const JsonKey> confirm_json_keys() {
 }
 
 std::span<const JsonKey> memory_json_keys() {
-  static constexpr std::array keys{
+  static constexpr auto keys = with_basis_keys(std::array{
       JsonKey{"scenario", "text", "name of the scenario"},
       JsonKey{"stack", "text", "trainer whose constants make the estimate: cluster.stack, or \"book\""},
       JsonKey{"stack_machine", "text", "machine on which they were found; null: the book's"},
@@ -240,7 +235,7 @@ std::span<const JsonKey> memory_json_keys() {
               true},
       JsonKey{"cheapest_change", "text",
               "the first of them that fits, null when none does; present with changes", true},
-  };
+  });
   return keys;
 }
 

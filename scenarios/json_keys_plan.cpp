@@ -1,12 +1,13 @@
 // Keys of `slipway plan --json`.
 #include <array>
 
+#include "scenarios/json_keys_basis.h"
 #include "scenarios/json_summary.h"
 
 namespace slipway {
 
 std::span<const JsonKey> plan_json_keys() {
-  static constexpr std::array keys{
+  static constexpr auto keys = with_basis_keys(std::array{
       JsonKey{"scenario", "text", "name of the scenario"},
       JsonKey{"pace", "text", "trainer at whose pace work was priced; null: by the machine profiles alone"},
       JsonKey{"complete", "bool", "false: interrupted, the answer is the best so far"},
@@ -37,7 +38,7 @@ std::span<const JsonKey> plan_json_keys() {
       JsonKey{"may_be_refused", "list", "why the trainer may refuse the winner, or run another layout", true},
       JsonKey{"not_expressed", "list", "what else of that row the trainer cannot express; present with --emit", true},
       JsonKey{"to_be_added", "list", "arguments that a scenario does not say, or that are slipway's defaults", true},
-  };
+  });
   return keys;
 }
 

@@ -67,6 +67,7 @@ std::string json_text(const Plan& plan, const MemoryReport& report) {
   summary.set("usable_bytes", whole(verdict.usable));
   summary.set("peak_task", report.stages[static_cast<std::size_t>(verdict.fullest)].peak_task);
   summary.set("step_time_s", report.step_time_s);
+  set_basis_keys(summary, basis_of(plan.scenario));
   json stages = json::array();
   for (const StageReport& stage : report.stages) stages.push_back(stage_json(stage));
   summary.set("stages", stages);

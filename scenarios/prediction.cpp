@@ -54,23 +54,6 @@ std::optional<TrainingCost> training_cost(const Scenario& scenario, double step_
   return training;
 }
 
-namespace {
-
-void set_basis_keys(JsonSummary& json, const Basis& basis) {
-  json.set("basis", !basis.trainer.empty() ? basis.trainer : std::string(basis.book_values ? "book" : "profile"));
-  if (basis.book_values) {
-    json.set("book_error", std::vector<double>{book_error.least_percent / 100.0, book_error.most_percent / 100.0});
-    json.set("fitted_stacks", basis.fitted_here);
-  }
-  if (basis.trainer.empty()) return;
-  nlohmann::json outside = nlohmann::json::array();
-  for (const OutsideFit& each : basis.outside)
-    outside.push_back({{"what", each.what}, {"here", each.here}, {"least", each.least}, {"most", each.most}});
-  json.set("outside_fit", outside);
-}
-
-}  // namespace
-
 int simulated_ranks(const Plan& plan) { return lowered_count(plan.graph.layout, plan.graph.folding); }
 
 Prediction prediction_of(const SimulatedStep& simulated) {

@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "exec/executable.h"
+#include "scenarios/basis.h"
 #include "scenarios/commands/command.h"
 #include "scenarios/document.h"
 #include "scenarios/json_summary.h"
@@ -205,6 +206,7 @@ int print_json(const PlanAnswer& answer, std::ostream& out, std::ostream& err) {
   json.set("too_large", result.too_large);
   json.set("simulated", result.simulated);
   json.set("memory_share", answer.options.memory_share);
+  if (!result.best.empty()) set_basis_keys(json, basis_of(with_layout(answer.scenario, result.best.front().choice)));
   json.set("best", rows_json(answer.scenario, result.best, true));
   json.set("pareto", rows_json(answer.scenario, result.pareto, false));
   if (result.best_too_large) json.set("best_too_large", row_json(answer.scenario, *result.best_too_large));

@@ -123,7 +123,9 @@ std::string search_text(const Scenario& scenario, const SearchResult& result,
                       readable_seconds(result.simulation_s),
                       result.complete ? "" : "; INTERRUPTED: the best so far, not of all");
   if (!result.best.empty()) {
-    const std::string basis = basis_text(basis_of(with_layout(scenario, result.best.front().choice)));
+    std::vector<Basis> rows;
+    for (const PricedLayout& row : result.best) rows.push_back(basis_of(with_layout(scenario, row.choice)));
+    const std::string basis = basis_text(rows, "row");
     if (!basis.empty()) text += "\n" + basis.substr(0, basis.size() - 1);
     text += "\nThe best, of all that fit:\n" + table_of(scenario, result.best, options.columns) + "\nWhy each wins over the next:\n";
     for (std::size_t i = 0; i + 1 < result.best.size(); ++i)

@@ -76,7 +76,7 @@ class Runner {
   Runner(const std::vector<StudyPoint>& points, int workers, const std::function<void(double)>& done,
          const std::function<bool()>& interrupted)
       : points_(points), workers_(workers), done_(done), interrupted_(interrupted) {
-    for (const StudyPoint& point : points) rows_.push_back({point, "", {}});
+    for (const StudyPoint& point : points) rows_.push_back({point, "", {}, {}});
   }
 
   std::vector<StudyRow> run() {
@@ -115,10 +115,12 @@ class Runner {
 
   void take(const Workers::Outcome& outcome) {
     StudyRow& row = rows_[static_cast<std::size_t>(outcome.job)];
-    if (outcome.failed)
+    if (outcome.failed) {
       row.error = in_short(outcome.text);
-    else
+    } else {
       std::memcpy(&row.figures, outcome.result, sizeof row.figures);
+      row.basis = basis_of(load_scenario(row.point.path, row.point.overrides).scenario);
+    }
     under_way_.erase(outcome.job);
     ++finished_;
   }

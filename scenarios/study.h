@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "scenarios/basis.h"
+
 namespace slipway {
 
 // Keys that move together, and for each point along them a value of each.
@@ -59,6 +61,7 @@ struct StudyRow {
   StudyPoint point;
   std::string error;  // why there are no figures; empty: there are
   StudyFigures figures{};
+  Basis basis;  // on what they rest
 };
 
 // `done` is called after each point with the share done. Once `interrupted` says so, what is under way is

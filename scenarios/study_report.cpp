@@ -102,6 +102,10 @@ std::string study_text(const Study& study) {
         cells.push_back(row.error.empty() ? readable(figure, row.figures.*figure.value) : "-");
   }
   std::string text = aligned_table(table);
+  std::vector<Basis> bases;
+  for (const StudyRow& row : study.rows)
+    if (row.error.empty()) bases.push_back(row.basis);
+  if (const std::string basis = basis_text(bases, "point"); !basis.empty()) text += "\n" + basis.substr(0, basis.size() - 1);
   if (!reasons.empty()) text += "\nWithout figures:\n" + reasons;
   return text;
 }
@@ -113,6 +117,7 @@ std::string study_json(const Study& study) {
                                  {"set", nlohmann::ordered_json::object()}};
     for (std::size_t i = 0; i < study.keys.size(); ++i) point["set"][study.keys[i]] = row.point.values[i];
     if (!row.error.empty()) point["error"] = row.error;
+    if (row.error.empty()) point.update(nlohmann::ordered_json(basis_json(row.basis)));
     for (const StudyFigure& figure : study_figures())
       if (const double value = row.figures.*figure.value; row.error.empty() && !std::isnan(value))
         point[std::string(figure.name)] = value;

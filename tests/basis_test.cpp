@@ -89,9 +89,61 @@ TEST(Basis, AProfileOfTheUsersOwnIsNoBookValue) { EXPECT_THAT(simulated({}, tiny
 TEST(Basis, ALayoutThatTheTrainerWasNeverFittedToIsNamedWithWhatItWasFittedTo) {
   const std::string text = simulated({"cluster.stack=llm-foundry"});
   EXPECT_THAT(text, HasSubstr("Outside the runs that llm-foundry was fitted to: tensor 8 (fitted: 1), pipeline 4 (fitted: 1)"));
+  EXPECT_THAT(text, HasSubstr("The formula of llm-foundry does not price: tensor parallelism, pipeline stages; such times are guesses.\n"));
   const auto json = summary({"cluster.stack=llm-foundry"});
   EXPECT_EQ(json["basis"], "llm-foundry");
+  EXPECT_EQ(json["not_priced"], (nlohmann::json{"tensor parallelism", "pipeline stages"}));
   EXPECT_EQ(json["outside_fit"][0], (nlohmann::json{{"what", "tensor"}, {"here", 8.0}, {"least", 1.0}, {"most", 1.0}}));
+}
+
+// The Playbook's runs neither recompute nor use unfused kernels, Megatron-LM's (2021) have no context parallelism: ranges
+// of degrees alone say nothing of the first two.
+TEST(Basis, WhatTheFormulaHasNoTermForAndChoicesThatNoFittedRunMadeAreNamed) {
+  const std::string text = simulated({"cluster.stack=nanotron", "schedule.recompute=full", "schedule.kernels=torch"});
+  EXPECT_THAT(text, HasSubstr("recompute full (fitted: none)"));
+  EXPECT_THAT(text, HasSubstr("The formula of nanotron does not price: its attention kernels (no run of the fit had them); such"));
+  EXPECT_THAT(simulated({"cluster.stack=nanotron"}), Not(HasSubstr("does not price")));
+  EXPECT_THAT(simulated({"cluster.stack=nanotron", "schedule.name=zb-h1"}), HasSubstr("schedule zb-h1 (fitted: 1f1b)"));
+  EXPECT_THAT(simulated({"cluster.stack=megatron-lm", "cluster.machine=a100-80gb", "layout.context=2", "layout.data=1"}),
+              HasSubstr("The formula of megatron-lm does not price: context parallelism, "));
+}
+
+// Times and memory of a stack are told by five commands; each says what of it is a guess.
+TEST(Basis, EveryCommandThatShowsTimesOrMemorySaysOnWhatTheyRest) {
+  const std::string guess = "does not price: ZeRO 2 and 3; such times are guesses", range = "zero 3 (fitted: 0 to 1)",
+                    book = "No trainer's pace: book values of the hardware";
+  const std::vector<std::string> zero{"--set", "cluster.stack=nanotron", "--set", "layout.zero=3"};
+  const auto told = [&](std::vector<std::string> args, const std::vector<std::string>& more) {
+    args.insert(args.end(), more.begin(), more.end());
+    const Answer answer = slipway_with(args);
+    EXPECT_EQ(answer.status, status_done) << answer.err;
+    return answer.out;
+  };
+  const std::vector<std::string> faults{"--set", "cluster.mtbf_per_node=2000 h", "--set", "run.checkpoint_cost=20 s"};
+  std::vector<std::string> goodput{"goodput", llama, "--histories", "2"};
+  goodput.insert(goodput.end(), faults.begin(), faults.end());
+  const std::vector<std::vector<std::string>> commands{
+      {"simulate", llama}, {"plan", llama, "--keep", "layout.zero", "--keep", "layout.tensor", "--keep", "layout.pipeline"}, {"study", llama}, goodput, {"memory", llama, "--changes"}};
+  for (const auto& command : commands) {
+    const std::string text = told(command, zero);
+    EXPECT_THAT(text, HasSubstr(guess)) << command.front();
+    EXPECT_THAT(text, HasSubstr(range)) << command.front();
+    EXPECT_THAT(told(command, {}), HasSubstr(book)) << command.front();
+    std::vector<std::string> with_json = zero;
+    with_json.emplace_back("--json");
+    const auto json = nlohmann::json::parse(told(command, with_json));
+    const auto& keys = command.front() == "study" ? json["points"][0] : json;
+    EXPECT_EQ(keys["basis"], "nanotron") << command.front();
+    EXPECT_EQ(keys["not_priced"], nlohmann::json{"ZeRO 2 and 3"}) << command.front();
+  }
+  EXPECT_THAT(told({"memory", llama}, zero), HasSubstr("Outside the runs that the memory of nanotron was fitted to: "));
+}
+
+TEST(Basis, AStudyCountsThePointsThatAreOutside) {
+  const Answer answer = slipway_with({"study", llama, "--set", "cluster.stack=nanotron", "--vary", "layout.zero=1,2,3"});
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("does not price: ZeRO 2 and 3 in 2 of 3 points; such times are guesses."));
+  EXPECT_THAT(answer.out, HasSubstr("zero 2 (fitted: 0 to 1) in 1 of 3 points, zero 3 (fitted: 0 to 1) in 1 of 3 points"));
 }
 
 // The Playbook's own table: largest and smallest of a column of what ran.

@@ -93,8 +93,10 @@ RowPrice price(const PublishedRow& row) {
     if (time.machine != row.machine) result.borrowed_from = time.machine;
     const TimeModel& model = *time_model_of(row.trainer);
     const StepWork work = work_of(row);
-    if (const char* why = model.outside(work))
-      throw std::invalid_argument("it is outside what the formula of " + row.trainer + " prices: " + why);
+    std::string outside;
+    for (const char* feature : model.outside(work)) outside += (outside.empty() ? "" : ", ") + std::string(feature);
+    if (!outside.empty())
+      throw std::invalid_argument("it is outside what the formula of " + row.trainer + " prices: " + outside);
     const double seconds = model.seconds(work, values_of(time));
     if (!std::isfinite(seconds) || !(seconds > 0))
       throw std::invalid_argument("its shapes are so large that the formula of " + row.trainer + " gives no number");

@@ -1,0 +1,36 @@
+// Keys of --json that say on what times and memory rest (basis.h): the same in every table that has them.
+#pragma once
+
+#include <algorithm>
+#include <array>
+
+#include "scenarios/json_summary.h"
+
+namespace slipway {
+
+inline constexpr std::array basis_json_keys{
+    JsonKey{"basis", "text",
+            "trainer of cluster.stack whose constants price the step; book: built-in machine profiles alone; profile: "
+            "a profile or block table of your own; in plan of the winner, present where something fits",
+            true},
+    JsonKey{"book_error", "0..1",
+            "list: from, to; how far step times by book values are off published runs; present with basis book", true},
+    JsonKey{"fitted_stacks", "list", "stacks that were fitted on these machines; present with basis book", true},
+    JsonKey{"not_priced", "list",
+            "features that the trainer's formula of step time has no term for; present with a trainer's pace", true},
+    JsonKey{"outside_fit", "list",
+            "what lies outside the runs that the trainer's times were fitted to: what, here, and least, most (of a "
+            "quantity) or fitted (the choices of these runs); present with a trainer's pace",
+            true},
+    JsonKey{"memory_outside_fit", "list",
+            "the same of the runs that its memory was fitted to; present with cluster.stack, where memory is told", true},
+};
+
+template <std::size_t count>
+constexpr std::array<JsonKey, count + basis_json_keys.size()> with_basis_keys(const std::array<JsonKey, count>& own) {
+  std::array<JsonKey, count + basis_json_keys.size()> all{};
+  std::copy(basis_json_keys.begin(), basis_json_keys.end(), std::copy(own.begin(), own.end(), all.begin()));
+  return all;
+}
+
+}  // namespace slipway
