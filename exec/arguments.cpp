@@ -13,7 +13,7 @@ const char* const usage =
     "  slipway-rank RUN.slip --out DIR   run the bundle; writes DIR/rank-<r>.records and "
     "DIR/rank-0.losses\n"
     "      --steps N                     instead of the bundle's number of steps\n"
-    "      --dump-gradients STEP         write this rank's gradients of that step to DIR/gradients.<r>\n"
+    "      --dump-gradients STEP         write this rank's gradients of that step (from 1) to DIR/gradients.<r>\n"
     "      --resume latest|FOLDER        go on from the newest checkpoint in DIR, or from another run's or that one\n"
     "      --data FILE                   where the training's text or tokens are here, when not where the bundle says\n"
     "      --ranks-per-process K         this process runs K ranks, which share its device: of N processes, number p\n"
@@ -68,7 +68,7 @@ void take_option(Arguments& result, const std::string& option, const std::string
   } else if (option == "--steps") {
     result.steps = number<int>(option, value, 1);
   } else if (option == "--dump-gradients") {
-    result.dump_step = number<int>(option, value, 0);
+    result.dump_step = number<int>(option, value, 1);
   } else if (option == "--resume") {
     result.resume = value;
   } else if (option == "--data") {

@@ -14,7 +14,7 @@ struct Arguments {
   std::string bundle;            // run
   std::string out;               // run: folder; measure: file
   int steps = 0;                 // 0: as the bundle says
-  int dump_step = -1;            // -1: no gradients are written
+  int dump_step = 0;             // of the training, from 1; 0: no gradients are written
   std::string resume;            // run: "latest", a run's folder or a checkpoint; empty: from the beginning
   int threads = 1;               // of one operator
   std::string data;              // run: instead of the bundle's; empty: as the bundle says

@@ -129,7 +129,7 @@ void LaneRunner::State::stop_all(std::exception_ptr cause) {
 }
 
 std::string LaneRunner::State::text_of(const LocalLane& lane) const {
-  const std::string step = "step " + std::to_string(lane.now.step) + ", ";
+  const std::string step = "step " + std::to_string(hooks.steps_before + lane.now.step + 1) + ", ";
   if (lane.now.doing) return step + "lane " + lane.name + ", " + lane.now.doing;
   return step + label_of(graph, lane.now.task);
 }

@@ -43,6 +43,8 @@ struct LaneHooks {
   // task, but others may still hang in theirs, so that run() may never return: who else must know is told here.
   // `where`: "step 3, 2F0" or "step 3, lane pp.forward: ...". It need not return.
   std::function<void(const std::string& where)> lane_broke;
+  // For `where`, in which people read steps of the training, counted from 1: those of it before this run.
+  std::int64_t steps_before = 0;
 };
 
 struct LaneStamp {

@@ -145,6 +145,7 @@ std::unique_ptr<Transport> BundleRun::connect(const Group& group) {
 LaneHooks BundleRun::hooks() {
   LaneHooks hooks;
   hooks.device = queue_.get();
+  hooks.steps_before = first_.steps;
   hooks.perform = [this](TaskId task, int step) { memory_.measure(task, step, [&] { perform(task, step); }); };
   hooks.lane_broke = [this](const std::string& where) { seat_.fail_with_current_exception(where); };
   hooks.thread_begins = [this] {
@@ -261,8 +262,8 @@ void BundleRun::run_lanes() {
 }
 
 void BundleRun::run() {
-  if (arguments_.dump_step >= first_.steps)
-    model_.dump_gradients_of_step(arguments_.dump_step - static_cast<int>(first_.steps), arguments_.out);
+  if (arguments_.dump_step > first_.steps)
+    model_.dump_gradients_of_step(arguments_.dump_step - 1 - static_cast<int>(first_.steps), arguments_.out);
   if (rank_ == 0) remove_partial_checkpoints(arguments_.out);
   connect_transports();
   align_clocks("before");

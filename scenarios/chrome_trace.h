@@ -6,7 +6,7 @@
 //
 // pid = rank, tid = lane of the rank (1 is the first lane seen, usually compute), ts and dur in µs.
 // args hold step, label, kind, group (communicator, −1: none), wait_s, flops, bytes, memory where it is known, and, because µs lose
-// digits, start_s and end_s: reading a file back gives the trace bit for bit. The writer streams and the
+// digits, start_s and end_s; its `step` counts from 0, what people read from 1 (step_times.h). Reading a file back gives the trace bit for bit. The writer streams and the
 // reader keeps no document, so that traces of millions of tasks pass through little memory. Guarded by
 // tests/chrome_trace_test.cpp.
 #pragma once

@@ -110,6 +110,18 @@ std::vector<Candidate> one_more(const Scenario& origin, const std::vector<std::s
 
 bool fits(const TriedChange& change) { return change.refused.empty() && change.verdict.fits; }
 
+// Prices those that fit by the estimate; the timeline, which only these have, may say otherwise.
+bool some_fits_on_its_timeline(std::vector<Candidate>& level, const std::function<void(double)>& progress) {
+  double done = 0;
+  bool some = false;
+  for (Candidate& candidate : level) {
+    if (fits(candidate.tried)) price(candidate.scenario, candidate.tried);
+    some |= fits(candidate.tried);
+    progress(++done / static_cast<double>(level.size()));
+  }
+  return some;
+}
+
 bool ranks_before(const TriedChange& a, const TriedChange& b) {
   if (fits(a) != fits(b)) return fits(a);
   if (fits(a)) return a.step_time_s < b.step_time_s;
@@ -141,20 +153,12 @@ ChangeSearch search_changes(const Scenario& scenario, const std::vector<std::str
   Candidate origin;
   origin.scenario = scenario;
   std::vector<Candidate> level{std::move(origin)};
-  const auto some_fit = [&] {
-    return std::any_of(level.begin(), level.end(), [](const Candidate& c) { return fits(c.tried); });
-  };
   while (search.changes_together < most_together) {
     level = one_more(scenario, overrides, level);
     ++search.changes_together;
-    if (level.empty() || some_fit()) break;
+    if (level.empty() || some_fits_on_its_timeline(level, progress)) break;
   }
-  double done = 0;
-  for (Candidate& candidate : level) {
-    if (fits(candidate.tried)) price(candidate.scenario, candidate.tried);
-    progress(++done / static_cast<double>(level.size()));
-    search.tried.push_back(std::move(candidate.tried));
-  }
+  for (Candidate& candidate : level) search.tried.push_back(std::move(candidate.tried));
   std::stable_sort(search.tried.begin(), search.tried.end(), ranks_before);
   return search;
 }

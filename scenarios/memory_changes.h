@@ -2,7 +2,7 @@
 // the user's own, estimated, and, where it fits, priced by a replay of its task graph.
 //
 //   recompute ─ micro-batch / 2 ─ ZeRO + 1 ─ sequence parallel ─ tensor × 2 ─ pipeline × 2 ─ context × 2
-//   one of them, or if none fits two, or three  ──►  those that fit, cheapest first
+//   one of them, or if none fits (on its timeline) two, or three  ──►  those that fit, cheapest first
 //
 // Where a degree doubles, data parallelism halves, so that the GPUs stay the same.
 // Guarded by tests/command_memory_test.cpp.
@@ -34,13 +34,13 @@ struct TriedChange {
   Change change;
   std::string refused;       // why the scenario cannot be; empty: it can
   Verdict verdict;
-  double step_time_s = 0;  // replayed; 0: not priced, because it does not fit
+  double step_time_s = 0;  // replayed; 0: not priced, because it does not fit by the estimate
 };
 struct ChangeSearch {
   int changes_together = 0;         // how many of changes_of each try combines
   std::vector<TriedChange> tried;   // those that fit first, fastest first; then by share of the GPU
 };
-// Adds one change at a time until some combination fits, at most `most_together`. `overrides` are those that
+// Adds one change at a time until some combination fits by estimate and timeline, at most `most_together`. `overrides` are those that
 // made `scenario` from its file.
 ChangeSearch search_changes(const Scenario& scenario, const std::vector<std::string>& overrides,
                             const std::function<void(double)>& progress, int most_together = 3);

@@ -70,12 +70,18 @@ void note_judged(const PricedLayout& row, double memory_share, SearchResult& res
   if (!best || row.bound_s < best->bound_s) best = row;
 }
 
-// Of those that need the least by their bounds, the one that needs the least by its verdict.
+// Of those that need the least by their bounds, the one that needs the least by its verdict: with the timeline, which
+// only adds to what is known before it. So those that need the least before are simulated first, the others not at all.
 std::optional<PricedLayout> closest_of(const Scenario& scenario, const Screening& screened) {
+  std::vector<PricedLayout> rows;
+  for (const Candidate& candidate : screened.smallest) rows.push_back(price_if_it_fits(scenario, candidate.choice, 0));
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const PricedLayout& a, const PricedLayout& b) { return a.memory_share < b.memory_share; });
   std::optional<PricedLayout> closest;
-  for (const Candidate& candidate : screened.smallest) {
-    const PricedLayout row = price_if_it_fits(scenario, candidate.choice, 0);
-    if (!closest || row.memory_share < closest->memory_share) closest = row;
+  for (const PricedLayout& row : rows) {
+    if (closest && row.memory_share >= closest->memory_share) break;
+    const PricedLayout simulated = price_layout(scenario, row.choice);
+    if (!closest || simulated.memory_share < closest->memory_share) closest = simulated;
   }
   return closest;
 }
@@ -136,7 +142,7 @@ SearchResult search_layouts(const Scenario& scenario, const SearchSpace& space,
   if (!stopped()) refine(scenario, space, options, result);
   result.simulation_s = seconds_since(begin) - result.screening_s;
   result.complete = !stopped();
-  if (result.best.empty()) result.closest = closest_of(scenario, screened);
+  if (result.best.empty() && result.complete) result.closest = closest_of(scenario, screened);
   return result;
 }
 

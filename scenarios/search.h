@@ -95,7 +95,7 @@ struct SearchResult {
   double unrefined_s = 0;
   std::int64_t legal = 0, too_large = 0, simulated = 0;
   std::optional<PricedLayout> best_too_large;  // the fastest, by its bound
-  std::optional<PricedLayout> closest;         // where nothing fits: the one that needs the least, judged
+  std::optional<PricedLayout> closest;         // where nothing fits: the one that needs the least, simulated
   double screening_s = 0, simulation_s = 0;
   bool complete = true;  // false: interrupted
 };

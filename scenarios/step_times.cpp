@@ -31,7 +31,7 @@ std::vector<std::vector<ComputeSpan>> compute_spans(const Trace& trace) {
     for (std::size_t rank = 0; rank < spans[step].size(); ++rank) {
       if (std::isfinite(spans[step][rank].start)) continue;
       throw std::invalid_argument("the trace has no compute task of rank " + std::to_string(rank) +
-                                  " in step " + std::to_string(step));
+                                  " in step " + std::to_string(steps_before(trace) + static_cast<int>(step) + 1));
     }
   }
   return spans;

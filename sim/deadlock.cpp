@@ -18,7 +18,7 @@ bool is_done(const Frontier& frontier, Instance instance) { return frontier.bloc
 // "2F0 in step 1", the step only where there are several.
 std::string name_of(const TaskGraph& graph, const Frontier& frontier, Instance instance) {
   const std::string label = label_of(graph, frontier.first_task(instance));
-  return frontier.steps == 1 ? label : fmt::format("{} in step {}", label, instance / frontier.units->count);
+  return frontier.steps == 1 ? label : fmt::format("{} in step {}", label, instance / frontier.units->count + 1);
 }
 
 std::string lane_text(const TaskGraph& graph, const Lane& lane) {

@@ -11,12 +11,12 @@ using testing::ThrowsMessage;
 
 TEST(Arguments, ARunNeedsABundleAndAFolder) {
   const Arguments arguments =
-      arguments_from({"run.slip", "--out", "dir", "--steps", "3", "--dump-gradients", "0"});
+      arguments_from({"run.slip", "--out", "dir", "--steps", "3", "--dump-gradients", "2"});
   EXPECT_EQ(arguments.mode, Arguments::Mode::run);
   EXPECT_EQ(arguments.bundle, "run.slip");
   EXPECT_EQ(arguments.out, "dir");
   EXPECT_EQ(arguments.steps, 3);
-  EXPECT_EQ(arguments.dump_step, 0);
+  EXPECT_EQ(arguments.dump_step, 2);
   EXPECT_EQ(arguments.threads, 1);
   EXPECT_FALSE(arguments.cuda_graphs);
   EXPECT_TRUE(arguments_from({"run.slip", "--cuda-graphs", "--out", "dir"}).cuda_graphs);

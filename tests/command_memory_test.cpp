@@ -150,6 +150,34 @@ TEST_F(MemoryCommand, TheCheapestChangeReallyFitsAndCostsWhatItSays) {
   }
 }
 
+// Full recomputation alone fits by the estimate, not on its timeline, which also holds messages: on GPUs of a size between
+// the two the search had ended there with "none of them makes it fit", although two changes together do.
+TEST_F(MemoryCommand, AChangeThatFitsByTheEstimateAloneIsNoEndOfTheSearch) {
+  const auto changes_with = [&](double bytes) {
+    std::string machine = text_of(std::string(SLIPWAY_SOURCE_DIR) + "/models/machines/h100-80gb.yaml");
+    const std::size_t from = machine.find("memory_bytes:");
+    machine.replace(from, machine.find('\n', from) - from, "memory_bytes: " + std::to_string(static_cast<std::int64_t>(bytes)));
+    std::ofstream(path("gpu.yaml")) << machine;
+    const std::vector<std::string> overrides{"cluster.machine=" + path("gpu.yaml")};
+    const LoadResult loaded = load_scenario(llama, overrides);
+    EXPECT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
+    return search_changes(loaded.scenario, overrides, [](double) {});
+  };
+  const ChangeSearch roomy = changes_with(80e9);
+  double needed = 1e300, estimated = 0;
+  for (const TriedChange& tried : roomy.tried) {
+    if (!tried.refused.empty() || tried.verdict.bytes >= needed) continue;
+    needed = tried.verdict.bytes;
+    estimated = verdict_of(load_scenario(llama, tried.change.overrides).scenario).bytes;
+  }
+  ASSERT_LT(estimated, needed);
+  const ChangeSearch tight = changes_with((estimated + needed) / 2);
+  EXPECT_EQ(tight.changes_together, 2);
+  ASSERT_FALSE(tight.tried.empty());
+  EXPECT_TRUE(tight.tried.front().verdict.fits);
+  EXPECT_GT(tight.tried.front().step_time_s, 0);
+}
+
 // Two changes of one degree are one sentence.
 TEST(MemoryChanges, OfOneDegreeAreNamedOnceFromFirstToLast) {
   const std::vector<std::string> overrides{"layout.tensor=1", "layout.sequence_parallel=false", "layout.pipeline=1",

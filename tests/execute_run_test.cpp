@@ -154,7 +154,7 @@ Trained train(const Layouts& layouts, const Variant& variant) {
   static int count = 0;
   const std::string folder = temporary_folder().path("layout" + std::to_string(count++));
   const Bundle bundle = bundle_of(layouts, training_steps, variant);
-  const auto ended = run(bundle, folder, {"--dump-gradients", "0"});
+  const auto ended = run(bundle, folder, {"--dump-gradients", "1"});
   expect_success(ended);
   return trained(losses_in(folder), folder, static_cast<int>(ended.size()));
 }
@@ -206,7 +206,7 @@ TEST(RealRanks, InFloat32FollowOneProcessWithinRoundOff) {
 
 TEST(Run, StepsAndGradientDumpsCanBeAskedFor) {
   const std::string folder = temporary_folder().path("asked");
-  expect_success(run(bundle_of({.pipeline = 2}, 7), folder, {"--steps", "2", "--dump-gradients", "1"}));
+  expect_success(run(bundle_of({.pipeline = 2}, 7), folder, {"--steps", "2", "--dump-gradients", "2"}));
   EXPECT_EQ(losses_in(folder).size(), 2u);
   for (const char* file : {"/gradients.0", "/gradients.1"}) EXPECT_NE(text_of_file(folder + file), "");
 }

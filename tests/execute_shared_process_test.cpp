@@ -56,7 +56,7 @@ void expect_success(const Finished& run) {
 
 Trained train(const Degrees& degrees, int processes) {
   const Bundle bundle = bundle_of(degrees);
-  const Finished done = run(bundle, processes, {"--dump-gradients", "0"});
+  const Finished done = run(bundle, processes, {"--dump-gradients", "1"});
   expect_success(done);
   std::ifstream file(done.folder + "/rank-0.losses");
   std::vector<double> losses;
@@ -128,7 +128,7 @@ TEST(AFailingRankOfASharedProcess, EndsAllProcessesWithItsNameAndItsCause) {
   Bundle bundle = bundle_of({.tensor = 2, .pipeline = 2, .data = 2}, 1000000);
   write_bundle_file(folder + "/run.slip", bundle);
   RankProcesses ranks(SLIPWAY_RANK_PROGRAM,
-                      {folder + "/run.slip", "--out", folder, "--ranks-per-process", "4", "--dump-gradients", "1"}, 2,
+                      {folder + "/run.slip", "--out", folder, "--ranks-per-process", "4", "--dump-gradients", "2"}, 2,
                       folder);
   const std::vector<Ended> ended = ranks.wait(60);
   for (const Ended& process : ended) EXPECT_EQ(process.status, 1);

@@ -219,10 +219,10 @@ TEST_P(AnErrorOfTheDevice, IsToldOnceWithItsPlaceWhileOtherLanesHang) {
 using At = BreakingDevice::At;
 INSTANTIATE_TEST_SUITE_P(
     Anywhere, AnErrorOfTheDevice,
-    testing::Values(BreakingCase{At::begin, {}, "step 0, lane compute, before its first task"},
-                    BreakingCase{At::mark, {1, 1}, "step 1, T1"}, BreakingCase{At::wait, {0, 1}, "step 1, T1"},
-                    BreakingCase{At::finish, {1, 1}, "step 0, lane compute, waiting for the device to end the step"},
-                    BreakingCase{At::time, {1, 1}, "step 0, lane compute, reading the device's times of the step"}));
+    testing::Values(BreakingCase{At::begin, {}, "step 1, lane compute, before its first task"},
+                    BreakingCase{At::mark, {1, 1}, "step 2, T1"}, BreakingCase{At::wait, {0, 1}, "step 2, T1"},
+                    BreakingCase{At::finish, {1, 1}, "step 1, lane compute, waiting for the device to end the step"},
+                    BreakingCase{At::time, {1, 1}, "step 1, lane compute, reading the device's times of the step"}));
 
 }  // namespace
 }  // namespace slipway

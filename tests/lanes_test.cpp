@@ -167,13 +167,14 @@ TEST(Lanes, AThreadThatCannotBeMadeIsToldWithItsLane) {
   LaneHooks hooks;
   hooks.perform = [](TaskId, int) {};
   hooks.lane_broke = [&](const std::string& where) { places.push_back(where); };
+  hooks.steps_before = 7;  // of a training that was resumed
   LaneRunner runner(graph, 0, 1, std::move(hooks));
   {
     const NoMoreThreads none;
     EXPECT_THROW(runner.run(), std::system_error);
   }
-  EXPECT_EQ(places, (std::vector<std::string>{"step 0, lane compute, before its first task",
-                                              "step 0, lane tp, before its first task"}));
+  EXPECT_EQ(places, (std::vector<std::string>{"step 8, lane compute, before its first task",
+                                              "step 8, lane tp, before its first task"}));
 }
 
 TEST(Lanes, OverheadGraphsRunEachTaskOnce) {

@@ -232,6 +232,28 @@ TEST_P(SearchedSpaces, AreJudgedAsSlipwayMemoryJudgesThem) {
   EXPECT_GT(closest / layouts, 0.5);
 }
 
+// A layout whose timeline alone is too large was called the closest with the share of its estimate, below what is allowed.
+TEST(Search, WithoutALayoutThatFitsSaysWhatTheClosestNeedsOnItsTimeline) {
+  const ScenarioFolder folder;
+  const Scenario scenario = load(folder, smalls[0]);
+  std::optional<LayoutChoice> large;
+  double estimated = 0, needed = 0;
+  each_layout(scenario, search_space(scenario, {}), [&](const LayoutChoice& choice) {
+    if (large) return;
+    estimated = price_if_it_fits(scenario, choice, 0).memory_share, needed = price_layout(scenario, choice).memory_share;
+    if (needed > 1.001 * estimated) large = choice;
+  });
+  ASSERT_TRUE(large) << "no timeline needs more than its estimate";
+  const Scenario kept = with_layout(scenario, *large);
+  SearchOptions options;
+  options.memory_share = (estimated + needed) / 2;
+  const SearchResult found = search_layouts(kept, search_space(kept, searched_keys()), options);
+  ASSERT_TRUE(found.best.empty());
+  ASSERT_TRUE(found.closest);
+  EXPECT_EQ(layout_text(found.closest->choice), layout_text(*large));
+  EXPECT_DOUBLE_EQ(found.closest->memory_share, needed);
+}
+
 TEST(Search, ThatIsInterruptedSaysSo) {
   const ScenarioFolder folder;
   const Scenario scenario = load(folder, smalls[0]);

@@ -181,8 +181,8 @@ TEST(Simulate, MarksTheStuckHeadsOfADeadlockInTheGridOfTheSchedule) {
     FAIL() << "no deadlock was found";
   } catch (const std::runtime_error& error) {
     const std::string message = error.what();
-    EXPECT_NE(message.find("rank 0 compute: 0B0 in step 0 waits for"), std::string::npos) << message;
-    EXPECT_NE(message.find("rank 1 compute: 1F0 in step 0 waits for 0F0.send"), std::string::npos) << message;
+    EXPECT_NE(message.find("rank 0 compute: 0B0 in step 1 waits for"), std::string::npos) << message;
+    EXPECT_NE(message.find("rank 1 compute: 1F0 in step 1 waits for 0F0.send"), std::string::npos) << message;
     EXPECT_NE(message.find("*0B0*"), std::string::npos) << message;
     EXPECT_NE(message.find("*1F0*"), std::string::npos) << message;
   }

