@@ -77,7 +77,7 @@ std::span<const JsonKey> simulate_json_keys() {
 }
 
 std::span<const JsonKey> goodput_json_keys() {
-  static constexpr auto keys = with_basis_keys(std::array{
+  static constexpr auto keys = with_time_basis_keys(std::array{
       JsonKey{"scenario", "text", "name of the scenario"},
       JsonKey{"days", "days", "of each history"},
       JsonKey{"step_time_s", "s", "of the simulated step, without faults"},

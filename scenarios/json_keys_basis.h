@@ -26,11 +26,21 @@ inline constexpr std::array basis_json_keys{
             "the same of the runs that its memory was fitted to; present with cluster.stack, where memory is told", true},
 };
 
-template <std::size_t count>
-constexpr std::array<JsonKey, count + basis_json_keys.size()> with_basis_keys(const std::array<JsonKey, count>& own) {
-  std::array<JsonKey, count + basis_json_keys.size()> all{};
-  std::copy(basis_json_keys.begin(), basis_json_keys.end(), std::copy(own.begin(), own.end(), all.begin()));
+// Those of memory, the last, only where it is told.
+template <bool of_memory, std::size_t count>
+constexpr auto with_keys_of_basis(const std::array<JsonKey, count>& own) {
+  constexpr std::size_t more = basis_json_keys.size() - (of_memory ? 0 : 1);
+  std::array<JsonKey, count + more> all{};
+  std::copy_n(basis_json_keys.begin(), more, std::copy(own.begin(), own.end(), all.begin()));
   return all;
+}
+template <std::size_t count>
+constexpr auto with_basis_keys(const std::array<JsonKey, count>& own) {
+  return with_keys_of_basis<true>(own);
+}
+template <std::size_t count>
+constexpr auto with_time_basis_keys(const std::array<JsonKey, count>& own) {
+  return with_keys_of_basis<false>(own);
 }
 
 }  // namespace slipway

@@ -164,12 +164,11 @@ LaunchArguments torchtitan(const Scenario& s) {
   list.push_back("--optimizer.eps " + number_text(s.run.optimizer.epsilon));
   list.push_back("--optimizer.weight_decay " + number_text(s.run.optimizer.weight_decay));
   if (s.run.clip_norm > 0) list.push_back("--training.max_norm " + number_text(s.run.clip_norm));
+  list.push_back(std::string("--training.mixed_precision_param ") + name_of(s.dtype));
   list.emplace_back(std::string("--activation_checkpoint.mode ") +
                     (s.schedule.recompute == Recompute::full ? "full" : "none"));
   launch.to_add.push_back("--model.name and --model.flavor: the model " + s.model.name);
   launch.to_add.emplace_back("--training.dataset and --model.tokenizer_path");
-  if (s.dtype == Dtype::float16)
-    launch.missing.emplace_back("float16: torchtitan scales no loss; it trains in bfloat16 or float32");
   if (l.zero == 1)
     launch.refused.emplace_back("ZeRO 1: given as replicas; torchtitan shards weights as well or nothing");
   if (l.tensor > 1 && !l.sequence_parallel)
@@ -193,6 +192,16 @@ std::optional<Trainer> trainer_named(const std::optional<std::string>& name) {
   throw UsageError("--emit " + *name + " is unknown" +
                    suggestion(*name, {"megatron", "torchtitan"}, "--emit ") +
                    "; allowed: megatron, torchtitan");
+}
+
+void refuse_what_trainer_lacks(const Scenario& scenario, Trainer trainer) {
+  const bool titan = trainer == Trainer::torchtitan;
+  if (scenario.dtype == Dtype::float32 || scenario.dtype == Dtype::bfloat16) return;
+  if (scenario.dtype == Dtype::float16 && !titan) return;
+  throw UsageError(std::string("--emit ") + (titan ? "torchtitan" : "megatron") + ": run.dtype is " + name_of(scenario.dtype) +
+                   ", in which it does not train" + (scenario.dtype == Dtype::float16 ? " (it scales no loss)" : "") +
+                   "; allowed: " + (titan ? "" : "float16, ") +
+                   "bfloat16, float32; set run.dtype to one of them, or leave --emit out");
 }
 
 LaunchArguments launch_arguments(const Scenario& scenario, Trainer trainer) {

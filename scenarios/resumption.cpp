@@ -1,5 +1,7 @@
 #include "scenarios/resumption.h"
 
+#include <filesystem>
+
 #include "exec/checkpoint_folder.h"
 #include "scenarios/commands/command.h"
 
@@ -17,19 +19,30 @@ Manifest checked_manifest(const std::string& checkpoint, const Run& run) {
   return manifest;
 }
 
+bool is_inside(const std::string& checkpoint, const std::string& folder) {
+  const auto way = std::filesystem::proximate(checkpoint, folder);
+  return *way.begin() != "..";
+}
+
+void refuse_checkpoints_in(const std::string& folder) {
+  if (complete_checkpoints(folder).empty()) return;
+  throw UsageError(checkpoints_path(folder) + " holds checkpoints of an earlier run, which this one would replace; " +
+                   "go on from them with --resume latest, give --out another folder, or --overwrite to replace them");
+}
+
 }  // namespace
 
-Resumption resumption_of(const std::optional<std::string>& what, const std::string& folder, const Run& run) {
+Resumption resumption_of(const std::optional<std::string>& what, const std::string& folder, const Run& run, bool overwrite) {
   if (!what) {
-    if (run.checkpoint_steps > 0 && !complete_checkpoints(folder).empty())
-      throw UsageError(checkpoints_path(folder) + " holds checkpoints of an earlier run, which this one would replace; " +
-                       "go on from them with --resume latest, or give --out another folder");
+    if (!overwrite) refuse_checkpoints_in(folder);
     return {};
   }
   try {
     const std::string checkpoint = resolve_checkpoint(*what, folder);
+    const bool is_here = is_inside(checkpoint, folder);
+    if (!is_here && !overwrite) refuse_checkpoints_in(folder);
     return {std::filesystem::absolute(checkpoint).string(),
-            static_cast<int>(checked_manifest(checkpoint, run).step)};
+            static_cast<int>(checked_manifest(checkpoint, run).step), is_here};
   } catch (const UsageError&) {
     throw;
   } catch (const std::runtime_error& error) {

@@ -62,25 +62,6 @@ std::vector<LossPoint> read_losses(const std::string& folder, std::vector<std::s
 
 }  // namespace
 
-void clear_ranks(const std::string& folder, int first_rank, int last_rank, bool goes_on) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) {
-    throw std::runtime_error("cannot make the folder " + folder + ": " + error.message() +
-                             "; name a folder that you may create or write to");
-  }
-  for (int rank = first_rank; rank <= last_rank; ++rank) {
-    for (const std::string& path : {bundle_path(folder, rank), records_path(folder, rank), error_path(folder, rank),
-                                    done_path(folder, rank)}) {
-      std::filesystem::remove(path);
-    }
-  }
-  if (first_rank != 0) return;
-  if (!goes_on) std::filesystem::remove(losses_path(folder));  // the rank program keeps those of earlier steps
-  for (const std::string& path : {verdict_path(folder), trace_path(folder), losses_csv_path(folder)})
-    std::filesystem::remove(path);
-}
-
 void refuse_finished_run(const std::string& folder) {
   for (const std::string& path : {trace_path(folder), losses_csv_path(folder)})
     if (std::filesystem::exists(path))

@@ -10,10 +10,6 @@
 
 namespace slipway {
 
-// Creates the folder if need be and removes what an earlier run left there of these ranks (and only that); not
-// checkpoints, nor the losses when that run goes on here.
-void clear_ranks(const std::string& folder, int first_rank, int last_rank, bool goes_on);
-
 // Throws UsageError where an earlier run of the folder left its trace or its losses, which this one would replace. A run
 // that was killed on its way has left neither.
 void refuse_finished_run(const std::string& folder);

@@ -189,9 +189,14 @@ void tell_what_execute_refuses(const PlanAnswer& answer, std::ostream& out) {
 int print_text(const PlanAnswer& answer, std::ostream& out, std::ostream& err) {
   out << search_text(answer.scenario, answer.result, answer.options);
   write_winner(answer);
-  if (answer.file && !answer.result.best.empty()) out << "\nwinner: " << *answer.file << "\n";
+  const auto launch = launch_of(answer);
+  if (answer.file && !answer.result.best.empty()) {
+    out << "\nwinner: " << *answer.file;
+    if (launch && launch->row > 0) out << " (row 1; the arguments below are those of row " << launch->row + 1 << ")";
+    out << "\n";
+  }
   if (answer.file) tell_what_execute_refuses(answer, out);
-  if (const auto launch = launch_of(answer)) print_launch(answer, *launch, out);
+  if (launch) print_launch(answer, *launch, out);
   return status_of(answer, err);
 }
 

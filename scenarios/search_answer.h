@@ -25,6 +25,8 @@ struct LaunchArguments {
   std::vector<std::string> to_add;     // what a scenario does not say, and what is a default of slipway's
 };
 LaunchArguments launch_arguments(const Scenario& scenario, Trainer trainer);
+// Throws UsageError for what no layout changes: a dtype that the trainer does not train in.
+void refuse_what_trainer_lacks(const Scenario& scenario, Trainer trainer);
 
 struct PlanAnswer {
   const Scenario& scenario;

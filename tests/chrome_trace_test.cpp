@@ -111,6 +111,14 @@ TEST(ChromeTrace, ATraceWithoutRecordsIsValidJson) {
   EXPECT_TRUE(read_back(written(Trace{})).records.empty());
 }
 
+// People count steps from 1, the trace's own field from 0.
+TEST(ChromeTrace, ATaskOfAStepThatIsNotThereIsNamedWithItsStepFromOne) {
+  Trace trace = random_trace(2, 3);
+  trace.steps = 2;
+  EXPECT_THAT([&] { read_back(written(trace)); },
+              testing::ThrowsMessage<std::runtime_error>(testing::HasSubstr(", step 3, but there are 2 ranks and 2 steps")));
+}
+
 TEST(ChromeTrace, AForeignOrCutFileIsRefusedByName) {
   const std::string text = written(random_trace(2, 3));
   for (const std::string& wrong : {std::string("hello"), std::string("{\"traceEvents\":[]}"),

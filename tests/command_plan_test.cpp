@@ -107,11 +107,14 @@ TEST_F(PlanCommand, KeepsTheKeysThatItIsTold) {
 
 TEST_F(PlanCommand, EveryKeyOfItsJsonIsDocumentedAndEveryDocumentedKeyIsThere) {
   const auto json = plan_of_file({tiny, "--emit", "megatron", "--memory-share", "0.005"});
+  const auto book = plan_of_file({llama, "--top", "1"}),
+             paced = plan_of_file({llama, "--set", "cluster.stack=nanotron", "--keep", "layout.tensor", "--keep", "layout.pipeline", "--top", "1"});
   const auto nothing =
       nlohmann::json::parse(slipway_with({"plan", tiny, "--memory-share", "0.000001", "--json"}).out);
   std::set<std::string> emitted, documented;
   for (const auto& [key, value] : json.items()) emitted.insert(key);
-  for (const auto& [key, value] : nothing.items()) emitted.insert(key);
+  for (const auto* other : {&nothing, &book, &paced})
+    for (const auto& [key, value] : other->items()) emitted.insert(key);
   for (const JsonKey& key : plan_json_keys()) documented.emplace(key.name);
   EXPECT_EQ(emitted, documented);
   EXPECT_THAT(slipway_with({"list", "json-keys"}).out, HasSubstr("slipway plan --json"));
@@ -189,6 +192,8 @@ TEST_F(PlanCommand, RefusesWhatCannotBePlannedWithOneErrorAndNoNumber) {
       {{llama, "--set", "model.vocab=128257", "--set", "schedule.global_batch=1", "--keep", "layout.tensor"},
        "vocab"},
       {{llama, "--emit", "megatrn"}, "did you mean '--emit megatron'"},
+      {{llama, "--emit", "torchtitan", "--set", "run.dtype=float16"},
+       "--emit torchtitan: run.dtype is float16, in which it does not train (it scales no loss); allowed: bfloat16, float32"},
       {{llama, "--memory-share", "80"}, "--memory-share"},
       {{"missing.yaml"}, "missing.yaml"},
   };
@@ -223,8 +228,9 @@ TEST_F(PlanCommand, CtrlCEndsTheSearchWithWhatItHas) {
 
 // The winner has ZeRO 2 beside a pipeline, which Megatron-FSDP may refuse.
 TEST_F(PlanCommand, EmitsTheFirstRowThatTheTrainerRunsAsPlanned) {
+  const std::string file = path("winner.yaml");
   const std::vector<std::string> args{"plan", large, "--keep", "layout.tensor", "--set", "layout.tensor=4", "--emit",
-                                      "megatron", "--top", "4"};
+                                      "megatron", "--top", "4", "-o", file};
   const Answer answer = slipway_with(args);
   ASSERT_EQ(answer.status, status_done) << answer.err;
   std::vector<std::string> as_json = args;
@@ -238,6 +244,9 @@ TEST_F(PlanCommand, EmitsTheFirstRowThatTheTrainerRunsAsPlanned) {
   EXPECT_THAT(answer.out, HasSubstr("The trainer may refuse the winner: ZeRO 2 and 3 beside a pipeline"));
   EXPECT_THAT(answer.out, HasSubstr("Row " + std::to_string(row + 1) + " is the fastest of the table that it runs"));
   EXPECT_THAT(answer.out, Not(HasSubstr("--use-megatron-fsdp")));
+  // The file is row 1, the arguments are not its.
+  EXPECT_THAT(answer.out, HasSubstr("winner: " + file + " (row 1; the arguments below are those of row " + std::to_string(row + 1) + ")\n"));
+  EXPECT_THAT(text_of(file), HasSubstr("zero: " + std::to_string(json["best"][0]["zero"].get<int>())));
 }
 
 // Layout and schedule are not looked at but for what is kept: the file's data 2 does not go with tensor 4.

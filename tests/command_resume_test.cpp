@@ -143,8 +143,13 @@ TEST_F(Resume, ADamagedCheckpointIsAnErrorAndTheOneBeforeItGoesOn) {
   EXPECT_LT(refused.seconds, 3 * promised_s);
   EXPECT_THAT(refused.errors, HasSubstr("shard-1.data is damaged"));
   EXPECT_THAT(refused.errors, HasSubstr("resume from another checkpoint"));
+  EXPECT_EQ(complete_checkpoints(folder), (std::vector<std::int64_t>{2, 4})) << "a start that failed has changed something";
+  EXPECT_TRUE(std::filesystem::exists(trace_path(folder)));
   const Ended resumed = executed(folder, {"--resume " + checkpoint_path(folder, 2)});
   EXPECT_EQ(resumed.status, 0) << resumed.errors;
+  EXPECT_THAT(resumed.errors, HasSubstr("a later checkpoint, which this run does not come from, is kept as " +
+                                        checkpoint_path(folder, 4) + ".abandoned"));
+  EXPECT_EQ(complete_checkpoints(folder), (std::vector<std::int64_t>{2})) << "--resume latest would take another course";
   EXPECT_EQ(losses_of(folder), whole_losses());
 }
 
@@ -163,6 +168,20 @@ TEST_F(Resume, AFullDiskDuringACheckpointEndsTheRunAndLosesNothing) {
   EXPECT_FALSE(std::filesystem::exists(partial_path(checkpoint_path(folder, 6))));
 }
 
+// It saves none itself: its --resume latest had gone on from the replaced run's.
+TEST_F(Resume, CheckpointsOfAReplacedRunAreTakenByNobody) {
+  const std::string folder = ended_at_four("replaced");
+  const Ended without = executed(folder, {});
+  EXPECT_EQ(without.status, 2);
+  EXPECT_THAT(without.errors, HasSubstr("or --overwrite to replace them"));
+  EXPECT_EQ(complete_checkpoints(folder), (std::vector<std::int64_t>{2, 4}));
+  const Ended replaced = executed(folder, {"--overwrite", "--set run.steps=3"});
+  ASSERT_EQ(replaced.status, 0) << replaced.errors;
+  const Ended resumed = executed(folder, {"--resume latest"});
+  EXPECT_EQ(resumed.status, 2);
+  EXPECT_THAT(resumed.errors, HasSubstr("no complete checkpoint"));
+}
+
 TEST_F(Resume, WhatCannotBeResumedIsRefusedBeforeAnythingStarts) {
   const std::string folder = ended_at_four("refused");
   const auto refusal = [&](const std::vector<std::string>& more) {
@@ -173,12 +192,12 @@ TEST_F(Resume, WhatCannotBeResumedIsRefusedBeforeAnythingStarts) {
   EXPECT_THAT(refusal({"--resume /no/such/run"}), HasSubstr("no complete checkpoint"));
   EXPECT_THAT(refusal({"--resume latest", "--set run.seed=9"}), HasSubstr("was made with run.seed 1"));
   EXPECT_THAT(refusal({"--resume latest", "--set run.steps=4"}), HasSubstr("nothing is left to do"));
-  EXPECT_THAT(refusal({"--set run.checkpoint_steps=2"}), HasSubstr("--resume latest, or give --out another"));
+  EXPECT_THAT(refusal({"--set run.checkpoint_steps=2"}), HasSubstr("--resume latest, give --out another"));
   EXPECT_EQ(complete_checkpoints(folder), (std::vector<std::int64_t>{2, 4}));
   // Going on from another run's checkpoint would replace what a finished run left in the folder.
   const Ended elsewhere = executed(ended_at_four("refused-elsewhere"), {"--resume " + folder});
   EXPECT_EQ(elsewhere.status, 2);
-  EXPECT_THAT(elsewhere.errors, HasSubstr("trace.json is of an earlier run"));
+  EXPECT_THAT(elsewhere.errors, HasSubstr("checkpoints of an earlier run, which this one would replace"));
   const Ended other = executed(fresh("refused-model"), {"--resume " + folder, "--set model.hidden=32"});
   EXPECT_EQ(other.status, 1);
   EXPECT_THAT(other.errors, testing::ContainsRegex("is [0-9]+ x [0-9]+ there, but [0-9]+ x [0-9]+ in this model"));

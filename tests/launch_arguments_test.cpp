@@ -56,6 +56,12 @@ TEST(LaunchArguments, LeaveNothingToTheTrainersDefaultsAndSaySlipwaysOwn) {
   EXPECT_THAT(silent.to_add, Contains(HasSubstr("--train-iters")));
 }
 
+// torchtitan's own default is bfloat16, whatever the scenario says.
+TEST(LaunchArguments, OfTorchtitanNameTheDtype) {
+  EXPECT_THAT(launch(large, {}, Trainer::torchtitan).arguments, Contains("--training.mixed_precision_param bfloat16"));
+  EXPECT_THAT(launch(large, {"run.dtype=float32"}, Trainer::torchtitan).arguments, Contains("--training.mixed_precision_param float32"));
+}
+
 TEST(LaunchArguments, SayWhatTheTrainerCannotExpress) {
   EXPECT_THAT(launch(large, {"schedule.name=gpipe"}, Trainer::megatron).refused,
               Contains(HasSubstr("the schedule gpipe")));

@@ -63,13 +63,24 @@ TEST_F(RunFolder, AFinishedRunIsOverwrittenOnlyWhenAskedTo) {
   EXPECT_EQ(execute().status, status_done);
 }
 
-TEST_F(RunFolder, LossesAreKeptOnlyOfARunThatGoesOnThere) {
-  std::filesystem::create_directories(path("run"));
-  for (const bool goes_on : {true, false}) {
-    std::ofstream(path("run/rank-0.losses")) << "0 8 4.5\n";
-    clear_ranks(path("run"), 0, 1, goes_on);
-    EXPECT_EQ(std::filesystem::exists(path("run/rank-0.losses")), goes_on);
-  }
+// What the run of the folder was is there again, and the answer says so.
+TEST_F(RunFolder, AStartThatFailsLeavesTheEarlierRunWhole) {
+  prepare_records(3);
+  rank_script(copying_script());
+  ASSERT_EQ(execute().status, status_done);
+  const std::string trace = text_of(path("run/trace.json")), losses = text_of(path("run/losses.csv"));
+  rank_script("echo no such device >&2; exit 3");
+  const Answer failed = execute();
+  EXPECT_EQ(failed.status, status_failed);
+  EXPECT_THAT(failed.err, HasSubstr("no step was completed; what the earlier run left in " + path("run") + " is there again"));
+  EXPECT_EQ(text_of(path("run/trace.json")), trace);
+  EXPECT_EQ(text_of(path("run/losses.csv")), losses);
+  EXPECT_TRUE(std::filesystem::exists(path("run/rank-1.records")));
+  // After a step it is the new run's folder.
+  rank_script("[ $RANK = 0 ] && echo '0 8 9.5' > $OUT/rank-0.losses && echo 'step 1/3  loss 9.5'; exit 3");
+  EXPECT_EQ(execute().status, status_failed);
+  EXPECT_FALSE(std::filesystem::exists(path("run/trace.json")));
+  EXPECT_THAT(text_of(path("run/losses.csv")), HasSubstr("1,8,9.5"));
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "scenarios/rank_program.h"
 #include "scenarios/resumption.h"
 #include "scenarios/run_folder.h"
+#include "scenarios/set_aside.h"
 #include "scenarios/terminal_timeline.h"
 #include "schedules/graph/timeline_trace.h"
 #include "sim/simulate.h"
@@ -65,7 +66,7 @@ CommandOptions declared_options() {
       .flag("cuda-graphs", "with slipway-rank-cuda as SLIPWAY_RANK: segments are recorded and replayed as CUDA graphs")
       .json_keys(execute_json_keys())
       .flag("json", "print the summary as JSON on standard output and nothing else there")
-      .flag("overwrite", "replace what a finished run left in --out (trace.json, losses.csv)")
+      .flag("overwrite", "replace the run of --out: its trace, losses and checkpoints (once a step of this one is done)")
       .flag("force", "start although the memory does not suffice by the simulator's count")
       .notes(how_it_runs);
   return options;
@@ -79,7 +80,6 @@ struct Request {
   std::optional<Trace> predicted;  // with --confirm
   bool json = false, cuda_graphs = false;
   std::ostream &out, &err;
-  bool goes_on = false;  // from a checkpoint of this folder
   bool resumes() const { return !from.checkpoint.empty(); }
   int ranks_per_process() const { return plan.scenario.cluster.ranks_per_gpu; }
   // What a rank program is given.
@@ -92,9 +92,10 @@ struct Request {
 };
 
 // Rank 0's standard output is the run's; others, and every error line, say whose they are.
-LaunchOptions passing_output_of(const Request& request) {
+LaunchOptions passing_output_of(const Request& request, SetAside& earlier) {
   LaunchOptions options;
-  options.line = [&request](int rank, std::string_view line, bool is_error) {
+  options.line = [&request, &earlier](int rank, std::string_view line, bool is_error) {
+    if (rank == 0 && !is_error && line.starts_with("step ")) earlier.drop();
     std::ostream& to = is_error || request.json ? request.err : request.out;
     const std::string own = "rank " + std::to_string(rank) + " ";
     if ((rank != 0 || is_error) && !line.starts_with(own))
@@ -112,13 +113,22 @@ std::string write_bundle_to(const std::string& path, const Plan& plan) {
 }
 
 // Says why ranks first_rank to last_rank did not get to the end, if so, and what is left of them.
-int told_failure(const Request& request, const LaunchResult& result, int first_rank, int last_rank) {
-  if (!result.interrupted && !result.first_failure) return status_done;
+int told_failure(const Request& request, const LaunchResult& result, int first_rank, int last_rank, SetAside& earlier) {
+  if (!result.interrupted && !result.first_failure) {
+    earlier.drop();
+    return status_done;
+  }
+  // Rank 0's words say that a step was done (passing_output_of); of others that joined, their records.
+  if (std::error_code none; first_rank != 0 && std::filesystem::file_size(records_path(request.folder, first_rank), none) > 0 && !none)
+    earlier.drop();
   request.err << "slipway execute: "
               << (result.interrupted
                       ? "interrupted (Ctrl-C, SIGINT or SIGTERM); all ranks that were started here have ended"
                       : first_cause(result, request.folder))
-              << '\n' << kept_text(request.folder, first_rank, last_rank) << '\n';
+              << '\n'
+              << (earlier.put_back() ? "no step was completed; what the earlier run left in " + request.folder + " is there again"
+                                     : kept_text(request.folder, first_rank, last_rank))
+              << '\n';
   return status_failed;
 }
 
@@ -168,14 +178,25 @@ int merge_and_report(const Request& request) {
   return status_done;
 }
 
+// Says which checkpoints the run leaves behind.
+void tell_abandoned(const SetAside& earlier, std::ostream& err) {
+  for (const std::string& checkpoint : earlier.abandoned())
+    err << "note: a later checkpoint, which this run does not come from, is kept as " << checkpoint << '\n';
+}
+
+std::optional<int> goes_on_from(const Request& request) {
+  return request.from.is_here ? std::optional(request.from.done) : std::nullopt;
+}
+
 int start_and_merge(const Request& request, const std::string& program) {
   const int ranks = rank_count(request.plan.graph.layout);
-  clear_ranks(request.folder, 0, ranks - 1, request.goes_on);
+  SetAside earlier(request.folder, 0, ranks - 1, goes_on_from(request));
+  tell_abandoned(earlier, request.err);
   const std::string bundle = write_bundle_to(bundle_path(request.folder), request.plan);
   const LaunchResult result =
       launch(local_ranks(program, request.arguments(bundle), ranks, request.ranks_per_process(), request.folder),
-             passing_output_of(request));
-  const int status = told_failure(request, result, 0, ranks - 1);
+             passing_output_of(request, earlier));
+  const int status = told_failure(request, result, 0, ranks - 1, earlier);
   return status == status_done ? merge_and_report(request) : status;
 }
 
@@ -183,14 +204,15 @@ int start_and_merge(const Request& request, const std::string& program) {
 // first meeting before all have started: a .done file that rank 0 sees after its own end is of this run.
 int join_and_merge(const Request& request, const std::string& program, const JoinedRank& joined) {
   const int each = request.ranks_per_process(), first = joined.rank * each, last = first + each - 1;
-  clear_ranks(request.folder, first, last, request.goes_on);
+  SetAside earlier(request.folder, first, last, goes_on_from(request));
+  tell_abandoned(earlier, request.err);
   const std::string bundle = write_bundle_to(bundle_path(request.folder, first), request.plan);
   std::vector<std::string> command = request.arguments(bundle);
   command.insert(command.begin(), program);
   for (const std::string& word : sharing_arguments(each)) command.push_back(word);
   const LaunchResult result = launch({{first, command, {}, error_path(request.folder, first)}},
-                                     passing_output_of(request));
-  const int status = told_failure(request, result, first, last);
+                                     passing_output_of(request, earlier));
+  const int status = told_failure(request, result, first, last, earlier);
   for (int rank = first; rank <= last; ++rank) mark_done(request.folder, rank, status);
   if (status != status_done || first != 0) return status;
   wait_for_the_others(request, rank_count(request.plan.graph.layout));
@@ -204,13 +226,6 @@ Trace prediction_of(const Plan& plan, std::ostream& err) {
   Trace trace = trace_of(plan.graph, timeline, "simgrid");
   trace.peak_bytes = rank_peaks(plan, timeline);
   return trace;
-}
-
-// Is this checkpoint of the run's own folder, so that the run goes on there? An empty path is none.
-bool is_inside(const std::string& checkpoint, const std::string& folder) {
-  if (checkpoint.empty()) return false;
-  const auto way = std::filesystem::proximate(checkpoint, folder);
-  return *way.begin() != "..";
 }
 
 void refuse_unconfirmable(const Resumption& from, const Run& run) {
@@ -243,18 +258,17 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   if (joined) refuse_other_world(*joined, scenario);
   const std::string folder =
       std::filesystem::absolute(options.text("out").value_or(scenario.name + ".run")).string();
-  const Resumption from = resumption_of(options.text("resume"), folder, scenario.run);
+  const Resumption from = resumption_of(options.text("resume"), folder, scenario.run, options.has("overwrite"));
   if (options.has("confirm")) refuse_unconfirmable(from, scenario.run);
   check_output_folder("--out", folder);
-  const bool goes_on = is_inside(from.checkpoint, folder);
-  if (!options.has("overwrite") && !goes_on) refuse_finished_run(folder);
+  if (!options.has("overwrite") && !from.is_here) refuse_finished_run(folder);
   if (const auto trace = options.text("trace")) check_output("--trace", *trace, inputs_of(scenario));
   const std::string program = rank_program();
   const Plan plan = planned(std::move(scenario), err);
   if (!options.has("force")) refuse_what_does_not_fit(plan);
   Request request{
       plan, folder, options.text("trace").value_or(trace_path(folder)), from, {}, options.has("json"),
-      options.has("cuda-graphs"), out, err, goes_on};
+      options.has("cuda-graphs"), out, err};
   const bool reports = !joined || joined->rank == 0;
   if (options.has("confirm") && reports) request.predicted = prediction_of(plan, err);
   if (reports) {

@@ -38,7 +38,7 @@ CommandOptions declared_options() {
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
       .values("keep", "KEY",
               "leave this key of the layout or schedule as the scenario has it; may be repeated")
-      .value("output", "FILE", "write the winner as a scenario file, ready for simulate and execute")
+      .value("output", "FILE", "write the winner, row 1, as a scenario file, ready for simulate and execute")
       .letter('o')
       .value("emit", "TRAINER", "print the winner's launch arguments for megatron or torchtitan")
       .value("memory-share", "SHARE",
@@ -94,6 +94,7 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   const std::optional<Trainer> trainer = trainer_named(options.text("emit"));
   const std::string& path = options.arguments()[0];
   const Scenario scenario = scenario_to_search(path, options.all("set"), options.all("keep"));
+  if (trainer) refuse_what_trainer_lacks(scenario, *trainer);
   search.memory_share = share_of(options, scenario);
   if (const auto file = options.text("output")) check_output("-o", *file, inputs_of(scenario));
 
