@@ -40,12 +40,15 @@ Basis basis_of(const Scenario& scenario) {
   }
   if (has_pace(scenario)) {
     add_trainers_times(scenario, basis);
+    basis.slices = short_slices(scenario, scenario.cluster.groups.front().machine.name);
     return basis;
   }
   basis.book_values =
       scenario.cluster.groups.front().machine.blocks.empty() &&
       std::any_of(scenario.machine_files.begin(), scenario.machine_files.end(), [](const std::string& file) { return file.empty(); });
-  if (basis.book_values) basis.fitted_here = stacks_timed_on(scenario.cluster);
+  if (!basis.book_values) return basis;
+  basis.fitted_here = stacks_timed_on(scenario.cluster);
+  basis.slices = short_slices(scenario, scenario.cluster.groups.front().machine.name);
   return basis;
 }
 

@@ -8,6 +8,7 @@
 // Told by every command that shows them: simulate, plan, study, goodput, memory. Guarded by tests/basis_test.cpp.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct Basis {
   std::vector<std::string> fitted_here;  // with book values: built-in stacks that were timed on these machines
   std::vector<std::string> not_priced;   // features that the trainer's formula has no term for (TimeModel::outside)
   std::vector<OutsideFit> outside;       // of the trainer's fitted runs on the cluster's machines
+  std::optional<OutsideFit> slices;      // shorter than what any published run computed at once
   std::string memory_trainer;            // whose constants of memory are used; empty: the book's
   std::vector<OutsideFit> memory_outside;
 };

@@ -28,9 +28,14 @@ std::string not_priced_text(const std::string& trainer, const std::string& featu
   return "The formula of " + trainer + " does not price: " + features + "; such times are guesses.\n";
 }
 
+// "tokens of a slice 32 (fitted: 2048 to 32768)"
+std::string slices_text(const std::string& described) {
+  return "Shorter than what any published run computed at once, so extrapolated: " + described + ".\n";
+}
+
 std::string times_text(const Basis& basis) {
-  if (basis.book_values) return book_text(basis);
-  std::string text;
+  std::string text = basis.slices ? slices_text(describe(*basis.slices)) : "";
+  if (basis.book_values) return book_text(basis) + text;
   if (!basis.not_priced.empty())
     text += not_priced_text(basis.trainer, fmt::format("{}", fmt::join(basis.not_priced, ", ")));
   if (!basis.outside.empty())
@@ -84,10 +89,11 @@ std::string memory_basis_text(const Basis& basis) { return paragraph(memory_text
 std::string basis_text(const Basis& basis) { return paragraph(times_text(basis) + more_memory_text(basis)); }
 
 std::string basis_text(const std::vector<Basis>& points, const char* noun) {
-  Tally book;
+  Tally book, slices;
   std::map<std::string, Tally> not_priced, outside, memory;
   for (const Basis& point : points) {
     if (point.book_values) book.add(book_text(point));
+    if (point.slices) slices.add(describe(*point.slices));
     for (const std::string& feature : point.not_priced) not_priced[point.trainer].add(feature);
     for (const OutsideFit& each : point.outside) outside[point.trainer].add(describe(each));
     for (const OutsideFit& each : point.memory_outside) memory[point.memory_trainer].add(describe(each));
@@ -95,6 +101,7 @@ std::string basis_text(const std::vector<Basis>& points, const char* noun) {
   std::string text;
   for (const auto& [what, count] : book.entries)
     text += (static_cast<std::size_t>(count) < points.size() ? fmt::format("{} of {} {}s: ", count, points.size(), noun) : "") + what;
+  if (!slices.entries.empty()) text += slices_text(counted_text(slices, points.size(), noun));
   for (const auto& [trainer, tally] : not_priced) text += not_priced_text(trainer, counted_text(tally, points.size(), noun));
   for (const auto& [trainer, tally] : outside)
     text += "Outside the runs that " + trainer + " was fitted to: " + counted_text(tally, points.size(), noun) + ".\n";
@@ -132,9 +139,10 @@ nlohmann::json basis_json(const Basis& basis) {
     json["fitted_stacks"] = basis.fitted_here;
   }
   if (!basis.memory_trainer.empty()) json["memory_outside_fit"] = outside_json(basis.memory_outside);
-  if (basis.trainer.empty()) return json;
-  json["not_priced"] = basis.not_priced;
-  json["outside_fit"] = outside_json(basis.outside);
+  if (!basis.trainer.empty()) json["not_priced"] = basis.not_priced;
+  std::vector<OutsideFit> outside = basis.outside;
+  if (basis.slices) outside.push_back(*basis.slices);
+  if (!basis.trainer.empty() || basis.slices) json["outside_fit"] = outside_json(outside);
   return json;
 }
 

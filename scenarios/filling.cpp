@@ -118,6 +118,9 @@ std::string filling_text(const Plan& plan) {
         readable_seconds(f.unfilled_step_s),
         fmt::format("{} of {} a rank", readable_seconds(f.behind_s), readable_seconds(f.filler_s))}},
       "  ");
+  if (u.after > u.ceiling && f.behind_s > 0)
+    text += "  After is above the ceiling, which is that of the bubbles: what found no gap runs behind the window, where nobody waits.\n"
+            "  Steps are longer by it, and fuller.\n";
   if (const auto model = pipefisher_of(plan.scenario)) {
     text += "Closed form without communication (Osawa et al. 2022):\n";
     text += aligned_table(

@@ -167,6 +167,26 @@ std::vector<OutsideFit> outside_fit(const Scenario& scenario, const std::string&
   return outside;
 }
 
+std::optional<OutsideFit> short_slices(const Scenario& scenario, const std::string& machine) {
+  if (scenario.schedule.slices < 2) return std::nullopt;
+  const auto tokens_of = [](const PublishedRow& row) {
+    return static_cast<double>(row.shape.micro_batch * row.shape.sequence) / row.shape.sharding.context;
+  };
+  OutsideFit found{"tokens of a slice", 0, 0, 0, "", {}};
+  found.here = static_cast<double>(scenario.schedule.micro_batch * scenario.model.sequence) / scenario.schedule.slices /
+               scenario.layout.context;
+  bool here = false;  // of this machine
+  for (const PublishedRow& row : published_rows()) {
+    const bool same = row.machine == machine;
+    if (!takes_part(row, FittedOf::times) || (here && !same)) continue;
+    const bool first = found.most == 0 || (same && !here);
+    here = here || same;
+    found.least = first ? tokens_of(row) : std::min(found.least, tokens_of(row));
+    found.most = first ? tokens_of(row) : std::max(found.most, tokens_of(row));
+  }
+  return found.here < found.least ? std::optional(found) : std::nullopt;
+}
+
 std::string describe(const OutsideFit& outside) {
   if (!outside.chosen.empty())
     return fmt::format("{} {} (fitted: {})", outside.what, outside.chosen, fmt::join(outside.fitted, ", "));

@@ -32,4 +32,8 @@ enum class FittedOf : std::uint8_t { times, memory };
 // only the user knows.
 std::vector<OutsideFit> outside_fit(const Scenario& scenario, const std::string& machine, FittedOf of);
 
+// Slices of a sequence (TeraPipe) with fewer tokens than a pass of any published run: on this machine or, where there is
+// none, on any. What a kernel takes for so few is extrapolated, with a trainer's pace and without.
+std::optional<OutsideFit> short_slices(const Scenario& scenario, const std::string& machine);
+
 }  // namespace slipway

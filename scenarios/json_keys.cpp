@@ -54,7 +54,8 @@ std::span<const JsonKey> simulate_json_keys() {
               true},
       JsonKey{"utilization", "0..1", "the same, filled; present with fill", true},
       JsonKey{"utilization_ceiling", "0..1",
-              "the same, if all of it fitted in the fewest steps whose bubbles are large enough; present with fill",
+              "the same, if all of it fitted in the fewest steps whose bubbles are large enough; utilization is above it only "
+              "where work runs behind the window (behind_s), which makes steps longer and fuller; present with fill",
               true},
       JsonKey{"utilization_own_cycles", "0..1",
               "the same, if every rank refreshed after the steps that it needs itself, mean over ranks; present with fill",

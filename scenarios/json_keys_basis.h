@@ -20,7 +20,8 @@ inline constexpr std::array basis_json_keys{
             "features that the trainer's formula of step time has no term for; present with a trainer's pace", true},
     JsonKey{"outside_fit", "list",
             "what lies outside the runs that the trainer's times were fitted to: what, here, and least, most (of a "
-            "quantity) or fitted (the choices of these runs); present with a trainer's pace",
+            "quantity) or fitted (the choices of these runs); slices with fewer tokens than any published run computed at once; "
+            "present with a trainer's pace, or such slices",
             true},
     JsonKey{"memory_outside_fit", "list",
             "the same of the runs that its memory was fitted to; present with cluster.stack, where memory is told", true},

@@ -139,6 +139,20 @@ TEST(Basis, EveryCommandThatShowsTimesOrMemorySaysOnWhatTheyRest) {
   EXPECT_THAT(told({"memory", llama}, zero), HasSubstr("Outside the runs that the memory of nanotron was fitted to: "));
 }
 
+// Half a tile of a product: no published run computed fewer than 512 tokens at once (LLM Foundry, sequence 512).
+TEST(Basis, SlicesShorterThanAnyPublishedRunAreCalledExtrapolated) {
+  const auto sliced = [](int slices, std::vector<std::string> more) {
+    more.insert(more.end(), {"schedule.name=terapipe", "schedule.slices=" + std::to_string(slices), "schedule.global_batch=8"});
+    return more;
+  };
+  const std::string book = simulated(sliced(128, {}));
+  EXPECT_THAT(book, HasSubstr("so extrapolated: tokens of a slice 64 (fitted: "));
+  EXPECT_THAT(book, HasSubstr("No trainer's pace: book values"));
+  EXPECT_THAT(simulated(sliced(128, {"cluster.stack=nanotron"})), HasSubstr("so extrapolated: tokens of a slice 64 (fitted: "));
+  EXPECT_THAT(simulated(sliced(2, {})), Not(HasSubstr("extrapolated")));
+  EXPECT_EQ(summary(sliced(128, {}))["outside_fit"][0]["here"], 64);
+}
+
 TEST(Basis, AStudyCountsThePointsThatAreOutside) {
   const Answer answer = slipway_with({"study", llama, "--set", "cluster.stack=nanotron", "--vary", "layout.zero=1,2,3"});
   ASSERT_EQ(answer.status, status_done) << answer.err;

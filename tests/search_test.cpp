@@ -232,6 +232,27 @@ TEST_P(SearchedSpaces, AreJudgedAsSlipwayMemoryJudgesThem) {
   EXPECT_GT(closest / layouts, 0.5);
 }
 
+// Split backwards and stages in a V have bounds of their own (estimate_split.cpp); of the compute alone, nearly all was
+// simulated.
+TEST(Search, OfASplitBackwardHasTheTopTenOfExhaustiveSimulationAndSimulatesLessThanHalf) {
+  const ScenarioFolder folder;
+  Small small = smalls[1];
+  small.memory = "40 MB", small.batch = 24;
+  Scenario scenario = load(folder, small);
+  scenario.schedule.name = "zb-v";
+  const SearchSpace space = search_space(scenario, {"schedule.name"});
+  std::vector<PricedLayout> all;
+  each_layout(scenario, space, [&](const LayoutChoice& choice) { all.push_back(price_layout(scenario, choice)); });
+  SearchOptions options;
+  std::erase_if(all, [&](const PricedLayout& row) { return !fits(row, options.memory_share); });
+  std::stable_sort(all.begin(), all.end(), is_better);
+  const SearchResult found = search_layouts(scenario, space, options);
+  ASSERT_GE(all.size(), 20u);
+  ASSERT_EQ(found.best.size(), 10u);
+  for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(layout_text(found.best[i].choice), layout_text(all[i].choice)) << i;
+  EXPECT_LT(2 * found.simulated, found.legal);
+}
+
 // A layout whose timeline alone is too large was called the closest with the share of its estimate, below what is allowed.
 TEST(Search, WithoutALayoutThatFitsSaysWhatTheClosestNeedsOnItsTimeline) {
   const ScenarioFolder folder;

@@ -53,11 +53,19 @@ void bound_compute(Parts& parts, const LayoutChoice& choice, int m, StepEstimate
   if (!all_on_one_machine(parts.wiring(choice.layout))) return;
   const StageCosts& costs = parts.costs_of(choice);
   const ScheduleUse& use = parts.use_of(choice, m);
+  const bool split = is_split(parts, choice, m);
   std::vector<double> busy(at(choice.layout.pipeline), 0);
   for (int stage = 0; stage < use.placement.stages(); ++stage)
     busy[at(use.placement.rank[at(stage)])] +=
         use.forwards[at(stage)] * costs.passes_s[at(use.placement.part_of(stage))];
-  for (const double seconds : busy) keep_larger(estimate, {seconds, 0, 0, 0, 0, 0});
+  for (int q = 0; q < choice.layout.pipeline; ++q) {
+    StepTerms terms{busy[at(q)], 0, 0, 0, 0, 0};
+    if (split) {  // collectives within layers, of both groups
+      (choice.layout.tensor > 1 ? terms.tensor : terms.context) = split_busy_seconds(parts, choice, m, q) - busy[at(q)];
+      terms.optimizer = split_end(parts, choice, costs, use, q, false).optimizer;
+    }
+    keep_larger(estimate, terms);
+  }
 }
 
 // (1), (2) and (3) of estimate.h.
@@ -223,9 +231,17 @@ double StepEstimator::passes_bound(const LayoutChoice& choice) {
   }
   const double bound = estimate(choice).bound_s;
   const int m = parts_->micro_batches(choice);
-  if (!parts_->use_of(choice, m).is_plain) return bound;
-  const ScheduleShape shape{choice.layout.pipeline, choice.layout.chunks, m, parts_->base.slices};
+  const ScheduleUse& use = parts_->use_of(choice, m);
+  const ScheduleShape shape{choice.layout.pipeline, choice.layout.chunks, m, parts_->base.slices, choice.schedule->copies};
   const StageCosts& costs = parts_->costs_of(choice);
+  if (!use.is_plain) {
+    if (!is_split(*parts_, choice, m) || !all_on_one_machine(parts_->wiring(choice.layout))) return bound;
+    const ActionLists lists = choice.schedule->actions(shape);
+    const Action& last = lists.front().back();
+    const StepEnd end = split_end(*parts_, choice, costs, use, 0, last.pass == Pass::weight_grad && last.stage == 0);
+    return std::max(bound, parts_->fastest_gpu *
+                               (split_passes_seconds(*parts_, choice, m, lists) + end.data + end.optimizer));
+  }
   const StepEnd end = step_end(*parts_, choice, costs, 0);
   const double passes =
       ActionReplay(costs, parts_->wiring(choice.layout), shape).run(choice.schedule->actions(shape));

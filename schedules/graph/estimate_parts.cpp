@@ -157,12 +157,13 @@ const StageCosts& StepEstimator::Parts::costs_of(const LayoutChoice& choice) {
     const int group = wires.machine_group[q];
     const std::vector<BlockPrice>& price = prices_of(choice, group);
     const double overhead = cluster.groups[at(group)].machine.task_overhead;
-    double forward = overhead, backward = overhead, kept = 0, held = 0;  // a segment at least
+    double forward = overhead, backward = overhead, weight = 0, kept = 0, held = 0;  // a segment at least
     double tensor_forward = 0, tensor_backward = 0, context_forward = 0, context_backward = 0;
     for (const auto [run, count] : stages[s]) {
       const BlockPrice& one = price[at(run)];
       forward += count * (one.forward_s + one.cuts * overhead);
       backward += count * (one.backward_s + one.cuts * overhead);
+      weight += count * one.weight_s;
       tensor_forward += count * seconds_over(wires.tensor[q], one.tensor_forward);
       tensor_backward += count * seconds_over(wires.tensor[q], one.tensor_backward);
       context_forward += count * seconds_over(wires.context[q], one.context_forward);
@@ -179,6 +180,7 @@ const StageCosts& StepEstimator::Parts::costs_of(const LayoutChoice& choice) {
     c.context_s[q] += context_forward + context_backward;
     c.forward_s.push_back(forward + tensor_forward + context_forward);
     c.backward_s.push_back(backward + tensor_backward + context_backward);
+    c.weight_s.push_back(weight);
     c.kept_bytes.push_back(kept);
     c.elements.push_back(held);
   }

@@ -31,6 +31,7 @@ struct StageCosts {
   // Per stage, part of backward_s: making the last block's activations again needs no gradient, so it may
   // be done before the next stage's arrives.
   std::vector<double> early_s;
+  std::vector<double> weight_s;    // per stage, part of backward_s: the weight gradients
   std::vector<double> kept_bytes;  // per stage, of one micro-batch
   std::vector<double> elements;    // per stage: parameters of a tensor shard
   std::vector<double> passes_s;    // per stage: compute of a forward and its backward
@@ -85,6 +86,15 @@ struct StepEnd {
   double data = 0, optimizer = 0;
 };
 StepEnd step_end(StepEstimator::Parts& parts, const LayoutChoice& choice, const StageCosts& costs, int q);
+// The same on rank 0 of a schedule that is_split: `reduces`: its list ends with the weight gradient of stage 0.
+StepEnd split_end(StepEstimator::Parts& parts, const LayoutChoice& choice, const StageCosts& costs, const ScheduleUse& use,
+                  int q, bool reduces);
+// estimate_split.cpp: may its bounds be asked? Then a rank's busy time, and the path through all actions up to the end of
+// rank 0's list.
+bool is_split(StepEstimator::Parts& parts, const LayoutChoice& choice, int micro_batches);
+double split_busy_seconds(StepEstimator::Parts& parts, const LayoutChoice& choice, int micro_batches, int q);
+double split_passes_seconds(StepEstimator::Parts& parts, const LayoutChoice& choice, int micro_batches,
+                            const ActionLists& lists);
 // (3): seconds of the data group's lane of pipeline rank q under ZeRO 2 and 3; 0 otherwise.
 double data_lane_seconds(StepEstimator::Parts& parts, const LayoutChoice& choice, int q);
 

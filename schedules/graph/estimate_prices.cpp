@@ -22,6 +22,7 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
       const double forward = operator_seconds(machine, op, Direction::forward);
       price.forward_s += forward;
       price.backward_s += operator_seconds(machine, op, Direction::backward) + (again ? forward : 0);
+      price.weight_s += operator_seconds(machine, op, Direction::weight_grad);
       // What the embedding keeps a trainer's estimate counts in its own way.
       if (op.kind != OpKind::embed && op.kind != OpKind::add_positions) price.kept_bytes += op.saved_bytes;
       continue;

@@ -35,6 +35,7 @@ inline double seconds_over(const LinkPath& path, const RingSum& sum) {
 
 struct BlockPrice {
   double forward_s = 0, backward_s = 0;  // backward: both gradients, and the forward again if recomputed
+  double weight_s = 0;                   // of the backward: the weight gradients
   RingSum tensor_forward, tensor_backward, context_forward, context_backward;
   double again_s = 0;  // of the backward: the forward again, and its collectives
   RingSum tensor_again, context_again;

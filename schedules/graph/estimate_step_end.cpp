@@ -79,6 +79,44 @@ double first_gather(Parts& parts, const LayoutChoice& choice, int q) {
 
 }  // namespace
 
+namespace {
+
+// As exposed_reduction, after a weight gradient of stage 0, in whose segments only blocks with such gradients are.
+double exposed_after_weights(Parts& parts, const LayoutChoice& choice) {
+  const Layout& layout = choice.layout;
+  if (data_degree(layout) == 1) return 0;
+  const Wiring& wires = parts.wiring(layout);
+  const std::vector<BlockPrice>& prices = parts.prices_of(choice, wires.machine_group.front());
+  const std::vector<double>& elements = parts.elements_of_runs(layout.tensor);
+  const double overhead = parts.cluster.groups[at(wires.machine_group.front())].machine.task_overhead;
+  double lane = 0, weights = 0, most = 0;
+  for (const auto [run, count] : parts.split_of(layout).front()) {
+    const BlockPrice& price = prices[at(run)];
+    if (price.weight_s <= 0) continue;
+    const double reduce = reduce_seconds(parts, layout, wires.data.front(), elements[at(run)]);
+    const double block = price.weight_s + (price.cuts + 1) * overhead;
+    most = std::max({most, lane + reduce - weights, lane + count * reduce - weights - (count - 1) * block});
+    lane += count * reduce;
+    weights += count * block;
+  }
+  return most;
+}
+
+}  // namespace
+
+StepEnd split_end(Parts& parts, const LayoutChoice& choice, const StageCosts& costs, const ScheduleUse& use, int q,
+                  bool reduces) {
+  const Layout& layout = choice.layout;
+  const Machine& machine = parts.cluster.groups[at(parts.wiring(layout).machine_group[at(q)])].machine;
+  const double shards = layout.zero >= 1 ? data_degree(layout) : 1;
+  StepEnd end;
+  for (int stage = 0; stage < use.placement.stages(); ++stage)
+    if (use.placement.rank[at(stage)] == q)
+      end.optimizer += machine.task_overhead + optimizer_seconds(machine, costs.elements[at(stage)] / shards, parts.base.shape.dtype);
+  if (reduces) end.data = exposed_after_weights(parts, choice);
+  return end;
+}
+
 StepEnd step_end(Parts& parts, const LayoutChoice& choice, const StageCosts& costs, int q) {
   const Layout& layout = choice.layout;
   const Machine& machine = parts.cluster.groups[at(parts.wiring(layout).machine_group[at(q)])].machine;
