@@ -111,6 +111,8 @@ LaunchArguments megatron(const Scenario& s) {
     list.emplace_back("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1");
   if (s.dtype == Dtype::bfloat16) list.emplace_back("--bf16");
   if (s.dtype == Dtype::float16) list.emplace_back("--fp16");
+  if (s.dtype == Dtype::float64)
+    launch.missing.emplace_back("float64: Megatron-LM trains in float32, without --bf16 and --fp16");
   megatron_training(s, launch);
   if (l.pipeline > 1 && s.schedule.name != "1f1b" && s.schedule.name != "interleaved-1f1b")
     launch.refused.push_back("the schedule " + s.schedule.name +
@@ -195,13 +197,10 @@ std::optional<Trainer> trainer_named(const std::optional<std::string>& name) {
 }
 
 void refuse_what_trainer_lacks(const Scenario& scenario, Trainer trainer) {
-  const bool titan = trainer == Trainer::torchtitan;
-  if (scenario.dtype == Dtype::float32 || scenario.dtype == Dtype::bfloat16) return;
-  if (scenario.dtype == Dtype::float16 && !titan) return;
-  throw UsageError(std::string("--emit ") + (titan ? "torchtitan" : "megatron") + ": run.dtype is " + name_of(scenario.dtype) +
-                   ", in which it does not train" + (scenario.dtype == Dtype::float16 ? " (it scales no loss)" : "") +
-                   "; allowed: " + (titan ? "" : "float16, ") +
-                   "bfloat16, float32; set run.dtype to one of them, or leave --emit out");
+  if (trainer != Trainer::torchtitan || scenario.dtype == Dtype::float32 || scenario.dtype == Dtype::bfloat16) return;
+  throw UsageError(std::string("--emit torchtitan: run.dtype is ") + name_of(scenario.dtype) + ", in which it does not train" +
+                   (scenario.dtype == Dtype::float16 ? " (it scales no loss)" : "") +
+                   "; allowed: bfloat16, float32; set run.dtype to one of them, or leave --emit out");
 }
 
 LaunchArguments launch_arguments(const Scenario& scenario, Trainer trainer) {

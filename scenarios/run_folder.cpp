@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -67,6 +68,13 @@ void refuse_finished_run(const std::string& folder) {
     if (std::filesystem::exists(path))
       throw UsageError(path + " is of an earlier run, which this one would replace; give --out another folder, or " +
                        "--overwrite to replace it");
+}
+
+bool has_done_a_step(const std::string& folder, int done) {
+  std::ifstream losses(losses_path(folder));
+  for (std::string line; std::getline(losses, line) && !losses.eof();)
+    if (std::atoll(line.c_str()) >= done) return true;
+  return false;
 }
 
 MergedRun merged_run(const std::string& folder, int ranks, int steps) {

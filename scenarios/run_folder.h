@@ -14,6 +14,9 @@ namespace slipway {
 // that was killed on its way has left neither.
 void refuse_finished_run(const std::string& folder);
 
+// Has a run that began after `done` steps completed one, by the losses that it wrote?
+bool has_done_a_step(const std::string& folder, int done);
+
 struct MergedRun {
   Trace trace;
   std::vector<std::string> notes;  // what was left out, and why

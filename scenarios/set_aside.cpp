@@ -1,5 +1,6 @@
 #include "scenarios/set_aside.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>

@@ -118,9 +118,10 @@ int told_failure(const Request& request, const LaunchResult& result, int first_r
     earlier.drop();
     return status_done;
   }
-  // Rank 0's words say that a step was done (passing_output_of); of others that joined, their records.
-  if (std::error_code none; first_rank != 0 && std::filesystem::file_size(records_path(request.folder, first_rank), none) > 0 && !none)
-    earlier.drop();
+  // Of ranks that joined, but for rank 0, which may have put its losses back already, the records tell.
+  std::error_code none;
+  const bool has_records = std::filesystem::file_size(records_path(request.folder, first_rank), none) > 0 && !none;
+  if (first_rank == 0 ? has_done_a_step(request.folder, request.from.done) : has_records) earlier.drop();
   request.err << "slipway execute: "
               << (result.interrupted
                       ? "interrupted (Ctrl-C, SIGINT or SIGTERM); all ranks that were started here have ended"

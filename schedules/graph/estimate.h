@@ -32,7 +32,8 @@
 //     two segments (ZeRO 3; a gather may start two segments ahead), before the S(q) that follows.
 // (1) and the tails hold for schedules of whole backwards whose ranks end with a backward of their first
 // stage, with stage s on rank s mod p, one copy of the model and whole sequences; it is asked of the action
-// lists. For others only Σ compute of a rank and its weights are claimed, on clusters of one machine.
+// lists. Split backwards and stages in a V have bounds of their own (estimate_split.cpp); for slices and copies of the model
+// only Σ compute of a rank and its weights are claimed; both on clusters of one machine.
 //
 // passes_bound makes (1) sharper at the price of a walk through the schedule's actions: the longest path
 // from rank 0's first forward to its last backward in the graph of actions and messages, as a list replay.
