@@ -232,49 +232,6 @@ TEST_P(SearchedSpaces, AreJudgedAsSlipwayMemoryJudgesThem) {
   EXPECT_GT(closest / layouts, 0.5);
 }
 
-// Split backwards and stages in a V have bounds of their own (estimate_split.cpp); of the compute alone, nearly all was
-// simulated.
-TEST(Search, OfASplitBackwardHasTheTopTenOfExhaustiveSimulationAndSimulatesLessThanHalf) {
-  const ScenarioFolder folder;
-  Small small = smalls[1];
-  small.memory = "40 MB", small.batch = 24;
-  Scenario scenario = load(folder, small);
-  scenario.schedule.name = "zb-v";
-  const SearchSpace space = search_space(scenario, {"schedule.name"});
-  std::vector<PricedLayout> all;
-  each_layout(scenario, space, [&](const LayoutChoice& choice) { all.push_back(price_layout(scenario, choice)); });
-  SearchOptions options;
-  std::erase_if(all, [&](const PricedLayout& row) { return !fits(row, options.memory_share); });
-  std::stable_sort(all.begin(), all.end(), is_better);
-  const SearchResult found = search_layouts(scenario, space, options);
-  ASSERT_GE(all.size(), 20u);
-  ASSERT_EQ(found.best.size(), 10u);
-  for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(layout_text(found.best[i].choice), layout_text(all[i].choice)) << i;
-  EXPECT_LT(2 * found.simulated, found.legal);
-}
-
-// A layout whose timeline alone is too large was called the closest with the share of its estimate, below what is allowed.
-TEST(Search, WithoutALayoutThatFitsSaysWhatTheClosestNeedsOnItsTimeline) {
-  const ScenarioFolder folder;
-  const Scenario scenario = load(folder, smalls[0]);
-  std::optional<LayoutChoice> large;
-  double estimated = 0, needed = 0;
-  each_layout(scenario, search_space(scenario, {}), [&](const LayoutChoice& choice) {
-    if (large) return;
-    estimated = price_if_it_fits(scenario, choice, 0).memory_share, needed = price_layout(scenario, choice).memory_share;
-    if (needed > 1.001 * estimated) large = choice;
-  });
-  ASSERT_TRUE(large) << "no timeline needs more than its estimate";
-  const Scenario kept = with_layout(scenario, *large);
-  SearchOptions options;
-  options.memory_share = (estimated + needed) / 2;
-  const SearchResult found = search_layouts(kept, search_space(kept, searched_keys()), options);
-  ASSERT_TRUE(found.best.empty());
-  ASSERT_TRUE(found.closest);
-  EXPECT_EQ(layout_text(found.closest->choice), layout_text(*large));
-  EXPECT_DOUBLE_EQ(found.closest->memory_share, needed);
-}
-
 TEST(Search, ThatIsInterruptedSaysSo) {
   const ScenarioFolder folder;
   const Scenario scenario = load(folder, smalls[0]);

@@ -5,7 +5,7 @@
 //   passes   the longest path from rank 0's first task to the end of its list: a list replay of the actions, in which a
 //            message to another rank takes its time and one to the rank itself none
 // after which rank 0 updates its stages. Only on one kind of machine, with the same links in the groups of all ranks: else
-// the compute alone is claimed. Guarded by tests/estimate_test.cpp and tests/search_test.cpp.
+// the compute alone is claimed. Guarded by tests/estimate_test.cpp and tests/search_answers_test.cpp.
 #include <algorithm>
 #include <limits>
 
