@@ -32,7 +32,7 @@ Finished run(const LoweringInput& input, int processes = 1,
   write_bundle_file(folder + "/run.slip", bundle);
   const int each = rank_count(bundle.graph.layout) / processes;
   RankProcesses ranks(SLIPWAY_ORDERED_RANK_PROGRAM,
-                      {folder + "/run.slip", "--out", folder, "--dump-gradients", "1", "--connect-timeout",
+                      {folder + "/run.slip", "--out", folder, "--dump-gradients", "2", "--connect-timeout",
                        "120", "--ranks-per-process", std::to_string(each)},
                       processes, folder, more);
   Finished done{ranks.wait(120), {}, 0};
