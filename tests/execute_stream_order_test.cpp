@@ -90,6 +90,14 @@ TEST(EveryStageOfZero, LeavesNoRaceBetweenItsLanes) {
     expect_no_race(clipped(llama_for(2, true), {.pipeline = 2, .data = 2, .zero = zero}));
 }
 
+TEST(ASplitBackward, OfShardedGradientsLeavesNoRaceBetweenItsLanes) {
+  for (const int zero : {2, 3}) {
+    LoweringInput input = clipped(llama_for(2, true), {.pipeline = 2, .data = 2, .zero = zero});
+    input.schedule = "zb-h1";
+    expect_no_race(input);
+  }
+}
+
 TEST(ARingOfContext, LeavesNoRaceBetweenItsLanes) {
   for (const auto& [recompute, zero] : {std::pair{Recompute::none, 0},
                                         {Recompute::none, 3},
