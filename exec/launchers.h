@@ -1,5 +1,5 @@
 // Who started this process as one of several? The variables of each launcher, in one table that the rank
-// program (exec/environment.cpp) and `slipway execute` (scenarios/rank_program.cpp) read.
+// program (exec/environment.cpp) and `slipway execute` (scenarios/execution/rank_program.cpp) read.
 //
 //   torchrun   RANK, WORLD_SIZE, LOCAL_RANK
 //   srun       SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID, inside a job step (SLURM_STEP_ID): a batch script has

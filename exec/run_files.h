@@ -1,5 +1,5 @@
 // The names of the files in the folder of a run: what the ranks write there (exec) and `slipway execute` reads
-// and adds (scenarios/run_folder.h). Plain C++, no LibTorch. Guarded by tests/spelled_once_test.cpp.
+// and adds (scenarios/execution/run_folder.h). Plain C++, no LibTorch. Guarded by tests/spelled_once_test.cpp.
 #pragma once
 
 #include <string>

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "scenarios/embedded_files.h"
-#include "scenarios/load_stack.h"
+#include "scenarios/language/load_stack.h"
 #include "schedules/graph/stack_pace.h"
 
 namespace slipway {

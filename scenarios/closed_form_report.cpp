@@ -3,8 +3,8 @@
 #include <stdexcept>
 
 #include "models/memory.h"
-#include "scenarios/prediction.h"
 #include "scenarios/readable.h"
+#include "scenarios/validation/prediction.h"
 
 namespace slipway {
 namespace {

@@ -10,8 +10,8 @@
 #include <sstream>
 
 #include "scenarios/embedded_files.h"
-#include "scenarios/load_stack.h"
-#include "scenarios/memory_refit.h"
+#include "scenarios/language/load_stack.h"
+#include "scenarios/memory/refit.h"
 #include "scenarios/tables/formats.h"
 
 namespace slipway {

@@ -10,8 +10,8 @@
 #include "scenarios/basis.h"
 #include "scenarios/commands/command.h"
 #include "scenarios/json_summary.h"
+#include "scenarios/language/quantity.h"
 #include "scenarios/plan.h"
-#include "scenarios/quantity.h"
 #include "scenarios/readable.h"
 
 namespace slipway {

@@ -5,9 +5,9 @@
 #include <stdexcept>
 #include <thread>
 
-#include "scenarios/load_stack.h"
-#include "scenarios/memory_changes.h"
-#include "scenarios/search_workers.h"
+#include "scenarios/language/load_stack.h"
+#include "scenarios/memory/changes.h"
+#include "scenarios/search/workers.h"
 #include "schedules/action.h"
 
 namespace slipway {

@@ -10,8 +10,8 @@
 
 #include <functional>
 
-#include "scenarios/search.h"
-#include "scenarios/validation.h"
+#include "scenarios/search/search.h"
+#include "scenarios/validation/validation.h"
 
 namespace slipway {
 

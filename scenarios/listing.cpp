@@ -8,8 +8,8 @@
 
 #include "models/topology.h"
 #include "scenarios/embedded_files.h"
-#include "scenarios/load_model.h"
-#include "scenarios/load_stack.h"
+#include "scenarios/language/load_model.h"
+#include "scenarios/language/load_stack.h"
 #include "schedules/action.h"
 
 namespace slipway {

@@ -6,7 +6,7 @@
 #include <iosfwd>
 #include <span>
 
-#include "scenarios/keys.h"
+#include "scenarios/language/keys.h"
 
 namespace slipway {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/commands/command.h"
-#include "scenarios/keys.h"
+#include "scenarios/language/keys.h"
 #include "scenarios/readable.h"
 #include "schedules/graph/balanced_split.h"
 #include "schedules/graph/checks.h"

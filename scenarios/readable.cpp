@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "scenarios/quantity.h"
+#include "scenarios/language/quantity.h"
 
 namespace slipway {
 namespace {

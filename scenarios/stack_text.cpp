@@ -4,8 +4,8 @@
 
 #include <map>
 
-#include "scenarios/memory_refit.h"
-#include "scenarios/refit.h"
+#include "scenarios/memory/refit.h"
+#include "scenarios/validation/refit.h"
 
 namespace slipway {
 namespace {

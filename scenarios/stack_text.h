@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/validation.h"
+#include "scenarios/validation/validation.h"
 
 namespace slipway {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "scenarios/check_scenario.h"
-#include "scenarios/memory_changes.h"
-#include "scenarios/search.h"
+#include "scenarios/language/check_scenario.h"
+#include "scenarios/memory/changes.h"
+#include "scenarios/search/search.h"
 #include "schedules/graph/balanced_split.h"
 #include "tests/scenario_file.h"
 

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "scenarios/prediction.h"
+#include "scenarios/validation/prediction.h"
 #include "tests/command_test.h"
 
 namespace slipway {

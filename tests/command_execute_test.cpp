@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/chrome_trace.h"
+#include "scenarios/execution/run_folder.h"
 #include "scenarios/json_summary.h"
-#include "scenarios/run_folder.h"
 #include "tests/rank_script.h"
 
 namespace slipway {

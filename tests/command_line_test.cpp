@@ -4,9 +4,9 @@
 #include <sstream>
 #include <thread>
 
-#include "scenarios/nearest.h"
 #include "scenarios/commands/options.h"
 #include "scenarios/commands/progress.h"
+#include "scenarios/language/nearest.h"
 #include "tests/command_test.h"
 
 namespace slipway {

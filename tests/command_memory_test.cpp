@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/json_summary.h"
-#include "scenarios/memory_changes.h"
+#include "scenarios/memory/changes.h"
 #include "tests/command_test.h"
 
 namespace slipway {

@@ -10,7 +10,7 @@
 
 #include "scenarios/json_summary.h"
 #include "scenarios/scenario.h"
-#include "scenarios/search_answer.h"
+#include "scenarios/search/answer.h"
 #include "tests/command_test.h"
 
 namespace slipway {

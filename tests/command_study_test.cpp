@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "scenarios/study.h"
+#include "scenarios/study/study.h"
 #include "scenarios/tables/csv.h"
 #include "tests/command_test.h"
 

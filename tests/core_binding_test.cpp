@@ -1,5 +1,5 @@
 // Ranks get cores of their own.
-#include "scenarios/core_binding.h"
+#include "scenarios/execution/core_binding.h"
 
 #include <gmock/gmock.h>
 

@@ -1,7 +1,7 @@
 // What `slipway plan --emit` prints: a scenario as another trainer's arguments, and what it cannot say with them.
 #include <gmock/gmock.h>
 
-#include "scenarios/search_answer.h"
+#include "scenarios/search/answer.h"
 
 namespace slipway {
 namespace {

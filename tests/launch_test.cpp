@@ -1,5 +1,5 @@
 // The launcher against ranks that are shell scripts: exit codes, signals, time limits.
-#include "scenarios/launch.h"
+#include "scenarios/execution/launch.h"
 
 #include <gmock/gmock.h>
 #include <sys/types.h>
@@ -10,8 +10,8 @@
 #include <fstream>
 #include <thread>
 
-#include "scenarios/core_binding.h"
-#include "scenarios/free_port.h"
+#include "scenarios/execution/core_binding.h"
+#include "scenarios/execution/free_port.h"
 
 namespace slipway {
 namespace {

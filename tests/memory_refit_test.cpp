@@ -1,5 +1,5 @@
 // Memory verdicts of the published tables, by constants that have not seen the rows.
-#include "scenarios/memory_refit.h"
+#include "scenarios/memory/refit.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "scenarios/tables/formats.h"
 #include "scenarios/tables/price_memory.h"
-#include "scenarios/validation.h"
+#include "scenarios/validation/validation.h"
 
 namespace slipway {
 namespace {

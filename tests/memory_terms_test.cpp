@@ -1,10 +1,10 @@
 // Memory from a scenario alone: the closed form and the count by operators agree on every pipeline rank, and
 // both with the timeline.
-#include "scenarios/memory_terms.h"
+#include "scenarios/memory/terms.h"
 
 #include <gtest/gtest.h>
 
-#include "scenarios/memory_report.h"
+#include "scenarios/memory/report.h"
 #include "tests/scenario_file.h"
 
 namespace slipway {

@@ -1,13 +1,13 @@
 // One verdict on memory: `memory`, `plan` and `simulate` name the same number for a layout, the largest of those that
 // are known, and the sharded parts of ZeRO 2 and 3 are in all of them.
-#include "scenarios/memory_verdict.h"
+#include "scenarios/memory/verdict.h"
 
 #include <gtest/gtest.h>
 
-#include "scenarios/memory_report.h"
-#include "scenarios/memory_terms.h"
-#include "scenarios/prediction.h"
-#include "scenarios/search.h"
+#include "scenarios/memory/report.h"
+#include "scenarios/memory/terms.h"
+#include "scenarios/search/search.h"
+#include "scenarios/validation/prediction.h"
 #include "tests/command_test.h"
 
 namespace slipway {

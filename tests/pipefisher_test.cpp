@@ -2,7 +2,7 @@
 // simulation without communication.
 #include <gmock/gmock.h>
 
-#include "scenarios/prediction.h"
+#include "scenarios/validation/prediction.h"
 #include "tests/pipefisher_files.h"
 
 namespace slipway {

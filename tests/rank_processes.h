@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "scenarios/free_port.h"
+#include "scenarios/execution/free_port.h"
 #include "schedules/bundle.h"
 
 namespace slipway {

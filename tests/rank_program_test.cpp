@@ -1,4 +1,4 @@
-#include "scenarios/rank_program.h"
+#include "scenarios/execution/rank_program.h"
 
 #include <gmock/gmock.h>
 

@@ -1,7 +1,7 @@
 // What execute finds in its folder and leaves there: an earlier run, and steps as people count them.
 #include <gmock/gmock.h>
 
-#include "scenarios/run_folder.h"
+#include "scenarios/execution/run_folder.h"
 #include "tests/rank_script.h"
 
 namespace slipway {

@@ -1,5 +1,5 @@
 // The tree knows lines, finds duplicate keys and survives being written.
-#include "scenarios/document.h"
+#include "scenarios/language/document.h"
 
 #include <gmock/gmock.h>
 

@@ -1,13 +1,13 @@
 // The table against itself, against the loader and against the written reference.
-#include "scenarios/keys.h"
+#include "scenarios/language/keys.h"
 
 #include <gmock/gmock.h>
 
 #include <set>
 #include <sstream>
 
+#include "scenarios/language/settings.h"
 #include "scenarios/listing.h"
-#include "scenarios/settings.h"
 #include "tests/scenario_file.h"
 
 namespace slipway {

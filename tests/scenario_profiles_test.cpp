@@ -1,5 +1,5 @@
 // Machine profiles and models from files, against published parameter counts.
-#include "scenarios/profiles.h"
+#include "scenarios/language/profiles.h"
 
 #include <gmock/gmock.h>
 

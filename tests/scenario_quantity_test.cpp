@@ -1,5 +1,5 @@
 // Units against values worked out by hand.
-#include "scenarios/quantity.h"
+#include "scenarios/language/quantity.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Scores by hand.
-#include "scenarios/scores.h"
+#include "scenarios/validation/scores.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // The search where its answer hangs on one thing: the bounds of split backwards, and a memory that only the timeline knows.
-#include "scenarios/search.h"
+#include "scenarios/search/search.h"
 
 #include <gmock/gmock.h>
 
-#include "scenarios/search_answer.h"
+#include "scenarios/search/answer.h"
 #include "tests/scenario_file.h"
 
 namespace slipway {

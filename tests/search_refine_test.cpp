@@ -1,6 +1,6 @@
 // Orders of nodes and splits of layers on uneven clusters: against every order and split, and against sound
 // clusters.
-#include "scenarios/search_refine.h"
+#include "scenarios/search/refine.h"
 
 #include <gmock/gmock.h>
 

@@ -1,6 +1,6 @@
 // The table and the reasons of `slipway plan`: as wide as asked for, complete where there is room, and honest about
 // what a row gains and loses.
-#include "scenarios/search_table.h"
+#include "scenarios/search/table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

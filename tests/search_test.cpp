@@ -1,5 +1,5 @@
 // The search against exhaustive simulation, and the space against the loader.
-#include "scenarios/search.h"
+#include "scenarios/search/search.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -7,9 +7,9 @@
 #include <cstring>
 #include <set>
 
-#include "scenarios/memory_changes.h"
-#include "scenarios/search_answer.h"
-#include "scenarios/search_workers.h"
+#include "scenarios/memory/changes.h"
+#include "scenarios/search/answer.h"
+#include "scenarios/search/workers.h"
 #include "tests/scenario_file.h"
 
 namespace slipway {

@@ -1,5 +1,5 @@
 // A run that starts in the folder of an earlier one: what becomes of that one's files, whatever happens when.
-#include "scenarios/set_aside.h"
+#include "scenarios/execution/set_aside.h"
 
 #include <gmock/gmock.h>
 

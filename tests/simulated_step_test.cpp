@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "scenarios/prediction.h"
+#include "scenarios/validation/prediction.h"
 #include "tests/scenario_file.h"
 
 namespace slipway {

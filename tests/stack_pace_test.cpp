@@ -12,9 +12,9 @@
 #include "models/statistics.h"
 #include "scenarios/embedded_files.h"
 #include "scenarios/graph_prices.h"
-#include "scenarios/load_stack.h"
-#include "scenarios/memory_changes.h"
-#include "scenarios/profiles.h"
+#include "scenarios/language/load_stack.h"
+#include "scenarios/language/profiles.h"
+#include "scenarios/memory/changes.h"
 
 namespace slipway {
 namespace {

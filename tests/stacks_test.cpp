@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "scenarios/embedded_files.h"
-#include "scenarios/load_stack.h"
+#include "scenarios/language/load_stack.h"
 #include "scenarios/tables/price.h"
 
 namespace slipway {

@@ -7,7 +7,7 @@
 #include "scenarios/tables/formats.h"
 #include "scenarios/tables/machine_names.h"
 #include "scenarios/tables/price.h"
-#include "scenarios/validation_report.h"
+#include "scenarios/validation/report.h"
 #include "tests/table_text.h"
 
 namespace slipway {

@@ -7,7 +7,7 @@
 #include <functional>
 #include <thread>
 
-#include "scenarios/free_port.h"
+#include "scenarios/execution/free_port.h"
 
 namespace slipway {
 namespace {

@@ -1,5 +1,5 @@
 // Leaving rows out: folds, refits that have not seen what they predict, and what a score counts.
-#include "scenarios/validation.h"
+#include "scenarios/validation/validation.h"
 
 #include <gmock/gmock.h>
 
@@ -8,9 +8,9 @@
 #include <set>
 #include <sstream>
 
-#include "scenarios/load_stack.h"
-#include "scenarios/refit.h"
+#include "scenarios/language/load_stack.h"
 #include "scenarios/stack_text.h"
+#include "scenarios/validation/refit.h"
 
 namespace slipway {
 namespace {

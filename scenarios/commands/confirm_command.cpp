@@ -14,10 +14,10 @@
 #include "scenarios/commands/command.h"
 #include "scenarios/commands/options.h"
 #include "scenarios/confirmation.h"
-#include "scenarios/execution.h"
+#include "scenarios/execution/execution.h"
+#include "scenarios/execution/rank_program.h"
 #include "scenarios/output_file.h"
 #include "scenarios/plan.h"
-#include "scenarios/rank_program.h"
 #include "scenarios/readable.h"
 
 namespace slipway {

@@ -4,8 +4,8 @@
 #include "scenarios/commands/command.h"
 #include "scenarios/commands/options.h"
 #include "scenarios/json_summary.h"
+#include "scenarios/language/nearest.h"
 #include "scenarios/listing.h"
-#include "scenarios/nearest.h"
 #include "scenarios/tables/formats.h"
 
 namespace slipway {

@@ -4,7 +4,7 @@
 #include "scenarios/commands/options.h"
 #include "scenarios/commands/progress.h"
 #include "scenarios/json_summary.h"
-#include "scenarios/memory_report.h"
+#include "scenarios/memory/report.h"
 
 namespace slipway {
 namespace {

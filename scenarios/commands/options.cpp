@@ -7,9 +7,9 @@
 #include <ostream>
 
 #include "scenarios/commands/command.h"
-#include "scenarios/keys.h"
-#include "scenarios/nearest.h"
-#include "scenarios/quantity.h"
+#include "scenarios/language/keys.h"
+#include "scenarios/language/nearest.h"
+#include "scenarios/language/quantity.h"
 
 namespace slipway {
 namespace po = boost::program_options;

@@ -10,11 +10,11 @@
 #include "scenarios/commands/outputs.h"
 #include "scenarios/commands/progress.h"
 #include "scenarios/json_summary.h"
-#include "scenarios/nearest.h"
+#include "scenarios/language/nearest.h"
 #include "scenarios/plan.h"
-#include "scenarios/search.h"
-#include "scenarios/search_answer.h"
-#include "scenarios/search_remedies.h"
+#include "scenarios/search/answer.h"
+#include "scenarios/search/remedies.h"
+#include "scenarios/search/search.h"
 #include "scenarios/terminal_timeline.h"
 
 namespace slipway {

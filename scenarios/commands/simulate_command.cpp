@@ -13,9 +13,9 @@
 #include "scenarios/commands/progress.h"
 #include "scenarios/json_summary.h"
 #include "scenarios/output_file.h"
-#include "scenarios/prediction.h"
 #include "scenarios/readable.h"
 #include "scenarios/terminal_timeline.h"
+#include "scenarios/validation/prediction.h"
 #include "schedules/graph/durations.h"
 #include "schedules/graph/timeline_trace.h"
 

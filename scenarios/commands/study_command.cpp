@@ -10,11 +10,11 @@
 #include "scenarios/commands/options.h"
 #include "scenarios/commands/outputs.h"
 #include "scenarios/commands/progress.h"
-#include "scenarios/document.h"
 #include "scenarios/json_summary.h"
-#include "scenarios/nearest.h"
+#include "scenarios/language/document.h"
+#include "scenarios/language/nearest.h"
 #include "scenarios/output_file.h"
-#include "scenarios/study_plot.h"
+#include "scenarios/study/plot.h"
 
 namespace slipway {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "scenarios/commands/command.h"
 #include "scenarios/commands/interrupts.h"
-#include "scenarios/nearest.h"
+#include "scenarios/language/nearest.h"
 
 #ifndef SLIPWAY_VERSION
 #error "the build names the version: scenarios/CMakeLists.txt"

@@ -12,7 +12,7 @@
 #include "scenarios/input_file.h"
 #include "scenarios/output_file.h"
 #include "scenarios/stack_text.h"
-#include "scenarios/validation_report.h"
+#include "scenarios/validation/report.h"
 
 namespace slipway {
 namespace {

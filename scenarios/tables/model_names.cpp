@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "scenarios/embedded_files.h"
-#include "scenarios/profiles.h"
+#include "scenarios/language/profiles.h"
 #include "scenarios/tables/formats.h"
 
 namespace slipway {

@@ -5,8 +5,8 @@
 #include <stdexcept>
 
 #include "scenarios/embedded_files.h"
-#include "scenarios/load_stack.h"
-#include "scenarios/profiles.h"
+#include "scenarios/language/load_stack.h"
+#include "scenarios/language/profiles.h"
 #include "scenarios/tables/price_memory.h"
 
 namespace slipway {

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "models/stack.h"
-#include "scenarios/load_stack.h"
+#include "scenarios/language/load_stack.h"
 #include "scenarios/tables/price.h"
 
 namespace slipway {

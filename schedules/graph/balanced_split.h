@@ -18,7 +18,7 @@
 // Slow GPUs and ports count as sound ones: a plan is made without them (models/impairments.h).
 //
 // Memory: most_layers says how many layers a rank can hold. Who asks knows how many: the lower bound of an estimate
-// (StepEstimator::balanced_splits), the verdict of `slipway memory` (scenarios/balance_stages.cpp).
+// (StepEstimator::balanced_splits), the verdict of `slipway memory` (scenarios/search/balance_stages.cpp).
 // Guarded by tests/balanced_layers_test.cpp and tests/balanced_split_test.cpp: against every split there is.
 #pragma once
 

@@ -9,8 +9,8 @@
 #include <benchmark/benchmark.h>
 
 #include "scenarios/plan.h"
-#include "scenarios/search.h"
-#include "scenarios/search_screen.h"
+#include "scenarios/search/screen.h"
+#include "scenarios/search/search.h"
 #include "sim/simulate.h"
 
 namespace slipway {

@@ -1,0 +1,136 @@
+#include "scenarios/execution/execution.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "exec/executable.h"
+#include "scenarios/commands/command.h"
+#include "scenarios/execution/rank_program.h"
+#include "scenarios/json_summary.h"
+#include "scenarios/readable.h"
+#include "scenarios/validation/prediction.h"
+
+namespace slipway {
+namespace {
+
+double executed_mfu(const Plan& plan, double step_time_s) {
+  const double peak = peak_flops(plan.scenario);
+  if (peak <= 0) return 0;
+  return tokens_per_step(plan.scenario) * mfu_flops_per_token(plan.scenario.model) / (peak * step_time_s);
+}
+
+}  // namespace
+
+void refuse_what_cannot_run(const Scenario& scenario) {
+  std::vector<std::string> reasons = not_executable(scenario.run);
+  if (scenario.dtype == Dtype::float16)
+    reasons.emplace_back("run.dtype is float16, whose small gradients need loss scaling, which the executor does not do; "
+                         "set run.dtype to bfloat16 or float32");
+  if (scenario.schedule.fill == FillChoice::evaluation)
+    reasons.push_back("work in the bubbles cannot be executed yet; set schedule.fill to none");
+  if (reasons.empty()) return;
+  std::string text = "this scenario can be simulated but not executed:";
+  for (const std::string& reason : reasons) text += "\n" + scenario.path + ": " + reason;
+  throw UsageError(text);
+}
+
+void refuse_what_does_not_fit(const Plan& plan) {
+  const Timeline timeline = replay(plan.graph, plan.durations);
+  const std::vector<Violation> violations = memory_violations(plan, timeline);
+  if (violations.empty()) return;
+  throw UsageError(
+      "the scenario does not fit into memory; nothing was started (--force starts all the same): " +
+      violations.front().message + "\n" + memory_text(stage_memory(plan, timeline)));
+}
+
+std::vector<std::string> execution_notes(const Scenario& scenario, const std::string& program) {
+  std::vector<std::string> notes;
+  const bool gpus = computes_on_gpus(program);
+  for (const NodeGroup& group : scenario.cluster.groups) {
+    if ((group.machine.cores == 0) == gpus) continue;
+    notes.push_back("the scenario's machine is " + group.machine.name + "; the ranks run on this machine's " +
+                    (gpus ? "GPUs" : "CPU") + ", so times are not that machine's");
+    break;
+  }
+  if (gpus) return notes;
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int ranks = rank_count(scenario.layout);
+  if (cores > 0 && ranks > cores) {
+    notes.push_back(fmt::format("{} share {}; slipway-rank computes with one thread per rank",
+                                counted(ranks, "rank"), counted(cores, "core")));
+  }
+  return notes;
+}
+
+std::string loss_table(const std::vector<LossPoint>& losses) {
+  constexpr std::size_t most_rows = 12;
+  const std::size_t stride = (losses.size() + most_rows - 1) / most_rows;
+  std::vector<std::vector<std::string>> rows{{"step", "samples", "loss"}};
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    if (i % stride != 0 && i + 1 != losses.size()) continue;
+    rows.push_back({std::to_string(losses[i].step + 1), readable_count(static_cast<double>(losses[i].samples)),
+                    fmt::format("{:.6f}", losses[i].loss)});
+  }
+  return aligned_table(rows, "  ");
+}
+
+namespace {
+
+std::string fullest_rank(const Execution& run) {
+  const std::vector<double> peaks = peak_memory(run.trace, run.times.first, run.times.last);
+  if (peaks.empty()) return "-";
+  const auto fullest = std::max_element(peaks.begin(), peaks.end());
+  return fmt::format("{} (rank {})", readable_bytes(*fullest), fullest - peaks.begin());
+}
+
+}  // namespace
+
+std::string report_text(const Plan& plan, const Execution& run) {
+  const double step = run.times.median_period_s;
+  const std::vector<LossPoint>& losses = run.trace.losses;
+  const int before = steps_before(run.trace);
+  std::string text =
+      aligned_table({{"step time", "tokens/s", "loss", "waiting", "peak memory"},
+                     {readable_seconds(step), readable_count(tokens_per_step(plan.scenario) / step),
+                      fmt::format("{:.4f} to {:.4f}", losses.front().loss, losses.back().loss),
+                      readable_share(run.times.idle_share), fullest_rank(run)}},
+                    "  ");
+  text += fmt::format(
+      "\nStep time: median of {} ({}); waiting: compute lanes without work.\n"
+      "Peak memory: of all tensors of the fullest rank in these steps.\n\nLoss:\n",
+      counted(static_cast<std::int64_t>(run.times.period_s.size()), "step"),
+      run.times.first == run.times.last ? fmt::format("step {}", before + run.times.first + 1)
+                                        : fmt::format("steps {} to {}", before + run.times.first + 1, before + run.times.last + 1));
+  return text + loss_table(losses) + '\n';
+}
+
+std::string json_text(const Plan& plan, const Execution& run, const std::optional<Comparison>& comparison) {
+  JsonSummary json(execute_json_keys());
+  const double step = run.times.median_period_s;
+  json.set("scenario", plan.scenario.name);
+  json.set("step_time_s", step);
+  json.set("tokens_per_s", tokens_per_step(plan.scenario) / step);
+  if (const double mfu = executed_mfu(plan, step); mfu > 0) json.set("mfu", mfu);
+  json.set("waiting_share", run.times.idle_share);
+  std::vector<double> losses;
+  for (const LossPoint& point : run.trace.losses) losses.push_back(point.loss);
+  json.set("first_loss", losses.front());
+  json.set("last_loss", losses.back());
+  json.set("losses", losses);
+  json.set("ranks", run.trace.ranks);
+  json.set("steps", run.trace.steps);
+  std::vector<std::int64_t> peaks;
+  for (const double bytes : peak_memory(run.trace, run.times.first, run.times.last)) peaks.push_back(std::llround(bytes));
+  if (!peaks.empty()) json.set("peak_memory_bytes", peaks);
+  json.set("records", static_cast<std::uint64_t>(run.trace.records.size()));
+  json.set("trace", run.trace_path);
+  json.set("folder", run.folder);
+  if (comparison) json.set("confirmation", nlohmann::json::parse(json_text(*comparison)));
+  return json.text();
+}
+
+}  // namespace slipway

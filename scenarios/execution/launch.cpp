@@ -1,0 +1,224 @@
+#include "scenarios/execution/launch.h"
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+
+#include "scenarios/execution/child_process.h"
+
+namespace slipway {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+volatile std::sig_atomic_t interrupts = 0;  // SIGINT and SIGTERM since launch() began
+extern "C" void count_interrupt(int) { interrupts = interrupts + 1; }
+
+// Counts interrupts for as long as it lives; the handlers that were there before come back afterwards.
+class InterruptGuard {
+ public:
+  InterruptGuard() {
+    interrupts = 0;
+    struct sigaction action = {};
+    action.sa_handler = count_interrupt;
+    ::sigaction(SIGINT, &action, &old_int_);
+    ::sigaction(SIGTERM, &action, &old_term_);
+  }
+  ~InterruptGuard() {
+    ::sigaction(SIGINT, &old_int_, nullptr);
+    ::sigaction(SIGTERM, &old_term_, nullptr);
+  }
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+ private:
+  struct sigaction old_int_, old_term_;
+};
+
+std::string text_of(const std::string& path) {
+  std::ifstream in(path);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return text;
+}
+
+// "killed by signal 9 (Killed)", "ended with exit status 3".
+std::string manner_of(const RankEnd& end) {
+  if (end.signal == 0) return "ended with exit status " + std::to_string(end.exit_code);
+  const char* name = ::strsignal(end.signal);
+  return "killed by signal " + std::to_string(end.signal) + (name ? " (" + std::string(name) + ")" : "");
+}
+
+struct RunningRank {
+  const RankProcess* what = nullptr;
+  ChildProcess child;
+  bool running = true;
+};
+
+RankEnd end_of(const RankProcess& rank, int status, bool stopping) {
+  RankEnd end{rank.rank, -1, 0, false, text_of(rank.error_file)};
+  if (WIFSIGNALED(status)) {
+    end.signal = WTERMSIG(status);
+  } else {
+    end.exit_code = WEXITSTATUS(status);
+  }
+  end.stopped_by_launcher = stopping && end.failed();
+  if (end.failed() && !end.stopped_by_launcher && end.message.empty() && !rank.error_file.empty()) {
+    std::ofstream(rank.error_file) << manner_of(end) << '\n';
+  }
+  return end;
+}
+
+// The ranks of one launch. Destroyed early (an exception), it ends whoever runs.
+class Flock {
+ public:
+  explicit Flock(const LaunchOptions& options) : options_(options) {}
+  ~Flock() {
+    for (RunningRank& rank : ranks_) {
+      if (!rank.running) continue;
+      signal_child(rank.child, SIGKILL);
+      ::waitpid(rank.child.pid, nullptr, 0);
+    }
+    for (RunningRank& rank : ranks_) close_pipes(rank);
+  }
+  Flock(const Flock&) = delete;
+  Flock& operator=(const Flock&) = delete;
+
+  void start(const RankProcess& rank) {
+    ranks_.push_back({&rank, start_child(rank.command, rank.environment, rank.cores), true});
+  }
+
+  bool anyone_runs() const {
+    return std::any_of(ranks_.begin(), ranks_.end(), [](const RunningRank& rank) { return rank.running; });
+  }
+
+  // Passes output on for at most `milliseconds`, sooner back when something arrives or a rank's pipe
+  // closes.
+  void pass_output(int milliseconds) {
+    std::vector<pollfd> waiting;
+    for (const RunningRank& rank : ranks_) {
+      for (const LinePipe* pipe : {&rank.child.output, &rank.child.errors}) {
+        if (pipe->descriptor >= 0) waiting.push_back({pipe->descriptor, POLLIN, 0});
+      }
+    }
+    ::poll(waiting.data(), waiting.size(), milliseconds);  // also woken by an interrupt
+    for (RunningRank& rank : ranks_) drain(rank);
+  }
+
+  // Collects those that have ended since the last call. `stopping`: we have sent SIGTERM or SIGKILL.
+  std::vector<RankEnd> collect(bool stopping) {
+    std::vector<RankEnd> ended;
+    for (RunningRank& rank : ranks_) {
+      int status = 0;
+      if (!rank.running || ::waitpid(rank.child.pid, &status, WNOHANG) != rank.child.pid) continue;
+      rank.running = false;
+      drain(rank);
+      // A grandchild may hold the pipes open; its output is nobody's any more.
+      signal_child(rank.child, SIGKILL);
+      close_pipes(rank);
+      ended.push_back(end_of(*rank.what, status, stopping));
+    }
+    return ended;
+  }
+
+  void signal_all(int signal) {
+    for (const RunningRank& rank : ranks_) {
+      if (rank.running) signal_child(rank.child, signal);
+    }
+  }
+
+ private:
+  void drain(RunningRank& rank) {
+    rank.child.output.drain([&](std::string_view line) { pass(rank, line, false); });
+    rank.child.errors.drain([&](std::string_view line) { pass(rank, line, true); });
+  }
+  void close_pipes(RunningRank& rank) {
+    rank.child.output.close([&](std::string_view line) { pass(rank, line, false); });
+    rank.child.errors.close([&](std::string_view line) { pass(rank, line, true); });
+  }
+  void pass(const RunningRank& rank, std::string_view line, bool is_error) {
+    if (options_.line) options_.line(rank.what->rank, line, is_error);
+  }
+
+  const LaunchOptions& options_;
+  std::vector<RunningRank> ranks_;
+};
+
+// Of ranks that were seen to end in the same moment, one that a signal ended is the cause: it could not
+// have failed because of another one's failure.
+const RankEnd* first_cause(const std::vector<RankEnd>& ended) {
+  const RankEnd* cause = nullptr;
+  for (const RankEnd& end : ended) {
+    if (!end.failed() || end.stopped_by_launcher) continue;
+    if (cause == nullptr || (end.signal > 0 && cause->signal == 0)) cause = &end;
+  }
+  return cause;
+}
+
+// When to signal the survivors, and with what.
+struct Ending {
+  Clock::time_point term_at = Clock::time_point::max(), kill_at = Clock::time_point::max();
+  bool stopping = false;
+
+  void begin(double term_in_s, double kill_after_s) {
+    const auto from_now = [](double seconds) {
+      return Clock::now() +
+             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    };
+    term_at = from_now(term_in_s);
+    kill_at = from_now(term_in_s + kill_after_s);
+  }
+  void act(Flock& flock) {
+    const auto now = Clock::now();
+    if (now >= term_at) {
+      stopping = true;
+      flock.signal_all(SIGTERM);
+      term_at = Clock::time_point::max();
+    }
+    if (now >= kill_at) flock.signal_all(SIGKILL);
+  }
+};
+
+}  // namespace
+
+LaunchResult launch(const std::vector<RankProcess>& ranks, const LaunchOptions& options) {
+  const InterruptGuard guard;
+  Flock flock(options);
+  for (const RankProcess& rank : ranks) flock.start(rank);
+  LaunchResult result;
+  Ending ending;
+  int seen_interrupts = 0;
+  while (flock.anyone_runs()) {
+    flock.pass_output(20);
+    const std::vector<RankEnd> ended = flock.collect(ending.stopping);
+    result.ends.insert(result.ends.end(), ended.begin(), ended.end());
+    const RankEnd* cause = first_cause(ended);
+    if (cause != nullptr && !result.first_failure && !result.interrupted) {
+      result.first_failure = *cause;
+      ending.begin(options.grace_s, options.kill_s);
+    }
+    if (interrupts > seen_interrupts) {  // the second one ends the patience
+      ending.begin(0, seen_interrupts > 0 ? 0 : options.interrupt_s);
+      seen_interrupts = interrupts;
+      result.interrupted = true;
+    }
+    ending.act(flock);
+  }
+  return result;
+}
+
+std::string describe(const RankEnd& end) {
+  const std::string text =
+      "rank " + std::to_string(end.rank) + (end.signal > 0 ? " was " : " ") + manner_of(end);
+  return end.message.empty() ? text : text + ": " + end.message;
+}
+
+}  // namespace slipway

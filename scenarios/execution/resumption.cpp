@@ -1,0 +1,53 @@
+#include "scenarios/execution/resumption.h"
+
+#include <filesystem>
+
+#include "exec/checkpoint_folder.h"
+#include "scenarios/commands/command.h"
+
+namespace slipway {
+namespace {
+
+Manifest checked_manifest(const std::string& checkpoint, const Run& run) {
+  const Manifest manifest = read_manifest(checkpoint);
+  if (manifest.seed != run.seed)
+    throw UsageError(checkpoint + " was made with run.seed " + std::to_string(manifest.seed) +
+                     ", which orders the data; set run.seed to it (here " + std::to_string(run.seed) + ")");
+  if (manifest.step >= run.steps)
+    throw UsageError(checkpoint + " is of step " + std::to_string(manifest.step) + " and the training ends at step " +
+                     std::to_string(run.steps) + ": nothing is left to do; raise run.steps");
+  return manifest;
+}
+
+bool is_inside(const std::string& checkpoint, const std::string& folder) {
+  const auto way = std::filesystem::proximate(checkpoint, folder);
+  return *way.begin() != "..";
+}
+
+void refuse_checkpoints_in(const std::string& folder) {
+  if (complete_checkpoints(folder).empty()) return;
+  throw UsageError(checkpoints_path(folder) + " holds checkpoints of an earlier run, which this one would replace; " +
+                   "go on from them with --resume latest, give --out another folder, or --overwrite to replace them");
+}
+
+}  // namespace
+
+Resumption resumption_of(const std::optional<std::string>& what, const std::string& folder, const Run& run, bool overwrite) {
+  if (!what) {
+    if (!overwrite) refuse_checkpoints_in(folder);
+    return {};
+  }
+  try {
+    const std::string checkpoint = resolve_checkpoint(*what, folder);
+    const bool is_here = is_inside(checkpoint, folder);
+    if (!is_here && !overwrite) refuse_checkpoints_in(folder);
+    return {std::filesystem::absolute(checkpoint).string(),
+            static_cast<int>(checked_manifest(checkpoint, run).step), is_here};
+  } catch (const UsageError&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    throw UsageError(error.what());
+  }
+}
+
+}  // namespace slipway

@@ -1,0 +1,169 @@
+#include "scenarios/execution/run_folder.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+
+#include "exec/run_files.h"
+#include "scenarios/commands/command.h"
+#include "scenarios/output_file.h"
+#include "scenarios/readable.h"
+
+namespace slipway {
+namespace {
+
+// Calls take(line) for every line of a file that a rank wrote, and names file and line where that throws. A rank
+// that was killed while it wrote leaves a last line without its end, which may look whole ("12" of "123"): it is
+// left out, and `notes` says so.
+template <typename Take>
+void read_lines(const std::string& path, std::vector<std::string>& notes, Take take) {
+  std::ifstream in(path);
+  if (!in) {
+    throw std::runtime_error(path + " is not there; ranks on other machines need a folder that all of them share");
+  }
+  std::string line;
+  for (int number = 1; std::getline(in, line); ++number) {
+    const std::string place = path + ":" + std::to_string(number);
+    if (in.eof()) {
+      notes.push_back(place + ": the last line is cut off (its rank was ended while it wrote); it is left out");
+      return;
+    }
+    try {
+      take(line);
+    } catch (const std::exception& error) {
+      throw std::runtime_error(place + ": " + error.what());
+    }
+  }
+}
+
+LossPoint loss_from(const std::string& line) {
+  std::istringstream fields(line);
+  LossPoint point;
+  std::string loss, more;  // as text: streams do not read "nan"
+  if (!(fields >> point.step >> point.samples >> loss) || fields >> more) {
+    throw std::runtime_error("expected \"step samples loss\", not \"" + line + "\"");
+  }
+  std::size_t read = 0;
+  point.loss = std::stod(loss, &read);
+  if (read != loss.size()) throw std::runtime_error("the loss is no number: \"" + loss + "\"");
+  return point;
+}
+
+std::vector<LossPoint> read_losses(const std::string& folder, std::vector<std::string>& notes) {
+  std::vector<LossPoint> losses;
+  read_lines(losses_path(folder), notes, [&](const std::string& line) { losses.push_back(loss_from(line)); });
+  return losses;
+}
+
+}  // namespace
+
+void refuse_finished_run(const std::string& folder) {
+  for (const std::string& path : {trace_path(folder), losses_csv_path(folder)})
+    if (std::filesystem::exists(path))
+      throw UsageError(path + " is of an earlier run, which this one would replace; give --out another folder, or " +
+                       "--overwrite to replace it");
+}
+
+bool has_done_a_step(const std::string& folder, int done) {
+  std::ifstream losses(losses_path(folder));
+  for (std::string line; std::getline(losses, line) && !losses.eof();)
+    if (std::atoll(line.c_str()) >= done) return true;
+  return false;
+}
+
+MergedRun merged_run(const std::string& folder, int ranks, int steps) {
+  MergedRun run;
+  Trace& trace = run.trace;
+  trace.engine = "libtorch";
+  trace.ranks = ranks;
+  trace.steps = steps;
+  for (int rank = 0; rank < ranks; ++rank) {
+    read_lines(records_path(folder, rank), run.notes,
+               [&](const std::string& line) { trace.records.push_back(record_from_text(line)); });
+  }
+  trace.losses = read_losses(folder, run.notes);
+  if (trace.losses.empty()) throw std::runtime_error("no loss of any step is in " + losses_path(folder));
+  split_waiting(trace);
+  return run;
+}
+
+void write_losses_csv(const std::string& path, const std::vector<LossPoint>& losses) {
+  OutputFile file(path);
+  file.stream() << "step,samples,loss\n";
+  for (const LossPoint& point : losses) {
+    file.stream() << fmt::format("{},{},{}\n", point.step + 1, point.samples, point.loss);
+  }
+  file.commit();
+}
+
+std::string kept_text(const std::string& folder, int first_rank, int last_rank) {
+  std::string text;
+  std::vector<std::string> notes;
+  if (first_rank == 0 && std::filesystem::exists(losses_path(folder))) {
+    const std::vector<LossPoint> losses = read_losses(folder, notes);
+    if (!losses.empty()) {
+      write_losses_csv(losses_csv_path(folder), losses);
+      text = "losses of " + counted(static_cast<std::int64_t>(losses.size()), "step") + " (losses.csv)";
+    }
+  }
+  std::string ranks;
+  for (int rank = first_rank; rank <= last_rank; ++rank) {
+    std::error_code none;
+    const auto bytes = std::filesystem::file_size(records_path(folder, rank), none);
+    if (!none && bytes > 0) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+  }
+  if (!ranks.empty()) text += (text.empty() ? "" : "; ") + std::string("records of rank ") + ranks;
+  return (text.empty() ? "no step was completed" : "kept: " + text) + "; no trace was made; messages: " + folder;
+}
+
+void mark_done(const std::string& folder, int rank, int status) {
+  OutputFile file(done_path(folder, rank));
+  file.stream() << status << '\n';
+  file.commit();
+}
+
+namespace {
+
+// "rank 1: no such tensor", or without a message its exit status.
+std::string failure_of(const std::string& folder, int rank) {
+  const std::string file = done_path(folder, rank);
+  std::ifstream in(file);
+  int status = 0;
+  if (!(in >> status)) throw std::runtime_error(file + " is damaged; start the run again");
+  if (status == 0) return "";
+  std::ifstream error(error_path(folder, rank));
+  std::string cause;
+  std::getline(error, cause);
+  return "rank " + std::to_string(rank) + " ended with exit status " + std::to_string(status) +
+         (cause.empty() ? "" : ": " + cause);
+}
+
+}  // namespace
+
+void wait_for_done(const std::string& folder, int ranks, double seconds) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  for (int rank = 0; rank < ranks; ++rank) {
+    while (!std::filesystem::exists(done_path(folder, rank))) {
+      if (std::chrono::steady_clock::now() > deadline) {
+        throw std::runtime_error("rank " + std::to_string(rank) + " has left nothing in " + folder +
+                                 " after " + fmt::format("{:.0f} s", seconds) +
+                                 "; give --out a folder that the machines of all ranks share");
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+  std::string failures;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (const std::string failure = failure_of(folder, rank); !failure.empty())
+      failures += (failures.empty() ? "" : "\n") + failure;
+  }
+  if (!failures.empty()) throw std::runtime_error(failures + "\n(nothing is merged; records: " + folder + ")");
+}
+
+}  // namespace slipway

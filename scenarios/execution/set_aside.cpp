@@ -1,0 +1,134 @@
+#include "scenarios/execution/set_aside.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <utility>
+
+#include "exec/checkpoint_folder.h"
+#include "exec/run_files.h"
+
+namespace slipway {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string name_in(const std::string& folder, const std::string& path) { return path.substr(folder.size() + 1); }
+
+std::string abandoned_path(const std::string& checkpoint) { return checkpoint + ".abandoned"; }
+
+void make_folder(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    throw std::runtime_error("cannot make the folder " + folder + ": " + error.message() +
+                             "; name a folder that you may create or write to");
+}
+
+// All of one folder into another; folders that are there already are joined.
+void move_all(const std::string& from, const std::string& to) {
+  fs::create_directories(to);
+  for (const auto& entry : fs::directory_iterator(from)) {
+    const std::string target = to + "/" + entry.path().filename().string();
+    if (entry.is_directory() && fs::exists(target))
+      move_all(entry.path().string(), target);
+    else
+      fs::rename(entry.path(), target);
+  }
+  fs::remove_all(from);
+}
+
+}  // namespace
+
+SetAside::SetAside(std::string folder, int first_rank, int last_rank, std::optional<int> goes_on_from)
+    : folder_(std::move(folder)),
+      aside_(folder_ + "/replaced-" + std::to_string(first_rank)),
+      first_rank_(first_rank),
+      last_rank_(last_rank),
+      goes_on_(goes_on_from.has_value()) {
+  make_folder(folder_);
+  if (fs::exists(aside_)) move_all(aside_, folder_);  // of a start that was killed before its first step
+  try {
+    take_files();
+    if (first_rank_ == 0 && goes_on_from) {
+      keep_losses_before(*goes_on_from);
+      take_later_checkpoints(*goes_on_from);
+    }
+  } catch (...) {
+    put_back();
+    throw;
+  }
+}
+
+SetAside::~SetAside() { put_back(); }
+
+void SetAside::take_files() {
+  std::vector<std::string> kept, messages;  // of the run, and of why it failed
+  for (int rank = first_rank_; rank <= last_rank_; ++rank) {
+    kept.insert(kept.end(), {bundle_path(folder_, rank), records_path(folder_, rank)});
+    messages.insert(messages.end(), {error_path(folder_, rank), done_path(folder_, rank)});
+  }
+  if (first_rank_ == 0) {
+    kept.insert(kept.end(), {bundle_path(folder_), losses_path(folder_), trace_path(folder_), losses_csv_path(folder_)});
+    if (!goes_on_) kept.push_back(checkpoints_path(folder_));
+    messages.push_back(verdict_path(folder_));
+  }
+  for (const std::string& path : kept) {
+    if (!fs::exists(path)) continue;
+    fs::create_directories(aside_);
+    fs::rename(path, aside_ + "/" + name_in(folder_, path));
+  }
+  for (const std::string& path : messages) fs::remove(path);
+}
+
+void SetAside::keep_losses_before(int from) const {
+  std::ifstream earlier(aside_ + "/" + name_in(folder_, losses_path(folder_)));
+  if (!earlier) return;
+  std::ofstream kept(losses_path(folder_));
+  for (std::string line; std::getline(earlier, line) && !earlier.eof();)
+    if (std::atoll(line.c_str()) < from) kept << line << '\n';
+  if (!kept.flush()) throw std::runtime_error("cannot write " + losses_path(folder_));
+}
+
+void SetAside::take_later_checkpoints(int from) {
+  for (const std::int64_t step : complete_checkpoints(folder_)) {
+    if (step <= from) continue;
+    const std::string later = checkpoint_path(folder_, step);
+    fs::create_directories(checkpoints_path(aside_));
+    fs::rename(later, checkpoint_path(aside_, step));
+    abandoned_.push_back(abandoned_path(later));
+  }
+}
+
+void SetAside::drop() noexcept {
+  if (std::exchange(dropped_, true)) return;
+  try {
+    if (!fs::exists(aside_)) return;
+    if (goes_on_)
+      for (const std::int64_t step : complete_checkpoints(aside_)) {
+        const std::string name = abandoned_path(checkpoint_path(folder_, step));
+        fs::remove_all(name);
+        fs::rename(checkpoint_path(aside_, step), name);
+      }
+    // In one go: half of it would be put back at the next start.
+    const std::string dropped = folder_ + "/dropped-" + std::to_string(first_rank_);
+    fs::remove_all(dropped);
+    fs::rename(aside_, dropped);
+    fs::remove_all(dropped);
+  } catch (const std::exception&) {  // what is left of it is in nobody's way, and no reason to end a training
+  }
+}
+
+bool SetAside::put_back() noexcept {
+  if (dropped_) return false;
+  try {
+    if (!fs::exists(aside_)) return false;
+    move_all(aside_, folder_);
+  } catch (const std::exception&) {  // it stays aside; the next start tries again
+    return false;
+  }
+  return true;
+}
+
+}  // namespace slipway

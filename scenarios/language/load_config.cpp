@@ -1,0 +1,200 @@
+// Hugging Face config.json: the fields of three families, read through the same tree as everything else
+// (JSON is YAML), so that errors have lines.
+#include <algorithm>
+#include <filesystem>
+
+#include "scenarios/language/profiles.h"
+
+namespace slipway {
+namespace {
+
+struct Field {
+  std::string_view ours, theirs;
+  bool required = true;
+};
+
+// `family` is ours, `type` is their model_type.
+struct Dialect {
+  std::string_view type, family;
+  std::vector<Field> fields;
+};
+
+const std::vector<Field> llama_fields = {{"layers", "num_hidden_layers"},
+                                         {"hidden", "hidden_size"},
+                                         {"ffn", "intermediate_size"},
+                                         {"heads", "num_attention_heads"},
+                                         {"kv_heads", "num_key_value_heads", false},
+                                         {"head_dim", "head_dim", false},
+                                         {"vocab", "vocab_size"},
+                                         {"sequence", "max_position_embeddings"},
+                                         {"rope_theta", "rope_theta", false},
+                                         {"norm_epsilon", "rms_norm_eps", false},
+                                         {"tied", "tie_word_embeddings", false}};
+
+const Dialect dialects[] = {
+    {"llama", "llama", llama_fields},
+    {"mistral", "llama", llama_fields},
+    {"gpt2",
+     "gpt",
+     {{"layers", "n_layer"},
+      {"hidden", "n_embd"},
+      {"ffn", "n_inner", false},
+      {"heads", "n_head"},
+      {"vocab", "vocab_size"},
+      {"max_positions", "n_positions"},
+      {"norm_epsilon", "layer_norm_epsilon", false},
+      {"tied", "tie_word_embeddings", false}}},
+    {"bert",
+     "bert",
+     {{"layers", "num_hidden_layers"},
+      {"hidden", "hidden_size"},
+      {"ffn", "intermediate_size"},
+      {"heads", "num_attention_heads"},
+      {"vocab", "vocab_size"},
+      {"max_positions", "max_position_embeddings"},
+      {"token_types", "type_vocab_size", false},
+      {"norm_epsilon", "layer_norm_eps", false},
+      {"tied", "tie_word_embeddings", false}}},
+};
+
+// What would change the blocks and is not modelled: `field` may only have one of these values.
+struct Restriction {
+  std::string_view family, field;
+  std::vector<std::string_view> supported;
+};
+
+const Restriction restrictions[] = {
+    {"llama", "hidden_act", {"silu", "swish"}},
+    {"llama", "attention_bias", {"false"}},
+    {"llama", "mlp_bias", {"false"}},
+    {"gpt", "activation_function", {"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"}},
+    {"gpt", "add_cross_attention", {"false"}},
+    {"bert", "hidden_act", {"gelu", "gelu_new"}},
+    {"bert", "position_embedding_type", {"absolute"}},
+    {"bert", "add_cross_attention", {"false"}},
+};
+
+std::string listed(const std::vector<std::string_view>& names) {
+  std::string out;
+  for (const std::string_view name : names) out += (out.empty() ? "" : ", ") + std::string(name);
+  return out;
+}
+
+void refuse(const Value& at, std::string_view key, const std::string& message, const std::string& remedy,
+            Defects& defects) {
+  defects.push_back({at.origin.file, at.origin.line, std::string(key), message, remedy});
+}
+
+// Mixtures of experts and latent attention have reserved names and no code yet. True if found.
+bool refuse_reserved(const Value& config, Defects& defects) {
+  const std::pair<std::string_view, std::string_view> marks[] = {{"num_local_experts", "moe"},
+                                                                 {"n_routed_experts", "moe"},
+                                                                 {"num_experts", "moe"},
+                                                                 {"kv_lora_rank", "mla"}};
+  for (const auto& [field, kind] : marks) {
+    const Value* value = config.find(field);
+    if (value == nullptr || whole_number(value->text).value_or(0) <= 0) continue;
+    const std::string what =
+        kind == "moe" ? "mixture-of-experts blocks (moe)" : "multi-head latent attention (mla)";
+    refuse(*value, field, what + " are reserved and not modelled yet; allowed: dense transformer blocks",
+           "use a dense model of the llama, gpt2 or bert family", defects);
+    return true;
+  }
+  return false;
+}
+
+const Dialect* dialect_of(const Value& config, Defects& defects) {
+  const std::string allowed = "allowed model_type: llama, mistral, gpt2, bert";
+  const Value* type = config.find("model_type");
+  if (type == nullptr) {
+    refuse(config, "model_type", "the field is missing; " + allowed,
+           "add it, or give model.family and the shapes", defects);
+    return nullptr;
+  }
+  for (const Dialect& dialect : dialects)
+    if (type->text == dialect.type) return &dialect;
+  refuse(*type, "model_type", "the family " + in_words(*type) + " is not known; " + allowed,
+         "give model.family and the shapes if its blocks are the same as one of these", defects);
+  return nullptr;
+}
+
+void read_field(const Value& config, const Field& field, ModelFields& fields, Defects& defects) {
+  const Value* value = config.find(field.theirs);
+  if (value == nullptr || value->kind == Value::Kind::nothing) {
+    if (field.required)
+      refuse(value == nullptr ? config : *value, field.theirs,
+             "the field is missing; allowed: " +
+                 allowed_by(*key_of(scenario_keys(), "model." + std::string(field.ours))),
+             "add it to the config", defects);
+    return;
+  }
+  const Key& key = *key_of(scenario_keys(), "model." + std::string(field.ours));
+  if (const std::string problem = wrong_with(key, *value); !problem.empty()) {
+    refuse(*value, field.theirs, problem + "; allowed: " + allowed_by(key), "correct the config", defects);
+    return;
+  }
+  fields.numbers[std::string(field.ours)] = key.type == KeyType::flag
+                                                ? (value->text == "true" ? 1.0 : 0.0)
+                                                : quantity(value->text, Unit::pure).value_or(0);
+}
+
+void check_restrictions(const Value& config, const Dialect& dialect, Defects& defects) {
+  for (const Restriction& rule : restrictions) {
+    const Value* value = config.find(rule.field);
+    if (rule.family != dialect.family || value == nullptr || value->kind == Value::Kind::nothing) continue;
+    if (std::find(rule.supported.begin(), rule.supported.end(), value->text) == rule.supported.end())
+      refuse(*value, rule.field, in_words(*value) + " is not modelled; allowed: " + listed(rule.supported),
+             "use a model without it", defects);
+  }
+}
+
+// Attention looks back `window` tokens; only a sequence that fits into it is full attention.
+void read_window(const Value& config, ModelFields& fields) {
+  const Value* window = config.find("sliding_window");
+  const Value* used = config.find("use_sliding_window");
+  if (window == nullptr || (used != nullptr && used->text == "false")) return;
+  if (const std::optional<std::int64_t> tokens = whole_number(window->text))
+    fields.numbers["window"] = static_cast<double>(*tokens);
+}
+
+// Newer configs keep the base of the rotary angles in a map of its own.
+void read_rope_parameters(const Value& config, ModelFields& fields, Defects& defects) {
+  const Value* rope = config.find("rope_parameters");
+  if (rope != nullptr && fields.family == "llama")
+    read_field(*rope, {"rope_theta", "rope_theta", false}, fields, defects);
+}
+
+// "meta-llama/config.json" → "meta-llama"; "gpt2.json" → "gpt2".
+std::string name_from(const std::string& path) {
+  const std::filesystem::path file(path);
+  const std::string folder = file.parent_path().filename().string();
+  return file.stem() == "config" && !folder.empty() ? folder : file.stem().string();
+}
+
+}  // namespace
+
+std::optional<ModelFields> read_config(const std::string& path, const Reference& from, Defects& defects) {
+  const std::size_t before = defects.size();
+  const std::string file = resolve_path(from.folder, path);
+  const std::optional<Value> config = read_document(file, from.origin, from.key, defects);
+  if (!config) return std::nullopt;
+  if (config->kind != Value::Kind::map) {
+    refuse(*config, "", in_words(*config) + " is not a map; allowed: a Hugging Face config.json",
+           "give the path of the model's config.json", defects);
+    return std::nullopt;
+  }
+  if (refuse_reserved(*config, defects)) return std::nullopt;
+  const Dialect* dialect = dialect_of(*config, defects);
+  if (dialect == nullptr) return std::nullopt;
+  ModelFields fields;
+  fields.name = name_from(file);
+  fields.family = dialect->family;
+  for (const Field& field : dialect->fields) read_field(*config, field, fields, defects);
+  check_restrictions(*config, *dialect, defects);
+  read_window(*config, fields);
+  read_rope_parameters(*config, fields, defects);
+  if (defects.size() != before) return std::nullopt;
+  return fields;
+}
+
+}  // namespace slipway

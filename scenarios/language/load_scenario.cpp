@@ -1,0 +1,266 @@
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "scenarios/input_file.h"
+#include "scenarios/language/check_scenario.h"
+#include "scenarios/language/load_cluster.h"
+#include "scenarios/language/load_model.h"
+#include "scenarios/language/load_stack.h"
+#include "schedules/graph/stack_pace.h"
+#include "schedules/schedule_csv.h"
+
+namespace slipway {
+namespace {
+
+// After the cluster, whose machine chooses the constants.
+void read_stack(Settings& settings, const std::string& folder, Scenario& scenario) {
+  const std::string key = "cluster.stack";
+  if (!settings.given(key)) return;
+  scenario.stack = load_stack(settings.text(key), {settings.origin(key), key, folder}, settings.defects());
+  if (!scenario.stack || scenario.cluster.groups.empty()) return;
+  scenario.trainer = memory_constants(*scenario.stack, scenario.cluster.groups[0].machine.name);
+  if (has_pace(scenario) && settings.given("cluster.collectives"))
+    settings.refuse("cluster.collectives",
+                    "the stack's trainer was timed with its own collectives, which say what messages cost; "
+                    "allowed: without cluster.stack",
+                    "leave one of the two out");
+}
+
+void read_layout(const Settings& settings, Layout& layout) {
+  layout.tensor = settings.small_integer("layout.tensor");
+  layout.pipeline = settings.small_integer("layout.pipeline");
+  layout.context = settings.small_integer("layout.context");
+  layout.context_exchange =
+      static_cast<ContextExchange>(std::max(0, settings.choice("layout.context_exchange")));
+  layout.expert = settings.small_integer("layout.expert");
+  layout.zero = settings.small_integer("layout.zero");
+  layout.sequence_parallel = settings.flag("layout.sequence_parallel");
+  if (settings.given("layout.chunks")) layout.chunks = settings.small_integer("layout.chunks");
+  if (settings.given("layout.data")) layout.data = settings.small_integer("layout.data");
+  layout.split_list = settings.integers("layout.split");
+  layout.split = !layout.split_list.empty()                    ? SplitKind::list
+                 : settings.text("layout.split") == "balanced" ? SplitKind::balanced
+                                                               : SplitKind::even;
+}
+
+void read_schedule(const Settings& settings, ScheduleChoice& schedule) {
+  schedule.name = settings.text("schedule.name");
+  schedule.micro_batch = settings.integer("schedule.micro_batch");
+  schedule.global_batch = settings.integer("schedule.global_batch");
+  schedule.slices = settings.small_integer("schedule.slices");
+  // The table lists the choices in the order of the enumerations.
+  schedule.recompute = static_cast<Recompute>(std::max(0, settings.choice("schedule.recompute")));
+  schedule.evaluation_micro_batches = settings.small_integer("schedule.evaluation_micro_batches");
+  schedule.kernels = static_cast<Kernels>(std::max(0, settings.choice("schedule.kernels")));
+}
+
+// Where a relative path of this key starts (anchor_paths).
+std::string relative_to(const Settings& settings, const std::string& key) {
+  return settings.origin(key).line == 0 ? "with --set it is relative to the current folder"
+                                        : "it is relative to the scenario file";
+}
+
+// The actions of schedule.csv; whether they are a whole step is asked by check_schedule.
+void read_actions(Settings& settings, const std::string& folder, Scenario& scenario) {
+  if (!settings.given("schedule.csv")) return;
+  const std::string path = resolve_path(folder, settings.text("schedule.csv"));
+  if (const std::string reason = unreadable(path); !reason.empty()) {
+    settings.refuse("schedule.csv",
+                    "cannot read '" + path + "': " + reason + "; allowed: the path of a PyTorch schedule CSV",
+                    "correct the path (" + relative_to(settings, "schedule.csv") + ")");
+    return;
+  }
+  std::ifstream file(path);
+  try {
+    scenario.schedule.actions = read_schedule_csv(file, path);
+  } catch (const std::invalid_argument& reason) {
+    settings.refuse("schedule.csv", reason.what(), "`slipway show --csv` writes one to start from");
+  }
+}
+
+void read_optimizer(Settings& settings, Optimizer& optimizer) {
+  optimizer.name = settings.text("run.optimizer.name");
+  if (settings.given("run.optimizer.refresh_steps"))
+    optimizer.refresh_steps = settings.small_integer("run.optimizer.refresh_steps");
+  optimizer.beta1 = settings.number("run.optimizer.beta1");
+  optimizer.beta2 = settings.number("run.optimizer.beta2");
+  optimizer.epsilon = settings.number("run.optimizer.epsilon");
+  optimizer.weight_decay = settings.number("run.optimizer.weight_decay");
+  const bool outside = settings.given("run.lr"), inside = settings.given("run.optimizer.lr");
+  if (outside)
+    optimizer.lr = settings.number("run.lr");
+  else if (inside)
+    optimizer.lr = settings.number("run.optimizer.lr");
+  if (outside && inside && settings.number("run.optimizer.lr") != optimizer.lr)
+    settings.refuse("run.optimizer.lr",
+                    "run.lr = " + settings.text("run.lr") + " says otherwise; allowed: one learning rate",
+                    "remove one of the two");
+}
+
+// The file that cannot be read, of a text file or of a pair of token files (exec/token_source.h); empty: none.
+std::string unreadable_data(const std::string& path) {
+  const auto readable = [](const std::string& name) {
+    std::error_code ignored;
+    return std::filesystem::is_regular_file(name, ignored) && std::ifstream(name);
+  };
+  const bool named = path.ends_with(".bin") || path.ends_with(".idx");
+  if (!named && readable(path)) return "";
+  const std::string prefix = named ? path.substr(0, path.size() - 4) : path;
+  for (const char* ending : {".bin", ".idx"})
+    if (!readable(prefix + ending)) return named ? prefix + ending : path;
+  return "";
+}
+
+void read_run(Settings& settings, const std::string& folder, Scenario& scenario) {
+  Run& run = scenario.run;
+  run.steps = settings.small_integer("run.steps");
+  run.seed = static_cast<std::uint64_t>(settings.integer("run.seed"));
+  run.clip_norm = settings.number("run.clip_norm");
+  run.checkpoint_steps = settings.small_integer("run.checkpoint_steps");
+  run.checkpoints_kept = settings.small_integer("run.checkpoints_kept");
+  scenario.tokens = settings.number("run.tokens");
+  if (settings.given("run.dtype"))
+    scenario.dtype = dtype_named(settings.text("run.dtype")).value_or(Dtype::bfloat16);
+  read_optimizer(settings, run.optimizer);
+  if (!settings.given("run.data")) return;
+  run.data = std::filesystem::absolute(resolve_path(folder, settings.text("run.data")))
+                 .lexically_normal()
+                 .string();
+  const std::string missing = unreadable_data(run.data);
+  if (!missing.empty())
+    settings.refuse(
+        "run.data",
+        "cannot read '" + missing + "'; allowed: the path of a text file, or of Megatron token files (.bin and .idx)",
+        "correct the path (" + relative_to(settings, "run.data") + "), or leave run.data out to plan only");
+}
+
+// Absolute path of the file that a key names; empty: none, or something built in.
+std::string file_named(const Settings& settings, const std::string& key, const std::string& folder) {
+  const std::string text = settings.text(key);
+  if (text.empty() || (key_of(scenario_keys(), key)->built_in && !looks_like_path(text))) return "";
+  return std::filesystem::absolute(resolve_path(folder, text)).lexically_normal().string();
+}
+
+void note_files(const Settings& settings, const std::string& folder, Scenario& scenario) {
+  const int groups = settings.length("cluster.groups");
+  if (groups == 0) scenario.machine_files = {file_named(settings, "cluster.machine", folder)};
+  for (int i = 0; i < groups; ++i)
+    scenario.machine_files.push_back(
+        file_named(settings, "cluster.groups." + std::to_string(i) + ".machine", folder));
+  scenario.files = scenario.machine_files;
+  for (const char* key : {"model.config", "cluster.stack", "cluster.block_times", "run.data", "schedule.csv"})
+    scenario.files.push_back(file_named(settings, key, folder));
+  scenario.files.push_back(scenario.path);
+  std::erase(scenario.files, "");
+}
+
+// Everything that was derived or defaulted is written out, so that the text means the same for ever.
+void write_resolved(Settings& settings, Scenario& scenario) {
+  settings.set("layout.data", scalar(std::to_string(scenario.layout.data), {}));
+  settings.set("layout.chunks", scalar(std::to_string(scenario.layout.chunks), {}));
+  settings.set("schedule.slices", scalar(std::to_string(scenario.schedule.slices), {}));
+  settings.set("run.dtype", scalar(name_of(scenario.dtype), {}));
+  constexpr const char* fills[] = {"none", "kfac", "evaluation"};
+  settings.set("schedule.fill", scalar(fills[static_cast<std::size_t>(scenario.schedule.fill)], {}));
+  settings.set("run.lr", scalar(number_text(scenario.run.optimizer.lr), {}));
+  settings.set("model.sequence", scalar(std::to_string(scenario.model.sequence), {}));
+  if (settings.given("cluster.machine") && !settings.given("cluster.nodes"))
+    settings.set("cluster.nodes", scalar("1", {}));
+  if (settings.given("cluster.collectives"))
+    settings.set("cluster.collectives", algorithms_value(scenario.cluster));
+  Value fabrics;
+  fabrics.kind = Value::Kind::list;
+  for (const Fabric& fabric : scenario.cluster.fabrics)  // inside GPUs: ranks_per_gpu says it
+    if (fabric.scope != Fabric::Scope::gpu) fabrics.items.push_back(fabric_value(fabric));
+  if (!fabrics.items.empty()) settings.set("cluster.fabrics", std::move(fabrics));
+  const Value whole = settings.completed();
+  scenario.resolved = to_yaml(whole);
+  scenario.summary = to_one_line(whole);
+}
+
+}  // namespace
+
+LoadResult load_scenario(const std::string& path, const std::vector<std::string>& overrides) {
+  LoadResult result;
+  Scenario& scenario = result.scenario;
+  scenario.path = path;
+  scenario.name = std::filesystem::path(path).stem().string();
+  std::optional<Value> document = read_document(path, {path, 0}, "", result.errors);
+  if (!document) return result;
+  for (const std::string& option : overrides)
+    apply_override(option, scenario_keys(), *document, result.errors);
+  expand_shorthands(*document, scenario_keys());
+  anchor_paths(*document, scenario_keys());
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  Settings settings(std::move(*document), scenario_keys(), result.errors);
+  std::optional<Model> model = load_model(settings, folder);
+  std::optional<Cluster> cluster = load_cluster(settings, folder);
+  if (model) scenario.model = std::move(*model);
+  if (cluster) scenario.cluster = std::move(*cluster);
+  read_stack(settings, folder, scenario);
+  read_layout(settings, scenario.layout);
+  read_schedule(settings, scenario.schedule);
+  read_actions(settings, folder, scenario);
+  read_run(settings, folder, scenario);
+  load_faults(settings, scenario.faults);
+  derive_and_check(settings, model.has_value(), cluster.has_value(), scenario);
+  note_files(settings, folder, scenario);
+  if (result.errors.empty()) derive_split(settings, scenario);
+  if (result.errors.empty()) write_resolved(settings, scenario);
+  return result;
+}
+
+std::string describe(const std::vector<ScenarioError>& errors) {
+  std::string out;
+  for (const ScenarioError& error : errors) {
+    out += error.file;
+    if (error.line > 0) out += ":" + std::to_string(error.line);
+    if (!error.key.empty()) out += ": " + error.key;
+    out += ": " + error.message + "; " + error.remedy + "\n";
+  }
+  return out;
+}
+
+bool has_pace(const Scenario& scenario) {
+  const auto timed = [&](const NodeGroup& group) {
+    return time_on(*scenario.stack, group.machine.name) != nullptr;
+  };
+  const std::vector<NodeGroup>& groups = scenario.cluster.groups;
+  return scenario.stack && scenario.stack->model != nullptr && std::all_of(groups.begin(), groups.end(), timed);
+}
+
+LoweringInput lowering_input(const Scenario& scenario) {
+  LoweringInput input;
+  input.model = scenario.model;
+  input.layout = scenario.layout;
+  input.schedule = scenario.schedule.name;
+  if (scenario.schedule.actions) input.actions = &*scenario.schedule.actions;
+  input.shape.micro_batch = scenario.schedule.micro_batch;
+  input.shape.sequence = scenario.model.sequence / scenario.schedule.slices;
+  input.shape.sharding = sharding_of(scenario.layout);
+  input.shape.kernels = scenario.schedule.kernels;
+  input.shape.dtype = scenario.dtype;
+  input.shape.recompute_attention = scenario.schedule.recompute == Recompute::selective;
+  input.recompute = scenario.schedule.recompute;
+  input.global_batch = scenario.schedule.global_batch;
+  input.slices = scenario.schedule.slices;
+  input.kfac = scenario.run.optimizer.name == "kfac";
+  input.clip_norm = scenario.run.clip_norm;
+  // Gradients are accumulated in at least float32; float64 runs stay float64 throughout.
+  input.gradient_dtype = scenario.dtype == Dtype::float64 ? Dtype::float64 : Dtype::float32;
+  if (scenario.stack) {
+    if (scenario.trainer.gradient_bytes > 0 && scenario.trainer.gradient_bytes <= bytes_of(scenario.dtype))
+      input.gradient_dtype = scenario.dtype;
+    input.blocking_transfers = has_pace(scenario);
+    input.overlap_grad_reduce = !has_pace(scenario) || scenario.stack->model->overlaps_reduction;
+  }
+  return input;
+}
+
+void set_pace(Scenario& scenario) {
+  if (!has_pace(scenario)) return;
+  scenario.cluster = at_pace(std::move(scenario.cluster), *scenario.stack, lowering_input(scenario));
+}
+
+}  // namespace slipway

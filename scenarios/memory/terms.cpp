@@ -1,0 +1,202 @@
+#include "scenarios/memory/terms.h"
+
+#include <algorithm>
+
+#include "models/figures.h"
+#include "models/parameters.h"
+#include "schedules/graph/in_flight.h"
+
+namespace slipway {
+namespace {
+
+struct Stages {
+  explicit Stages(const Scenario& of)
+      : scenario(of), input(lowering_input(of)), blocks(blocks_of(of.model)), actions(step_actions(input)),
+        placement(placement_of(actions, step_shape(input))) {
+    for (int copy = 0; copy < placement.copies; ++copy)
+      for (const BlockRange& range : split_blocks(of.model, of.layout)) ranges.push_back(range);
+  }
+
+  bool on_rank(std::size_t stage, int pipeline) const {
+    return placement.rank[stage] == pipeline;
+  }
+  bool has_embedding(std::size_t stage) const { return placement.is_first(static_cast<int>(stage)); }
+  bool has_head(std::size_t stage) const { return placement.is_last(static_cast<int>(stage)); }
+  double layers(std::size_t stage) const {
+    return ranges[stage].last - ranges[stage].first - (has_embedding(stage) ? 1 : 0) -
+           (has_head(stage) ? 1 : 0);
+  }
+
+  const Scenario& scenario;
+  LoweringInput input;
+  std::vector<Block> blocks;
+  ActionLists actions;
+  Placement placement;
+  std::vector<BlockRange> ranges;  // per stage
+};
+
+// What one micro-batch keeps on each stage; under full recompute without the layer at work.
+struct Kept {
+  std::vector<MemoryParts> parts;    // per stage
+  std::vector<MemoryParts> at_work;  // per stage: its largest recomputed block
+};
+
+MemoryParts of_block(const std::vector<Operator>& operators, const Stages& stages, int block) {
+  MemoryParts parts;
+  for (const Operator& op : operators) {
+    if (op.block == block)
+      add_kept(op, stages.blocks[static_cast<std::size_t>(block)], stages.input.shape, parts);
+  }
+  return parts;
+}
+
+Kept kept_of(const Stages& of) {
+  Kept kept;
+  Stages stages = of;  // unfused scores of a slice: the mean over the slices, which are all held at the peak
+  stages.input.shape.before = (stages.input.slices - 1) * stages.input.shape.sequence / 2;
+  const bool full = stages.input.recompute == Recompute::full;
+  const double residual = boundary_bytes(stages.scenario.model, stages.input.shape);
+  for (const BlockRange& range : stages.ranges) {
+    MemoryParts parts, at_work;
+    const auto operators =
+        operators_of(stages.scenario.model, range.first, range.last, stages.input.shape);
+    for (int block = range.first; block < range.last; ++block) {
+      const MemoryParts own = of_block(operators, stages, block);
+      if (!full || stages.blocks[static_cast<std::size_t>(block)].kind != BlockKind::transformer) {
+        parts += own;
+        continue;
+      }
+      parts[MemoryPart::layer_inputs] += residual;
+      if (sum(own) > sum(at_work)) at_work = own;
+    }
+    kept.parts.push_back(parts);
+    kept.at_work.push_back(at_work);
+  }
+  return kept;
+}
+
+double elements_of(const Stages& stages, int pipeline) {
+  double elements = 0;
+  for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
+    if (!stages.on_rank(stage, pipeline)) continue;
+    for (int block = stages.ranges[stage].first; block < stages.ranges[stage].last; ++block)
+      elements += static_cast<double>(
+          block_shard_elements(stages.scenario.model, block, stages.scenario.layout.tensor));
+  }
+  return elements;
+}
+
+// The largest two blocks that follow each other in the backward passes of a rank, where the last one is followed by
+// the next micro-batch's first: so many at a time are gathered (ZeRO 3), or keep an unreduced gradient (ZeRO 2, 3), as
+// the lowering allows it (schedules/graph/lower_sharded.cpp).
+double elements_of_two_blocks(const Stages& stages, int pipeline) {
+  std::vector<double> elements;
+  for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
+    if (!stages.on_rank(stage, pipeline)) continue;
+    for (int block = stages.ranges[stage].first; block < stages.ranges[stage].last; ++block)
+      elements.push_back(static_cast<double>(
+          block_shard_elements(stages.scenario.model, block, stages.scenario.layout.tensor)));
+  }
+  double most = elements.size() == 1 ? elements[0] : 0;
+  for (std::size_t i = 0; i < elements.size() && elements.size() > 1; ++i)
+    most = std::max(most, elements[i] + elements[(i + 1) % elements.size()]);
+  return most;
+}
+
+// Nothing of that is a trainer's own kept memory: bytes of the book.
+void add_sharded(const Stages& stages, int pipeline, MemoryParts& parts) {
+  const Layout& layout = stages.scenario.layout;
+  if (layout.zero < 2 || layout.data * layout.context == 1) return;
+  const double elements = elements_of_two_blocks(stages, pipeline);
+  parts[MemoryPart::gradient_buckets] = elements * bytes_of(stages.input.gradient_dtype);
+  if (layout.zero == 3) parts[MemoryPart::gathered_weights] = elements * bytes_of(stages.scenario.dtype);
+}
+
+// Everything but the bytes themselves.
+StageTerms without_parts(const Stages& stages, int pipeline) {
+  const Scenario& s = stages.scenario;
+  const Block& layer = stages.blocks[1];
+  const Tokens tokens = tokens_of(stages.input.shape);
+  const double width = bytes_of(s.dtype) / 2.0;
+  StageTerms terms;
+  terms.parameters = elements_of(stages, pipeline);
+  terms.gradient_bytes = bytes_of(stages.input.gradient_dtype);
+  terms.replicas = static_cast<double>(s.layout.data) * s.layout.context;
+  terms.tensor = s.layout.tensor;
+  terms.pipeline = s.layout.pipeline;
+  terms.context = s.layout.context;
+  terms.zero = s.layout.zero;
+  terms.kernels = s.schedule.kernels;
+  terms.hidden = width * static_cast<double>(tokens.whole * layer.hidden);
+  terms.hidden_cut = width * static_cast<double>(tokens.sharded * layer.hidden);
+  terms.ffn = width * static_cast<double>(tokens.whole * layer.ffn / s.layout.tensor);
+  return terms;
+}
+
+// Per stage: micro-batches held on its rank where that is fullest.
+std::vector<double> held(const Stages& stages, const Kept& kept) {
+  std::vector<double> count(stages.ranges.size());
+  for (const auto& list : stages.actions) {
+    std::map<int, double> bytes;
+    for (const Action& action : list)
+      bytes[action.stage] = sum(kept.parts[static_cast<std::size_t>(action.stage)]);
+    for (const auto& [stage, number] : held_at_peak(list, bytes))
+      count[static_cast<std::size_t>(stage)] = number;
+  }
+  return count;
+}
+
+}  // namespace
+
+std::vector<MemoryParts> formula_memory(const Scenario& scenario) {
+  const Stages stages(scenario);
+  MemoryInput input = memory_input(scenario.model, stages.input.shape);
+  input.pipeline = scenario.layout.pipeline;
+  input.data = scenario.layout.data * stages.placement.copies;  // copies share the optimizer as well
+  input.zero = scenario.layout.zero;
+  input.gradient_dtype = stages.input.gradient_dtype;
+  input.recompute = stages.input.recompute;
+  const std::vector<double> in_flight = held(stages, kept_of(stages));
+  std::vector<MemoryParts> memory;
+  for (int pipeline = 0; pipeline < scenario.layout.pipeline; ++pipeline) {
+    std::vector<StageShare> shares;
+    for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
+      if (stages.on_rank(stage, pipeline))
+        shares.push_back(
+            {stages.layers(stage), stages.has_embedding(stage), stages.has_head(stage), in_flight[stage]});
+    }
+    memory.push_back(stage_memory(input, shares));
+  }
+  return memory;
+}
+
+std::vector<StageTerms> counted_memory(const Scenario& scenario) {
+  const Stages stages(scenario);
+  const Kept kept = kept_of(stages);
+  const std::vector<double> in_flight = held(stages, kept);
+  const std::vector<StaticBytes> fixed = static_bytes_of(stages.input);
+  std::vector<StageTerms> memory;
+  for (int pipeline = 0; pipeline < scenario.layout.pipeline; ++pipeline) {
+    StageTerms terms = without_parts(stages, pipeline);
+    MemoryParts& parts = terms.parts;
+    MemoryParts at_work;
+    for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
+      if (!stages.on_rank(stage, pipeline)) continue;
+      parts += in_flight[stage] * kept.parts[stage];
+      terms.layers_kept += stages.layers(stage) * in_flight[stage];
+      if (stages.has_embedding(stage)) terms.embeddings_held = in_flight[stage];
+      if (sum(kept.at_work[stage]) > sum(at_work)) at_work = kept.at_work[stage];
+    }
+    parts += at_work;
+    if (stages.input.recompute == Recompute::full) terms.layers_kept = 1;
+    const StaticBytes& of_rank = fixed[static_cast<std::size_t>(pipeline)];
+    parts[MemoryPart::weights] = of_rank.weights;
+    parts[MemoryPart::gradients] = of_rank.gradients;
+    parts[MemoryPart::optimizer] = of_rank.optimizer;
+    add_sharded(stages, pipeline, parts);
+    memory.push_back(terms);
+  }
+  return memory;
+}
+
+}  // namespace slipway

@@ -1,0 +1,117 @@
+// `slipway memory` for people.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "scenarios/memory/report.h"
+#include "scenarios/readable.h"
+
+namespace slipway {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string yes_no(bool yes) { return yes ? "yes" : "no"; }
+
+std::string bytes_or_dash(double bytes) { return bytes > 0 ? readable_bytes(bytes) : "-"; }
+
+std::string summary_table(const Plan& plan, const MemoryReport& report) {
+  Rows rows{{"pipeline rank", "closed form", "timeline", "estimate", "needs", "of a GPU's",
+             "within " + readable_share(plan.scenario.trainer.cautious_share), "fits", "peaks in"}};
+  for (std::size_t i = 0; i < report.stages.size(); ++i) {
+    const StageReport& stage = report.stages[i];
+    rows.push_back({fmt::format("{} (rank {})", i, stage.rank),
+                    stage.formula ? readable_bytes(sum(*stage.formula)) : "-",
+                    readable_bytes(sum(stage.timeline)), readable_bytes(sum(stage.estimate)),
+                    readable_bytes(stage.needs), readable_bytes(stage.capacity) + stage.on,
+                    yes_no(stage.fits_cautious), yes_no(stage.fits), stage.peak_task});
+  }
+  return aligned_table(rows, "  ");
+}
+
+std::string parts_table(const StageReport& stage) {
+  Rows rows{{"part", "closed form", "timeline", "estimate"}};
+  for (std::size_t i = 0; i < memory_parts; ++i) {
+    const auto part = static_cast<MemoryPart>(i);
+    const double formula = stage.formula ? (*stage.formula)[part] : 0;
+    if (formula <= 0 && stage.timeline[part] <= 0 && stage.estimate[part] <= 0) continue;
+    rows.push_back({words_for(part), bytes_or_dash(formula), bytes_or_dash(stage.timeline[part]),
+                    bytes_or_dash(stage.estimate[part])});
+  }
+  rows.push_back({"total", stage.formula ? readable_bytes(sum(*stage.formula)) : "-",
+                  readable_bytes(sum(stage.timeline)), readable_bytes(sum(stage.estimate))});
+  return aligned_table(rows, "  ");
+}
+
+std::string verdict_text(const Plan& plan, const MemoryReport& report) {
+  const Verdict& verdict = report.verdict;
+  const std::string& task = report.stages[static_cast<std::size_t>(verdict.fullest)].peak_task;
+  std::string text = fmt::format(
+      "{}: pipeline rank {} is fullest and needs {} of {}{} ({}), the largest of the three, {}; it peaks in {}.\n",
+      verdict.fits ? "Fits" : "Does not fit", verdict.fullest, readable_bytes(verdict.bytes),
+      readable_bytes(verdict.usable), on_machine(plan.scenario, verdict.rank), readable_share(verdict.share()),
+      way_text(plan.scenario, verdict.way), task);
+  const MemoryConstants& trainer = plan.scenario.trainer;
+  const bool book = trainer.machine.empty();
+  text += fmt::format("Cautiously, up to {} of each GPU{}: {}.\n", readable_share(trainer.cautious_share),
+                      book ? " (the 80 % rule of Fujii et al. 2024)" : "", verdict.fits_cautious ? "fits" : "does not fit");
+  if (!report.no_formula.empty()) return text + "No closed form: " + report.no_formula + ".\n";
+  if (book) return text;
+  return text + fmt::format("By the 80 % rule of Fujii et al. 2024 and its closed form: {}.\n",
+                            report.is_safe() ? "fits" : "does not fit");
+}
+
+std::string slower_text(double step_s, double before_s) {
+  return fmt::format("{:+.1f} %", 100 * (step_s / before_s - 1));
+}
+
+std::string change_rows(const MemoryReport& report) {
+  Rows rows{{"change", "needs", "fits", "step time", "against now"}};
+  for (const TriedChange& tried : report.search->tried) {
+    if (!tried.refused.empty()) continue;
+    const bool priced = tried.step_time_s > 0;
+    rows.push_back({name_of(tried.change), readable_share(tried.verdict.share()), yes_no(tried.verdict.fits),
+                    priced ? readable_seconds(tried.step_time_s) : "-",
+                    priced ? slower_text(tried.step_time_s, report.step_time_s) : "-"});
+  }
+  return aligned_table(rows, "  ");
+}
+
+std::string refused_rows(const ChangeSearch& search) {
+  std::string text;
+  for (const TriedChange& tried : search.tried) {
+    if (!tried.refused.empty()) text += "  not possible: " + name_of(tried.change) + " (" + tried.refused + ")\n";
+  }
+  return text;
+}
+
+std::string changes_text(const Plan& plan, const MemoryReport& report) {
+  const std::vector<TriedChange>& tried = report.search->tried;
+  std::string text = fmt::format("\nChanges that save memory ({}; step times replayed, now {}):\n",
+                                 report.search->changes_together > 1
+                                     ? counted(report.search->changes_together, "change") + " together"
+                                     : "one at a time",
+                                 readable_seconds(report.step_time_s));
+  text += change_rows(report) + refused_rows(*report.search) + "\n" + basis_text(time_basis_of(plan.scenario));
+  if (tried.empty() || !tried.front().verdict.fits || !tried.front().refused.empty())
+    return text + "None of them makes it fit.\n";
+  const TriedChange& best = tried.front();
+  text += fmt::format("Cheapest that fits: {} ({}, step {}, {}):\n ", name_of(best.change),
+                      readable_share(best.verdict.share()) + " of the GPU", readable_seconds(best.step_time_s),
+                      slower_text(best.step_time_s, report.step_time_s));
+  for (const std::string& each : best.change.overrides) text += " --set " + each;
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string report_text(const Plan& plan, const MemoryReport& report) {
+  std::string text = headline(plan) + "\n\n" + verdict_text(plan, report) + "\n" +
+                     memory_basis_text(basis_of(plan.scenario)) + summary_table(plan, report);
+  for (std::size_t i = 0; i < report.stages.size(); ++i)
+    text += fmt::format("\nPipeline rank {}, by part:\n", i) + parts_table(report.stages[i]);
+  if (report.search) text += changes_text(plan, report);
+  return text;
+}
+
+}  // namespace slipway

@@ -1,0 +1,210 @@
+// A scenario as the command line of another trainer. Options as in Megatron-LM (Megatron-Core 0.12 and
+// later: megatron/training/arguments.py) and torchtitan (torchtitan/config/job_config.py, 2025).
+#include <cmath>
+
+#include "scenarios/commands/command.h"
+#include "scenarios/language/nearest.h"
+#include "scenarios/language/settings.h"
+#include "scenarios/plan.h"
+#include "scenarios/search/answer.h"
+
+namespace slipway {
+namespace {
+
+template <typename Number>
+std::string text(Number number) {
+  return std::to_string(number);
+}
+
+bool is_uneven(const Scenario& s) {
+  return s.layout.split != SplitKind::even || layer_count(s.model) % stage_count(s.layout) != 0;
+}
+
+const char* placement_words =
+    "the order of nodes (layout.placement): list the hosts in this order where ranks are started";
+const char* split_words = "a split of the layers that is not equal for all stages; check the trainer's own";
+
+void megatron_model(const Scenario& s, LaunchArguments& launch) {
+  const Block& block = s.model.runs[1].block;
+  const Block& head = s.model.runs.back().block;
+  auto& list = launch.arguments;
+  launch.program = s.model.family == Family::bert ? "pretrain_bert.py" : "pretrain_gpt.py";
+  list = {"--num-layers " + text(layer_count(s.model)),
+          "--hidden-size " + text(block.hidden),
+          "--ffn-hidden-size " + text(block.ffn),
+          "--num-attention-heads " + text(block.heads),
+          "--seq-length " + text(s.model.sequence),
+          "--max-position-embeddings " + text(s.model.sequence),
+          "--vocab-size " + text(head.vocab)};
+  if (block.kv_heads != block.heads) {
+    list.emplace_back("--group-query-attention");
+    list.push_back("--num-query-groups " + text(block.kv_heads));
+  }
+  if (block.head_dim * block.heads != block.hidden) list.push_back("--kv-channels " + text(block.head_dim));
+  if (block.mlp == Mlp::swiglu) list.emplace_back("--swiglu");
+  if (block.norm == Norm::rms) list.emplace_back("--normalization RMSNorm");
+  if (!block.bias) list.emplace_back("--disable-bias-linear");
+  list.push_back("--norm-epsilon " + number_text(block.norm_epsilon));
+  if (block.positions == Positions::rotary) {
+    list.emplace_back("--position-embedding-type rope");
+    list.push_back("--rotary-base " + text(static_cast<std::int64_t>(block.rope_theta)));
+  }
+  if (!head.tied) list.emplace_back("--untie-embeddings-and-output-weights");
+}
+
+void megatron_data_parallel(const Scenario& s, LaunchArguments& launch) {
+  auto& list = launch.arguments;
+  if (s.layout.data * s.layout.context == 1) return;
+  list.emplace_back("--overlap-grad-reduce");
+  if (s.layout.zero == 0) return;
+  list.emplace_back("--use-distributed-optimizer");
+  list.emplace_back("--overlap-param-gather");
+  if (s.layout.zero == 1) return;
+  list.emplace_back("--use-megatron-fsdp");
+  list.emplace_back(s.layout.zero == 2 ? "--data-parallel-sharding-strategy optim_grads"
+                                       : "--data-parallel-sharding-strategy optim_grads_params");
+  list.emplace_back("--no-gradient-accumulation-fusion");
+  list.emplace_back("--ckpt-format fsdp_dtensor");
+  if (s.layout.pipeline > 1)
+    launch.refused.emplace_back("ZeRO 2 and 3 beside a pipeline: Megatron-FSDP may refuse it");
+}
+
+// Nothing is left to the trainer's own defaults that the scenario says, and nothing of slipway's is passed unsaid.
+void megatron_training(const Scenario& s, LaunchArguments& launch) {
+  const Optimizer& own = s.run.optimizer;
+  auto& list = launch.arguments;
+  list.insert(list.end(), {"--optimizer adam", "--adam-beta1 " + number_text(own.beta1),
+                           "--adam-beta2 " + number_text(own.beta2), "--adam-eps " + number_text(own.epsilon),
+                           "--weight-decay " + number_text(own.weight_decay), "--lr " + number_text(own.lr),
+                           "--clip-grad " + number_text(s.run.clip_norm), "--attention-dropout 0",
+                           "--hidden-dropout 0"});
+  if (s.tokens > 0)
+    list.push_back("--train-iters " + text(static_cast<std::int64_t>(std::ceil(s.tokens / tokens_per_step(s)))));
+  else
+    launch.to_add.emplace_back("--train-iters (run.tokens says how many)");
+  launch.to_add.emplace_back("--tokenizer-type and --tokenizer-model");
+  launch.to_add.emplace_back("--data-path and --split, or --mock-data");
+  launch.to_add.emplace_back("--save, --load and --save-interval, a schedule of the learning rate, and --seed");
+  if (own.lr == Optimizer{}.lr)
+    launch.to_add.push_back("your own --lr: " + number_text(own.lr) + " is slipway's default of run.optimizer.lr");
+  if (s.run.clip_norm == 0)
+    launch.to_add.emplace_back("your own --clip-grad, if any: run.clip_norm is 0, which is off (Megatron-LM's default is 1)");
+}
+
+LaunchArguments megatron(const Scenario& s) {
+  LaunchArguments launch;
+  megatron_model(s, launch);
+  const Layout& l = s.layout;
+  auto& list = launch.arguments;
+  list.push_back("--tensor-model-parallel-size " + text(l.tensor));
+  if (l.sequence_parallel) list.emplace_back("--sequence-parallel");
+  list.push_back("--pipeline-model-parallel-size " + text(l.pipeline));
+  if (l.chunks > 1) list.push_back("--num-virtual-stages-per-pipeline-rank " + text(l.chunks));
+  list.push_back("--context-parallel-size " + text(l.context));
+  if (l.context > 1)
+    list.emplace_back(l.context_exchange == ContextExchange::ring ? "--cp-comm-type p2p" : "--cp-comm-type all_gather");
+  list.push_back("--micro-batch-size " + text(s.schedule.micro_batch));
+  list.push_back("--global-batch-size " + text(s.schedule.global_batch));
+  megatron_data_parallel(s, launch);
+  if (s.schedule.recompute == Recompute::selective) list.emplace_back("--recompute-granularity selective");
+  if (s.schedule.recompute == Recompute::full)
+    list.emplace_back("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1");
+  if (s.dtype == Dtype::bfloat16) list.emplace_back("--bf16");
+  if (s.dtype == Dtype::float16) list.emplace_back("--fp16");
+  if (s.dtype == Dtype::float64)
+    launch.missing.emplace_back("float64: Megatron-LM trains in float32, without --bf16 and --fp16");
+  megatron_training(s, launch);
+  if (l.pipeline > 1 && s.schedule.name != "1f1b" && s.schedule.name != "interleaved-1f1b")
+    launch.refused.push_back("the schedule " + s.schedule.name +
+                             ": Megatron-LM runs 1F1B, interleaved with chunks");
+  if (is_uneven(s)) launch.refused.emplace_back(split_words);
+  if (!l.placement.empty()) launch.missing.emplace_back(placement_words);
+  if (s.schedule.kernels != Kernels::flash2_rmsnorm)
+    launch.missing.emplace_back("schedule.kernels: the kernels are those that Transformer Engine chooses");
+  return launch;
+}
+
+LaunchArguments torchtitan(const Scenario& s) {
+  const Layout& l = s.layout;
+  LaunchArguments launch;
+  launch.program = "torchtitan/train.py";
+  auto& list = launch.arguments;
+  const bool shards = l.zero >= 2 && l.data > 1;
+  list = {"--parallelism.tensor_parallel_degree " + text(l.tensor),
+          "--parallelism.pipeline_parallel_degree " + text(l.pipeline),
+          "--parallelism.context_parallel_degree " + text(l.context),
+          "--parallelism.data_parallel_shard_degree " + text(shards ? l.data : 1),
+          "--parallelism.data_parallel_replicate_degree " + text(shards ? 1 : l.data)};
+  if (shards)
+    list.emplace_back(std::string("--parallelism.fsdp_reshard_after_forward ") +
+                      (l.zero == 3 ? "always" : "never"));
+  std::int64_t local_batch = s.schedule.micro_batch;
+  if (l.pipeline > 1) {
+    const bool gpipe = s.schedule.name == "gpipe", interleaved = s.schedule.name == "interleaved-1f1b";
+    list.emplace_back(std::string("--parallelism.pipeline_parallel_schedule ") + (gpipe ? "GPipe"
+                                                                                  : interleaved
+                                                                                      ? "Interleaved1F1B"
+                                                                                      : "1F1B"));
+    list.push_back("--parallelism.pipeline_parallel_microbatch_size " + text(local_batch));
+    local_batch = s.schedule.global_batch / l.data;  // of a pipeline; it cuts it into micro-batches itself
+    if (!gpipe && !interleaved && s.schedule.name != "1f1b")
+      launch.refused.push_back("the schedule " + s.schedule.name + ": given as 1F1B");
+    if (l.chunks > 1)
+      launch.missing.push_back(text(l.chunks) +
+                               " chunks a rank: set parallelism.pipeline_parallel_layers_per_stage");
+  }
+  list.push_back("--training.local_batch_size " + text(local_batch));
+  list.push_back("--training.global_batch_size " + text(s.schedule.global_batch));
+  list.push_back("--training.seq_len " + text(s.model.sequence));
+  list.push_back("--training.steps " +
+                 text(s.tokens > 0 ? static_cast<std::int64_t>(std::ceil(s.tokens / tokens_per_step(s)))
+                                   : static_cast<std::int64_t>(s.run.steps)));
+  list.push_back("--optimizer.name AdamW");
+  list.push_back("--optimizer.lr " + number_text(s.run.optimizer.lr));
+  list.push_back("--optimizer.beta1 " + number_text(s.run.optimizer.beta1));
+  list.push_back("--optimizer.beta2 " + number_text(s.run.optimizer.beta2));
+  list.push_back("--optimizer.eps " + number_text(s.run.optimizer.epsilon));
+  list.push_back("--optimizer.weight_decay " + number_text(s.run.optimizer.weight_decay));
+  if (s.run.clip_norm > 0) list.push_back("--training.max_norm " + number_text(s.run.clip_norm));
+  list.push_back(std::string("--training.mixed_precision_param ") + name_of(s.dtype));
+  list.emplace_back(std::string("--activation_checkpoint.mode ") +
+                    (s.schedule.recompute == Recompute::full ? "full" : "none"));
+  launch.to_add.push_back("--model.name and --model.flavor: the model " + s.model.name);
+  launch.to_add.emplace_back("--training.dataset and --model.tokenizer_path");
+  if (l.zero == 1)
+    launch.refused.emplace_back("ZeRO 1: given as replicas; torchtitan shards weights as well or nothing");
+  if (l.tensor > 1 && !l.sequence_parallel)
+    launch.refused.emplace_back("tensor parallel without sequence parallel: torchtitan always has both");
+  if (s.schedule.recompute == Recompute::selective)
+    launch.missing.emplace_back(
+        "recomputation of attention scores only: given as none; fused attention keeps none");
+  if (s.run.clip_norm == 0) launch.missing.emplace_back("no clipping: training.max_norm has a default");
+  if (l.pipeline > 1 && is_uneven(s)) launch.refused.emplace_back(split_words);
+  if (l.context > 1)
+    launch.missing.emplace_back("the way keys and values travel: set by torchtitan's context parallel");
+  return launch;
+}
+
+}  // namespace
+
+std::optional<Trainer> trainer_named(const std::optional<std::string>& name) {
+  if (!name) return std::nullopt;
+  if (*name == "megatron") return Trainer::megatron;
+  if (*name == "torchtitan") return Trainer::torchtitan;
+  throw UsageError("--emit " + *name + " is unknown" +
+                   suggestion(*name, {"megatron", "torchtitan"}, "--emit ") +
+                   "; allowed: megatron, torchtitan");
+}
+
+void refuse_what_trainer_lacks(const Scenario& scenario, Trainer trainer) {
+  if (trainer != Trainer::torchtitan || scenario.dtype == Dtype::float32 || scenario.dtype == Dtype::bfloat16) return;
+  throw UsageError(std::string("--emit torchtitan: run.dtype is ") + name_of(scenario.dtype) + ", in which it does not train" +
+                   (scenario.dtype == Dtype::float16 ? " (it scales no loss)" : "") +
+                   "; allowed: bfloat16, float32; set run.dtype to one of them, or leave --emit out");
+}
+
+LaunchArguments launch_arguments(const Scenario& scenario, Trainer trainer) {
+  return trainer == Trainer::megatron ? megatron(scenario) : torchtitan(scenario);
+}
+
+}  // namespace slipway

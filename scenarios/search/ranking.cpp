@@ -1,0 +1,166 @@
+#include "scenarios/search/ranking.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <queue>
+#include <stdexcept>
+#include <thread>
+
+namespace slipway {
+namespace {
+
+constexpr double rounding = 1 + 1e-9;  // the simulator adds up in another order than the bounds
+
+int workers_of(const SearchOptions& options) {
+  return options.workers > 0 ? options.workers
+                             : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
+struct Numbers {  // what a worker sends
+  bool simulated;
+  double step_time_s, mfu, compute_share, bubble_share, exposed_comm_share;
+  double memory_bytes, memory_share, timeline_bytes, timeline_share;
+};
+static_assert(sizeof(Numbers) <= Workers::result_bytes);
+
+Numbers numbers_of(const PricedLayout& row) {
+  return {row.simulated,      row.step_time_s,        row.mfu,          row.compute_share,
+          row.bubble_share,   row.exposed_comm_share, row.memory_bytes, row.memory_share,
+          row.timeline_bytes, row.timeline_share};
+}
+
+}  // namespace
+
+struct Ranking::Round {
+  int count = 0, done = 0;
+  struct Queue : std::priority_queue<Item, std::vector<Item>, std::greater<>> {
+    int up_to(double bound) const {
+      return static_cast<int>(std::count_if(c.begin(), c.end(), [&](const Item& item) { return item.bound <= bound; }));
+    }
+    void fill(std::vector<Item> items) {
+      c = std::move(items);
+      std::make_heap(c.begin(), c.end(), comp);
+    }
+  } queue;
+  std::vector<Item> given;
+  std::vector<double> fastest;  // ascending, at most `count`
+
+  // Nothing above this can be among them.
+  double limit() const {
+    return static_cast<int>(fastest.size()) < count ? std::numeric_limits<double>::infinity()
+                                                    : fastest.back() * rounding;
+  }
+  bool has_work() const { return !queue.empty() && queue.top().bound <= limit(); }
+  void add(double step_time_s) {
+    fastest.insert(std::upper_bound(fastest.begin(), fastest.end(), step_time_s), step_time_s);
+    if (static_cast<int>(fastest.size()) > count) fastest.pop_back();
+  }
+};
+
+Ranking::Ranking(const Scenario& scenario, const SearchOptions& options, StepEstimator& estimator,
+                 const std::vector<Candidate>& candidates)
+    : scenario_(scenario),
+      options_(options),
+      estimator_(estimator),
+      candidates_(candidates),
+      rows_(candidates.size()),
+      is_sharp_(candidates.size(), false),
+      workers_(workers_of(options), [this](int job, std::byte* result) {
+        const Numbers numbers = numbers_of(price_if_it_fits(
+            scenario_, candidates_[static_cast<std::size_t>(job)].choice, options_.memory_share));
+        std::memcpy(result, &numbers, sizeof numbers);
+      }) {}
+
+bool Ranking::fits(std::size_t candidate) const {
+  return slipway::fits(rows_[candidate], options_.memory_share);
+}
+
+std::vector<std::size_t> Ranking::fastest(int count, const ProgressOf& progress) {
+  Round round;
+  round.count = count;
+  std::vector<Item> items;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) items.push_back({candidates_[i].bound_s, i});
+  round.queue.fill(std::move(items));
+  while (!interrupted()) {
+    while (workers_.idle() && round.has_work()) {
+      const Item item = round.queue.top();
+      round.queue.pop();
+      ask(round, item);
+    }
+    if (workers_.busy() == 0) break;
+    take(round);
+    progress(round.done, workers_.busy() + round.queue.up_to(round.limit()));
+  }
+  for (const Item& item : round.given)
+    if (item.bound <= round.limit() && rows_[item.candidate].judged) judged_.insert(item.candidate);
+  std::vector<std::size_t> found;
+  for (const std::size_t i : judged_)
+    if (fits(i)) found.push_back(i);
+  std::sort(found.begin(), found.end(), [this](std::size_t a, std::size_t b) {
+    if (is_better(rows_[a], rows_[b])) return true;
+    return !is_better(rows_[b], rows_[a]) && a < b;
+  });
+  if (std::ssize(found) > count) found.resize(static_cast<std::size_t>(count));
+  return found;
+}
+
+void Ranking::simulate(const std::vector<std::size_t>& which, const ProgressOf& progress) {
+  Round round;
+  std::size_t next = 0;
+  const auto give = [&] {
+    for (; next < which.size() && workers_.idle(); ++next)
+      if (judged_.insert(which[next]).second && !rows_[which[next]].judged)
+        workers_.give(static_cast<int>(which[next]));
+    return workers_.busy() > 0;
+  };
+  while (!interrupted() && give()) {
+    take(round);
+    progress(round.done, workers_.busy() + static_cast<int>(which.size() - next));
+  }
+  std::erase_if(judged_, [this](std::size_t i) { return !rows_[i].judged; });
+}
+
+void Ranking::ask(Round& round, const Item& item) {
+  if (is_sharp_[item.candidate]) {
+    round.given.push_back(item);
+    workers_.give(static_cast<int>(item.candidate));
+    return;
+  }
+  is_sharp_[item.candidate] = true;
+  const double bound = estimator_.passes_bound(candidates_[item.candidate].choice);
+  round.queue.push({std::max(item.bound, bound), item.candidate});
+}
+
+void Ranking::take(Round& round) {
+  const auto outcome = workers_.take(100);
+  if (!outcome) return;
+  const auto candidate = static_cast<std::size_t>(outcome->job);
+  if (outcome->failed) {
+    if (interrupted()) return;
+    throw std::runtime_error("simulating the layout " + layout_text(candidates_[candidate].choice) + ": " +
+                             outcome->text);
+  }
+  note_row(candidate, outcome->result);
+  ++round.done;
+  if (fits(candidate)) round.add(rows_[candidate].step_time_s);
+}
+
+void Ranking::note_row(std::size_t candidate, const std::byte* result) {
+  Numbers numbers;
+  std::memcpy(&numbers, result, sizeof numbers);
+  PricedLayout& row = rows_[candidate];
+  row.choice = candidates_[candidate].choice;
+  if (row.choice.layout.split == SplitKind::balanced) row.choice.layout = with_layout(scenario_, row.choice).layout;
+  row.bound_s = row.step_time_s = candidates_[candidate].bound_s;
+  row.judged = true;
+  row.memory_bytes = numbers.memory_bytes, row.memory_share = numbers.memory_share;
+  if (!numbers.simulated) return;
+  row.simulated = true;
+  row.step_time_s = numbers.step_time_s, row.mfu = numbers.mfu;
+  row.compute_share = numbers.compute_share, row.bubble_share = numbers.bubble_share;
+  row.exposed_comm_share = numbers.exposed_comm_share;
+  row.timeline_bytes = numbers.timeline_bytes, row.timeline_share = numbers.timeline_share;
+}
+
+}  // namespace slipway

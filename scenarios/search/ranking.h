@@ -1,0 +1,64 @@
+// The fastest of many candidates, simulating as few as possible (private to search*).
+//
+//   closed form (estimate.h) ──► passes through the schedule (passes_bound) ──► verdict, simulation
+//   microseconds                 a millisecond                                  a tenth of a second
+//
+// Neither bound exceeds the simulated step, and what is next is asked of the candidate with the least bound
+// so far, until the bounds of all that are left exceed what has been simulated. Which candidates count as
+// simulated does not depend on the number of workers: one whose bound is above the final limit does not,
+// although an idle worker may have taken it. Guarded by tests/search_test.cpp.
+#pragma once
+
+#include <set>
+
+#include "scenarios/search/screen.h"
+#include "scenarios/search/workers.h"
+
+namespace slipway {
+
+// Layouts that were simulated, and those that may be yet.
+using ProgressOf = std::function<void(int done, int left)>;
+
+class Ranking {
+ public:
+  // All must outlive this.
+  Ranking(const Scenario& scenario, const SearchOptions& options, StepEstimator& estimator,
+          const std::vector<Candidate>& candidates);
+
+  // The first `count` candidates by step time, then memory, of those that fit; all
+  // of them have a row. Fewer where fewer fit, or when interrupted. `progress` as a share of this call.
+  std::vector<std::size_t> fastest(int count, const ProgressOf& progress);
+  // Simulates these as well.
+  void simulate(const std::vector<std::size_t>& which, const ProgressOf& progress);
+
+  const PricedLayout& row(std::size_t candidate) const { return rows_[candidate]; }
+  // All that had to be judged so far, and simulated where they fit.
+  const std::set<std::size_t>& judged() const { return judged_; }
+
+ private:
+  struct Item {
+    double bound;
+    std::size_t candidate;
+    bool operator>(const Item& other) const {
+      return bound != other.bound ? bound > other.bound : candidate > other.candidate;
+    }
+  };
+  struct Round;  // one call of fastest()
+
+  void ask(Round& round, const Item& item);
+  void take(Round& round);
+  void note_row(std::size_t candidate, const std::byte* result);
+  bool fits(std::size_t candidate) const;
+  bool interrupted() const { return options_.interrupted && options_.interrupted(); }
+
+  const Scenario& scenario_;
+  const SearchOptions& options_;
+  StepEstimator& estimator_;
+  const std::vector<Candidate>& candidates_;
+  std::vector<PricedLayout> rows_;  // per candidate, as the next
+  std::vector<bool> is_sharp_;      // was passes_bound asked?
+  std::set<std::size_t> judged_;
+  Workers workers_;
+};
+
+}  // namespace slipway

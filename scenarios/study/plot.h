@@ -1,0 +1,22 @@
+// One figure of a study as an SVG picture: a group of bars per value of the last variation, a bar per
+// combination of the others. Utilization shows what it was before filling and its ceiling as well.
+//
+//        ▐ █  ─ ceiling                SVG is written here: a bar chart needs rectangles and text, no
+//        library;
+//      █ ▐ █  ░ filled                 every browser opens it.
+//      █ ▐ █  █ before
+//      D=4     D=8
+//
+// Points without figures leave a gap marked "×". Same study, same bytes.
+// Guarded by tests/command_study_test.cpp.
+#pragma once
+
+#include <string>
+
+#include "scenarios/study/study.h"
+
+namespace slipway {
+
+std::string study_svg(const Study& study, const StudyFigure& figure);
+
+}  // namespace slipway

@@ -1,0 +1,167 @@
+#include "scenarios/study/study.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <set>
+#include <thread>
+
+#include "scenarios/commands/command.h"
+#include "scenarios/search/workers.h"
+#include "scenarios/validation/prediction.h"
+
+namespace slipway {
+namespace {
+
+static_assert(sizeof(StudyFigures) <= Workers::result_bytes);
+constexpr double absent = std::numeric_limits<double>::quiet_NaN();
+
+void add_memory(const Prediction& prediction, StudyFigures& figures) {
+  double share = 0;
+  for (const StageMemory& stage : prediction.memory) {
+    if (stage.use.peak <= share * stage.capacity) continue;
+    share = stage.use.peak / stage.capacity;
+    figures.peak_memory_bytes = stage.use.peak;
+  }
+  figures.fits = prediction.fits() ? 1 : 0;
+}
+
+StudyFigures figures_of(const StudyPoint& point) {
+  StepOptions options;
+  options.makespan = false;
+  const SimulatedStep step = simulated_step(checked_scenario(point.path, point.overrides), options);
+  const Plan& plan = step.plan;
+  const Prediction prediction = prediction_of(step);
+  StudyFigures figures;
+  figures.step_time_s = prediction.step.step_time_s;
+  figures.tokens_per_s = prediction.tokens_per_s;
+  figures.sequences_per_s =
+      static_cast<double>(plan.scenario.schedule.global_batch) / prediction.step.step_time_s;
+  figures.mfu = prediction.step.mfu > 0 ? prediction.step.mfu : absent;
+  figures.bubble_share = prediction.step.bubble_share;
+  figures.exposed_comm_share = prediction.step.exposed_comm_share;
+  add_memory(prediction, figures);
+  figures.refresh_steps = plan.filling ? plan.filling->steps : absent;
+  figures.utilization_before = plan.filling ? plan.filling->utilization.before : absent;
+  figures.utilization = plan.filling ? plan.filling->utilization.after : absent;
+  figures.utilization_ceiling = plan.filling ? plan.filling->utilization.ceiling : absent;
+  figures.utilization_own_cycles = plan.filling ? plan.filling->utilization.own_cycles : absent;
+  const auto model = plan.filling ? pipefisher_of(plan.scenario) : std::nullopt;
+  figures.closed_form_step_time_s = model ? model->step_s : absent;
+  figures.closed_form_memory_bytes = model ? model->memory_bytes : absent;
+  return figures;
+}
+
+// The first complaint; the first line alone is a headline when more follow.
+std::string in_short(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  if (lines.empty()) return "failed without a word";
+  if (lines.size() == 1) return lines[0];
+  std::string reason = lines[1];
+  if (lines.size() > 2)
+    reason += " (" + std::to_string(lines.size() - 2) + " more; `slipway simulate` lists all)";
+  return reason;
+}
+
+// Hands points to workers until all are done. A worker that dies takes the points under way with it: which
+// of them it was nobody can tell, so each says so, and the rest goes to new workers.
+class Runner {
+ public:
+  Runner(const std::vector<StudyPoint>& points, int workers, const std::function<void(double)>& done,
+         const std::function<bool()>& interrupted)
+      : points_(points), workers_(workers), done_(done), interrupted_(interrupted) {
+    for (const StudyPoint& point : points) rows_.push_back({point, "", {}, {}});
+  }
+
+  std::vector<StudyRow> run() {
+    while (unfinished() && !interrupted_()) {
+      try {
+        with_one_team();
+      } catch (const std::runtime_error& error) {
+        for (const int job : under_way_) rows_[static_cast<std::size_t>(job)].error = error.what();
+        finished_ += under_way_.size();
+        under_way_.clear();
+      }
+    }
+    for (; next_ < points_.size(); ++next_) under_way_.insert(static_cast<int>(next_));
+    for (const int job : under_way_)
+      rows_[static_cast<std::size_t>(job)].error = "interrupted before its end";
+    return std::move(rows_);
+  }
+
+ private:
+  bool unfinished() const { return next_ < points_.size() || !under_way_.empty(); }
+
+  void with_one_team() {
+    Workers team(workers_, [this](int job, std::byte* result) {
+      const StudyFigures figures = figures_of(points_[static_cast<std::size_t>(job)]);
+      std::memcpy(result, &figures, sizeof figures);
+    });
+    while (unfinished() && !interrupted_()) {
+      while (team.idle() && next_ < points_.size()) {
+        under_way_.insert(static_cast<int>(next_));
+        team.give(static_cast<int>(next_++));
+      }
+      if (const auto outcome = team.take(100)) take(*outcome);
+      done_(static_cast<double>(finished_) / static_cast<double>(points_.size()));
+    }
+  }
+
+  void take(const Workers::Outcome& outcome) {
+    StudyRow& row = rows_[static_cast<std::size_t>(outcome.job)];
+    if (outcome.failed) {
+      row.error = in_short(outcome.text);
+    } else {
+      std::memcpy(&row.figures, outcome.result, sizeof row.figures);
+      row.basis = basis_of(load_scenario(row.point.path, row.point.overrides).scenario);
+    }
+    under_way_.erase(outcome.job);
+    ++finished_;
+  }
+
+  const std::vector<StudyPoint>& points_;
+  int workers_;
+  const std::function<void(double)>& done_;
+  const std::function<bool()>& interrupted_;
+  std::vector<StudyRow> rows_;
+  std::set<int> under_way_;
+  std::size_t next_ = 0, finished_ = 0;
+};
+
+}  // namespace
+
+std::vector<StudyPoint> points_of(const std::vector<std::string>& scenarios,
+                                  const std::vector<std::string>& overrides,
+                                  const std::vector<Variation>& variations) {
+  std::vector<StudyPoint> points;
+  for (const std::string& path : scenarios) points.push_back({path, overrides, {}});
+  for (const Variation& variation : variations) {
+    std::vector<StudyPoint> longer;
+    for (const StudyPoint& point : points) {
+      for (const auto& values : variation.values) {
+        StudyPoint next = point;
+        for (std::size_t k = 0; k < variation.keys.size(); ++k) {
+          next.overrides.push_back(variation.keys[k] + "=" + values[k]);
+          next.values.push_back(values[k]);
+        }
+        longer.push_back(std::move(next));
+      }
+    }
+    points = std::move(longer);
+  }
+  return points;
+}
+
+std::vector<StudyRow> run_study(const std::vector<StudyPoint>& points, int workers,
+                                const std::function<void(double)>& done,
+                                const std::function<bool()>& interrupted) {
+  return Runner(points, std::min(workers, static_cast<int>(points.size())), done, interrupted).run();
+}
+
+}  // namespace slipway
