@@ -30,10 +30,27 @@ void add_trainers_times(const Scenario& scenario, Basis& basis) {
     if (basis.outside.empty()) basis.outside = outside_fit(scenario, group.machine.name, FittedOf::times);
 }
 
+std::string origin_of(const std::string& file, const Provenance& provenance) {
+  if (provenance.source.empty()) return file + ": it does not say where its numbers come from (provenance.source)";
+  return file + ": " + provenance.source + (provenance.date.empty() ? "" : ", " + provenance.date);
+}
+
+void add_own_tables(const Scenario& scenario, Basis& basis) {
+  const std::vector<NodeGroup>& groups = scenario.cluster.groups;
+  if (const BlockTable& table = groups.front().machine.blocks; !table.empty()) basis.blocks = table.name + " (" + table.source + ")";
+  for (std::size_t i = 0; i < groups.size() && i < scenario.machine_files.size(); ++i) {
+    if (scenario.machine_files[i].empty()) continue;
+    const std::string origin = origin_of(scenario.machine_files[i], groups[i].machine.provenance);
+    if (std::find(basis.own_profiles.begin(), basis.own_profiles.end(), origin) == basis.own_profiles.end())
+      basis.own_profiles.push_back(origin);
+  }
+}
+
 }  // namespace
 
 Basis basis_of(const Scenario& scenario) {
   Basis basis;
+  add_own_tables(scenario, basis);
   if (scenario.stack && !scenario.trainer.machine.empty()) {
     basis.memory_trainer = scenario.trainer.name;
     basis.memory_outside = outside_fit(scenario, scenario.trainer.machine, FittedOf::memory);

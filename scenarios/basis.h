@@ -3,7 +3,8 @@
 //   cluster.stack, timed on these machines ──► that trainer's pace; what its formula has no term for, and what lies
 //                                              outside the published runs that its constants were fitted to
 //   no stack, a built-in machine profile ────► book values: no trainer's pace, wrong by `book_error`
-//   no stack, a profile of a file ───────────► that file's: what it was calibrated to is its own affair
+//   no stack, a profile of a file ───────────► that file's: what it says of its origin, or that it says nothing
+//   a block table ───────────────────────────► blocks take its times, on whatever machine
 //
 // Told by every command that shows them: simulate, plan, study, goodput, memory. Guarded by tests/basis_test.cpp.
 #pragma once
@@ -28,6 +29,8 @@ constexpr ErrorRange book_error{5, 41};
 struct Basis {
   std::string trainer;                   // empty: none
   bool book_values = false;              // priced by a built-in machine profile alone
+  std::string blocks;                    // "NAME (SOURCE)" of the table that times the blocks; empty: none
+  std::vector<std::string> own_profiles; // "FILE: SOURCE, DATE" of profiles that are not built in
   std::vector<std::string> fitted_here;  // with book values: built-in stacks that were timed on these machines
   std::vector<std::string> not_priced;   // features that the trainer's formula has no term for (TimeModel::outside)
   std::vector<OutsideFit> outside;       // of the trainer's fitted runs on the cluster's machines

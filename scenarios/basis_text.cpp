@@ -33,8 +33,15 @@ std::string slices_text(const std::string& described) {
   return "Shorter than what any published run computed at once, so extrapolated: " + described + ".\n";
 }
 
+std::string blocks_text(const std::string& table) {
+  return "Blocks take the times of a table, on whatever machine: " + table + ".\n";
+}
+std::string own_profile_text(const std::string& origin) { return "Machine profile " + origin + ".\n"; }
+
 std::string times_text(const Basis& basis) {
-  std::string text = basis.slices ? slices_text(describe(*basis.slices)) : "";
+  std::string text = basis.blocks.empty() ? "" : blocks_text(basis.blocks);
+  for (const std::string& origin : basis.own_profiles) text += own_profile_text(origin);
+  if (basis.slices) text += slices_text(describe(*basis.slices));
   if (basis.book_values) return book_text(basis) + text;
   if (!basis.not_priced.empty())
     text += not_priced_text(basis.trainer, fmt::format("{}", fmt::join(basis.not_priced, ", ")));
@@ -89,10 +96,12 @@ std::string memory_basis_text(const Basis& basis) { return paragraph(memory_text
 std::string basis_text(const Basis& basis) { return paragraph(times_text(basis) + more_memory_text(basis)); }
 
 std::string basis_text(const std::vector<Basis>& points, const char* noun) {
-  Tally book, slices;
+  Tally book, blocks, own_profiles, slices;
   std::map<std::string, Tally> not_priced, outside, memory;
   for (const Basis& point : points) {
     if (point.book_values) book.add(book_text(point));
+    if (!point.blocks.empty()) blocks.add(point.blocks);
+    for (const std::string& origin : point.own_profiles) own_profiles.add(origin);
     if (point.slices) slices.add(describe(*point.slices));
     for (const std::string& feature : point.not_priced) not_priced[point.trainer].add(feature);
     for (const OutsideFit& each : point.outside) outside[point.trainer].add(describe(each));
@@ -101,6 +110,8 @@ std::string basis_text(const std::vector<Basis>& points, const char* noun) {
   std::string text;
   for (const auto& [what, count] : book.entries)
     text += (static_cast<std::size_t>(count) < points.size() ? fmt::format("{} of {} {}s: ", count, points.size(), noun) : "") + what;
+  if (!blocks.entries.empty()) text += blocks_text(counted_text(blocks, points.size(), noun));
+  for (const auto& [origin, count] : own_profiles.entries) text += own_profile_text(origin);
   if (!slices.entries.empty()) text += slices_text(counted_text(slices, points.size(), noun));
   for (const auto& [trainer, tally] : not_priced) text += not_priced_text(trainer, counted_text(tally, points.size(), noun));
   for (const auto& [trainer, tally] : outside)
@@ -138,6 +149,8 @@ nlohmann::json basis_json(const Basis& basis) {
     json["book_error"] = {book_error.least_percent / 100.0, book_error.most_percent / 100.0};
     json["fitted_stacks"] = basis.fitted_here;
   }
+  json["own_sources"] = basis.own_profiles;
+  if (!basis.blocks.empty()) json["own_sources"].push_back(basis.blocks);
   if (!basis.memory_trainer.empty()) json["memory_outside_fit"] = outside_json(basis.memory_outside);
   if (!basis.trainer.empty()) json["not_priced"] = basis.not_priced;
   std::vector<OutsideFit> outside = basis.outside;

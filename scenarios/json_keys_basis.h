@@ -16,6 +16,10 @@ inline constexpr std::array basis_json_keys{
     JsonKey{"book_error", "0..1",
             "list: from, to; how far step times by book values are off published runs; present with basis book", true},
     JsonKey{"fitted_stacks", "list", "stacks that were fitted on these machines; present with basis book", true},
+    JsonKey{"own_sources", "list",
+            "what times rest on that is not built in: machine profiles (file: source, date), the table of cluster.block_times; "
+            "in plan present where something fits",
+            true},
     JsonKey{"not_priced", "list",
             "features that the trainer's formula of step time has no term for; present with a trainer's pace", true},
     JsonKey{"outside_fit", "list",

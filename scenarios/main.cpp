@@ -25,7 +25,7 @@ void keep_freed_memory() {
 // What every command, thread and simulating child says where memory ends; the library's own word is "std::bad_alloc".
 struct OutOfMemory : std::bad_alloc {
   const char* what() const noexcept override {
-    return "out of memory: the task graph is larger than this machine, or its limit (ulimit -v), has room for; "
+    return "out of memory: what this command holds (a task graph, a trace) is larger than this machine, or its limit (ulimit -v), has room for; "
            "take fewer micro-batches (schedule.global_batch) or ranks, or a machine with more memory";
   }
 };

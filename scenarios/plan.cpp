@@ -26,15 +26,6 @@ void refuse_violations(const TaskGraph& graph) {
   throw std::runtime_error(text);
 }
 
-std::string machines_text(const Cluster& cluster) {
-  std::string text;
-  for (const NodeGroup& group : cluster.groups) {
-    if (!text.empty()) text += " + ";
-    text += std::to_string(group.nodes * group.gpus_per_node) + " x " + group.machine.name;
-  }
-  return text;
-}
-
 std::string layout_text(const Layout& layout) {
   std::string text;
   const auto add = [&](const char* name, int degree) {
@@ -199,9 +190,19 @@ std::string choices_text(const ScheduleChoice& schedule) {
 
 }  // namespace
 
+std::string machines_text(const Cluster& cluster) {
+  std::string text;
+  for (const NodeGroup& group : cluster.groups) {
+    if (!text.empty()) text += " + ";
+    text += std::to_string(group.nodes * group.gpus_per_node) + " x " + group.machine.name;
+  }
+  return text;
+}
+
 std::string pace_text(const Scenario& scenario) {
   if (!scenario.stack) return "";
-  if (has_pace(scenario)) return "; at the pace of " + scenario.stack->trainer;
+  const std::string by = scenario.stack_file.empty() ? "" : " by " + scenario.stack_file;
+  if (has_pace(scenario)) return "; at the pace of " + scenario.stack->trainer + by;
   return "; nobody timed " + scenario.stack->trainer + " on this machine: priced by its profile alone";
 }
 

@@ -58,6 +58,8 @@ double tokens_per_step(const Scenario& scenario);
 // "llama-8b, sequence 8192, on 64 x h100-80gb: tensor 8, pipeline 4, data 2, zero 1; 1f1b, 16 micro-batches of 1 sequence".
 std::string headline(const Plan& plan);
 
+// "64 x h100-80gb + 32 x a100-80gb".
+std::string machines_text(const Cluster& cluster);
 // "; at the pace of nanotron", "; nobody timed nanotron on this machine: ..."; nothing without a stack.
 std::string pace_text(const Scenario& scenario);
 

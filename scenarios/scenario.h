@@ -51,6 +51,7 @@ struct Scenario {
   Model model;
   Cluster cluster;
   std::optional<Stack> stack;  // of cluster.stack
+  std::string stack_file;      // as cluster.stack names it; empty: built-in
   MemoryConstants trainer;     // its memory on this machine, or on another where it has none; else the book's
   Layout layout;
   ScheduleChoice schedule;
@@ -61,6 +62,7 @@ struct Scenario {
   // The YAML after overrides with every default and derived value written out, for provenance. It loads to
   // the same scenario from the same folder: relative paths stay as they were written.
   std::string resolved;
+  bool own_fabrics = false;  // cluster.fabrics was given; else they follow from the machines
   std::string summary;  // the same on one line (Trace::summary)
 };
 

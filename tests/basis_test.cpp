@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <regex>
 
@@ -50,6 +52,34 @@ TEST(Basis, BookValuesSayHowFarOffTheyAreAndWhoWasFittedOnThisMachine) {
   EXPECT_EQ(json["basis"], "book");
   EXPECT_EQ(json["fitted_stacks"].get<std::vector<std::string>>(), fitted);
   EXPECT_EQ(json["book_error"].get<std::vector<double>>(), (std::vector<double>{0.05, 0.41}));
+}
+
+TEST(Basis, AProfileOfAFileIsNamedWithItsSourceOrWithThatItHasNone) {
+  const std::string profile = text_of(root + "/models/machines/b200.yaml");
+  const std::string folder = testing::TempDir() + "basis";
+  std::filesystem::create_directories(folder);
+  const auto simulated_on = [&](const std::string& name, const std::string& provenance) {
+    std::string text = profile;
+    if (const auto at = text.find("\nprovenance:"); at != std::string::npos) text.erase(at);
+    std::ofstream(folder + "/" + name) << text << provenance;
+    return simulated({"cluster.machine=" + folder + "/" + name});
+  };
+  EXPECT_THAT(simulated_on("told.yaml", "\nprovenance: {source: a data sheet, date: 2026-01-02}\n"),
+              HasSubstr("Machine profile " + folder + "/told.yaml: a data sheet, 2026-01-02.\n"));
+  EXPECT_THAT(simulated_on("untold.yaml", "\n"), HasSubstr("/untold.yaml: it does not say where its numbers come from"));
+}
+
+TEST(Basis, AStackOfAFileIsNamedByIt) {
+  const std::string file = testing::TempDir() + "nanotron.yaml";
+  std::ofstream(file) << text_of(root + "/models/stacks/nanotron.yaml");
+  EXPECT_THAT(simulated({"cluster.stack=" + file}), HasSubstr("; at the pace of nanotron by " + file));
+  EXPECT_THAT(simulated({"cluster.stack=nanotron"}), Not(HasSubstr("nanotron by")));
+}
+
+TEST(Basis, TimesOfABlockTableAreNamedOnWhateverMachine) {
+  const std::string text = simulated({"cluster.machine=b200"}, root + "/scenarios/pipefisher-2022/bert-base.yaml");
+  EXPECT_THAT(text, HasSubstr("Blocks take the times of a table, on whatever machine: "));
+  EXPECT_THAT(text, HasSubstr("P100"));
 }
 
 // The column "by book values" of the README holds means and medians: "15.2 / 14.3 %", "5.1 / 3.8 %; 16.0 / 15.4 %".

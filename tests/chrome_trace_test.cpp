@@ -113,10 +113,12 @@ TEST(ChromeTrace, ATraceWithoutRecordsIsValidJson) {
 
 // People count steps from 1, the trace's own field from 0.
 TEST(ChromeTrace, ATaskOfAStepThatIsNotThereIsNamedWithItsStepFromOne) {
-  Trace trace = random_trace(2, 3);
-  trace.steps = 2;
+  Trace trace = random_trace(2, 1);
+  trace.ranks = 2, trace.steps = 2;
+  trace.records[0].rank = 1, trace.records[0].step = 2;
   EXPECT_THAT([&] { read_back(written(trace)); },
-              testing::ThrowsMessage<std::runtime_error>(testing::HasSubstr(", step 3, but there are 2 ranks and 2 steps")));
+              testing::ThrowsMessage<std::runtime_error>(
+                  testing::HasSubstr(" is of rank 1, step 3, but there are 2 ranks and 2 steps")));
 }
 
 TEST(ChromeTrace, AForeignOrCutFileIsRefusedByName) {

@@ -172,6 +172,18 @@ TEST_F(PlanCommand, SaysThatKeptKeysAreTheReason) {
   EXPECT_THAT(answer.err, HasSubstr("\n  without --keep: tensor"));
 }
 
+TEST_F(PlanCommand, TheWinnerOnAnotherMachineHasTheNetworkOfThatMachine) {
+  const std::string winner = path("winner.yaml");
+  plan_of_file({llama, "--set", "cluster.machine=b200", "-o", winner});
+  EXPECT_EQ(text_of(winner).find("fabrics:"), std::string::npos);
+  const auto fabrics_of = [](const std::string& scenario) {
+    return load_scenario(scenario, {"cluster.machine=h100-80gb"}).scenario.cluster.fabrics;
+  };
+  const std::vector<Fabric> moved = fabrics_of(winner), written = fabrics_of(llama);
+  ASSERT_EQ(moved.size(), written.size());
+  for (std::size_t i = 0; i < moved.size(); ++i) EXPECT_EQ(moved[i].bandwidth, written[i].bandwidth) << i;
+}
+
 // With the scenario's trainer, and as `slipway memory` tells it of the winner.
 TEST_F(PlanCommand, GivesTheMemoryThatSlipwayMemoryGives) {
   const std::string winner = path("winner.yaml");

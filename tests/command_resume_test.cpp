@@ -182,6 +182,34 @@ TEST_F(Resume, CheckpointsOfAReplacedRunAreTakenByNobody) {
   EXPECT_THAT(resumed.errors, HasSubstr("no complete checkpoint"));
 }
 
+// A start with --overwrite that is killed before its first step leaves the earlier run in replaced-0.
+TEST_F(Resume, ARunThatAKilledStartHadSetAsideIsSeenByTheNextStart) {
+  namespace fs = std::filesystem;
+  const std::string folder = ended_at_four("killed-start"), aside = folder + "/replaced-0";
+  fs::create_directories(aside);
+  for (const std::string& path : {trace_path(folder), losses_csv_path(folder), losses_path(folder), checkpoints_path(folder)})
+    fs::rename(path, aside / fs::path(path).filename());
+  const Ended without = executed(folder, {});
+  EXPECT_EQ(without.status, 2);
+  EXPECT_THAT(without.errors, HasSubstr("or --overwrite to replace"));
+  EXPECT_TRUE(fs::exists(trace_path(folder)));
+  EXPECT_EQ(complete_checkpoints(folder), (std::vector<std::int64_t>{2, 4}));
+  fs::create_directories(aside);
+  fs::rename(checkpoints_path(folder), aside + "/checkpoints");
+  const Ended resumed = executed(folder, {"--resume latest"});
+  EXPECT_EQ(resumed.status, 0) << resumed.errors;
+}
+
+TEST_F(Resume, ACourseThatWasLeftGoesOnInAnotherFolderOnly) {
+  const std::string folder = ended_at_four("left"), left = checkpoint_path(folder, 4) + ".abandoned";
+  std::filesystem::rename(checkpoint_path(folder, 4), left);
+  const Ended here = executed(folder, {"--resume " + left});
+  EXPECT_EQ(here.status, 2);
+  EXPECT_THAT(here.errors, HasSubstr("is not of the course that this folder holds"));
+  const Ended elsewhere = executed(fresh("left-elsewhere"), {"--resume " + left});
+  EXPECT_EQ(elsewhere.status, 0) << elsewhere.errors;
+}
+
 TEST_F(Resume, WhatCannotBeResumedIsRefusedBeforeAnythingStarts) {
   const std::string folder = ended_at_four("refused");
   const auto refusal = [&](const std::vector<std::string>& more) {

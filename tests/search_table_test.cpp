@@ -82,7 +82,7 @@ TEST(SearchReasons, NameTheGainAndWhatItCosts) {
             "1.6 % faster (-80.0 ms): less compute (-383 ms) against more bubble (+303 ms)");
   EXPECT_EQ(why(row(4, 4, 3, 0.5, 0.5), row(4, 5, 3, 1.5, 0.5)), "20.0 % faster (-1.00 s): less bubble (-1.00 s)");
   EXPECT_EQ(why(row(1, 4, 3, 0.5, 0.5), row(1, 5, 3, 1.5, 0.5)),
-            "20.0 % faster (-1.00 s): less waiting for slower GPUs (-1.00 s)");
+            "20.0 % faster (-1.00 s): less waiting for other GPUs (-1.00 s)");
 }
 
 TEST(SearchReport, SaysAtWhosePaceLayoutsArePricedAndHowFarToTrustIt) {

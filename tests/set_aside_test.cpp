@@ -65,6 +65,23 @@ TEST_F(AnEarlierRun, IsWholeAgainAfterAStartThatWasKilled) {
   EXPECT_EQ(contents(), before_);
 }
 
+TEST_F(AnEarlierRun, IsSafeFromASecondStartWhileTheFirstIsAtWork) {
+  const SetAside first(folder_, 0, 1, std::nullopt);
+  EXPECT_THROW(restore_killed_start(folder_), std::runtime_error);
+  EXPECT_THROW(SetAside(folder_, 0, 1, std::nullopt), std::runtime_error);
+  EXPECT_FALSE(std::filesystem::exists(trace_path(folder_)));
+}
+
+TEST_F(AnEarlierRun, KeepsEachCourseThatIsLeft) {
+  for (int time = 0; time < 2; ++time) {
+    write(manifest_path(checkpoint_path(folder_, 8)), "course " + std::to_string(time));
+    SetAside aside(folder_, 0, 1, 4);
+    aside.drop();
+  }
+  EXPECT_EQ(text_of(manifest_path(checkpoint_path(folder_, 8) + ".abandoned")), "course 0");
+  EXPECT_EQ(text_of(manifest_path(checkpoint_path(folder_, 8) + ".abandoned-2")), "course 1");
+}
+
 // Its checkpoints among them, which --resume latest would take for the new run's.
 TEST_F(AnEarlierRun, IsGoneOnceTheNextOneHasDoneAStep) {
   {

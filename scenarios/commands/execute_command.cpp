@@ -119,9 +119,8 @@ int told_failure(const Request& request, const LaunchResult& result, int first_r
     return status_done;
   }
   // Of ranks that joined, but for rank 0, which may have put its losses back already, the records tell.
-  std::error_code none;
-  const bool has_records = std::filesystem::file_size(records_path(request.folder, first_rank), none) > 0 && !none;
-  if (first_rank == 0 ? has_done_a_step(request.folder, request.from.done) : has_records) earlier.drop();
+  if (first_rank == 0 ? has_done_a_step(request.folder, request.from.done) : has_records_of_two_steps(request.folder, first_rank))
+    earlier.drop();
   request.err << "slipway execute: "
               << (result.interrupted
                       ? "interrupted (Ctrl-C, SIGINT or SIGTERM); all ranks that were started here have ended"
@@ -259,6 +258,7 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   if (joined) refuse_other_world(*joined, scenario);
   const std::string folder =
       std::filesystem::absolute(options.text("out").value_or(scenario.name + ".run")).string();
+  if (!joined || joined->rank == 0) restore_killed_start(folder);
   const Resumption from = resumption_of(options.text("resume"), folder, scenario.run, options.has("overwrite"));
   if (options.has("confirm")) refuse_unconfirmable(from, scenario.run);
   check_output_folder("--out", folder);

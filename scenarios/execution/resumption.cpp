@@ -30,6 +30,14 @@ void refuse_checkpoints_in(const std::string& folder) {
                    "go on from them with --resume latest, give --out another folder, or --overwrite to replace them");
 }
 
+// A folder's losses and later checkpoints are of the course that it holds.
+void refuse_left_course(const std::string& checkpoint, const std::string& folder, std::int64_t step) {
+  const auto name = std::filesystem::path(checkpoint).lexically_normal().filename();
+  if (name.empty() || name == std::filesystem::path(checkpoint_path(folder, step)).filename()) return;
+  throw UsageError(checkpoint + " is not of the course that this folder holds (it was left when the run went on from an " +
+                   "earlier checkpoint); give --out another folder to go on from it");
+}
+
 }  // namespace
 
 Resumption resumption_of(const std::optional<std::string>& what, const std::string& folder, const Run& run, bool overwrite) {
@@ -41,8 +49,9 @@ Resumption resumption_of(const std::optional<std::string>& what, const std::stri
     const std::string checkpoint = resolve_checkpoint(*what, folder);
     const bool is_here = is_inside(checkpoint, folder);
     if (!is_here && !overwrite) refuse_checkpoints_in(folder);
-    return {std::filesystem::absolute(checkpoint).string(),
-            static_cast<int>(checked_manifest(checkpoint, run).step), is_here};
+    const Manifest manifest = checked_manifest(checkpoint, run);
+    if (is_here) refuse_left_course(checkpoint, folder, manifest.step);
+    return {std::filesystem::absolute(checkpoint).string(), static_cast<int>(manifest.step), is_here};
   } catch (const UsageError&) {
     throw;
   } catch (const std::runtime_error& error) {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
@@ -74,6 +75,17 @@ bool has_done_a_step(const std::string& folder, int done) {
   std::ifstream losses(losses_path(folder));
   for (std::string line; std::getline(losses, line) && !losses.eof();)
     if (std::atoll(line.c_str()) >= done) return true;
+  return false;
+}
+
+bool has_records_of_two_steps(const std::string& folder, int rank) {
+  std::ifstream records(records_path(folder, rank));
+  std::optional<int> first;
+  for (std::string line; std::getline(records, line) && !records.eof();) {
+    const int step = record_from_text(line).step;
+    if (first.value_or(step) != step) return true;
+    first = step;
+  }
   return false;
 }
 

@@ -17,6 +17,9 @@ void refuse_finished_run(const std::string& folder);
 // Has a run that began after `done` steps completed one, by the losses that it wrote?
 bool has_done_a_step(const std::string& folder, int done);
 
+// The same of a rank that knows no losses: it has begun another step.
+bool has_records_of_two_steps(const std::string& folder, int rank);
+
 struct MergedRun {
   Trace trace;
   std::vector<std::string> notes;  // what was left out, and why

@@ -1,5 +1,10 @@
 #include "scenarios/execution/set_aside.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -16,7 +21,26 @@ namespace fs = std::filesystem;
 
 std::string name_in(const std::string& folder, const std::string& path) { return path.substr(folder.size() + 1); }
 
-std::string abandoned_path(const std::string& checkpoint) { return checkpoint + ".abandoned"; }
+// The first name that is free: a course may be left more than once.
+std::string abandoned_path(const std::string& checkpoint) {
+  std::string path = checkpoint + ".abandoned";
+  for (int number = 2; fs::exists(path); ++number) path = checkpoint + ".abandoned-" + std::to_string(number);
+  return path;
+}
+
+std::string aside_path(const std::string& folder, int first_rank) { return folder + "/replaced-" + std::to_string(first_rank); }
+std::string dropped_path(const std::string& folder, int first_rank) { return folder + "/dropped-" + std::to_string(first_rank); }
+
+// Held until it is closed, so not beyond the process. -1: the file system has no locks.
+int lock_on(const std::string& folder) {
+  const int file = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0 || flock(file, LOCK_EX | LOCK_NB) == 0) return file;
+  const bool is_taken = errno == EWOULDBLOCK;
+  close(file);
+  if (is_taken)
+    throw std::runtime_error("another `slipway execute` is at work in " + folder + "; wait for its end, or give --out another folder");
+  return -1;
+}
 
 void make_folder(const std::string& folder) {
   std::error_code error;
@@ -41,13 +65,23 @@ void move_all(const std::string& from, const std::string& to) {
 
 }  // namespace
 
+void restore_killed_start(const std::string& folder) {
+  if (!fs::exists(aside_path(folder, 0))) return;
+  const int lock = lock_on(folder);
+  move_all(aside_path(folder, 0), folder);
+  if (lock >= 0) close(lock);
+}
+
 SetAside::SetAside(std::string folder, int first_rank, int last_rank, std::optional<int> goes_on_from)
     : folder_(std::move(folder)),
-      aside_(folder_ + "/replaced-" + std::to_string(first_rank)),
+      aside_(aside_path(folder_, first_rank)),
       first_rank_(first_rank),
       last_rank_(last_rank),
       goes_on_(goes_on_from.has_value()) {
   make_folder(folder_);
+  if (first_rank_ == 0) lock_ = lock_on(folder_);
+  std::error_code none;
+  fs::remove_all(dropped_path(folder_, first_rank_), none);  // of a run that was killed while it removed them
   if (fs::exists(aside_)) move_all(aside_, folder_);  // of a start that was killed before its first step
   try {
     take_files();
@@ -57,11 +91,16 @@ SetAside::SetAside(std::string folder, int first_rank, int last_rank, std::optio
     }
   } catch (...) {
     put_back();
+    if (lock_ >= 0) close(lock_);
     throw;
   }
 }
 
-SetAside::~SetAside() { put_back(); }
+SetAside::~SetAside() {
+  put_back();
+  if (removal_.joinable()) removal_.join();
+  if (lock_ >= 0) close(lock_);
+}
 
 void SetAside::take_files() {
   std::vector<std::string> kept, messages;  // of the run, and of why it failed
@@ -106,16 +145,15 @@ void SetAside::drop() noexcept {
   try {
     if (!fs::exists(aside_)) return;
     if (goes_on_)
-      for (const std::int64_t step : complete_checkpoints(aside_)) {
-        const std::string name = abandoned_path(checkpoint_path(folder_, step));
-        fs::remove_all(name);
-        fs::rename(checkpoint_path(aside_, step), name);
-      }
+      for (const std::int64_t step : complete_checkpoints(aside_))
+        fs::rename(checkpoint_path(aside_, step), abandoned_path(checkpoint_path(folder_, step)));
     // In one go: half of it would be put back at the next start.
-    const std::string dropped = folder_ + "/dropped-" + std::to_string(first_rank_);
-    fs::remove_all(dropped);
+    const std::string dropped = dropped_path(folder_, first_rank_);
     fs::rename(aside_, dropped);
-    fs::remove_all(dropped);
+    removal_ = std::thread([dropped] {
+      std::error_code left;  // what is left of it is in nobody's way, and removed by the next start
+      fs::remove_all(dropped, left);
+    });
   } catch (const std::exception&) {  // what is left of it is in nobody's way, and no reason to end a training
   }
 }

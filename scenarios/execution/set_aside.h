@@ -12,9 +12,15 @@
 
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace slipway {
+
+// Puts back what a start in `folder` had set aside and that was killed before its first step, so that checks see it. To be
+// called by the one that starts rank 0, before it looks at the folder. Throws std::runtime_error where another run is at
+// work there (between its start and its end it holds a lock on the folder).
+void restore_killed_start(const std::string& folder);
 
 class SetAside {
  public:
@@ -31,6 +37,7 @@ class SetAside {
   const std::vector<std::string>& abandoned() const { return abandoned_; }
 
  private:
+  void lock();
   void take_files();
   void take_later_checkpoints(int from);
   void keep_losses_before(int from) const;
@@ -38,6 +45,8 @@ class SetAside {
   int first_rank_, last_rank_;
   bool goes_on_, dropped_ = false;
   std::vector<std::string> abandoned_;
+  int lock_ = -1;
+  std::thread removal_;  // of what was dropped: checkpoints may be large, and nobody waits for it
 };
 
 }  // namespace slipway

@@ -18,6 +18,7 @@ void read_stack(Settings& settings, const std::string& folder, Scenario& scenari
   const std::string key = "cluster.stack";
   if (!settings.given(key)) return;
   scenario.stack = load_stack(settings.text(key), {settings.origin(key), key, folder}, settings.defects());
+  if (!built_in_stack(settings.text(key))) scenario.stack_file = settings.text(key);
   if (!scenario.stack || scenario.cluster.groups.empty()) return;
   scenario.trainer = memory_constants(*scenario.stack, scenario.cluster.groups[0].machine.name);
   if (has_pace(scenario) && settings.given("cluster.collectives"))
@@ -169,6 +170,7 @@ void write_resolved(Settings& settings, Scenario& scenario) {
     settings.set("cluster.nodes", scalar("1", {}));
   if (settings.given("cluster.collectives"))
     settings.set("cluster.collectives", algorithms_value(scenario.cluster));
+  scenario.own_fabrics = settings.given("cluster.fabrics");
   Value fabrics;
   fabrics.kind = Value::Kind::list;
   for (const Fabric& fabric : scenario.cluster.fabrics)  // inside GPUs: ranks_per_gpu says it

@@ -55,6 +55,9 @@ std::string winner_yaml(const Scenario& scenario, const std::vector<std::string>
   Defects defects;
   std::optional<Value> document = parse_document(loaded.scenario.resolved, file, defects);
   if (!document) throw std::logic_error("the resolved scenario is no YAML");
+  // Written out they would stay those of this machine when somebody tries another one.
+  if (Value* cluster = document->find("cluster"); cluster != nullptr && !loaded.scenario.own_fabrics)
+    std::erase_if(cluster->entries, [](const Entry& entry) { return entry.key == "fabrics"; });
   const auto folder = [](const std::string& path) {
     const std::string parent = std::filesystem::path(path).parent_path().string();
     return parent.empty() ? std::string(".") : parent;

@@ -79,11 +79,11 @@ struct Part {
   double gain_s;
 };
 
-// Where there is no pipeline, idle ranks wait for slower ones, whose micro-batches or reductions are not done.
+// Where there is no pipeline, idle ranks wait for others, whose micro-batches or reductions are not done.
 std::string idle_name(const PricedLayout& a, const PricedLayout& b) {
   const bool piped = a.choice.layout.pipeline > 1, other_piped = b.choice.layout.pipeline > 1;
   if (piped && other_piped) return "bubble";
-  return piped || other_piped ? "bubble and waiting for slower GPUs" : "waiting for slower GPUs";
+  return piped || other_piped ? "bubble and waiting for other GPUs" : "waiting for other GPUs";
 }
 
 std::vector<Part> parts_of(const PricedLayout& row, const PricedLayout& next) {
@@ -115,8 +115,8 @@ std::string why(const PricedLayout& row, const PricedLayout& next) {
 std::string search_text(const Scenario& scenario, const SearchResult& result,
                         const SearchOptions& options) {
   std::string text =
-      fmt::format("{}: {}, global batch {} of {} tokens, on {} GPUs{}\n", scenario.name, scenario.model.name,
-                  scenario.schedule.global_batch, scenario.model.sequence, rank_capacity(scenario.cluster),
+      fmt::format("{}: {}, global batch {} of {} tokens, on {}{}\n", scenario.name, scenario.model.name,
+                  scenario.schedule.global_batch, scenario.model.sequence, machines_text(scenario.cluster),
                   pace_text(scenario));
   text += fmt::format("{} screened in {}, {} simulated in {}{}\n", counted(result.legal, "legal layout"),
                       readable_seconds(result.screening_s), result.simulated,

@@ -1,6 +1,7 @@
 #include "scenarios/search/search.h"
 
 #include <algorithm>
+#include <new>
 #include <chrono>
 
 #include "scenarios/search/ranking.h"
@@ -80,7 +81,11 @@ std::optional<PricedLayout> closest_of(const Scenario& scenario, const Screening
   std::optional<PricedLayout> closest;
   for (const PricedLayout& row : rows) {
     if (closest && row.memory_share >= closest->memory_share) break;
-    const PricedLayout simulated = price_layout(scenario, row.choice);
+    PricedLayout simulated = row;
+    try {
+      simulated = price_layout(scenario, row.choice);
+    } catch (const std::bad_alloc&) {  // too large to be simulated here: as by the estimate
+    }
     if (!closest || simulated.memory_share < closest->memory_share) closest = simulated;
   }
   return closest;

@@ -134,7 +134,7 @@ class Table {
     const bool waits = std::any_of(rows_.begin(), rows_.end(), [](const PricedLayout& r) {
       return r.choice.layout.pipeline == 1 && r.bubble_share > 5e-4;
     });
-    return shown && waits ? "  Bubble without a pipeline is waiting for slower GPUs.\n" : "";
+    return shown && waits ? "  Bubble without a pipeline is waiting for other GPUs.\n" : "";
   }
 
   const std::vector<PricedLayout>& rows_;

@@ -119,7 +119,8 @@ class Runner {
       row.error = in_short(outcome.text);
     } else {
       std::memcpy(&row.figures, outcome.result, sizeof row.figures);
-      row.basis = basis_of(load_scenario(row.point.path, row.point.overrides).scenario);
+      const LoadResult loaded = load_scenario(row.point.path, row.point.overrides);
+      if (loaded.errors.empty()) row.basis = basis_of(loaded.scenario);  // the file may have been edited meanwhile
     }
     under_way_.erase(outcome.job);
     ++finished_;
