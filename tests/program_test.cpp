@@ -31,7 +31,7 @@ TEST_F(Program, LackOfMemoryIsToldInWordsAndLeavesNoHalfBundle) {
   for (const std::string& command : {"lower " + large + "-o " + path("run.slip"), "simulate --exact " + large}) {
     const std::string line = "ulimit -v 600000; exec " SLIPWAY_PROGRAM " " + command + " > /dev/null 2> " + path("err");
     EXPECT_EQ(WEXITSTATUS(std::system(line.c_str())), status_failed);
-    EXPECT_THAT(text_of(path("err")), testing::HasSubstr("out of memory: the task graph is larger than"));
+    EXPECT_THAT(text_of(path("err")), testing::HasSubstr("out of memory: what this command holds (a task graph, a trace) is larger than"));
     EXPECT_THAT(text_of(path("err")), testing::HasSubstr("fewer micro-batches (schedule.global_batch)"));
   }
   EXPECT_EQ(files(), 1u);  // err
