@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -50,9 +51,8 @@ LossPoint loss_from(const std::string& line) {
   if (!(fields >> point.step >> point.samples >> loss) || fields >> more) {
     throw std::runtime_error("expected \"step samples loss\", not \"" + line + "\"");
   }
-  std::size_t read = 0;
-  point.loss = std::stod(loss, &read);
-  if (read != loss.size()) throw std::runtime_error("the loss is no number: \"" + loss + "\"");
+  const auto [end, error] = std::from_chars(loss.data(), loss.data() + loss.size(), point.loss);
+  if (error != std::errc() || end != loss.data() + loss.size()) throw std::runtime_error("the loss is no number: \"" + loss + "\"");
   return point;
 }
 
