@@ -43,6 +43,10 @@ std::string book_error_text() {
   return fmt::format("on average {} to {} % off published runs, mostly too fast", book_error.least_percent, book_error.most_percent);
 }
 
+std::string empty_line_first(const std::string& paragraph) {
+  return paragraph.empty() ? "" : "\n" + paragraph.substr(0, paragraph.size() - 1);
+}
+
 std::string memory_basis_text(const Basis& basis) {
   Basis memory;
   memory.memory_trainer = basis.memory_trainer;
