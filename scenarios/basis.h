@@ -39,7 +39,7 @@ struct Basis {
   std::vector<OutsideFit> memory_outside;
 };
 Basis basis_of(const Scenario& scenario);
-Basis time_basis_of(const Scenario& scenario);  // the same without memory
+Basis without_memory(Basis basis);  // that of times alone
 
 // "on average 5 to 41 % off published runs, mostly too fast"
 std::string book_error_text();

@@ -1,12 +1,12 @@
 #include "scenarios/execution/set_aside.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <utility>
 
 #include "exec/checkpoint_folder.h"
+#include "exec/loss_lines.h"
 #include "exec/run_files.h"
 
 namespace slipway {
@@ -111,11 +111,10 @@ void SetAside::take_files() {
 }
 
 void SetAside::keep_losses_before(int from) const {
-  std::ifstream earlier(aside_ + "/" + name_in(folder_, losses_path(folder_)));
-  if (!earlier) return;
+  const std::string earlier = aside_ + "/" + name_in(folder_, losses_path(folder_));
+  if (!fs::exists(earlier)) return;
   std::ofstream kept(losses_path(folder_));
-  for (std::string line; std::getline(earlier, line) && !earlier.eof();)
-    if (std::atoll(line.c_str()) < from) kept << line << '\n';
+  kept << losses_before(earlier, from);
   if (!kept.flush()) throw std::runtime_error("cannot write " + losses_path(folder_));
 }
 
