@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cinttypes>
 #include <condition_variable>
 #include <cstdio>
 #include <deque>
@@ -13,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "exec/loss_lines.h"
 #include "exec/run_files.h"
 
 namespace slipway {
@@ -124,21 +124,6 @@ void LossReporter::State::write(int step, double loss) {
   if (!file) throw std::runtime_error("cannot write " + path + " (disk full?)");
 }
 
-namespace {
-
-// The lines of steps before `step`.
-std::string earlier_losses(const std::string& path, std::int64_t step) {
-  std::ifstream file(path);
-  std::string kept;
-  for (std::string line; std::getline(file, line);) {
-    std::int64_t at = 0;
-    if (!file.eof() && std::sscanf(line.c_str(), "%" SCNd64, &at) == 1 && at < step) kept += line + '\n';
-  }
-  return kept;
-}
-
-}  // namespace
-
 LossReporter::LossReporter(const TaskGraph& graph, int rank, int steps, const Progress& begin,
                            const std::string& directory, std::unique_ptr<Store> store)
     : state_(std::make_unique<State>()) {
@@ -150,7 +135,7 @@ LossReporter::LossReporter(const TaskGraph& graph, int rank, int steps, const Pr
   state_->store = std::move(store);
   if (rank == 0) {
     state_->path = losses_path(directory);
-    const std::string kept = earlier_losses(state_->path, begin.steps);
+    const std::string kept = losses_before(state_->path, begin.steps);
     state_->file.open(state_->path);
     state_->file << kept << std::flush;
     if (!state_->file) throw std::runtime_error("cannot write " + state_->path);

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "exec/loss_lines.h"
 #include "exec/run_files.h"
 #include "scenarios/commands/command.h"
 #include "scenarios/output_file.h"
@@ -72,10 +73,8 @@ void refuse_finished_run(const std::string& folder) {
 }
 
 bool has_done_a_step(const std::string& folder, int done) {
-  std::ifstream losses(losses_path(folder));
-  for (std::string line; std::getline(losses, line) && !losses.eof();)
-    if (std::atoll(line.c_str()) >= done) return true;
-  return false;
+  const std::vector<LossLine> lines = loss_lines(losses_path(folder));
+  return std::any_of(lines.begin(), lines.end(), [&](const LossLine& line) { return line.step >= done; });
 }
 
 bool has_records_of_two_steps(const std::string& folder, int rank) {
