@@ -38,6 +38,7 @@ std::span<const JsonKey> growth_json_keys() {
       JsonKey{"noise_scale_first", "sequences", "gradient noise scale at the beginning"},
       JsonKey{"noise_scale_last", "sequences", "the same at the end of the scenario's course"},
       JsonKey{"source", "text", "training.source: of the loss and the noise scale"},
+      JsonKey{"outside_curves", "list", "what lies outside of training.fitted: here, and what was fitted"},
   });
   return keys;
 }
@@ -49,7 +50,9 @@ std::span<const JsonKey> growth_fit_json_keys() {
       JsonKey{"error", "nats", "median of |fitted - measured|"},
       JsonKey{"parameters", "list", "what was fitted, each with name, unit and value"},
       JsonKey{"parameters[].interval", "list",
-              "[least, most], 95 %, jackknife over submissions; absent with fewer than three, or where one of them holds all but one batch size", true},
+              "[least, most], 95 %, jackknife over submissions; absent with fewer than three, or where one "
+              "of them holds all but one batch size",
+              true},
       JsonKey{"noise_loss", "nats", "loss at which the noise scale is given: the median of the points"},
       JsonKey{"noise_range", "tokens",
               "list of the least and the most noise scale: its interval and the fits of one learning rate; "

@@ -56,6 +56,8 @@ struct GrowthChoice {
   double target_loss = 0;
   LossDynamics dynamics;
   std::string source;                         // of the dynamics
+  std::vector<int> fitted_batches;            // least and most, sequences; empty: not given
+  double fitted_loss = 0;                     // the lowest
   std::vector<std::string> missing_dynamics;  // keys without which `dynamics` says nothing
   double noise_least = 0, noise_most = 0;     // tokens
 };

@@ -120,6 +120,22 @@ TEST_F(Commands, GrowthInWordsAnswersFirstAndSaysWhereNumbersComeFrom) {
               HasSubstr("Loss and noise scale: my runs"));
 }
 
+TEST_F(Commands, GrowthSaysWhatLiesOutsideOfTheFittedCurves) {
+  EXPECT_THAT(answered()["outside_curves"], IsEmpty()) << "nothing is known of them";
+  const std::vector<std::string> narrow{"--set", "training.fitted={batches: [32, 256], lowest_loss: 2.6}"};
+  const auto outside = answered(narrow)["outside_curves"];
+  ASSERT_EQ(outside.size(), 2U);
+  EXPECT_EQ(outside[0]["here"], "batch 512");
+  EXPECT_EQ(outside[0]["fitted"], "32 to 256");
+  EXPECT_EQ(outside[1]["fitted"], "down to 2.6");
+  EXPECT_THAT(slipway_with(asked(narrow)).out,
+              HasSubstr("Outside the runs that loss and noise scale were fitted to: batch 512 (fitted: 32 "
+                        "to 256), loss 2.5"));
+  EXPECT_THAT(
+      answered({"--set", "training.fitted={batches: [32, 512], lowest_loss: 2.5}"})["outside_curves"],
+      IsEmpty());
+}
+
 TEST_F(Commands, GrowthWithoutNoiseRefusesWithTheRemedyInsteadOfInventing) {
   const Answer answer =
       slipway_with({"growth", llama, "--set", "training.growth={rule: constant, largest: 1024}"});

@@ -57,6 +57,7 @@ const Case cases[] = {
     {"TargetAtTheFloor", "training.target_loss=1", "training.target_loss", "no training gets", "raise"},
     {"TargetAboveTheStart", "training.target_loss=3", "training.target_loss", "training starts", "lower"},
     {"NoiseOutsideOfItsRange", "training.noise.least=2 M", "training.noise", "least <= scale", "correct"},
+    {"FittedBatchesAreNoRange", "training.fitted.batches=[2048]", "training.fitted.batches", "two ends", "[2048, 6144]"},
     {"UnknownRule", "training.growth.rule=norm", "training.growth.rule", "'norm' is not known",
      "norm-test"},
     {"ZeroEta", "training.growth.eta=0", "training.growth.eta", "out of range", "eta"},

@@ -122,7 +122,7 @@ RuleAnswer answer_of(const Scenario& scenario, BatchPlan plan, const GrowthAnswe
   rule.target_s = seconds_to_target(rule.course, answer.rungs);
   std::vector<std::optional<double>> times{rule.target_s};
   for (const LossDynamics& dynamics : dynamics_that_may_be(scenario, sequence))
-    times.push_back(seconds_to_target(course_of(plan, dynamics, sequence, end), answer.rungs));
+    times.push_back(seconds_to_target(course_of(plan, dynamics, sequence, end, progress), answer.rungs));
   const bool all_reach =
       std::all_of(times.begin(), times.end(), [](const auto& time) { return time.has_value(); });
   if (times.size() < 2 || !all_reach) return rule;
@@ -173,6 +173,31 @@ GrowthAnswer growth_of(const Scenario& scenario, int count,
         "; give a nearer end (run.tokens, training.target_loss) or a larger schedule.global_batch");
   }
   return answer;
+}
+
+std::vector<OutsideCurves> outside_curves(const Scenario& scenario, const GrowthAnswer& answer) {
+  const GrowthChoice& growth = scenario.growth;
+  std::int64_t least = answer.rungs.back().batch, most = 0;
+  double lowest = growth.dynamics.start;
+  for (const RuleAnswer& rule : answer.rules) {
+    least = std::min(least, rule.course.spans.front().batch);
+    most = std::max(most, rule.course.spans.back().batch);
+    lowest = std::min(lowest, rule.course.end.loss);
+  }
+  std::vector<OutsideCurves> outside;
+  if (growth.fitted_batches.size() == 2) {
+    const int from = growth.fitted_batches[0], to = growth.fitted_batches[1];
+    for (const std::int64_t batch : {least, most})
+      if (batch < from || batch > to)
+        outside.push_back({fmt::format("batch {}", batch), fmt::format("{} to {}", from, to)});
+    if (outside.size() == 2 && least == most) outside.pop_back();
+  }
+  // A target that was measured is passed by a step.
+  constexpr double rounding = 1e-3;
+  if (growth.fitted_loss > 0 && lowest < growth.fitted_loss * (1 - rounding))
+    outside.push_back(
+        {fmt::format("loss {:.4g}", lowest), fmt::format("down to {:.4g}", growth.fitted_loss)});
+  return outside;
 }
 
 }  // namespace slipway

@@ -32,6 +32,12 @@ struct RuleAnswer {
   std::optional<TimeRange> target_range;
 };
 
+// What of the courses lies outside the runs that loss and noise scale were fitted to (training.fitted).
+struct OutsideCurves {
+  std::string what;    // "batch 8192", "loss 2.61"
+  std::string fitted;  // "2048 to 6144"
+};
+
 struct GrowthAnswer {
   std::vector<RungStep> rungs;  // simulated, ascending
   std::size_t rungs_in_all = 0;
@@ -42,6 +48,9 @@ struct GrowthAnswer {
   // The constant first batch; own() where that is the scenario's rule.
   const RuleAnswer& first() const { return own().plan.rule == BatchRule::constant ? own() : rules[1]; }
 };
+
+// Empty where nothing does, or where the scenario does not say what was fitted.
+std::vector<OutsideCurves> outside_curves(const Scenario& scenario, const GrowthAnswer& answer);
 
 // Throws UsageError that names the keys which are missing, with what to do.
 void check_growth_is_asked(const Scenario& scenario);

@@ -105,23 +105,26 @@ std::string left_out_text(const FitAnswer& answer) {
          aligned_table(rows, "  ");
 }
 
-std::string scenario_text(const FitAnswer& answer) {
-  const LossDynamics& d = answer.fit.dynamics;
-  std::string text = fmt::format(
-      "\nFor a scenario:\n\ntraining:\n  source: {}, by slipway growth --fit\n  loss: {{start: {:.5g}, "
-      "floor: {:g}, "
-      "offset: {:.4g}, exponent: {:.4g}}}\n  noise: {{scale: {:.4g} M, at_loss: {:.4g}",
-      answer.file.path, d.start, d.floor, d.offset, d.exponent, d.noise_tokens / 1e6, d.noise_loss);
-  if (answer.noise_range)
-    text += fmt::format(", least: {:.4g} M, most: {:.4g} M", answer.noise_range->least / 1e6,
-                        answer.noise_range->most / 1e6);
-  return text + "}\n";
-}
-
 std::set<double> sizes_of(const FitAnswer& answer) {
   std::set<double> sizes;
   for (const LossCurve& curve : answer.file.curves) sizes.insert(curve.batch_tokens / answer.file.sequence);
   return sizes;
+}
+
+std::string scenario_text(const FitAnswer& answer) {
+  const LossDynamics& d = answer.fit.dynamics;
+  const std::set<double> sizes = sizes_of(answer);
+  std::string text = fmt::format(
+      "\nFor a scenario:\n\ntraining:\n  source: {}, by slipway growth --fit\n"
+      "  fitted: {{batches: [{:.0f}, {:.0f}], lowest_loss: {:.4g}}}\n"
+      "  loss: {{start: {:.5g}, floor: {:g}, offset: {:.4g}, exponent: {:.4g}}}\n  noise: {{scale: {:.4g} "
+      "M, at_loss: {:.4g}",
+      answer.file.path, *sizes.begin(), *sizes.rbegin(), reached_by_all(answer.file.curves), d.start,
+      d.floor, d.offset, d.exponent, d.noise_tokens / 1e6, d.noise_loss);
+  if (answer.noise_range)
+    text += fmt::format(", least: {:.4g} M, most: {:.4g} M", answer.noise_range->least / 1e6,
+                        answer.noise_range->most / 1e6);
+  return text + "}\n";
 }
 
 nlohmann::json interval_json(const Interval& interval) { return {interval.least, interval.most}; }

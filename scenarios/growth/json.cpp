@@ -60,6 +60,10 @@ std::string growth_json(const Scenario& scenario, const GrowthAnswer& answer) {
            noise_scale_at(scenario.growth.dynamics, scenario.growth.dynamics.start) / s);
   json.set("noise_scale_last", noise_scale_at(scenario.growth.dynamics, answer.own().course.end.loss) / s);
   json.set("source", scenario.growth.source);
+  nlohmann::json outside = nlohmann::json::array();
+  for (const OutsideCurves& each : outside_curves(scenario, answer))
+    outside.push_back({{"here", each.what}, {"fitted", each.fitted}});
+  json.set("outside_curves", outside);
   set_basis_keys(json, time_basis_of(scenario));
   return json.text();
 }

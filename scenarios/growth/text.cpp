@@ -154,12 +154,22 @@ std::string noise_text(const Scenario& scenario, const GrowthAnswer& answer) {
                     batch_text(answer.rungs.back().batch));
 }
 
-std::string sources_text(const Scenario& scenario) {
+std::string outside_text(const Scenario& scenario, const GrowthAnswer& answer) {
+  std::string text;
+  for (const OutsideCurves& each : outside_curves(scenario, answer))
+    text += (text.empty() ? "" : ", ") + each.what + " (fitted: " + each.fitted + ")";
+  return text.empty() ? "" : "Outside the runs that loss and noise scale were fitted to: " + text + ".\n";
+}
+
+std::string sources_text(const Scenario& scenario, const GrowthAnswer& answer) {
   const GrowthChoice& growth = scenario.growth;
   std::string text =
       "\nLoss and noise scale: " +
       (growth.source.empty() ? "not said where they come from (training.source)" : growth.source) +
-      "; the learning rate and its schedule are those of these runs.\n";
+      fmt::format("; noise scale ~ loss^-{:.3g}{}; learning rate and its schedule as there.\n",
+                  growth.dynamics.noise_exponent,
+                  growth.dynamics.noise_exponent == kaplan_noise_exponent ? " (Kaplan et al. 2020)" : "") +
+      outside_text(scenario, answer);
   if (growth.noise_least > 0 || growth.noise_most > 0)
     text += fmt::format(
         "In brackets: noise scales from {} to {} tokens that would give the same loss with batch {} "
@@ -180,7 +190,7 @@ std::string growth_text(const Scenario& scenario, const GrowthAnswer& answer) {
                      batch_text(scenario.schedule.global_batch), batch_text(scenario.growth.largest),
                      answer.own().name, pace_text(scenario)) +
          headline_of(scenario, answer) + "\n" + rules_text(scenario, answer) + "\n" + rungs_text(answer) +
-         noise_text(scenario, answer) + sources_text(scenario);
+         noise_text(scenario, answer) + sources_text(scenario, answer);
 }
 
 }  // namespace slipway

@@ -87,6 +87,15 @@ void check_rule(Settings& settings, const Scenario& scenario) {
         "remove training.growth, or schedule.fill and run.optimizer");
 }
 
+void check_fitted(Settings& settings, const GrowthChoice& growth) {
+  const std::vector<int>& batches = growth.fitted_batches;
+  if (!settings.given("training.fitted.batches") || (batches.size() == 2 && batches[0] <= batches[1]))
+    return;
+  settings.refuse("training.fitted.batches",
+                  "a range has two ends; allowed: two numbers, the least and the most sequences per step",
+                  "write such as [2048, 6144]");
+}
+
 // The first mistake alone: the others may follow from it.
 void check_losses(Settings& settings, const GrowthChoice& growth) {
   const LossDynamics& loss = growth.dynamics;
@@ -124,6 +133,7 @@ void check_growth(Settings& settings, const Scenario& scenario, bool schedule_is
   if (!settings.given("training")) return;
   check_losses(settings, scenario.growth);
   check_noise(settings, scenario.growth);
+  check_fitted(settings, scenario.growth);
   if (!settings.given("training.growth")) return;
   check_rule(settings, scenario);
   // Batches are judged by a layout and schedule that can be.

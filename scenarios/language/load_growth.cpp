@@ -45,6 +45,8 @@ void load_growth(const Settings& settings, GrowthChoice& growth) {
   }
   growth.target_loss = settings.number("training.target_loss");
   growth.source = settings.text("training.source");
+  growth.fitted_batches = settings.integers("training.fitted.batches");
+  growth.fitted_loss = settings.number("training.fitted.lowest_loss");
   load_dynamics(settings, growth);
 }
 
