@@ -156,6 +156,16 @@ TEST_F(Commands, GrowthThatWouldNeverEndIsRefused) {
   EXPECT_THAT(answer.err, HasSubstr("give a nearer end"));
 }
 
+TEST_F(Commands, PlanFindsOnlyLayoutsThatCanRunEveryBatchOfTheGrowth) {
+  const Answer answer =
+      slipway_with({"plan", llama, "--set", "cluster.nodes=2", "--set", "layout={tensor: 8}", "--set",
+                    "schedule.global_batch=32", "--set",
+                    "training.growth={rule: norm-test, largest: 36, eta: 0.2}", "-o", path("best.yaml")});
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  const Answer shown = slipway_with({"simulate", path("best.yaml"), "--json"});
+  EXPECT_EQ(shown.status, status_done) << shown.err;
+}
+
 TEST_F(Commands, GrowthIsNotExecutedYetAndExecuteSaysSo) {
   const Answer answer =
       slipway_with({"execute", SLIPWAY_SOURCE_DIR "/scenarios/examples/tiny-llama-cpu.yaml", "--out",

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "scenarios/growth/rungs.h"
 #include "tests/scenario_file.h"
 
 namespace slipway {
@@ -18,13 +19,33 @@ Scenario scenario_of(const std::vector<std::string>& overrides) {
   return result.scenario;
 }
 
+std::vector<std::int64_t> rungs_of(const Scenario& scenario, std::int64_t largest) {
+  return rungs_between(step_cut(scenario), scenario.schedule.global_batch, largest);
+}
+
 TEST(Ladder, RungsAreWholeMicroBatchesOfEveryReplica) {
-  EXPECT_THAT(batch_rungs(scenario_of({}), 30), ElementsAre(16, 20, 24, 28));
+  EXPECT_THAT(rungs_of(scenario_of({}), 30), ElementsAre(16, 20, 24, 28));
 }
 
 TEST(Ladder, InterleavedRungsAreWholeRoundsOfThePipeline) {
-  EXPECT_THAT(batch_rungs(scenario_of({"schedule.name=interleaved-1f1b", "layout.chunks=2"}), 40),
+  EXPECT_THAT(rungs_of(scenario_of({"schedule.name=interleaved-1f1b", "layout.chunks=2"}), 40),
               ElementsAre(16, 24, 32, 40));
+}
+
+TEST(Ladder, ALayoutThatCannotRunABatchOrTheRuleDoesNotRunTheGrowth) {
+  Scenario scenario = scenario_of({});
+  EXPECT_TRUE(runs_every_batch(scenario.growth, step_cut(scenario))) << "nothing grows";
+  scenario.growth.given = true;
+  scenario.growth.largest = 30;
+  EXPECT_FALSE(runs_every_batch(scenario.growth, step_cut(scenario)));
+  scenario.growth.largest = 32;
+  EXPECT_TRUE(runs_every_batch(scenario.growth, step_cut(scenario)));
+  scenario.growth.stages = {{100, 18}};
+  EXPECT_FALSE(runs_every_batch(scenario.growth, step_cut(scenario)));
+  scenario.growth.stages.clear();
+  scenario.growth.rule = BatchRule::norm_test;
+  scenario.layout.data = 1;
+  EXPECT_FALSE(runs_every_batch(scenario.growth, step_cut(scenario)));
 }
 
 TEST(Ladder, SimulatedRungsHoldTheEndsAndTheStagesAndAreFew) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "scenarios/commands/command.h"
+#include "scenarios/growth/rungs.h"
 #include "scenarios/readable.h"
 
 namespace slipway {
@@ -151,7 +152,7 @@ GrowthAnswer growth_of(const Scenario& scenario, int count,
                        const std::function<void(double, const std::string&)>& progress) {
   GrowthAnswer answer;
   answer.sequence = static_cast<double>(scenario.model.sequence);
-  const std::vector<std::int64_t> rungs = batch_rungs(scenario, scenario.growth.largest);
+  const std::vector<std::int64_t> rungs = rungs_between(step_cut(scenario), scenario.schedule.global_batch, scenario.growth.largest);
   answer.rungs_in_all = rungs.size();
   std::vector<std::int64_t> also;
   for (const BatchStage& stage : scenario.growth.stages) also.push_back(stage.batch);

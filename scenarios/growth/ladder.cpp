@@ -4,26 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "schedules/action.h"
-
 namespace slipway {
-
-std::int64_t batch_unit(const Scenario& scenario) {
-  return scenario.schedule.micro_batch * scenario.layout.data;
-}
-
-std::vector<std::int64_t> batch_rungs(const Scenario& scenario, std::int64_t largest) {
-  const Schedule* schedule = schedule_named(scenario.schedule.name);
-  const std::int64_t unit = batch_unit(scenario);
-  const std::int64_t last = std::min(largest / unit, most_micro_batches);
-  std::vector<std::int64_t> rungs;
-  for (std::int64_t count = scenario.schedule.global_batch / unit; count <= last; ++count) {
-    const ScheduleShape shape{scenario.layout.pipeline, scenario.layout.chunks, static_cast<int>(count),
-                              scenario.schedule.slices, schedule->copies};
-    if (schedule->refuse == nullptr || schedule->refuse(shape).empty()) rungs.push_back(count * unit);
-  }
-  return rungs;
-}
 
 std::vector<std::int64_t> rungs_to_simulate(const std::vector<std::int64_t>& rungs,
                                             const std::vector<std::int64_t>& also, int count) {

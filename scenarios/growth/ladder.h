@@ -1,6 +1,6 @@
-// The batches that a layout and schedule can run, and how long a step of each takes.
+// How long a step of each batch takes that a layout and schedule can run.
 //
-//   rungs       whole micro-batches on every replica, in numbers that the schedule accepts
+//   rungs       batches that the layout and schedule can run (rungs.h)
 //   simulated   a few of them, evenly on a logarithmic scale, with the ends and the stages' batches
 //   between     a step grows by a constant per micro-batch once the pipeline is full, so times lie on a
 //               line; line_error says how far it would miss a rung, had that one been left out
@@ -15,13 +15,6 @@
 #include "scenarios/validation/prediction.h"
 
 namespace slipway {
-
-constexpr std::int64_t most_micro_batches = 1'000'000;  // per pipeline
-
-// schedule.micro_batch × layout.data: the sequences that one micro-batch of every pipeline takes.
-std::int64_t batch_unit(const Scenario& scenario);
-// From schedule.global_batch to `largest`, ascending.
-std::vector<std::int64_t> batch_rungs(const Scenario& scenario, std::int64_t largest);
 
 // At most `count` (≥ 2) of the rungs besides `also`, which are rungs, and the first and the last.
 std::vector<std::int64_t> rungs_to_simulate(const std::vector<std::int64_t>& rungs,

@@ -2,7 +2,7 @@
 // Guarded by tests/growth_errors_test.cpp.
 #include <algorithm>
 
-#include "scenarios/growth/ladder.h"
+#include "scenarios/growth/rungs.h"
 #include "scenarios/language/check_scenario.h"
 
 namespace slipway {
@@ -19,7 +19,7 @@ std::string nearest_rungs(const std::vector<std::int64_t>& rungs, std::int64_t b
 }
 
 void check_batch(Settings& settings, const Scenario& scenario, const std::string& key, std::int64_t batch) {
-  const std::int64_t first = scenario.schedule.global_batch, unit = batch_unit(scenario);
+  const std::int64_t first = scenario.schedule.global_batch, unit = step_cut(scenario).unit();
   if (batch < first) {
     settings.refuse(key,
                     "a batch does not shrink, and " + str(batch) + " is below schedule.global_batch = " +
@@ -34,10 +34,11 @@ void check_batch(Settings& settings, const Scenario& scenario, const std::string
                     "lower it, or raise schedule.micro_batch");
     return;
   }
-  // As far above as a schedule that wants whole rounds of the pipeline has its next one.
-  const std::int64_t beyond = batch + unit * 2 * std::max(1, scenario.layout.pipeline);
-  const std::vector<std::int64_t> rungs = batch_rungs(scenario, beyond);
-  if (std::binary_search(rungs.begin(), rungs.end(), batch)) return;
+  const StepCut cut = step_cut(scenario);
+  if (is_rung(cut, batch)) return;
+  // As far around as a schedule that wants whole rounds of the pipeline has its next one.
+  const std::int64_t round = unit * 4 * std::max(1, scenario.layout.pipeline);
+  const std::vector<std::int64_t> rungs = rungs_between(cut, std::max(first, batch - round), batch + round);
   settings.refuse(key,
                   str(batch) + " sequences cannot be a step of micro_batch " +
                       str(scenario.schedule.micro_batch) + " x data " + str(scenario.layout.data) + " = " +
