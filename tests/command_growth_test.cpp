@@ -120,6 +120,16 @@ TEST_F(Commands, GrowthInWordsAnswersFirstAndSaysWhereNumbersComeFrom) {
               HasSubstr("Loss and noise scale: my runs"));
 }
 
+TEST_F(Commands, GrowthWhoseTargetNotEveryNoiseScaleReachesSaysSo) {
+  // Batches of 512 get to 2.5 in 1,150 steps, 4.8 G tokens, by 2 M tokens of noise; by 10 K they take as
+  // many steps as batches of 32 do, 16 times the tokens.
+  const std::vector<std::string> uncertain{
+      "--set", "run.tokens=5 G", "--set", "training.growth.eta=0.05", "--set", "training.noise.least=10 K"};
+  const Answer words = slipway_with(asked(uncertain));
+  EXPECT_EQ(words.status, status_done) << words.err;
+  EXPECT_THAT(words.out, HasSubstr(" (or never)"));
+}
+
 TEST_F(Commands, GrowthSaysWhatLiesOutsideOfTheFittedCurves) {
   EXPECT_THAT(answered()["outside_curves"], IsEmpty()) << "nothing is known of them";
   const std::vector<std::string> narrow{"--set", "training.fitted={batches: [32, 256], lowest_loss: 2.6}"};

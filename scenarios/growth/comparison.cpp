@@ -124,9 +124,9 @@ RuleAnswer answer_of(const Scenario& scenario, BatchPlan plan, const GrowthAnswe
   std::vector<std::optional<double>> times{rule.target_s};
   for (const LossDynamics& dynamics : dynamics_that_may_be(scenario, sequence))
     times.push_back(seconds_to_target(course_of(plan, dynamics, sequence, end, progress), answer.rungs));
-  const bool all_reach =
+  rule.always_reached =
       std::all_of(times.begin(), times.end(), [](const auto& time) { return time.has_value(); });
-  if (times.size() < 2 || !all_reach) return rule;
+  if (times.size() < 2 || !rule.always_reached) return rule;
   const auto [least, most] = std::minmax_element(times.begin(), times.end());
   rule.target_range = TimeRange{**least, **most};
   return rule;
@@ -152,7 +152,8 @@ GrowthAnswer growth_of(const Scenario& scenario, int count,
                        const std::function<void(double, const std::string&)>& progress) {
   GrowthAnswer answer;
   answer.sequence = static_cast<double>(scenario.model.sequence);
-  const std::vector<std::int64_t> rungs = rungs_between(step_cut(scenario), scenario.schedule.global_batch, scenario.growth.largest);
+  const std::vector<std::int64_t> rungs =
+      rungs_between(step_cut(scenario), scenario.schedule.global_batch, scenario.growth.largest);
   answer.rungs_in_all = rungs.size();
   std::vector<std::int64_t> also;
   for (const BatchStage& stage : scenario.growth.stages) also.push_back(stage.batch);

@@ -30,6 +30,7 @@ struct RuleAnswer {
   std::optional<double> target_s;  // time to the target
   // Over the noise scales that may be: time to the target, where all of them reach it.
   std::optional<TimeRange> target_range;
+  bool always_reached = true;  // the target, over the noise scales that may be
 };
 
 // What of the courses lies outside the runs that loss and noise scale were fitted to (training.fitted).

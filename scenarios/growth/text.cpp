@@ -19,6 +19,7 @@ std::string loss_text(double loss) { return fmt::format("{:.4g}", loss); }
 // "39.1 min", "39.1 min (36.2 min to 41.0 min)"
 std::string time_to_target(const RuleAnswer& rule) {
   if (!rule.target_s) return "not reached";
+  if (!rule.always_reached) return readable_seconds(*rule.target_s) + " (or never)";
   constexpr double same = 0.005;
   if (!rule.target_range || rule.target_range->most_s < (1 + same) * rule.target_range->least_s)
     return readable_seconds(*rule.target_s);
@@ -172,7 +173,7 @@ std::string sources_text(const Scenario& scenario, const GrowthAnswer& answer) {
       outside_text(scenario, answer);
   if (growth.noise_least > 0 || growth.noise_most > 0)
     text += fmt::format(
-        "In brackets: noise scales from {} to {} tokens that would give the same loss with batch {} "
+        "In brackets: with noise scales from {} to {} tokens that would give the same loss with batch {} "
         "throughout.\n",
         readable_count(growth.noise_least > 0 ? growth.noise_least : growth.dynamics.noise_tokens),
         readable_count(growth.noise_most > 0 ? growth.noise_most : growth.dynamics.noise_tokens),
