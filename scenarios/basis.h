@@ -6,7 +6,7 @@
 //   no stack, a profile of a file ───────────► that file's: what it says of its origin, or that it says nothing
 //   a block table ───────────────────────────► blocks take its times, on whatever machine
 //
-// Told by every command that shows them: simulate, plan, study, goodput, memory. Guarded by tests/basis_test.cpp.
+// Told by every command that shows them: simulate, plan, study, goodput, growth, memory. Guarded by tests/basis_test.cpp.
 #pragma once
 
 #include <optional>

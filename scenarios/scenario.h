@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "models/goodput.h"
+#include "models/growth.h"
 #include "models/machine.h"
 #include "models/memory_estimate.h"
 #include "models/stack.h"
@@ -43,6 +44,24 @@ struct FaultModel {
   std::optional<double> checkpoint_cost;  // seconds
 };
 
+// How the batch grows from schedule.global_batch, and how the loss falls (`slipway growth`). 0: not given.
+struct GrowthChoice {
+  bool given = false;  // training.growth
+  std::optional<BatchRule> rule;
+  std::int64_t largest = 0;  // sequences
+  double eta = 0;
+  std::int64_t test_every = 1;
+  double warmup = 0;  // sequences
+  std::vector<BatchStage> stages;
+  double target_loss = 0;
+  LossDynamics dynamics;
+  std::string source;                         // of the dynamics
+  std::vector<int> fitted_batches;            // least and most, sequences; empty: not given
+  double fitted_loss = 0;                     // the lowest
+  std::vector<std::string> missing_dynamics;  // keys without which `dynamics` says nothing
+  double noise_least = 0, noise_most = 0;     // tokens
+};
+
 struct Scenario {
   std::string name;  // file name without extension
   std::string path;
@@ -58,6 +77,7 @@ struct Scenario {
   Run run;
   Dtype dtype = Dtype::bfloat16;
   FaultModel faults;
+  GrowthChoice growth;
   double tokens = 0;  // run.tokens: planned training length; 0 = not given
   // The YAML after overrides with every default and derived value written out, for provenance. It loads to
   // the same scenario from the same folder: relative paths stay as they were written.

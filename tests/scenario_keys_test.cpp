@@ -69,7 +69,8 @@ TEST_P(WrongType, IsOneErrorThatNamesTheKey) {
   const std::pair<const char*, const char*> lists[] = {{"cluster.stragglers", "[{node: 0}]"},
                                                        {"cluster.slow_links", "[{node: 0}]"},
                                                        {"cluster.link_factors", "[{nodes: [0, 1], factor: 0.5}]"},
-                                                       {"cluster.failures", "[{at: 1 h}]"}};
+                                                       {"cluster.failures", "[{at: 1 h}]"},
+                                                       {"training.growth.stages", "[{from: 100, batch: 32}]"}};
   for (const auto& [list, item] : lists)
     if (GetParam().starts_with(std::string(list) + ".")) overrides.push_back(std::string(list) + "=" + item);
   overrides.push_back(with_index(GetParam()) + "=" + wrong_value(key.type));

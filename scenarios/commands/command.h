@@ -41,6 +41,7 @@ int simulate_command(const std::vector<std::string>& args, std::ostream& out, st
 int memory_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int plan_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int goodput_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int growth_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int study_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int confirm_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int show_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);

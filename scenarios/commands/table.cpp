@@ -17,6 +17,7 @@ const std::vector<Command>& all_commands() {
       {"memory", "say part by part what a layout needs and what would make it fit", memory_command},
       {"plan", "search the best layout of a model on a cluster", plan_command},
       {"goodput", "say how much of days of training survives failing nodes", goodput_command},
+      {"growth", "say what a batch that grows during training saves", growth_command},
       {"study", "simulate every combination of varied keys; table, CSV and plot", study_command},
       {"execute", "really train a scenario on this machine and trace it", execute_command},
       {"compare", "join a predicted and a measured trace, task by task", compare_command},

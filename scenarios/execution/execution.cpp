@@ -32,6 +32,9 @@ void refuse_what_cannot_run(const Scenario& scenario) {
                          "set run.dtype to bfloat16 or float32");
   if (scenario.schedule.fill == FillChoice::evaluation)
     reasons.push_back("work in the bubbles cannot be executed yet; set schedule.fill to none");
+  if (scenario.growth.given)
+    reasons.emplace_back("training.growth is simulated (`slipway growth`) and not executed yet; remove it (--set training.growth=) "
+                         "to train with schedule.global_batch throughout");
   if (reasons.empty()) return;
   std::string text = "this scenario can be simulated but not executed:";
   for (const std::string& reason : reasons) text += "\n" + scenario.path + ": " + reason;

@@ -226,6 +226,7 @@ void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scen
   const bool has_data = data_is_written || (has_cluster && settings.good({"layout.data"}));
   check_schedule(settings, scenario, has_model, has_data);
   if (has_cluster && settings.good({"cluster", "layout", "layout.data"})) check_fabrics(settings, scenario);
+  check_growth(settings, scenario, has_data && settings.refused() == 0);
 }
 
 }  // namespace slipway

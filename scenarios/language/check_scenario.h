@@ -37,6 +37,9 @@ void derive_placement(Settings& settings, Scenario& scenario);
 // check_schedule.cpp. `has_data`: layout.data is known.
 void check_schedule(Settings& settings, const Scenario& scenario, bool has_model, bool has_data);
 
+// check_growth.cpp: `training`, after everything else. `schedule_is_sound`: the step of the first batch can be lowered.
+void check_growth(Settings& settings, const Scenario& scenario, bool schedule_is_sound);
+
 // The first block of a kind; nullptr without one.
 const Block* first_block(const Model& model, BlockKind kind);
 // Refuses a degree that does not divide `size`, which is called `name`.

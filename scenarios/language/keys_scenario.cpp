@@ -1,4 +1,4 @@
-// The scenario's own table, with its parts in keys_model.cpp and keys_troubles.cpp: the whole language.
+// The scenario's own table, with its parts in keys_model.cpp, keys_troubles.cpp and keys_growth.cpp: the whole language.
 #include "models/topology.h"
 #include "scenarios/language/keys.h"
 #include "scenarios/language/nearest.h"
@@ -261,6 +261,7 @@ std::span<const Key> scenario_keys() {
     keys.insert(keys.end(), std::begin(cluster_table), std::end(cluster_table));
     keys.insert(keys.end(), trouble_keys().begin(), trouble_keys().end());
     keys.insert(keys.end(), std::begin(work_table), std::end(work_table));
+    keys.insert(keys.end(), training_keys().begin(), training_keys().end());
     return keys;
   }();
   return all;

@@ -26,6 +26,10 @@ Value fabric_value(const Fabric& fabric);
 struct FaultModel;
 void load_faults(const Settings& settings, FaultModel& faults);
 
+// load_growth.cpp: what `slipway growth` needs of `training`.
+struct GrowthChoice;
+void load_growth(const Settings& settings, GrowthChoice& growth);
+
 // Slow GPUs, slow ports and weak pairs of nodes of a cluster whose groups and fabrics are known.
 void load_impairments(Settings& settings, Cluster& cluster);
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "models/token_ranges.h"
+#include "scenarios/growth/rungs.h"
 #include "scenarios/language/check_scenario.h"
 #include "scenarios/search/search.h"
 
@@ -25,8 +26,6 @@ bool shards(const Model& model, int tensor) {
 }
 
 bool unfused(Kernels kernels) { return kernels == Kernels::torch || kernels == Kernels::fused_softmax; }
-
-constexpr std::int64_t most_micro_batches = 1'000'000;  // the loader's own limit
 
 // One pipeline shape (tensor ... data are set): all schedules and chunks of a micro-batch and
 // recomputation.
@@ -91,6 +90,9 @@ class Walk {
         if (pipeline == 1 && space_.schedules.size() > 1 && schedule->name != "1f1b") continue;
         if (!schedule->refuse({pipeline, chunks, micro_batches_, scenario_.schedule.slices, schedule->copies})
                  .empty())
+          continue;
+        if (!runs_every_batch(scenario_.growth,
+                              {schedule, choice_.layout, choice_.micro_batch, scenario_.schedule.slices}))
           continue;
         choice_.schedule = schedule;
         for (const int zero : space_.zero) {

@@ -1,0 +1,185 @@
+#include "models/fit/loss_curves.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <stdexcept>
+
+#include "models/fit/prior_fit.h"
+#include "models/statistics.h"
+
+namespace slipway {
+namespace {
+
+// dS/d(tokens) for a batch of b tokens.
+double progress_per_token(const LossDynamics& d, double batch, double noiseless) {
+  return 1 / (batch + noise_scale_at(d, loss_after(d, noiseless)));
+}
+
+// Runge and Kutta's fourth order, one step between two points: the noise scale hardly moves there.
+double advanced(const LossDynamics& d, double batch, double s, double tokens) {
+  const double k1 = progress_per_token(d, batch, s), k2 = progress_per_token(d, batch, s + tokens / 2 * k1);
+  const double k3 = progress_per_token(d, batch, s + tokens / 2 * k2),
+               k4 = progress_per_token(d, batch, s + tokens * k3);
+  return s + tokens / 6 * (k1 + 2 * k2 + 2 * k3 + k4);
+}
+
+bool counts(const LossPoint& point, const CurveAssumptions& assumed) {
+  return point.tokens >= assumed.from_tokens;
+}
+
+std::vector<double> counted_losses(const std::vector<LossCurve>& curves, const CurveAssumptions& assumed) {
+  std::vector<double> losses;
+  for (const LossCurve& curve : curves)
+    for (const LossPoint& point : curve.points)
+      if (counts(point, assumed)) losses.push_back(point.loss);
+  return losses;
+}
+
+void check_curve(const LossCurve& curve) {
+  double before = 0;
+  const bool batch = curve.batch_tokens > 0 && std::isfinite(curve.batch_tokens);
+  for (const LossPoint& point : curve.points) {
+    if (!batch || !(point.tokens > before) || !std::isfinite(point.tokens) || !(point.loss > 0) ||
+        !std::isfinite(point.loss))
+      throw std::invalid_argument("a curve of " + curve.submission +
+                                  " needs a batch, and finite losses above 0 at growing numbers of tokens");
+    before = point.tokens;
+  }
+}
+
+void check(const std::vector<LossCurve>& curves, const CurveAssumptions& assumed,
+           const std::vector<double>& losses) {
+  for (const LossCurve& curve : curves) check_curve(curve);
+  constexpr std::size_t least_points = 8;
+  if (batch_sizes(curves).size() < 2)
+    throw std::invalid_argument(
+        "curves of one batch size do not tell the noise scale: two or more are needed");
+  if (losses.size() < least_points)
+    throw std::invalid_argument("four unknowns need at least eight points; there are " +
+                                std::to_string(losses.size()));
+  if (!(assumed.floor >= 0 && assumed.floor < *std::min_element(losses.begin(), losses.end())))
+    throw std::invalid_argument("the floor must lie below every loss of the curves");
+}
+
+// start − floor, offset, exponent, noise scale, at the median loss of the points.
+enum Unknown : std::size_t { above_floor, offset, exponent, noise, unknowns };
+
+LossDynamics dynamics_of(std::span<const double> values, const CurveAssumptions& assumed, double at_loss) {
+  LossDynamics d;
+  d.floor = assumed.floor;
+  d.start = assumed.floor + values[above_floor];
+  d.offset = values[offset];
+  d.exponent = values[exponent];
+  d.noise_tokens = values[noise];
+  d.noise_loss = at_loss;
+  d.noise_exponent = assumed.noise_exponent;
+  return d;
+}
+
+constexpr double wide = 3;  // of priors: standard deviation of ln
+
+// Wide priors, factors of e³ = 20 either way: where points say something, they decide. Noise and exponent:
+// Kaplan et al. 2020; offset: as many noiseless steps as the longest curve takes.
+std::vector<PriorParameter> priors_of(const std::vector<LossCurve>& curves, const CurveAssumptions& assumed,
+                                      const std::vector<double>& losses, double at_loss) {
+  constexpr double kaplan_tokens = 2e8, kaplan_exponent = 0.76;
+  double longest = 0;
+  for (const LossCurve& curve : curves)
+    if (!curve.points.empty()) longest = std::max(longest, curve.points.back().tokens);
+  const double noise_tokens = kaplan_tokens / std::pow(at_loss, kaplan_noise_exponent);
+  const double highest = *std::max_element(losses.begin(), losses.end());
+  return {{highest - assumed.floor, wide},
+          {longest / (*batch_sizes(curves).begin() + noise_tokens), wide},
+          {kaplan_exponent, wide},
+          {noise_tokens, wide}};
+}
+
+double median_error(const std::vector<LossCurve>& curves, const CurveAssumptions& assumed,
+                    const LossDynamics& dynamics) {
+  std::vector<double> errors;
+  for (const LossCurve& curve : curves) {
+    const std::vector<double> fitted = losses_along(dynamics, curve);
+    for (std::size_t i = 0; i < fitted.size(); ++i)
+      if (counts(curve.points[i], assumed)) errors.push_back(std::abs(fitted[i] - curve.points[i].loss));
+  }
+  return median(errors);
+}
+
+// The start's error is that of its distance from the floor.
+std::vector<FittedDynamic> parameters_of(const LossDynamics& d, std::span<const double> formula) {
+  const double of_start = formula[above_floor] * (d.start - d.floor) / d.start;
+  return {{"start", "nats", d.start, of_start, {}},
+          {"offset", "steps", d.offset, formula[offset], {}},
+          {"exponent", "", d.exponent, formula[exponent], {}},
+          {"noise scale", "tokens", d.noise_tokens, formula[noise], {}}};
+}
+
+}  // namespace
+
+std::set<double> batch_sizes(const std::vector<LossCurve>& curves) {
+  std::set<double> sizes;
+  for (const LossCurve& curve : curves) sizes.insert(curve.batch_tokens);
+  return sizes;
+}
+
+std::vector<double> losses_along(const LossDynamics& dynamics, const LossCurve& curve) {
+  std::vector<double> losses;
+  double noiseless = 0, tokens = 0;
+  for (const LossPoint& point : curve.points) {
+    noiseless = advanced(dynamics, curve.batch_tokens, noiseless, point.tokens - tokens);
+    tokens = point.tokens;
+    losses.push_back(loss_after(dynamics, noiseless));
+  }
+  return losses;
+}
+
+DynamicsFit fit_dynamics(const std::vector<LossCurve>& curves, const CurveAssumptions& assumed) {
+  const std::vector<double> measured = counted_losses(curves, assumed);
+  check(curves, assumed, measured);
+  const double at_loss = median(measured);
+  const PredictRows predict = [&](std::span<const double> values) {
+    const LossDynamics dynamics = dynamics_of(values, assumed, at_loss);
+    std::vector<double> losses;
+    for (const LossCurve& curve : curves) {
+      const std::vector<double> along = losses_along(dynamics, curve);
+      for (std::size_t i = 0; i < along.size(); ++i)
+        if (counts(curve.points[i], assumed)) losses.push_back(along[i]);
+    }
+    return losses;
+  };
+  PriorFitOptions options;
+  options.scale = 3e-4;  // of a loss: between runs that differ in their seed; spikes of a run pull linearly
+  options.most_rounds = 300;
+  const PriorFit fit =
+      fit_with_priors(priors_of(curves, assumed, measured, at_loss), measured, predict, options);
+  DynamicsFit answer{dynamics_of(fit.values, assumed, at_loss), {}, 0, measured.size()};
+  std::vector<double> formula;
+  for (const double remaining : fit.remaining_spread) formula.push_back(remaining * wide);
+  answer.parameters = parameters_of(answer.dynamics, formula);
+  answer.error = median_error(curves, assumed, answer.dynamics);
+  return answer;
+}
+
+double tokens_to(const LossDynamics& dynamics, double batch_tokens, double loss) {
+  const double noiseless = noiseless_steps_to(dynamics, loss);
+  if (!std::isfinite(noiseless)) return noiseless;
+  constexpr int pieces = 2000;  // by Simpson's rule, of a smooth integrand
+  double tokens = 0;
+  for (int i = 0; i <= pieces; ++i) {
+    const double weight = i == 0 || i == pieces ? 1 : i % 2 == 1 ? 4 : 2;
+    tokens += weight / progress_per_token(dynamics, batch_tokens, noiseless * i / pieces);
+  }
+  return tokens * noiseless / pieces / 3;
+}
+
+std::optional<double> measured_tokens_to(const LossCurve& curve, double loss) {
+  for (std::size_t i = 0; i + 1 < curve.points.size(); ++i) {
+    const LossPoint &a = curve.points[i], &b = curve.points[i + 1];
+    if (a.loss > loss && b.loss <= loss)
+      return a.tokens + (b.tokens - a.tokens) * (a.loss - loss) / (a.loss - b.loss);
+  }
+  return std::nullopt;
+}
+
+}  // namespace slipway

@@ -1,0 +1,100 @@
+// The fit of loss and gradient noise (models/loss_dynamics.h) to losses of runs that kept their batch size.
+//
+//   curves of loss against tokens, several batch sizes
+//      fitted    start, offset, exponent, noise scale                  fit_with_priors (prior_fit.h)
+//      assumed   floor, noise exponent                                 such curves do not tell them
+//
+// How sure that is; curves of one laboratory resemble each other more than a formula's error tells:
+//   interval   ± 1.96·√(jackknife² + formula²) of ln θ: the jackknife over submissions (all runs of one
+//              system at one batch), (n−1)/n·Σ(θ_i − mean)², and the fit's own error, which stays near the
+//              wide prior's where the points say nothing
+//   left out   each batch size is predicted by a fit without it: tokens to a target loss, beside the median
+//              of the other runs
+//   one rate   the learning rate is not in the formula; where it differs between batch sizes, fits of one
+//              rate alone say how much of the noise scale may be its effect
+//
+// Guarded by tests/loss_curves_test.cpp: curves made with known numbers give these back; of batches that
+// hardly differ the noise scale stays unknown.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "models/loss_dynamics.h"
+
+namespace slipway {
+
+struct LossPoint {
+  double tokens = 0, loss = 0;
+};
+// One run. Points are in the order of their tokens.
+struct LossCurve {
+  std::string submission;  // runs of one are alike
+  double batch_tokens = 0, learning_rate = 0;
+  std::vector<LossPoint> points;
+};
+
+// Of all curves, tokens a step.
+std::set<double> batch_sizes(const std::vector<LossCurve>& curves);
+
+struct CurveAssumptions {
+  double floor = 0;  // nats
+  double noise_exponent = kaplan_noise_exponent;
+  double from_tokens = 0;  // points before are left out
+};
+
+struct Interval {
+  double least = 0, most = 0;
+};
+struct FittedDynamic {
+  std::string name, unit;
+  double value = 0;
+  double formula = 0;  // standard error of ln(value) by the fit itself
+  // 95 %; unknown with fewer than three submissions, or where one holds all but one batch size.
+  std::optional<Interval> interval;
+  // Is the value known within a factor of three either way?
+  bool told() const { return interval && interval->most < 9 * interval->least; }
+};
+struct DynamicsFit {
+  LossDynamics dynamics;
+  std::vector<FittedDynamic> parameters;  // start, offset, exponent, noise scale
+  double error = 0;                       // median of |fitted − measured|, nats
+  std::size_t points = 0;
+};
+
+// Throws std::invalid_argument: fewer than two batch sizes or eight points, a floor that is not below all
+// losses, numbers that are not finite and above 0, points out of order.
+DynamicsFit fit_dynamics(const std::vector<LossCurve>& curves, const CurveAssumptions& assumed);
+// The same with intervals: as many fits more as there are submissions.
+DynamicsFit fit_with_intervals(const std::vector<LossCurve>& curves, const CurveAssumptions& assumed);
+
+// Losses at the points of a curve.
+std::vector<double> losses_along(const LossDynamics& dynamics, const LossCurve& curve);
+// Tokens until a loss with one batch throughout; infinity at or below the floor.
+double tokens_to(const LossDynamics& dynamics, double batch_tokens, double loss);
+// Where the curve first gets to the loss, on the line between two points; nothing where it does not.
+std::optional<double> measured_tokens_to(const LossCurve& curve, double loss);
+
+struct LeftOutBatch {
+  double batch_tokens = 0;
+  int runs = 0;  // that reach the target
+  double measured = 0, predicted = 0,
+         constant = 0;      // tokens: median of its runs; by the fit; median of the other runs
+  double noise_tokens = 0;  // of the fit without it
+};
+// A row per batch size, ascending, of those that reach the target; none with fewer than three sizes.
+std::vector<LeftOutBatch> leave_one_batch_out(const std::vector<LossCurve>& curves,
+                                              const CurveAssumptions& assumed, double target_loss);
+
+// The curves with this learning rate that has several batch sizes, one entry per such rate.
+struct OneRate {
+  double learning_rate = 0, noise_tokens = 0;
+  std::size_t batch_sizes = 0;
+};
+// Empty where all curves have one learning rate.
+std::vector<OneRate> fits_by_learning_rate(const std::vector<LossCurve>& curves,
+                                           const CurveAssumptions& assumed);
+
+}  // namespace slipway

@@ -1,0 +1,43 @@
+#include "models/loss_dynamics.h"
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+namespace slipway {
+
+void check_dynamics(const LossDynamics& d) {
+  const bool positive =
+      d.start > 0 && d.offset > 0 && d.exponent > 0 && d.noise_tokens > 0 && d.noise_loss > 0;
+  const bool finite = std::isfinite(d.start) && std::isfinite(d.offset) && std::isfinite(d.exponent) &&
+                      std::isfinite(d.noise_tokens) && std::isfinite(d.noise_loss) &&
+                      std::isfinite(d.noise_exponent);
+  if (!positive || !finite || !(d.floor >= 0 && d.floor < d.start) || !(d.noise_exponent >= 0))
+    throw std::invalid_argument(
+        "a loss falls from its start to a floor below, with an offset, an exponent and a noise scale above "
+        "0");
+}
+
+double loss_after(const LossDynamics& d, double noiseless_steps) {
+  return d.floor + (d.start - d.floor) * std::exp(-d.exponent * std::log1p(noiseless_steps / d.offset));
+}
+
+double noiseless_steps_to(const LossDynamics& d, double loss) {
+  if (loss >= d.start) return 0;
+  if (loss <= d.floor) return std::numeric_limits<double>::infinity();
+  return d.offset * std::expm1(-std::log((loss - d.floor) / (d.start - d.floor)) / d.exponent);
+}
+
+LossDynamics with_noise(LossDynamics d, double scale_tokens, double batch_tokens) {
+  d.offset *= (d.noise_tokens + batch_tokens) / (scale_tokens + batch_tokens);
+  d.noise_tokens = scale_tokens;
+  return d;
+}
+
+double noise_scale_at(const LossDynamics& d, double loss) {
+  return d.noise_tokens * std::pow(d.noise_loss / loss, d.noise_exponent);
+}
+
+double progress_of_step(double batch, double noise_scale) { return batch / (batch + noise_scale); }
+
+}  // namespace slipway

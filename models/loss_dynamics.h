@@ -1,0 +1,47 @@
+// How a loss falls with batches of any size, by the noise of their gradients.
+//
+//   L(S) = floor + (start − floor)·(1 + S/offset)^(−exponent)      after S noiseless steps (endless batches)
+//   a step of b tokens is 1/(1 + B/b) of a noiseless one           McCandlish et al. 2018, arXiv 1812.06162
+//   B(L) = noise_tokens·(noise_loss/L)^noise_exponent              Kaplan et al. 2020, arXiv 2001.08361:
+//                                                                  2e8 tokens / L^(1/0.21)
+//
+// With B constant, steps and tokens to a loss lie on the hyperbola (steps/S − 1)(tokens/(B·S) − 1) = 1: a
+// small batch takes 1 + B/b times the steps, a large one 1 + b/B times the tokens. `offset` is the training
+// that lies behind the start, so that a run may begin at a checkpoint. Seven numbers:
+//
+//   start, floor     nats     the first loss; what no training gets below (0 to start)
+//   offset           steps    noiseless, > 0
+//   exponent         -        > 0; Kaplan et al. 2020 found 0.76 for whole trainings
+//   noise_tokens     tokens   the noise scale at noise_loss, > 0
+//   noise_loss       nats     where it was measured
+//   noise_exponent   -        ≥ 0; Kaplan et al. 2020: 1/0.21 = 4.76; 0: the noise scale stays
+//
+// The learning rate is none of them: progress per noiseless step is that of the runs which the numbers come
+// from. Guarded by tests/loss_dynamics_test.cpp.
+#pragma once
+
+namespace slipway {
+
+constexpr double kaplan_noise_exponent = 1 / 0.21;
+
+struct LossDynamics {
+  double start = 0, floor = 0;
+  double offset = 0, exponent = 0;
+  double noise_tokens = 0, noise_loss = 0;
+  double noise_exponent = kaplan_noise_exponent;
+};
+
+// Throws std::invalid_argument for numbers outside of these ranges.
+void check_dynamics(const LossDynamics& dynamics);
+
+double loss_after(const LossDynamics& dynamics, double noiseless_steps);
+// Infinity for a loss at or below the floor, 0 at or above the start.
+double noiseless_steps_to(const LossDynamics& dynamics, double loss);
+// The same loss by a constant batch of `batch_tokens`, to first order, with another noise scale: where one
+// curve was measured and the noise scale is a guess. offset·(scale + batch) stays.
+LossDynamics with_noise(LossDynamics dynamics, double scale_tokens, double batch_tokens);
+double noise_scale_at(const LossDynamics& dynamics, double loss);  // tokens
+// Of a noiseless step, 0..1. Batch and noise scale in the same unit.
+double progress_of_step(double batch, double noise_scale);
+
+}  // namespace slipway

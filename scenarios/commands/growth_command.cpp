@@ -1,0 +1,108 @@
+// `slipway growth`: a training whose batch grows; with --fit what its loss and noise are fitted to.
+#include <ostream>
+
+#include "scenarios/commands/command.h"
+#include "scenarios/commands/options.h"
+#include "scenarios/commands/progress.h"
+#include "scenarios/growth/comparison.h"
+#include "scenarios/growth/fit_report.h"
+#include "scenarios/language/quantity.h"
+#include "scenarios/plan.h"
+
+namespace slipway {
+namespace {
+
+constexpr int default_rungs = 7;
+
+CommandOptions declared_options() {
+  CommandOptions options(
+      "growth SCENARIO [options]\n       slipway growth --fit CURVES.csv [options]",
+      "Says what a batch that grows during training saves: simulates steps of several batches, runs the "
+      "loss with the\n"
+      "scenario's batch rule by the noise of its gradients, and compares time to a loss, or to a number of "
+      "tokens, with\n"
+      "constant batches and the other rules (Lau et al. 2024). Simulated only: execute does not grow "
+      "batches yet.",
+      "slipway growth scenarios/lau-2024/gpt3-175b-8192xh100.yaml --set training.growth.eta=0.8");
+  options.positional("scenario file (YAML)", 0, 1)
+      .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
+      .value("rungs", "N", "batches whose step is simulated; those between lie on a line (default 7)")
+      .value("fit", "FILE",
+             "fit training.loss and training.noise to a table of losses instead; columns below")
+      .value("floor", "NATS", "with --fit: training.loss.floor, which curves do not tell (default 0)")
+      .value("after", "TOKENS", "with --fit: leave out losses before, as '200 M' (default: none)")
+      .value("target", "NATS",
+             "with --fit: loss to which tokens are predicted (default: the lowest that all runs reach)")
+      .flag("json", "print the answer as JSON on standard output and nothing else there")
+      .json_keys(growth_json_keys())
+      .notes(
+          "Keys: training.growth.rule, largest, and what the rule needs (eta; warmup; stages), "
+          "training.loss and\n"
+          "training.noise, which hold for one model, data and optimizer and have no defaults, and an end: "
+          "run.tokens,\n"
+          "training.target_loss, or both. Rules of which the scenario does not say enough are not "
+          "compared.\n"
+          "The layout stays; every batch is rounded up to whole micro-batches of every replica in numbers "
+          "that the\n"
+          "schedule can run.\n"
+          "Columns of CURVES.csv: submission, run, sequence, global_batch, learning_rate, tokens, loss; "
+          "runs with one batch\n"
+          "throughout. The keys of --fit --json: `slipway list json-keys`.");
+  return options;
+}
+
+// A loss of 0 is a floor that says nothing, and allowed; CommandOptions::number wants more.
+double nats(const CommandOptions& options, const std::string& name, double otherwise) {
+  const auto text = options.text(name);
+  if (!text) return otherwise;
+  const auto value = quantity(*text, Unit::pure);
+  if (!value || *value < 0)
+    throw UsageError("--" + name + " " + *text + " is no loss; allowed: a number of nats from 0 on");
+  return *value;
+}
+
+FitRequest fit_request(const CommandOptions& options) {
+  FitRequest request;
+  request.assumed.floor = nats(options, "floor", 0);
+  if (options.has("target")) request.target_loss = nats(options, "target", 0);
+  if (const auto text = options.text("after")) {
+    const auto tokens = quantity(*text, Unit::tokens);
+    if (!tokens || *tokens < 0)
+      throw UsageError("--after " + *text + " is no number of tokens; allowed: such as '200 M'");
+    request.assumed.from_tokens = *tokens;
+  }
+  return request;
+}
+
+int fit(const CommandOptions& options, std::ostream& out, std::ostream& err) {
+  if (!options.arguments().empty() || options.has("set") || options.has("rungs"))
+    throw UsageError("--fit reads curves and no scenario; leave out the scenario, --set and --rungs");
+  const FitRequest request = fit_request(options);
+  CurvesFile curves = read_curves(*options.text("fit"));
+  const Ticking ticking(err, "fitting " + curves.path);
+  const FitAnswer answer = fitted_curves(std::move(curves), request);
+  out << (options.has("json") ? fit_json(answer) : fit_text(answer));
+  return status_done;
+}
+
+}  // namespace
+
+int growth_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  CommandOptions options = declared_options();
+  if (!options.parse(args, out)) return status_done;
+  if (options.has("fit")) return fit(options, out, err);
+  for (const char* only : {"floor", "after", "target"})
+    if (options.has(only)) throw UsageError(std::string("--") + only + " goes with --fit FILE");
+  if (options.arguments().empty())
+    throw UsageError("a scenario file, or --fit CURVES.csv, is missing; see `slipway growth --help`");
+  const int rungs = options.integer("rungs", default_rungs, 2);
+  const Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
+  check_growth_is_asked(scenario);
+  Progress progress(err, "simulating " + scenario.name, is_terminal(err));
+  const GrowthAnswer answer = growth_of(
+      scenario, rungs, [&](double share, const std::string& detail) { progress.report(share, detail); });
+  out << (options.has("json") ? growth_json(scenario, answer) : growth_text(scenario, answer));
+  return status_done;
+}
+
+}  // namespace slipway

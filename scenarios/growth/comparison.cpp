@@ -1,0 +1,205 @@
+#include "scenarios/growth/comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "scenarios/commands/command.h"
+#include "scenarios/growth/rungs.h"
+#include "scenarios/readable.h"
+
+namespace slipway {
+namespace {
+
+std::string joined(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+[[noreturn]] void missing(const Scenario& scenario, const std::string& keys, const std::string& remedy) {
+  throw UsageError(scenario.path + ": " + keys + (keys.find(", ") == std::string::npos ? " is" : " are") +
+                   " missing; " + remedy);
+}
+
+void check_rule_is_whole(const Scenario& scenario) {
+  const GrowthChoice& growth = scenario.growth;
+  if (!growth.rule)
+    missing(scenario, "training.growth.rule", "growth needs one of constant, linear, stages, norm-test");
+  if (growth.largest == 0)
+    missing(scenario, "training.growth.largest",
+            "growth needs the largest batch, for example --set training.growth.largest=" +
+                std::to_string(4 * scenario.schedule.global_batch));
+  if (growth.rule == BatchRule::linear && growth.warmup == 0)
+    missing(scenario, "training.growth.warmup",
+            "the linear rule needs the sequences until the largest batch");
+  if (growth.rule == BatchRule::stages && growth.stages.empty())
+    missing(scenario, "training.growth.stages",
+            "this rule needs them, for example [{from: 100000, batch: " +
+                std::to_string(2 * scenario.schedule.global_batch) + "}]");
+  if (growth.rule == BatchRule::norm_test && growth.eta == 0)
+    missing(scenario, "training.growth.eta",
+            "the norm test needs it, for example --set training.growth.eta=0.2");
+}
+
+BatchPlan plan_of_rule(const Scenario& scenario, BatchRule rule, std::vector<std::int64_t> rungs) {
+  const GrowthChoice& growth = scenario.growth;
+  return {rule,       std::move(rungs),  growth.warmup,       growth.stages,
+          growth.eta, growth.test_every, scenario.layout.data};
+}
+
+std::string throughout(std::int64_t batch) {
+  return "batch " + readable_count(static_cast<double>(batch)) + " throughout";
+}
+
+std::string name_of_rule(const BatchPlan& plan) {
+  switch (plan.rule) {
+    case BatchRule::constant:
+      return throughout(plan.rungs.front());
+    case BatchRule::linear:
+      return "linear warm-up";
+    case BatchRule::stages:
+      return "stages";
+    case BatchRule::norm_test:
+      break;
+  }
+  return fmt::format("norm test, eta {:g}", plan.eta);
+}
+
+bool can_run(const Scenario& scenario, BatchRule rule) {
+  const GrowthChoice& growth = scenario.growth;
+  switch (rule) {
+    case BatchRule::constant:
+      return true;
+    case BatchRule::linear:
+      return growth.warmup > 0;
+    case BatchRule::stages:
+      return !growth.stages.empty();
+    case BatchRule::norm_test:
+      break;
+  }
+  return growth.eta > 0 && scenario.layout.data > 1;
+}
+
+// The scenario's rule first, then the constant batches and whatever else it says enough of.
+std::vector<BatchPlan> plans_of(const Scenario& scenario, const std::vector<std::int64_t>& rungs) {
+  std::vector<BatchPlan> plans{plan_of_rule(scenario, *scenario.growth.rule, rungs)};
+  const auto add = [&](BatchRule rule, const std::vector<std::int64_t>& own) {
+    if (rule != *scenario.growth.rule && can_run(scenario, rule))
+      plans.push_back(plan_of_rule(scenario, rule, own));
+  };
+  add(BatchRule::constant, rungs);
+  if (rungs.size() > 1) plans.push_back(plan_of_rule(scenario, BatchRule::constant, {rungs.back()}));
+  for (const BatchRule rule : {BatchRule::linear, BatchRule::stages, BatchRule::norm_test})
+    add(rule, rungs);
+  return plans;
+}
+
+std::vector<LossDynamics> dynamics_that_may_be(const Scenario& scenario, double sequence) {
+  const GrowthChoice& growth = scenario.growth;
+  const double known = static_cast<double>(scenario.schedule.global_batch) * sequence;
+  std::vector<LossDynamics> all;
+  for (const double scale : {growth.noise_least, growth.noise_most})
+    if (scale > 0) all.push_back(with_noise(growth.dynamics, scale, known));
+  return all;
+}
+
+std::optional<double> seconds_to_target(const Course& course, const std::vector<RungStep>& rungs) {
+  if (!course.target) return std::nullopt;
+  return seconds_of(course, course.target->steps,
+                    [&](std::int64_t batch) { return step_time_between(rungs, batch); });
+}
+
+RuleAnswer answer_of(const Scenario& scenario, BatchPlan plan, const GrowthAnswer& answer,
+                     const std::function<void(double)>& progress) {
+  const double sequence = answer.sequence;
+  const CourseEnd end{scenario.tokens / sequence, scenario.growth.target_loss};
+  RuleAnswer rule{name_of_rule(plan),
+                  plan,
+                  course_of(plan, scenario.growth.dynamics, sequence, end, progress),
+                  0,
+                  {},
+                  {}};
+  rule.end_s = seconds_of(rule.course, rule.course.end.steps,
+                          [&](std::int64_t batch) { return step_time_between(answer.rungs, batch); });
+  rule.target_s = seconds_to_target(rule.course, answer.rungs);
+  std::vector<std::optional<double>> times{rule.target_s};
+  for (const LossDynamics& dynamics : dynamics_that_may_be(scenario, sequence))
+    times.push_back(seconds_to_target(course_of(plan, dynamics, sequence, end, progress), answer.rungs));
+  rule.always_reached =
+      std::all_of(times.begin(), times.end(), [](const auto& time) { return time.has_value(); });
+  if (times.size() < 2 || !rule.always_reached) return rule;
+  const auto [least, most] = std::minmax_element(times.begin(), times.end());
+  rule.target_range = TimeRange{**least, **most};
+  return rule;
+}
+
+}  // namespace
+
+void check_growth_is_asked(const Scenario& scenario) {
+  const GrowthChoice& growth = scenario.growth;
+  check_rule_is_whole(scenario);
+  if (!growth.missing_dynamics.empty())
+    missing(scenario, joined(growth.missing_dynamics),
+            "no number of these holds for every model and data; measure them: `slipway growth --fit "
+            "CURVES.csv` fits them to losses of "
+            "runs with several batch sizes, such as scenarios/lau-2024/curves.csv, and prints the lines "
+            "for the scenario");
+  if (scenario.tokens <= 0 && growth.target_loss <= 0)
+    missing(scenario, "run.tokens, training.target_loss",
+            "growth needs an end, one of the two, for example --set 'run.tokens=10 G'");
+}
+
+GrowthAnswer growth_of(const Scenario& scenario, int count,
+                       const std::function<void(double, const std::string&)>& progress) {
+  GrowthAnswer answer;
+  answer.sequence = static_cast<double>(scenario.model.sequence);
+  const std::vector<std::int64_t> rungs =
+      rungs_between(step_cut(scenario), scenario.schedule.global_batch, scenario.growth.largest);
+  answer.rungs_in_all = rungs.size();
+  std::vector<std::int64_t> also;
+  for (const BatchStage& stage : scenario.growth.stages) also.push_back(stage.batch);
+  const auto report = [&](double share, const std::string& detail) {
+    if (progress) progress(share, detail);
+  };
+  answer.rungs = simulated_rungs(scenario, rungs_to_simulate(rungs, also, count),
+                                 [&](double share, std::int64_t batch) {
+                                   report(share, "step of " + readable_count(static_cast<double>(batch)));
+                                 });
+  answer.line_error = line_error(answer.rungs);
+  try {
+    for (BatchPlan& plan : plans_of(scenario, rungs))
+      answer.rules.push_back(
+          answer_of(scenario, plan, answer, [&](double share) { report(share, name_of_rule(plan)); }));
+  } catch (const std::invalid_argument& reason) {
+    throw UsageError(
+        scenario.path + ": training: " + reason.what() +
+        "; give a nearer end (run.tokens, training.target_loss) or a larger schedule.global_batch");
+  }
+  return answer;
+}
+
+std::vector<OutsideCurves> outside_curves(const Scenario& scenario, const GrowthAnswer& answer) {
+  const GrowthChoice& growth = scenario.growth;
+  std::int64_t least = answer.rungs.back().batch, most = 0;
+  double lowest = growth.dynamics.start;
+  for (const RuleAnswer& rule : answer.rules) {
+    least = std::min(least, rule.course.spans.front().batch);
+    most = std::max(most, rule.course.spans.back().batch);
+    lowest = std::min(lowest, rule.course.end.loss);
+  }
+  std::vector<OutsideCurves> outside;
+  if (growth.fitted_batches.size() == 2) {
+    const int from = growth.fitted_batches[0], to = growth.fitted_batches[1];
+    for (const std::int64_t batch : {least, most})
+      if (batch < from || batch > to)
+        outside.push_back({fmt::format("batch {}", batch), fmt::format("{} to {}", from, to)});
+    if (outside.size() == 2 && least == most) outside.pop_back();
+  }
+  // A target that was measured is passed by a step.
+  constexpr double rounding = 1e-3;
+  if (growth.fitted_loss > 0 && lowest < growth.fitted_loss * (1 - rounding))
+    outside.push_back(
+        {fmt::format("loss {:.4g}", lowest), fmt::format("down to {:.4g}", growth.fitted_loss)});
+  return outside;
+}
+
+}  // namespace slipway

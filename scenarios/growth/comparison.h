@@ -1,0 +1,65 @@
+// What `slipway growth` answers: a training with the scenario's batch rule beside the same one with the
+// others, in steps, samples and time.
+//
+//   rungs ──► simulated steps ──► time of every batch (ladder.h) ─┐
+//   rules ──► courses of batch and loss (models/growth.h) ────────┴─► time to the target, loss at the end
+//
+// Compared are the rules of which the scenario says all they need: the first batch throughout, the largest
+// throughout, linear warm-up, stages, norm test. Nothing is assumed for the others. With
+// training.noise.least and .most each course is run with these noise scales, too, the loss by the first
+// batch kept as it is (with_noise). Guarded by tests/command_growth_test.cpp.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/growth/ladder.h"
+
+namespace slipway {
+
+struct TimeRange {
+  double least_s = 0, most_s = 0;
+};
+
+struct RuleAnswer {
+  std::string name;  // "norm test", "batch 2,048 throughout"
+  BatchPlan plan;
+  Course course;
+  double end_s = 0;                // time of the whole course
+  std::optional<double> target_s;  // time to the target
+  // Over the noise scales that may be: time to the target, where all of them reach it.
+  std::optional<TimeRange> target_range;
+  bool always_reached = true;  // the target, over the noise scales that may be
+};
+
+// What of the courses lies outside the runs that loss and noise scale were fitted to (training.fitted).
+struct OutsideCurves {
+  std::string what;    // "batch 8192", "loss 2.61"
+  std::string fitted;  // "2048 to 6144"
+};
+
+struct GrowthAnswer {
+  std::vector<RungStep> rungs;  // simulated, ascending
+  std::size_t rungs_in_all = 0;
+  double line_error = 0;
+  std::vector<RuleAnswer> rules;  // the scenario's, the first batch throughout, then the others
+  double sequence = 0;            // tokens of a sample
+  const RuleAnswer& own() const { return rules.front(); }
+  // The constant first batch; own() where that is the scenario's rule.
+  const RuleAnswer& first() const { return own().plan.rule == BatchRule::constant ? own() : rules[1]; }
+};
+
+// Empty where nothing does, or where the scenario does not say what was fitted.
+std::vector<OutsideCurves> outside_curves(const Scenario& scenario, const GrowthAnswer& answer);
+
+// Throws UsageError that names the keys which are missing, with what to do.
+void check_growth_is_asked(const Scenario& scenario);
+// `progress`: share, and what is done.
+GrowthAnswer growth_of(const Scenario& scenario, int simulated_rungs,
+                       const std::function<void(double, const std::string& detail)>& progress = {});
+
+std::string growth_text(const Scenario& scenario, const GrowthAnswer& answer);
+std::string growth_json(const Scenario& scenario, const GrowthAnswer& answer);
+
+}  // namespace slipway

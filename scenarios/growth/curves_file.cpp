@@ -1,0 +1,86 @@
+#include "scenarios/growth/curves_file.h"
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <tuple>
+
+#include "scenarios/commands/command.h"
+#include "scenarios/input_file.h"
+#include "scenarios/tables/cells.h"
+
+namespace slipway {
+namespace {
+
+constexpr const char* columns[] = {"submission",    "run",    "sequence", "global_batch",
+                                   "learning_rate", "tokens", "loss"};
+
+CsvTable read_table(const std::string& path) {
+  if (const std::string reason = unreadable(path); !reason.empty())
+    throw UsageError("cannot read '" + path + "': " + reason);
+  std::ifstream in(path);
+  CsvTable table;
+  try {
+    table = read_csv(in, path);
+  } catch (const std::runtime_error& reason) {
+    throw UsageError(reason.what());
+  }
+  std::string all;
+  for (const char* column : columns) all += (all.empty() ? "" : ",") + std::string(column);
+  for (const char* column : columns)
+    if (std::find(table.header.begin(), table.header.end(), column) == table.header.end())
+      throw UsageError(path + ":" + std::to_string(table.header_line) + ": there is no column " + column +
+                       "; needed are " + all);
+  return table;
+}
+
+double above_zero(const Cells& cells, const char* column) {
+  const double value = cells.number(column);
+  if (value > 0) return value;
+  throw CellError("column " + std::string(column) + ": " + cells.text(column) + " is not above 0");
+}
+
+using CurveName = std::tuple<std::string, std::string, double, double>;  // submission, run, batch, rate
+
+void add_row(const CsvTable& table, const CsvRow& row, CurvesFile& file,
+             std::map<CurveName, LossCurve>& curves) {
+  if (row.fields.size() != table.header.size())
+    throw CellError(std::to_string(row.fields.size()) + " fields below " +
+                    std::to_string(table.header.size()) + " columns");
+  const Cells cells(table.header, row);
+  const double sequence = above_zero(cells, "sequence");
+  if (file.sequence > 0 && file.sequence != sequence)
+    throw CellError("column sequence: " + cells.text("sequence") + " after " +
+                    std::to_string(static_cast<std::int64_t>(file.sequence)) +
+                    "; allowed: one for all rows");
+  file.sequence = sequence;
+  const double batch = above_zero(cells, "global_batch") * sequence,
+               rate = above_zero(cells, "learning_rate");
+  LossCurve& curve = curves[{cells.text("submission"), cells.text("run"), batch, rate}];
+  curve.submission = cells.text("submission");
+  curve.batch_tokens = batch, curve.learning_rate = rate;
+  const LossPoint point{above_zero(cells, "tokens"), above_zero(cells, "loss")};
+  if (!curve.points.empty() && point.tokens <= curve.points.back().tokens)
+    throw CellError("column tokens: " + cells.text("tokens") +
+                    " is not above that of the run's row before");
+  curve.points.push_back(point);
+}
+
+}  // namespace
+
+CurvesFile read_curves(const std::string& path) {
+  const CsvTable table = read_table(path);
+  CurvesFile file{path, 0, {}};
+  std::map<CurveName, LossCurve> curves;
+  for (const CsvRow& row : table.rows) {
+    try {
+      add_row(table, row, file, curves);
+    } catch (const CellError& reason) {
+      throw UsageError(path + ":" + std::to_string(row.line) + ": " + reason.what());
+    }
+  }
+  for (auto& [name, curve] : curves) file.curves.push_back(std::move(curve));
+  return file;
+}
+
+}  // namespace slipway

@@ -1,0 +1,26 @@
+// A table of losses of runs with constant batches, as `slipway growth --fit` reads it:
+//
+//   submission,run,sequence,global_batch,learning_rate,tokens,loss        tokens: seen since the run's
+//   beginning
+//
+// Rows of one submission, run, batch and rate are a curve. Guarded by tests/command_growth_fit_test.cpp.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/fit/loss_curves.h"
+
+namespace slipway {
+
+struct CurvesFile {
+  std::string path;
+  double sequence = 0;  // tokens, one for all rows
+  std::vector<LossCurve> curves;
+};
+
+// Throws UsageError with file and line: unreadable, a missing column, a cell that is no number above 0, two
+// sequences.
+CurvesFile read_curves(const std::string& path);
+
+}  // namespace slipway

@@ -1,0 +1,197 @@
+// The answer of `slipway growth` for people.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "models/norm_test.h"
+#include "scenarios/basis.h"
+#include "scenarios/growth/comparison.h"
+#include "scenarios/plan.h"
+#include "scenarios/readable.h"
+
+namespace slipway {
+namespace {
+
+std::string count_text(double count) { return readable_count(std::round(count)); }
+std::string batch_text(std::int64_t batch) { return readable_count(static_cast<double>(batch)); }
+std::string loss_text(double loss) { return fmt::format("{:.4g}", loss); }
+
+// "39.1 min", "39.1 min (36.2 min to 41.0 min)"
+std::string time_to_target(const RuleAnswer& rule) {
+  if (!rule.target_s) return "not reached";
+  if (!rule.always_reached) return readable_seconds(*rule.target_s) + " (or never)";
+  constexpr double same = 0.005;
+  if (!rule.target_range || rule.target_range->most_s < (1 + same) * rule.target_range->least_s)
+    return readable_seconds(*rule.target_s);
+  return fmt::format("{} ({} to {})", readable_seconds(*rule.target_s),
+                     readable_seconds(rule.target_range->least_s),
+                     readable_seconds(rule.target_range->most_s));
+}
+
+// "652,328 sequences in 138 steps"
+std::string steps_text(const Milestone& at) {
+  return fmt::format("{} sequences in {}", count_text(at.samples), counted(at.steps, "step"));
+}
+
+// ": 1.93 times as fast as batch 2,048 throughout (1.3 h), with 12.1 % more sequences"
+std::string against(const RuleAnswer& own, const RuleAnswer& first) {
+  if (&own == &first || !own.target_s || !first.target_s) return "";
+  const double ratio = *first.target_s / *own.target_s,
+               samples = own.course.target->samples / first.course.target->samples - 1;
+  return fmt::format("; {:.3g} times as fast as {} ({}), with {} {} sequences", ratio, first.name,
+                     readable_seconds(*first.target_s), readable_share(std::abs(samples)),
+                     samples < 0 ? "fewer" : "more");
+}
+
+std::string headline_of(const Scenario& scenario, const GrowthAnswer& answer) {
+  const RuleAnswer &own = answer.own(), &first = answer.first();
+  std::string text;
+  if (scenario.growth.target_loss > 0) {
+    const std::string loss = loss_text(scenario.growth.target_loss);
+    text = own.target_s ? fmt::format("Loss {} after {}, {}{}.\n", loss, time_to_target(own),
+                                      steps_text(*own.course.target), against(own, first))
+                        : fmt::format("Loss {} is not reached: it is {} after {}.\n", loss,
+                                      loss_text(own.course.end.loss), steps_text(own.course.end));
+  }
+  if (scenario.tokens <= 0) return text;
+  text +=
+      fmt::format("{} tokens, {}, take {} and end at loss {}", readable_count(scenario.tokens),
+                  steps_text(own.course.end), readable_seconds(own.end_s), loss_text(own.course.end.loss));
+  if (&own != &first)
+    text += fmt::format("; {}: {}, loss {}", first.name, readable_seconds(first.end_s),
+                        loss_text(first.course.end.loss));
+  return text + ".\n";
+}
+
+std::string rules_text(const Scenario& scenario, const GrowthAnswer& answer) {
+  const bool target = scenario.growth.target_loss > 0, whole = scenario.tokens > 0;
+  std::vector<std::vector<std::string>> rows{{"rule"}};
+  std::vector<std::string>& head = rows.front();
+  if (target)
+    head.insert(head.end(),
+                {"sequences", "steps", "time to loss " + loss_text(scenario.growth.target_loss)});
+  if (whole) head.insert(head.end(), {"steps in all", "time in all", "loss then"});
+  for (const RuleAnswer& rule : answer.rules) {
+    std::vector<std::string> row{rule.name + (&rule == &answer.own() ? " *" : "")};
+    if (target) {
+      const auto& at = rule.course.target;
+      row.insert(row.end(), {at ? count_text(at->samples) : "-", at ? batch_text(at->steps) : "-",
+                             time_to_target(rule)});
+    }
+    if (whole)
+      row.insert(row.end(), {batch_text(rule.course.end.steps), readable_seconds(rule.end_s),
+                             loss_text(rule.course.end.loss)});
+    rows.push_back(row);
+  }
+  return aligned_table(rows, "  ") + "  * this scenario's\n";
+}
+
+// Steps of a course with batches from one simulated rung to the next.
+struct Stay {
+  std::int64_t steps = 0;
+  double seconds = 0, from_samples = 0, from_loss = 0;
+};
+Stay stay_at(const GrowthAnswer& answer, std::size_t rung) {
+  const bool last = rung + 1 == answer.rungs.size();
+  Stay stay;
+  for (const BatchSpan& span : answer.own().course.spans) {
+    if (span.batch < answer.rungs[rung].batch || (!last && span.batch >= answer.rungs[rung + 1].batch))
+      continue;
+    if (stay.steps == 0) stay.from_samples = span.from_samples, stay.from_loss = span.from_loss;
+    stay.steps += span.steps;
+    stay.seconds += static_cast<double>(span.steps) * step_time_between(answer.rungs, span.batch);
+  }
+  return stay;
+}
+
+std::string error_text(double share) {
+  constexpr double least = 1e-4;
+  return share < least ? "less than 0.01 %" : fmt::format("at most {:.2g} %", 100 * share);
+}
+
+std::string rungs_text(const GrowthAnswer& answer) {
+  std::vector<std::vector<std::string>> rows{{"batch from", "micro-batches", "step", "tokens/s", "MFU",
+                                              "fits", "from sequence", "at loss", "steps", "time there"}};
+  for (std::size_t i = 0; i < answer.rungs.size(); ++i) {
+    const RungStep& rung = answer.rungs[i];
+    const Stay stay = stay_at(answer, i);
+    const auto of_stay = [&](const std::string& text) { return stay.steps > 0 ? text : "-"; };
+    rows.push_back({batch_text(rung.batch), batch_text(rung.micro_batches), readable_seconds(rung.step_s),
+                    readable_count(rung.tokens_per_s), rung.mfu > 0 ? readable_share(rung.mfu) : "-",
+                    rung.fits ? "yes" : "no", of_stay(count_text(stay.from_samples)),
+                    of_stay(loss_text(stay.from_loss)), of_stay(batch_text(stay.steps)),
+                    of_stay(readable_seconds(stay.seconds))});
+  }
+  std::string text = aligned_table(rows, "  ");
+  if (answer.rungs_in_all > answer.rungs.size())
+    text += fmt::format(
+        "  {} of {} batches that the schedule can run are simulated; step times between two lie on their "
+        "line{}\n",
+        answer.rungs.size(), answer.rungs_in_all,
+        answer.rungs.size() > 2 ? " (one of these left out: off by " + error_text(answer.line_error) + ")"
+                                : "");
+  return text;
+}
+
+std::string noise_text(const Scenario& scenario, const GrowthAnswer& answer) {
+  const Course& course = answer.own().course;
+  const double s = answer.sequence;
+  const auto noise = [&](double loss) { return noise_scale_at(scenario.growth.dynamics, loss) / s; };
+  const double begin = noise(scenario.growth.dynamics.start), end = noise(course.end.loss);
+  std::string text = fmt::format(
+      "\nGradient noise scale: {} sequences at loss {}, {} at {}; a step of {} sequences gets as far as {} "
+      "of a noiseless one, of {} {} (at the end).\n",
+      count_text(begin), loss_text(scenario.growth.dynamics.start), count_text(end),
+      loss_text(course.end.loss), batch_text(answer.rungs.front().batch),
+      readable_share(progress_of_step(static_cast<double>(answer.rungs.front().batch), end)),
+      batch_text(answer.rungs.back().batch),
+      readable_share(progress_of_step(static_cast<double>(answer.rungs.back().batch), end)));
+  if (answer.own().plan.rule != BatchRule::norm_test) return text;
+  return text + fmt::format(
+                    "The norm test asks for {} sequences at the beginning and {} at the end; the largest "
+                    "batch is {}.\n",
+                    count_text(batch_content_with(begin, answer.own().plan.eta)),
+                    count_text(batch_content_with(end, answer.own().plan.eta)),
+                    batch_text(answer.rungs.back().batch));
+}
+
+std::string outside_text(const Scenario& scenario, const GrowthAnswer& answer) {
+  std::string text;
+  for (const OutsideCurves& each : outside_curves(scenario, answer))
+    text += (text.empty() ? "" : ", ") + each.what + " (fitted: " + each.fitted + ")";
+  return text.empty() ? "" : "Outside the runs that loss and noise scale were fitted to: " + text + ".\n";
+}
+
+std::string sources_text(const Scenario& scenario, const GrowthAnswer& answer) {
+  const GrowthChoice& growth = scenario.growth;
+  std::string text =
+      "\nLoss and noise scale: " +
+      (growth.source.empty() ? "not said where they come from (training.source)" : growth.source) +
+      fmt::format("; noise scale ~ loss^-{:.3g}{}; learning rate and its schedule as there.\n",
+                  growth.dynamics.noise_exponent,
+                  growth.dynamics.noise_exponent == kaplan_noise_exponent ? " (Kaplan et al. 2020)" : "") +
+      outside_text(scenario, answer);
+  if (growth.noise_least > 0 || growth.noise_most > 0)
+    text += fmt::format(
+        "In brackets: with noise scales from {} to {} tokens that would give the same loss with batch {} "
+        "throughout.\n",
+        readable_count(growth.noise_least > 0 ? growth.noise_least : growth.dynamics.noise_tokens),
+        readable_count(growth.noise_most > 0 ? growth.noise_most : growth.dynamics.noise_tokens),
+        batch_text(scenario.schedule.global_batch));
+  text += "Growing batches are simulated only: `slipway execute` does not have them yet.\n";
+  const std::string basis = basis_text(time_basis_of(scenario));
+  return basis.empty() ? text : text + basis.substr(0, basis.size() - 1);
+}
+
+}  // namespace
+
+std::string growth_text(const Scenario& scenario, const GrowthAnswer& answer) {
+  return fmt::format("{}: {} on {}, batch {} to {} sequences by {}{}\n\n", scenario.name,
+                     scenario.model.name, machines_text(scenario.cluster),
+                     batch_text(scenario.schedule.global_batch), batch_text(scenario.growth.largest),
+                     answer.own().name, pace_text(scenario)) +
+         headline_of(scenario, answer) + "\n" + rules_text(scenario, answer) + "\n" + rungs_text(answer) +
+         noise_text(scenario, answer) + sources_text(scenario, answer);
+}
+
+}  // namespace slipway

@@ -1,0 +1,87 @@
+// Whole trainings against closed forms.
+#include "models/growth.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <stdexcept>
+
+#include "models/norm_test.h"
+
+namespace slipway {
+namespace {
+
+LossDynamics steady_noise() { return {3, 1, 1000, 0.5, 4096, 2.5, 0}; }
+
+BatchPlan constant(std::int64_t batch) { return {BatchRule::constant, {batch}, 0, {}, 0, 1, 8}; }
+
+TEST(Growth, ConstantBatchesLieOnMcCandlishsHyperbola) {
+  LossDynamics dynamics = steady_noise();
+  dynamics.offset = 20'000;  // many steps: they are whole
+  const double target = 2.2, least_steps = noiseless_steps_to(dynamics, target);
+  constexpr double sequence = 2, noise = 4096 / sequence;
+  for (const std::int64_t batch : {64, 256, 2048, 65536}) {
+    const Course course = course_of(constant(batch), dynamics, sequence, {0, target});
+    const double steps = static_cast<double>(course.end.steps);
+    // (S/S_min − 1)(E/E_min − 1) = 1, E_min = B·S_min
+    EXPECT_NEAR((steps / least_steps - 1) * (course.end.samples / (noise * least_steps) - 1), 1, 2e-3) << batch;
+    EXPECT_EQ(course.end.samples, steps * static_cast<double>(batch));
+    EXPECT_EQ(course.target->steps, course.end.steps);
+  }
+}
+
+TEST(Growth, TheLossAfterStepsOfOneBatchIsTheClosedForm) {
+  const Course course = course_of(constant(4096), steady_noise(), 1, {4096.0 * 500, 0});
+  EXPECT_EQ(course.end.steps, 500);
+  EXPECT_NEAR(course.end.loss, loss_after(steady_noise(), 250), 1e-12);
+  EXPECT_FALSE(course.target);
+}
+
+TEST(Growth, TheNormTestEndsAtTheBatchThatItIsContentWith) {
+  BatchPlan plan{BatchRule::norm_test, {}, 0, {}, 0.4, 1, 8};
+  for (std::int64_t rung = 64; rung <= 1 << 20; rung += 64) plan.rungs.push_back(rung);
+  const Course course = course_of(plan, steady_noise(), 1, {1e8, 0});
+  const double content = batch_content_with(4096, 0.4);
+  EXPECT_GE(static_cast<double>(course.spans.back().batch), content - 64);
+  EXPECT_LE(static_cast<double>(course.spans.back().batch), content + 64);
+}
+
+TEST(Growth, WithTheNoiseTheBatchGrowsToTheEnd) {
+  BatchPlan plan{BatchRule::norm_test, {}, 0, {}, 0.9, 1, 8};
+  for (std::int64_t rung = 64; rung <= 1 << 20; rung += 64) plan.rungs.push_back(rung);
+  LossDynamics growing = steady_noise();
+  growing.noise_exponent = kaplan_noise_exponent;
+  const Course course = course_of(plan, growing, 1, {1e7, 0});
+  ASSERT_GT(course.spans.size(), 10U);
+  for (std::size_t i = 1; i < course.spans.size(); ++i) {
+    EXPECT_GT(course.spans[i].batch, course.spans[i - 1].batch);
+    EXPECT_LT(course.spans[i].from_loss, course.spans[i - 1].from_loss);
+  }
+  const double content = batch_content_with(noise_scale_at(growing, course.end.loss), 0.9);
+  EXPECT_NEAR(static_cast<double>(course.spans.back().batch), content, 128);
+}
+
+TEST(Growth, SpansAddUpToTheCourse) {
+  const BatchPlan plan{BatchRule::stages, {8, 16, 32}, 0, {{100, 16}, {200, 32}}, 0, 1, 8};
+  const Course course = course_of(plan, steady_noise(), 1, {400, 0});
+  ASSERT_EQ(course.spans.size(), 3U);
+  EXPECT_EQ(course.spans[0].steps, 13);  // 104 samples: the first step's end at or above 100
+  EXPECT_EQ(course.spans[1].from_samples, 104);
+  EXPECT_EQ(course.spans[1].steps, 6);
+  EXPECT_EQ(course.spans[2].from_samples, 200);
+  EXPECT_EQ(course.end.samples, 424);
+  const auto seconds = [](std::int64_t batch) { return batch == 8 ? 1.0 : batch == 16 ? 1.5 : 2.5; };
+  EXPECT_DOUBLE_EQ(seconds_of(course, course.end.steps, seconds), 13 + 6 * 1.5 + 7 * 2.5);
+  EXPECT_DOUBLE_EQ(seconds_of(course, 15, seconds), 13 + 2 * 1.5);
+}
+
+TEST(Growth, RefusesATrainingWithoutAnEnd) {
+  EXPECT_THROW(course_of(constant(8), steady_noise(), 1, {0, 0}), std::invalid_argument);
+  EXPECT_THROW(course_of(constant(8), steady_noise(), 1, {0, 0.9}), std::invalid_argument)
+      << "below the floor";
+  EXPECT_THROW(course_of(constant(8), steady_noise(), 1, {1e9, 0, 1000}), std::invalid_argument)
+      << "more steps than allowed";
+}
+
+}  // namespace
+}  // namespace slipway
