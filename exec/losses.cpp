@@ -104,7 +104,7 @@ void LossReporter::State::collect(const EndedStep& ended) {
   write(ended.step, loss, rate);
   const double seconds = static_cast<double>(ended.end_ns - previous_end_ns) * 1e-9;
   previous_end_ns = ended.end_ns;
-  std::printf("step %lld/%d  loss %.4f  lr %.3g  %.3f s\n", static_cast<long long>(first.steps + ended.step + 1),
+  std::printf("step %lld/%d  loss %.4f  lr %.2e  %.3f s\n", static_cast<long long>(first.steps + ended.step + 1),
               bundle->run.steps, loss, rate, seconds);
   std::fflush(stdout);
 }

@@ -180,6 +180,8 @@ TEST_F(Execute, WhatTheExecutorCannotRunIsRefusedBeforeAnythingStarts) {
       {{"--set", "run.optimizer=kfac"}, "run.optimizer.name is kfac: only adamw is executed"},
       {{"--set", "run.data="}, "run.data"},
       {{"--set", "cluster.machine=v100-32gb", "--set", "run.dtype=float16"}, "small gradients need loss scaling"},
+      {{"--set", "run.optimizer.lr_decay_style=cosine", "--set", "run.optimizer.lr_warmup_samples=25"},
+       "the warm-up of 25 sequences is longer than the training, with which the decay ends: 24 (3 steps x schedule.global_batch 8)"},
       {{"--set", "layout.tensr=2"}, "layout.tensr"}};
   for (const auto& [settings, words] : refused) {
     const Answer answer = execute(settings);

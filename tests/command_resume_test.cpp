@@ -160,6 +160,9 @@ TEST(ScheduledRate, GoesOnInAnotherLayoutAndBatchBySamples) {
   const Ended one = executed(first, {set, "--set run.steps=4", "--set run.checkpoint_steps=2"});
   ASSERT_EQ(one.status, 0) << one.errors;
   EXPECT_THAT(rates_of(losses_of(first)), Pointwise(DoubleEq(), {0.00075, 0.0015, 0.00225, 0.003}));
+  const Ended early = executed(second, {set, "--set run.steps=3", "--resume " + checkpoint_path(first, 2)});
+  EXPECT_EQ(early.status, 2);
+  EXPECT_THAT(early.errors, HasSubstr("with which the decay ends: 24 (16 of the checkpoint + 1 step x schedule.global_batch 8)"));
   const Ended other = executed(second, {set, "--set run.steps=5", "--set schedule.global_batch=16",
                                         "--set layout.pipeline=1 --set layout.data=2 --set layout.zero=2",
                                         "--resume " + checkpoint_path(first, 2)});

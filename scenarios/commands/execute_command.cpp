@@ -261,6 +261,7 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
       std::filesystem::absolute(options.text("out").value_or(scenario.name + ".run")).string();
   if (!joined || joined->rank == 0) restore_killed_start(folder);
   const Resumption from = resumption_of(options.text("resume"), folder, scenario.run, options.has("overwrite"));
+  refuse_warmup_beyond_end(scenario, from);
   if (options.has("confirm")) refuse_unconfirmable(from, scenario.run);
   check_output_folder("--out", folder);
   if (!options.has("overwrite") && !from.is_here) refuse_finished_run(folder);

@@ -1,7 +1,6 @@
 #include "scenarios/language/load_optimizer.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "scenarios/language/quantity.h"
 
@@ -33,24 +32,16 @@ void refuse_without_decay(Settings& settings, const char* key, const std::string
                   std::string("remove it, or set ") + style + " to linear or cosine");
 }
 
+// Where the decay ends with the training, `execute` knows when that is (scenarios/execution/execution.h).
 void check_warmup(Settings& settings, const LearningRateSchedule& schedule) {
-  if (!settings.good({warmup, end, "run.steps", "schedule.global_batch"})) return;
-  const bool is_given = settings.given(end);
-  const std::int64_t steps = settings.integer("run.steps");
-  const std::int64_t batch = settings.integer("schedule.global_batch");
-  // A training of more samples than an integer holds is longer than any warm-up.
-  if (!is_given && batch > std::numeric_limits<std::int64_t>::max() / std::max<std::int64_t>(steps, 1))
-    return;
-  const std::int64_t samples = is_given ? schedule.decay_samples : steps * batch;
-  if (schedule.warmup_samples <= samples) return;
-  const std::string source =
-      is_given ? "lr_decay_samples"
-               : "run.steps " + std::to_string(steps) + " x global_batch " + std::to_string(batch);
+  if (!settings.given(end) || !settings.good({warmup})) return;
+  if (schedule.warmup_samples <= schedule.decay_samples) return;
+  const std::string samples = std::to_string(schedule.decay_samples);
   settings.refuse(warmup,
                   "the warm-up of " + std::to_string(schedule.warmup_samples) +
-                      " sequences is longer than the decay, which ends after " + std::to_string(samples) +
-                      " (" + source + "); allowed: up to " + std::to_string(samples),
-                  std::string("lower it, or ") + (is_given ? "raise " : "set ") + end);
+                      " sequences is longer than the decay, which ends after " + samples +
+                      " (lr_decay_samples); allowed: up to " + samples,
+                  std::string("lower it, or raise ") + end);
 }
 
 LearningRateSchedule read_schedule(Settings& settings, double rate) {
