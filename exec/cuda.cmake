@@ -27,6 +27,7 @@ foreach(header cuda_runtime_api.h cublas_v2.h cusparse.h cusolverDn.h nccl.h)
   list(APPEND cuda_headers ${${found}})
 endforeach()
 list(REMOVE_DUPLICATES cuda_headers)
+set(SLIPWAY_CUDA_HEADERS ${cuda_headers} CACHE INTERNAL "Folders with the headers of CUDA and NCCL")
 find_library(SLIPWAY_CUDART NAMES libcudart.so libcudart.so.13
              HINTS ${toolkit}/lib64 ${toolkit}/lib ${wheels}/cu13/lib)
 

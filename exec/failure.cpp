@@ -21,7 +21,8 @@ std::optional<std::string> line_in(const std::string& path) {
 }
 
 // One line: a cause is shown in one, and the files hold one.
-std::string flat(std::string text) {
+std::string flat(const std::string& told) {
+  std::string text = without_stack(told);
   for (char& c : text) {
     if (c == '\n' || c == '\r') c = ' ';
   }
@@ -29,6 +30,10 @@ std::string flat(std::string text) {
 }
 
 }  // namespace
+
+std::string without_stack(const std::string& message) {
+  return message.substr(0, message.find("\nException raised from "));
+}
 
 std::string to_text(const Failure& failure) {
   return std::to_string(failure.rank) + " " + flat(failure.cause);

@@ -18,6 +18,9 @@ struct Failure {
   std::string cause;  // one line
 };
 
+// LibTorch's errors end with the stack of their callers, many lines that say nothing to a user: what stands before it.
+std::string without_stack(const std::string& message);
+
 std::string to_text(const Failure& failure);
 Failure failure_from_text(const std::string& text);  // throws std::runtime_error
 

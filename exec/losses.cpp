@@ -1,7 +1,7 @@
 #include "exec/losses.h"
 
 #include <algorithm>
-#include <cinttypes>
+#include <charconv>
 #include <condition_variable>
 #include <cstdio>
 #include <deque>
@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "exec/loss_lines.h"
 #include "exec/run_files.h"
 
 namespace slipway {
@@ -25,6 +26,15 @@ std::string exact(double value) {
   char text[40];
   std::snprintf(text, sizeof text, "%.17g", value);
   return text;
+}
+
+// Any value, also one that std::stod refuses because it is next to nothing.
+double number(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw std::runtime_error("a rank's part of the loss is no number: '" + text + "'");
+  return value;
 }
 
 struct EndedStep {
@@ -97,7 +107,7 @@ void LossReporter::State::collect(const EndedStep& ended) {
       loss += ended.part;
       continue;
     }
-    loss += std::stod(store->get(key_of(ended.step, head), while_alive_s));
+    loss += number(store->get(key_of(ended.step, head), while_alive_s));
     store->forget(key_of(ended.step, head));
   }
   const double rate = learning_rate_of(*bundle, first, ended.step);
@@ -117,21 +127,6 @@ void LossReporter::State::write(int step, double loss, double rate) {
   if (!file) throw std::runtime_error("cannot write " + path + " (disk full?)");
 }
 
-namespace {
-
-// The lines of steps before `step`.
-std::string earlier_losses(const std::string& path, std::int64_t step) {
-  std::ifstream file(path);
-  std::string kept;
-  for (std::string line; std::getline(file, line);) {
-    std::int64_t at = 0;
-    if (!file.eof() && std::sscanf(line.c_str(), "%" SCNd64, &at) == 1 && at < step) kept += line + '\n';
-  }
-  return kept;
-}
-
-}  // namespace
-
 LossReporter::LossReporter(const Bundle& bundle, int rank, const Progress& begin, const std::string& directory,
                            std::unique_ptr<Store> store)
     : state_(std::make_unique<State>()) {
@@ -142,7 +137,7 @@ LossReporter::LossReporter(const Bundle& bundle, int rank, const Progress& begin
   state_->store = std::move(store);
   if (rank == 0) {
     state_->path = losses_path(directory);
-    const std::string kept = earlier_losses(state_->path, begin.steps);
+    const std::string kept = losses_before(state_->path, begin.steps);
     state_->file.open(state_->path);
     state_->file << kept << std::flush;
     if (!state_->file) throw std::runtime_error("cannot write " + state_->path);

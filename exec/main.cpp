@@ -8,6 +8,7 @@
 #include "exec/bundle_file.h"
 #include "exec/device.h"
 #include "exec/executable.h"
+#include "exec/failure.h"
 #include "exec/measure.h"
 #include "exec/process.h"
 #include "exec/run_bundle.h"
@@ -109,7 +110,7 @@ int main(int count, char** words) {
   try {
     return slipway::run({words + 1, words + count});
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "slipway-rank: %s\n", error.what());
+    std::fprintf(stderr, "slipway-rank: %s\n", slipway::without_stack(error.what()).c_str());
     return slipway::nothing_started;
   }
 }

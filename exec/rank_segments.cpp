@@ -128,8 +128,9 @@ void RankModel::State::note_late_blocks() {
   std::unordered_set<int> embedding;
   for (const Work& work : graph.works) {
     if (work.kind != WorkKind::segment) continue;
-    for (const Operator& op : operators_of(graph, work).subspan(static_cast<std::size_t>(work.first_op), static_cast<std::size_t>(work.last_op - work.first_op)))
-      if (op.kind == OpKind::embed) embedding.insert(op.block);
+    const auto operators = operators_of(graph, work);
+    for (int i = work.first_op; i < work.last_op; ++i)
+      if (const Operator& op = operators[static_cast<std::size_t>(i)]; op.kind == OpKind::embed) embedding.insert(op.block);
     if (work.pass != Pass::weight_grad) continue;
     for (const int block : blocks_in(work)) late_blocks.insert(block);
   }

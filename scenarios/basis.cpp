@@ -69,8 +69,7 @@ Basis basis_of(const Scenario& scenario) {
   return basis;
 }
 
-Basis time_basis_of(const Scenario& scenario) {
-  Basis basis = basis_of(scenario);
+Basis without_memory(Basis basis) {
   basis.memory_trainer.clear();
   basis.memory_outside.clear();
   return basis;

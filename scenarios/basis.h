@@ -39,7 +39,7 @@ struct Basis {
   std::vector<OutsideFit> memory_outside;
 };
 Basis basis_of(const Scenario& scenario);
-Basis time_basis_of(const Scenario& scenario);  // the same without memory
+Basis without_memory(Basis basis);  // that of times alone
 
 // "on average 5 to 41 % off published runs, mostly too fast"
 std::string book_error_text();
@@ -49,6 +49,8 @@ std::string basis_text(const Basis& basis);
 std::string memory_basis_text(const Basis& basis);  // of memory alone
 // Of many points, or rows of a table (`noun`): each thing once, and for how many of them it holds.
 std::string basis_text(const std::vector<Basis>& points, const char* noun);
+// Such a paragraph where it follows a text instead of preceding one: the empty line before it.
+std::string empty_line_first(const std::string& paragraph);
 
 // The keys of json_keys_basis.h.
 void set_basis_keys(JsonSummary& json, const Basis& basis);

@@ -1,4 +1,4 @@
-// The words of a basis: for one scenario, and for many points of a study; and as JSON.
+// The words of a basis: for many points of a study, of which one scenario is one; and as JSON.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,60 +11,12 @@
 namespace slipway {
 namespace {
 
-std::string described(const std::vector<OutsideFit>& outside) {
-  std::string text;
-  for (const OutsideFit& each : outside) text += (text.empty() ? "" : ", ") + describe(each);
-  return text;
-}
-
 std::string book_text(const Basis& basis) {
   const std::string names = fmt::format("{}", fmt::join(basis.fitted_here, ", "));
   return "No trainer's pace: book values of the hardware, " + book_error_text() +
          (names.empty() ? ". No trainer was fitted on this machine.\n"
                         : ".\nTrainers fitted on this machine, for cluster.stack: " + names + ".\n");
 }
-
-std::string not_priced_text(const std::string& trainer, const std::string& features) {
-  return "The formula of " + trainer + " does not price: " + features + "; such times are guesses.\n";
-}
-
-// "tokens of a slice 32 (fitted: 2048 to 32768)"
-std::string slices_text(const std::string& described) {
-  return "Shorter than what any published run computed at once, so extrapolated: " + described + ".\n";
-}
-
-std::string blocks_text(const std::string& table) {
-  return "Blocks take the times of a table, on whatever machine: " + table + ".\n";
-}
-std::string own_profile_text(const std::string& origin) { return "Machine profile " + origin + ".\n"; }
-
-std::string times_text(const Basis& basis) {
-  std::string text = basis.blocks.empty() ? "" : blocks_text(basis.blocks);
-  for (const std::string& origin : basis.own_profiles) text += own_profile_text(origin);
-  if (basis.slices) text += slices_text(describe(*basis.slices));
-  if (basis.book_values) return book_text(basis) + text;
-  if (!basis.not_priced.empty())
-    text += not_priced_text(basis.trainer, fmt::format("{}", fmt::join(basis.not_priced, ", ")));
-  if (!basis.outside.empty())
-    text += "Outside the runs that " + basis.trainer + " was fitted to: " + described(basis.outside) + ".\n";
-  return text;
-}
-
-std::string memory_text(const Basis& basis, const std::vector<OutsideFit>& outside) {
-  if (outside.empty()) return "";
-  return "Outside the runs that the memory of " + basis.memory_trainer + " was fitted to: " + described(outside) + ".\n";
-}
-
-// What memory was fitted to mostly is what times were fitted to.
-std::string more_memory_text(const Basis& basis) {
-  std::vector<OutsideFit> more = basis.memory_outside;
-  std::erase_if(more, [&](const OutsideFit& each) {
-    return std::any_of(basis.outside.begin(), basis.outside.end(), [&](const OutsideFit& told) { return told.what == each.what; });
-  });
-  return memory_text(basis, more);
-}
-
-std::string paragraph(const std::string& text) { return text.empty() ? "" : text + "\n"; }
 
 // In the order in which they come up first, with how often they do.
 struct Tally {
@@ -91,9 +43,25 @@ std::string book_error_text() {
   return fmt::format("on average {} to {} % off published runs, mostly too fast", book_error.least_percent, book_error.most_percent);
 }
 
-std::string memory_basis_text(const Basis& basis) { return paragraph(memory_text(basis, basis.memory_outside)); }
+std::string empty_line_first(const std::string& paragraph) {
+  return paragraph.empty() ? "" : "\n" + paragraph.substr(0, paragraph.size() - 1);
+}
 
-std::string basis_text(const Basis& basis) { return paragraph(times_text(basis) + more_memory_text(basis)); }
+std::string memory_basis_text(const Basis& basis) {
+  Basis memory;
+  memory.memory_trainer = basis.memory_trainer;
+  memory.memory_outside = basis.memory_outside;
+  return basis_text({memory}, "");
+}
+
+// What memory was fitted to mostly is what times were fitted to.
+std::string basis_text(const Basis& basis) {
+  Basis once = basis;
+  std::erase_if(once.memory_outside, [&](const OutsideFit& each) {
+    return std::any_of(basis.outside.begin(), basis.outside.end(), [&](const OutsideFit& told) { return told.what == each.what; });
+  });
+  return basis_text({once}, "");
+}
 
 std::string basis_text(const std::vector<Basis>& points, const char* noun) {
   Tally book, blocks, own_profiles, slices;
@@ -107,24 +75,27 @@ std::string basis_text(const std::vector<Basis>& points, const char* noun) {
     for (const OutsideFit& each : point.outside) outside[point.trainer].add(describe(each));
     for (const OutsideFit& each : point.memory_outside) memory[point.memory_trainer].add(describe(each));
   }
+  const auto counted = [&](const Tally& tally) { return counted_text(tally, points.size(), noun); };
   std::string text;
   for (const auto& [what, count] : book.entries)
     text += (static_cast<std::size_t>(count) < points.size() ? fmt::format("{} of {} {}s: ", count, points.size(), noun) : "") + what;
-  if (!blocks.entries.empty()) text += blocks_text(counted_text(blocks, points.size(), noun));
-  for (const auto& [origin, count] : own_profiles.entries) text += own_profile_text(origin);
-  if (!slices.entries.empty()) text += slices_text(counted_text(slices, points.size(), noun));
-  for (const auto& [trainer, tally] : not_priced) text += not_priced_text(trainer, counted_text(tally, points.size(), noun));
+  if (!blocks.entries.empty()) text += "Blocks take the times of a table, on whatever machine: " + counted(blocks) + ".\n";
+  for (const auto& [origin, count] : own_profiles.entries) text += "Machine profile " + origin + ".\n";
+  if (!slices.entries.empty())
+    text += "Shorter than what any published run computed at once, so extrapolated: " + counted(slices) + ".\n";
+  for (const auto& [trainer, tally] : not_priced)
+    text += "The formula of " + trainer + " does not price: " + counted(tally) + "; such times are guesses.\n";
   for (const auto& [trainer, tally] : outside)
-    text += "Outside the runs that " + trainer + " was fitted to: " + counted_text(tally, points.size(), noun) + ".\n";
+    text += "Outside the runs that " + trainer + " was fitted to: " + counted(tally) + ".\n";
   for (auto& [trainer, tally] : memory) {
     std::erase_if(tally.entries, [&](const auto& entry) {
       const auto& told = outside[trainer].entries;
       return std::find(told.begin(), told.end(), entry) != told.end();
     });
     if (!tally.entries.empty())
-      text += "Outside the runs that the memory of " + trainer + " was fitted to: " + counted_text(tally, points.size(), noun) + ".\n";
+      text += "Outside the runs that the memory of " + trainer + " was fitted to: " + counted(tally) + ".\n";
   }
-  return paragraph(text);
+  return text.empty() ? "" : text + "\n";
 }
 
 namespace {

@@ -193,8 +193,7 @@ std::string goodput_text(const Scenario& scenario, const GoodputAnswer& answer) 
     text += fmt::format("\nTraining on {} tokens takes {:.4g} days instead of {:.4g}.\n", readable_count(scenario.tokens),
                         scenario.tokens / answer.tokens_per_s / own.share / day_s,
                         scenario.tokens / answer.tokens_per_s / day_s);
-  const std::string basis = basis_text(time_basis_of(scenario));
-  return basis.empty() ? text : text + "\n" + basis.substr(0, basis.size() - 1);
+  return text + empty_line_first(basis_text(without_memory(basis_of(scenario))));
 }
 
 std::string goodput_json(const Scenario& scenario, const GoodputAnswer& answer) {
@@ -203,7 +202,7 @@ std::string goodput_json(const Scenario& scenario, const GoodputAnswer& answer) 
   json.set("scenario", scenario.name);
   json.set("days", answer.horizon_s / day_s);
   json.set("step_time_s", answer.training.step_s);
-  set_basis_keys(json, time_basis_of(scenario));
+  set_basis_keys(json, without_memory(basis_of(scenario)));
   json.set("nodes", answer.training.nodes);
   json.set("histories", own.histories);
   json.set("goodput", own.share);

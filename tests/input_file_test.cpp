@@ -31,9 +31,10 @@ TEST_F(InputFile, WhatCannotBeReadHasAReason) {
     EXPECT_EQ(unreadable(endless), "it is a device without end");
 }
 
-TEST_F(InputFile, APipeIsReadOnce) {
+// To open it would wait for one.
+TEST_F(InputFile, APipeIsReadableBeforeItHasAWriter) {
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
-  EXPECT_EQ(unreadable(path("pipe")), "");  // and does not wait for a writer
+  EXPECT_EQ(unreadable(path("pipe")), "");
 }
 
 TEST_F(InputFile, EveryCommandTellsFileAndReason) {

@@ -84,5 +84,18 @@ TEST_F(RunFolder, AStartThatFailsLeavesTheEarlierRunWhole) {
   EXPECT_THAT(text_of(path("run/losses.csv")), HasSubstr("1,8,9.5"));
 }
 
+TEST_F(RunFolder, AStepIsDoneOnceTheLineOfItsLossIsWhole) {
+  const auto done_from = [&](int steps, const std::string& losses) {
+    std::ofstream(path("rank-0.losses")) << losses;
+    return has_done_a_step(path(""), steps);
+  };
+  EXPECT_TRUE(done_from(0, "0 8 5.5\n"));
+  EXPECT_FALSE(done_from(0, "0 8 5.5"));
+  EXPECT_FALSE(done_from(0, "")) << "no line";
+  EXPECT_FALSE(done_from(0, "\nloss 5.5\n7\n")) << "no step with a loss";
+  EXPECT_FALSE(done_from(2, "0 8 5.5\n1 16 5.25\n")) << "steps before this run";
+  EXPECT_TRUE(done_from(2, "1 16 5.25\n2 24 5.125\n"));
+}
+
 }  // namespace
 }  // namespace slipway

@@ -72,6 +72,19 @@ TEST_F(AnEarlierRun, IsSafeFromASecondStartWhileTheFirstIsAtWork) {
   EXPECT_FALSE(std::filesystem::exists(trace_path(folder_)));
 }
 
+// A folder stands where its trace belongs: that is the error each time, and no lock is left behind.
+TEST_F(AnEarlierRun, ThatCannotBePutBackKeepsNobodyOut) {
+  using Blocked = std::filesystem::filesystem_error;
+  std::filesystem::remove(trace_path(folder_));
+  write(trace_path(folder_) + "/in-the-way", "");
+  write(trace_path(folder_ + "/replaced-0"), "earlier");
+  for (int time = 0; time < 2; ++time) {
+    EXPECT_THROW(restore_killed_start(folder_), Blocked);
+    EXPECT_THROW(SetAside(folder_, 0, 1, std::nullopt), Blocked);
+  }
+  EXPECT_EQ(text_of(trace_path(folder_ + "/replaced-0")), "earlier");
+}
+
 TEST_F(AnEarlierRun, KeepsEachCourseThatIsLeft) {
   for (int time = 0; time < 2; ++time) {
     write(manifest_path(checkpoint_path(folder_, 8)), "course " + std::to_string(time));

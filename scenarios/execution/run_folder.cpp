@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "exec/loss_lines.h"
 #include "exec/run_files.h"
 #include "scenarios/commands/command.h"
 #include "scenarios/output_file.h"
@@ -45,9 +47,10 @@ void read_lines(const std::string& path, std::vector<std::string>& notes, Take t
 
 // As text: streams do not read "nan".
 double number_from(const std::string& text, const char* what) {
-  std::size_t read = 0;
-  const double number = std::stod(text, &read);
-  if (read != text.size()) throw std::runtime_error(std::string("the ") + what + " is no number: \"" + text + "\"");
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw std::runtime_error(std::string("the ") + what + " is no number: \"" + text + "\"");
   return number;
 }
 
@@ -81,10 +84,8 @@ void refuse_finished_run(const std::string& folder) {
 }
 
 bool has_done_a_step(const std::string& folder, int done) {
-  std::ifstream losses(losses_path(folder));
-  for (std::string line; std::getline(losses, line) && !losses.eof();)
-    if (std::atoll(line.c_str()) >= done) return true;
-  return false;
+  const std::vector<LossLine> lines = loss_lines(losses_path(folder));
+  return std::any_of(lines.begin(), lines.end(), [&](const LossLine& line) { return line.step >= done; });
 }
 
 bool has_records_of_two_steps(const std::string& folder, int rank) {

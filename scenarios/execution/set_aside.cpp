@@ -1,17 +1,12 @@
 #include "scenarios/execution/set_aside.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <utility>
 
 #include "exec/checkpoint_folder.h"
+#include "exec/loss_lines.h"
 #include "exec/run_files.h"
 
 namespace slipway {
@@ -30,17 +25,6 @@ std::string abandoned_path(const std::string& checkpoint) {
 
 std::string aside_path(const std::string& folder, int first_rank) { return folder + "/replaced-" + std::to_string(first_rank); }
 std::string dropped_path(const std::string& folder, int first_rank) { return folder + "/dropped-" + std::to_string(first_rank); }
-
-// Held until it is closed, so not beyond the process. -1: the file system has no locks.
-int lock_on(const std::string& folder) {
-  const int file = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0 || flock(file, LOCK_EX | LOCK_NB) == 0) return file;
-  const bool is_taken = errno == EWOULDBLOCK;
-  close(file);
-  if (is_taken)
-    throw std::runtime_error("another `slipway execute` is at work in " + folder + "; wait for its end, or give --out another folder");
-  return -1;
-}
 
 void make_folder(const std::string& folder) {
   std::error_code error;
@@ -63,13 +47,20 @@ void move_all(const std::string& from, const std::string& to) {
   fs::remove_all(from);
 }
 
+// False where nothing had been set aside.
+bool bring_back(const std::string& aside, const std::string& folder) {
+  if (!fs::exists(aside)) return false;
+  move_all(aside, folder);
+  return true;
+}
+
 }  // namespace
 
 void restore_killed_start(const std::string& folder) {
-  if (!fs::exists(aside_path(folder, 0))) return;
-  const int lock = lock_on(folder);
-  move_all(aside_path(folder, 0), folder);
-  if (lock >= 0) close(lock);
+  const std::string aside = aside_path(folder, 0);
+  if (!fs::exists(aside)) return;
+  const FolderLock lock(folder);
+  bring_back(aside, folder);
 }
 
 SetAside::SetAside(std::string folder, int first_rank, int last_rank, std::optional<int> goes_on_from)
@@ -79,10 +70,10 @@ SetAside::SetAside(std::string folder, int first_rank, int last_rank, std::optio
       last_rank_(last_rank),
       goes_on_(goes_on_from.has_value()) {
   make_folder(folder_);
-  if (first_rank_ == 0) lock_ = lock_on(folder_);
+  if (first_rank_ == 0) lock_.emplace(folder_);
   std::error_code none;
   fs::remove_all(dropped_path(folder_, first_rank_), none);  // of a run that was killed while it removed them
-  if (fs::exists(aside_)) move_all(aside_, folder_);  // of a start that was killed before its first step
+  bring_back(aside_, folder_);  // of a start that was killed before its first step
   try {
     take_files();
     if (first_rank_ == 0 && goes_on_from) {
@@ -91,7 +82,6 @@ SetAside::SetAside(std::string folder, int first_rank, int last_rank, std::optio
     }
   } catch (...) {
     put_back();
-    if (lock_ >= 0) close(lock_);
     throw;
   }
 }
@@ -99,7 +89,6 @@ SetAside::SetAside(std::string folder, int first_rank, int last_rank, std::optio
 SetAside::~SetAside() {
   put_back();
   if (removal_.joinable()) removal_.join();
-  if (lock_ >= 0) close(lock_);
 }
 
 void SetAside::take_files() {
@@ -122,11 +111,10 @@ void SetAside::take_files() {
 }
 
 void SetAside::keep_losses_before(int from) const {
-  std::ifstream earlier(aside_ + "/" + name_in(folder_, losses_path(folder_)));
-  if (!earlier) return;
+  const std::string earlier = aside_ + "/" + name_in(folder_, losses_path(folder_));
+  if (!fs::exists(earlier)) return;
   std::ofstream kept(losses_path(folder_));
-  for (std::string line; std::getline(earlier, line) && !earlier.eof();)
-    if (std::atoll(line.c_str()) < from) kept << line << '\n';
+  kept << losses_before(earlier, from);
   if (!kept.flush()) throw std::runtime_error("cannot write " + losses_path(folder_));
 }
 
@@ -161,12 +149,10 @@ void SetAside::drop() noexcept {
 bool SetAside::put_back() noexcept {
   if (dropped_) return false;
   try {
-    if (!fs::exists(aside_)) return false;
-    move_all(aside_, folder_);
+    return bring_back(aside_, folder_);
   } catch (const std::exception&) {  // it stays aside; the next start tries again
     return false;
   }
-  return true;
 }
 
 }  // namespace slipway

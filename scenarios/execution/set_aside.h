@@ -15,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "scenarios/execution/folder_lock.h"
+
 namespace slipway {
 
 // Puts back what a start in `folder` had set aside and that was killed before its first step, so that checks see it. To be
@@ -37,7 +39,6 @@ class SetAside {
   const std::vector<std::string>& abandoned() const { return abandoned_; }
 
  private:
-  void lock();
   void take_files();
   void take_later_checkpoints(int from);
   void keep_losses_before(int from) const;
@@ -45,7 +46,7 @@ class SetAside {
   int first_rank_, last_rank_;
   bool goes_on_, dropped_ = false;
   std::vector<std::string> abandoned_;
-  int lock_ = -1;
+  std::optional<FolderLock> lock_;  // rank 0 holds it for all
   std::thread removal_;  // of what was dropped: checkpoints may be large, and nobody waits for it
 };
 

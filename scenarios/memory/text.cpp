@@ -85,14 +85,14 @@ std::string refused_rows(const ChangeSearch& search) {
   return text;
 }
 
-std::string changes_text(const Plan& plan, const MemoryReport& report) {
+std::string changes_text(const MemoryReport& report, const Basis& basis) {
   const std::vector<TriedChange>& tried = report.search->tried;
   std::string text = fmt::format("\nChanges that save memory ({}; step times replayed, now {}):\n",
                                  report.search->changes_together > 1
                                      ? counted(report.search->changes_together, "change") + " together"
                                      : "one at a time",
                                  readable_seconds(report.step_time_s));
-  text += change_rows(report) + refused_rows(*report.search) + "\n" + basis_text(time_basis_of(plan.scenario));
+  text += change_rows(report) + refused_rows(*report.search) + "\n" + basis_text(without_memory(basis));
   if (tried.empty() || !tried.front().verdict.fits || !tried.front().refused.empty())
     return text + "None of them makes it fit.\n";
   const TriedChange& best = tried.front();
@@ -106,11 +106,11 @@ std::string changes_text(const Plan& plan, const MemoryReport& report) {
 }  // namespace
 
 std::string report_text(const Plan& plan, const MemoryReport& report) {
-  std::string text = headline(plan) + "\n\n" + verdict_text(plan, report) + "\n" +
-                     memory_basis_text(basis_of(plan.scenario)) + summary_table(plan, report);
+  const Basis basis = basis_of(plan.scenario);
+  std::string text = headline(plan) + "\n\n" + verdict_text(plan, report) + "\n" + memory_basis_text(basis) + summary_table(plan, report);
   for (std::size_t i = 0; i < report.stages.size(); ++i)
     text += fmt::format("\nPipeline rank {}, by part:\n", i) + parts_table(report.stages[i]);
-  if (report.search) text += changes_text(plan, report);
+  if (report.search) text += changes_text(report, basis);
   return text;
 }
 

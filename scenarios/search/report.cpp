@@ -125,8 +125,7 @@ std::string search_text(const Scenario& scenario, const SearchResult& result,
   if (!result.best.empty()) {
     std::vector<Basis> rows;
     for (const PricedLayout& row : result.best) rows.push_back(basis_of(with_layout(scenario, row.choice)));
-    const std::string basis = basis_text(rows, "row");
-    if (!basis.empty()) text += "\n" + basis.substr(0, basis.size() - 1);
+    text += empty_line_first(basis_text(rows, "row"));
     text += "\nThe best, of all that fit:\n" + table_of(scenario, result.best, options.columns) + "\nWhy each wins over the next:\n";
     for (std::size_t i = 0; i + 1 < result.best.size(); ++i)
       text += fmt::format("  {}  {}\n", i + 1, why(result.best[i], result.best[i + 1]));

@@ -1,8 +1,8 @@
 #include "scenarios/search/search.h"
 
 #include <algorithm>
-#include <new>
 #include <chrono>
+#include <new>
 
 #include "scenarios/search/ranking.h"
 #include "scenarios/search/refine.h"

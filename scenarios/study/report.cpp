@@ -105,7 +105,7 @@ std::string study_text(const Study& study) {
   std::vector<Basis> bases;
   for (const StudyRow& row : study.rows)
     if (row.error.empty()) bases.push_back(row.basis);
-  if (const std::string basis = basis_text(bases, "point"); !basis.empty()) text += "\n" + basis.substr(0, basis.size() - 1);
+  text += empty_line_first(basis_text(bases, "point"));
   if (!reasons.empty()) text += "\nWithout figures:\n" + reasons;
   return text;
 }

@@ -122,71 +122,6 @@ void bound_memory(Parts& parts, const LayoutChoice& choice, int m, StepEstimate&
   }
 }
 
-// One message lane per sender and direction, in the sender's order.
-class ActionReplay {
- public:
-  ActionReplay(const StageCosts& costs, const Wiring& wires, const ScheduleShape& shape)
-      : costs_(costs),
-        wires_(wires),
-        p_(shape.pipeline),
-        m_(shape.micro_batches),
-        last_stage_(shape.pipeline * shape.chunks - 1),
-        forward_at_(at((last_stage_ + 1) * m_), unknown),
-        backward_at_(forward_at_) {}
-
-  // End of the last backward of stage 0.
-  double run(const ActionLists& lists) {
-    std::vector<std::size_t> next(lists.size(), 0);
-    std::vector<double> free(lists.size(), 0), forward_lane(lists.size(), 0),
-        backward_lane(lists.size(), 0);
-    for (int s = 0; s <= last_stage_; ++s)
-      for (int j = 0; j < m_; ++j)
-        if (s == 0) forward_at_[slot(s, j)] = 0;
-    double end = 0;
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (std::size_t q = 0; q < lists.size(); ++q) {
-        for (; next[q] < lists[q].size(); ++next[q], moved = true) {
-          const Action& action = lists[q][next[q]];
-          const bool forward = action.pass == Pass::forward;
-          const double ready =
-              (forward ? forward_at_ : backward_at_)[slot(action.stage, action.micro_batch)];
-          if (ready == unknown) break;
-          const double early = forward ? 0 : costs_.early_s[at(action.stage)];
-          free[q] = std::max(free[q] + early, ready) - early +
-                    (forward ? costs_.forward_s : costs_.backward_s)[at(action.stage)];
-          if (action.stage == 0 && !forward) end = free[q];
-          hand_on(action, forward, free[q], forward ? forward_lane[q] : backward_lane[q], q);
-        }
-      }
-    }
-    return end;
-  }
-
- private:
-  static constexpr double unknown = -1;
-  std::size_t slot(int stage, int micro_batch) const { return at(stage * m_ + micro_batch); }
-
-  void hand_on(const Action& action, bool forward, double now, double& lane, std::size_t q) {
-    if (forward && action.stage == last_stage_) {
-      backward_at_[slot(action.stage, action.micro_batch)] = now;
-      return;
-    }
-    if (!forward && action.stage == 0) return;
-    if (p_ > 1) {
-      const LinkPath& path = (forward ? wires_.to_next : wires_.to_previous)[q];
-      now = lane = std::max(lane, now) + send_seconds(path, costs_.send_bytes);
-    }
-    (forward ? forward_at_ : backward_at_)[slot(action.stage + (forward ? 1 : -1), action.micro_batch)] =
-        now;
-  }
-
-  const StageCosts& costs_;
-  const Wiring& wires_;
-  int p_, m_, last_stage_;
-  std::vector<double> forward_at_, backward_at_;
-};
-
 }  // namespace
 
 StepEstimator::StepEstimator(LoweringInput base, const Cluster& cluster, const MemoryConstants& trainer,
@@ -233,19 +168,13 @@ double StepEstimator::passes_bound(const LayoutChoice& choice) {
   const int m = parts_->micro_batches(choice);
   const ScheduleUse& use = parts_->use_of(choice, m);
   const ScheduleShape shape{choice.layout.pipeline, choice.layout.chunks, m, parts_->base.slices, choice.schedule->copies};
+  if (!use.is_plain && (!is_split(*parts_, choice, m) || !all_on_one_machine(parts_->wiring(choice.layout)))) return bound;
+  const ActionLists lists = choice.schedule->actions(shape);
   const StageCosts& costs = parts_->costs_of(choice);
-  if (!use.is_plain) {
-    if (!is_split(*parts_, choice, m) || !all_on_one_machine(parts_->wiring(choice.layout))) return bound;
-    const ActionLists lists = choice.schedule->actions(shape);
-    const Action& last = lists.front().back();
-    const StepEnd end = split_end(*parts_, choice, costs, use, 0, last.pass == Pass::weight_grad && last.stage == 0);
-    return std::max(bound, parts_->fastest_gpu *
-                               (split_passes_seconds(*parts_, choice, m, lists) + end.data + end.optimizer));
-  }
-  const StepEnd end = step_end(*parts_, choice, costs, 0);
-  const double passes =
-      ActionReplay(costs, parts_->wiring(choice.layout), shape).run(choice.schedule->actions(shape));
-  return std::max(bound, parts_->fastest_gpu * (passes + end.data + end.optimizer));
+  const Action& last = lists.front().back();
+  const bool ends_with_weights = last.pass == Pass::weight_grad && last.stage == 0;
+  const StepEnd end = use.is_plain ? step_end(*parts_, choice, costs, 0) : split_end(*parts_, choice, costs, use, 0, ends_with_weights);
+  return std::max(bound, parts_->fastest_gpu * (passes_seconds(*parts_, choice, m, lists) + end.data + end.optimizer));
 }
 
 StepEstimate estimate_step(const LoweringInput& input, const Cluster& cluster) {

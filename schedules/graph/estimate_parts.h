@@ -89,12 +89,11 @@ StepEnd step_end(StepEstimator::Parts& parts, const LayoutChoice& choice, const 
 // The same on rank 0 of a schedule that is_split: `reduces`: its list ends with the weight gradient of stage 0.
 StepEnd split_end(StepEstimator::Parts& parts, const LayoutChoice& choice, const StageCosts& costs, const ScheduleUse& use,
                   int q, bool reduces);
-// estimate_split.cpp: may its bounds be asked? Then a rank's busy time, and the path through all actions up to the end of
-// rank 0's list.
+// estimate_split.cpp: may its bounds be asked? Then a rank's busy time.
 bool is_split(StepEstimator::Parts& parts, const LayoutChoice& choice, int micro_batches);
 double split_busy_seconds(StepEstimator::Parts& parts, const LayoutChoice& choice, int micro_batches, int q);
-double split_passes_seconds(StepEstimator::Parts& parts, const LayoutChoice& choice, int micro_batches,
-                            const ActionLists& lists);
+// estimate_passes.cpp: of a schedule that is plain or is_split, the path through all actions up to the end of rank 0's list.
+double passes_seconds(StepEstimator::Parts& parts, const LayoutChoice& choice, int micro_batches, const ActionLists& lists);
 // (3): seconds of the data group's lane of pipeline rank q under ZeRO 2 and 3; 0 otherwise.
 double data_lane_seconds(StepEstimator::Parts& parts, const LayoutChoice& choice, int q);
 

@@ -30,31 +30,37 @@ double tied_seconds(Parts& parts, const LayoutChoice& choice) {
   return collective_seconds(path, Collective::all_reduce, 2, elements * bytes_of(parts.base.gradient_dtype));
 }
 
+// Of one block in a whole backward of stage q, or in a weight gradient.
+double block_seconds(const BlockPrice& price, Pass pass, const Wiring& wires, int q, double overhead) {
+  if (pass == Pass::weight_grad) return price.weight_s + (price.cuts + 1) * overhead;
+  return price.backward_s + price.cuts * overhead + seconds_over(wires.tensor[at(q)], price.tensor_backward) +
+         seconds_over(wires.context[at(q)], price.context_backward);
+}
+
 // Largest of  Σ(j≤i) red(j) − Σ(j<i) B(j)  over the blocks i of stage q. Within a run of equal blocks it is
-// linear in i, so the ends of the runs are enough.
-double exposed_reduction(Parts& parts, const LayoutChoice& choice, int q) {
+// linear in i, so the ends of the runs are enough. In segments of a weight gradient only blocks with such gradients are.
+double exposed_reduction(Parts& parts, const LayoutChoice& choice, int q, Pass last_pass) {
   const Layout& layout = choice.layout;
-  const double tied = q == 0 ? tied_seconds(parts, choice) : 0;
+  const bool whole = last_pass == Pass::backward;
+  const double tied = whole && q == 0 ? tied_seconds(parts, choice) : 0;
   if (data_degree(layout) == 1) return tied;
   const Wiring& wires = parts.wiring(layout);
   const std::vector<BlockPrice>& prices = parts.prices_of(choice, wires.machine_group[at(q)]);
   const std::vector<double>& elements = parts.elements_of_runs(layout.tensor);
   const double overhead = parts.cluster.groups[at(wires.machine_group[at(q)])].machine.task_overhead;
-  double lane = 0, backward = 0, most = 0;  // `backward`: of the blocks before, as StageCosts counts it
+  double lane = 0, before = 0, most = 0;  // `before`: the pass of the blocks before, as StageCosts counts it
   for (const auto [run, count] : parts.split_of(layout)[at(q)]) {
-    const double reduce = reduce_seconds(parts, layout, wires.data[at(q)], elements[at(run)]);
     const BlockPrice& price = prices[at(run)];
-    const double block = price.backward_s + price.cuts * overhead +
-                         seconds_over(wires.tensor[at(q)], price.tensor_backward) +
-                         seconds_over(wires.context[at(q)], price.context_backward);
+    if (!whole && price.weight_s <= 0) continue;
+    const double reduce = reduce_seconds(parts, layout, wires.data[at(q)], elements[at(run)]);
+    const double block = block_seconds(price, last_pass, wires, q, overhead);
     if (lane == 0) {
       most = tied + reduce;
-      backward = overhead;
+      before = whole ? overhead : 0;
     }
-    most =
-        std::max({most, lane + reduce - backward, lane + count * reduce - backward - (count - 1) * block});
+    most = std::max({most, lane + reduce - before, lane + count * reduce - before - (count - 1) * block});
     lane += count * reduce;
-    backward += count * block;
+    before += count * block;
   }
   return most;
 }
@@ -79,31 +85,6 @@ double first_gather(Parts& parts, const LayoutChoice& choice, int q) {
 
 }  // namespace
 
-namespace {
-
-// As exposed_reduction, after a weight gradient of stage 0, in whose segments only blocks with such gradients are.
-double exposed_after_weights(Parts& parts, const LayoutChoice& choice) {
-  const Layout& layout = choice.layout;
-  if (data_degree(layout) == 1) return 0;
-  const Wiring& wires = parts.wiring(layout);
-  const std::vector<BlockPrice>& prices = parts.prices_of(choice, wires.machine_group.front());
-  const std::vector<double>& elements = parts.elements_of_runs(layout.tensor);
-  const double overhead = parts.cluster.groups[at(wires.machine_group.front())].machine.task_overhead;
-  double lane = 0, weights = 0, most = 0;
-  for (const auto [run, count] : parts.split_of(layout).front()) {
-    const BlockPrice& price = prices[at(run)];
-    if (price.weight_s <= 0) continue;
-    const double reduce = reduce_seconds(parts, layout, wires.data.front(), elements[at(run)]);
-    const double block = price.weight_s + (price.cuts + 1) * overhead;
-    most = std::max({most, lane + reduce - weights, lane + count * reduce - weights - (count - 1) * block});
-    lane += count * reduce;
-    weights += count * block;
-  }
-  return most;
-}
-
-}  // namespace
-
 StepEnd split_end(Parts& parts, const LayoutChoice& choice, const StageCosts& costs, const ScheduleUse& use, int q,
                   bool reduces) {
   const Layout& layout = choice.layout;
@@ -113,7 +94,7 @@ StepEnd split_end(Parts& parts, const LayoutChoice& choice, const StageCosts& co
   for (int stage = 0; stage < use.placement.stages(); ++stage)
     if (use.placement.rank[at(stage)] == q)
       end.optimizer += machine.task_overhead + optimizer_seconds(machine, costs.elements[at(stage)] / shards, parts.base.shape.dtype);
-  if (reduces) end.data = exposed_after_weights(parts, choice);
+  if (reduces) end.data = exposed_reduction(parts, choice, q, Pass::weight_grad);
   return end;
 }
 
@@ -128,7 +109,7 @@ StepEnd step_end(Parts& parts, const LayoutChoice& choice, const StageCosts& cos
         machine.task_overhead + optimizer_seconds(machine, elements, parts.base.shape.dtype);
     held += elements;
   }
-  StepEnd end{exposed_reduction(parts, choice, q), first};
+  StepEnd end{exposed_reduction(parts, choice, q, Pass::backward), first};
   const double gather = first_gather(parts, choice, q);
   end.optimizer += later;
   end.data += std::max(0.0, gather - later);

@@ -122,6 +122,8 @@ def losses_of(folder):
 def difference(losses, reference):
     if len(losses) < len(reference):
         raise RuntimeError(f"{len(losses)} losses instead of {len(reference)}")
+    if 0 in reference:
+        raise RuntimeError("a loss of the reference is 0: nothing was computed")
     return max(abs(a - b) / abs(b) for a, b in zip(losses, reference))
 
 

@@ -1,0 +1,67 @@
+// libcublas.so.13 without a GPU: what PyTorch calls for products of matrices. They do nothing; that they were called is
+// counted by name, as of kernels.
+#include <cublas_v2.h>
+
+#include "tests/cuda_double/kernels.h"
+
+namespace {
+
+int something = 0;  // what a handle points to; nobody looks
+
+cublasStatus_t done(const char* name) {
+  slipway::count_call(name);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+extern "C" {
+
+cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
+  *handle = reinterpret_cast<cublasHandle_t>(&something);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasDestroy_v2(cublasHandle_t) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasSetStream_v2(cublasHandle_t, cudaStream_t) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t, void*, size_t) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasGetMathMode(cublasHandle_t, cublasMath_t* mode) {
+  *mode = CUBLAS_DEFAULT_MATH;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t, cublasPointerMode_t) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t, cublasPointerMode_t* mode) {
+  *mode = CUBLAS_POINTER_MODE_HOST;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasGemmEx(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void*, const void*,
+                            cudaDataType, int, const void*, cudaDataType, int, const void*, void*, cudaDataType, int,
+                            cublasComputeType_t, cublasGemmAlgo_t) {
+  return done("cublasGemmEx");
+}
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void*,
+                                          const void*, cudaDataType, int, long long, const void*, cudaDataType, int,
+                                          long long, const void*, void*, cudaDataType, int, long long, int,
+                                          cublasComputeType_t, cublasGemmAlgo_t) {
+  return done("cublasGemmStridedBatchedEx");
+}
+cublasStatus_t cublasSgemm_v2(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const float*, const float*,
+                              int, const float*, int, const float*, float*, int) {
+  return done("cublasSgemm");
+}
+cublasStatus_t cublasDgemm_v2(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const double*,
+                              const double*, int, const double*, int, const double*, double*, int) {
+  return done("cublasDgemm");
+}
+cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const float*,
+                                         const float*, int, long long, const float*, int, long long, const float*, float*,
+                                         int, long long, int) {
+  return done("cublasSgemmStridedBatched");
+}
+cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const double*,
+                                         const double*, int, long long, const double*, int, long long, const double*,
+                                         double*, int, long long, int) {
+  return done("cublasDgemmStridedBatched");
+}
+
+}  // extern "C"

@@ -1,0 +1,10 @@
+// libcudnn.so.9 without a GPU: its version, which PyTorch asks for when it chooses an attention: one that is too old for it,
+// so that FlashAttention is taken. Any use ends the process.
+#include <cstddef>
+
+extern "C" {
+
+std::size_t cudnnGetVersion() { return 90100; }
+std::size_t cudnnGetCudartVersion() { return 13000; }
+
+}  // extern "C"

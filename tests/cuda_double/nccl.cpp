@@ -1,0 +1,94 @@
+// libnccl.so.2 without a GPU: nothing travels. Each communicator writes down what it was asked for, a line each in the
+// order of the calls, into SLIPWAY_DOUBLE_LAUNCHES/nccl.<communicator>.<rank>: what NCCL demands of its members, the same
+// operations of the same size in the same order, can be seen in those files.
+#include <nccl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+struct ncclComm {
+  int ranks = 0, rank = 0;
+  std::FILE* file = nullptr;
+};
+
+namespace {
+
+ncclResult_t write(ncclComm* comm, const char* what, size_t count, ncclDataType_t type, int peer) {
+  if (comm->file) std::fprintf(comm->file, "%s %zu type %d peer %d\n", what, count, static_cast<int>(type), peer);
+  return ncclSuccess;
+}
+
+ncclResult_t leave(ncclComm* comm) {
+  if (comm->file) std::fclose(comm->file);
+  delete comm;
+  return ncclSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+ncclResult_t ncclGetVersion(int* version) {
+  *version = NCCL_VERSION_CODE;
+  return ncclSuccess;
+}
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  static std::atomic<int> made{0};
+  *id = {};
+  std::snprintf(id->internal, sizeof id->internal, "%d-%d", static_cast<int>(getpid()), ++made);
+  return ncclSuccess;
+}
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t*) {
+  auto* made = new ncclComm{ranks, rank, nullptr};
+  if (const char* folder = std::getenv("SLIPWAY_DOUBLE_LAUNCHES")) {
+    const std::string path = std::string(folder) + "/nccl." + id.internal + "." + std::to_string(rank);
+    made->file = std::fopen(path.c_str(), "w");
+    if (!made->file) std::perror(path.c_str());
+  }
+  *comm = made;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) {
+  return ncclCommInitRankConfig(comm, ranks, id, rank, nullptr);
+}
+ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
+  *count = comm->ranks;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
+  *rank = comm->rank;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t* error) {
+  *error = ncclSuccess;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommFinalize(ncclComm_t) { return ncclSuccess; }
+ncclResult_t ncclCommDestroy(ncclComm_t comm) { return leave(comm); }
+ncclResult_t ncclCommAbort(ncclComm_t comm) { return leave(comm); }
+const char* ncclGetErrorString(ncclResult_t) { return "an error of the NCCL double"; }
+const char* ncclGetLastError(ncclComm_t) { return ""; }
+ncclResult_t ncclGroupStart() { return ncclSuccess; }
+ncclResult_t ncclGroupEnd() { return ncclSuccess; }
+ncclResult_t ncclAllReduce(const void*, void*, size_t count, ncclDataType_t type, ncclRedOp_t, ncclComm_t comm, cudaStream_t) {
+  return write(comm, "all-reduce", count, type, -1);
+}
+ncclResult_t ncclAllGather(const void*, void*, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t) {
+  return write(comm, "all-gather", count, type, -1);
+}
+ncclResult_t ncclReduceScatter(const void*, void*, size_t count, ncclDataType_t type, ncclRedOp_t, ncclComm_t comm,
+                               cudaStream_t) {
+  return write(comm, "reduce-scatter", count, type, -1);
+}
+ncclResult_t ncclSend(const void*, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t) {
+  return write(comm, "send", count, type, peer);
+}
+ncclResult_t ncclRecv(void*, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t) {
+  return write(comm, "receive", count, type, peer);
+}
+
+}  // extern "C"

@@ -1,0 +1,81 @@
+// What the parts of the CUDA runtime's double share: streams, events, captures and the memory that was given out.
+//
+// libcudart.so.13 without a GPU, as far as PyTorch's allocator, streams, events and graphs ask for it. Device memory is host
+// memory; a copy is made when it is issued; a kernel does nothing but leave its name. So whatever the host does on a GPU is
+// done, in the order in which it would be done, and nothing is computed. What CUDA refuses is refused: synchronising or
+// copying pageable memory while a stream is captured, calls that a capture's mode forbids, events without times, streams
+// that were not joined, more memory than there is.
+//   SLIPWAY_DOUBLE_GPUS      how many GPUs there are (1)
+//   SLIPWAY_DOUBLE_MEMORY    bytes of each (16 GiB; pages that are never touched cost nothing)
+//   SLIPWAY_DOUBLE_LAUNCHES  a folder: at the end, which kernels were launched and how often, one file per process
+// Used by tests/cuda_host_test.cpp.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <vector>
+
+// A graph that is being captured or was. Nodes know whom they wait for, so that a stream that never came back shows.
+struct CUgraph_st {
+  struct Node {
+    std::vector<int> after;
+    std::function<void()> work;  // of a copy; kernels do nothing
+  };
+  std::vector<Node> nodes;
+  unsigned long long id = 0;
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+  std::size_t thread = 0;  // that began it
+  CUstream_st* origin = nullptr;
+  bool broken = false;
+  std::set<CUstream_st*> streams;
+};
+
+struct CUgraphExec_st {
+  std::vector<std::function<void()>> works;
+};
+
+struct CUstream_st {
+  int device = 0;
+  unsigned flags = 0;
+  CUgraph_st* capture = nullptr;
+  std::vector<int> tips;  // nodes that the next one comes after
+};
+
+struct CUevent_st {
+  unsigned flags = 0;
+  bool recorded = false;
+  std::chrono::steady_clock::time_point time;
+  CUgraph_st* capture = nullptr;  // recorded in a capture that goes on or went on
+  std::vector<int> tips;
+};
+
+namespace cuda_double {
+
+extern std::mutex everything;  // guards all state but what is of a thread
+extern thread_local int current_device;
+extern thread_local cudaStreamCaptureMode thread_mode;
+extern std::set<CUgraph_st*> captures;  // under way
+
+// Notes the thread's last error and returns it.
+cudaError_t refuse(cudaError_t error);
+int gpus();
+std::size_t memory_of_device();
+
+std::size_t this_thread();
+CUstream_st* legacy_stream();
+CUstream_st* stream_of(cudaStream_t stream);  // null: the legacy stream
+
+// With `everything` locked: calls that may need the device's cooperation are refused to a thread while a capture forbids them, and break it.
+cudaError_t unsafe_call();
+// With `everything` locked: into a broken capture nothing is issued; nor to the legacy stream, which waits for all blocking streams, while one of
+// those is captured.
+cudaError_t may_issue(CUstream_st* stream);
+// Does `work` at once, or when the graph is launched.
+cudaError_t issue(cudaStream_t on, std::function<void()> work);
+
+}  // namespace cuda_double
