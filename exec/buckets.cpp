@@ -207,10 +207,10 @@ at::Tensor Buckets::square_sum(int stage) const {
   return at::stack(at::_foreach_norm(parts, 2, at::kDouble)).square().sum().reshape({1});
 }
 
-void Buckets::step(int stage, const at::Tensor& scale) {
+void Buckets::step(int stage, double rate, const at::Tensor& scale) {
   for_each(stage, [&](const Bucket& bucket) {
     Bucket& mine = buckets_.at(bucket.parameters.block);
-    mine.adamw.step(mine.slice_gradient, bundle_.run.optimizer, scale);
+    mine.adamw.step(mine.slice_gradient, bundle_.run.optimizer, rate, scale);
     (shards_gradients() ? mine.slice_gradient : mine.parameters.gradients).zero_();
   });
 }

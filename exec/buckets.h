@@ -52,9 +52,9 @@ class Buckets {
 
   // Sum of squares in float64, [1], of what this rank counts; stage = none: of all its stages.
   at::Tensor square_sum(int stage) const;
-  // AdamW on this rank's slices of `stage` with gradients times `scale` (undefined = 1), then all its
-  // gradients are zero.
-  void step(int stage, const at::Tensor& scale);
+  // AdamW at the learning rate `rate` on this rank's slices of `stage` with gradients times `scale` (undefined = 1),
+  // then all its gradients are zero.
+  void step(int stage, double rate, const at::Tensor& scale);
   void dump(int stage, std::ostream& out) const;
 
   // Masters and moments of what no other rank saves: replicas beyond the first, and tensor ranks of replicated

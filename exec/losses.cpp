@@ -58,9 +58,9 @@ std::vector<int> head_ranks(const TaskGraph& graph) {
 }
 
 struct LossReporter::State {
-  int rank = 0, steps = 0;
+  const Bundle* bundle = nullptr;
+  int rank = 0;
   Progress first;
-  std::int64_t sequences = 0;  // per step
   std::vector<int> heads;
   std::unique_ptr<Store> store;
   std::thread thread;
@@ -76,7 +76,7 @@ struct LossReporter::State {
   bool holds_head() const { return std::binary_search(heads.begin(), heads.end(), rank); }
   void work();
   void collect(const EndedStep& ended);
-  void write(int step, double loss);
+  void write(int step, double loss, double rate);
 };
 
 void LossReporter::State::work() {
@@ -110,28 +110,30 @@ void LossReporter::State::collect(const EndedStep& ended) {
     loss += number(store->get(key_of(ended.step, head), while_alive_s));
     store->forget(key_of(ended.step, head));
   }
-  write(ended.step, loss);
+  const double rate = learning_rate_of(*bundle, first, ended.step);
+  write(ended.step, loss, rate);
   const double seconds = static_cast<double>(ended.end_ns - previous_end_ns) * 1e-9;
   previous_end_ns = ended.end_ns;
-  std::printf("step %lld/%d  loss %.4f  %.3f s\n", static_cast<long long>(first.steps + ended.step + 1), steps, loss,
-              seconds);
+  std::printf("step %lld/%d  loss %.4f  lr %.2e  %.3f s\n", static_cast<long long>(first.steps + ended.step + 1),
+              bundle->run.steps, loss, rate, seconds);
   std::fflush(stdout);
 }
 
 // Flushed, a line is the kernel's and survives the process.
-void LossReporter::State::write(int step, double loss) {
-  file << first.steps + step << ' ' << first.samples + (step + 1) * sequences << ' ' << exact(loss) << '\n' << std::flush;
+void LossReporter::State::write(int step, double loss, double rate) {
+  file << first.steps + step << ' ' << first.samples + (step + 1) * bundle->graph.global_batch << ' ' << exact(loss) << ' '
+       << exact(rate) << '\n'
+       << std::flush;
   if (!file) throw std::runtime_error("cannot write " + path + " (disk full?)");
 }
 
-LossReporter::LossReporter(const TaskGraph& graph, int rank, int steps, const Progress& begin,
-                           const std::string& directory, std::unique_ptr<Store> store)
+LossReporter::LossReporter(const Bundle& bundle, int rank, const Progress& begin, const std::string& directory,
+                           std::unique_ptr<Store> store)
     : state_(std::make_unique<State>()) {
+  state_->bundle = &bundle;
   state_->rank = rank;
-  state_->steps = steps;
   state_->first = begin;
-  state_->sequences = graph.global_batch;
-  state_->heads = head_ranks(graph);
+  state_->heads = head_ranks(bundle.graph);
   state_->store = std::move(store);
   if (rank == 0) {
     state_->path = losses_path(directory);

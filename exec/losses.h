@@ -1,6 +1,6 @@
 // The loss curve, live. The loss of a step lives on the ranks that hold the head; each puts its part into
-// the store, and rank 0 adds the parts in rank order, writes "step samples loss" to its losses file, so that
-// the curve outlives a killed rank 0, and prints "step 3/20  loss 5.1234  0.412 s". A thread of its own and a
+// the store, and rank 0 adds the parts in rank order, writes "step samples loss learning-rate" to its losses file, so that
+// the curve outlives a killed rank 0, and prints "step 3/20  loss 5.1234  lr 3.00e-03  0.412 s". A thread of its own and a
 // store connection of its own, so that no lane ever waits for it. Guarded by tests/execute_run_test.cpp and
 // tests/execute_failure_test.cpp.
 #pragma once
@@ -10,24 +10,19 @@
 #include <string>
 #include <vector>
 
+#include "exec/progress.h"
 #include "exec/store.h"
-#include "schedules/program.h"
 
 namespace slipway {
 
 // Ranks that run the end of the last stage, ascending.
 std::vector<int> head_ranks(const TaskGraph& graph);
 
-// How far a training has come: what its checkpoint says, or nothing.
-struct Progress {
-  std::int64_t steps = 0, samples = 0;
-};
-
 class LossReporter {
  public:
-  // `steps`: of the whole training. `directory`: where rank 0 writes (losses_path); what an earlier run wrote there
-  // of steps before `begin` stays. Throws std::runtime_error naming the file when it cannot.
-  LossReporter(const TaskGraph& graph, int rank, int steps, const Progress& begin, const std::string& directory,
+  // `bundle` must outlive this. `directory`: where rank 0 writes (losses_path); what an earlier run wrote there of steps
+  // before `begin` stays. Throws std::runtime_error naming the file when it cannot.
+  LossReporter(const Bundle& bundle, int rank, const Progress& begin, const std::string& directory,
                std::unique_ptr<Store> store);
   ~LossReporter();
 

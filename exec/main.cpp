@@ -66,6 +66,7 @@ int run_program(const Arguments& arguments) {
   const RankEnvironment environment = hosting(started, arguments.ranks_per_process);
   BundleFile file = read_bundle_file(arguments.bundle);
   if (!arguments.data.empty()) file.bundle.run.data = arguments.data;
+  if (arguments.steps > 0) file.bundle.run.steps = arguments.steps;
   refuse_what_cannot_run(file.bundle, arguments.bundle);
   const int ranks = rank_count(file.bundle.graph.layout);
   if (ranks != environment.world) refuse_world(arguments, ranks, started);

@@ -62,7 +62,7 @@ void AdamwShard::restore(std::int64_t from, std::int64_t to, const ParameterStat
     range.weight.narrow(0, from - begin_ - range.begin, to - from).copy_(mine.master);
 }
 
-void AdamwShard::step(const at::Tensor& gradient, const Optimizer& optimizer, const at::Tensor& scale) {
+void AdamwShard::step(const at::Tensor& gradient, const Optimizer& optimizer, double rate, const at::Tensor& scale) {
   at::NoGradGuard no_grad;
   // AdamW's own pass takes a divisor, a float32 one: it saves a pass over the gradients.
   at::Tensor divisor;
@@ -73,8 +73,8 @@ void AdamwShard::step(const at::Tensor& gradient, const Optimizer& optimizer, co
     if (scale.defined() && range.master.scalar_type() == at::kFloat) divides = divisor;
     if (scale.defined() && !divides) part = part * scale;
     range.steps.add_(1);
-    at::_fused_adamw_({range.master}, {part}, {range.mean}, {range.square}, {}, {range.steps}, optimizer.lr,
-                      optimizer.beta1, optimizer.beta2, range.decays ? optimizer.weight_decay : 0.0,
+    at::_fused_adamw_({range.master}, {part}, {range.mean}, {range.square}, {}, {range.steps}, rate, optimizer.beta1,
+                      optimizer.beta2, range.decays ? optimizer.weight_decay : 0.0,
                       optimizer.epsilon, /*amsgrad=*/false, /*maximize=*/false, divides);
     if (!range.weight.is_same(range.master)) range.weight.copy_(range.master);
   }

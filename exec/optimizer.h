@@ -1,7 +1,7 @@
 // AdamW (Loshchilov 2019) on the slice of a block's flat tensors that this rank updates: the whole block,
 // or 1/n of it when n ranks share the optimizer (ZeRO ≥ 1).
 //
-//   w ← w − lr·λ·w                      only where Parameter::decays
+//   w ← w − lr·λ·w                      only where Parameter::decays; lr is the step's rate
 //   m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²
 //   w ← w − lr·m̂/(√v̂ + ε),             m̂ = m/(1−β₁ᵗ), v̂ = v/(1−β₂ᵗ)
 //
@@ -32,9 +32,10 @@ class AdamwShard {
  public:
   // `begin`: where the slice starts in the block's flat weights. `slice`: its weights; undefined = those of `block`.
   AdamwShard(const BlockParameters& block, std::int64_t begin, std::int64_t end, at::Tensor slice = {});
-  // `gradient`: this rank's slice, any floating dtype; its values are used up. `scale`: clipping factor without
-  // dimensions, on the gradient's device so that nobody waits for its value; undefined = 1.
-  void step(const at::Tensor& gradient, const Optimizer& optimizer, const at::Tensor& scale);
+  // `gradient`: this rank's slice, any floating dtype; its values are used up. `rate`: the learning rate of this step.
+  // `scale`: clipping factor without dimensions, on the gradient's device so that nobody waits for its value;
+  // undefined = 1.
+  void step(const at::Tensor& gradient, const Optimizer& optimizer, double rate, const at::Tensor& scale);
   // Of the elements [from, to) of the block's flat tensors, which are of one parameter and in this slice: views.
   ParameterState state(std::int64_t from, std::int64_t to) const;
   // Sets them; the weights follow from the masters.

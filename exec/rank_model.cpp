@@ -169,7 +169,7 @@ void RankModel::load(const CheckpointReader& checkpoint) {
     throw std::runtime_error(checkpoint.folder() + " was made with run.seed " + std::to_string(manifest.seed) +
                              ", which orders the data; set run.seed to it");
   state_->buckets.load(checkpoint);
-  state_->first_sample = manifest.samples;
+  state_->first = {manifest.step, manifest.samples};
 }
 
 void RankModel::dump_gradients_of_step(int step, const std::string& directory) {

@@ -15,6 +15,7 @@
 #include "exec/buckets.h"
 #include "exec/data.h"
 #include "exec/operators/operators.h"
+#include "exec/progress.h"
 #include "exec/rank_model.h"
 #include "exec/segment_replay.h"
 #include "exec/slots.h"
@@ -86,7 +87,7 @@ struct RankModel::State {
   // (An embedding's rows are added to at once.)
   std::unordered_set<int> late_blocks;
   TokenData data;
-  std::int64_t first_sample = 0;  // of step 0
+  Progress first;  // before step 0
   std::unique_ptr<SegmentReplay> replay;  // null: segments always run operator by operator
   RotaryTables rotary;
   int dump_step = none;

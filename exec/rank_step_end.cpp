@@ -33,7 +33,7 @@ void RankModel::State::optimizer_step(TaskId task, int step) {
   }
   const int stage = work_of(task).stage;
   if (step == dump_step) dump(stage);
-  buckets.step(stage, scale);
+  buckets.step(stage, learning_rate_of(bundle, first, step), scale);
 }
 
 void RankModel::State::dump(int stage) {

@@ -42,7 +42,7 @@ class BundleRun {
   int rank_;
   std::optional<CheckpointReader> resumed_;  // until the model has read it
   Progress first_;
-  int last_step_, steps_;  // of the training; of this run
+  int steps_;  // of this run
   at::Device device_;
   std::unique_ptr<DeviceQueue> queue_;  // null on the processor
   std::unique_ptr<SegmentCapture> capture_;  // null: segments run operator by operator
@@ -75,7 +75,7 @@ int steps_left(const Progress& first, int last_step) {
 }
 
 CheckpointPlan checkpoint_plan(const RankEnvironment& at, const Bundle& bundle, const std::string& folder,
-                               const Progress& first, int last_step) {
+                               const Progress& first) {
   CheckpointPlan plan;
   plan.folder = folder;
   plan.every = bundle.run.checkpoint_steps;
@@ -83,7 +83,7 @@ CheckpointPlan checkpoint_plan(const RankEnvironment& at, const Bundle& bundle, 
   plan.rank = at.rank;
   plan.world = at.world;
   plan.first = first;
-  plan.last_step = last_step;
+  plan.last_step = bundle.run.steps;
   plan.global_batch = bundle.graph.global_batch;
   plan.seed = bundle.run.seed;
   return plan;
@@ -96,14 +96,13 @@ BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& argument
       rank_(seat.environment().rank),
       resumed_(checkpoint_of(arguments)),
       first_(progress_of(resumed_)),
-      last_step_(arguments.steps > 0 ? arguments.steps : bundle.run.steps),
-      steps_(steps_left(first_, last_step_)),
+      steps_(steps_left(first_, bundle.run.steps)),
       device_(device_of_rank(seat.environment().local_rank)),
       queue_(queue_of(device_)),
       memory_(device_.type()),
       model_(bundle, rank_, device_),
-      losses_(graph_, rank_, last_step_, first_, arguments.out, seat.host().connect()),
-      checkpoints_(checkpoint_plan(seat.environment(), bundle, arguments.out, first_, last_step_), model_,
+      losses_(bundle, rank_, first_, arguments.out, seat.host().connect()),
+      checkpoints_(checkpoint_plan(seat.environment(), bundle, arguments.out, first_), model_,
                    seat.host().connect()),
       lanes_(graph_, rank_, steps_, hooks()) {
   replay_segments();

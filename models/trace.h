@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,7 @@ struct LossPoint {
   int step = 0;
   std::int64_t samples = 0;  // sequences seen up to and with this step
   double loss = 0;           // mean over all tokens of the step
+  std::optional<double> learning_rate = {};  // of the step; runs of earlier versions did not tell
 };
 
 struct Trace {

@@ -30,7 +30,9 @@ ChromeTraceWriter::ChromeTraceWriter(std::ostream& out, const Trace& header) : o
   for (std::size_t i = 0; i < header.losses.size(); ++i) {
     const LossPoint& point = header.losses[i];
     out_ << (i == 0 ? "\n" : ",\n") << "{\"step\":" << point.step << ",\"samples\":" << point.samples
-         << ",\"loss\":" << number(point.loss) << '}';
+         << ",\"loss\":" << number(point.loss);
+    if (point.learning_rate) out_ << ",\"learning_rate\":" << number(*point.learning_rate);
+    out_ << '}';
   }
   out_ << ']';
   if (!header.peak_bytes.empty()) {

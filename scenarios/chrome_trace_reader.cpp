@@ -57,6 +57,7 @@ void take_header(const Json& other, Trace& trace) {
   for (const Json& point : other.at("losses")) {
     trace.losses.push_back({point.at("step").get<int>(), point.at("samples").get<std::int64_t>(),
                             number_or_nan(point.at("loss"))});
+    if (point.contains("learning_rate")) trace.losses.back().learning_rate = point.at("learning_rate").get<double>();
   }
 }
 

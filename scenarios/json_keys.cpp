@@ -136,6 +136,8 @@ std::span<const JsonKey> execute_json_keys() {
       JsonKey{"first_loss", "nats", "mean token loss of the first step"},
       JsonKey{"last_loss", "nats", "mean token loss of the last step"},
       JsonKey{"losses", "nats", "list, one per step"},
+      JsonKey{"learning_rates", "1", "list, the learning rate of each step; absent where an earlier version ran some of them",
+              true},
       JsonKey{"ranks", "count", "processes that ran"},
       JsonKey{"steps", "count", "steps trained"},
       JsonKey{"peak_memory_bytes", "bytes",

@@ -1,7 +1,7 @@
 // The bundle: what the ranks run, as versioned, checksummed text that a rank program reads with nothing
 // but the standard library. The writer and the reader are in this one place; write(read(x)) == x.
 //
-//   slipway-bundle 2
+//   slipway-bundle 7
 //   model ...            header: model blocks, layout, shape, optimizer, data, seed
 //   communicator ...     buffers, works
 //   rank 0 / lane compute / task ...    one step program per rank: each lane's tasks in global order
@@ -14,6 +14,7 @@
 #include <iosfwd>
 #include <string>
 
+#include "models/learning_rate.h"
 #include "schedules/program.h"
 
 namespace slipway {
@@ -21,6 +22,7 @@ namespace slipway {
 struct Optimizer {
   std::string name = "adamw";
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
+  LearningRateSchedule lr_schedule = {};  // lr is its highest rate
   int refresh_steps = 1;  // kfac, where bubbles are not filled
 };
 

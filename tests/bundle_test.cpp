@@ -26,6 +26,7 @@ Bundle small_bundle() {
   bundle.run.seed = 18446744073709551615ull;
   bundle.run.data = "/a path/with \\ and \"quotes\".txt";
   bundle.run.optimizer.lr = 0.1;
+  bundle.run.optimizer.lr_schedule = {1L << 40, DecayStyle::cosine, 1L << 62, 1.0 / 3};
   return bundle;
 }
 
@@ -58,6 +59,11 @@ TEST(Bundle, WhatIsNotInTheTextIsDerivedAsTheLoweringMadeIt) {
   const Bundle original = small_bundle();
   const Bundle copy = read(written(original));
   EXPECT_EQ(copy.run.data, original.run.data);
+  const LearningRateSchedule& rate = copy.run.optimizer.lr_schedule;
+  EXPECT_EQ(rate.warmup_samples, 1L << 40);
+  EXPECT_EQ(rate.decay, DecayStyle::cosine);
+  EXPECT_EQ(rate.decay_samples, 1L << 62);
+  EXPECT_EQ(rate.least, 1.0 / 3);
   EXPECT_EQ(copy.graph.compute_order.values, original.graph.compute_order.values);
   EXPECT_EQ(copy.graph.successors.values, original.graph.successors.values);
   EXPECT_EQ(copy.graph.model, original.graph.model);
@@ -76,9 +82,9 @@ TEST(Bundle, AChangedByteIsRefusedByTheChecksum) {
 
 TEST(Bundle, ANewerVersionIsRefusedByName) {
   std::string text = written(small_bundle());
-  text.replace(text.find("slipway-bundle 6"), 16, "slipway-bundle 7");
+  text.replace(text.find("slipway-bundle 7"), 16, "slipway-bundle 8");
   EXPECT_THAT(failure(text),
-              testing::AllOf(testing::HasSubstr("version 7"), testing::HasSubstr("run.slip:1")));
+              testing::AllOf(testing::HasSubstr("version 8"), testing::HasSubstr("run.slip:1")));
 }
 
 TEST(Bundle, AFileCutShortIsRefused) {

@@ -22,6 +22,7 @@ Trace random_trace(unsigned seed, int records) {
                              any(random), i % 5 - 1, any(random), any(random) * 2});
   }
   for (int i = 0; i < 4; ++i) trace.losses.push_back({i, 8 * (i + 1), any(random)});
+  trace.losses[2].learning_rate = any(random);  // the others as of earlier versions
   return trace;
 }
 
@@ -57,6 +58,8 @@ TEST(ChromeTrace, ReadingAFileBackGivesTheSameTraceBitForBit) {
   ASSERT_EQ(back.losses.size(), 4u);
   EXPECT_EQ(back.losses[2].loss, trace.losses[2].loss);
   EXPECT_EQ(back.losses[2].samples, 24);
+  EXPECT_EQ(back.losses[2].learning_rate, trace.losses[2].learning_rate);
+  EXPECT_EQ(back.losses[1].learning_rate, std::nullopt);
 }
 
 TEST(ChromeTrace, EveryTaskIsACompleteEventInMicrosecondsOnAThreadNamedLikeItsLane) {

@@ -34,7 +34,7 @@ TEST_F(Execute, MergesWhatTheRanksWroteAndSplitsWaitingOff) {
   EXPECT_THAT(answer.out, HasSubstr("\nhello from 0\n"));
   EXPECT_THAT(answer.out, HasSubstr("[rank 1] hello from 1\n"));
   EXPECT_THAT(answer.out, HasSubstr("5.5000 to 3.5000"));
-  EXPECT_EQ(text_of(path("run/losses.csv")), "step,samples,loss\n1,8,5.5\n2,16,4.5\n3,24,3.5\n");
+  EXPECT_EQ(text_of(path("run/losses.csv")), "step,samples,loss,learning_rate\n1,8,5.5,0.003\n2,16,4.5,0.003\n3,24,3.5,0.003\n");
   std::ifstream in(path("run/trace.json"));
   const Trace trace = read_chrome_trace(in, "trace.json");
   EXPECT_EQ(trace.engine, "libtorch");
@@ -73,6 +73,7 @@ TEST_F(Execute, JsonIsAloneOnStandardOutputWithExactlyTheDocumentedKeys) {
   EXPECT_EQ(json["tokens_per_s"].get<double>(), 8 * 64 / 10.0);
   EXPECT_NEAR(json["waiting_share"].get<double>(), (6 + 7) / 20.0, 1e-12);
   EXPECT_EQ(json["last_loss"], 3.5);
+  EXPECT_EQ(json["learning_rates"], (std::vector<double>{0.003, 0.003, 0.003}));
   EXPECT_TRUE(std::filesystem::exists(path("t.json")));
   EXPECT_THAT(answer.err, HasSubstr("hello from 0"));
 }
@@ -155,10 +156,10 @@ TEST_F(Execute, ACutLineInTheMiddleIsAnErrorOfRecordsAndOfLosses) {
   Answer answer = execute();
   EXPECT_EQ(answer.status, status_failed);
   EXPECT_THAT(answer.err, HasSubstr(path("run/rank-1.records:3: ")));
-  rank_script(copying_script() + "\n[ $RANK = 0 ] && sed -i '2s/ [^ ]*$//' $OUT/rank-0.losses; exit 0");
+  rank_script(copying_script() + "\n[ $RANK = 0 ] && sed -i '2s/ [^ ]* [^ ]*$//' $OUT/rank-0.losses; exit 0");
   answer = execute();
   EXPECT_EQ(answer.status, status_failed);
-  EXPECT_THAT(answer.err, HasSubstr(path("run/rank-0.losses:2: expected \"step samples loss\", not \"1 16\"")));
+  EXPECT_THAT(answer.err, HasSubstr(path("run/rank-0.losses:2: expected \"step samples loss learning-rate\", not \"1 16\"")));
 }
 
 TEST_F(Execute, AFailedRunKeepsItsLossesAndLeavesNoTraceOfAnEarlierRun) {
@@ -169,7 +170,7 @@ TEST_F(Execute, AFailedRunKeepsItsLossesAndLeavesNoTraceOfAnEarlierRun) {
   const Answer answer = execute();
   EXPECT_EQ(answer.status, status_failed);
   EXPECT_THAT(answer.err, HasSubstr("\nkept: losses of 1 step (losses.csv); no trace was made"));
-  EXPECT_EQ(text_of(path("run/losses.csv")), "step,samples,loss\n1,8,5.5\n");
+  EXPECT_EQ(text_of(path("run/losses.csv")), "step,samples,loss,learning_rate\n1,8,5.5,\n");
   EXPECT_FALSE(std::filesystem::exists(path("run/trace.json")));
 }
 
@@ -179,6 +180,8 @@ TEST_F(Execute, WhatTheExecutorCannotRunIsRefusedBeforeAnythingStarts) {
       {{"--set", "run.optimizer=kfac"}, "run.optimizer.name is kfac: only adamw is executed"},
       {{"--set", "run.data="}, "run.data"},
       {{"--set", "cluster.machine=v100-32gb", "--set", "run.dtype=float16"}, "small gradients need loss scaling"},
+      {{"--set", "run.optimizer.lr_decay_style=cosine", "--set", "run.optimizer.lr_warmup_samples=25"},
+       "the warm-up of 25 sequences is longer than the training, with which the decay ends: 24 (3 steps x schedule.global_batch 8)"},
       {{"--set", "layout.tensr=2"}, "layout.tensr"}};
   for (const auto& [settings, words] : refused) {
     const Answer answer = execute(settings);

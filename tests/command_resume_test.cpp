@@ -14,7 +14,9 @@
 namespace slipway {
 namespace {
 
+using testing::DoubleEq;
 using testing::HasSubstr;
+using testing::Pointwise;
 
 constexpr double starting_s = 120;  // on a busy machine
 constexpr double promised_s = 10;   // from a failure to everybody's end, by promise
@@ -87,8 +89,18 @@ std::vector<double> numbers_of(const std::string& csv) {
   std::istringstream lines(csv);
   std::string line;
   std::getline(lines, line);
-  while (std::getline(lines, line)) losses.push_back(std::stod(line.substr(line.rfind(',') + 1)));
+  while (std::getline(lines, line)) losses.push_back(std::stod(line.substr(line.find(',', line.find(',') + 1) + 1)));
   return losses;
+}
+
+// The last column of losses.csv.
+std::vector<double> rates_of(const std::string& csv) {
+  std::vector<double> rates;
+  std::istringstream lines(csv);
+  std::string line;
+  std::getline(lines, line);
+  while (std::getline(lines, line)) rates.push_back(std::stod(line.substr(line.rfind(',') + 1)));
+  return rates;
 }
 
 struct Layouts {
@@ -122,6 +134,41 @@ INSTANTIATE_TEST_SUITE_P(
                             "--set layout.pipeline=1 --set layout.context=2 --set layout.zero=2"},
                     Layouts{"ChimeraToPipeline", "--set schedule.name=chimera", ""}),
     [](const auto& each) { return each.param.name; });
+
+// A warm-up of three steps of 8 and a decay that ends after eight; lr 0.003.
+const std::string scheduled =
+    "--set run.optimizer.lr_warmup_samples=24 --set run.optimizer.lr_decay_style=cosine --set run.optimizer.min_lr=0.0003 "
+    "--set run.optimizer.lr_decay_samples=64";
+
+TEST(ScheduledRate, GoesOnWhereItWasToTheLastBit) {
+  const std::string whole = fresh("rate-whole"), folder = fresh("rate-resumed");
+  ASSERT_EQ(executed(whole, {scheduled}).status, 0);
+  ASSERT_EQ(executed(folder, {scheduled, "--set run.steps=5", "--set run.checkpoint_steps=5"}).status, 0);
+  const Ended resumed = executed(folder, {scheduled, "--resume latest"});
+  ASSERT_EQ(resumed.status, 0) << resumed.errors;
+  EXPECT_THAT(resumed.output, HasSubstr("learning rate: 0.003 after a warm-up of 24 sequences, cosine decay to 0.0003 after 64 sequences"));
+  EXPECT_EQ(losses_of(folder), losses_of(whole));
+  EXPECT_NE(numbers_of(losses_of(whole)), numbers_of(whole_losses()));
+  EXPECT_DOUBLE_EQ(rates_of(losses_of(whole)).front(), 0.001);
+}
+
+// The checkpoint counts samples: half of the warm-up of 32 is done, whatever the batch is now. A decay to the end of the
+// training ends with what the other batch makes of it: 16 + 3 x 16 sequences.
+TEST(ScheduledRate, GoesOnInAnotherLayoutAndBatchBySamples) {
+  const std::string set = "--set run.optimizer.lr_warmup_samples=32 --set run.optimizer.lr_decay_style=linear";
+  const std::string first = fresh("rate-first"), second = fresh("rate-second");
+  const Ended one = executed(first, {set, "--set run.steps=4", "--set run.checkpoint_steps=2"});
+  ASSERT_EQ(one.status, 0) << one.errors;
+  EXPECT_THAT(rates_of(losses_of(first)), Pointwise(DoubleEq(), {0.00075, 0.0015, 0.00225, 0.003}));
+  const Ended early = executed(second, {set, "--set run.steps=3", "--resume " + checkpoint_path(first, 2)});
+  EXPECT_EQ(early.status, 2);
+  EXPECT_THAT(early.errors, HasSubstr("with which the decay ends: 24 (16 of the checkpoint + 1 step x schedule.global_batch 8)"));
+  const Ended other = executed(second, {set, "--set run.steps=5", "--set schedule.global_batch=16",
+                                        "--set layout.pipeline=1 --set layout.data=2 --set layout.zero=2",
+                                        "--resume " + checkpoint_path(first, 2)});
+  ASSERT_EQ(other.status, 0) << other.errors;
+  EXPECT_THAT(rates_of(losses_of(second)), Pointwise(DoubleEq(), {0.003, 0.003, 0.0015}));
+}
 
 class Resume : public testing::Test {
  protected:

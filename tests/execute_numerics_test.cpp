@@ -7,6 +7,7 @@
 #include <torch/optim/adamw.h>
 #include <torch/types.h>
 
+#include <array>
 #include <cmath>
 
 #include "exec/data.h"
@@ -172,14 +173,22 @@ void expect_same_gradients(const Weights& weights, const std::string& folder, do
   EXPECT_LE(std::sqrt(squares), 1e-12 * norm);
 }
 
-void compare_with_reference(const Model& model, double clip_norm, Recompute recompute = Recompute::none) {
+constexpr int compared_steps = 5;
+using Rates = std::array<double, compared_steps>;  // of the highest
+
+// `rates`: what the schedule gives, set by hand.
+void compare_with_reference(const Model& model, double clip_norm, Recompute recompute = Recompute::none,
+                            const LearningRateSchedule& schedule = {},
+                            const Rates& rates = {1, 1, 1, 1, 1}) {
   at::set_num_threads(1);
   LoweringInput input = tiny_input(model);
   input.clip_norm = clip_norm;
   input.recompute = recompute;
   input.global_batch = 4;
   input.shape.micro_batch = 2;
-  const Bundle bundle = tiny_bundle(input);
+  Bundle bundle = tiny_bundle(input);
+  bundle.run.steps = compared_steps;
+  bundle.run.optimizer.lr_schedule = schedule;
   VirtualRanks ours(bundle, at::kCPU);
   const std::string folder = temporary_folder().path(model.name);
   ours.dump_gradients_of_step(0, folder);
@@ -188,7 +197,7 @@ void compare_with_reference(const Model& model, double clip_norm, Recompute reco
   Reference reference(model, weights);
   torch::optim::AdamW optimizer = reference_optimizer(weights, bundle.run.optimizer);
   TokenData data(bundle.run.data, model, bundle.run.seed);
-  for (int step = 0; step < 5; ++step) {
+  for (int step = 0; step < compared_steps; ++step) {
     ours.run_step(step);
     optimizer.zero_grad();
     const at::Tensor loss =
@@ -201,6 +210,8 @@ void compare_with_reference(const Model& model, double clip_norm, Recompute reco
       expect_same_gradients(weights, folder, norm);
     }
     clip(weights, clip_norm);
+    for (auto& group : optimizer.param_groups())
+      group.options().set_lr(bundle.run.optimizer.lr * rates[static_cast<std::size_t>(step)]);
     optimizer.step();
   }
 }
@@ -213,6 +224,15 @@ TEST(OneProcess, TiedAndClippedLlamaEqualsPlainFunctionalCode) {
 }
 TEST(OneProcess, RecomputedLlamaEqualsPlainFunctionalCode) {
   compare_with_reference(tiny_llama(2, false), 0.0, Recompute::full);
+}
+// Steps of 4 sequences, the end of the decay given and left to the end of the training: 5 steps.
+TEST(OneProcess, WarmedUpAndDecayingLlamaEqualsAdamWWithItsRatesSetByHand) {
+  compare_with_reference(tiny_llama(2, true), 0.3, Recompute::none,
+                         {.warmup_samples = 8, .decay = DecayStyle::cosine, .least = 0.1 * 5e-3},
+                         {0.5, 1, 1, 0.775, 0.325});
+  compare_with_reference(tiny_llama(2, false), 0.0, Recompute::none,
+                         {.warmup_samples = 6, .decay = DecayStyle::linear, .decay_samples = 16},
+                         {4.0 / 6, 1, 0.8, 0.4, 0});
 }
 TEST(OneProcess, GptEqualsPlainFunctionalCode) { compare_with_reference(tiny_gpt(2), 1.0); }
 TEST(OneProcess, BertEqualsPlainFunctionalCode) { compare_with_reference(tiny_bert(2), 1.0); }

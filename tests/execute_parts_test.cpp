@@ -225,11 +225,13 @@ TEST(Adamw, SlicesOfABlockFollowTorchsAdamWWithDecayOnMatricesOnly) {
 
   at::manual_seed(2);
   for (int step = 0; step < 5; ++step) {
+    const double rate = o.lr * (step + 1);  // it multiplies the weight decay, too
+    for (auto& group : torchs.param_groups()) group.options().set_lr(rate);
     ours.gradients.copy_(at::randn_like(ours.gradients));
     for (std::size_t i = 0; i < all.size(); ++i) all[i].mutable_grad() = ours.parameters[i].gradient * 0.5;
     torchs.step();
     for (std::int64_t i = 0; i < 3; ++i)
-      shards[static_cast<std::size_t>(i)].step(ours.gradients.narrow(0, i * slice, slice), o,
+      shards[static_cast<std::size_t>(i)].step(ours.gradients.narrow(0, i * slice, slice), o, rate,
                                                at::scalar_tensor(0.5, at::kDouble));
   }
   for (std::size_t i = 0; i < all.size(); ++i)
@@ -253,7 +255,7 @@ TEST(Adamw, ClippedInFloat32EqualsTorchsOnClippedGradients) {
     ours.gradients.copy_(at::randn_like(ours.gradients));
     torchs_weight.mutable_grad() = matrix.gradient * 0.3;
     torchs.step();
-    shard.step(ours.gradients, o, at::scalar_tensor(0.3, at::kDouble));
+    shard.step(ours.gradients, o, o.lr, at::scalar_tensor(0.3, at::kDouble));
   }
   EXPECT_LE((torchs_weight - matrix.weight).abs().max().item<double>(), 1e-6);
 }

@@ -57,7 +57,7 @@ void expect_complete_run(const std::string& folder, int steps) {
   std::vector<std::string> lines;
   for (std::string line; std::getline(losses, line);) lines.push_back(line);
   ASSERT_EQ(lines.size(), static_cast<std::size_t>(steps) + 1);
-  EXPECT_EQ(lines[0], "step,samples,loss");
+  EXPECT_EQ(lines[0], "step,samples,loss,learning_rate");
   for (int step = 0; step < steps; ++step) {
     const std::string begin = std::to_string(step + 1) + "," + std::to_string(8 * (step + 1)) + ",";
     EXPECT_EQ(lines[static_cast<std::size_t>(step) + 1].rfind(begin, 0), 0u);

@@ -68,7 +68,8 @@ std::vector<double> losses_in(const std::string& folder) {
   std::vector<double> losses;
   int step = 0;
   long long samples = 0;
-  for (double loss = 0; file >> step >> samples >> loss;) {
+  for (double loss = 0, rate = 0; file >> step >> samples >> loss >> rate;) {
+    EXPECT_EQ(rate, 5e-3);
     EXPECT_EQ(samples, (step + 1) * 8);
     losses.push_back(loss);
   }

@@ -61,7 +61,7 @@ Trained train(const Degrees& degrees, int processes) {
   std::ifstream file(done.folder + "/rank-0.losses");
   std::vector<double> losses;
   long long step = 0, samples = 0;
-  for (double loss = 0; file >> step >> samples >> loss;) losses.push_back(loss);
+  for (double loss = 0, rate = 0; file >> step >> samples >> loss >> rate;) losses.push_back(loss);
   return trained(std::move(losses), done.folder, rank_count(bundle.graph.layout));
 }
 

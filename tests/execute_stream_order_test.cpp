@@ -43,7 +43,7 @@ Finished run(const LoweringInput& input, int processes = 1,
   }
   std::ifstream file(folder + "/rank-0.losses");
   long long step = 0, samples = 0;
-  for (double loss = 0; file >> step >> samples >> loss;) done.losses.push_back(loss);
+  for (double loss = 0, rate = 0; file >> step >> samples >> loss >> rate;) done.losses.push_back(loss);
   return done;
 }
 

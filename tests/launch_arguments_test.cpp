@@ -56,6 +56,28 @@ TEST(LaunchArguments, LeaveNothingToTheTrainersDefaultsAndSaySlipwaysOwn) {
   EXPECT_THAT(silent.to_add, Contains(HasSubstr("--train-iters")));
 }
 
+// Megatron-LM takes lengths in samples only where the whole training is given in samples.
+TEST(LaunchArguments, NameTheScheduleOfTheLearningRate) {
+  const std::vector<std::string> cosine{"run.optimizer.lr=0.002", "run.optimizer.min_lr=0.0002", "run.optimizer.lr_decay_style=cosine",
+                                        "run.optimizer.lr_warmup_samples=2000", "run.optimizer.lr_decay_samples=1000000",
+                                        "run.tokens=1 T"};
+  const auto found = launch(large, cosine, Trainer::megatron);
+  for (const char* argument : {"--train-samples 244141056", "--lr-decay-style cosine", "--lr-warmup-samples 2000",
+                               "--lr-decay-samples 1000000", "--min-lr 2e-04"})
+    EXPECT_THAT(found.arguments, Contains(argument));
+  EXPECT_THAT(found.arguments, Not(Contains(HasSubstr("--train-iters"))));
+  EXPECT_THAT(found.missing, Contains(HasSubstr("its first step has rate 0")));
+  const auto constant = launch(large, {}, Trainer::megatron);
+  EXPECT_THAT(constant.arguments, Contains("--lr-decay-style constant"));
+  EXPECT_THAT(constant.to_add, Contains(HasSubstr("your own schedule of the learning rate")));
+  const auto titan = launch(large, cosine, Trainer::torchtitan);
+  for (const char* argument : {"--lr_scheduler.warmup_steps 2", "--lr_scheduler.decay_type cosine", "--lr_scheduler.min_lr_factor 0.1"})
+    EXPECT_THAT(titan.arguments, Contains(argument));
+  EXPECT_THAT(titan.missing, Contains(HasSubstr("run.optimizer.lr_decay_samples")));
+  EXPECT_THAT(launch(large, {}, Trainer::torchtitan).arguments,
+              testing::IsSupersetOf({"--lr_scheduler.warmup_steps 0", "--lr_scheduler.decay_ratio 0"}));
+}
+
 // torchtitan's own default is bfloat16, whatever the scenario says.
 TEST(LaunchArguments, OfTorchtitanNameTheDtype) {
   EXPECT_THAT(launch(large, {}, Trainer::torchtitan).arguments, Contains("--training.mixed_precision_param bfloat16"));

@@ -43,7 +43,7 @@ class RankScriptTest : public CommandTest {
       }
     }
     std::ofstream losses(path("ready-losses"));
-    for (int k = 0; k < steps; ++k) losses << k << ' ' << 8 * (k + 1) << ' ' << 5.5 - k << '\n';
+    for (int k = 0; k < steps; ++k) losses << k << ' ' << 8 * (k + 1) << ' ' << 5.5 - k << " 0.003\n";
   }
   std::string copying_script() const {
     return "cp " + path("ready-") + "$RANK $OUT/rank-$RANK.records\n[ $RANK = 0 ] && cp " +

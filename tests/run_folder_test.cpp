@@ -27,17 +27,18 @@ TEST_F(RunFolder, StepsAreCountedFromTheBeginningOfTheTrainingEverywhere) {
   Answer answer = execute({"--confirm"});
   ASSERT_EQ(answer.status, status_done) << answer.err;
   EXPECT_THAT(answer.out, HasSubstr("median of 1 step (step 2);"));
-  EXPECT_THAT(answer.out, HasSubstr("\n  1           8  5.500000\n"));
-  EXPECT_THAT(answer.out, HasSubstr("\n  3          24  3.500000\n"));
+  EXPECT_THAT(answer.out, HasSubstr("\n  1           8  5.500000          0.003\n"));
+  EXPECT_THAT(answer.out, HasSubstr("\n  3          24  3.500000          0.003\n"));
   EXPECT_THAT(answer.out, HasSubstr("\nStep 2:\n"));
   EXPECT_THAT(answer.out, HasSubstr("against the median of steps 2 to 2 of the training"));
-  // Three more after six steps, whose losses the ranks kept: the run's second step is the eighth of the training.
+  // Three more after six steps, whose losses the ranks kept (without rates, as once): the run's second step is the eighth of the training.
   std::ofstream losses(path("ready-losses"));
   for (int k = 0; k < 9; ++k) losses << k << ' ' << 8 * (k + 1) << " 5.5\n";
   losses.close();
   answer = execute();
   ASSERT_EQ(answer.status, status_done) << answer.err;
   EXPECT_THAT(answer.out, HasSubstr("median of 1 step (step 8);"));
+  EXPECT_THAT(answer.out, HasSubstr("\n  9          72  5.500000\n"));
   EXPECT_THAT(answer.out, HasSubstr("\nStep 8:\n"));
 }
 

@@ -28,7 +28,8 @@ TEST_F(ScenarioLoad, EveryKeyArrivesInItsPlace) {
   const Scenario s =
       loaded(folder.load(std::string(sound_scenario()) +
                              "  seed: 7\n  data: text.txt\n  lr: 0.01\n  clip_norm: 1.5\n  tokens: 2 G\n"
-                             "  dtype: float32\n  optimizer: {name: adamw, beta2: 0.99, weight_decay: 0}\n",
+                             "  dtype: float32\n  optimizer: {name: adamw, beta2: 0.99, weight_decay: 0, lr_warmup_samples: 32,\n"
+                             "  lr_decay_style: linear, lr_decay_samples: 5000000000, min_lr: 1e-4}\n",
                          {"layout.zero=1", "schedule.recompute=selective", "schedule.kernels=flash2",
                           "cluster.price_per_gpu_hour=2.5", "layout.sequence_parallel=true",
                           "layout.context_exchange=ring"}));
@@ -49,6 +50,10 @@ TEST_F(ScenarioLoad, EveryKeyArrivesInItsPlace) {
   EXPECT_EQ(s.run.optimizer.beta1, 0.9);
   EXPECT_EQ(s.run.optimizer.beta2, 0.99);
   EXPECT_EQ(s.run.optimizer.weight_decay, 0.0);
+  EXPECT_EQ(s.run.optimizer.lr_schedule.warmup_samples, 32);
+  EXPECT_EQ(s.run.optimizer.lr_schedule.decay, DecayStyle::linear);
+  EXPECT_EQ(s.run.optimizer.lr_schedule.decay_samples, 5'000'000'000);
+  EXPECT_EQ(s.run.optimizer.lr_schedule.least, 1e-4);
   EXPECT_EQ(s.run.clip_norm, 1.5);
   EXPECT_EQ(s.tokens, 2e9);
   EXPECT_EQ(s.dtype, Dtype::float32);
@@ -118,6 +123,8 @@ void expect_same(const Scenario& a, const Scenario& b) {
   EXPECT_EQ(a.tokens, b.tokens);
   EXPECT_EQ(a.run.data, b.run.data);
   EXPECT_EQ(a.run.optimizer.lr, b.run.optimizer.lr);
+  EXPECT_EQ(a.run.optimizer.lr_schedule.decay, b.run.optimizer.lr_schedule.decay);
+  EXPECT_EQ(a.run.optimizer.lr_schedule.decay_samples, b.run.optimizer.lr_schedule.decay_samples);
   EXPECT_EQ(a.layout.split_list, b.layout.split_list);
   EXPECT_EQ(rank_count(a.layout), rank_count(b.layout));
   ASSERT_EQ(a.cluster.fabrics.size(), b.cluster.fabrics.size());
@@ -144,6 +151,7 @@ TEST_F(ScenarioLoad, TheResolvedTextLoadsToTheSameScenario) {
   const Scenario first = loaded(folder.load(
       sound_scenario(),
       {"layout.split=[5, 3]", "run.lr=0.1", "run.data='" + path("a text.txt") + "'", "run.tokens=15 T",
+       "run.optimizer.lr_decay_style=cosine",
        "cluster.fabrics=[{scope: cluster, bandwidth: 400 Gbit/s, latency: 3 us}]"}));
   const Scenario again = loaded(load_scenario(folder.write("again.yaml", first.resolved), {}));
   expect_same(first, again);

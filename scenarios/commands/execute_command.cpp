@@ -42,7 +42,8 @@ constexpr const char* how_it_runs =
     "With run.checkpoint_steps the ranks save what is needed to go on, in DIR/checkpoints; --resume latest goes\n"
     "on there, --resume FOLDER from another run's, also with another layout. Steps are counted from the beginning\n"
     "of the training; with the same layout on the same machine the losses are those of an uninterrupted run, to\n"
-    "the last bit.\n"
+    "the last bit. Of a decaying learning rate that holds with run.optimizer.lr_decay_samples: else it decays to the end\n"
+    "of the training as this start's run.steps say.\n"
     "\n"
     "When a rank fails or is killed, all others end within ten seconds and the first one is named with "
     "its\n"
@@ -260,6 +261,7 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
       std::filesystem::absolute(options.text("out").value_or(scenario.name + ".run")).string();
   if (!joined || joined->rank == 0) restore_killed_start(folder);
   const Resumption from = resumption_of(options.text("resume"), folder, scenario.run, options.has("overwrite"));
+  refuse_warmup_beyond_end(scenario, from);
   if (options.has("confirm")) refuse_unconfirmable(from, scenario.run);
   check_output_folder("--out", folder);
   if (!options.has("overwrite") && !from.is_here) refuse_finished_run(folder);
@@ -276,6 +278,7 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
     std::ostream& talk = request.json ? err : out;
     talk << headline(plan) << '\n';
     for (const std::string& note : execution_notes(plan.scenario, program)) talk << "note: " << note << '\n';
+    if (!plan.scenario.run.optimizer.lr_schedule.is_constant()) talk << rate_text(plan.scenario.run.optimizer) << '\n';
     if (request.predicted) talk << "predicted: " << readable_seconds(step_times(*request.predicted).period_s.back()) << " a step\n";
     if (request.resumes()) talk << "from step " << from.done << ": " << from.checkpoint << '\n';
     talk << std::flush;

@@ -69,14 +69,48 @@ std::vector<std::string> execution_notes(const Scenario& scenario, const std::st
   return notes;
 }
 
+void refuse_warmup_beyond_end(const Scenario& scenario, const Resumption& from) {
+  const LearningRateSchedule& schedule = scenario.run.optimizer.lr_schedule;
+  if (schedule.decay == DecayStyle::constant || schedule.decay_samples > 0) return;
+  const std::int64_t left = scenario.run.steps - from.done, batch = scenario.schedule.global_batch;
+  const std::int64_t samples = from.samples + left * batch;
+  if (schedule.warmup_samples <= samples) return;
+  throw UsageError(fmt::format(
+      "{}: run.optimizer.lr_warmup_samples: the warm-up of {} is longer than the training, with which the decay ends: {} "
+      "({}{} x schedule.global_batch {}); lower it, raise run.steps, or set run.optimizer.lr_decay_samples",
+      scenario.path, counted(schedule.warmup_samples, "sequence"), samples,
+      from.samples > 0 ? fmt::format("{} of the checkpoint + ", from.samples) : "", counted(left, "step"), batch));
+}
+
+std::string rate_text(const Optimizer& optimizer) {
+  const LearningRateSchedule& schedule = optimizer.lr_schedule;
+  std::string text = fmt::format("learning rate: {}", optimizer.lr);
+  if (schedule.warmup_samples > 0) text += " after a warm-up of " + counted(schedule.warmup_samples, "sequence");
+  if (schedule.decay == DecayStyle::constant) return text;
+  return text + fmt::format(", {} decay to {} {}", name_of(schedule.decay), schedule.least,
+                            schedule.decay_samples > 0 ? "after " + counted(schedule.decay_samples, "sequence")
+                                                       : "over the training");
+}
+
+namespace {
+
+bool knows_rates(const std::vector<LossPoint>& losses) {
+  return std::all_of(losses.begin(), losses.end(), [](const LossPoint& point) { return point.learning_rate.has_value(); });
+}
+
+}  // namespace
+
 std::string loss_table(const std::vector<LossPoint>& losses) {
   constexpr std::size_t most_rows = 12;
   const std::size_t stride = (losses.size() + most_rows - 1) / most_rows;
+  const bool has_rates = knows_rates(losses);
   std::vector<std::vector<std::string>> rows{{"step", "samples", "loss"}};
+  if (has_rates) rows.front().emplace_back("learning rate");
   for (std::size_t i = 0; i < losses.size(); ++i) {
     if (i % stride != 0 && i + 1 != losses.size()) continue;
     rows.push_back({std::to_string(losses[i].step + 1), readable_count(static_cast<double>(losses[i].samples)),
                     fmt::format("{:.6f}", losses[i].loss)});
+    if (has_rates) rows.back().push_back(fmt::format("{:.4g}", *losses[i].learning_rate));
   }
   return aligned_table(rows, "  ");
 }
@@ -124,6 +158,11 @@ std::string json_text(const Plan& plan, const Execution& run, const std::optiona
   json.set("first_loss", losses.front());
   json.set("last_loss", losses.back());
   json.set("losses", losses);
+  if (knows_rates(run.trace.losses)) {
+    std::vector<double> rates;
+    for (const LossPoint& point : run.trace.losses) rates.push_back(*point.learning_rate);
+    json.set("learning_rates", rates);
+  }
   json.set("ranks", run.trace.ranks);
   json.set("steps", run.trace.steps);
   std::vector<std::int64_t> peaks;

@@ -51,7 +51,7 @@ Resumption resumption_of(const std::optional<std::string>& what, const std::stri
     if (!is_here && !overwrite) refuse_checkpoints_in(folder);
     const Manifest manifest = checked_manifest(checkpoint, run);
     if (is_here) refuse_left_course(checkpoint, folder, manifest.step);
-    return {std::filesystem::absolute(checkpoint).string(), static_cast<int>(manifest.step), is_here};
+    return {std::filesystem::absolute(checkpoint).string(), static_cast<int>(manifest.step), manifest.samples, is_here};
   } catch (const UsageError&) {
     throw;
   } catch (const std::runtime_error& error) {

@@ -10,9 +10,10 @@
 namespace slipway {
 
 struct Resumption {
-  std::string checkpoint;  // its folder; empty: from the beginning
-  int done = 0;            // steps
-  bool is_here = false;    // a checkpoint of the run's own folder: the run goes on there
+  std::string checkpoint;    // its folder; empty: from the beginning
+  int done = 0;              // steps
+  std::int64_t samples = 0;  // sequences of those steps
+  bool is_here = false;      // a checkpoint of the run's own folder: the run goes on there
 };
 
 // `what`: of --resume, `folder`: of the run. Throws UsageError: no such checkpoint, a damaged one, another seed,

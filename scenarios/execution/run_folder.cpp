@@ -45,15 +45,26 @@ void read_lines(const std::string& path, std::vector<std::string>& notes, Take t
   }
 }
 
+// As text: streams do not read "nan".
+double number_from(const std::string& text, const char* what) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw std::runtime_error(std::string("the ") + what + " is no number: \"" + text + "\"");
+  return number;
+}
+
 LossPoint loss_from(const std::string& line) {
   std::istringstream fields(line);
   LossPoint point;
-  std::string loss, more;  // as text: streams do not read "nan"
-  if (!(fields >> point.step >> point.samples >> loss) || fields >> more) {
-    throw std::runtime_error("expected \"step samples loss\", not \"" + line + "\"");
+  std::string loss, rate, more;
+  const bool is_whole(fields >> point.step >> point.samples >> loss);
+  const bool has_rate(fields >> rate), has_more(fields >> more);
+  if (!is_whole || has_more) {
+    throw std::runtime_error("expected \"step samples loss learning-rate\", not \"" + line + "\"");
   }
-  const auto [end, error] = std::from_chars(loss.data(), loss.data() + loss.size(), point.loss);
-  if (error != std::errc() || end != loss.data() + loss.size()) throw std::runtime_error("the loss is no number: \"" + loss + "\"");
+  point.loss = number_from(loss, "loss");
+  if (has_rate) point.learning_rate = number_from(rate, "learning rate");
   return point;
 }
 
@@ -106,9 +117,10 @@ MergedRun merged_run(const std::string& folder, int ranks, int steps) {
 
 void write_losses_csv(const std::string& path, const std::vector<LossPoint>& losses) {
   OutputFile file(path);
-  file.stream() << "step,samples,loss\n";
+  file.stream() << "step,samples,loss,learning_rate\n";
   for (const LossPoint& point : losses) {
-    file.stream() << fmt::format("{},{},{}\n", point.step + 1, point.samples, point.loss);
+    const std::string rate = point.learning_rate ? fmt::format("{}", *point.learning_rate) : "";
+    file.stream() << fmt::format("{},{},{},{}\n", point.step + 1, point.samples, point.loss, rate);
   }
   file.commit();
 }

@@ -28,6 +28,7 @@ struct MergedRun {
 // throws std::runtime_error naming the file that is missing or the line that is wrong.
 MergedRun merged_run(const std::string& folder, int ranks, int steps);
 
+// A line for each step, counted from 1; the learning rate is empty where it is not known.
 void write_losses_csv(const std::string& path, const std::vector<LossPoint>& losses);
 
 // What a run that did not get to its end has left of these ranks, as one sentence for its user. Makes losses.csv

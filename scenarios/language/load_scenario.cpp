@@ -6,6 +6,7 @@
 #include "scenarios/language/check_scenario.h"
 #include "scenarios/language/load_cluster.h"
 #include "scenarios/language/load_model.h"
+#include "scenarios/language/load_optimizer.h"
 #include "scenarios/language/load_stack.h"
 #include "schedules/graph/stack_pace.h"
 #include "schedules/schedule_csv.h"
@@ -80,25 +81,6 @@ void read_actions(Settings& settings, const std::string& folder, Scenario& scena
   }
 }
 
-void read_optimizer(Settings& settings, Optimizer& optimizer) {
-  optimizer.name = settings.text("run.optimizer.name");
-  if (settings.given("run.optimizer.refresh_steps"))
-    optimizer.refresh_steps = settings.small_integer("run.optimizer.refresh_steps");
-  optimizer.beta1 = settings.number("run.optimizer.beta1");
-  optimizer.beta2 = settings.number("run.optimizer.beta2");
-  optimizer.epsilon = settings.number("run.optimizer.epsilon");
-  optimizer.weight_decay = settings.number("run.optimizer.weight_decay");
-  const bool outside = settings.given("run.lr"), inside = settings.given("run.optimizer.lr");
-  if (outside)
-    optimizer.lr = settings.number("run.lr");
-  else if (inside)
-    optimizer.lr = settings.number("run.optimizer.lr");
-  if (outside && inside && settings.number("run.optimizer.lr") != optimizer.lr)
-    settings.refuse("run.optimizer.lr",
-                    "run.lr = " + settings.text("run.lr") + " says otherwise; allowed: one learning rate",
-                    "remove one of the two");
-}
-
 // The file that cannot be read, of a text file or of a pair of token files (exec/token_source.h); empty: none.
 std::string unreadable_data(const std::string& path) {
   const auto readable = [](const std::string& name) {
@@ -123,7 +105,7 @@ void read_run(Settings& settings, const std::string& folder, Scenario& scenario)
   scenario.tokens = settings.number("run.tokens");
   if (settings.given("run.dtype"))
     scenario.dtype = dtype_named(settings.text("run.dtype")).value_or(Dtype::bfloat16);
-  read_optimizer(settings, run.optimizer);
+  run.optimizer = load_optimizer(settings);
   if (!settings.given("run.data")) return;
   run.data = std::filesystem::absolute(resolve_path(folder, settings.text("run.data")))
                  .lexically_normal()
