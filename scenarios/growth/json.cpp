@@ -64,7 +64,7 @@ std::string growth_json(const Scenario& scenario, const GrowthAnswer& answer) {
   for (const OutsideCurves& each : outside_curves(scenario, answer))
     outside.push_back({{"here", each.what}, {"fitted", each.fitted}});
   json.set("outside_curves", outside);
-  set_basis_keys(json, time_basis_of(scenario));
+  set_basis_keys(json, without_memory(basis_of(scenario)));
   return json.text();
 }
 

@@ -179,7 +179,7 @@ std::string sources_text(const Scenario& scenario, const GrowthAnswer& answer) {
         readable_count(growth.noise_most > 0 ? growth.noise_most : growth.dynamics.noise_tokens),
         batch_text(scenario.schedule.global_batch));
   text += "Growing batches are simulated only: `slipway execute` does not have them yet.\n";
-  const std::string basis = basis_text(time_basis_of(scenario));
+  const std::string basis = basis_text(without_memory(basis_of(scenario)));
   return basis.empty() ? text : text + basis.substr(0, basis.size() - 1);
 }
 
