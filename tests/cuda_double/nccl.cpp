@@ -1,6 +1,8 @@
 // libnccl.so.2 without a GPU: nothing travels. Each communicator writes down what it was asked for, a line each in the
 // order of the calls, into SLIPWAY_DOUBLE_LAUNCHES/nccl.<communicator>.<rank>: what NCCL demands of its members, the same
-// operations of the same size in the same order, can be seen in those files.
+// operations of the same size in the same order, can be seen in those files:
+//
+//   operation, number of elements, their type, peer (-1: all), and which group it is in (ncclGroupStart)
 #include <nccl.h>
 #include <unistd.h>
 
@@ -17,8 +19,13 @@ struct ncclComm {
 
 namespace {
 
+std::atomic<long> groups{0};  // begun
+thread_local int depth = 0;
+thread_local long group = 0;
+
 ncclResult_t write(ncclComm* comm, const char* what, size_t count, ncclDataType_t type, int peer) {
-  if (comm->file) std::fprintf(comm->file, "%s %zu type %d peer %d\n", what, count, static_cast<int>(type), peer);
+  if (depth == 0) group = ++groups;  // of its own
+  if (comm->file) std::fprintf(comm->file, "%s %zu %d %d %ld\n", what, count, static_cast<int>(type), peer, group);
   return ncclSuccess;
 }
 
@@ -72,8 +79,15 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) { return leave(comm); }
 ncclResult_t ncclCommAbort(ncclComm_t comm) { return leave(comm); }
 const char* ncclGetErrorString(ncclResult_t) { return "an error of the NCCL double"; }
 const char* ncclGetLastError(ncclComm_t) { return ""; }
-ncclResult_t ncclGroupStart() { return ncclSuccess; }
-ncclResult_t ncclGroupEnd() { return ncclSuccess; }
+ncclResult_t ncclGroupStart() {
+  if (depth++ == 0) group = ++groups;
+  return ncclSuccess;
+}
+ncclResult_t ncclGroupEnd() {
+  if (depth == 0) return ncclInvalidUsage;
+  --depth;
+  return ncclSuccess;
+}
 ncclResult_t ncclAllReduce(const void*, void*, size_t count, ncclDataType_t type, ncclRedOp_t, ncclComm_t comm, cudaStream_t) {
   return write(comm, "all-reduce", count, type, -1);
 }
