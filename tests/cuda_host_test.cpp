@@ -85,6 +85,17 @@ TEST(CudaHost, ACheckpointIsWrittenAndResumed) {
   EXPECT_THAT(second.processes.front().output, AllOf(HasSubstr("step 3/4"), Not(HasSubstr("step 2/4"))));
 }
 
+// Nothing of our own sees it: the device would wait for ever.
+TEST(CudaHost, AnErrorThatOnlyNcclKnowsOfEndsEveryRankWithItsCommunicator) {
+  const OnDouble run = run_on_double(endless_bundle(2, 1), 2, {}, {{"SLIPWAY_DOUBLE_NCCL_BREAKS_AFTER", "20"}});
+  for (const Ended& process : run.processes) {
+    EXPECT_EQ(process.status, 1) << process.errors;
+    EXPECT_THAT(process.errors, HasSubstr("NCCL reports an error"));
+    EXPECT_THAT(process.errors, HasSubstr("pp."));
+    EXPECT_LT(process.seconds, 30) << "three times what a failure may take";
+  }
+}
+
 TEST(CudaHost, AGpuWithTooLittleMemoryIsToldInOneLine) {
   const OnDouble run = run_on_double(bundle_of(with_layout(tiny_llama(4, true), {}), 2), 1, {},
                                 {{"SLIPWAY_DOUBLE_MEMORY", std::to_string(3 << 20)}});

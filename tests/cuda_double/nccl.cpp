@@ -15,6 +15,7 @@
 struct ncclComm {
   int ranks = 0, rank = 0;
   std::FILE* file = nullptr;
+  std::atomic<long> operations{0};
 };
 
 namespace {
@@ -25,6 +26,7 @@ thread_local long group = 0;
 
 ncclResult_t write(ncclComm* comm, const char* what, size_t count, ncclDataType_t type, int peer) {
   if (depth == 0) group = ++groups;  // of its own
+  ++comm->operations;
   if (comm->file) std::fprintf(comm->file, "%s %zu %d %d %ld\n", what, count, static_cast<int>(type), peer, group);
   return ncclSuccess;
 }
@@ -50,7 +52,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   return ncclSuccess;
 }
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t*) {
-  auto* made = new ncclComm{ranks, rank, nullptr};
+  auto* made = new ncclComm{ranks, rank, nullptr, 0};
   if (const char* folder = std::getenv("SLIPWAY_DOUBLE_LAUNCHES")) {
     const std::string path = std::string(folder) + "/nccl." + id.internal + "." + std::to_string(rank);
     made->file = std::fopen(path.c_str(), "w");
@@ -70,8 +72,10 @@ ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
   *rank = comm->rank;
   return ncclSuccess;
 }
-ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t* error) {
-  *error = ncclSuccess;
+// After so many operations of a communicator, its network is gone.
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
+  const char* limit = std::getenv("SLIPWAY_DOUBLE_NCCL_BREAKS_AFTER");
+  *error = limit && comm->operations > std::atol(limit) ? ncclRemoteError : ncclSuccess;
   return ncclSuccess;
 }
 ncclResult_t ncclCommFinalize(ncclComm_t) { return ncclSuccess; }
