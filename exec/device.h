@@ -4,8 +4,9 @@
 //   slipway-rank-cuda   exec/cuda/    one GPU per process, NCCL; every lane has a stream, tasks are only started
 //
 // Everything else in exec/ is the same for both.
-// Guarded by tests/execute_*_test.cpp (CPU); the GPU program is compiled and linked where nvcc 13 is. A third one, slipway-rank-ordered,
-// checks on the processor that streams wait for each other where they must (tests/execute_stream_order_test.cpp).
+// Guarded by tests/execute_*_test.cpp (CPU) and, over libraries that compute nothing, tests/cuda_host_test.cpp. A third one,
+// slipway-rank-ordered, checks on the processor that streams wait for each other where they must
+// (tests/execute_stream_order_test.cpp).
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -6,8 +6,8 @@
 //
 // A mark also tells, later, when the device came by. Where operators return when they are done (the processor) there
 // is no such queue: a null pointer stands for it, and whatever a thread has started is over.
-// Plain C++, no LibTorch. Guarded by tests/lanes_test.cpp and tests/local_transport_test.cpp with a device of threads;
-// exec/cuda/stream_queue.cpp is compiled and linked where nvcc 13 is.
+// Plain C++, no LibTorch. Guarded by tests/lanes_device_test.cpp and tests/local_transport_test.cpp with a device of threads,
+// exec/cuda/stream_queue.cpp by tests/cuda_host_test.cpp.
 #pragma once
 
 #include <cstdint>

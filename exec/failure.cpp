@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <stdexcept>
@@ -32,7 +33,8 @@ std::string flat(const std::string& told) {
 }  // namespace
 
 std::string without_stack(const std::string& message) {
-  return message.substr(0, message.find("\nException raised from "));
+  const auto end = std::min(message.find("\nException raised from "), message.find("\nCUDA kernel errors might be asynchronously"));
+  return message.substr(0, end);
 }
 
 std::string to_text(const Failure& failure) {

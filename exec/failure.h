@@ -18,7 +18,8 @@ struct Failure {
   std::string cause;  // one line
 };
 
-// LibTorch's errors end with the stack of their callers, many lines that say nothing to a user: what stands before it.
+// LibTorch's errors end with the stack of their callers and, those of CUDA, with advice for debugging LibTorch: what stands
+// before both.
 std::string without_stack(const std::string& message);
 
 std::string to_text(const Failure& failure);

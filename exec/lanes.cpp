@@ -63,6 +63,17 @@ void LaneRunner::State::perform(LocalLane& lane, std::size_t place, int step) {
   lane.marks[static_cast<std::size_t>(step & 1) * lane.tasks.size() + place] = std::move(marks);
 }
 
+// Before a task is started: waits until the device has done the one that lies tasks_ahead before it. Of settled steps
+// all are done.
+void LaneRunner::State::stay_near(LocalLane& lane, std::size_t place, int step, int settled) {
+  const std::size_t count = lane.tasks.size(), now = static_cast<std::size_t>(step) * count + place;
+  if (now < static_cast<std::size_t>(settled) * count + tasks_ahead) return;
+  const std::size_t before = now - tasks_ahead;
+  lane.now.doing = "waiting for the device, which is far behind";
+  hooks.device->finish(lane.marks[(before / count & 1) * count + before % count].end);
+  lane.now.doing = nullptr;
+}
+
 // Waits until the device has done this step of the lane, and takes its times.
 void LaneRunner::State::settle(LocalLane& lane, int step) {
   const std::size_t count = lane.tasks.size(), first = static_cast<std::size_t>(step) * count;
@@ -99,6 +110,7 @@ void LaneRunner::State::perform_all(LocalLane& lane) {
     for (std::size_t place = 0; place < lane.tasks.size(); ++place) {
       const std::uint32_t index = lane.tasks[place];
       lane.now = {step, tasks[index].task, nullptr};
+      if (hooks.device) stay_near(lane, place, step, settled);
       if (done[index].load(std::memory_order_relaxed) == stopped || !ready(tasks[index], step)) return;
       perform(lane, place, step);
       int before = step;

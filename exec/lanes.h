@@ -9,10 +9,14 @@
 // Waiting sleeps (a futex per task), nothing spins. No LibTorch here: `perform` says what a task does.
 //
 // On a device with queues (exec/device_queue.h) threads only start tasks: a wait is for the predecessor's start here and
-// for its end there, times are the device's, and a thread runs at most one step ahead of it:
+// for its end there, times are the device's, and a thread runs at most one step, and tasks_ahead tasks, ahead of it:
 //
 //   host     │ start step 0 │ start step 1 │ (step 0 over?) │ start step 2 │
 //   device   ···│ step 0 ··················│ step 1 ·····················│
+//
+// What one lane makes and another reads returns to the allocator when the device is over it, not in the order of streams:
+// what is started early holds memory. The device does not run dry meanwhile, for what is waited for lies so far back.
+//
 // Guarded by tests/lanes_test.cpp.
 #pragma once
 
@@ -27,6 +31,8 @@
 #include "schedules/program.h"
 
 namespace slipway {
+
+constexpr std::size_t tasks_ahead = 32;  // of a lane
 
 struct LaneHooks {
   // Does the task and returns when it is complete on this rank, or started on `device`. Called on the task's lane thread.

@@ -85,6 +85,7 @@ struct LaneRunner::State {
   bool ready(const laning::LocalTask& task, int step);
   void wait_on_device(std::uint32_t task, int step);
   void perform(laning::LocalLane& lane, std::size_t place, int step);
+  void stay_near(laning::LocalLane& lane, std::size_t place, int step, int settled);
   void settle(laning::LocalLane& lane, int step);
   void end_step(laning::LocalLane& lane, int step, std::int64_t end_ns);
   void perform_all(laning::LocalLane& lane);

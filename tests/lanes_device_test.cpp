@@ -82,6 +82,30 @@ TEST(LanesOfADevice, TheHostRunsOneStepAheadAndNoFurther) {
   EXPECT_EQ(runner.stamps().size(), 12u);
 }
 
+// The same with more tasks than the host may be ahead, within a step and across two.
+TEST(LanesOfADevice, TheHostRunsSoManyTasksAheadAndNoFurther) {
+  for (const std::size_t tasks : {3 * tasks_ahead, tasks_ahead - 2}) {
+    const TaskGraph graph = graph_of(std::vector<HandTask>(tasks));
+    ThreadDevice device;
+    std::atomic<std::size_t> started{0};
+    LaneHooks hooks = hooks_on(device);
+    hooks.perform = [&](TaskId, int) {
+      device.start([] {});
+      ++started;
+    };
+    device.hold();
+    LaneRunner runner(graph, 0, 4, std::move(hooks));
+    std::thread host([&] { runner.run(); });
+    while (started < tasks_ahead) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(started, tasks_ahead);
+    device.release();
+    host.join();
+    EXPECT_EQ(started, 4 * tasks);
+    EXPECT_EQ(runner.stamps().size(), 4 * tasks);
+  }
+}
+
 TEST(LanesOfADevice, AStepEndsWhenTheDeviceHasDoneItAndEachIsToldOnceInOrder) {
   ThreadDevice device;
   std::atomic<int> done{0};

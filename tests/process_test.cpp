@@ -109,6 +109,15 @@ TEST(Failure, CausesOfSeveralLinesBecomeOneAndSurviveText) {
   EXPECT_EQ(read.cause, "first second");
 }
 
+TEST(Failure, ACauseFromLibTorchIsToldWithoutItsStackAndItsAdvice) {
+  EXPECT_EQ(without_stack("out of memory: 2 GiB\nException raised from malloc at a.cpp:1 (most recent call first):\nframe #0: f"),
+            "out of memory: 2 GiB");
+  EXPECT_EQ(line_of(0, {0, "CUDA error: an illegal memory access\nCUDA kernel errors might be asynchronously reported at some "
+                           "other API call.\nCompile with it.\nException raised from f at b.cpp:2 (most recent call first):"}),
+            "rank 0 failed: CUDA error: an illegal memory access");
+  EXPECT_EQ(without_stack("two\nlines"), "two\nlines");
+}
+
 TEST(Process, AgeIsTheTimeSinceItsStart) {
   Child child([] {});
   const double young = age_of(child.process());

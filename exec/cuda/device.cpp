@@ -50,6 +50,7 @@ std::unique_ptr<SegmentCapture> capture_of(at::Device) { return graph_capture(!h
 
 void keep_for_this_lane(const at::Tensor& tensor) {
   if (!tensor.is_cuda()) return;
+  const auto lock = no_graph_is_recorded();
   tensor.record_stream(c10::cuda::getCurrentCUDAStream(tensor.device().index()).unwrap());
 }
 

@@ -83,6 +83,8 @@ class GraphCapture : public SegmentCapture {
 
 }  // namespace
 
+std::unique_lock<std::mutex> no_graph_is_recorded() { return std::unique_lock(one_at_a_time()); }
+
 std::unique_ptr<SegmentCapture> graph_capture(bool may_wait) { return std::make_unique<GraphCapture>(may_wait); }
 
 }  // namespace slipway

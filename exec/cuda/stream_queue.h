@@ -4,7 +4,7 @@
 // host's clock is read beside it; a mark's time is that clock minus the distance to this anchor. Distances are float
 // milliseconds (resolution about 1 us over 10 s), so the anchor must be near: it is renewed every tenth of a second, before the times of a step
 // are read.
-// Compiled and linked where nvcc 13 is; not guarded by a test without a GPU (tests/gpu).
+// Guarded by tests/cuda_host_test.cpp, but for what depends on a device that works by itself (tests/gpu).
 #pragma once
 
 #include <c10/core/Device.h>

@@ -1,15 +1,14 @@
 // libcublas.so.13 without a GPU: what PyTorch calls for products of matrices. They do nothing; that they were called is
 // counted by name, as of kernels.
 #include <cublas_v2.h>
+#include <cuda_runtime_api.h>
 
 #include "tests/cuda_double/kernels.h"
 
 namespace {
 
-int something = 0;  // what a handle points to; nobody looks
-
 cublasStatus_t done(const char* name) {
-  slipway::count_call(name);
+  cuda_double::count_call(name);
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -17,11 +16,16 @@ cublasStatus_t done(const char* name) {
 
 extern "C" {
 
+// Memory of the device, as the real one takes some: so none is made while a stream is captured.
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
-  *handle = reinterpret_cast<cublasHandle_t>(&something);
+  void* own = nullptr;
+  if (cudaMalloc(&own, 1) != cudaSuccess) return CUBLAS_STATUS_ALLOC_FAILED;
+  *handle = static_cast<cublasHandle_t>(own);
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasDestroy_v2(cublasHandle_t) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
+  return cudaFree(handle) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED;
+}
 cublasStatus_t cublasSetStream_v2(cublasHandle_t, cudaStream_t) { return CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t, void*, size_t) { return CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) { return CUBLAS_STATUS_SUCCESS; }

@@ -8,7 +8,7 @@
 namespace cuda_double {
 
 thread_local cudaStreamCaptureMode thread_mode = cudaStreamCaptureModeGlobal;
-std::set<CUgraph_st*> captures;
+std::map<unsigned long long, CUgraph_st*> captures;
 
 std::size_t this_thread() {
   static std::atomic<std::size_t> threads{0};
@@ -27,7 +27,7 @@ CUstream_st* stream_of(cudaStream_t stream) {
 
 cudaError_t unsafe_call() {
   if (thread_mode == cudaStreamCaptureModeRelaxed) return cudaSuccess;
-  for (CUgraph_st* graph : captures) {
+  for (const auto& [id, graph] : captures) {
     const bool mine = graph->thread == this_thread();
     const bool forbidden = (mine && graph->mode != cudaStreamCaptureModeRelaxed) ||
                            (thread_mode == cudaStreamCaptureModeGlobal && graph->mode == cudaStreamCaptureModeGlobal);
@@ -43,7 +43,7 @@ cudaError_t may_issue(CUstream_st* stream) {
     if (stream->capture && stream->capture->broken) return refuse(cudaErrorStreamCaptureInvalidated);
     return cudaSuccess;
   }
-  for (CUgraph_st* graph : captures) {
+  for (const auto& [id, graph] : captures) {
     for (const CUstream_st* captured : graph->streams) {
       if (captured->flags & cudaStreamNonBlocking) continue;
       graph->broken = true;
@@ -116,7 +116,8 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t on, cudaStreamCaptureMode mode) 
   graph->streams = {stream};
   stream->tips.clear();
   stream->capture = graph.get();
-  captures.insert(graph.release());
+  captures[graph->id] = graph.get();
+  graph.release();
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t on, cudaGraph_t* graph) {
@@ -132,7 +133,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t on, cudaGraph_t* graph) {
     captured->capture = nullptr;
     captured->tips.clear();
   }
-  captures.erase(capture);
+  captures.erase(capture->id);
   if (capture->broken) return refuse(cudaErrorStreamCaptureInvalidated);
   if (!joined) return refuse(cudaErrorStreamCaptureUnjoined);
   *graph = capture;
@@ -145,7 +146,7 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph
   return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-  slipway::count_call("cudaGraphLaunch");
+  count_call("cudaGraphLaunch");
   return issue(stream, [executable] {
     for (const auto& work : executable->works) {
       if (work) work();

@@ -142,10 +142,10 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
-  slipway::count_call("cudaDeviceSynchronize");
+  count_call("cudaDeviceSynchronize");
   const std::lock_guard lock(everything);
   if (captures.empty()) return cudaSuccess;
-  for (CUgraph_st* graph : captures) graph->broken = true;
+  for (const auto& [id, graph] : captures) graph->broken = true;
   return refuse(cudaErrorStreamCaptureUnsupported);
 }
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <unordered_map>
 
-namespace slipway {
+namespace cuda_double {
 namespace {
 
 // Kept for ever: programs register kernels before constructors run here, and launch some while they end.
@@ -62,4 +62,4 @@ void count_call(const char* name) {
   ++all.counts[name];
 }
 
-}  // namespace slipway
+}  // namespace cuda_double

@@ -8,8 +8,17 @@ using namespace cuda_double;
 
 namespace {
 
-cudaError_t launch(const void* kernel, cudaStream_t stream) {
-  slipway::count_launch(kernel);
+// Of an H100.
+bool can_be(dim3 grid, dim3 block, std::size_t shared) {
+  constexpr unsigned most_threads = 1024, most_yz = 65535;
+  constexpr std::size_t most_shared = 227 << 10;
+  return grid.x > 0 && grid.y > 0 && grid.z > 0 && grid.y <= most_yz && grid.z <= most_yz && block.x > 0 && block.y > 0 &&
+         block.z > 0 && block.x * block.y * block.z <= most_threads && shared <= most_shared;
+}
+
+cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared, cudaStream_t stream) {
+  if (!can_be(grid, block, shared)) return refuse(cudaErrorInvalidConfiguration);
+  count_launch(kernel);
   return issue(stream, nullptr);
 }
 
@@ -32,7 +41,7 @@ void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
 char __cudaInitModule(void**) { return 1; }
 void __cudaRegisterFunction(void**, const char* host, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*, int*) {
-  slipway::name_kernel(host, name);
+  name_kernel(host, name);
 }
 void __cudaRegisterVar(void**, char*, char*, const char*, int, std::size_t, int, int) {}
 
@@ -53,17 +62,18 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host) {
   *kernel = reinterpret_cast<cudaKernel_t>(const_cast<void*>(host));
   return cudaSuccess;
 }
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3, dim3, void**, std::size_t, cudaStream_t stream) {
-  return launch(kernel, stream);
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void**, std::size_t shared, cudaStream_t stream) {
+  return launch(kernel, grid, block, shared, stream);
 }
-cudaError_t cudaLaunchKernel(const void* kernel, dim3, dim3, void**, std::size_t, cudaStream_t stream) {
-  return launch(kernel, stream);
+cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void**, std::size_t shared, cudaStream_t stream) {
+  return launch(kernel, grid, block, shared, stream);
 }
-cudaError_t cudaLaunchCooperativeKernel(const void* kernel, dim3, dim3, void**, std::size_t, cudaStream_t stream) {
-  return launch(kernel, stream);
+cudaError_t cudaLaunchCooperativeKernel(const void* kernel, dim3 grid, dim3 block, void**, std::size_t shared,
+                                        cudaStream_t stream) {
+  return launch(kernel, grid, block, shared, stream);
 }
-cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* configuration, const void* kernel, void**) {
-  return launch(kernel, configuration->stream);
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* how, const void* kernel, void**) {
+  return launch(kernel, how->gridDim, how->blockDim, how->dynamicSmemBytes, how->stream);
 }
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* of, const void*) {
   *of = {};

@@ -29,7 +29,7 @@ const Allocation* allocation_of(const void* pointer) {
 }
 
 cudaError_t allocate(void** pointer, std::size_t bytes, cudaMemoryType type) {
-  slipway::count_call(type == cudaMemoryTypeDevice ? "cudaMalloc" : "cudaHostAlloc");
+  count_call(type == cudaMemoryTypeDevice ? "cudaMalloc" : "cudaHostAlloc");
   const std::lock_guard lock(everything);
   if (const cudaError_t error = unsafe_call()) return error;
   std::size_t& in_use = used[type == cudaMemoryTypeDevice ? current_device : -1];
@@ -56,19 +56,21 @@ cudaError_t release(void* pointer) {
   return cudaSuccess;
 }
 
-cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaStream_t stream, bool waits) {
-  {
-    const std::lock_guard lock(everything);
-    if (waits && stream_of(stream)->capture == nullptr) {
-      if (const cudaError_t error = unsafe_call()) return error;
-    }
-    const bool pageable = bytes > 0 && (!allocation_of(to) || !allocation_of(from));
-    slipway::count_call(waits ? "cudaMemcpy" : pageable ? "cudaMemcpyAsync, pageable" : "cudaMemcpyAsync");
-    if (CUgraph_st* capture = stream_of(stream)->capture; capture && (pageable || waits)) {
-      capture->broken = true;
-      return refuse(cudaErrorStreamCaptureUnsupported);
-    }
+cudaError_t may_copy(const void* to, const void* from, std::size_t bytes, cudaStream_t stream, bool waits) {
+  const std::lock_guard lock(everything);
+  if (waits && stream_of(stream)->capture == nullptr) {
+    if (const cudaError_t error = unsafe_call()) return error;
   }
+  const bool pageable = bytes > 0 && (!allocation_of(to) || !allocation_of(from));
+  count_call(waits ? "cudaMemcpy" : pageable ? "cudaMemcpyAsync, pageable" : "cudaMemcpyAsync");
+  CUgraph_st* capture = stream_of(stream)->capture;
+  if (capture == nullptr || !(pageable || waits)) return cudaSuccess;
+  capture->broken = true;
+  return refuse(cudaErrorStreamCaptureUnsupported);
+}
+
+cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaStream_t stream, bool waits) {
+  if (const cudaError_t error = may_copy(to, from, bytes, stream, waits)) return error;
   return issue(stream, [=] { std::memmove(to, from, bytes); });
 }
 
@@ -77,7 +79,10 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaStream_t str
 extern "C" {
 
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes) { return allocate(pointer, bytes, cudaMemoryTypeDevice); }
-cudaError_t cudaFree(void* pointer) { return release(pointer); }
+cudaError_t cudaFree(void* pointer) {
+  if (pointer) count_call("cudaFree");
+  return release(pointer);
+}
 cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned) { return allocate(pointer, bytes, cudaMemoryTypeHost); }
 cudaError_t cudaFreeHost(void* pointer) { return release(pointer); }
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
@@ -107,6 +112,7 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_
 }
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
                               std::size_t height, cudaMemcpyKind, cudaStream_t stream) {
+  if (const cudaError_t error = may_copy(to, from, width * height, stream, false)) return error;
   return issue(stream, [=] {
     for (std::size_t row = 0; row < height; ++row)
       std::memmove(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch, width);

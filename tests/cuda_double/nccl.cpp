@@ -1,6 +1,8 @@
 // libnccl.so.2 without a GPU: nothing travels. Each communicator writes down what it was asked for, a line each in the
 // order of the calls, into SLIPWAY_DOUBLE_LAUNCHES/nccl.<communicator>.<rank>: what NCCL demands of its members, the same
-// operations of the same size in the same order, can be seen in those files.
+// operations of the same size in the same order, can be seen in those files:
+//
+//   operation, number of elements, their type, peer (-1: all), and which group it is in (ncclGroupStart)
 #include <nccl.h>
 #include <unistd.h>
 
@@ -13,12 +15,19 @@
 struct ncclComm {
   int ranks = 0, rank = 0;
   std::FILE* file = nullptr;
+  std::atomic<long> operations{0};
 };
 
 namespace {
 
+std::atomic<long> groups{0};  // begun
+thread_local int depth = 0;
+thread_local long group = 0;
+
 ncclResult_t write(ncclComm* comm, const char* what, size_t count, ncclDataType_t type, int peer) {
-  if (comm->file) std::fprintf(comm->file, "%s %zu type %d peer %d\n", what, count, static_cast<int>(type), peer);
+  if (depth == 0) group = ++groups;  // of its own
+  ++comm->operations;
+  if (comm->file) std::fprintf(comm->file, "%s %zu %d %d %ld\n", what, count, static_cast<int>(type), peer, group);
   return ncclSuccess;
 }
 
@@ -43,7 +52,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   return ncclSuccess;
 }
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t*) {
-  auto* made = new ncclComm{ranks, rank, nullptr};
+  auto* made = new ncclComm{ranks, rank, nullptr, 0};
   if (const char* folder = std::getenv("SLIPWAY_DOUBLE_LAUNCHES")) {
     const std::string path = std::string(folder) + "/nccl." + id.internal + "." + std::to_string(rank);
     made->file = std::fopen(path.c_str(), "w");
@@ -63,8 +72,10 @@ ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
   *rank = comm->rank;
   return ncclSuccess;
 }
-ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t* error) {
-  *error = ncclSuccess;
+// After so many operations of a communicator, its network is gone.
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
+  const char* limit = std::getenv("SLIPWAY_DOUBLE_NCCL_BREAKS_AFTER");
+  *error = limit && comm->operations > std::atol(limit) ? ncclRemoteError : ncclSuccess;
   return ncclSuccess;
 }
 ncclResult_t ncclCommFinalize(ncclComm_t) { return ncclSuccess; }
@@ -72,8 +83,15 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) { return leave(comm); }
 ncclResult_t ncclCommAbort(ncclComm_t comm) { return leave(comm); }
 const char* ncclGetErrorString(ncclResult_t) { return "an error of the NCCL double"; }
 const char* ncclGetLastError(ncclComm_t) { return ""; }
-ncclResult_t ncclGroupStart() { return ncclSuccess; }
-ncclResult_t ncclGroupEnd() { return ncclSuccess; }
+ncclResult_t ncclGroupStart() {
+  if (depth++ == 0) group = ++groups;
+  return ncclSuccess;
+}
+ncclResult_t ncclGroupEnd() {
+  if (depth == 0) return ncclInvalidUsage;
+  --depth;
+  return ncclSuccess;
+}
 ncclResult_t ncclAllReduce(const void*, void*, size_t count, ncclDataType_t type, ncclRedOp_t, ncclComm_t comm, cudaStream_t) {
   return write(comm, "all-reduce", count, type, -1);
 }

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <set>
 #include <vector>
@@ -50,7 +51,7 @@ struct CUevent_st {
   unsigned flags = 0;
   bool recorded = false;
   std::chrono::steady_clock::time_point time;
-  CUgraph_st* capture = nullptr;  // recorded in a capture that goes on or went on
+  unsigned long long capture = 0;  // the id of the one in which it was recorded, which goes on or went on
   std::vector<int> tips;
 };
 
@@ -59,7 +60,7 @@ namespace cuda_double {
 extern std::mutex everything;  // guards all state but what is of a thread
 extern thread_local int current_device;
 extern thread_local cudaStreamCaptureMode thread_mode;
-extern std::set<CUgraph_st*> captures;  // under way
+extern std::map<unsigned long long, CUgraph_st*> captures;  // under way, by id
 
 // Notes the thread's last error and returns it.
 cudaError_t refuse(cudaError_t error);

@@ -9,7 +9,7 @@ using namespace cuda_double;
 namespace {
 
 cudaError_t wait_for(cudaStream_t on, const char* call) {
-  slipway::count_call(call);
+  count_call(call);
   const std::lock_guard lock(everything);
   CUstream_st* stream = stream_of(on);
   if (const cudaError_t error = may_issue(stream)) return error;
@@ -50,16 +50,17 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t on, cudaEvent_t event, unsigned) {
   const std::lock_guard lock(everything);
   CUstream_st* stream = stream_of(on);
   if (const cudaError_t error = may_issue(stream)) return error;
-  if (event->capture == nullptr) {
+  if (event->capture == 0) {
     if (stream->capture && event->recorded) {  // work outside the capture
       stream->capture->broken = true;
       return refuse(cudaErrorStreamCaptureIsolation);
     }
     return cudaSuccess;
   }
-  if (!captures.contains(event->capture)) return refuse(cudaErrorCapturedEvent);
-  if (stream->capture && stream->capture != event->capture) return refuse(cudaErrorStreamCaptureMerge);
-  stream->capture = event->capture;
+  const auto capture = captures.find(event->capture);
+  if (capture == captures.end()) return refuse(cudaErrorCapturedEvent);
+  if (stream->capture && stream->capture != capture->second) return refuse(cudaErrorStreamCaptureMerge);
+  stream->capture = capture->second;
   stream->capture->streams.insert(stream);
   stream->tips.insert(stream->tips.end(), event->tips.begin(), event->tips.end());
   return cudaSuccess;
@@ -76,7 +77,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t on) {
   CUstream_st* stream = stream_of(on);
   if (const cudaError_t error = may_issue(stream)) return error;
   event->recorded = true;
-  event->capture = stream->capture;
+  event->capture = stream->capture ? stream->capture->id : 0;
   event->tips = stream->tips;
   event->time = std::chrono::steady_clock::now();
   return cudaSuccess;
@@ -90,7 +91,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return unsafe_call();
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  slipway::count_call("cudaEventSynchronize");
+  count_call("cudaEventSynchronize");
   const std::lock_guard lock(everything);
   if (event->capture) return refuse(cudaErrorCapturedEvent);
   return unsafe_call();

@@ -1,0 +1,143 @@
+// What slipway-rank-cuda asks of NVIDIA's libraries (tests/cuda_double/ takes it down): of NCCL, which messages in which
+// order; of the runtime, how often the host waits and which kernels are launched.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "exec/lanes.h"
+#include "tests/on_cuda_double.h"
+
+namespace slipway {
+namespace {
+
+using testing::IsEmpty;
+using testing::Not;
+
+struct Asked {
+  std::string what;
+  long elements = 0;
+  int type = 0, peer = 0;
+  long group = 0;  // of NCCL's: what it holds is started together
+};
+// Per communicator and member.
+using Told = std::map<std::string, std::map<int, std::vector<Asked>>>;
+
+Told told_to_nccl(const OnDouble& run) {
+  Told told;
+  for (const std::string& name : run.files("nccl.")) {
+    const std::size_t dot = name.rfind('.');
+    std::ifstream file(run.folder + "/calls/" + name);
+    std::vector<Asked>& lines = told[name.substr(0, dot)][std::stoi(name.substr(dot + 1))];
+    for (Asked a; file >> a.what >> a.elements >> a.type >> a.peer >> a.group;) lines.push_back(a);
+  }
+  return told;
+}
+
+std::string text_of(const Asked& asked) {
+  return asked.what + " of " + std::to_string(asked.elements) + ", type " + std::to_string(asked.type);
+}
+
+std::vector<std::string> collectives(const std::vector<Asked>& all) {
+  std::vector<std::string> found;
+  for (const Asked& asked : all)
+    if (asked.peer < 0) found.push_back(text_of(asked));
+  return found;
+}
+
+// How much of which type, of what goes to or comes from `peer`.
+std::vector<std::pair<long, int>> messages(const std::vector<Asked>& all, const std::string& what, int peer) {
+  std::vector<std::pair<long, int>> found;
+  for (const Asked& asked : all)
+    if (asked.what == what && asked.peer == peer) found.emplace_back(asked.elements, asked.type);
+  return found;
+}
+
+std::vector<LoweringInput> layouts() {
+  return {with_layout(tiny_llama(4, true), {.tensor = 2, .sequence_parallel = true}),
+          with_layout(tiny_llama(4, true), {.pipeline = 2}),
+          scheduled("interleaved-1f1b", {.pipeline = 2, .chunks = 2}),
+          scheduled("zb-v", {.pipeline = 2, .chunks = 2}),
+          with_layout(tiny_llama(4, true), {.data = 2, .zero = 1}),
+          with_layout(tiny_llama(4, true), {.data = 2, .zero = 3}),
+          ring({.context = 2})};
+}
+
+TEST(CudaCalls, MembersAskNcclForTheSameMessagesInTheSameOrder) {
+  for (const LoweringInput& input : layouts()) {
+    SCOPED_TRACE(input.schedule + ", pipeline " + std::to_string(input.layout.pipeline));
+    const OnDouble run = run_on_double(bundle_of(input, 2, Dtype::bfloat16), 2);
+    expect_success(run);
+    const Told told = told_to_nccl(run);
+    EXPECT_THAT(told, Not(IsEmpty()));
+    for (const auto& [communicator, members] : told) {
+      ASSERT_EQ(members.size(), 2u) << communicator;
+      EXPECT_EQ(collectives(members.at(0)), collectives(members.at(1))) << communicator;
+      for (const int sender : {0, 1})
+        EXPECT_EQ(messages(members.at(sender), "send", 1 - sender), messages(members.at(1 - sender), "receive", sender))
+            << communicator;
+    }
+  }
+}
+
+// Else each member would wait for the other to receive.
+TEST(CudaCalls, AroundARingEverySendIsStartedTogetherWithItsReceive) {
+  const OnDouble run = run_on_double(bundle_of(ring({.context = 2}), 2, Dtype::bfloat16), 2);
+  expect_success(run);
+  for (const auto& [communicator, members] : told_to_nccl(run)) {
+    for (const auto& [member, all] : members) {
+      std::map<long, std::vector<std::string>> groups;
+      for (const Asked& asked : all)
+        if (asked.peer >= 0) groups[asked.group].push_back(asked.what);
+      for (const auto& [number, group] : groups)
+        EXPECT_EQ(group, (std::vector<std::string>{"send", "receive"})) << communicator << ", member " << member;
+    }
+  }
+}
+
+// How often the host has waited for the device.
+long waits(const Bundle& bundle, int processes) {
+  const OnDouble run = run_on_double(bundle, processes);
+  expect_success(run);
+  long sum = 0;
+  for (const char* call : {"cudaStreamSynchronize", "cudaEventSynchronize", "cudaDeviceSynchronize", "cudaMemcpy",
+                           "cudaMemcpyAsync, pageable", "cudaMalloc", "cudaFree", "cudaHostAlloc"})
+    sum += run.calls()[call];
+  return sum;
+}
+
+// In a step, but the first: each lane for its end and, from then on that so many tasks lie behind it and are not known to be
+// done, for one tasks_ahead back before each task; the rank with the loss for that. Nothing else, whatever a task holds.
+TEST(CudaCalls, TheHostWaitsForTheEndOfAStepAndForTasksThatLieFarBack) {
+  for (const auto& [degrees, processes] :
+       {std::pair{Degrees{.pipeline = 2}, 1}, {Degrees{.tensor = 2, .sequence_parallel = true}, 1}, {Degrees{.pipeline = 2}, 2}}) {
+    constexpr int few = 4, more = 8;
+    const LoweringInput input = with_layout(tiny_llama(4, true), degrees);
+    const Bundle longer = bundle_of(input, more, Dtype::bfloat16);
+    long expected = 1;
+    for (const Lane& lane : lanes_of(longer.graph)) {
+      const auto tasks = static_cast<long>(lane.tasks.size()), behind = 2 * tasks - static_cast<long>(tasks_ahead);
+      expected += 1 + std::clamp(behind, 0L, tasks);
+    }
+    const long told = waits(longer, processes) - waits(bundle_of(input, few, Dtype::bfloat16), processes);
+    EXPECT_EQ(told, (more - few) * expected) << processes << " processes, tensor " << degrees.tensor;
+  }
+}
+
+TEST(CudaCalls, InBfloat16AttentionNormsAndOptimizerAreTheFusedKernels) {
+  const OnDouble run = run_on_double(bundle_of(with_layout(tiny_llama(4, true), {}), 2, Dtype::bfloat16), 1);
+  expect_success(run);
+  const int forwards = 2 * 8 * 4;  // steps, micro-batches, layers
+  EXPECT_EQ(run.calls_of("flash_fwd_kernel"), forwards);
+  EXPECT_EQ(run.calls_of("flash_bwd_dq_dk_dv"), forwards);
+  EXPECT_EQ(run.calls_of("softmax_warp"), 0) << "of the whole score matrix";
+  EXPECT_GT(run.calls_of("FusedAdam"), 0);
+  EXPECT_GT(run.calls_of("layer_norm_kernel"), 0);
+  EXPECT_EQ(run.calls_of("Dgemm"), 0) << "nothing is multiplied in float64";
+  const OnDouble wide = run_on_double(bundle_of(with_layout(tiny_llama(4, true), {}), 2, Dtype::float64), 1);
+  expect_success(wide);
+  EXPECT_GT(wide.calls_of("Dgemm"), 0);
+  EXPECT_EQ(wide.calls_of("flash_fwd_kernel"), 0) << "which has no float64";
+}
+
+}  // namespace
+}  // namespace slipway
