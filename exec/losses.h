@@ -1,8 +1,8 @@
 // The loss curve, live. The loss of a step lives on the ranks that hold the head; each puts its part into
-// the store, and rank 0 adds the parts in rank order, writes "step samples loss learning-rate" to its losses file, so that
-// the curve outlives a killed rank 0, and prints "step 3/20  loss 5.1234  lr 3.00e-03  0.412 s". A thread of its own and a
-// store connection of its own, so that no lane ever waits for it. Guarded by tests/execute_run_test.cpp and
-// tests/execute_failure_test.cpp.
+// the store, and rank 0 adds the parts in rank order, writes "step samples loss learning-rate" to its losses
+// file, so that the curve outlives a killed rank 0, and prints "step 3/20  loss 5.1234  lr 3.00e-03  0.412 s".
+// A thread of its own and a store connection of its own, so that no lane ever waits for it. Guarded by
+// tests/execute_run_test.cpp and tests/execute_failure_test.cpp.
 #pragma once
 
 #include <cstdint>

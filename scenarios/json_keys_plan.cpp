@@ -35,7 +35,7 @@ std::span<const JsonKey> plan_json_keys() {
       JsonKey{"launch_arguments", "list", "the trainer's program and arguments; present with --emit", true},
       JsonKey{"launch_row", "count", "of best, from 1: the row that they launch, the first that the trainer runs as planned",
               true},
-      JsonKey{"may_be_refused", "list", "why the trainer may refuse the winner, or run another layout", true},
+      JsonKey{"may_be_refused", "list", "why the trainer may refuse the winner, or run another layout; why it refuses any", true},
       JsonKey{"not_expressed", "list", "what else of that row the trainer cannot express; present with --emit", true},
       JsonKey{"to_be_added", "list", "arguments that a scenario does not say, or that are slipway's defaults", true},
   });

@@ -1,7 +1,7 @@
 // The bundle: what the ranks run, as versioned, checksummed text that a rank program reads with nothing
 // but the standard library. The writer and the reader are in this one place; write(read(x)) == x.
 //
-//   slipway-bundle 7
+//   slipway-bundle ...   the version
 //   model ...            header: model blocks, layout, shape, optimizer, data, seed
 //   communicator ...     buffers, works
 //   rank 0 / lane compute / task ...    one step program per rank: each lane's tasks in global order

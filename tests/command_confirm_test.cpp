@@ -101,8 +101,11 @@ TEST_F(Confirm, CanBeRepeatedInItsFolder) {
 
 TEST_F(Confirm, ACaseThatCannotRunIsRefusedBeforeTheFirstOneStarts) {
   const std::vector<std::pair<std::string, std::string>> refused{
-      {"curved: run.optimizer=kfac",
-       "case \"curved\": this scenario can be simulated but not executed"},
+      {"curved: run.optimizer=kfac", "case \"curved\": this scenario can be simulated but not executed"},
+      {"rising: run.optimizer.lr_decay_style=linear run.optimizer.lr_warmup_samples=25",
+       "case \"rising\": "},
+      {"rising: run.optimizer.lr_decay_style=linear run.optimizer.lr_warmup_samples=25",
+       "the warm-up of 25 sequences is longer than the training, with which the decay ends: 24 "},
       {"wrong: layout.tensr=2", "layout.tensr"},
       {"same: schedule.global_batch=8", "case \"same\" has the settings of the baseline"},
       {"good : run.seed=2", "case \"good\": another case's runs go to the same folder"},

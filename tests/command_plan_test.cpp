@@ -261,6 +261,19 @@ TEST_F(PlanCommand, EmitsTheFirstRowThatTheTrainerRunsAsPlanned) {
   EXPECT_THAT(text_of(file), HasSubstr("zero: " + std::to_string(json["best"][0]["zero"].get<int>())));
 }
 
+// 10,000 tokens are less than 2001 samples: no other layout and no longer table would help.
+TEST_F(PlanCommand, SaysWhatTheTrainerRefusesWhateverTheLayoutIs) {
+  const std::vector<std::string> args{"plan", tiny, "--emit", "megatron", "--set", "run.tokens=10000",
+                                      "--set", "run.optimizer.lr_warmup_samples=2001"};
+  const Answer answer = slipway_with(args);
+  EXPECT_EQ(answer.status, status_done) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("The trainer refuses these arguments, whatever the layout is: the warm-up of 2001 samples "));
+  std::vector<std::string> as_json = args;
+  as_json.emplace_back("--json");
+  const auto json = nlohmann::json::parse(slipway_with(as_json).out);
+  EXPECT_THAT(json["may_be_refused"].back().get<std::string>(), HasSubstr("lower run.optimizer.lr_warmup_samples"));
+}
+
 // Layout and schedule are not looked at but for what is kept: the file's data 2 does not go with tensor 4.
 TEST_F(PlanCommand, LooksAtNothingOfTheLayoutButWhatIsKept) {
   const std::vector<std::pair<std::string, std::string>> kept{{"layout.tensor", "4"},   {"layout.data", "4"},

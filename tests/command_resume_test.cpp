@@ -16,6 +16,7 @@ namespace {
 
 using testing::DoubleEq;
 using testing::HasSubstr;
+using testing::Not;
 using testing::Pointwise;
 
 constexpr double starting_s = 120;  // on a busy machine
@@ -160,6 +161,9 @@ TEST(ScheduledRate, GoesOnInAnotherLayoutAndBatchBySamples) {
   const Ended one = executed(first, {set, "--set run.steps=4", "--set run.checkpoint_steps=2"});
   ASSERT_EQ(one.status, 0) << one.errors;
   EXPECT_THAT(rates_of(losses_of(first)), Pointwise(DoubleEq(), {0.00075, 0.0015, 0.00225, 0.003}));
+  EXPECT_THAT(one.output, HasSubstr("  lr 7.50e-04  "));
+  EXPECT_THAT(one.output, HasSubstr("  lr 3.00e-03  "));
+  EXPECT_THAT(one.output, Not(HasSubstr("decays to the end of this start")));
   const Ended early = executed(second, {set, "--set run.steps=3", "--resume " + checkpoint_path(first, 2)});
   EXPECT_EQ(early.status, 2);
   EXPECT_THAT(early.errors, HasSubstr("with which the decay ends: 24 (16 of the checkpoint + 1 step x schedule.global_batch 8)"));
@@ -167,6 +171,7 @@ TEST(ScheduledRate, GoesOnInAnotherLayoutAndBatchBySamples) {
                                         "--set layout.pipeline=1 --set layout.data=2 --set layout.zero=2",
                                         "--resume " + checkpoint_path(first, 2)});
   ASSERT_EQ(other.status, 0) << other.errors;
+  EXPECT_THAT(other.output, HasSubstr("note: the learning rate decays to the end of this start, step 5, "));
   EXPECT_THAT(rates_of(losses_of(second)), Pointwise(DoubleEq(), {0.003, 0.003, 0.0015}));
 }
 

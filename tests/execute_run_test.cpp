@@ -63,15 +63,25 @@ void expect_success(const std::vector<Ended>& ended) {
   }
 }
 
-std::vector<double> losses_in(const std::string& folder) {
-  std::ifstream file(folder + "/rank-0.losses");
-  std::vector<double> losses;
+struct LossLine {
   int step = 0;
   long long samples = 0;
-  for (double loss = 0, rate = 0; file >> step >> samples >> loss >> rate;) {
-    EXPECT_EQ(rate, 5e-3);
-    EXPECT_EQ(samples, (step + 1) * 8);
-    losses.push_back(loss);
+  double loss = 0, rate = 0;
+};
+
+std::vector<LossLine> lines_in(const std::string& folder) {
+  std::ifstream file(folder + "/rank-0.losses");
+  std::vector<LossLine> lines;
+  for (LossLine line; file >> line.step >> line.samples >> line.loss >> line.rate;) lines.push_back(line);
+  return lines;
+}
+
+std::vector<double> losses_in(const std::string& folder) {
+  std::vector<double> losses;
+  for (const LossLine& line : lines_in(folder)) {
+    EXPECT_EQ(line.rate, 5e-3);
+    EXPECT_EQ(line.samples, (line.step + 1) * 8);
+    losses.push_back(line.loss);
   }
   return losses;
 }
@@ -210,6 +220,20 @@ TEST(Run, StepsAndGradientDumpsCanBeAskedFor) {
   expect_success(run(bundle_of({.pipeline = 2}, 7), folder, {"--steps", "2", "--dump-gradients", "2"}));
   EXPECT_EQ(losses_in(folder).size(), 2u);
   for (const char* file : {"/gradients.0", "/gradients.1"}) EXPECT_NE(text_of_file(folder + file), "");
+}
+
+// 2 steps instead of 7: half of the decay is done after the first.
+TEST(Run, ADecayToTheEndEndsWithTheStepsAskedForAndEachLineTellsItsRate) {
+  const std::string folder = temporary_folder().path("decaying");
+  Bundle bundle = bundle_of({}, 7);
+  bundle.run.optimizer.lr_schedule.decay = DecayStyle::linear;
+  const auto ended = run(bundle, folder, {"--steps", "2"});
+  expect_success(ended);
+  std::vector<double> rates;
+  for (const LossLine& line : lines_in(folder)) rates.push_back(line.rate);
+  EXPECT_THAT(rates, testing::ElementsAre(5e-3, 2.5e-3));
+  EXPECT_THAT(ended[0].output, testing::ContainsRegex("step 1/2  loss [0-9.]+  lr 5.00e-03  [0-9.]+ "
+                                                      "s\nstep 2/2  loss [0-9.]+  lr 2.50e-03  [0-9.]+ s"));
 }
 
 }  // namespace

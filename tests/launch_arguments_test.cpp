@@ -71,11 +71,55 @@ TEST(LaunchArguments, NameTheScheduleOfTheLearningRate) {
   EXPECT_THAT(constant.arguments, Contains("--lr-decay-style constant"));
   EXPECT_THAT(constant.to_add, Contains(HasSubstr("your own schedule of the learning rate")));
   const auto titan = launch(large, cosine, Trainer::torchtitan);
-  for (const char* argument : {"--lr_scheduler.warmup_steps 2", "--lr_scheduler.decay_type cosine", "--lr_scheduler.min_lr_factor 0.1"})
+  for (const char* argument : {"--lr_scheduler.warmup_steps 2", "--lr_scheduler.decay_type cosine",
+                               "--lr_scheduler.min_lr_factor 0.1", "--lr_scheduler.decay_ratio 1"})
     EXPECT_THAT(titan.arguments, Contains(argument));
   EXPECT_THAT(titan.missing, Contains(HasSubstr("run.optimizer.lr_decay_samples")));
   EXPECT_THAT(launch(large, {}, Trainer::torchtitan).arguments,
               testing::IsSupersetOf({"--lr_scheduler.warmup_steps 0", "--lr_scheduler.decay_ratio 0"}));
+}
+
+// The assertion of Megatron-LM's scheduler: lr_warmup_steps < lr_decay_steps, for a constant rate, too.
+// 4096 tokens a sequence, 1024 sequences a step: 10 steps.
+TEST(LaunchArguments, SayThatMegatronRefusesAWarmUpAsLongAsTheDecay) {
+  const auto refused = [](std::vector<std::string> overrides) {
+    for (std::string& key : overrides) key = "run." + key;
+    return launch(large, overrides, Trainer::megatron).refused_anyway;
+  };
+  const std::string tokens = "tokens=41943040", cosine = "optimizer.lr_decay_style=cosine";
+  EXPECT_THAT(refused({tokens, "optimizer.lr_warmup_samples=10239"}), IsEmpty());
+  EXPECT_THAT(
+      refused({tokens, "optimizer.lr_warmup_samples=10240"}),
+      Contains(HasSubstr(
+          "the warm-up of 10240 samples is not shorter than --train-samples 10240")));
+  EXPECT_THAT(refused({tokens, cosine, "optimizer.lr_warmup_samples=10240"}),
+              Contains(HasSubstr("--train-samples 10240")));
+  EXPECT_THAT(refused({tokens, cosine, "optimizer.lr_warmup_samples=99", "optimizer.lr_decay_samples=100"}),
+              IsEmpty());
+  EXPECT_THAT(
+      refused({tokens, cosine, "optimizer.lr_warmup_samples=100", "optimizer.lr_decay_samples=100"}),
+      Contains(HasSubstr("--lr-decay-samples 100")));
+  EXPECT_THAT(refused({"tokens=", cosine, "optimizer.lr_warmup_samples=10240"}), IsEmpty())
+      << "the end is the user's to add";
+}
+
+// It takes whole steps, and lowers those that are more than the training has.
+TEST(LaunchArguments, SayHowTorchtitanRoundsAndCutsAWarmUp) {
+  const auto missing = [](const std::string& samples) {
+    return launch(large, {"run.tokens=41943040", "run.optimizer.lr_warmup_samples=" + samples},
+                  Trainer::torchtitan)
+        .missing;
+  };
+  const auto rounded = HasSubstr(
+      "a warm-up of 2000 samples (run.optimizer.lr_warmup_samples): rounded up to steps of 1024, 2048 "
+      "samples");
+  EXPECT_THAT(missing("2000"), Contains(rounded));
+  EXPECT_THAT(missing("2048"), Not(Contains(HasSubstr("warm-up"))));
+  EXPECT_THAT(missing("10240"), Not(Contains(HasSubstr("warm-up"))));
+  EXPECT_THAT(missing("11264"),
+              Contains(HasSubstr(
+                  "a warm-up of 11 steps (run.optimizer.lr_warmup_samples): torchtitan cuts it to the "
+                  "training, --training.steps 10 (of run.tokens)")));
 }
 
 // torchtitan's own default is bfloat16, whatever the scenario says.

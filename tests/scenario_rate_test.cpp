@@ -1,13 +1,18 @@
-// The schedule of the learning rate in a scenario: what it means unsaid, and one clear error for what
-// cannot be.
+// The schedule of the learning rate in a scenario: what it means unsaid, one clear error for what cannot
+// be, and what `execute` says of it.
 #include <gmock/gmock.h>
 
+#include "scenarios/commands/command.h"
+#include "scenarios/execution/learning_rate.h"
 #include "tests/scenario_file.h"
 
 namespace slipway {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::ThrowsMessage;
 
 struct Case {
   const char* title;
@@ -40,7 +45,7 @@ const Case cases[] = {
      "lr_warmup_samples",
      "-1 is out of range",
      "of at least 0",
-     ""},
+     "lr_warmup_samples: 0"},
     {"WarmUpLongerThanTheDecay",
      {"lr_warmup_samples=5000000001", "lr_decay_style=linear", "lr_decay_samples=5000000000"},
      "lr_warmup_samples",
@@ -52,7 +57,7 @@ const Case cases[] = {
      "min_lr",
      "-0.2 is out of range",
      "of at least 0",
-     ""},
+     "min_lr: 0"},
     {"LeastRateAboveTheRate",
      {"lr=0.1", "lr_decay_style=linear", "min_lr=0.2"},
      "min_lr",
@@ -76,7 +81,7 @@ const Case cases[] = {
      "lr_decay_samples",
      "0 is out of range",
      "of at least 1",
-     ""},
+     "lr_decay_samples: 1"},
     {"UnknownDecay",
      {"lr_decay_style=cosinus"},
      "lr_decay_style",
@@ -87,12 +92,15 @@ const Case cases[] = {
 INSTANTIATE_TEST_SUITE_P(Scenario, WrongRate, testing::ValuesIn(cases),
                          [](const auto& info) { return std::string(info.param.title); });
 
-LearningRateSchedule schedule_with(const std::vector<std::string>& overrides) {
+Scenario scenario_with(const std::vector<std::string>& overrides) {
   ScenarioFolder folder;
   folder.write("box.yaml", test_machine());
   const LoadResult result = folder.load(sound_scenario(), overrides);
   EXPECT_EQ(describe(result.errors), "");
-  return result.scenario.run.optimizer.lr_schedule;
+  return result.scenario;
+}
+LearningRateSchedule schedule_with(const std::vector<std::string>& overrides) {
+  return scenario_with(overrides).run.optimizer.lr_schedule;
 }
 
 TEST(ScenarioRate, IsConstantUnlessTheScenarioSaysOtherwise) {
@@ -112,6 +120,70 @@ TEST(ScenarioRate, MayWarmUpForLongerThanRunSteps) {
 
 TEST(ScenarioRate, DecaysToTheEndOfTheTrainingWhateverItsBatchesAre) {
   EXPECT_EQ(schedule_with({"run.optimizer.lr_decay_style=cosine"}).decay_samples, 0);
+}
+
+// A warm-up that leads straight to the least rate, and a decay that changes nothing.
+TEST(ScenarioRate, MayWarmUpToTheEndOfTheDecayAndDecayToTheRateItself) {
+  const LearningRateSchedule schedule = schedule_with(
+      {"run.optimizer.lr=0.1", "run.optimizer.min_lr=0.1", "run.optimizer.lr_decay_style=linear",
+       "run.optimizer.lr_warmup_samples=40", "run.optimizer.lr_decay_samples=40"});
+  EXPECT_EQ(schedule.warmup_samples, schedule.decay_samples);
+  EXPECT_EQ(schedule.least, 0.1);
+}
+
+// 3 steps of 16; from a checkpoint of 20 samples after one step, 20 + 2 x 16.
+TEST(ExecutedRate, MayWarmUpForTheWholeTrainingAndNoLonger) {
+  const std::string decay = "run.optimizer.lr_decay_style=cosine",
+                    warmup = "run.optimizer.lr_warmup_samples=";
+  const Resumption resumed{.checkpoint = "c", .done = 1, .samples = 20};
+  EXPECT_NO_THROW(refuse_warmup_beyond_end(scenario_with({decay, warmup + "48"}), {}));
+  EXPECT_NO_THROW(refuse_warmup_beyond_end(scenario_with({decay, warmup + "52"}), resumed));
+  EXPECT_NO_THROW(refuse_warmup_beyond_end(scenario_with({warmup + "49"}), {}))
+      << "a constant rate has no end";
+  EXPECT_NO_THROW(refuse_warmup_beyond_end(
+      scenario_with({decay, warmup + "49", "run.optimizer.lr_decay_samples=50"}), {}));
+  EXPECT_THROW(refuse_warmup_beyond_end(scenario_with({decay, warmup + "53"}), resumed), UsageError);
+  EXPECT_THAT(
+      [&] {
+        refuse_warmup_beyond_end(scenario_with({decay, warmup + "49"}), {});
+      },
+      ThrowsMessage<UsageError>(HasSubstr("49 sequences is longer than the training")));
+}
+
+TEST(ExecutedRate, ThatWarmsUpTooLongIsRefusedWithAllDigits) {
+  const Scenario scenario = scenario_with({"run.optimizer.lr_decay_style=cosine", "run.steps=1500",
+                                           "run.optimizer.lr_warmup_samples=123456789"});
+  EXPECT_THAT([&] { refuse_warmup_beyond_end(scenario, {}); },
+              ThrowsMessage<UsageError>(HasSubstr("the warm-up of 123456789 sequences is longer than the "
+                                                  "training, with which the decay ends: 24000 "
+                                                  "(1500 steps x schedule.global_batch 16)")));
+}
+
+TEST(ExecutedRate, IsToldAsTheScenarioMeansIt) {
+  const auto told = [](const LearningRateSchedule& schedule) {
+    return rate_text({.lr = 0.003, .lr_schedule = schedule});
+  };
+  EXPECT_EQ(told({.warmup_samples = 64}), "learning rate: 0.003 after a warm-up of 64 sequences");
+  EXPECT_EQ(told({.decay = DecayStyle::linear}),
+            "learning rate: 0.003, linear decay to 0 over the training");
+  EXPECT_EQ(told({.warmup_samples = 1, .decay = DecayStyle::cosine, .least = 3e-4}),
+            "learning rate: 0.003 after a warm-up of 1 sequence, cosine decay to 0.0003 over the training");
+  EXPECT_EQ(told({.decay = DecayStyle::cosine, .decay_samples = 160, .least = 3e-4}),
+            "learning rate: 0.003, cosine decay to 0.0003 after 160 sequences");
+}
+
+// A checkpoint does not know where its own run would have ended.
+TEST(ExecutedRate, OfAResumedRunSaysWhereItEndsUnlessTheScenarioDoes) {
+  const Resumption resumed{.checkpoint = "c", .done = 1, .samples = 16};
+  const std::string decay = "run.optimizer.lr_decay_style=linear";
+  const auto unsaid = scenario_with({decay}).run;
+  EXPECT_THAT(rate_notes(unsaid, resumed),
+              ElementsAre(AllOf(HasSubstr("decays to the end of this start, step 3"),
+                                HasSubstr("lr_decay_samples"))));
+  EXPECT_THAT(rate_notes(unsaid, {}), IsEmpty());
+  EXPECT_THAT(rate_notes(scenario_with({decay, "run.optimizer.lr_decay_samples=48"}).run, resumed),
+              IsEmpty());
+  EXPECT_THAT(rate_notes(scenario_with({"run.optimizer.lr_warmup_samples=48"}).run, resumed), IsEmpty());
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "scenarios/commands/options.h"
 #include "scenarios/confirmation.h"
 #include "scenarios/execution/execution.h"
+#include "scenarios/execution/learning_rate.h"
 #include "scenarios/execution/rank_program.h"
 #include "scenarios/output_file.h"
 #include "scenarios/plan.h"
@@ -106,6 +107,7 @@ std::vector<Scenario> checked_cases(const std::string& path, const std::vector<C
     try {
       scenarios.push_back(checked_scenario(path, one.overrides));
       refuse_what_cannot_run(scenarios.back());
+      refuse_warmup_beyond_end(scenarios.back(), {});
       refuse_what_does_not_fit(plan_of(scenarios.back()));
     } catch (const UsageError& error) {
       throw UsageError("case \"" + one.name + "\": " + error.what());

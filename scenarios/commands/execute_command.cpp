@@ -1,3 +1,5 @@
+// `slipway execute`: refuses before anything starts, starts the ranks or joins those that a launcher started, and merges
+// what they measured. Its options: execute_options.h. Guarded by tests/command_execute_test.cpp.
 #include <filesystem>
 #include <optional>
 #include <ostream>
@@ -5,16 +7,16 @@
 #include "exec/run_files.h"
 #include "scenarios/chrome_trace.h"
 #include "scenarios/commands/command.h"
-#include "scenarios/commands/options.h"
+#include "scenarios/commands/execute_options.h"
 #include "scenarios/commands/outputs.h"
 #include "scenarios/commands/progress.h"
 #include "scenarios/comparison.h"
 #include "scenarios/execution/execution.h"
+#include "scenarios/execution/learning_rate.h"
 #include "scenarios/execution/rank_program.h"
 #include "scenarios/execution/resumption.h"
 #include "scenarios/execution/run_folder.h"
 #include "scenarios/execution/set_aside.h"
-#include "scenarios/json_summary.h"
 #include "scenarios/output_file.h"
 #include "scenarios/readable.h"
 #include "scenarios/terminal_timeline.h"
@@ -24,54 +26,6 @@
 
 namespace slipway {
 namespace {
-
-constexpr const char* how_it_runs =
-    "The ranks are processes of slipway-rank (beside slipway, or SLIPWAY_RANK), one per rank, on this "
-    "machine, each on cores of its own where there are enough. With cluster.ranks_per_gpu a process runs so many\n"
-    "ranks, which share its device: one GPU can try any small layout.\n"
-    "DIR gets the bundle (run.slip), the ranks' records, losses.csv and trace.json.\n"
-    "\n"
-    "Started by torchrun, srun or mpirun, once per rank, execute joins that run instead of starting one: "
-    "it\n"
-    "recognises RANK and WORLD_SIZE, SLURM_PROCID inside a job step, or OMPI_COMM_WORLD_RANK. Every rank "
-    "lowers\n"
-    "the scenario for itself (the result is the same on all), and the one of rank 0 merges the records "
-    "when all\n"
-    "have ended; so --out must name a folder that the machines share.\n"
-    "\n"
-    "With run.checkpoint_steps the ranks save what is needed to go on, in DIR/checkpoints; --resume latest goes\n"
-    "on there, --resume FOLDER from another run's, also with another layout. Steps are counted from the beginning\n"
-    "of the training; with the same layout on the same machine the losses are those of an uninterrupted run, to\n"
-    "the last bit. Of a decaying learning rate that holds with run.optimizer.lr_decay_samples: else it decays to the end\n"
-    "of the training as this start's run.steps say.\n"
-    "\n"
-    "When a rank fails or is killed, all others end within ten seconds and the first one is named with "
-    "its\n"
-    "cause. Ctrl-C (or SIGTERM) ends all ranks, with exit status 1 too. Either way the losses of all "
-    "completed\n"
-    "steps are kept in DIR/losses.csv, and the records of the ranks that could still write them; no trace is "
-    "made.";
-
-CommandOptions declared_options() {
-  CommandOptions options(
-      "execute SCENARIO [options]",
-      "Really trains the scenario: starts one process per rank (LibTorch, Gloo), streams the loss, and\n"
-      "writes the same kind of trace as simulate, for `slipway compare`.",
-      "slipway execute scenarios/examples/tiny-llama-cpu.yaml --set run.steps=10 --out /tmp/run");
-  options.positional("scenario file (YAML)", 1, 1)
-      .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
-      .value("out", "DIR", "folder of the run (default: <scenario>.run here)")
-      .value("trace", "FILE", "write the trace there instead of DIR/trace.json")
-      .value("resume", "WHAT", "go on from a checkpoint: latest (of --out), a run's folder, or a checkpoint's")
-      .flag("confirm", "simulate first, and say at the end how far off the prediction was, per kind of task")
-      .flag("cuda-graphs", "with slipway-rank-cuda as SLIPWAY_RANK: segments are recorded and replayed as CUDA graphs")
-      .json_keys(execute_json_keys())
-      .flag("json", "print the summary as JSON on standard output and nothing else there")
-      .flag("overwrite", "replace the run of --out: its trace, losses and checkpoints (once a step of this one is done)")
-      .flag("force", "start although the memory does not suffice by the simulator's count")
-      .notes(how_it_runs);
-  return options;
-}
 
 // What all parts of one execution need.
 struct Request {
@@ -250,7 +204,7 @@ void refuse_other_world(const JoinedRank& joined, const Scenario& scenario) {
 }  // namespace
 
 int execute_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
-  CommandOptions options = declared_options();
+  CommandOptions options = execute_options();
   if (!options.parse(args, out)) return status_done;
   Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
   refuse_what_cannot_run(scenario);
@@ -278,6 +232,7 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
     std::ostream& talk = request.json ? err : out;
     talk << headline(plan) << '\n';
     for (const std::string& note : execution_notes(plan.scenario, program)) talk << "note: " << note << '\n';
+    for (const std::string& note : rate_notes(plan.scenario.run, from)) talk << "note: " << note << '\n';
     if (!plan.scenario.run.optimizer.lr_schedule.is_constant()) talk << rate_text(plan.scenario.run.optimizer) << '\n';
     if (request.predicted) talk << "predicted: " << readable_seconds(step_times(*request.predicted).period_s.back()) << " a step\n";
     if (request.resumes()) talk << "from step " << from.done << ": " << from.checkpoint << '\n';

@@ -69,29 +69,6 @@ std::vector<std::string> execution_notes(const Scenario& scenario, const std::st
   return notes;
 }
 
-void refuse_warmup_beyond_end(const Scenario& scenario, const Resumption& from) {
-  const LearningRateSchedule& schedule = scenario.run.optimizer.lr_schedule;
-  if (schedule.decay == DecayStyle::constant || schedule.decay_samples > 0) return;
-  const std::int64_t left = scenario.run.steps - from.done, batch = scenario.schedule.global_batch;
-  const std::int64_t samples = from.samples + left * batch;
-  if (schedule.warmup_samples <= samples) return;
-  throw UsageError(fmt::format(
-      "{}: run.optimizer.lr_warmup_samples: the warm-up of {} is longer than the training, with which the decay ends: {} "
-      "({}{} x schedule.global_batch {}); lower it, raise run.steps, or set run.optimizer.lr_decay_samples",
-      scenario.path, counted(schedule.warmup_samples, "sequence"), samples,
-      from.samples > 0 ? fmt::format("{} of the checkpoint + ", from.samples) : "", counted(left, "step"), batch));
-}
-
-std::string rate_text(const Optimizer& optimizer) {
-  const LearningRateSchedule& schedule = optimizer.lr_schedule;
-  std::string text = fmt::format("learning rate: {}", optimizer.lr);
-  if (schedule.warmup_samples > 0) text += " after a warm-up of " + counted(schedule.warmup_samples, "sequence");
-  if (schedule.decay == DecayStyle::constant) return text;
-  return text + fmt::format(", {} decay to {} {}", name_of(schedule.decay), schedule.least,
-                            schedule.decay_samples > 0 ? "after " + counted(schedule.decay_samples, "sequence")
-                                                       : "over the training");
-}
-
 namespace {
 
 bool knows_rates(const std::vector<LossPoint>& losses) {

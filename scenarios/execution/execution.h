@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "scenarios/comparison.h"
-#include "scenarios/execution/resumption.h"
 #include "scenarios/plan.h"
 #include "scenarios/step_times.h"
 
@@ -27,10 +26,6 @@ struct Execution {
   std::string trace_path, folder;
 };
 
-// Throws UsageError where the learning rate is to decay to the end of the training, which comes before the warm-up's.
-void refuse_warmup_beyond_end(const Scenario& scenario, const Resumption& from);
-// "learning rate: 0.003 after a warm-up of 64 sequences, cosine decay to 0.0003 after 160 sequences".
-std::string rate_text(const Optimizer& optimizer);
 // "  step  samples    loss  learning rate" with at most about twelve rows; the CSV has all.
 std::string loss_table(const std::vector<LossPoint>& losses);
 std::string report_text(const Plan& plan, const Execution& run);

@@ -59,7 +59,7 @@ const Key run_table[] = {
      .fallback = "constant", .choices = decay_styles},
     {.path = "run.optimizer.lr_decay_samples", .type = integer,
      .meaning = "sequences from the beginning of the training, warm-up included, after which the rate is min_lr",
-     .derived = "the end of the training", .min = 1, .max = largest_int64},
+     .derived = "the end of the training: run.steps (plan --emit: run.tokens)", .min = 1, .max = largest_int64},
     {.path = "run.optimizer.min_lr", .type = number, .meaning = "learning rate after the decay", .fallback = "0",
      .max = unbounded},
     {.path = "run.optimizer.beta1", .type = number, .meaning = "decay of the first moment",

@@ -32,7 +32,7 @@ void refuse_without_decay(Settings& settings, const char* key, const std::string
                   std::string("remove it, or set ") + style + " to linear or cosine");
 }
 
-// Where the decay ends with the training, `execute` knows when that is (scenarios/execution/execution.h).
+// Where the decay ends with the training, `execute` knows when that is (scenarios/execution/learning_rate.h).
 void check_warmup(Settings& settings, const LearningRateSchedule& schedule) {
   if (!settings.given(end) || !settings.good({warmup})) return;
   if (schedule.warmup_samples <= schedule.decay_samples) return;

@@ -125,6 +125,8 @@ void print_launch(const PlanAnswer& answer, const Launch& launch, std::ostream& 
         << readable_share(rows[launch.row].step_time_s / rows[0].step_time_s - 1) << " slower; its arguments:\n";
   for (const std::string& reason : launch.arguments.refused)
     out << "The trainer may refuse the winner, and runs no row of the table (more rows: --top): " << reason << ".\n";
+  for (const std::string& reason : launch.arguments.refused_anyway)
+    out << "The trainer refuses these arguments, whatever the layout is: " << reason << ".\n";
   out << launch.arguments.program;
   for (const std::string& argument : launch.arguments.arguments) out << " \\\n  " << argument;
   out << "\n";
@@ -229,7 +231,9 @@ int print_json(const PlanAnswer& answer, std::ostream& out, std::ostream& err) {
     line.insert(line.begin(), launch->arguments.program);
     json.set("launch_arguments", line);
     json.set("launch_row", launch->row + 1);
-    json.set("may_be_refused", launch->row > 0 ? launch->winner_refused : launch->arguments.refused);
+    std::vector<std::string> refused = launch->row > 0 ? launch->winner_refused : launch->arguments.refused;
+    refused.insert(refused.end(), launch->arguments.refused_anyway.begin(), launch->arguments.refused_anyway.end());
+    json.set("may_be_refused", refused);
     json.set("not_expressed", launch->arguments.missing);
     json.set("to_be_added", launch->arguments.to_add);
   }

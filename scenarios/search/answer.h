@@ -21,6 +21,7 @@ struct LaunchArguments {
   std::string program;                 // "pretrain_gpt.py"
   std::vector<std::string> arguments;  // each with its value
   std::vector<std::string> refused;    // why the trainer may refuse this layout, or run another one
+  std::vector<std::string> refused_anyway;  // why it refuses the arguments whatever the layout is
   std::vector<std::string> missing;    // what of the scenario it cannot express otherwise, in words
   std::vector<std::string> to_add;     // what a scenario does not say, and what is a default of slipway's
 };

@@ -1,12 +1,11 @@
 // A scenario as the command line of another trainer. Options as in Megatron-LM (Megatron-Core 0.12 and
 // later: megatron/training/arguments.py) and torchtitan (torchtitan/config/job_config.py, 2025).
-#include <cmath>
-
 #include "scenarios/commands/command.h"
 #include "scenarios/language/nearest.h"
 #include "scenarios/language/settings.h"
 #include "scenarios/plan.h"
 #include "scenarios/search/answer.h"
+#include "scenarios/search/launch_learning_rate.h"
 
 namespace slipway {
 namespace {
@@ -69,30 +68,6 @@ void megatron_data_parallel(const Scenario& s, LaunchArguments& launch) {
     launch.refused.emplace_back("ZeRO 2 and 3 beside a pipeline: Megatron-FSDP may refuse it");
 }
 
-std::int64_t steps_of(const Scenario& s) { return static_cast<std::int64_t>(std::ceil(s.tokens / tokens_per_step(s))); }
-
-// Lengths in samples want the training's length in samples, too.
-void megatron_learning_rate(const Scenario& s, LaunchArguments& launch) {
-  const LearningRateSchedule& schedule = s.run.optimizer.lr_schedule;
-  const bool in_samples = !schedule.is_constant();
-  const std::string length = in_samples ? "--train-samples" : "--train-iters";
-  auto& list = launch.arguments;
-  if (s.tokens > 0)
-    list.push_back(length + " " + text(steps_of(s) * (in_samples ? s.schedule.global_batch : 1)));
-  else
-    launch.to_add.push_back(length + " (run.tokens says how many)");
-  list.push_back(std::string("--lr-decay-style ") + name_of(schedule.decay));
-  if (!in_samples) {
-    launch.to_add.emplace_back("your own schedule of the learning rate, if any: run.optimizer.lr_decay_style is constant, without warm-up");
-    return;
-  }
-  list.push_back("--min-lr " + number_text(schedule.least));
-  if (schedule.decay_samples > 0) list.push_back("--lr-decay-samples " + text(schedule.decay_samples));
-  if (schedule.warmup_samples == 0) return;
-  list.push_back("--lr-warmup-samples " + text(schedule.warmup_samples));
-  launch.missing.emplace_back("a warm-up that counts the step itself: Megatron-LM's is a step behind, its first step has rate 0");
-}
-
 // Nothing is left to the trainer's own defaults that the scenario says, and nothing of slipway's is passed unsaid.
 void megatron_training(const Scenario& s, LaunchArguments& launch) {
   const Optimizer& own = s.run.optimizer;
@@ -145,24 +120,6 @@ LaunchArguments megatron(const Scenario& s) {
   return launch;
 }
 
-// Steps of the trainer's, rounded up; its decay always ends with the training.
-void torchtitan_learning_rate(const Scenario& s, LaunchArguments& launch) {
-  const Optimizer& own = s.run.optimizer;
-  const LearningRateSchedule& schedule = own.lr_schedule;
-  const std::int64_t batch = s.schedule.global_batch;
-  auto& list = launch.arguments;
-  list.push_back("--optimizer.lr " + number_text(own.lr));
-  list.push_back("--lr_scheduler.warmup_steps " + text(schedule.warmup_samples / batch + (schedule.warmup_samples % batch > 0)));
-  if (schedule.decay == DecayStyle::constant) {
-    list.emplace_back("--lr_scheduler.decay_ratio 0");
-    return;
-  }
-  list.push_back(std::string("--lr_scheduler.decay_type ") + name_of(schedule.decay));
-  list.push_back("--lr_scheduler.min_lr_factor " + number_text(own.lr > 0 ? schedule.least / own.lr : 0));
-  if (schedule.decay_samples > 0)
-    launch.missing.emplace_back("the end of the decay (run.optimizer.lr_decay_samples): torchtitan's is that of the training");
-}
-
 LaunchArguments torchtitan(const Scenario& s) {
   const Layout& l = s.layout;
   LaunchArguments launch;
@@ -196,7 +153,7 @@ LaunchArguments torchtitan(const Scenario& s) {
   list.push_back("--training.global_batch_size " + text(s.schedule.global_batch));
   list.push_back("--training.seq_len " + text(s.model.sequence));
   list.push_back("--training.steps " +
-                 text(s.tokens > 0 ? steps_of(s) : static_cast<std::int64_t>(s.run.steps)));
+                 text(torchtitan_steps(s)));
   list.push_back("--optimizer.name AdamW");
   torchtitan_learning_rate(s, launch);
   list.push_back("--optimizer.beta1 " + number_text(s.run.optimizer.beta1));

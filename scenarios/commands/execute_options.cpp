@@ -1,0 +1,58 @@
+#include "scenarios/commands/execute_options.h"
+
+#include "scenarios/json_summary.h"
+
+namespace slipway {
+namespace {
+
+constexpr const char* how_it_runs =
+    "The ranks are processes of slipway-rank (beside slipway, or SLIPWAY_RANK), one per rank, on this\n"
+    "machine, each on cores of its own where there are enough. With cluster.ranks_per_gpu a process\n"
+    "runs so many ranks, which share its device: one GPU can try any small layout.\n"
+    "DIR gets the bundle (run.slip), the ranks' records, losses.csv and trace.json.\n"
+    "\n"
+    "Started by torchrun, srun or mpirun, once per rank, execute joins that run instead of starting\n"
+    "one: it recognises RANK and WORLD_SIZE, SLURM_PROCID inside a job step, or OMPI_COMM_WORLD_RANK.\n"
+    "Every rank lowers the scenario for itself (the result is the same on all), and the one of rank 0\n"
+    "merges the records when all have ended; so --out must name a folder that the machines share.\n"
+    "\n"
+    "With run.checkpoint_steps the ranks save what is needed to go on, in DIR/checkpoints; --resume\n"
+    "latest goes on there, --resume FOLDER from another run's, also with another layout. Steps are\n"
+    "counted from the beginning of the training; with the same layout on the same machine the losses\n"
+    "are those of an uninterrupted run, to the last bit. Of a decaying learning rate that holds with\n"
+    "run.optimizer.lr_decay_samples: else it decays to the end of the training as this start's\n"
+    "run.steps say.\n"
+    "\n"
+    "When a rank fails or is killed, all others end within ten seconds and the first one is named with\n"
+    "its cause. Ctrl-C (or SIGTERM) ends all ranks, with exit status 1 too. Either way the losses of\n"
+    "all completed steps are kept in DIR/losses.csv, and the records of the ranks that could still\n"
+    "write them; no trace is made.";
+
+}  // namespace
+
+CommandOptions execute_options() {
+  CommandOptions options(
+      "execute SCENARIO [options]",
+      "Really trains the scenario: starts one process per rank (LibTorch, Gloo), streams the loss, and\n"
+      "writes the same kind of trace as simulate, for `slipway compare`.",
+      "slipway execute scenarios/examples/tiny-llama-cpu.yaml --set run.steps=10 --out /tmp/run");
+  options.positional("scenario file (YAML)", 1, 1)
+      .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
+      .value("out", "DIR", "folder of the run (default: <scenario>.run here)")
+      .value("trace", "FILE", "write the trace there instead of DIR/trace.json")
+      .value("resume", "WHAT",
+             "go on from a checkpoint: latest (of --out), a run's folder, or a checkpoint's")
+      .flag("confirm",
+            "simulate first, and say at the end how far off the prediction was, per kind of task")
+      .flag("cuda-graphs",
+            "with slipway-rank-cuda as SLIPWAY_RANK: segments are recorded and replayed as CUDA graphs")
+      .json_keys(execute_json_keys())
+      .flag("json", "print the summary as JSON on standard output and nothing else there")
+      .flag("overwrite",
+            "replace the run of --out: its trace, losses and checkpoints (once a step of this one is done)")
+      .flag("force", "start although the memory does not suffice by the simulator's count")
+      .notes(how_it_runs);
+  return options;
+}
+
+}  // namespace slipway
