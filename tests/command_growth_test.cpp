@@ -99,9 +99,19 @@ TEST_F(Commands, GrowthWithTokensEndsThereAndTellsTheLoss) {
 
 TEST_F(Commands, GrowthWithANoiseScaleThatIsNotKnownTellsARange) {
   const auto json = answered({"--set", "training.noise.least=1 M", "--set", "training.noise.most=8 M"});
-  const auto &own = json["rules"][0], &first = json["rules"][1];
-  EXPECT_LT(own["target_range_s"][0].get<double>(), own["target"]["time_s"].get<double>() + 1e-9);
-  EXPECT_GT(own["target_range_s"][1].get<double>(), own["target"]["time_s"].get<double>() - 1e-9);
+  const auto &first = json["rules"][1], &largest = json["rules"][2];
+  // (offset)·(scale + 32 sequences) stays, and a step of 512 sequences is 1/(1 + scale/batch) of a
+  // noiseless one.
+  const double small = 32 * 8192, large = 512 * 8192, noiseless = 1000 * (std::pow(2 / 1.5, 2) - 1);
+  const auto steps = [&](double scale) {
+    return noiseless * (2e6 + small) / (scale + small) * (1 + scale / large);
+  };
+  const double step_s =
+      largest["target"]["time_s"].get<double>() / largest["target"]["steps"].get<double>();
+  EXPECT_NEAR(largest["target"]["steps"].get<double>(), steps(2e6), 1);
+  EXPECT_NEAR(largest["target_range_s"][0].get<double>() / step_s, steps(8e6), 1);
+  EXPECT_NEAR(largest["target_range_s"][1].get<double>() / step_s, steps(1e6), 1);
+  EXPECT_TRUE(largest["always_reached"].get<bool>());
   // The first batch's own curve is what is known.
   EXPECT_NEAR(first["target_range_s"][0].get<double>() / first["target_range_s"][1].get<double>(), 1, 0.01);
 }
@@ -127,7 +137,41 @@ TEST_F(Commands, GrowthWhoseTargetNotEveryNoiseScaleReachesSaysSo) {
       "--set", "run.tokens=5 G", "--set", "training.growth.eta=0.05", "--set", "training.noise.least=10 K"};
   const Answer words = slipway_with(asked(uncertain));
   EXPECT_EQ(words.status, status_done) << words.err;
-  EXPECT_THAT(words.out, HasSubstr(" (or never)"));
+  EXPECT_THAT(words.out, HasSubstr(" (or not within 5.00 G tokens)"));
+  EXPECT_THAT(words.out, HasSubstr("In brackets: with noise scales of 10,000, 2.00 M tokens"));
+}
+
+TEST_F(Commands, GrowthWhoseTargetOnlyAnotherNoiseScaleReachesSaysSo) {
+  // 4.8 G tokens of batches of 512 by 2 M tokens of noise; by 8 M 2.3 G.
+  const Answer words = slipway_with(asked({"--set", "run.tokens=3 G", "--set", "training.growth.eta=0.05",
+                                           "--set", "training.noise.most=8 M"}));
+  EXPECT_EQ(words.status, status_done) << words.err;
+  EXPECT_THAT(words.out, HasSubstr("Loss 2.5 is not reached"));
+  EXPECT_THAT(words.out, HasSubstr("; with another noise scale that may be, after "));
+  EXPECT_THAT(words.out, HasSubstr("not reached (or after "));
+}
+
+TEST_F(Commands, GrowthWithoutATargetSpeaksOfNoBrackets) {
+  const Answer words = slipway_with(asked({"--set", "run.tokens=20 M", "--set",
+                                           "training.target_loss=", "--set", "training.noise.least=10 K"}));
+  EXPECT_EQ(words.status, status_done) << words.err;
+  EXPECT_THAT(words.out, Not(HasSubstr("In brackets")));
+}
+
+TEST_F(Commands, GrowthByTwoRulesThatAreTheSameIsAsFast) {
+  const Answer words = slipway_with(asked({"--set", "training.growth.eta=1"}));
+  EXPECT_EQ(words.status, status_done) << words.err;
+  EXPECT_THAT(words.out, HasSubstr("; as fast as batch 32 throughout ("));
+  EXPECT_THAT(words.out, HasSubstr("), with as many sequences."));
+  EXPECT_THAT(words.out, HasSubstr("; noise scale constant;"));
+}
+
+TEST_F(Commands, GrowthSaysBelowTheAnswerWhichBatchesDoNotFit) {
+  const std::vector<std::string> whole{"--set", "layout={tensor: 2, pipeline: 1, data: 32}"};
+  const Answer words = slipway_with(asked(whole));
+  EXPECT_THAT(words.out, testing::ContainsRegex("more sequences\\.\nNone of these batches fits in memory"))
+      << words.out << words.err;
+  EXPECT_THAT(slipway_with(asked()).out, Not(HasSubstr("in memory")));
 }
 
 TEST_F(Commands, GrowthSaysWhatLiesOutsideOfTheFittedCurves) {
@@ -163,7 +207,21 @@ TEST_F(Commands, GrowthWithoutNoiseRefusesWithTheRemedyInsteadOfInventing) {
 TEST_F(Commands, GrowthThatWouldNeverEndIsRefused) {
   const Answer answer = slipway_with(asked({"--set", "training.target_loss=1.000001"}));
   EXPECT_EQ(answer.status, status_usage);
-  EXPECT_THAT(answer.err, HasSubstr("give a nearer end"));
+  EXPECT_THAT(answer.err,
+              HasSubstr("by this scenario's rule (norm test, eta 0.7) the end is more than 50.0 M steps "
+                        "away; give a nearer end"));
+}
+
+TEST_F(Commands, GrowthTellsOfARuleThatNeedsTooManyStepsAndAnswersForTheOthers) {
+  // Steps of 32 sequences are 1/3,815 of a noiseless one, of 512 1/239.
+  const Answer words = slipway_with(
+      asked({"--set", "training.growth.rule=stages", "--set",
+             "training.growth.stages=[{from: 1, batch: 512}]", "--set", "training.growth.eta=", "--set",
+             "training.loss={start: 3, floor: 1, offset: 30000, exponent: 0.5}", "--set",
+             "training.noise={scale: 1 G, at_loss: 3, exponent: 0}"}));
+  EXPECT_EQ(words.status, status_done) << words.err;
+  EXPECT_THAT(words.out, HasSubstr("; batch 32 throughout takes more than 50.0 M steps.\n"));
+  EXPECT_THAT(words.out, testing::ContainsRegex("batch 32 throughout +- +- +more than 50\\.0 M steps"));
 }
 
 TEST_F(Commands, PlanFindsOnlyLayoutsThatCanRunEveryBatchOfTheGrowth) {
@@ -185,11 +243,15 @@ TEST_F(Commands, GrowthIsNotExecutedYetAndExecuteSaysSo) {
               HasSubstr("training.growth is simulated (`slipway growth`) and not executed yet"));
 }
 
-TEST_F(Commands, GrowthOfTheStudyRuns) {
-  const Answer answer = slipway_with({"growth", study, "--rungs", "3"});
-  EXPECT_EQ(answer.status, status_done) << answer.err;
-  EXPECT_THAT(answer.out, HasSubstr("MLPerf Training"));
-  EXPECT_THAT(answer.err, Not(HasSubstr("missing")));
+TEST_F(Commands, GrowthOfTheStudyTakesTheTokensThatItsFirstBatchTook) {
+  const Answer answer = slipway_with({"growth", study, "--rungs", "3", "--json"});
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  const auto json = nlohmann::json::parse(answer.out);
+  EXPECT_THAT(json["source"].get<std::string>(), HasSubstr("MLPerf Training"));
+  // Median of 24 published runs with 2,048 sequences a step, each on the line between two of its losses.
+  const auto& first = json["rules"][1];
+  EXPECT_EQ(first["name"], "batch 2,048 throughout");
+  EXPECT_NEAR(first["target"]["sequences"].get<double>() * 2048 / 1.188e9, 1, 0.02);
 }
 
 }  // namespace
