@@ -90,7 +90,7 @@ TEST_F(Commands, AFitIsToldTheNoiseExponentItAssumes) {
   EXPECT_NEAR(right["parameters"][3]["value"].get<double>() / 3e6, 1, 1e-3);
   EXPECT_EQ(right["noise_exponent"].get<double>(), 0);
   const auto wrong = nlohmann::json::parse(with({"--json"}).out);
-  EXPECT_GT(wrong["parameters"][3]["value"].get<double>(), 3.2e6) << "the assumption is in the answer";
+  EXPECT_GT(std::abs(wrong["parameters"][3]["value"].get<double>() / 3e6 - 1), 1e-3) << "it is in the answer";
   EXPECT_THAT(with({}).out, HasSubstr("noise scale ~ loss^-4.76; the intervals hold if these are right"));
   EXPECT_THAT(with({"--noise-exponent", "0"}).out, HasSubstr("noise scale constant; the intervals hold"));
   EXPECT_THAT(with({"--noise-exponent", "-1"}).err, HasSubstr("is no exponent"));

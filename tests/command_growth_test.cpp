@@ -138,7 +138,7 @@ TEST_F(Commands, GrowthWhoseTargetNotEveryNoiseScaleReachesSaysSo) {
   const Answer words = slipway_with(asked(uncertain));
   EXPECT_EQ(words.status, status_done) << words.err;
   EXPECT_THAT(words.out, HasSubstr(" (or not within 5.00 G tokens)"));
-  EXPECT_THAT(words.out, HasSubstr("In brackets: with noise scales of 10,000, 2.00 M tokens"));
+  EXPECT_THAT(words.out, HasSubstr("In brackets: with noise scales of 10,000 and 2.00 M tokens"));
 }
 
 TEST_F(Commands, GrowthWhoseTargetOnlyAnotherNoiseScaleReachesSaysSo) {
@@ -241,6 +241,21 @@ TEST_F(Commands, GrowthIsNotExecutedYetAndExecuteSaysSo) {
   EXPECT_EQ(answer.status, status_usage);
   EXPECT_THAT(answer.err,
               HasSubstr("training.growth is simulated (`slipway growth`) and not executed yet"));
+}
+
+TEST_F(Commands, CommandsThatKeepTheBatchSaySoWhereItIsToGrow) {
+  EXPECT_THAT(slipway_with({"simulate", llama, "--set", "run.tokens=1 G"}).out,
+              HasSubstr("Training on 1.00 G tokens takes"));
+  const std::vector<std::string> growing{"--set", "run.tokens=1 G",
+                                         "--set", "cluster.mtbf_per_node=50000 h",
+                                         "--set", "training.growth={rule: constant, largest: 1024}"};
+  for (const char* command : {"simulate", "goodput"}) {
+    std::vector<std::string> args{command, llama};
+    args.insert(args.end(), growing.begin(), growing.end());
+    const Answer answer = slipway_with(args);
+    EXPECT_THAT(answer.out, HasSubstr("Training on 1.00 G tokens with batch 32 throughout takes"))
+        << answer.err;
+  }
 }
 
 TEST_F(Commands, GrowthOfTheStudyTakesTheTokensThatItsFirstBatchTook) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "scenarios/commands/command.h"
-#include "scenarios/growth/rungs.h"
+#include "scenarios/language/rungs.h"
 #include "scenarios/readable.h"
 
 namespace slipway {

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "scenarios/growth/fit_report.h"
-#include "scenarios/growth/words.h"
 #include "scenarios/readable.h"
+#include "scenarios/training_words.h"
 
 namespace slipway {
 namespace {

@@ -7,9 +7,9 @@
 #include "models/norm_test.h"
 #include "scenarios/basis.h"
 #include "scenarios/growth/comparison.h"
-#include "scenarios/growth/words.h"
 #include "scenarios/plan.h"
 #include "scenarios/readable.h"
+#include "scenarios/training_words.h"
 
 namespace slipway {
 namespace {
@@ -205,9 +205,10 @@ std::string outside_text(const Scenario& scenario, const GrowthAnswer& answer) {
 // Courses between these noise scales were not run: the ends of a range need not be those of the time.
 std::string brackets_text(const Scenario& scenario) {
   const GrowthChoice& growth = scenario.growth;
+  const bool least = growth.noise_least > 0, most = growth.noise_most > 0;
   std::string scales = readable_count(growth.dynamics.noise_tokens);
-  if (growth.noise_least > 0) scales = readable_count(growth.noise_least) + ", " + scales;
-  if (growth.noise_most > 0) scales += ", " + readable_count(growth.noise_most);
+  if (least) scales = readable_count(growth.noise_least) + (most ? ", " : " and ") + scales;
+  if (most) scales += " and " + readable_count(growth.noise_most);
   return fmt::format(
       "In brackets: with noise scales of {} tokens, by which batch {} throughout takes as many tokens to "
       "loss {}.\n",
