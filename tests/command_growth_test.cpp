@@ -246,9 +246,9 @@ TEST_F(Commands, GrowthIsNotExecutedYetAndExecuteSaysSo) {
 TEST_F(Commands, CommandsThatKeepTheBatchSaySoWhereItIsToGrow) {
   EXPECT_THAT(slipway_with({"simulate", llama, "--set", "run.tokens=1 G"}).out,
               HasSubstr("Training on 1.00 G tokens takes"));
-  const std::vector<std::string> growing{"--set", "run.tokens=1 G",
-                                         "--set", "cluster.mtbf_per_node=50000 h",
-                                         "--set", "training.growth={rule: constant, largest: 1024}"};
+  const std::vector<std::string> growing{
+      "--set", "run.tokens=1 G",           "--set", "cluster.mtbf_per_node=50000 h",
+      "--set", "run.checkpoint_cost=30 s", "--set", "training.growth={rule: constant, largest: 1024}"};
   for (const char* command : {"simulate", "goodput"}) {
     std::vector<std::string> args{command, llama};
     args.insert(args.end(), growing.begin(), growing.end());
