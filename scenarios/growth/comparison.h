@@ -8,7 +8,7 @@
 // throughout, linear warm-up, stages, norm test. Nothing is assumed for the others. With
 // training.noise.least and .most each course to a target is run with these noise scales, too, such that the
 // first batch throughout needs as many tokens for the target as before (with_noise). Guarded by
-// tests/command_growth_test.cpp.
+// tests/command_growth_test.cpp and tests/command_growth_reach_test.cpp.
 #pragma once
 
 #include <optional>
