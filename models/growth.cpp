@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <string>
 
 namespace slipway {
 namespace {
@@ -58,8 +57,10 @@ Course course_of(const BatchPlan& plan, const LossDynamics& dynamics, double seq
   note_target();
   constexpr std::int64_t steps_between_reports = 100'000;
   while (goes_on(state, end)) {
-    if (state.now.steps >= end.most_steps)
-      throw std::invalid_argument("the end is not reached in " + std::to_string(end.most_steps) + " steps");
+    if (state.now.steps >= end.most_steps) {
+      course.whole = false;
+      break;
+    }
     step(plan, dynamics, sequence, state, course);
     note_target();
     if (progress && state.now.steps % steps_between_reports == 0)

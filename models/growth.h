@@ -32,6 +32,7 @@ struct Course {
   std::vector<BatchSpan> spans;  // ascending batches
   Milestone end;
   std::optional<Milestone> target;  // the first step's end at which the loss is not above the target
+  bool whole = true;                // false: cut at most_steps, before its end
 };
 
 struct CourseEnd {
@@ -42,7 +43,7 @@ struct CourseEnd {
 
 // Until `samples`, and where these are 0 until the target. `sequence`: tokens of a sample. `progress`,
 // which may be empty, is called now and then with the share that is done. Throws std::invalid_argument
-// without an end (neither samples nor a target above the floor), and where most_steps do not suffice.
+// without an end (neither samples nor a target above the floor).
 Course course_of(const BatchPlan& plan, const LossDynamics& dynamics, double sequence, const CourseEnd& end,
                  const std::function<void(double done_share)>& progress = {});
 

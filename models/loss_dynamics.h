@@ -37,10 +37,15 @@ void check_dynamics(const LossDynamics& dynamics);
 double loss_after(const LossDynamics& dynamics, double noiseless_steps);
 // Infinity for a loss at or below the floor, 0 at or above the start.
 double noiseless_steps_to(const LossDynamics& dynamics, double loss);
-// The same loss by a constant batch of `batch_tokens`, to first order, with another noise scale: where one
-// curve was measured and the noise scale is a guess. offset·(scale + batch) stays.
-LossDynamics with_noise(LossDynamics dynamics, double scale_tokens, double batch_tokens);
 double noise_scale_at(const LossDynamics& dynamics, double loss);  // tokens
+// batch + noise scale: what a constant batch pays for the progress of a noiseless step.
+double tokens_per_noiseless_step(const LossDynamics& dynamics, double batch_tokens, double loss);
+// Tokens until a loss with one batch throughout, steps being small; infinity at or below the floor.
+double tokens_to(const LossDynamics& dynamics, double batch_tokens, double loss);
+// With another noise scale, where one curve was measured and the noise scale is a guess: a constant batch of
+// `batch_tokens` still gets to `loss`, between start and floor, after as many tokens. On the way its loss
+// stays to first order.
+LossDynamics with_noise(LossDynamics dynamics, double scale_tokens, double batch_tokens, double loss);
 // Of a noiseless step, 0..1. Batch and noise scale in the same unit.
 double progress_of_step(double batch, double noise_scale);
 

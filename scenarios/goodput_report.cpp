@@ -13,6 +13,7 @@
 #include "scenarios/language/quantity.h"
 #include "scenarios/plan.h"
 #include "scenarios/readable.h"
+#include "scenarios/training_words.h"
 
 namespace slipway {
 namespace {
@@ -190,7 +191,7 @@ std::string goodput_text(const Scenario& scenario, const GoodputAnswer& answer) 
                     : "\n\n";
   text += rows_text(answer) + "  * this scenario's; closed form: Daly 2006, with spares enough\n" + best_text(answer);
   if (scenario.tokens > 0 && own.share > 0)
-    text += fmt::format("\nTraining on {} tokens takes {:.4g} days instead of {:.4g}.\n", readable_count(scenario.tokens),
+    text += fmt::format("\nTraining on {} takes {:.4g} days instead of {:.4g}.\n", whole_training_text(scenario),
                         scenario.tokens / answer.tokens_per_s / own.share / day_s,
                         scenario.tokens / answer.tokens_per_s / day_s);
   return text + empty_line_first(basis_text(without_memory(basis_of(scenario))));

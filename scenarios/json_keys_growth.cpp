@@ -20,13 +20,15 @@ std::span<const JsonKey> growth_json_keys() {
       JsonKey{"last_loss", "nats", "at its end"},
       JsonKey{"rules", "list", "courses by rule: the scenario's, the first batch throughout, the others"},
       JsonKey{"rules[].name", "text", "the rule, or the batch that stays"},
-      JsonKey{"rules[].end", "map", "of the whole course: steps, sequences, loss, time_s"},
+      JsonKey{"rules[].end", "map",
+              "of the whole course: steps, sequences, loss, time_s; absent where it takes over 50 M steps"},
       JsonKey{"rules[].target", "map", "the same at the target; absent where it is not reached", true},
-      JsonKey{
-          "rules[].target_range_s", "s",
-          "[least, most] over the noise scales that may be; absent without training.noise.least or most, "
-          "and where one of them does not reach the target",
-          true},
+      JsonKey{"rules[].target_range_s", "s",
+              "[least, most] over the noise scales that may be and reach the target; absent without "
+              "training.noise.least or most, and where none reaches it",
+              true},
+      JsonKey{"rules[].always_reached", "bool", "do all of them reach it? Absent as target_range_s is",
+              true},
       JsonKey{"rules[].spans", "list",
               "consecutive steps of one batch: batch, from_sequence, from_loss, steps"},
       JsonKey{"rungs", "list", "batches whose step was simulated, ascending"},
@@ -49,27 +51,35 @@ std::span<const JsonKey> growth_fit_json_keys() {
       JsonKey{"points", "count", "losses that count"},
       JsonKey{"error", "nats", "median of |fitted - measured|"},
       JsonKey{"parameters", "list", "what was fitted, each with name, unit and value"},
-      JsonKey{"parameters[].interval", "list",
-              "[least, most], 95 %, jackknife over submissions; absent with fewer than three, or where one "
-              "of them holds all but one batch size",
-              true},
+      JsonKey{"parameters[].told", "bool",
+              "is it known within a factor of three either way? False without an interval"},
+      JsonKey{
+          "parameters[].interval", "list",
+          "[least, most], 95 %, jackknife over submissions, if floor and noise_exponent are right; absent "
+          "with fewer than three, or where the others of one cannot be fitted",
+          true},
       JsonKey{"noise_loss", "nats", "loss at which the noise scale is given: the median of the points"},
+      JsonKey{"noise_exponent", "-", "assumed: of the noise scale by the loss"},
+      JsonKey{"floor", "nats", "assumed: which no training gets below"},
       JsonKey{"noise_range", "tokens",
-              "list of the least and the most noise scale: its interval and the fits of one learning rate; "
-              "absent without an interval",
+              "list of the least and the most noise scale: its interval joined with those of one learning "
+              "rate, and with the value of one whose interval is unknown; absent without its own",
               true},
-      JsonKey{"by_learning_rate", "list",
-              "learning_rate, batch_sizes and, with two of them or more, noise_scale of these runs alone; "
-              "empty where there is one rate"},
+      JsonKey{
+          "by_learning_rate", "list",
+          "learning_rate, batch_sizes, submissions and, where these runs alone can be fitted, noise_scale "
+          "with its interval; empty where there is one rate"},
       JsonKey{"target_loss", "nats", "of left_out"},
       JsonKey{"left_out", "list",
-              "a batch size that the fit has not seen each; empty with fewer than three sizes"},
+              "a batch size that the fit has not seen each; empty with fewer than three sizes, or two that "
+              "reach it"},
       JsonKey{"left_out[].batch", "sequences", "left out, and how many runs of it reach the target (runs)"},
       JsonKey{"left_out[].measured", "tokens", "to the target, median of these runs"},
-      JsonKey{"left_out[].predicted", "tokens", "the same by the fit without them"},
+      JsonKey{"left_out[].predicted", "tokens",
+              "the same by the fit without them; absent where the others cannot be fitted"},
       JsonKey{"left_out[].constant", "tokens",
-              "the median of the other runs: a guess that knows no batch size"},
-      JsonKey{"left_out[].noise_scale", "tokens", "of the fit without them"},
+              "the median of the other sizes' medians: a guess that knows no batch size"},
+      JsonKey{"left_out[].noise_scale", "tokens", "of the fit without them; absent as predicted is"},
       JsonKey{"predicted_error", "0..1",
               "mean of |predicted / measured - 1|; absent where none is left out", true},
       JsonKey{"constant_error", "0..1", "mean of |constant / measured - 1|; absent where none is left out",

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "scenarios/growth/rungs.h"
+#include "scenarios/language/rungs.h"
 #include "tests/scenario_file.h"
 
 namespace slipway {

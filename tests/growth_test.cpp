@@ -79,8 +79,13 @@ TEST(Growth, RefusesATrainingWithoutAnEnd) {
   EXPECT_THROW(course_of(constant(8), steady_noise(), 1, {0, 0}), std::invalid_argument);
   EXPECT_THROW(course_of(constant(8), steady_noise(), 1, {0, 0.9}), std::invalid_argument)
       << "below the floor";
-  EXPECT_THROW(course_of(constant(8), steady_noise(), 1, {1e9, 0, 1000}), std::invalid_argument)
-      << "more steps than allowed";
+}
+
+TEST(Growth, ACourseOfMoreStepsThanAllowedIsNotWhole) {
+  const Course cut = course_of(constant(8), steady_noise(), 1, {1e9, 0, 1000});
+  EXPECT_FALSE(cut.whole);
+  EXPECT_EQ(cut.end.steps, 1000);
+  EXPECT_TRUE(course_of(constant(8), steady_noise(), 1, {8000, 0, 1000}).whole);
 }
 
 }  // namespace

@@ -42,10 +42,35 @@ TEST(LossDynamics, AStepOfTheNoiseScaleIsHalfOfANoiselessOne) {
   EXPECT_NEAR(progress_of_step(1, 1e6), 1e-6, 1e-11);
 }
 
+TEST(LossDynamics, TokensToALossAreStepsTimesBatchAndNoiseWhereThatStays) {
+  LossDynamics still = dynamics;
+  still.noise_exponent = 0;
+  for (const double loss : {2.9, 2.0, 1.01})
+    EXPECT_NEAR(tokens_to(still, 5e5, loss) / ((5e5 + 1e6) * noiseless_steps_to(still, loss)), 1, 1e-9);
+  EXPECT_EQ(tokens_to(still, 5e5, 3), 0);
+  EXPECT_TRUE(std::isinf(tokens_to(still, 5e5, 1)));
+}
+
+TEST(LossDynamics, AnotherNoiseScaleKeepsTheTokensOfTheMeasuredBatchThoughNoiseGrows) {
+  // The noise scale grows by half on the way. To first order, by offset (scale + batch), it would be off.
+  constexpr double batch = 5e5, loss = 2.3;
+  for (const double scale : {1e5, 8e6}) {
+    const LossDynamics other = with_noise(dynamics, scale, batch, loss);
+    EXPECT_NEAR(tokens_to(other, batch, loss) / tokens_to(dynamics, batch, loss), 1, 1e-9);
+    EXPECT_EQ(other.noise_tokens, scale);
+    // Step by step, in small steps: sum of batches until the loss.
+    double noiseless = 0, steps = 0;
+    constexpr double small = 0.01;  // of a step
+    for (; loss_after(other, noiseless) > loss; steps += small)
+      noiseless += small * progress_of_step(batch, noise_scale_at(other, loss_after(other, noiseless)));
+    EXPECT_NEAR(steps * batch / tokens_to(dynamics, batch, loss), 1, 1e-3);
+  }
+}
+
 TEST(LossDynamics, AnotherNoiseScaleKeepsTheLossByTheBatchThatWasMeasured) {
   LossDynamics still = dynamics;
   still.noise_exponent = 0;
-  const LossDynamics other = with_noise(still, 8e6, 5e5);
+  const LossDynamics other = with_noise(still, 8e6, 5e5, 1.5);
   constexpr double steps = 1000;
   EXPECT_NEAR(loss_after(other, steps * progress_of_step(5e5, 8e6)),
               loss_after(still, steps * progress_of_step(5e5, 1e6)), 1e-12);

@@ -13,10 +13,10 @@ namespace {
 
 // dS/d(tokens) for a batch of b tokens.
 double progress_per_token(const LossDynamics& d, double batch, double noiseless) {
-  return 1 / (batch + noise_scale_at(d, loss_after(d, noiseless)));
+  return 1 / tokens_per_noiseless_step(d, batch, loss_after(d, noiseless));
 }
 
-// Runge and Kutta's fourth order, one step between two points: the noise scale hardly moves there.
+// Runge and Kutta's fourth order.
 double advanced(const LossDynamics& d, double batch, double s, double tokens) {
   const double k1 = progress_per_token(d, batch, s), k2 = progress_per_token(d, batch, s + tokens / 2 * k1);
   const double k3 = progress_per_token(d, batch, s + tokens / 2 * k2),
@@ -24,15 +24,10 @@ double advanced(const LossDynamics& d, double batch, double s, double tokens) {
   return s + tokens / 6 * (k1 + 2 * k2 + 2 * k3 + k4);
 }
 
-bool counts(const LossPoint& point, const CurveAssumptions& assumed) {
-  return point.tokens >= assumed.from_tokens;
-}
-
-std::vector<double> counted_losses(const std::vector<LossCurve>& curves, const CurveAssumptions& assumed) {
+std::vector<double> losses_of(const std::vector<LossCurve>& curves) {
   std::vector<double> losses;
   for (const LossCurve& curve : curves)
-    for (const LossPoint& point : curve.points)
-      if (counts(point, assumed)) losses.push_back(point.loss);
+    for (const LossPoint& point : curve.points) losses.push_back(point.loss);
   return losses;
 }
 
@@ -46,20 +41,6 @@ void check_curve(const LossCurve& curve) {
                                   " needs a batch, and finite losses above 0 at growing numbers of tokens");
     before = point.tokens;
   }
-}
-
-void check(const std::vector<LossCurve>& curves, const CurveAssumptions& assumed,
-           const std::vector<double>& losses) {
-  for (const LossCurve& curve : curves) check_curve(curve);
-  constexpr std::size_t least_points = 8;
-  if (batch_sizes(curves).size() < 2)
-    throw std::invalid_argument(
-        "curves of one batch size do not tell the noise scale: two or more are needed");
-  if (losses.size() < least_points)
-    throw std::invalid_argument("four unknowns need at least eight points; there are " +
-                                std::to_string(losses.size()));
-  if (!(assumed.floor >= 0 && assumed.floor < *std::min_element(losses.begin(), losses.end())))
-    throw std::invalid_argument("the floor must lie below every loss of the curves");
 }
 
 // start − floor, offset, exponent, noise scale, at the median loss of the points.
@@ -95,13 +76,12 @@ std::vector<PriorParameter> priors_of(const std::vector<LossCurve>& curves, cons
           {noise_tokens, wide}};
 }
 
-double median_error(const std::vector<LossCurve>& curves, const CurveAssumptions& assumed,
-                    const LossDynamics& dynamics) {
+double median_error(const std::vector<LossCurve>& curves, const LossDynamics& dynamics) {
   std::vector<double> errors;
   for (const LossCurve& curve : curves) {
     const std::vector<double> fitted = losses_along(dynamics, curve);
     for (std::size_t i = 0; i < fitted.size(); ++i)
-      if (counts(curve.points[i], assumed)) errors.push_back(std::abs(fitted[i] - curve.points[i].loss));
+      errors.push_back(std::abs(fitted[i] - curve.points[i].loss));
   }
   return median(errors);
 }
@@ -117,34 +97,65 @@ std::vector<FittedDynamic> parameters_of(const LossDynamics& d, std::span<const 
 
 }  // namespace
 
+std::vector<LossCurve> curves_after(const std::vector<LossCurve>& curves, double tokens) {
+  std::vector<LossCurve> kept;
+  for (LossCurve curve : curves) {
+    std::erase_if(curve.points, [&](const LossPoint& point) { return point.tokens < tokens; });
+    if (!curve.points.empty()) kept.push_back(std::move(curve));
+  }
+  return kept;
+}
+
 std::set<double> batch_sizes(const std::vector<LossCurve>& curves) {
   std::set<double> sizes;
   for (const LossCurve& curve : curves) sizes.insert(curve.batch_tokens);
   return sizes;
 }
 
+std::set<std::string> submissions_of(const std::vector<LossCurve>& curves) {
+  std::set<std::string> submissions;
+  for (const LossCurve& curve : curves) submissions.insert(curve.submission);
+  return submissions;
+}
+
 std::vector<double> losses_along(const LossDynamics& dynamics, const LossCurve& curve) {
   std::vector<double> losses;
   double noiseless = 0, tokens = 0;
   for (const LossPoint& point : curve.points) {
-    noiseless = advanced(dynamics, curve.batch_tokens, noiseless, point.tokens - tokens);
+    // Between two points the noise scale hardly moves; before the first there may be much.
+    const int pieces = tokens > 0 ? 1 : 8;
+    for (int i = 0; i < pieces; ++i)
+      noiseless = advanced(dynamics, curve.batch_tokens, noiseless, (point.tokens - tokens) / pieces);
     tokens = point.tokens;
     losses.push_back(loss_after(dynamics, noiseless));
   }
   return losses;
 }
 
+std::string why_unfit(const std::vector<LossCurve>& curves, const CurveAssumptions& assumed) {
+  constexpr std::size_t least_points = 8;
+  const std::vector<double> losses = losses_of(curves);
+  if (batch_sizes(curves).size() < 2)
+    return "curves of one batch size do not tell the noise scale: two or more are needed";
+  if (losses.size() < least_points)
+    return "four unknowns need at least eight points; there are " + std::to_string(losses.size());
+  if (!(assumed.floor >= 0 && assumed.floor < *std::min_element(losses.begin(), losses.end())))
+    return "the floor must lie below every loss of the curves";
+  return "";
+}
+
 DynamicsFit fit_dynamics(const std::vector<LossCurve>& curves, const CurveAssumptions& assumed) {
-  const std::vector<double> measured = counted_losses(curves, assumed);
-  check(curves, assumed, measured);
+  for (const LossCurve& curve : curves) check_curve(curve);
+  if (const std::string reason = why_unfit(curves, assumed); !reason.empty())
+    throw std::invalid_argument(reason);
+  const std::vector<double> measured = losses_of(curves);
   const double at_loss = median(measured);
   const PredictRows predict = [&](std::span<const double> values) {
     const LossDynamics dynamics = dynamics_of(values, assumed, at_loss);
     std::vector<double> losses;
     for (const LossCurve& curve : curves) {
       const std::vector<double> along = losses_along(dynamics, curve);
-      for (std::size_t i = 0; i < along.size(); ++i)
-        if (counts(curve.points[i], assumed)) losses.push_back(along[i]);
+      losses.insert(losses.end(), along.begin(), along.end());
     }
     return losses;
   };
@@ -153,24 +164,13 @@ DynamicsFit fit_dynamics(const std::vector<LossCurve>& curves, const CurveAssump
   options.most_rounds = 300;
   const PriorFit fit =
       fit_with_priors(priors_of(curves, assumed, measured, at_loss), measured, predict, options);
-  DynamicsFit answer{dynamics_of(fit.values, assumed, at_loss), {}, 0, measured.size()};
+  DynamicsFit answer{
+      dynamics_of(fit.values, assumed, at_loss), {}, 0, measured.size(), submissions_of(curves).size()};
   std::vector<double> formula;
   for (const double remaining : fit.remaining_spread) formula.push_back(remaining * wide);
   answer.parameters = parameters_of(answer.dynamics, formula);
-  answer.error = median_error(curves, assumed, answer.dynamics);
+  answer.error = median_error(curves, answer.dynamics);
   return answer;
-}
-
-double tokens_to(const LossDynamics& dynamics, double batch_tokens, double loss) {
-  const double noiseless = noiseless_steps_to(dynamics, loss);
-  if (!std::isfinite(noiseless)) return noiseless;
-  constexpr int pieces = 2000;  // by Simpson's rule, of a smooth integrand
-  double tokens = 0;
-  for (int i = 0; i <= pieces; ++i) {
-    const double weight = i == 0 || i == pieces ? 1 : i % 2 == 1 ? 4 : 2;
-    tokens += weight / progress_per_token(dynamics, batch_tokens, noiseless * i / pieces);
-  }
-  return tokens * noiseless / pieces / 3;
 }
 
 std::optional<double> measured_tokens_to(const LossCurve& curve, double loss) {

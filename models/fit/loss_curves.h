@@ -5,13 +5,16 @@
 //      assumed   floor, noise exponent                                 such curves do not tell them
 //
 // How sure that is; curves of one laboratory resemble each other more than a formula's error tells:
-//   interval   ± 1.96·√(jackknife² + formula²) of ln θ: the jackknife over submissions (all runs of one
-//              system at one batch), (n−1)/n·Σ(θ_i − mean)², and the fit's own error, which stays near the
-//              wide prior's where the points say nothing
+//   interval   ± t·√(jackknife² + formula²) of ln θ: the jackknife over submissions (all runs of one system
+//              at one batch), (n−1)/n·Σ(θ_i − mean)², the fit's own error, which stays near the wide
+//              prior's where the points say nothing, and Student's t of n−1 (student.h). It holds if what
+//              is assumed is right
 //   left out   each batch size is predicted by a fit without it: tokens to a target loss, beside the median
-//              of the other runs
+//              of the other batch sizes
 //   one rate   the learning rate is not in the formula; where it differs between batch sizes, fits of one
 //              rate alone say how much of the noise scale may be its effect
+//
+// What such a part of the curves cannot tell is unknown; only the fit of all refuses.
 //
 // Guarded by tests/loss_curves_test.cpp: curves made with known numbers give these back; of batches that
 // hardly differ the noise scale stays unknown.
@@ -36,13 +39,15 @@ struct LossCurve {
   std::vector<LossPoint> points;
 };
 
+// Without the points before, and without curves that have no others.
+std::vector<LossCurve> curves_after(const std::vector<LossCurve>& curves, double tokens);
 // Of all curves, tokens a step.
 std::set<double> batch_sizes(const std::vector<LossCurve>& curves);
+std::set<std::string> submissions_of(const std::vector<LossCurve>& curves);
 
 struct CurveAssumptions {
   double floor = 0;  // nats
   double noise_exponent = kaplan_noise_exponent;
-  double from_tokens = 0;  // points before are left out
 };
 
 struct Interval {
@@ -52,7 +57,7 @@ struct FittedDynamic {
   std::string name, unit;
   double value = 0;
   double formula = 0;  // standard error of ln(value) by the fit itself
-  // 95 %; unknown with fewer than three submissions, or where one holds all but one batch size.
+  // 95 %; unknown with fewer than three submissions, or where the others of one cannot be fitted.
   std::optional<Interval> interval;
   // Is the value known within a factor of three either way?
   bool told() const { return interval && interval->most < 9 * interval->least; }
@@ -61,40 +66,47 @@ struct DynamicsFit {
   LossDynamics dynamics;
   std::vector<FittedDynamic> parameters;  // start, offset, exponent, noise scale
   double error = 0;                       // median of |fitted − measured|, nats
-  std::size_t points = 0;
+  std::size_t points = 0, submissions = 0;
 };
 
-// Throws std::invalid_argument: fewer than two batch sizes or eight points, a floor that is not below all
-// losses, numbers that are not finite and above 0, points out of order.
+// Why fit_dynamics would refuse sound curves: fewer than two batch sizes or eight points, a floor that is
+// not below all losses. Empty where it would not.
+std::string why_unfit(const std::vector<LossCurve>& curves, const CurveAssumptions& assumed);
+// Throws std::invalid_argument for these reasons, for numbers that are not finite and above 0, and for
+// points out of order.
 DynamicsFit fit_dynamics(const std::vector<LossCurve>& curves, const CurveAssumptions& assumed);
 // The same with intervals: as many fits more as there are submissions.
 DynamicsFit fit_with_intervals(const std::vector<LossCurve>& curves, const CurveAssumptions& assumed);
 
 // Losses at the points of a curve.
 std::vector<double> losses_along(const LossDynamics& dynamics, const LossCurve& curve);
-// Tokens until a loss with one batch throughout; infinity at or below the floor.
-double tokens_to(const LossDynamics& dynamics, double batch_tokens, double loss);
 // Where the curve first gets to the loss, on the line between two points; nothing where it does not.
 std::optional<double> measured_tokens_to(const LossCurve& curve, double loss);
 
 struct LeftOutBatch {
   double batch_tokens = 0;
   int runs = 0;  // that reach the target
-  double measured = 0, predicted = 0,
-         constant = 0;      // tokens: median of its runs; by the fit; median of the other runs
-  double noise_tokens = 0;  // of the fit without it
+  // Tokens: median of its runs; median of the other sizes' medians, a guess that knows no batch size.
+  double measured = 0, constant = 0;
+  // By the fit without it, tokens: to the target, and its noise scale at noise_loss. Unknown where the
+  // others cannot be fitted.
+  std::optional<double> predicted, noise_tokens;
 };
-// A row per batch size, ascending, of those that reach the target; none with fewer than three sizes.
+// A row per batch size, ascending, of those that reach the target, where another does, too; none with fewer
+// than three sizes.
 std::vector<LeftOutBatch> leave_one_batch_out(const std::vector<LossCurve>& curves,
-                                              const CurveAssumptions& assumed, double target_loss);
+                                              const CurveAssumptions& assumed, double target_loss,
+                                              double noise_loss);
 
-// The curves with this learning rate that has several batch sizes, one entry per such rate.
+// The curves with one learning rate.
 struct OneRate {
-  double learning_rate = 0, noise_tokens = 0;
-  std::size_t batch_sizes = 0;
+  double learning_rate = 0;
+  std::size_t batch_sizes = 0, points = 0, submissions = 0;
+  std::optional<double> noise_tokens;  // at noise_loss; unknown with one batch size or too few points
+  std::optional<Interval> interval;    // of it
 };
-// Empty where all curves have one learning rate.
+// An entry per learning rate, ascending; empty where all curves have the same.
 std::vector<OneRate> fits_by_learning_rate(const std::vector<LossCurve>& curves,
-                                           const CurveAssumptions& assumed);
+                                           const CurveAssumptions& assumed, double noise_loss);
 
 }  // namespace slipway

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
 
 #include "models/fit/loss_curves.h"
+#include "models/fit/student.h"
 #include "models/statistics.h"
 
 namespace slipway {
@@ -15,7 +17,8 @@ Interval interval_of(const FittedDynamic& parameter, const std::vector<double>& 
   double mean = 0, squares = 0;
   for (const double one : without) mean += std::log(one) / n;
   for (const double one : without) squares += std::pow(std::log(one) - mean, 2);
-  const double reach = 1.96 * std::sqrt((n - 1) / n * squares + parameter.formula * parameter.formula);
+  const double error = std::sqrt((n - 1) / n * squares + parameter.formula * parameter.formula),
+               reach = student_975(without.size() - 1) * error;
   return {parameter.value * std::exp(-reach), parameter.value * std::exp(reach)};
 }
 
@@ -26,30 +29,25 @@ std::vector<LossCurve> those(const std::vector<LossCurve>& curves, const Keep& k
   return kept;
 }
 
-std::vector<double> all_tokens_to(const std::vector<LossCurve>& curves, double loss) {
-  std::vector<double> tokens;
-  for (const LossCurve& curve : curves)
-    if (const auto one = measured_tokens_to(curve, loss)) tokens.push_back(*one);
-  return tokens;
+// What the fit's noise scale, and its interval, are multiplied by at another loss.
+double at_loss(const DynamicsFit& fit, double loss) {
+  return noise_scale_at(fit.dynamics, loss) / fit.dynamics.noise_tokens;
 }
 
 }  // namespace
 
 DynamicsFit fit_with_intervals(const std::vector<LossCurve>& curves, const CurveAssumptions& assumed) {
   DynamicsFit fit = fit_dynamics(curves, assumed);
-  std::set<std::string> submissions;
-  for (const LossCurve& curve : curves) submissions.insert(curve.submission);
   constexpr std::size_t least_submissions = 3;
-  if (submissions.size() < least_submissions) return fit;
+  if (fit.submissions < least_submissions) return fit;
   std::vector<std::vector<double>> without(fit.parameters.size());
-  for (const std::string& left_out : submissions) {
+  for (const std::string& left_out : submissions_of(curves)) {
     const auto rest = those(curves, [&](const LossCurve& curve) { return curve.submission != left_out; });
-    if (batch_sizes(rest).size() < 2) return fit;
-    const DynamicsFit one = fit_dynamics(rest, assumed);
-    std::vector<FittedDynamic> parameters = one.parameters;
+    if (!why_unfit(rest, assumed).empty()) return fit;
+    DynamicsFit one = fit_dynamics(rest, assumed);
     // At the loss of the whole fit: its own is the median of other points.
-    parameters.back().value = noise_scale_at(one.dynamics, fit.dynamics.noise_loss);
-    for (std::size_t i = 0; i < parameters.size(); ++i) without[i].push_back(parameters[i].value);
+    one.parameters.back().value *= at_loss(one, fit.dynamics.noise_loss);
+    for (std::size_t i = 0; i < without.size(); ++i) without[i].push_back(one.parameters[i].value);
   }
   for (std::size_t i = 0; i < without.size(); ++i)
     fit.parameters[i].interval = interval_of(fit.parameters[i], without[i]);
@@ -57,33 +55,49 @@ DynamicsFit fit_with_intervals(const std::vector<LossCurve>& curves, const Curve
 }
 
 std::vector<LeftOutBatch> leave_one_batch_out(const std::vector<LossCurve>& curves,
-                                              const CurveAssumptions& assumed, double target_loss) {
+                                              const CurveAssumptions& assumed, double target_loss,
+                                              double noise_loss) {
   std::vector<LeftOutBatch> rows;
   const std::set<double> sizes = batch_sizes(curves);
   if (sizes.size() < 3) return rows;
-  for (const double size : sizes) {
-    const auto own = those(curves, [&](const LossCurve& curve) { return curve.batch_tokens == size; });
+  std::map<double, std::vector<double>> measured;
+  for (const LossCurve& curve : curves)
+    if (const auto tokens = measured_tokens_to(curve, target_loss))
+      measured[curve.batch_tokens].push_back(*tokens);
+  if (measured.size() < 2) return rows;
+  for (const auto& [size, tokens] : measured) {
+    std::vector<double> others;
+    for (const auto& [other, its_tokens] : measured)
+      if (other != size) others.push_back(median(its_tokens));
+    LeftOutBatch row{size, static_cast<int>(tokens.size()), median(tokens), median(others), {}, {}};
     const auto rest = those(curves, [&](const LossCurve& curve) { return curve.batch_tokens != size; });
-    const std::vector<double> measured = all_tokens_to(own, target_loss),
-                              others = all_tokens_to(rest, target_loss);
-    if (measured.empty() || others.empty()) continue;
-    const LossDynamics dynamics = fit_dynamics(rest, assumed).dynamics;
-    rows.push_back({size, static_cast<int>(measured.size()), median(measured),
-                    tokens_to(dynamics, size, target_loss), median(others), dynamics.noise_tokens});
+    if (why_unfit(rest, assumed).empty()) {
+      const LossDynamics dynamics = fit_dynamics(rest, assumed).dynamics;
+      row.predicted = tokens_to(dynamics, size, target_loss);
+      row.noise_tokens = noise_scale_at(dynamics, noise_loss);
+    }
+    rows.push_back(row);
   }
   return rows;
 }
 
 std::vector<OneRate> fits_by_learning_rate(const std::vector<LossCurve>& curves,
-                                           const CurveAssumptions& assumed) {
-  std::set<double> rates;
-  for (const LossCurve& curve : curves) rates.insert(curve.learning_rate);
+                                           const CurveAssumptions& assumed, double noise_loss) {
+  std::map<double, std::vector<LossCurve>> by_rate;
+  for (const LossCurve& curve : curves) by_rate[curve.learning_rate].push_back(curve);
   std::vector<OneRate> fits;
-  if (rates.size() < 2) return fits;
-  for (const double rate : rates) {
-    const auto own = those(curves, [&](const LossCurve& curve) { return curve.learning_rate == rate; });
-    const std::size_t sizes = batch_sizes(own).size();
-    fits.push_back({rate, sizes < 2 ? 0 : fit_dynamics(own, assumed).dynamics.noise_tokens, sizes});
+  if (by_rate.size() < 2) return fits;
+  for (const auto& [rate, own] : by_rate) {
+    OneRate one{rate, batch_sizes(own).size(), 0, submissions_of(own).size(), {}, {}};
+    for (const LossCurve& curve : own) one.points += curve.points.size();
+    if (why_unfit(own, assumed).empty()) {
+      const DynamicsFit fit = fit_with_intervals(own, assumed);
+      const double there = at_loss(fit, noise_loss);
+      one.noise_tokens = fit.dynamics.noise_tokens * there;
+      if (const auto& in = fit.parameters.back().interval)
+        one.interval = Interval{in->least * there, in->most * there};
+    }
+    fits.push_back(one);
   }
   return fits;
 }

@@ -30,6 +30,9 @@ CommandOptions declared_options() {
       .value("fit", "FILE",
              "fit training.loss and training.noise to a table of losses instead; columns below")
       .value("floor", "NATS", "with --fit: training.loss.floor, which curves do not tell (default 0)")
+      .value("noise-exponent", "N",
+             "with --fit: training.noise.exponent, which curves do not tell (default 1/0.21, Kaplan et al. "
+             "2020)")
       .value("after", "TOKENS", "with --fit: leave out losses before, as '200 M' (default: none)")
       .value("target", "NATS",
              "with --fit: loss to which tokens are predicted (default: the lowest that all runs reach)")
@@ -51,25 +54,29 @@ CommandOptions declared_options() {
   return options;
 }
 
-// A loss of 0 is a floor that says nothing, and allowed; CommandOptions::number wants more.
-double nats(const CommandOptions& options, const std::string& name, double otherwise) {
+// A floor of 0 says nothing, a noise scale that stays has the exponent 0, and both are allowed;
+// CommandOptions::number wants more.
+double from_zero(const CommandOptions& options, const std::string& name, const std::string& what,
+                 double otherwise) {
   const auto text = options.text(name);
   if (!text) return otherwise;
   const auto value = quantity(*text, Unit::pure);
   if (!value || *value < 0)
-    throw UsageError("--" + name + " " + *text + " is no loss; allowed: a number of nats from 0 on");
+    throw UsageError("--" + name + " " + *text + " is no " + what + "; allowed: a number from 0 on");
   return *value;
 }
 
 FitRequest fit_request(const CommandOptions& options) {
   FitRequest request;
-  request.assumed.floor = nats(options, "floor", 0);
-  if (options.has("target")) request.target_loss = nats(options, "target", 0);
+  request.assumed.floor = from_zero(options, "floor", "loss in nats", 0);
+  request.assumed.noise_exponent =
+      from_zero(options, "noise-exponent", "exponent", request.assumed.noise_exponent);
+  if (options.has("target")) request.target_loss = from_zero(options, "target", "loss in nats", 0);
   if (const auto text = options.text("after")) {
     const auto tokens = quantity(*text, Unit::tokens);
     if (!tokens || *tokens < 0)
       throw UsageError("--after " + *text + " is no number of tokens; allowed: such as '200 M'");
-    request.assumed.from_tokens = *tokens;
+    request.from_tokens = *tokens;
   }
   return request;
 }
@@ -91,7 +98,7 @@ int growth_command(const std::vector<std::string>& args, std::ostream& out, std:
   CommandOptions options = declared_options();
   if (!options.parse(args, out)) return status_done;
   if (options.has("fit")) return fit(options, out, err);
-  for (const char* only : {"floor", "after", "target"})
+  for (const char* only : {"floor", "noise-exponent", "after", "target"})
     if (options.has(only)) throw UsageError(std::string("--") + only + " goes with --fit FILE");
   if (options.arguments().empty())
     throw UsageError("a scenario file, or --fit CURVES.csv, is missing; see `slipway growth --help`");

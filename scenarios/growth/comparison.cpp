@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "scenarios/commands/command.h"
-#include "scenarios/growth/rungs.h"
+#include "scenarios/language/rungs.h"
 #include "scenarios/readable.h"
 
 namespace slipway {
@@ -93,12 +93,14 @@ std::vector<BatchPlan> plans_of(const Scenario& scenario, const std::vector<std:
   return plans;
 }
 
+// They tell a range of times to the target: none without one.
 std::vector<LossDynamics> dynamics_that_may_be(const Scenario& scenario, double sequence) {
   const GrowthChoice& growth = scenario.growth;
   const double known = static_cast<double>(scenario.schedule.global_batch) * sequence;
   std::vector<LossDynamics> all;
+  if (growth.target_loss <= 0) return all;
   for (const double scale : {growth.noise_least, growth.noise_most})
-    if (scale > 0) all.push_back(with_noise(growth.dynamics, scale, known));
+    if (scale > 0) all.push_back(with_noise(growth.dynamics, scale, known, growth.target_loss));
   return all;
 }
 
@@ -108,28 +110,33 @@ std::optional<double> seconds_to_target(const Course& course, const std::vector<
                     [&](std::int64_t batch) { return step_time_between(rungs, batch); });
 }
 
-RuleAnswer answer_of(const Scenario& scenario, BatchPlan plan, const GrowthAnswer& answer,
-                     const std::function<void(double)>& progress) {
-  const double sequence = answer.sequence;
-  const CourseEnd end{scenario.tokens / sequence, scenario.growth.target_loss};
-  RuleAnswer rule{name_of_rule(plan),
-                  plan,
-                  course_of(plan, scenario.growth.dynamics, sequence, end, progress),
-                  0,
-                  {},
-                  {}};
+using CourseBy = std::function<Course(const BatchPlan& plan, const LossDynamics& dynamics)>;
+
+RuleAnswer answer_of(const Scenario& scenario, const BatchPlan& plan, const GrowthAnswer& answer,
+                     const std::vector<LossDynamics>& may_be, const CourseBy& course_by) {
+  RuleAnswer rule{name_of_rule(plan), plan, course_by(plan, scenario.growth.dynamics), 0, {}, {}};
   rule.end_s = seconds_of(rule.course, rule.course.end.steps,
                           [&](std::int64_t batch) { return step_time_between(answer.rungs, batch); });
   rule.target_s = seconds_to_target(rule.course, answer.rungs);
+  if (may_be.empty()) return rule;
   std::vector<std::optional<double>> times{rule.target_s};
-  for (const LossDynamics& dynamics : dynamics_that_may_be(scenario, sequence))
-    times.push_back(seconds_to_target(course_of(plan, dynamics, sequence, end, progress), answer.rungs));
-  rule.always_reached =
-      std::all_of(times.begin(), times.end(), [](const auto& time) { return time.has_value(); });
-  if (times.size() < 2 || !rule.always_reached) return rule;
-  const auto [least, most] = std::minmax_element(times.begin(), times.end());
-  rule.target_range = TimeRange{**least, **most};
+  for (const LossDynamics& dynamics : may_be)
+    times.push_back(seconds_to_target(course_by(plan, dynamics), answer.rungs));
+  for (const auto& time : times) {
+    rule.always_reached = rule.always_reached && time.has_value();
+    if (!time) continue;
+    const TimeRange before = rule.target_range.value_or(TimeRange{*time, *time});
+    rule.target_range = TimeRange{std::min(before.least_s, *time), std::max(before.most_s, *time)};
+  }
   return rule;
+}
+
+void check_own_ends(const Scenario& scenario, const RuleAnswer& own) {
+  if (own.course.whole) return;
+  throw UsageError(fmt::format(
+      "{}: training: by this scenario's rule ({}) the end is more than {} steps away; give a nearer end "
+      "(run.tokens, training.target_loss) or a larger schedule.global_batch",
+      scenario.path, own.name, readable_count(static_cast<double>(CourseEnd().most_steps))));
 }
 
 }  // namespace
@@ -160,19 +167,27 @@ GrowthAnswer growth_of(const Scenario& scenario, int count,
   const auto report = [&](double share, const std::string& detail) {
     if (progress) progress(share, detail);
   };
-  answer.rungs = simulated_rungs(scenario, rungs_to_simulate(rungs, also, count),
-                                 [&](double share, std::int64_t batch) {
-                                   report(share, "step of " + readable_count(static_cast<double>(batch)));
-                                 });
+  const std::vector<std::int64_t> simulated = rungs_to_simulate(rungs, also, count);
+  const std::vector<BatchPlan> plans = plans_of(scenario, rungs);
+  const std::vector<LossDynamics> may_be = dynamics_that_may_be(scenario, answer.sequence);
+  // A step and a course each count as one piece of work.
+  const auto steps = static_cast<double>(simulated.size()),
+             pieces = steps + static_cast<double>(plans.size() * (1 + may_be.size()));
+  answer.rungs = simulated_rungs(scenario, simulated, [&](double share, std::int64_t batch) {
+    report(share * steps / pieces, "step of " + readable_count(static_cast<double>(batch)));
+  });
   answer.line_error = line_error(answer.rungs);
-  try {
-    for (BatchPlan& plan : plans_of(scenario, rungs))
-      answer.rules.push_back(
-          answer_of(scenario, plan, answer, [&](double share) { report(share, name_of_rule(plan)); }));
-  } catch (const std::invalid_argument& reason) {
-    throw UsageError(
-        scenario.path + ": training: " + reason.what() +
-        "; give a nearer end (run.tokens, training.target_loss) or a larger schedule.global_batch");
+  double done = steps;
+  const CourseBy course_by = [&](const BatchPlan& plan, const LossDynamics& dynamics) {
+    const CourseEnd end{scenario.tokens / answer.sequence, scenario.growth.target_loss};
+    Course course = course_of(plan, dynamics, answer.sequence, end,
+                              [&](double share) { report((done + share) / pieces, name_of_rule(plan)); });
+    ++done;
+    return course;
+  };
+  for (const BatchPlan& plan : plans) {
+    answer.rules.push_back(answer_of(scenario, plan, answer, may_be, course_by));
+    check_own_ends(scenario, answer.own());
   }
   return answer;
 }
@@ -191,7 +206,8 @@ std::vector<OutsideCurves> outside_curves(const Scenario& scenario, const Growth
     const int from = growth.fitted_batches[0], to = growth.fitted_batches[1];
     for (const std::int64_t batch : {least, most})
       if (batch < from || batch > to)
-        outside.push_back({fmt::format("batch {}", batch), fmt::format("{} to {}", from, to)});
+        outside.push_back({"batch " + readable_count(static_cast<double>(batch)),
+                           readable_count(from) + " to " + readable_count(to)});
     if (outside.size() == 2 && least == most) outside.pop_back();
   }
   // A target that was measured is passed by a step.

@@ -6,8 +6,9 @@
 //
 // Compared are the rules of which the scenario says all they need: the first batch throughout, the largest
 // throughout, linear warm-up, stages, norm test. Nothing is assumed for the others. With
-// training.noise.least and .most each course is run with these noise scales, too, the loss by the first
-// batch kept as it is (with_noise). Guarded by tests/command_growth_test.cpp.
+// training.noise.least and .most each course to a target is run with these noise scales, too, such that the
+// first batch throughout needs as many tokens for the target as before (with_noise). Guarded by
+// tests/command_growth_test.cpp and tests/command_growth_reach_test.cpp.
 #pragma once
 
 #include <optional>
@@ -25,18 +26,19 @@ struct TimeRange {
 struct RuleAnswer {
   std::string name;  // "norm test", "batch 2,048 throughout"
   BatchPlan plan;
-  Course course;
+  Course course;                   // of the scenario's rule whole, of the others perhaps not
   double end_s = 0;                // time of the whole course
   std::optional<double> target_s;  // time to the target
-  // Over the noise scales that may be: time to the target, where all of them reach it.
+  // Over the scenario's noise scale and those that may be: time to the target by those that reach it.
+  // Nothing where there are no others, or none reaches it.
   std::optional<TimeRange> target_range;
-  bool always_reached = true;  // the target, over the noise scales that may be
+  bool always_reached = true;  // the target, by all of them
 };
 
 // What of the courses lies outside the runs that loss and noise scale were fitted to (training.fitted).
 struct OutsideCurves {
-  std::string what;    // "batch 8192", "loss 2.61"
-  std::string fitted;  // "2048 to 6144"
+  std::string what;    // "batch 8,192", "loss 2.61"
+  std::string fitted;  // "2,048 to 6,144"
 };
 
 struct GrowthAnswer {
@@ -55,7 +57,8 @@ std::vector<OutsideCurves> outside_curves(const Scenario& scenario, const Growth
 
 // Throws UsageError that names the keys which are missing, with what to do.
 void check_growth_is_asked(const Scenario& scenario);
-// `progress`: share, and what is done.
+// `progress`: share of all, and what is done. Throws UsageError where the scenario's rule needs more steps
+// than are run (CourseEnd::most_steps).
 GrowthAnswer growth_of(const Scenario& scenario, int simulated_rungs,
                        const std::function<void(double, const std::string& detail)>& progress = {});
 

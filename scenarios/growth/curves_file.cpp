@@ -1,6 +1,7 @@
 #include "scenarios/growth/curves_file.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <tuple>
@@ -40,6 +41,12 @@ double above_zero(const Cells& cells, const char* column) {
   throw CellError("column " + std::string(column) + ": " + cells.text(column) + " is not above 0");
 }
 
+double whole(const Cells& cells, const char* column) {
+  const double value = above_zero(cells, column);
+  if (value == std::floor(value)) return value;
+  throw CellError("column " + std::string(column) + ": " + cells.text(column) + " is no whole number");
+}
+
 using CurveName = std::tuple<std::string, std::string, double, double>;  // submission, run, batch, rate
 
 void add_row(const CsvTable& table, const CsvRow& row, CurvesFile& file,
@@ -48,14 +55,13 @@ void add_row(const CsvTable& table, const CsvRow& row, CurvesFile& file,
     throw CellError(std::to_string(row.fields.size()) + " fields below " +
                     std::to_string(table.header.size()) + " columns");
   const Cells cells(table.header, row);
-  const double sequence = above_zero(cells, "sequence");
+  const double sequence = whole(cells, "sequence");
   if (file.sequence > 0 && file.sequence != sequence)
     throw CellError("column sequence: " + cells.text("sequence") + " after " +
                     std::to_string(static_cast<std::int64_t>(file.sequence)) +
                     "; allowed: one for all rows");
   file.sequence = sequence;
-  const double batch = above_zero(cells, "global_batch") * sequence,
-               rate = above_zero(cells, "learning_rate");
+  const double batch = whole(cells, "global_batch") * sequence, rate = above_zero(cells, "learning_rate");
   LossCurve& curve = curves[{cells.text("submission"), cells.text("run"), batch, rate}];
   curve.submission = cells.text("submission");
   curve.batch_tokens = batch, curve.learning_rate = rate;

@@ -19,8 +19,8 @@ struct CurvesFile {
   std::vector<LossCurve> curves;
 };
 
-// Throws UsageError with file and line: unreadable, a missing column, a cell that is no number above 0, two
-// sequences.
+// Throws UsageError with file and line: unreadable, a missing column, a cell that is no number above 0, a
+// batch or sequence that is not whole, two sequences.
 CurvesFile read_curves(const std::string& path);
 
 }  // namespace slipway

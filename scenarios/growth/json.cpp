@@ -13,13 +13,19 @@ nlohmann::json milestone_json(const Milestone& at) {
 }
 
 nlohmann::json rule_json(const RuleAnswer& rule) {
-  nlohmann::json json{{"name", rule.name}, {"end", milestone_json(rule.course.end)}};
-  json["end"]["time_s"] = rule.end_s;
+  nlohmann::json json{{"name", rule.name}};
+  if (rule.course.whole) {
+    json["end"] = milestone_json(rule.course.end);
+    json["end"]["time_s"] = rule.end_s;
+  }
   if (rule.target_s) {
     json["target"] = milestone_json(*rule.course.target);
     json["target"]["time_s"] = *rule.target_s;
   }
-  if (rule.target_range) json["target_range_s"] = {rule.target_range->least_s, rule.target_range->most_s};
+  if (rule.target_range) {
+    json["target_range_s"] = {rule.target_range->least_s, rule.target_range->most_s};
+    json["always_reached"] = rule.always_reached;
+  }
   json["spans"] = nlohmann::json::array();
   for (const BatchSpan& span : rule.course.spans)
     json["spans"].push_back({{"batch", span.batch},

@@ -1,6 +1,7 @@
 // The answer of `slipway growth` for people.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "models/norm_test.h"
@@ -8,6 +9,7 @@
 #include "scenarios/growth/comparison.h"
 #include "scenarios/plan.h"
 #include "scenarios/readable.h"
+#include "scenarios/training_words.h"
 
 namespace slipway {
 namespace {
@@ -16,31 +18,53 @@ std::string count_text(double count) { return readable_count(std::round(count));
 std::string batch_text(std::int64_t batch) { return readable_count(static_cast<double>(batch)); }
 std::string loss_text(double loss) { return fmt::format("{:.4g}", loss); }
 
-// "39.1 min", "39.1 min (36.2 min to 41.0 min)"
-std::string time_to_target(const RuleAnswer& rule) {
-  if (!rule.target_s) return "not reached";
-  if (!rule.always_reached) return readable_seconds(*rule.target_s) + " (or never)";
+// "50.0 M steps": as far as a course is run.
+std::string most_steps_text() {
+  return readable_count(static_cast<double>(CourseEnd().most_steps)) + " steps";
+}
+
+bool is_one_time(const TimeRange& range) {
   constexpr double same = 0.005;
-  if (!rule.target_range || rule.target_range->most_s < (1 + same) * rule.target_range->least_s)
-    return readable_seconds(*rule.target_s);
-  return fmt::format("{} ({} to {})", readable_seconds(*rule.target_s),
-                     readable_seconds(rule.target_range->least_s),
-                     readable_seconds(rule.target_range->most_s));
+  return range.most_s < (1 + same) * range.least_s;
+}
+
+// "36.2 min to 41.0 min"
+std::string range_text(const TimeRange& range) {
+  return readable_seconds(range.least_s) +
+         (is_one_time(range) ? "" : " to " + readable_seconds(range.most_s));
+}
+
+// "39.1 min", "39.1 min (36.2 min to 41.0 min)", "39.1 min (or not within 1.90 G tokens)",
+// "not reached (or after 36.2 min)"
+std::string time_to_target(const Scenario& scenario, const RuleAnswer& rule) {
+  if (!rule.target_s)
+    return (rule.course.whole ? "not reached" : "more than " + most_steps_text()) +
+           (rule.target_range ? " (or after " + range_text(*rule.target_range) + ")" : "");
+  const std::string time = readable_seconds(*rule.target_s);
+  if (!rule.always_reached)
+    return time + " (or not within " +
+           (scenario.tokens > 0 ? tokens_text(scenario.tokens) : most_steps_text()) + ")";
+  if (!rule.target_range || is_one_time(*rule.target_range)) return time;
+  return time + " (" + range_text(*rule.target_range) + ")";
 }
 
 // "652,328 sequences in 138 steps"
 std::string steps_text(const Milestone& at) {
-  return fmt::format("{} sequences in {}", count_text(at.samples), counted(at.steps, "step"));
+  return counted(std::llround(at.samples), "sequence") + " in " + counted(at.steps, "step");
 }
 
-// ": 1.93 times as fast as batch 2,048 throughout (1.3 h), with 12.1 % more sequences"
+// "; 1.93 times as fast as batch 2,048 throughout (1.3 h), with 12.1 % more sequences"
 std::string against(const RuleAnswer& own, const RuleAnswer& first) {
-  if (&own == &first || !own.target_s || !first.target_s) return "";
-  const double ratio = *first.target_s / *own.target_s,
-               samples = own.course.target->samples / first.course.target->samples - 1;
-  return fmt::format("; {:.3g} times as fast as {} ({}), with {} {} sequences", ratio, first.name,
-                     readable_seconds(*first.target_s), readable_share(std::abs(samples)),
-                     samples < 0 ? "fewer" : "more");
+  if (&own == &first || !own.target_s) return "";
+  if (!first.target_s)
+    return "; " + first.name +
+           (first.course.whole ? " does not reach it" : " takes more than " + most_steps_text());
+  const double samples = own.course.target->samples / first.course.target->samples - 1;
+  const std::string ratio = fmt::format("{:.3g}", *first.target_s / *own.target_s),
+                    share = readable_share(std::abs(samples));
+  return fmt::format("; {}as fast as {} ({}), with {} sequences", ratio == "1" ? "" : ratio + " times ",
+                     first.name, readable_seconds(*first.target_s),
+                     share == readable_share(0) ? "as many" : share + (samples < 0 ? " fewer" : " more"));
 }
 
 std::string headline_of(const Scenario& scenario, const GrowthAnswer& answer) {
@@ -48,19 +72,32 @@ std::string headline_of(const Scenario& scenario, const GrowthAnswer& answer) {
   std::string text;
   if (scenario.growth.target_loss > 0) {
     const std::string loss = loss_text(scenario.growth.target_loss);
-    text = own.target_s ? fmt::format("Loss {} after {}, {}{}.\n", loss, time_to_target(own),
+    text = own.target_s ? fmt::format("Loss {} after {}, {}{}.\n", loss, time_to_target(scenario, own),
                                       steps_text(*own.course.target), against(own, first))
-                        : fmt::format("Loss {} is not reached: it is {} after {}.\n", loss,
-                                      loss_text(own.course.end.loss), steps_text(own.course.end));
+                        : fmt::format("Loss {} is not reached: it is {} after {}{}.\n", loss,
+                                      loss_text(own.course.end.loss), steps_text(own.course.end),
+                                      own.target_range ? "; with another noise scale that may be, after " +
+                                                             range_text(*own.target_range)
+                                                       : "");
   }
   if (scenario.tokens <= 0) return text;
   text +=
-      fmt::format("{} tokens, {}, take {} and end at loss {}", readable_count(scenario.tokens),
+      fmt::format("{}, {}, take {} and end at loss {}", tokens_text(scenario.tokens),
                   steps_text(own.course.end), readable_seconds(own.end_s), loss_text(own.course.end.loss));
-  if (&own != &first)
+  if (&own != &first && first.course.whole)
     text += fmt::format("; {}: {}, loss {}", first.name, readable_seconds(first.end_s),
                         loss_text(first.course.end.loss));
   return text + ".\n";
+}
+
+// Batches that do not fit are below among the others; that there are any belongs to the answer.
+std::string memory_text(const GrowthAnswer& answer) {
+  const auto fits = [](const RungStep& rung) { return rung.fits; };
+  const auto fitting = std::count_if(answer.rungs.begin(), answer.rungs.end(), fits);
+  if (fitting == static_cast<std::ptrdiff_t>(answer.rungs.size())) return "";
+  if (fitting == 0) return "None of these batches fits in memory (`slipway memory`).\n";
+  return fmt::format("Batches do not fit in memory from {} on (`slipway memory`).\n",
+                     batch_text(std::find_if_not(answer.rungs.begin(), answer.rungs.end(), fits)->batch));
 }
 
 std::string rules_text(const Scenario& scenario, const GrowthAnswer& answer) {
@@ -76,9 +113,11 @@ std::string rules_text(const Scenario& scenario, const GrowthAnswer& answer) {
     if (target) {
       const auto& at = rule.course.target;
       row.insert(row.end(), {at ? count_text(at->samples) : "-", at ? batch_text(at->steps) : "-",
-                             time_to_target(rule)});
+                             time_to_target(scenario, rule)});
     }
-    if (whole)
+    if (whole && !rule.course.whole)
+      row.insert(row.end(), {"more than " + most_steps_text(), "-", "-"});
+    else if (whole)
       row.insert(row.end(), {batch_text(rule.course.end.steps), readable_seconds(rule.end_s),
                              loss_text(rule.course.end.loss)});
     rows.push_back(row);
@@ -139,8 +178,9 @@ std::string noise_text(const Scenario& scenario, const GrowthAnswer& answer) {
   const auto noise = [&](double loss) { return noise_scale_at(scenario.growth.dynamics, loss) / s; };
   const double begin = noise(scenario.growth.dynamics.start), end = noise(course.end.loss);
   std::string text = fmt::format(
-      "\nGradient noise scale: {} sequences at loss {}, {} at {}; a step of {} sequences gets as far as {} "
-      "of a noiseless one, of {} {} (at the end).\n",
+      "\nGradient noise scale: {} sequences at loss {}, {} at {}. At the end a step of {} sequences gets "
+      "{} "
+      "as far as a noiseless one, a step of {} {}.\n",
       count_text(begin), loss_text(scenario.growth.dynamics.start), count_text(end),
       loss_text(course.end.loss), batch_text(answer.rungs.front().batch),
       readable_share(progress_of_step(static_cast<double>(answer.rungs.front().batch), end)),
@@ -148,8 +188,8 @@ std::string noise_text(const Scenario& scenario, const GrowthAnswer& answer) {
       readable_share(progress_of_step(static_cast<double>(answer.rungs.back().batch), end)));
   if (answer.own().plan.rule != BatchRule::norm_test) return text;
   return text + fmt::format(
-                    "The norm test asks for {} sequences at the beginning and {} at the end; the largest "
-                    "batch is {}.\n",
+                    "The norm test is content from {} sequences on at the beginning, from {} on at the "
+                    "end; the largest batch is {}.\n",
                     count_text(batch_content_with(begin, answer.own().plan.eta)),
                     count_text(batch_content_with(end, answer.own().plan.eta)),
                     batch_text(answer.rungs.back().batch));
@@ -162,22 +202,32 @@ std::string outside_text(const Scenario& scenario, const GrowthAnswer& answer) {
   return text.empty() ? "" : "Outside the runs that loss and noise scale were fitted to: " + text + ".\n";
 }
 
+// Courses between these noise scales were not run: the ends of a range need not be those of the time.
+std::string brackets_text(const Scenario& scenario) {
+  const GrowthChoice& growth = scenario.growth;
+  const bool least = growth.noise_least > 0, most = growth.noise_most > 0;
+  std::string scales = readable_count(growth.dynamics.noise_tokens);
+  if (least) scales = readable_count(growth.noise_least) + (most ? ", " : " and ") + scales;
+  if (most) scales += " and " + readable_count(growth.noise_most);
+  return fmt::format(
+      "In brackets: with noise scales of {} tokens, by which batch {} throughout takes as many tokens to "
+      "loss {}.\n",
+      scales, batch_text(scenario.schedule.global_batch), loss_text(growth.target_loss));
+}
+
 std::string sources_text(const Scenario& scenario, const GrowthAnswer& answer) {
   const GrowthChoice& growth = scenario.growth;
   std::string text =
       "\nLoss and noise scale: " +
       (growth.source.empty() ? "not said where they come from (training.source)" : growth.source) +
-      fmt::format("; noise scale ~ loss^-{:.3g}{}; learning rate and its schedule as there.\n",
-                  growth.dynamics.noise_exponent,
+      fmt::format("; noise scale {}{}; learning rate and its schedule as there.\n",
+                  power_text(growth.dynamics.noise_exponent),
                   growth.dynamics.noise_exponent == kaplan_noise_exponent ? " (Kaplan et al. 2020)" : "") +
       outside_text(scenario, answer);
-  if (growth.noise_least > 0 || growth.noise_most > 0)
-    text += fmt::format(
-        "In brackets: with noise scales from {} to {} tokens that would give the same loss with batch {} "
-        "throughout.\n",
-        readable_count(growth.noise_least > 0 ? growth.noise_least : growth.dynamics.noise_tokens),
-        readable_count(growth.noise_most > 0 ? growth.noise_most : growth.dynamics.noise_tokens),
-        batch_text(scenario.schedule.global_batch));
+  const bool brackets = std::any_of(answer.rules.begin(), answer.rules.end(), [&](const RuleAnswer& rule) {
+    return time_to_target(scenario, rule).ends_with(')');
+  });
+  if (brackets) text += brackets_text(scenario);
   text += "Growing batches are simulated only: `slipway execute` does not have them yet.\n";
   const std::string basis = basis_text(without_memory(basis_of(scenario)));
   return basis.empty() ? text : text + basis.substr(0, basis.size() - 1);
@@ -190,8 +240,8 @@ std::string growth_text(const Scenario& scenario, const GrowthAnswer& answer) {
                      scenario.model.name, machines_text(scenario.cluster),
                      batch_text(scenario.schedule.global_batch), batch_text(scenario.growth.largest),
                      answer.own().name, pace_text(scenario)) +
-         headline_of(scenario, answer) + "\n" + rules_text(scenario, answer) + "\n" + rungs_text(answer) +
-         noise_text(scenario, answer) + sources_text(scenario, answer);
+         headline_of(scenario, answer) + memory_text(answer) + "\n" + rules_text(scenario, answer) + "\n" +
+         rungs_text(answer) + noise_text(scenario, answer) + sources_text(scenario, answer);
 }
 
 }  // namespace slipway

@@ -2,8 +2,8 @@
 // Guarded by tests/growth_errors_test.cpp.
 #include <algorithm>
 
-#include "scenarios/growth/rungs.h"
 #include "scenarios/language/check_scenario.h"
+#include "scenarios/language/rungs.h"
 
 namespace slipway {
 namespace {

@@ -13,7 +13,7 @@ using enum KeyType;
 const Key table[] = {
     {.path = "training", .type = section,
      .meaning = "how the batch grows and the loss falls (`slipway growth`); simulated, not executed yet", .derived = "none"},
-    {.path = "training.target_loss", .type = number, .meaning = "nats, at which training ends",
+    {.path = "training.target_loss", .type = number, .meaning = "nats, whose time is asked; ends training without run.tokens",
      .derived = "run.tokens end it", .max = 1e3, .above_min = true},
     {.path = "training.source", .type = text, .meaning = "who measured training.loss and training.noise, on what",
      .derived = "unknown, which is said"},

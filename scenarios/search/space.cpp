@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "models/token_ranges.h"
-#include "scenarios/growth/rungs.h"
 #include "scenarios/language/check_scenario.h"
+#include "scenarios/language/rungs.h"
 #include "scenarios/search/search.h"
 
 namespace slipway {

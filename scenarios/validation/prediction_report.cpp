@@ -4,6 +4,7 @@
 
 #include "scenarios/filling.h"
 #include "scenarios/readable.h"
+#include "scenarios/training_words.h"
 #include "scenarios/validation/prediction.h"
 
 namespace slipway {
@@ -23,7 +24,7 @@ std::string shares_text(const StepMetrics& step) {
 
 std::string training_text(const Scenario& scenario, const TrainingCost& training) {
   std::string text =
-      fmt::format("Training on {} tokens takes {:.4g} days, {} GPU-hours", readable_count(scenario.tokens),
+      fmt::format("Training on {} takes {:.4g} days, {} GPU-hours", whole_training_text(scenario),
                   training.days, readable_count(training.gpu_hours));
   if (training.cost) {
     text += fmt::format(" and costs {} at {:g} per GPU-hour", readable_count(*training.cost),

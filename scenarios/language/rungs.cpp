@@ -1,4 +1,4 @@
-#include "scenarios/growth/rungs.h"
+#include "scenarios/language/rungs.h"
 
 #include <algorithm>
 
