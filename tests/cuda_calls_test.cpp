@@ -94,13 +94,14 @@ TEST(CudaCalls, AroundARingEverySendIsStartedTogetherWithItsReceive) {
   }
 }
 
-// How often the host has waited for the device.
+// How often the host has waited for the device. Allocations, which may wait too, are not counted: which lane is quicker decides
+// whether memory is free again when it is asked for.
 long waits(const Bundle& bundle, int processes) {
   const OnDouble run = run_on_double(bundle, processes);
   expect_success(run);
   long sum = 0;
   for (const char* call : {"cudaStreamSynchronize", "cudaEventSynchronize", "cudaDeviceSynchronize", "cudaMemcpy",
-                           "cudaMemcpyAsync, pageable", "cudaMalloc", "cudaFree", "cudaHostAlloc"})
+                           "cudaMemcpyAsync, pageable"})
     sum += run.calls()[call];
   return sum;
 }
