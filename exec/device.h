@@ -28,6 +28,10 @@ at::Device device_of_rank(int local_rank);
 // Once, before any other thread exists and before device_of_rank. `peers`: other processes take part.
 void prepare_device(bool peers, Dtype dtype);
 
+// On the compute lane's thread, before its first task and before its memory is counted: what libraries keep for each thread
+// that multiplies matrices, the one of backward passes too (cuBLAS's workspaces), is neither a task's nor the first step's.
+void warm_up(at::Device device, Dtype dtype);
+
 // Null where operators return when they are done.
 std::unique_ptr<DeviceQueue> queue_of(at::Device device);
 

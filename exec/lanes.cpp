@@ -103,7 +103,7 @@ void LaneRunner::State::end_step(LocalLane& lane, int step, std::int64_t end_ns)
 void LaneRunner::State::perform_all(LocalLane& lane) {
   if (lane.tasks.empty()) return;  // of a communicator in which this rank has nothing to do
   if (hooks.device) hooks.device->begin_lane();
-  if (hooks.thread_begins) hooks.thread_begins();
+  if (hooks.thread_begins) hooks.thread_begins(lane.compute);
   int settled = 0;  // steps, on a device
   for (int step = 0; step < steps; ++step) {
     if (hooks.device && settled + 2 == step) settle(lane, settled++);

@@ -37,7 +37,7 @@ constexpr std::size_t tasks_ahead = 32;  // of a lane
 struct LaneHooks {
   // Does the task and returns when it is complete on this rank, or started on `device`. Called on the task's lane thread.
   std::function<void(TaskId, int step)> perform;
-  std::function<void()> thread_begins;  // optional: on every lane thread, before its first task
+  std::function<void(bool computes)> thread_begins;  // optional: on every lane thread, before its first task
   // Optional: compute lane, when its last task of a step is complete. With `device` a later step may be under way.
   std::function<void(int step, std::int64_t end_ns)> step_ends;
   // Null: tasks are complete when `perform` returns. Must outlive the runner.

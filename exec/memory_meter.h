@@ -10,9 +10,9 @@
 // A device's own statistics (getDeviceStats, resetPeakStats) would not do: ranks that share a device would see each
 // other's tensors, and lanes that run at the same time each other's reset. On a GPU a figure is of the moment when the
 // host has started the task, and nothing waits for the device: the allocator hands memory out in that order, and the
-// device works in it, so what the task may use is allocated then. cuBLAS's workspaces count there, 32 MiB on an H100 for
-// each thread that multiplies matrices: a rank's lane and the one of backward passes. Not counted: what the allocator keeps in reserve,
-// what recorded segments hold (exec/segment_replay.h), and the memory of CUDA, NCCL and Gloo themselves.
+// device works in it, so what the task may use is allocated then. Not counted: what the allocator keeps in reserve,
+// what recorded segments hold (exec/segment_replay.h), cuBLAS's workspaces (warm_up, exec/device.h), and the memory of CUDA,
+// NCCL and Gloo themselves.
 // Guarded by tests/memory_meter_test.cpp and tests/execute_memory_test.cpp.
 #pragma once
 

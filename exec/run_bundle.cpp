@@ -147,8 +147,9 @@ LaneHooks BundleRun::hooks() {
   hooks.steps_before = first_.steps;
   hooks.perform = [this](TaskId task, int step) { memory_.measure(task, step, [&] { perform(task, step); }); };
   hooks.lane_broke = [this](const std::string& where) { seat_.fail_with_current_exception(where); };
-  hooks.thread_begins = [this] {
+  hooks.thread_begins = [this](bool computes) {
     at::set_num_threads(arguments_.threads);
+    if (computes) warm_up(device_, graph_.shape.dtype);
     memory_.count_this_thread();
   };
   hooks.step_ends = [this](int step, Nanoseconds end) { step_ended(step, end); };

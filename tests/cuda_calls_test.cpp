@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "exec/lanes.h"
+#include "models/trace.h"
 #include "tests/on_cuda_double.h"
 
 namespace slipway {
@@ -138,6 +139,18 @@ TEST(CudaCalls, InBfloat16AttentionNormsAndOptimizerAreTheFusedKernels) {
   expect_success(wide);
   EXPECT_GT(wide.calls_of("Dgemm"), 0);
   EXPECT_EQ(wide.calls_of("flash_fwd_kernel"), 0) << "which has no float64";
+}
+
+// Of a model of 100 KB: cuBLAS's workspaces would be 32 MiB each.
+TEST(CudaCalls, MeasuredMemoryIsThatOfTasksAndNotOfLibraries) {
+  const Bundle bundle = bundle_of(with_layout(tiny_llama(4, true), {}), 2, Dtype::bfloat16);
+  const OnDouble run = run_on_double(bundle, 1);
+  expect_success(run);
+  std::ifstream file(run.folder + "/rank-0.records");
+  double most = 0;
+  for (std::string line; std::getline(file, line);) most = std::max(most, record_from_text(line).memory_peak_bytes);
+  EXPECT_GT(most, 100e3);
+  EXPECT_LT(most, 4e6);
 }
 
 }  // namespace

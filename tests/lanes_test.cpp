@@ -95,7 +95,7 @@ TEST(Lanes, EveryLaneIsAThreadOfItsOwnAndToldWhenItBegins) {
   std::set<std::thread::id> begun;
   std::map<TaskId, std::thread::id> thread_of;
   LaneHooks hooks;
-  hooks.thread_begins = [&] {
+  hooks.thread_begins = [&](bool) {
     const std::lock_guard lock(mutex);
     begun.insert(std::this_thread::get_id());
   };

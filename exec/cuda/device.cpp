@@ -11,6 +11,7 @@
 #include "exec/cuda/graph_capture.h"
 #include "exec/cuda/stream_queue.h"
 #include "exec/cuda/transport_nccl.h"
+#include "exec/parameters.h"
 
 namespace slipway {
 namespace {
@@ -42,6 +43,13 @@ at::Device device_of_rank(int local_rank) {
   const auto index = static_cast<c10::DeviceIndex>(local_rank);
   c10::cuda::set_device(index);  // of this thread
   return {at::kCUDA, index};
+}
+
+void warm_up(at::Device device, Dtype dtype) {
+  const at::AutoGradMode with_gradients(true);
+  const at::Tensor matrix = at::ones({16, 16}, at::TensorOptions().device(device).dtype(torch_dtype(dtype)));
+  matrix.set_requires_grad(true);
+  at::mm(matrix, matrix).sum().backward();
 }
 
 std::unique_ptr<DeviceQueue> queue_of(at::Device device) { return stream_queue(device); }
