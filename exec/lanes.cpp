@@ -28,7 +28,7 @@ void LaneRunner::State::wait_on_device(std::uint32_t task, int step) {
   DeviceQueue::Mark end;
   {
     const std::lock_guard lock(lane.marks_mutex);
-    const TaskMarks& marks = lane.marks[static_cast<std::size_t>(step & 1) * lane.tasks.size() + place_in_lane[task]];
+    const TaskMarks& marks = lane.marks_of(step, place_in_lane[task]);
     if (marks.step == step) end = marks.end;
   }
   if (end) hooks.device->wait_for(end);
@@ -60,7 +60,7 @@ void LaneRunner::State::perform(LocalLane& lane, std::size_t place, int step) {
   hooks.perform(task, step);
   marks.end = hooks.device->mark();
   const std::lock_guard lock(lane.marks_mutex);
-  lane.marks[static_cast<std::size_t>(step & 1) * lane.tasks.size() + place] = std::move(marks);
+  lane.marks_of(step, place) = std::move(marks);
 }
 
 // Before a task is started: waits until the device has done the one that lies tasks_ahead before it. Of settled steps
@@ -70,14 +70,14 @@ void LaneRunner::State::stay_near(LocalLane& lane, std::size_t place, int step, 
   if (now < static_cast<std::size_t>(settled) * count + tasks_ahead) return;
   const std::size_t before = now - tasks_ahead;
   lane.now.doing = "waiting for the device, which is far behind";
-  hooks.device->finish(lane.marks[(before / count & 1) * count + before % count].end);
+  hooks.device->finish(lane.marks_of(static_cast<int>(before / count), before % count).end);
   lane.now.doing = nullptr;
 }
 
 // Waits until the device has done this step of the lane, and takes its times.
 void LaneRunner::State::settle(LocalLane& lane, int step) {
   const std::size_t count = lane.tasks.size(), first = static_cast<std::size_t>(step) * count;
-  TaskMarks* const marks = lane.marks.data() + static_cast<std::size_t>(step & 1) * count;
+  TaskMarks* const marks = &lane.marks_of(step, 0);
   lane.now = {step, 0, "waiting for the device to end the step"};
   hooks.device->finish(marks[count - 1].end);
   lane.now.doing = "reading the device's times of the step";

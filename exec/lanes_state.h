@@ -47,6 +47,9 @@ struct LocalLane {
   std::vector<std::unique_ptr<Stamp[]>> chunks;
   std::atomic<std::size_t> ended{0};  // readers look at no later stamp
 
+  TaskMarks& marks_of(int step, std::size_t place) {
+    return marks[static_cast<std::size_t>(step & 1) * tasks.size() + place];
+  }
   Stamp& stamp(std::size_t i) {
     std::unique_ptr<Stamp[]>& chunk = chunks[i / chunk_size];
     if (!chunk) chunk = std::make_unique<Stamp[]>(chunk_size);

@@ -8,11 +8,22 @@
 #include <charconv>
 #include <cstdint>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <vector>
 
 namespace slipway {
+
+// A number as ranks write them, "nan" and denormal ones too, which streams and std::stod refuse. Throws std::runtime_error
+// that names `what`.
+inline double number_from(const std::string& text, const char* what) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw std::runtime_error(std::string("the ") + what + " is no number: \"" + text + "\"");
+  return number;
+}
 
 struct LossLine {
   std::int64_t step = 0;  // of the training, from 0

@@ -1,7 +1,6 @@
 #include "exec/losses.h"
 
 #include <algorithm>
-#include <charconv>
 #include <condition_variable>
 #include <cstdio>
 #include <deque>
@@ -26,15 +25,6 @@ std::string exact(double value) {
   char text[40];
   std::snprintf(text, sizeof text, "%.17g", value);
   return text;
-}
-
-// Any value, also one that std::stod refuses because it is next to nothing.
-double number(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size())
-    throw std::runtime_error("a rank's part of the loss is no number: '" + text + "'");
-  return value;
 }
 
 struct EndedStep {
@@ -107,7 +97,7 @@ void LossReporter::State::collect(const EndedStep& ended) {
       loss += ended.part;
       continue;
     }
-    loss += number(store->get(key_of(ended.step, head), while_alive_s));
+    loss += number_from(store->get(key_of(ended.step, head), while_alive_s), "part of the loss");
     store->forget(key_of(ended.step, head));
   }
   const double rate = learning_rate_of(*bundle, first, ended.step);

@@ -15,6 +15,11 @@ struct Progress {
   std::int64_t steps = 0, samples = 0;
 };
 
+// When a run that began at `first` has done the training's `steps`.
+inline std::int64_t samples_at_end(const Progress& first, std::int64_t steps, std::int64_t batch) {
+  return first.samples + (steps - first.steps) * batch;
+}
+
 // Of step `step` of a run that began at `first`.
 double learning_rate_of(const Bundle& bundle, const Progress& first, int step);
 

@@ -11,9 +11,9 @@
 // they always are. A recorded `compute` must do nothing that a replay could not: no communication, no number that the
 // host looks at, nothing that depends on step or micro-batch but through its inputs.
 //
-// Not proven on a GPU: recorded as CUDA graphs it has run where nothing is computed (tests/cuda_host_test.cpp). Guarded by tests/segment_replay_test.cpp, where a recorder of ATen
-// operations (tests/operation_recorder.h) stands in for the device: it replays them at fixed addresses, spoils what an
-// earlier replay left, and refuses another order.
+// Not proven on a GPU: recorded as CUDA graphs it has run where nothing is computed (tests/cuda_host_test.cpp). Guarded by
+// tests/segment_replay_test.cpp, where a recorder of ATen operations (tests/operation_recorder.h) stands in for the device:
+// it replays them at fixed addresses, spoils what an earlier replay left, and refuses another order.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -49,7 +49,8 @@ std::string basis_text(const Basis& basis);
 std::string memory_basis_text(const Basis& basis);  // of memory alone
 // Of many points, or rows of a table (`noun`): each thing once, and for how many of them it holds.
 std::string basis_text(const std::vector<Basis>& points, const char* noun);
-// Such a paragraph where it follows a text instead of preceding one: the empty line before it.
+// Such a paragraph at the end of a text: without the empty line after it; and with one before it.
+std::string without_empty_line(const std::string& paragraph);
 std::string empty_line_first(const std::string& paragraph);
 
 // The keys of json_keys_basis.h.

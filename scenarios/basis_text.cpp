@@ -43,8 +43,12 @@ std::string book_error_text() {
   return fmt::format("on average {} to {} % off published runs, mostly too fast", book_error.least_percent, book_error.most_percent);
 }
 
+std::string without_empty_line(const std::string& paragraph) {
+  return paragraph.empty() ? "" : paragraph.substr(0, paragraph.size() - 1);
+}
+
 std::string empty_line_first(const std::string& paragraph) {
-  return paragraph.empty() ? "" : "\n" + paragraph.substr(0, paragraph.size() - 1);
+  return paragraph.empty() ? "" : "\n" + without_empty_line(paragraph);
 }
 
 std::string memory_basis_text(const Basis& basis) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "exec/progress.h"
 #include "scenarios/commands/command.h"
 #include "scenarios/readable.h"
 
@@ -23,7 +24,7 @@ void refuse_warmup_beyond_end(const Scenario& scenario, const Resumption& from) 
   const LearningRateSchedule& schedule = scenario.run.optimizer.lr_schedule;
   if (!decays_to_the_end(schedule)) return;
   const std::int64_t left = scenario.run.steps - from.done, batch = scenario.schedule.global_batch;
-  const std::int64_t samples = from.samples + left * batch;
+  const std::int64_t samples = samples_at_end({from.done, from.samples}, scenario.run.steps, batch);
   if (schedule.warmup_samples <= samples) return;
   throw UsageError(fmt::format(
       "{}: run.optimizer.lr_warmup_samples: the warm-up of {} is longer than the training, with which the "

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -43,15 +42,6 @@ void read_lines(const std::string& path, std::vector<std::string>& notes, Take t
       throw std::runtime_error(place + ": " + error.what());
     }
   }
-}
-
-// As text: streams do not read "nan".
-double number_from(const std::string& text, const char* what) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size())
-    throw std::runtime_error(std::string("the ") + what + " is no number: \"" + text + "\"");
-  return number;
 }
 
 LossPoint loss_from(const std::string& line) {

@@ -229,8 +229,7 @@ std::string sources_text(const Scenario& scenario, const GrowthAnswer& answer) {
   });
   if (brackets) text += brackets_text(scenario);
   text += "Growing batches are simulated only: `slipway execute` does not have them yet.\n";
-  const std::string basis = basis_text(without_memory(basis_of(scenario)));
-  return basis.empty() ? text : text + basis.substr(0, basis.size() - 1);
+  return text + without_empty_line(basis_text(without_memory(basis_of(scenario))));
 }
 
 }  // namespace
