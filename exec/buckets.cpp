@@ -17,6 +17,12 @@ at::ScalarType gradient_dtype(const TaskGraph& graph) {
   return c10::elementSize(asked) >= c10::elementSize(weight) ? asked : weight;
 }
 
+// [1] float64. Together, they are read once, and summed in float64 without a copy in it.
+at::Tensor squares_of(const std::vector<at::Tensor>& parts, at::Device device) {
+  if (parts.empty()) return at::zeros({1}, at::TensorOptions().dtype(at::kDouble).device(device));
+  return at::stack(at::_foreach_norm(parts, 2, at::kDouble)).square().sum().reshape({1});
+}
+
 }  // namespace
 
 Buckets::Buckets(const Bundle& bundle, int rank, at::Device device)
@@ -196,15 +202,20 @@ at::Tensor Buckets::square_sum(int stage) const {
   for_each(stage, [&](const Bucket& mine) {
     if (slice_count_ == 1 && replica_of(mine.stage) > 0) return;  // counted on the first replica
     for (const ShardedParameter& parameter : mine.parameters.parameters) {
-      const bool replica = parameter.meta.shard_dim < 0 && at_.tensor > 0;
       const FlatRange range = range_within(parameter, mine.begin, mine.end);
-      if (replica || !parameter.meta.same_as.empty() || range.empty()) continue;
+      if (!counts(parameter) || range.empty()) continue;
       parts.push_back(mine.slice_gradient.narrow(0, range.from - mine.begin, range.elements()));
     }
   });
-  if (parts.empty()) return at::zeros({1}, at::TensorOptions().dtype(at::kDouble).device(device));
-  // Together, they are read once, and summed in float64 without a copy in it.
-  return at::stack(at::_foreach_norm(parts, 2, at::kDouble)).square().sum().reshape({1});
+  return squares_of(parts, device);
+}
+
+at::Tensor Buckets::whole_square_sum(int block, const at::Tensor& flat) const {
+  at::NoGradGuard no_grad;
+  std::vector<at::Tensor> parts;
+  for (const ShardedParameter& parameter : bucket(block).parameters.parameters)
+    if (counts(parameter)) parts.push_back(flat.narrow(0, parameter.offset, parameter.elements));
+  return squares_of(parts, flat.device());
 }
 
 void Buckets::step(int stage, double rate, const at::Tensor& scale) {

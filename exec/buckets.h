@@ -52,6 +52,8 @@ class Buckets {
 
   // Sum of squares in float64, [1], of what this rank counts; stage = none: of all its stages.
   at::Tensor square_sum(int stage) const;
+  // The same of the whole of `block`'s flat gradient, `flat`, before it is reduced over the data parallel ranks.
+  at::Tensor whole_square_sum(int block, const at::Tensor& flat) const;
   // AdamW at the learning rate `rate` on this rank's slices of `stage` with gradients times `scale` (undefined = 1),
   // then all its gradients are zero.
   void step(int stage, double rate, const at::Tensor& scale);
@@ -83,6 +85,10 @@ class Buckets {
   void for_tied_parts(const at::Tensor& whole, Visit visit) const;
   // Place of this rank among those that hold the weights of `stage`: data × context × copies of the model.
   int replica_of(int stage) const;
+  // Whether this rank says what `parameter` adds to a norm.
+  bool counts(const ShardedParameter& parameter) const {
+    return (parameter.meta.shard_dim >= 0 || at_.tensor == 0) && parameter.meta.same_as.empty();
+  }
   // Calls visit(bucket) for the blocks of `stage` (none: of every stage of this rank).
   template <typename Visit>
   void for_each(int stage, Visit visit) const;

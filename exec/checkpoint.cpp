@@ -17,15 +17,16 @@ std::string key_of(std::int64_t step, int rank) {
 Checkpointer::Checkpointer(CheckpointPlan plan, const RankModel& model, std::unique_ptr<Store> store)
     : plan_(std::move(plan)), model_(model), store_(std::move(store)) {}
 
-bool Checkpointer::is_due(std::int64_t done) const {
-  return plan_.every > 0 && (done % plan_.every == 0 || done == plan_.last_step);
+bool Checkpointer::is_due(std::int64_t steps) const {
+  return plan_.every > 0 && (steps % plan_.every == 0 || steps == plan_.last_step);
 }
 
-void Checkpointer::step_ended(std::int64_t done) {
-  if (is_due(done)) save(done);
+void Checkpointer::step_ended(const Progress& done) {
+  if (is_due(done.steps)) save(done);
 }
 
-void Checkpointer::save(std::int64_t step) {
+void Checkpointer::save(const Progress& done) {
+  const std::int64_t step = done.steps;
   const std::string partial = partial_path(checkpoint_path(plan_.folder, step));
   std::error_code error;
   std::filesystem::create_directories(partial, error);
@@ -34,14 +35,16 @@ void Checkpointer::save(std::int64_t step) {
   model_.save(writer);
   const auto checksum = writer.finish();
   store_->set(key_of(step, plan_.rank), checksum ? std::to_string(*checksum) : "nothing");
-  if (store_->add("checkpoint/" + std::to_string(step) + "/saved", 1) == plan_.world) commit(step);
+  if (store_->add("checkpoint/" + std::to_string(step) + "/saved", 1) == plan_.world) commit(done);
 }
 
 // On one rank, when all have written.
-void Checkpointer::commit(std::int64_t step) {
+void Checkpointer::commit(const Progress& done) {
+  const std::int64_t step = done.steps;
   Manifest manifest;
   manifest.step = step;
-  manifest.samples = plan_.first.samples + (step - plan_.first.steps) * plan_.global_batch;
+  manifest.samples = done.samples;
+  manifest.batch = done.batch;
   manifest.seed = plan_.seed;
   for (int rank = 0; rank < plan_.world; ++rank) {
     const std::string checksum = store_->get(key_of(step, rank), while_alive_s);

@@ -23,8 +23,6 @@ struct CheckpointPlan {
   int keep = 2;               // newest ones
   int rank = 0, world = 1;
   std::int64_t last_step = 0;  // of the run, which is saved as well
-  Progress first;             // where this run began
-  std::int64_t global_batch = 0;
   std::uint64_t seed = 0;
 };
 
@@ -32,15 +30,15 @@ class Checkpointer {
  public:
   // `store`: a connection of its own.
   Checkpointer(CheckpointPlan plan, const RankModel& model, std::unique_ptr<Store> store);
-  // On the compute lane, when this rank has updated its parameters: `done` steps since the run began (first_step
-  // included). Throws std::runtime_error naming the file that could not be written.
-  void step_ended(std::int64_t done);
-  // Will step_ended(done) save?
-  bool is_due(std::int64_t done) const;
+  // On the compute lane, when this rank has updated its parameters and the training has come to `done`. Throws
+  // std::runtime_error naming the file that could not be written.
+  void step_ended(const Progress& done);
+  // Will step_ended save after so many steps of the training?
+  bool is_due(std::int64_t steps) const;
 
  private:
-  void save(std::int64_t step);
-  void commit(std::int64_t step);
+  void save(const Progress& done);
+  void commit(const Progress& done);
   void remove_old(std::int64_t newest) const;
 
   CheckpointPlan plan_;

@@ -4,8 +4,9 @@
 //   DIR/checkpoints/step-00000200.partial/   shards are being written
 //   DIR/checkpoints/step-00000200/           manifest, shard-0.index, shard-0.data, shard-1.index, ...
 //
-//   manifest: slipway-checkpoint 1 │ step 200 │ samples 1600 │ seed 7 │ shard <rank> <checksum of its index> ... │
-//             checksum <of the lines above>
+//   manifest: slipway-checkpoint 2 │ step 200 │ samples 1600 │ batch 8 │ seed 7 │ shard <rank> <checksum of its index> ...
+//             │ checksum <of the lines above>
+// Version 1 did not say the batch.
 // Plain C++, no LibTorch: `slipway execute` asks too. Guarded by tests/checkpoint_file_test.cpp.
 #pragma once
 
@@ -51,14 +52,15 @@ inline std::uint64_t checksum_of(std::string_view bytes) {
 struct Manifest {
   std::int64_t step = 0;     // steps that were done
   std::int64_t samples = 0;  // sequences that were trained on
+  std::int64_t batch = 0;    // sequences of the next step; 0: not known
   std::uint64_t seed = 0;
   std::map<int, std::uint64_t> shards;  // rank that wrote it → checksum of its index
 };
 
 inline std::string to_text(const Manifest& manifest) {
   std::ostringstream out;
-  out << "slipway-checkpoint 1\nstep " << manifest.step << "\nsamples " << manifest.samples << "\nseed "
-      << manifest.seed << '\n';
+  out << "slipway-checkpoint 2\nstep " << manifest.step << "\nsamples " << manifest.samples << "\nbatch "
+      << manifest.batch << "\nseed " << manifest.seed << '\n';
   for (const auto& [rank, checksum] : manifest.shards) out << "shard " << rank << ' ' << checksum << '\n';
   const std::string text = out.str();
   return text + "checksum " + std::to_string(checksum_of(text)) + '\n';
@@ -83,9 +85,11 @@ inline Manifest read_manifest(const std::string& checkpoint) {
   int version = 0;
   Manifest manifest;
   in >> word >> version;
-  if (word != "slipway-checkpoint" || version != 1)
-    throw std::runtime_error(path + " is of another version of slipway; this one reads version 1");
-  in >> word >> manifest.step >> word >> manifest.samples >> word >> manifest.seed;
+  if (word != "slipway-checkpoint" || version < 1 || version > 2)
+    throw std::runtime_error(path + " is of another version of slipway; this one reads versions 1 and 2");
+  in >> word >> manifest.step >> word >> manifest.samples;
+  if (version > 1) in >> word >> manifest.batch;
+  in >> word >> manifest.seed;
   int rank = 0;
   for (std::uint64_t checksum = 0; in >> word >> rank >> checksum;) manifest.shards[rank] = checksum;
   return manifest;

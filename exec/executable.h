@@ -11,8 +11,12 @@
 namespace slipway {
 
 // Each with what to use instead; empty: it can.
-inline std::vector<std::string> not_executable(const Run& run) {
+inline std::vector<std::string> not_executable(const Run& run, bool batch_grows) {
   std::vector<std::string> reasons;
+  const LearningRateSchedule& rate = run.optimizer.lr_schedule;
+  if (batch_grows && rate.decay != DecayStyle::constant && rate.decay_samples == 0)
+    reasons.emplace_back("the learning rate decays to the end of a training whose batch grows, which is not known beforehand in "
+                         "samples; set run.optimizer.lr_decay_samples");
   if (run.optimizer.name != "adamw") {
     reasons.push_back("run.optimizer.name is " + run.optimizer.name + ": only adamw is executed; use it");
   }
@@ -24,7 +28,7 @@ inline std::vector<std::string> not_executable(const Run& run) {
 }
 
 inline std::vector<std::string> not_executable(const Bundle& bundle) {
-  std::vector<std::string> reasons = not_executable(bundle.run);
+  std::vector<std::string> reasons = not_executable(bundle.run, grows(bundle));
   if (bundle.graph.window > 1)
     reasons.emplace_back("the bundle holds a window of several steps with work in the bubbles, which is simulated "
                          "only; set schedule.fill to none");

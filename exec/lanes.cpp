@@ -12,52 +12,53 @@ namespace slipway {
 using namespace laning;
 
 // False when the run has been stopped.
-bool LaneRunner::State::wait_for(std::uint32_t task, int steps_done) {
-  int now = done[task].load(std::memory_order_acquire);
+bool LaneRunner::State::wait_for(LocalProgram& program, std::uint32_t task, int steps_done) {
+  std::atomic<int>& done = program.done[task];
+  int now = done.load(std::memory_order_acquire);
   while (now < steps_done) {
-    done[task].wait(now, std::memory_order_acquire);
-    now = done[task].load(std::memory_order_acquire);
+    done.wait(now, std::memory_order_acquire);
+    now = done.load(std::memory_order_acquire);
   }
   return now != stopped;
 }
 
 // Marks that are gone are those of a step that the device has left behind: settle() comes before they are overwritten.
-void LaneRunner::State::wait_on_device(std::uint32_t task, int step) {
+void LaneRunner::State::wait_on_device(LocalProgram& program, std::uint32_t task, int step) {
   if (!hooks.device || step < 0) return;
-  LocalLane& lane = *lanes[static_cast<std::size_t>(lane_of[task])];
+  LocalLane& lane = *program.lanes[static_cast<std::size_t>(program.lane_of[task])];
   DeviceQueue::Mark end;
   {
     const std::lock_guard lock(lane.marks_mutex);
-    const TaskMarks& marks = lane.marks_of(step, place_in_lane[task]);
+    const TaskMarks& marks = lane.marks_of(step, program.place_in_lane[task]);
     if (marks.step == step) end = marks.end;
   }
   if (end) hooks.device->wait_for(end);
 }
 
-bool LaneRunner::State::ready(const LocalTask& task, int step) {
+bool LaneRunner::State::ready(LocalProgram& program, const LocalTask& task, int step) {
   for (const std::uint32_t before : task.same_step) {
-    if (!wait_for(before, step + 1)) return false;
-    wait_on_device(before, step);
+    if (!wait_for(program, before, step + 1)) return false;
+    wait_on_device(program, before, step);
   }
   for (const std::uint32_t before : task.step_before) {
-    if (!wait_for(before, step)) return false;
-    wait_on_device(before, step - 1);
+    if (!wait_for(program, before, step)) return false;
+    wait_on_device(program, before, step - 1);
   }
   return true;
 }
 
 // Without a device the stamps are complete now; else when the step is settled.
-void LaneRunner::State::perform(LocalLane& lane, std::size_t place, int step) {
-  const TaskId task = tasks[lane.tasks[place]].task;
+void LaneRunner::State::perform(LocalProgram& program, LocalLane& lane, std::size_t place, int step) {
+  const TaskId task = program.tasks[lane.tasks[place]].task;
   if (!hooks.device) {
     Stamp& stamp = lane.stamp(static_cast<std::size_t>(step) * lane.tasks.size() + place);
     stamp.start_ns = monotonic_ns();
-    hooks.perform(task, step);
+    hooks.perform(task, program.first_step + step);
     stamp.end_ns = monotonic_ns();
     return;
   }
   TaskMarks marks{step, hooks.device->mark(), nullptr};
-  hooks.perform(task, step);
+  hooks.perform(task, program.first_step + step);
   marks.end = hooks.device->mark();
   const std::lock_guard lock(lane.marks_mutex);
   lane.marks_of(step, place) = std::move(marks);
@@ -65,22 +66,24 @@ void LaneRunner::State::perform(LocalLane& lane, std::size_t place, int step) {
 
 // Before a task is started: waits until the device has done the one that lies tasks_ahead before it. Of settled steps
 // all are done.
-void LaneRunner::State::stay_near(LocalLane& lane, std::size_t place, int step, int settled) {
+void LaneRunner::State::stay_near(LaneThread& thread, LocalLane& lane, std::size_t place, int step) {
   const std::size_t count = lane.tasks.size(), now = static_cast<std::size_t>(step) * count + place;
-  if (now < static_cast<std::size_t>(settled) * count + tasks_ahead) return;
+  if (now < static_cast<std::size_t>(lane.settled) * count + tasks_ahead) return;
   const std::size_t before = now - tasks_ahead;
-  lane.now.doing = "waiting for the device, which is far behind";
+  thread.doing = "waiting for the device, which is far behind";
   hooks.device->finish(lane.marks_of(static_cast<int>(before / count), before % count).end);
-  lane.now.doing = nullptr;
+  thread.doing = nullptr;
 }
 
-// Waits until the device has done this step of the lane, and takes its times.
-void LaneRunner::State::settle(LocalLane& lane, int step) {
+// Waits until the device has done the first step of the lane that is not settled, and takes its times.
+void LaneRunner::State::settle(LaneThread& thread, LocalLane& lane) {
+  const int step = lane.settled;
   const std::size_t count = lane.tasks.size(), first = static_cast<std::size_t>(step) * count;
   TaskMarks* const marks = &lane.marks_of(step, 0);
-  lane.now = {step, 0, "waiting for the device to end the step"};
+  thread.now_step = thread.program->first_step + step;
+  thread.doing = "waiting for the device to end the step";
   hooks.device->finish(marks[count - 1].end);
-  lane.now.doing = "reading the device's times of the step";
+  thread.doing = "reading the device's times of the step";
   std::vector<DeviceQueue::Mark> asked;
   asked.reserve(2 * count);
   for (std::size_t i = 0; i < count; ++i) asked.insert(asked.end(), {marks[i].start, marks[i].end});
@@ -91,42 +94,61 @@ void LaneRunner::State::settle(LocalLane& lane, int step) {
     std::fill(marks, marks + count, TaskMarks{});
   }
   lane.ended.store(first + count, std::memory_order_release);
-  end_step(lane, step, lane.stamp(first + count - 1).end_ns);
+  ++lane.settled;
+  end_step(thread, lane, step, lane.stamp(first + count - 1).end_ns);
 }
 
-void LaneRunner::State::end_step(LocalLane& lane, int step, std::int64_t end_ns) {
+void LaneRunner::State::end_step(LaneThread& thread, LocalLane& lane, int step, std::int64_t end_ns) {
   if (!lane.compute || !hooks.step_ends) return;
-  lane.now = {step, 0, "end of the step"};
-  hooks.step_ends(step, end_ns);
+  thread.now_step = thread.program->first_step + step;
+  thread.doing = "end of the step";
+  hooks.step_ends(thread.now_step, end_ns);
 }
 
-void LaneRunner::State::perform_all(LocalLane& lane) {
-  if (lane.tasks.empty()) return;  // of a communicator in which this rank has nothing to do
-  if (hooks.device) hooks.device->begin_lane();
-  if (hooks.thread_begins) hooks.thread_begins(lane.compute);
-  int settled = 0;  // steps, on a device
-  for (int step = 0; step < steps; ++step) {
-    if (hooks.device && settled + 2 == step) settle(lane, settled++);
+// The steps of `program` from `from` to where the lanes meet again.
+void LaneRunner::State::perform_span(LaneThread& thread, LocalProgram& program, int from) {
+  LocalLane& lane = *program.lanes[thread.lane];
+  for (int step = from; step < program.until; ++step) {
+    if (hooks.device && lane.settled + 2 == step) settle(thread, lane);
     for (std::size_t place = 0; place < lane.tasks.size(); ++place) {
       const std::uint32_t index = lane.tasks[place];
-      lane.now = {step, tasks[index].task, nullptr};
-      if (hooks.device) stay_near(lane, place, step, settled);
-      if (done[index].load(std::memory_order_relaxed) == stopped || !ready(tasks[index], step)) return;
-      perform(lane, place, step);
+      thread.now_step = program.first_step + step;
+      thread.now_task = program.tasks[index].task;
+      thread.doing = nullptr;
+      if (hooks.device) stay_near(thread, lane, place, step);
+      std::atomic<int>& done = program.done[index];
+      if (done.load(std::memory_order_relaxed) == stopped || !ready(program, program.tasks[index], step)) return;
+      perform(program, lane, place, step);
       int before = step;
-      if (!done[index].compare_exchange_strong(before, step + 1, std::memory_order_acq_rel))
-        return;  // stopped
-      done[index].notify_all();
+      if (!done.compare_exchange_strong(before, step + 1, std::memory_order_acq_rel)) return;  // stopped
+      done.notify_all();
       if (!hooks.device)
         lane.ended.store(static_cast<std::size_t>(step) * lane.tasks.size() + place + 1, std::memory_order_release);
     }
     if (!hooks.device) {
-      end_step(lane, step, lane.stamp(lane.ended - 1).end_ns);
-    } else if (lane.compute && hooks.pauses_after && hooks.pauses_after(step)) {
-      while (settled <= step) settle(lane, settled++);
+      end_step(thread, lane, step, lane.stamp(lane.ended - 1).end_ns);
+    } else if (lane.compute && hooks.pauses_after && hooks.pauses_after(program.first_step + step)) {
+      while (lane.settled <= step) settle(thread, lane);
     }
   }
-  while (hooks.device && settled < steps) settle(lane, settled++);
+  while (hooks.device && lane.settled < program.until) settle(thread, lane);
+}
+
+void LaneRunner::State::perform_all(LaneThread& thread) {
+  while (LocalProgram* const program = pass_gate(thread)) {
+    const int from = thread.program == program ? thread.let_through : 0;
+    thread.program = program;
+    thread.let_through = program->until;
+    const LocalLane& lane = *program->lanes[thread.lane];
+    if (lane.tasks.empty()) continue;  // of a communicator in which this rank has nothing to do
+    if (!thread.begun) {
+      thread.begun = true;
+      thread.doing = "before its first task";
+      if (hooks.device) hooks.device->begin_lane();
+      if (hooks.thread_begins) hooks.thread_begins(lane.compute);
+    }
+    perform_span(thread, *program, from);
+  }
 }
 
 void LaneRunner::State::stop_all(std::exception_ptr cause) {
@@ -134,49 +156,64 @@ void LaneRunner::State::stop_all(std::exception_ptr cause) {
     const std::lock_guard lock(error_mutex);
     if (!error) error = std::move(cause);
   }
-  for (auto& count : done) {
+  {
+    const std::lock_guard lock(gate);
+    broken = true;
+  }
+  gate_opens.notify_all();
+  const std::lock_guard lock(entered_mutex);
+  if (entered.empty()) return;
+  for (auto& count : entered.back()->done) {
     count.store(stopped, std::memory_order_release);
     count.notify_all();
   }
 }
 
-std::string LaneRunner::State::text_of(const LocalLane& lane) const {
-  const std::string step = "step " + std::to_string(hooks.steps_before + lane.now.step + 1) + ", ";
-  if (lane.now.doing) return step + "lane " + lane.name + ", " + lane.now.doing;
-  return step + label_of(graph, lane.now.task);
+std::string LaneRunner::State::text_of(const LaneThread& thread) const {
+  const std::string step = "step " + std::to_string(hooks.steps_before + thread.now_step + 1) + ", ";
+  if (thread.doing) return step + "lane " + names[thread.lane] + ", " + thread.doing;
+  return step + label_of(thread.program->graph, thread.now_task);
 }
 
 // In a handler.
-void LaneRunner::State::broke(const LocalLane& lane) {
+void LaneRunner::State::broke(const LaneThread& thread) {
   stop_all(std::current_exception());
-  if (hooks.lane_broke) hooks.lane_broke(text_of(lane));
+  if (hooks.lane_broke) hooks.lane_broke(text_of(thread));
 }
 
-void LaneRunner::State::run_lane(LocalLane& lane) {
+void LaneRunner::State::run_thread(LaneThread& thread) {
   try {
-    perform_all(lane);
+    perform_all(thread);
   } catch (...) {
-    broke(lane);
+    broke(thread);
   }
 }
 
-LaneRunner::LaneRunner(const TaskGraph& graph, int rank, int steps, LaneHooks hooks)
-    : state_(std::make_unique<State>(graph, rank, steps, std::move(hooks))) {
-  state_->take_lanes();
-  state_->take_dependencies();
-  state_->take_buffer_reuse();
+LaneRunner::State::State(std::vector<const TaskGraph*> the_graphs, int the_rank, std::function<StepSpan(int)> the_next,
+                         LaneHooks the_hooks)
+    : graphs(std::move(the_graphs)), rank(the_rank), next(std::move(the_next)), hooks(std::move(the_hooks)) {
+  for (const Lane& lane : lanes_of(*graphs.at(0)))
+    if (lane.rank == rank) names.push_back(lane_name(*graphs[0], lane));
 }
+
+LaneRunner::LaneRunner(std::vector<const TaskGraph*> programs, int rank, std::function<StepSpan(int)> next, LaneHooks hooks)
+    : state_(std::make_unique<State>(std::move(programs), rank, std::move(next), std::move(hooks))) {}
+
+LaneRunner::LaneRunner(const TaskGraph& graph, int rank, int steps, LaneHooks hooks)
+    : LaneRunner({&graph}, rank, [steps](int done) { return StepSpan{0, steps - done}; }, std::move(hooks)) {}
 
 LaneRunner::~LaneRunner() = default;
 
 void LaneRunner::run() {
+  std::vector<LaneThread> each(state_->names.size());
   std::vector<std::thread> threads;
-  threads.reserve(state_->lanes.size());
-  for (auto& lane : state_->lanes) {
+  threads.reserve(each.size());
+  for (std::size_t lane = 0; lane < each.size(); ++lane) {
+    each[lane].lane = lane;
     try {
-      threads.emplace_back([this, &lane] { state_->run_lane(*lane); });
+      threads.emplace_back([this, &thread = each[lane]] { state_->run_thread(thread); });
     } catch (const std::system_error&) {  // no more threads: those that run must not be left
-      state_->broke(*lane);
+      state_->broke(each[lane]);
     }
   }
   for (std::thread& thread : threads) thread.join();
@@ -184,14 +221,17 @@ void LaneRunner::run() {
 }
 
 std::vector<LaneStamp> LaneRunner::stamps() const {
+  const std::lock_guard lock(state_->entered_mutex);
   std::vector<LaneStamp> result;
-  for (const auto& lane : state_->lanes) {
-    const std::size_t ended = lane->ended.load(std::memory_order_acquire);
-    for (std::size_t i = 0; i < ended; ++i) {
-      const std::size_t step = i / lane->tasks.size(), at = i % lane->tasks.size();
-      const Stamp& stamp = lane->stamp(i);
-      result.push_back({static_cast<int>(step), state_->tasks[lane->tasks[at]].task, lane->name,
-                        stamp.start_ns, stamp.end_ns});
+  for (const auto& program : state_->entered) {
+    for (const auto& lane : program->lanes) {
+      const std::size_t ended = lane->ended.load(std::memory_order_acquire);
+      for (std::size_t i = 0; i < ended; ++i) {
+        const std::size_t step = i / lane->tasks.size(), at = i % lane->tasks.size();
+        const Stamp& stamp = lane->stamp(i);
+        result.push_back({program->first_step + static_cast<int>(step), program->tasks[lane->tasks[at]].task, lane->name,
+                          stamp.start_ns, stamp.end_ns, &program->graph});
+      }
     }
   }
   return result;

@@ -17,6 +17,12 @@
 // What one lane makes and another reads returns to the allocator when the device is over it, not in the order of streams:
 // what is started early holds memory. The device does not run dry meanwhile, for what is waited for lies so far back.
 //
+// A run whose batch grows has several step programs with the same lanes (schedules/bundle.h). Which one is next is asked
+// where all lanes have met, between two steps; while they run the same one, nothing holds them together:
+//
+//   compute     │ steps of program 0 │ next? │ steps of program 1 ···
+//   pp.forward  │ steps of program 0 ········│ steps of program 1 ···
+//
 // Guarded by tests/lanes_test.cpp.
 #pragma once
 
@@ -54,15 +60,25 @@ struct LaneHooks {
 };
 
 struct LaneStamp {
-  int step = 0;
+  int step = 0;  // of the run
   TaskId task = 0;
   std::string lane;                       // lane_name
   std::int64_t start_ns = 0, end_ns = 0;  // CLOCK_MONOTONIC
+  const TaskGraph* graph = nullptr;       // whose task it is
+};
+
+// What the lanes do until they meet again: so many steps of that program; none: the run is over.
+struct StepSpan {
+  int program = 0;
+  int steps = 0;
 };
 
 class LaneRunner {
  public:
-  // Requires graph.order. `graph` must outlive the runner.
+  // Requires graph.order. The graphs must outlive the runner, and have the same lanes on this rank. `next` is asked with
+  // the steps done so far, on the thread of any lane; a program that was left does not come again.
+  LaneRunner(std::vector<const TaskGraph*> programs, int rank, std::function<StepSpan(int steps_done)> next, LaneHooks hooks);
+  // One program, so many steps.
   LaneRunner(const TaskGraph& graph, int rank, int steps, LaneHooks hooks);
   ~LaneRunner();
 

@@ -2,9 +2,7 @@
 
 #include "exec/lanes_state.h"
 
-namespace slipway {
-
-using namespace laning;
+namespace slipway::laning {
 
 namespace {
 
@@ -15,7 +13,13 @@ void sort_unique(std::vector<std::uint32_t>& items) {
 
 }  // namespace
 
-void LaneRunner::State::take_lanes() {
+LocalProgram::LocalProgram(const TaskGraph& the_graph, int rank, bool on_device) : graph(the_graph) {
+  take_lanes(rank, on_device);
+  take_dependencies();
+  take_buffer_reuse(rank);
+}
+
+void LocalProgram::take_lanes(int rank, bool on_device) {
   for (const Lane& lane : lanes_of(graph)) {
     if (lane.rank != rank) continue;
     auto mine = std::make_unique<LocalLane>();
@@ -29,15 +33,13 @@ void LaneRunner::State::take_lanes() {
       lane_of.push_back(static_cast<int>(lanes.size()));
       place_in_lane.push_back(mine->tasks.size() - 1);
     }
-    const std::size_t all = mine->tasks.size() * static_cast<std::size_t>(steps);
-    mine->chunks.resize(all / LocalLane::chunk_size + 1);
-    if (hooks.device) mine->marks.resize(2 * mine->tasks.size());
+    if (on_device) mine->marks.resize(2 * mine->tasks.size());
     lanes.push_back(std::move(mine));
   }
   done = std::vector<std::atomic<int>>(tasks.size());
 }
 
-void LaneRunner::State::take_dependencies() {
+void LocalProgram::take_dependencies() {
   for (std::uint32_t index = 0; index < tasks.size(); ++index) {
     for (const TaskId before : graph.predecessors[tasks[index].task]) {
       const auto found = local.find(before);
@@ -53,7 +55,7 @@ void LaneRunner::State::take_dependencies() {
   }
 }
 
-void LaneRunner::State::take_buffer_reuse() {
+void LocalProgram::take_buffer_reuse(int rank) {
   std::unordered_map<BufferId, std::vector<std::uint32_t>> readers;
   for (std::uint32_t index = 0; index < tasks.size(); ++index) {
     for (const BufferId buffer : graph.inputs[tasks[index].task]) {
@@ -73,4 +75,4 @@ void LaneRunner::State::take_buffer_reuse() {
   }
 }
 
-}  // namespace slipway
+}  // namespace slipway::laning

@@ -1,6 +1,7 @@
 #include "exec/losses.h"
 
 #include <algorithm>
+#include <cmath>
 #include <condition_variable>
 #include <cstdio>
 #include <deque>
@@ -17,7 +18,7 @@
 namespace slipway {
 namespace {
 
-std::string key_of(int step, int rank) {
+std::string key_of(std::int64_t step, int rank) {
   return "loss/" + std::to_string(step) + "/" + std::to_string(rank);
 }
 
@@ -27,11 +28,16 @@ std::string exact(double value) {
   return text;
 }
 
-struct EndedStep {
-  int step = 0;
-  double part = 0;
-  std::int64_t end_ns = 0;
-};
+// "batch 32  ", and how much of the gradient's norm is noise.
+std::string batch_text(const StepResult& ended) {
+  char text[80];
+  std::snprintf(text, sizeof text, "batch %lld  ", static_cast<long long>(ended.batch));
+  if (!ended.norms || ended.norms->square_of_mean <= 0) return text;
+  const double noise = std::sqrt(gradient_variance(*ended.norms) / ended.norms->square_of_mean);
+  char with_noise[120];
+  std::snprintf(with_noise, sizeof with_noise, "%snoise/norm %.2f  ", text, noise);
+  return with_noise;
+}
 
 }  // namespace
 
@@ -50,13 +56,12 @@ std::vector<int> head_ranks(const TaskGraph& graph) {
 struct LossReporter::State {
   const Bundle* bundle = nullptr;
   int rank = 0;
-  Progress first;
   std::vector<int> heads;
   std::unique_ptr<Store> store;
   std::thread thread;
   std::mutex mutex;
   std::condition_variable changed;
-  std::deque<EndedStep> queue;
+  std::deque<StepResult> queue;
   bool closed = false;
   std::exception_ptr error;
   std::string path;
@@ -65,8 +70,8 @@ struct LossReporter::State {
 
   bool holds_head() const { return std::binary_search(heads.begin(), heads.end(), rank); }
   void work();
-  void collect(const EndedStep& ended);
-  void write(int step, double loss, double rate);
+  void collect(const StepResult& ended);
+  void write(const StepResult& ended, double loss, double rate);
 };
 
 void LossReporter::State::work() {
@@ -75,13 +80,13 @@ void LossReporter::State::work() {
       std::unique_lock lock(mutex);
       changed.wait(lock, [this] { return closed || !queue.empty(); });
       if (queue.empty()) return;
-      const EndedStep ended = queue.front();
+      const StepResult ended = queue.front();
       queue.pop_front();
       lock.unlock();
       if (rank == 0) {
         collect(ended);
       } else if (holds_head()) {
-        store->set(key_of(ended.step, rank), exact(ended.part));
+        store->set(key_of(ended.before.steps, rank), exact(ended.loss_part));
       }
     }
   } catch (...) {
@@ -90,30 +95,32 @@ void LossReporter::State::work() {
   }
 }
 
-void LossReporter::State::collect(const EndedStep& ended) {
+void LossReporter::State::collect(const StepResult& ended) {
   double loss = 0;
   for (const int head : heads) {
     if (head == 0) {
-      loss += ended.part;
+      loss += ended.loss_part;
       continue;
     }
-    loss += number_from(store->get(key_of(ended.step, head), while_alive_s), "part of the loss");
-    store->forget(key_of(ended.step, head));
+    const std::string key = key_of(ended.before.steps, head);
+    loss += number_from(store->get(key, while_alive_s), "part of the loss");
+    store->forget(key);
   }
-  const double rate = learning_rate_of(*bundle, first, ended.step);
-  write(ended.step, loss, rate);
+  const double rate = learning_rate_of(*bundle, ended.before, ended.batch);
+  write(ended, loss, rate);
   const double seconds = static_cast<double>(ended.end_ns - previous_end_ns) * 1e-9;
   previous_end_ns = ended.end_ns;
-  std::printf("step %lld/%d  loss %.4f  lr %.2e  %.3f s\n", static_cast<long long>(first.steps + ended.step + 1),
-              bundle->run.steps, loss, rate, seconds);
+  std::printf("step %lld/%d  loss %.4f  lr %.2e  %s%.3f s\n", static_cast<long long>(ended.before.steps + 1),
+              bundle->run.steps, loss, rate, grows(*bundle) ? batch_text(ended).c_str() : "", seconds);
   std::fflush(stdout);
 }
 
 // Flushed, a line is the kernel's and survives the process.
-void LossReporter::State::write(int step, double loss, double rate) {
-  file << first.steps + step << ' ' << first.samples + (step + 1) * bundle->graph.global_batch << ' ' << exact(loss) << ' '
-       << exact(rate) << '\n'
-       << std::flush;
+void LossReporter::State::write(const StepResult& ended, double loss, double rate) {
+  file << ended.before.steps << ' ' << ended.before.samples + ended.batch << ' ' << exact(loss) << ' ' << exact(rate);
+  if (grows(*bundle)) file << ' ' << ended.batch;
+  if (ended.norms) file << ' ' << exact(ended.norms->square_of_mean) << ' ' << exact(gradient_variance(*ended.norms));
+  file << '\n' << std::flush;
   if (!file) throw std::runtime_error("cannot write " + path + " (disk full?)");
 }
 
@@ -122,7 +129,6 @@ LossReporter::LossReporter(const Bundle& bundle, int rank, const Progress& begin
     : state_(std::make_unique<State>()) {
   state_->bundle = &bundle;
   state_->rank = rank;
-  state_->first = begin;
   state_->heads = head_ranks(bundle.graph);
   state_->store = std::move(store);
   if (rank == 0) {
@@ -146,11 +152,11 @@ LossReporter::~LossReporter() {
 
 void LossReporter::begin(std::int64_t start_ns) { state_->previous_end_ns = start_ns; }
 
-void LossReporter::step_ended(int step, double part, std::int64_t end_ns) {
+void LossReporter::step_ended(const StepResult& result) {
   if (state_->rank != 0 && !state_->holds_head()) return;
   const std::lock_guard lock(state_->mutex);
   if (state_->error) std::rethrow_exception(state_->error);
-  state_->queue.push_back({step, part, end_ns});
+  state_->queue.push_back(result);
   state_->changed.notify_one();
 }
 

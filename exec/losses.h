@@ -1,22 +1,34 @@
 // The loss curve, live. The loss of a step lives on the ranks that hold the head; each puts its part into
 // the store, and rank 0 adds the parts in rank order, writes "step samples loss learning-rate" to its losses
 // file, so that the curve outlives a killed rank 0, and prints "step 3/20  loss 5.1234  lr 3.00e-03  0.412 s".
+// Where the batch grows, its size follows, and where the norm test asks what was measured: ‖gradient‖² and its variance.
 // A thread of its own and a store connection of its own, so that no lane ever waits for it. Guarded by
 // tests/execute_run_test.cpp and tests/execute_failure_test.cpp.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "exec/progress.h"
 #include "exec/store.h"
+#include "models/norm_test.h"
 
 namespace slipway {
 
 // Ranks that run the end of the last stage, ascending.
 std::vector<int> head_ranks(const TaskGraph& graph);
+
+// What a rank knows of a step that it has done.
+struct StepResult {
+  Progress before;
+  std::int64_t batch = 0;
+  double loss_part = 0;
+  std::int64_t end_ns = 0;            // of its compute
+  std::optional<GradientNorms> norms;  // of the gradient, the same on all ranks
+};
 
 class LossReporter {
  public:
@@ -28,9 +40,9 @@ class LossReporter {
 
   // Rank 0's start of its first step, for the first printed duration.
   void begin(std::int64_t start_ns);
-  // This rank's part of a step's loss, counted from the first of this run, and the end of its compute. Called in step
-  // order; never blocks. Throws what the thread has met meanwhile, so that a full disk ends a run now and not at its end.
-  void step_ended(int step, double part, std::int64_t end_ns);
+  // Called in step order; never blocks. Throws what the thread has met meanwhile, so that a full disk ends a run now and
+  // not at its end.
+  void step_ended(const StepResult& result);
   // Waits until all parts are in the store and, on rank 0, written and printed. Throws what the thread met.
   void finish();
 

@@ -1,6 +1,6 @@
-// How far a training has come, and the learning rate of its steps (models/learning_rate.h), which follows
-// from that: steps of this run are counted from 0, the samples of the training from its beginning, whatever
-// the batch was then. A schedule that decays to the end of the training ends with run.steps.
+// How far a training has come, and the learning rate of its next step (models/learning_rate.h), which follows
+// from that: samples are counted from the training's beginning, whatever the batch was then. A schedule that
+// decays to the end of the training ends with run.steps, which are of one batch then.
 // Plain C++. Guarded by tests/execute_numerics_test.cpp and tests/command_resume_test.cpp.
 #pragma once
 
@@ -13,14 +13,15 @@ namespace slipway {
 // What a training's checkpoint says, or nothing.
 struct Progress {
   std::int64_t steps = 0, samples = 0;
+  std::int64_t batch = 0;  // samples of the next step; 0: nothing has said so yet
 };
 
-// When a run that began at `first` has done the training's `steps`.
-inline std::int64_t samples_at_end(const Progress& first, std::int64_t steps, std::int64_t batch) {
-  return first.samples + (steps - first.steps) * batch;
+// When a training that has come to `now` has done `steps`.
+inline std::int64_t samples_at_end(const Progress& now, std::int64_t steps, std::int64_t batch) {
+  return now.samples + (steps - now.steps) * batch;
 }
 
-// Of step `step` of a run that began at `first`.
-double learning_rate_of(const Bundle& bundle, const Progress& first, int step);
+// Of the step of `batch` samples after `before`.
+double learning_rate_of(const Bundle& bundle, const Progress& before, std::int64_t batch);
 
 }  // namespace slipway

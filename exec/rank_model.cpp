@@ -5,21 +5,24 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "exec/batches.h"
 #include "exec/device.h"
 #include "exec/rank_state.h"
 
 namespace slipway {
 
-RankModel::State::State(const Bundle& b, int r, at::Device d)
+RankModel::State::State(const Bundle& b, const TaskGraph& g, int r, at::Device d, Training& t, const Progress& e, int s)
     : bundle(b),
-      graph(b.graph),
+      graph(g),
       rank(r),
       at(coordinates_of(graph.layout, r)),
       device(d),
       blocks(blocks_of(graph.model)),
       slots(graph, r),
-      buckets(b, r, d),
-      data(b.run.data, graph.model, b.run.seed) {
+      training(t),
+      buckets(t.buckets),
+      entered(e),
+      entered_step(s) {
   note_taken_blocks();
   note_late_blocks();
 }
@@ -95,10 +98,19 @@ Message RankModel::State::wire_message(TaskId task, int step) const {
 }
 
 RankModel::RankModel(const Bundle& bundle, int rank, at::Device device)
-    : state_(std::make_unique<State>(bundle, rank, device)) {}
+    : training_(std::make_unique<Training>(bundle, rank, device)),
+      state_(std::make_unique<State>(bundle, bundle.graph, rank, device, *training_, Progress{}, 0)) {}
 RankModel::~RankModel() = default;
 
+void RankModel::enter(const TaskGraph& graph, const Progress& before, int step) {
+  const State& s = *state_;
+  auto next = std::make_unique<State>(s.bundle, graph, s.rank, s.device, *training_, before, step);
+  state_ = std::move(next);
+  if (capture_) replay_segments(*capture_);
+}
+
 std::string RankModel::replay_segments(SegmentCapture& capture) {
+  capture_ = &capture;
   state_->replay = std::make_unique<SegmentReplay>(state_->graph, state_->rank, capture);
   return state_->replay->plan().why_none;
 }
@@ -116,9 +128,11 @@ void RankModel::run(TaskId task, int step) {
     case WorkKind::tied_grad_reduce:
       s.buckets.add_tied_copies();
       break;
+    case WorkKind::worker_norm:
+      s.worker_norm(task, step);
+      break;
     case WorkKind::grad_norm:
-      for (const BufferId buffer : s.slots.outputs(task, BufferKind::scalar))
-        s.slots.put(buffer, step, s.buckets.square_sum(work.stage));
+      s.grad_norm(task, step);
       break;
     case WorkKind::optimizer_step:
       s.optimizer_step(task, step);
@@ -152,6 +166,7 @@ void RankModel::arrived(TaskId task, int step, Message message) {
       for (const BufferId buffer : s.slots.outputs(task, kind)) s.slots.put(buffer, step, message.output);
   for (const BufferId buffer : s.slots.outputs(task, BufferKind::scalar))
     s.slots.put(buffer, step, message.output);
+  if (work.kind == WorkKind::norm_reduce && s.graph.worker_norms) s.keep_norms(step, message.output);
   s.slots.release_inputs(task, step);
 }
 
@@ -159,6 +174,13 @@ double RankModel::take_loss(int step) {
   const std::lock_guard lock(state_->loss_mutex);
   const auto found = state_->losses.extract(step);
   return found.empty() ? 0.0 : number_of(found.mapped());
+}
+
+std::optional<GradientNorms> RankModel::take_norms(int step) {
+  const std::lock_guard lock(state_->loss_mutex);
+  const auto found = state_->norms.extract(step);
+  if (found.empty()) return std::nullopt;
+  return norms_of(state_->graph, number_of(found.mapped()[1]), number_of(found.mapped()[0]));
 }
 
 void RankModel::save(ShardWriter& out) const { state_->buckets.save(out); }
@@ -169,14 +191,14 @@ void RankModel::load(const CheckpointReader& checkpoint) {
     throw std::runtime_error(checkpoint.folder() + " was made with run.seed " + std::to_string(manifest.seed) +
                              ", which orders the data; set run.seed to it");
   state_->buckets.load(checkpoint);
-  state_->first = {manifest.step, manifest.samples};
+  state_->entered = {manifest.step, manifest.samples};
 }
 
 void RankModel::dump_gradients_of_step(int step, const std::string& directory) {
   std::filesystem::create_directories(directory);
-  state_->dump_step = step;
-  state_->dump_path = directory + "/gradients." + std::to_string(state_->rank);
-  std::filesystem::remove(state_->dump_path);
+  training_->dump_step = step;
+  training_->dump_path = directory + "/gradients." + std::to_string(state_->rank);
+  std::filesystem::remove(training_->dump_path);
 }
 
 }  // namespace slipway

@@ -10,9 +10,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "exec/checkpoint_file.h"
+#include "exec/progress.h"
+#include "models/norm_test.h"
 #include "schedules/bundle.h"
 
 namespace slipway {
@@ -32,6 +35,11 @@ class RankModel {
   RankModel(const Bundle& bundle, int rank, at::Device device);
   ~RankModel();
 
+  // From step `step` of the run on, tasks are those of `graph`, a step program of the bundle; the first one is entered
+  // already, at step 0. `before`: how far the training has come. No task may be under way; what was saved for CUDA graphs is
+  // recorded anew.
+  void enter(const TaskGraph& graph, const Progress& before, int step);
+
   // Segments are recorded and replayed (exec/segment_replay.h) where that is possible; returns why nowhere, or nothing.
   // `capture` must outlive this.
   std::string replay_segments(SegmentCapture& capture);
@@ -49,17 +57,23 @@ class RankModel {
   // once per step, after its compute: it is forgotten then.
   double take_loss(int step);
 
+  // Of the step's gradient, where its graph measures how far the workers' gradients lie apart; as take_loss.
+  std::optional<GradientNorms> take_norms(int step);
+
   // To be called before `step` runs: its optimizer tasks then write this rank's reduced, unclipped gradient
   // shards to "<directory>/gradients.<rank>", text that plain programs can read (exec/gradient_dump.h).
   void dump_gradients_of_step(int step, const std::string& directory);
 
   // What one step hands to the next, for a checkpoint (exec/checkpoint.h). On the compute lane's thread.
   void save(ShardWriter& out) const;
-  // Goes on from there: step 0 is then the one after it. Throws std::runtime_error naming what does not fit.
+  // Before step 0, which is then the one after it. Throws std::runtime_error naming what does not fit.
   void load(const CheckpointReader& checkpoint);
 
  private:
+  struct Training;
   struct State;
+  std::unique_ptr<Training> training_;
+  SegmentCapture* capture_ = nullptr;
   std::unique_ptr<State> state_;
 };
 

@@ -10,7 +10,7 @@ namespace slipway {
 TokenBatch RankModel::State::batch_of(TaskId task, int step) {
   const Task& t = graph.tasks[task];
   const std::int64_t of_step = (at.data * graph.micro_batches + t.micro_batch) * graph.shape.micro_batch;
-  TokenBatch batch = data.batch(first.samples + step * graph.global_batch + of_step, graph.shape.micro_batch, device);
+  TokenBatch batch = training.data.batch(before(step).samples + of_step, graph.shape.micro_batch, device);
   if (own_tokens() == graph.model.sequence) return batch;
   for (at::Tensor* whole : {&batch.tokens, &batch.targets, &batch.counted})
     if (whole->defined()) *whole = rows_in(*whole, tokens_of(t)).contiguous();

@@ -23,8 +23,27 @@
 
 namespace slipway {
 
+// What stays as it is when another step program begins.
+struct RankModel::Training {
+  Training(const Bundle& bundle, int rank, at::Device device)
+      : buckets(bundle, rank, device), data(bundle.run.data, bundle.graph.model, bundle.run.seed) {}
+  Buckets buckets;
+  TokenData data;
+  int dump_step = none;  // of the run
+  std::string dump_path;
+};
+
+// One step program on this rank.
 struct RankModel::State {
-  State(const Bundle& bundle, int rank, at::Device device);
+  // `entered`: before its first step, which is `entered_step` of the run.
+  State(const Bundle& bundle, const TaskGraph& graph, int rank, at::Device device, Training& training, const Progress& entered,
+        int entered_step);
+
+  // Before a step of the run.
+  Progress before(int step) const {
+    const std::int64_t done = step - entered_step;
+    return {entered.steps + done, entered.samples + done * graph.global_batch};
+  }
 
   const Work& work_of(TaskId task) const {
     return graph.works[static_cast<std::size_t>(graph.tasks[task].work)];
@@ -60,6 +79,9 @@ struct RankModel::State {
   void optimizer_step(TaskId task, int step);
   void dump(int stage);
   at::Tensor scalar_inputs(TaskId task, int step) const;
+  void worker_norm(TaskId task, int step);
+  void grad_norm(TaskId task, int step);
+  void keep_norms(int step, const at::Tensor& sums);
   // ZeRO 2, 3.
   void note_taken_blocks();
   std::vector<int> blocks_in(const Work& segment) const;  // each once
@@ -81,19 +103,19 @@ struct RankModel::State {
   at::Device device;
   std::vector<Block> blocks;
   Slots slots;
-  Buckets buckets;
+  Training& training;
+  Buckets& buckets;
   std::unordered_map<BufferId, int> taken_blocks;  // ZeRO 2, 3: whose gradients a segment puts into this buffer
   // Blocks whose gradients a weight-gradient pass makes, all but norms' and biases': only that one needs their memory.
   // (An embedding's rows are added to at once.)
   std::unordered_set<int> late_blocks;
-  TokenData data;
-  Progress first;  // before step 0
+  Progress entered;
+  int entered_step;
   std::unique_ptr<SegmentReplay> replay;  // null: segments always run operator by operator
   RotaryTables rotary;
-  int dump_step = none;
-  std::string dump_path;
   std::mutex loss_mutex;
   std::map<int, at::Tensor> losses;  // float64 scalars by step, until they are taken
+  std::map<int, at::Tensor> norms;   // [2] float64 by step: ‖gradient‖², Σ‖part‖²; with the mutex of the losses
 };
 
 }  // namespace slipway

@@ -24,23 +24,45 @@ at::Tensor RankModel::State::scalar_inputs(TaskId task, int step) const {
   return sum;
 }
 
+// This rank's part of one block's gradient, before it is added to those of others.
+void RankModel::State::worker_norm(TaskId task, int step) {
+  const int block = work_of(task).block;
+  const std::vector<BufferId> taken = slots.inputs(task, BufferKind::bucket);
+  const bool of_micro_batch = graph.tasks[task].micro_batch != none;
+  const at::Tensor sum = of_micro_batch ? buckets.whole_square_sum(block, slots.tensor(taken.front(), step))
+                                        : buckets.whole_square_sum(block, buckets.block(block).gradients);
+  for (const BufferId buffer : slots.outputs(task, BufferKind::scalar)) slots.put(buffer, step, sum);
+}
+
+// [1]: the sum of squares. With parts' norms [2]: theirs follows.
+void RankModel::State::grad_norm(TaskId task, int step) {
+  at::Tensor sum = buckets.square_sum(work_of(task).stage);
+  if (graph.worker_norms) sum = at::cat({sum, scalar_inputs(task, step)});
+  for (const BufferId buffer : slots.outputs(task, BufferKind::scalar)) slots.put(buffer, step, sum);
+}
+
+void RankModel::State::keep_norms(int step, const at::Tensor& sums) {
+  const std::lock_guard lock(loss_mutex);
+  norms[step] = sums;
+}
+
 // Clipping to the global norm as torch.nn.utils.clip_grad_norm_ does it.
 void RankModel::State::optimizer_step(TaskId task, int step) {
   at::Tensor scale;
   if (graph.clip_norm > 0) {
-    const at::Tensor norm = scalar_inputs(task, step).sqrt().squeeze(0);
+    const at::Tensor norm = scalar_inputs(task, step)[0].sqrt();
     scale = (graph.clip_norm / (norm + 1e-6)).clamp_max(1.0);
   }
   const int stage = work_of(task).stage;
-  if (step == dump_step) dump(stage);
-  buckets.step(stage, learning_rate_of(bundle, first, step), scale);
+  if (step == training.dump_step) dump(stage);
+  buckets.step(stage, learning_rate_of(bundle, before(step), graph.global_batch), scale);
 }
 
 void RankModel::State::dump(int stage) {
-  std::ofstream out(dump_path, std::ios::app);
+  std::ofstream out(training.dump_path, std::ios::app);
   buckets.dump(stage, out);
   out.flush();
-  if (!out) throw std::runtime_error("cannot write the gradients to " + dump_path);
+  if (!out) throw std::runtime_error("cannot write the gradients to " + training.dump_path);
 }
 
 }  // namespace slipway

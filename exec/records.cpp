@@ -22,7 +22,7 @@ void close_checked(std::ofstream& file, const std::string& path) {
 
 }  // namespace
 
-std::vector<TraceRecord> records_of(const TaskGraph& graph, int rank, const std::vector<LaneStamp>& stamps,
+std::vector<TraceRecord> records_of(int rank, const std::vector<LaneStamp>& stamps,
                                     const std::vector<MemoryStamp>& memory, const std::vector<ClockSample>& clock,
                                     Nanoseconds origin) {
   std::map<std::pair<int, TaskId>, const MemoryStamp*> used;
@@ -33,6 +33,7 @@ std::vector<TraceRecord> records_of(const TaskGraph& graph, int rank, const std:
   std::vector<TraceRecord> records;
   records.reserve(stamps.size());
   for (const LaneStamp& stamp : stamps) {
+    const TaskGraph& graph = *stamp.graph;
     const Task& task = graph.tasks[stamp.task];
     TraceRecord record;
     record.step = stamp.step;

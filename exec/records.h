@@ -14,7 +14,7 @@
 namespace slipway {
 
 // `memory`: in any order; a task without a stamp has no figures.
-std::vector<TraceRecord> records_of(const TaskGraph& graph, int rank, const std::vector<LaneStamp>& stamps,
+std::vector<TraceRecord> records_of(int rank, const std::vector<LaneStamp>& stamps,
                                     const std::vector<MemoryStamp>& memory, const std::vector<ClockSample>& clock,
                                     Nanoseconds origin);
 

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 
+#include "exec/batches.h"
 #include "exec/checkpoint.h"
 #include "exec/device.h"
 #include "exec/lanes.h"
@@ -32,17 +33,20 @@ class BundleRun {
   LaneHooks hooks();
   void perform(TaskId task, int step);
   void step_ended(int step, Nanoseconds end);
+  Progress agreed(Progress done, const std::optional<GradientNorms>& norms);
+  StepSpan next_steps(int done);
   void communicate(TaskId task, int step);
   void run_lanes();
   void write() const;
 
   Seat& seat_;
-  const TaskGraph& graph_;
+  const Bundle& bundle_;
+  const TaskGraph* graph_;  // of the steps that run
   const Arguments& arguments_;
   int rank_;
   std::optional<CheckpointReader> resumed_;  // until the model has read it
   Progress first_;
-  int steps_;  // of this run
+  Progress now_;  // what step_ended has come to; lanes that ask for more have met since
   at::Device device_;
   std::unique_ptr<DeviceQueue> queue_;  // null on the processor
   std::unique_ptr<SegmentCapture> capture_;  // null: segments run operator by operator
@@ -65,46 +69,50 @@ std::optional<CheckpointReader> checkpoint_of(const Arguments& arguments) {
 }
 
 Progress progress_of(const std::optional<CheckpointReader>& checkpoint) {
-  return checkpoint ? Progress{checkpoint->manifest().step, checkpoint->manifest().samples} : Progress{};
+  if (!checkpoint) return {};
+  const Manifest& manifest = checkpoint->manifest();
+  return {manifest.step, manifest.samples, manifest.batch};
 }
 
-int steps_left(const Progress& first, int last_step) {
-  if (first.steps < last_step) return last_step - static_cast<int>(first.steps);
-  throw std::runtime_error("the checkpoint is of step " + std::to_string(first.steps) + " and the training ends at step " +
-                           std::to_string(last_step) + ": nothing is left to do; raise run.steps");
+// Where the training begins, with the batch of its first step.
+Progress beginning(const Bundle& bundle, const std::optional<CheckpointReader>& checkpoint) {
+  Progress begin = progress_of(checkpoint);
+  if (begin.steps >= bundle.run.steps)
+    throw std::runtime_error("the checkpoint is of step " + std::to_string(begin.steps) + " and the training ends at step " +
+                             std::to_string(bundle.run.steps) + ": nothing is left to do; raise run.steps");
+  begin.batch = first_batch(bundle, begin);
+  return begin;
 }
 
-CheckpointPlan checkpoint_plan(const RankEnvironment& at, const Bundle& bundle, const std::string& folder,
-                               const Progress& first) {
+CheckpointPlan checkpoint_plan(const RankEnvironment& at, const Bundle& bundle, const std::string& folder) {
   CheckpointPlan plan;
   plan.folder = folder;
   plan.every = bundle.run.checkpoint_steps;
   plan.keep = bundle.run.checkpoints_kept;
   plan.rank = at.rank;
   plan.world = at.world;
-  plan.first = first;
   plan.last_step = bundle.run.steps;
-  plan.global_batch = bundle.graph.global_batch;
   plan.seed = bundle.run.seed;
   return plan;
 }
 
 BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& arguments)
     : seat_(seat),
-      graph_(bundle.graph),
+      bundle_(bundle),
+      graph_(&bundle.graph),
       arguments_(arguments),
       rank_(seat.environment().rank),
       resumed_(checkpoint_of(arguments)),
-      first_(progress_of(resumed_)),
-      steps_(steps_left(first_, bundle.run.steps)),
+      first_(beginning(bundle, resumed_)),
+      now_(first_),
       device_(device_of_rank(seat.environment().local_rank)),
       queue_(queue_of(device_)),
       memory_(device_.type()),
       model_(bundle, rank_, device_),
       losses_(bundle, rank_, first_, arguments.out, seat.host().connect()),
-      checkpoints_(checkpoint_plan(seat.environment(), bundle, arguments.out, first_), model_,
+      checkpoints_(checkpoint_plan(seat.environment(), bundle, arguments.out), model_,
                    seat.host().connect()),
-      lanes_(graph_, rank_, steps_, hooks()) {
+      lanes_(programs_of(bundle), rank_, [this](int done) { return next_steps(done); }, hooks()) {
   replay_segments();
   if (resumed_) model_.load(*resumed_);
   resumed_.reset();
@@ -149,7 +157,7 @@ LaneHooks BundleRun::hooks() {
   hooks.lane_broke = [this](const std::string& where) { seat_.fail_with_current_exception(where); };
   hooks.thread_begins = [this](bool computes) {
     at::set_num_threads(arguments_.threads);
-    if (computes) warm_up(device_, graph_.shape.dtype);
+    if (computes) warm_up(device_, bundle_.graph.shape.dtype);
     memory_.count_this_thread();
   };
   hooks.step_ends = [this](int step, Nanoseconds end) { step_ended(step, end); };
@@ -160,8 +168,8 @@ LaneHooks BundleRun::hooks() {
 // In the order of communicator ids, the same on all ranks, so that no two ranks wait for each other's
 // connect.
 void BundleRun::connect_transports() {
-  for (std::size_t id = 0; id < graph_.communicators.size(); ++id) {
-    const Communicator& communicator = graph_.communicators[id];
+  for (std::size_t id = 0; id < bundle_.graph.communicators.size(); ++id) {
+    const Communicator& communicator = bundle_.graph.communicators[id];
     const bool member =
         std::find(communicator.ranks.begin(), communicator.ranks.end(), rank_) != communicator.ranks.end();
     if (!member) {
@@ -190,7 +198,7 @@ void BundleRun::agree_on_origin() {
 }
 
 void BundleRun::perform(TaskId task, int step) {
-  if (graph_.tasks[task].communicator == none) {
+  if (graph_->tasks[task].communicator == none) {
     model_.run(task, step);
   } else {
     communicate(task, step);
@@ -199,27 +207,56 @@ void BundleRun::perform(TaskId task, int step) {
 
 // A checkpoint that cannot be written ends the run; the heartbeat tells the other ranks, which wait in their lanes.
 void BundleRun::step_ended(int step, Nanoseconds end) {
-  losses_.step_ended(step, model_.take_loss(step), end);
+  const std::optional<GradientNorms> norms = model_.take_norms(step);
+  losses_.step_ended({now_, now_.batch, model_.take_loss(step), end, norms});
+  now_ = agreed({now_.steps + 1, now_.samples + now_.batch, now_.batch}, norms);
   try {
-    checkpoints_.step_ended(first_.steps + step + 1);
+    checkpoints_.step_ended(now_);
   } catch (...) {
-    seat_.fail_with_current_exception("checkpoint of step " + std::to_string(first_.steps + step + 1));
+    seat_.fail_with_current_exception("checkpoint of step " + std::to_string(now_.steps));
   }
 }
 
+// With the batch of the next step. Of the norm test rank 0's answer counts, which the others could give as well.
+Progress BundleRun::agreed(Progress done, const std::optional<GradientNorms>& norms) {
+  const auto key = [this](std::int64_t steps) { return "batch/" + std::to_string(steps); };
+  const bool asks = grows(bundle_) && is_tested(bundle_, done);
+  if (!asks || rank_ == 0) done.batch = batch_after(bundle_, done, norms);
+  if (!asks) return done;
+  if (rank_ != 0) {
+    done.batch = std::stoll(seat_.store().get(key(done.steps), while_alive_s));
+    return done;
+  }
+  seat_.store().set(key(done.steps), std::to_string(done.batch));
+  // Every rank has read the one before: it has had its part in the norms since.
+  if (done.steps > bundle_.batches.test_every) seat_.store().forget(key(done.steps - bundle_.batches.test_every));
+  return done;
+}
+
+// No lane of this rank is at work.
+StepSpan BundleRun::next_steps(int done) {
+  const StepSpan span = span_from(bundle_, now_);
+  const TaskGraph* graph = programs_of(bundle_)[static_cast<std::size_t>(span.program)];
+  if (span.steps > 0 && graph != graph_) {
+    graph_ = graph;
+    model_.enter(*graph, now_, done);
+  }
+  return span;
+}
+
 void BundleRun::communicate(TaskId id, int step) {
-  const Task& task = graph_.tasks[id];
+  const Task& task = graph_->tasks[id];
   const auto communicator = static_cast<std::size_t>(task.communicator);
   Transport& transport = *transports_[communicator];
   Message message = model_.message(id, step);
   if (task.kind == TaskKind::transfer) {
-    if (graph_.communicators[communicator].ranks.front() == rank_) {
+    if (graph_->communicators[communicator].ranks.front() == rank_) {
       transport.send(message.input, 1);
     } else {
       transport.receive(message.output, 0);
     }
   } else {
-    const Collective collective = graph_.works[static_cast<std::size_t>(task.work)].collective;
+    const Collective collective = graph_->works[static_cast<std::size_t>(task.work)].collective;
     switch (collective) {
       case Collective::all_reduce:
         transport.all_reduce(message.output);
@@ -250,12 +287,12 @@ void BundleRun::write() const {
     const std::lock_guard lock(clock_mutex_);
     clock = clock_;
   }
-  write_records(arguments_.out, rank_, records_of(graph_, rank_, lanes_.stamps(), memory_.stamps(), clock, origin_));
+  write_records(arguments_.out, rank_, records_of(rank_, lanes_.stamps(), memory_.stamps(), clock, origin_));
 }
 
 void BundleRun::run_lanes() {
   std::vector<std::string> names;
-  for (const Communicator& communicator : graph_.communicators) names.push_back(communicator.name);
+  for (const Communicator& communicator : bundle_.graph.communicators) names.push_back(communicator.name);
   std::optional<TransportWatch> watch;
   if (queue_) watch.emplace(transports_, std::move(names), [this] { seat_.fail_with_current_exception(""); });
   lanes_.run();

@@ -1,9 +1,8 @@
 #include "models/batch_rules.h"
 
 #include <algorithm>
+#include <functional>
 #include <stdexcept>
-
-#include "models/norm_test.h"
 
 namespace slipway {
 namespace {
@@ -23,16 +22,14 @@ double by_stages(const BatchPlan& plan, double samples) {
 }
 
 // The step before was of this batch, and its gradient is what is tested.
-double by_test(const BatchPlan& plan, const BatchState& state) {
+double by_test(const BatchPlan& plan, const BatchState& state, const std::function<GradientNorms()>& norms) {
   if (plan.test_every < 1)
     throw std::invalid_argument("the norm test needs at least a step between two tests");
   if (state.steps == 0 || state.steps % plan.test_every != 0) return static_cast<double>(state.batch);
-  const GradientNorms norms =
-      expected_norms(static_cast<double>(state.batch), state.noise_scale, plan.workers);
-  return batch_by_norm_test(state.batch, norms, plan.eta);
+  return batch_by_norm_test(state.batch, norms(), plan.eta);
 }
 
-double wanted(const BatchPlan& plan, const BatchState& state) {
+double wanted(const BatchPlan& plan, const BatchState& state, const std::function<GradientNorms()>& norms) {
   switch (plan.rule) {
     case BatchRule::constant:
       break;
@@ -41,7 +38,7 @@ double wanted(const BatchPlan& plan, const BatchState& state) {
     case BatchRule::stages:
       return by_stages(plan, state.samples);
     case BatchRule::norm_test:
-      return by_test(plan, state);
+      return by_test(plan, state, norms);
   }
   return static_cast<double>(plan.rungs.front());
 }
@@ -56,9 +53,22 @@ std::int64_t rung_of(const std::vector<std::int64_t>& rungs, double wanted) {
   return found == rungs.end() ? rungs.back() : *found;
 }
 
-std::int64_t next_batch(const BatchPlan& plan, const BatchState& state) {
+namespace {
+
+std::int64_t next_of(const BatchPlan& plan, const BatchState& state, const std::function<GradientNorms()>& norms) {
   if (plan.rungs.empty()) throw std::invalid_argument("a batch needs a rung to stand on");
-  return std::max(state.batch, rung_of(plan.rungs, wanted(plan, state)));
+  return std::max(state.batch, rung_of(plan.rungs, wanted(plan, state, norms)));
+}
+
+}  // namespace
+
+std::int64_t next_batch(const BatchPlan& plan, const BatchState& state) {
+  return next_of(plan, state,
+                 [&] { return expected_norms(static_cast<double>(state.batch), state.noise_scale, plan.workers); });
+}
+
+std::int64_t next_batch(const BatchPlan& plan, const BatchState& state, const GradientNorms& measured) {
+  return next_of(plan, state, [&] { return measured; });
 }
 
 }  // namespace slipway

@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/norm_test.h"
+
 namespace slipway {
 
 enum class BatchRule : std::uint8_t { constant, linear, stages, norm_test };
@@ -42,7 +44,10 @@ struct BatchState {
   double samples = 0;      // seen
   double noise_scale = 0;  // of the gradient, in samples
 };
-// Throws std::invalid_argument for a plan without rungs, or whose rule lacks what it needs.
+// Throws std::invalid_argument for a plan without rungs, or whose rule lacks what it needs. The norm test sees what is
+// expected of the state's noise scale,
 std::int64_t next_batch(const BatchPlan& plan, const BatchState& state);
+// or what the step before has measured.
+std::int64_t next_batch(const BatchPlan& plan, const BatchState& state, const GradientNorms& measured);
 
 }  // namespace slipway

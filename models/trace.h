@@ -39,6 +39,9 @@ struct LossPoint {
   std::int64_t samples = 0;  // sequences seen up to and with this step
   double loss = 0;           // mean over all tokens of the step
   std::optional<double> learning_rate = {};  // of the step; runs of earlier versions did not tell
+  std::optional<std::int64_t> batch = {};    // sequences of the step; where the batch grows
+  // Of the step's gradient, where the norm test asks (models/norm_test.h): its squared norm and the variance of that mean.
+  std::optional<double> gradient_square = {}, gradient_variance = {};
 };
 
 struct Trace {

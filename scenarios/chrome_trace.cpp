@@ -32,6 +32,9 @@ ChromeTraceWriter::ChromeTraceWriter(std::ostream& out, const Trace& header) : o
     out_ << (i == 0 ? "\n" : ",\n") << "{\"step\":" << point.step << ",\"samples\":" << point.samples
          << ",\"loss\":" << number(point.loss);
     if (point.learning_rate) out_ << ",\"learning_rate\":" << number(*point.learning_rate);
+    if (point.batch) out_ << ",\"batch\":" << *point.batch;
+    if (point.gradient_square) out_ << ",\"gradient_square\":" << number(*point.gradient_square);
+    if (point.gradient_variance) out_ << ",\"gradient_variance\":" << number(*point.gradient_variance);
     out_ << '}';
   }
   out_ << ']';

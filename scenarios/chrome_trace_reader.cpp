@@ -57,7 +57,14 @@ void take_header(const Json& other, Trace& trace) {
   for (const Json& point : other.at("losses")) {
     trace.losses.push_back({point.at("step").get<int>(), point.at("samples").get<std::int64_t>(),
                             number_or_nan(point.at("loss"))});
-    if (point.contains("learning_rate")) trace.losses.back().learning_rate = point.at("learning_rate").get<double>();
+    LossPoint& taken = trace.losses.back();
+    const auto take = [&](const char* key, auto& to) {
+      if (point.contains(key)) to = point.at(key).get<typename std::decay_t<decltype(to)>::value_type>();
+    };
+    take("learning_rate", taken.learning_rate);
+    take("batch", taken.batch);
+    take("gradient_square", taken.gradient_square);
+    take("gradient_variance", taken.gradient_variance);
   }
 }
 

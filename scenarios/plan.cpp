@@ -72,7 +72,7 @@ const char* why_unfoldable(const Scenario& scenario) {
   const LoweringInput input = lowering_input(scenario);
   if (has_fillers(scenario)) return "work in the bubbles differs from rank to rank";
   if (step_shape(input).copies > 1) return "data groups join ranks of both copies of the model";
-  return why_unfoldable(scenario.cluster, scenario.layout, input.clip_norm);
+  return why_unfoldable(scenario.cluster, scenario.layout, joins_all_ranks(input));
 }
 
 std::string why_unfolded(const Scenario& scenario, const Folding& folding) {
@@ -88,7 +88,7 @@ std::string why_unfolded(const Scenario& scenario, const Folding& folding) {
 
 Folding folding_of(const Scenario& scenario) {
   if (why_unfoldable(scenario) != nullptr) return {};
-  return folding_of(scenario.cluster, scenario.layout, lowering_input(scenario).clip_norm);
+  return folding_of(scenario.cluster, scenario.layout, joins_all_ranks(lowering_input(scenario)));
 }
 
 namespace {
@@ -215,7 +215,5 @@ std::string headline(const Plan& plan) {
                      counted(micro_batches_of(plan), "micro-batch"),
                      counted(s.schedule.micro_batch, "sequence"), name_of(s.dtype), choices_text(s.schedule), pace_text(s));
 }
-
-Bundle bundle_of(const Plan& plan) { return {plan.scenario.name, plan.graph, plan.scenario.run}; }
 
 }  // namespace slipway

@@ -63,6 +63,4 @@ std::string machines_text(const Cluster& cluster);
 // "; at the pace of nanotron", "; nobody timed nanotron on this machine: ..."; nothing without a stack.
 std::string pace_text(const Scenario& scenario);
 
-Bundle bundle_of(const Plan& plan);
-
 }  // namespace slipway

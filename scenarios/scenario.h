@@ -49,6 +49,7 @@ struct GrowthChoice {
   bool given = false;  // training.growth
   std::optional<BatchRule> rule;
   std::int64_t largest = 0;  // sequences
+  int sizes = 0;             // different batches; 0: all that can be run
   double eta = 0;
   std::int64_t test_every = 1;
   double warmup = 0;  // sequences

@@ -20,13 +20,14 @@ struct KindLetter {
   std::string_view kind;
   char letter;
 };
-constexpr std::array<KindLetter, 12> letters{{{"forward", 'F'},
+constexpr std::array<KindLetter, 13> letters{{{"forward", 'F'},
                                              {"backward", 'B'},
                                              {"input-grad", 'I'},
                                              {"weight-grad", 'W'},
                                              {"recompute", 'R'},
                                              {"optimizer", 'O'},
                                              {"grad-norm", 'N'},
+                                             {"worker-norm", 'n'},
                                              {"tied-grad", 'T'},
                                              {"precondition", 'P'},
                                              {"curvature", 'C'},

@@ -10,7 +10,7 @@ namespace slipway {
 namespace {
 
 constexpr std::string_view magic = "slipway-bundle";
-constexpr int version = 7;
+constexpr int version = 8;
 
 void fields(auto& a, Is<BlockRun> auto& run) {
   auto& b = run.block;
@@ -95,7 +95,7 @@ void fields(auto& a, Is<TaskGraph> auto& g) {
   fields(a, g.shape);
   a.line("schedule");
   a(g.schedule, g.recompute, g.window, g.micro_batches, g.slices, g.global_batch, g.clip_norm, g.gradient_dtype,
-    g.kfac);
+    g.kfac, g.worker_norms);
   a.line("placement");
   a(g.placement.copies);
   a.list(g.placement.rank, [&](auto& rank) { a(rank); });
@@ -112,11 +112,21 @@ void fields(auto& a, Is<TaskGraph> auto& g) {
   tasks(a, g);
 }
 
+void fields(auto& a, Is<BatchPlan> auto& plan) {
+  a.line("batches");
+  a(plan.rule, plan.warmup, plan.eta, plan.test_every, plan.workers);
+  a.list(plan.rungs, [&](auto& rung) { a(rung); });
+  a.list(plan.stages, [&](auto& stage) { a(stage.from, stage.batch); });
+}
+
 void fields(auto& a, Is<Bundle> auto& bundle) {
   a.line("scenario");
   a(bundle.scenario);
   fields(a, bundle.run);
   fields(a, bundle.graph);
+  fields(a, bundle.batches);
+  a.line("larger");
+  a.list(bundle.larger, [&](auto& graph) { fields(a, graph); });
   a.line("end");
 }
 
@@ -226,6 +236,13 @@ void derive(TaskGraph& g) {
   }
 }
 
+void settle(const TextReader& reader, TaskGraph& graph) {
+  const ReferenceCheck references(reader, graph);
+  references.run();
+  derive(graph);
+  references.check_operators();
+}
+
 }  // namespace
 
 void write_bundle(std::ostream& out, const Bundle& bundle) {
@@ -257,10 +274,9 @@ Bundle read_bundle(std::istream& in, const std::string& name) {
   }
   Bundle bundle;
   fields(reader, bundle);
-  const ReferenceCheck references(reader, bundle.graph);
-  references.run();
-  derive(bundle.graph);
-  references.check_operators();
+  settle(reader, bundle.graph);
+  for (TaskGraph& graph : bundle.larger) settle(reader, graph);
+  if (const std::string defect = ladder_defect(bundle); !defect.empty()) reader.fail(defect);
   return bundle;
 }
 

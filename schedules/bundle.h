@@ -4,7 +4,8 @@
 //   slipway-bundle ...   the version
 //   model ...            header: model blocks, layout, shape, optimizer, data, seed
 //   communicator ...     buffers, works
-//   rank 0 / lane compute / task ...    one step program per rank: each lane's tasks in global order
+//   task ...             the step program of the first batch: all tasks, their global order
+//   batches ...          how the batch grows, and a step program for each further batch
 //   checksum <fnv1a-64 of everything above>
 //
 // Guarded by tests/bundle_test.cpp (round trip; a flipped byte, a newer version and a cut file are refused).
@@ -13,7 +14,9 @@
 #include <cstdint>
 #include <iosfwd>
 #include <string>
+#include <vector>
 
+#include "models/batch_rules.h"
 #include "models/learning_rate.h"
 #include "schedules/program.h"
 
@@ -37,11 +40,23 @@ struct Run {
 };
 
 // A bundle is the graph and the run; `execute` = lower, start, merge. Durations are not part of it.
+// Where the batch grows there is a step program for each batch of the ladder. They are of one model, layout and schedule,
+// with the same stages and communicators: what a rank holds, and its lanes, stay.
 struct Bundle {
   std::string scenario;      // name, for traces
-  TaskGraph graph;
+  TaskGraph graph;           // of the first batch
   Run run;
+  BatchPlan batches = {};    // its rungs: those of graph and `larger`; without rungs the batch stays
+  std::vector<TaskGraph> larger = {};  // by global_batch, ascending
 };
+
+inline bool grows(const Bundle& bundle) { return !bundle.batches.rungs.empty(); }
+// graph, then `larger`.
+std::vector<const TaskGraph*> programs_of(const Bundle& bundle);
+// Index in programs_of. Throws std::out_of_range for a batch that is no rung.
+int program_of(const Bundle& bundle, std::int64_t batch);
+// What keeps the step programs from following each other in one run; empty: nothing.
+std::string ladder_defect(const Bundle& bundle);
 
 // Throws std::runtime_error on a stream failure.
 void write_bundle(std::ostream& out, const Bundle& bundle);

@@ -17,6 +17,12 @@ Rows transposed(const Rows& rows) {
   return result;
 }
 
+std::int64_t gradient_samples(const TaskGraph& graph) {
+  // The micro-batches of a pipeline are shared out among copies of the model.
+  return static_cast<std::int64_t>(graph.layout.data) *
+         (graph.layout.zero >= 2 ? graph.micro_batches : graph.placement.copies);
+}
+
 std::span<const Operator> operators_of(const TaskGraph& graph, int stage, int slice) {
   return graph.stage_operators[static_cast<std::size_t>(stage * graph.slices + slice)];
 }
@@ -89,6 +95,7 @@ std::string kind_of(const TaskGraph& graph, TaskId id) {
       break;
   }
   if (work.kind == WorkKind::grad_norm) return "grad-norm";
+  if (work.kind == WorkKind::worker_norm) return "worker-norm";
   if (work.kind == WorkKind::precondition) return "precondition";
   if (work.kind == WorkKind::tied_grad_reduce) return "tied-grad";
   return pass_kind(work.pass);

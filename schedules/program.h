@@ -64,6 +64,7 @@ enum class WorkKind : std::uint8_t {
   tied_grad_reduce, // all-reduce of the embedding gradient between first and last stage (TaskKind::compute
                     // when one rank holds both: it adds them)
   grad_reduce,      // data(·context)-group all-reduce (ZeRO 0) or reduce-scatter (1..3) of `block`'s gradient
+  worker_norm,      // sum of squares of this rank's part of `block`'s gradient before grad_reduce (models/norm_test.h)
   grad_norm,        // local sum of squares of this rank's gradient shards
   norm_reduce,      // all-reduce of that scalar over all ranks
   optimizer_step,   // AdamW on this rank's shards of `stage`
@@ -83,7 +84,7 @@ struct Work {
   Wires wire = 0;                 // transfer, wire_collective
   Dtype dtype = Dtype::bfloat16;
   double bytes = 0;               // message: whole tensor of a collective, message of a transfer; else 0
-  double elements = 0;            // optimizer_step, grad_norm: parameters of this rank's shards; shift: numbers that each
+  double elements = 0;            // optimizer_step, grad_norm, worker_norm: parameters of this rank's shards; shift: numbers that each
                                   // member adds to what it has got before it sends it on, all of them or none
   std::string filler;             // filler: its kind for traces: "curvature", "inversion", "evaluation"
   std::string suffix;             // label's tail: ".L5.mlp", ".send", ".L5.rs_grad"; may be empty
@@ -157,6 +158,9 @@ struct TaskGraph {
   int slices = 1;               // of a sequence; shape is that of the first
   std::int64_t global_batch = 0;  // sequences per step
   double clip_norm = 0;         // 0 = no clipping
+  // How far the workers' gradients lie apart is measured: scalar buffers hold two numbers then, the square of the global
+  // norm and Σ‖part‖², the parts being the gradients that are reduced (gradient_samples of them).
+  bool worker_norms = false;
   Dtype gradient_dtype = Dtype::float32;
   Folding folding;  // the members of each pipeline rank that have tasks; of all of them unless folded
   bool kfac = false;            // gradients of Linears are preconditioned before the update
@@ -181,6 +185,12 @@ struct TaskGraph {
   std::vector<TaskId> order;
   std::vector<StaticBytes> static_bytes;  // per rank
 };
+
+// Does a step sum over all ranks before it updates anything? Of a TaskGraph or a LoweringInput.
+bool joins_all_ranks(const auto& step) { return step.clip_norm > 0 || step.worker_norms; }
+// Parts of the batch whose gradients are reduced one by one: those of the workers (data × copies of the model), under
+// ZeRO 2 and 3, which reduce each micro-batch by itself, those of all micro-batches.
+std::int64_t gradient_samples(const TaskGraph& graph);
 
 // The operators of a work's stage and slice, or of a stage.
 std::span<const Operator> operators_of(const TaskGraph& graph, const Work& work);

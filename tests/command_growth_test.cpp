@@ -121,15 +121,6 @@ TEST_F(Commands, PlanFindsOnlyLayoutsThatCanRunEveryBatchOfTheGrowth) {
   EXPECT_EQ(shown.status, status_done) << shown.err;
 }
 
-TEST_F(Commands, GrowthIsNotExecutedYetAndExecuteSaysSo) {
-  const Answer answer =
-      slipway_with({"execute", SLIPWAY_SOURCE_DIR "/scenarios/examples/tiny-llama-cpu.yaml", "--out",
-                    path("run"), "--set", "training.growth.rule=constant"});
-  EXPECT_EQ(answer.status, status_usage);
-  EXPECT_THAT(answer.err,
-              HasSubstr("training.growth is simulated (`slipway growth`) and not executed yet"));
-}
-
 TEST_F(Commands, CommandsThatKeepTheBatchSaySoWhereItIsToGrow) {
   EXPECT_THAT(slipway_with({"simulate", llama_8b, "--set", "run.tokens=1 G"}).out,
               HasSubstr("Training on 1.00 G tokens takes"));

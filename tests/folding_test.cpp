@@ -146,7 +146,7 @@ TEST_P(FoldedSteps, AreTheStepsOfAllRanks) {
   for (int i = 0; i < 40; ++i) {
     LoweringInput input = random_step(random, ranks);
     const Step whole = simulated(input, cluster);
-    input.folding = folding_of(cluster, input.layout, input.clip_norm);
+    input.folding = folding_of(cluster, input.layout, joins_all_ranks(input));
     if (input.folding.tensor * input.folding.replicas == ranks / input.layout.pipeline) continue;
     ++folded;
     const Step step = simulated(input, cluster);
@@ -171,7 +171,7 @@ TEST(Folding, LeavesOutOnlyMembersThatAreLikeAnother) {
   Layout layout;
   layout.tensor = 2, layout.data = 8;
   const auto lowered = [&](const Cluster& cluster) {
-    const Folding folding = folding_of(cluster, layout, 0);
+    const Folding folding = folding_of(cluster, layout, false);
     return folding.tensor * folding.replicas;
   };
   Cluster cluster = cluster_of(settings[0]);
@@ -199,7 +199,7 @@ TEST(Folding, AFoldedGraphIsCheckedLikeAnyOther) {
   input.schedule = "1f1b", input.slices = 1, input.global_batch = 32;
   input.shape.micro_batch = 1, input.shape.sequence = input.model.sequence;
   input.shape.sharding = sharding_of(input.layout);
-  input.folding = folding_of(cluster_of(settings[2]), input.layout, 0);
+  input.folding = folding_of(cluster_of(settings[2]), input.layout, false);
   TaskGraph graph = lower(input);
   set_global_order(graph, durations_of(graph, cluster_of(settings[2])));
   ASSERT_EQ(lowered_count(graph.layout, graph.folding), 2);
@@ -224,7 +224,7 @@ TEST(Folding, TheTraceOfAFoldedStepIsThatOfAllRanks) {
       return trace_of(graph, simulate(graph, cluster, durations, options).timeline, "simgrid");
     };
     const Trace whole = trace();
-    input.folding = folding_of(cluster, input.layout, input.clip_norm);
+    input.folding = folding_of(cluster, input.layout, joins_all_ranks(input));
     if (lowered_count(input.layout, input.folding) == 16) continue;
     const Trace folded = trace();
     ASSERT_EQ(folded.records.size(), whole.records.size()) << text_of(input);
@@ -245,7 +245,7 @@ TEST(Folding, TheTraceOfAFoldedStepIsThatOfAllRanks) {
 TEST(Folding, KeepsWholeNodesWhereTheirGpusShareAPort) {
   Layout layout;
   layout.tensor = 2, layout.data = 8;
-  const Folding folding = folding_of(cluster_of(settings[4]), layout, 0);
+  const Folding folding = folding_of(cluster_of(settings[4]), layout, false);
   EXPECT_EQ(folding.tensor, 2);
   EXPECT_EQ(folding.replicas, 2);
 }

@@ -1,5 +1,7 @@
 // `slipway execute`: refuses before anything starts, starts the ranks or joins those that a launcher started, and merges
 // what they measured. Its options: execute_options.h. Guarded by tests/command_execute_test.cpp.
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <optional>
 #include <ostream>
@@ -11,6 +13,7 @@
 #include "scenarios/commands/outputs.h"
 #include "scenarios/commands/progress.h"
 #include "scenarios/comparison.h"
+#include "scenarios/execution/bundle.h"
 #include "scenarios/execution/execution.h"
 #include "scenarios/execution/learning_rate.h"
 #include "scenarios/execution/rank_program.h"
@@ -27,12 +30,15 @@
 namespace slipway {
 namespace {
 
+constexpr int fewest_confirmed = 3;  // steps: the first warms up, the last has no successor
+
 // What all parts of one execution need.
 struct Request {
   const Plan& plan;
+  const std::vector<Plan>& larger;  // where the batch grows
   std::string folder, trace_path;
   Resumption from;
-  std::optional<Trace> predicted;  // with --confirm
+  std::vector<Trace> predicted;  // with --confirm, of every step program
   bool json = false, cuda_graphs = false;
   std::ostream &out, &err;
   bool resumes() const { return !from.checkpoint.empty(); }
@@ -60,9 +66,9 @@ LaunchOptions passing_output_of(const Request& request, SetAside& earlier) {
   return options;
 }
 
-std::string write_bundle_to(const std::string& path, const Plan& plan) {
+std::string write_bundle_to(const std::string& path, const Request& request) {
   OutputFile file(path);
-  write_bundle(file.stream(), bundle_of(plan));
+  write_bundle(file.stream(), bundle_of(request.plan, request.larger));
   file.commit();
   return path;
 }
@@ -105,9 +111,19 @@ void wait_for_the_others(const Request& request, int ranks) {
   wait_for_done(request.folder, ranks, others_end_s);
 }
 
-std::optional<Comparison> confirmed(const Request& request, const Trace& measured) {
-  if (!request.predicted) return std::nullopt;
-  return compare_traces(*request.predicted, measured);
+const Plan& plan_of_program(const Request& request, std::size_t program) {
+  return program == 0 ? request.plan : request.larger[program - 1];
+}
+
+// Of the batch of which most steps ran, where that can be compared.
+std::optional<Comparison> confirmed(const Request& request, const Execution& run) {
+  if (request.predicted.empty()) return std::nullopt;
+  const Trace measured = longest_batch(run);
+  if (measured.steps < fewest_confirmed) return std::nullopt;
+  const std::int64_t batch = measured.losses.back().batch.value_or(request.plan.graph.global_batch);
+  for (std::size_t i = 0; i < request.predicted.size(); ++i)
+    if (plan_of_program(request, i).graph.global_batch == batch) return compare_traces(request.predicted[i], measured);
+  throw std::runtime_error("the run has steps of a batch that was not simulated: " + std::to_string(batch));
 }
 
 int merge_and_report(const Request& request) {
@@ -118,9 +134,12 @@ int merge_and_report(const Request& request) {
   run.trace.scenario = plan.scenario.name;
   run.trace.summary = plan.scenario.resolved;
   run.times = step_times(run.trace);
+  run.batches = batches_of(run.trace, run.times);
+  for (std::size_t i = 0; i < request.predicted.size() && !run.batches.empty(); ++i)
+    run.predicted_step_s[plan_of_program(request, i).graph.global_batch] = step_times(request.predicted[i]).period_s.back();
   write_losses_csv(losses_csv_path(request.folder), run.trace.losses);  // first: it is short, and says that here is a run
   write_trace(request, run.trace);
-  const std::optional<Comparison> comparison = confirmed(request, run.trace);
+  const std::optional<Comparison> comparison = confirmed(request, run);
   if (request.json) {
     request.out << json_text(plan, run, comparison);
     return status_done;
@@ -129,7 +148,10 @@ int merge_and_report(const Request& request) {
               << report_text(plan, run) << "Step " << steps_before(run.trace) + run.times.last + 1 << ":\n"
               << draw(picture_of(run.trace, plan.graph.layout, run.times.last), terminal_width())
               << "\ntrace: " << request.trace_path << ", losses: " << losses_csv_path(request.folder) << '\n';
-  if (comparison) request.out << "\nPredicted before the run, and measured:\n" << report_text(*comparison);
+  if (comparison)
+    request.out << "\nPredicted before the run, and measured"
+                << (run.batches.empty() ? "" : fmt::format(" (batch {})", *longest_batch(run).losses.back().batch)) << ":\n"
+                << report_text(*comparison);
   return status_done;
 }
 
@@ -147,7 +169,7 @@ int start_and_merge(const Request& request, const std::string& program) {
   const int ranks = rank_count(request.plan.graph.layout);
   SetAside earlier(request.folder, 0, ranks - 1, goes_on_from(request));
   tell_abandoned(earlier, request.err);
-  const std::string bundle = write_bundle_to(bundle_path(request.folder), request.plan);
+  const std::string bundle = write_bundle_to(bundle_path(request.folder), request);
   const LaunchResult result =
       launch(local_ranks(program, request.arguments(bundle), ranks, request.ranks_per_process(), request.folder),
              passing_output_of(request, earlier));
@@ -161,7 +183,7 @@ int join_and_merge(const Request& request, const std::string& program, const Joi
   const int each = request.ranks_per_process(), first = joined.rank * each, last = first + each - 1;
   SetAside earlier(request.folder, first, last, goes_on_from(request));
   tell_abandoned(earlier, request.err);
-  const std::string bundle = write_bundle_to(bundle_path(request.folder, first), request.plan);
+  const std::string bundle = write_bundle_to(bundle_path(request.folder, first), request);
   std::vector<std::string> command = request.arguments(bundle);
   command.insert(command.begin(), program);
   for (const std::string& word : sharing_arguments(each)) command.push_back(word);
@@ -184,10 +206,9 @@ Trace prediction_of(const Plan& plan, std::ostream& err) {
 }
 
 void refuse_unconfirmable(const Resumption& from, const Run& run) {
-  constexpr int fewest = 3;  // the first warms up, the last has no successor
-  if (run.steps - from.done >= fewest) return;
+  if (run.steps - from.done >= fewest_confirmed) return;
   throw UsageError("--confirm compares with steps after the first and before the last: this run has " +
-                   std::to_string(run.steps - from.done) + "; set run.steps to " + std::to_string(from.done + fewest) +
+                   std::to_string(run.steps - from.done) + "; set run.steps to " + std::to_string(from.done + fewest_confirmed) +
                    " or more");
 }
 
@@ -208,6 +229,7 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   if (!options.parse(args, out)) return status_done;
   Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
   refuse_what_cannot_run(scenario);
+  check_ladder(scenario);
   refuse_uncalibrated(scenario);
   const auto joined = joined_rank([](const char* name) { return std::getenv(name); });
   if (joined) refuse_other_world(*joined, scenario);
@@ -222,19 +244,25 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   if (const auto trace = options.text("trace")) check_output("--trace", *trace, inputs_of(scenario));
   const std::string program = rank_program();
   const Plan plan = planned(std::move(scenario), err);
-  if (!options.has("force")) refuse_what_does_not_fit(plan);
+  const std::vector<Plan> larger = larger_plans(plan, err);
+  if (!options.has("force"))  // more micro-batches never hold less
+    refuse_what_does_not_fit(larger.empty() ? plan : larger.back());
   Request request{
-      plan, folder, options.text("trace").value_or(trace_path(folder)), from, {}, options.has("json"),
+      plan, larger, folder, options.text("trace").value_or(trace_path(folder)), from, {}, options.has("json"),
       options.has("cuda-graphs"), out, err};
   const bool reports = !joined || joined->rank == 0;
-  if (options.has("confirm") && reports) request.predicted = prediction_of(plan, err);
+  if (options.has("confirm") && reports)
+    for (std::size_t i = 0; i <= larger.size(); ++i) request.predicted.push_back(prediction_of(plan_of_program(request, i), err));
   if (reports) {
     std::ostream& talk = request.json ? err : out;
     talk << headline(plan) << '\n';
     for (const std::string& note : execution_notes(plan.scenario, program)) talk << "note: " << note << '\n';
     for (const std::string& note : rate_notes(plan.scenario.run, from)) talk << "note: " << note << '\n';
     if (!plan.scenario.run.optimizer.lr_schedule.is_constant()) talk << rate_text(plan.scenario.run.optimizer) << '\n';
-    if (request.predicted) talk << "predicted: " << readable_seconds(step_times(*request.predicted).period_s.back()) << " a step\n";
+    if (!larger.empty()) talk << ladder_text(ladder_of(plan.scenario)) << '\n';
+    if (!request.predicted.empty())
+      talk << "predicted: " << readable_seconds(step_times(request.predicted.front()).period_s.back()) << " a step"
+           << (larger.empty() ? "" : " of the first batch") << '\n';
     if (request.resumes()) talk << "from step " << from.done << ": " << from.checkpoint << '\n';
     talk << std::flush;
   }

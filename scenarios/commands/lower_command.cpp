@@ -6,6 +6,7 @@
 #include "scenarios/commands/options.h"
 #include "scenarios/commands/outputs.h"
 #include "scenarios/commands/progress.h"
+#include "scenarios/execution/bundle.h"
 #include "scenarios/output_file.h"
 #include "scenarios/plan.h"
 #include "scenarios/readable.h"
@@ -27,14 +28,17 @@ int lower_command(const std::vector<std::string>& args, std::ostream& out, std::
   if (!path) throw UsageError("the output is missing; give -o FILE");
   Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
   check_output("-o", *path, inputs_of(scenario));
+  check_ladder(scenario);
   const Plan plan = planned(std::move(scenario), err);
+  const Bundle bundle = bundle_of(plan, larger_plans(plan, err));
   OutputFile file(*path);
-  write_bundle(file.stream(), bundle_of(plan));
+  write_bundle(file.stream(), bundle);
   const std::uint64_t bytes = file.commit();
   out << headline(plan) << '\n'
       << fmt::format("{}: {}, {} a step{}\n", *path, counted(rank_count(plan.graph.layout), "rank"),
                      counted(static_cast<std::int64_t>(plan.graph.tasks.size()), "task"),
                      bytes > 0 ? ", " + readable_bytes(static_cast<double>(bytes)) : "");
+  if (grows(bundle)) out << "first of " << ladder_text(bundle.batches) << '\n';
   return status_done;
 }
 

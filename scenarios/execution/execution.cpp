@@ -17,24 +17,20 @@
 namespace slipway {
 namespace {
 
-double executed_mfu(const Plan& plan, double step_time_s) {
+double executed_mfu(const Plan& plan, double tokens_per_s) {
   const double peak = peak_flops(plan.scenario);
-  if (peak <= 0) return 0;
-  return tokens_per_step(plan.scenario) * mfu_flops_per_token(plan.scenario.model) / (peak * step_time_s);
+  return peak > 0 ? tokens_per_s * mfu_flops_per_token(plan.scenario.model) / peak : 0;
 }
 
 }  // namespace
 
 void refuse_what_cannot_run(const Scenario& scenario) {
-  std::vector<std::string> reasons = not_executable(scenario.run);
+  std::vector<std::string> reasons = not_executable(scenario.run, scenario.growth.given);
   if (scenario.dtype == Dtype::float16)
     reasons.emplace_back("run.dtype is float16, whose small gradients need loss scaling, which the executor does not do; "
                          "set run.dtype to bfloat16 or float32");
   if (scenario.schedule.fill == FillChoice::evaluation)
     reasons.push_back("work in the bubbles cannot be executed yet; set schedule.fill to none");
-  if (scenario.growth.given)
-    reasons.emplace_back("training.growth is simulated (`slipway growth`) and not executed yet; remove it (--set training.growth=) "
-                         "to train with schedule.global_batch throughout");
   if (reasons.empty()) return;
   std::string text = "this scenario can be simulated but not executed:";
   for (const std::string& reason : reasons) text += "\n" + scenario.path + ": " + reason;
@@ -103,16 +99,45 @@ std::string fullest_rank(const Execution& run) {
 
 }  // namespace
 
+double tokens_per_s(const Plan& plan, const Execution& run) {
+  if (run.batches.empty()) return tokens_per_step(plan.scenario) / run.times.median_period_s;
+  double samples = 0, seconds = 0;
+  for (const BatchMeasured& each : run.batches)
+    for (int step = std::max(each.first, run.times.first); step <= std::min(each.last, run.times.last); ++step) {
+      samples += static_cast<double>(each.batch);
+      seconds += run.times.period_s[static_cast<std::size_t>(step - run.times.first)];
+    }
+  return samples * static_cast<double>(plan.scenario.model.sequence) / seconds;
+}
+
+Trace longest_batch(const Execution& run) {
+  if (run.batches.empty()) return run.trace;
+  const BatchMeasured& longest =
+      *std::max_element(run.batches.begin(), run.batches.end(), [](const BatchMeasured& a, const BatchMeasured& b) {
+        return a.last - a.first < b.last - b.first;
+      });
+  const int before = steps_before(run.trace);
+  Trace part = run.trace;
+  part.steps = longest.last - longest.first + 1;
+  std::erase_if(part.records, [&](const TraceRecord& record) { return record.step < longest.first || record.step > longest.last; });
+  for (TraceRecord& record : part.records) record.step -= longest.first;
+  std::erase_if(part.losses, [&](const LossPoint& point) { return point.step > before + longest.last; });
+  return part;
+}
+
 std::string report_text(const Plan& plan, const Execution& run) {
   const double step = run.times.median_period_s;
   const std::vector<LossPoint>& losses = run.trace.losses;
   const int before = steps_before(run.trace);
   std::string text =
       aligned_table({{"step time", "tokens/s", "loss", "waiting", "peak memory"},
-                     {readable_seconds(step), readable_count(tokens_per_step(plan.scenario) / step),
+                     {readable_seconds(step), readable_count(tokens_per_s(plan, run)),
                       fmt::format("{:.4f} to {:.4f}", losses.front().loss, losses.back().loss),
                       readable_share(run.times.idle_share), fullest_rank(run)}},
                     "  ");
+  if (!run.batches.empty())
+    text += "\nBatches (step time: median of the steps that another of the same batch follows):\n" +
+            batches_text(run.batches, static_cast<double>(plan.scenario.model.sequence), before, run.predicted_step_s);
   text += fmt::format(
       "\nStep time: median of {} ({}); waiting: compute lanes without work.\n"
       "Peak memory: of all tensors of the fullest rank in these steps.\n\nLoss:\n",
@@ -127,8 +152,8 @@ std::string json_text(const Plan& plan, const Execution& run, const std::optiona
   const double step = run.times.median_period_s;
   json.set("scenario", plan.scenario.name);
   json.set("step_time_s", step);
-  json.set("tokens_per_s", tokens_per_step(plan.scenario) / step);
-  if (const double mfu = executed_mfu(plan, step); mfu > 0) json.set("mfu", mfu);
+  json.set("tokens_per_s", tokens_per_s(plan, run));
+  if (const double mfu = executed_mfu(plan, tokens_per_s(plan, run)); mfu > 0) json.set("mfu", mfu);
   json.set("waiting_share", run.times.idle_share);
   std::vector<double> losses;
   for (const LossPoint& point : run.trace.losses) losses.push_back(point.loss);
@@ -140,6 +165,7 @@ std::string json_text(const Plan& plan, const Execution& run, const std::optiona
     for (const LossPoint& point : run.trace.losses) rates.push_back(*point.learning_rate);
     json.set("learning_rates", rates);
   }
+  if (!run.batches.empty()) json.set("batches", batches_json(run.batches, steps_before(run.trace), run.predicted_step_s));
   json.set("ranks", run.trace.ranks);
   json.set("steps", run.trace.steps);
   std::vector<std::int64_t> peaks;

@@ -3,11 +3,13 @@
 // Guarded by tests/command_execute_test.cpp.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "scenarios/comparison.h"
+#include "scenarios/execution/batch_report.h"
 #include "scenarios/plan.h"
 #include "scenarios/step_times.h"
 
@@ -24,7 +26,15 @@ struct Execution {
   Trace trace;
   StepTimes times;
   std::string trace_path, folder;
+  std::vector<BatchMeasured> batches = {};               // where the batch grew
+  std::map<std::int64_t, double> predicted_step_s = {};  // by batch, with --confirm
 };
+
+// Of the counted steps, whatever their batches.
+double tokens_per_s(const Plan& plan, const Execution& run);
+// The batch of which most steps ran, as a trace of its own; the whole trace where the batch stayed. Steps keep their places
+// in the training by the losses.
+Trace longest_batch(const Execution& run);
 
 // "  step  samples    loss  learning rate" with at most about twelve rows; the CSV has all.
 std::string loss_table(const std::vector<LossPoint>& losses);

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -44,17 +46,28 @@ void read_lines(const std::string& path, std::vector<std::string>& notes, Take t
   }
 }
 
+std::int64_t count_from(const std::string& text, const char* what) {
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw std::runtime_error(std::string("the ") + what + " is no whole number: \"" + text + "\"");
+  return count;
+}
+
+// "step samples loss [learning-rate [batch [norm-squared variance]]]"
 LossPoint loss_from(const std::string& line) {
-  std::istringstream fields(line);
-  LossPoint point;
-  std::string loss, rate, more;
-  const bool is_whole(fields >> point.step >> point.samples >> loss);
-  const bool has_rate(fields >> rate), has_more(fields >> more);
-  if (!is_whole || has_more) {
-    throw std::runtime_error("expected \"step samples loss learning-rate\", not \"" + line + "\"");
-  }
-  point.loss = number_from(loss, "loss");
-  if (has_rate) point.learning_rate = number_from(rate, "learning rate");
+  std::istringstream in(line);
+  const std::vector<std::string> fields{std::istream_iterator<std::string>(in), {}};
+  const std::size_t count = fields.size();
+  if (count < 3 || count == 6 || count > 7)
+    throw std::runtime_error("expected \"step samples loss [learning-rate [batch [norm-squared variance]]]\", not \"" + line + "\"");
+  LossPoint point{static_cast<int>(count_from(fields[0], "step")), count_from(fields[1], "number of samples"),
+                  number_from(fields[2], "loss")};
+  if (count > 3) point.learning_rate = number_from(fields[3], "learning rate");
+  if (count > 4) point.batch = count_from(fields[4], "batch");
+  if (count < 7) return point;
+  point.gradient_square = number_from(fields[5], "squared norm of the gradient");
+  point.gradient_variance = number_from(fields[6], "variance of the gradient");
   return point;
 }
 
@@ -106,11 +119,19 @@ MergedRun merged_run(const std::string& folder, int ranks, int steps) {
 }
 
 void write_losses_csv(const std::string& path, const std::vector<LossPoint>& losses) {
+  const auto any = [&](auto member) {
+    return std::any_of(losses.begin(), losses.end(), [&](const LossPoint& point) { return (point.*member).has_value(); });
+  };
+  const auto cell = [](const auto& value) { return value ? fmt::format(",{}", *value) : ","; };
+  const bool grows = any(&LossPoint::batch), has_norms = any(&LossPoint::gradient_square);
   OutputFile file(path);
-  file.stream() << "step,samples,loss,learning_rate\n";
+  file.stream() << "step,samples,loss,learning_rate" << (grows ? ",batch" : "")
+                << (has_norms ? ",gradient_square,gradient_variance" : "") << '\n';
   for (const LossPoint& point : losses) {
-    const std::string rate = point.learning_rate ? fmt::format("{}", *point.learning_rate) : "";
-    file.stream() << fmt::format("{},{},{},{}\n", point.step + 1, point.samples, point.loss, rate);
+    file.stream() << fmt::format("{},{},{}", point.step + 1, point.samples, point.loss) << cell(point.learning_rate);
+    if (grows) file.stream() << cell(point.batch);
+    if (has_norms) file.stream() << cell(point.gradient_square) << cell(point.gradient_variance);
+    file.stream() << '\n';
   }
   file.commit();
 }

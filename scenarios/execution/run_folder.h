@@ -28,7 +28,8 @@ struct MergedRun {
 // throws std::runtime_error naming the file that is missing or the line that is wrong.
 MergedRun merged_run(const std::string& folder, int ranks, int steps);
 
-// A line for each step, counted from 1; the learning rate is empty where it is not known.
+// A line for each step, counted from 1; the learning rate is empty where it is not known. Where the batch grows its size is a
+// column, and where the norm test asks the gradient's squared norm and the variance of that mean.
 void write_losses_csv(const std::string& path, const std::vector<LossPoint>& losses);
 
 // What a run that did not get to its end has left of these ranks, as one sentence for its user. Makes losses.csv

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "scenarios/commands/command.h"
+#include "scenarios/growth/rule.h"
 #include "scenarios/language/rungs.h"
 #include "scenarios/readable.h"
 
@@ -15,53 +16,12 @@ std::string joined(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-[[noreturn]] void missing(const Scenario& scenario, const std::string& keys, const std::string& remedy) {
-  throw UsageError(scenario.path + ": " + keys + (keys.find(", ") == std::string::npos ? " is" : " are") +
-                   " missing; " + remedy);
-}
-
-void check_rule_is_whole(const Scenario& scenario) {
-  const GrowthChoice& growth = scenario.growth;
-  if (!growth.rule)
-    missing(scenario, "training.growth.rule", "growth needs one of constant, linear, stages, norm-test");
-  if (growth.largest == 0)
-    missing(scenario, "training.growth.largest",
-            "growth needs the largest batch, for example --set training.growth.largest=" +
-                std::to_string(4 * scenario.schedule.global_batch));
-  if (growth.rule == BatchRule::linear && growth.warmup == 0)
-    missing(scenario, "training.growth.warmup",
-            "the linear rule needs the sequences until the largest batch");
-  if (growth.rule == BatchRule::stages && growth.stages.empty())
-    missing(scenario, "training.growth.stages",
-            "this rule needs them, for example [{from: 100000, batch: " +
-                std::to_string(2 * scenario.schedule.global_batch) + "}]");
-  if (growth.rule == BatchRule::norm_test && growth.eta == 0)
-    missing(scenario, "training.growth.eta",
-            "the norm test needs it, for example --set training.growth.eta=0.2");
-}
-
-BatchPlan plan_of_rule(const Scenario& scenario, BatchRule rule, std::vector<std::int64_t> rungs) {
-  const GrowthChoice& growth = scenario.growth;
-  return {rule,       std::move(rungs),  growth.warmup,       growth.stages,
-          growth.eta, growth.test_every, scenario.layout.data};
-}
-
 std::string throughout(std::int64_t batch) {
   return "batch " + readable_count(static_cast<double>(batch)) + " throughout";
 }
 
 std::string name_of_rule(const BatchPlan& plan) {
-  switch (plan.rule) {
-    case BatchRule::constant:
-      return throughout(plan.rungs.front());
-    case BatchRule::linear:
-      return "linear warm-up";
-    case BatchRule::stages:
-      return "stages";
-    case BatchRule::norm_test:
-      break;
-  }
-  return fmt::format("norm test, eta {:g}", plan.eta);
+  return plan.rule == BatchRule::constant ? throughout(plan.rungs.front()) : rule_text(plan);
 }
 
 bool can_run(const Scenario& scenario, BatchRule rule) {
@@ -76,18 +36,18 @@ bool can_run(const Scenario& scenario, BatchRule rule) {
     case BatchRule::norm_test:
       break;
   }
-  return growth.eta > 0 && scenario.layout.data > 1;
+  return growth.eta > 0 && why_no_norm_test(step_cut(scenario)).empty();
 }
 
 // The scenario's rule first, then the constant batches and whatever else it says enough of.
 std::vector<BatchPlan> plans_of(const Scenario& scenario, const std::vector<std::int64_t>& rungs) {
-  std::vector<BatchPlan> plans{plan_of_rule(scenario, *scenario.growth.rule, rungs)};
+  std::vector<BatchPlan> plans{batch_plan(scenario, *scenario.growth.rule, rungs)};
   const auto add = [&](BatchRule rule, const std::vector<std::int64_t>& own) {
     if (rule != *scenario.growth.rule && can_run(scenario, rule))
-      plans.push_back(plan_of_rule(scenario, rule, own));
+      plans.push_back(batch_plan(scenario, rule, own));
   };
   add(BatchRule::constant, rungs);
-  if (rungs.size() > 1) plans.push_back(plan_of_rule(scenario, BatchRule::constant, {rungs.back()}));
+  if (rungs.size() > 1) plans.push_back(batch_plan(scenario, BatchRule::constant, {rungs.back()}));
   for (const BatchRule rule : {BatchRule::linear, BatchRule::stages, BatchRule::norm_test})
     add(rule, rungs);
   return plans;
@@ -145,13 +105,13 @@ void check_growth_is_asked(const Scenario& scenario) {
   const GrowthChoice& growth = scenario.growth;
   check_rule_is_whole(scenario);
   if (!growth.missing_dynamics.empty())
-    missing(scenario, joined(growth.missing_dynamics),
+    refuse_missing(scenario, joined(growth.missing_dynamics),
             "no number of these holds for every model and data; measure them: `slipway growth --fit "
             "CURVES.csv` fits them to losses of "
             "runs with several batch sizes, such as scenarios/lau-2024/curves.csv, and prints the lines "
             "for the scenario");
   if (scenario.tokens <= 0 && growth.target_loss <= 0)
-    missing(scenario, "run.tokens, training.target_loss",
+    refuse_missing(scenario, "run.tokens, training.target_loss",
             "growth needs an end, one of the two, for example --set 'run.tokens=10 G'");
 }
 
@@ -159,15 +119,14 @@ GrowthAnswer growth_of(const Scenario& scenario, int count,
                        const std::function<void(double, const std::string&)>& progress) {
   GrowthAnswer answer;
   answer.sequence = static_cast<double>(scenario.model.sequence);
-  const std::vector<std::int64_t> rungs =
-      rungs_between(step_cut(scenario), scenario.schedule.global_batch, scenario.growth.largest);
+  const std::vector<std::int64_t> rungs = rungs_of(scenario);
   answer.rungs_in_all = rungs.size();
   std::vector<std::int64_t> also;
   for (const BatchStage& stage : scenario.growth.stages) also.push_back(stage.batch);
   const auto report = [&](double share, const std::string& detail) {
     if (progress) progress(share, detail);
   };
-  const std::vector<std::int64_t> simulated = rungs_to_simulate(rungs, also, count);
+  const std::vector<std::int64_t> simulated = some_rungs(rungs, also, count);
   const std::vector<BatchPlan> plans = plans_of(scenario, rungs);
   const std::vector<LossDynamics> may_be = dynamics_that_may_be(scenario, answer.sequence);
   // A step and a course each count as one piece of work.

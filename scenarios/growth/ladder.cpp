@@ -6,7 +6,7 @@
 
 namespace slipway {
 
-std::vector<std::int64_t> rungs_to_simulate(const std::vector<std::int64_t>& rungs,
+std::vector<std::int64_t> some_rungs(const std::vector<std::int64_t>& rungs,
                                             const std::vector<std::int64_t>& also, int count) {
   if (static_cast<int>(rungs.size()) <= count) return rungs;
   std::vector<std::int64_t> chosen = also;

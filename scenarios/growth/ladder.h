@@ -16,8 +16,9 @@
 
 namespace slipway {
 
-// At most `count` (≥ 2) of the rungs besides `also`, which are rungs, and the first and the last.
-std::vector<std::int64_t> rungs_to_simulate(const std::vector<std::int64_t>& rungs,
+// At most `count` (≥ 2) of the rungs, evenly on a logarithmic scale, besides `also`, which are rungs; the first and the last
+// among them.
+std::vector<std::int64_t> some_rungs(const std::vector<std::int64_t>& rungs,
                                             const std::vector<std::int64_t>& also, int count);
 
 struct RungStep {

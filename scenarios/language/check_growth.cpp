@@ -70,13 +70,6 @@ void check_stages_of_growth(Settings& settings, const Scenario& scenario) {
 }
 
 void check_rule(Settings& settings, const Scenario& scenario) {
-  if (scenario.growth.rule == BatchRule::norm_test && scenario.layout.data < 2 &&
-      settings.good({"layout.data"}))
-    settings.refuse("training.growth.rule",
-                    "the norm test compares the gradients of data parallel workers, and layout.data is 1; "
-                    "allowed then: constant, "
-                    "linear, stages",
-                    "choose one of these, or set layout.data to 2 or more");
   if (scenario.schedule.actions)
     settings.refuse("training.growth",
                     "schedule.csv holds the actions of one batch; allowed: a named schedule",
@@ -86,6 +79,18 @@ void check_rule(Settings& settings, const Scenario& scenario) {
         "training.growth",
         "work in the bubbles is placed for one batch; allowed: schedule.fill none and run.optimizer adamw",
         "remove training.growth, or schedule.fill and run.optimizer");
+}
+
+// What the layout does with gradients is known when the schedule is.
+void check_norm_test(Settings& settings, const Scenario& scenario) {
+  if (scenario.growth.rule != BatchRule::norm_test) return;
+  const std::string reason = why_no_norm_test(step_cut(scenario));
+  if (reason.empty()) return;
+  const std::size_t remedy = reason.rfind("; ");
+  settings.refuse("training.growth.rule",
+                  "the norm test compares the gradients of data parallel workers, but " + reason.substr(0, remedy) +
+                      "; allowed then: constant, linear, stages",
+                  "choose one of these, or " + reason.substr(remedy + 2));
 }
 
 void check_fitted(Settings& settings, const GrowthChoice& growth) {
@@ -139,6 +144,7 @@ void check_growth(Settings& settings, const Scenario& scenario, bool schedule_is
   check_rule(settings, scenario);
   // Batches are judged by a layout and schedule that can be.
   if (!schedule_is_sound || scenario.schedule.actions) return;
+  check_norm_test(settings, scenario);
   if (settings.given("training.growth.largest"))
     check_batch(settings, scenario, "training.growth.largest", scenario.growth.largest);
   check_stages_of_growth(settings, scenario);

@@ -12,7 +12,7 @@ using enum KeyType;
 // clang-format off
 const Key table[] = {
     {.path = "training", .type = section,
-     .meaning = "how the batch grows and the loss falls (`slipway growth`); simulated, not executed yet", .derived = "none"},
+     .meaning = "how the batch grows and the loss falls (`slipway growth`, `slipway execute`)", .derived = "none"},
     {.path = "training.target_loss", .type = number, .meaning = "nats, whose time is asked; ends training without run.tokens",
      .derived = "run.tokens end it", .max = 1e3, .above_min = true},
     {.path = "training.source", .type = text, .meaning = "who measured training.loss and training.noise, on what",
@@ -28,6 +28,9 @@ const Key table[] = {
      .derived = "needed by `slipway growth`", .choices = rules},
     {.path = "training.growth.largest", .type = integer, .meaning = "sequences per step that no rule exceeds",
      .derived = "needed by `slipway growth`", .min = 1, .max = 1e12},
+    {.path = "training.growth.sizes", .type = integer,
+     .meaning = "different batches, from the first to the largest evenly on a logarithmic scale; a rule's batch is rounded up to the next",
+     .derived = "every batch that the schedule can run", .min = 2, .max = 1e6},
     {.path = "training.growth.eta", .type = number,
      .meaning = "norm test: the noise that a gradient may have, of its norm; smaller asks for larger batches",
      .derived = "needed by norm-test", .max = 1e3, .above_min = true},

@@ -33,6 +33,7 @@ void load_growth(const Settings& settings, GrowthChoice& growth) {
   if (settings.given("training.growth.rule"))
     growth.rule = static_cast<BatchRule>(settings.choice("training.growth.rule"));
   growth.largest = settings.integer("training.growth.largest");
+  growth.sizes = static_cast<int>(settings.integer("training.growth.sizes"));
   growth.eta = settings.number("training.growth.eta");
   if (settings.given("training.growth.test_every"))
     growth.test_every = settings.integer("training.growth.test_every");

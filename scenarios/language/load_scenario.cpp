@@ -232,6 +232,7 @@ LoweringInput lowering_input(const Scenario& scenario) {
   input.slices = scenario.schedule.slices;
   input.kfac = scenario.run.optimizer.name == "kfac";
   input.clip_norm = scenario.run.clip_norm;
+  input.worker_norms = scenario.growth.given && scenario.growth.rule == BatchRule::norm_test;
   // Gradients are accumulated in at least float32; float64 runs stay float64 throughout.
   input.gradient_dtype = scenario.dtype == Dtype::float64 ? Dtype::float64 : Dtype::float32;
   if (scenario.stack) {

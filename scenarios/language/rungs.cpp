@@ -2,11 +2,17 @@
 
 #include <algorithm>
 
+#include "schedules/graph/lowering.h"
+
 namespace slipway {
 
 StepCut step_cut(const Scenario& scenario) {
-  return {schedule_named(scenario.schedule.name), scenario.layout, scenario.schedule.micro_batch,
+  return {schedule_named(scenario.schedule.name), scenario.model, scenario.layout, scenario.schedule.micro_batch,
           scenario.schedule.slices};
+}
+
+std::string why_no_norm_test(const StepCut& cut) {
+  return why_no_worker_norms(cut.model, cut.layout, cut.schedule->copies, cut.slices);
 }
 
 bool is_rung(const StepCut& cut, std::int64_t batch) {
@@ -28,7 +34,7 @@ std::vector<std::int64_t> rungs_between(const StepCut& cut, std::int64_t first, 
 
 bool runs_every_batch(const GrowthChoice& growth, const StepCut& cut) {
   if (!growth.given) return true;
-  if (growth.rule == BatchRule::norm_test && cut.layout.data < 2) return false;
+  if (growth.rule == BatchRule::norm_test && !why_no_norm_test(cut).empty()) return false;
   if (growth.largest > 0 && !is_rung(cut, growth.largest)) return false;
   return std::all_of(growth.stages.begin(), growth.stages.end(),
                      [&](const BatchStage& stage) { return is_rung(cut, stage.batch); });

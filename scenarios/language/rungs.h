@@ -7,6 +7,7 @@
 // Guarded by tests/growth_ladder_test.cpp.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "scenarios/scenario.h"
@@ -19,6 +20,7 @@ constexpr std::int64_t most_micro_batches = 1'000'000;  // per pipeline and step
 // How a step is cut up, whatever its batch.
 struct StepCut {
   const Schedule* schedule = nullptr;
+  const Model& model;
   const Layout& layout;
   std::int64_t micro_batch = 1;
   int slices = 1;
@@ -28,6 +30,8 @@ struct StepCut {
 // The scenario must outlive it; schedule.csv, which is of one batch, is not asked.
 StepCut step_cut(const Scenario& scenario);
 
+// Why the norm test has nothing to compare; empty: it has.
+std::string why_no_norm_test(const StepCut& cut);
 bool is_rung(const StepCut& cut, std::int64_t batch);
 // From `first` to `largest`, ascending.
 std::vector<std::int64_t> rungs_between(const StepCut& cut, std::int64_t first, std::int64_t largest);

@@ -185,7 +185,7 @@ void tell_what_execute_refuses(const PlanAnswer& answer, std::ostream& out) {
   if (answer.result.best.empty()) return;
   Run run = answer.scenario.run;
   run.data = "chosen later";
-  for (const std::string& reason : not_executable(run))
+  for (const std::string& reason : not_executable(run, answer.scenario.growth.given))
     out << "`slipway execute` does not run it yet: " << reason << "\n";
 }
 

@@ -91,15 +91,15 @@ class Walk {
         if (!schedule->refuse({pipeline, chunks, micro_batches_, scenario_.schedule.slices, schedule->copies})
                  .empty())
           continue;
-        if (!runs_every_batch(scenario_.growth,
-                              {schedule, choice_.layout, choice_.micro_batch, scenario_.schedule.slices}))
-          continue;
         choice_.schedule = schedule;
         for (const int zero : space_.zero) {
           if (zero > 0 && choice_.layout.data * choice_.layout.context == 1 && space_.zero.size() > 1)
             continue;
           if (zero >= 2 && schedule->copies > 1) continue;  // the lowering refuses it
           choice_.layout.zero = zero;
+          if (!runs_every_batch(scenario_.growth, {schedule, scenario_.model, choice_.layout, choice_.micro_batch,
+                                                   scenario_.schedule.slices}))
+            continue;
           visit_(choice_);
         }
       }

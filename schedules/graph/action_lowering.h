@@ -73,6 +73,7 @@ class ActionLowering {
   void transfer(int to_stage, std::vector<BufferId>& arrivals, BufferKind kind);
   void gather_weights(int i, Pass pass, std::vector<std::vector<BufferId>>& gathered);
   void reduce_finished_blocks(int i, TaskId first_writer);
+  void measure_workers(int block, const std::vector<int>& members, const std::vector<BufferId>& unreduced);
   int segment_work(int i, Pass pass);
   double saved_bytes(const Segment& segment) const;
   bool has_weight_grad(const Segment& segment) const;

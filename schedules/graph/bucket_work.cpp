@@ -35,4 +35,15 @@ Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int block
   return work;
 }
 
+Work worker_norm_work(const LoweringState& state, int stage, int block) {
+  Work work;
+  work.kind = WorkKind::worker_norm;
+  work.stage = stage;
+  work.block = block;
+  work.dtype = state.graph.gradient_dtype;
+  work.elements = static_cast<double>(block_shard_elements(state.input.model, block, state.input.layout.tensor));
+  work.suffix = "." + block_name(state.blocks, block) + ".worker_norm";
+  return work;
+}
+
 }  // namespace slipway

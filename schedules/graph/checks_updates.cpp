@@ -23,6 +23,7 @@ struct BlockState {
   std::int64_t last_gradient = nothing;  // position of its last backward
   TaskId last_gradient_task = 0;
   std::vector<TaskId> reductions;
+  std::vector<TaskId> worker_norms;
 };
 
 class UpdateCheck {
@@ -92,6 +93,9 @@ class UpdateCheck {
         return each_member(id, [&](int rank) { norms_[row(rank)].push_back(id); });
       case WorkKind::optimizer_step:
         return updates(graph_.tasks[id].rank, work.stage).push_back(id);
+      case WorkKind::worker_norm:
+        state(graph_.tasks[id].rank, work.block).worker_norms.push_back(id);
+        return;
       case WorkKind::transfer:
       case WorkKind::wire_collective:
       case WorkKind::precondition:
@@ -202,12 +206,25 @@ class UpdateCheck {
             layout.sequence_parallel && layout.tensor > 1 && replicated_[static_cast<std::size_t>(block)],
             "of replicated weights over the tensor group");
     require(WorkKind::tied_grad_reduce, blocks_.back().tied && is_end, "between embedding and head");
+    check_worker_norms(rank, block, place);
     if (at.reductions.empty()) return;
     if (walk_back(at.reductions, rank) < at.last_gradient) {
       findings_.add({at.reductions.back(), at.last_gradient_task},
                     spoken(graph_, at.reductions.back()) + " does not wait for " +
                         spoken(graph_, at.last_gradient_task) + ", the last backward of its block");
     }
+  }
+
+  // Once for each of its reductions over the data group.
+  void check_worker_norms(int rank, int block, const std::string& place) {
+    const BlockState& at = state(rank, block);
+    const auto reductions = std::count_if(at.reductions.begin(), at.reductions.end(),
+                                          [&](TaskId id) { return work_of(id).kind == WorkKind::grad_reduce; });
+    const auto norms = static_cast<std::ptrdiff_t>(at.worker_norms.size());
+    if (norms == (graph_.worker_norms ? reductions : 0)) return;
+    findings_.add(at.reductions, "the gradient of block " + std::to_string(block) + " of " + place + " is reduced " +
+                                     std::to_string(reductions) + " times and measured before that " + std::to_string(norms) +
+                                     " times");
   }
 
   void check_before_update(int rank, int block, TaskId update) {
@@ -223,20 +240,24 @@ class UpdateCheck {
     }
   }
 
+  std::string joined_for() const {
+    return graph_.clip_norm > 0 ? "clipping is on" : "the norms of workers' gradients are measured";
+  }
+
   void check_norm(int rank, TaskId update) {
-    if (graph_.clip_norm <= 0) return;
+    if (!joins_all_ranks(graph_)) return;
     const auto& norms = norms_[row(rank)];
     const auto count = [&](WorkKind kind) {
       return std::count_if(norms.begin(), norms.end(), [&](TaskId id) { return work_of(id).kind == kind; });
     };
     if (count(WorkKind::grad_norm) == 0 || (rank_count(graph_.layout) > 1 && count(WorkKind::norm_reduce) == 0)) {
       findings_.add({update},
-                    "clipping is on, but rank " + std::to_string(rank) + " takes no part in a global norm");
+                    joined_for() + ", but rank " + std::to_string(rank) + " takes no part in a global norm");
     }
     for (const TaskId id : norms) {
       if (seen_[id] == stamp_) continue;
       findings_.add({id, update}, spoken(graph_, update) + " does not wait for " + spoken(graph_, id) +
-                                      ", though clipping is on");
+                                      ", though " + joined_for());
     }
   }
 

@@ -75,6 +75,7 @@ double compute_seconds(const TaskGraph& graph, const Work& work, const Machine& 
     }
     case WorkKind::optimizer_step:
       return machine.task_overhead + optimizer_seconds(machine, work.elements, work.dtype);
+    case WorkKind::worker_norm:
     case WorkKind::grad_norm:
       return machine.task_overhead + norm_seconds(machine, work.elements * bytes_of(work.dtype));
     case WorkKind::tied_grad_reduce:  // one rank holds both: read two, write two

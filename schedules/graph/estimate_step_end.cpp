@@ -113,7 +113,7 @@ StepEnd step_end(Parts& parts, const LayoutChoice& choice, const StageCosts& cos
   const double gather = first_gather(parts, choice, q);
   end.optimizer += later;
   end.data += std::max(0.0, gather - later);
-  if (parts.base.clip_norm > 0) {
+  if (joins_all_ranks(parts.base)) {
     const int ranks = rank_count(layout);
     end.optimizer +=
         machine.task_overhead + norm_seconds(machine, held * bytes_of(parts.base.gradient_dtype));

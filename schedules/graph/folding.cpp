@@ -117,19 +117,19 @@ std::vector<int> divisors(int number) {
 
 }  // namespace
 
-const char* why_unfoldable(const Cluster& cluster, const Layout& layout, double clip_norm) {
+const char* why_unfoldable(const Cluster& cluster, const Layout& layout, bool global_norm) {
   const auto shares_cores = [](const NodeGroup& group) { return group.machine.cores > 0; };
   const auto shares_links = [&](const Fabric& fabric) { return !is_star(cluster, fabric); };
   if (cluster.ranks_per_gpu > 1) return "ranks share GPUs";
   if (std::any_of(cluster.groups.begin(), cluster.groups.end(), shares_cores)) return "ranks share the cores of their node";
   if (std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(), shares_links))
     return "messages share links of a fabric's topology";
-  if (clip_norm > 0 && norm_is_traffic(cluster)) return "the gradient norm is traffic on a fabric of so little latency";
+  if (global_norm && norm_is_traffic(cluster)) return "the gradient norm is traffic on a fabric of so little latency";
   if (takes_trees(cluster, layout)) return "members of a tree are not alike";
   return nullptr;
 }
 
-Folding folding_of(const Cluster& cluster, const Layout& layout, double clip_norm) {
+Folding folding_of(const Cluster& cluster, const Layout& layout, bool global_norm) {
   const int replicas = layout.data * layout.context;
   std::vector<Folding> list;
   for (const int tensor : divisors(layout.tensor))
@@ -138,7 +138,7 @@ Folding folding_of(const Cluster& cluster, const Layout& layout, double clip_nor
   std::stable_sort(list.begin(), list.end(), [](const Folding& a, const Folding& b) {
     return a.tensor * a.replicas < b.tensor * b.replicas;
   });
-  if (why_unfoldable(cluster, layout, clip_norm) != nullptr) list = {{layout.tensor, replicas}};
+  if (why_unfoldable(cluster, layout, global_norm) != nullptr) list = {{layout.tensor, replicas}};
   const auto found = std::find_if(list.begin(), list.end() - 1, [&](const Folding& folding) {
     return !splits_ports(cluster, layout, folding) && Likeness(cluster, layout, folding).holds();
   });

@@ -20,11 +20,11 @@ namespace slipway {
 
 // The one with the fewest members; all where none is like another, or why_unfoldable says why nobody asks. Where GPUs
 // share a port, whole nodes.
-Folding folding_of(const Cluster& cluster, const Layout& layout, double clip_norm);
+Folding folding_of(const Cluster& cluster, const Layout& layout, bool global_norm);
 
 // Machines whose ranks share cores or a GPU; fabrics with a topology that has links for members to share; collectives
 // that shall be trees; a fabric of so little latency that the 8 bytes of the gradient norm are traffic
 // (sim/fidelity.h). nullptr: nothing speaks against it.
-const char* why_unfoldable(const Cluster& cluster, const Layout& layout, double clip_norm);
+const char* why_unfoldable(const Cluster& cluster, const Layout& layout, bool global_norm);
 
 }  // namespace slipway

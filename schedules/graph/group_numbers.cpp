@@ -7,7 +7,7 @@ namespace slipway {
 GroupNumbers::GroupNumbers(const TaskGraph& folded) {
   const Layout& layout = folded.layout;
   std::vector<Communicator> all;
-  Groups groups(layout, folded.placement, blocks_of(folded.model).back().tied, folded.clip_norm > 0, Folding{}, all);
+  Groups groups(layout, folded.placement, blocks_of(folded.model).back().tied, joins_all_ranks(folded), Folding{}, all);
   const int members = rank_count(layout) / layout.pipeline;
   for (const Communicator& pair : folded.communicators) {  // all members of a pipeline rank use theirs first at once
     if (pair.axis != Axis::pipeline) continue;

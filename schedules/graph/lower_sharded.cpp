@@ -60,9 +60,23 @@ void ActionLowering::reduce_finished_blocks(int i, TaskId first_writer) {
     }
     const TaskId reduction =
         state_.add_collective(group.communicator, id, action_.micro_batch, action_.slice, inputs, outputs);
+    if (state_.graph.worker_norms) measure_workers(block, group.members, inputs);
     for (const int k : group.members)
       state_.reductions[static_cast<std::size_t>(state_.groups.rank(pipeline, k))].emplace_back(
           first_writer + static_cast<TaskId>(k), reduction);
+  }
+}
+
+// `unreduced`: the gradients of `members`, which the reduction reads as well.
+void ActionLowering::measure_workers(int block, const std::vector<int>& members, const std::vector<BufferId>& unreduced) {
+  Work work = worker_norm_work(state_, action_.stage, block);
+  work.pass = action_.pass;  // of a micro-batch
+  const int id = state_.builder.work(work);
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const int rank = state_.groups.rank(state_.pipeline_rank(action_.stage), members[i]);
+    const BufferId square = state_.builder.buffer(BufferKind::scalar, 0, rank, 8);
+    state_.add_compute(action_, members[i], id, std::span(&unreduced[i], 1), std::span(&square, 1));
+    state_.worker_squares[static_cast<std::size_t>(rank)].push_back(square);
   }
 }
 

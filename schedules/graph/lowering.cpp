@@ -57,10 +57,17 @@ void set_static_bytes(const LoweringInput& input, TaskGraph& graph) {
     graph.static_bytes.insert(graph.static_bytes.end(), members, bytes);
 }
 
+void refuse_worker_norms(const LoweringInput& input, const ScheduleShape& step) {
+  if (!input.worker_norms) return;
+  const std::string reason = why_no_worker_norms(input.model, input.layout, step.copies, step.slices);
+  if (!reason.empty()) throw std::invalid_argument("the norms of workers' gradients cannot be measured: " + reason);
+}
+
 TaskGraph described(const LoweringInput& input, const ActionLists& actions) {
   const ScheduleShape step = step_shape(input);
   refuse_sharded_copies(input, step);
   refuse_slices(input);
+  refuse_worker_norms(input, step);
   TaskGraph graph;
   graph.model = input.model;
   graph.layout = input.layout;
@@ -72,6 +79,7 @@ TaskGraph described(const LoweringInput& input, const ActionLists& actions) {
   graph.micro_batches = step.micro_batches;
   graph.global_batch = input.global_batch;
   graph.clip_norm = input.clip_norm;
+  graph.worker_norms = input.worker_norms;
   graph.folding = input.folding;
   graph.gradient_dtype = input.gradient_dtype;
   graph.kfac = input.kfac;
@@ -87,6 +95,23 @@ TaskGraph described(const LoweringInput& input, const ActionLists& actions) {
 }
 
 }  // namespace
+
+// Under ZeRO 2 and 3 what is summed after the reduction over the workers is of no worker.
+std::string why_no_worker_norms(const Model& model, const Layout& layout, int copies, int slices) {
+  if (layout.data * copies < 2) return "there is one data parallel worker; set layout.data to 2 or more";
+  if (layout.context > 1)
+    return "gradients are reduced over data and context ranks at once, so no worker ever has its own; set layout.context to 1";
+  if (layout.zero < 2) return "";
+  const auto at_zero = [&](const char* what) {
+    return std::string("with layout.zero ") + std::to_string(layout.zero) + " " + what + "; set layout.zero to 1";
+  };
+  if (layout.sequence_parallel && layout.tensor > 1)
+    return at_zero("gradients of norms are summed over the tensor group after the reduction over the workers");
+  if (blocks_of(model).back().tied)
+    return at_zero("the tied embedding's two gradients are added after the reduction over the workers");
+  if (slices > 1) return at_zero("each slice of a sequence is reduced by itself");
+  return "";
+}
 
 ScheduleShape step_shape(const LoweringInput& input) {
   return {input.layout.pipeline, input.layout.chunks, micro_batches_of(input), input.slices,
@@ -105,7 +130,7 @@ LoweringState::LoweringState(const LoweringInput& lowering_input, ActionLists li
     : input(lowering_input),
       graph(target),
       builder(target),
-      groups(input.layout, target.placement, blocks_of(input.model).back().tied, input.clip_norm > 0,
+      groups(input.layout, target.placement, blocks_of(input.model).back().tied, joins_all_ranks(target),
              input.folding, target.communicators),
       blocks(blocks_of(input.model)),
       boundary(boundary_bytes(input.model, target.shape)),
@@ -127,6 +152,7 @@ LoweringState::LoweringState(const LoweringInput& lowering_input, ActionLists li
   buckets.resize(static_cast<std::size_t>(input.layout.pipeline * members()) * blocks.size());
   weight_gathers.resize(ranks);
   reductions.resize(ranks);
+  worker_squares.resize(ranks);
   action_index.assign(6 * passages.size(), std::numeric_limits<std::uint32_t>::max());
   last_micro_batch.assign(count, none);
   for (const auto& list : actions) {

@@ -17,6 +17,7 @@ struct LoweringInput {
   int slices = 1;
   double clip_norm = 0;
   Dtype gradient_dtype = Dtype::float32;
+  bool worker_norms = false;        // what the norm test asks of the gradients of data parallel workers (models/norm_test.h)
   bool kfac = false;                // a preconditioning task per stage before the update, factors in memory
   bool overlap_grad_reduce = true;  // reduce each block's gradient as soon as its last backward is done
   bool blocking_transfers = false;   // a rank goes on when its message to another stage is sent, not before
@@ -25,6 +26,9 @@ struct LoweringInput {
   // replay and the simulator take a folded graph; the checks and bundles do not.
   Folding folding;
 };
+
+// Why no step can measure the norms of workers' gradients; empty: it can.
+std::string why_no_worker_norms(const Model& model, const Layout& layout, int copies, int slices);
 
 // Micro-batches, slices and copies of a step. Throws std::invalid_argument when the batch does not divide.
 ScheduleShape step_shape(const LoweringInput& input);

@@ -54,6 +54,9 @@ struct LoweringState {
   // ZeRO 2, 3, per (rank): the task that finishes a block's gradient of a micro-batch, and its reduction.
   std::vector<std::vector<std::pair<TaskId, TaskId>>> reductions;
 
+  // Sums of squares of gradients before they are reduced over the workers, per (rank): what the global norm adds up.
+  std::vector<std::vector<BufferId>> worker_squares;
+
   int members() const { return groups.members(); }
   int pipeline_rank(int stage) const { return graph.placement.rank[static_cast<std::size_t>(stage)]; }
   int stages() const { return static_cast<int>(graph.stages.size()); }
@@ -86,6 +89,9 @@ struct LoweringState {
 
 // The work of a collective on `block`'s gradient bucket: bytes of the tensor shard, label "L5.ar_grad".
 Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int block);
+
+// The sum of squares of `block`'s gradient, label "L5.worker_norm".
+Work worker_norm_work(const LoweringState& state, int stage, int block);
 
 // ZeRO 3: a gather waits for the compute task two before its first reader; control edges only.
 void limit_weight_prefetch(LoweringState& state);

@@ -1,0 +1,75 @@
+#include "scenarios/execution/bundle.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "scenarios/commands/command.h"
+#include "scenarios/commands/progress.h"
+#include "scenarios/growth/rule.h"
+#include "scenarios/readable.h"
+
+namespace slipway {
+namespace {
+
+// A longer ladder is a rule's that nobody asked to be this fine.
+void refuse_long_ladder(const Scenario& scenario, std::size_t batches) {
+  if (batches <= most_step_programs) return;
+  throw UsageError(fmt::format("{}: training.growth leads through {} batches from {} to {}, each with a step program of its own; "
+                               "allowed: up to {}; set training.growth.sizes, for example --set training.growth.sizes=16",
+                               scenario.path, batches, scenario.schedule.global_batch, scenario.growth.largest,
+                               most_step_programs));
+}
+
+}  // namespace
+
+BatchPlan ladder_of(const Scenario& scenario) {
+  if (!scenario.growth.given) return {};
+  return batch_plan(scenario, *scenario.growth.rule, rungs_of(scenario));
+}
+
+void check_ladder(const Scenario& scenario) {
+  if (!scenario.growth.given) return;
+  check_rule_is_whole(scenario);
+  refuse_long_ladder(scenario, rungs_of(scenario).size());
+}
+
+std::vector<Plan> larger_plans(const Plan& plan, const std::function<void(double, std::int64_t)>& progress) {
+  const std::vector<std::int64_t> rungs = ladder_of(plan.scenario).rungs;
+  std::vector<Plan> larger;
+  for (std::size_t i = 1; i < rungs.size(); ++i) {
+    if (progress) progress(static_cast<double>(i - 1) / static_cast<double>(rungs.size() - 1), rungs[i]);
+    Scenario own = plan.scenario;
+    own.schedule.global_batch = rungs[i];
+    larger.push_back(plan_of(std::move(own)));
+  }
+  const Bundle bundle = bundle_of(plan, larger);
+  if (const std::string defect = ladder_defect(bundle); !defect.empty())
+    throw UsageError(plan.scenario.path + ": the batch cannot grow during training: " + defect +
+                     "; write layout.split as a list of layers, or remove training.growth");
+  return larger;
+}
+
+std::vector<Plan> larger_plans(const Plan& plan, std::ostream& err) {
+  Progress progress(err, "lowering " + plan.scenario.name, is_terminal(err));
+  return larger_plans(plan, [&](double share, std::int64_t batch) {
+    progress.report(share, "batch " + readable_count(static_cast<double>(batch)));
+  });
+}
+
+Bundle bundle_of(const Plan& plan, const std::vector<Plan>& larger) {
+  Bundle bundle{plan.scenario.name, plan.graph, plan.scenario.run, ladder_of(plan.scenario), {}};
+  for (const Plan& each : larger) bundle.larger.push_back(each.graph);
+  return bundle;
+}
+
+std::string ladder_text(const BatchPlan& batches) {
+  const std::vector<std::int64_t>& rungs = batches.rungs;
+  constexpr std::size_t most_named = 8;
+  std::vector<std::int64_t> named(rungs.begin(), rungs.begin() + static_cast<std::ptrdiff_t>(std::min(most_named, rungs.size())));
+  std::string text = fmt::format("batches {}", fmt::join(named, ", "));
+  if (named.size() < rungs.size()) text += fmt::format(" ... {}", rungs.back());
+  text += ", " + rule_text(batches);
+  return text + fmt::format(" ({})", counted(static_cast<std::int64_t>(rungs.size()), "step program"));
+}
+
+}  // namespace slipway

@@ -1,0 +1,35 @@
+// What `slipway execute` and `lower` hand to the ranks: the plan's step program, and where the batch grows
+// (`training.growth`) one for each batch that the training may come to, lowered beforehand.
+//
+//   batches   16   32   64   128        the same stages, lanes and communicators, more micro-batches
+//   tasks     ▁    ▂    ▄    █          so ladders are short: training.growth.sizes says how many
+//
+// Guarded by tests/command_execute_growth_test.cpp.
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "scenarios/plan.h"
+
+namespace slipway {
+
+constexpr int most_step_programs = 64;
+
+// Before anything is lowered. Throws UsageError: a rule that is not said whole, more batches than are lowered.
+void check_ladder(const Scenario& scenario);
+// The rule with the batches that there are step programs of; without batches where the batch stays.
+BatchPlan ladder_of(const Scenario& scenario);
+// Of the batches after the plan's own, ascending; none where the batch stays. `progress`: share that is done, and the batch
+// that is lowered; may be empty. Throws UsageError where a larger batch is cut into other stages.
+std::vector<Plan> larger_plans(const Plan& plan, const std::function<void(double, std::int64_t batch)>& progress = {});
+// Telling how far it is, should it take long.
+std::vector<Plan> larger_plans(const Plan& plan, std::ostream& err);
+Bundle bundle_of(const Plan& plan, const std::vector<Plan>& larger);
+
+// "batches 16, 32, 64 to 128 by the norm test, eta 0.2: 4 step programs".
+std::string ladder_text(const BatchPlan& batches);
+
+}  // namespace slipway

@@ -1,0 +1,66 @@
+#include "scenarios/growth/rule.h"
+
+#include <fmt/format.h>
+
+#include "scenarios/commands/command.h"
+#include "scenarios/growth/ladder.h"
+#include "scenarios/language/rungs.h"
+
+namespace slipway {
+
+void refuse_missing(const Scenario& scenario, const std::string& keys, const std::string& remedy) {
+  throw UsageError(scenario.path + ": " + keys + (keys.find(", ") == std::string::npos ? " is" : " are") +
+                   " missing; " + remedy);
+}
+
+void check_rule_is_whole(const Scenario& scenario) {
+  const GrowthChoice& growth = scenario.growth;
+  if (!growth.rule)
+    refuse_missing(scenario, "training.growth.rule", "growth needs one of constant, linear, stages, norm-test");
+  if (growth.largest == 0)
+    refuse_missing(scenario, "training.growth.largest",
+                   "growth needs the largest batch, for example --set training.growth.largest=" +
+                       std::to_string(4 * scenario.schedule.global_batch));
+  if (growth.rule == BatchRule::linear && growth.warmup == 0)
+    refuse_missing(scenario, "training.growth.warmup",
+                   "the linear rule needs the sequences until the largest batch");
+  if (growth.rule == BatchRule::stages && growth.stages.empty())
+    refuse_missing(scenario, "training.growth.stages",
+                   "this rule needs them, for example [{from: 100000, batch: " +
+                       std::to_string(2 * scenario.schedule.global_batch) + "}]");
+  if (growth.rule == BatchRule::norm_test && growth.eta == 0)
+    refuse_missing(scenario, "training.growth.eta",
+                   "the norm test needs it, for example --set training.growth.eta=0.2");
+}
+
+std::vector<std::int64_t> rungs_of(const Scenario& scenario) {
+  const GrowthChoice& growth = scenario.growth;
+  const std::vector<std::int64_t> all =
+      rungs_between(step_cut(scenario), scenario.schedule.global_batch, growth.largest);
+  if (growth.sizes == 0) return all;
+  std::vector<std::int64_t> stages;
+  for (const BatchStage& stage : growth.stages) stages.push_back(stage.batch);
+  return some_rungs(all, stages, growth.sizes);
+}
+
+std::string rule_text(const BatchPlan& plan) {
+  switch (plan.rule) {
+    case BatchRule::constant:
+      return "constant";
+    case BatchRule::linear:
+      return "linear warm-up";
+    case BatchRule::stages:
+      return "stages";
+    case BatchRule::norm_test:
+      break;
+  }
+  return fmt::format("norm test, eta {:g}", plan.eta);
+}
+
+BatchPlan batch_plan(const Scenario& scenario, BatchRule rule, std::vector<std::int64_t> rungs) {
+  const GrowthChoice& growth = scenario.growth;
+  return {rule,       std::move(rungs),  growth.warmup,       growth.stages,
+          growth.eta, growth.test_every, scenario.layout.data};
+}
+
+}  // namespace slipway
