@@ -49,16 +49,21 @@ void exchange(Collective collective, std::vector<Message>& messages) {
   }
 }
 
-VirtualRanks::VirtualRanks(const Bundle& bundle, at::Device device) : bundle_(bundle) {
+VirtualRanks::VirtualRanks(const Bundle& bundle, at::Device device) : graph_(&bundle.graph) {
   if (bundle.graph.order.size() != bundle.graph.tasks.size())
     throw std::runtime_error("the graph has no global order");
   for (int rank = 0; rank < rank_count(bundle.graph.layout); ++rank)
     ranks_.push_back(std::make_unique<RankModel>(bundle, rank, device));
 }
 
+void VirtualRanks::enter(const TaskGraph& graph, const Progress& before, int step) {
+  for (const auto& rank : ranks_) rank->enter(graph, before, step);
+  graph_ = &graph;
+}
+
 void VirtualRanks::run_step(int step) {
-  for (const TaskId task : bundle_.graph.order) {
-    const Task& what = bundle_.graph.tasks[task];
+  for (const TaskId task : graph_->order) {
+    const Task& what = graph_->tasks[task];
     if (what.communicator == none)
       ranks_[static_cast<std::size_t>(what.rank)]->run(task, step);
     else
@@ -68,7 +73,7 @@ void VirtualRanks::run_step(int step) {
 
 void VirtualRanks::communicate(TaskId task, int step) {
   at::NoGradGuard no_grad;
-  const TaskGraph& graph = bundle_.graph;
+  const TaskGraph& graph = *graph_;
   const auto members = members_of(graph, task);
   std::vector<Message> messages;
   for (const std::int32_t rank : members)
@@ -83,6 +88,13 @@ void VirtualRanks::communicate(TaskId task, int step) {
 
 void VirtualRanks::replay_segments(SegmentCapture& capture) {
   for (const auto& rank : ranks_) rank->replay_segments(capture);
+}
+
+std::optional<GradientNorms> VirtualRanks::take_norms(int step) {
+  std::optional<GradientNorms> norms = ranks_.front()->take_norms(step);
+  for (std::size_t rank = 1; rank < ranks_.size(); ++rank)
+    if (ranks_[rank]->take_norms(step) != norms) throw std::runtime_error("ranks know different norms of one gradient");
+  return norms;
 }
 
 double VirtualRanks::take_loss(int step) {

@@ -20,15 +20,19 @@ class VirtualRanks {
   // `bundle` must outlive this and have a global order. Throws what RankModel throws.
   VirtualRanks(const Bundle& bundle, at::Device device);
   void replay_segments(SegmentCapture& capture);
+  // From `step` on the steps are those of `graph`, of the same bundle: RankModel::enter.
+  void enter(const TaskGraph& graph, const Progress& before, int step);
   void run_step(int step);
   // Mean token loss of the step over all ranks. Once per step: it is forgotten then.
   double take_loss(int step);
+  // Of every rank the same, or this throws. Once per step.
+  std::optional<GradientNorms> take_norms(int step);
   void dump_gradients_of_step(int step, const std::string& directory);
 
  private:
   void communicate(TaskId task, int step);
 
-  const Bundle& bundle_;
+  const TaskGraph* graph_;  // of the steps that run
   std::vector<std::unique_ptr<RankModel>> ranks_;
 };
 

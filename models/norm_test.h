@@ -23,6 +23,7 @@ struct GradientNorms {
   std::int64_t workers = 0;   // J
   double sum_of_squares = 0;  // Σ‖g_j‖²
   double square_of_mean = 0;  // ‖ḡ‖²
+  bool operator==(const GradientNorms&) const = default;
 };
 
 // Throws std::invalid_argument for J < 2, of which no variance is known, and for norms that no gradients

@@ -177,6 +177,89 @@ TEST(Lanes, AThreadThatCannotBeMadeIsToldWithItsLane) {
                                               "step 8, lane tp, before its first task"}));
 }
 
+// A run whose batch grows: two programs of one compute lane and one communicator, with more tasks in the second.
+const TaskGraph& small_program() {
+  static const TaskGraph graph = graph_of({{}, {0, {0}, {}, {}}});
+  return graph;
+}
+const TaskGraph& large_program() {
+  static const TaskGraph graph = graph_of({{}, {0, {0}, {}, {}}, {none, {1}, {}, {}}, {0, {2}, {}, {}}});
+  return graph;
+}
+
+TEST(Lanes, ProgramsFollowEachOtherAndNoLaneIsAheadWhileItIsAskedWhatComesNext) {
+  std::atomic<int> under_way{0};
+  std::vector<int> asked;
+  std::set<std::thread::id> threads;
+  std::mutex mutex;
+  LaneHooks hooks;
+  hooks.thread_begins = [&](bool) {
+    const std::lock_guard lock(mutex);
+    threads.insert(std::this_thread::get_id());
+  };
+  hooks.perform = [&](TaskId, int) {
+    ++under_way;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    --under_way;
+  };
+  const auto next = [&](int done) -> StepSpan {
+    EXPECT_EQ(under_way, 0);
+    asked.push_back(done);
+    if (done < 2) return {0, 1};
+    return {1, done < 7 ? 5 : 0};
+  };
+  LaneRunner runner({&small_program(), &large_program()}, 0, next, std::move(hooks));
+  runner.run();
+  EXPECT_EQ(asked, (std::vector<int>{0, 1, 2, 7}));
+  EXPECT_EQ(threads.size(), 2u) << "a lane keeps its thread";
+  std::map<int, std::set<const TaskGraph*>> graphs;  // by step
+  std::map<int, int> tasks;
+  for (const LaneStamp& stamp : runner.stamps()) {
+    graphs[stamp.step].insert(stamp.graph);
+    ++tasks[stamp.step];
+  }
+  ASSERT_EQ(graphs.size(), 7u);
+  for (const auto& [step, of_step] : graphs) {
+    EXPECT_EQ(of_step, (std::set<const TaskGraph*>{step < 2 ? &small_program() : &large_program()})) << step;
+    EXPECT_EQ(tasks[step], step < 2 ? 2 : 4) << step;
+  }
+}
+
+TEST(Lanes, WhatIsThrownWhileItIsAskedWhatComesNextEndsAllLanes) {
+  LaneHooks hooks;
+  hooks.perform = [](TaskId, int) {};
+  std::string where;
+  hooks.lane_broke = [&](const std::string& place) { where = place; };
+  const auto next = [](int done) -> StepSpan {
+    if (done == 3) throw std::runtime_error("nobody knows");
+    return {0, 3};
+  };
+  LaneRunner runner({&small_program()}, 0, next, std::move(hooks));
+  EXPECT_THROW(runner.run(), std::runtime_error);
+  EXPECT_TRUE(where == "step 4, lane compute, before its next steps" || where == "step 4, lane tp, before its next steps") << where;
+  EXPECT_EQ(runner.stamps().size(), 6u);
+}
+
+TEST(Lanes, AnErrorInATaskReachesLanesThatWaitForTheNextProgram) {
+  LaneHooks hooks;
+  hooks.perform = [](TaskId task, int step) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(task == 0 ? 0 : 5));
+    if (task == 1 && step == 1) throw std::runtime_error("broke");
+  };
+  const auto next = [](int done) -> StepSpan { return {0, done < 4 ? 2 : 0}; };
+  LaneRunner runner({&small_program()}, 0, next, std::move(hooks));
+  EXPECT_THROW(runner.run(), std::runtime_error);
+}
+
+TEST(Lanes, ProgramsWithOtherLanesAreRefused) {
+  const TaskGraph other = graph_of({{}}, 2);
+  LaneHooks hooks;
+  hooks.perform = [](TaskId, int) {};
+  const auto next = [](int done) -> StepSpan { return {done, 1}; };
+  LaneRunner runner({&small_program(), &other}, 0, next, std::move(hooks));
+  EXPECT_THROW(runner.run(), std::invalid_argument);
+}
+
 TEST(Lanes, OverheadGraphsRunEachTaskOnce) {
   for (const int lanes : {1, 2}) {
     std::atomic<int> performed{0};
