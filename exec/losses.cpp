@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <deque>
 #include <fstream>
+#include <limits>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -28,12 +29,21 @@ std::string exact(double value) {
   return text;
 }
 
+// NaN where these are norms of no gradients: a training that has diverged. The norm test itself ends it (exec/batches.h).
+double variance_of(const GradientNorms& norms) {
+  try {
+    return gradient_variance(norms);
+  } catch (const std::invalid_argument&) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+}
+
 // "batch 32  ", and how much of the gradient's norm is noise.
 std::string batch_text(const StepResult& ended) {
   char text[80];
   std::snprintf(text, sizeof text, "batch %lld  ", static_cast<long long>(ended.batch));
   if (!ended.norms || ended.norms->square_of_mean <= 0) return text;
-  const double noise = std::sqrt(gradient_variance(*ended.norms) / ended.norms->square_of_mean);
+  const double noise = std::sqrt(variance_of(*ended.norms) / ended.norms->square_of_mean);
   char with_noise[120];
   std::snprintf(with_noise, sizeof with_noise, "%snoise/norm %.2f  ", text, noise);
   return with_noise;
@@ -119,7 +129,7 @@ void LossReporter::State::collect(const StepResult& ended) {
 void LossReporter::State::write(const StepResult& ended, double loss, double rate) {
   file << ended.before.steps << ' ' << ended.before.samples + ended.batch << ' ' << exact(loss) << ' ' << exact(rate);
   if (grows(*bundle)) file << ' ' << ended.batch;
-  if (ended.norms) file << ' ' << exact(ended.norms->square_of_mean) << ' ' << exact(gradient_variance(*ended.norms));
+  if (ended.norms) file << ' ' << exact(ended.norms->square_of_mean) << ' ' << exact(variance_of(*ended.norms));
   file << '\n' << std::flush;
   if (!file) throw std::runtime_error("cannot write " + path + " (disk full?)");
 }

@@ -110,7 +110,7 @@ SegmentReplay::Tensors RankModel::State::leave_forward(TaskId task, Region& regi
 
 SegmentReplay::Tensors RankModel::State::run_or_replay(TaskId task, int step, const SegmentReplay::Tensors& inputs,
                                                        const SegmentReplay::Compute& compute) {
-  return replay ? replay->run(task, step, inputs, compute) : compute(inputs);
+  return replay ? replay->run(task, step - entered_step, inputs, compute) : compute(inputs);
 }
 
 // Operators of a block follow each other.

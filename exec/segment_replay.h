@@ -52,7 +52,7 @@ class SegmentReplay {
 
   // `capture` must outlive this.
   SegmentReplay(const TaskGraph& graph, int rank, SegmentCapture& capture);
-  // Outputs of `task`, by one of the ways above. `step` counts the steps of this run. Throws std::runtime_error
+  // Outputs of `task`, by one of the ways above. `step` counts the steps of this step program. Throws std::runtime_error
   // for inputs of another shape than recorded: all micro-batches of a run are alike.
   Tensors run(TaskId task, int step, const Tensors& inputs, const Compute& compute);
 

@@ -28,7 +28,7 @@ struct BatchPlan {
   BatchRule rule = BatchRule::constant;
   std::vector<std::int64_t> rungs;  // ascending, not empty: the first batch to the largest
   double warmup = 0;                // linear: samples until the largest, > 0
-  std::vector<BatchStage> stages;   // stages: ascending
+  std::vector<BatchStage> stages = {};  // stages: ascending
   double eta = 0;                   // norm test, > 0
   std::int64_t test_every = 1;      // norm test: steps
   std::int64_t workers = 2;         // norm test: data parallel, ≥ 2

@@ -60,6 +60,29 @@ TEST(CudaHost, EveryLayoutIsRecordedAsGraphsAndReplayed) {
   }
 }
 
+// Streams and transports stay; segments of the next program are recorded anew.
+TEST(CudaHost, ABatchThatGrowsRunsToItsEndWithAndWithoutGraphs) {
+  BatchPlan stages = in_stages();
+  stages.stages = {{16, 8}, {48, 16}};  // four steps of each of the first: two as they are, one recorded, one replayed
+  for (const int processes : {1, 2}) {
+    LoweringInput input = with_layout(tiny_llama(4, true), {.data = 2, .zero = 1});
+    input.shape.dtype = Dtype::bfloat16;
+    input.gradient_dtype = Dtype::float32;
+    Bundle bundle = growing_bundle(input, stages);
+    bundle.run.steps = 10;
+    const OnDouble eager = run_on_double(bundle, processes), replayed = run_on_double(bundle, processes, {"--cuda-graphs"});
+    expect_success(eager);
+    expect_success(replayed);
+    EXPECT_GT(replayed.calls()["cudaGraphLaunch"], 0);
+    EXPECT_LT(replayed.kernels(), eager.kernels());
+    BatchPlan measured = by_norm_test(0.4);
+    measured.test_every = 100;  // norms of gradients that nobody has computed decide nothing
+    Bundle tested = growing_bundle(input, measured);
+    tested.run.steps = 6;
+    expect_success(run_on_double(tested, processes));
+  }
+}
+
 TEST(CudaHost, TwoProcessesRunToTheirEndWithAndWithoutGraphs) {
   for (const LoweringInput& input :
        {with_layout(tiny_llama(4, true), {.tensor = 2, .sequence_parallel = true}),

@@ -142,36 +142,40 @@ TEST(WorkerNorms, AreRefusedWhereNoWorkersGradientIsEverThere) {
   EXPECT_THROW(lower(input), std::invalid_argument);
 }
 
-// Two steps of 4 samples, then two of 8, then two of 16.
-std::vector<double> growing_losses(LoweringInput input) {
-  std::vector<Bundle> bundles;
-  for (const std::int64_t batch : {4, 8, 16}) {
-    input.global_batch = batch;
-    bundles.push_back(tiny_bundle(input));
-  }
-  VirtualRanks ranks(bundles.front(), at::kCPU);
-  std::vector<double> losses;
-  Progress before;
-  for (int step = 0; step < 6; ++step) {
-    const TaskGraph& graph = bundles[static_cast<std::size_t>(step / 2)].graph;
-    if (step % 2 == 0) ranks.enter(graph, before, step);
-    ranks.run_step(step);
-    losses.push_back(ranks.take_loss(step));
-    before = {before.steps + 1, before.samples + graph.global_batch};
-  }
-  return losses;
+Grown grown(const LoweringInput& input, const BatchPlan& plan) {
+  Bundle bundle = growing_bundle(input, plan);
+  bundle.run.steps = 6;
+  return train_growing(bundle);
 }
 
 TEST(GrowingBatch, GivesEveryLayoutTheLossesOfOneProcess) {
-  at::set_num_threads(1);
   const Model model = tiny_llama(4, true);
-  const std::vector<double> one = growing_losses(tiny_input(model));
+  const Grown one = grown(tiny_input(model), in_stages());
+  EXPECT_EQ(one.batches, (std::vector<std::int64_t>{4, 4, 8, 8, 16, 16}));
   for (const Degrees& degrees :
        {Degrees{.data = 2, .zero = 1}, Degrees{.tensor = 2, .pipeline = 2, .data = 2, .zero = 2, .sequence_parallel = true},
         Degrees{.pipeline = 2, .data = 2, .zero = 3}, Degrees{.pipeline = 2, .chunks = 2}}) {
     SCOPED_TRACE(describe_layout(with_layout(model, degrees)));
-    const std::vector<double> many = growing_losses(with_layout(model, degrees));
-    for (std::size_t step = 0; step < one.size(); ++step) EXPECT_NEAR(many[step], one[step], 1e-9 * one[step]) << step;
+    const Grown many = grown(with_layout(model, degrees), in_stages());
+    for (std::size_t step = 0; step < one.losses.size(); ++step)
+      EXPECT_NEAR(many.losses[step], one.losses[step], 1e-9 * one.losses[step]) << step;
+  }
+}
+
+// Workers are as many in each; what they measure decides.
+TEST(GrowingBatch, ByTheNormTestIsTheSameInEveryLayout) {
+  const Model model = tiny_llama(4, false);
+  const BatchPlan plan = by_norm_test(0.4);
+  const Grown first = grown(with_layout(model, {.data = 2}), plan);
+  EXPECT_EQ(first.batches.front(), 4);
+  EXPECT_GT(first.batches.back(), 4);
+  for (const Degrees& degrees : {Degrees{.data = 2, .zero = 1}, Degrees{.pipeline = 2, .data = 2},
+                                 Degrees{.tensor = 2, .pipeline = 2, .data = 2, .sequence_parallel = true}}) {
+    SCOPED_TRACE(describe_layout(with_layout(model, degrees)));
+    const Grown other = grown(with_layout(model, degrees), plan);
+    EXPECT_EQ(other.batches, first.batches);
+    for (std::size_t step = 0; step < first.losses.size(); ++step)
+      EXPECT_NEAR(other.losses[step], first.losses[step], 1e-9 * first.losses[step]) << step;
   }
 }
 

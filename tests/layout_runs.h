@@ -10,6 +10,7 @@
 #include <mutex>
 #include <thread>
 
+#include "exec/batches.h"
 #include "exec/virtual_ranks.h"
 #include "schedules/graph/checks.h"
 #include "schedules/graph/lowering.h"
@@ -35,6 +36,32 @@ inline Trained train(const LoweringInput& input, int run_steps = steps_of_a_run)
     losses.push_back(ranks.take_loss(step));
   }
   return trained(std::move(losses), folder, rank_count(input.layout));
+}
+
+struct Grown {
+  std::vector<double> losses;
+  std::vector<std::int64_t> batches;
+};
+
+// A batch that grows, as virtual ranks that are asked after each step.
+inline Grown train_growing(const Bundle& bundle) {
+  at::set_num_threads(1);
+  for (const TaskGraph* graph : programs_of(bundle))
+    for (const Violation& violation : check_graph(*graph)) ADD_FAILURE() << describe(*graph, violation);
+  VirtualRanks ranks(bundle, at::kCPU);
+  Grown run;
+  Progress now;
+  now.batch = first_batch(bundle, now);
+  for (int step = 0; step < bundle.run.steps; ++step) {
+    const TaskGraph& graph = *programs_of(bundle)[static_cast<std::size_t>(program_of(bundle, now.batch))];
+    if (step == 0 || run.batches.back() != now.batch) ranks.enter(graph, now, step);
+    ranks.run_step(step);
+    run.losses.push_back(ranks.take_loss(step));
+    run.batches.push_back(now.batch);
+    now = {now.steps + 1, now.samples + now.batch, now.batch};
+    now.batch = batch_after(bundle, now, ranks.take_norms(step));
+  }
+  return run;
 }
 
 // One process on the same model, kept for the layouts that share it.

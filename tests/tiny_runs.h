@@ -102,6 +102,27 @@ inline Bundle tiny_bundle(const LoweringInput& input) {
   return bundle;
 }
 
+// With a step program for each batch.
+inline Bundle growing_bundle(LoweringInput input, const BatchPlan& plan) {
+  Bundle bundle;
+  input.worker_norms = plan.rule == BatchRule::norm_test;
+  for (const std::int64_t batch : plan.rungs) {
+    input.global_batch = batch;
+    Bundle one = tiny_bundle(input);
+    if (batch == plan.rungs.front())
+      bundle = std::move(one);
+    else
+      bundle.larger.push_back(std::move(one.graph));
+  }
+  bundle.batches = plan;
+  return bundle;
+}
+// 4 samples a step, from 8 samples on 8, from 24 on 16: two steps of each of the first.
+inline BatchPlan in_stages() {
+  return {.rule = BatchRule::stages, .rungs = {4, 8, 16}, .stages = {{8, 8}, {24, 16}}};
+}
+inline BatchPlan by_norm_test(double eta) { return {.rule = BatchRule::norm_test, .rungs = {4, 8, 16}, .eta = eta}; }
+
 // Of pipeline × data ranks that would train for a very long time.
 inline Bundle endless_bundle(int pipeline, int data) {
   LoweringInput input = tiny_input(tiny_llama(2, false));
