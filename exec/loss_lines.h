@@ -1,4 +1,4 @@
-// The lines "step samples loss learning-rate" that rank 0 writes, for those who only ask how far a run has
+// The lines "step samples loss learning-rate ..." that rank 0 writes, for those who only ask how far a run has
 // come: a last line without its end may look whole ("12" of "123") and is left out, and so is what does not
 // begin with a step. (Who shows losses reads them whole, and calls such a line an error:
 // scenarios/execution/run_folder.h.) Plain C++, no LibTorch. Guarded by tests/run_folder_test.cpp and

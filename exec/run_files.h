@@ -17,7 +17,7 @@ inline std::string bundle_path(const std::string& folder, int rank) { return ran
 inline std::string records_path(const std::string& folder, int rank) {
   return rank_file(folder, rank, "records");
 }
-// "step samples loss learning-rate" a line, of all ranks together: rank 0 writes it, step by step.
+// "step samples loss learning-rate [batch [norm-squared variance]]" a line, of all ranks together: rank 0 writes it, step by step.
 inline std::string losses_path(const std::string& folder) { return rank_file(folder, 0, "losses"); }
 // Why a run failed: in the words of one rank, and the verdict of all ("rank cause").
 inline std::string error_path(const std::string& folder, int rank) { return rank_file(folder, rank, "error"); }

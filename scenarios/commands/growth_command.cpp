@@ -21,8 +21,7 @@ CommandOptions declared_options() {
       "loss with the\n"
       "scenario's batch rule by the noise of its gradients, and compares time to a loss, or to a number of "
       "tokens, with\n"
-      "constant batches and the other rules (Lau et al. 2024). Simulated only: execute does not grow "
-      "batches yet.",
+      "constant batches and the other rules (Lau et al. 2024). `slipway execute` trains by the same rules.",
       "slipway growth scenarios/lau-2024/gpt3-175b-8192xh100.yaml --set training.growth.eta=0.8");
   options.positional("scenario file (YAML)", 0, 1)
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")

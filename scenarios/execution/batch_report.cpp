@@ -32,6 +32,11 @@ std::optional<double> noise_scale_of(const Sums& sums, std::int64_t batch) {
   return static_cast<double>(batch) * sums.noise / sums.signal;
 }
 
+// Three digits: a scale of a few sequences is told from one of one.
+std::string noise_text(double sequences) {
+  return (sequences < 1000 ? fmt::format("{:.3g}", sequences) : readable_count(sequences)) + " sequences";
+}
+
 }  // namespace
 
 std::vector<BatchMeasured> batches_of(const Trace& trace, const StepTimes& times) {
@@ -82,7 +87,7 @@ std::string batches_text(const std::vector<BatchMeasured>& batches, double seque
     }
     if (!has_noise) continue;
     const double noise = each.noise_scale.value_or(std::numeric_limits<double>::quiet_NaN());
-    rows.back().push_back(std::isfinite(noise) ? readable_count(noise) + " sequences" : std::isinf(noise) ? "no signal" : "-");
+    rows.back().push_back(std::isfinite(noise) ? noise_text(noise) : std::isinf(noise) ? "no signal" : "-");
   }
   return aligned_table(rows, "  ");
 }
