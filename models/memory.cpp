@@ -96,7 +96,8 @@ void set_static_bytes(MemoryTerms& terms, const MemoryInput& input) {
 double shard_parameters(const MemoryInput& input, std::span<const StageShare> shares) {
   const double h = real(input.hidden), t = input.shape.sharding.tensor;
   const double kv_share = real(input.kv_heads) / real(input.heads);
-  const double layer = 2 * h * h * (1 + kv_share) + 3 * h * real(input.ffn) + 2 * h;
+  const double biases = input.qkv_bias ? h * (1 + 2 * kv_share) : 0;
+  const double layer = 2 * h * h * (1 + kv_share) + 3 * h * real(input.ffn) + 2 * h + biases;
   double layers = 0;
   int embeddings = 0, heads = 0;
   for (const StageShare& share : shares) {
@@ -134,6 +135,7 @@ MemoryInput memory_input(const Model& model, const WorkShape& shape) {
   input.ffn = layer.ffn;
   input.heads = layer.heads;
   input.kv_heads = layer.kv_heads;
+  input.qkv_bias = layer.qkv_bias;
   input.vocab = model.runs[0].block.vocab;
   input.shape = shape;
   input.tied = model.runs[2].block.tied;

@@ -25,6 +25,7 @@ namespace slipway {
 struct MemoryInput {
   // The model: L, h, f, a, k, V (padded).
   std::int64_t layers = 0, hidden = 0, ffn = 0, heads = 0, kv_heads = 0, vocab = 0;
+  bool qkv_bias = false;  // h(1 + 2k/a) parameters a layer more
   WorkShape shape;                   // s, b, t, c, sequence parallel, kernels, dtype
   int pipeline = 1, data = 1;        // p, d
   int chunks = 1;                    // v

@@ -26,6 +26,7 @@ Block block_of(BlockKind kind, const Block& features) {
   if (!table) block.vocab = 0;
   if (kind != BlockKind::embedding) block.max_positions = block.token_types = 0;
   if (kind != BlockKind::head) block.tied = false;
+  if (table) block.qkv_bias = false;
   return block;
 }
 
@@ -120,6 +121,7 @@ Model llama(std::string name, const LlamaShape& shape) {
   features.head_dim = head_dim_of(name, shape.hidden, shape.heads, shape.head_dim);
   features.vocab = shape.vocab;
   features.tied = shape.tied;
+  features.qkv_bias = shape.qkv_bias;
   features.rope_theta = shape.rope_theta;
   features.norm_epsilon = shape.norm_epsilon;
   return model_of(std::move(name), Family::llama, shape.layers, shape.sequence, features);

@@ -36,6 +36,7 @@ struct Block {
   Positions positions = Positions::rotary;
   bool causal = true;
   bool bias = false;
+  bool qkv_bias = false;   // of the query, key and value projections alone (Qwen2)
   bool post_norm = false;  // BERT: norm after the residual add
   bool tied = false;       // head: weight is the embedding's
   double rope_theta = 10000.0;
@@ -77,6 +78,7 @@ struct LlamaShape {
   bool tied = false;
   double rope_theta = 10000.0, norm_epsilon = 1e-5;
   std::int64_t head_dim = 0;  // 0: hidden / heads
+  bool qkv_bias = false;
 };
 struct GptShape {
   std::int64_t layers, hidden, ffn, heads, vocab, max_positions, sequence;

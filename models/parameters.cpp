@@ -64,7 +64,8 @@ std::vector<Parameter> transformer_parameters(const Block& block, const std::str
     list.push_back(vector_of(prefix + "mlp.down.bias", block.hidden, 0.0));
   }
   list.push_back(matrix(prefix + "attention.qkv.weight", q + 2 * kv, block.hidden, 0, qkv));
-  if (block.bias) list.push_back(vector_of(prefix + "attention.qkv.bias", q + 2 * kv, 0.0, 0, qkv));
+  if (block.bias || block.qkv_bias)
+    list.push_back(vector_of(prefix + "attention.qkv.bias", q + 2 * kv, 0.0, 0, qkv));
   Parameter out = matrix(prefix + "attention.out.weight", block.hidden, q, 1);
   list.push_back(matrix(prefix + "mlp.up.weight", up_rows, block.hidden, 0, up));
   if (block.bias) list.push_back(vector_of(prefix + "mlp.up.bias", up_rows, 0.0, 0, up));

@@ -16,7 +16,7 @@ void fields(auto& a, Is<BlockRun> auto& run) {
   auto& b = run.block;
   a.line("block");
   a(run.count, b.kind, b.hidden, b.ffn, b.heads, b.kv_heads, b.head_dim, b.vocab, b.max_positions,
-    b.token_types, b.norm, b.mlp, b.positions, b.causal, b.bias, b.post_norm, b.tied, b.rope_theta,
+    b.token_types, b.norm, b.mlp, b.positions, b.causal, b.bias, b.qkv_bias, b.post_norm, b.tied, b.rope_theta,
     b.norm_epsilon);
 }
 

@@ -27,6 +27,18 @@ TEST(OtherRuns, ContextAndShardedWeightsOfOtherModelsGiveTheResultsOfOneProcess)
   }
 }
 
+// As Qwen2 has them: sharded with the projections' rows, three parts in one vector.
+TEST(OtherRuns, BiasesOfQueryKeyAndValueGiveTheResultsOfOneProcess) {
+  Model model = tiny_llama(4, false);
+  model.name = "tiny-qwen";
+  model.runs[1].block.qkv_bias = true;
+  LoweringInput split = with_layout(model, {.pipeline = 4});
+  split.schedule = "zb-h1";
+  expect_layouts_equal_one_process({with_layout(model, {.tensor = 2, .pipeline = 2, .data = 2, .zero = 1, .sequence_parallel = true}),
+                                    with_layout(model, {.tensor = 2, .data = 2, .zero = 3}),
+                                    with_layout(model, {.pipeline = 2, .context = 2}), split});
+}
+
 TEST(OtherRuns, FullRecomputationChangesNothingWhereWeightsAreGathered) {
   for (const int context : {1, 2}) {
     LoweringInput input = with_layout(

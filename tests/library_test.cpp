@@ -32,9 +32,12 @@ Model built_in(const std::string& name) {
   const std::map<std::string, std::string> keys = keys_of(name);
   const auto number = [&](const char* key) { return std::int64_t{std::stoll(keys.at(key))}; };
   const bool tied = keys.at("tied") == "true";
-  if (keys.at("family") == "llama")
-    return llama(name, {number("layers"), number("hidden"), number("ffn"), number("heads"),
-                        number("kv_heads"), number("vocab"), number("sequence"), tied});
+  if (keys.at("family") == "llama") {
+    LlamaShape shape{number("layers"), number("hidden"), number("ffn"), number("heads"),
+                     number("kv_heads"), number("vocab"), number("sequence"), tied};
+    shape.qkv_bias = keys.contains("qkv_bias") && keys.at("qkv_bias") == "true";
+    return llama(name, shape);
+  }
   if (keys.at("family") == "gpt")
     return gpt(name, {number("layers"), number("hidden"), number("ffn"), number("heads"), number("vocab"),
                       number("max_positions"), number("sequence"), tied});
@@ -47,6 +50,8 @@ TEST(BuiltInModels, HaveExactlyTheParametersOfThePublishedCheckpoints) {
       {"llama-2-7b", 6738415616},   {"llama-2-13b", 13015864320},   {"llama-2-70b", 68976648192},
       {"llama-3.1-8b", 8030261248}, {"llama-3.1-70b", 70553706496}, {"llama-3.1-405b", 405853388800},
       {"llama-3.2-1b", 1235814400}, {"tinyllama-1.1b", 1100048384}, {"openllama-3b", 3426473600},
+      {"qwen2.5-0.5b", 494032768},  {"qwen2.5-7b", 7615616512},     {"qwen2.5-32b", 32763876352},
+      {"qwen2.5-72b", 72706203648},
       {"gpt2", 124439808},          {"gpt2-xl", 1557611200},        {"bert-base", 109514298},
       {"bert-large", 335174458},
   };

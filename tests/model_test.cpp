@@ -23,6 +23,16 @@ TEST(ParameterCount, OfTiedLlamaCountsTheSharedMatrixOnce) {
             1235814400);
 }
 
+// Qwen2.5-0.5B, tied, and 7B: the numbers of their published checkpoints.
+TEST(ParameterCount, OfPublishedQwensWithBiasesOfQueryKeyAndValueIsExact) {
+  LlamaShape shape{24, 896, 4864, 14, 2, 151936, 4096, true};
+  shape.qkv_bias = true;
+  EXPECT_EQ(parameter_count(llama("qwen2.5-0.5b", shape)), 494032768);
+  shape = {28, 3584, 18944, 28, 4, 152064, 4096};
+  shape.qkv_bias = true;
+  EXPECT_EQ(parameter_count(llama("qwen2.5-7b", shape)), 7615616512);
+}
+
 TEST(ParameterCount, OfPublishedGpt2IsExact) {
   EXPECT_EQ(parameter_count(gpt("gpt2", {12, 768, 3072, 12, 50257, 1024, 1024})), 124439808);
   EXPECT_EQ(parameter_count(gpt("gpt2-xl", {48, 1600, 6400, 25, 50257, 1024, 1024})), 1557611200);

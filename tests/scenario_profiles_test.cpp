@@ -112,6 +112,15 @@ const char* mistral_7b =
     R"({"model_type": "mistral", "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 14336,
   "max_position_embeddings": 32768, "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8,
   "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "sliding_window": 4096, "tie_word_embeddings": false, "vocab_size": 32000})";
+const char* qwen_2_5_7b =
+    R"({"model_type": "qwen2", "hidden_act": "silu", "hidden_size": 3584, "intermediate_size": 18944, "max_position_embeddings": 131072,
+  "num_attention_heads": 28, "num_hidden_layers": 28, "num_key_value_heads": 4, "rms_norm_eps": 1e-06, "rope_theta": 1000000.0,
+  "sliding_window": 131072, "tie_word_embeddings": false, "use_sliding_window": false, "vocab_size": 152064})";
+const char* phi_3_mini =
+    R"({"model_type": "phi3", "attention_bias": false, "hidden_act": "silu", "hidden_size": 3072, "intermediate_size": 8192,
+  "max_position_embeddings": 4096, "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 32,
+  "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 10000.0, "sliding_window": 2047, "tie_word_embeddings": false,
+  "vocab_size": 32064})";
 const char* gpt2 =
     R"({"model_type": "gpt2", "activation_function": "gelu_new", "n_ctx": 1024, "n_embd": 768, "n_head": 12,
   "n_layer": 12, "n_positions": 1024, "n_inner": null, "layer_norm_epsilon": 1e-05, "vocab_size": 50257})";
@@ -123,6 +132,8 @@ const char* bert_base =
 TEST_F(Config, FamiliesHaveTheirPublishedParameterCounts) {
   EXPECT_EQ(parameter_count(model(llama_3_1_8b)), 8'030'261'248);
   EXPECT_EQ(parameter_count(model(mistral_7b)), 7'241'732'096);
+  EXPECT_EQ(parameter_count(model(qwen_2_5_7b)), 7'615'616'512);
+  EXPECT_EQ(parameter_count(model(phi_3_mini)), 3'821'079'552);
   EXPECT_EQ(parameter_count(model(gpt2)), 124'439'808);
   // BertForMaskedLM: 109,514,298 (bert-base-uncased, no pooler).
   EXPECT_EQ(parameter_count(model(bert_base)), 109'514'298);
@@ -158,7 +169,7 @@ TEST_F(Config, AFieldOfWrongTypeNamesItsLine) {
 TEST_F(Config, AnUnknownFamilyIsAnErrorThatListsTheKnownOnes) {
   const ScenarioError found = error(R"({"model_type": "t5", "d_model": 512})");
   EXPECT_EQ(found.key, "model_type");
-  EXPECT_THAT(found.message, HasSubstr("llama, mistral, gpt2, bert"));
+  EXPECT_THAT(found.message, HasSubstr("llama, mistral, qwen2, phi3, gpt2, bert"));
   EXPECT_EQ(error(R"({"d_model": 512})").key, "model_type");
 }
 

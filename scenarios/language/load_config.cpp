@@ -1,4 +1,4 @@
-// Hugging Face config.json: the fields of three families, read through the same tree as everything else
+// Hugging Face config.json: the fields of a few families, read through the same tree as everything else
 // (JSON is YAML), so that errors have lines.
 #include <algorithm>
 #include <filesystem>
@@ -17,6 +17,7 @@ struct Field {
 struct Dialect {
   std::string_view type, family;
   std::vector<Field> fields;
+  bool qkv_bias = false;  // without a field that says so
 };
 
 const std::vector<Field> llama_fields = {{"layers", "num_hidden_layers"},
@@ -34,6 +35,8 @@ const std::vector<Field> llama_fields = {{"layers", "num_hidden_layers"},
 const Dialect dialects[] = {
     {"llama", "llama", llama_fields},
     {"mistral", "llama", llama_fields},
+    {"qwen2", "llama", llama_fields, true},
+    {"phi3", "llama", llama_fields},  // its packed matrices hold the same numbers
     {"gpt2",
      "gpt",
      {{"layers", "n_layer"},
@@ -67,6 +70,7 @@ const Restriction restrictions[] = {
     {"llama", "hidden_act", {"silu", "swish"}},
     {"llama", "attention_bias", {"false"}},
     {"llama", "mlp_bias", {"false"}},
+    {"llama", "partial_rotary_factor", {"1", "1.0"}},
     {"gpt", "activation_function", {"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"}},
     {"gpt", "add_cross_attention", {"false"}},
     {"bert", "hidden_act", {"gelu", "gelu_new"}},
@@ -104,7 +108,7 @@ bool refuse_reserved(const Value& config, Defects& defects) {
 }
 
 const Dialect* dialect_of(const Value& config, Defects& defects) {
-  const std::string allowed = "allowed model_type: llama, mistral, gpt2, bert";
+  const std::string allowed = "allowed model_type: llama, mistral, qwen2, phi3, gpt2, bert";
   const Value* type = config.find("model_type");
   if (type == nullptr) {
     refuse(config, "model_type", "the field is missing; " + allowed,
@@ -190,6 +194,7 @@ std::optional<ModelFields> read_config(const std::string& path, const Reference&
   fields.name = name_from(file);
   fields.family = dialect->family;
   for (const Field& field : dialect->fields) read_field(*config, field, fields, defects);
+  if (dialect->qkv_bias) fields.numbers["qkv_bias"] = 1;
   check_restrictions(*config, *dialect, defects);
   read_window(*config, fields);
   read_rope_parameters(*config, fields, defects);

@@ -43,6 +43,7 @@ void megatron_model(const Scenario& s, LaunchArguments& launch) {
   if (block.mlp == Mlp::swiglu) list.emplace_back("--swiglu");
   if (block.norm == Norm::rms) list.emplace_back("--normalization RMSNorm");
   if (!block.bias) list.emplace_back("--disable-bias-linear");
+  if (block.qkv_bias) list.emplace_back("--add-qkv-bias");
   list.push_back("--norm-epsilon " + number_text(block.norm_epsilon));
   if (block.positions == Positions::rotary) {
     list.emplace_back("--position-embedding-type rope");
