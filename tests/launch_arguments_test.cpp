@@ -37,6 +37,13 @@ TEST(LaunchArguments, OfMegatronNameTheLayoutAndTheModel) {
   EXPECT_THAT(found.refused, IsEmpty());
 }
 
+TEST(LaunchArguments, OfMegatronNameBiasesOfQueryKeyAndValueWhereTheModelHasThem) {
+  const auto found = launch(large, {"model=qwen2.5-72b"}, Trainer::megatron);
+  EXPECT_THAT(found.arguments, Contains("--add-qkv-bias"));
+  EXPECT_THAT(found.arguments, Contains("--disable-bias-linear"));
+  EXPECT_THAT(launch(large, {}, Trainer::megatron).arguments, Not(Contains("--add-qkv-bias")));
+}
+
 // Megatron-LM's own defaults are others: dropout 0.1, clipping 1, betas 0.9 and 0.999.
 TEST(LaunchArguments, LeaveNothingToTheTrainersDefaultsAndSaySlipwaysOwn) {
   const auto found = launch(large,
