@@ -59,6 +59,23 @@ TEST(BatchReport, TheNoiseScaleIsThatOfTheNormsOfAllStepsTogether) {
   EXPECT_TRUE(std::isinf(batches_of(trace, step_times(trace))[0].noise_scale.value()));
 }
 
+TEST(BatchReport, TheStepsOfABatchAreATraceOfTheirOwn) {
+  const Trace trace = trace_of({0, 5, 6, 7, 20, 22}, {4, 4, 8, 8, 8, 16});
+  EXPECT_EQ(batches_in(trace), (std::vector<std::int64_t>{4, 8, 16}));
+  const Trace part = steps_of_batch(trace, 8);
+  EXPECT_EQ(part.steps, 3);
+  ASSERT_EQ(part.records.size(), 3u);
+  EXPECT_EQ(part.records[0].step, 0);
+  EXPECT_EQ(part.records[0].start_s, 6);
+  EXPECT_EQ(steps_before(part), 2) << "people read steps of the training";
+  try {
+    steps_of_batch(trace, 5);
+    FAIL();
+  } catch (const std::invalid_argument& error) {
+    EXPECT_THAT(error.what(), HasSubstr("through 4, 8, 16, and was never 5"));
+  }
+}
+
 TEST(BatchReport, ARunWhoseBatchStayedHasNone) {
   Trace trace = trace_of({0, 1, 2}, {8, 8, 8});
   for (LossPoint& point : trace.losses) point.batch.reset();

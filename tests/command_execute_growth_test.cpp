@@ -96,6 +96,29 @@ TEST_F(ExecuteGrowth, ConfirmSetsTheMeasuredStepOfEachBatchBesideThePredictedOne
   EXPECT_GT(run["confirmation"]["measured_step_s"], 0);
 }
 
+// Of its trace the steps of one batch are taken.
+TEST_F(ExecuteGrowth, ItsTraceIsComparedAndFittedBatchByBatch) {
+  trained("run", {two_workers, by_stages, "run.steps=9"});
+  const auto with = [&](std::vector<std::string> args, const std::string& batch) {
+    args.insert(args.end(), {"--set", two_workers, "--set", by_stages, "--set", "schedule.global_batch=" + batch});
+    return slipway_with(args);
+  };
+  for (const char* batch : {"8", "16"}) {
+    const Answer fitted = with({"calibrate", tiny, "--trace", path("run/trace.json"), "-o", path(std::string("m") + batch)}, batch);
+    EXPECT_EQ(fitted.status, status_done) << fitted.err;
+    ASSERT_EQ(with({"simulate", tiny, "--trace", path("p.json")}, batch).status, status_done);
+    const Answer compared = slipway_with({"compare", path("p.json"), path("run/trace.json"), "--json"});
+    ASSERT_EQ(compared.status, status_done) << compared.err;
+    EXPECT_EQ(nlohmann::json::parse(compared.out)["only_measured"], nlohmann::json::array());
+  }
+  EXPECT_THAT(with({"calibrate", tiny, "--trace", path("run/trace.json"), "-o", path("m12")}, "12").err,
+              HasSubstr("its batch grew, through 8, 16, and was never 12; name one of them"));
+  ASSERT_EQ(with({"simulate", tiny, "--trace", path("p12.json")}, "12").status, status_done);
+  const Answer other = slipway_with({"compare", path("p12.json"), path("run/trace.json")});
+  EXPECT_EQ(other.status, status_usage);
+  EXPECT_THAT(other.err, HasSubstr("the prediction has the tasks of none of them"));
+}
+
 TEST_F(ExecuteGrowth, WhatCannotBeRunIsRefusedBeforeAnythingStarts) {
   const auto refused = [&](const std::vector<std::string>& settings, const char* why) {
     const Answer answer = execute("refused", settings);

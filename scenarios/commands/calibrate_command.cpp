@@ -14,6 +14,7 @@
 #include "scenarios/commands/outputs.h"
 #include "scenarios/commands/progress.h"
 #include "scenarios/commands/trace_input.h"
+#include "scenarios/execution/batch_report.h"
 #include "scenarios/execution/measure_machine.h"
 #include "scenarios/execution/rank_program.h"
 #include "scenarios/input_file.h"
@@ -73,6 +74,16 @@ std::vector<Measurement> measurements_in(const std::string& path) {
     return all;
   } catch (const std::runtime_error& error) {
     throw UsageError(std::string(error.what()) + "; give a file that `slipway-rank --measure` wrote");
+  }
+}
+
+// Of a run whose batch grew the steps of the scenario's own batch.
+Trace of_scenario(Trace trace, const Scenario& scenario, const std::string& path) {
+  if (batches_in(trace).empty()) return trace;
+  try {
+    return steps_of_batch(trace, scenario.schedule.global_batch);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(path + ": " + error.what() + "; name one of them, with --set schedule.global_batch=...");
   }
 }
 
@@ -142,7 +153,7 @@ Evidence evidence_of(const CommandOptions& options, const Scenario& scenario, st
   if (!options.all("trace").empty()) {
     const auto graph = std::make_shared<const TaskGraph>(lower(lowering_input(scenario)));
     for (const std::string& path : options.all("trace")) {
-      const Trace trace = trace_from(path);
+      const Trace trace = of_scenario(trace_from(path), scenario, path);
       const std::vector<Observation> more = observations_in(trace, graph, scenario, path);
       from_traces.insert(from_traces.end(), more.begin(), more.end());
       evidence.best_task_rate = std::max(evidence.best_task_rate, best_task_rate(trace));

@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <ostream>
 #include <set>
 #include <sstream>
@@ -6,13 +9,34 @@
 #include "scenarios/commands/options.h"
 #include "scenarios/commands/trace_input.h"
 #include "scenarios/comparison.h"
+#include "scenarios/execution/batch_report.h"
 
 namespace slipway {
 namespace {
 
+std::set<std::pair<int, std::string>> tasks_of(const Trace& trace, int step) {
+  std::set<std::pair<int, std::string>> tasks;
+  for (const TraceRecord& record : trace.records)
+    if (record.step == step) tasks.insert({record.rank, record.label});
+  return tasks;
+}
+
+// Where the batch of the run grew, its steps of the batch that was predicted: those with the same tasks.
+Trace comparable(const Trace& predicted, const Trace& measured) {
+  const std::vector<std::int64_t> batches = batches_in(measured);
+  if (batches.empty()) return measured;
+  for (const std::int64_t batch : batches) {
+    Trace part = steps_of_batch(measured, batch);
+    if (tasks_of(part, 0) == tasks_of(predicted, predicted.steps - 1)) return part;
+  }
+  throw std::invalid_argument(fmt::format("the measured run's batch grew, through {}, and the prediction has the tasks of none of "
+                                          "them; predict one of these (--set schedule.global_batch=...)",
+                                          fmt::join(batches, ", ")));
+}
+
 Comparison compared(const Trace& predicted, const Trace& measured) {
   try {
-    return compare_traces(predicted, measured);
+    return compare_traces(predicted, comparable(predicted, measured));
   } catch (const std::invalid_argument& error) {
     throw UsageError(error.what());
   }
@@ -61,6 +85,7 @@ int compare_command(const std::vector<std::string>& args, std::ostream& out, std
           "are\n"
           "compared (without waiting for other members of a transfer or collective), waiting is shown "
           "beside them.\n"
+          "Of a run whose batch grew the steps with the prediction's tasks are taken.\n"
           "Tasks that only one trace has are listed. Memory: the predicted timeline's peak of each rank against the most\n"
           "that its tensors took in the counted steps, as LibTorch's allocator tells it.");
   if (!options.parse(args, out)) return status_done;

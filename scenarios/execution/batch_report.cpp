@@ -1,10 +1,13 @@
 #include "scenarios/execution/batch_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "models/statistics.h"
 #include "scenarios/readable.h"
@@ -66,6 +69,29 @@ std::vector<BatchMeasured> batches_of(const Trace& trace, const StepTimes& times
     now.noise_scale = noise_scale_of(sums, now.batch);
   }
   return batches;
+}
+
+std::vector<std::int64_t> batches_in(const Trace& trace) {
+  std::vector<std::int64_t> batches;
+  for (const LossPoint& point : own_losses(trace))
+    if (point.batch && (batches.empty() || batches.back() != *point.batch)) batches.push_back(*point.batch);
+  return batches;
+}
+
+Trace steps_of_batch(const Trace& trace, std::int64_t batch) {
+  const std::vector<LossPoint> losses = own_losses(trace);
+  const auto is_of = [&](const LossPoint& point) { return point.batch == batch; };
+  const auto from = std::find_if(losses.begin(), losses.end(), is_of), to = std::find_if_not(from, losses.end(), is_of);
+  if (from == to)
+    throw std::invalid_argument(fmt::format("its batch grew, through {}, and was never {}", fmt::join(batches_in(trace), ", "), batch));
+  const int first = static_cast<int>(from - losses.begin());
+  Trace part = trace;
+  part.steps = static_cast<int>(to - from);
+  std::erase_if(part.records, [&](const TraceRecord& record) { return record.step < first || record.step >= first + part.steps; });
+  for (TraceRecord& record : part.records) record.step -= first;
+  const int end = steps_before(trace) + first + part.steps;
+  std::erase_if(part.losses, [&](const LossPoint& point) { return point.step >= end; });
+  return part;
 }
 
 std::string batches_text(const std::vector<BatchMeasured>& batches, double sequence, int steps_before,

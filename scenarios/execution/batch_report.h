@@ -30,6 +30,12 @@ struct BatchMeasured {
 // In order of time. Empty where the batch stayed. `times` are those of the trace.
 std::vector<BatchMeasured> batches_of(const Trace& trace, const StepTimes& times);
 
+// The batches of a run, in order of time; empty where the batch stayed.
+std::vector<std::int64_t> batches_in(const Trace& trace);
+// Its steps of one batch as a trace of their own, whose steps keep their places in the training by the losses. Throws
+// std::invalid_argument that names the batches where this is none.
+Trace steps_of_batch(const Trace& trace, std::int64_t batch);
+
 // `sequence`: tokens. `predicted_s`: simulated steps, by batch; may be empty.
 std::string batches_text(const std::vector<BatchMeasured>& batches, double sequence, int steps_before,
                          const std::map<std::int64_t, double>& predicted_s);

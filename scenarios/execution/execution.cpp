@@ -116,13 +116,7 @@ Trace longest_batch(const Execution& run) {
       *std::max_element(run.batches.begin(), run.batches.end(), [](const BatchMeasured& a, const BatchMeasured& b) {
         return a.last - a.first < b.last - b.first;
       });
-  const int before = steps_before(run.trace);
-  Trace part = run.trace;
-  part.steps = longest.last - longest.first + 1;
-  std::erase_if(part.records, [&](const TraceRecord& record) { return record.step < longest.first || record.step > longest.last; });
-  for (TraceRecord& record : part.records) record.step -= longest.first;
-  std::erase_if(part.losses, [&](const LossPoint& point) { return point.step > before + longest.last; });
-  return part;
+  return steps_of_batch(run.trace, longest.batch);
 }
 
 std::string report_text(const Plan& plan, const Execution& run) {
