@@ -39,6 +39,9 @@ struct KfacSeconds {
 // One entry per kfac_linears(block). Throws std::invalid_argument when the machine cannot price it.
 std::vector<KfacSeconds> kfac_seconds(const Block& block, const WorkShape& shape, const Machine& machine);
 
+// In which factors and inverses of such weights are kept: at least float32 (bfloat16 has too few digits for a Cholesky).
+Dtype kfac_dtype(Dtype weights);
+
 // Bytes of all factors of a block; the inverses take the same again.
 double kfac_factor_bytes(const Block& block, Dtype dtype);
 
