@@ -21,6 +21,7 @@ RankModel::State::State(const Bundle& b, const TaskGraph& g, int r, at::Device d
       slots(graph, r),
       training(t),
       buckets(t.buckets),
+      kfac(t.kfac ? &*t.kfac : nullptr),
       entered(e),
       entered_step(s) {
   note_taken_blocks();
@@ -134,6 +135,12 @@ void RankModel::run(TaskId task, int step) {
     case WorkKind::grad_norm:
       s.grad_norm(task, step);
       break;
+    case WorkKind::precondition:
+      s.kfac->precondition(work.stage);
+      break;
+    case WorkKind::filler:
+      s.kfac->run_filler(task, step);
+      break;
     case WorkKind::optimizer_step:
       s.optimizer_step(task, step);
       break;
@@ -148,6 +155,7 @@ Message RankModel::message(TaskId task, int step) {
   State& s = *state_;
   const Work& work = s.work_of(task);
   if (s.moves_wire(work)) return s.wire_message(task, step);
+  if (s.is_kfac(work)) return s.kfac->message(task, step);
   if (work.kind == WorkKind::norm_reduce) {
     const at::Tensor sum = s.scalar_inputs(task, step);
     return {sum, sum};
@@ -158,6 +166,7 @@ Message RankModel::message(TaskId task, int step) {
 void RankModel::arrived(TaskId task, int step, Message message) {
   State& s = *state_;
   const Work& work = s.work_of(task);
+  if (s.is_kfac(work)) s.kfac->arrived(task, step, message);
   if (work.kind == WorkKind::grad_reduce && s.graph.tasks[task].micro_batch != none)
     s.buckets.add_to_slice(work.block, message.output);
   if (work.kind == WorkKind::tied_grad_reduce && s.graph.layout.zero >= 2) s.buckets.keep_tied(message.output);

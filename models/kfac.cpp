@@ -62,13 +62,15 @@ Dtype kfac_dtype(Dtype dtype) { return bytes_of(dtype) < 4 ? Dtype::float32 : dt
 std::vector<KfacLinear> kfac_linears(const Block& block) {
   if (block.kind != BlockKind::transformer) return {};
   const std::int64_t q = block.heads * block.head_dim, kv = block.kv_heads * block.head_dim;
-  std::vector<KfacLinear> linears{{"q", "attention input", block.hidden, q},
-                                  {"k", "attention input", block.hidden, kv},
-                                  {"v", "attention input", block.hidden, kv},
-                                  {"out", "attention output", q, block.hidden}};
-  if (block.mlp == Mlp::swiglu) linears.push_back({"gate", "mlp input", block.hidden, block.ffn});
-  linears.push_back({"up", "mlp input", block.hidden, block.ffn});
-  linears.push_back({"down", "mlp inner", block.ffn, block.hidden});
+  const char *qkv = "attention.qkv.weight", *mlp_up = "mlp.up.weight";
+  std::vector<KfacLinear> linears{{"q", "attention input", block.hidden, q, qkv, 0},
+                                  {"k", "attention input", block.hidden, kv, qkv, q},
+                                  {"v", "attention input", block.hidden, kv, qkv, q + kv},
+                                  {"out", "attention output", q, block.hidden, "attention.out.weight", 0}};
+  const bool gated = block.mlp == Mlp::swiglu;
+  if (gated) linears.push_back({"gate", "mlp input", block.hidden, block.ffn, mlp_up, 0});
+  linears.push_back({"up", "mlp input", block.hidden, block.ffn, mlp_up, gated ? block.ffn : 0});
+  linears.push_back({"down", "mlp inner", block.ffn, block.hidden, "mlp.down.weight", 0});
   return linears;
 }
 

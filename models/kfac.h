@@ -21,11 +21,13 @@
 
 namespace slipway {
 
-// A trainable matrix of a Transformer block with its own two factors.
+// A trainable matrix of a Transformer block with its own two factors. Biases have none: they are updated as vectors.
 struct KfacLinear {
   const char* name;   // "q", "k", "v", "out", "up", "down"; "gate" of SwiGLU
   const char* input;  // which tensor it reads: Linears of the same input share it in memory
   std::int64_t in = 0, out = 0;
+  const char* parameter = "";  // where its rows are stored, one below the other: end of a name in models/parameters.h
+  std::int64_t first_row = 0;  // there
 };
 // In forward order. Empty for an embedding or a head: K-FAC is for Linears of Transformer blocks only.
 std::vector<KfacLinear> kfac_linears(const Block& block);

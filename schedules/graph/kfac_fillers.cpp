@@ -10,6 +10,7 @@
 #include "models/kfac.h"
 #include "schedules/graph/durations.h"
 #include "schedules/graph/segments.h"
+#include "schedules/kfac_work.h"
 
 namespace slipway {
 namespace {
@@ -80,8 +81,8 @@ class Maker {
               std::to_string(communicator.ranks[i]) + " have different ones; keep copies of the same stages together");
         replicas = {id, static_cast<int>(i), static_cast<int>(communicator.ranks.size()), a, b};
       }
-      reductions_.push_back({id, a, {}, 0, ".ar_A", 0});
-      reductions_.push_back({id, b, {}, 0, ".ar_B", 0});
+      reductions_.push_back({id, a, {}, 0, input_reduction_suffix, 0});
+      reductions_.push_back({id, b, {}, 0, gradient_reduction_suffix, 0});
     }
   }
 
@@ -105,14 +106,14 @@ class Maker {
     return visits;
   }
 
-  int work(int stage, int block, const char* kind, const std::string& suffix) {
+  int work(int stage, int block, const KfacLinear& linear, KfacStage kind, bool of_input) {
     Work work;
     work.kind = WorkKind::filler;
     work.stage = stage;
     work.block = block;
-    work.filler = kind;
+    work.filler = name_of(kind);
     work.dtype = kfac_dtype(step_.shape.dtype);
-    work.suffix = "." + block_name(blocks_, block) + "." + suffix;
+    work.suffix = "." + block_name(blocks_, block) + kfac_suffix(linear, kind, of_input);
     fillers_.works.push_back(work);
     return static_cast<int>(fillers_.works.size()) - 1;
   }
@@ -131,8 +132,7 @@ class Maker {
         for (const int side : {0, 1}) {
           const auto [known, is_new] = works.try_emplace({visit.stage, visit.block, l, side}, 0);
           if (is_new)
-            known->second = work(visit.stage, visit.block, "curvature",
-                                 std::string(linears[l].name) + (side == 0 ? ".A" : ".B"));
+            known->second = work(visit.stage, visit.block, linears[l], KfacStage::curvature, side == 0);
         }
         const auto [input, first] = inputs.try_emplace(linears[l].input, 0);
         if (first) input->second = kept(tasks.last, linears[l].in);
@@ -164,7 +164,7 @@ class Maker {
 
   struct Linear {
     int stage, block;
-    const char* name;
+    KfacLinear linear;
     KfacSeconds seconds;
     double inversion_s() const { return seconds.inversion_a + seconds.inversion_b; }
   };
@@ -194,7 +194,7 @@ class Maker {
       const auto [block, stage] = place;
       const auto linears = kfac_linears(blocks_[at(block)]);
       for (std::size_t l = 0; l < linears.size(); ++l) {
-        all.push_back({stage, block, linears[l].name, seconds[l]});
+        all.push_back({stage, block, linears[l], seconds[l]});
         bytes_a += static_cast<double>(linears[l].in * linears[l].in) * bytes_each;
         bytes_b += static_cast<double>(linears[l].out * linears[l].out) * bytes_each;
       }
@@ -212,7 +212,7 @@ class Maker {
     const FillerGroup done = groups_++;
     for (const Linear& linear : share_of(replicas, std::move(all))) {
       for (const bool of_input : {true, false}) {
-        const int id = work(linear.stage, linear.block, "inversion", std::string(linear.name) + (of_input ? ".invA" : ".invB"));
+        const int id = work(linear.stage, linear.block, linear.linear, KfacStage::inversion, of_input);
         add({TaskKind::filler, rank, none, id, none, 0}, of_input ? linear.seconds.inversion_a : linear.seconds.inversion_b,
             of_input ? inversion_a : inversion_b, done, {}, both, {});
       }
