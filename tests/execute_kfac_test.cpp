@@ -1,0 +1,118 @@
+// Training with K-FAC, in any layout and schedule, with its work in the bubbles or behind the window, equals an
+// implementation of its own (tests/kfac_runs.h) that is told from which step on a window's inverses are used.
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include "exec/virtual_ranks.h"
+#include "tests/kfac_runs.h"
+#include "tests/same_training.h"
+
+namespace slipway {
+namespace {
+
+constexpr int compared_steps = 7;
+
+struct Run {
+  std::vector<double> losses;
+  std::string folder;  // gradients of the last step
+};
+
+Run run_of(const Bundle& bundle, int steps) {
+  static int folders = 0;
+  at::set_num_threads(1);
+  VirtualRanks ranks(bundle, at::kCPU);
+  const int window = bundle.graph.window, windows = (steps + window - 1) / window;
+  Run run{{}, temporary_folder().path("kfac" + std::to_string(folders++))};
+  ranks.dump_gradients_of_step(steps - 1, run.folder);
+  for (int w = 0; w < windows; ++w) {
+    ranks.run_step(w);
+    for (int step = w * window; step < (w + 1) * window; ++step) run.losses.push_back(ranks.take_loss(step));
+  }
+  run.losses.resize(static_cast<std::size_t>(steps));
+  return run;
+}
+
+// Losses of all steps, and the gradients that the last one's update used, to 1e-9 relative.
+void expect_like_reference(const LoweringInput& input, const KfacWindow& window, int steps = compared_steps) {
+  const Bundle bundle = kfac_bundle(input, window);
+  SCOPED_TRACE(input.schedule + ", pipeline " + std::to_string(input.layout.pipeline) + ", data " +
+               std::to_string(input.layout.data) + ", context " + std::to_string(input.layout.context) + ", window of " +
+               std::to_string(bundle.graph.window) + (window.filled ? ", filled" : ""));
+  KfacReference reference(bundle, first_steps_with_new_inverses(bundle.graph));
+  const Run run = run_of(bundle, steps);
+  for (int step = 0; step < steps; ++step) {
+    const double expected = reference.train(step);
+    EXPECT_NEAR(run.losses[static_cast<std::size_t>(step)], expected, 1e-9 * expected) << "step " << step;
+  }
+  const auto dumped = read_gradients(run.folder, rank_count(input.layout));
+  for (const auto& [name, weight] : reference.weights()) {
+    const at::Tensor ours = at::tensor(dumped.at(name).values, at::kDouble).view(weight.sizes());
+    const double norm = ours.norm().item<double>();
+    EXPECT_LE(dumped.at(name).disagreement, 1e-12 * norm) << name;
+    if (input.clip_norm > 0) continue;  // the dump is from before it
+    EXPECT_LE((ours - weight.grad()).norm().item<double>(), 1e-9 * norm) << name;
+  }
+  EXPECT_LE(run.losses.back(), 0.95 * run.losses.front()) << "the loss hardly falls: a weak test";
+}
+
+LoweringInput input_of(const Degrees& degrees, const std::string& schedule = "1f1b") {
+  LoweringInput input = with_layout(tiny_llama(std::max(2, degrees.pipeline * degrees.chunks), false), degrees);
+  if (degrees.chunks == 1) input.schedule = schedule;
+  return input;
+}
+
+TEST(Kfac, OfOneProcessEqualsPlainFormulasForEveryModelFamily) {
+  for (const Model& model : {tiny_llama(2, true), tiny_gpt(2), tiny_bert(2)}) {
+    SCOPED_TRACE(model.name);
+    expect_like_reference(tiny_input(model), {.refresh_steps = 2});
+  }
+}
+
+TEST(Kfac, ClipsTheNormOfThePreconditionedGradient) {
+  LoweringInput input = tiny_input(tiny_llama(2, false));
+  input.clip_norm = 0.3;
+  expect_like_reference(input, {.refresh_steps = 1});
+}
+
+TEST(Kfac, UnfilledIsTheSameInEveryLayoutAndSchedule) {
+  for (const int refresh : {1, 3}) {
+    for (const char* schedule : {"gpipe", "1f1b", "chimera", "zb-h1"})
+      for (const int data : {1, 2}) expect_like_reference(input_of({.pipeline = 2, .data = data}, schedule), {.refresh_steps = refresh});
+    expect_like_reference(input_of({.data = 2}), {.refresh_steps = refresh});
+    expect_like_reference(input_of({.context = 2}), {.refresh_steps = refresh});
+    expect_like_reference(input_of({.pipeline = 2, .chunks = 2}), {.refresh_steps = refresh});
+  }
+}
+
+TEST(Kfac, FilledUsesInversesFromTheStepOnInWhichTheGraphMakesThem) {
+  for (const char* schedule : {"gpipe", "1f1b", "chimera", "zb-h1"}) {
+    for (const int data : {1, 2}) {
+      for (const double seconds : {0.1, 0.4}) {
+        expect_like_reference(input_of({.pipeline = 2, .data = data}, schedule), {.filled = true, .filler_seconds = seconds});
+      }
+    }
+  }
+}
+
+// Else the test above would not see steps mixed up.
+TEST(Kfac, FilledWindowsOfTheTestsGiveSomeLinearsTheirInversesInTheirMidst) {
+  const Bundle bundle = kfac_bundle(input_of({.pipeline = 2}), {.filled = true, .filler_seconds = 0.4});
+  std::set<int> steps;
+  for (const auto& [linear, step] : first_steps_with_new_inverses(bundle.graph)) steps.insert(step);
+  EXPECT_GT(*steps.rbegin(), *steps.begin());
+  EXPECT_GT(bundle.graph.window, *steps.begin());
+  EXPECT_GT(*steps.begin(), 0);
+}
+
+TEST(Kfac, FilledChimeraOfFourStagesSharesInversionsBetweenItsTwoCopies) {
+  expect_like_reference(input_of({.pipeline = 4}, "chimera"), {.filled = true, .filler_seconds = 0.2});
+}
+
+TEST(Kfac, WithRecomputationTakesInputsThatAreMadeAgain) {
+  LoweringInput input = input_of({.pipeline = 2}, "1f1b");
+  input.recompute = Recompute::full;
+  for (const bool filled : {false, true}) expect_like_reference(input, {.filled = filled, .refresh_steps = 2});
+}
+
+}  // namespace
+}  // namespace slipway
