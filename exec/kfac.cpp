@@ -16,7 +16,7 @@ Kfac::Kfac(const Bundle& bundle, int rank, const Buckets& buckets)
     : bundle_(bundle),
       graph_(bundle.graph),
       rank_(rank),
-      dtype_(torch_dtype(kfac_dtype(graph_.shape.dtype))),
+      dtype_(kfac_dtype(graph_.shape.dtype)),
       tokens_(static_cast<double>(graph_.global_batch * graph_.model.sequence)),
       loss_tokens_(static_cast<double>(graph_.global_batch * predicted_tokens(graph_.model))) {
   take_linears(buckets);
@@ -81,7 +81,7 @@ Kfac::Refresh& Kfac::refresh_of(int step) {
   const std::lock_guard lock(mutex_);
   const auto [found, is_new] = refreshes_.try_emplace(step);
   if (is_new) {
-    const auto options = linears_.front().weight->weight.options().dtype(dtype_);
+    const auto options = linears_.front().weight->weight.options().dtype(torch_dtype(dtype_));
     found->second = {at::zeros({a_elements_}, options), at::zeros({b_elements_}, options), uses_};
   }
   return found->second;
@@ -117,12 +117,12 @@ void Kfac::curvature(const Filler& filler, const Task& task, int step) {
   LinearCapture& capture = captures_.at({task.micro_batch, task.slice});
   Refresh& refresh = refresh_of(step);
   if (filler.work.of_input) {
-    factor(refresh.a, linear, true).add_(sum_of_squares(capture.take_input(*linear.weight), 1, dtype_));
+    factor(refresh.a, linear, true).add_(sum_of_squares(capture.take_input(*linear.weight), 1, torch_dtype(dtype_)));
     return;
   }
   const at::Tensor own =
       capture.take_output_gradient(*linear.weight).narrow(-1, linear.shape.first_row, linear.shape.out);
-  factor(refresh.b, linear, false).add_(sum_of_squares(own, loss_tokens_, dtype_));
+  factor(refresh.b, linear, false).add_(sum_of_squares(own, loss_tokens_, torch_dtype(dtype_)));
 }
 
 void Kfac::invert(const Filler& filler, TaskId task, int step) {

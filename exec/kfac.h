@@ -87,6 +87,7 @@ class Kfac {
   void curvature(const Filler& filler, const Task& task, int step);
   void invert(const Filler& filler, TaskId task, int step);
   std::string checkpoint_name(const Linear& linear, bool of_input) const;
+  at::Tensor stored_inverse(const CheckpointReader& checkpoint, const Linear& linear, bool of_input) const;
   Message gather_message(TaskId task) const;
   void spread_gathered(TaskId task, const at::Tensor& gathered) const;
   std::vector<const Linear*> share_of(int member, int part) const;
@@ -94,7 +95,7 @@ class Kfac {
   const Bundle& bundle_;
   const TaskGraph& graph_;
   int rank_;
-  at::ScalarType dtype_;
+  Dtype dtype_;  // of factors and inverses
   double tokens_, loss_tokens_;  // of a step, over all ranks: all of them, and those that are predicted
   std::vector<Linear> linears_;  // by block, then in forward order: the same on all replicas
   std::int64_t a_elements_ = 0, b_elements_ = 0;

@@ -192,7 +192,10 @@ std::optional<GradientNorms> RankModel::take_norms(int step) {
   return norms_of(state_->graph, number_of(found.mapped()[1]), number_of(found.mapped()[0]));
 }
 
-void RankModel::save(ShardWriter& out) const { state_->buckets.save(out); }
+void RankModel::save(ShardWriter& out) const {
+  state_->buckets.save(out);
+  if (state_->kfac) state_->kfac->save(out);
+}
 
 void RankModel::load(const CheckpointReader& checkpoint) {
   const Manifest& manifest = checkpoint.manifest();
@@ -200,6 +203,7 @@ void RankModel::load(const CheckpointReader& checkpoint) {
     throw std::runtime_error(checkpoint.folder() + " was made with run.seed " + std::to_string(manifest.seed) +
                              ", which orders the data; set run.seed to it");
   state_->buckets.load(checkpoint);
+  if (state_->kfac) state_->kfac->load(checkpoint);
   state_->entered = {manifest.step, manifest.samples};
 }
 

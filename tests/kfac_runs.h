@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "models/kfac.h"
 #include "schedules/graph/checks.h"
@@ -23,6 +24,14 @@ struct KfacWindow {
   double filler_seconds = 0.4;  // each; a forward takes 1, a backward 2
 };
 
+// By them a prediction and a measurement are joined.
+inline void expect_labels_are_unique(const TaskGraph& graph) {
+  std::set<std::tuple<int, std::int32_t, std::string>> seen;  // of (step of the window, rank, label)
+  for (TaskId id = 0; id < graph.tasks.size(); ++id)
+    for (const std::int32_t rank : members_of(graph, id))
+      EXPECT_TRUE(seen.insert({graph.tasks[id].step, rank, label_of(graph, id)}).second) << label_of(graph, id);
+}
+
 inline Bundle kfac_bundle(LoweringInput input, const KfacWindow& window) {
   input.kfac = true;
   Bundle bundle = tiny_bundle(input);
@@ -36,6 +45,7 @@ inline Bundle kfac_bundle(LoweringInput input, const KfacWindow& window) {
   options.steps = window.refresh_steps;
   bundle.graph = fill(bundle.graph, unit_durations(bundle.graph), fillers, options).graph;
   for (const Violation& violation : check_graph(bundle.graph)) ADD_FAILURE() << describe(bundle.graph, violation);
+  expect_labels_are_unique(bundle.graph);
   bundle.run.optimizer.name = "kfac";
   bundle.run.optimizer.lr = 5e-3;
   bundle.run.optimizer.damping = 3e-2;
@@ -144,7 +154,7 @@ class KfacReference {
     return groups;
   }
 
-  // Osawa et al. 2022: plain sums over tokens and at::linalg_inv.
+  // Osawa et al. 2022: means over tokens, at::linalg_inv.
   std::map<LinearName, Pair> inverses(const TokenBatch& batch) {
     std::map<LinearName, Pair> result;
     const std::int64_t all = batch.tokens.numel();
@@ -155,8 +165,7 @@ class KfacReference {
       const at::Tensor x = product.x.reshape({all, in});
       const at::Tensor g = static_cast<double>(predicted) *
                            product.y.grad().reshape({all, -1}).slice(1, linear.shape.first_row, linear.shape.first_row + out);
-      at::Tensor a = at::zeros({in, in}, at::kDouble), b = at::zeros({out, out}, at::kDouble);
-      for (std::int64_t t = 0; t < all; ++t) a += at::outer(x[t], x[t]) / all, b += at::outer(g[t], g[t]) / all;
+      const at::Tensor a = at::einsum("ti,tj->ij", {x, x}) / all, b = at::einsum("ti,tj->ij", {g, g}) / all;
       const double mean_a = a.trace().item<double>() / static_cast<double>(in),
                    mean_b = b.trace().item<double>() / static_cast<double>(out);
       const double pi = std::sqrt(mean_a / mean_b), root = std::sqrt(bundle_.run.optimizer.damping);
