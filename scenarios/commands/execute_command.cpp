@@ -126,6 +126,13 @@ std::optional<Comparison> confirmed(const Request& request, const Execution& run
   throw std::runtime_error("the run has steps of a batch that was not simulated: " + std::to_string(batch));
 }
 
+// The last step that counts, or its window.
+std::string drawn_steps(const Execution& run) {
+  const int last = steps_before(run.trace) + run.times.last + 1;
+  if (run.trace.window == 1) return "Step " + std::to_string(last);
+  return "Steps " + std::to_string(last + 1 - run.trace.window) + " to " + std::to_string(last);
+}
+
 int merge_and_report(const Request& request) {
   const Plan& plan = request.plan;
   MergedRun merged = merged_with_progress(request);
@@ -133,6 +140,7 @@ int merge_and_report(const Request& request) {
   Execution run{std::move(merged.trace), {}, request.trace_path, request.folder};
   run.trace.scenario = plan.scenario.name;
   run.trace.summary = plan.scenario.resolved;
+  run.trace.window = plan.graph.window;
   run.times = step_times(run.trace);
   run.batches = batches_of(run.trace, run.times);
   for (std::size_t i = 0; i < request.predicted.size() && !run.batches.empty(); ++i)
@@ -145,7 +153,7 @@ int merge_and_report(const Request& request) {
     return status_done;
   }
   request.out << '\n'
-              << report_text(plan, run) << "Step " << steps_before(run.trace) + run.times.last + 1 << ":\n"
+              << report_text(plan, run) << drawn_steps(run) << ":\n"
               << draw(picture_of(run.trace, plan.graph.layout, run.times.last), terminal_width())
               << "\ntrace: " << request.trace_path << ", losses: " << losses_csv_path(request.folder) << '\n';
   if (comparison)

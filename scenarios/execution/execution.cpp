@@ -135,7 +135,8 @@ std::string report_text(const Plan& plan, const Execution& run) {
   text += fmt::format(
       "\nStep time: median of {} ({}); waiting: compute lanes without work.\n"
       "Peak memory: of all tensors of the fullest rank in these steps.\n\nLoss:\n",
-      counted(static_cast<std::int64_t>(run.times.period_s.size()), "step"),
+      counted(static_cast<std::int64_t>(run.times.period_s.size()), run.trace.window > 1 ? "window" : "step") +
+          (run.trace.window > 1 ? " of " + counted(run.trace.window, "step") : ""),
       run.times.first == run.times.last ? fmt::format("step {}", before + run.times.first + 1)
                                         : fmt::format("steps {} to {}", before + run.times.first + 1, before + run.times.last + 1));
   return text + loss_table(losses) + '\n';
