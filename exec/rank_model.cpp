@@ -175,8 +175,12 @@ void RankModel::arrived(TaskId task, int step, Message message) {
       for (const BufferId buffer : s.slots.outputs(task, kind)) s.slots.put(buffer, step, message.output);
   for (const BufferId buffer : s.slots.outputs(task, BufferKind::scalar))
     s.slots.put(buffer, step, message.output);
-  if (work.kind == WorkKind::norm_reduce && s.graph.worker_norms) s.keep_norms(step, message.output);
+  if (work.kind == WorkKind::norm_reduce && s.graph.worker_norms) s.keep_norms(s.training_step(task, step), message.output);
   s.slots.release_inputs(task, step);
+}
+
+void RankModel::check(int step) {
+  if (state_->kfac) state_->kfac->check(step);
 }
 
 double RankModel::take_loss(int step) {

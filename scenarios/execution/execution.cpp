@@ -30,11 +30,17 @@ void refuse_what_cannot_run(const Scenario& scenario) {
     reasons.emplace_back("run.dtype is float16, whose small gradients need loss scaling, which the executor does not do; "
                          "set run.dtype to bfloat16 or float32");
   if (scenario.schedule.fill == FillChoice::evaluation)
-    reasons.push_back("work in the bubbles cannot be executed yet; set schedule.fill to none");
+    reasons.push_back("schedule.fill is evaluation, which is simulated only; set it to none");
   if (reasons.empty()) return;
   std::string text = "this scenario can be simulated but not executed:";
   for (const std::string& reason : reasons) text += "\n" + scenario.path + ": " + reason;
   throw UsageError(text);
+}
+
+void refuse_what_windows_forbid(const Plan& plan, int done, bool cuda_graphs) {
+  const std::string defect = window_defect(plan.graph.window, done, plan.scenario.run.steps);
+  if (!defect.empty()) throw UsageError(plan.scenario.path + ": " + defect);
+  if (plan.graph.kfac && cuda_graphs) throw UsageError(no_graphs_with_kfac);
 }
 
 void refuse_what_does_not_fit(const Plan& plan) {
