@@ -49,12 +49,12 @@ struct Trace {
   std::string scenario;  // name of the scenario
   std::string summary;   // the scenario as overridden, one line of text, for provenance
   int ranks = 0, steps = 0;
-  // Steps after which the tasks repeat: more than 1 where work fills the bubbles of several steps. Such a task has the
-  // window's first step, whenever it ran. `steps` is a multiple of it.
-  int window = 1;
   std::vector<TraceRecord> records;
   std::vector<LossPoint> losses;  // measured runs only
   std::vector<double> peak_bytes = {};  // predicted, per rank, of a steady step; a measured one has it in its records
+  // Steps after which the tasks repeat: more than 1 where work fills the bubbles of several steps. Such a task has the
+  // window's first step, whenever it ran. `steps` is a multiple of it.
+  int window = 1;
 };
 
 // Sets wait_s of every record that is a transfer or collective; members share (step, group, lane, label).

@@ -1,7 +1,7 @@
 // Training with K-FAC, in any layout and schedule, with its work in the bubbles or behind the window, equals an
 // implementation of its own (tests/kfac_runs.h) that is told from which step on a window's inverses are used.
 #include <ATen/Parallel.h>
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "exec/virtual_ranks.h"
 #include "tests/kfac_runs.h"
@@ -122,6 +122,14 @@ TEST(Kfac, FilledWindowsOfTheTestsGiveSomeLinearsTheirInversesInTheirMidst) {
 
 TEST(Kfac, FilledChimeraOfFourStagesSharesInversionsBetweenItsTwoCopies) {
   expect_like_reference(input_of({.pipeline = 4}, "chimera"), {.filled = true, .filler_seconds = 0.2});
+}
+
+TEST(Kfac, ATrainingThatDivergesIsToldByTheFactorThatCannotBeInverted) {
+  Bundle bundle = kfac_bundle(tiny_input(tiny_llama(2, false)), {.refresh_steps = 1});
+  bundle.run.optimizer.lr = 1e200;
+  EXPECT_THAT([&] { run_of(bundle, 5); },
+              testing::ThrowsMessage<std::runtime_error>(testing::AllOf(testing::HasSubstr(".inv"), testing::HasSubstr("cannot be inverted"),
+                                                                        testing::HasSubstr("raise run.optimizer.damping"))));
 }
 
 TEST(Kfac, WithRecomputationTakesInputsThatAreMadeAgain) {
