@@ -34,8 +34,10 @@ void Kfac::take_linears(const Buckets& buckets) {
   }
   for (const auto& [block, stage] : stage_of) {
     for (const KfacLinear& shape : kfac_linears(blocks[static_cast<std::size_t>(block)])) {
-      Linear linear{shape, block, stage, rank_, &parameter_named(buckets.block(block), shape.parameter), a_elements_,
-                    b_elements_, {}, {}, {}, {}};
+      Linear linear{
+          shape,       block,       stage, rank_, &parameter_named(buckets.block(block), shape.parameter),
+          a_elements_, b_elements_, {},    {},    {},
+          {}};
       a_elements_ += shape.in * shape.in;
       b_elements_ += shape.out * shape.out;
       linears_.push_back(std::move(linear));
@@ -105,7 +107,8 @@ at::Tensor Kfac::gradient_of(const Linear& linear) const {
 void Kfac::run_filler(TaskId id, int step) {
   const Task& task = graph_.tasks[id];
   const auto found = fillers_.find(task.work);
-  if (found == fillers_.end()) throw std::runtime_error(label_of(graph_, id) + " is no work of K-FAC on this rank");
+  if (found == fillers_.end())
+    throw std::runtime_error(label_of(graph_, id) + " is no work of K-FAC on this rank");
   if (found->second.work.stage == KfacStage::curvature)
     curvature(found->second, task, step);
   else
@@ -117,7 +120,8 @@ void Kfac::curvature(const Filler& filler, const Task& task, int step) {
   LinearCapture& capture = captures_.at({task.micro_batch, task.slice});
   Refresh& refresh = refresh_of(step);
   if (filler.work.of_input) {
-    factor(refresh.a, linear, true).add_(sum_of_squares(capture.take_input(*linear.weight), 1, torch_dtype(dtype_)));
+    factor(refresh.a, linear, true)
+        .add_(sum_of_squares(capture.take_input(*linear.weight), 1, torch_dtype(dtype_)));
     return;
   }
   const at::Tensor own =
@@ -129,7 +133,8 @@ void Kfac::invert(const Filler& filler, TaskId task, int step) {
   Linear& linear = linears_[filler.linear];
   {
     const Refresh& refresh = refresh_of(step);
-    const at::Tensor a = factor(refresh.a, linear, true) / tokens_, b = factor(refresh.b, linear, false) / tokens_;
+    const at::Tensor a = factor(refresh.a, linear, true) / tokens_,
+                     b = factor(refresh.b, linear, false) / tokens_;
     const at::Tensor ratio = damping_ratio(a, b);
     const double root = std::sqrt(bundle_.run.optimizer.damping);
     const bool of_input = filler.work.of_input;
@@ -154,8 +159,10 @@ void Kfac::precondition(int stage) const {
 void Kfac::check(int step) {
   for (const Failure& failure : failures_) {
     if (failure.step != step || number_of(failure.minor) == 0) continue;
-    throw std::runtime_error(failure.label + ": K-FAC's factor cannot be inverted (it is not positive definite, or not finite); " +
-                             "raise run.optimizer.damping or lower run.lr");
+    throw std::runtime_error(
+        failure.label +
+        ": K-FAC's factor cannot be inverted (it is not positive definite, or not finite); " +
+        "raise run.optimizer.damping or lower run.lr");
   }
   std::erase_if(failures_, [&](const Failure& failure) { return failure.step <= step; });
 }

@@ -1,19 +1,20 @@
-// K-FAC on one rank: what its tasks do (schedules/graph/kfac_fillers.h, lower_step_end.cpp), in the order that the graph
-// gives them. The formulas are in exec/kfac_math.h.
+// K-FAC on one rank: what its tasks do (schedules/graph/kfac_fillers.h, lower_step_end.cpp), in the order
+// that the graph gives them. The formulas are in exec/kfac_math.h.
 //
-//   F, B of a window's first step ─► inputs, output gradients kept (linear_capture.h)
-//   curvature     x ─► Σ of the refresh          .ar_A, .ar_B      Σ over replicas, all factors in one message
-//   inversion     Σ ─► inverse                   a Linear's pair is exchanged when both are there, never one of them
-//   precondition  gradient ─► B⁻¹·G·A⁻¹ in place, of the Linears whose inverses this rank makes
-//   .ag_precondition                             each rank's share, padded to the longest, to all replicas
+//   F, B of a window's first step   inputs and output gradients are kept (linear_capture.h)
+//   curvature                       Σ of the refresh += those of a micro-batch
+//   .ar_A, .ar_B                    Σ over replicas, all factors of a kind in one message
+//   inversion                       Σ ─► inverse; a Linear's pair is exchanged when both are there
+//   precondition                    gradient ─► B⁻¹·G·A⁻¹ in place, of the Linears that this rank inverts
+//   .ag_precondition                each rank's share, padded to the longest, to all replicas
 //
-// Until the first pair is there, G is left as it is: a plain gradient step. Which step gets which inverses is the
-// graph's order, nothing else: unfilled, those of one window's first step serve the next window; in the bubbles, from the
-// step on in which the second inversion of the pair lies. Linears of Transformer blocks only; their biases, norms,
-// embedding and head are AdamW's (exec/optimizer.h).
+// Until its first pair is there, a Linear's G is left as it is: a plain gradient step. Which step gets which
+// inverses is the graph's order, nothing else: unfilled, those of one window's first step serve the next
+// window; in the bubbles, from the step on in which the second inversion of the pair lies. Linears of
+// Transformer blocks only; their biases, norms, embedding and head are AdamW's (exec/optimizer.h).
 //
 // Everything runs on the compute lane but messages, which a lane of their own moves.
-// Guarded by tests/execute_kfac_test.cpp.
+// Not proven on a GPU. Guarded by tests/execute_kfac_test.cpp and tests/execute_kfac_stream_order_test.cpp.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -65,7 +66,7 @@ class Kfac {
   };
   // Of one window.
   struct Refresh {
-    at::Tensor a, b;   // flat sums of all factors
+    at::Tensor a, b;    // flat sums of all factors
     int uses_left = 0;  // inversions and reductions
   };
   struct Filler {
@@ -95,12 +96,12 @@ class Kfac {
   const Bundle& bundle_;
   const TaskGraph& graph_;
   int rank_;
-  Dtype dtype_;  // of factors and inverses
+  Dtype dtype_;                  // of factors and inverses
   double tokens_, loss_tokens_;  // of a step, over all ranks: all of them, and those that are predicted
   std::vector<Linear> linears_;  // by block, then in forward order: the same on all replicas
   std::int64_t a_elements_ = 0, b_elements_ = 0;
-  std::unordered_map<std::int32_t, Filler> fillers_;  // by work
-  int uses_ = 0;                                      // of a refresh on this rank
+  std::unordered_map<std::int32_t, Filler> fillers_;       // by work
+  int uses_ = 0;                                           // of a refresh on this rank
   std::map<std::pair<int, int>, LinearCapture> captures_;  // by micro-batch and slice
   std::mutex mutex_;                                       // of refreshes_, not of what is in it
   std::map<int, Refresh> refreshes_;                       // by step

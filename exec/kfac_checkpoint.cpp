@@ -1,4 +1,5 @@
-// K-FAC's inverses in a checkpoint: "layers.0.q.inverse_A", each from the rank that made it, so that any layout finds them.
+// K-FAC's inverses in a checkpoint: "layers.0.q.inverse_A", each from the rank that made it, so that any
+// layout finds them.
 #include <ATen/ATen.h>
 
 #include <cstring>
@@ -25,14 +26,16 @@ void Kfac::save(ShardWriter& out) const {
   }
 }
 
-at::Tensor Kfac::stored_inverse(const CheckpointReader& checkpoint, const Linear& linear, bool of_input) const {
+at::Tensor Kfac::stored_inverse(const CheckpointReader& checkpoint, const Linear& linear,
+                                bool of_input) const {
   const StoredMatrix* const stored = checkpoint.matrix(checkpoint_name(linear, of_input));
   if (stored == nullptr) return {};
   const std::int64_t side = of_input ? linear.shape.in : linear.shape.out;
   if (stored->rows != side || stored->columns != side)
-    throw std::runtime_error(checkpoint.folder() + ": " + stored->name + " is " + std::to_string(stored->rows) + " x " +
-                             std::to_string(stored->columns) + " there, but " + std::to_string(side) + " x " +
-                             std::to_string(side) + " in this model; resume with the model that was trained");
+    throw std::runtime_error(checkpoint.folder() + ": " + stored->name + " is " +
+                             std::to_string(stored->rows) + " x " + std::to_string(stored->columns) +
+                             " there, but " + std::to_string(side) + " x " + std::to_string(side) +
+                             " in this model; resume with the model that was trained");
   at::Tensor host = at::empty({side, side}, torch_dtype(stored->dtype));
   const std::string bytes = checkpoint.read(*stored);
   std::memcpy(host.mutable_data_ptr(), bytes.data(), bytes.size());
@@ -45,7 +48,8 @@ void Kfac::load(const CheckpointReader& checkpoint) {
     linear.inverse_a = stored_inverse(checkpoint, linear, true);
     linear.inverse_b = stored_inverse(checkpoint, linear, false);
     if (linear.inverse_a.defined() == linear.inverse_b.defined()) continue;
-    throw std::runtime_error(checkpoint.folder() + ": only one inverse of " + checkpoint_name(linear, true) +
+    throw std::runtime_error(checkpoint.folder() + ": only one inverse of " +
+                             checkpoint_name(linear, true) +
                              " and its partner is there; resume from another checkpoint");
   }
 }

@@ -21,11 +21,13 @@ Inverse damped_inverse(const at::Tensor& factor, const at::Tensor& damping) {
   damped.diagonal().add_(damping);
   const auto [triangle, failed] = at::linalg_cholesky_ex(damped);
   if (factor.is_cpu()) return {at::cholesky_inverse(triangle), failed};
-  // That one reads LAPACK's verdict on the host, which would wait for the device; solving costs more and waits for nothing.
+  // That one reads LAPACK's verdict on the host, which would wait for the device; solving costs more and
+  // waits for nothing.
   return {at::cholesky_solve(at::eye(factor.size(0), factor.options()), triangle), failed};
 }
 
-at::Tensor natural_direction(const at::Tensor& gradient, const at::Tensor& inverse_a, const at::Tensor& inverse_b) {
+at::Tensor natural_direction(const at::Tensor& gradient, const at::Tensor& inverse_a,
+                             const at::Tensor& inverse_b) {
   return at::mm(at::mm(inverse_b, gradient.to(inverse_b.scalar_type())), inverse_a);
 }
 

@@ -29,7 +29,8 @@ std::vector<const Kfac::Linear*> Kfac::share_of(int member, int part) const {
   const BlockRange& range = graph_.stages[static_cast<std::size_t>(part)];
   std::vector<const Linear*> share;
   for (const Linear& linear : linears_)
-    if (linear.owner == member && linear.block >= range.first && linear.block < range.last) share.push_back(&linear);
+    if (linear.owner == member && linear.block >= range.first && linear.block < range.last)
+      share.push_back(&linear);
   return share;
 }
 
@@ -66,7 +67,8 @@ void Kfac::spread_gathered(TaskId task, const at::Tensor& gathered) const {
     std::int64_t next = static_cast<std::int64_t>(m) * longest;
     for (const Linear* linear : share_of(members[m], part)) {
       at::Tensor gradient = gradient_of(*linear);
-      if (members[m] != rank_) gradient.copy_(gathered.narrow(0, next, elements_of(linear->shape)).view_as(gradient));
+      if (members[m] != rank_)
+        gradient.copy_(gathered.narrow(0, next, elements_of(linear->shape)).view_as(gradient));
       next += elements_of(linear->shape);
     }
   }

@@ -1,10 +1,11 @@
-// Inputs and output gradients of Linears that are still needed after their backward pass: K-FAC makes its factors of them
-// (exec/kfac.h). linear() leaves them here in passing, tensors that exist anyway:
+// Inputs and output gradients of Linears that are still needed after their backward pass: K-FAC makes its
+// factors of them (exec/kfac.h). linear() leaves them here in passing, tensors that exist anyway:
 //
 //   forward ─► input ──────────► taken once for each factor A of the weight ─► gone
 //   backward ─► output gradient ─► once for each factor B ─► gone
 //
-// One for each micro-batch (and slice), on the compute lane's thread. Guarded by tests/execute_kfac_test.cpp.
+// One for each micro-batch (and slice), on the compute lane's thread. Guarded by
+// tests/execute_kfac_test.cpp.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,7 +25,9 @@ class LinearCapture {
 
   // Others than the wanted ones are let go.
   void keep_input(const ShardedParameter& weight, const at::Tensor& x) { keep(weight, &Kept::input, x); }
-  void keep_output_gradient(const ShardedParameter& weight, const at::Tensor& dy) { keep(weight, &Kept::gradient, dy); }
+  void keep_output_gradient(const ShardedParameter& weight, const at::Tensor& dy) {
+    keep(weight, &Kept::gradient, dy);
+  }
 
   // Throw std::logic_error when there is none: a task ran before its pass, or once too often.
   at::Tensor take_input(const ShardedParameter& weight) { return take(weight, &Kept::input); }

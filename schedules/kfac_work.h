@@ -1,8 +1,8 @@
-// Which of K-FAC's factors a filler is about. The lowering writes it into the work's label and everybody who runs the
-// graph reads it from there, so that both are in this one place:
+// Which of K-FAC's factors a filler is about. The lowering writes it into the work's label and everybody
+// who runs the graph reads it from there, so that both are in this one place:
 //
-//   ".L5.q.A"    curvature of q's inputs in block 5, of a micro-batch        ".L5.q.invA"   inverse of that factor
-//   ".L5.q.B"    of its output gradients                                     ".L5.q.invB"
+//   ".L5.q.A"   curvature of q's inputs in block 5          ".L5.q.invA"   inverse of that factor
+//   ".L5.q.B"   of its output gradients                     ".L5.q.invB"
 //
 // Guarded by tests/kfac_fillers_test.cpp.
 #pragma once

@@ -1,5 +1,5 @@
-// `slipway execute` with K-FAC, as a user lives through it: predicted and measured tasks are the same, a run that was
-// interrupted goes on as if it had not been, what is due within a window happens at its end.
+// `slipway execute` with K-FAC, as a user lives through it: predicted and measured tasks are the same, a
+// run that was interrupted goes on as if it had not been, what is due within a window happens at its end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,11 +20,16 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 Ended executed(const std::string& folder, const std::vector<std::string>& more) {
-  std::string line = "exec env -u RANK -u WORLD_SIZE -u LOCAL_RANK -u MASTER_ADDR -u MASTER_PORT " + std::string(SLIPWAY_PROGRAM) +
-                     " execute " SLIPWAY_SOURCE_DIR "/scenarios/examples/tiny-llama-cpu.yaml --set run.optimizer.name=kfac --out " +
+  std::string line = "exec env -u RANK -u WORLD_SIZE -u LOCAL_RANK -u MASTER_ADDR -u MASTER_PORT " +
+                     std::string(SLIPWAY_PROGRAM) +
+                     " execute " SLIPWAY_SOURCE_DIR
+                     "/scenarios/examples/tiny-llama-cpu.yaml --set run.optimizer.name=kfac --out " +
                      folder;
   for (const std::string& word : more) line += " " + word;
-  const Ended ended = RankProcesses("/bin/sh", {"-c", line}, 1, folder, {{"SLIPWAY_RANK", SLIPWAY_RANK_PROGRAM}}).wait(120).front();
+  const Ended ended =
+      RankProcesses("/bin/sh", {"-c", line}, 1, folder, {{"SLIPWAY_RANK", SLIPWAY_RANK_PROGRAM}})
+          .wait(120)
+          .front();
   EXPECT_EQ(ended.status, 0) << ended.errors;
   return ended;
 }
@@ -42,7 +47,8 @@ std::vector<double> numbers_of(const std::string& csv) {
   std::istringstream lines(csv);
   std::string line;
   std::getline(lines, line);
-  while (std::getline(lines, line)) losses.push_back(std::stod(line.substr(line.find(',', line.find(',') + 1) + 1)));
+  while (std::getline(lines, line))
+    losses.push_back(std::stod(line.substr(line.find(',', line.find(',') + 1) + 1)));
   return losses;
 }
 
@@ -60,17 +66,21 @@ TEST_P(KfacSchedule, HasTheSameTasksPredictedAndMeasured) {
   EXPECT_THAT(confirmation["only_measured"], IsEmpty());
   std::set<std::string> kinds;
   for (const auto& kind : confirmation["kinds"]) kinds.insert(kind["kind"]);
-  for (const char* kind : {"curvature", "inversion", "precondition"}) EXPECT_TRUE(kinds.contains(kind)) << kind;
+  for (const char* kind : {"curvature", "inversion", "precondition"})
+    EXPECT_TRUE(kinds.contains(kind)) << kind;
   EXPECT_EQ(json["losses"].size(), json["steps"].get<std::size_t>());
   EXPECT_LE(json["last_loss"].get<double>(), 0.9 * json["first_loss"].get<double>());
 }
-INSTANTIATE_TEST_SUITE_P(Of, KfacSchedule,
-                         testing::Values(Case{"OneFOneB", "--set run.steps=16"},
-                                         Case{"Chimera", "--set schedule.name=chimera --set schedule.global_batch=4 --set run.steps=54"},
-                                         Case{"Unfilled", "--set schedule.fill=none --set run.optimizer.refresh_steps=3 --set run.steps=15"},
-                                         Case{"Replicas", "--set schedule.name=gpipe --set layout.data=2 --set cluster.gpus_per_node=4 "
-                                                          "--set schedule.global_batch=16 --set run.steps=16"}),
-                         [](const auto& each) { return each.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Of, KfacSchedule,
+    testing::Values(
+        Case{"OneFOneB", "--set run.steps=16"},
+        Case{"Chimera", "--set schedule.name=chimera --set schedule.global_batch=4 --set run.steps=54"},
+        Case{"Unfilled", "--set schedule.fill=none --set run.optimizer.refresh_steps=3 --set run.steps=15"},
+        Case{"Replicas",
+             "--set schedule.name=gpipe --set layout.data=2 --set cluster.gpus_per_node=4 "
+             "--set schedule.global_batch=16 --set run.steps=16"}),
+    [](const auto& each) { return each.param.name; });
 
 // The filled window of this scenario has two steps.
 TEST(KfacCheckpoints, ThatAreDueWithinAWindowAreMadeAtItsEnd) {
@@ -83,7 +93,8 @@ TEST(KfacCheckpoints, ARunGoesOnWithTheLossesOfTheUninterruptedOneToTheLastBit) 
   const std::string whole = fresh("whole"), parts = fresh("parts");
   executed(whole, {"--set run.steps=10"});
   executed(parts, {"--set run.steps=4 --set run.checkpoint_steps=4"});
-  const Ended resumed = executed(parts, {"--set run.steps=10 --set run.checkpoint_steps=4 --resume latest"});
+  const Ended resumed =
+      executed(parts, {"--set run.steps=10 --set run.checkpoint_steps=4 --resume latest"});
   EXPECT_THAT(resumed.output, HasSubstr("from step 4"));
   EXPECT_EQ(losses_of(parts), losses_of(whole));
 }
@@ -93,7 +104,8 @@ TEST(KfacCheckpoints, AnotherLayoutGoesOnWithTheSameInverses) {
   const std::string whole = fresh("whole-unfilled"), first = fresh("first"), second = fresh("second");
   executed(whole, {unfilled, "--set run.steps=8"});
   executed(first, {unfilled, "--set run.steps=4 --set run.checkpoint_steps=4"});
-  executed(second, {unfilled, "--set layout.pipeline=1 --set layout.data=2 --set run.steps=8 --resume", first});
+  executed(second,
+           {unfilled, "--set layout.pipeline=1 --set layout.data=2 --set run.steps=8 --resume", first});
   const std::vector<double> expected = numbers_of(losses_of(whole)), found = numbers_of(losses_of(second));
   ASSERT_EQ(found.size(), 4U);
   for (std::size_t i = 0; i < found.size(); ++i)

@@ -1,5 +1,5 @@
-// K-FAC on the ordered device (tests/stream_order/): no stream reads, writes or gives away sums, inverses or gathered
-// gradients that another one is still at work on, and the losses are those of virtual ranks.
+// K-FAC on the ordered device (tests/stream_order/): no stream reads, writes or gives away sums, inverses
+// or gathered gradients that another one is still at work on, and the losses are those of virtual ranks.
 #include <gmock/gmock.h>
 
 #include "exec/virtual_ranks.h"
@@ -19,8 +19,8 @@ void expect_no_race(const LoweringInput& input, const KfacWindow& window) {
   bundle.run.checkpoint_steps = bundle.graph.window;
   write_bundle_file(folder + "/run.slip", bundle);
   RankProcesses ranks(SLIPWAY_ORDERED_RANK_PROGRAM,
-                      {folder + "/run.slip", "--out", folder, "--connect-timeout", "120", "--ranks-per-process",
-                       std::to_string(rank_count(bundle.graph.layout))},
+                      {folder + "/run.slip", "--out", folder, "--connect-timeout", "120",
+                       "--ranks-per-process", std::to_string(rank_count(bundle.graph.layout))},
                       1, folder);
   const Ended process = ranks.wait(120).front();
   EXPECT_EQ(process.status, 0);

@@ -15,7 +15,9 @@ at::Tensor numbers(std::vector<std::int64_t> shape, std::int64_t seed) {
   return at::randn(shape, generator, at::TensorOptions().dtype(at::kDouble));
 }
 
-double distance(const at::Tensor& x, const at::Tensor& y) { return (x - y).norm().item<double>() / y.norm().item<double>(); }
+double distance(const at::Tensor& x, const at::Tensor& y) {
+  return (x - y).norm().item<double>() / y.norm().item<double>();
+}
 
 // [out·in, out·in] of tokens a [T, in] and g [T, out], whose gradients are those of the mean loss.
 at::Tensor dense_fisher(const at::Tensor& a, const at::Tensor& g) {
@@ -40,7 +42,8 @@ Factors factors_of(const at::Tensor& a, const at::Tensor& g) {
 at::Tensor direction_of(const Factors& f, const at::Tensor& gradient, double damping) {
   const at::Tensor ratio = damping_ratio(f.a, f.b);
   const double root = std::sqrt(damping);
-  return natural_direction(gradient, damped_inverse(f.a, ratio * root).inverse, damped_inverse(f.b, root / ratio).inverse);
+  return natural_direction(gradient, damped_inverse(f.a, ratio * root).inverse,
+                           damped_inverse(f.b, root / ratio).inverse);
 }
 
 // Every input meets every output gradient, so that they are independent, as K-FAC takes them to be.

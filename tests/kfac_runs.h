@@ -1,6 +1,6 @@
-// Training with K-FAC: bundles of windows, filled or not, and an implementation of its own to judge them by, on the plain
-// model of tests/reference_model.h. It knows nothing of tasks but one thing, which it is told: from which step of a window
-// on the inverses of a Linear are those of the window's first step.
+// Training with K-FAC: bundles of windows, filled or not, and an implementation of its own to judge them
+// by, on the plain model of tests/reference_model.h. It knows nothing of tasks but one thing, which it is
+// told: from which step of a window on the inverses of a Linear are those of the window's first step.
 #pragma once
 
 #include <torch/optim/adamw.h>
@@ -20,7 +20,7 @@ namespace slipway {
 
 struct KfacWindow {
   bool filled = false;
-  int refresh_steps = 1;       // unfilled
+  int refresh_steps = 1;        // unfilled
   double filler_seconds = 0.4;  // each; a forward takes 1, a backward 2
 };
 
@@ -29,22 +29,26 @@ inline void expect_labels_are_unique(const TaskGraph& graph) {
   std::set<std::tuple<int, std::int32_t, std::string>> seen;  // of (step of the window, rank, label)
   for (TaskId id = 0; id < graph.tasks.size(); ++id)
     for (const std::int32_t rank : members_of(graph, id))
-      EXPECT_TRUE(seen.insert({graph.tasks[id].step, rank, label_of(graph, id)}).second) << label_of(graph, id);
+      EXPECT_TRUE(seen.insert({graph.tasks[id].step, rank, label_of(graph, id)}).second)
+          << label_of(graph, id);
 }
 
 inline Bundle kfac_bundle(LoweringInput input, const KfacWindow& window) {
   input.kfac = true;
   Bundle bundle = tiny_bundle(input);
   Cluster cluster = hand_cluster(1, rank_count(input.layout), 1e9, 1e-6);
-  cluster.groups[0].machine.peak_flops[static_cast<std::size_t>(input.shape.dtype)] = 1e12;
+  for (const Dtype dtype : {input.shape.dtype, kfac_dtype(input.shape.dtype)})
+    cluster.groups[0].machine.peak_flops[static_cast<std::size_t>(dtype)] = 1e12;
   cluster.groups[0].machine.memory_bandwidth = 1e12;
   Fillers fillers = kfac_fillers(bundle.graph, cluster);
-  for (FillerItem& item : fillers.items) item.seconds = item.task.communicator == none ? window.filler_seconds : 0.01;
+  for (FillerItem& item : fillers.items)
+    item.seconds = item.task.communicator == none ? window.filler_seconds : 0.01;
   FillOptions options;
   options.use_bubbles = window.filled;
   options.steps = window.refresh_steps;
   bundle.graph = fill(bundle.graph, unit_durations(bundle.graph), fillers, options).graph;
-  for (const Violation& violation : check_graph(bundle.graph)) ADD_FAILURE() << describe(bundle.graph, violation);
+  for (const Violation& violation : check_graph(bundle.graph))
+    ADD_FAILURE() << describe(bundle.graph, violation);
   expect_labels_are_unique(bundle.graph);
   bundle.run.optimizer.name = "kfac";
   bundle.run.optimizer.lr = 5e-3;
@@ -70,7 +74,8 @@ inline std::vector<LinearOfModel> linears_of(const Model& model) {
   return list;
 }
 
-// By the order of the compute lanes: how many preconditionings of its rank and stage lie before both inversions of a Linear.
+// By the order of the compute lanes: how many preconditionings of its rank and stage lie before both
+// inversions of a Linear.
 inline std::map<LinearName, int> first_steps_with_new_inverses(const TaskGraph& graph) {
   std::map<LinearName, int> first;
   for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank) {
@@ -81,7 +86,8 @@ inline std::map<LinearName, int> first_steps_with_new_inverses(const TaskGraph& 
       const std::size_t inverse = work.suffix.rfind(".inv");
       if (inverse == std::string::npos) continue;
       const std::size_t dot = work.suffix.rfind('.', inverse - 1);
-      const LinearName name = "layers." + std::to_string(work.block - 1) + work.suffix.substr(dot, inverse - dot);
+      const LinearName name =
+          "layers." + std::to_string(work.block - 1) + work.suffix.substr(dot, inverse - dot);
       first[name] = std::max(first[name], preconditioned[work.stage]);
     }
   }
@@ -96,7 +102,9 @@ class KfacReference {
         linears_(linears_of(bundle.graph.model)),
         weights_(whole_weights(bundle.graph.model, bundle.run.seed)),
         reference_(bundle.graph.model, weights_,
-                   [this](const std::string& name, const at::Tensor& x, const at::Tensor& y) { note(name, x, y); }),
+                   [this](const std::string& name, const at::Tensor& x, const at::Tensor& y) {
+                     note(name, x, y);
+                   }),
         adamw_(others(), torch::optim::AdamWOptions(bundle.run.optimizer.lr)
                              .betas({bundle.run.optimizer.beta1, bundle.run.optimizer.beta2})
                              .eps(bundle.run.optimizer.epsilon)),
@@ -144,7 +152,8 @@ class KfacReference {
   }
 
   bool is_natural(const std::string& name) const {
-    return std::any_of(linears_.begin(), linears_.end(), [&](const LinearOfModel& linear) { return linear.weight == name; });
+    return std::any_of(linears_.begin(), linears_.end(),
+                       [&](const LinearOfModel& linear) { return linear.weight == name; });
   }
 
   std::vector<torch::optim::OptimizerParamGroup> others() {
@@ -163,8 +172,9 @@ class KfacReference {
       const Product& product = products_.at(linear.weight);
       const auto in = linear.shape.in, out = linear.shape.out;
       const at::Tensor x = product.x.reshape({all, in});
-      const at::Tensor g = static_cast<double>(predicted) *
-                           product.y.grad().reshape({all, -1}).slice(1, linear.shape.first_row, linear.shape.first_row + out);
+      const at::Tensor g =
+          static_cast<double>(predicted) * product.y.grad().reshape({all, -1}).slice(
+                                               1, linear.shape.first_row, linear.shape.first_row + out);
       const at::Tensor a = at::einsum("ti,tj->ij", {x, x}) / all, b = at::einsum("ti,tj->ij", {g, g}) / all;
       const double mean_a = a.trace().item<double>() / static_cast<double>(in),
                    mean_b = b.trace().item<double>() / static_cast<double>(out);
@@ -178,8 +188,9 @@ class KfacReference {
   void precondition(const LinearOfModel& linear) {
     const auto pair = used_.find(linear.name);
     if (pair == used_.end()) return;
-    at::Tensor rows = weights_.at(linear.weight).mutable_grad().slice(0, linear.shape.first_row,
-                                                                      linear.shape.first_row + linear.shape.out);
+    at::Tensor rows = weights_.at(linear.weight)
+                          .mutable_grad()
+                          .slice(0, linear.shape.first_row, linear.shape.first_row + linear.shape.out);
     rows.copy_(pair->second.b.matmul(rows.matmul(pair->second.a)));
   }
 

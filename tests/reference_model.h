@@ -1,5 +1,5 @@
-// The models as plain functional code on whole tensors, differentiated by torch's own autograd: what the executor is
-// judged by. Deliberately written otherwise than exec/.
+// The models as plain functional code on whole tensors, differentiated by torch's own autograd: what the
+// executor is judged by. Deliberately written otherwise than exec/.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -37,7 +37,8 @@ inline Weights whole_weights(const Model& model, std::uint64_t seed) {
 class Reference {
  public:
   // A product with a matrix: its name without ".weight", x [..., in] and x·Wᵀ.
-  using Projected = std::function<void(const std::string& name, const at::Tensor& x, const at::Tensor& product)>;
+  using Projected =
+      std::function<void(const std::string& name, const at::Tensor& x, const at::Tensor& product)>;
 
   Reference(const Model& model, Weights& weights, Projected projected = nullptr)
       : blocks_(blocks_of(model)), weights_(weights), projected_(std::move(projected)) {}
