@@ -82,6 +82,18 @@ INSTANTIATE_TEST_SUITE_P(
              "--set schedule.global_batch=16 --set run.steps=16"}),
     [](const auto& each) { return each.param.name; });
 
+TEST(KfacTraces, AreWhatCalibrateFitsTheOtherTasksTo) {
+  const std::string folder = fresh("fitted");
+  executed(folder, {"--set run.steps=8 --set schedule.name=gpipe --set layout.data=2 --set cluster.gpus_per_node=4 --set "
+                    "schedule.global_batch=16"});
+  const std::string line = std::string(SLIPWAY_PROGRAM) + " calibrate " SLIPWAY_SOURCE_DIR
+                           "/scenarios/examples/tiny-llama-cpu.yaml --set run.optimizer.name=kfac --set schedule.name=gpipe --set "
+                           "layout.data=2 --set cluster.gpus_per_node=4 --set schedule.global_batch=16 --trace " +
+                           trace_path(folder) + " -o " + folder + "/machine.yaml";
+  const Ended ended = RankProcesses("/bin/sh", {"-c", line}, 1, folder + "/calibrate").wait(120).front();
+  EXPECT_EQ(ended.status, 0) << ended.errors;
+}
+
 // The filled window of this scenario has two steps.
 TEST(KfacCheckpoints, ThatAreDueWithinAWindowAreMadeAtItsEnd) {
   const std::string folder = fresh("due");
