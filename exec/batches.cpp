@@ -48,7 +48,7 @@ StepSpan span_from(const Bundle& bundle, const Progress& now) {
   StepSpan span{program_of(bundle, now.batch), 0};
   for (Progress at = now; at.steps < bundle.run.steps; ++span.steps) {
     if (span.steps > 0 && (is_tested(bundle, at) || batch_after(bundle, at, {}) != now.batch)) break;
-    if (!grows(bundle)) return {span.program, bundle.run.steps - static_cast<int>(now.steps)};
+    if (!grows(bundle)) return {span.program, (bundle.run.steps - static_cast<int>(now.steps)) / bundle.graph.window};
     ++at.steps;
     at.samples += now.batch;
   }

@@ -14,7 +14,7 @@ void Buckets::save(ShardWriter& out) const {
       const FlatRange range = range_within(parameter, mine.begin, mine.end);
       if (range.empty() || (parameter.meta.shard_dim < 0 && at_.tensor > 0)) continue;
       add_entry(out, parameter.meta, parameter.pieces, range.from - parameter.offset, range.to - parameter.offset,
-                mine.adamw.state(range.from, range.to));
+                mine.optimizer.state(range.from, range.to));
     }
   }
 }
@@ -32,7 +32,7 @@ void Buckets::load(const CheckpointReader& checkpoint) {
       const auto part = [&](const at::Tensor& all) {
         return all.narrow(0, range.from - parameter.offset, range.elements());
       };
-      mine.adamw.restore(range.from, range.to,
+      mine.optimizer.restore(range.from, range.to,
                          {part(shard.master), part(shard.mean), part(shard.square), shard.updates});
     }
   }

@@ -7,6 +7,7 @@
 
 #include "exec/gradient_dump.h"
 #include "exec/storage_memory.h"
+#include "models/kfac.h"
 
 namespace slipway {
 namespace {
@@ -55,6 +56,10 @@ int Buckets::replica_of(int stage) const {
 
 Buckets::Bucket Buckets::make_bucket(int stage, int block, ParameterPlacement placement) const {
   BlockParameters parameters = make_parameters(bundle_.graph.model, block, bundle_.run.seed, placement);
+  if (bundle_.graph.kfac)
+    for (const KfacLinear& linear : kfac_linears(blocks_of(bundle_.graph.model)[static_cast<std::size_t>(block)]))
+      for (ShardedParameter& parameter : parameters.parameters)
+        parameter.natural |= parameter.meta.name.ends_with(linear.parameter);
   const std::int64_t slice = parameters.weights.size(0) / slice_count_;
   const std::int64_t begin = slice_count_ > 1 ? replica_of(stage) * slice : 0, end = begin + slice;
   // Reduced in place under ZeRO 1; later stages give the bucket's memory away.
@@ -63,10 +68,10 @@ Buckets::Bucket Buckets::make_bucket(int stage, int block, ParameterPlacement pl
   const bool shards_weights = slice_count_ > 1 && bundle_.graph.layout.zero >= 3;
   const at::Tensor weights =
       shards_weights ? parameters.weights.narrow(0, begin, slice).clone() : at::Tensor();
-  AdamwShard adamw(parameters, begin, end, weights);
+  OptimizerShard optimizer(parameters, begin, end, weights);
   if (shards_gradients()) free_memory(parameters.gradients);
   auto gathered = shards_weights ? std::make_shared<GatheredWeights>(parameters.weights) : nullptr;
-  return {stage,   std::move(parameters), begin,   end, gradient, std::move(adamw),
+  return {stage,   std::move(parameters), begin,   end, gradient, std::move(optimizer),
           weights, std::move(gathered)};
 }
 
@@ -221,7 +226,7 @@ at::Tensor Buckets::whole_square_sum(int block, const at::Tensor& flat) const {
 void Buckets::step(int stage, double rate, const at::Tensor& scale) {
   for_each(stage, [&](const Bucket& bucket) {
     Bucket& mine = buckets_.at(bucket.parameters.block);
-    mine.adamw.step(mine.slice_gradient, bundle_.run.optimizer, rate, scale);
+    mine.optimizer.step(mine.slice_gradient, bundle_.run.optimizer, rate, scale);
     (shards_gradients() ? mine.slice_gradient : mine.parameters.gradients).zero_();
   });
 }

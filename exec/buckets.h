@@ -54,7 +54,7 @@ class Buckets {
   at::Tensor square_sum(int stage) const;
   // The same of the whole of `block`'s flat gradient, `flat`, before it is reduced over the data parallel ranks.
   at::Tensor whole_square_sum(int block, const at::Tensor& flat) const;
-  // AdamW at the learning rate `rate` on this rank's slices of `stage` with gradients times `scale` (undefined = 1),
+  // The optimizer's update at the learning rate `rate` on this rank's slices of `stage` with gradients times `scale` (undefined = 1),
   // then all its gradients are zero.
   void step(int stage, double rate, const at::Tensor& scale);
   void dump(int stage, std::ostream& out) const;
@@ -70,7 +70,7 @@ class Buckets {
     BlockParameters parameters;
     std::int64_t begin = 0, end = 0;  // this rank's slice of the flat tensors
     at::Tensor slice_gradient;        // a view of the bucket, or its reduce-scattered part
-    AdamwShard adamw;
+    OptimizerShard optimizer;
     at::Tensor slice_weights;                 // ZeRO 3
     std::shared_ptr<GatheredWeights> gathered;  // ZeRO 3
   };

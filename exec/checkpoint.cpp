@@ -18,7 +18,7 @@ Checkpointer::Checkpointer(CheckpointPlan plan, const RankModel& model, std::uni
     : plan_(std::move(plan)), model_(model), store_(std::move(store)) {}
 
 bool Checkpointer::is_due(std::int64_t steps) const {
-  return plan_.every > 0 && (steps % plan_.every == 0 || steps == plan_.last_step);
+  return plan_.every > 0 && (steps % plan_.every < plan_.window || steps == plan_.last_step);
 }
 
 void Checkpointer::step_ended(const Progress& done) {

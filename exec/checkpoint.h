@@ -23,6 +23,7 @@ struct CheckpointPlan {
   int keep = 2;               // newest ones
   int rank = 0, world = 1;
   std::int64_t last_step = 0;  // of the run, which is saved as well
+  int window = 1;              // steps that end together: what is due within them is saved at their end
   std::uint64_t seed = 0;
 };
 
@@ -33,7 +34,7 @@ class Checkpointer {
   // On the compute lane, when this rank has updated its parameters and the training has come to `done`. Throws
   // std::runtime_error naming the file that could not be written.
   void step_ended(const Progress& done);
-  // Will step_ended save after so many steps of the training?
+  // Will step_ended save after so many steps of the training, the end of a window?
   bool is_due(std::int64_t steps) const;
 
  private:

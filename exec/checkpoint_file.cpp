@@ -60,6 +60,24 @@ StoredEntry entry_from(const std::string& line, const std::string& path) {
   return e;
 }
 
+std::string line_of(const CheckpointMatrix& m, std::uint64_t offset, std::uint64_t checksum) {
+  std::ostringstream line;
+  line << "matrix " << m.name << ' ' << name_of(m.dtype) << ' ' << m.rows << ' ' << m.columns << ' ' << offset << ' '
+       << checksum << '\n';
+  return line.str();
+}
+
+StoredMatrix matrix_from(const std::string& line, const std::string& path) {
+  std::istringstream in(line);
+  StoredMatrix m;
+  std::string word, dtype;
+  in >> word >> m.name >> dtype >> m.rows >> m.columns >> m.offset >> m.checksum;
+  const auto known = dtype_named(dtype);
+  if (!in || !known) throw std::runtime_error(path + " holds a line that is no matrix: " + line);
+  m.dtype = *known;
+  return m;
+}
+
 }  // namespace
 
 ShardWriter::ShardWriter(const std::string& folder, int rank)
@@ -84,6 +102,11 @@ void ShardWriter::add(const CheckpointEntry& entry, std::string_view masters, st
   write(bytes);
 }
 
+void ShardWriter::add(const CheckpointMatrix& matrix, std::string_view elements) {
+  index_ += line_of(matrix, offset_, checksum_of(elements));
+  write(elements);
+}
+
 std::optional<std::uint64_t> ShardWriter::finish() {
   if (index_.empty()) return std::nullopt;
   sync_and_close(std::exchange(data_, -1), data_path_);
@@ -102,6 +125,12 @@ CheckpointReader::CheckpointReader(const std::string& checkpoint)
       throw std::runtime_error(path + (file ? " is damaged (its checksum does not fit)" : " cannot be read") +
                                "; resume from another checkpoint");
     for (std::string line; std::getline(text, line);) {
+      if (line.starts_with("matrix ")) {
+        StoredMatrix matrix = matrix_from(line, path);
+        matrix.shard = rank;
+        matrices_[matrix.name] = std::move(matrix);
+        continue;
+      }
       StoredEntry entry = entry_from(line, path);
       entry.shard = rank;
       entries_[entry.parameter].push_back(std::move(entry));
@@ -114,16 +143,30 @@ std::vector<StoredEntry> CheckpointReader::entries_of(const std::string& paramet
   return found == entries_.end() ? std::vector<StoredEntry>{} : found->second;
 }
 
-std::string CheckpointReader::read(const StoredEntry& entry) const {
-  const std::string path = shard_path(folder_, entry.shard, "data");
+const StoredMatrix* CheckpointReader::matrix(const std::string& name) const {
+  const auto found = matrices_.find(name);
+  return found == matrices_.end() ? nullptr : &found->second;
+}
+
+std::string CheckpointReader::read(int shard, std::uint64_t offset, std::int64_t count, std::uint64_t checksum,
+                                   const std::string& name) const {
+  const std::string path = shard_path(folder_, shard, "data");
   std::ifstream file(path, std::ios::binary);
-  std::string bytes(static_cast<std::size_t>(3 * entry.bytes_each()), '\0');
-  file.seekg(static_cast<std::streamoff>(entry.offset));
+  std::string bytes(static_cast<std::size_t>(count), '\0');
+  file.seekg(static_cast<std::streamoff>(offset));
   file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!file || checksum_of(bytes) != entry.checksum)
+  if (!file || checksum_of(bytes) != checksum)
     throw std::runtime_error(path + (file ? " is damaged (the checksum of " : " ends before its last entry (") +
-                             entry.parameter + (file ? " does not fit)" : ")") + "; resume from another checkpoint");
+                             name + (file ? " does not fit)" : ")") + "; resume from another checkpoint");
   return bytes;
+}
+
+std::string CheckpointReader::read(const StoredEntry& entry) const {
+  return read(entry.shard, entry.offset, 3 * entry.bytes_each(), entry.checksum, entry.parameter);
+}
+
+std::string CheckpointReader::read(const StoredMatrix& matrix) const {
+  return read(matrix.shard, matrix.offset, matrix.bytes(), matrix.checksum, matrix.name);
 }
 
 void write_durably(const std::string& path, std::string_view text) {

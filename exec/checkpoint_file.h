@@ -2,11 +2,14 @@
 //
 //   shard-<r>.index   "entry <parameter> <dtype> <rows> <columns> <shard_dim> <from> <to> <updates> <offset>
 //                     <checksum> <pieces> <begin> <end> ..."   a line each
+//                     "matrix <name> <dtype> <rows> <columns> <offset> <checksum>"
 //   shard-<r>.data    per entry: master weights, first moments, second moments, [from, to) of each
+//                     per matrix: its elements in row-major order
 //
 // An entry is a part of one tensor-parallel shard of one parameter: the shard is the concatenation of `pieces` along
 // shard_dim (models/parameters.h), and [from, to) of its elements in row-major order are there (all of them, or a
 // ZeRO slice). So shards of any layout can be put together to whole parameters, and cut anew.
+// A matrix is what an optimizer knows besides, whole, from the one rank that has it (K-FAC's inverses, exec/kfac.h).
 // Plain C++. Guarded by tests/checkpoint_file_test.cpp.
 #pragma once
 
@@ -35,6 +38,14 @@ struct CheckpointEntry {
   std::int64_t bytes_each() const { return (to - from) * bytes_of(dtype); }
 };
 
+struct CheckpointMatrix {
+  std::string name;  // unique in the model
+  Dtype dtype = Dtype::float32;
+  std::int64_t rows = 0, columns = 0;
+
+  std::int64_t bytes() const { return rows * columns * bytes_of(dtype); }
+};
+
 class ShardWriter {
  public:
   // `folder`: the partial one, which exists.
@@ -43,6 +54,7 @@ class ShardWriter {
   // Both throw std::runtime_error naming the file and the system's reason (a full disk).
   void add(const CheckpointEntry& entry, std::string_view masters, std::string_view first_moments,
            std::string_view second_moments);
+  void add(const CheckpointMatrix& matrix, std::string_view elements);
   // Everything is on the disk afterwards. The index's checksum; nothing, and no file, when nothing was added.
   std::optional<std::uint64_t> finish();
 
@@ -58,6 +70,11 @@ struct StoredEntry : CheckpointEntry {
   std::uint64_t offset = 0, checksum = 0;
 };
 
+struct StoredMatrix : CheckpointMatrix {
+  int shard = 0;
+  std::uint64_t offset = 0, checksum = 0;
+};
+
 // The entries of all shards. Reading one verifies its checksum.
 class CheckpointReader {
  public:
@@ -68,11 +85,16 @@ class CheckpointReader {
   std::vector<StoredEntry> entries_of(const std::string& parameter) const;
   // Masters, first and second moments one after another.
   std::string read(const StoredEntry& entry) const;
+  // Null when there is none of that name.
+  const StoredMatrix* matrix(const std::string& name) const;
+  std::string read(const StoredMatrix& matrix) const;
 
  private:
+  std::string read(int shard, std::uint64_t offset, std::int64_t bytes, std::uint64_t checksum, const std::string& name) const;
   std::string folder_;
   Manifest manifest_;
   std::map<std::string, std::vector<StoredEntry>> entries_;
+  std::map<std::string, StoredMatrix> matrices_;
 };
 
 // Writes `text` so that it is on the disk before this returns. Throws as above.

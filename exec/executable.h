@@ -3,6 +3,7 @@
 // Guarded by tests/command_execute_test.cpp and tests/execute_failure_test.cpp.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,8 @@ inline std::vector<std::string> not_executable(const Run& run, bool batch_grows)
   if (batch_grows && rate.decay != DecayStyle::constant && rate.decay_samples == 0)
     reasons.emplace_back("the learning rate decays to the end of a training whose batch grows, which is not known beforehand in "
                          "samples; set run.optimizer.lr_decay_samples");
-  if (run.optimizer.name != "adamw") {
-    reasons.push_back("run.optimizer.name is " + run.optimizer.name + ": only adamw is executed; use it");
-  }
+  if (run.optimizer.name != "adamw" && run.optimizer.name != "kfac")
+    reasons.push_back("run.optimizer.name is " + run.optimizer.name + ": adamw and kfac are executed; use one of them");
   if (run.data.empty()) {
     reasons.emplace_back(
         "run.data is not set: name a text file or Megatron token files to train on, for example with --set run.data=FILE");
@@ -27,11 +27,33 @@ inline std::vector<std::string> not_executable(const Run& run, bool batch_grows)
   return reasons;
 }
 
+inline constexpr const char* no_graphs_with_kfac =
+    "--cuda-graphs: K-FAC keeps inputs and gradients of Linears beyond their passes, which a replay would overwrite; leave it out";
+
+// Why a training from step `done` to step `steps` does not consist of whole windows; empty: it does.
+inline std::string window_defect(int window, int done, int steps) {
+  const int beyond = (steps - done) % window;
+  if (beyond == 0) return "";
+  const auto text = [](int n) { return std::to_string(n); };
+  return "run.steps is " + text(steps) + ", but tasks repeat only after " + text(window) + " steps, in which K-FAC's inverses are " +
+         "refreshed once, and a training ends with such a window; set run.steps to " +
+         (steps - beyond > done ? text(steps - beyond) + " or " : "") + text(steps - beyond + window);
+}
+
 inline std::vector<std::string> not_executable(const Bundle& bundle) {
   std::vector<std::string> reasons = not_executable(bundle.run, grows(bundle));
-  if (bundle.graph.window > 1)
-    reasons.emplace_back("the bundle holds a window of several steps with work in the bubbles, which is simulated "
-                         "only; set schedule.fill to none");
+  const TaskGraph& graph = bundle.graph;
+  if (graph.kfac != (bundle.run.optimizer.name == "kfac"))
+    reasons.emplace_back("the bundle's tasks are not those of its optimizer " + bundle.run.optimizer.name + "; lower the scenario again");
+  if (graph.kfac && graph.layout.tensor > 1)
+    reasons.emplace_back("K-FAC needs whole layers on a rank; set layout.tensor to 1");
+  if (graph.kfac && graph.layout.zero > 0)
+    reasons.emplace_back("K-FAC needs the gradients of whole matrices on a rank; set layout.zero to 0");
+  if (graph.kfac && grows(bundle))
+    reasons.emplace_back("K-FAC's work is lowered for one batch; remove training.growth, or set run.optimizer.name to adamw");
+  const bool evaluates = std::any_of(graph.works.begin(), graph.works.end(),
+                                     [](const Work& work) { return work.filler == "evaluation"; });
+  if (evaluates) reasons.emplace_back("evaluation in the bubbles is simulated only; set schedule.fill to none");
   return reasons;
 }
 

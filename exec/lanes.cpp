@@ -95,14 +95,28 @@ void LaneRunner::State::settle(LaneThread& thread, LocalLane& lane) {
   }
   lane.ended.store(first + count, std::memory_order_release);
   ++lane.settled;
-  end_step(thread, lane, step, lane.stamp(first + count - 1).end_ns);
+  end_step(thread, lane, step);
 }
 
-void LaneRunner::State::end_step(LaneThread& thread, LocalLane& lane, int step, std::int64_t end_ns) {
+namespace {
+
+std::vector<std::int64_t> ends_of(const LocalProgram& program, LocalLane& lane, int step) {
+  std::vector<std::int64_t> ends(static_cast<std::size_t>(program.graph.window));
+  const std::size_t count = lane.tasks.size(), first = static_cast<std::size_t>(step) * count;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Task& task = program.graph.tasks[program.tasks[lane.tasks[i]].task];
+    if (task.kind != TaskKind::filler) ends[static_cast<std::size_t>(task.step)] = lane.stamp(first + i).end_ns;
+  }
+  return ends;
+}
+
+}  // namespace
+
+void LaneRunner::State::end_step(LaneThread& thread, LocalLane& lane, int step) {
   if (!lane.compute || !hooks.step_ends) return;
   thread.now_step = thread.program->first_step + step;
   thread.doing = "end of the step";
-  hooks.step_ends(thread.now_step, end_ns);
+  hooks.step_ends(thread.now_step, ends_of(*thread.program, lane, step));
 }
 
 // The steps of `program` from `from` to where the lanes meet again.
@@ -126,7 +140,7 @@ void LaneRunner::State::perform_span(LaneThread& thread, LocalProgram& program, 
         lane.ended.store(static_cast<std::size_t>(step) * lane.tasks.size() + place + 1, std::memory_order_release);
     }
     if (!hooks.device) {
-      end_step(thread, lane, step, lane.stamp(lane.ended - 1).end_ns);
+      end_step(thread, lane, step);
     } else if (lane.compute && hooks.pauses_after && hooks.pauses_after(program.first_step + step)) {
       while (lane.settled <= step) settle(thread, lane);
     }
@@ -170,9 +184,13 @@ void LaneRunner::State::stop_all(std::exception_ptr cause) {
 }
 
 std::string LaneRunner::State::text_of(const LaneThread& thread) const {
-  const std::string step = "step " + std::to_string(hooks.steps_before + thread.now_step + 1) + ", ";
-  if (thread.doing) return step + "lane " + names[thread.lane] + ", " + thread.doing;
-  return step + label_of(thread.program->graph, thread.now_task);
+  const auto step = [&](int in_window) {
+    const int window = thread.program ? thread.program->graph.window : 1;
+    return "step " + std::to_string(hooks.steps_before + thread.now_step * window + in_window + 1) + ", ";
+  };
+  if (thread.doing) return step(0) + "lane " + names[thread.lane] + ", " + thread.doing;
+  const TaskGraph& graph = thread.program->graph;
+  return step(graph.tasks[thread.now_task].step) + label_of(graph, thread.now_task);
 }
 
 // In a handler.

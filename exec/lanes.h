@@ -45,7 +45,8 @@ struct LaneHooks {
   std::function<void(TaskId, int step)> perform;
   std::function<void(bool computes)> thread_begins;  // optional: on every lane thread, before its first task
   // Optional: compute lane, when its last task of a step is complete. With `device` a later step may be under way.
-  std::function<void(int step, std::int64_t end_ns)> step_ends;
+  // `ends_ns`: when each step of the graph's window was over there, but for what fills bubbles.
+  std::function<void(int step, const std::vector<std::int64_t>& ends_ns)> step_ends;
   // Null: tasks are complete when `perform` returns. Must outlive the runner.
   DeviceQueue* device = nullptr;
   // Optional, with `device`: true when the compute lane shall start nothing more until this step is complete.

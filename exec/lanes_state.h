@@ -124,7 +124,7 @@ struct LaneRunner::State {
   void perform(laning::LocalProgram& program, laning::LocalLane& lane, std::size_t place, int step);
   void stay_near(laning::LaneThread& thread, laning::LocalLane& lane, std::size_t place, int step);
   void settle(laning::LaneThread& thread, laning::LocalLane& lane);
-  void end_step(laning::LaneThread& thread, laning::LocalLane& lane, int step, std::int64_t end_ns);
+  void end_step(laning::LaneThread& thread, laning::LocalLane& lane, int step);
   std::string text_of(const laning::LaneThread& thread) const;
   void broke(const laning::LaneThread& thread);
   void stop_all(std::exception_ptr cause);

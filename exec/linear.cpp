@@ -39,6 +39,7 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
     auto& queue = *pointer_from<WeightGradientQueue>(context, "queue");
     if (const auto* bias = pointer_from<const ShardedParameter>(context, "bias"))
       queue.add_small({bias->gradient, 0, at::sum(as_matrix(dy), {0}, false, bias->gradient.scalar_type())});
+    if (queue.capture) queue.capture->keep_output_gradient(*pointer_from<const ShardedParameter>(context, "weight"), dy);
     queue.add(saved[0], dy, *pointer_from<const ShardedParameter>(context, "weight"));
     return {at::matmul(dy, saved[1]), {}, {}, {}};
   }
@@ -69,6 +70,7 @@ void WeightGradientQueue::add_small(WaitingGradient small) {
 
 at::Tensor linear(const at::Tensor& x, const ShardedParameter& weight, const ShardedParameter* bias,
                   WeightGradientQueue& queue) {
+  if (queue.capture && at::GradMode::is_enabled()) queue.capture->keep_input(weight, x);  // else it will be made again
   return LinearFunction::apply(x, &weight, bias, &queue);
 }
 

@@ -108,7 +108,7 @@ void measure_elementwise(MeasureContext& c, std::int64_t rows, std::int64_t colu
 }
 
 void measure_optimizer(MeasureContext& c, std::int64_t elements) {
-  // As AdamwShard keeps them (exec/optimizer.h): weights of two bytes have float32 masters.
+  // As OptimizerShard keeps them (exec/optimizer.h): weights of two bytes have float32 masters.
   const at::Tensor weight = at::rand({elements}, c.options());
   const at::Tensor master = weight.element_size() >= 4 ? weight : weight.to(at::kFloat);
   const at::Tensor gradient = at::rand_like(master);

@@ -30,6 +30,7 @@ struct ShardedParameter {
   std::vector<Piece> pieces;              // of this tensor rank, along meta.shard_dim
   at::Tensor weight, gradient;            // views, local shape; vectors have one dimension
   std::int64_t offset = 0, elements = 0;  // in the flat tensors
+  bool natural = false;                   // its gradient is preconditioned (exec/kfac.h) and taken as it is, not by AdamW
 };
 
 struct BlockParameters {

@@ -21,6 +21,7 @@ RankModel::State::State(const Bundle& b, const TaskGraph& g, int r, at::Device d
       slots(graph, r),
       training(t),
       buckets(t.buckets),
+      kfac(t.kfac ? &*t.kfac : nullptr),
       entered(e),
       entered_step(s) {
   note_taken_blocks();
@@ -134,6 +135,12 @@ void RankModel::run(TaskId task, int step) {
     case WorkKind::grad_norm:
       s.grad_norm(task, step);
       break;
+    case WorkKind::precondition:
+      s.kfac->precondition(work.stage);
+      break;
+    case WorkKind::filler:
+      s.kfac->run_filler(task, step);
+      break;
     case WorkKind::optimizer_step:
       s.optimizer_step(task, step);
       break;
@@ -148,6 +155,7 @@ Message RankModel::message(TaskId task, int step) {
   State& s = *state_;
   const Work& work = s.work_of(task);
   if (s.moves_wire(work)) return s.wire_message(task, step);
+  if (s.is_kfac(work)) return s.kfac->message(task, step);
   if (work.kind == WorkKind::norm_reduce) {
     const at::Tensor sum = s.scalar_inputs(task, step);
     return {sum, sum};
@@ -158,6 +166,7 @@ Message RankModel::message(TaskId task, int step) {
 void RankModel::arrived(TaskId task, int step, Message message) {
   State& s = *state_;
   const Work& work = s.work_of(task);
+  if (s.is_kfac(work)) s.kfac->arrived(task, step, message);
   if (work.kind == WorkKind::grad_reduce && s.graph.tasks[task].micro_batch != none)
     s.buckets.add_to_slice(work.block, message.output);
   if (work.kind == WorkKind::tied_grad_reduce && s.graph.layout.zero >= 2) s.buckets.keep_tied(message.output);
@@ -166,8 +175,12 @@ void RankModel::arrived(TaskId task, int step, Message message) {
       for (const BufferId buffer : s.slots.outputs(task, kind)) s.slots.put(buffer, step, message.output);
   for (const BufferId buffer : s.slots.outputs(task, BufferKind::scalar))
     s.slots.put(buffer, step, message.output);
-  if (work.kind == WorkKind::norm_reduce && s.graph.worker_norms) s.keep_norms(step, message.output);
+  if (work.kind == WorkKind::norm_reduce && s.graph.worker_norms) s.keep_norms(s.training_step(task, step), message.output);
   s.slots.release_inputs(task, step);
+}
+
+void RankModel::check(int step) {
+  if (state_->kfac) state_->kfac->check(step);
 }
 
 double RankModel::take_loss(int step) {
@@ -183,7 +196,10 @@ std::optional<GradientNorms> RankModel::take_norms(int step) {
   return norms_of(state_->graph, number_of(found.mapped()[1]), number_of(found.mapped()[0]));
 }
 
-void RankModel::save(ShardWriter& out) const { state_->buckets.save(out); }
+void RankModel::save(ShardWriter& out) const {
+  state_->buckets.save(out);
+  if (state_->kfac) state_->kfac->save(out);
+}
 
 void RankModel::load(const CheckpointReader& checkpoint) {
   const Manifest& manifest = checkpoint.manifest();
@@ -191,6 +207,7 @@ void RankModel::load(const CheckpointReader& checkpoint) {
     throw std::runtime_error(checkpoint.folder() + " was made with run.seed " + std::to_string(manifest.seed) +
                              ", which orders the data; set run.seed to it");
   state_->buckets.load(checkpoint);
+  if (state_->kfac) state_->kfac->load(checkpoint);
   state_->entered = {manifest.step, manifest.samples};
 }
 

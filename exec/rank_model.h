@@ -52,16 +52,20 @@ class RankModel {
   Message message(TaskId task, int step);
   void arrived(TaskId task, int step, Message message);
 
-  // Sum over this rank's tokens of (token loss / global tokens) in the given step; 0 unless this rank holds the
-  // head and is the first of its tensor group. To be called
+  // When all tasks of `step` are complete: throws std::runtime_error for one that could not be done and could not tell then.
+  void check(int step);
+
+  // Sum over this rank's tokens of (token loss / global tokens) in the given step of the training, counted from the
+  // beginning of this run (a graph may be a window of several); 0 unless this rank holds the head and is the first of
+  // its tensor group. To be called
   // once per step, after its compute: it is forgotten then.
   double take_loss(int step);
 
   // Of the step's gradient, where its graph measures how far the workers' gradients lie apart; as take_loss.
   std::optional<GradientNorms> take_norms(int step);
 
-  // To be called before `step` runs: its optimizer tasks then write this rank's reduced, unclipped gradient
-  // shards to "<directory>/gradients.<rank>", text that plain programs can read (exec/gradient_dump.h).
+  // To be called before `step` of the training runs: its optimizer tasks then write this rank's reduced, unclipped
+  // gradient shards, of K-FAC's matrices the preconditioned ones, to "<directory>/gradients.<rank>", text that plain programs can read (exec/gradient_dump.h).
   void dump_gradients_of_step(int step, const std::string& directory);
 
   // What one step hands to the next, for a checkpoint (exec/checkpoint.h). On the compute lane's thread.

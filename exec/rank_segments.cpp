@@ -10,7 +10,7 @@ namespace slipway {
 TokenBatch RankModel::State::batch_of(TaskId task, int step) {
   const Task& t = graph.tasks[task];
   const std::int64_t of_step = (at.data * graph.micro_batches + t.micro_batch) * graph.shape.micro_batch;
-  TokenBatch batch = training.data.batch(before(step).samples + of_step, graph.shape.micro_batch, device);
+  TokenBatch batch = training.data.batch(before(task, step).samples + of_step, graph.shape.micro_batch, device);
   if (own_tokens() == graph.model.sequence) return batch;
   for (at::Tensor* whole : {&batch.tokens, &batch.targets, &batch.counted})
     if (whole->defined()) *whole = rows_in(*whole, tokens_of(t)).contiguous();
@@ -55,6 +55,7 @@ void RankModel::State::forward(TaskId task, int step) {
   const Work& work = work_of(task);
   const auto operators = operators_of(graph, work);
   const auto region = std::make_shared<Region>(!slots.outputs(task, BufferKind::saved).empty());
+  if (kfac) region->weight_gradients.capture = kfac->capture_of(graph.tasks[task]);
   SegmentReplay::Tensors inputs;
   for (const BufferId buffer : slots.inputs(task, BufferKind::value)) inputs.push_back(slots.tensor(buffer, step));
   if (std::any_of(operators.begin() + work.first_op, operators.begin() + work.last_op, reads_tokens)) {
@@ -63,7 +64,7 @@ void RankModel::State::forward(TaskId task, int step) {
   }
   const SegmentReplay::Tensors made = run_or_replay(
       task, step, inputs, [&](const SegmentReplay::Tensors& from) { return compute_forward(task, *region, from); });
-  if (made.front().defined() && work.pass == Pass::forward) count_loss(step, made.front());
+  if (made.front().defined() && work.pass == Pass::forward) count_loss(training_step(task, step), made.front());
   const std::vector<BufferId> values = slots.outputs(task, BufferKind::value);
   for (std::size_t i = 0; i < values.size(); ++i) slots.put(values[i], step, made[i + 1]);
   for (const BufferId buffer : slots.outputs(task, BufferKind::saved)) slots.put(buffer, step, region);

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -14,6 +15,7 @@
 
 #include "exec/buckets.h"
 #include "exec/data.h"
+#include "exec/kfac.h"
 #include "exec/operators/operators.h"
 #include "exec/progress.h"
 #include "exec/rank_model.h"
@@ -26,10 +28,13 @@ namespace slipway {
 // What stays as it is when another step program begins.
 struct RankModel::Training {
   Training(const Bundle& bundle, int rank, at::Device device)
-      : buckets(bundle, rank, device), data(bundle.run.data, bundle.graph.model, bundle.run.seed) {}
+      : buckets(bundle, rank, device), data(bundle.run.data, bundle.graph.model, bundle.run.seed) {
+    if (bundle.graph.kfac) kfac.emplace(bundle, rank, buckets);
+  }
   Buckets buckets;
+  std::optional<Kfac> kfac;
   TokenData data;
-  int dump_step = none;  // of the run
+  int dump_step = none;  // of the training, counted from the beginning of this run
   std::string dump_path;
 };
 
@@ -39,9 +44,12 @@ struct RankModel::State {
   State(const Bundle& bundle, const TaskGraph& graph, int rank, at::Device device, Training& training, const Progress& entered,
         int entered_step);
 
-  // Before a step of the run.
-  Progress before(int step) const {
-    const std::int64_t done = step - entered_step;
+  // A step of a graph is a window of steps of the training (graph.window), one of which a task belongs to. `step` counts
+  // graphs' steps from the beginning of this run; this counts the training's.
+  int training_step(TaskId task, int step) const { return step * graph.window + graph.tasks[task].step; }
+  // Before the step of the training that the task belongs to.
+  Progress before(TaskId task, int step) const {
+    const std::int64_t done = training_step(task, step - entered_step);
     return {entered.steps + done, entered.samples + done * graph.global_batch};
   }
 
@@ -95,6 +103,7 @@ struct RankModel::State {
   bool moves_wire(const Work& work) const {
     return work.kind == WorkKind::transfer || work.kind == WorkKind::wire_collective;
   }
+  static bool is_kfac(const Work& work) { return work.kind == WorkKind::filler || work.kind == WorkKind::precondition; }
 
   const Bundle& bundle;
   const TaskGraph& graph;
@@ -105,6 +114,7 @@ struct RankModel::State {
   Slots slots;
   Training& training;
   Buckets& buckets;
+  Kfac* kfac;  // null: another optimizer
   std::unordered_map<BufferId, int> taken_blocks;  // ZeRO 2, 3: whose gradients a segment puts into this buffer
   // Blocks whose gradients a weight-gradient pass makes, all but norms' and biases': only that one needs their memory.
   // (An embedding's rows are added to at once.)

@@ -54,8 +54,8 @@ void RankModel::State::optimizer_step(TaskId task, int step) {
     scale = (graph.clip_norm / (norm + 1e-6)).clamp_max(1.0);
   }
   const int stage = work_of(task).stage;
-  if (step == training.dump_step) dump(stage);
-  buckets.step(stage, learning_rate_of(bundle, before(step), graph.global_batch), scale);
+  if (training_step(task, step) == training.dump_step) dump(stage);
+  buckets.step(stage, learning_rate_of(bundle, before(task, step), graph.global_batch), scale);
 }
 
 void RankModel::State::dump(int stage) {

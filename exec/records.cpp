@@ -36,7 +36,7 @@ std::vector<TraceRecord> records_of(int rank, const std::vector<LaneStamp>& stam
     const TaskGraph& graph = *stamp.graph;
     const Task& task = graph.tasks[stamp.task];
     TraceRecord record;
-    record.step = stamp.step;
+    record.step = stamp.step * stamp.graph->window + task.step;
     record.rank = rank;
     record.lane = stamp.lane;
     record.label = label_of(graph, stamp.task);

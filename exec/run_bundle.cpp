@@ -8,6 +8,7 @@
 #include "exec/batches.h"
 #include "exec/checkpoint.h"
 #include "exec/device.h"
+#include "exec/executable.h"
 #include "exec/lanes.h"
 #include "exec/losses.h"
 #include "exec/memory_meter.h"
@@ -32,7 +33,7 @@ class BundleRun {
   void agree_on_origin();
   LaneHooks hooks();
   void perform(TaskId task, int step);
-  void step_ended(int step, Nanoseconds end);
+  void step_ended(int step, const std::vector<Nanoseconds>& ends);
   Progress agreed(Progress done, const std::optional<GradientNorms>& norms);
   StepSpan next_steps(int done);
   void communicate(TaskId task, int step);
@@ -80,6 +81,8 @@ Progress beginning(const Bundle& bundle, const std::optional<CheckpointReader>& 
   if (begin.steps >= bundle.run.steps)
     throw std::runtime_error("the checkpoint is of step " + std::to_string(begin.steps) + " and the training ends at step " +
                              std::to_string(bundle.run.steps) + ": nothing is left to do; raise run.steps");
+  if (const std::string defect = window_defect(bundle.graph.window, static_cast<int>(begin.steps), bundle.run.steps); !defect.empty())
+    throw std::runtime_error(defect);
   begin.batch = first_batch(bundle, begin);
   return begin;
 }
@@ -92,6 +95,7 @@ CheckpointPlan checkpoint_plan(const RankEnvironment& at, const Bundle& bundle, 
   plan.rank = at.rank;
   plan.world = at.world;
   plan.last_step = bundle.run.steps;
+  plan.window = bundle.graph.window;
   plan.seed = bundle.run.seed;
   return plan;
 }
@@ -125,6 +129,7 @@ BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& argument
 
 void BundleRun::replay_segments() {
   if (!arguments_.cuda_graphs) return;
+  if (bundle_.graph.kfac) throw std::runtime_error(no_graphs_with_kfac);
   const RankEnvironment& at = seat_.environment();
   if (at.hosted > 1 && at.processes() > 1)  // one rank records at a time, and a replay may wait for another process
     throw std::runtime_error("--cuda-graphs: with several ranks in each of several processes there are none; leave it out");
@@ -160,8 +165,8 @@ LaneHooks BundleRun::hooks() {
     if (computes) warm_up(device_, bundle_.graph.shape.dtype);
     memory_.count_this_thread();
   };
-  hooks.step_ends = [this](int step, Nanoseconds end) { step_ended(step, end); };
-  hooks.pauses_after = [this](int step) { return checkpoints_.is_due(first_.steps + step + 1); };
+  hooks.step_ends = [this](int step, const std::vector<Nanoseconds>& ends) { step_ended(step, ends); };
+  hooks.pauses_after = [this](int step) { return checkpoints_.is_due(first_.steps + (step + 1) * bundle_.graph.window); };
   return hooks;
 }
 
@@ -205,11 +210,16 @@ void BundleRun::perform(TaskId task, int step) {
   }
 }
 
-// A checkpoint that cannot be written ends the run; the heartbeat tells the other ranks, which wait in their lanes.
-void BundleRun::step_ended(int step, Nanoseconds end) {
-  const std::optional<GradientNorms> norms = model_.take_norms(step);
-  losses_.step_ended({now_, now_.batch, model_.take_loss(step), end, norms});
-  now_ = agreed({now_.steps + 1, now_.samples + now_.batch, now_.batch}, norms);
+// The steps of a window end together. A checkpoint that cannot be written ends the run; the heartbeat tells the other
+// ranks, which wait in their lanes.
+void BundleRun::step_ended(int step, const std::vector<Nanoseconds>& ends) {
+  int of_training = step * static_cast<int>(ends.size());
+  for (const Nanoseconds end : ends) {
+    const std::optional<GradientNorms> norms = model_.take_norms(of_training);
+    losses_.step_ended({now_, now_.batch, model_.take_loss(of_training++), end, norms});
+    now_ = agreed({now_.steps + 1, now_.samples + now_.batch, now_.batch}, norms);
+  }
+  model_.check(step);
   try {
     checkpoints_.step_ended(now_);
   } catch (...) {

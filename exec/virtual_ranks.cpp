@@ -69,6 +69,7 @@ void VirtualRanks::run_step(int step) {
     else
       communicate(task, step);
   }
+  for (const auto& rank : ranks_) rank->check(step);
 }
 
 void VirtualRanks::communicate(TaskId task, int step) {

@@ -22,8 +22,9 @@ class VirtualRanks {
   void replay_segments(SegmentCapture& capture);
   // From `step` on the steps are those of `graph`, of the same bundle: RankModel::enter.
   void enter(const TaskGraph& graph, const Progress& before, int step);
+  // Of the graph, whose step may be a window of several of the training.
   void run_step(int step);
-  // Mean token loss of the step over all ranks. Once per step: it is forgotten then.
+  // Mean token loss of the training's step over all ranks. Once per step: it is forgotten then.
   double take_loss(int step);
   // Of every rank the same, or this throws. Once per step.
   std::optional<GradientNorms> take_norms(int step);

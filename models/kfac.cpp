@@ -21,9 +21,6 @@ double peak_of(const Machine& machine, Dtype dtype) {
                               ", in which K-FAC's factors are kept; add it to its profile");
 }
 
-// Factors are kept and inverted in at least float32 (bfloat16 has too few digits for a Cholesky).
-Dtype factor_dtype(Dtype dtype) { return bytes_of(dtype) < 4 ? Dtype::float32 : dtype; }
-
 double curvature_seconds(const Machine& machine, std::int64_t tokens, std::int64_t n, Dtype dtype) {
   const double flops = 2 * static_cast<double>(tokens) * squared(n);
   return machine.launch_overhead +
@@ -60,16 +57,20 @@ std::vector<KfacSeconds> by_table(const std::vector<KfacLinear>& linears, const 
 
 }  // namespace
 
+Dtype kfac_dtype(Dtype dtype) { return bytes_of(dtype) < 4 ? Dtype::float32 : dtype; }
+
 std::vector<KfacLinear> kfac_linears(const Block& block) {
   if (block.kind != BlockKind::transformer) return {};
   const std::int64_t q = block.heads * block.head_dim, kv = block.kv_heads * block.head_dim;
-  std::vector<KfacLinear> linears{{"q", "attention input", block.hidden, q},
-                                  {"k", "attention input", block.hidden, kv},
-                                  {"v", "attention input", block.hidden, kv},
-                                  {"out", "attention output", q, block.hidden}};
-  if (block.mlp == Mlp::swiglu) linears.push_back({"gate", "mlp input", block.hidden, block.ffn});
-  linears.push_back({"up", "mlp input", block.hidden, block.ffn});
-  linears.push_back({"down", "mlp inner", block.ffn, block.hidden});
+  const char *qkv = "attention.qkv.weight", *mlp_up = "mlp.up.weight";
+  std::vector<KfacLinear> linears{{"q", "attention input", block.hidden, q, qkv, 0},
+                                  {"k", "attention input", block.hidden, kv, qkv, q},
+                                  {"v", "attention input", block.hidden, kv, qkv, q + kv},
+                                  {"out", "attention output", q, block.hidden, "attention.out.weight", 0}};
+  const bool gated = block.mlp == Mlp::swiglu;
+  if (gated) linears.push_back({"gate", "mlp input", block.hidden, block.ffn, mlp_up, 0});
+  linears.push_back({"up", "mlp input", block.hidden, block.ffn, mlp_up, gated ? block.ffn : 0});
+  linears.push_back({"down", "mlp inner", block.ffn, block.hidden, "mlp.down.weight", 0});
   return linears;
 }
 
@@ -77,7 +78,7 @@ std::vector<KfacSeconds> kfac_seconds(const Block& block, const WorkShape& shape
   const std::vector<KfacLinear> linears = kfac_linears(block);
   if (!machine.blocks.empty()) return by_table(linears, row_of(machine.blocks, shape.micro_batch));
   const std::int64_t tokens = shape.micro_batch * shape.sequence / shape.sharding.context;
-  const Dtype dtype = factor_dtype(shape.dtype);
+  const Dtype dtype = kfac_dtype(shape.dtype);
   std::vector<KfacSeconds> seconds;
   for (const KfacLinear& l : linears)
     seconds.push_back({curvature_seconds(machine, tokens, l.in, dtype),
@@ -90,7 +91,7 @@ std::vector<KfacSeconds> kfac_seconds(const Block& block, const WorkShape& shape
 double kfac_factor_bytes(const Block& block, Dtype dtype) {
   double elements = 0;
   for (const KfacLinear& l : kfac_linears(block)) elements += squared(l.in) + squared(l.out);
-  return elements * bytes_of(factor_dtype(dtype));
+  return elements * bytes_of(kfac_dtype(dtype));
 }
 
 }  // namespace slipway

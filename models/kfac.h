@@ -21,11 +21,13 @@
 
 namespace slipway {
 
-// A trainable matrix of a Transformer block with its own two factors.
+// A trainable matrix of a Transformer block with its own two factors. Biases have none: they are updated as vectors.
 struct KfacLinear {
   const char* name;   // "q", "k", "v", "out", "up", "down"; "gate" of SwiGLU
   const char* input;  // which tensor it reads: Linears of the same input share it in memory
   std::int64_t in = 0, out = 0;
+  const char* parameter = "";  // where its rows are stored, one below the other: end of a name in models/parameters.h
+  std::int64_t first_row = 0;  // there
 };
 // In forward order. Empty for an embedding or a head: K-FAC is for Linears of Transformer blocks only.
 std::vector<KfacLinear> kfac_linears(const Block& block);
@@ -38,6 +40,9 @@ struct KfacSeconds {
 };
 // One entry per kfac_linears(block). Throws std::invalid_argument when the machine cannot price it.
 std::vector<KfacSeconds> kfac_seconds(const Block& block, const WorkShape& shape, const Machine& machine);
+
+// In which factors and inverses of such weights are kept: at least float32 (bfloat16 has too few digits for a Cholesky).
+Dtype kfac_dtype(Dtype weights);
 
 // Bytes of all factors of a block; the inverses take the same again.
 double kfac_factor_bytes(const Block& block, Dtype dtype);

@@ -52,6 +52,9 @@ struct Trace {
   std::vector<TraceRecord> records;
   std::vector<LossPoint> losses;  // measured runs only
   std::vector<double> peak_bytes = {};  // predicted, per rank, of a steady step; a measured one has it in its records
+  // Steps after which the tasks repeat: more than 1 where work fills the bubbles of several steps. Such a task has the
+  // window's first step, whenever it ran. `steps` is a multiple of it.
+  int window = 1;
 };
 
 // Sets wait_s of every record that is a transfer or collective; members share (step, group, lane, label).

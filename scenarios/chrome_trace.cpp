@@ -26,7 +26,9 @@ std::string memory_of(const TraceRecord& record) {
 ChromeTraceWriter::ChromeTraceWriter(std::ostream& out, const Trace& header) : out_(out) {
   out_ << "{\"otherData\":{\"engine\":" << quoted(header.engine)
        << ",\"scenario\":" << quoted(header.scenario) << ",\"summary\":" << quoted(header.summary)
-       << ",\"ranks\":" << header.ranks << ",\"steps\":" << header.steps << ",\"losses\":[";
+       << ",\"ranks\":" << header.ranks << ",\"steps\":" << header.steps;
+  if (header.window > 1) out_ << ",\"window\":" << header.window;
+  out_ << ",\"losses\":[";
   for (std::size_t i = 0; i < header.losses.size(); ++i) {
     const LossPoint& point = header.losses[i];
     out_ << (i == 0 ? "\n" : ",\n") << "{\"step\":" << point.step << ",\"samples\":" << point.samples

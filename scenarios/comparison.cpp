@@ -109,17 +109,22 @@ std::vector<double> peak_memory(const Trace& measured, int first, int last) {
 }
 
 Comparison compare_traces(const Trace& predicted, const Trace& measured) {
+  if (predicted.window != measured.window)
+    throw std::invalid_argument("the tasks of one trace repeat after " + std::to_string(predicted.window) +
+                                " steps, of the other after " + std::to_string(measured.window) +
+                                "; compare a prediction and a measurement of the same scenario");
   const StepTimes expected = step_times(predicted), found = step_times(measured);
   Comparison comparison;
   comparison.predicted_step_s = expected.period_s.back();
   comparison.predicted_idle_s = expected.idle_s.back();
   comparison.measured_step_s = found.median_period_s;
   comparison.measured_idle_s = found.median_idle_s;
+  comparison.window = predicted.window;
   comparison.predicted_step = expected.last;
   comparison.measured_before = steps_before(measured);
   comparison.first_measured = found.first;
   comparison.last_measured = found.last;
-  const std::vector<TaskPair> pairs = join(typical_step(predicted, expected.last, expected.last),
+  const std::vector<TaskPair> pairs = join(typical_step(predicted, expected.last + 1 - predicted.window, expected.last),
                                            typical_step(measured, found.first, found.last), comparison);
   if (pairs.empty()) {
     throw std::invalid_argument(

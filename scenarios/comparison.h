@@ -2,7 +2,7 @@
 //
 // Steps: the predicted trace has few, all alike once steady; the measured one has many, all different. So
 // one step stands for each side:
-//   predicted   the last step with a successor (steady on both sides)
+//   predicted   the last step with a successor (steady on both sides); of a trace with windows the last such window
 //   measured    per task, the median over the counted steps of its work and of its waiting (step_times.h:
 //               step 0 is warm-up); step time and idle time: the median over the same steps
 // Work time (without waiting for other members) is compared; waiting is shown beside it. Tasks that one
@@ -39,6 +39,7 @@ struct RankPeak {
 struct Comparison {
   double predicted_step_s = 0, measured_step_s = 0;
   double predicted_idle_s = 0, measured_idle_s = 0;
+  int window = 1;  // steps that the predicted tasks are of: what fills bubbles is there once, the rest in each of them
   int predicted_step = 0, first_measured = 0, last_measured = 0;  // which steps stand for each side
   int measured_before = 0;  // steps of the training before the measured ones (step_times.h)
   std::vector<KindComparison> kinds;                              // largest measured time first

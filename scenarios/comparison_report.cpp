@@ -76,10 +76,13 @@ std::string report_text(const Comparison& c) {
        {"waiting", readable_seconds(c.predicted_idle_s), readable_seconds(c.measured_idle_s),
         error_text(c.predicted_idle_s, c.measured_idle_s)}},
       "  ");
+  const std::string steps = c.window > 1 ? fmt::format("Steps {} to {}", c.predicted_step + 2 - c.window, c.predicted_step + 1)
+                                         : fmt::format("Step {}", c.predicted_step + 1);
   text += fmt::format(
-      "\nStep {} of the prediction against the median of steps {} to {} of the training, {} joined.\n"
-      "Waiting: compute lanes without work in one step, mean over ranks.\n\n",
-      c.predicted_step + 1, c.measured_before + c.first_measured + 1, c.measured_before + c.last_measured + 1, counted(c.joined, "task"));
+      "\n{} of the prediction against the median of steps {} to {} of the training, {} joined.\n"
+      "Waiting: compute lanes without work in one step, mean over ranks.\n{}\n",
+      steps, c.measured_before + c.first_measured + 1, c.measured_before + c.last_measured + 1, counted(c.joined, "task"),
+      c.window > 1 ? fmt::format("What fills the bubbles, and refreshes inverses, runs once in {} steps.\n", c.window) : "");
   text += kinds_text(c.kinds) + '\n' + memory_text(c.memory) + worst_text(c.worst);
   const std::string one_sided =
       one_sided_text("predicted", c.only_predicted) + one_sided_text("measured", c.only_measured);

@@ -9,29 +9,29 @@
 namespace slipway {
 namespace {
 
-// What a rank's compute lane did in one step.
+// What a rank's compute lane did in one window, which is a step where nothing fills bubbles.
 struct ComputeSpan {
   double start = std::numeric_limits<double>::infinity(), end = 0, busy = 0;
 };
 
-// [step][rank]
+// [window][rank]
 std::vector<std::vector<ComputeSpan>> compute_spans(const Trace& trace) {
   std::vector<std::vector<ComputeSpan>> spans(
-      static_cast<std::size_t>(trace.steps),
+      static_cast<std::size_t>(trace.steps / trace.window),
       std::vector<ComputeSpan>(static_cast<std::size_t>(trace.ranks)));
   for (const TraceRecord& record : trace.records) {
     if (is_communication(record.kind)) continue;
     ComputeSpan& span =
-        spans.at(static_cast<std::size_t>(record.step)).at(static_cast<std::size_t>(record.rank));
+        spans.at(static_cast<std::size_t>(record.step / trace.window)).at(static_cast<std::size_t>(record.rank));
     span.start = std::min(span.start, record.start_s);
     span.end = std::max(span.end, record.end_s);
     span.busy += record.end_s - record.start_s;
   }
-  for (std::size_t step = 0; step < spans.size(); ++step) {
-    for (std::size_t rank = 0; rank < spans[step].size(); ++rank) {
-      if (std::isfinite(spans[step][rank].start)) continue;
-      throw std::invalid_argument("the trace has no compute task of rank " + std::to_string(rank) +
-                                  " in step " + std::to_string(steps_before(trace) + static_cast<int>(step) + 1));
+  for (std::size_t window = 0; window < spans.size(); ++window) {
+    for (std::size_t rank = 0; rank < spans[window].size(); ++rank) {
+      if (std::isfinite(spans[window][rank].start)) continue;
+      throw std::invalid_argument("the trace has no compute task of rank " + std::to_string(rank) + " in step " +
+                                  std::to_string(steps_before(trace) + static_cast<int>(window) * trace.window + 1));
     }
   }
   return spans;
@@ -44,14 +44,17 @@ int steps_before(const Trace& trace) {
 }
 
 StepTimes step_times(const Trace& trace) {
-  if (trace.steps < 1 || trace.ranks < 1) throw std::invalid_argument("the trace has no steps or no ranks");
+  if (trace.steps < trace.window || trace.window < 1 || trace.ranks < 1)
+    throw std::invalid_argument("the trace has no steps or no ranks");
   const auto spans = compute_spans(trace);
+  const int windows = static_cast<int>(spans.size());
+  const bool alone = windows == 1;
+  const int first = windows > 2 ? 1 : 0, last = alone ? 0 : windows - 2;
   StepTimes times;
-  const bool alone = trace.steps == 1;
-  times.first = trace.steps > 2 ? 1 : 0;
-  times.last = alone ? 0 : trace.steps - 2;
+  times.first = first * trace.window;
+  times.last = (last + 1) * trace.window - 1;
   double idle_sum = 0, period_sum = 0;
-  for (int k = times.first; k <= times.last; ++k) {
+  for (int k = first; k <= last; ++k) {
     const auto& now = spans[static_cast<std::size_t>(k)];
     double longest = 0, idle = 0, begin = now[0].start, end = now[0].end;
     for (std::size_t rank = 0; rank < now.size(); ++rank) {
@@ -66,8 +69,8 @@ StepTimes step_times(const Trace& trace) {
       period_sum += period;
     }
     idle_sum += idle;
-    times.period_s.push_back(longest);
-    times.idle_s.push_back(idle / static_cast<double>(now.size()));
+    times.period_s.push_back(longest / trace.window);
+    times.idle_s.push_back(idle / static_cast<double>(now.size()) / trace.window);
   }
   times.median_period_s = median(times.period_s);
   times.median_idle_s = median(times.idle_s);

@@ -4,6 +4,8 @@
 //   period(k)   = max over r of start(r, k+1) − start(r, k)          "steady period", slowest rank
 //   idle(k)     = mean over r of [start(r, k+1) − start(r, k) − compute time of rank r in step k]
 //
+// Where tasks repeat only after a window of n steps (Trace::window), the same with windows for steps; period and idle are
+// an n-th of the window's then.
 // Step 0 warms up (first touches, allocations): it is left out when another step has a period. The answer
 // is the median over the rest. A run of one step has no successor: its period is its span. Guarded by
 // tests/step_times_test.cpp.
@@ -19,7 +21,7 @@ namespace slipway {
 struct StepTimes {
   // Steps [first, last] that count: each has a successor, or it is the only step.
   int first = 0, last = 0;
-  std::vector<double> period_s, idle_s;  // of those steps
+  std::vector<double> period_s, idle_s;  // of those steps; of windows one each
   double median_period_s = 0, median_idle_s = 0;
   // Σ idle / Σ (period of the rank), over all counted steps and ranks.
   double idle_share = 0;
@@ -29,7 +31,7 @@ struct StepTimes {
 // on from a checkpoint the steps before it, which its losses tell; else 0.
 int steps_before(const Trace& trace);
 
-// Throws std::invalid_argument when the trace has no compute record, or a rank has none in some step.
+// Throws std::invalid_argument when the trace has no compute record, or a rank has none in some step (window).
 StepTimes step_times(const Trace& trace);
 
 }  // namespace slipway

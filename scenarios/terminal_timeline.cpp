@@ -140,7 +140,7 @@ TimelinePicture picture_of(const Trace& trace, const Layout& layout, int step) {
   const std::vector<int> rows = rows_of_ranks(layout, {});
   for (const TraceRecord& record : trace.records) {
     if (is_communication(record.kind)) continue;
-    add_span(picture, rows.at(static_cast<std::size_t>(record.rank)), record.step == step,
+    add_span(picture, rows.at(static_cast<std::size_t>(record.rank)), record.step / trace.window == step / trace.window,
              {record.start_s, record.end_s, letter_of_kind(record.kind)});
   }
   return picture;

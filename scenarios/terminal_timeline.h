@@ -42,6 +42,7 @@ char letter_of_kind(std::string_view kind);
 // Step `step` of a timeline or trace: from its first start to its last end, what neighbouring steps do in
 // between included. At most 16 ranks: the first of every pipeline rank, when all are more than that.
 TimelinePicture picture_of(const TaskGraph& graph, const Timeline& timeline, int step);
+// Of the trace's window that the step is in.
 TimelinePicture picture_of(const Trace& trace, const Layout& layout, int step);
 
 // `width` characters per line at most. Says how long a column is and how many ranks are not shown.

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "schedules/graph/durations.h"
+#include "schedules/kfac_work.h"
 
 namespace slipway {
 namespace {
@@ -65,6 +66,12 @@ std::unordered_map<std::string, std::vector<TaskId>> tasks_by_label(const TaskGr
   return tasks;
 }
 
+// K-FAC's curvature and inversions, with their reductions: nothing is fitted to them, and a step's graph has none.
+bool is_of_a_refresh(const TraceRecord& record) {
+  return record.kind == name_of(KfacStage::curvature) || record.kind == name_of(KfacStage::inversion) ||
+         record.label.ends_with(input_reduction_suffix) || record.label.ends_with(gradient_reduction_suffix);
+}
+
 class TraceReader {
  public:
   TraceReader(const Trace& trace, std::shared_ptr<const TaskGraph> graph, const Cluster& cluster,
@@ -85,6 +92,7 @@ class TraceReader {
   std::vector<Observation> read() {
     const int first_step = trace_.steps > 1 ? 1 : 0;
     for (const TraceRecord& record : trace_.records) {
+      if (graph_->kfac && is_of_a_refresh(record)) continue;
       const TaskId task = task_of(record);
       if (record.step < first_step) continue;
       if (graph_->tasks[task].communicator == none)

@@ -27,6 +27,7 @@ struct Optimizer {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
   LearningRateSchedule lr_schedule = {};  // lr is its highest rate
   int refresh_steps = 1;  // kfac, where bubbles are not filled
+  double damping = 1e-3;  // kfac: γ (exec/kfac_math.h)
 };
 
 struct Run {

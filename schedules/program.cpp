@@ -49,9 +49,10 @@ std::string label_of(const TaskGraph& graph, const Task& task) {
   std::string label;
   if (work.stage != none) label = std::to_string(work.stage);
   if (task.micro_batch != none) {
-    if (work.pass == Pass::none) return label + work.suffix + std::to_string(task.micro_batch);
-    label += letter_of(work.pass) + std::to_string(task.micro_batch);
-    if (task.slice != 0) label += "/" + std::to_string(task.slice);
+    const std::string visit =
+        std::to_string(task.micro_batch) + (task.slice != 0 ? "/" + std::to_string(task.slice) : "");
+    if (work.pass == Pass::none) return label + work.suffix + visit;
+    label += letter_of(work.pass) + visit;
   }
   if (label.empty()) return work.suffix.substr(work.suffix.empty() ? 0 : 1);
   return label + work.suffix;

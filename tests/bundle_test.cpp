@@ -82,9 +82,9 @@ TEST(Bundle, AChangedByteIsRefusedByTheChecksum) {
 
 TEST(Bundle, ANewerVersionIsRefusedByName) {
   std::string text = written(small_bundle());
-  text.replace(text.find("slipway-bundle 8"), 16, "slipway-bundle 9");
+  text.replace(text.find("slipway-bundle 9"), 16, "slipway-bundle 10");
   EXPECT_THAT(failure(text),
-              testing::AllOf(testing::HasSubstr("version 9"), testing::HasSubstr("run.slip:1")));
+              testing::AllOf(testing::HasSubstr("version 10"), testing::HasSubstr("run.slip:1")));
 }
 
 TEST(Bundle, AFileCutShortIsRefused) {

@@ -36,6 +36,7 @@ std::string written(const std::string& name) {
   ShardWriter writer(folder, 3);
   writer.add(entry_of("a", 2), std::string(16, 'm'), std::string(16, 'f'), std::string(16, 's'));
   writer.add(entry_of("b", 3), std::string(24, 'M'), std::string(24, 'F'), std::string(24, 'S'));
+  writer.add({"a.inverse_A", Dtype::float64, 2, 2}, std::string(32, 'i'));
   Manifest manifest;
   manifest.step = 4;
   manifest.samples = 32;
@@ -64,6 +65,11 @@ TEST(CheckpointFile, GivesBackWhatWasWritten) {
   EXPECT_EQ(entries[0].pieces.front().end, 3);
   EXPECT_EQ(reader.read(entries[0]), std::string(24, 'M') + std::string(24, 'F') + std::string(24, 'S'));
   EXPECT_TRUE(reader.entries_of("c").empty());
+  const StoredMatrix* const matrix = reader.matrix("a.inverse_A");
+  ASSERT_NE(matrix, nullptr);
+  EXPECT_EQ(matrix->rows, 2);
+  EXPECT_EQ(reader.read(*matrix), std::string(32, 'i'));
+  EXPECT_EQ(reader.matrix("a.inverse_B"), nullptr);
 }
 
 TEST(CheckpointFile, ARankWithNothingToSayWritesNothing) {
@@ -78,6 +84,7 @@ TEST(CheckpointFile, OneFlippedBitAnywhereIsNoticedWithTheFile) {
     const CheckpointReader reader(folder);
     for (const char* name : {"a", "b"})
       for (const StoredEntry& entry : reader.entries_of(name)) reader.read(entry);
+    if (const StoredMatrix* matrix = reader.matrix("a.inverse_A")) reader.read(*matrix);
   };
   for (const char* file : {"manifest", "shard-3.index", "shard-3.data"}) {
     const auto size = static_cast<std::streamoff>(std::filesystem::file_size(written("size") + "/" + file));

@@ -52,6 +52,7 @@ TEST(ChromeTrace, ReadingAFileBackGivesTheSameTraceBitForBit) {
   EXPECT_EQ(back.summary, trace.summary);
   EXPECT_EQ(back.ranks, 3);
   EXPECT_EQ(back.steps, 4);
+  EXPECT_EQ(back.window, 1);
   ASSERT_EQ(back.records.size(), trace.records.size());
   for (std::size_t i = 0; i < trace.records.size(); ++i)
     EXPECT_TRUE(same(back.records[i], trace.records[i])) << i;
@@ -101,6 +102,14 @@ TEST(ChromeTrace, PredictedPeaksOfTheRanksAreInTheHeader) {
   EXPECT_TRUE(read_back(written(trace)).peak_bytes.empty());
   trace.peak_bytes = {1.5e9, 2.25e9, 1.0 / 3};
   EXPECT_EQ(read_back(written(trace)).peak_bytes, trace.peak_bytes);
+}
+
+TEST(ChromeTrace, TheStepsAfterWhichTasksRepeatAreKept) {
+  Trace trace = random_trace(3, 2);
+  trace.window = 2;
+  EXPECT_EQ(read_back(written(trace)).window, 2);
+  trace.window = 3;
+  EXPECT_THROW(read_back(written(trace)), std::runtime_error);
 }
 
 TEST(ChromeTrace, ALossThatIsNoNumberSurvivesAsNull) {

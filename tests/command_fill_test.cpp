@@ -96,7 +96,7 @@ TEST_F(FillCommand, WhatCannotBeCombinedIsRefusedWithTheKey) {
               HasSubstr("layout.tensor: K-FAC"));
   EXPECT_THAT(refusal("simulate", {"layout.pipeline=2", "layout.zero=1", "schedule.global_batch=256"}),
               HasSubstr("layout.zero: K-FAC"));
-  EXPECT_THAT(refusal("execute", {}), HasSubstr("run.optimizer.name is kfac: only adamw is executed"));
+  EXPECT_THAT(refusal("execute", {}), HasSubstr("run.data is not set"));
   EXPECT_THAT(refusal("plan", {}), HasSubstr("slipway study"));
 }
 

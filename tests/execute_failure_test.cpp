@@ -197,7 +197,7 @@ TEST(Start, ABundleThatCannotBeExecutedIsRefusedByEveryRankWithTheRemedyOfEachRe
   for (const Ended& rank : ranks.wait(starting_s)) {
     EXPECT_EQ(rank.status, 2);
     EXPECT_THAT(rank.errors,
-                HasSubstr(words[0] + ": run.optimizer.name is kfac: only adamw is executed; use it\n"));
+                HasSubstr(words[0] + ": the bundle's tasks are not those of its optimizer kfac; lower the scenario again\n"));
     EXPECT_THAT(rank.errors, HasSubstr(words[0] + ": run.data is not set: name a text file"));
   }
   EXPECT_FALSE(std::filesystem::exists(folder + "/rank-0.records"));

@@ -206,7 +206,7 @@ TEST(Adamw, SlicesOfABlockFollowTorchsAdamWWithDecayOnMatricesOnly) {
   const Optimizer o{.name = "adamw", .lr = 3e-3, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .weight_decay = 0.1};
   const BlockParameters ours = make_parameters(model, 1, 3, placed(0, 1, 3));
   const std::int64_t slice = ours.weights.size(0) / 3;
-  std::vector<AdamwShard> shards;
+  std::vector<OptimizerShard> shards;
   for (std::int64_t i = 0; i < 3; ++i) shards.emplace_back(ours, i * slice, (i + 1) * slice);
 
   std::vector<at::Tensor> matrices, vectors, all;
@@ -245,7 +245,7 @@ TEST(Adamw, ClippedInFloat32EqualsTorchsOnClippedGradients) {
   ParameterPlacement placement = placed(0, 1);
   placement.weight_dtype = placement.gradient_dtype = at::kFloat;
   const BlockParameters ours = make_parameters(tiny_llama(1, false), 1, 3, placement);
-  AdamwShard shard(ours, 0, ours.weights.size(0));
+  OptimizerShard shard(ours, 0, ours.weights.size(0));
   const ShardedParameter& matrix = parameter_named(ours, "mlp.down.weight");
   const at::Tensor torchs_weight = matrix.weight.clone().requires_grad_(true);
   torch::optim::AdamW torchs({torchs_weight}, torch::optim::AdamWOptions(o.lr).betas({o.beta1, o.beta2}).eps(o.epsilon)

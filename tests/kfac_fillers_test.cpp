@@ -102,10 +102,11 @@ TEST_P(KfacFillers, CurvatureAComesAfterItsForwardAndCurvatureBAfterItsBackward)
   }
 }
 
-TEST_P(KfacFillers, InversionsComeAfterAllCurvatureOfTheirKindAndItsReduction) {
+TEST_P(KfacFillers, InversionsComeAfterAllCurvatureOfBothKindsAndItsReduction) {
   std::map<std::string, int> inverted;
   for (int rank = 0; rank < ranks(); ++rank) {
     const auto of_rank = spans(f, rank);
+    double all = 0;
     for (const char kind : {'A', 'B'}) {
       double last = 0;
       for (const auto& [label, span] : of_rank)
@@ -118,16 +119,30 @@ TEST_P(KfacFillers, InversionsComeAfterAllCurvatureOfTheirKindAndItsReduction) {
         ++reductions;
       }
       EXPECT_EQ(reductions, has_replicas() ? 1 : 0);
-      for (const auto& [label, span] : of_rank) {
-        if (!label.ends_with(std::string(".inv") + kind)) continue;
-        EXPECT_GE(span.start, last) << label;
-        ++inverted[label];
-      }
+      all = std::max(all, last);
+    }
+    for (const auto& [label, span] : of_rank) {
+      if (!label.ends_with(".invA") && !label.ends_with(".invB")) continue;
+      EXPECT_GE(span.start, all) << label;
+      ++inverted[label];
     }
   }
   // Replicas share the inversions of a stage: each factor is inverted by one of them.
   EXPECT_EQ(inverted.size(), 2U * 4 * 6);
   for (const auto& [label, times] : inverted) EXPECT_EQ(times, 1) << label;
+}
+
+TEST_P(KfacFillers, OneReplicaInvertsBothFactorsOfALinear) {
+  for (int rank = 0; rank < ranks(); ++rank) {
+    const auto of_rank = spans(f, rank);
+    int linears = 0;
+    for (const auto& [label, span] : of_rank) {
+      if (!label.ends_with(".invA")) continue;
+      EXPECT_EQ(of_rank.count(label.substr(0, label.size() - 1) + "B"), 1) << label;
+      ++linears;
+    }
+    EXPECT_GT(linears, 0) << "rank " << rank;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, KfacFillers,
@@ -158,7 +173,7 @@ TEST(KfacStep, PreconditionsInChimeraAsLongAsInOnePipeline) {
   EXPECT_NEAR(seconds(filled("chimera", 1)), one_way, 1e-9 * one_way);
 }
 
-TEST(KfacStep, KeepsFactorsAndInversesInMemory) {
+TEST(KfacStep, KeepsFactorsAndInversesInMemoryAndNoMomentsOfTheMatrices) {
   const Filled with = filled("1f1b", 1);
   const Block block = with.step.model.runs[1].block;
   LoweringInput plain;
@@ -166,7 +181,7 @@ TEST(KfacStep, KeepsFactorsAndInversesInMemory) {
   plain.layout = with.step.layout;
   plain.shape = with.step.shape;
   EXPECT_DOUBLE_EQ(with.step.static_bytes[0].optimizer - static_bytes_of(plain)[0].optimizer,
-                   2 * 2 * kfac_factor_bytes(block, Dtype::float32));
+                   2 * (2 * kfac_factor_bytes(block, Dtype::float32) - 8.0 * (4 * 64 * 64 + 2 * 64 * 256)));
 }
 
 }  // namespace

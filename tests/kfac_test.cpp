@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "models/kfac.h"
+#include "models/parameters.h"
 #include "tests/pipefisher_files.h"
 
 namespace slipway {
@@ -80,6 +81,24 @@ TEST(KfacCost, ASwigluBlockHasSevenLinears) {
   const auto linears = kfac_linears(first_transformer(model));
   ASSERT_EQ(linears.size(), 7U);
   EXPECT_EQ(linears[1].out, 16);  // two of eight heads
+}
+
+TEST(KfacCost, RowsOfLinearsTileTheParametersThatStoreThem) {
+  const Model swiglu = llama(
+      "small", {.layers = 1, .hidden = 64, .ffn = 96, .heads = 8, .kv_heads = 2, .vocab = 256, .sequence = 32});
+  for (const Model& model : {swiglu, pipefisher_scenario("bert-base").model}) {
+    const std::vector<Parameter> parameters = parameters_of(model, 1);
+    for (const Parameter& parameter : parameters) {
+      std::int64_t next = 0;
+      for (const KfacLinear& linear : kfac_linears(first_transformer(model))) {
+        if (!parameter.name.ends_with(linear.parameter)) continue;
+        EXPECT_EQ(linear.first_row, next) << linear.name;
+        EXPECT_EQ(linear.in, parameter.shape[1]) << linear.name;
+        next += linear.out;
+      }
+      EXPECT_EQ(next, parameter.is_vector ? 0 : parameter.shape[0]) << parameter.name;
+    }
+  }
 }
 
 TEST(BlockTable, SaysWhatItWasMeasuredFor) {

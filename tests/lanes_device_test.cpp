@@ -117,7 +117,8 @@ TEST(LanesOfADevice, AStepEndsWhenTheDeviceHasDoneItAndEachIsToldOnceInOrder) {
       ++done;
     });
   };
-  hooks.step_ends = [&](int step, std::int64_t end_ns) {
+  hooks.step_ends = [&](int step, const std::vector<std::int64_t>& ends_ns) {
+    const std::int64_t end_ns = ends_ns.back();
     EXPECT_GE(done, 2 * (step + 1));
     EXPECT_LE(end_ns, monotonic_ns());
     steps.push_back(step);
@@ -132,7 +133,7 @@ TEST(LanesOfADevice, TheComputeLanePausesAfterAStepThatIsToBeCompleteFirst) {
   std::atomic<int> ended{-1};
   LaneHooks hooks = hooks_on(device);
   hooks.pauses_after = [](int step) { return step == 1; };
-  hooks.step_ends = [&](int step, std::int64_t) { ended = step; };
+  hooks.step_ends = [&](int step, const std::vector<std::int64_t>&) { ended = step; };
   hooks.perform = [&](TaskId, int step) {
     if (step == 2) {
       EXPECT_EQ(ended, 1);

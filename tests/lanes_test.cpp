@@ -115,7 +115,7 @@ TEST(Lanes, TheComputeLaneTellsTheEndOfEachStep) {
   std::vector<int> steps;
   LaneHooks hooks;
   hooks.perform = [](TaskId, int) {};
-  hooks.step_ends = [&](int step, std::int64_t) { steps.push_back(step); };
+  hooks.step_ends = [&](int step, const std::vector<std::int64_t>&) { steps.push_back(step); };
   const TaskGraph graph = graph_of({{}, {0, {0}, {}, {}}, {}});
   LaneRunner(graph, 0, 3, std::move(hooks)).run();
   EXPECT_EQ(steps, (std::vector<int>{0, 1, 2}));

@@ -49,6 +49,22 @@ TEST(StepTimes, TwoStepsHaveOnePeriodAndOneStepItsSpan) {
   EXPECT_THAT(step_times(trace).period_s, ElementsAre(9));
 }
 
+// A filler of the first step that ran in the second one.
+TEST(StepTimes, OfWindowsAreThoseOfTheWindowDividedByItsSteps) {
+  Trace trace = two_ranks();
+  trace.steps = 6;
+  trace.window = 2;
+  for (const int rank : {0, 1})
+    for (const int step : {4, 5}) trace.records.push_back(compute(step, rank, 10.0 * step + rank, 10.0 * step + 4));
+  trace.records.push_back({2, 0, "compute", "0.L0.q.invA", "inversion", 35, 37, 0, 0, 0, -1});
+  const StepTimes times = step_times(trace);
+  EXPECT_EQ(times.first, 2);
+  EXPECT_EQ(times.last, 3);
+  // From step 2 to step 4: rank 0 20 s of which 10 are work, rank 1 18 s of which 5 are.
+  EXPECT_THAT(times.period_s, ElementsAre(10));
+  EXPECT_THAT(times.idle_s, ElementsAre((10.0 + 13) / 2 / 2));
+}
+
 TEST(StepTimes, AMissingRankIsNamed) {
   Trace trace = two_ranks();
   std::erase_if(trace.records,

@@ -126,6 +126,13 @@ std::optional<Comparison> confirmed(const Request& request, const Execution& run
   throw std::runtime_error("the run has steps of a batch that was not simulated: " + std::to_string(batch));
 }
 
+// The last step that counts, or its window.
+std::string drawn_steps(const Execution& run) {
+  const int last = steps_before(run.trace) + run.times.last + 1;
+  if (run.trace.window == 1) return "Step " + std::to_string(last);
+  return "Steps " + std::to_string(last + 1 - run.trace.window) + " to " + std::to_string(last);
+}
+
 int merge_and_report(const Request& request) {
   const Plan& plan = request.plan;
   MergedRun merged = merged_with_progress(request);
@@ -133,6 +140,7 @@ int merge_and_report(const Request& request) {
   Execution run{std::move(merged.trace), {}, request.trace_path, request.folder};
   run.trace.scenario = plan.scenario.name;
   run.trace.summary = plan.scenario.resolved;
+  run.trace.window = plan.graph.window;
   run.times = step_times(run.trace);
   run.batches = batches_of(run.trace, run.times);
   for (std::size_t i = 0; i < request.predicted.size() && !run.batches.empty(); ++i)
@@ -145,7 +153,7 @@ int merge_and_report(const Request& request) {
     return status_done;
   }
   request.out << '\n'
-              << report_text(plan, run) << "Step " << steps_before(run.trace) + run.times.last + 1 << ":\n"
+              << report_text(plan, run) << drawn_steps(run) << ":\n"
               << draw(picture_of(run.trace, plan.graph.layout, run.times.last), terminal_width())
               << "\ntrace: " << request.trace_path << ", losses: " << losses_csv_path(request.folder) << '\n';
   if (comparison)
@@ -205,11 +213,14 @@ Trace prediction_of(const Plan& plan, std::ostream& err) {
   return trace;
 }
 
-void refuse_unconfirmable(const Resumption& from, const Run& run) {
-  if (run.steps - from.done >= fewest_confirmed) return;
-  throw UsageError("--confirm compares with steps after the first and before the last: this run has " +
-                   std::to_string(run.steps - from.done) + "; set run.steps to " + std::to_string(from.done + fewest_confirmed) +
-                   " or more");
+// `window`: steps after which tasks repeat.
+void refuse_unconfirmable(const Resumption& from, const Run& run, int window) {
+  const int fewest = fewest_confirmed * window;
+  if (run.steps - from.done >= fewest) return;
+  const std::string what = window > 1 ? "windows of " + std::to_string(window) + " steps" : "steps";
+  throw UsageError("--confirm compares with " + what + " after the first and before the last: this run has " +
+                   std::to_string(run.steps - from.done) + (window > 1 ? " steps" : "") + "; set run.steps to " +
+                   std::to_string(from.done + fewest) + " or more");
 }
 
 void refuse_other_world(const JoinedRank& joined, const Scenario& scenario) {
@@ -238,12 +249,14 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   if (!joined || joined->rank == 0) restore_killed_start(folder);
   const Resumption from = resumption_of(options.text("resume"), folder, scenario.run, options.has("overwrite"));
   refuse_warmup_beyond_end(scenario, from);
-  if (options.has("confirm")) refuse_unconfirmable(from, scenario.run);
+  if (options.has("confirm")) refuse_unconfirmable(from, scenario.run, 1);
   check_output_folder("--out", folder);
   if (!options.has("overwrite") && !from.is_here) refuse_finished_run(folder);
   if (const auto trace = options.text("trace")) check_output("--trace", *trace, inputs_of(scenario));
   const std::string program = rank_program();
   const Plan plan = planned(std::move(scenario), err);
+  refuse_what_windows_forbid(plan, from.done, options.has("cuda-graphs"));
+  if (options.has("confirm")) refuse_unconfirmable(from, plan.scenario.run, plan.graph.window);
   const std::vector<Plan> larger = larger_plans(plan, err);
   if (!options.has("force"))  // more micro-batches never hold less
     refuse_what_does_not_fit(larger.empty() ? plan : larger.back());

@@ -30,11 +30,17 @@ void refuse_what_cannot_run(const Scenario& scenario) {
     reasons.emplace_back("run.dtype is float16, whose small gradients need loss scaling, which the executor does not do; "
                          "set run.dtype to bfloat16 or float32");
   if (scenario.schedule.fill == FillChoice::evaluation)
-    reasons.push_back("work in the bubbles cannot be executed yet; set schedule.fill to none");
+    reasons.push_back("schedule.fill is evaluation, which is simulated only; set it to none");
   if (reasons.empty()) return;
   std::string text = "this scenario can be simulated but not executed:";
   for (const std::string& reason : reasons) text += "\n" + scenario.path + ": " + reason;
   throw UsageError(text);
+}
+
+void refuse_what_windows_forbid(const Plan& plan, int done, bool cuda_graphs) {
+  const std::string defect = window_defect(plan.graph.window, done, plan.scenario.run.steps);
+  if (!defect.empty()) throw UsageError(plan.scenario.path + ": " + defect);
+  if (plan.graph.kfac && cuda_graphs) throw UsageError(no_graphs_with_kfac);
 }
 
 void refuse_what_does_not_fit(const Plan& plan) {
@@ -135,7 +141,8 @@ std::string report_text(const Plan& plan, const Execution& run) {
   text += fmt::format(
       "\nStep time: median of {} ({}); waiting: compute lanes without work.\n"
       "Peak memory: of all tensors of the fullest rank in these steps.\n\nLoss:\n",
-      counted(static_cast<std::int64_t>(run.times.period_s.size()), "step"),
+      counted(static_cast<std::int64_t>(run.times.period_s.size()), run.trace.window > 1 ? "window" : "step") +
+          (run.trace.window > 1 ? " of " + counted(run.trace.window, "step") : ""),
       run.times.first == run.times.last ? fmt::format("step {}", before + run.times.first + 1)
                                         : fmt::format("steps {} to {}", before + run.times.first + 1, before + run.times.last + 1));
   return text + loss_table(losses) + '\n';

@@ -72,6 +72,7 @@ Optimizer load_optimizer(Settings& settings) {
   optimizer.name = settings.text("run.optimizer.name");
   if (settings.given("run.optimizer.refresh_steps"))
     optimizer.refresh_steps = settings.small_integer("run.optimizer.refresh_steps");
+  optimizer.damping = settings.number("run.optimizer.damping");
   optimizer.beta1 = settings.number("run.optimizer.beta1");
   optimizer.beta2 = settings.number("run.optimizer.beta2");
   optimizer.epsilon = settings.number("run.optimizer.epsilon");

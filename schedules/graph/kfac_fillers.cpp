@@ -10,6 +10,7 @@
 #include "models/kfac.h"
 #include "schedules/graph/durations.h"
 #include "schedules/graph/segments.h"
+#include "schedules/kfac_work.h"
 
 namespace slipway {
 namespace {
@@ -80,8 +81,8 @@ class Maker {
               std::to_string(communicator.ranks[i]) + " have different ones; keep copies of the same stages together");
         replicas = {id, static_cast<int>(i), static_cast<int>(communicator.ranks.size()), a, b};
       }
-      reductions_.push_back({id, a, {}, 0, ".ar_A", 0});
-      reductions_.push_back({id, b, {}, 0, ".ar_B", 0});
+      reductions_.push_back({id, a, {}, 0, input_reduction_suffix, 0});
+      reductions_.push_back({id, b, {}, 0, gradient_reduction_suffix, 0});
     }
   }
 
@@ -105,14 +106,14 @@ class Maker {
     return visits;
   }
 
-  int work(int stage, int block, const char* kind, const std::string& suffix) {
+  int work(int stage, int block, const KfacLinear& linear, KfacStage kind, bool of_input) {
     Work work;
     work.kind = WorkKind::filler;
     work.stage = stage;
     work.block = block;
-    work.filler = kind;
-    work.dtype = step_.gradient_dtype;
-    work.suffix = "." + block_name(blocks_, block) + "." + suffix;
+    work.filler = name_of(kind);
+    work.dtype = kfac_dtype(step_.shape.dtype);
+    work.suffix = "." + block_name(blocks_, block) + kfac_suffix(linear, kind, of_input);
     fillers_.works.push_back(work);
     return static_cast<int>(fillers_.works.size()) - 1;
   }
@@ -131,8 +132,7 @@ class Maker {
         for (const int side : {0, 1}) {
           const auto [known, is_new] = works.try_emplace({visit.stage, visit.block, l, side}, 0);
           if (is_new)
-            known->second = work(visit.stage, visit.block, "curvature",
-                                 std::string(linears[l].name) + (side == 0 ? ".A" : ".B"));
+            known->second = work(visit.stage, visit.block, linears[l], KfacStage::curvature, side == 0);
         }
         const auto [input, first] = inputs.try_emplace(linears[l].input, 0);
         if (first) input->second = kept(tasks.last, linears[l].in);
@@ -162,24 +162,24 @@ class Maker {
         {task, seconds, priority, group, std::move(after), std::move(after_groups), std::move(reads)});
   }
 
-  struct Factor {
+  struct Linear {
     int stage, block;
-    const char* linear;
-    bool of_input;
-    double seconds;
+    KfacLinear linear;
+    KfacSeconds seconds;
+    double inversion_s() const { return seconds.inversion_a + seconds.inversion_b; }
   };
 
-  // The factors that this replica inverts: longest first, each to the replica that has least so far. All
+  // The Linears whose factors this replica inverts: longest first, each to the replica that has least so far. All
   // replicas list them in the same order, that of the blocks.
-  std::vector<Factor> share_of(const Replicas& replicas, std::vector<Factor> factors) const {
-    std::stable_sort(factors.begin(), factors.end(),
-                     [](const Factor& x, const Factor& y) { return x.seconds > y.seconds; });
+  std::vector<Linear> share_of(const Replicas& replicas, std::vector<Linear> linears) const {
+    std::stable_sort(linears.begin(), linears.end(),
+                     [](const Linear& x, const Linear& y) { return x.inversion_s() > y.inversion_s(); });
     std::vector<double> load(at(replicas.count), 0);
-    std::vector<Factor> mine;
-    for (const Factor& factor : factors) {
+    std::vector<Linear> mine;
+    for (const Linear& linear : linears) {
       const auto least = std::min_element(load.begin(), load.end());
-      if (least - load.begin() == replicas.index) mine.push_back(factor);
-      *least += factor.seconds;
+      if (least - load.begin() == replicas.index) mine.push_back(linear);
+      *least += linear.inversion_s();
     }
     return mine;
   }
@@ -187,16 +187,16 @@ class Maker {
   void add_inversions(std::int32_t rank,
                       const std::map<std::pair<int, int>, std::vector<KfacSeconds>>& costs, FillerGroup a,
                       FillerGroup b) {
-    std::vector<Factor> factors;
+    std::vector<Linear> all;
     double bytes_a = 0, bytes_b = 0;
+    const double bytes_each = bytes_of(kfac_dtype(step_.shape.dtype));
     for (const auto& [place, seconds] : costs) {
       const auto [block, stage] = place;
       const auto linears = kfac_linears(blocks_[at(block)]);
       for (std::size_t l = 0; l < linears.size(); ++l) {
-        factors.push_back({stage, block, linears[l].name, true, seconds[l].inversion_a});
-        factors.push_back({stage, block, linears[l].name, false, seconds[l].inversion_b});
-        bytes_a += static_cast<double>(linears[l].in * linears[l].in) * bytes_of(step_.gradient_dtype);
-        bytes_b += static_cast<double>(linears[l].out * linears[l].out) * bytes_of(step_.gradient_dtype);
+        all.push_back({stage, block, linears[l], seconds[l]});
+        bytes_a += static_cast<double>(linears[l].in * linears[l].in) * bytes_each;
+        bytes_b += static_cast<double>(linears[l].out * linears[l].out) * bytes_each;
       }
     }
     const Replicas& replicas = replicas_[at(rank)];
@@ -205,17 +205,17 @@ class Maker {
       const bool of_input = reduction.group == replicas.reduced_a;
       reduction.after.push_back(of_input ? a : b);
       reduction.bytes = of_input ? bytes_a : bytes_b;
-      reduction.stage = step_.placement.part_of(factors.front().stage);  // lowest block: the same on all
+      reduction.stage = step_.placement.part_of(all.front().stage);  // lowest block: the same on all
     }
+    std::vector<FillerGroup> both{a, b};
+    if (replicas.communicator != none) both = {replicas.reduced_a, replicas.reduced_b};
     const FillerGroup done = groups_++;
-    for (const Factor& factor : share_of(replicas, std::move(factors))) {
-      const bool reduced = replicas.communicator != none;
-      const FillerGroup before =
-          factor.of_input ? (reduced ? replicas.reduced_a : a) : (reduced ? replicas.reduced_b : b);
-      const int id = work(factor.stage, factor.block, "inversion",
-                          std::string(factor.linear) + (factor.of_input ? ".invA" : ".invB"));
-      add({TaskKind::filler, rank, none, id, none, 0}, factor.seconds,
-          factor.of_input ? inversion_a : inversion_b, done, {}, {before}, {});
+    for (const Linear& linear : share_of(replicas, std::move(all))) {
+      for (const bool of_input : {true, false}) {
+        const int id = work(linear.stage, linear.block, linear.linear, KfacStage::inversion, of_input);
+        add({TaskKind::filler, rank, none, id, none, 0}, of_input ? linear.seconds.inversion_a : linear.seconds.inversion_b,
+            of_input ? inversion_a : inversion_b, done, {}, both, {});
+      }
     }
   }
 
@@ -227,7 +227,7 @@ class Maker {
       work.stage = reduction.stage;
       work.filler = name_of(Collective::all_reduce);
       work.collective = Collective::all_reduce;
-      work.dtype = step_.gradient_dtype;
+      work.dtype = kfac_dtype(step_.shape.dtype);
       work.bytes = reduction.bytes;
       work.suffix = reduction.suffix;
       fillers_.works.push_back(work);

@@ -2,12 +2,13 @@
 //
 //   per Linear and micro-batch   A (after its forward)   B (after its backward)        priority 0, 1
 //   per rank, with replicas      all-reduce of all A, of all B, each after all of its kind
-//   per Linear                   inverse of A, of B, after all A (B) of the rank and their reduction   2, 3
+//   per Linear                   inverse of A, of B, after all A and all B of the rank and their reduction   2, 3
 //
-// Replicas (data and context, and Chimera's two copies of a stage) each make the factors of their own micro-batches and share the inversions
-// out; every rank preconditions every step with the latest inverses it has (a task of the step itself:
-// lower_step_end.cpp). A Linear's input is kept from the end of its backward until A is made, its output
-// gradient until B is. Under full recomputation inputs are there when they have been made again.
+// An inverse waits for both kinds because the damping of each factor needs the traces of both (exec/kfac_math.h).
+// Replicas (data and context, and Chimera's two copies of a stage) each make the factors of their own micro-batches and
+// share the inversions out, a Linear's two together: who has both preconditions it, every step, with the latest that it
+// has (a task of the step itself: lower_step_end.cpp). A Linear's input is kept from the end of its backward until A is
+// made, its output gradient until B is. Under full recomputation inputs are there when they have been made again.
 // Guarded by tests/kfac_fillers_test.cpp: each of these dependencies.
 #pragma once
 

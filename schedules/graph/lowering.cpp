@@ -1,5 +1,6 @@
 #include "schedules/graph/lowering.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "models/kfac.h"
@@ -228,6 +229,15 @@ Placement placement_for_any_batch(const LoweringInput& input) {
   return placement_of(schedule.refuse(shape).empty() ? schedule.actions(shape) : ActionLists{}, shape);
 }
 
+// What K-FAC holds more than AdamW: factors and their inverses, but no moments of the matrices.
+double kfac_optimizer_bytes(const Block& block, Dtype dtype) {
+  double bytes = 2 * kfac_factor_bytes(block, dtype);
+  const double moments = 2.0 * std::max(4, bytes_of(dtype));
+  for (const KfacLinear& linear : kfac_linears(block))
+    bytes -= moments * static_cast<double>(linear.in) * static_cast<double>(linear.out);
+  return bytes;
+}
+
 }  // namespace
 
 std::vector<StaticBytes> static_bytes_of(const LoweringInput& input) {
@@ -237,18 +247,18 @@ std::vector<StaticBytes> static_bytes_of(const LoweringInput& input) {
   const std::vector<Block> blocks = blocks_of(input.model);
   std::vector<StaticBytes> result;
   for (int pipeline = 0; pipeline < layout.pipeline; ++pipeline) {
-    double elements = 0, factors = 0;
+    double elements = 0, kfac = 0;
     for (int stage = 0; stage < placement.stages(); ++stage) {
       if (placement.rank[static_cast<std::size_t>(stage)] != pipeline) continue;
       const BlockRange& part = parts[static_cast<std::size_t>(placement.part_of(stage))];
       for (int block = part.first; block < part.last; ++block) {
         elements += static_cast<double>(block_shard_elements(input.model, block, layout.tensor));
-        factors += kfac_factor_bytes(blocks[static_cast<std::size_t>(block)], input.shape.dtype);
+        if (input.kfac) kfac += kfac_optimizer_bytes(blocks[static_cast<std::size_t>(block)], input.shape.dtype);
       }
     }
     result.push_back(static_bytes_of(elements, layout, input.shape.dtype, input.gradient_dtype,
                                      placement.copies));
-    if (input.kfac) result.back().optimizer += 2 * factors;  // with their inverses
+    result.back().optimizer += kfac;
   }
   return result;
 }

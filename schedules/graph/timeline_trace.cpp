@@ -97,6 +97,7 @@ Trace trace_header(const TaskGraph& graph, const Timeline& timeline, std::string
   trace.engine = std::move(engine);
   trace.ranks = rank_count(graph.layout);
   trace.steps = timeline.steps * graph.window;
+  trace.window = graph.window;
   return trace;
 }
 

@@ -1,0 +1,111 @@
+// K-FAC on one rank: what its tasks do (schedules/graph/kfac_fillers.h, lower_step_end.cpp), in the order
+// that the graph gives them. The formulas are in exec/kfac_math.h.
+//
+//   F, B of a window's first step   inputs and output gradients are kept (linear_capture.h)
+//   curvature                       Σ of the refresh += those of a micro-batch
+//   .ar_A, .ar_B                    Σ over replicas, all factors of a kind in one message
+//   inversion                       Σ ─► inverse; a Linear's pair is exchanged when both are there
+//   precondition                    gradient ─► B⁻¹·G·A⁻¹ in place, of the Linears that this rank inverts
+//   .ag_precondition                each rank's share, padded to the longest, to all replicas
+//
+// Until its first pair is there, a Linear's G is left as it is: a plain gradient step. Which step gets which
+// inverses is the graph's order, nothing else: unfilled, those of one window's first step serve the next
+// window; in the bubbles, from the step on in which the second inversion of the pair lies. Linears of
+// Transformer blocks only; their biases, norms, embedding and head are AdamW's (exec/optimizer.h).
+//
+// Everything runs on the compute lane but messages, which a lane of their own moves.
+// Not proven on a GPU. Guarded by tests/execute_kfac_test.cpp and tests/execute_kfac_stream_order_test.cpp.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "exec/buckets.h"
+#include "exec/checkpoint_file.h"
+#include "exec/linear_capture.h"
+#include "schedules/bundle.h"
+#include "schedules/kfac_work.h"
+
+namespace slipway {
+
+class Kfac {
+ public:
+  // Both must outlive this. The graph's optimizer is kfac.
+  Kfac(const Bundle& bundle, int rank, const Buckets& buckets);
+
+  // Where the Linears of a segment leave what factors are made of; null where nobody makes any of it.
+  LinearCapture* capture_of(const Task& segment);
+
+  // `step`: of the graph, which is a window.
+  void run_filler(TaskId task, int step);
+  void precondition(int stage) const;
+  Message message(TaskId task, int step);
+  void arrived(TaskId task, int step, const Message& message);
+  // When all inversions of `step` are complete: throws std::runtime_error naming one that failed.
+  void check(int step);
+
+  // Inverses in use, whole and by name, each from the rank that made it: any layout can read them.
+  void save(ShardWriter& out) const;
+  // What the checkpoint does not have starts as a first window does.
+  void load(const CheckpointReader& checkpoint);
+
+ private:
+  struct Linear {
+    KfacLinear shape;
+    int block = 0, stage = 0;
+    int owner = 0;  // rank that inverts its factors
+    const ShardedParameter* weight = nullptr;
+    std::int64_t a_begin = 0, b_begin = 0;  // in the flat sums of all factors of the rank
+    at::Tensor inverse_a, inverse_b;        // in use
+    at::Tensor next_a, next_b;              // of a refresh that is under way
+  };
+  // Of one window.
+  struct Refresh {
+    at::Tensor a, b;    // flat sums of all factors
+    int uses_left = 0;  // inversions and reductions
+  };
+  struct Filler {
+    std::size_t linear = 0;  // in linears_
+    KfacWork work;
+  };
+  struct Failure {
+    int step = 0;
+    std::string label;
+    at::Tensor minor;  // float64 scalar; 0: none
+  };
+
+  void take_linears(const Buckets& buckets);
+  void take_works();
+  at::Tensor gradient_of(const Linear& linear) const;
+  at::Tensor factor(const at::Tensor& sums, const Linear& linear, bool of_input) const;
+  Refresh& refresh_of(int step);
+  void used(int step);
+  void curvature(const Filler& filler, const Task& task, int step);
+  void invert(const Filler& filler, TaskId task, int step);
+  std::string checkpoint_name(const Linear& linear, bool of_input) const;
+  at::Tensor stored_inverse(const CheckpointReader& checkpoint, const Linear& linear, bool of_input) const;
+  Message gather_message(TaskId task) const;
+  void spread_gathered(TaskId task, const at::Tensor& gathered) const;
+  std::vector<const Linear*> share_of(int member, int part) const;
+
+  const Bundle& bundle_;
+  const TaskGraph& graph_;
+  int rank_;
+  Dtype dtype_;                  // of factors and inverses
+  double tokens_, loss_tokens_;  // of a step, over all ranks: all of them, and those that are predicted
+  std::vector<Linear> linears_;  // by block, then in forward order: the same on all replicas
+  std::int64_t a_elements_ = 0, b_elements_ = 0;
+  std::unordered_map<std::int32_t, Filler> fillers_;       // by work
+  int uses_ = 0;                                           // of a refresh on this rank
+  std::map<std::pair<int, int>, LinearCapture> captures_;  // by micro-batch and slice
+  std::mutex mutex_;                                       // of refreshes_, not of what is in it
+  std::map<int, Refresh> refreshes_;                       // by step
+  std::vector<Failure> failures_;
+};
+
+}  // namespace slipway

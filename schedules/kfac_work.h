@@ -1,0 +1,37 @@
+// Which of K-FAC's factors a filler is about. The lowering writes it into the work's label and everybody
+// who runs the graph reads it from there, so that both are in this one place:
+//
+//   ".L5.q.A"   curvature of q's inputs in block 5          ".L5.q.invA"   inverse of that factor
+//   ".L5.q.B"   of its output gradients                     ".L5.q.invB"
+//
+// Guarded by tests/kfac_fillers_test.cpp.
+#pragma once
+
+#include <string>
+
+#include "models/kfac.h"
+#include "schedules/program.h"
+
+namespace slipway {
+
+enum class KfacStage : std::uint8_t { curvature, inversion };
+
+struct KfacWork {
+  KfacStage stage = KfacStage::curvature;
+  std::size_t linear = 0;  // index in kfac_linears of the work's block
+  bool of_input = true;    // factor A; else B
+};
+
+// The label's tail behind the block's name.
+std::string kfac_suffix(const KfacLinear& linear, KfacStage stage, bool of_input);
+// Of a work that is no collective. Throws std::runtime_error naming the label of one that is not K-FAC's.
+KfacWork kfac_work_of(const TaskGraph& graph, const Work& work);
+// A reduction of all factors of the inputs (`.ar_A`), or of the output gradients, of its members.
+bool reduces_input_factors(const Work& work);
+// Work::filler of curvature and inversion tasks.
+const char* name_of(KfacStage stage);
+
+inline constexpr const char* input_reduction_suffix = ".ar_A";
+inline constexpr const char* gradient_reduction_suffix = ".ar_B";
+
+}  // namespace slipway
