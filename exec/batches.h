@@ -26,7 +26,7 @@ std::int64_t first_batch(const Bundle& bundle, const Progress& begin);
 // Does the batch after `done` depend on the norms of the step before?
 bool is_tested(const Bundle& bundle, const Progress& done);
 // Of the step after `done`, whose last step had done.batch. Throws std::runtime_error where norms are needed and are
-// none of numbers: a training that has diverged.
+// none of numbers: a training that has diverged, and is not over.
 std::int64_t batch_after(const Bundle& bundle, const Progress& done, const std::optional<GradientNorms>& norms);
 
 // The steps from `now` on that have the batch now.batch whatever they measure; none at the training's end.

@@ -16,8 +16,8 @@ inline std::vector<std::string> not_executable(const Run& run, bool batch_grows)
   std::vector<std::string> reasons;
   const LearningRateSchedule& rate = run.optimizer.lr_schedule;
   if (batch_grows && rate.decay != DecayStyle::constant && rate.decay_samples == 0)
-    reasons.emplace_back("the learning rate decays to the end of a training whose batch grows, which is not known beforehand in "
-                         "samples; set run.optimizer.lr_decay_samples");
+    reasons.emplace_back("the learning rate decays to the end of the training, in samples, and the batch grows; set "
+                         "run.optimizer.lr_decay_samples");
   if (run.optimizer.name != "adamw" && run.optimizer.name != "kfac")
     reasons.push_back("run.optimizer.name is " + run.optimizer.name + ": adamw and kfac are executed; use one of them");
   if (run.data.empty()) {

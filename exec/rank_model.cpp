@@ -107,7 +107,9 @@ void RankModel::enter(const TaskGraph& graph, const Progress& before, int step) 
   const State& s = *state_;
   auto next = std::make_unique<State>(s.bundle, graph, s.rank, s.device, *training_, before, step);
   state_ = std::move(next);
-  if (capture_) replay_segments(*capture_);
+  if (!capture_) return;
+  capture_->begin_program();
+  replay_segments(*capture_);
 }
 
 std::string RankModel::replay_segments(SegmentCapture& capture) {

@@ -13,8 +13,8 @@
 #include "exec/losses.h"
 #include "exec/memory_meter.h"
 #include "exec/rank_model.h"
+#include "exec/rank_transports.h"
 #include "exec/records.h"
-#include "exec/transport.h"
 #include "exec/transport_watch.h"
 
 namespace slipway {
@@ -27,8 +27,6 @@ class BundleRun {
 
  private:
   void replay_segments();
-  void connect_transports();
-  std::unique_ptr<Transport> connect(const Group& group);
   void align_clocks(const std::string& round);
   void agree_on_origin();
   LaneHooks hooks();
@@ -36,7 +34,6 @@ class BundleRun {
   void step_ended(int step, const std::vector<Nanoseconds>& ends);
   Progress agreed(Progress done, const std::optional<GradientNorms>& norms);
   StepSpan next_steps(int done);
-  void communicate(TaskId task, int step);
   void run_lanes();
   void write() const;
 
@@ -51,8 +48,7 @@ class BundleRun {
   at::Device device_;
   std::unique_ptr<DeviceQueue> queue_;  // null on the processor
   std::unique_ptr<SegmentCapture> capture_;  // null: segments run operator by operator
-  std::vector<std::unique_ptr<Transport>>
-      transports_;  // by communicator; empty where this rank is no member
+  RankTransports transports_;
   MemoryMeter memory_;  // before the model, which it counts
   RankModel model_;
   LossReporter losses_;
@@ -111,6 +107,7 @@ BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& argument
       now_(first_),
       device_(device_of_rank(seat.environment().local_rank)),
       queue_(queue_of(device_)),
+      transports_(seat, bundle.graph, device_, queue_.get()),
       memory_(device_.type()),
       model_(bundle, rank_, device_),
       losses_(bundle, rank_, first_, arguments.out, seat.host().connect()),
@@ -142,16 +139,6 @@ void BundleRun::replay_segments() {
   std::fflush(stdout);
 }
 
-std::unique_ptr<Transport> BundleRun::connect(const Group& group) {
-  const RankEnvironment& at = seat_.environment();
-  const Reach reach = reach_of(group.ranks, at.hosted);
-  if (at.hosted > 1 && reach == Reach::inside) return seat_.local_groups().join(group, rank_, queue_.get());
-  if (reach == Reach::mixed && !device_.is_cpu())
-    throw std::runtime_error("communicator " + group.name + " joins ranks that share a GPU with ranks of another, which "
-                             "NCCL refuses; start one process with all ranks, or one for each rank");
-  return connect_transport(seat_.host(), group, rank_, at.store_host, device_);
-}
-
 // While lanes run, an exception must not wait for the other lanes to end, which may hang in their peers' absence: the
 // heartbeat tells the other ranks at once.
 LaneHooks BundleRun::hooks() {
@@ -170,26 +157,6 @@ LaneHooks BundleRun::hooks() {
   return hooks;
 }
 
-// In the order of communicator ids, the same on all ranks, so that no two ranks wait for each other's
-// connect.
-void BundleRun::connect_transports() {
-  for (std::size_t id = 0; id < bundle_.graph.communicators.size(); ++id) {
-    const Communicator& communicator = bundle_.graph.communicators[id];
-    const bool member =
-        std::find(communicator.ranks.begin(), communicator.ranks.end(), rank_) != communicator.ranks.end();
-    if (!member) {
-      transports_.emplace_back();
-      continue;
-    }
-    const Group group{
-        static_cast<int>(id), communicator.name, {communicator.ranks.begin(), communicator.ranks.end()}};
-    transports_.push_back(connect(group));
-  }
-  for (const auto& transport : transports_) {
-    if (transport) transport->barrier();
-  }
-}
-
 void BundleRun::align_clocks(const std::string& round) {
   const std::vector<ClockSample> samples = exchange_clocks(seat_.store(), round, rank_, foreign_);
   const std::lock_guard lock(clock_mutex_);
@@ -206,7 +173,9 @@ void BundleRun::perform(TaskId task, int step) {
   if (graph_->tasks[task].communicator == none) {
     model_.run(task, step);
   } else {
-    communicate(task, step);
+    Message message = model_.message(task, step);
+    transports_.move(*graph_, task, message);
+    model_.arrived(task, step, std::move(message));
   }
 }
 
@@ -254,43 +223,6 @@ StepSpan BundleRun::next_steps(int done) {
   return span;
 }
 
-void BundleRun::communicate(TaskId id, int step) {
-  const Task& task = graph_->tasks[id];
-  const auto communicator = static_cast<std::size_t>(task.communicator);
-  Transport& transport = *transports_[communicator];
-  Message message = model_.message(id, step);
-  if (task.kind == TaskKind::transfer) {
-    if (graph_->communicators[communicator].ranks.front() == rank_) {
-      transport.send(message.input, 1);
-    } else {
-      transport.receive(message.output, 0);
-    }
-  } else {
-    const Collective collective = graph_->works[static_cast<std::size_t>(task.work)].collective;
-    switch (collective) {
-      case Collective::all_reduce:
-        transport.all_reduce(message.output);
-        break;
-      case Collective::all_gather:
-        transport.all_gather(message.output, message.input);
-        break;
-      case Collective::reduce_scatter:
-        transport.reduce_scatter(message.output, message.input);
-        break;
-      case Collective::shift:
-        transport.shift(message.output, message.input);
-        break;
-      case Collective::none:
-      case Collective::broadcast:
-      case Collective::send:
-      case Collective::all_to_all:
-        throw std::runtime_error(std::string("the executor has no collective '") + name_of(collective) +
-                                 "'");
-    }
-  }
-  model_.arrived(id, step, std::move(message));
-}
-
 void BundleRun::write() const {
   std::vector<ClockSample> clock;
   {
@@ -301,10 +233,8 @@ void BundleRun::write() const {
 }
 
 void BundleRun::run_lanes() {
-  std::vector<std::string> names;
-  for (const Communicator& communicator : bundle_.graph.communicators) names.push_back(communicator.name);
   std::optional<TransportWatch> watch;
-  if (queue_) watch.emplace(transports_, std::move(names), [this] { seat_.fail_with_current_exception(""); });
+  if (queue_) watch.emplace(transports_.all(), transports_.names(), [this] { seat_.fail_with_current_exception(""); });
   lanes_.run();
 }
 
@@ -312,7 +242,7 @@ void BundleRun::run() {
   if (arguments_.dump_step > first_.steps)
     model_.dump_gradients_of_step(arguments_.dump_step - 1 - static_cast<int>(first_.steps), arguments_.out);
   if (rank_ == 0) remove_partial_checkpoints(arguments_.out);
-  connect_transports();
+  transports_.connect();
   align_clocks("before");
   store_barrier(seat_.store(), "ready", seat_.environment().world, while_alive_s);
   agree_on_origin();
@@ -324,9 +254,7 @@ void BundleRun::run() {
   align_clocks("after");
   seat_.on_failure(nullptr);
   write();
-  for (const auto& transport : transports_) {
-    if (transport) transport->shutdown();
-  }
+  transports_.shutdown();
 }
 
 }  // namespace

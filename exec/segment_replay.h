@@ -36,6 +36,8 @@ class SegmentCapture {
     virtual void replay() = 0;
   };
   virtual ~SegmentCapture() = default;
+  // The recordings that follow are of another step program; those before are gone or never replayed again.
+  virtual void begin_program() {}
   virtual int new_pool() = 0;
   // `work` starts operations on this thread's queue; they are kept and not done, so what they write is there after the
   // first replay. What they allocate comes from `pool` and stays where it is as long as a recording of that pool lives.

@@ -62,13 +62,13 @@ void take_header(const Json& other, Trace& trace) {
     trace.losses.push_back({point.at("step").get<int>(), point.at("samples").get<std::int64_t>(),
                             number_or_nan(point.at("loss"))});
     LossPoint& taken = trace.losses.back();
-    const auto take = [&](const char* key, auto& to) {
-      if (point.contains(key)) to = point.at(key).get<typename std::decay_t<decltype(to)>::value_type>();
+    const auto take = [&](const char* key, std::optional<double>& to) {
+      if (point.contains(key)) to = number_or_nan(point.at(key));
     };
     take("learning_rate", taken.learning_rate);
-    take("batch", taken.batch);
     take("gradient_square", taken.gradient_square);
     take("gradient_variance", taken.gradient_variance);
+    if (point.contains("batch")) taken.batch = point.at("batch").get<std::int64_t>();
   }
 }
 

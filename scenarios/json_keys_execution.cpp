@@ -27,7 +27,7 @@ std::span<const JsonKey> execute_json_keys() {
       JsonKey{"batches[].step_time_s", "s", "median of its steps that another of the same batch follows; absent without one", true},
       JsonKey{"batches[].predicted_step_s", "s", "simulated before the run; present with --confirm", true},
       JsonKey{"batches[].noise_scale", "count",
-              "gradient noise scale in sequences; null where no signal stands out of the noise; present with the norm test", true},
+              "gradient noise scale in sequences; null where no signal stands out of the noise or the training has diverged; present with the norm test", true},
       JsonKey{"ranks", "count", "processes that ran"},
       JsonKey{"steps", "count", "steps trained"},
       JsonKey{"peak_memory_bytes", "bytes",

@@ -33,6 +33,12 @@ char letter_of(Pass pass) {
   return '-';
 }
 
+bool splits_backward(const ActionLists& actions) {
+  return std::any_of(actions.begin(), actions.end(), [](const auto& list) {
+    return std::any_of(list.begin(), list.end(), [](const Action& action) { return action.pass == Pass::weight_grad; });
+  });
+}
+
 const std::vector<Schedule>& all_schedules() { return registry(); }
 
 const Schedule* schedule_named(std::string_view name) {

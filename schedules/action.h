@@ -52,6 +52,9 @@ struct Schedule {
   ActionLists (*actions)(const ScheduleShape&) = nullptr;
 };
 
+// Is a weight gradient ever a pass of its own?
+bool splits_backward(const ActionLists& actions);
+
 // All schedules, sorted by name; and one by name (nullptr when unknown).
 const std::vector<Schedule>& all_schedules();
 const Schedule* schedule_named(std::string_view name);

@@ -29,23 +29,54 @@ bool have_same_communicators(const TaskGraph& a, const TaskGraph& b) {
 bool have_same_places(const TaskGraph& a, const TaskGraph& b) {
   const Layout &x = a.layout, &y = b.layout;
   return a.placement.rank == b.placement.rank && a.placement.copies == b.placement.copies && x.tensor == y.tensor &&
-         x.pipeline == y.pipeline && x.context == y.context && x.data == y.data && x.zero == y.zero;
+         x.pipeline == y.pipeline && x.context == y.context && x.data == y.data && x.zero == y.zero && x.chunks == y.chunks &&
+         x.sequence_parallel == y.sequence_parallel;
+}
+
+bool have_same_numbers(const TaskGraph& a, const TaskGraph& b) {
+  return a.shape.micro_batch == b.shape.micro_batch && a.shape.sequence == b.shape.sequence && a.shape.dtype == b.shape.dtype &&
+         a.gradient_dtype == b.gradient_dtype && a.clip_norm == b.clip_norm && a.slices == b.slices;
+}
+
+// What a rule needs (models/batch_rules.h), which a scenario's loader has seen to.
+std::string rule_defect(const BatchPlan& plan) {
+  bool whole = false;
+  switch (plan.rule) {
+    case BatchRule::constant:
+      whole = true;
+      break;
+    case BatchRule::linear:
+      whole = plan.warmup > 0;
+      break;
+    case BatchRule::stages:
+      whole = !plan.stages.empty();
+      break;
+    case BatchRule::norm_test:
+      whole = plan.eta > 0 && plan.test_every > 0;
+      break;
+  }
+  return whole ? "" : "the rule by which the batch grows is none, or lacks a number";
 }
 
 }  // namespace
 
 std::string ladder_defect(const Bundle& bundle) {
   if (!grows(bundle)) return bundle.larger.empty() ? "" : "step programs of batches that no rule leads to";
+  if (const std::string defect = rule_defect(bundle.batches); !defect.empty()) return defect;
   const std::vector<const TaskGraph*> programs = programs_of(bundle);
   std::vector<std::int64_t> batches;
   for (const TaskGraph* graph : programs) batches.push_back(graph->global_batch);
-  if (batches != bundle.batches.rungs || !std::is_sorted(batches.begin(), batches.end()))
+  if (batches != bundle.batches.rungs || batches.front() < 1 || std::adjacent_find(batches.begin(), batches.end(), std::greater_equal<>()) != batches.end())
     return "the step programs are not those of the batches";
   for (const TaskGraph* graph : programs) {
     if (graph->model != bundle.graph.model) return "the step programs are of different models";
     if (!have_same_places(*graph, bundle.graph)) return "the step programs are of different layouts";
+    if (!have_same_numbers(*graph, bundle.graph)) return "the step programs do not compute alike";
     if (graph->stages != bundle.graph.stages) return "the step programs have different stages";
     if (!have_same_communicators(*graph, bundle.graph)) return "the step programs have different communicators";
+    if (graph->window != 1 || graph->kfac) return "the step programs of a batch that grows have work in the bubbles";
+    if (graph->worker_norms != (bundle.batches.rule == BatchRule::norm_test))
+      return "the step programs measure norms that no rule asks for, or do not measure what it asks for";
   }
   return "";
 }

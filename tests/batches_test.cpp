@@ -78,6 +78,10 @@ TEST(Batches, ATrainingThatHasDivergedEndsWithTheStepAndWhatToDo) {
     EXPECT_NE(std::string(error.what()).find("after step 7"), std::string::npos) << error.what();
     EXPECT_NE(std::string(error.what()).find("lower run.optimizer.lr"), std::string::npos) << error.what();
   }
+  Bundle over = testing_every(1);
+  over.run.steps = 7;
+  EXPECT_EQ(batch_after(over, {7, 28, 4}, GradientNorms{2, std::numeric_limits<double>::quiet_NaN(), 1}), 4)
+      << "no step follows, and what was done is not lost";
 }
 
 TEST(Batches, ATrainingThatGoesOnHasTheBatchThatWasDecided) {

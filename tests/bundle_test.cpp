@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <sstream>
 
 #include "schedules/bundle.h"
@@ -85,6 +86,39 @@ TEST(Bundle, ANewerVersionIsRefusedByName) {
   text.replace(text.find("slipway-bundle 9"), 16, "slipway-bundle 10");
   EXPECT_THAT(failure(text),
               testing::AllOf(testing::HasSubstr("version 10"), testing::HasSubstr("run.slip:1")));
+}
+
+// Two batches of one model; what is changed in the second, or in the rule, no longer goes together.
+Bundle growing() {
+  Bundle bundle = small_bundle();
+  bundle.graph.worker_norms = true;
+  bundle.larger = {bundle.graph};
+  bundle.larger[0].global_batch *= 2;
+  bundle.batches = {.rule = BatchRule::norm_test, .rungs = {bundle.graph.global_batch, 2 * bundle.graph.global_batch}, .eta = 0.3};
+  return bundle;
+}
+
+TEST(Bundle, StepProgramsOfABatchThatGrowsComeBackAndMustGoTogether) {
+  const std::string text = written(growing());
+  std::istringstream in(text);
+  const Bundle back = read_bundle(in, "run.slip");
+  EXPECT_EQ(written(back), text);
+  EXPECT_EQ(program_of(back, back.larger[0].global_batch), 1);
+  EXPECT_THROW(program_of(back, 3), std::out_of_range);
+  const auto refusal = [](const std::function<void(Bundle&)>& change) {
+    Bundle bundle = growing();
+    change(bundle);
+    return failure(written(bundle));
+  };
+  using testing::HasSubstr;
+  EXPECT_THAT(refusal([](Bundle& b) { b.batches.test_every = 0; }), HasSubstr("lacks a number"));
+  EXPECT_THAT(refusal([](Bundle& b) { b.batches.eta = 0; }), HasSubstr("lacks a number"));
+  EXPECT_THAT(refusal([](Bundle& b) { b.batches.rule = static_cast<BatchRule>(9); }), HasSubstr("is none"));
+  EXPECT_THAT(refusal([](Bundle& b) { b.batches.rungs.back() += 1; }), HasSubstr("not those of the batches"));
+  EXPECT_THAT(refusal([](Bundle& b) { b.larger[0].worker_norms = false; }), HasSubstr("measure"));
+  EXPECT_THAT(refusal([](Bundle& b) { b.larger[0].clip_norm += 1; }), HasSubstr("do not compute alike"));
+  EXPECT_THAT(refusal([](Bundle& b) { b.larger[0].window = 2; }), HasSubstr("bubbles"));
+  EXPECT_THAT(refusal([](Bundle& b) { b.batches.rungs.clear(); }), HasSubstr("no rule leads to"));
 }
 
 TEST(Bundle, AFileCutShortIsRefused) {

@@ -40,6 +40,7 @@ std::string written(const std::string& name) {
   Manifest manifest;
   manifest.step = 4;
   manifest.samples = 32;
+  manifest.batch = 12;
   manifest.seed = 18446744073709551615ULL;
   manifest.shards[3] = writer.finish().value();
   write_durably(manifest_path(folder), to_text(manifest));
@@ -57,6 +58,7 @@ TEST(CheckpointFile, GivesBackWhatWasWritten) {
   const CheckpointReader reader(written("whole"));
   EXPECT_EQ(reader.manifest().step, 4);
   EXPECT_EQ(reader.manifest().samples, 32);
+  EXPECT_EQ(reader.manifest().batch, 12);
   EXPECT_EQ(reader.manifest().seed, 18446744073709551615ULL);
   const std::vector<StoredEntry> entries = reader.entries_of("b");
   ASSERT_EQ(entries.size(), 1u);
@@ -70,6 +72,18 @@ TEST(CheckpointFile, GivesBackWhatWasWritten) {
   EXPECT_EQ(matrix->rows, 2);
   EXPECT_EQ(reader.read(*matrix), std::string(32, 'i'));
   EXPECT_EQ(reader.matrix("a.inverse_B"), nullptr);
+}
+
+// As versions before 2 wrote it, without the batch.
+TEST(CheckpointFile, AManifestOfVersion1IsReadAndDoesNotSayItsBatch) {
+  const std::string folder = written("version1");
+  const std::string text = "slipway-checkpoint 1\nstep 4\nsamples 32\nseed 7\nshard 3 5\n";
+  write_durably(manifest_path(folder), text + "checksum " + std::to_string(checksum_of(text)) + '\n');
+  const Manifest manifest = read_manifest(folder);
+  EXPECT_EQ(manifest.samples, 32);
+  EXPECT_EQ(manifest.seed, 7u);
+  EXPECT_EQ(manifest.batch, 0);
+  EXPECT_EQ(manifest.shards, (std::map<int, std::uint64_t>{{3, 5}}));
 }
 
 TEST(CheckpointFile, ARankWithNothingToSayWritesNothing) {

@@ -23,6 +23,9 @@ Trace random_trace(unsigned seed, int records) {
   }
   for (int i = 0; i < 4; ++i) trace.losses.push_back({i, 8 * (i + 1), any(random)});
   trace.losses[2].learning_rate = any(random);  // the others as of earlier versions
+  trace.losses[2].batch = 24;
+  trace.losses[2].gradient_square = any(random);
+  trace.losses[2].gradient_variance = any(random);
   return trace;
 }
 
@@ -61,6 +64,10 @@ TEST(ChromeTrace, ReadingAFileBackGivesTheSameTraceBitForBit) {
   EXPECT_EQ(back.losses[2].samples, 24);
   EXPECT_EQ(back.losses[2].learning_rate, trace.losses[2].learning_rate);
   EXPECT_EQ(back.losses[1].learning_rate, std::nullopt);
+  EXPECT_EQ(back.losses[2].batch, trace.losses[2].batch);
+  EXPECT_EQ(back.losses[2].gradient_square, trace.losses[2].gradient_square);
+  EXPECT_EQ(back.losses[2].gradient_variance, trace.losses[2].gradient_variance);
+  EXPECT_EQ(back.losses[1].batch, std::nullopt);
 }
 
 TEST(ChromeTrace, EveryTaskIsACompleteEventInMicrosecondsOnAThreadNamedLikeItsLane) {
@@ -115,7 +122,11 @@ TEST(ChromeTrace, TheStepsAfterWhichTasksRepeatAreKept) {
 TEST(ChromeTrace, ALossThatIsNoNumberSurvivesAsNull) {
   Trace trace = random_trace(3, 2);
   trace.losses[1].loss = std::nan("");
-  EXPECT_TRUE(std::isnan(read_back(written(trace)).losses[1].loss));
+  trace.losses[1].gradient_square = trace.losses[1].gradient_variance = std::nan("");
+  const LossPoint back = read_back(written(trace)).losses[1];
+  EXPECT_TRUE(std::isnan(back.loss));
+  EXPECT_TRUE(std::isnan(back.gradient_square.value()));
+  EXPECT_TRUE(std::isnan(back.gradient_variance.value()));
 }
 
 TEST(ChromeTrace, ATraceWithoutRecordsIsValidJson) {

@@ -63,7 +63,8 @@ TEST_F(ExecuteGrowth, TrainsToTheLastBitAsRunsThatAreResumedWithTheNextBatch) {
 }
 
 TEST_F(ExecuteGrowth, TheNormTestDecidesAlikeInOneProcessAndInSeveralAndAfterACheckpoint) {
-  const std::vector<std::string> settings{two_workers, by_norms, "run.steps=8", "run.checkpoint_steps=4"};
+  const std::vector<std::string> settings{two_workers, by_norms, "training.growth.test_every=2", "run.steps=8",
+                                          "run.checkpoint_steps=4"};
   const nlohmann::json whole = trained("whole", settings);
   const std::vector<int> batches = batches_in(whole);
   ASSERT_EQ(batches.size(), 8u);
@@ -86,8 +87,9 @@ TEST_F(ExecuteGrowth, ConfirmSetsTheMeasuredStepOfEachBatchBesideThePredictedOne
   const std::vector<std::string> settings{two_workers, by_stages, "run.steps=9"};
   const Answer answer = execute("run", settings, {"--confirm"});
   ASSERT_EQ(answer.status, status_done) << answer.err;
-  EXPECT_THAT(answer.out, HasSubstr("batches 8, 12, 16, stages (3 step programs)"));
-  EXPECT_THAT(answer.out, HasSubstr("of the first batch"));
+  EXPECT_THAT(answer.out, HasSubstr("batches 8, 16, stages (2 step programs)"));
+  EXPECT_THAT(answer.out, HasSubstr(" a step of batch 8\n"));
+  EXPECT_THAT(answer.out, HasSubstr("Step time: of batch 16, which most steps had"));
   EXPECT_THAT(answer.out, HasSubstr("  batch   steps  step time  tokens/s  predicted"));
   EXPECT_THAT(answer.out, HasSubstr("\n  16     4 to 9 "));
   EXPECT_THAT(answer.out, HasSubstr("Predicted before the run, and measured (batch 16):"));
@@ -136,10 +138,37 @@ TEST_F(ExecuteGrowth, WhatCannotBeRunIsRefusedBeforeAnythingStarts) {
   refused({two_workers, "layout.context=2", "cluster.gpus_per_node=4", by_norms}, "set layout.context to 1");
 }
 
+TEST_F(ExecuteGrowth, ATrainingThatGoesOnIsToldWhatBecomesOfItsBatch) {
+  trained("run", {by_stages, "run.steps=4", "run.checkpoint_steps=4"});
+  const std::string less = "training.growth={rule: constant, largest: 8}";
+  const Answer shrinks = execute("run", {less, "run.steps=6"}, {"--resume", "latest"});
+  EXPECT_EQ(shrinks.status, status_usage);
+  EXPECT_THAT(shrinks.err, HasSubstr("goes on with batch 16, and training.growth.largest is 8, though no rule shrinks a batch"));
+  const Answer by_hand = execute("run", {"run.steps=6"}, {"--resume", "latest"});
+  EXPECT_EQ(by_hand.status, status_done) << by_hand.err;
+  EXPECT_THAT(by_hand.out, HasSubstr("was to go on with batch 16; it goes on with schedule.global_batch = 8"));
+}
+
+TEST_F(ExecuteGrowth, ConfirmOfSeveralCasesWantsOneBatch) {
+  const Answer answer = slipway_with({"confirm", tiny, "--set", by_stages, "--baseline", "as it is:", "--case", "wide: model.hidden=96"});
+  EXPECT_EQ(answer.status, status_usage);
+  EXPECT_THAT(answer.err, HasSubstr("a step has no one time where the batch grows"));
+}
+
+// Shapes are judged by the batches that run: not by one that no stage comes to.
+TEST_F(ExecuteGrowth, ARuleHasTheStepProgramsOfItsOwnBatches) {
+  const Answer far = slipway_with({"lower", tiny, "--set", "training.growth={rule: stages, largest: 4096, stages: [{from: 20, batch: 16}]}",
+                                   "-o", path("far.slip")});
+  EXPECT_EQ(far.status, status_done) << far.err;
+  const Answer constant = slipway_with({"lower", tiny, "--set", "training.growth={rule: constant, largest: 4096}", "-o", path("c.slip")});
+  ASSERT_EQ(constant.status, status_done) << constant.err;
+  EXPECT_THAT(constant.out, HasSubstr("batches 8, constant (1 step program)"));
+}
+
 TEST_F(ExecuteGrowth, ABundleSaysItsBatches) {
   const Answer answer = slipway_with({"lower", tiny, "--set", by_stages, "-o", path("run.slip")});
   ASSERT_EQ(answer.status, status_done) << answer.err;
-  EXPECT_THAT(answer.out, HasSubstr("first of batches 8, 10, 12, 14, 16, stages (5 step programs)"));
+  EXPECT_THAT(answer.out, HasSubstr("first of batches 8, 16, stages (2 step programs)"));
 }
 
 }  // namespace

@@ -82,6 +82,21 @@ TEST(WorkerNorms, AreThoseOfEachWorkersSamplesInEveryLayout) {
   }
 }
 
+TEST(WorkerNorms, OfGptAndBertAreThoseOfEachWorkersSamples) {
+  at::set_num_threads(1);
+  for (const Model& model : {tiny_gpt(4), tiny_bert(4)}) {
+    const GradientNorms truth = norms_of_parts(gradients_of_parts(tiny_input(model), 2));
+    for (const Degrees& degrees :
+         {Degrees{.data = 2}, Degrees{.tensor = 2, .pipeline = 2, .data = 2, .zero = 1, .sequence_parallel = true}}) {
+      SCOPED_TRACE(model.name + ", " + describe_layout(with_layout(model, degrees)));
+      expect_same(measured(with_layout(model, degrees)), truth);
+    }
+    LoweringInput split = with_layout(model, {.pipeline = 2, .data = 2, .zero = 1});
+    split.schedule = "zb-h2";
+    expect_same(measured(split), truth);
+  }
+}
+
 TEST(WorkerNorms, UnderZero2And3AreThoseOfEachMicroBatch) {
   at::set_num_threads(1);
   const Model model = tiny_llama(4, false);
@@ -124,13 +139,19 @@ TEST(WorkerNorms, OfChimeraAreThoseOfItsCopies) {
   const Gradient whole = gradients_of_parts(tiny_input(input.model), 1).front();
   EXPECT_NEAR(norms.square_of_mean, square_of(whole), 1e-11 * square_of(whole));
   EXPECT_GT(norms.sum_of_squares, 2 * norms.square_of_mean);
+  // With two data parallel ranks its four workers are those of four: each has two of the eight samples.
+  LoweringInput wide = with_layout(tiny_llama(4, false), {.pipeline = 2, .data = 2});
+  wide.schedule = "chimera";
+  expect_same(measured(wide), norms_of_parts(gradients_of_parts(tiny_input(wide.model), 4)));
 }
 
 TEST(WorkerNorms, AreRefusedWhereNoWorkersGradientIsEverThere) {
-  const auto why = [](const Degrees& degrees, bool tied = false, int slices = 1) {
+  const auto why = [](const Degrees& degrees, bool tied = false, int slices = 1, bool splits_backward = false) {
     const LoweringInput input = with_layout(tiny_llama(2, tied), degrees);
-    return why_no_worker_norms(input.model, input.layout, 1, slices);
+    return why_no_worker_norms(input.model, input.layout, 1, slices, splits_backward);
   };
+  EXPECT_EQ(why({.data = 2, .zero = 1}, false, 1, true), "");
+  EXPECT_NE(why({.data = 2, .zero = 2}, false, 1, true).find("splits the backward"), std::string::npos);
   EXPECT_EQ(why({.data = 2}), "");
   EXPECT_NE(why({}).find("one data parallel worker"), std::string::npos);
   EXPECT_NE(why({.data = 2, .context = 2}).find("set layout.context to 1"), std::string::npos);
@@ -139,6 +160,11 @@ TEST(WorkerNorms, AreRefusedWhereNoWorkersGradientIsEverThere) {
   EXPECT_NE(why({.data = 2, .zero = 2}, false, 2).find("slice"), std::string::npos);
   LoweringInput input = with_layout(tiny_llama(2, false), {.data = 2, .context = 2});
   input.worker_norms = true;
+  EXPECT_THROW(lower(input), std::invalid_argument);
+  // A micro-batch's part would hold what the input gradients of others have added to norms and biases meanwhile.
+  input = with_layout(tiny_llama(2, false), {.pipeline = 2, .data = 2, .zero = 2});
+  input.worker_norms = true;
+  input.schedule = "zb-h2";
   EXPECT_THROW(lower(input), std::invalid_argument);
 }
 

@@ -67,7 +67,8 @@ class Graph : public SegmentCapture::Recording {
 
 class GraphCapture : public SegmentCapture {
  public:
-  explicit GraphCapture(bool may_wait) : makes_room_(may_wait) {}
+  explicit GraphCapture(bool may_wait) : may_wait_(may_wait), makes_room_(may_wait) {}
+  void begin_program() override { makes_room_ = may_wait_; }
   int new_pool() override {
     pools_.push_back(at::cuda::graph_pool_handle());
     return static_cast<int>(pools_.size()) - 1;
@@ -77,7 +78,8 @@ class GraphCapture : public SegmentCapture {
   }
 
  private:
-  bool makes_room_;  // before the first
+  const bool may_wait_;
+  bool makes_room_;  // before the first of a step program
   std::vector<c10::MempoolId_t> pools_;
 };
 

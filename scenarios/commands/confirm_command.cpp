@@ -107,6 +107,8 @@ std::vector<Scenario> checked_cases(const std::string& path, const std::vector<C
     try {
       scenarios.push_back(checked_scenario(path, one.overrides));
       refuse_what_cannot_run(scenarios.back());
+      if (scenarios.back().growth.given)
+        throw UsageError("training.growth: a step has no one time where the batch grows; remove it, or use `slipway execute --confirm`");
       refuse_warmup_beyond_end(scenarios.back(), {});
       refuse_what_does_not_fit(plan_of(scenarios.back()));
     } catch (const UsageError& error) {

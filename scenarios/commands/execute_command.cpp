@@ -160,6 +160,8 @@ int merge_and_report(const Request& request) {
     request.out << "\nPredicted before the run, and measured"
                 << (run.batches.empty() ? "" : fmt::format(" (batch {})", *longest_batch(run).losses.back().batch)) << ":\n"
                 << report_text(*comparison);
+  else if (!request.predicted.empty())
+    request.out << "\nNo task is compared with its prediction: no batch had the " << fewest_confirmed << " steps that this needs.\n";
   return status_done;
 }
 
@@ -249,6 +251,7 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   if (!joined || joined->rank == 0) restore_killed_start(folder);
   const Resumption from = resumption_of(options.text("resume"), folder, scenario.run, options.has("overwrite"));
   refuse_warmup_beyond_end(scenario, from);
+  refuse_shrinking_growth(scenario, from);
   if (options.has("confirm")) refuse_unconfirmable(from, scenario.run, 1);
   check_output_folder("--out", folder);
   if (!options.has("overwrite") && !from.is_here) refuse_finished_run(folder);
@@ -271,11 +274,12 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
     talk << headline(plan) << '\n';
     for (const std::string& note : execution_notes(plan.scenario, program)) talk << "note: " << note << '\n';
     for (const std::string& note : rate_notes(plan.scenario.run, from)) talk << "note: " << note << '\n';
+    for (const std::string& note : batch_notes(plan.scenario, from)) talk << "note: " << note << '\n';
     if (!plan.scenario.run.optimizer.lr_schedule.is_constant()) talk << rate_text(plan.scenario.run.optimizer) << '\n';
     if (!larger.empty()) talk << ladder_text(ladder_of(plan.scenario)) << '\n';
     if (!request.predicted.empty())
       talk << "predicted: " << readable_seconds(step_times(request.predicted.front()).period_s.back()) << " a step"
-           << (larger.empty() ? "" : " of the first batch") << '\n';
+           << (larger.empty() ? "" : fmt::format(" of batch {}", plan.graph.global_batch)) << '\n';
     if (request.resumes()) talk << "from step " << from.done << ": " << from.checkpoint << '\n';
     talk << std::flush;
   }

@@ -24,13 +24,13 @@ void refuse_long_ladder(const Scenario& scenario, std::size_t batches) {
 
 BatchPlan ladder_of(const Scenario& scenario) {
   if (!scenario.growth.given) return {};
-  return batch_plan(scenario, *scenario.growth.rule, rungs_of(scenario));
+  return batch_plan(scenario, *scenario.growth.rule, rungs_that_run(scenario));
 }
 
 void check_ladder(const Scenario& scenario) {
   if (!scenario.growth.given) return;
   check_rule_is_whole(scenario);
-  refuse_long_ladder(scenario, rungs_of(scenario).size());
+  refuse_long_ladder(scenario, rungs_that_run(scenario).size());
 }
 
 std::vector<Plan> larger_plans(const Plan& plan, const std::function<void(double, std::int64_t)>& progress) {

@@ -29,7 +29,7 @@ std::vector<Plan> larger_plans(const Plan& plan, const std::function<void(double
 std::vector<Plan> larger_plans(const Plan& plan, std::ostream& err);
 Bundle bundle_of(const Plan& plan, const std::vector<Plan>& larger);
 
-// "batches 16, 32, 64 to 128 by the norm test, eta 0.2: 4 step programs".
+// "batches 16, 32, 64, 128, norm test, eta 0.2 (4 step programs)".
 std::string ladder_text(const BatchPlan& batches);
 
 }  // namespace slipway

@@ -47,8 +47,11 @@ void refuse_what_does_not_fit(const Plan& plan) {
   const Timeline timeline = replay(plan.graph, plan.durations);
   const std::vector<Violation> violations = memory_violations(plan, timeline);
   if (violations.empty()) return;
+  const std::string batch = plan.scenario.growth.given
+                                ? fmt::format(" with batch {}, to which training.growth leads", plan.graph.global_batch)
+                                : "";
   throw UsageError(
-      "the scenario does not fit into memory; nothing was started (--force starts all the same): " +
+      "the scenario does not fit into memory" + batch + "; nothing was started (--force starts all the same): " +
       violations.front().message + "\n" + memory_text(stage_memory(plan, timeline)));
 }
 
@@ -116,17 +119,35 @@ double tokens_per_s(const Plan& plan, const Execution& run) {
   return samples * static_cast<double>(plan.scenario.model.sequence) / seconds;
 }
 
+namespace {
+
+const BatchMeasured& longest_of(const std::vector<BatchMeasured>& batches) {
+  return *std::max_element(batches.begin(), batches.end(), [](const BatchMeasured& a, const BatchMeasured& b) {
+    return a.last - a.first < b.last - b.first;
+  });
+}
+
+// Of the batch of which most steps ran: between two batches lies no step.
+double step_time_of(const Execution& run) {
+  if (run.batches.empty()) return run.times.median_period_s;
+  return longest_of(run.batches).step_s.value_or(run.times.median_period_s);
+}
+
+std::string step_time_words(const Execution& run) {
+  if (!run.batches.empty() && longest_of(run.batches).step_s)
+    return fmt::format("of batch {}, which most steps had; else", longest_of(run.batches).batch);
+  const std::string window = run.trace.window > 1 ? " of " + counted(run.trace.window, "step") : "";
+  return "median of " + counted(static_cast<std::int64_t>(run.times.period_s.size()), run.trace.window > 1 ? "window" : "step") + window;
+}
+
+}  // namespace
+
 Trace longest_batch(const Execution& run) {
-  if (run.batches.empty()) return run.trace;
-  const BatchMeasured& longest =
-      *std::max_element(run.batches.begin(), run.batches.end(), [](const BatchMeasured& a, const BatchMeasured& b) {
-        return a.last - a.first < b.last - b.first;
-      });
-  return steps_of_batch(run.trace, longest.batch);
+  return run.batches.empty() ? run.trace : steps_of_batch(run.trace, longest_of(run.batches).batch);
 }
 
 std::string report_text(const Plan& plan, const Execution& run) {
-  const double step = run.times.median_period_s;
+  const double step = step_time_of(run);
   const std::vector<LossPoint>& losses = run.trace.losses;
   const int before = steps_before(run.trace);
   std::string text =
@@ -139,10 +160,9 @@ std::string report_text(const Plan& plan, const Execution& run) {
     text += "\nBatches (step time: median of the steps that another of the same batch follows):\n" +
             batches_text(run.batches, static_cast<double>(plan.scenario.model.sequence), before, run.predicted_step_s);
   text += fmt::format(
-      "\nStep time: median of {} ({}); waiting: compute lanes without work.\n"
+      "\nStep time: {} ({}); waiting: compute lanes without work.\n"
       "Peak memory: of all tensors of the fullest rank in these steps.\n\nLoss:\n",
-      counted(static_cast<std::int64_t>(run.times.period_s.size()), run.trace.window > 1 ? "window" : "step") +
-          (run.trace.window > 1 ? " of " + counted(run.trace.window, "step") : ""),
+      step_time_words(run),
       run.times.first == run.times.last ? fmt::format("step {}", before + run.times.first + 1)
                                         : fmt::format("steps {} to {}", before + run.times.first + 1, before + run.times.last + 1));
   return text + loss_table(losses) + '\n';
@@ -150,7 +170,7 @@ std::string report_text(const Plan& plan, const Execution& run) {
 
 std::string json_text(const Plan& plan, const Execution& run, const std::optional<Comparison>& comparison) {
   JsonSummary json(execute_json_keys());
-  const double step = run.times.median_period_s;
+  const double step = step_time_of(run);
   json.set("scenario", plan.scenario.name);
   json.set("step_time_s", step);
   json.set("tokens_per_s", tokens_per_s(plan, run));

@@ -51,12 +51,29 @@ Resumption resumption_of(const std::optional<std::string>& what, const std::stri
     if (!is_here && !overwrite) refuse_checkpoints_in(folder);
     const Manifest manifest = checked_manifest(checkpoint, run);
     if (is_here) refuse_left_course(checkpoint, folder, manifest.step);
-    return {std::filesystem::absolute(checkpoint).string(), static_cast<int>(manifest.step), manifest.samples, is_here};
+    return {std::filesystem::absolute(checkpoint).string(), static_cast<int>(manifest.step), manifest.samples, manifest.batch, is_here};
   } catch (const UsageError&) {
     throw;
   } catch (const std::runtime_error& error) {
     throw UsageError(error.what());
   }
+}
+
+void refuse_shrinking_growth(const Scenario& scenario, const Resumption& from) {
+  if (!scenario.growth.given || scenario.growth.largest >= from.batch) return;
+  throw UsageError(from.checkpoint + " goes on with batch " + std::to_string(from.batch) + ", and training.growth.largest is " +
+                   std::to_string(scenario.growth.largest) + ", though no rule shrinks a batch; raise it, or remove training.growth to go on " +
+                   "with schedule.global_batch");
+}
+
+std::vector<std::string> batch_notes(const Scenario& scenario, const Resumption& from) {
+  const std::string first = std::to_string(scenario.schedule.global_batch);
+  if (from.checkpoint.empty()) return {};
+  if (from.batch == 0 && scenario.growth.given)
+    return {"the checkpoint, of an earlier version, does not say its batch: training goes on as from schedule.global_batch = " + first};
+  if (from.batch == 0 || scenario.growth.given || from.batch == scenario.schedule.global_batch) return {};
+  return {"the checkpoint's training was to go on with batch " + std::to_string(from.batch) +
+          "; it goes on with schedule.global_batch = " + first};
 }
 
 }  // namespace slipway

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -61,8 +62,9 @@ LossPoint loss_from(const std::string& line) {
   const std::size_t count = fields.size();
   if (count < 3 || count == 6 || count > 7)
     throw std::runtime_error("expected \"step samples loss [learning-rate [batch [norm-squared variance]]]\", not \"" + line + "\"");
-  LossPoint point{static_cast<int>(count_from(fields[0], "step")), count_from(fields[1], "number of samples"),
-                  number_from(fields[2], "loss")};
+  const std::int64_t step = count_from(fields[0], "step");
+  if (step < 0 || step > std::numeric_limits<int>::max()) throw std::runtime_error("there is no step " + fields[0]);
+  LossPoint point{static_cast<int>(step), count_from(fields[1], "number of samples"), number_from(fields[2], "loss")};
   if (count > 3) point.learning_rate = number_from(fields[3], "learning rate");
   if (count > 4) point.batch = count_from(fields[4], "batch");
   if (count < 7) return point;

@@ -121,12 +121,10 @@ GrowthAnswer growth_of(const Scenario& scenario, int count,
   answer.sequence = static_cast<double>(scenario.model.sequence);
   const std::vector<std::int64_t> rungs = rungs_of(scenario);
   answer.rungs_in_all = rungs.size();
-  std::vector<std::int64_t> also;
-  for (const BatchStage& stage : scenario.growth.stages) also.push_back(stage.batch);
   const auto report = [&](double share, const std::string& detail) {
     if (progress) progress(share, detail);
   };
-  const std::vector<std::int64_t> simulated = some_rungs(rungs, also, count);
+  const std::vector<std::int64_t> simulated = some_rungs(rungs, stage_batches(scenario), count);
   const std::vector<BatchPlan> plans = plans_of(scenario, rungs);
   const std::vector<LossDynamics> may_be = dynamics_that_may_be(scenario, answer.sequence);
   // A step and a course each count as one piece of work.

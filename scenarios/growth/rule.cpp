@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "scenarios/commands/command.h"
 #include "scenarios/growth/ladder.h"
 #include "scenarios/language/rungs.h"
@@ -37,10 +39,23 @@ std::vector<std::int64_t> rungs_of(const Scenario& scenario) {
   const GrowthChoice& growth = scenario.growth;
   const std::vector<std::int64_t> all =
       rungs_between(step_cut(scenario), scenario.schedule.global_batch, growth.largest);
-  if (growth.sizes == 0) return all;
-  std::vector<std::int64_t> stages;
-  for (const BatchStage& stage : growth.stages) stages.push_back(stage.batch);
-  return some_rungs(all, stages, growth.sizes);
+  return growth.sizes == 0 ? all : some_rungs(all, stage_batches(scenario), growth.sizes);
+}
+
+std::vector<std::int64_t> stage_batches(const Scenario& scenario) {
+  std::vector<std::int64_t> batches;
+  for (const BatchStage& stage : scenario.growth.stages) batches.push_back(stage.batch);
+  return batches;
+}
+
+std::vector<std::int64_t> rungs_that_run(const Scenario& scenario) {
+  if (scenario.growth.rule != BatchRule::constant && scenario.growth.rule != BatchRule::stages) return rungs_of(scenario);
+  std::vector<std::int64_t> rungs;
+  if (scenario.growth.rule == BatchRule::stages) rungs = stage_batches(scenario);
+  rungs.push_back(scenario.schedule.global_batch);
+  std::sort(rungs.begin(), rungs.end());
+  rungs.erase(std::unique(rungs.begin(), rungs.end()), rungs.end());
+  return rungs;
 }
 
 std::string rule_text(const BatchPlan& plan) {
@@ -59,8 +74,8 @@ std::string rule_text(const BatchPlan& plan) {
 
 BatchPlan batch_plan(const Scenario& scenario, BatchRule rule, std::vector<std::int64_t> rungs) {
   const GrowthChoice& growth = scenario.growth;
-  return {rule,       std::move(rungs),  growth.warmup,       growth.stages,
-          growth.eta, growth.test_every, scenario.layout.data};
+  const int workers = scenario.layout.data * step_cut(scenario).schedule->copies;
+  return {rule, std::move(rungs), growth.warmup, growth.stages, growth.eta, growth.test_every, workers};
 }
 
 }  // namespace slipway

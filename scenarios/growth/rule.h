@@ -20,9 +20,13 @@ void check_rule_is_whole(const Scenario& scenario);
 
 // Ascending, from the first batch to the largest.
 std::vector<std::int64_t> rungs_of(const Scenario& scenario);
-// As the scenario says it, for `rule`, its own or another.
+// Those that the scenario's rule can come to: of stages theirs, and the first.
+std::vector<std::int64_t> rungs_that_run(const Scenario& scenario);
+// Of training.growth.stages, as they stand there.
+std::vector<std::int64_t> stage_batches(const Scenario& scenario);
 // "constant", "linear warm-up", "stages", "norm test, eta 0.2".
 std::string rule_text(const BatchPlan& plan);
+// As the scenario says it, for `rule`, its own or another.
 BatchPlan batch_plan(const Scenario& scenario, BatchRule rule, std::vector<std::int64_t> rungs);
 
 }  // namespace slipway

@@ -11,8 +11,23 @@ StepCut step_cut(const Scenario& scenario) {
           scenario.schedule.slices};
 }
 
+namespace {
+
+// Of the smallest step: a schedule does it or does not.
+bool splits_backward(const StepCut& cut) {
+  const Layout& layout = cut.layout;
+  for (int count = 1; count <= 8 * layout.pipeline; ++count) {
+    const ScheduleShape shape{layout.pipeline, layout.chunks, count, cut.slices, cut.schedule->copies};
+    if (cut.schedule->refuse == nullptr || cut.schedule->refuse(shape).empty())
+      return splits_backward(cut.schedule->actions(shape));
+  }
+  return false;  // it runs no step
+}
+
+}  // namespace
+
 std::string why_no_norm_test(const StepCut& cut) {
-  return why_no_worker_norms(cut.model, cut.layout, cut.schedule->copies, cut.slices);
+  return why_no_worker_norms(cut.model, cut.layout, cut.schedule->copies, cut.slices, splits_backward(cut));
 }
 
 bool is_rung(const StepCut& cut, std::int64_t batch) {

@@ -58,9 +58,9 @@ void set_static_bytes(const LoweringInput& input, TaskGraph& graph) {
     graph.static_bytes.insert(graph.static_bytes.end(), members, bytes);
 }
 
-void refuse_worker_norms(const LoweringInput& input, const ScheduleShape& step) {
+void refuse_worker_norms(const LoweringInput& input, const ScheduleShape& step, const ActionLists& actions) {
   if (!input.worker_norms) return;
-  const std::string reason = why_no_worker_norms(input.model, input.layout, step.copies, step.slices);
+  const std::string reason = why_no_worker_norms(input.model, input.layout, step.copies, step.slices, splits_backward(actions));
   if (!reason.empty()) throw std::invalid_argument("the norms of workers' gradients cannot be measured: " + reason);
 }
 
@@ -68,7 +68,7 @@ TaskGraph described(const LoweringInput& input, const ActionLists& actions) {
   const ScheduleShape step = step_shape(input);
   refuse_sharded_copies(input, step);
   refuse_slices(input);
-  refuse_worker_norms(input, step);
+  refuse_worker_norms(input, step, actions);
   TaskGraph graph;
   graph.model = input.model;
   graph.layout = input.layout;
@@ -98,7 +98,7 @@ TaskGraph described(const LoweringInput& input, const ActionLists& actions) {
 }  // namespace
 
 // Under ZeRO 2 and 3 what is summed after the reduction over the workers is of no worker.
-std::string why_no_worker_norms(const Model& model, const Layout& layout, int copies, int slices) {
+std::string why_no_worker_norms(const Model& model, const Layout& layout, int copies, int slices, bool splits_backward) {
   if (layout.data * copies < 2) return "there is one data parallel worker; set layout.data to 2 or more";
   if (layout.context > 1)
     return "gradients are reduced over data and context ranks at once, so no worker ever has its own; set layout.context to 1";
@@ -111,6 +111,8 @@ std::string why_no_worker_norms(const Model& model, const Layout& layout, int co
   if (blocks_of(model).back().tied)
     return at_zero("the tied embedding's two gradients are added after the reduction over the workers");
   if (slices > 1) return at_zero("each slice of a sequence is reduced by itself");
+  if (splits_backward)  // what is small is added up in the input gradient's pass, that of a later micro-batch too
+    return at_zero("gradients of norms and biases go with those of other micro-batches where the schedule splits the backward");
   return "";
 }
 

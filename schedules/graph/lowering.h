@@ -28,7 +28,7 @@ struct LoweringInput {
 };
 
 // Why no step can measure the norms of workers' gradients; empty: it can.
-std::string why_no_worker_norms(const Model& model, const Layout& layout, int copies, int slices);
+std::string why_no_worker_norms(const Model& model, const Layout& layout, int copies, int slices, bool splits_backward);
 
 // Micro-batches, slices and copies of a step. Throws std::invalid_argument when the batch does not divide.
 ScheduleShape step_shape(const LoweringInput& input);
