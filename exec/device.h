@@ -30,7 +30,9 @@ void prepare_device(bool peers, Dtype dtype);
 
 // On the compute lane's thread, before its first task and before its memory is counted: what libraries keep for each thread
 // that multiplies matrices, the one of backward passes too (cuBLAS's workspaces), is neither a task's nor the first step's.
-void warm_up(at::Device device, Dtype dtype);
+// `inverts`: matrices will be inverted (K-FAC), by a library of its own; then also on the main thread before lanes begin,
+// so that it is not loaded while a receive waits on the device.
+void warm_up(at::Device device, Dtype dtype, bool inverts);
 
 // Null where operators return when they are done.
 std::unique_ptr<DeviceQueue> queue_of(at::Device device);

@@ -36,14 +36,17 @@ inline std::string window_defect(int window, int done, int steps) {
   if (beyond == 0) return "";
   const auto text = [](int n) { return std::to_string(n); };
   return "run.steps is " + text(steps) + ", but tasks repeat only after " + text(window) + " steps, in which K-FAC's inverses are " +
-         "refreshed once, and a training ends with such a window; set run.steps to " +
+         "refreshed once, and a training ends with such a window; set run.steps (slipway-rank: --steps) to " +
          (steps - beyond > done ? text(steps - beyond) + " or " : "") + text(steps - beyond + window);
 }
 
 inline std::vector<std::string> not_executable(const Bundle& bundle) {
   std::vector<std::string> reasons = not_executable(bundle.run, grows(bundle));
   const TaskGraph& graph = bundle.graph;
-  if (graph.kfac != (bundle.run.optimizer.name == "kfac"))
+  const bool has_kfac_work = std::any_of(graph.works.begin(), graph.works.end(), [](const Work& work) {
+    return work.kind == WorkKind::precondition || work.kind == WorkKind::filler;
+  });
+  if (graph.kfac != (bundle.run.optimizer.name == "kfac") || (has_kfac_work && !graph.kfac))
     reasons.emplace_back("the bundle's tasks are not those of its optimizer " + bundle.run.optimizer.name + "; lower the scenario again");
   if (graph.kfac && graph.layout.tensor > 1)
     reasons.emplace_back("K-FAC needs whole layers on a rank; set layout.tensor to 1");

@@ -4,7 +4,7 @@
 //   forward ─► input ──────────► taken once for each factor A of the weight ─► gone
 //   backward ─► output gradient ─► once for each factor B ─► gone
 //
-// One for each micro-batch (and slice), on the compute lane's thread. Guarded by
+// One for each micro-batch (and slice), while the compute lane's thread runs the pass or waits for it. Guarded by
 // tests/execute_kfac_test.cpp.
 #pragma once
 

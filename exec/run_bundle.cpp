@@ -149,7 +149,7 @@ LaneHooks BundleRun::hooks() {
   hooks.lane_broke = [this](const std::string& where) { seat_.fail_with_current_exception(where); };
   hooks.thread_begins = [this](bool computes) {
     at::set_num_threads(arguments_.threads);
-    if (computes) warm_up(device_, bundle_.graph.shape.dtype);
+    if (computes) warm_up(device_, bundle_.graph.shape.dtype, bundle_.graph.kfac);
     memory_.count_this_thread();
   };
   hooks.step_ends = [this](int step, const std::vector<Nanoseconds>& ends) { step_ended(step, ends); };
@@ -247,6 +247,7 @@ void BundleRun::run() {
   store_barrier(seat_.store(), "ready", seat_.environment().world, while_alive_s);
   agree_on_origin();
   seat_.on_failure([this] { write(); });
+  if (bundle_.graph.kfac) warm_up(device_, bundle_.graph.shape.dtype, true);
   finish_work(device_);  // the model is drawn, before lanes read it
   run_lanes();
   losses_.finish();

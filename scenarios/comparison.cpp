@@ -112,7 +112,8 @@ Comparison compare_traces(const Trace& predicted, const Trace& measured) {
   if (predicted.window != measured.window)
     throw std::invalid_argument("the tasks of one trace repeat after " + std::to_string(predicted.window) +
                                 " steps, of the other after " + std::to_string(measured.window) +
-                                "; compare a prediction and a measurement of the same scenario");
+                                ": work in the bubbles takes as many steps as the machine's profile says; predict with the one "
+                                "that the run was executed with, or execute again with this one");
   const StepTimes expected = step_times(predicted), found = step_times(measured);
   Comparison comparison;
   comparison.predicted_step_s = expected.period_s.back();

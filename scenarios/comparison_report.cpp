@@ -94,6 +94,7 @@ std::string json_text(const Comparison& c) {
   json.set("predicted_step_s", c.predicted_step_s);
   json.set("measured_step_s", c.measured_step_s);
   json.set("step_error", c.step_error());
+  if (c.window > 1) json.set("window", c.window);
   json.set("predicted_idle_s", c.predicted_idle_s);
   json.set("measured_idle_s", c.measured_idle_s);
   nlohmann::json kinds = nlohmann::json::array(), worst = nlohmann::json::array();

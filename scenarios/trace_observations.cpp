@@ -28,7 +28,8 @@ BusyTimes busy_times(const Trace& trace) {
   for (const TraceRecord& record : trace.records) {
     if (!is_communication(record.kind)) continue;
     const Interval moved{record.start_s + record.wait_s, record.end_s};
-    if (moved.end > moved.start) busy[{record.step, record.rank}].push_back(moved);
+    // What is of a window's first step may run in a later one.
+    if (moved.end > moved.start) busy[{record.step / trace.window, record.rank}].push_back(moved);
   }
   for (auto& [at, intervals] : busy) {
     std::sort(intervals.begin(), intervals.end(),
@@ -45,8 +46,8 @@ BusyTimes busy_times(const Trace& trace) {
   return busy;
 }
 
-double overlap_share(const BusyTimes& busy, const TraceRecord& record) {
-  const auto found = busy.find({record.step, record.rank});
+double overlap_share(const BusyTimes& busy, const TraceRecord& record, int window) {
+  const auto found = busy.find({record.step / window, record.rank});
   const double length = record.end_s - record.start_s;
   if (found == busy.end() || !(length > 0)) return 0;
   const auto& intervals = found->second;
@@ -134,7 +135,7 @@ class TraceReader {
 
   void note_compute(const TraceRecord& record, TaskId task) {
     if (!is_of_first_group(record.rank)) return;
-    const double share = overlap_share(busy_, record);
+    const double share = overlap_share(busy_, record, trace_.window);
     Sample& sample = compute_[{graph_->tasks[task].work, share > undisturbed_share}];
     sample.seconds.push_back(work_seconds(record));
     sample.shares.push_back(share);

@@ -189,8 +189,10 @@ class ReferenceCheck {
   }
 
   void check_tasks() const {
+    if (graph_.window < 1) reader_.fail("the steps of a window are none");
     for (const Task& t : graph_.tasks) {
       require(inside(t.work, graph_.works.size()), "a task's work");
+      require(inside(t.step, static_cast<std::size_t>(graph_.window)), "a task's step");
       require(
           t.communicator == none ? is_rank(t.rank) : inside(t.communicator, graph_.communicators.size()),
           "a task's rank or communicator");

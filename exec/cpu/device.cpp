@@ -12,7 +12,7 @@ at::Device device_of_rank(int) { return at::kCPU; }
 // Operators return when they are done.
 std::unique_ptr<DeviceQueue> queue_of(at::Device) { return nullptr; }
 std::unique_ptr<SegmentCapture> capture_of(at::Device) { return nullptr; }
-void warm_up(at::Device, Dtype) {}
+void warm_up(at::Device, Dtype, bool) {}
 void keep_for_this_lane(const at::Tensor&) {}
 double number_of(const at::Tensor& scalar) { return scalar.item<double>(); }
 void finish_work(at::Device) {}

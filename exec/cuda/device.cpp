@@ -45,11 +45,15 @@ at::Device device_of_rank(int local_rank) {
   return {at::kCUDA, index};
 }
 
-void warm_up(at::Device device, Dtype dtype) {
+void warm_up(at::Device device, Dtype dtype, bool inverts) {
   const at::AutoGradMode with_gradients(true);
   const at::Tensor matrix = at::ones({16, 16}, at::TensorOptions().device(device).dtype(torch_dtype(dtype)));
   matrix.set_requires_grad(true);
   at::mm(matrix, matrix).sum().backward();
+  if (!inverts) return;
+  const at::NoGradGuard no_grad;  // as kfac_math.cpp does it, in the dtypes of factors
+  const at::Tensor unit = at::eye(16, matrix.options().dtype(dtype == Dtype::float64 ? at::kDouble : at::kFloat));
+  at::cholesky_solve(unit, std::get<0>(at::linalg_cholesky_ex(unit)));
 }
 
 std::unique_ptr<DeviceQueue> queue_of(at::Device device) { return stream_queue(device); }

@@ -110,7 +110,9 @@ std::vector<Scenario> checked_cases(const std::string& path, const std::vector<C
       if (scenarios.back().growth.given)
         throw UsageError("training.growth: a step has no one time where the batch grows; remove it, or use `slipway execute --confirm`");
       refuse_warmup_beyond_end(scenarios.back(), {});
-      refuse_what_does_not_fit(plan_of(scenarios.back()));
+      const Plan plan = plan_of(scenarios.back());
+      refuse_what_windows_forbid(plan, 0, false);
+      refuse_what_does_not_fit(plan);
     } catch (const UsageError& error) {
       throw UsageError("case \"" + one.name + "\": " + error.what());
     }

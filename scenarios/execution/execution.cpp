@@ -187,6 +187,7 @@ std::string json_text(const Plan& plan, const Execution& run, const std::optiona
     json.set("learning_rates", rates);
   }
   if (!run.batches.empty()) json.set("batches", batches_json(run.batches, steps_before(run.trace), run.predicted_step_s));
+  if (run.trace.window > 1) json.set("window", run.trace.window);
   json.set("ranks", run.trace.ranks);
   json.set("steps", run.trace.steps);
   std::vector<std::int64_t> peaks;

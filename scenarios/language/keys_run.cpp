@@ -48,7 +48,7 @@ const Key run_table[] = {
      .fallback = "adamw",
      .choices = optimizers},
     {.path = "run.optimizer.refresh_steps", .type = integer,
-     .meaning = "steps between two refreshes of K-FAC's inverses, where bubbles are not filled",
+     .meaning = "steps between two refreshes of K-FAC's inverses, where bubbles are not filled: they are made behind the last and used from the next on",
      .derived = "filled: as the bubbles allow; else 1", .min = 1, .max = 1e5},
     {.path = "run.optimizer.damping", .type = number,
      .meaning = "of K-FAC's factors, shared out between the two of a matrix (factored Tikhonov)", .fallback = "0.001",

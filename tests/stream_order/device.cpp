@@ -110,7 +110,7 @@ class OrderedTransport : public Transport {
 
 void prepare_device(bool, Dtype) { std::atexit(tell_races); }
 at::Device device_of_rank(int) { return ordered_device; }
-void warm_up(at::Device, Dtype) {}
+void warm_up(at::Device, Dtype, bool) {}
 std::unique_ptr<DeviceQueue> queue_of(at::Device) { return std::make_unique<OrderedQueue>(); }
 std::unique_ptr<SegmentCapture> capture_of(at::Device) { return nullptr; }
 
