@@ -10,6 +10,8 @@ BatchState state_of(const Progress& done) {
   return {done.batch, done.steps, static_cast<double>(done.samples), 0};
 }
 
+bool can_grow(const Bundle& bundle, std::int64_t batch) { return grows(bundle) && batch < bundle.batches.rungs.back(); }
+
 }  // namespace
 
 GradientNorms norms_of(const TaskGraph& graph, double parts_squared, double sum_squared) {
@@ -21,8 +23,10 @@ GradientNorms norms_of(const TaskGraph& graph, double parts_squared, double sum_
   return norms;
 }
 
+// What has the largest batch keeps it.
 bool is_tested(const Bundle& bundle, const Progress& done) {
-  return bundle.batches.rule == BatchRule::norm_test && done.steps % bundle.batches.test_every == 0;
+  return bundle.batches.rule == BatchRule::norm_test && can_grow(bundle, done.batch) &&
+         done.steps % bundle.batches.test_every == 0;
 }
 
 std::int64_t first_batch(const Bundle& bundle, const Progress& begin) {
@@ -47,9 +51,10 @@ std::int64_t batch_after(const Bundle& bundle, const Progress& done, const std::
 
 StepSpan span_from(const Bundle& bundle, const Progress& now) {
   StepSpan span{program_of(bundle, now.batch), 0};
+  if (!can_grow(bundle, now.batch))
+    return {span.program, (bundle.run.steps - static_cast<int>(now.steps)) / bundle.graph.window};
   for (Progress at = now; at.steps < bundle.run.steps; ++span.steps) {
     if (span.steps > 0 && (is_tested(bundle, at) || batch_after(bundle, at, {}) != now.batch)) break;
-    if (!grows(bundle)) return {span.program, (bundle.run.steps - static_cast<int>(now.steps)) / bundle.graph.window};
     ++at.steps;
     at.samples += now.batch;
   }

@@ -68,6 +68,8 @@ TEST(Batches, TheNormTestIsMadeAtItsStepsAndOnlyWithNorms) {
   EXPECT_EQ(batch_after(bundle, {3, 12, 4}, with_variance(0.4)), 8);
   EXPECT_EQ(batch_after(bundle, {3, 12, 4}, with_variance(9)), 16);
   EXPECT_EQ(batch_after(bundle, {9, 72, 8}, with_variance(0.01)), 8) << "no rule shrinks a batch";
+  EXPECT_EQ(span_from(bundle, {10, 80, 16}).steps, 90) << "the largest batch is asked for nothing more";
+  EXPECT_FALSE(is_tested(bundle, {12, 112, 16}));
 }
 
 TEST(Batches, ATrainingThatHasDivergedEndsWithTheStepAndWhatToDo) {
