@@ -2,10 +2,9 @@
 // train, killed and resumed, in one process and in several, predicted beforehand; and what is refused.
 #include <gmock/gmock.h>
 
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "tests/command_test.h"
+#include "tests/executing_test.h"
 
 namespace slipway {
 namespace {
@@ -19,16 +18,8 @@ const std::string two_workers = "layout={data: 2}";
 const std::string by_norms = "training.growth={rule: norm-test, largest: 32, eta: 0.3, sizes: 4}";
 const std::string by_stages = "training.growth={rule: stages, largest: 16, stages: [{from: 20, batch: 16}]}";
 
-class ExecuteGrowth : public CommandTest {
+class ExecuteGrowth : public ExecutingTest {
  protected:
-  void SetUp() override {
-    CommandTest::SetUp();
-    ::setenv("SLIPWAY_RANK", SLIPWAY_RANK_PROGRAM, 1);
-  }
-  void TearDown() override {
-    ::unsetenv("SLIPWAY_RANK");
-    CommandTest::TearDown();
-  }
   Answer execute(const std::string& folder, const std::vector<std::string>& settings,
                  const std::vector<std::string>& options = {}) const {
     std::vector<std::string> args{"execute", tiny, "--out", path(folder)};

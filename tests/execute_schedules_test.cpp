@@ -2,27 +2,18 @@
 // all train alike. That they train like one process is in execute_layouts_test.cpp.
 #include <gmock/gmock.h>
 
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "schedules/action.h"
-#include "tests/command_test.h"
+#include "tests/executing_test.h"
 
 namespace slipway {
 namespace {
 
 const std::string scenarios = SLIPWAY_SOURCE_DIR "/scenarios/";
 
-class ExecuteSchedules : public CommandTest {
+class ExecuteSchedules : public ExecutingTest {
  protected:
-  void SetUp() override {
-    CommandTest::SetUp();
-    ::setenv("SLIPWAY_RANK", SLIPWAY_RANK_PROGRAM, 1);
-  }
-  void TearDown() override {
-    ::unsetenv("SLIPWAY_RANK");
-    CommandTest::TearDown();
-  }
   // The loss of the second step, which has seen the gradients of the first.
   double loss(const std::string& scenario, const std::vector<std::string>& settings) const {
     std::vector<std::string> args{"execute",   scenario, "--json",     "--overwrite", "--out",
