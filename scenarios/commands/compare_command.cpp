@@ -22,7 +22,7 @@ std::set<std::pair<int, std::string>> tasks_of(const Trace& trace, int step) {
 }
 
 // Where the batch of the run grew, its steps of the batch that was predicted: those with the same tasks.
-Trace comparable(const Trace& predicted, const Trace& measured) {
+Trace comparable(const Trace& predicted, Trace measured) {
   const std::vector<std::int64_t> batches = batches_in(measured);
   if (batches.empty()) return measured;
   for (const std::int64_t batch : batches) {
@@ -34,9 +34,9 @@ Trace comparable(const Trace& predicted, const Trace& measured) {
                                           fmt::join(batches, ", ")));
 }
 
-Comparison compared(const Trace& predicted, const Trace& measured) {
+Comparison compared(const Trace& predicted, Trace measured) {
   try {
-    return compare_traces(predicted, comparable(predicted, measured));
+    return compare_traces(predicted, comparable(predicted, std::move(measured)));
   } catch (const std::invalid_argument& error) {
     throw UsageError(error.what());
   }
@@ -89,12 +89,13 @@ int compare_command(const std::vector<std::string>& args, std::ostream& out, std
           "Tasks that only one trace has are listed. Memory: the predicted timeline's peak of each rank against the most\n"
           "that its tensors took in the counted steps, as LibTorch's allocator tells it.");
   if (!options.parse(args, out)) return status_done;
-  const Trace predicted = trace_from(options.arguments()[0]), measured = trace_from(options.arguments()[1]);
+  const Trace predicted = trace_from(options.arguments()[0]);
+  Trace measured = trace_from(options.arguments()[1]);
   refuse_wrong_engines(options.arguments(), predicted, measured);
   const std::string differences = only_in(predicted.summary, measured.summary, "  predicted: ") +
                                   only_in(measured.summary, predicted.summary, "  measured:  ");
   if (!differences.empty()) err << "note: the traces were made with different settings\n" << differences;
-  const Comparison comparison = compared(predicted, measured);
+  const Comparison comparison = compared(predicted, std::move(measured));
   out << (options.has("json") ? json_text(comparison) : report_text(comparison));
   return status_done;
 }

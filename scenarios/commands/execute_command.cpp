@@ -118,12 +118,13 @@ const Plan& plan_of_program(const Request& request, std::size_t program) {
 // Of the batch of which most steps ran, where that can be compared.
 std::optional<Comparison> confirmed(const Request& request, const Execution& run) {
   if (request.predicted.empty()) return std::nullopt;
-  const Trace measured = longest_batch(run);
-  if (measured.steps < fewest_confirmed) return std::nullopt;
-  const std::int64_t batch = measured.losses.back().batch.value_or(request.plan.graph.global_batch);
+  if (run.batches.empty()) return compare_traces(request.predicted.front(), run.trace);
+  const BatchMeasured& longest = longest_of(run.batches);
+  if (longest.last - longest.first + 1 < fewest_confirmed) return std::nullopt;
   for (std::size_t i = 0; i < request.predicted.size(); ++i)
-    if (plan_of_program(request, i).graph.global_batch == batch) return compare_traces(request.predicted[i], measured);
-  throw std::runtime_error("the run has steps of a batch that was not simulated: " + std::to_string(batch));
+    if (plan_of_program(request, i).graph.global_batch == longest.batch)
+      return compare_traces(request.predicted[i], steps_of_batch(run.trace, longest.batch));
+  throw std::runtime_error("the run has steps of a batch that was not simulated: " + std::to_string(longest.batch));
 }
 
 // The last step that counts, or its window.
@@ -158,7 +159,7 @@ int merge_and_report(const Request& request) {
               << "\ntrace: " << request.trace_path << ", losses: " << losses_csv_path(request.folder) << '\n';
   if (comparison)
     request.out << "\nPredicted before the run, and measured"
-                << (run.batches.empty() ? "" : fmt::format(" (batch {})", *longest_batch(run).losses.back().batch)) << ":\n"
+                << (run.batches.empty() ? "" : fmt::format(" (batch {})", longest_of(run.batches).batch)) << ":\n"
                 << report_text(*comparison);
   else if (!request.predicted.empty())
     request.out << "\nNo task is compared with its prediction: no batch had the " << fewest_confirmed << " steps that this needs.\n";

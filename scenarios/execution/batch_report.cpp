@@ -71,6 +71,12 @@ std::vector<BatchMeasured> batches_of(const Trace& trace, const StepTimes& times
   return batches;
 }
 
+const BatchMeasured& longest_of(const std::vector<BatchMeasured>& batches) {
+  return *std::max_element(batches.begin(), batches.end(), [](const BatchMeasured& a, const BatchMeasured& b) {
+    return a.last - a.first < b.last - b.first;
+  });
+}
+
 std::vector<std::int64_t> batches_in(const Trace& trace) {
   std::vector<std::int64_t> batches;
   for (const LossPoint& point : own_losses(trace))

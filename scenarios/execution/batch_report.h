@@ -30,6 +30,9 @@ struct BatchMeasured {
 // In order of time. Empty where the batch stayed. `times` are those of the trace.
 std::vector<BatchMeasured> batches_of(const Trace& trace, const StepTimes& times);
 
+// That of which most steps ran. There is one.
+const BatchMeasured& longest_of(const std::vector<BatchMeasured>& batches);
+
 // The batches of a run, in order of time; empty where the batch stayed.
 std::vector<std::int64_t> batches_in(const Trace& trace);
 // Its steps of one batch as a trace of their own, whose steps keep their places in the training by the losses. Throws

@@ -121,12 +121,6 @@ double tokens_per_s(const Plan& plan, const Execution& run) {
 
 namespace {
 
-const BatchMeasured& longest_of(const std::vector<BatchMeasured>& batches) {
-  return *std::max_element(batches.begin(), batches.end(), [](const BatchMeasured& a, const BatchMeasured& b) {
-    return a.last - a.first < b.last - b.first;
-  });
-}
-
 // Of the batch of which most steps ran: between two batches lies no step.
 double step_time_of(const Execution& run) {
   if (run.batches.empty()) return run.times.median_period_s;
@@ -141,10 +135,6 @@ std::string step_time_words(const Execution& run) {
 }
 
 }  // namespace
-
-Trace longest_batch(const Execution& run) {
-  return run.batches.empty() ? run.trace : steps_of_batch(run.trace, longest_of(run.batches).batch);
-}
 
 std::string report_text(const Plan& plan, const Execution& run) {
   const double step = step_time_of(run);

@@ -35,9 +35,6 @@ struct Execution {
 
 // Of the counted steps, whatever their batches.
 double tokens_per_s(const Plan& plan, const Execution& run);
-// The batch of which most steps ran, as a trace of its own; the whole trace where the batch stayed. Steps keep their places
-// in the training by the losses.
-Trace longest_batch(const Execution& run);
 
 // "  step  samples    loss  learning rate" with at most about twelve rows; the CSV has all.
 std::string loss_table(const std::vector<LossPoint>& losses);
