@@ -278,7 +278,7 @@ Bundle read_bundle(std::istream& in, const std::string& name) {
   fields(reader, bundle);
   settle(reader, bundle.graph);
   for (TaskGraph& graph : bundle.larger) settle(reader, graph);
-  if (const std::string defect = ladder_defect(bundle); !defect.empty()) reader.fail(defect);
+  if (const std::string defect = ladder_defect(bundle.batches, programs_of(bundle)); !defect.empty()) reader.fail(defect);
   return bundle;
 }
 

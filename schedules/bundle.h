@@ -57,7 +57,7 @@ std::vector<const TaskGraph*> programs_of(const Bundle& bundle);
 // Index in programs_of. Throws std::out_of_range for a batch that is no rung.
 int program_of(const Bundle& bundle, std::int64_t batch);
 // What keeps the step programs from following each other in one run; empty: nothing.
-std::string ladder_defect(const Bundle& bundle);
+std::string ladder_defect(const BatchPlan& plan, const std::vector<const TaskGraph*>& programs);
 
 // Throws std::runtime_error on a stream failure.
 void write_bundle(std::ostream& out, const Bundle& bundle);

@@ -60,22 +60,22 @@ std::string rule_defect(const BatchPlan& plan) {
 
 }  // namespace
 
-std::string ladder_defect(const Bundle& bundle) {
-  if (!grows(bundle)) return bundle.larger.empty() ? "" : "step programs of batches that no rule leads to";
-  if (const std::string defect = rule_defect(bundle.batches); !defect.empty()) return defect;
-  const std::vector<const TaskGraph*> programs = programs_of(bundle);
+std::string ladder_defect(const BatchPlan& plan, const std::vector<const TaskGraph*>& programs) {
+  if (plan.rungs.empty()) return programs.size() == 1 ? "" : "step programs of batches that no rule leads to";
+  if (const std::string defect = rule_defect(plan); !defect.empty()) return defect;
+  const TaskGraph& first = *programs.front();
   std::vector<std::int64_t> batches;
   for (const TaskGraph* graph : programs) batches.push_back(graph->global_batch);
-  if (batches != bundle.batches.rungs || batches.front() < 1 || std::adjacent_find(batches.begin(), batches.end(), std::greater_equal<>()) != batches.end())
+  if (batches != plan.rungs || batches.front() < 1 || std::adjacent_find(batches.begin(), batches.end(), std::greater_equal<>()) != batches.end())
     return "the step programs are not those of the batches";
   for (const TaskGraph* graph : programs) {
-    if (graph->model != bundle.graph.model) return "the step programs are of different models";
-    if (!have_same_places(*graph, bundle.graph)) return "the step programs are of different layouts";
-    if (!have_same_numbers(*graph, bundle.graph)) return "the step programs do not compute alike";
-    if (graph->stages != bundle.graph.stages) return "the step programs have different stages";
-    if (!have_same_communicators(*graph, bundle.graph)) return "the step programs have different communicators";
+    if (graph->model != first.model) return "the step programs are of different models";
+    if (!have_same_places(*graph, first)) return "the step programs are of different layouts";
+    if (!have_same_numbers(*graph, first)) return "the step programs do not compute alike";
+    if (graph->stages != first.stages) return "the step programs have different stages";
+    if (!have_same_communicators(*graph, first)) return "the step programs have different communicators";
     if (graph->window != 1 || graph->kfac) return "the step programs of a batch that grows have work in the bubbles";
-    if (graph->worker_norms != (bundle.batches.rule == BatchRule::norm_test))
+    if (graph->worker_norms != (plan.rule == BatchRule::norm_test))
       return "the step programs measure norms that no rule asks for, or do not measure what it asks for";
   }
   return "";

@@ -34,7 +34,8 @@ void check_ladder(const Scenario& scenario) {
 }
 
 std::vector<Plan> larger_plans(const Plan& plan, const std::function<void(double, std::int64_t)>& progress) {
-  const std::vector<std::int64_t> rungs = ladder_of(plan.scenario).rungs;
+  const BatchPlan ladder = ladder_of(plan.scenario);
+  const std::vector<std::int64_t>& rungs = ladder.rungs;
   std::vector<Plan> larger;
   for (std::size_t i = 1; i < rungs.size(); ++i) {
     if (progress) progress(static_cast<double>(i - 1) / static_cast<double>(rungs.size() - 1), rungs[i]);
@@ -42,8 +43,9 @@ std::vector<Plan> larger_plans(const Plan& plan, const std::function<void(double
     own.schedule.global_batch = rungs[i];
     larger.push_back(plan_of(std::move(own)));
   }
-  const Bundle bundle = bundle_of(plan, larger);
-  if (const std::string defect = ladder_defect(bundle); !defect.empty())
+  std::vector<const TaskGraph*> programs{&plan.graph};
+  for (const Plan& each : larger) programs.push_back(&each.graph);
+  if (const std::string defect = ladder_defect(ladder, programs); !defect.empty())
     throw UsageError(plan.scenario.path + ": the batch cannot grow during training: " + defect +
                      "; write layout.split as a list of layers, or remove training.growth");
   return larger;
