@@ -213,17 +213,17 @@ TEST(Ticking, PlanningOfAScenarioTellsItsName) {
   EXPECT_THAT(told.str(), testing::StartsWith("planning llama-8b-64xh100: 0 s\n"));
 }
 
-TEST(Progress, NamesWhatIsDoneAndTheTimeThatIsLeft) {
+TEST(ProgressLine, NamesWhatIsDoneAndTheTimeThatIsLeft) {
   std::ostringstream err;
-  Progress(err, "planning x", false, 0).report(0.5, "simulating the fastest, 12 done, at most 12 left");
+  ProgressLine(err, "planning x", false, 0).report(0.5, "simulating the fastest, 12 done, at most 12 left");
   EXPECT_THAT(err.str(), HasSubstr("planning x: simulating the fastest, 12 done, at most 12 left, 50 % after 0 s, about 0 s left"));
 }
 
-TEST(Progress, IsSilentForTheFirstSecondsAndThenALineAtATime) {
+TEST(ProgressLine, IsSilentForTheFirstSecondsAndThenALineAtATime) {
   std::ostringstream quiet, loud;
-  Progress(quiet, "simulating x", false, 60).report(0.5);
+  ProgressLine(quiet, "simulating x", false, 60).report(0.5);
   EXPECT_THAT(quiet.str(), IsEmpty());
-  Progress(loud, "simulating x", false, 0).report(0.5);
+  ProgressLine(loud, "simulating x", false, 0).report(0.5);
   EXPECT_THAT(loud.str(), HasSubstr("simulating x: 50 % after 0 s\n"));
 }
 

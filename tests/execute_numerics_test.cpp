@@ -65,7 +65,7 @@ void compare_with_reference(const Model& model, double clip_norm, Recompute reco
   ours.dump_gradients_of_step(0, folder);
 
   Weights weights = whole_weights(model, bundle.run.seed);
-  Reference reference(model, weights);
+  ReferenceModel reference(model, weights);
   torch::optim::AdamW optimizer = reference_optimizer(weights, bundle.run.optimizer);
   TokenData data(bundle.run.data, model, bundle.run.seed);
   for (int step = 0; step < compared_steps; ++step) {

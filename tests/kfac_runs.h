@@ -206,7 +206,7 @@ class KfacReference {
   std::vector<LinearOfModel> linears_;
   Weights weights_;
   std::map<std::string, Product> products_;
-  Reference reference_;
+  ReferenceModel reference_;
   torch::optim::AdamW adamw_;
   TokenData data_;
   std::map<LinearName, Pair> fresh_, used_;

@@ -34,13 +34,13 @@ inline Weights whole_weights(const Model& model, std::uint64_t seed) {
 
 // Batch-first reference model. Deliberately written otherwise than exec/: complex rotation, explicit masks
 // and softmax, norms by their formula.
-class Reference {
+class ReferenceModel {
  public:
   // A product with a matrix: its name without ".weight", x [..., in] and x·Wᵀ.
   using Projected =
       std::function<void(const std::string& name, const at::Tensor& x, const at::Tensor& product)>;
 
-  Reference(const Model& model, Weights& weights, Projected projected = nullptr)
+  ReferenceModel(const Model& model, Weights& weights, Projected projected = nullptr)
       : blocks_(blocks_of(model)), weights_(weights), projected_(std::move(projected)) {}
 
   at::Tensor loss(const TokenBatch& batch) {

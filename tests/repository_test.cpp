@@ -2,6 +2,7 @@
 // trace of the machine that something was written on.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <regex>
 #include <set>
 
@@ -39,6 +40,25 @@ TEST(Repository, EveryHeaderOpensWithItsStory) {
     ASSERT_FALSE(file.lines.empty()) << file.path;
     EXPECT_TRUE(file.lines.front().starts_with("// ")) << file.path << " must say first what it is for";
   }
+}
+
+// Two types of one name in one program are one to the linker: a vector of the one would grow by the code of the other's.
+TEST(Repository, NoTwoTypesThatOtherFilesCanSeeHaveOneName) {
+  const std::regex defined("(?:struct|class|enum class) (\\w+)(?: final)?(?: : [^{;]*)? ?\\{.*");
+  std::map<std::string, std::string> where;
+  for (const SourceFile& file : source_tree()) {
+    if (!file.path.ends_with(".h") && !file.path.ends_with(".cpp")) continue;
+    bool hidden = false;
+    for (const std::string& line : file.lines) {
+      if (line == "namespace {") hidden = true;
+      if (line == "}  // namespace") hidden = false;
+      std::smatch match;
+      if (hidden || !std::regex_match(line, match, defined)) continue;
+      const auto [first, is_new] = where.emplace(match[1], file.path);
+      EXPECT_TRUE(is_new) << match[1] << " is defined in " << first->second << " and in " << file.path << ": rename one";
+    }
+  }
+  EXPECT_GT(where.size(), 300U) << "the test no longer finds the types";
 }
 
 // By its exact path; "tests/execute_*_test.cpp" names several.

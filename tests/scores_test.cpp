@@ -45,7 +45,7 @@ TEST(RankCorrelation, IsUndefinedForAConstant) {
 }
 
 TEST(RegretOfATable, ComparesTheRecommendedWithTheBest) {
-  const std::vector<Candidate> table = {
+  const std::vector<TableLayout> table = {
       {0.6, true, 0.45}, {0.5, true, 0.5}, {0.4, true, 0.3}, {0.3, true, 0.2}};
   const Regret regret = regret_of(table);
   EXPECT_NEAR(regret.first, 0.1, 1e-12);
@@ -53,12 +53,12 @@ TEST(RegretOfATable, ComparesTheRecommendedWithTheBest) {
 }
 
 TEST(RegretOfATable, WhatIsPredictedNotToFitIsNotRecommended) {
-  const std::vector<Candidate> table = {{0.6, false, 0.5}, {0.5, true, 0.4}};
+  const std::vector<TableLayout> table = {{0.6, false, 0.5}, {0.5, true, 0.4}};
   EXPECT_NEAR(regret_of(table).first, 0.2, 1e-12);
 }
 
 TEST(RegretOfATable, ARecommendationThatRunsOutOfMemoryLosesAll) {
-  const std::vector<Candidate> table = {{0.6, true, 0}, {0.5, true, 0.4}};
+  const std::vector<TableLayout> table = {{0.6, true, 0}, {0.5, true, 0.4}};
   const Regret regret = regret_of(table);
   EXPECT_DOUBLE_EQ(regret.first, 1);
   EXPECT_TRUE(regret.first_ran_out);
@@ -66,7 +66,7 @@ TEST(RegretOfATable, ARecommendationThatRunsOutOfMemoryLosesAll) {
 }
 
 TEST(RegretOfATable, NoRecommendationLosesAll) {
-  const std::vector<Candidate> table = {{0.6, false, 0.5}, {0, true, 0.4}};
+  const std::vector<TableLayout> table = {{0.6, false, 0.5}, {0, true, 0.4}};
   EXPECT_DOUBLE_EQ(regret_of(table).first, 1);
 }
 

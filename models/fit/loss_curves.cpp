@@ -27,14 +27,14 @@ double advanced(const LossDynamics& d, double batch, double s, double tokens) {
 std::vector<double> losses_of(const std::vector<LossCurve>& curves) {
   std::vector<double> losses;
   for (const LossCurve& curve : curves)
-    for (const LossPoint& point : curve.points) losses.push_back(point.loss);
+    for (const CurvePoint& point : curve.points) losses.push_back(point.loss);
   return losses;
 }
 
 void check_curve(const LossCurve& curve) {
   double before = 0;
   const bool batch = curve.batch_tokens > 0 && std::isfinite(curve.batch_tokens);
-  for (const LossPoint& point : curve.points) {
+  for (const CurvePoint& point : curve.points) {
     if (!batch || !(point.tokens > before) || !std::isfinite(point.tokens) || !(point.loss > 0) ||
         !std::isfinite(point.loss))
       throw std::invalid_argument("a curve of " + curve.submission +
@@ -100,7 +100,7 @@ std::vector<FittedDynamic> parameters_of(const LossDynamics& d, std::span<const 
 std::vector<LossCurve> curves_after(const std::vector<LossCurve>& curves, double tokens) {
   std::vector<LossCurve> kept;
   for (LossCurve curve : curves) {
-    std::erase_if(curve.points, [&](const LossPoint& point) { return point.tokens < tokens; });
+    std::erase_if(curve.points, [&](const CurvePoint& point) { return point.tokens < tokens; });
     if (!curve.points.empty()) kept.push_back(std::move(curve));
   }
   return kept;
@@ -121,7 +121,7 @@ std::set<std::string> submissions_of(const std::vector<LossCurve>& curves) {
 std::vector<double> losses_along(const LossDynamics& dynamics, const LossCurve& curve) {
   std::vector<double> losses;
   double noiseless = 0, tokens = 0;
-  for (const LossPoint& point : curve.points) {
+  for (const CurvePoint& point : curve.points) {
     // Between two points the noise scale hardly moves; before the first there may be much.
     const int pieces = tokens > 0 ? 1 : 8;
     for (int i = 0; i < pieces; ++i)
@@ -175,7 +175,7 @@ DynamicsFit fit_dynamics(const std::vector<LossCurve>& curves, const CurveAssump
 
 std::optional<double> measured_tokens_to(const LossCurve& curve, double loss) {
   for (std::size_t i = 0; i + 1 < curve.points.size(); ++i) {
-    const LossPoint &a = curve.points[i], &b = curve.points[i + 1];
+    const CurvePoint &a = curve.points[i], &b = curve.points[i + 1];
     if (a.loss > loss && b.loss <= loss)
       return a.tokens + (b.tokens - a.tokens) * (a.loss - loss) / (a.loss - b.loss);
   }

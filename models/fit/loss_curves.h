@@ -29,14 +29,14 @@
 
 namespace slipway {
 
-struct LossPoint {
+struct CurvePoint {
   double tokens = 0, loss = 0;
 };
 // One run. Points are in the order of their tokens.
 struct LossCurve {
   std::string submission;  // runs of one are alike
   double batch_tokens = 0, learning_rate = 0;
-  std::vector<LossPoint> points;
+  std::vector<CurvePoint> points;
 };
 
 // Without the points before, and without curves that have no others.

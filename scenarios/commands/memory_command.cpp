@@ -61,7 +61,7 @@ int memory_command(const std::vector<std::string>& args, std::ostream& out, std:
   const Plan& plan = step.plan;
   MemoryReport report = judged(step, err);
   if (!report.verdict.fits || options.has("changes")) {
-    Progress progress(err, "pricing changes of " + plan.scenario.name, is_terminal(err));
+    ProgressLine progress(err, "pricing changes of " + plan.scenario.name, is_terminal(err));
     report.search =
         search_changes(plan.scenario, overrides, [&](double share) { progress.report(share); });
   }

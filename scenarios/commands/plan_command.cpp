@@ -99,7 +99,7 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   if (const auto file = options.text("output")) check_output("-o", *file, inputs_of(scenario));
 
   const CatchInterrupts guard;
-  Progress progress(err, "planning " + scenario.name, is_terminal(err));
+  ProgressLine progress(err, "planning " + scenario.name, is_terminal(err));
   search.progress = [&](const SearchProgress& now) {
     progress.report(now.share, fmt::format("{}, {} done, at most {} left", now.doing, now.done, now.left));
   };

@@ -11,13 +11,13 @@
 
 namespace slipway {
 
-class Progress {
+class ProgressLine {
  public:
   // `what`: "simulating"; `terminal`: rewrite one line.
-  Progress(std::ostream& err, std::string what, bool terminal, double quiet_s = 2);
-  ~Progress();  // ends the rewritten line
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
+  ProgressLine(std::ostream& err, std::string what, bool terminal, double quiet_s = 2);
+  ~ProgressLine();  // ends the rewritten line
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
   // `detail`: what is being done, in front of the share. With the time left, as the share has come so far.
   void report(double done_share, const std::string& detail = "");
 

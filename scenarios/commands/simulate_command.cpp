@@ -74,7 +74,7 @@ void write_trace(const std::string& path, const Plan& plan, const Simulation& si
 std::vector<Simulation> simulate_showing(const std::string& what, std::ostream& err, const Plan& plan,
                                          const Cluster& cluster, const Durations& durations, SimulationOptions how,
                                          const std::vector<int>& steps) {
-  Progress progress(err, what, is_terminal(err));
+  ProgressLine progress(err, what, is_terminal(err));
   how.progress = [&](double share) { progress.report(share); };
   how.interrupted = CatchInterrupts::asked;
   const CatchInterrupts guard;
@@ -172,7 +172,7 @@ int answer_beside(const Scenario& scenario, const CommandOptions& options, std::
     if (options.has(other))
       throw UsageError(std::string("--") + other + " does not go with --beside, which simulates every rank of both");
   const Scenario second = checked_scenario(*options.text("beside"), options.all("beside-set"));
-  std::optional<Progress> shown;
+  std::optional<ProgressLine> shown;
   std::string showing;
   const auto progress = [&](const std::string& what, double share) {
     if (what != showing) shown.emplace(err, showing = what, is_terminal(err));

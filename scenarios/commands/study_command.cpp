@@ -147,7 +147,7 @@ int study_command(const std::vector<std::string>& args, std::ostream& out, std::
   bool interrupted = false;
   {
     const CatchInterrupts guard;
-    Progress progress(err, "studying", is_terminal(err));
+    ProgressLine progress(err, "studying", is_terminal(err));
     study.rows = run_study(
         points_of(study.scenarios, options.all("set"), variations), jobs,
         [&](double share) { progress.report(share); }, CatchInterrupts::asked);

@@ -145,7 +145,7 @@ int validate_command(const std::vector<std::string>& args, std::ostream& out, st
   }
   for (Validation& validation : validations) {
     if (formula) break;
-    Progress progress(err, "pricing " + validation.table->file, is_terminal(err));
+    ProgressLine progress(err, "pricing " + validation.table->file, is_terminal(err));
     price_by_graph(validation, *engine, [&](double share) { progress.report(share); });
   }
   if (const auto path = options.text("rows")) write_rows(*path, validations);

@@ -52,7 +52,7 @@ std::vector<Plan> larger_plans(const Plan& plan, const std::function<void(double
 }
 
 std::vector<Plan> larger_plans(const Plan& plan, std::ostream& err) {
-  Progress progress(err, "lowering " + plan.scenario.name, is_terminal(err));
+  ProgressLine progress(err, "lowering " + plan.scenario.name, is_terminal(err));
   return larger_plans(plan, [&](double share, std::int64_t batch) {
     progress.report(share, "batch " + readable_count(static_cast<double>(batch)));
   });

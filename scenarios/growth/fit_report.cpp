@@ -44,7 +44,7 @@ void check_target_is_reached(const FitAnswer& answer) {
     return;
   Interval losses{curves[0].points[0].loss, 0};
   for (const LossCurve& curve : curves)
-    for (const LossPoint& point : curve.points)
+    for (const CurvePoint& point : curve.points)
       losses = {std::min(losses.least, point.loss), std::max(losses.most, point.loss)};
   throw UsageError(fmt::format(
       "{}: no run falls from above to --target {:g}; allowed: a loss between those of a run, which go from "
@@ -59,7 +59,7 @@ double reached_by_all(const std::vector<LossCurve>& curves) {
   for (const LossCurve& curve : curves) {
     const auto lowest =
         std::min_element(curve.points.begin(), curve.points.end(),
-                         [](const LossPoint& a, const LossPoint& b) { return a.loss < b.loss; });
+                         [](const CurvePoint& a, const CurvePoint& b) { return a.loss < b.loss; });
     if (lowest != curve.points.end()) highest = std::max(highest, lowest->loss);
   }
   return highest;

@@ -67,14 +67,14 @@ double rank_correlation(std::span<const double> a, std::span<const double> b) {
   return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : undefined;
 }
 
-Regret regret_of(std::span<const Candidate> table) {
+Regret regret_of(std::span<const TableLayout> table) {
   double best = 0;
-  std::vector<const Candidate*> order;
-  for (const Candidate& candidate : table) {
+  std::vector<const TableLayout*> order;
+  for (const TableLayout& candidate : table) {
     best = std::max(best, candidate.measured_mfu);
     if (candidate.predicted_to_fit && candidate.predicted_mfu > 0) order.push_back(&candidate);
   }
-  std::stable_sort(order.begin(), order.end(), [](const Candidate* a, const Candidate* b) {
+  std::stable_sort(order.begin(), order.end(), [](const TableLayout* a, const TableLayout* b) {
     return a->predicted_mfu > b->predicted_mfu;
   });
   Regret regret{1, 1, false};

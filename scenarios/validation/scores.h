@@ -30,7 +30,7 @@ TimeScore time_score(std::span<const TimePair> pairs);
 double rank_correlation(std::span<const double> a, std::span<const double> b);
 
 // One layout of a table from which one is to be chosen.
-struct Candidate {
+struct TableLayout {
   double predicted_mfu = 0;  // 0: could not be priced, never chosen
   bool predicted_to_fit = true;
   double measured_mfu = 0;  // 0: it ran out of memory
@@ -43,7 +43,7 @@ struct Regret {
 };
 // Where none is predicted to fit, the recommendation is empty and the regret 1. Ties keep their order.
 // There must be a layout that was measured.
-Regret regret_of(std::span<const Candidate> table);
+Regret regret_of(std::span<const TableLayout> table);
 
 struct MemoryPair {
   bool predicted_to_fit = false, fitted = false;

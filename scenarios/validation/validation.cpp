@@ -109,7 +109,7 @@ void score_memory(const std::vector<const RowResult*>& rows, std::optional<Left>
 }
 
 void score_regret(const std::vector<const RowResult*>& rows, std::optional<Left> way, ScoreSet& set) {
-  std::map<std::string, std::vector<Candidate>> tables;
+  std::map<std::string, std::vector<TableLayout>> tables;
   for (const RowResult* result : rows) {
     if (!choosable(*result) || !(result->peak_flops > 0)) continue;
     const double seconds = predicted_seconds(*result, way);
@@ -121,7 +121,7 @@ void score_regret(const std::vector<const RowResult*>& rows, std::optional<Left>
   }
   for (const auto& [name, candidates] : tables) {
     const auto measured = std::count_if(candidates.begin(), candidates.end(),
-                                        [](const Candidate& c) { return c.measured_mfu > 0; });
+                                        [](const TableLayout& c) { return c.measured_mfu > 0; });
     if (measured >= 2) set.regrets.push_back({name, regret_of(candidates)});
   }
 }

@@ -14,7 +14,7 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 double send_seconds(const LinkPath& path, double bytes) { return path.latency + bytes / path.bandwidth; }
 
-StepTerms pace_of(const StageCosts& costs, int q, int micro_batches, const StepEnd& end) {
+StepTerms pace_of(const StageCosts& costs, int q, int micro_batches, const StepEndSeconds& end) {
   const double m = micro_batches;
   return {m * costs.compute_s[at(q)],
           m * costs.tensor_s[at(q)],
@@ -74,9 +74,9 @@ void bound_time(Parts& parts, const LayoutChoice& choice, int m, StepEstimate& e
   const Wiring& wires = parts.wiring(choice.layout);
   if (!parts.use_of(choice, m).is_plain) return bound_compute(parts, choice, m, estimate);
   double fill = 0;  // other stages before and after rank q, sends included
-  StepEnd first_end;
+  StepEndSeconds first_end;
   for (int q = 0; q < choice.layout.pipeline; ++q) {
-    const StepEnd end = step_end(parts, choice, costs, q);
+    const StepEndSeconds end = step_end(parts, choice, costs, q);
     if (q == 0) first_end = end;
     keep_larger(estimate, pace_of(costs, q, m, end));
     StepTerms through = pace_of(costs, q, m, first_end);
@@ -173,7 +173,7 @@ double StepEstimator::passes_bound(const LayoutChoice& choice) {
   const StageCosts& costs = parts_->costs_of(choice);
   const Action& last = lists.front().back();
   const bool ends_with_weights = last.pass == Pass::weight_grad && last.stage == 0;
-  const StepEnd end = use.is_plain ? step_end(*parts_, choice, costs, 0) : split_end(*parts_, choice, costs, use, 0, ends_with_weights);
+  const StepEndSeconds end = use.is_plain ? step_end(*parts_, choice, costs, 0) : split_end(*parts_, choice, costs, use, 0, ends_with_weights);
   return std::max(bound, parts_->fastest_gpu * (passes_seconds(*parts_, choice, m, lists) + end.data + end.optimizer));
 }
 

@@ -82,12 +82,12 @@ struct StepEstimator::Parts {
 
 // What follows the last backward of stage q (< p) on pipeline rank q, at least; in (1) and (2) of
 // estimate.h.
-struct StepEnd {
+struct StepEndSeconds {
   double data = 0, optimizer = 0;
 };
-StepEnd step_end(StepEstimator::Parts& parts, const LayoutChoice& choice, const StageCosts& costs, int q);
+StepEndSeconds step_end(StepEstimator::Parts& parts, const LayoutChoice& choice, const StageCosts& costs, int q);
 // The same on rank 0 of a schedule that is_split: `reduces`: its list ends with the weight gradient of stage 0.
-StepEnd split_end(StepEstimator::Parts& parts, const LayoutChoice& choice, const StageCosts& costs, const ScheduleUse& use,
+StepEndSeconds split_end(StepEstimator::Parts& parts, const LayoutChoice& choice, const StageCosts& costs, const ScheduleUse& use,
                   int q, bool reduces);
 // estimate_split.cpp: may its bounds be asked? Then a rank's busy time.
 bool is_split(StepEstimator::Parts& parts, const LayoutChoice& choice, int micro_batches);

@@ -85,12 +85,12 @@ double first_gather(Parts& parts, const LayoutChoice& choice, int q) {
 
 }  // namespace
 
-StepEnd split_end(Parts& parts, const LayoutChoice& choice, const StageCosts& costs, const ScheduleUse& use, int q,
+StepEndSeconds split_end(Parts& parts, const LayoutChoice& choice, const StageCosts& costs, const ScheduleUse& use, int q,
                   bool reduces) {
   const Layout& layout = choice.layout;
   const Machine& machine = parts.cluster.groups[at(parts.wiring(layout).machine_group[at(q)])].machine;
   const double shards = layout.zero >= 1 ? data_degree(layout) : 1;
-  StepEnd end;
+  StepEndSeconds end;
   for (int stage = 0; stage < use.placement.stages(); ++stage)
     if (use.placement.rank[at(stage)] == q)
       end.optimizer += machine.task_overhead + optimizer_seconds(machine, costs.elements[at(stage)] / shards, parts.base.shape.dtype);
@@ -98,7 +98,7 @@ StepEnd split_end(Parts& parts, const LayoutChoice& choice, const StageCosts& co
   return end;
 }
 
-StepEnd step_end(Parts& parts, const LayoutChoice& choice, const StageCosts& costs, int q) {
+StepEndSeconds step_end(Parts& parts, const LayoutChoice& choice, const StageCosts& costs, int q) {
   const Layout& layout = choice.layout;
   const Machine& machine = parts.cluster.groups[at(parts.wiring(layout).machine_group[at(q)])].machine;
   const double shards = layout.zero >= 1 ? data_degree(layout) : 1;
@@ -109,7 +109,7 @@ StepEnd step_end(Parts& parts, const LayoutChoice& choice, const StageCosts& cos
         machine.task_overhead + optimizer_seconds(machine, elements, parts.base.shape.dtype);
     held += elements;
   }
-  StepEnd end{exposed_reduction(parts, choice, q, Pass::backward), first};
+  StepEndSeconds end{exposed_reduction(parts, choice, q, Pass::backward), first};
   const double gather = first_gather(parts, choice, q);
   end.optimizer += later;
   end.data += std::max(0.0, gather - later);

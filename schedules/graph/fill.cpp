@@ -54,7 +54,7 @@ class Builder {
 
  private:
   TaskId id_of(int item) const { return static_cast<TaskId>(first_filler_ + at(item)); }
-  const Place& place(int item) const { return assignment_.places[at(item)]; }
+  const FillPlace& place(int item) const { return assignment_.places[at(item)]; }
 
   void append_tasks() {
     const auto works = static_cast<std::int32_t>(graph_.works.size());
@@ -82,7 +82,7 @@ class Builder {
     for (std::size_t rank = 0; rank < of_rank.size(); ++rank) {
       auto& items = of_rank[rank];
       std::sort(items.begin(), items.end(), [&](int a, int b) {
-        const Place &x = place(a), &y = place(b);
+        const FillPlace &x = place(a), &y = place(b);
         return std::tuple(x.step, x.after, x.start_s, a) < std::tuple(y.step, y.after, y.start_s, b);
       });
       const auto own = graph_.compute_order[rank];
@@ -194,7 +194,7 @@ std::vector<RankFilling> ranks_of(const TaskGraph& step, const Durations& durati
     const FillerItem& item = fillers.items[i];
     if (item.task.communicator != none) continue;
     RankFilling& rank = ranks[at(item.task.rank)];
-    const Place& place = assignment.places[i];
+    const FillPlace& place = assignment.places[i];
     rank.filler_s += item.seconds;
     if (place.behind) rank.behind_s += item.seconds;
     rank.steps = std::max(rank.steps, place.step + 1);

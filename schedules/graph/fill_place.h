@@ -7,7 +7,7 @@
 
 namespace slipway {
 
-struct Place {
+struct FillPlace {
   int step = 0;             // of the window
   std::uint32_t after = 0;  // tasks of the lane before it, in this step
   double start_s = 0;       // in the unfilled timeline's time, from the window's first task
@@ -15,7 +15,7 @@ struct Place {
 };
 
 struct Assignment {
-  std::vector<Place> places;  // per item; a communication's step and after say nothing
+  std::vector<FillPlace> places;  // per item; a communication's step and after say nothing
   int steps = 1;              // of the window
 };
 
