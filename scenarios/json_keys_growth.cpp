@@ -88,4 +88,33 @@ std::span<const JsonKey> growth_fit_json_keys() {
   return keys;
 }
 
+std::span<const JsonKey> growth_run_fit_json_keys() {
+  static constexpr std::array keys{
+      JsonKey{"run", "path", "folder of the executed run that was fitted, of as many steps and tokens a sequence (steps, sequence)"},
+      JsonKey{"steps", "count", "of the run"},
+      JsonKey{"sequence", "tokens", "of a sample"},
+      JsonKey{"noise_scale", "tokens", "gradient noise scale at noise_loss, by the norms of the steps"},
+      JsonKey{"noise_range", "tokens", "[least, most], 95 %: Student's t of the groups' residuals"},
+      JsonKey{"noise_loss", "nats", "loss at which the noise scale is given"},
+      JsonKey{"noise_exponent", "-", "of the noise scale by the loss: fitted, or --noise-exponent"},
+      JsonKey{"noise_exponent_range", "-",
+              "[least, most], 95 %; absent where it was given, or is 0 because the noise does not grow as the loss falls", true},
+      JsonKey{"groups", "list", "steps that follow each other: first_step (from 1), steps, loss, batch, noise_scale (tokens)"},
+      JsonKey{"start", "nats", "fitted: loss before the first step"},
+      JsonKey{"floor", "nats", "assumed: which no training gets below"},
+      JsonKey{"offset", "steps", "fitted, noiseless"},
+      JsonKey{"exponent", "-", "fitted: of the loss by the noiseless steps"},
+      JsonKey{"error", "0..1", "median of |fitted / measured - 1| over the steps that count"},
+      JsonKey{"last_loss", "nats", "mean over the last twelfth of the steps"},
+      JsonKey{"last_noise_scale", "tokens", "there; absent where noise drowns the gradient", true},
+      JsonKey{"ends", "list",
+              "the run's end by a fit to its first fitted_steps: loss, noise_scale, and what the loss was before (before)"},
+      JsonKey{"target_loss", "nats", "of unseen"},
+      JsonKey{"unseen", "list",
+              "a run of --unseen each: run, batches, learning_rates, tokens and predicted_tokens to the target (absent where it is "
+              "not reached), last_loss, predicted_loss"},
+  };
+  return keys;
+}
+
 }  // namespace slipway

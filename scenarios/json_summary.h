@@ -28,6 +28,7 @@ std::span<const JsonKey> plan_json_keys();
 std::span<const JsonKey> goodput_json_keys();
 std::span<const JsonKey> growth_json_keys();
 std::span<const JsonKey> growth_fit_json_keys();
+std::span<const JsonKey> growth_run_fit_json_keys();
 std::span<const JsonKey> study_json_keys();
 std::span<const JsonKey> execute_json_keys();
 std::span<const JsonKey> compare_json_keys();

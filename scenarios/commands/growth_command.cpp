@@ -1,4 +1,6 @@
-// `slipway growth`: a training whose batch grows; with --fit what its loss and noise are fitted to.
+// `slipway growth`: a training whose batch grows; with --fit what its loss and noise are fitted to, curves of many runs or the
+// norms of an executed one.
+#include <filesystem>
 #include <ostream>
 
 #include "scenarios/commands/command.h"
@@ -6,6 +8,7 @@
 #include "scenarios/commands/progress.h"
 #include "scenarios/growth/comparison.h"
 #include "scenarios/growth/fit_report.h"
+#include "scenarios/growth/run_fit_report.h"
 #include "scenarios/language/quantity.h"
 #include "scenarios/plan.h"
 
@@ -16,7 +19,7 @@ constexpr int default_rungs = 7;
 
 CommandOptions declared_options() {
   CommandOptions options(
-      "growth SCENARIO [options]\n       slipway growth --fit CURVES.csv [options]",
+      "growth SCENARIO [options]\n       slipway growth --fit CURVES.csv|RUN [options]",
       "Says what a batch that grows during training saves: simulates steps of several batches, runs the "
       "loss with the\n"
       "scenario's batch rule by the noise of its gradients, and compares time to a loss, or to a number of "
@@ -27,11 +30,13 @@ CommandOptions declared_options() {
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
       .value("rungs", "N", "batches whose step is simulated; those between lie on a line (default 7)")
       .value("fit", "FILE",
-             "fit training.loss and training.noise to a table of losses instead; columns below")
+             "fit training.loss and training.noise instead: to a table of losses (columns below), or to a run of "
+             "`slipway execute` with the norm test (its folder)")
+      .values("unseen", "RUN", "with --fit RUN: predict the losses of this run, too, which the fit does not see; may be repeated")
       .value("floor", "NATS", "with --fit: training.loss.floor, which curves do not tell (default 0)")
       .value("noise-exponent", "N",
              "with --fit: training.noise.exponent, which curves do not tell (default 1/0.21, Kaplan et al. "
-             "2020)")
+             "2020); of a run it is fitted")
       .value("after", "TOKENS", "with --fit: leave out losses before, as '200 M' (default: none)")
       .value("target", "NATS",
              "with --fit: loss to which tokens are predicted (default: the lowest that all runs reach)")
@@ -80,10 +85,22 @@ FitRequest fit_request(const CommandOptions& options) {
   return request;
 }
 
+int fit_run_of(const CommandOptions& options, const FitRequest& request, std::ostream& out) {
+  RunFitRequest own{request.assumed.floor, {}, request.from_tokens, request.target_loss};
+  if (options.has("noise-exponent")) own.exponent = request.assumed.noise_exponent;
+  std::vector<ExecutedRun> unseen;
+  for (const std::string& folder : options.all("unseen")) unseen.push_back(read_executed_run(folder));
+  const RunFitAnswer answer = fitted_run(read_executed_run(*options.text("fit")), std::move(unseen), own);
+  out << (options.has("json") ? run_fit_json(answer) : run_fit_text(answer));
+  return status_done;
+}
+
 int fit(const CommandOptions& options, std::ostream& out, std::ostream& err) {
   if (!options.arguments().empty() || options.has("set") || options.has("rungs"))
     throw UsageError("--fit reads curves and no scenario; leave out the scenario, --set and --rungs");
   const FitRequest request = fit_request(options);
+  if (std::filesystem::is_directory(*options.text("fit"))) return fit_run_of(options, request, out);
+  if (options.has("unseen")) throw UsageError("--unseen goes with --fit RUN, the folder of an executed run");
   CurvesFile curves = read_curves(*options.text("fit"));
   const Ticking ticking(err, "fitting " + curves.path);
   const FitAnswer answer = fitted_curves(std::move(curves), request);
@@ -97,14 +114,14 @@ int growth_command(const std::vector<std::string>& args, std::ostream& out, std:
   CommandOptions options = declared_options();
   if (!options.parse(args, out)) return status_done;
   if (options.has("fit")) return fit(options, out, err);
-  for (const char* only : {"floor", "noise-exponent", "after", "target"})
+  for (const char* only : {"floor", "noise-exponent", "after", "target", "unseen"})
     if (options.has(only)) throw UsageError(std::string("--") + only + " goes with --fit FILE");
   if (options.arguments().empty())
     throw UsageError("a scenario file, or --fit CURVES.csv, is missing; see `slipway growth --help`");
   const int rungs = options.integer("rungs", default_rungs, 2);
   const Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
   check_growth_is_asked(scenario);
-  Progress progress(err, "simulating " + scenario.name, is_terminal(err));
+  ProgressLine progress(err, "simulating " + scenario.name, is_terminal(err));
   const GrowthAnswer answer = growth_of(
       scenario, rungs, [&](double share, const std::string& detail) { progress.report(share, detail); });
   out << (options.has("json") ? growth_json(scenario, answer) : growth_text(scenario, answer));

@@ -39,7 +39,8 @@ void print_json_keys(std::ostream& out) {
   out << "\nslipway plan --json\n" << describe(plan_json_keys());
   out << "\nslipway goodput --json\n" << describe(goodput_json_keys());
   out << "\nslipway growth --json\n" << describe(growth_json_keys());
-  out << "\nslipway growth --fit --json\n" << describe(growth_fit_json_keys());
+  out << "\nslipway growth --fit CURVES.csv --json\n" << describe(growth_fit_json_keys());
+  out << "\nslipway growth --fit RUN --json\n" << describe(growth_run_fit_json_keys());
   out << "\nslipway study --json\n" << describe(study_json_keys());
   out << "\nslipway execute --json\n" << describe(execute_json_keys());
   out << "\nslipway compare --json\n" << describe(compare_json_keys());

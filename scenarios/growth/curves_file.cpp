@@ -28,6 +28,8 @@ CsvTable read_table(const std::string& path) {
   }
   std::string all;
   for (const char* column : columns) all += (all.empty() ? "" : ",") + std::string(column);
+  if (!table.header.empty() && table.header[0] == "step")
+    throw UsageError(path + ": these are the losses of one run of `slipway execute`; to fit that run, give its folder");
   for (const char* column : columns)
     if (std::find(table.header.begin(), table.header.end(), column) == table.header.end())
       throw UsageError(path + ":" + std::to_string(table.header_line) + ": there is no column " + column +
@@ -65,7 +67,7 @@ void add_row(const CsvTable& table, const CsvRow& row, CurvesFile& file,
   LossCurve& curve = curves[{cells.text("submission"), cells.text("run"), batch, rate}];
   curve.submission = cells.text("submission");
   curve.batch_tokens = batch, curve.learning_rate = rate;
-  const LossPoint point{above_zero(cells, "tokens"), above_zero(cells, "loss")};
+  const CurvePoint point{above_zero(cells, "tokens"), above_zero(cells, "loss")};
   if (!curve.points.empty() && point.tokens <= curve.points.back().tokens)
     throw CellError("column tokens: " + cells.text("tokens") +
                     " is not above that of the run's row before");

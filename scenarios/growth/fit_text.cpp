@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "scenarios/growth/fit_report.h"
+#include "scenarios/growth/training_lines.h"
 #include "scenarios/readable.h"
 #include "scenarios/training_words.h"
 
@@ -113,27 +113,10 @@ std::set<double> sizes_of(const FitAnswer& answer) {
   return sizes;
 }
 
-// A text as YAML reads it back whatever stands in it: JSON's strings are YAML's quoted ones.
-std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 std::string scenario_text(const FitAnswer& answer) {
-  const LossDynamics& d = answer.fit.dynamics;
   const std::set<double> sizes = sizes_of(answer);
-  std::string text = fmt::format(
-      "\nFor a scenario:\n\ntraining:\n  source: {}\n"
-      "  fitted: {{batches: [{:.0f}, {:.0f}], lowest_loss: {:.4g}}}\n"
-      "  loss: {{start: {:.5g}, floor: {:g}, offset: {:.4g}, exponent: {:.4g}}}\n  noise: {{scale: {:.4g} "
-      "M, at_loss: {:.4g}",
-      quoted(answer.file.path + ", by slipway growth --fit"), *sizes.begin(), *sizes.rbegin(),
-      reached_by_all(answer.file.curves), d.start, d.floor, d.offset, d.exponent, d.noise_tokens / 1e6,
-      d.noise_loss);
-  if (d.noise_exponent != kaplan_noise_exponent) text += fmt::format(", exponent: {:g}", d.noise_exponent);
-  if (answer.noise_range)
-    text += fmt::format(", least: {:.4g} M, most: {:.4g} M", answer.noise_range->least / 1e6,
-                        answer.noise_range->most / 1e6);
-  return text + "}\n";
+  return training_lines(answer.file.path, {*sizes.begin(), *sizes.rbegin()}, reached_by_all(answer.file.curves),
+                        answer.fit.dynamics, answer.noise_range);
 }
 
 // What is known of the noise scale, before what would follow from it.

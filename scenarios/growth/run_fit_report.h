@@ -1,0 +1,61 @@
+// What `slipway growth --fit RUN` answers: the noise scale that the norm test measured in an executed run, the law of its
+// loss, and how far they are off:
+//
+//   the run's end      the mean loss and the noise scale of its last steps by a fit to its beginning
+//   unseen runs        tokens to a loss, and the last loss, of runs with other batches
+//
+// Guarded by tests/command_growth_run_test.cpp.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/fit/run_dynamics.h"
+#include "scenarios/growth/executed_run.h"
+
+namespace slipway {
+
+struct RunFitRequest {
+  double floor = 0;                   // nats
+  std::optional<double> exponent;     // of the noise scale; unset: fitted
+  double from_tokens = 0;             // losses and norms before do not count
+  std::optional<double> target_loss;  // unset: the highest last loss of all runs
+};
+
+// The run's last steps by the steps before `fitted`.
+struct RunEnd {
+  std::size_t fitted = 0;            // steps
+  double predicted = 0, before = 0;  // loss: by the fit; of the last steps before `fitted`, a guess that knows no law
+  double noise_tokens = 0;           // by the fit
+};
+
+struct UnseenRun {
+  ExecutedRun run;
+  double last_loss = 0, predicted_loss = 0;         // means over its last steps
+  std::optional<double> tokens, predicted_tokens;  // to the target; nothing where it is not reached
+};
+
+struct RunFitAnswer {
+  ExecutedRun run;
+  RunFitRequest request;
+  std::size_t from = 0;  // the first step that counts
+  MeasuredNoise noise;
+  RunFit fit;
+  double last_loss = 0;                // mean over the last steps
+  std::optional<double> last_noise;    // tokens, there
+  std::vector<RunEnd> ends;            // by fitted steps, ascending; those that can be fitted
+  double target_loss = 0;
+  std::vector<UnseenRun> unseen;
+};
+
+// A twelfth of the steps, at least one: over so many the last loss is a mean.
+std::size_t last_steps(std::size_t steps);
+
+// Throws UsageError where the run has no norms, or cannot be fitted, and for a target that the run does not reach.
+RunFitAnswer fitted_run(ExecutedRun run, std::vector<ExecutedRun> unseen, const RunFitRequest& request);
+
+std::string run_fit_text(const RunFitAnswer& answer);
+std::string run_fit_json(const RunFitAnswer& answer);
+
+}  // namespace slipway
