@@ -19,6 +19,9 @@ namespace slipway {
 
 enum class BatchRule : std::uint8_t { constant, linear, stages, norm_test };
 
+// Do its steps measure the norms of the workers' gradients?
+inline bool measures_norms(BatchRule rule) { return rule == BatchRule::norm_test; }
+
 struct BatchStage {
   double from = 0;  // samples seen
   std::int64_t batch = 0;

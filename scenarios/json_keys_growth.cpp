@@ -35,6 +35,10 @@ std::span<const JsonKey> growth_json_keys() {
       JsonKey{"rungs[].batch", "sequences", "of the step"},
       JsonKey{"rungs[].micro_batches", "count", "per pipeline"},
       JsonKey{"rungs[].step_time_s", "s", "as in simulate, with tokens_per_s, mfu and fits"},
+      JsonKey{"other_rungs", "list",
+              "the same batches as rules step that measure norms where the scenario's does not, or do not where it does; absent "
+              "without such rules",
+              true},
       JsonKey{"line_error", "0..1",
               "the most that a simulated step time is off the line between its neighbours"},
       JsonKey{"noise_scale_first", "sequences", "gradient noise scale at the beginning"},

@@ -1,6 +1,7 @@
 // slipway growth, run in this process.
 #include <gmock/gmock.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "models/growth.h"
@@ -81,7 +82,7 @@ TEST_F(Commands, GrowthInWordsAnswersFirstAndSaysWhereNumbersComeFrom) {
   EXPECT_LT(words.out.find("Loss 2.5 after"), words.out.find("batch from"));
   EXPECT_THAT(words.out, HasSubstr("times as fast as batch 32 throughout"));
   EXPECT_THAT(words.out, HasSubstr("not said where they come from (training.source)"));
-  EXPECT_THAT(words.out, HasSubstr("`slipway execute` does not have them yet"));
+  EXPECT_THAT(words.out, HasSubstr("these steps measure the norms that the norm test asks for"));
   EXPECT_THAT(words.out, HasSubstr("No trainer's pace"));
   const Answer again = slipway_with(asked());
   EXPECT_EQ(words.out, again.out);
@@ -90,11 +91,29 @@ TEST_F(Commands, GrowthInWordsAnswersFirstAndSaysWhereNumbersComeFrom) {
 }
 
 TEST_F(Commands, GrowthByTwoRulesThatAreTheSameIsAsFast) {
-  const Answer words = slipway_with(asked({"--set", "training.growth.eta=1"}));
+  const Answer words = slipway_with(asked({"--set", "training.growth.rule=stages", "--set",
+                                           "training.growth.stages=[{from: 1000000, batch: 512}]"}));
   EXPECT_EQ(words.status, status_done) << words.err;
   EXPECT_THAT(words.out, HasSubstr("; as fast as batch 32 throughout ("));
   EXPECT_THAT(words.out, HasSubstr("), with as many sequences."));
   EXPECT_THAT(words.out, HasSubstr("; noise scale constant;"));
+}
+
+// The norm test's steps have tasks that no other rule pays for.
+TEST_F(Commands, GrowthTimesARuleAlikeWhicheverRuleTheScenarioNames) {
+  const auto rules_of = [&](const std::string& rule) {
+    const Answer answer = slipway_with({"growth", study, "--rungs", "2", "--json", "--set", "training.growth.rule=" + rule});
+    EXPECT_EQ(answer.status, status_done) << answer.err;
+    std::map<std::string, double> seconds;
+    const auto json = nlohmann::json::parse(answer.out);
+    for (const auto& each : json["rules"]) seconds[each["name"]] = each["end"]["time_s"];
+    EXPECT_NE(json["rungs"][0]["step_time_s"], json["other_rungs"][0]["step_time_s"]);
+    return seconds;
+  };
+  const auto by_norms = rules_of("norm-test");
+  EXPECT_EQ(by_norms.size(), 5U);
+  EXPECT_EQ(rules_of("constant"), by_norms);
+  EXPECT_EQ(rules_of("stages"), by_norms);
 }
 
 TEST_F(Commands, GrowthWithoutNoiseRefusesWithTheRemedyInsteadOfInventing) {

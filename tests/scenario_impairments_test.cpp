@@ -99,6 +99,8 @@ TEST_F(Impaired, MistakesAreOneErrorEachWithPlaceAndRemedy) {
   EXPECT_THAT(error({"cluster.slow_links=[{bandwidth: 0.5}]"}), HasSubstr("cluster.slow_links.0.node"));
   EXPECT_THAT(error({"cluster.slow_links=[{node: 0, down: 0.5}]"}),
               HasSubstr("cluster.slow_links.0.period: period and down belong together"));
+  EXPECT_THAT(error({"cluster.slow_links=[{node: 0, period: 1 s, down: 0.2}, {node: 0, period: 2 s, down: 0.5}]"}),
+              HasSubstr("cluster.slow_links.1.down: an earlier entry lets a port of node 0 in fabric 1 flap already"));
   EXPECT_THAT(error({"cluster.slow_links=[{node: 0, fabric: 7}]"}),
               HasSubstr("cluster.slow_links.0.fabric: node 0 has no port in fabric 7; allowed: indices from 0 to 1"));
   EXPECT_THAT(error({"cluster.link_factors=[{nodes: [1, 1], factor: 0.5}]"}), HasSubstr("these are no two nodes"));

@@ -75,13 +75,14 @@ using CourseBy = std::function<Course(const BatchPlan& plan, const LossDynamics&
 RuleAnswer answer_of(const Scenario& scenario, const BatchPlan& plan, const GrowthAnswer& answer,
                      const std::vector<LossDynamics>& may_be, const CourseBy& course_by) {
   RuleAnswer rule{name_of_rule(plan), plan, course_by(plan, scenario.growth.dynamics), 0, {}, {}};
+  const std::vector<RungStep>& rungs = answer.rungs_of(plan.rule);
   rule.end_s = seconds_of(rule.course, rule.course.end.steps,
-                          [&](std::int64_t batch) { return step_time_between(answer.rungs, batch); });
-  rule.target_s = seconds_to_target(rule.course, answer.rungs);
+                          [&](std::int64_t batch) { return step_time_between(rungs, batch); });
+  rule.target_s = seconds_to_target(rule.course, rungs);
   if (may_be.empty()) return rule;
   std::vector<std::optional<double>> times{rule.target_s};
   for (const LossDynamics& dynamics : may_be)
-    times.push_back(seconds_to_target(course_by(plan, dynamics), answer.rungs));
+    times.push_back(seconds_to_target(course_by(plan, dynamics), rungs));
   for (const auto& time : times) {
     rule.always_reached = rule.always_reached && time.has_value();
     if (!time) continue;
@@ -89,6 +90,24 @@ RuleAnswer answer_of(const Scenario& scenario, const BatchPlan& plan, const Grow
     rule.target_range = TimeRange{std::min(before.least_s, *time), std::max(before.most_s, *time)};
   }
   return rule;
+}
+
+// `since`: pieces of work, since those that were done before.
+using Report = std::function<void(double since, const std::string& detail)>;
+
+// Of the plans, whose first is the scenario's own.
+std::optional<BatchRule> rule_that_steps_otherwise(const std::vector<BatchPlan>& plans) {
+  for (const BatchPlan& plan : plans)
+    if (measures_norms(plan.rule) != measures_norms(plans.front().rule)) return plan.rule;
+  return std::nullopt;
+}
+
+// Steps of these batches in a training by this rule.
+std::vector<RungStep> rungs_by(BatchRule rule, Scenario scenario, const std::vector<std::int64_t>& batches, const Report& report) {
+  scenario.growth.rule = rule;
+  return simulated_rungs(scenario, batches, [&](double share, std::int64_t batch) {
+    report(share * static_cast<double>(batches.size()), "step of " + readable_count(static_cast<double>(batch)));
+  });
 }
 
 void check_own_ends(const Scenario& scenario, const RuleAnswer& own) {
@@ -119,26 +138,29 @@ GrowthAnswer growth_of(const Scenario& scenario, int count,
                        const std::function<void(double, const std::string&)>& progress) {
   GrowthAnswer answer;
   answer.sequence = static_cast<double>(scenario.model.sequence);
+  answer.own_rule = *scenario.growth.rule;
   const std::vector<std::int64_t> rungs = rungs_of(scenario);
   answer.rungs_in_all = rungs.size();
-  const auto report = [&](double share, const std::string& detail) {
-    if (progress) progress(share, detail);
-  };
   const std::vector<std::int64_t> simulated = some_rungs(rungs, stage_batches(scenario), count);
   const std::vector<BatchPlan> plans = plans_of(scenario, rungs);
   const std::vector<LossDynamics> may_be = dynamics_that_may_be(scenario, answer.sequence);
+  const std::optional<BatchRule> other = rule_that_steps_otherwise(plans);
   // A step and a course each count as one piece of work.
-  const auto steps = static_cast<double>(simulated.size()),
-             pieces = steps + static_cast<double>(plans.size() * (1 + may_be.size()));
-  answer.rungs = simulated_rungs(scenario, simulated, [&](double share, std::int64_t batch) {
-    report(share * steps / pieces, "step of " + readable_count(static_cast<double>(batch)));
-  });
+  double done = 0;
+  const double pieces = static_cast<double>(simulated.size() * (other ? 2 : 1) + plans.size() * (1 + may_be.size()));
+  const Report report = [&](double since, const std::string& detail) {
+    if (progress) progress((done + since) / pieces, detail);
+  };
+  answer.rungs = rungs_by(answer.own_rule, scenario, simulated, report);
+  done += static_cast<double>(simulated.size());
+  if (other) {
+    answer.other_rungs = rungs_by(*other, scenario, simulated, report);
+    done += static_cast<double>(simulated.size());
+  }
   answer.line_error = line_error(answer.rungs);
-  double done = steps;
   const CourseBy course_by = [&](const BatchPlan& plan, const LossDynamics& dynamics) {
     const CourseEnd end{scenario.tokens / answer.sequence, scenario.growth.target_loss};
-    Course course = course_of(plan, dynamics, answer.sequence, end,
-                              [&](double share) { report((done + share) / pieces, name_of_rule(plan)); });
+    Course course = course_of(plan, dynamics, answer.sequence, end, [&](double share) { report(share, name_of_rule(plan)); });
     ++done;
     return course;
   };

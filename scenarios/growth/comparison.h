@@ -42,12 +42,20 @@ struct OutsideCurves {
 };
 
 struct GrowthAnswer {
-  std::vector<RungStep> rungs;  // simulated, ascending
+  std::vector<RungStep> rungs;  // simulated, ascending; of the scenario's rule
+  // The same batches as the other rules step: the norm test's steps measure norms, the others' do not. Empty where all
+  // rules step alike.
+  std::vector<RungStep> other_rungs;
   std::size_t rungs_in_all = 0;
   double line_error = 0;
+  BatchRule own_rule = BatchRule::constant;
   std::vector<RuleAnswer> rules;  // the scenario's, the first batch throughout, then the others
   double sequence = 0;            // tokens of a sample
   const RuleAnswer& own() const { return rules.front(); }
+  const std::vector<RungStep>& rungs_of(BatchRule rule) const {
+    const bool alike = measures_norms(rule) == measures_norms(own_rule);
+    return alike || other_rungs.empty() ? rungs : other_rungs;
+  }
   // The constant first batch; own() where that is the scenario's rule.
   const RuleAnswer& first() const { return own().plan.rule == BatchRule::constant ? own() : rules[1]; }
 };

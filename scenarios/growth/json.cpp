@@ -56,11 +56,14 @@ std::string growth_json(const Scenario& scenario, const GrowthAnswer& answer) {
     json.set("speedup", *answer.first().target_s / *answer.own().target_s);
   json.set("time_s", answer.own().end_s);
   json.set("last_loss", answer.own().course.end.loss);
-  nlohmann::json rules = nlohmann::json::array(), rungs = nlohmann::json::array();
+  nlohmann::json rules = nlohmann::json::array(), rungs = nlohmann::json::array(),
+                 others = nlohmann::json::array();
   for (const RuleAnswer& rule : answer.rules) rules.push_back(rule_json(rule));
   for (const RungStep& rung : answer.rungs) rungs.push_back(rung_json(rung));
   json.set("rules", rules);
+  for (const RungStep& rung : answer.other_rungs) others.push_back(rung_json(rung));
   json.set("rungs", rungs);
+  if (!others.empty()) json.set("other_rungs", others);
   json.set("line_error", answer.line_error);
   json.set("noise_scale_first",
            noise_scale_at(scenario.growth.dynamics, scenario.growth.dynamics.start) / s);

@@ -169,6 +169,13 @@ std::string rungs_text(const GrowthAnswer& answer) {
         answer.rungs.size(), answer.rungs_in_all,
         answer.rungs.size() > 2 ? " (one of these left out: off by " + error_text(answer.line_error) + ")"
                                 : "");
+  if (!answer.other_rungs.empty()) {
+    const std::string other = "a step of " + batch_text(answer.other_rungs.front().batch) + " takes " +
+                              readable_seconds(answer.other_rungs.front().step_s);
+    text += measures_norms(answer.own_rule)
+                ? "  these steps measure the norms that the norm test asks for; by the other rules, which are timed without, " + other + "\n"
+                : "  these steps measure no norms; by the norm test, which is timed with them, " + other + "\n";
+  }
   return text;
 }
 
@@ -228,7 +235,6 @@ std::string sources_text(const Scenario& scenario, const GrowthAnswer& answer) {
     return time_to_target(scenario, rule).ends_with(')');
   });
   if (brackets) text += brackets_text(scenario);
-  text += "Growing batches are simulated only: `slipway execute` does not have them yet.\n";
   return text + without_empty_line(basis_text(without_memory(basis_of(scenario))));
 }
 

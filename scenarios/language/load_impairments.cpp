@@ -86,6 +86,15 @@ std::vector<int> fabrics_of(Settings& settings, const std::string& key, int node
   return found;
 }
 
+// The dates of two periods have no common one.
+bool flaps_already(const SlowPort& port, const Cluster& cluster) {
+  const int shared_by = std::max(1, cluster.fabrics[static_cast<std::size_t>(port.fabric)].gpus_per_port);
+  return std::any_of(cluster.impairments.ports.begin(), cluster.impairments.ports.end(), [&](const SlowPort& other) {
+    const bool same_port = other.gpu < 0 || port.gpu < 0 || other.gpu / shared_by == port.gpu / shared_by;
+    return other.down > 0 && other.fabric == port.fabric && other.node == port.node && same_port;
+  });
+}
+
 void load_slow_link(Settings& settings, const std::string& path, const std::vector<Place>& gpus, Cluster& cluster) {
   if (!settings.good({path + ".period", path + ".down", path + ".bandwidth", path + ".fabric"})) return;
   SlowPort port;
@@ -101,6 +110,12 @@ void load_slow_link(Settings& settings, const std::string& path, const std::vect
   }
   for (const int fabric : fabrics_of(settings, path + ".fabric", port.node, cluster)) {
     port.fabric = fabric;
+    if (port.down > 0 && flaps_already(port, cluster)) {
+      settings.refuse(path + ".down", "an earlier entry lets a port of node " + std::to_string(port.node) + " in fabric " +
+                                          std::to_string(fabric) + " flap already; allowed: one entry with period and down for a port",
+                      "remove one of the two, or give each a gpu of its own port");
+      return;
+    }
     cluster.impairments.ports.push_back(port);
   }
 }
