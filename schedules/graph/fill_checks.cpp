@@ -105,7 +105,8 @@ class DependencyCheck {
   std::vector<std::vector<TaskId>> members_;  // per group
 };
 
-// What runs behind the window takes by itself: the longest way through its lanes, its messages and what they wait for.
+// What runs behind the window takes by itself: the longest way through its lanes, those of its messages among them, and what
+// they wait for.
 // `own`: tasks of the window's steps, which come first.
 double span_behind(const Filling& filling, std::size_t own) {
   const TaskGraph& graph = filling.graph;
@@ -118,14 +119,16 @@ double span_behind(const Filling& filling, std::size_t own) {
       before[lane[i]] = i > 0 ? lane[i - 1] : lane[i];
     }
   }
-  std::vector<double> end(graph.tasks.size(), 0);
+  std::vector<double> end(graph.tasks.size(), 0), free(graph.communicators.size(), 0);  // free: when its last message is over
   double span = 0;
   for (const TaskId id : graph.order) {
-    const bool message = id >= own && graph.tasks[id].communicator != none;
+    const auto communicator = graph.tasks[id].communicator;
+    const bool message = id >= own && communicator != none;
     if (!behind[id] && !message) continue;
-    double start = message || !behind[before[id]] ? 0 : end[before[id]];
+    double start = message ? free[communicator] : behind[before[id]] ? end[before[id]] : 0;
     for (const TaskId each : graph.predecessors[id]) start = std::max(start, end[each]);
     end[id] = start + filling.durations[id];
+    if (message) free[communicator] = end[id];
     if (behind[id]) span = std::max(span, end[id]);
   }
   return span;
