@@ -39,6 +39,16 @@ TEST(OtherRuns, BiasesOfQueryKeyAndValueGiveTheResultsOfOneProcess) {
                                     with_layout(model, {.pipeline = 2, .context = 2}), split});
 }
 
+// A rank finds what its own heads say about their weights: summed over the tensor group without sequence parallel too.
+TEST(OtherRuns, NormsOfQueryAndKeyGiveTheResultsOfOneProcess) {
+  const Model model = tiny_qwen3(4);
+  std::vector<LoweringInput> inputs;
+  for (const bool sequence_parallel : {false, true})
+    for (const int zero : {0, 1, 2, 3})
+      inputs.push_back(with_layout(model, {.tensor = 2, .pipeline = 2, .data = 2, .zero = zero, .sequence_parallel = sequence_parallel}));
+  expect_layouts_equal_one_process(inputs);
+}
+
 TEST(OtherRuns, FullRecomputationChangesNothingWhereWeightsAreGathered) {
   for (const int context : {1, 2}) {
     LoweringInput input = with_layout(
