@@ -33,6 +33,14 @@ TEST(ParameterCount, OfPublishedQwensWithBiasesOfQueryKeyAndValueIsExact) {
   EXPECT_EQ(parameter_count(llama("qwen2.5-7b", shape)), 7615616512);
 }
 
+// Qwen3-0.6B: heads of 128, twice hidden / heads, and two norms of a head's width in each layer.
+TEST(ParameterCount, OfAPublishedQwenWithNormsOfQueryAndKeyIsExact) {
+  LlamaShape shape{28, 1024, 3072, 16, 8, 151936, 4096, true};
+  shape.head_dim = 128;
+  shape.qk_norm = true;
+  EXPECT_EQ(parameter_count(llama("qwen3-0.6b", shape)), 596049920);
+}
+
 TEST(ParameterCount, OfPublishedGpt2IsExact) {
   EXPECT_EQ(parameter_count(gpt("gpt2", {12, 768, 3072, 12, 50257, 1024, 1024})), 124439808);
   EXPECT_EQ(parameter_count(gpt("gpt2-xl", {48, 1600, 6400, 25, 50257, 1024, 1024})), 1557611200);
