@@ -65,6 +65,14 @@ TEST(MfuFormula, ReproducesThePublishedBestRowOf13B) {
   EXPECT_NEAR(mfu, 0.705, 0.002);
 }
 
+// Twice as wide heads attend with twice the FLOPs: Chowdhery 2022 counts 12·L·heads·head_dim·s.
+TEST(MfuFormula, CountsAttentionByTheWidthOfTheHeads) {
+  LlamaShape shape{28, 1024, 3072, 16, 8, 151936, 4096, true};
+  shape.head_dim = 128;
+  const Model model = llama("wide", shape);
+  EXPECT_EQ(mfu_flops_per_token(model) - 6.0 * static_cast<double>(mfu_parameter_count(model)), 12.0 * 28 * 2048 * 4096);
+}
+
 TEST(Model, IsWrittenOutAsEmbeddingLayersHead) {
   const std::vector<Block> blocks = blocks_of(llama_2_7b());
   ASSERT_EQ(blocks.size(), 34u);
