@@ -108,7 +108,8 @@ double mfu_flops_per_token(const Model& model) {
   double attention = 0;  // 12·q·s for each layer
   for (const BlockRun& run : model.runs)
     if (run.block.kind == BlockKind::transformer)
-      attention += 12.0 * static_cast<double>(run.count * run.block.heads * run.block.head_dim * model.sequence);
+      attention +=
+          12.0 * static_cast<double>(run.count * run.block.heads * run.block.head_dim * model.sequence);
   return 6.0 * static_cast<double>(mfu_parameter_count(model)) + attention;
 }
 

@@ -70,8 +70,8 @@ std::int64_t parameter_count(const Block& block);
 std::int64_t parameter_count(const Model& model);
 // The N of the MFU formula: both embeddings counted even when tied (Hagemann 2023).
 std::int64_t mfu_parameter_count(const Model& model);
-// Model FLOPs of one token, 6N + 12·L·q·s: full attention, recompute not counted (Hagemann 2023). q, the width of all query
-// heads, is h in the paper and in most models (Chowdhery 2022 has heads × head_dim).
+// Model FLOPs of one token, 6N + 12·L·q·s: full attention, recompute not counted (Hagemann 2023). q, the
+// width of all query heads, is h in the paper and in most models (Chowdhery 2022 has heads × head_dim).
 double mfu_flops_per_token(const Model& model);
 
 // The plain family shapes; loaders of named models and of config.json call these.

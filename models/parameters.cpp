@@ -174,7 +174,8 @@ bool is_summed_over_tensor(const Parameter& parameter, int degree, bool sequence
   return degree > 1 && parameter.shard_dim < 0 && (parameter.of_heads || sequence_parallel);
 }
 
-std::int64_t block_tensor_sum_elements(const Model& model, int block_index, int degree, bool sequence_parallel) {
+std::int64_t block_tensor_sum_elements(const Model& model, int block_index, int degree,
+                                       bool sequence_parallel) {
   std::int64_t sum = 0;
   for (const Parameter& parameter : parameters_of(model, block_index))
     if (is_summed_over_tensor(parameter, degree, sequence_parallel)) sum += elements_of(parameter);

@@ -70,7 +70,8 @@ TEST(MfuFormula, CountsAttentionByTheWidthOfTheHeads) {
   LlamaShape shape{28, 1024, 3072, 16, 8, 151936, 4096, true};
   shape.head_dim = 128;
   const Model model = llama("wide", shape);
-  EXPECT_EQ(mfu_flops_per_token(model) - 6.0 * static_cast<double>(mfu_parameter_count(model)), 12.0 * 28 * 2048 * 4096);
+  EXPECT_EQ(mfu_flops_per_token(model) - 6.0 * static_cast<double>(mfu_parameter_count(model)),
+            12.0 * 28 * 2048 * 4096);
 }
 
 TEST(Model, IsWrittenOutAsEmbeddingLayersHead) {

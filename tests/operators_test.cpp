@@ -91,13 +91,16 @@ TEST(SavedBytes, OfUnfusedKernelsAddTheScoresAndTheNormsInFp32) {
   EXPECT_EQ(sums_of(llama_8b(), 1, 2, shape).saved, fused + norms);
 }
 
-// Norms of heads keep their inputs, s·b numbers for each query and key of a rank, and their copies in fp32 without a kernel of
-// their own; those of a layer are two of h, cut as the sequence is. Heads are as wide as they are.
+// Norms of heads keep their inputs, s·b numbers for each query and key of a rank, and their copies in fp32
+// without a kernel of their own; those of a layer are two of h, cut as the sequence is. Heads are as wide
+// as they are.
 TEST(SavedBytes, OfNormsOfQueryAndKeyAreThoseOfANormOfAsManyNumbers) {
   const LlamaShape plain{L, h, f, a, k, V, s};
   LlamaShape normed = plain;
   normed.head_dim = 2 * h / a;
-  const auto saved = [&](int t, Kernels kernels) { return sums_of(llama("x", normed), 1, 2, shape_of(t, t > 1, 1, 1, kernels)).saved; };
+  const auto saved = [&](int t, Kernels kernels) {
+    return sums_of(llama("x", normed), 1, 2, shape_of(t, t > 1, 1, 1, kernels)).saved;
+  };
   for (const int t : {1, 2, 8})
     for (const Kernels kernels : {Kernels::flash2, Kernels::flash2_rmsnorm}) {
       normed.qk_norm = false;

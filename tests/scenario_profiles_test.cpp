@@ -191,7 +191,8 @@ TEST_F(Config, MixturesOfExpertsAndLatentAttentionAreReserved) {
       error(R"({"model_type": "mixtral", "num_local_experts": 8, "num_hidden_layers": 32})");
   EXPECT_EQ(moe.key, "num_local_experts");
   EXPECT_THAT(moe.message, HasSubstr("(moe) are reserved"));
-  EXPECT_EQ(error(R"({"model_type": "qwen3_moe", "num_experts": 128, "num_hidden_layers": 48})").key, "num_experts");
+  EXPECT_EQ(error(R"({"model_type": "qwen3_moe", "num_experts": 128, "num_hidden_layers": 48})").key,
+            "num_experts");
   const ScenarioError mla = error(R"({"model_type": "deepseek_v2", "kv_lora_rank": 512})");
   EXPECT_THAT(mla.message, HasSubstr("(mla) are reserved"));
 }
@@ -207,7 +208,8 @@ TEST_F(Config, WhatWouldChangeTheBlocksIsNeverIgnored) {
   qwen.replace(qwen.find("\"use_sliding_window\": false"), 27, "\"use_sliding_window\": true ");
   qwen.replace(qwen.find("\"sliding_window\": null"), 22, "\"sliding_window\": 4096");
   EXPECT_THAT(error(qwen, "8192").message, HasSubstr("longer than the sliding window of 4096"));
-  EXPECT_EQ(error(without(qwen_3_0_6b, "head_dim")).key, "head_dim") << "hidden / heads is not what others would take";
+  EXPECT_EQ(error(without(qwen_3_0_6b, "head_dim")).key, "head_dim")
+      << "hidden / heads is not what others would take";
   EXPECT_THAT(error(mistral_7b, "8192").message, HasSubstr("longer than the sliding window of 4096"));
 }
 
