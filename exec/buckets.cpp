@@ -34,6 +34,7 @@ Buckets::Buckets(const Bundle& bundle, int rank, at::Device device)
   ParameterPlacement placement;
   placement.tensor_rank = at_.tensor;
   placement.tensor_degree = layout.tensor;
+  placement.sequence_parallel = layout.sequence_parallel;
   placement.slices = slice_count_;
   placement.weight_dtype = torch_dtype(graph.shape.dtype);
   placement.gradient_dtype = gradient_dtype(graph);
@@ -105,16 +106,15 @@ Message Buckets::message(const Work& work) const {
     case WorkKind::norm_grad_reduce: {
       const BlockParameters& parameters = block(work.block);
       const Bucket& mine = bucket(work.block);
-      const std::int64_t end = std::min(mine.end, parameters.replicated);
+      const std::int64_t end = std::min(mine.end, parameters.tensor_sum);
       // All tensor ranks of a replica have the same part of it in their slices, and may have none.
       if (shards_gradients() && end <= mine.begin) {
         const at::Tensor nothing = at::zeros({1}, mine.slice_gradient.options());
         return {nothing, nothing};
       }
-      const at::Tensor replicated = shards_gradients()
-                                        ? mine.slice_gradient.narrow(0, 0, end - mine.begin)
-                                        : parameters.gradients.narrow(0, 0, parameters.replicated);
-      return {replicated, replicated};
+      const at::Tensor summed = shards_gradients() ? mine.slice_gradient.narrow(0, 0, end - mine.begin)
+                                                   : parameters.gradients.narrow(0, 0, parameters.tensor_sum);
+      return {summed, summed};
     }
     case WorkKind::tied_grad_reduce: {
       const at::Tensor copy = shards_gradients() ? tied_of_slices() : tied_gradient(work.stage);

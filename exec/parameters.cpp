@@ -70,11 +70,11 @@ void place(BlockParameters& block, std::vector<Parameter> list, const ParameterP
     parameter.elements = shard_elements(meta, placement.tensor_degree);
     parameter.offset = block.elements;
     block.elements += parameter.elements;
-    if (meta.shard_dim < 0) {
-      block.replicated += parameter.elements;
-      if (block.replicated != block.elements)
+    if (is_summed_over_tensor(meta, placement.tensor_degree, placement.sequence_parallel)) {
+      block.tensor_sum += parameter.elements;
+      if (block.tensor_sum != block.elements)
         throw std::runtime_error("parameter " + meta.name +
-                                 " is replicated but listed after a sharded one");
+                                 " is summed over the tensor group but listed after one that is not");
     }
     parameter.meta = std::move(meta);
     block.parameters.push_back(std::move(parameter));

@@ -1,8 +1,8 @@
 // The trainable tensors of one block on one rank.
 //
-//   flat weights   | replicated tensors | tensor-parallel shards | padding |
-//   flat gradients | the same layout: the block's bucket                   |
-//                  └── norm_grad_reduce ┘
+//   flat weights   | norms of heads | other replicated tensors | tensor-parallel shards | padding |
+//   flat gradients | the same layout: the block's bucket                                          |
+//                  └ norm_grad_reduce,  with sequence parallel ┘
 //
 // Each parameter is a view into both. The padding makes the bucket a multiple of the number of ranks that
 // share it out (ZeRO ≥ 1), so that a reduce-scatter hands every rank an equal slice.
@@ -36,13 +36,14 @@ struct ShardedParameter {
 struct BlockParameters {
   int block = 0;                  // index in blocks_of(model)
   at::Tensor weights, gradients;  // flat
-  std::int64_t replicated = 0;    // elements of the replicated tensors, which come first
+  std::int64_t tensor_sum = 0;    // elements whose gradients are summed over the tensor group; they come first
   std::int64_t elements = 0;      // without padding
   std::vector<ShardedParameter> parameters;
 };
 
 struct ParameterPlacement {
   int tensor_rank = 0, tensor_degree = 1;
+  bool sequence_parallel = false;
   int slices = 1;  // ranks that share the bucket out; pads to a multiple of it
   at::ScalarType weight_dtype = at::kFloat, gradient_dtype = at::kFloat;
   at::Device device = at::kCPU;
@@ -50,7 +51,7 @@ struct ParameterPlacement {
 
 at::ScalarType torch_dtype(Dtype dtype);
 
-// Allocates and draws. Throws std::runtime_error when the replicated tensors do not come first.
+// Allocates and draws. Throws std::runtime_error when the tensors that are summed over the tensor group do not come first.
 BlockParameters make_parameters(const Model& model, int block, std::uint64_t seed,
                                 const ParameterPlacement& placement);
 

@@ -73,6 +73,13 @@ void set_add_positions(Operator& op, const FigureInput& in) {
   op.kernels = tables;
 }
 
+namespace {
+
+struct NormFigures {
+  double forward_bytes, backward_bytes, saved_bytes;  // a number that is normed
+  int kernels;
+};
+
 // Fused: x read, y written; backward x and dy read, dx written. Keeps x (the statistics, 2 numbers a
 // token, are left out).
 // Unfused RMSNorm, forward: x→fp32; x² (2F); mean (F); x·rstd (2F); →dtype; ·weight (2B).
@@ -80,18 +87,21 @@ void set_add_positions(Operator& op, const FigureInput& in) {
 //   (3F, and F to sum it); the square's gradient 2x·dvar (2F, 2F); sum of both paths (3F); →dtype.
 //   Keeps x in fp32 and x̂ in the dtype. In bf16 that makes 36 + 76 bytes a number instead of 4 + 6, or 224
 //   instead of 20 for a layer; a fit to the rows of Hagemann 2023 gives 274.
+NormFigures norm_figures(const FigureInput& in) {
+  const double B = element(in), F = summed(in);
+  if (fused_norm(in)) return {2 * B, 3 * B, B, 1};
+  return {2 * conversion(in) + 5 * F + 2 * B, 6 * B + 2 * conversion(in) + 13 * F, F + B, 6};
+}
+
+}  // namespace
+
 void set_norm(Operator& op, const FigureInput& in) {
-  const double numbers = residual_elements(in), B = element(in), F = summed(in);
-  if (fused_norm(in)) {
-    op.forward_bytes = 2 * B * numbers;
-    op.backward_bytes = 3 * B * numbers;
-    op.saved_bytes = B * numbers;
-    return;
-  }
-  op.forward_bytes = (2 * conversion(in) + 5 * F + 2 * B) * numbers;
-  op.backward_bytes = (6 * B + 2 * conversion(in) + 13 * F) * numbers;
-  op.saved_bytes = (F + B) * numbers;
-  op.kernels = 6;
+  const NormFigures each = norm_figures(in);
+  const double numbers = residual_elements(in);
+  op.forward_bytes = each.forward_bytes * numbers;
+  op.backward_bytes = each.backward_bytes * numbers;
+  op.saved_bytes = each.saved_bytes * numbers;
+  op.kernels = each.kernels;
 }
 
 // No kernel forward (another name for the same tensor); backward the two gradient paths are summed.
@@ -100,17 +110,24 @@ void set_fork(Operator& op, const FigureInput& in) {
   op.kernels = 0;
 }
 
-// Rotary: queries and keys are read and written once, in either direction.
+// Rotary: queries and keys are read and written once, in either direction. Norms of heads are norms of as many numbers, with a
+// weight for queries and one for keys; they keep what the projection gave, beside what attention keeps.
 void set_qkv(Operator& op, const FigureInput& in) {
   const Block& block = in.block;
   const int t = in.shape.sharding.tensor;
   set_gemm(op, in, in.tokens.whole, (block.heads + 2 * block.kv_heads) * block.head_dim / t, block.hidden);
   keep_sharded_input(op, in);
+  const double queries_keys = real(in.tokens.whole * (block.heads + block.kv_heads) * block.head_dim / t);
   if (block.positions == Positions::rotary) {
-    const double rotated = real(in.tokens.whole * (block.heads + block.kv_heads) * block.head_dim / t);
-    op.elementwise_forward_bytes = op.elementwise_backward_bytes = 2 * element(in) * rotated;
+    op.elementwise_forward_bytes = op.elementwise_backward_bytes = 2 * element(in) * queries_keys;
     op.kernels += 2;
   }
+  if (!block.qk_norm) return;
+  const NormFigures each = norm_figures(in);
+  op.elementwise_forward_bytes += each.forward_bytes * queries_keys;
+  op.elementwise_backward_bytes += each.backward_bytes * queries_keys;
+  op.saved_bytes += each.saved_bytes * queries_keys;
+  op.kernels += 2 * each.kernels;
 }
 
 namespace {

@@ -24,14 +24,19 @@ double sequence_cut(const MemoryInput& input) {
   return input.shape.sharding.sequence_parallel ? input.shape.sharding.tensor : 1;
 }
 
-// What a norm without a kernel of its own keeps besides its input.
-double norm_copy_bytes(const MemoryInput& input) {
-  if (input.shape.kernels == Kernels::flash2_rmsnorm) return 0;
+// What a norm without a kernel of its own keeps of each number besides its input.
+double copy_bytes(const MemoryInput& input) {
   const double B = bytes_of(input.shape.dtype);
-  return std::max(4.0, B) * hidden_numbers(input) / sequence_cut(input);
+  return input.shape.kernels == Kernels::flash2_rmsnorm ? 0.0 : std::max(4.0, B);
+}
+double norm_copy_bytes(const MemoryInput& input) { return copy_bytes(input) * hidden_numbers(input) / sequence_cut(input); }
+
+// q = a·d, the width of all query heads.
+double query_width(const MemoryInput& input) {
+  return real(input.head_dim > 0 ? input.heads * input.head_dim : input.hidden);
 }
 
-// What one layer keeps, in units of hidden-wide tensors: inputs of two norms; inputs of qkv and up; q,
+// What one layer keeps, in units of hidden-wide tensors: inputs of two norms (and of those of heads); inputs of qkv and up; q,
 // attention output, k and v; and gate, up, silu(gate), product. In bf16, 2 bytes each, they are the
 // author's 4 + 4, 4 + 4k/a and 8f/h.
 MemoryParts whole_layer(const MemoryInput& input) {
@@ -42,8 +47,13 @@ MemoryParts whole_layer(const MemoryInput& input) {
   layer[MemoryPart::norms] = 2 * cut_tensor;
   layer[MemoryPart::norm_copies] = 2 * norm_copy_bytes(input);
   layer[MemoryPart::projection_inputs] = 2 * cut_tensor;
-  layer[MemoryPart::attention] = B * numbers * (2 + 2 * real(input.kv_heads) / a) / t;
+  const double queries = numbers * query_width(input) / h / t, keys = queries * real(input.kv_heads) / a;
+  layer[MemoryPart::attention] = B * (2 * queries + 2 * keys);
   layer[MemoryPart::mlp] = B * numbers * 4 * real(input.ffn) / h / t;
+  if (input.qk_norm) {
+    layer[MemoryPart::norms] += B * (queries + keys);
+    layer[MemoryPart::norm_copies] += copy_bytes(input) * (queries + keys);
+  }
   if (unfused_scores(input)) {
     const double s = real(input.shape.sequence);
     layer[MemoryPart::scores] = (2 * B + 1) * real(input.shape.micro_batch) * a * s * s /
@@ -96,8 +106,9 @@ void set_static_bytes(MemoryTerms& terms, const MemoryInput& input) {
 double shard_parameters(const MemoryInput& input, std::span<const StageShare> shares) {
   const double h = real(input.hidden), t = input.shape.sharding.tensor;
   const double kv_share = real(input.kv_heads) / real(input.heads);
-  const double biases = input.qkv_bias ? h * (1 + 2 * kv_share) : 0;
-  const double layer = 2 * h * h * (1 + kv_share) + 3 * h * real(input.ffn) + 2 * h + biases;
+  const double q = query_width(input), biases = input.qkv_bias ? q * (1 + 2 * kv_share) : 0;
+  const double norms = 2 * h + (input.qk_norm ? 2 * q / real(input.heads) : 0);
+  const double layer = 2 * h * q * (1 + kv_share) + 3 * h * real(input.ffn) + norms + biases;
   double layers = 0;
   int embeddings = 0, heads = 0;
   for (const StageShare& share : shares) {
@@ -128,14 +139,15 @@ MemoryInput memory_input(const Model& model, const WorkShape& shape) {
   const Block& layer = model.runs[1].block;
   if (model.family != Family::llama || layer.bias || layer.post_norm || layer.mlp != Mlp::swiglu)
     refuse("has other layers");
-  if (layer.head_dim * layer.heads != layer.hidden) refuse("has heads that are not hidden/heads wide");
   MemoryInput input;
   input.layers = model.runs[1].count;
   input.hidden = layer.hidden;
   input.ffn = layer.ffn;
   input.heads = layer.heads;
   input.kv_heads = layer.kv_heads;
+  input.head_dim = layer.head_dim;
   input.qkv_bias = layer.qkv_bias;
+  input.qk_norm = layer.qk_norm;
   input.vocab = model.runs[0].block.vocab;
   input.shape = shape;
   input.tied = model.runs[2].block.tied;

@@ -9,6 +9,8 @@
 //
 // 18 = bf16 weight 2 + fp32 gradient 4 + Adam 12; the distributed optimizer (ZeRO-1) divides the 12 by d·c.
 // Fewer micro-batches than stages: activations × m/p; interleaved with v chunks: × (1 + (p−1)/(p·v)).
+// Heads of a width of their own, q = a·d in place of h: 2hq(1 + k/a) in a layer and (8 + 4·(1 + k/a)·q/h + 8f/h); norms of them:
+// 2d in a layer, and their inputs (2·(1 + k/a)·q/h).
 // Shapes: Llama (SwiGLU, RMSNorm, no bias), pipeline order 1F1B. The author's models are untied. The embedding-input term is the
 // author's; a timeline made from buffers has no such thing.
 // Guarded by tests/memory_test.cpp.
@@ -25,7 +27,9 @@ namespace slipway {
 struct MemoryInput {
   // The model: L, h, f, a, k, V (padded).
   std::int64_t layers = 0, hidden = 0, ffn = 0, heads = 0, kv_heads = 0, vocab = 0;
-  bool qkv_bias = false;  // h(1 + 2k/a) parameters a layer more
+  std::int64_t head_dim = 0;  // d; 0: h/a
+  bool qkv_bias = false;      // q(1 + 2k/a) parameters a layer more
+  bool qk_norm = false;
   WorkShape shape;                   // s, b, t, c, sequence parallel, kernels, dtype
   int pipeline = 1, data = 1;        // p, d
   int chunks = 1;                    // v

@@ -42,6 +42,19 @@ double attention_bytes(const Operator& op, const Block& block, const WorkShape& 
   return bytes_of(op.dtype) * static_cast<double>(tokens_of(shape).whole) * columns;
 }
 
+// The projection's input; behind it, where heads have norms, their inputs and copies.
+void add_kept_of_qkv(const Operator& op, const Block& block, const WorkShape& shape, MemoryParts& parts) {
+  const Tokens tokens = tokens_of(shape);
+  const double B = bytes_of(op.dtype);
+  const double input = std::min(op.saved_bytes, B * static_cast<double>(tokens.sharded * block.hidden));
+  const double queries_keys = static_cast<double>(tokens.whole * (block.heads + block.kv_heads) * block.head_dim /
+                                                  shape.sharding.tensor);
+  const double normed = std::min(op.saved_bytes - input, B * queries_keys);
+  parts[MemoryPart::projection_inputs] += input;
+  parts[MemoryPart::norms] += normed;
+  parts[MemoryPart::norm_copies] += op.saved_bytes - input - normed;
+}
+
 MemoryPart part_of(OpKind kind) {
   switch (kind) {
     case OpKind::embed:
@@ -117,6 +130,7 @@ void add_kept(const Operator& op, const Block& block, const WorkShape& shape, Me
     parts[MemoryPart::scores] += op.saved_bytes - own;
     return;
   }
+  if (op.kind == OpKind::qkv) return add_kept_of_qkv(op, block, shape, parts);
   if (op.kind != OpKind::norm) {
     parts[part_of(op.kind)] += op.saved_bytes;
     return;

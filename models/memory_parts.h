@@ -20,7 +20,7 @@ enum class MemoryPart : std::uint8_t {
   weights,
   gradients,
   optimizer,
-  norms,              // inputs of a layer's norms
+  norms,              // inputs of a layer's norms, of those of heads too
   norm_copies,        // what norms without a kernel of their own keep besides, in fp32
   projection_inputs,  // inputs of qkv and of the MLP's first projection, as sequence parallelism cuts them
   attention,          // q, k, v and attention's output

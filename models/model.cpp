@@ -26,7 +26,7 @@ Block block_of(BlockKind kind, const Block& features) {
   if (!table) block.vocab = 0;
   if (kind != BlockKind::embedding) block.max_positions = block.token_types = 0;
   if (kind != BlockKind::head) block.tied = false;
-  if (table) block.qkv_bias = false;
+  if (table) block.qkv_bias = block.qk_norm = false;
   return block;
 }
 
@@ -105,10 +105,11 @@ std::int64_t parameter_count(const Model& model) {
 std::int64_t mfu_parameter_count(const Model& model) { return sum_of_blocks(model); }
 
 double mfu_flops_per_token(const Model& model) {
-  double attention = 0;  // 12·h·s for each layer
+  double attention = 0;  // 12·q·s for each layer
   for (const BlockRun& run : model.runs)
     if (run.block.kind == BlockKind::transformer)
-      attention += 12.0 * static_cast<double>(run.count * run.block.hidden * model.sequence);
+      attention +=
+          12.0 * static_cast<double>(run.count * run.block.heads * run.block.head_dim * model.sequence);
   return 6.0 * static_cast<double>(mfu_parameter_count(model)) + attention;
 }
 
@@ -122,6 +123,7 @@ Model llama(std::string name, const LlamaShape& shape) {
   features.vocab = shape.vocab;
   features.tied = shape.tied;
   features.qkv_bias = shape.qkv_bias;
+  features.qk_norm = shape.qk_norm;
   features.rope_theta = shape.rope_theta;
   features.norm_epsilon = shape.norm_epsilon;
   return model_of(std::move(name), Family::llama, shape.layers, shape.sequence, features);

@@ -37,6 +37,7 @@ struct Block {
   bool causal = true;
   bool bias = false;
   bool qkv_bias = false;   // of the query, key and value projections alone (Qwen2)
+  bool qk_norm = false;    // RMSNorm of each head's query and key, before the rotary turn (Qwen3)
   bool post_norm = false;  // BERT: norm after the residual add
   bool tied = false;       // head: weight is the embedding's
   double rope_theta = 10000.0;
@@ -69,7 +70,8 @@ std::int64_t parameter_count(const Block& block);
 std::int64_t parameter_count(const Model& model);
 // The N of the MFU formula: both embeddings counted even when tied (Hagemann 2023).
 std::int64_t mfu_parameter_count(const Model& model);
-// Model FLOPs of one token, 6N + 12·L·h·s: full attention, recompute not counted (Hagemann 2023).
+// Model FLOPs of one token, 6N + 12·L·q·s: full attention, recompute not counted (Hagemann 2023). q, the
+// width of all query heads, is h in the paper and in most models (Chowdhery 2022 has heads × head_dim).
 double mfu_flops_per_token(const Model& model);
 
 // The plain family shapes; loaders of named models and of config.json call these.
@@ -78,7 +80,7 @@ struct LlamaShape {
   bool tied = false;
   double rope_theta = 10000.0, norm_epsilon = 1e-5;
   std::int64_t head_dim = 0;  // 0: hidden / heads
-  bool qkv_bias = false;
+  bool qkv_bias = false, qk_norm = false;
 };
 struct GptShape {
   std::int64_t layers, hidden, ffn, heads, vocab, max_positions, sequence;

@@ -50,7 +50,7 @@ enum class OpKind : std::uint8_t {
   add_positions,  // learned positions and token types (+ BERT's embedding norm comes as `norm`)
   norm,           // RMSNorm or LayerNorm
   fork,           // branch = residual; post-norm blocks start a sub-layer with it
-  qkv,            // packed projection, rotary included
+  qkv,            // packed projection, norms of heads and rotary included
   attention,      // softmax(q·kᵀ)·v
   ring_attention, // one round of it: of this rank's queries on the block of keys and values at hand
   out_projection,

@@ -35,6 +35,12 @@ void add_norm(std::vector<Parameter>& list, const Block& block, const std::strin
   if (block.norm == Norm::layer) list.push_back(vector_of(name + ".bias", block.hidden, 0.0));
 }
 
+Parameter head_norm(std::string name, const Block& block) {
+  Parameter parameter = vector_of(std::move(name), block.head_dim, 1.0);
+  parameter.of_heads = true;
+  return parameter;
+}
+
 std::vector<Parameter> embedding_parameters(const Block& block, const std::string& prefix) {
   std::vector<Parameter> list;
   const std::string name = prefix + "embedding";
@@ -57,6 +63,10 @@ std::vector<Parameter> transformer_parameters(const Block& block, const std::str
   const std::int64_t up_rows = static_cast<std::int64_t>(up.size()) * block.ffn;
 
   std::vector<Parameter> list;
+  if (block.qk_norm) {
+    list.push_back(head_norm(prefix + "attention.q_norm.weight", block));
+    list.push_back(head_norm(prefix + "attention.k_norm.weight", block));
+  }
   add_norm(list, block, prefix + "norm1");
   add_norm(list, block, prefix + "norm2");
   if (block.bias) {
@@ -160,10 +170,15 @@ std::int64_t block_shard_elements(const Model& model, int block_index, int degre
   return sum;
 }
 
-std::int64_t block_replicated_elements(const Model& model, int block_index, int degree) {
+bool is_summed_over_tensor(const Parameter& parameter, int degree, bool sequence_parallel) {
+  return degree > 1 && parameter.shard_dim < 0 && (parameter.of_heads || sequence_parallel);
+}
+
+std::int64_t block_tensor_sum_elements(const Model& model, int block_index, int degree,
+                                       bool sequence_parallel) {
   std::int64_t sum = 0;
   for (const Parameter& parameter : parameters_of(model, block_index))
-    if (parameter.shard_dim < 0) sum += shard_elements(parameter, degree);
+    if (is_summed_over_tensor(parameter, degree, sequence_parallel)) sum += elements_of(parameter);
   return sum;
 }
 

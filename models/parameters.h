@@ -2,9 +2,10 @@
 //
 // One list serves everyone: parameter counts, memory, the executor's initialisation (each tensor is
 // drawn whole from (seed, name) and then cut), gradient dumps and checkpoints.
-// Order inside a block: replicated tensors first (so that the sequence-parallel norm reduction is one
-// contiguous range of the block's flat gradient), then sharded ones.
-// Guarded by tests/parameters_test.cpp: the shards of all tensor ranks tile every tensor exactly once.
+// Order inside a block: norms of heads, the other replicated tensors, then sharded ones, so that what
+// tensor ranks have found parts of is one contiguous range of the block's flat gradient, with sequence
+// parallelism and without. Guarded by tests/parameters_test.cpp: the shards of all tensor ranks tile every
+// tensor exactly once.
 #pragma once
 
 #include <array>
@@ -20,7 +21,9 @@ struct Parameter {
   std::string name;                     // "layers.3.attention.qkv.weight"; unique in the model
   std::array<std::int64_t, 2> shape{};  // global; vectors have shape {n, 1}
   bool is_vector = false;
-  int shard_dim = -1;      // 0 or 1, -1 = replicated over the tensor group
+  int shard_dim = -1;  // 0 or 1, -1 = replicated over the tensor group
+  bool of_heads =
+      false;  // replicated, and used on each head: a tensor rank finds the gradient of its own heads
   bool decays = true;      // weight decay applies (matrices yes, vectors no)
   double init_std = 0.02;  // normal(0, init_std); ignored when init_constant is used
   bool constant = false;   // norms start at one, biases at zero
@@ -50,8 +53,14 @@ std::vector<Parameter> parameters_of(const Model& model, int block_index);
 std::vector<Piece> pieces_of(const Parameter& parameter, int rank, int degree);
 // Number of elements in that shard.
 std::int64_t shard_elements(const Parameter& parameter, int degree);
-// Sum over the block of shard_elements; and of the replicated tensors only.
+// Sum over the block of shard_elements.
 std::int64_t block_shard_elements(const Model& model, int block_index, int degree);
-std::int64_t block_replicated_elements(const Model& model, int block_index, int degree);
+// Whether a tensor rank finds only a part of this tensor's gradient, so that it is summed over the tensor
+// group (Megatron-LM does the same): a replicated tensor under sequence parallelism (of its tokens), one of
+// heads always (of its heads).
+bool is_summed_over_tensor(const Parameter& parameter, int degree, bool sequence_parallel);
+// Elements of the block's tensors of which that is so.
+std::int64_t block_tensor_sum_elements(const Model& model, int block_index, int degree,
+                                       bool sequence_parallel);
 
 }  // namespace slipway

@@ -26,6 +26,7 @@ void add_trainers_times(const Scenario& scenario, Basis& basis) {
   const NodeGroup& first = scenario.cluster.groups.front();
   const StepWork work = step_work_of(lowering_input(scenario), first.machine, first.gpus_per_node);
   for (const char* feature : scenario.stack->model->outside(work)) basis.not_priced.emplace_back(feature);
+  for (const char* feature : unknown_to_formulas(scenario.model)) basis.not_priced.emplace_back(feature);
   for (const NodeGroup& group : scenario.cluster.groups)
     if (basis.outside.empty()) basis.outside = outside_fit(scenario, group.machine.name, FittedOf::times);
 }

@@ -10,14 +10,14 @@ namespace slipway {
 namespace {
 
 constexpr std::string_view magic = "slipway-bundle";
-constexpr int version = 9;
+constexpr int version = 10;
 
 void fields(auto& a, Is<BlockRun> auto& run) {
   auto& b = run.block;
   a.line("block");
   a(run.count, b.kind, b.hidden, b.ffn, b.heads, b.kv_heads, b.head_dim, b.vocab, b.max_positions,
-    b.token_types, b.norm, b.mlp, b.positions, b.causal, b.bias, b.qkv_bias, b.post_norm, b.tied, b.rope_theta,
-    b.norm_epsilon);
+    b.token_types, b.norm, b.mlp, b.positions, b.causal, b.bias, b.qkv_bias, b.qk_norm, b.post_norm, b.tied,
+    b.rope_theta, b.norm_epsilon);
 }
 
 void fields(auto& a, Is<Layout> auto& l) {

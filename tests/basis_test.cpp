@@ -133,6 +133,8 @@ TEST(Basis, WhatTheFormulaHasNoTermForAndChoicesThatNoFittedRunMadeAreNamed) {
   EXPECT_THAT(text, HasSubstr("recompute full (fitted: none)"));
   EXPECT_THAT(text, HasSubstr("The formula of nanotron does not price: its attention kernels (no run of the fit had them); such"));
   EXPECT_THAT(simulated({"cluster.stack=nanotron"}), Not(HasSubstr("does not price")));
+  EXPECT_THAT(simulated({"cluster.stack=nanotron", "model=qwen3-32b"}),
+              HasSubstr("does not price: norms of query and key, heads that are not hidden/heads wide; such times are guesses"));
   EXPECT_THAT(simulated({"cluster.stack=nanotron", "schedule.name=zb-h1"}), HasSubstr("schedule zb-h1 (fitted: 1f1b)"));
   EXPECT_THAT(simulated({"cluster.stack=megatron-lm", "cluster.machine=a100-80gb", "layout.context=2", "layout.data=1"}),
               HasSubstr("The formula of megatron-lm does not price: context parallelism, "));

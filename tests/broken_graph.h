@@ -19,6 +19,8 @@ struct Shape {
   double clip_norm = 0;
   Recompute recompute = Recompute::none;
   std::string schedule = "1f1b";
+  bool sequence_parallel = true;  // with tensor > 1
+  bool qk_norm = false;
 };
 
 inline TaskGraph sound(const Shape& shape) {
@@ -34,7 +36,8 @@ inline TaskGraph sound(const Shape& shape) {
   input.layout.tensor = shape.tensor, input.layout.pipeline = shape.pipeline,
   input.layout.data = shape.data;
   input.layout.chunks = shape.chunks, input.layout.zero = shape.zero;
-  input.layout.sequence_parallel = shape.tensor > 1;
+  input.model.runs[1].block.qk_norm = shape.qk_norm;
+  input.layout.sequence_parallel = shape.sequence_parallel && shape.tensor > 1;
   input.schedule = shape.chunks > 1 ? "interleaved-1f1b" : shape.schedule;
   input.shape.sequence = 32;
   input.shape.dtype = Dtype::float32;

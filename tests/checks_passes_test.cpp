@@ -92,6 +92,15 @@ TEST(Checks, I6FindsAReductionThatTheLayoutNeedsAndTheGraphForgot) {
   }
 }
 
+TEST(Checks, I6FindsNormsOfHeadsThatAreNotSummedOverTheTensorGroupWithoutSequenceParallel) {
+  TaskGraph graph = sound({.tensor = 2, .data = 2, .sequence_parallel = false, .qk_norm = true});
+  EXPECT_TRUE(check_passes(graph).empty());
+  change_work(graph, task_called(graph, "0.L1.norm_grad", 0),
+              [](Work& work) { work.kind = WorkKind::parameter_gather; });
+  EXPECT_THAT(first(check_passes(graph)),
+              HasSubstr("lacks its gradient reduction of replicated weights over the tensor group"));
+}
+
 TEST(Checks, I6FindsAnUpdateBeforeTheGlobalNormAndAClippedGraphWithoutOne) {
   TaskGraph graph = sound({.pipeline = 2, .clip_norm = 1});
   remove_edge(graph, task_called(graph, "norm_reduce"), task_called(graph, "1.opt"));

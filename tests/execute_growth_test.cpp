@@ -85,12 +85,13 @@ TEST(WorkerNorms, AreThoseOfEachWorkersSamplesInEveryLayout) {
   }
 }
 
-TEST(WorkerNorms, OfGptAndBertAreThoseOfEachWorkersSamples) {
+TEST(WorkerNorms, OfOtherModelsAreThoseOfEachWorkersSamples) {
   at::set_num_threads(1);
-  for (const Model& model : {tiny_gpt(4), tiny_bert(4)}) {
+  for (const Model& model : {tiny_gpt(4), tiny_bert(4), tiny_qwen3(4)}) {
     const GradientNorms truth = norms_of_parts(gradients_of_parts(tiny_input(model), 2));
     for (const Degrees& degrees :
-         {Degrees{.data = 2}, Degrees{.tensor = 2, .pipeline = 2, .data = 2, .zero = 1, .sequence_parallel = true}}) {
+         {Degrees{.data = 2}, Degrees{.tensor = 2, .data = 2},
+          Degrees{.tensor = 2, .pipeline = 2, .data = 2, .zero = 1, .sequence_parallel = true}}) {
       SCOPED_TRACE(model.name + ", " + describe_layout(with_layout(model, degrees)));
       expect_same(measured(with_layout(model, degrees)), truth);
     }
@@ -160,6 +161,9 @@ TEST(WorkerNorms, AreRefusedWhereNoWorkersGradientIsEverThere) {
   EXPECT_NE(why({.tensor = 2, .data = 2, .zero = 2, .sequence_parallel = true}).find("set layout.zero to 1"), std::string::npos);
   EXPECT_NE(why({.data = 2, .zero = 3}, true).find("tied embedding"), std::string::npos);
   EXPECT_NE(why({.data = 2, .zero = 2}, false, 2).find("slice"), std::string::npos);
+  const Layout normed = with_layout(tiny_qwen3(2, false), {.tensor = 2, .data = 2, .zero = 2}).layout;
+  EXPECT_NE(why_no_worker_norms(tiny_qwen3(2, false), normed, 1, 1, false).find("gradients of norms"), std::string::npos);
+  EXPECT_EQ(why({.tensor = 2, .data = 2, .zero = 2}), "");
   LoweringInput input = with_layout(tiny_llama(2, false), {.data = 2, .context = 2});
   input.worker_norms = true;
   EXPECT_THROW(lower(input), std::invalid_argument);

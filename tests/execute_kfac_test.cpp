@@ -66,7 +66,7 @@ LoweringInput input_of(const Degrees& degrees, const std::string& schedule = "1f
 }
 
 TEST(Kfac, OfOneProcessEqualsPlainFormulasForEveryModelFamily) {
-  for (const Model& model : {tiny_llama(2, true), tiny_gpt(2), tiny_bert(2)}) {
+  for (const Model& model : {tiny_llama(2, true), tiny_qwen3(2), tiny_gpt(2), tiny_bert(2)}) {
     SCOPED_TRACE(model.name);
     expect_like_reference(tiny_input(model), {.refresh_steps = 2});
   }

@@ -96,6 +96,11 @@ TEST(OneProcess, TiedAndClippedLlamaEqualsPlainFunctionalCode) {
 TEST(OneProcess, RecomputedLlamaEqualsPlainFunctionalCode) {
   compare_with_reference(tiny_llama(2, false), 0.0, Recompute::full);
 }
+// Heads wider than hidden / heads, as Qwen3's are; recomputed the second time.
+TEST(OneProcess, LlamaWithNormsOfQueryAndKeyEqualsPlainFunctionalCode) {
+  compare_with_reference(tiny_qwen3(2), 0.3);
+  compare_with_reference(tiny_qwen3(2), 0.0, Recompute::full);
+}
 // Steps of 4 sequences, the end of the decay given and left to the end of the training: 5 steps.
 TEST(OneProcess, WarmedUpAndDecayingLlamaEqualsAdamWWithItsRatesSetByHand) {
   compare_with_reference(tiny_llama(2, true), 0.3, Recompute::none,

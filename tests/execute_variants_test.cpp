@@ -39,6 +39,38 @@ TEST(OtherRuns, BiasesOfQueryKeyAndValueGiveTheResultsOfOneProcess) {
                                     with_layout(model, {.pipeline = 2, .context = 2}), split});
 }
 
+// A rank finds what its own heads say about their weights: summed over the tensor group without sequence parallel too.
+TEST(OtherRuns, NormsOfQueryAndKeyGiveTheResultsOfOneProcess) {
+  const Model model = tiny_qwen3(4);
+  std::vector<LoweringInput> inputs;
+  for (const int zero : {0, 1, 2, 3})
+    inputs.push_back(with_layout(model, {.tensor = 2, .pipeline = 2, .data = 2, .zero = zero, .sequence_parallel = zero % 2 == 1}));
+  for (const ContextExchange exchange : {ContextExchange::all_gather, ContextExchange::ring}) {
+    inputs.push_back(with_layout(model, {.tensor = 2, .pipeline = 2, .context = 2, .zero = 2}));
+    inputs.back().layout.context_exchange = exchange;
+  }
+  for (const char* schedule : {"zb-h1", "zb-v", "chimera", "terapipe"}) {
+    inputs.push_back(with_layout(model, {.tensor = 2, .pipeline = 2}));
+    inputs.back().schedule = schedule;
+  }
+  inputs[inputs.size() - 3].layout.chunks = 2;
+  inputs.back().slices = 2;
+  inputs.back().shape.sequence /= 2;
+  for (const Recompute recompute : {Recompute::selective, Recompute::full}) {
+    inputs.push_back(with_layout(model, {.tensor = 2, .data = 2, .zero = 3}));
+    inputs.back().recompute = recompute;
+    inputs.back().clip_norm = 0.5;
+  }
+  expect_layouts_equal_one_process(inputs);
+}
+
+TEST(OtherRuns, NormsOfQueryAndKeyWithBiasesOfThemGiveTheResultsOfOneProcess) {
+  Model model = tiny_qwen3(2, false);
+  model.name = "tiny-biased-qwen3";
+  model.runs[1].block.qkv_bias = true;
+  expect_layout_equals_one_process(with_layout(model, {.tensor = 2, .data = 2, .zero = 1}));
+}
+
 TEST(OtherRuns, FullRecomputationChangesNothingWhereWeightsAreGathered) {
   for (const int context : {1, 2}) {
     LoweringInput input = with_layout(

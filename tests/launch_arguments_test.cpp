@@ -44,6 +44,17 @@ TEST(LaunchArguments, OfMegatronNameBiasesOfQueryKeyAndValueWhereTheModelHasThem
   EXPECT_THAT(launch(large, {}, Trainer::megatron).arguments, Not(Contains("--add-qkv-bias")));
 }
 
+// The options that users of Megatron-LM give Qwen3.
+TEST(LaunchArguments, NameNormsOfQueryAndKeyAndHeadsOfTheirOwnWidth) {
+  const auto megatron = launch(large, {"model=qwen3-32b"}, Trainer::megatron);
+  EXPECT_THAT(megatron.arguments, testing::IsSupersetOf({"--qk-layernorm", "--kv-channels 128", "--disable-bias-linear"}));
+  EXPECT_THAT(launch(large, {}, Trainer::megatron).arguments, Not(Contains("--qk-layernorm")));
+  const auto titan = launch(large, {"model=qwen3-32b"}, Trainer::torchtitan);
+  EXPECT_THAT(titan.arguments, Contains("--model.name qwen3"));
+  EXPECT_THAT(titan.to_add, Contains(HasSubstr("--model.flavor: the model qwen3-32b")));
+  EXPECT_THAT(titan.refused, Contains(HasSubstr("pipeline or context parallel of qwen3")));
+}
+
 // Megatron-LM's own defaults are others: dropout 0.1, clipping 1, betas 0.9 and 0.999.
 TEST(LaunchArguments, LeaveNothingToTheTrainersDefaultsAndSaySlipwaysOwn) {
   const auto found = launch(large,

@@ -36,6 +36,8 @@ Model built_in(const std::string& name) {
     LlamaShape shape{number("layers"), number("hidden"), number("ffn"), number("heads"),
                      number("kv_heads"), number("vocab"), number("sequence"), tied};
     shape.qkv_bias = keys.contains("qkv_bias") && keys.at("qkv_bias") == "true";
+    shape.qk_norm = keys.contains("qk_norm") && keys.at("qk_norm") == "true";
+    if (keys.contains("head_dim")) shape.head_dim = number("head_dim");
     return llama(name, shape);
   }
   if (keys.at("family") == "gpt")
@@ -51,7 +53,9 @@ TEST(BuiltInModels, HaveExactlyTheParametersOfThePublishedCheckpoints) {
       {"llama-3.1-8b", 8030261248}, {"llama-3.1-70b", 70553706496}, {"llama-3.1-405b", 405853388800},
       {"llama-3.2-1b", 1235814400}, {"tinyllama-1.1b", 1100048384}, {"openllama-3b", 3426473600},
       {"qwen2.5-0.5b", 494032768},  {"qwen2.5-7b", 7615616512},     {"qwen2.5-32b", 32763876352},
-      {"qwen2.5-72b", 72706203648},
+      {"qwen2.5-72b", 72706203648}, {"qwen3-0.6b", 596049920},      {"qwen3-1.7b", 1720574976},
+      {"qwen3-4b", 4022468096},     {"qwen3-8b", 8190735360},       {"qwen3-14b", 14768307200},
+      {"qwen3-32b", 32762123264},
       {"gpt2", 124439808},          {"gpt2-xl", 1557611200},        {"bert-base", 109514298},
       {"bert-large", 335174458},
   };

@@ -103,6 +103,25 @@ TEST(Lowering, SequenceParallelCutsEachLayerAtItsFourCollectives) {
   EXPECT_EQ(seen["0F0.L3.attn"], 2) << "one compute task per tensor rank";
 }
 
+// 16 numbers of each weight: the group sums both, and every other replicated weight only under sequence parallel.
+TEST(Lowering, NormsOfQueryAndKeyAreSummedOverTheTensorGroupInAnyCase) {
+  const auto summed = [](bool norms, bool sequence_parallel) {
+    LoweringInput input = small_llama(2, 1, 1, 1);
+    input.model.runs[1].block.qk_norm = norms;
+    input.layout.sequence_parallel = sequence_parallel;
+    const TaskGraph graph = ordered(input);
+    std::map<int, double> bytes;
+    for (const Work& work : graph.works)
+      if (work.kind == WorkKind::norm_grad_reduce) bytes[work.block] = work.bytes;
+    return bytes;
+  };
+  EXPECT_TRUE(summed(false, false).empty());
+  EXPECT_EQ(summed(true, false).size(), 8u) << "layers";
+  EXPECT_EQ(summed(true, false)[1], 2 * 16 * 4.0);
+  EXPECT_EQ(summed(true, true)[1], (2 * 16 + 2 * 64) * 4.0);
+  EXPECT_EQ(summed(false, true)[1], 2 * 64 * 4.0);
+}
+
 TEST(Lowering, EveryLayoutIsOrderedCompletelyAndEveryBufferHasAWriter) {
   for (const int tensor : {1, 2}) {
     for (const int pipeline : {1, 2, 4}) {

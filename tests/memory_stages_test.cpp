@@ -65,27 +65,31 @@ TEST(StageMemory, OfLaterStagesHasFewerMicroBatchesAndTheLastOneTheHead) {
 
 // All parts of a layer against the operators, which are counted elsewhere.
 TEST(StageMemory, SplitsALayerAsItsOperatorsDo) {
-  for (Kernels kernels : {Kernels::torch, Kernels::flash2, Kernels::flash2_rmsnorm})
-    for (Dtype dtype : {Dtype::bfloat16, Dtype::float32}) {
-      MemoryInput input = input_of(4, 2, 1, 1, 8);
-      input.shape.kernels = kernels;
-      input.shape.dtype = dtype;
-      MemoryParts counted;
-      double saved = 0;
-      const std::vector<Block> blocks = blocks_of(llama_8b());
-      for (const Operator& op : operators_of(llama_8b(), 32, 34, input.shape)) {
-        add_kept(op, blocks[static_cast<std::size_t>(op.block)], input.shape, counted);
-        saved += op.saved_bytes;
+  LlamaShape wide{32, 4096, 14336, 32, 8, 128256, 8192};
+  wide.head_dim = 192;
+  wide.qk_norm = true;
+  for (const Model& model : {llama_8b(), llama("with norms of wider heads", wide)})
+    for (Kernels kernels : {Kernels::torch, Kernels::flash2, Kernels::flash2_rmsnorm})
+      for (Dtype dtype : {Dtype::bfloat16, Dtype::float32}) {
+        MemoryInput input = memory_input(model, input_of(4, 2, 1, 1, 8).shape);
+        input.shape.kernels = kernels;
+        input.shape.dtype = dtype;
+        MemoryParts counted;
+        double saved = 0;
+        const std::vector<Block> blocks = blocks_of(model);
+        for (const Operator& op : operators_of(model, 32, 34, input.shape)) {
+          add_kept(op, blocks[static_cast<std::size_t>(op.block)], input.shape, counted);
+          saved += op.saved_bytes;
+        }
+        EXPECT_DOUBLE_EQ(sum(counted), saved);
+        const StageShare share{1, false, true, 1};
+        const MemoryParts closed = stage_memory(input, std::span(&share, 1));
+        for (const MemoryPart part :
+             {MemoryPart::norms, MemoryPart::norm_copies, MemoryPart::projection_inputs,
+              MemoryPart::attention, MemoryPart::scores, MemoryPart::mlp, MemoryPart::head,
+              MemoryPart::logits})
+          EXPECT_DOUBLE_EQ(closed[part], counted[part]) << name_of(part);
       }
-      EXPECT_DOUBLE_EQ(sum(counted), saved);
-      const StageShare share{1, false, true, 1};
-      const MemoryParts closed = stage_memory(input, std::span(&share, 1));
-      for (const MemoryPart part :
-           {MemoryPart::norms, MemoryPart::norm_copies, MemoryPart::projection_inputs,
-            MemoryPart::attention, MemoryPart::scores, MemoryPart::mlp, MemoryPart::head,
-            MemoryPart::logits})
-        EXPECT_DOUBLE_EQ(closed[part], counted[part]) << name_of(part);
-    }
 }
 
 TEST(StageMemory, OfFullRecomputeKeepsInputsOfLayersInFlightAndOneLayerAtWork) {

@@ -116,6 +116,28 @@ TEST(ClosedFormMemory, RefusesModelsThatTheFormulaDoesNotDescribe) {
                std::invalid_argument);
 }
 
+// The author's formula with q = a·d in place of h where heads are meant: the layer's parameters and kept
+// bytes are those of its parameter list and its operators.
+TEST(ClosedFormMemory, OfHeadsOfTheirOwnWidthWithNormsIsThatOfTheListsOfParametersAndOperators) {
+  LlamaShape shape{2, 64, 96, 8, 4, 128, 32};
+  for (const std::int64_t width : {0, 16})
+    for (const bool norms : {false, true})
+      for (const Kernels kernels : {Kernels::flash2, Kernels::flash2_rmsnorm}) {
+        shape.head_dim = width;
+        shape.qk_norm = norms;
+        const Model model = llama("heads", shape);
+        WorkShape work;
+        work.sequence = 32;
+        work.kernels = kernels;
+        const MemoryInput input = memory_input(model, work);
+        double saved = 0;
+        for (const Operator& op : operators_of(model, 1, 2, work)) saved += op.saved_bytes;
+        EXPECT_EQ(layer_activation_bytes(input), saved) << width << norms;
+        EXPECT_EQ(closed_form_memory(input).parameters, static_cast<double>(parameter_count(model)))
+            << width << norms;
+      }
+}
+
 TEST(ClosedFormMemory, CountsATiedTableOnceOnOneStageAndTwiceOnTwo) {
   WorkShape shape;
   shape.sequence = 32;

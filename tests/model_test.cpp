@@ -33,6 +33,14 @@ TEST(ParameterCount, OfPublishedQwensWithBiasesOfQueryKeyAndValueIsExact) {
   EXPECT_EQ(parameter_count(llama("qwen2.5-7b", shape)), 7615616512);
 }
 
+// Qwen3-0.6B: heads of 128, twice hidden / heads, and two norms of a head's width in each layer.
+TEST(ParameterCount, OfAPublishedQwenWithNormsOfQueryAndKeyIsExact) {
+  LlamaShape shape{28, 1024, 3072, 16, 8, 151936, 4096, true};
+  shape.head_dim = 128;
+  shape.qk_norm = true;
+  EXPECT_EQ(parameter_count(llama("qwen3-0.6b", shape)), 596049920);
+}
+
 TEST(ParameterCount, OfPublishedGpt2IsExact) {
   EXPECT_EQ(parameter_count(gpt("gpt2", {12, 768, 3072, 12, 50257, 1024, 1024})), 124439808);
   EXPECT_EQ(parameter_count(gpt("gpt2-xl", {48, 1600, 6400, 25, 50257, 1024, 1024})), 1557611200);
@@ -55,6 +63,15 @@ TEST(MfuFormula, ReproducesThePublishedBestRowOf13B) {
   const Model model = llama("llama-13b", {40, 5120, 13824, 40, 40, 128000, 2048});
   const double mfu = 4194304.0 * mfu_flops_per_token(model) / (64 * 312e12 * 26.5);
   EXPECT_NEAR(mfu, 0.705, 0.002);
+}
+
+// Twice as wide heads attend with twice the FLOPs: Chowdhery 2022 counts 12·L·heads·head_dim·s.
+TEST(MfuFormula, CountsAttentionByTheWidthOfTheHeads) {
+  LlamaShape shape{28, 1024, 3072, 16, 8, 151936, 4096, true};
+  shape.head_dim = 128;
+  const Model model = llama("wide", shape);
+  EXPECT_EQ(mfu_flops_per_token(model) - 6.0 * static_cast<double>(mfu_parameter_count(model)),
+            12.0 * 28 * 2048 * 4096);
 }
 
 TEST(Model, IsWrittenOutAsEmbeddingLayersHead) {

@@ -91,6 +91,27 @@ TEST(SavedBytes, OfUnfusedKernelsAddTheScoresAndTheNormsInFp32) {
   EXPECT_EQ(sums_of(llama_8b(), 1, 2, shape).saved, fused + norms);
 }
 
+// Norms of heads keep their inputs, s·b numbers for each query and key of a rank, and their copies in fp32
+// without a kernel of their own; those of a layer are two of h, cut as the sequence is. Heads are as wide
+// as they are.
+TEST(SavedBytes, OfNormsOfQueryAndKeyAreThoseOfANormOfAsManyNumbers) {
+  const LlamaShape plain{L, h, f, a, k, V, s};
+  LlamaShape normed = plain;
+  normed.head_dim = 2 * h / a;
+  const auto saved = [&](int t, Kernels kernels) {
+    return sums_of(llama("x", normed), 1, 2, shape_of(t, t > 1, 1, 1, kernels)).saved;
+  };
+  for (const int t : {1, 2, 8})
+    for (const Kernels kernels : {Kernels::flash2, Kernels::flash2_rmsnorm}) {
+      normed.qk_norm = false;
+      const double without = saved(t, kernels), heads = 2.0 * h * (1 + double(k) / a);
+      const double wider = 2.0 * s * h * (2 + 2.0 * k / a) / t;
+      EXPECT_EQ(without, sums_of(llama("x", plain), 1, 2, shape_of(t, t > 1, 1, 1, kernels)).saved + wider);
+      normed.qk_norm = true;
+      EXPECT_EQ(saved(t, kernels) - without, s * heads / t * (kernels == Kernels::flash2 ? 2 + 4 : 2));
+    }
+}
+
 // Fujii 2024: final norm, head and loss together 4·s·b·h·(1 + V/h)/(t·c).
 TEST(SavedBytes, OfHeadAndLossEqualTheFormulaOfFujii) {
   for (const auto& [t, c] : {std::pair{1, 1}, {2, 1}, {4, 2}})

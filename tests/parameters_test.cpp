@@ -60,6 +60,20 @@ TEST(Shards, OfAReplicatedTensorAreTheWholeTensor) {
   EXPECT_EQ(pieces_of(norm, 3, 4).front().end, 64);
 }
 
+// Each tensor rank uses them on its own heads; a layer's norms it uses on all tokens, or on its own under
+// sequence parallel.
+TEST(Shards, OfNormsOfHeadsHavePartsOfTheirGradientsInAnyTensorGroup) {
+  LlamaShape shape{2, 64, 96, 8, 4, 128, 32};
+  shape.head_dim = 16;
+  shape.qk_norm = true;
+  const Model model = llama("normed", shape);
+  EXPECT_EQ(block_tensor_sum_elements(model, 1, 2, false), 2 * 16);
+  EXPECT_EQ(block_tensor_sum_elements(model, 1, 2, true), 2 * 16 + 2 * 64);
+  EXPECT_EQ(block_tensor_sum_elements(model, 1, 1, false), 0);
+  for (const Model& other : small_models())
+    EXPECT_EQ(block_tensor_sum_elements(other, 1, 2, false), 0) << other.name;
+}
+
 TEST(Shards, RefuseAVocabularyThatTheDegreeDoesNotDivideAndNameTheNumbers) {
   const Model model = llama("odd", {2, 64, 96, 8, 4, 127, 32});
   try {

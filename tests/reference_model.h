@@ -99,6 +99,10 @@ class ReferenceModel {
     at::Tensor q = packed.slice(-1, 0, q_rows).unflatten(-1, {block.heads, d});
     at::Tensor k = packed.slice(-1, q_rows, q_rows + kv_rows).unflatten(-1, {block.kv_heads, d});
     const at::Tensor v = packed.slice(-1, q_rows + kv_rows).unflatten(-1, {block.kv_heads, d});
+    if (block.qk_norm) {
+      q = norm(block, prefix + "attention.q_norm", q);
+      k = norm(block, prefix + "attention.k_norm", k);
+    }
     if (block.positions == Positions::rotary) q = rotated(block, q), k = rotated(block, k);
     std::vector<at::Tensor> heads;
     for (std::int64_t head = 0; head < block.heads; ++head) {

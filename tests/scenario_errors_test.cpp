@@ -172,6 +172,11 @@ TEST_F(Mistakes, SequenceParallelNeedsASequenceThatTensorDivides) {
                                       HasSubstr("allowed tensor: 1, 127")));
 }
 
+TEST_F(Mistakes, FeaturesOfLlamaBlocksAreRefusedInOtherFamilies) {
+  const auto found = errors({"model=gpt2", "model.qk_norm=true", "model.qkv_bias=true"}, {"model.qk_norm", "model.qkv_bias"});
+  EXPECT_THAT(found[1].message, HasSubstr("models of family gpt have no qk_norm"));
+}
+
 TEST_F(Mistakes, ContextMustDivideTheSequence) {
   const auto found = errors({"layout.context=2", "model.sequence=127"}, {"layout.context"});
   EXPECT_THAT(found[0].message, HasSubstr("layout.context = 2 does not divide model.sequence = 127"));

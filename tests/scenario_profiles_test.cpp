@@ -116,6 +116,11 @@ const char* qwen_2_5_7b =
     R"({"model_type": "qwen2", "hidden_act": "silu", "hidden_size": 3584, "intermediate_size": 18944, "max_position_embeddings": 131072,
   "num_attention_heads": 28, "num_hidden_layers": 28, "num_key_value_heads": 4, "rms_norm_eps": 1e-06, "rope_theta": 1000000.0,
   "sliding_window": 131072, "tie_word_embeddings": false, "use_sliding_window": false, "vocab_size": 152064})";
+const char* qwen_3_0_6b =
+    R"({"architectures": ["Qwen3ForCausalLM"], "attention_bias": false, "head_dim": 128, "hidden_act": "silu", "hidden_size": 1024,
+  "intermediate_size": 3072, "max_position_embeddings": 40960, "max_window_layers": 28, "model_type": "qwen3",
+  "num_attention_heads": 16, "num_hidden_layers": 28, "num_key_value_heads": 8, "rms_norm_eps": 1e-06, "rope_scaling": null,
+  "rope_theta": 1000000, "sliding_window": null, "tie_word_embeddings": true, "use_sliding_window": false, "vocab_size": 151936})";
 const char* phi_3_mini =
     R"({"model_type": "phi3", "attention_bias": false, "hidden_act": "silu", "hidden_size": 3072, "intermediate_size": 8192,
   "max_position_embeddings": 4096, "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 32,
@@ -133,6 +138,7 @@ TEST_F(Config, FamiliesHaveTheirPublishedParameterCounts) {
   EXPECT_EQ(parameter_count(model(llama_3_1_8b)), 8'030'261'248);
   EXPECT_EQ(parameter_count(model(mistral_7b)), 7'241'732'096);
   EXPECT_EQ(parameter_count(model(qwen_2_5_7b)), 7'615'616'512);
+  EXPECT_EQ(parameter_count(model(qwen_3_0_6b)), 596'049'920);
   EXPECT_EQ(parameter_count(model(phi_3_mini)), 3'821'079'552);
   EXPECT_EQ(parameter_count(model(gpt2)), 124'439'808);
   // BertForMaskedLM: 109,514,298 (bert-base-uncased, no pooler).
@@ -144,6 +150,13 @@ TEST_F(Config, TheScenarioNamesAndOverridesTheModel) {
   EXPECT_EQ(llama.name, "some-model");
   EXPECT_EQ(llama.sequence, 128);
   EXPECT_EQ(llama.runs[1].block.rope_theta, 500000.0);
+}
+
+TEST_F(Config, OnlyQwen3HasNormsOfQueryAndKeyWithoutAFieldThatSaysSo) {
+  EXPECT_TRUE(model(qwen_3_0_6b).runs[1].block.qk_norm);
+  EXPECT_FALSE(model(qwen_3_0_6b).runs[1].block.qkv_bias);
+  EXPECT_FALSE(model(qwen_2_5_7b).runs[1].block.qk_norm);
+  EXPECT_FALSE(model(llama_3_1_8b).runs[1].block.qk_norm);
 }
 
 std::string without(std::string json, const std::string& field) {
@@ -169,7 +182,7 @@ TEST_F(Config, AFieldOfWrongTypeNamesItsLine) {
 TEST_F(Config, AnUnknownFamilyIsAnErrorThatListsTheKnownOnes) {
   const ScenarioError found = error(R"({"model_type": "t5", "d_model": 512})");
   EXPECT_EQ(found.key, "model_type");
-  EXPECT_THAT(found.message, HasSubstr("llama, mistral, qwen2, phi3, gpt2, bert"));
+  EXPECT_THAT(found.message, HasSubstr("llama, mistral, qwen2, qwen3, phi3, gpt2, bert"));
   EXPECT_EQ(error(R"({"d_model": 512})").key, "model_type");
 }
 
@@ -178,6 +191,8 @@ TEST_F(Config, MixturesOfExpertsAndLatentAttentionAreReserved) {
       error(R"({"model_type": "mixtral", "num_local_experts": 8, "num_hidden_layers": 32})");
   EXPECT_EQ(moe.key, "num_local_experts");
   EXPECT_THAT(moe.message, HasSubstr("(moe) are reserved"));
+  EXPECT_EQ(error(R"({"model_type": "qwen3_moe", "num_experts": 128, "num_hidden_layers": 48})").key,
+            "num_experts");
   const ScenarioError mla = error(R"({"model_type": "deepseek_v2", "kv_lora_rank": 512})");
   EXPECT_THAT(mla.message, HasSubstr("(mla) are reserved"));
 }
@@ -186,6 +201,15 @@ TEST_F(Config, WhatWouldChangeTheBlocksIsNeverIgnored) {
   std::string biased = llama_3_1_8b;
   biased.replace(biased.find("\"attention_bias\": false"), 23, "\"attention_bias\": true ");
   EXPECT_EQ(error(biased).key, "attention_bias");
+  std::string qwen = qwen_3_0_6b;
+  qwen.replace(qwen.find("\"attention_bias\": false"), 23, "\"attention_bias\": true ");
+  EXPECT_EQ(error(qwen).key, "attention_bias");
+  qwen = qwen_3_0_6b;
+  qwen.replace(qwen.find("\"use_sliding_window\": false"), 27, "\"use_sliding_window\": true ");
+  qwen.replace(qwen.find("\"sliding_window\": null"), 22, "\"sliding_window\": 4096");
+  EXPECT_THAT(error(qwen, "8192").message, HasSubstr("longer than the sliding window of 4096"));
+  EXPECT_EQ(error(without(qwen_3_0_6b, "head_dim")).key, "head_dim")
+      << "hidden / heads is not what others would take";
   EXPECT_THAT(error(mistral_7b, "8192").message, HasSubstr("longer than the sliding window of 4096"));
 }
 

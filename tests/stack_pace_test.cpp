@@ -69,6 +69,24 @@ TEST(StackPace, ALayersOperatorsAndCollectivesTakeWhatTheFormulaSays) {
   EXPECT_GT(context, 0);
 }
 
+// Formulas are for heads of hidden/heads without norms: what such a layer's operators take, those of another take at the same
+// pace, so that its own work is on top.
+TEST(StackPace, NormsOfHeadsAndWiderHeadsTakeThePaceOfALayerWithout) {
+  const Stack& stack = *built_in_stack("megatron-core");
+  LoweringInput input = llama_input(2, 2);
+  const auto paced = [&] { return at_pace(cluster_of("a100-40gb"), stack, input); };
+  const Cluster plain = paced();
+  EXPECT_THAT(unknown_to_formulas(input.model), testing::IsEmpty());
+  input.model.runs[1].block.qk_norm = true;
+  input.model.runs[1].block.head_dim = 192;
+  const Cluster other = paced();
+  EXPECT_EQ(unknown_to_formulas(input.model).size(), 2u);
+  EXPECT_EQ(other.groups[0].machine.layer_pace.forward, plain.groups[0].machine.layer_pace.forward);
+  EXPECT_EQ(other.groups[0].machine.layer_pace.backward, plain.groups[0].machine.layer_pace.backward);
+  EXPECT_EQ(other.message_costs[static_cast<std::size_t>(Axis::context)].bandwidth,
+            plain.message_costs[static_cast<std::size_t>(Axis::context)].bandwidth);
+}
+
 // What a fit sees of a ring is not hidden already: it must not be hidden again.
 TEST(StackPace, WhatARingShowsIsTheLayersAndItsMessagesAreTheFabrics) {
   const Stack& stack = *built_in_stack("megatron-core");

@@ -22,6 +22,19 @@ inline Model tiny_llama(std::int64_t layers, bool tied) {
                               .sequence = 16,
                               .tied = tied});
 }
+// Norms of query and key, heads wider than hidden / heads.
+inline Model tiny_qwen3(std::int64_t layers, bool tied = true) {
+  return llama("tiny-qwen3", {.layers = layers,
+                              .hidden = 32,
+                              .ffn = 48,
+                              .heads = 4,
+                              .kv_heads = 2,
+                              .vocab = 256,
+                              .sequence = 16,
+                              .tied = tied,
+                              .head_dim = 12,
+                              .qk_norm = true});
+}
 inline Model tiny_gpt(std::int64_t layers, bool tied = true) {
   return gpt("tiny-gpt", {.layers = layers,
                           .hidden = 32,

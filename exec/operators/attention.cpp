@@ -52,13 +52,24 @@ at::Tensor with_cache(KeyValueCache& cache, const at::Tensor& own) {
   return cache.whole.back();
 }
 
-// The projection with its heads turned: [q | k | v].
+// Queries and keys of [q | k | v] as norms of each head leave them.
+at::Tensor with_head_norms(OperatorContext& c, const at::Tensor& packed, const Heads& heads) {
+  const std::int64_t q = heads.q * heads.size, kv = heads.kv * heads.size;
+  const std::vector<at::Tensor> parts = packed.split_with_sizes({q, kv, kv}, -1);
+  const auto normed = [&](const at::Tensor& x, const char* name) {
+    return norm_with(c, name, x.unflatten(-1, {-1, heads.size})).flatten(-2);
+  };
+  return at::cat({normed(parts[0], "attention.q_norm"), normed(parts[1], "attention.k_norm"), parts[2]}, -1);
+}
+
+// The projection with its heads normed and turned: [q | k | v].
 at::Tensor projected(OperatorContext& c) {
-  const at::Tensor packed =
+  at::Tensor packed =
       linear(c.wires[index_of(wire_branch)], parameter_named(c.parameters, "attention.qkv.weight"),
              find_parameter(c.parameters, "attention.qkv.bias"), c.region.weight_gradients);
-  if (c.block.positions != Positions::rotary) return packed;
   const Heads heads = heads_of(c);
+  if (c.block.qk_norm) packed = with_head_norms(c, packed, heads);
+  if (c.block.positions != Positions::rotary) return packed;
   const std::int64_t end = c.tokens.back().first + c.tokens.back().count;  // ranges are in ascending order
   const auto& [cosine, sine] = c.rotary.get(end, c.block, packed.options().requires_grad(false));
   return with_positions(packed, rows_in(cosine, c.tokens), rows_in(sine, c.tokens), heads.q + heads.kv, heads.size);

@@ -17,7 +17,7 @@ struct Field {
 struct Dialect {
   std::string_view type, family;
   std::vector<Field> fields;
-  bool qkv_bias = false;  // without a field that says so
+  std::string_view feature = {};  // of ours, that it has without a field that says so
 };
 
 const std::vector<Field> llama_fields = {{"layers", "num_hidden_layers"},
@@ -32,10 +32,18 @@ const std::vector<Field> llama_fields = {{"layers", "num_hidden_layers"},
                                          {"norm_epsilon", "rms_norm_eps", false},
                                          {"tied", "tie_word_embeddings", false}};
 
+// Where a config leaves these two out, others take 128 and 32, which are no model's own.
+const std::vector<Field> qwen3_fields = [] {
+  std::vector<Field> fields = llama_fields;
+  for (Field& field : fields) field.required |= field.ours == "head_dim" || field.ours == "kv_heads";
+  return fields;
+}();
+
 const Dialect dialects[] = {
     {"llama", "llama", llama_fields},
     {"mistral", "llama", llama_fields},
-    {"qwen2", "llama", llama_fields, true},
+    {"qwen2", "llama", llama_fields, "qkv_bias"},
+    {"qwen3", "llama", qwen3_fields, "qk_norm"},
     {"phi3", "llama", llama_fields},  // its packed matrices hold the same numbers
     {"gpt2",
      "gpt",
@@ -108,7 +116,7 @@ bool refuse_reserved(const Value& config, Defects& defects) {
 }
 
 const Dialect* dialect_of(const Value& config, Defects& defects) {
-  const std::string allowed = "allowed model_type: llama, mistral, qwen2, phi3, gpt2, bert";
+  const std::string allowed = "allowed model_type: llama, mistral, qwen2, qwen3, phi3, gpt2, bert";
   const Value* type = config.find("model_type");
   if (type == nullptr) {
     refuse(config, "model_type", "the field is missing; " + allowed,
@@ -194,7 +202,7 @@ std::optional<ModelFields> read_config(const std::string& path, const Reference&
   fields.name = name_from(file);
   fields.family = dialect->family;
   for (const Field& field : dialect->fields) read_field(*config, field, fields, defects);
-  if (dialect->qkv_bias) fields.numbers["qkv_bias"] = 1;
+  if (!dialect->feature.empty()) fields.numbers[std::string(dialect->feature)] = 1;
   check_restrictions(*config, *dialect, defects);
   read_window(*config, fields);
   read_rope_parameters(*config, fields, defects);

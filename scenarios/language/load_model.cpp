@@ -34,6 +34,7 @@ void fill_defaults(ModelFields& fields) {
     set_if_absent(fields, "norm_epsilon", 1e-5);
     set_if_absent(fields, "head_dim", 0);
     set_if_absent(fields, "qkv_bias", 0);
+    set_if_absent(fields, "qk_norm", 0);
     return;
   }
   if (has("hidden")) set_if_absent(fields, "ffn", 4 * fields.numbers["hidden"]);
@@ -81,7 +82,7 @@ bool check_fields(Settings& settings, const ModelFields& fields) {
     sound = false;
   }
   const bool llama = fields.family == "llama";
-  for (const char* name : {"kv_heads", "head_dim", "qkv_bias", "rope_theta", "max_positions", "token_types"}) {
+  for (const char* name : {"kv_heads", "head_dim", "qkv_bias", "qk_norm", "rope_theta", "max_positions", "token_types"}) {
     const std::string path = std::string("model.") + name;
     const bool of_llama = path != "model.max_positions" && path != "model.token_types";
     const bool exists = path == "model.token_types" ? fields.family == "bert" : of_llama == llama;
@@ -147,7 +148,7 @@ Model model_from(const ModelFields& fields) {
                               n("max_positions"), n("token_types"), n("sequence"), tied, epsilon});
   return llama(fields.name,
                {n("layers"), n("hidden"), n("ffn"), n("heads"), n("kv_heads"), n("vocab"), n("sequence"),
-                tied, fields.numbers.find("rope_theta")->second, epsilon, n("head_dim"), n("qkv_bias") != 0});
+                tied, fields.numbers.find("rope_theta")->second, epsilon, n("head_dim"), n("qkv_bias") != 0, n("qk_norm") != 0});
 }
 
 std::vector<Key> library_table() {

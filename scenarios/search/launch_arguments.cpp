@@ -44,6 +44,7 @@ void megatron_model(const Scenario& s, LaunchArguments& launch) {
   if (block.norm == Norm::rms) list.emplace_back("--normalization RMSNorm");
   if (!block.bias) list.emplace_back("--disable-bias-linear");
   if (block.qkv_bias) list.emplace_back("--add-qkv-bias");
+  if (block.qk_norm) list.emplace_back("--qk-layernorm");
   list.push_back("--norm-epsilon " + number_text(block.norm_epsilon));
   if (block.positions == Positions::rotary) {
     list.emplace_back("--position-embedding-type rope");
@@ -121,6 +122,18 @@ LaunchArguments megatron(const Scenario& s) {
   return launch;
 }
 
+// Which blocks, is the trainer's own list of models. What its README of qwen3 names is FSDP, tensor parallel and replicas.
+void torchtitan_model(const Scenario& s, LaunchArguments& launch) {
+  if (!s.model.runs[1].block.qk_norm) {
+    launch.to_add.push_back("--model.name and --model.flavor: the model " + s.model.name);
+    return;
+  }
+  launch.arguments.emplace_back("--model.name qwen3");
+  launch.to_add.push_back("--model.flavor: the model " + s.model.name + ", among those of qwen3, which have norms of query and key");
+  if (s.layout.pipeline > 1 || s.layout.context > 1)
+    launch.refused.emplace_back("pipeline or context parallel of qwen3: torchtitan may not have it for this model");
+}
+
 LaunchArguments torchtitan(const Scenario& s) {
   const Layout& l = s.layout;
   LaunchArguments launch;
@@ -165,7 +178,7 @@ LaunchArguments torchtitan(const Scenario& s) {
   list.push_back(std::string("--training.mixed_precision_param ") + name_of(s.dtype));
   list.emplace_back(std::string("--activation_checkpoint.mode ") +
                     (s.schedule.recompute == Recompute::full ? "full" : "none"));
-  launch.to_add.push_back("--model.name and --model.flavor: the model " + s.model.name);
+  torchtitan_model(s, launch);
   launch.to_add.emplace_back("--training.dataset and --model.tokenizer_path");
   if (l.zero == 1)
     launch.refused.emplace_back("ZeRO 1: given as replicas; torchtitan shards weights as well or nothing");

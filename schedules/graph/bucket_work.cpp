@@ -16,7 +16,7 @@ Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int block
   double elements = static_cast<double>(block_shard_elements(input.model, block, tensor));
   const char* tail = ".ar_grad";
   if (kind == WorkKind::norm_grad_reduce) {
-    elements = static_cast<double>(block_replicated_elements(input.model, block, tensor));
+    elements = static_cast<double>(block_tensor_sum_elements(input.model, block, tensor, input.layout.sequence_parallel));
     tail = ".norm_grad";
   } else if (kind == WorkKind::tied_grad_reduce) {
     const Block& head = state.blocks.back();

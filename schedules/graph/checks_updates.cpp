@@ -3,7 +3,7 @@
 //   last backward of a block ─► its reductions ─► [norm ─► norm reduction over all ranks] ─► one update
 //
 // The reductions that a layout requires must exist (data and context group; tensor group for replicated
-// weights under sequence parallel; first and last stage for a tied embedding), the last of a block must
+// weights under sequence parallel, and of norms of heads always; first and last stage for a tied embedding), the last of a block must
 // wait for that block's last backward, and the update must wait for all of them. Waiting means a path of
 // edges through tasks of this rank: being earlier in the order on another lane is a race.
 #include <algorithm>
@@ -42,9 +42,8 @@ class UpdateCheck {
     for (TaskId id = 0; id < graph.tasks.size(); ++id) sort_in(id);
     own_.emplace(graph, membership_, step_end());
     for (const Block& block : blocks_) {
-      replicated_.push_back(block_replicated_elements(graph.model,
-                                                      static_cast<int>(&block - blocks_.data()),
-                                                      graph.layout.tensor) > 0);
+      tensor_sums_.push_back(block_tensor_sum_elements(graph.model, static_cast<int>(&block - blocks_.data()), graph.layout.tensor,
+                                                       graph.layout.sequence_parallel) > 0);
     }
   }
 
@@ -202,8 +201,7 @@ class UpdateCheck {
     const bool is_end = block == 0 || block + 1 == static_cast<int>(blocks_.size());
     require(WorkKind::grad_reduce, layout.data * layout.context * graph_.placement.copies > 1,
             "over the data and context group");
-    require(WorkKind::norm_grad_reduce,
-            layout.sequence_parallel && layout.tensor > 1 && replicated_[static_cast<std::size_t>(block)],
+    require(WorkKind::norm_grad_reduce, tensor_sums_[static_cast<std::size_t>(block)],
             "of replicated weights over the tensor group");
     require(WorkKind::tied_grad_reduce, blocks_.back().tied && is_end, "between embedding and head");
     check_worker_norms(rank, block, place);
@@ -271,7 +269,7 @@ class UpdateCheck {
   std::vector<BlockState> states_;            // [rank × block]
   std::vector<std::vector<TaskId>> updates_;  // [rank × stage]
   std::vector<std::vector<TaskId>> norms_;    // [rank]
-  std::vector<bool> replicated_;              // [block]
+  std::vector<bool> tensor_sums_;             // [block]
   std::vector<std::uint32_t> seen_;           // stamps of walk_back
   std::uint32_t stamp_ = 0;
 };

@@ -54,9 +54,10 @@ void StepEnd::on_buckets(int communicator, const Work& work, const std::vector<s
 }
 
 void StepEnd::reduce_norms(int stage) {
-  if (!state_.input.layout.sequence_parallel) return;
+  const Layout& layout = state_.input.layout;
+  if (layout.tensor == 1) return;
   for (int block = range(stage).first; block < range(stage).last; ++block) {
-    if (block_replicated_elements(state_.input.model, block, state_.input.layout.tensor) == 0) continue;
+    if (block_tensor_sum_elements(state_.input.model, block, layout.tensor, layout.sequence_parallel) == 0) continue;
     const Work work = bucket_work(state_, WorkKind::norm_grad_reduce, stage, block);
     for (const auto& group : state_.groups.groups(Axis::tensor, state_.pipeline_rank(stage))) {
       std::vector<std::pair<int, int>> at;

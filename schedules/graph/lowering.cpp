@@ -106,9 +106,11 @@ std::string why_no_worker_norms(const Model& model, const Layout& layout, int co
   const auto at_zero = [&](const char* what) {
     return std::string("with layout.zero ") + std::to_string(layout.zero) + " " + what + "; set layout.zero to 1";
   };
-  if (layout.sequence_parallel && layout.tensor > 1)
+  const std::vector<Block> blocks = blocks_of(model);
+  const bool norms_of_heads = std::any_of(blocks.begin(), blocks.end(), [](const Block& block) { return block.qk_norm; });
+  if (layout.tensor > 1 && (layout.sequence_parallel || norms_of_heads))
     return at_zero("gradients of norms are summed over the tensor group after the reduction over the workers");
-  if (blocks_of(model).back().tied)
+  if (blocks.back().tied)
     return at_zero("the tied embedding's two gradients are added after the reduction over the workers");
   if (slices > 1) return at_zero("each slice of a sequence is reduced by itself");
   if (splits_backward)  // what is small is added up in the input gradient's pass, that of a later micro-batch too

@@ -80,7 +80,31 @@ StepParts as_shown(StepParts parts, const Sharding& sharding) {
   return parts;
 }
 
+bool has_wide_heads(const Block& block) { return block.heads * block.head_dim != block.hidden; }
+
+// The layer of Hagemann 2023 and Fujii 2024 with the same h, f, a and k.
+Model as_formulas_know(Model model) {
+  for (BlockRun& run : model.runs) {
+    Block& block = run.block;
+    if (block.kind != BlockKind::transformer) continue;
+    block.qk_norm = false;
+    if (has_wide_heads(block)) block.head_dim = std::max<std::int64_t>(1, block.hidden / block.heads);
+  }
+  return model;
+}
+
 }  // namespace
+
+std::vector<const char*> unknown_to_formulas(const Model& model) {
+  const auto some = [&](auto has) {
+    return std::any_of(model.runs.begin(), model.runs.end(),
+                       [&](const BlockRun& run) { return run.block.kind == BlockKind::transformer && has(run.block); });
+  };
+  std::vector<const char*> features;
+  if (some([](const Block& block) { return block.qk_norm; })) features.push_back("norms of query and key");
+  if (some(has_wide_heads)) features.push_back("heads that are not hidden/heads wide");
+  return features;
+}
 
 StepWork step_work_of(const LoweringInput& input, const Machine& machine, int gpus_per_node) {
   StepWork work = step_work(input.model, machine, input.shape.dtype);
@@ -105,6 +129,7 @@ StepWork step_work_of(const LoweringInput& input, const Machine& machine, int gp
 Cluster at_pace(Cluster cluster, const Stack& stack, const LoweringInput& sliced) {
   LoweringInput input = sliced;  // no trainer cuts sequences into slices: its pace is that of whole ones
   input.shape.sequence *= input.slices;
+  input.model = as_formulas_know(std::move(input.model));
   input.slices = 1;
   cluster.algorithms.fill(Algorithm::ring);  // what messages cost was fitted as rings
   const int blocks = static_cast<int>(blocks_of(input.model).size());

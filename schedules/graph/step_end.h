@@ -1,13 +1,13 @@
 // What follows the last backward of a step, per block and per rank:
 //
-//   bucket ─ norm_grad (sequence parallel) ─ tied_grad ─ ar_grad | rs_grad ─┬─ grad_norm ─ norm_reduce ─┐
-//                                                     └─ worker_norm           └──────── opt ◄─────────────┘
+//   bucket ─ norm_grad (tensor) ─ tied_grad ─ ar_grad | rs_grad ─┬─ grad_norm ─ norm_reduce ─┐
+//                                          └─ worker_norm           └──────── opt ◄─────────────┘
 //   opt ─ ag_param (ZeRO 1, 2) ─► first use in the next step
 //
 // Each arrow is a buffer, so the order of a parameter's reductions and its update is a data dependency.
 // worker_norm, where the norm test asks for it, reads what the reduction is about to overwrite: the reduction waits for it.
 // ZeRO 2 and 3 have reduced each micro-batch already (lower_passes.cpp): their buckets arrive here done,
-// and a sequence-parallel norm's shard is summed over the tensor group afterwards.
+// and what tensor ranks have found parts of is summed over the tensor group afterwards.
 // Private to the lowering: lower_step_end.cpp (uses, reductions, update, gathers) and step_end_norms.cpp (norms and K-FAC's
 // preconditioning). Guarded by tests/lowering_test.cpp and tests/worker_norms_test.cpp.
 #pragma once
