@@ -182,10 +182,30 @@ TEST(Fill, ACommunicationOfFillersTakesNoGapAndIsWaitedFor) {
   expect_sound(step, fillers, filling);
 }
 
+// The second item is placed first: it has priority.
+TEST(Fill, WhatAGroupMakesIsHeldFromItsFirstItemToTheLastReaderAndWhatNobodyReadsWhileItsItemRuns) {
+  const Step step;
+  Fillers fillers = no_fillers(2);
+  add(fillers, 0, 1, 0, {}, {}, 1);
+  add(fillers, 0, 1, 0, {}, {}, 0);
+  add(fillers, 0, 1, 1, {}, {0}, 2);
+  fillers.items[2].reads = {0};
+  fillers.kept = {{0, 1e9, none, 0, 0}, {0, 1e12, 1, 0, none}};
+  const Filling filling = fill(step.graph, step.durations, fillers);
+  const auto first = static_cast<TaskId>(filling.graph.tasks.size() - 3);
+  const std::size_t made = filling.graph.buffers.size() - 2;
+  EXPECT_EQ(filling.graph.buffers[made].writer, static_cast<std::int32_t>(first + 1));
+  const Timeline timeline = replay(filling.graph, filling.durations, 1);
+  EXPECT_LT(timeline.start[first + 1], timeline.start[first]);
+  EXPECT_GE(memory_timeline(filling.graph, timeline)[0].activations_peak, 1e12 + 1e9);
+  EXPECT_EQ(memory_timeline(filling.graph, timeline)[0].peak_task, label_of(filling.graph, first + 1));
+  expect_sound(step, fillers, filling);
+}
+
 TEST(Fill, WhatAnItemReadsIsKeptFromTheTaskThatWouldFreeItToTheItem) {
   const Step step;
   Fillers fillers = no_fillers(1);
-  fillers.kept = {{step.task("0B1"), 1e9, none, none}, {step.task("0B1"), 1e12, none, none}};
+  fillers.kept = {{step.task("0B1"), 1e9, none, none, none}, {step.task("0B1"), 1e12, none, none, none}};
   add(fillers, 0, 1, 0, {step.task("0B1")});
   add(fillers, 0, 1, 0, {step.task("0F1")});
   fillers.items[0].reads = {0};
