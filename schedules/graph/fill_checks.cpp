@@ -118,14 +118,17 @@ double span_behind(const Filling& filling, std::size_t own) {
       before[lane[i]] = i > 0 ? lane[i - 1] : lane[i];
     }
   }
-  std::vector<double> end(graph.tasks.size(), 0);
+  std::vector<double> end(graph.tasks.size(), 0), over(graph.communicators.size(), 0);  // one message at a time
   double span = 0;
   for (const TaskId id : graph.order) {
     const bool message = id >= own && graph.tasks[id].communicator != none;
     if (!behind[id] && !message) continue;
-    double start = message || !behind[before[id]] ? 0 : end[before[id]];
+    double start = message              ? over[at(graph.tasks[id].communicator)]
+                   : behind[before[id]] ? end[before[id]]
+                                        : 0;
     for (const TaskId each : graph.predecessors[id]) start = std::max(start, end[each]);
     end[id] = start + filling.durations[id];
+    if (message) over[at(graph.tasks[id].communicator)] = end[id];
     if (behind[id]) span = std::max(span, end[id]);
   }
   return span;
