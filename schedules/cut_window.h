@@ -5,7 +5,7 @@
 //
 // What lies behind a lane's last own task goes, but what somebody else's work still waits for. So every step that runs
 // finds what it finds in the whole window: its losses are the same to the last bit. Task ids stay those of the window; the
-// order leaves tasks out. Guarded by tests/execute_kfac_test.cpp and tests/lanes_test.cpp.
+// order leaves tasks out. Guarded by tests/execute_kfac_test.cpp and tests/lanes_windows_test.cpp.
 #pragma once
 
 #include "schedules/program.h"
