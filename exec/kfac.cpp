@@ -103,7 +103,9 @@ void Kfac::used(int step) {
 
 at::Tensor Kfac::factor(Refresh& refresh, const Linear& linear, bool of_input) const {
   const std::int64_t side = of_input ? linear.shape.in : linear.shape.out;
-  return sums_of(refresh, of_input).narrow(0, of_input ? linear.a_begin : linear.b_begin, side * side).view({side, side});
+  return sums_of(refresh, of_input)
+      .narrow(0, of_input ? linear.a_begin : linear.b_begin, side * side)
+      .view({side, side});
 }
 
 at::Tensor Kfac::gradient_of(const Linear& linear) const {
@@ -129,8 +131,10 @@ void Kfac::curvature(const Filler& filler, const Task& task, int step) {
   if (filler.work.of_input)
     add_squares(sum, capture.take_input(*linear.weight), 1);
   else
-    add_squares(sum, capture.take_output_gradient(*linear.weight).narrow(-1, linear.shape.first_row, linear.shape.out),
-                loss_tokens_);
+    add_squares(
+        sum,
+        capture.take_output_gradient(*linear.weight).narrow(-1, linear.shape.first_row, linear.shape.out),
+        loss_tokens_);
 }
 
 void Kfac::invert(const Filler& filler, TaskId task, int step) {

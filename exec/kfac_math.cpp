@@ -19,14 +19,15 @@ at::Tensor damping_ratio(const at::Tensor& a, const at::Tensor& b) {
 
 namespace {
 
-// (L·Lᵀ)⁻¹ in place of L. cholesky_inverse reads LAPACK's verdict on the host, which would wait for a device; solving
-// for the columns of 1 costs more and waits for nothing.
+// (L·Lᵀ)⁻¹ in place of L. cholesky_inverse reads LAPACK's verdict on the host, which would wait for a
+// device; solving for the columns of 1 costs more and waits for nothing.
 void invert_from_triangle(at::Tensor& triangle) {
   if (triangle.is_cpu()) {
     at::cholesky_inverse_out(triangle, triangle);
     return;
   }
-  at::Tensor columns = at::eye(triangle.size(0), triangle.options()).t();  // stored as the library wants them
+  at::Tensor columns =
+      at::eye(triangle.size(0), triangle.options()).t();  // stored as the library wants them
   at::linalg_solve_triangular_out(columns, triangle, columns, /*upper=*/false);
   at::linalg_solve_triangular_out(columns, triangle.t(), columns, /*upper=*/true);
   triangle.copy_(columns);

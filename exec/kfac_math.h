@@ -17,19 +17,21 @@
 
 namespace slipway {
 
-// sum [n, n] += Σ rowᵀ·row over all rows of x [..., n], times scale², in the sum's dtype. Takes memory where x has another
-// one or is scaled: as much as x there.
+// sum [n, n] += Σ rowᵀ·row over all rows of x [..., n], times scale², in the sum's dtype. Takes memory
+// where x has another one or is scaled: as much as x there.
 void add_squares(at::Tensor& sum, const at::Tensor& x, double scale);
 
 // π of the two factors, a scalar on their device: nobody waits for its value.
 at::Tensor damping_ratio(const at::Tensor& a, const at::Tensor& b);
 
-// factor ← (factor + damping·I)⁻¹ by Cholesky, symmetric; no numbers that mean anything where it fails. `factor`: contiguous;
-// `damping`: a scalar tensor. Returns an int32 scalar on the factor's device: 0, or the leading minor that is not positive.
-// Takes no memory beside the factor's own on the processor, as much again on a GPU (schedules/graph/kfac_shares.h).
+// factor ← (factor + damping·I)⁻¹ by Cholesky, symmetric; no numbers that mean anything where it fails.
+// `factor`: contiguous; `damping`: a scalar tensor. Returns an int32 scalar on the factor's device: 0, or
+// the leading minor that is not positive. Takes no memory beside the factor's own on the processor, as much
+// again on a GPU (schedules/graph/kfac_shares.h).
 at::Tensor invert_damped(at::Tensor& factor, const at::Tensor& damping);
 
-// G ← B⁻¹·G·A⁻¹, in the inverses' dtype, of which it takes one matrix as large as G, two where G has another.
+// G ← B⁻¹·G·A⁻¹, in the inverses' dtype, of which it takes one matrix as large as G, two where G has
+// another.
 void precondition_gradient(at::Tensor& gradient, const at::Tensor& inverse_a, const at::Tensor& inverse_b);
 
 }  // namespace slipway

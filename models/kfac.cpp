@@ -103,7 +103,8 @@ std::vector<int> kfac_owners(const std::vector<KfacLinear>& linears, int replica
   const auto work = [&](std::size_t l) { return cubed(linears[l].in) + cubed(linears[l].out); };
   std::vector<std::size_t> longest(linears.size());
   std::iota(longest.begin(), longest.end(), std::size_t{0});
-  std::stable_sort(longest.begin(), longest.end(), [&](std::size_t x, std::size_t y) { return work(x) > work(y); });
+  std::stable_sort(longest.begin(), longest.end(),
+                   [&](std::size_t x, std::size_t y) { return work(x) > work(y); });
   std::vector<double> load(static_cast<std::size_t>(replicas), 0);
   std::vector<int> owners(linears.size());
   for (const std::size_t l : longest) {

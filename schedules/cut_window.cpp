@@ -35,8 +35,8 @@ void add_what_is_waited_for(const TaskGraph& graph, std::vector<bool>& kept) {
 
 TaskGraph cut_after(const TaskGraph& window, int steps) {
   if (steps < 1 || steps >= window.window)
-    throw std::invalid_argument("a window of " + std::to_string(window.window) + " steps cannot be cut after " +
-                                std::to_string(steps));
+    throw std::invalid_argument("a window of " + std::to_string(window.window) +
+                                " steps cannot be cut after " + std::to_string(steps));
   std::vector<bool> kept = within(window, steps);
   add_what_is_waited_for(window, kept);
   TaskGraph cut = window;

@@ -185,13 +185,15 @@ TEST(KfacWindow, CutAfterAnyStepHasTheLossesOfTheWholeOneToTheLastBit) {
     const std::vector<double> whole = losses_of_cut(bundle, window);
     for (const int steps : {1, window / 2, window - 1}) {
       const std::vector<double> expected(whole.begin(), whole.begin() + steps);
-      EXPECT_EQ(losses_of_cut(bundle, steps), expected) << input.schedule << ", " << steps << " of " << window;
+      EXPECT_EQ(losses_of_cut(bundle, steps), expected)
+          << input.schedule << ", " << steps << " of " << window;
     }
   }
 }
 
 TEST(KfacWindow, CutRunsNoStepBeyondItsEndAndLeavesOutWhatNobodyWaitsFor) {
-  const Bundle bundle = kfac_bundle(input_of({.pipeline = 2, .data = 2}), {.filled = true, .filler_seconds = 0.4});
+  const Bundle bundle =
+      kfac_bundle(input_of({.pipeline = 2, .data = 2}), {.filled = true, .filler_seconds = 0.4});
   const TaskGraph cut = cut_after(bundle.graph, 1);
   EXPECT_LT(cut.order.size(), bundle.graph.order.size());
   std::vector<bool> runs(cut.tasks.size(), false);
@@ -210,13 +212,15 @@ TEST(KfacWindow, CutRunsNoStepBeyondItsEndAndLeavesOutWhatNobodyWaitsFor) {
 
 TEST(KfacWindow, AnotherOneTakesNoMoreMemory) {
   for (const bool filled : {false, true}) {
-    const Bundle bundle = kfac_bundle(input_of({.pipeline = 2, .data = 2}), {.filled = filled, .filler_seconds = 0.4});
+    const Bundle bundle =
+        kfac_bundle(input_of({.pipeline = 2, .data = 2}), {.filled = filled, .filler_seconds = 0.4});
     MemoryMeter meter(c10::DeviceType::CPU);
     VirtualRanks ranks(bundle, at::kCPU);
     std::vector<std::int64_t> after;
     for (int window = 0; window < 5; ++window) {
       ranks.run_step(window);
-      for (int step = 0; step < bundle.graph.window; ++step) ranks.take_loss(window * bundle.graph.window + step);
+      for (int step = 0; step < bundle.graph.window; ++step)
+        ranks.take_loss(window * bundle.graph.window + step);
       after.push_back(meter.bytes());
     }
     for (std::size_t window = 2; window < after.size(); ++window)
@@ -238,17 +242,21 @@ TEST(KfacBundle, ThatCannotBeExecutedIsRefusedWithTheRemedy) {
   EXPECT_THAT(reasons([](Bundle& b) { b.graph.layout.zero = 1; }),
               ElementsAre("K-FAC needs the gradients of whole matrices on a rank; set layout.zero to 0"));
   EXPECT_THAT(reasons([](Bundle& b) { b.batches.rungs = {b.graph.global_batch}; }),
-              ElementsAre("K-FAC's work is lowered for one batch; remove training.growth, or set run.optimizer.name to adamw"));
-  EXPECT_THAT(reasons([](Bundle& b) { b.run.optimizer.name = "adamw"; }),
-              ElementsAre("the bundle's tasks are not those of its optimizer adamw; lower the scenario again"));
-  EXPECT_THAT(reasons([](Bundle& b) {
-                b.graph.kfac = false;
-                b.run.optimizer.name = "adamw";
-              }),
-              ElementsAre("the bundle's tasks are not those of its optimizer adamw; lower the scenario again"));
-  EXPECT_THAT(reasons([](Bundle& b) { b.run.optimizer.name = "shampoo"; }),
-              ElementsAre("run.optimizer.name is shampoo: adamw and kfac are executed; use one of them",
-                          "the bundle's tasks are not those of its optimizer shampoo; lower the scenario again"));
+              ElementsAre("K-FAC's work is lowered for one batch; remove training.growth, or set "
+                          "run.optimizer.name to adamw"));
+  EXPECT_THAT(
+      reasons([](Bundle& b) { b.run.optimizer.name = "adamw"; }),
+      ElementsAre("the bundle's tasks are not those of its optimizer adamw; lower the scenario again"));
+  EXPECT_THAT(
+      reasons([](Bundle& b) {
+        b.graph.kfac = false;
+        b.run.optimizer.name = "adamw";
+      }),
+      ElementsAre("the bundle's tasks are not those of its optimizer adamw; lower the scenario again"));
+  EXPECT_THAT(
+      reasons([](Bundle& b) { b.run.optimizer.name = "shampoo"; }),
+      ElementsAre("run.optimizer.name is shampoo: adamw and kfac are executed; use one of them",
+                  "the bundle's tasks are not those of its optimizer shampoo; lower the scenario again"));
   EXPECT_THAT(reasons([](Bundle& b) { b.graph.works.back().filler = "evaluation"; }),
               ElementsAre("evaluation in the bubbles is simulated only; set schedule.fill to none"));
 }

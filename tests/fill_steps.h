@@ -1,4 +1,5 @@
-// A small pipeline of unit durations and fillers that have nothing to do with K-FAC, for the tests of the filling pass.
+// A small pipeline of unit durations and fillers that have nothing to do with K-FAC, for the tests of the
+// filling pass.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -55,8 +56,9 @@ inline Fillers no_fillers(int groups) {
 }
 
 // Items are told apart by their micro-batch number.
-inline int add(Fillers& fillers, int rank, double seconds, FillerGroup group = 0, std::vector<TaskId> after = {},
-        std::vector<FillerGroup> after_groups = {}, int priority = 0) {
+inline int add(Fillers& fillers, int rank, double seconds, FillerGroup group = 0,
+               std::vector<TaskId> after = {}, std::vector<FillerGroup> after_groups = {},
+               int priority = 0) {
   const int number = static_cast<int>(fillers.items.size());
   fillers.items.push_back({{TaskKind::filler, rank, none, 0, number, 0},
                            seconds,

@@ -113,7 +113,8 @@ TEST(Fill, ACommunicationOfFillersTakesNoGapAndIsWaitedFor) {
   expect_sound(step, fillers, filling);
 }
 
-// Behind the window each of two ranks makes two things that are exchanged one after the other, the first of them for long.
+// Behind the window each of two ranks makes two things that are exchanged one after the other, the first of
+// them for long.
 TEST(Fill, MessagesOfOneCommunicatorThatWaitForEachOtherBehindTheWindowDelayItByNothingElse) {
   const Step step;
   Fillers fillers = no_fillers(5);
@@ -125,7 +126,8 @@ TEST(Fill, MessagesOfOneCommunicatorThatWaitForEachOtherBehindTheWindowDelayItBy
   for (const int rank : {0, 1})
     for (const FillerGroup group : {0, 1}) add(fillers, rank, 1, group, {}, {}, group);
   for (const FillerGroup made : {0, 1})
-    fillers.items.push_back({{TaskKind::collective, none, 0, 1, 10 + made, 0}, 10, 0, made + 2, {}, {made}, {}});
+    fillers.items.push_back(
+        {{TaskKind::collective, none, 0, 1, 10 + made, 0}, 10, 0, made + 2, {}, {made}, {}});
   for (const int rank : {0, 1}) add(fillers, rank, 1, 4, {}, {2, 3}, 2);
   FillOptions behind;
   behind.use_bubbles = false;

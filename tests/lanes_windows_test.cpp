@@ -1,4 +1,5 @@
-// Lanes whose graph is a window of several steps: what they tell of each step, and a training that ends within one.
+// Lanes whose graph is a window of several steps: what they tell of each step, and a training that ends
+// within one.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -17,7 +18,13 @@ namespace {
 
 // Two steps of two compute tasks and a message, and behind them what fills bubbles.
 TaskGraph window_of_two() {
-  TaskGraph graph = graph_of({{}, {0, {0}, {}, {}}, {none, {1}, {}, {}}, {none, {2}, {}, {}}, {0, {3}, {}, {}}, {}, {none, {4}, {}, {}}});
+  TaskGraph graph = graph_of({{},
+                              {0, {0}, {}, {}},
+                              {none, {1}, {}, {}},
+                              {none, {2}, {}, {}},
+                              {0, {3}, {}, {}},
+                              {},
+                              {none, {4}, {}, {}}});
   graph.window = 2;
   for (const TaskId id : {3, 4, 5}) graph.tasks[id].step = 1;
   graph.works.push_back({});

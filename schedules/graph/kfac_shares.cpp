@@ -12,7 +12,8 @@ double elements_of(const KfacLinear& linear) {
 }
 
 std::vector<KfacPlace> places_of(const TaskGraph& graph, std::int32_t rank) {
-  return kfac_places(blocks_of(graph.model), graph.placement, graph.stages, coordinates_of(graph.layout, rank).pipeline);
+  return kfac_places(blocks_of(graph.model), graph.placement, graph.stages,
+                     coordinates_of(graph.layout, rank).pipeline);
 }
 
 }  // namespace
@@ -23,7 +24,8 @@ std::vector<KfacPlace> kfac_places(const std::vector<Block>& blocks, const Place
   for (int stage = 0; stage < placement.stages(); ++stage) {
     if (placement.rank[at(stage)] != pipeline) continue;
     for (int block = stages[at(stage)].first; block < stages[at(stage)].last; ++block)
-      for (const KfacLinear& linear : kfac_linears(blocks[at(block)])) places.push_back({stage, block, linear});
+      for (const KfacLinear& linear : kfac_linears(blocks[at(block)]))
+        places.push_back({stage, block, linear});
   }
   std::stable_sort(places.begin(), places.end(), [](const KfacPlace& x, const KfacPlace& y) {
     return x.block != y.block ? x.block < y.block : x.stage < y.stage;
@@ -39,7 +41,8 @@ std::vector<int> kfac_owners(const std::vector<KfacPlace>& places, int replicas)
 
 std::vector<std::int32_t> kfac_replicas(const TaskGraph& graph, std::int32_t rank) {
   for (const Communicator& communicator : graph.communicators)
-    if (communicator.axis == Axis::data && std::count(communicator.ranks.begin(), communicator.ranks.end(), rank) > 0)
+    if (communicator.axis == Axis::data &&
+        std::count(communicator.ranks.begin(), communicator.ranks.end(), rank) > 0)
       return communicator.ranks;
   return {rank};
 }
@@ -72,7 +75,8 @@ double most_kfac_inverse_bytes(const std::vector<KfacPlace>& places, int replica
 double kfac_curvature_bytes(const WorkShape& shape, const KfacLinear& linear, bool of_input) {
   if (of_input && kfac_dtype(shape.dtype) == shape.dtype) return 0;
   const auto tokens = static_cast<double>(shape.micro_batch * shape.sequence / shape.sharding.context);
-  return tokens * static_cast<double>(of_input ? linear.in : linear.out) * bytes_of(kfac_dtype(shape.dtype));
+  return tokens * static_cast<double>(of_input ? linear.in : linear.out) *
+         bytes_of(kfac_dtype(shape.dtype));
 }
 
 double kfac_inversion_bytes(const Machine& machine, std::int64_t side, Dtype weights) {

@@ -1,16 +1,18 @@
-// Which Linears a rank has, which of them it inverts and preconditions for its replicas, and what that holds in memory
-// (exec/kfac.h allocates it so):
+// Which Linears a rank has, which of them it inverts and preconditions for its replicas, and what that
+// holds in memory (exec/kfac.h allocates it so):
 //
 //   throughout            inverses in use, of its share
-//   in a refresh          sums of all factors, from the first curvature of their kind to the last inversion; an inverse is
+//   in a refresh          sums of all factors, from the first curvature of their kind to the last
+//   inversion; an inverse is
 //                         made in its factor's place
 //   curvature             rows that are widened or scaled before they are multiplied
 //   inversion             on a GPU as much as the factor again: the columns that are solved for
-//   precondition          one matrix of the longest of its share; two where gradients have another dtype than inverses
-//   .ag_precondition      what all replicas have preconditioned, each share padded to the longest
+//   precondition          one matrix of the longest of its share; two where gradients have another dtype
+//   than inverses .ag_precondition      what all replicas have preconditioned, each share padded to the
+//   longest
 //
-// A solver's own scratch (cuSOLVER's) is in nobody's figures. Guarded by tests/kfac_fillers_test.cpp and, against what
-// ranks measure, tests/command_execute_kfac_test.cpp.
+// A solver's own scratch (cuSOLVER's) is in nobody's figures. Guarded by tests/kfac_fillers_test.cpp and,
+// against what ranks measure, tests/command_execute_kfac_test.cpp.
 #pragma once
 
 #include <vector>
@@ -25,13 +27,15 @@ struct KfacPlace {
   int stage = 0, block = 0;
   KfacLinear linear;
 };
-// Of one pipeline rank: by block, then stage, then in forward order. `stages`: blocks of each stage, copies too.
+// Of one pipeline rank: by block, then stage, then in forward order. `stages`: blocks of each stage, copies
+// too.
 std::vector<KfacPlace> kfac_places(const std::vector<Block>& blocks, const Placement& placement,
                                    const std::vector<BlockRange>& stages, int pipeline);
 // Per entry of `places`: the replica, by number.
 std::vector<int> kfac_owners(const std::vector<KfacPlace>& places, int replicas);
 
-// Ranks with the same stages, in the order of the graph's communicator for gradients; {rank} where it has none.
+// Ranks with the same stages, in the order of the graph's communicator for gradients; {rank} where it has
+// none.
 std::vector<std::int32_t> kfac_replicas(const TaskGraph& graph, std::int32_t rank);
 // What of kfac_places a rank inverts.
 std::vector<KfacPlace> kfac_share(const TaskGraph& graph, std::int32_t rank);
