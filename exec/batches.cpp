@@ -10,6 +10,8 @@ BatchState state_of(const Progress& done) {
   return {done.batch, done.steps, static_cast<double>(done.samples), 0};
 }
 
+int steps_left(const Bundle& bundle, const Progress& now) { return bundle.run.steps - static_cast<int>(now.steps); }
+
 bool can_grow(const Bundle& bundle, std::int64_t batch) { return grows(bundle) && batch < bundle.batches.rungs.back(); }
 
 }  // namespace
@@ -49,10 +51,18 @@ std::int64_t batch_after(const Bundle& bundle, const Progress& done, const std::
   }
 }
 
+StepPrograms::StepPrograms(const Bundle& bundle, const Progress& begin) : all(programs_of(bundle)) {
+  const int window = bundle.graph.window, beyond = steps_left(bundle, begin) % window;
+  if (beyond == 0) return;
+  last = cut_after(bundle.graph, beyond);
+  all.push_back(&*last);
+}
+
 StepSpan span_from(const Bundle& bundle, const Progress& now) {
   StepSpan span{program_of(bundle, now.batch), 0};
-  if (!can_grow(bundle, now.batch))
-    return {span.program, (bundle.run.steps - static_cast<int>(now.steps)) / bundle.graph.window};
+  const int left = steps_left(bundle, now), window = bundle.graph.window;
+  if (left > 0 && left < window) return {static_cast<int>(programs_of(bundle).size()), 1};
+  if (!can_grow(bundle, now.batch)) return {span.program, left / window};
   for (Progress at = now; at.steps < bundle.run.steps; ++span.steps) {
     if (span.steps > 0 && (is_tested(bundle, at) || batch_after(bundle, at, {}) != now.batch)) break;
     ++at.steps;

@@ -15,6 +15,7 @@
 #include "exec/lanes.h"
 #include "exec/progress.h"
 #include "models/norm_test.h"
+#include "schedules/cut_window.h"
 
 namespace slipway {
 
@@ -29,7 +30,18 @@ bool is_tested(const Bundle& bundle, const Progress& done);
 // none of numbers: a training that has diverged, and is not over.
 std::int64_t batch_after(const Bundle& bundle, const Progress& done, const std::optional<GradientNorms>& norms);
 
-// The steps from `now` on that have the batch now.batch whatever they measure; none at the training's end.
+// The step programs of a run from `begin` on: those of the bundle and, where the training ends within a window, what runs
+// of it (schedules/cut_window.h).
+struct StepPrograms {
+  StepPrograms(const Bundle& bundle, const Progress& begin);
+  StepPrograms(const StepPrograms&) = delete;
+
+  std::optional<TaskGraph> last;
+  std::vector<const TaskGraph*> all;  // programs_of, then `last`
+};
+
+// The steps from `now` on that have the batch now.batch whatever they measure, as steps of their program, which may be
+// windows; at last StepPrograms::last, behind the others; none at the training's end.
 StepSpan span_from(const Bundle& bundle, const Progress& now);
 
 }  // namespace slipway

@@ -30,16 +30,6 @@ inline std::vector<std::string> not_executable(const Run& run, bool batch_grows)
 inline constexpr const char* no_graphs_with_kfac =
     "--cuda-graphs: K-FAC keeps inputs and gradients of Linears beyond their passes, which a replay would overwrite; leave it out";
 
-// Why a training from step `done` to step `steps` does not consist of whole windows; empty: it does.
-inline std::string window_defect(int window, int done, int steps) {
-  const int beyond = (steps - done) % window;
-  if (beyond == 0) return "";
-  const auto text = [](int n) { return std::to_string(n); };
-  return "run.steps is " + text(steps) + ", but tasks repeat only after " + text(window) + " steps, in which K-FAC's inverses are " +
-         "refreshed once, and a training ends with such a window; set run.steps (slipway-rank: --steps) to " +
-         (steps - beyond > done ? text(steps - beyond) + " or " : "") + text(steps - beyond + window);
-}
-
 inline std::vector<std::string> not_executable(const Bundle& bundle) {
   std::vector<std::string> reasons = not_executable(bundle.run, grows(bundle));
   const TaskGraph& graph = bundle.graph;

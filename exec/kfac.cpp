@@ -36,8 +36,7 @@ void Kfac::take_linears(const Buckets& buckets) {
     for (const KfacLinear& shape : kfac_linears(blocks[static_cast<std::size_t>(block)])) {
       Linear linear{
           shape,       block,       stage, rank_, &parameter_named(buckets.block(block), shape.parameter),
-          a_elements_, b_elements_, {},    {},    {},
-          {}};
+          a_elements_, b_elements_, {},    {},    {}};
       a_elements_ += shape.in * shape.in;
       b_elements_ += shape.out * shape.out;
       linears_.push_back(std::move(linear));
@@ -83,10 +82,17 @@ Kfac::Refresh& Kfac::refresh_of(int step) {
   const std::lock_guard lock(mutex_);
   const auto [found, is_new] = refreshes_.try_emplace(step);
   if (is_new) {
-    const auto options = linears_.front().weight->weight.options().dtype(torch_dtype(dtype_));
-    found->second = {at::zeros({a_elements_}, options), at::zeros({b_elements_}, options), uses_};
+    found->second.uses_left = uses_;
   }
   return found->second;
+}
+
+at::Tensor& Kfac::sums_of(Refresh& refresh, bool of_input) const {
+  at::Tensor& sums = of_input ? refresh.a : refresh.b;
+  if (!sums.defined())
+    sums = at::zeros({of_input ? a_elements_ : b_elements_},
+                     linears_.front().weight->weight.options().dtype(torch_dtype(dtype_)));
+  return sums;
 }
 
 void Kfac::used(int step) {
@@ -95,9 +101,11 @@ void Kfac::used(int step) {
   if (--found->second.uses_left == 0) refreshes_.erase(found);
 }
 
-at::Tensor Kfac::factor(const at::Tensor& sums, const Linear& linear, bool of_input) const {
+at::Tensor Kfac::factor(Refresh& refresh, const Linear& linear, bool of_input) const {
   const std::int64_t side = of_input ? linear.shape.in : linear.shape.out;
-  return sums.narrow(0, of_input ? linear.a_begin : linear.b_begin, side * side).view({side, side});
+  return sums_of(refresh, of_input)
+      .narrow(0, of_input ? linear.a_begin : linear.b_begin, side * side)
+      .view({side, side});
 }
 
 at::Tensor Kfac::gradient_of(const Linear& linear) const {
@@ -119,40 +127,48 @@ void Kfac::curvature(const Filler& filler, const Task& task, int step) {
   const Linear& linear = linears_[filler.linear];
   LinearCapture& capture = captures_.at({task.micro_batch, task.slice});
   Refresh& refresh = refresh_of(step);
-  if (filler.work.of_input) {
-    factor(refresh.a, linear, true)
-        .add_(sum_of_squares(capture.take_input(*linear.weight), 1, torch_dtype(dtype_)));
-    return;
-  }
-  const at::Tensor own =
-      capture.take_output_gradient(*linear.weight).narrow(-1, linear.shape.first_row, linear.shape.out);
-  factor(refresh.b, linear, false).add_(sum_of_squares(own, loss_tokens_, torch_dtype(dtype_)));
+  at::Tensor sum = factor(refresh, linear, filler.work.of_input);
+  if (filler.work.of_input)
+    add_squares(sum, capture.take_input(*linear.weight), 1);
+  else
+    add_squares(
+        sum,
+        capture.take_output_gradient(*linear.weight).narrow(-1, linear.shape.first_row, linear.shape.out),
+        loss_tokens_);
 }
 
 void Kfac::invert(const Filler& filler, TaskId task, int step) {
   Linear& linear = linears_[filler.linear];
-  {
-    const Refresh& refresh = refresh_of(step);
-    const at::Tensor a = factor(refresh.a, linear, true) / tokens_,
-                     b = factor(refresh.b, linear, false) / tokens_;
-    const at::Tensor ratio = damping_ratio(a, b);
-    const double root = std::sqrt(bundle_.run.optimizer.damping);
-    const bool of_input = filler.work.of_input;
-    const Inverse found = damped_inverse(of_input ? a : b, of_input ? ratio * root : root / ratio);
-    (of_input ? linear.next_a : linear.next_b) = found.inverse;
-    failures_.push_back({step, label_of(graph_, task), found.failed.to(at::kDouble)});
-  }
+  Refresh& refresh = refresh_of(step);
+  const bool is_first = !linear.ratio.defined(), of_input = filler.work.of_input;
+  if (is_first) linear.ratio = damping_ratio(factor(refresh, linear, true), factor(refresh, linear, false));
+  at::Tensor own = factor(refresh, linear, of_input);
+  own.div_(tokens_);
+  const double root = std::sqrt(bundle_.run.optimizer.damping);
+  const at::Tensor failed = invert_damped(own, of_input ? linear.ratio * root : root / linear.ratio);
+  failures_.push_back({step, label_of(graph_, task), failed.to(at::kDouble)});
+  if (!is_first) exchange_pair(linear, refresh);
   used(step);
-  if (!linear.next_a.defined() || !linear.next_b.defined()) return;
-  linear.inverse_a = std::exchange(linear.next_a, at::Tensor());
-  linear.inverse_b = std::exchange(linear.next_b, at::Tensor());
+}
+
+// Into the memory of the pair before.
+void Kfac::exchange_pair(Linear& linear, Refresh& refresh) const {
+  linear.ratio.reset();
+  for (const bool of_input : {true, false}) {
+    at::Tensor& inverse = of_input ? linear.inverse_a : linear.inverse_b;
+    const at::Tensor made = factor(refresh, linear, of_input);
+    if (inverse.defined())
+      inverse.copy_(made);
+    else
+      inverse = made.clone();
+  }
 }
 
 void Kfac::precondition(int stage) const {
   for (const Linear& linear : linears_) {
     if (linear.stage != stage || linear.owner != rank_ || !linear.inverse_a.defined()) continue;
     at::Tensor gradient = gradient_of(linear);
-    gradient.copy_(natural_direction(gradient, linear.inverse_a, linear.inverse_b));
+    precondition_gradient(gradient, linear.inverse_a, linear.inverse_b);
   }
 }
 

@@ -4,7 +4,7 @@
 //   F, B of a window's first step   inputs and output gradients are kept (linear_capture.h)
 //   curvature                       Σ of the refresh += those of a micro-batch
 //   .ar_A, .ar_B                    Σ over replicas, all factors of a kind in one message
-//   inversion                       Σ ─► inverse; a Linear's pair is exchanged when both are there
+//   inversion                       Σ ─► inverse, in its place; when both of a Linear are there they replace the pair in use
 //   precondition                    gradient ─► B⁻¹·G·A⁻¹ in place, of the Linears that this rank inverts
 //   .ag_precondition                each rank's share, padded to the longest, to all replicas
 //
@@ -62,11 +62,11 @@ class Kfac {
     const ShardedParameter* weight = nullptr;
     std::int64_t a_begin = 0, b_begin = 0;  // in the flat sums of all factors of the rank
     at::Tensor inverse_a, inverse_b;        // in use
-    at::Tensor next_a, next_b;              // of a refresh that is under way
+    at::Tensor ratio;                       // π, from the pair's first inversion to its second
   };
   // Of one window.
   struct Refresh {
-    at::Tensor a, b;    // flat sums of all factors
+    at::Tensor a, b;    // flat sums of all factors, from the first curvature of a kind on
     int uses_left = 0;  // inversions and reductions
   };
   struct Filler {
@@ -82,11 +82,13 @@ class Kfac {
   void take_linears(const Buckets& buckets);
   void take_works();
   at::Tensor gradient_of(const Linear& linear) const;
-  at::Tensor factor(const at::Tensor& sums, const Linear& linear, bool of_input) const;
+  at::Tensor factor(Refresh& refresh, const Linear& linear, bool of_input) const;
   Refresh& refresh_of(int step);
+  at::Tensor& sums_of(Refresh& refresh, bool of_input) const;
   void used(int step);
   void curvature(const Filler& filler, const Task& task, int step);
   void invert(const Filler& filler, TaskId task, int step);
+  void exchange_pair(Linear& linear, Refresh& refresh) const;
   std::string checkpoint_name(const Linear& linear, bool of_input) const;
   at::Tensor stored_inverse(const CheckpointReader& checkpoint, const Linear& linear, bool of_input) const;
   Message gather_message(TaskId task) const;

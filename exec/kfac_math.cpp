@@ -4,10 +4,11 @@
 
 namespace slipway {
 
-at::Tensor sum_of_squares(const at::Tensor& x, double scale, at::ScalarType dtype) {
-  const at::Tensor rows = x.reshape({-1, x.size(-1)}).to(dtype);
-  const at::Tensor scaled = scale == 1 ? rows : rows * scale;
-  return at::mm(scaled.t(), scaled);
+void add_squares(at::Tensor& sum, const at::Tensor& x, double scale) {
+  const at::Tensor given = x.reshape({-1, x.size(-1)});
+  at::Tensor rows = given.to(sum.scalar_type());
+  if (scale != 1) rows = rows.is_same(given) ? rows * scale : rows.mul_(scale);
+  sum.addmm_(rows.t(), rows);
 }
 
 at::Tensor damping_ratio(const at::Tensor& a, const at::Tensor& b) {
@@ -16,19 +17,39 @@ at::Tensor damping_ratio(const at::Tensor& a, const at::Tensor& b) {
   return at::where(comparable, (mean_a / mean_b).sqrt(), at::ones_like(mean_a));
 }
 
-Inverse damped_inverse(const at::Tensor& factor, const at::Tensor& damping) {
-  at::Tensor damped = factor.clone();
-  damped.diagonal().add_(damping);
-  const auto [triangle, failed] = at::linalg_cholesky_ex(damped);
-  if (factor.is_cpu()) return {at::cholesky_inverse(triangle), failed};
-  // That one reads LAPACK's verdict on the host, which would wait for the device; solving costs more and
-  // waits for nothing.
-  return {at::cholesky_solve(at::eye(factor.size(0), factor.options()), triangle), failed};
+namespace {
+
+// (L·Lᵀ)⁻¹ in place of L. cholesky_inverse reads LAPACK's verdict on the host, which would wait for a
+// device; solving for the columns of 1 costs more and waits for nothing.
+void invert_from_triangle(at::Tensor& triangle) {
+  if (triangle.is_cpu()) {
+    at::cholesky_inverse_out(triangle, triangle);
+    return;
+  }
+  at::Tensor columns =
+      at::eye(triangle.size(0), triangle.options()).t();  // stored as the library wants them
+  at::linalg_solve_triangular_out(columns, triangle, columns, /*upper=*/false);
+  at::linalg_solve_triangular_out(columns, triangle.t(), columns, /*upper=*/true);
+  triangle.copy_(columns);
 }
 
-at::Tensor natural_direction(const at::Tensor& gradient, const at::Tensor& inverse_a,
-                             const at::Tensor& inverse_b) {
-  return at::mm(at::mm(inverse_b, gradient.to(inverse_b.scalar_type())), inverse_a);
+}  // namespace
+
+at::Tensor invert_damped(at::Tensor& factor, const at::Tensor& damping) {
+  factor.diagonal().add_(damping);
+  at::Tensor columns = factor.t();  // LAPACK's order, in which it works in place; the factor is symmetric
+  at::Tensor failed = at::empty({}, factor.options().dtype(at::kInt));
+  at::linalg_cholesky_ex_out(columns, failed, columns);
+  invert_from_triangle(columns);
+  return failed;
+}
+
+void precondition_gradient(at::Tensor& gradient, const at::Tensor& inverse_a, const at::Tensor& inverse_b) {
+  const at::Tensor half = at::mm(inverse_b, gradient.to(inverse_b.scalar_type()));
+  if (gradient.scalar_type() == half.scalar_type())
+    at::mm_out(gradient, half, inverse_a);
+  else
+    gradient.copy_(at::mm(half, inverse_a));
 }
 
 }  // namespace slipway

@@ -17,21 +17,21 @@
 
 namespace slipway {
 
-// Σ rowᵀ·row over all rows of x [..., n], times scale², [n, n] in `dtype`.
-at::Tensor sum_of_squares(const at::Tensor& x, double scale, at::ScalarType dtype);
+// sum [n, n] += Σ rowᵀ·row over all rows of x [..., n], times scale², in the sum's dtype. Takes memory
+// where x has another one or is scaled: as much as x there.
+void add_squares(at::Tensor& sum, const at::Tensor& x, double scale);
 
 // π of the two factors, a scalar on their device: nobody waits for its value.
 at::Tensor damping_ratio(const at::Tensor& a, const at::Tensor& b);
 
-struct Inverse {
-  at::Tensor inverse;  // symmetric; undefined values where `failed`
-  at::Tensor failed;   // int32 scalar: 0, or the leading minor that is not positive, on the factor's device
-};
-// (factor + damping·I)⁻¹ by Cholesky. `damping`: a scalar tensor.
-Inverse damped_inverse(const at::Tensor& factor, const at::Tensor& damping);
+// factor ← (factor + damping·I)⁻¹ by Cholesky, symmetric; no numbers that mean anything where it fails.
+// `factor`: contiguous; `damping`: a scalar tensor. Returns an int32 scalar on the factor's device: 0, or
+// the leading minor that is not positive. Takes no memory beside the factor's own on the processor, as much
+// again on a GPU (schedules/graph/kfac_shares.h).
+at::Tensor invert_damped(at::Tensor& factor, const at::Tensor& damping);
 
-// B⁻¹·G·A⁻¹ in the inverses' dtype.
-at::Tensor natural_direction(const at::Tensor& gradient, const at::Tensor& inverse_a,
-                             const at::Tensor& inverse_b);
+// G ← B⁻¹·G·A⁻¹, in the inverses' dtype, of which it takes one matrix as large as G, two where G has
+// another.
+void precondition_gradient(at::Tensor& gradient, const at::Tensor& inverse_a, const at::Tensor& inverse_b);
 
 }  // namespace slipway

@@ -11,8 +11,7 @@ namespace slipway {
 Message Kfac::message(TaskId task, int step) {
   const Work& work = graph_.works[static_cast<std::size_t>(graph_.tasks[task].work)];
   if (work.kind == WorkKind::precondition) return gather_message(task);
-  const Refresh& refresh = refresh_of(step);
-  const at::Tensor& sums = reduces_input_factors(work) ? refresh.a : refresh.b;
+  const at::Tensor& sums = sums_of(refresh_of(step), reduces_input_factors(work));
   keep_for_this_lane(sums);
   return {sums, sums};
 }
@@ -50,13 +49,15 @@ Message Kfac::gather_message(TaskId task) const {
     longest = std::max(longest, elements);
   }
   const auto options = linears_.front().weight->gradient.options();
-  const at::Tensor mine = at::zeros({longest}, options);
+  const at::Tensor all = at::empty({longest * static_cast<std::int64_t>(members.size())}, options);
+  const auto me = std::find(members.begin(), members.end(), rank_) - members.begin();
+  const at::Tensor mine = all.narrow(0, me * longest, longest).zero_();
   std::int64_t next = 0;
   for (const Linear* linear : share_of(rank_, part)) {
     mine.narrow(0, next, elements_of(linear->shape)).copy_(gradient_of(*linear).flatten());
     next += elements_of(linear->shape);
   }
-  return {mine, at::empty({longest * static_cast<std::int64_t>(members.size())}, options)};
+  return {mine, all};
 }
 
 void Kfac::spread_gathered(TaskId task, const at::Tensor& gathered) const {

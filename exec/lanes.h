@@ -23,7 +23,7 @@
 //   compute     │ steps of program 0 │ next? │ steps of program 1 ···
 //   pp.forward  │ steps of program 0 ········│ steps of program 1 ···
 //
-// Guarded by tests/lanes_test.cpp.
+// Guarded by tests/lanes_test.cpp and tests/lanes_windows_test.cpp.
 #pragma once
 
 #include <cstdint>

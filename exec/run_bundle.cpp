@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <mutex>
 #include <optional>
 
@@ -44,6 +45,7 @@ class BundleRun {
   int rank_;
   std::optional<CheckpointReader> resumed_;  // until the model has read it
   Progress first_;
+  StepPrograms programs_;
   Progress now_;  // what step_ended has come to; lanes that ask for more have met since
   at::Device device_;
   std::unique_ptr<DeviceQueue> queue_;  // null on the processor
@@ -77,8 +79,6 @@ Progress beginning(const Bundle& bundle, const std::optional<CheckpointReader>& 
   if (begin.steps >= bundle.run.steps)
     throw std::runtime_error("the checkpoint is of step " + std::to_string(begin.steps) + " and the training ends at step " +
                              std::to_string(bundle.run.steps) + ": nothing is left to do; raise run.steps");
-  if (const std::string defect = window_defect(bundle.graph.window, static_cast<int>(begin.steps), bundle.run.steps); !defect.empty())
-    throw std::runtime_error(defect);
   begin.batch = first_batch(bundle, begin);
   return begin;
 }
@@ -104,6 +104,7 @@ BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& argument
       rank_(seat.environment().rank),
       resumed_(checkpoint_of(arguments)),
       first_(beginning(bundle, resumed_)),
+      programs_(bundle, first_),
       now_(first_),
       device_(device_of_rank(seat.environment().local_rank)),
       queue_(queue_of(device_)),
@@ -113,7 +114,7 @@ BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& argument
       losses_(bundle, rank_, first_, arguments.out, seat.host().connect()),
       checkpoints_(checkpoint_plan(seat.environment(), bundle, arguments.out), model_,
                    seat.host().connect()),
-      lanes_(programs_of(bundle), rank_, [this](int done) { return next_steps(done); }, hooks()) {
+      lanes_(programs_.all, rank_, [this](int done) { return next_steps(done); }, hooks()) {
   replay_segments();
   if (resumed_) model_.load(*resumed_);
   resumed_.reset();
@@ -153,7 +154,9 @@ LaneHooks BundleRun::hooks() {
     memory_.count_this_thread();
   };
   hooks.step_ends = [this](int step, const std::vector<Nanoseconds>& ends) { step_ended(step, ends); };
-  hooks.pauses_after = [this](int step) { return checkpoints_.is_due(first_.steps + (step + 1) * bundle_.graph.window); };
+  hooks.pauses_after = [this](int step) {
+    return checkpoints_.is_due(std::min<std::int64_t>(first_.steps + (step + 1) * bundle_.graph.window, bundle_.run.steps));
+  };
   return hooks;
 }
 
@@ -179,11 +182,12 @@ void BundleRun::perform(TaskId task, int step) {
   }
 }
 
-// The steps of a window end together. A checkpoint that cannot be written ends the run; the heartbeat tells the other
+// The steps of a window end together; of the last one not all may be run. A checkpoint that cannot be written ends the run; the heartbeat tells the other
 // ranks, which wait in their lanes.
 void BundleRun::step_ended(int step, const std::vector<Nanoseconds>& ends) {
   int of_training = step * static_cast<int>(ends.size());
   for (const Nanoseconds end : ends) {
+    if (now_.steps == bundle_.run.steps) break;
     const std::optional<GradientNorms> norms = model_.take_norms(of_training);
     losses_.step_ended({now_, now_.batch, model_.take_loss(of_training++), end, norms});
     now_ = agreed({now_.steps + 1, now_.samples + now_.batch, now_.batch}, norms);
@@ -215,7 +219,7 @@ Progress BundleRun::agreed(Progress done, const std::optional<GradientNorms>& no
 // No lane of this rank is at work.
 StepSpan BundleRun::next_steps(int done) {
   const StepSpan span = span_from(bundle_, now_);
-  const TaskGraph* graph = programs_of(bundle_)[static_cast<std::size_t>(span.program)];
+  const TaskGraph* graph = programs_.all[static_cast<std::size_t>(span.program)];
   if (span.steps > 0 && graph != graph_) {
     graph_ = graph;
     model_.enter(*graph, now_, done);

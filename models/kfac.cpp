@@ -1,6 +1,7 @@
 #include "models/kfac.h"
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 
 #include "models/cost.h"
@@ -88,10 +89,30 @@ std::vector<KfacSeconds> kfac_seconds(const Block& block, const WorkShape& shape
   return seconds;
 }
 
-double kfac_factor_bytes(const Block& block, Dtype dtype) {
-  double elements = 0;
-  for (const KfacLinear& l : kfac_linears(block)) elements += squared(l.in) + squared(l.out);
-  return elements * bytes_of(kfac_dtype(dtype));
+double kfac_factor_bytes(const KfacLinear& linear, Dtype weights) {
+  return (squared(linear.in) + squared(linear.out)) * bytes_of(kfac_dtype(weights));
+}
+
+double kfac_factor_bytes(const Block& block, Dtype weights) {
+  double bytes = 0;
+  for (const KfacLinear& l : kfac_linears(block)) bytes += kfac_factor_bytes(l, weights);
+  return bytes;
+}
+
+std::vector<int> kfac_owners(const std::vector<KfacLinear>& linears, int replicas) {
+  const auto work = [&](std::size_t l) { return cubed(linears[l].in) + cubed(linears[l].out); };
+  std::vector<std::size_t> longest(linears.size());
+  std::iota(longest.begin(), longest.end(), std::size_t{0});
+  std::stable_sort(longest.begin(), longest.end(),
+                   [&](std::size_t x, std::size_t y) { return work(x) > work(y); });
+  std::vector<double> load(static_cast<std::size_t>(replicas), 0);
+  std::vector<int> owners(linears.size());
+  for (const std::size_t l : longest) {
+    const auto least = std::min_element(load.begin(), load.end());
+    owners[l] = static_cast<int>(least - load.begin());
+    *least += work(l);
+  }
+  return owners;
 }
 
 }  // namespace slipway

@@ -44,7 +44,12 @@ std::vector<KfacSeconds> kfac_seconds(const Block& block, const WorkShape& shape
 // In which factors and inverses of such weights are kept: at least float32 (bfloat16 has too few digits for a Cholesky).
 Dtype kfac_dtype(Dtype weights);
 
-// Bytes of all factors of a block; the inverses take the same again.
-double kfac_factor_bytes(const Block& block, Dtype dtype);
+// Bytes of both factors of a Linear, and of all factors of a block; the inverses take the same again.
+double kfac_factor_bytes(const KfacLinear& linear, Dtype weights);
+double kfac_factor_bytes(const Block& block, Dtype weights);
+
+// Which of so many replicas inverts each Linear's factors, its two together: the longest first (n³), each to the one that
+// has least so far. Of the Linears alone, so that all replicas share out alike, whatever machines they are on.
+std::vector<int> kfac_owners(const std::vector<KfacLinear>& linears, int replicas);
 
 }  // namespace slipway

@@ -33,7 +33,7 @@ enum class MemoryPart : std::uint8_t {
   messages,          // values and gradients between segments: transfers, collectives, residual
   gathered_weights,  // ZeRO 3: a block's whole weights around its use
   gradient_buckets,  // ZeRO 2, 3: a block's whole gradient until it is reduced
-  kept_for_fillers,  // inputs and errors that work in the bubbles (K-FAC) still reads after their pass
+  kept_for_fillers,  // inputs and errors that work in the bubbles (K-FAC) still reads after their pass, and what it holds itself
   update,            // buffers of the reduction and the update, at the end of a step
   tables,            // tables and buffers of the trainer that outlive the step
   library,           // CUDA context, kernels, communication library, workspaces

@@ -14,15 +14,16 @@ struct ComputeSpan {
   double start = std::numeric_limits<double>::infinity(), end = 0, busy = 0;
 };
 
-// [window][rank]
+// [window][rank]. A last window that was cut by the training's end is left out, unless there is no other.
 std::vector<std::vector<ComputeSpan>> compute_spans(const Trace& trace) {
   std::vector<std::vector<ComputeSpan>> spans(
-      static_cast<std::size_t>(trace.steps / trace.window),
+      static_cast<std::size_t>(std::max(1, trace.steps / trace.window)),
       std::vector<ComputeSpan>(static_cast<std::size_t>(trace.ranks)));
   for (const TraceRecord& record : trace.records) {
-    if (is_communication(record.kind)) continue;
-    ComputeSpan& span =
-        spans.at(static_cast<std::size_t>(record.step / trace.window)).at(static_cast<std::size_t>(record.rank));
+    const auto window = static_cast<std::size_t>(record.step / trace.window);
+    const bool is_cut = window == spans.size() && record.step < trace.steps;
+    if (is_communication(record.kind) || is_cut) continue;
+    ComputeSpan& span = spans.at(window).at(static_cast<std::size_t>(record.rank));
     span.start = std::min(span.start, record.start_s);
     span.end = std::max(span.end, record.end_s);
     span.busy += record.end_s - record.start_s;
@@ -44,15 +45,16 @@ int steps_before(const Trace& trace) {
 }
 
 StepTimes step_times(const Trace& trace) {
-  if (trace.steps < trace.window || trace.window < 1 || trace.ranks < 1)
+  if (trace.steps < 1 || trace.window < 1 || trace.ranks < 1)
     throw std::invalid_argument("the trace has no steps or no ranks");
   const auto spans = compute_spans(trace);
   const int windows = static_cast<int>(spans.size());
   const bool alone = windows == 1;
+  const int length = std::min(trace.window, trace.steps);
   const int first = windows > 2 ? 1 : 0, last = alone ? 0 : windows - 2;
   StepTimes times;
   times.first = first * trace.window;
-  times.last = (last + 1) * trace.window - 1;
+  times.last = last * trace.window + length - 1;
   double idle_sum = 0, period_sum = 0;
   for (int k = first; k <= last; ++k) {
     const auto& now = spans[static_cast<std::size_t>(k)];
@@ -69,8 +71,8 @@ StepTimes step_times(const Trace& trace) {
       period_sum += period;
     }
     idle_sum += idle;
-    times.period_s.push_back(longest / trace.window);
-    times.idle_s.push_back(idle / static_cast<double>(now.size()) / trace.window);
+    times.period_s.push_back(longest / length);
+    times.idle_s.push_back(idle / static_cast<double>(now.size()) / length);
   }
   times.median_period_s = median(times.period_s);
   times.median_idle_s = median(times.idle_s);

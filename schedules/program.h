@@ -115,7 +115,7 @@ enum class BufferKind : std::uint8_t {
   bucket,    // a block's accumulated parameter gradient
   parameter, // a block's parameters after the step
   scalar,    // gradient-norm parts
-  kept,      // an input or output gradient that a filler still needs after the pass that would free it
+  kept,      // what a filler still needs after the pass that would free it, or holds while it runs; K-FAC's, also in a step
 };
 
 struct Buffer {

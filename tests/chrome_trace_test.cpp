@@ -115,8 +115,11 @@ TEST(ChromeTrace, TheStepsAfterWhichTasksRepeatAreKept) {
   Trace trace = random_trace(3, 2);
   trace.window = 2;
   EXPECT_EQ(read_back(written(trace)).window, 2);
-  trace.window = 3;
-  EXPECT_THROW(read_back(written(trace)), std::runtime_error);
+  trace.window = 5;  // a training may end within one
+  std::string text = written(trace);
+  EXPECT_EQ(read_back(text).window, 5);
+  text.replace(text.find("\"window\":5"), 10, "\"window\":0");
+  EXPECT_THROW(read_back(text), std::runtime_error);
 }
 
 TEST(ChromeTrace, ALossThatIsNoNumberSurvivesAsNull) {

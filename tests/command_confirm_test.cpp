@@ -101,7 +101,6 @@ TEST_F(Confirm, CanBeRepeatedInItsFolder) {
 
 TEST_F(Confirm, ACaseThatCannotRunIsRefusedBeforeTheFirstOneStarts) {
   const std::vector<std::pair<std::string, std::string>> refused{
-      {"curved: run.optimizer=kfac", "tasks repeat only after 2 steps"},
       {"rising: run.optimizer.lr_decay_style=linear run.optimizer.lr_warmup_samples=25",
        "case \"rising\": "},
       {"rising: run.optimizer.lr_decay_style=linear run.optimizer.lr_warmup_samples=25",

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -99,6 +100,61 @@ TEST(KfacCheckpoints, ThatAreDueWithinAWindowAreMadeAtItsEnd) {
   const std::string folder = fresh("due");
   executed(folder, {"--set run.steps=8 --set run.checkpoint_steps=3 --set run.checkpoints_kept=9"});
   EXPECT_THAT(complete_checkpoints(folder), ElementsAre(4, 6, 8));
+}
+
+TEST(KfacCheckpoints, ThatAreDueLessOftenThanWindowsEndAreMadeAtTheNextEnd) {
+  const std::string folder = fresh("seldom");
+  executed(folder, {"--set run.steps=12 --set run.checkpoint_steps=5 --set run.checkpoints_kept=9"});
+  EXPECT_THAT(complete_checkpoints(folder), ElementsAre(6, 10, 12));
+}
+
+TEST(KfacTraining, EndsWithinAWindowWithTheLossesOfALongerOne) {
+  const std::string longer = fresh("longer");
+  executed(longer, {"--set run.steps=8"});
+  const std::string losses = losses_of(longer);
+  for (const int steps : {1, 7}) {
+    const std::string folder = fresh("cut" + std::to_string(steps));
+    executed(folder, {"--set run.steps=" + std::to_string(steps)});
+    const std::string cut = losses_of(folder);
+    EXPECT_EQ(std::count(cut.begin(), cut.end(), '\n'), steps + 1);
+    EXPECT_EQ(losses.substr(0, cut.size()), cut);
+  }
+}
+
+TEST(KfacTraining, ThatEndsWithinAWindowIsConfirmedByTheWholeOnes) {
+  const auto json = nlohmann::json::parse(executed(fresh("cut-confirmed"), {"--set run.steps=9 --confirm --json"}).output);
+  EXPECT_THAT(json["confirmation"]["only_predicted"], IsEmpty());
+  EXPECT_THAT(json["confirmation"]["only_measured"], IsEmpty());
+  EXPECT_EQ(json["losses"].size(), 9U);
+}
+
+TEST(KfacCheckpoints, OfATrainingThatEndedWithinAWindowIsGoneOnFrom) {
+  const std::string folder = fresh("cut-resumed");
+  executed(folder, {"--set run.steps=7 --set run.checkpoint_steps=3 --set run.checkpoints_kept=9"});
+  EXPECT_THAT(complete_checkpoints(folder), ElementsAre(4, 6, 7));
+  const Ended resumed = executed(folder, {"--set run.steps=12 --resume latest"});
+  EXPECT_THAT(resumed.output, HasSubstr("from step 7"));
+  const std::vector<double> losses = numbers_of(losses_of(folder));
+  ASSERT_EQ(losses.size(), 12U);
+  EXPECT_LT(losses[11], losses[7]);
+}
+
+// Factors are most of it. Every buffer that the prediction counts is one that the executor has (kfac_shares.h), so that
+// they agree on ranks with unlike shares, too.
+TEST(KfacMemory, IsPredictedAsItIsMeasured) {
+  for (const char* layout : {"--set layout.pipeline=1 --set cluster.gpus_per_node=1 --set schedule.global_batch=4",
+                             "--set layout.pipeline=1 --set layout.data=4 --set cluster.gpus_per_node=4",
+                             "--set layout.data=2 --set cluster.gpus_per_node=4 --set schedule.global_batch=16"}) {
+    const auto json = nlohmann::json::parse(
+        executed(fresh("memory"), {layout,
+                                   "--set model.ffn=512 --set model.layers=2 --set model.sequence=8 --set schedule.micro_batch=1 "
+                                   "--set schedule.fill=none --set run.optimizer.damping=0.03 --set run.clip_norm=0 "
+                                   "--set run.steps=5 --confirm --json"})
+            .output);
+    ASSERT_FALSE(json["confirmation"]["memory"].empty());
+    for (const auto& rank : json["confirmation"]["memory"])
+      EXPECT_NEAR(rank["error"].get<double>(), 0, 0.02) << layout << ", rank " << rank["rank"];
+  }
 }
 
 TEST(KfacCheckpoints, ARunGoesOnWithTheLossesOfTheUninterruptedOneToTheLastBit) {

@@ -179,9 +179,6 @@ TEST_F(Execute, WhatTheExecutorCannotRunIsRefusedBeforeAnythingStarts) {
   rank_script("touch " + path("started"));
   const std::vector<std::pair<std::vector<std::string>, std::string>> refused{
       {{"--set", "schedule.fill=evaluation"}, "schedule.fill is evaluation, which is simulated only; set it to none"},
-      {{"--set", "run.optimizer=kfac", "--set", "schedule.fill=none", "--set", "run.optimizer.refresh_steps=2"},
-       "run.steps is 3, but tasks repeat only after 2 steps, in which K-FAC's inverses are refreshed once, and a training ends with "
-       "such a window; set run.steps (slipway-rank: --steps) to 2 or 4"},
       {{"--set", "run.optimizer=kfac", "--set", "schedule.fill=none", "--cuda-graphs"}, "--cuda-graphs: K-FAC keeps inputs"},
       {{"--set", "run.data="}, "run.data"},
       {{"--set", "cluster.machine=v100-32gb", "--set", "run.dtype=float16"}, "small gradients need loss scaling"},

@@ -4,7 +4,10 @@
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 
+#include "exec/batches.h"
+#include "exec/executable.h"
 #include "exec/gradient_dump.h"
+#include "exec/memory_meter.h"
 #include "exec/virtual_ranks.h"
 #include "tests/kfac_runs.h"
 
@@ -160,6 +163,102 @@ TEST(Kfac, WithRecomputationTakesInputsThatAreMadeAgain) {
     for (const bool filled : {false, true})
       expect_like_reference(input, {.filled = filled, .refresh_steps = 2});
   }
+}
+
+std::vector<double> losses_of_cut(const Bundle& bundle, int steps) {
+  const StepPrograms programs(bundle, {bundle.run.steps - steps});
+  VirtualRanks ranks(bundle, at::kCPU);
+  if (programs.last) ranks.enter(*programs.last, {}, 0);
+  ranks.run_step(0);
+  std::vector<double> losses;
+  for (int step = 0; step < steps; ++step) losses.push_back(ranks.take_loss(step));
+  return losses;
+}
+
+TEST(KfacWindow, CutAfterAnyStepHasTheLossesOfTheWholeOneToTheLastBit) {
+  for (const LoweringInput& input : {input_of({.pipeline = 2}), input_of({.pipeline = 2, .data = 2}),
+                                     input_of({.pipeline = 4}, "chimera")}) {
+    Bundle bundle = kfac_bundle(input, {.filled = true, .filler_seconds = 0.4});
+    const int window = bundle.graph.window;
+    ASSERT_GT(window, 2);
+    bundle.run.steps = window;
+    const std::vector<double> whole = losses_of_cut(bundle, window);
+    for (const int steps : {1, window / 2, window - 1}) {
+      const std::vector<double> expected(whole.begin(), whole.begin() + steps);
+      EXPECT_EQ(losses_of_cut(bundle, steps), expected)
+          << input.schedule << ", " << steps << " of " << window;
+    }
+  }
+}
+
+TEST(KfacWindow, CutRunsNoStepBeyondItsEndAndLeavesOutWhatNobodyWaitsFor) {
+  const Bundle bundle =
+      kfac_bundle(input_of({.pipeline = 2, .data = 2}), {.filled = true, .filler_seconds = 0.4});
+  const TaskGraph cut = cut_after(bundle.graph, 1);
+  EXPECT_LT(cut.order.size(), bundle.graph.order.size());
+  std::vector<bool> runs(cut.tasks.size(), false);
+  int inversions = 0;
+  for (const TaskId id : cut.order) {
+    EXPECT_EQ(cut.tasks[id].step, 0);
+    for (const TaskId before : cut.predecessors[id])
+      EXPECT_TRUE(runs[before]) << label_of(cut, id) << " waits for " << label_of(cut, before);
+    runs[id] = true;
+    if (label_of(cut, id).find(".inv") != std::string::npos) ++inversions;
+  }
+  EXPECT_EQ(inversions, 0) << "they lie in later steps";
+  EXPECT_THROW(cut_after(bundle.graph, 0), std::invalid_argument);
+  EXPECT_THROW(cut_after(bundle.graph, bundle.graph.window), std::invalid_argument);
+}
+
+TEST(KfacWindow, AnotherOneTakesNoMoreMemory) {
+  for (const bool filled : {false, true}) {
+    const Bundle bundle =
+        kfac_bundle(input_of({.pipeline = 2, .data = 2}), {.filled = filled, .filler_seconds = 0.4});
+    MemoryMeter meter(c10::DeviceType::CPU);
+    VirtualRanks ranks(bundle, at::kCPU);
+    std::vector<std::int64_t> after;
+    for (int window = 0; window < 5; ++window) {
+      ranks.run_step(window);
+      for (int step = 0; step < bundle.graph.window; ++step)
+        ranks.take_loss(window * bundle.graph.window + step);
+      after.push_back(meter.bytes());
+    }
+    for (std::size_t window = 2; window < after.size(); ++window)
+      EXPECT_EQ(after[window], after[1]) << (filled ? "filled" : "unfilled") << ", window " << window;
+  }
+}
+
+TEST(KfacBundle, ThatCannotBeExecutedIsRefusedWithTheRemedy) {
+  const Bundle sound = kfac_bundle(input_of({.pipeline = 2}), {.refresh_steps = 1});
+  EXPECT_THAT(not_executable(sound), testing::IsEmpty());
+  const auto reasons = [&](auto change) {
+    Bundle bundle = sound;
+    change(bundle);
+    return not_executable(bundle);
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(reasons([](Bundle& b) { b.graph.layout.tensor = 2; }),
+              ElementsAre("K-FAC needs whole layers on a rank; set layout.tensor to 1"));
+  EXPECT_THAT(reasons([](Bundle& b) { b.graph.layout.zero = 1; }),
+              ElementsAre("K-FAC needs the gradients of whole matrices on a rank; set layout.zero to 0"));
+  EXPECT_THAT(reasons([](Bundle& b) { b.batches.rungs = {b.graph.global_batch}; }),
+              ElementsAre("K-FAC's work is lowered for one batch; remove training.growth, or set "
+                          "run.optimizer.name to adamw"));
+  EXPECT_THAT(
+      reasons([](Bundle& b) { b.run.optimizer.name = "adamw"; }),
+      ElementsAre("the bundle's tasks are not those of its optimizer adamw; lower the scenario again"));
+  EXPECT_THAT(
+      reasons([](Bundle& b) {
+        b.graph.kfac = false;
+        b.run.optimizer.name = "adamw";
+      }),
+      ElementsAre("the bundle's tasks are not those of its optimizer adamw; lower the scenario again"));
+  EXPECT_THAT(
+      reasons([](Bundle& b) { b.run.optimizer.name = "shampoo"; }),
+      ElementsAre("run.optimizer.name is shampoo: adamw and kfac are executed; use one of them",
+                  "the bundle's tasks are not those of its optimizer shampoo; lower the scenario again"));
+  EXPECT_THAT(reasons([](Bundle& b) { b.graph.works.back().filler = "evaluation"; }),
+              ElementsAre("evaluation in the bubbles is simulated only; set schedule.fill to none"));
 }
 
 }  // namespace

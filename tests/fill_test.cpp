@@ -5,81 +5,12 @@
 #include "schedules/graph/fill.h"
 #include "schedules/graph/fill_gaps.h"
 #include "schedules/graph/memory_timeline.h"
+#include "tests/fill_steps.h"
 
 namespace slipway {
 namespace {
 
 using testing::HasSubstr;
-
-// GPipe, two stages, two micro-batches, F = 2, B = 4, nothing else takes time:
-//   rank 0 │ F F . . . B B │     gaps: rank 0 between 4 and 8; rank 1 from 14 to 14 + 2
-//   rank 1 │ . F F B B . . │     period 2·3 + 4·3 = 18
-struct Step {
-  TaskGraph graph;
-  Durations durations;
-  Step() {
-    LoweringInput input;
-    input.model = llama(
-        "small",
-        {.layers = 2, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32});
-    input.layout.pipeline = 2;
-    input.schedule = "gpipe";
-    input.shape.sequence = 32;
-    input.global_batch = 2;
-    graph = lower(input);
-    for (TaskId id = 0; id < graph.tasks.size(); ++id) {
-      const Work& work = graph.works[static_cast<std::size_t>(graph.tasks[id].work)];
-      durations.push_back(work.kind != WorkKind::segment ? 0 : work.pass == Pass::forward ? 2 : 4);
-    }
-    set_global_order(graph, durations);
-  }
-  TaskId task(const std::string& label) const {
-    for (TaskId id = 0; id < graph.tasks.size(); ++id)
-      if (label_of(graph, id) == label) return id;
-    ADD_FAILURE() << "no task " << label;
-    return 0;
-  }
-};
-
-Fillers no_fillers(int groups) {
-  Fillers fillers;
-  fillers.name = "test";
-  Work work;
-  work.kind = WorkKind::filler;
-  work.filler = "test";
-  work.suffix = ".item";
-  fillers.works.push_back(work);
-  fillers.groups = groups;
-  return fillers;
-}
-
-// Items are told apart by their micro-batch number.
-int add(Fillers& fillers, int rank, double seconds, FillerGroup group = 0, std::vector<TaskId> after = {},
-        std::vector<FillerGroup> after_groups = {}, int priority = 0) {
-  const int number = static_cast<int>(fillers.items.size());
-  fillers.items.push_back({{TaskKind::filler, rank, none, 0, number, 0},
-                           seconds,
-                           priority,
-                           group,
-                           std::move(after),
-                           std::move(after_groups),
-                           {}});
-  return number;
-}
-
-std::string lane(const TaskGraph& graph, std::size_t rank) {
-  std::string text;
-  for (const TaskId id : graph.compute_order[rank])
-    if (graph.tasks[id].kind != TaskKind::optimizer)
-      text += (text.empty() ? "" : " ") + label_of(graph, id);
-  return text;
-}
-
-void expect_sound(const Step& step, const Fillers& fillers, const Filling& filling) {
-  for (const Violation& v : check_graph(filling.graph)) ADD_FAILURE() << describe(filling.graph, v);
-  for (const Violation& v : check_filling(step.graph, fillers, filling))
-    ADD_FAILURE() << describe(filling.graph, v);
-}
 
 TEST(FillGaps, AreThoseOfTheSteadyStateUpToTheNextStep) {
   const Step step;
@@ -182,10 +113,51 @@ TEST(Fill, ACommunicationOfFillersTakesNoGapAndIsWaitedFor) {
   expect_sound(step, fillers, filling);
 }
 
+// Behind the window each of two ranks makes two things that are exchanged one after the other, the first of
+// them for long.
+TEST(Fill, MessagesOfOneCommunicatorThatWaitForEachOtherBehindTheWindowDelayItByNothingElse) {
+  const Step step;
+  Fillers fillers = no_fillers(5);
+  fillers.communicators.push_back({"pair", Axis::data, {0, 1}});
+  Work message = fillers.works[0];
+  message.collective = Collective::all_reduce;
+  message.suffix = ".message";
+  fillers.works.push_back(message);
+  for (const int rank : {0, 1})
+    for (const FillerGroup group : {0, 1}) add(fillers, rank, 1, group, {}, {}, group);
+  for (const FillerGroup made : {0, 1})
+    fillers.items.push_back(
+        {{TaskKind::collective, none, 0, 1, 10 + made, 0}, 10, 0, made + 2, {}, {made}, {}});
+  for (const int rank : {0, 1}) add(fillers, rank, 1, 4, {}, {2, 3}, 2);
+  FillOptions behind;
+  behind.use_bubbles = false;
+  expect_sound(step, fillers, fill(step.graph, step.durations, fillers, behind));
+}
+
+// The second item is placed first: it has priority.
+TEST(Fill, WhatAGroupMakesIsHeldFromItsFirstItemToTheLastReaderAndWhatNobodyReadsWhileItsItemRuns) {
+  const Step step;
+  Fillers fillers = no_fillers(2);
+  add(fillers, 0, 1, 0, {}, {}, 1);
+  add(fillers, 0, 1, 0, {}, {}, 0);
+  add(fillers, 0, 1, 1, {}, {0}, 2);
+  fillers.items[2].reads = {0};
+  fillers.kept = {{0, 1e9, none, 0, 0}, {0, 1e12, 1, 0, none}};
+  const Filling filling = fill(step.graph, step.durations, fillers);
+  const auto first = static_cast<TaskId>(filling.graph.tasks.size() - 3);
+  const std::size_t made = filling.graph.buffers.size() - 2;
+  EXPECT_EQ(filling.graph.buffers[made].writer, static_cast<std::int32_t>(first + 1));
+  const Timeline timeline = replay(filling.graph, filling.durations, 1);
+  EXPECT_LT(timeline.start[first + 1], timeline.start[first]);
+  EXPECT_GE(memory_timeline(filling.graph, timeline)[0].activations_peak, 1e12 + 1e9);
+  EXPECT_EQ(memory_timeline(filling.graph, timeline)[0].peak_task, label_of(filling.graph, first + 1));
+  expect_sound(step, fillers, filling);
+}
+
 TEST(Fill, WhatAnItemReadsIsKeptFromTheTaskThatWouldFreeItToTheItem) {
   const Step step;
   Fillers fillers = no_fillers(1);
-  fillers.kept = {{step.task("0B1"), 1e9, none, none}, {step.task("0B1"), 1e12, none, none}};
+  fillers.kept = {{step.task("0B1"), 1e9, none, none, none}, {step.task("0B1"), 1e12, none, none, none}};
   add(fillers, 0, 1, 0, {step.task("0B1")});
   add(fillers, 0, 1, 0, {step.task("0F1")});
   fillers.items[0].reads = {0};

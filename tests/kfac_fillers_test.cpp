@@ -1,12 +1,15 @@
 // K-FAC's work in the bubbles: every dependency of the PipeFisher rule, read off the filled timeline.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
 
 #include "models/kfac.h"
 #include "schedules/graph/durations.h"
 #include "schedules/graph/kfac_fillers.h"
+#include "schedules/graph/kfac_shares.h"
 #include "schedules/graph/replay.h"
+#include "schedules/kfac_work.h"
 #include "tests/hand_graph.h"
 
 namespace slipway {
@@ -173,15 +176,95 @@ TEST(KfacStep, PreconditionsInChimeraAsLongAsInOnePipeline) {
   EXPECT_NEAR(seconds(filled("chimera", 1)), one_way, 1e-9 * one_way);
 }
 
-TEST(KfacStep, KeepsFactorsAndInversesInMemoryAndNoMomentsOfTheMatrices) {
-  const Filled with = filled("1f1b", 1);
-  const Block block = with.step.model.runs[1].block;
+double optimizer_without_kfac(const Filled& with) {
   LoweringInput plain;
   plain.model = with.step.model;
   plain.layout = with.step.layout;
   plain.shape = with.step.shape;
-  EXPECT_DOUBLE_EQ(with.step.static_bytes[0].optimizer - static_bytes_of(plain)[0].optimizer,
-                   2 * (2 * kfac_factor_bytes(block, Dtype::float32) - 8.0 * (4 * 64 * 64 + 2 * 64 * 256)));
+  return static_bytes_of(plain)[0].optimizer;
+}
+// A stage's two blocks.
+constexpr double moments = 2 * 8.0 * (4 * 64 * 64 + 2 * 64 * 256);
+double factors(const Filled& f) { return 2 * kfac_factor_bytes(f.step.model.runs[1].block, Dtype::float32); }
+
+TEST(KfacStep, HoldsInversesThroughoutAndNoMomentsOfTheMatrices) {
+  const Filled with = filled("1f1b", 1);
+  EXPECT_DOUBLE_EQ(with.step.static_bytes[0].optimizer, optimizer_without_kfac(with) + factors(with) - moments);
+}
+
+TEST(KfacStep, HoldsOnAReplicaTheInversesThatItMakes) {
+  const Filled with = filled("1f1b", 4);
+  double held = 0;
+  for (int rank = 0; rank < 4; ++rank) {
+    double inverted = 0;
+    for (const FillerItem& item : with.fillers.items) {
+      const Work& work = with.fillers.works[static_cast<std::size_t>(item.task.work)];
+      if (item.task.communicator != none || item.task.rank != rank) continue;
+      const KfacWork what = kfac_work_of(with.step, work);
+      if (what.stage != KfacStage::inversion) continue;
+      const KfacLinear linear = kfac_linears(with.step.model.runs[1].block)[what.linear];
+      const std::int64_t side = what.of_input ? linear.in : linear.out;
+      inverted += 4.0 * static_cast<double>(side * side);
+    }
+    const double own = with.step.static_bytes[static_cast<std::size_t>(rank)].optimizer;
+    EXPECT_DOUBLE_EQ(own, optimizer_without_kfac(with) + inverted - moments) << rank;
+    held += inverted;
+  }
+  EXPECT_DOUBLE_EQ(held, factors(with));
+}
+
+TEST(KfacStep, ReplicasOnUnlikeMachinesShareOutAlike) {
+  Filled f = filled("1f1b", 2);
+  Cluster cluster = hand_cluster(1, 4, 1e9, 1e-6);
+  Machine& machine = cluster.groups[0].machine;
+  machine.peak_flops[static_cast<std::size_t>(Dtype::float32)] = 1e12;
+  machine.memory_bandwidth = 1e12;
+  cluster.groups.push_back(cluster.groups[0]);
+  for (NodeGroup& group : cluster.groups) group.gpus_per_node = 1;
+  cluster.groups[0].nodes = 1;
+  cluster.groups[1].nodes = 3;
+  cluster.groups[1].machine.launch_overhead = 1;  // each inversion takes as long there
+  cluster.fabrics[0].groups = {0, 1};
+  std::map<std::string, int> times;
+  const Fillers fillers = kfac_fillers(f.step, cluster);
+  for (const FillerItem& item : fillers.items) {
+    const std::string& suffix = fillers.works[static_cast<std::size_t>(item.task.work)].suffix;
+    if (suffix.find(".inv") != std::string::npos) ++times[suffix];
+  }
+  EXPECT_EQ(times.size(), 2U * 4 * 6);
+  for (const auto& [suffix, count] : times) EXPECT_EQ(count, 1) << suffix;
+}
+
+TEST(KfacStep, HoldsSumsOfAllFactorsFromTheFirstCurvatureToTheLastInversion) {
+  const Filled f = filled("1f1b", 1);
+  double sums = 0;
+  for (BufferId id = 0; id < f.filling.graph.buffers.size(); ++id) {
+    const Buffer& buffer = f.filling.graph.buffers[id];
+    if (buffer.kind != BufferKind::kept || buffer.rank != 0) continue;
+    int inversions = 0;
+    for (TaskId task = 0; task < f.filling.graph.tasks.size(); ++task) {
+      const auto read = f.filling.graph.inputs[task];
+      if (std::count(read.begin(), read.end(), id) == 0) continue;
+      if (label_of(f.filling.graph, task).find(".inv") != std::string::npos) ++inversions;
+    }
+    if (inversions == 0) continue;
+    EXPECT_EQ(inversions, 2 * 2 * 6);
+    const auto first = static_cast<TaskId>(buffer.writer);
+    const char kind = label_of(f.filling.graph, first)[label_of(f.filling.graph, first).find_last_of('.') + 1];
+    for (const auto& [label, span] : spans(f, 0)) {
+      if (label[label.find_last_of('.') + 1] != kind) continue;
+      EXPECT_GE(span.start, f.timeline.start[first]) << label;
+    }
+    sums += buffer.bytes;
+  }
+  EXPECT_DOUBLE_EQ(sums, factors(f));
+}
+
+TEST(KfacStep, AnInversionNeedsAsMuchAgainOnAGpuAndNothingOnAProcessor) {
+  Machine machine;
+  EXPECT_EQ(kfac_inversion_bytes(machine, 768, Dtype::bfloat16), 4.0 * 768 * 768);
+  machine.cores = 2;
+  EXPECT_EQ(kfac_inversion_bytes(machine, 768, Dtype::bfloat16), 0);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "exec/kfac_math.h"
+#include "exec/memory_meter.h"
 
 namespace slipway {
 namespace {
@@ -34,16 +35,32 @@ at::Tensor dense_fisher(const at::Tensor& a, const at::Tensor& g) {
 struct Factors {
   at::Tensor a, b;
 };
+at::Tensor sum_of_squares(const at::Tensor& x, double scale, at::ScalarType dtype) {
+  at::Tensor sum = at::zeros({x.size(-1), x.size(-1)}, dtype);
+  add_squares(sum, x, scale);
+  return sum;
+}
 Factors factors_of(const at::Tensor& a, const at::Tensor& g) {
   const auto tokens = static_cast<double>(a.size(0));
   return {sum_of_squares(a, 1, at::kDouble) / tokens, sum_of_squares(g, tokens, at::kDouble) / tokens};
 }
 
+struct Inverse {
+  at::Tensor inverse, failed;
+};
+Inverse damped_inverse(const at::Tensor& factor, const at::Tensor& damping) {
+  at::Tensor inverse = factor.clone();
+  const at::Tensor failed = invert_damped(inverse, damping);
+  return {inverse, failed};
+}
+
 at::Tensor direction_of(const Factors& f, const at::Tensor& gradient, double damping) {
   const at::Tensor ratio = damping_ratio(f.a, f.b);
   const double root = std::sqrt(damping);
-  return natural_direction(gradient, damped_inverse(f.a, ratio * root).inverse,
-                           damped_inverse(f.b, root / ratio).inverse);
+  at::Tensor direction = gradient.clone();
+  precondition_gradient(direction, damped_inverse(f.a, ratio * root).inverse,
+                        damped_inverse(f.b, root / ratio).inverse);
+  return direction;
 }
 
 // Every input meets every output gradient, so that they are independent, as K-FAC takes them to be.
@@ -87,6 +104,35 @@ TEST(KfacMath, AFactorThatIsNotPositiveIsTold) {
   EXPECT_EQ(damped_inverse(at::eye(3, at::kDouble), nothing).failed.item<int>(), 0);
   EXPECT_NE(damped_inverse(-at::eye(3, at::kDouble), nothing).failed.item<int>(), 0);
   EXPECT_NE(damped_inverse(at::full({3, 3}, std::nan(""), at::kDouble), nothing).failed.item<int>(), 0);
+}
+
+TEST(KfacMath, SumsGoOnFromWhatIsThere) {
+  const at::Tensor first = numbers({4, 3}, 8), second = numbers({5, 3}, 9), all = at::cat({first, second});
+  at::Tensor sum = sum_of_squares(first, 2, at::kDouble);
+  add_squares(sum, second, 2);
+  EXPECT_LE(distance(sum, 4 * all.t().mm(all)), 1e-14);
+}
+
+TEST(KfacMath, TheInverseIsMadeInTheFactorsOwnMemory) {
+  const at::Tensor x = numbers({80, 40}, 10);
+  at::Tensor factor = x.t().mm(x);
+  const at::Tensor expected = at::linalg_inv(factor);
+  const void* const memory = factor.const_data_ptr();
+  MemoryMeter meter(c10::DeviceType::CPU);
+  const std::int64_t before = meter.bytes();
+  meter.measure(0, 0, [&] { invert_damped(factor, at::scalar_tensor(0.0, at::kDouble)); });
+  EXPECT_EQ(factor.const_data_ptr(), memory);
+  EXPECT_LE(distance(factor, expected), 1e-11);
+  EXPECT_LE(distance(factor, factor.t()), 1e-15);
+  EXPECT_LE(meter.stamps().front().peak_bytes - before, 1024) << "scalars; the factor is 12,800 bytes";
+}
+
+TEST(KfacMath, GradientsOfAnotherDtypeArePreconditionedInThatOfTheInverses) {
+  at::Tensor gradient = at::eye(2, at::kFloat);
+  const at::Tensor a = at::full({2, 2}, 1 + 1e-12, at::kDouble), b = 1e12 * at::eye(2, at::kDouble);
+  precondition_gradient(gradient, a, b);
+  EXPECT_EQ(gradient.scalar_type(), at::kFloat);
+  EXPECT_NEAR(gradient[0][1].item<double>(), 1e12, 1e5);
 }
 
 TEST(KfacMath, FactorsOfBfloat16AreSummedInFloat32) {

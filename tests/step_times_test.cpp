@@ -65,6 +65,21 @@ TEST(StepTimes, OfWindowsAreThoseOfTheWindowDividedByItsSteps) {
   EXPECT_THAT(times.idle_s, ElementsAre((10.0 + 13) / 2 / 2));
 }
 
+TEST(StepTimes, OfATrainingThatEndsWithinAWindowAreThoseOfTheWholeWindows) {
+  Trace trace = two_ranks();
+  trace.window = 2;
+  const StepTimes whole = step_times(trace);
+  ASSERT_EQ(trace.steps, 4);
+  trace.steps = 5;
+  for (const int rank : {0, 1}) trace.records.push_back(compute(4, rank, 40.0 + rank, 44));
+  EXPECT_EQ(step_times(trace).last, whole.last);
+  EXPECT_EQ(step_times(trace).period_s, whole.period_s);
+  trace.steps = 1;
+  std::erase_if(trace.records, [](const TraceRecord& record) { return record.step > 0; });
+  EXPECT_EQ(step_times(trace).last, 0);
+  EXPECT_THAT(step_times(trace).period_s, ElementsAre(9));
+}
+
 TEST(StepTimes, AMissingRankIsNamed) {
   Trace trace = two_ranks();
   std::erase_if(trace.records,

@@ -53,7 +53,8 @@ void warm_up(at::Device device, Dtype dtype, bool inverts) {
   if (!inverts) return;
   const at::NoGradGuard no_grad;  // as kfac_math.cpp does it, in the dtypes of factors
   const at::Tensor unit = at::eye(16, matrix.options().dtype(dtype == Dtype::float64 ? at::kDouble : at::kFloat));
-  at::cholesky_solve(unit, std::get<0>(at::linalg_cholesky_ex(unit)));
+  at::Tensor columns = at::eye(16, unit.options());
+  at::linalg_solve_triangular_out(columns, std::get<0>(at::linalg_cholesky_ex(unit)), columns, /*upper=*/false);
 }
 
 std::unique_ptr<DeviceQueue> queue_of(at::Device device) { return stream_queue(device); }

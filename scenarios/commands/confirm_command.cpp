@@ -111,7 +111,6 @@ std::vector<Scenario> checked_cases(const std::string& path, const std::vector<C
         throw UsageError("training.growth: a step has no one time where the batch grows; remove it, or use `slipway execute --confirm`");
       refuse_warmup_beyond_end(scenarios.back(), {});
       const Plan plan = plan_of(scenarios.back());
-      refuse_what_windows_forbid(plan, 0, false);
       refuse_what_does_not_fit(plan);
     } catch (const UsageError& error) {
       throw UsageError("case \"" + one.name + "\": " + error.what());

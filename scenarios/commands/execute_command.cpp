@@ -259,7 +259,7 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   if (const auto trace = options.text("trace")) check_output("--trace", *trace, inputs_of(scenario));
   const std::string program = rank_program();
   const Plan plan = planned(std::move(scenario), err);
-  refuse_what_windows_forbid(plan, from.done, options.has("cuda-graphs"));
+  refuse_graphs_with_kfac(plan, options.has("cuda-graphs"));
   if (options.has("confirm")) refuse_unconfirmable(from, plan.scenario.run, plan.graph.window);
   const std::vector<Plan> larger = larger_plans(plan, err);
   if (!options.has("force"))  // more micro-batches never hold less

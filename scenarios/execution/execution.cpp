@@ -37,9 +37,7 @@ void refuse_what_cannot_run(const Scenario& scenario) {
   throw UsageError(text);
 }
 
-void refuse_what_windows_forbid(const Plan& plan, int done, bool cuda_graphs) {
-  const std::string defect = window_defect(plan.graph.window, done, plan.scenario.run.steps);
-  if (!defect.empty()) throw UsageError(plan.scenario.path + ": " + defect);
+void refuse_graphs_with_kfac(const Plan& plan, bool cuda_graphs) {
   if (plan.graph.kfac && cuda_graphs) throw UsageError(no_graphs_with_kfac);
 }
 

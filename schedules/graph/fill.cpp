@@ -133,7 +133,19 @@ class Builder {
     }
   }
 
-  // A buffer for every tensor that an item reads after the task that would free it.
+  TaskId first_of(FillerGroup group, std::int32_t rank) const {
+    TaskId first = none_found;
+    for (std::size_t i = 0; i < fillers_.items.size(); ++i) {
+      const FillerItem& item = fillers_.items[i];
+      const TaskId id = id_of(static_cast<int>(i));
+      if (item.group != group || item.task.rank != rank) continue;
+      if (first == none_found || position_[id] < position_[first]) first = id;
+    }
+    if (first == none_found) throw std::invalid_argument("a group without an item on the rank makes nothing there");
+    return first;
+  }
+
+  // A buffer for every tensor that an item makes, or reads after the task that would free it.
   void keep() {
     std::vector<std::vector<TaskId>> readers(fillers_.kept.size());
     for (std::size_t i = 0; i < fillers_.items.size(); ++i)
@@ -141,11 +153,13 @@ class Builder {
         readers[at(tensor)].push_back(id_of(static_cast<int>(i)));
     for (std::size_t k = 0; k < readers.size(); ++k) {
       const KeptTensor& tensor = fillers_.kept[k];
-      const bool made = tensor.from_item != none;
-      const TaskId from = made ? id_of(tensor.from_item) : tensor.from;
+      const bool made = tensor.from_item != none || tensor.from_group != none;
+      const TaskId from = tensor.from_group != none ? first_of(tensor.from_group, tensor.rank)
+                          : made                    ? id_of(tensor.from_item)
+                                                    : tensor.from;
       if (!made)
         std::erase_if(readers[k], [&](TaskId reader) { return position_[reader] < position_[from]; });
-      if (readers[k].empty()) continue;
+      if (!made && readers[k].empty()) continue;
       const auto buffer = static_cast<BufferId>(graph_.buffers.size());
       graph_.buffers.push_back({BufferKind::kept, 0, made ? tensor.rank : graph_.tasks[from].rank,
                                 tensor.bytes, static_cast<std::int32_t>(from)});
@@ -169,6 +183,7 @@ class Builder {
     rows = std::move(result);
   }
 
+  static constexpr TaskId none_found = static_cast<TaskId>(-1);
   using Pairs = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
   const TaskGraph& step_;
   const Fillers& fillers_;

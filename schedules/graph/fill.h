@@ -44,12 +44,14 @@ struct FillerItem {
 };
 
 // Bytes that exist until `from` ends anyway and stay from there to the end of the last item that reads
-// them. Or, with from_item, bytes that this item makes on `rank`.
+// them. Or, with from_item, bytes that this item makes on `rank`; nobody need read them: then it holds them while it runs.
+// With from_group that does the group's first item on the rank's lane.
 struct KeptTensor {
   TaskId from = 0;  // of the window's first step
   double bytes = 0;
   int from_item = none;
   std::int32_t rank = none;
+  FillerGroup from_group = none;
 };
 
 struct Fillers {

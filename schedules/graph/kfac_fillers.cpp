@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <tuple>
 
-#include "models/kfac.h"
 #include "schedules/graph/durations.h"
+#include "schedules/graph/kfac_shares.h"
 #include "schedules/graph/segments.h"
 #include "schedules/kfac_work.h"
 
@@ -57,6 +56,7 @@ class Maker {
     std::int32_t communicator = none;
     FillerGroup group = none;
     std::vector<FillerGroup> after;
+    std::vector<int> sums;  // in Fillers::kept, of each member
     double bytes = 0;
     const char* suffix = "";
     std::int32_t stage = 0;
@@ -81,8 +81,8 @@ class Maker {
               std::to_string(communicator.ranks[i]) + " have different ones; keep copies of the same stages together");
         replicas = {id, static_cast<int>(i), static_cast<int>(communicator.ranks.size()), a, b};
       }
-      reductions_.push_back({id, a, {}, 0, input_reduction_suffix, 0});
-      reductions_.push_back({id, b, {}, 0, gradient_reduction_suffix, 0});
+      reductions_.push_back({id, a, {}, {}, 0, input_reduction_suffix, 0});
+      reductions_.push_back({id, b, {}, {}, 0, gradient_reduction_suffix, 0});
     }
   }
 
@@ -139,9 +139,11 @@ class Maker {
         add({TaskKind::filler, rank, none, works[{visit.stage, visit.block, l, 0}], visit.micro_batch,
              visit.slice},
             seconds[l].curvature_a, curvature_a, a, {tasks.inputs}, {}, {input->second});
+        holds(rank, kfac_curvature_bytes(step_.shape, linears[l], true));
         add({TaskKind::filler, rank, none, works[{visit.stage, visit.block, l, 1}], visit.micro_batch,
              visit.slice},
             seconds[l].curvature_b, curvature_b, b, {tasks.errors}, {}, {kept(tasks.last, linears[l].out)});
+        holds(rank, kfac_curvature_bytes(step_.shape, linears[l], false));
       }
     }
     add_inversions(rank, costs, a, b);
@@ -156,6 +158,17 @@ class Maker {
     return static_cast<int>(fillers_.kept.size()) - 1;
   }
 
+  // What the last item needs besides, while it runs.
+  void holds(std::int32_t rank, double bytes) {
+    if (bytes > 0) fillers_.kept.push_back({0, bytes, static_cast<int>(fillers_.items.size()) - 1, rank});
+  }
+
+  // Sums of all factors of a kind, from the first curvature on.
+  int sums(std::int32_t rank, FillerGroup curvature, double bytes) {
+    fillers_.kept.push_back({0, bytes, none, rank, curvature});
+    return static_cast<int>(fillers_.kept.size()) - 1;
+  }
+
   void add(Task task, double seconds, int priority, FillerGroup group, std::vector<TaskId> after,
            std::vector<FillerGroup> after_groups, std::vector<int> reads) {
     fillers_.items.push_back(
@@ -166,28 +179,13 @@ class Maker {
     int stage, block;
     KfacLinear linear;
     KfacSeconds seconds;
-    double inversion_s() const { return seconds.inversion_a + seconds.inversion_b; }
   };
-
-  // The Linears whose factors this replica inverts: longest first, each to the replica that has least so far. All
-  // replicas list them in the same order, that of the blocks.
-  std::vector<Linear> share_of(const Replicas& replicas, std::vector<Linear> linears) const {
-    std::stable_sort(linears.begin(), linears.end(),
-                     [](const Linear& x, const Linear& y) { return x.inversion_s() > y.inversion_s(); });
-    std::vector<double> load(at(replicas.count), 0);
-    std::vector<Linear> mine;
-    for (const Linear& linear : linears) {
-      const auto least = std::min_element(load.begin(), load.end());
-      if (least - load.begin() == replicas.index) mine.push_back(linear);
-      *least += linear.inversion_s();
-    }
-    return mine;
-  }
 
   void add_inversions(std::int32_t rank,
                       const std::map<std::pair<int, int>, std::vector<KfacSeconds>>& costs, FillerGroup a,
                       FillerGroup b) {
     std::vector<Linear> all;
+    std::vector<KfacLinear> shapes;
     double bytes_a = 0, bytes_b = 0;
     const double bytes_each = bytes_of(kfac_dtype(step_.shape.dtype));
     for (const auto& [place, seconds] : costs) {
@@ -195,26 +193,34 @@ class Maker {
       const auto linears = kfac_linears(blocks_[at(block)]);
       for (std::size_t l = 0; l < linears.size(); ++l) {
         all.push_back({stage, block, linears[l], seconds[l]});
+        shapes.push_back(linears[l]);
         bytes_a += static_cast<double>(linears[l].in * linears[l].in) * bytes_each;
         bytes_b += static_cast<double>(linears[l].out * linears[l].out) * bytes_each;
       }
     }
     const Replicas& replicas = replicas_[at(rank)];
+    const std::vector<int> read{sums(rank, a, bytes_a), sums(rank, b, bytes_b)};
     for (Reduction& reduction : reductions_) {
       if (reduction.communicator != replicas.communicator) continue;
       const bool of_input = reduction.group == replicas.reduced_a;
       reduction.after.push_back(of_input ? a : b);
+      reduction.sums.push_back(of_input ? read[0] : read[1]);
       reduction.bytes = of_input ? bytes_a : bytes_b;
       reduction.stage = step_.placement.part_of(all.front().stage);  // lowest block: the same on all
     }
     std::vector<FillerGroup> both{a, b};
     if (replicas.communicator != none) both = {replicas.reduced_a, replicas.reduced_b};
     const FillerGroup done = groups_++;
-    for (const Linear& linear : share_of(replicas, std::move(all))) {
+    const std::vector<int> owners = kfac_owners(shapes, replicas.count);
+    for (std::size_t l = 0; l < all.size(); ++l) {
+      if (owners[l] != replicas.index) continue;
+      const Linear& linear = all[l];
       for (const bool of_input : {true, false}) {
         const int id = work(linear.stage, linear.block, linear.linear, KfacStage::inversion, of_input);
         add({TaskKind::filler, rank, none, id, none, 0}, of_input ? linear.seconds.inversion_a : linear.seconds.inversion_b,
-            of_input ? inversion_a : inversion_b, done, {}, both, {});
+            of_input ? inversion_a : inversion_b, done, {}, both, read);
+        const std::int64_t side = of_input ? linear.linear.in : linear.linear.out;
+        holds(rank, kfac_inversion_bytes(machine_of(rank), side, step_.shape.dtype));
       }
     }
   }
@@ -236,7 +242,7 @@ class Maker {
       add({TaskKind::collective, none, reduction.communicator, static_cast<int>(fillers_.works.size()) - 1,
            none, 0},
           message_seconds(work, static_cast<int>(communicator.ranks.size()), path),
-          0, reduction.group, {}, reduction.after, {});
+          0, reduction.group, {}, reduction.after, reduction.sums);
     }
   }
 

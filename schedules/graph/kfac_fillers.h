@@ -8,7 +8,7 @@
 // Replicas (data and context, and Chimera's two copies of a stage) each make the factors of their own micro-batches and
 // share the inversions out, a Linear's two together: who has both preconditions it, every step, with the latest that it
 // has (a task of the step itself: lower_step_end.cpp). A Linear's input is kept from the end of its backward until A is
-// made, its output gradient until B is. Under full recomputation inputs are there when they have been made again.
+// made, its output gradient until B is; what the work itself holds is told in kfac_shares.h. Under full recomputation inputs are there when they have been made again.
 // Guarded by tests/kfac_fillers_test.cpp: each of these dependencies.
 #pragma once
 

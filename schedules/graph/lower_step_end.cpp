@@ -36,7 +36,7 @@ void StepEnd::open_buckets() {
   }
 }
 
-void StepEnd::on_buckets(int communicator, const Work& work, const std::vector<std::pair<int, int>>& at) {
+TaskId StepEnd::on_buckets(int communicator, const Work& work, const std::vector<std::pair<int, int>>& at) {
   std::vector<BufferId> inputs, outputs;
   for (const auto& [rank, block] : at) {
     auto& held = state_.bucket(rank, block);
@@ -45,12 +45,11 @@ void StepEnd::on_buckets(int communicator, const Work& work, const std::vector<s
     outputs.push_back(held.front());
   }
   const int id = state_.builder.work(work);
-  if (communicator != none) {
-    state_.add_collective(communicator, id, none, 0, inputs, outputs);
-  } else {
-    const int rank = at.front().first;
-    place(rank, state_.builder.task({TaskKind::compute, rank, none, id, none, 0}, inputs, outputs));
-  }
+  if (communicator != none) return state_.add_collective(communicator, id, none, 0, inputs, outputs);
+  const int rank = at.front().first;
+  const TaskId task = state_.builder.task({TaskKind::compute, rank, none, id, none, 0}, inputs, outputs);
+  place(rank, task);
+  return task;
 }
 
 void StepEnd::reduce_norms(int stage) {

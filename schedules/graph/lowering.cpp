@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "models/kfac.h"
 #include "models/parameters.h"
+#include "schedules/graph/kfac_shares.h"
 #include "schedules/graph/lowering_state.h"
 
 namespace slipway {
@@ -233,13 +233,26 @@ Placement placement_for_any_batch(const LoweringInput& input) {
   return placement_of(schedule.refuse(shape).empty() ? schedule.actions(shape) : ActionLists{}, shape);
 }
 
-// What K-FAC holds more than AdamW: factors and their inverses, but no moments of the matrices.
-double kfac_optimizer_bytes(const Block& block, Dtype dtype) {
-  double bytes = 2 * kfac_factor_bytes(block, dtype);
-  const double moments = 2.0 * std::max(4, bytes_of(dtype));
-  for (const KfacLinear& linear : kfac_linears(block))
-    bytes -= moments * static_cast<double>(linear.in) * static_cast<double>(linear.out);
-  return bytes;
+// K-FAC holds none.
+double moments_of(const std::vector<KfacPlace>& matrices, Dtype dtype) {
+  double elements = 0;
+  for (const KfacPlace& place : matrices)
+    elements += static_cast<double>(place.linear.in) * static_cast<double>(place.linear.out);
+  return elements * 2.0 * std::max(4, bytes_of(dtype));
+}
+
+// Of a rank's own share, as it is known where the groups of replicas are. static_bytes_of has counted the fullest one's.
+void set_inverse_bytes(TaskGraph& graph) {
+  const std::vector<Block> blocks = blocks_of(graph.model);
+  const Dtype dtype = graph.shape.dtype;
+  for (std::size_t r = 0; r < graph.static_bytes.size(); ++r) {
+    const auto rank = static_cast<std::int32_t>(r);
+    const auto places =
+        kfac_places(blocks, graph.placement, graph.stages, coordinates_of(graph.layout, rank).pipeline);
+    const auto replicas = static_cast<int>(kfac_replicas(graph, rank).size());
+    graph.static_bytes[r].optimizer += kfac_inverse_bytes(kfac_share(graph, rank), dtype) -
+                                       most_kfac_inverse_bytes(places, replicas, dtype);
+  }
 }
 
 }  // namespace
@@ -249,20 +262,24 @@ std::vector<StaticBytes> static_bytes_of(const LoweringInput& input) {
   const std::vector<BlockRange> parts = split_blocks(input.model, layout);
   const Placement placement = placement_for_any_batch(input);
   const std::vector<Block> blocks = blocks_of(input.model);
+  std::vector<BlockRange> stages;
+  for (int copy = 0; copy < placement.copies; ++copy) stages.insert(stages.end(), parts.begin(), parts.end());
   std::vector<StaticBytes> result;
   for (int pipeline = 0; pipeline < layout.pipeline; ++pipeline) {
-    double elements = 0, kfac = 0;
+    double elements = 0;
     for (int stage = 0; stage < placement.stages(); ++stage) {
       if (placement.rank[static_cast<std::size_t>(stage)] != pipeline) continue;
-      const BlockRange& part = parts[static_cast<std::size_t>(placement.part_of(stage))];
-      for (int block = part.first; block < part.last; ++block) {
+      const BlockRange& part = stages[static_cast<std::size_t>(stage)];
+      for (int block = part.first; block < part.last; ++block)
         elements += static_cast<double>(block_shard_elements(input.model, block, layout.tensor));
-        if (input.kfac) kfac += kfac_optimizer_bytes(blocks[static_cast<std::size_t>(block)], input.shape.dtype);
-      }
     }
     result.push_back(static_bytes_of(elements, layout, input.shape.dtype, input.gradient_dtype,
                                      placement.copies));
-    result.back().optimizer += kfac;
+    if (!input.kfac) continue;
+    const std::vector<KfacPlace> places = kfac_places(blocks, placement, stages, pipeline);
+    result.back().optimizer +=
+        most_kfac_inverse_bytes(places, layout.data * layout.context * placement.copies, input.shape.dtype) -
+        moments_of(places, input.shape.dtype);
   }
   return result;
 }
@@ -271,6 +288,7 @@ TaskGraph lower(const LoweringInput& input) {
   ActionLists actions = step_actions(input);
   TaskGraph graph = described(input, actions);
   LoweringState state(input, std::move(actions), graph);
+  if (input.kfac) set_inverse_bytes(graph);
   lower_passes(state);
   place_compute_order(state);
   limit_ring_prefetch(state);

@@ -18,7 +18,7 @@ struct LoweringInput {
   double clip_norm = 0;
   Dtype gradient_dtype = Dtype::float32;
   bool worker_norms = false;        // what the norm test asks of the gradients of data parallel workers (models/norm_test.h)
-  bool kfac = false;                // a preconditioning task per stage before the update, factors in memory
+  bool kfac = false;                // a preconditioning task per stage before the update, inverses in memory
   bool overlap_grad_reduce = true;  // reduce each block's gradient as soon as its last backward is done
   bool blocking_transfers = false;   // a rank goes on when its message to another stage is sent, not before
   const ActionLists* actions = nullptr;  // instead of the named schedule's (an imported CSV)
@@ -36,7 +36,8 @@ ScheduleShape step_shape(const LoweringInput& input);
 // refuses the shape.
 ActionLists step_actions(const LoweringInput& input);
 
-// What each pipeline rank's members hold throughout a step: their shard's weights, gradients and optimizer.
+// What each pipeline rank's members hold throughout a step: their shard's weights, gradients and optimizer. K-FAC's
+// inverses are those of the replica that has most.
 std::vector<StaticBytes> static_bytes_of(const LoweringInput& input);
 // The same for `elements` parameters (of a tensor shard) on one rank; `copies` of the model in the pipeline.
 StaticBytes static_bytes_of(double elements, const Layout& layout, Dtype dtype, Dtype gradient_dtype,

@@ -61,6 +61,8 @@ class StepEnd {
   void measure_workers(int stage);
   void reduce_over_data(int part);  // all copies of it together
   void precondition(int stage);
+  void gather_preconditioned(Work work, const std::vector<int>& blocks);
+  void while_it_runs(TaskId task, int rank, double bytes);
   void reduce_global_norm();
   void step(int stage);
   void gather_parameters(int part);
@@ -73,7 +75,7 @@ class StepEnd {
   }
   // One collective of `work` on each member's bucket of (rank, block) pairs; the buckets become its
   // outputs.
-  void on_buckets(int communicator, const Work& work, const std::vector<std::pair<int, int>>& at);
+  TaskId on_buckets(int communicator, const Work& work, const std::vector<std::pair<int, int>>& at);
 
   LoweringState& state_;
   ComputePlaces places_;

@@ -1,8 +1,8 @@
 // What a step's end does with whole gradients: norms of the workers', K-FAC's preconditioning, the global norm.
 #include <algorithm>
 
-#include "models/kfac.h"
 #include "models/parameters.h"
+#include "schedules/graph/kfac_shares.h"
 #include "schedules/graph/step_end.h"
 
 namespace slipway {
@@ -44,25 +44,33 @@ void StepEnd::precondition(int stage) {
       if (blocks.empty() || blocks.back() != block) blocks.push_back(block);
     }
   if (blocks.empty()) return;
-  const auto add_places = [&](int r, std::vector<std::pair<int, int>>& at) {
-    for (const int block : blocks) at.emplace_back(r, block);
-  };
   for (int k = 0; k < members(); ++k) {
+    const int r = rank(stage, k);
     std::vector<std::pair<int, int>> at;
-    add_places(rank(stage, k), at);
-    on_buckets(none, work, at);
+    for (const int block : blocks) at.emplace_back(r, block);
+    while_it_runs(on_buckets(none, work, at), r, kfac_precondition_bytes(state_.graph, r, stage));
   }
   const Placement& placement = state_.graph.placement;
   if (placement.copy_of(stage) + 1 < placement.copies) return;  // gathered when the last copy is done
-  work.stage = placement.part_of(stage);
+  gather_preconditioned(work, blocks);
+}
+
+void StepEnd::while_it_runs(TaskId task, int rank, double bytes) {
+  if (bytes > 0) state_.builder.late_output(task, state_.builder.buffer(BufferKind::kept, 0, rank, bytes));
+}
+
+void StepEnd::gather_preconditioned(Work work, const std::vector<int>& blocks) {
+  work.stage = state_.graph.placement.part_of(work.stage);
   work.suffix = ".ag_precondition";
   work.collective = Collective::all_gather;
   work.bytes = work.elements * bytes_of(work.dtype);
   work.elements = 0;
-  for (const auto& group : state_.groups.data_groups(stage)) {
+  for (const auto& group : state_.groups.data_groups(work.stage)) {
     std::vector<std::pair<int, int>> at;
-    for (const int r : group.ranks) add_places(r, at);
-    on_buckets(group.communicator, work, at);
+    for (const int r : group.ranks)
+      for (const int block : blocks) at.emplace_back(r, block);
+    const TaskId task = on_buckets(group.communicator, work, at);
+    for (const int r : group.ranks) while_it_runs(task, r, kfac_gather_bytes(state_.graph, r, work.stage));
   }
 }
 
