@@ -40,13 +40,11 @@ std::uint64_t id_of(int fabric, int copy, std::uint32_t key) {
   return static_cast<std::uint64_t>(fabric) << 56 | static_cast<std::uint64_t>(copy) << 32 | key;
 }
 
-// What the port of a key does; `copy`: the node of a fabric inside nodes.
-PortState state_of(const Cluster& cluster, int fabric_index, int copy, std::uint32_t key) {
-  const auto kind = static_cast<LinkKind>(key >> 28);
-  if (cluster.impairments.ports.empty() || (kind != LinkKind::port_up && kind != LinkKind::port_down)) return {};
+// What the port of this number does; `copy`: the node of a fabric inside nodes.
+PortState state_of_port(const Cluster& cluster, int fabric_index, int copy, int number) {
   const Fabric& fabric = cluster.fabrics[static_cast<std::size_t>(fabric_index)];
   const int shared = std::max(1, fabric.gpus_per_port);
-  int number = static_cast<int>(key & 0x0FFFFFFFU), first_node = 0;
+  int first_node = 0;
   if (fabric.scope != Fabric::Scope::cluster) return port_state(cluster, fabric_index, {0, copy, number * shared});
   for (int g = 0; g < static_cast<int>(cluster.groups.size()); ++g) {
     const NodeGroup& group = cluster.groups[static_cast<std::size_t>(g)];
@@ -59,9 +57,21 @@ PortState state_of(const Cluster& cluster, int fabric_index, int copy, std::uint
   return {};
 }
 
+// A port's own links are as it is; one between two ports is as the worse of them.
+PortState state_of(const Cluster& cluster, int fabric, int copy, const WayLink& link) {
+  if (cluster.impairments.ports.empty()) return {};
+  const auto kind = static_cast<LinkKind>(link.key >> 28);
+  if (kind == LinkKind::port_up || kind == LinkKind::port_down)
+    return state_of_port(cluster, fabric, copy, static_cast<int>(link.key & 0x0FFFFFFFU));
+  if (link.end_a < 0) return {};
+  const PortState a = state_of_port(cluster, fabric, copy, link.end_a), b = state_of_port(cluster, fabric, copy, link.end_b);
+  const PortState& flaps = a.down >= b.down ? a : b;
+  return {std::min(a.share, b.share), flaps.period, flaps.down};
+}
+
 void add_links(const Cluster& cluster, const Way& way, int fabric, int copy, Route& route) {
   for (const WayLink& link : way.links) {
-    const PortState state = state_of(cluster, fabric, copy, link.key);
+    const PortState state = state_of(cluster, fabric, copy, link);
     route.healthy = std::min(route.healthy, link.bandwidth);
     route.links.push_back(
         {id_of(fabric, copy, link.key), link.bandwidth * state.share, state.period, state.down});

@@ -27,7 +27,8 @@ constexpr std::size_t no_set = 0xFFFFFFFF;
 struct EdgeSet {
   std::uint32_t first = 0, last = 0;
   bool whole = true;  // each edge carries all that a ring's link would
-  bool carries_traffic = false, contended = false;
+  bool carries_traffic = false;
+  double slowdown = 1;  // of a flow, at most, where all who would send do
 };
 
 bool has_shared_links(const Cluster& cluster) {
@@ -151,12 +152,13 @@ EdgeSet add_edges(Planner& planner, std::size_t communicator, Pattern pattern) {
   return set;
 }
 
-// Does the task load its ports for longer than it waits for latency?
-bool is_traffic(const Planner& planner, TaskId task) {
-  if (planner.graph.tasks[task].kind == TaskKind::transfer) return true;
+// Is the time on the links nothing beside the latency, even where others make it so many times as long?
+bool is_negligible(const Planner& planner, TaskId task, double slowdown) {
+  constexpr double nothing = 0.01;
+  if (planner.graph.tasks[task].kind == TaskKind::transfer) return false;
   const Message message = message_of(planner, task);
-  return message.traffic.bytes_per_link / message.links.bandwidth >=
-         message.traffic.rounds * message.links.latency;
+  return slowdown * message.traffic.bytes_per_link / message.links.bandwidth <
+         nothing * message.traffic.rounds * message.links.latency;
 }
 
 // Which task may become flows on which edges.
@@ -209,25 +211,28 @@ void add_loads(Planner& planner, Loads& loads) {
   for (TaskId task = 0; task < planner.graph.tasks.size(); ++task)
     if (planner.set_of_task[task] != no_set)
       if (EdgeSet& set = planner.sets[planner.set_of_task[task]]; !set.carries_traffic)
-        set.carries_traffic = is_traffic(planner, task);
+        set.carries_traffic = !is_negligible(planner, task, 1);
   for (const EdgeSet& set : planner.sets)
     if (set.carries_traffic)
       visit_links(planner, set, [&](const RouteLink& link, double rate) { loads[link.id] += rate; });
 }
 
+// A port that flaps makes its flows wait.
 void find_contention(Planner& planner, const Loads& loads) {
   for (EdgeSet& set : planner.sets)
-    if (set.carries_traffic)
-      visit_links(planner, set, [&](const RouteLink& link, double) {
-        if (link.down > 0 || loads.at(link.id) > link.bandwidth * (1 + rounding)) set.contended = true;
-      });
+    visit_links(planner, set, [&](const RouteLink& link, double) {
+      if (const auto load = loads.find(link.id); load != loads.end())
+        set.slowdown = std::max(set.slowdown, load->second / link.bandwidth);
+      if (link.down > 0) set.slowdown = std::max(set.slowdown, 1 / (1 - link.down));
+    });
 }
 
 bool becomes_flows(const Planner& planner, TaskId task, CollectiveFidelity fidelity) {
   if (planner.set_of_task[task] == no_set) return false;
   if (planner.graph.tasks[task].kind == TaskKind::transfer) return true;
   if (fidelity != CollectiveFidelity::automatic) return fidelity == CollectiveFidelity::flows;
-  return planner.sets[planner.set_of_task[task]].contended && is_traffic(planner, task);
+  const double slowdown = planner.sets[planner.set_of_task[task]].slowdown;
+  return slowdown > 1 + rounding && !is_negligible(planner, task, slowdown);
 }
 
 void check(const TaskGraph& graph, const Cluster& cluster, const Durations& durations) {

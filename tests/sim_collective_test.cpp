@@ -115,6 +115,24 @@ TEST(AutomaticFidelity, KnowsTrafficByItsBytesAlsoWhereAddingIsSlow) {
   EXPECT_EQ(run(hand, cluster, CollectiveFidelity::automatic).flows, 3U);
 }
 
+// From 101 nodes on the latency of the rounds is longer than the bytes take alone; eight rings through one port still take
+// eight times as long for them.
+TEST(AutomaticFidelity, SharedPortsSlowDownRingsOfAnyLength) {
+  constexpr int per_node = 8;
+  for (const int nodes : {2, 16, 100, 101, 128}) {
+    HandGraph hand(per_node * nodes);
+    for (int gpu = 0; gpu < per_node; ++gpu) {
+      std::vector<std::int32_t> ring;
+      for (int node = 0; node < nodes; ++node) ring.push_back(node * per_node + gpu);
+      hand.collective(Collective::all_reduce, ring, bytes, 0.0045);
+    }
+    const Cluster cluster = hand_cluster(nodes, per_node, bandwidth, latency, per_node);
+    EXPECT_NEAR(run(hand, cluster, CollectiveFidelity::automatic).timeline.makespan_s,
+                2 * (nodes - 1) * latency + per_node * 2.0 * (nodes - 1) / nodes * bytes / bandwidth, 1e-9)
+        << nodes;
+  }
+}
+
 TEST(AutomaticFidelity, AScalarOverAllRanksMakesNobodyContended) {
   HandGraph hand(4);
   hand.collective(Collective::all_reduce, first_ranks(4), 8, 1);

@@ -119,6 +119,19 @@ TEST(Torus, RoutesThroughOneLinkShareItAndOthersDoNot) {
   for (const double end : ends(apart, cluster)) EXPECT_NEAR(end, alone, 1e-12);
 }
 
+TEST(Torus, ASlowPortSlowsEveryLinkOfItsVertexAndNoOther) {
+  Cluster cluster = cluster_of("torus", 6, 1, {.shape = {6}});
+  cluster.impairments.ports.push_back({.fabric = 0, .node = 1, .share = 0.25});
+  HandGraph hand(6);
+  hand.transfer(0, 2, bytes);  // through node 1
+  hand.transfer(2, 3, bytes);
+  hand.transfer(5, 4, bytes);
+  const std::vector<double> end = ends(hand, cluster);
+  EXPECT_NEAR(end[0], latency + 4 * bytes / bandwidth, 1e-12);
+  EXPECT_NEAR(end[1], alone, 1e-12);
+  EXPECT_NEAR(end[2], alone, 1e-12);
+}
+
 TEST(Torus, ARingThatFollowsTheGridHasItsLinksForItself) {
   HandGraph rows(16), columns(16);
   for (int i = 0; i < 4; ++i) {
