@@ -291,6 +291,18 @@ TEST_F(Resume, ACourseThatWasLeftGoesOnInAnotherFolderOnly) {
   EXPECT_EQ(elsewhere.status, 0) << elsewhere.errors;
 }
 
+TEST_F(Resume, ARunInsideTheFolderIsAnotherRun) {
+  const std::string folder = ended_at_four("outer"), inner = folder + "/inner";
+  const Ended other = executed(inner, {"--set run.steps=2", "--set run.checkpoint_steps=2"});
+  ASSERT_EQ(other.status, 0) << other.errors;
+  const Ended refused = executed(folder, {"--resume " + inner});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.errors, HasSubstr("checkpoints of an earlier run, which this one would replace"));
+  const Ended own = executed(folder, {"--resume " + inner + "/../checkpoints/step-00000004/"});
+  EXPECT_EQ(own.status, 0) << own.errors;
+  EXPECT_EQ(losses_of(folder), whole_losses());
+}
+
 TEST_F(Resume, WhatCannotBeResumedIsRefusedBeforeAnythingStarts) {
   const std::string folder = ended_at_four("refused");
   const auto refusal = [&](const std::vector<std::string>& more) {
