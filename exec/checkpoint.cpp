@@ -1,6 +1,5 @@
 #include "exec/checkpoint.h"
 
-#include <cstdio>
 #include <filesystem>
 
 #include "exec/checkpoint_file.h"
@@ -22,7 +21,19 @@ bool Checkpointer::is_due(std::int64_t steps) const {
 }
 
 void Checkpointer::step_ended(const Progress& done) {
-  if (is_due(done.steps)) save(done);
+  if (!is_due(done.steps)) return;
+  try {
+    save(done);
+  } catch (...) {
+    failed_step_ = done.steps;
+    throw;
+  }
+}
+
+void Checkpointer::make_room() const {
+  if (failed_step_ == 0) return;
+  std::error_code left;  // the next start removes it
+  std::filesystem::remove_all(partial_path(checkpoint_path(plan_.folder, failed_step_)), left);
 }
 
 void Checkpointer::save(const Progress& done) {
@@ -68,14 +79,6 @@ void Checkpointer::remove_old(std::int64_t newest) const {
     std::filesystem::rename(old, partial_path(old));  // no longer complete, should we be killed now
     std::filesystem::remove_all(partial_path(old));
   }
-}
-
-void remove_partial_checkpoints(const std::string& run_folder) {
-  std::error_code none;
-  std::vector<std::filesystem::path> partial;
-  for (const auto& entry : std::filesystem::directory_iterator(checkpoints_path(run_folder), none))
-    if (entry.path().extension() == ".partial") partial.push_back(entry.path());
-  for (const auto& path : partial) std::filesystem::remove_all(path, none);
 }
 
 }  // namespace slipway

@@ -8,6 +8,7 @@
 // Guarded by tests/checkpoint_file_test.cpp and tests/command_resume_test.cpp.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -36,6 +37,9 @@ class Checkpointer {
   void step_ended(const Progress& done);
   // Will step_ended save after so many steps of the training, the end of a window?
   bool is_due(std::int64_t steps) const;
+  // After a save that failed on this rank, so that nobody can complete it: removes all that the ranks have written of it.
+  // From any thread.
+  void make_room() const;
 
  private:
   void save(const Progress& done);
@@ -45,9 +49,7 @@ class Checkpointer {
   CheckpointPlan plan_;
   const RankModel& model_;
   std::unique_ptr<Store> store_;
+  std::atomic<std::int64_t> failed_step_{0};  // none: a checkpoint follows a step
 };
-
-// Removes what killed runs left half-written. Rank 0 only, before any rank saves.
-void remove_partial_checkpoints(const std::string& run_folder);
 
 }  // namespace slipway

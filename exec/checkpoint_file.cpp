@@ -84,7 +84,10 @@ ShardWriter::ShardWriter(const std::string& folder, int rank)
     : index_path_(shard_path(folder, rank, "index")), data_path_(shard_path(folder, rank, "data")) {}
 
 ShardWriter::~ShardWriter() {
-  if (data_ >= 0) ::close(data_);  // after a failure: what it holds is no checkpoint
+  if (data_ >= 0) ::close(data_);
+  if (finished_) return;
+  ::unlink(data_path_.c_str());
+  ::unlink(index_path_.c_str());
 }
 
 void ShardWriter::write(std::string_view bytes) {
@@ -111,6 +114,7 @@ std::optional<std::uint64_t> ShardWriter::finish() {
   if (index_.empty()) return std::nullopt;
   sync_and_close(std::exchange(data_, -1), data_path_);
   write_durably(index_path_, index_);
+  finished_ = true;
   return checksum_of(index_);
 }
 

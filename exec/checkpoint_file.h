@@ -50,6 +50,7 @@ class ShardWriter {
  public:
   // `folder`: the partial one, which exists.
   ShardWriter(const std::string& folder, int rank);
+  // Removes what was not finished: on a full disk it would keep the room that the run's records and messages need.
   ~ShardWriter();
   // Both throw std::runtime_error naming the file and the system's reason (a full disk).
   void add(const CheckpointEntry& entry, std::string_view masters, std::string_view first_moments,
@@ -62,6 +63,7 @@ class ShardWriter {
   void write(std::string_view bytes);
   std::string index_path_, data_path_, index_;
   int data_ = -1;
+  bool finished_ = false;
   std::uint64_t offset_ = 0;
 };
 

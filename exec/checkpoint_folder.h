@@ -111,6 +111,15 @@ inline std::vector<std::int64_t> complete_checkpoints(const std::string& run_fol
   return steps;
 }
 
+// Removes what was left half-written. Only while no rank saves: before any does, or when all have ended.
+inline void remove_partial_checkpoints(const std::string& run_folder) {
+  std::error_code none;
+  std::vector<std::filesystem::path> partial;
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoints_path(run_folder), none))
+    if (entry.path().extension() == ".partial") partial.push_back(entry.path());
+  for (const auto& path : partial) std::filesystem::remove_all(path, none);
+}
+
 // What --resume names: 'latest' of the run's own folder, another run's folder (its latest), or a checkpoint.
 // Throws std::runtime_error where there is none.
 inline std::string resolve_checkpoint(const std::string& what, const std::string& run_folder) {

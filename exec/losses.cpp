@@ -1,9 +1,11 @@
 #include "exec/losses.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <condition_variable>
 #include <cstdio>
+#include <cstring>
 #include <deque>
 #include <fstream>
 #include <limits>
@@ -47,6 +49,12 @@ std::string batch_text(const StepResult& ended) {
   char with_noise[120];
   std::snprintf(with_noise, sizeof with_noise, "%snoise/norm %.2f  ", text, noise);
   return with_noise;
+}
+
+// `errno`: 0 or of the stream's last failure.
+std::string unwritable(const std::string& path) {
+  return "cannot write " + path + (errno != 0 ? std::string(": ") + std::strerror(errno) : " (disk full?)") +
+         "; make room, or give --out another folder";
 }
 
 }  // namespace
@@ -130,8 +138,9 @@ void LossReporter::State::write(const StepResult& ended, double loss, double rat
   file << ended.before.steps << ' ' << ended.before.samples + ended.batch << ' ' << exact(loss) << ' ' << exact(rate);
   if (grows(*bundle)) file << ' ' << ended.batch;
   if (ended.norms) file << ' ' << exact(ended.norms->square_of_mean) << ' ' << exact(variance_of(*ended.norms));
+  errno = 0;
   file << '\n' << std::flush;
-  if (!file) throw std::runtime_error("cannot write " + path + " (disk full?)");
+  if (!file) throw std::runtime_error(unwritable(path));
 }
 
 LossReporter::LossReporter(const Bundle& bundle, int rank, const Progress& begin, const std::string& directory,
@@ -144,9 +153,10 @@ LossReporter::LossReporter(const Bundle& bundle, int rank, const Progress& begin
   if (rank == 0) {
     state_->path = losses_path(directory);
     const std::string kept = losses_before(state_->path, begin.steps);
+    errno = 0;
     state_->file.open(state_->path);
     state_->file << kept << std::flush;
-    if (!state_->file) throw std::runtime_error("cannot write " + state_->path);
+    if (!state_->file) throw std::runtime_error(unwritable(state_->path));
   }
   state_->thread = std::thread([state = state_.get()] { state->work(); });
 }

@@ -1,5 +1,7 @@
 #include "exec/records.h"
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <stdexcept>
@@ -11,13 +13,14 @@ namespace {
 
 std::ofstream open_for_writing(const std::string& path) {
   std::ofstream file(path);
-  if (!file) throw std::runtime_error("cannot write " + path);
+  if (!file) throw std::runtime_error("cannot write " + path + ": " + std::strerror(errno));
   return file;
 }
 
 void close_checked(std::ofstream& file, const std::string& path) {
+  errno = 0;
   file.close();
-  if (!file) throw std::runtime_error("cannot write " + path + " (disk full?)");
+  if (!file) throw std::runtime_error("cannot write " + path + (errno != 0 ? std::string(": ") + std::strerror(errno) : " (disk full?)") + "; make room");
 }
 
 }  // namespace

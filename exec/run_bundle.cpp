@@ -3,8 +3,11 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
+#include <thread>
 
 #include "exec/batches.h"
 #include "exec/checkpoint.h"
@@ -37,6 +40,7 @@ class BundleRun {
   StepSpan next_steps(int done);
   void run_lanes();
   void write() const;
+  void write_what_is_left() const;
 
   Seat& seat_;
   const Bundle& bundle_;
@@ -236,6 +240,22 @@ void BundleRun::write() const {
   write_records(arguments_.out, rank_, records_of(rank_, lanes_.stamps(), memory_.stamps(), clock, origin_));
 }
 
+// After a failure, which may be a disk that is full of a checkpoint: the rank that could not save its part makes room, for
+// the others too.
+void BundleRun::write_what_is_left() const {
+  constexpr double patience_s = 2;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(patience_s);
+  checkpoints_.make_room();
+  for (;;) {
+    try {
+      return write();
+    } catch (const std::runtime_error&) {
+      if (std::chrono::steady_clock::now() > until) throw;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
 void BundleRun::run_lanes() {
   std::optional<TransportWatch> watch;
   if (queue_) watch.emplace(transports_.all(), transports_.names(), [this] { seat_.fail_with_current_exception(""); });
@@ -250,7 +270,7 @@ void BundleRun::run() {
   align_clocks("before");
   store_barrier(seat_.store(), "ready", seat_.environment().world, while_alive_s);
   agree_on_origin();
-  seat_.on_failure([this] { write(); });
+  seat_.on_failure([this] { write_what_is_left(); });
   if (bundle_.graph.kfac) warm_up(device_, bundle_.graph.shape.dtype, true);
   finish_work(device_);  // the model is drawn, before lanes read it
   run_lanes();

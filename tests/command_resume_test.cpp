@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
 #include <sstream>
 
 #include "exec/checkpoint_folder.h"
@@ -30,13 +32,17 @@ std::string fresh(const std::string& name) {
 }
 
 // `before`: shell words in front of slipway, such as a limit. `env` and `sh` become slipway.
-RankProcesses started(const std::string& folder, const std::vector<std::string>& more, const std::string& before = "") {
+std::string command_line(const std::string& folder, const std::vector<std::string>& more, const std::string& before = "") {
   std::string line = before + "exec env -u RANK -u WORLD_SIZE -u LOCAL_RANK -u MASTER_ADDR -u MASTER_PORT " +
                      std::string(SLIPWAY_PROGRAM) + " execute " SLIPWAY_SOURCE_DIR
                      "/scenarios/examples/tiny-llama-cpu.yaml --set run.steps=" + std::to_string(all_steps) +
                      " --out " + folder;
   for (const std::string& word : more) line += " " + word;
-  return RankProcesses("/bin/sh", {"-c", line}, 1, folder, {{"SLIPWAY_RANK", SLIPWAY_RANK_PROGRAM}});
+  return line;
+}
+
+RankProcesses started(const std::string& folder, const std::vector<std::string>& more, const std::string& before = "") {
+  return RankProcesses("/bin/sh", {"-c", command_line(folder, more, before)}, 1, folder, {{"SLIPWAY_RANK", SLIPWAY_RANK_PROGRAM}});
 }
 
 Ended executed(const std::string& folder, const std::vector<std::string>& more, const std::string& before = "") {
@@ -220,6 +226,29 @@ TEST_F(Resume, AFullDiskDuringACheckpointEndsTheRunAndLosesNothing) {
   EXPECT_FALSE(std::filesystem::exists(partial_path(checkpoint_path(folder, 6))));
 }
 
+// A file system of its own, so that nothing else has room either. The ranks inherit the shell's mounts.
+TEST_F(Resume, AFileSystemFullOfACheckpointEndsTheRunWithItsCauseAndLosesNothing) {
+  const std::string disk = fresh("small-disk"), folder = disk + "/run";
+  std::filesystem::create_directories(disk);
+  if (::system(("unshare -m mount -t tmpfs -o size=64k tmpfs " + disk).c_str()) != 0)
+    GTEST_SKIP() << "no file system can be mounted here (it takes root)";
+  const std::string logs = fresh("small-disk-logs"), kept = fresh("small-disk-kept");
+  // After step 4's checkpoint of some 5 MB another one, while the first is kept, has room in part.
+  const std::string script = "mount -t tmpfs -o size=8m tmpfs " + disk + " && { sh " + logs + "/run; status=$?; cp -r " +
+                             folder + " " + kept + "; exit $status; }";
+  std::filesystem::create_directories(logs);
+  std::ofstream(logs + "/run") << command_line(folder, {"--set run.checkpoint_steps=2", "--set run.steps=1000"});
+  RankProcesses run("/bin/sh", {"-c", "exec unshare -m sh -c '" + script + "'"}, 1, logs, {{"SLIPWAY_RANK", SLIPWAY_RANK_PROGRAM}});
+  const Ended ended = run.wait(starting_s).front();
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_THAT(ended.errors, testing::ContainsRegex("slipway execute: rank [01] failed: checkpoint of step [0-9]+: cannot write .*No space left"));
+  EXPECT_THAT(ended.errors, HasSubstr("(losses.csv); records of rank 0, 1;"));
+  EXPECT_THAT(ended.errors, Not(HasSubstr("is lost")));
+  EXPECT_FALSE(complete_checkpoints(kept).empty());
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoints_path(kept)))
+    EXPECT_NE(entry.path().extension(), ".partial");
+}
+
 // It saves none itself: its --resume latest had gone on from the replaced run's.
 TEST_F(Resume, CheckpointsOfAReplacedRunAreTakenByNobody) {
   const std::string folder = ended_at_four("replaced");
@@ -260,6 +289,18 @@ TEST_F(Resume, ACourseThatWasLeftGoesOnInAnotherFolderOnly) {
   EXPECT_THAT(here.errors, HasSubstr("is not of the course that this folder holds"));
   const Ended elsewhere = executed(fresh("left-elsewhere"), {"--resume " + left});
   EXPECT_EQ(elsewhere.status, 0) << elsewhere.errors;
+}
+
+TEST_F(Resume, ARunInsideTheFolderIsAnotherRun) {
+  const std::string folder = ended_at_four("outer"), inner = folder + "/inner";
+  const Ended other = executed(inner, {"--set run.steps=2", "--set run.checkpoint_steps=2"});
+  ASSERT_EQ(other.status, 0) << other.errors;
+  const Ended refused = executed(folder, {"--resume " + inner});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.errors, HasSubstr("checkpoints of an earlier run, which this one would replace"));
+  const Ended own = executed(folder, {"--resume " + inner + "/../checkpoints/step-00000004/"});
+  EXPECT_EQ(own.status, 0) << own.errors;
+  EXPECT_EQ(losses_of(folder), whole_losses());
 }
 
 TEST_F(Resume, WhatCannotBeResumedIsRefusedBeforeAnythingStarts) {

@@ -103,6 +103,21 @@ TEST_F(FirstCause, IsNotOurOwnSignalToARankThatOutlivedTheFirst) {
   EXPECT_EQ(first_cause(result, path("")), "rank 0 was killed by signal 9 (Killed)");
 }
 
+TEST_F(FirstCause, OfARankThatWeHadToEndIsWhatTheOthersSayOfItUnlessThatIsOurSignal) {
+  std::ofstream(path("failure")) << "1 no heartbeat for 30 s; it lives, but does not answer (stopped?)\n";
+  const LaunchResult result = ended({{0, 1, 0, false, ""}, {1, -1, 9, true, ""}});
+  EXPECT_EQ(first_cause(result, path("")), "rank 1 failed: no heartbeat for 30 s; it lives, but does not answer (stopped?)");
+}
+
+TEST_F(FirstCause, WithoutAVerdictIsWhatARankSaidBeforeWhoEndedFirst) {
+  EXPECT_EQ(told_cause("step 3/8  loss 5.1"), "");
+  EXPECT_EQ(told_cause("rank 12 stops: rank 0 failed: no space"), "rank 0 failed: no space");
+  const std::string told = told_cause("rank 0 failed: no space");
+  EXPECT_EQ(first_cause(ended({{1, 1, 0, false, ""}}), path(""), told), "rank 0 failed: no space");
+  EXPECT_EQ(first_cause(ended({{1, -1, 9, false, ""}}), path(""), told), "rank 1 was killed by signal 9 (Killed)");
+  EXPECT_EQ(first_cause(ended({{1, 2, 0, false, "no bundle"}}), path(""), told), "rank 1 ended with exit status 2: no bundle");
+}
+
 TEST_F(FirstCause, WithoutAVerdictItIsTheFirstThatEnded) {
   EXPECT_EQ(first_cause(ended({{3, 2, 0, false, "no bundle"}}), path("")),
             "rank 3 ended with exit status 2: no bundle");

@@ -6,6 +6,7 @@
 #include <optional>
 #include <ostream>
 
+#include "exec/checkpoint_folder.h"
 #include "exec/run_files.h"
 #include "scenarios/chrome_trace.h"
 #include "scenarios/commands/command.h"
@@ -53,10 +54,12 @@ struct Request {
 };
 
 // Rank 0's standard output is the run's; others, and every error line, say whose they are.
-LaunchOptions passing_output_of(const Request& request, SetAside& earlier) {
+// `told`: gets the first cause of a failure that they tell.
+LaunchOptions passing_output_of(const Request& request, SetAside& earlier, std::string& told) {
   LaunchOptions options;
-  options.line = [&request, &earlier](int rank, std::string_view line, bool is_error) {
+  options.line = [&request, &earlier, &told](int rank, std::string_view line, bool is_error) {
     if (rank == 0 && !is_error && line.starts_with("step ")) earlier.drop();
+    if (is_error && told.empty()) told = told_cause(line);
     std::ostream& to = is_error || request.json ? request.err : request.out;
     const std::string own = "rank " + std::to_string(rank) + " ";
     if ((rank != 0 || is_error) && !line.starts_with(own))
@@ -74,7 +77,8 @@ std::string write_bundle_to(const std::string& path, const Request& request) {
 }
 
 // Says why ranks first_rank to last_rank did not get to the end, if so, and what is left of them.
-int told_failure(const Request& request, const LaunchResult& result, int first_rank, int last_rank, SetAside& earlier) {
+int told_failure(const Request& request, const LaunchResult& result, const std::string& told, int first_rank, int last_rank,
+                 SetAside& earlier) {
   if (!result.interrupted && !result.first_failure) {
     earlier.drop();
     return status_done;
@@ -85,7 +89,7 @@ int told_failure(const Request& request, const LaunchResult& result, int first_r
   request.err << "slipway execute: "
               << (result.interrupted
                       ? "interrupted (Ctrl-C, SIGINT or SIGTERM); all ranks that were started here have ended"
-                      : first_cause(result, request.folder))
+                      : first_cause(result, request.folder, told))
               << '\n'
               << (earlier.put_back() ? "no step was completed; what the earlier run left in " + request.folder + " is there again"
                                      : kept_text(request.folder, first_rank, last_rank))
@@ -181,10 +185,12 @@ int start_and_merge(const Request& request, const std::string& program) {
   SetAside earlier(request.folder, 0, ranks - 1, goes_on_from(request));
   tell_abandoned(earlier, request.err);
   const std::string bundle = write_bundle_to(bundle_path(request.folder), request);
+  std::string told;
   const LaunchResult result =
       launch(local_ranks(program, request.arguments(bundle), ranks, request.ranks_per_process(), request.folder),
-             passing_output_of(request, earlier));
-  const int status = told_failure(request, result, 0, ranks - 1, earlier);
+             passing_output_of(request, earlier, told));
+  if (result.first_failure) remove_partial_checkpoints(request.folder);  // room for losses.csv: the disk may be full of it
+  const int status = told_failure(request, result, told, 0, ranks - 1, earlier);
   return status == status_done ? merge_and_report(request) : status;
 }
 
@@ -198,9 +204,10 @@ int join_and_merge(const Request& request, const std::string& program, const Joi
   std::vector<std::string> command = request.arguments(bundle);
   command.insert(command.begin(), program);
   for (const std::string& word : sharing_arguments(each)) command.push_back(word);
+  std::string told;
   const LaunchResult result = launch({{first, command, {}, error_path(request.folder, first)}},
-                                     passing_output_of(request, earlier));
-  const int status = told_failure(request, result, first, last, earlier);
+                                     passing_output_of(request, earlier, told));
+  const int status = told_failure(request, result, told, first, last, earlier);
   for (int rank = first; rank <= last; ++rank) mark_done(request.folder, rank, status);
   if (status != status_done || first != 0) return status;
   wait_for_the_others(request, rank_count(request.plan.graph.layout));

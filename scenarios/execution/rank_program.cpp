@@ -28,6 +28,11 @@ int number_of(const char* name, const char* text) {
   return number;
 }
 
+// Of a rank to which the launcher had sent SIGTERM or SIGKILL: is it that signal which its verdict tells?
+bool is_a_signal(const std::string& cause) {
+  return cause.starts_with("ended by SIGTERM") || cause.starts_with("killed ");
+}
+
 }  // namespace
 
 std::string rank_program() {
@@ -90,7 +95,7 @@ std::optional<JoinedRank> joined_rank(const std::function<const char*(const char
                     launcher->name};
 }
 
-std::string first_cause(const LaunchResult& result, const std::string& folder) {
+std::string first_cause(const LaunchResult& result, const std::string& folder, const std::string& told) {
   std::ifstream file(verdict_path(folder));
   int rank = 0;
   std::string cause;
@@ -100,11 +105,22 @@ std::string first_cause(const LaunchResult& result, const std::string& folder) {
     // A signal is known best by who collected the process.
     if (end != result.ends.end() && end->signal > 0 && !end->stopped_by_launcher) return describe(*end);
     // A rank that we stopped blames our signal, when the one that died first had no time to be watched.
-    const bool blames_us = end != result.ends.end() && end->stopped_by_launcher;
+    const bool blames_us = end != result.ends.end() && end->stopped_by_launcher && is_a_signal(cause);
     if (blames_us && result.first_failure) return describe(*result.first_failure);
     return (rank < 0 ? "the launcher's agent" : "rank " + std::to_string(rank)) + " failed: " + cause;
   }
-  return result.first_failure ? describe(*result.first_failure) : "";
+  if (!result.first_failure) return "";
+  // Who ended first need not have failed first, and a full disk takes no verdict.
+  const bool says_little = result.first_failure->signal == 0 && result.first_failure->message.empty();
+  return says_little && !told.empty() ? told : describe(*result.first_failure);
+}
+
+std::string told_cause(std::string_view line) {
+  constexpr std::string_view rank = "rank ", failed = " failed: ", stops = " stops: ";
+  if (!line.starts_with(rank)) return "";
+  const std::string_view after = line.substr(std::min(line.find_first_not_of("0123456789", rank.size()), line.size()));
+  if (after.starts_with(failed)) return std::string(line);
+  return after.starts_with(stops) ? std::string(after.substr(stops.size())) : "";
 }
 
 }  // namespace slipway

@@ -35,7 +35,11 @@ struct JoinedRank {
 std::optional<JoinedRank> joined_rank(const std::function<const char*(const char*)>& variable);
 
 // Who failed first: the verdict that the ranks agreed on (FOLDER/failure, "rank cause") when they left one,
-// since ranks may end in another order than they failed; else the launcher's first failure.
-std::string first_cause(const LaunchResult& result, const std::string& folder);
+// since ranks may end in another order than they failed; else the launcher's first failure, or `told` (by
+// told_cause) where that is no more than an exit status: a full disk takes no verdict.
+std::string first_cause(const LaunchResult& result, const std::string& folder, const std::string& told = "");
+
+// "rank 1 failed: CAUSE" of a rank's error line that says so, or "rank 0 stops: rank 1 failed: CAUSE"; else empty.
+std::string told_cause(std::string_view line);
 
 }  // namespace slipway

@@ -19,9 +19,10 @@ Manifest checked_manifest(const std::string& checkpoint, const Run& run) {
   return manifest;
 }
 
-bool is_inside(const std::string& checkpoint, const std::string& folder) {
-  const auto way = std::filesystem::proximate(checkpoint, folder);
-  return *way.begin() != "..";
+// One of the folder's own: another run's folder may lie in it.
+bool is_of(const std::string& folder, const std::string& checkpoint) {
+  const auto whole = [](const std::string& path) { return std::filesystem::weakly_canonical(std::filesystem::absolute(path)); };
+  return whole(checkpoint).parent_path() == whole(checkpoints_path(folder));
 }
 
 void refuse_checkpoints_in(const std::string& folder) {
@@ -47,7 +48,7 @@ Resumption resumption_of(const std::optional<std::string>& what, const std::stri
   }
   try {
     const std::string checkpoint = resolve_checkpoint(*what, folder);
-    const bool is_here = is_inside(checkpoint, folder);
+    const bool is_here = is_of(folder, checkpoint);
     if (!is_here && !overwrite) refuse_checkpoints_in(folder);
     const Manifest manifest = checked_manifest(checkpoint, run);
     if (is_here) refuse_left_course(checkpoint, folder, manifest.step);

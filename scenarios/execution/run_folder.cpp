@@ -138,14 +138,27 @@ void write_losses_csv(const std::string& path, const std::vector<LossPoint>& los
   file.commit();
 }
 
+namespace {
+
+// Where they are: what ended the run may be a full disk.
+std::string written_losses(const std::string& folder, const std::vector<LossPoint>& losses) {
+  try {
+    write_losses_csv(losses_csv_path(folder), losses);
+    return "losses.csv";
+  } catch (const std::exception& error) {
+    return "in rank-0.losses; " + std::string(error.what());
+  }
+}
+
+}  // namespace
+
 std::string kept_text(const std::string& folder, int first_rank, int last_rank) {
   std::string text;
   std::vector<std::string> notes;
   if (first_rank == 0 && std::filesystem::exists(losses_path(folder))) {
     const std::vector<LossPoint> losses = read_losses(folder, notes);
     if (!losses.empty()) {
-      write_losses_csv(losses_csv_path(folder), losses);
-      text = "losses of " + counted(static_cast<std::int64_t>(losses.size()), "step") + " (losses.csv)";
+      text = "losses of " + counted(static_cast<std::int64_t>(losses.size()), "step") + " (" + written_losses(folder, losses) + ")";
     }
   }
   std::string ranks;

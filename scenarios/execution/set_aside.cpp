@@ -1,5 +1,7 @@
 #include "scenarios/execution/set_aside.h"
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -113,9 +115,13 @@ void SetAside::take_files() {
 void SetAside::keep_losses_before(int from) const {
   const std::string earlier = aside_ + "/" + name_in(folder_, losses_path(folder_));
   if (!fs::exists(earlier)) return;
+  errno = 0;
   std::ofstream kept(losses_path(folder_));
   kept << losses_before(earlier, from);
-  if (!kept.flush()) throw std::runtime_error("cannot write " + losses_path(folder_));
+  if (!kept.flush())
+    throw std::runtime_error("cannot write " + losses_path(folder_) + ": " +
+                             (errno != 0 ? std::strerror(errno) : "not all of it was taken") +
+                             "; make room, or give --out another folder");
 }
 
 void SetAside::take_later_checkpoints(int from) {
