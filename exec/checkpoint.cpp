@@ -57,6 +57,7 @@ void Checkpointer::commit(const Progress& done) {
   manifest.samples = done.samples;
   manifest.batch = done.batch;
   manifest.seed = plan_.seed;
+  manifest.settings = plan_.settings;
   for (int rank = 0; rank < plan_.world; ++rank) {
     const std::string checksum = store_->get(key_of(step, rank), while_alive_s);
     store_->forget(key_of(step, rank));

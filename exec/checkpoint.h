@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -26,6 +27,7 @@ struct CheckpointPlan {
   std::int64_t last_step = 0;  // of the run, which is saved as well
   int window = 1;              // steps that end together: what is due within them is saved at their end
   std::uint64_t seed = 0;
+  std::map<std::string, std::string> settings;  // of the model (models/parameters.h)
 };
 
 class Checkpointer {

@@ -147,6 +147,12 @@ std::vector<StoredEntry> CheckpointReader::entries_of(const std::string& paramet
   return found == entries_.end() ? std::vector<StoredEntry>{} : found->second;
 }
 
+std::vector<std::string> CheckpointReader::parameters() const {
+  std::vector<std::string> names;
+  for (const auto& [name, entries] : entries_) names.push_back(name);
+  return names;
+}
+
 const StoredMatrix* CheckpointReader::matrix(const std::string& name) const {
   const auto found = matrices_.find(name);
   return found == matrices_.end() ? nullptr : &found->second;
@@ -156,6 +162,7 @@ std::string CheckpointReader::read(int shard, std::uint64_t offset, std::int64_t
                                    const std::string& name) const {
   const std::string path = shard_path(folder_, shard, "data");
   std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error(path + " cannot be read: " + std::strerror(errno) + "; resume from another checkpoint");
   std::string bytes(static_cast<std::size_t>(count), '\0');
   file.seekg(static_cast<std::streamoff>(offset));
   file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));

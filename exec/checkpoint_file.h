@@ -85,6 +85,8 @@ class CheckpointReader {
   const Manifest& manifest() const { return manifest_; }
   const std::string& folder() const { return folder_; }
   std::vector<StoredEntry> entries_of(const std::string& parameter) const;
+  // Of all entries.
+  std::vector<std::string> parameters() const;
   // Masters, first and second moments one after another.
   std::string read(const StoredEntry& entry) const;
   // Null when there is none of that name.

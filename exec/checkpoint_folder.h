@@ -4,9 +4,9 @@
 //   DIR/checkpoints/step-00000200.partial/   shards are being written
 //   DIR/checkpoints/step-00000200/           manifest, shard-0.index, shard-0.data, shard-1.index, ...
 //
-//   manifest: slipway-checkpoint 2 │ step 200 │ samples 1600 │ batch 8 │ seed 7 │ shard <rank> <checksum of its index> ...
-//             │ checksum <of the lines above>
-// Version 1 did not say the batch.
+//   manifest: slipway-checkpoint 3 │ step 200 │ samples 1600 │ batch 8 │ seed 7 │ setting <value> <name> ...
+//             │ shard <rank> <checksum of its index> ... │ checksum <of the lines above>
+// Version 1 did not say the batch, and version 2 no settings of the model.
 // Plain C++, no LibTorch: `slipway execute` asks too. Guarded by tests/checkpoint_file_test.cpp.
 #pragma once
 
@@ -54,13 +54,15 @@ struct Manifest {
   std::int64_t samples = 0;  // sequences that were trained on
   std::int64_t batch = 0;    // sequences of the next step; 0: not known
   std::uint64_t seed = 0;
+  std::map<std::string, std::string> settings;  // of the model: settings_without_shape (models/parameters.h)
   std::map<int, std::uint64_t> shards;  // rank that wrote it → checksum of its index
 };
 
 inline std::string to_text(const Manifest& manifest) {
   std::ostringstream out;
-  out << "slipway-checkpoint 2\nstep " << manifest.step << "\nsamples " << manifest.samples << "\nbatch "
+  out << "slipway-checkpoint 3\nstep " << manifest.step << "\nsamples " << manifest.samples << "\nbatch "
       << manifest.batch << "\nseed " << manifest.seed << '\n';
+  for (const auto& [name, value] : manifest.settings) out << "setting " << value << ' ' << name << '\n';
   for (const auto& [rank, checksum] : manifest.shards) out << "shard " << rank << ' ' << checksum << '\n';
   const std::string text = out.str();
   return text + "checksum " + std::to_string(checksum_of(text)) + '\n';
@@ -85,14 +87,34 @@ inline Manifest read_manifest(const std::string& checkpoint) {
   int version = 0;
   Manifest manifest;
   in >> word >> version;
-  if (word != "slipway-checkpoint" || version < 1 || version > 2)
-    throw std::runtime_error(path + " is of another version of slipway; this one reads versions 1 and 2");
+  if (word != "slipway-checkpoint" || version < 1 || version > 3)
+    throw std::runtime_error(path + " is of another version of slipway; this one reads versions 1 to 3");
   in >> word >> manifest.step >> word >> manifest.samples;
   if (version > 1) in >> word >> manifest.batch;
   in >> word >> manifest.seed;
-  int rank = 0;
-  for (std::uint64_t checksum = 0; in >> word >> rank >> checksum;) manifest.shards[rank] = checksum;
+  while (in >> word) {
+    int rank = 0;
+    if (word == "setting") {
+      std::string value, name;
+      std::getline(in >> value >> std::ws, name);
+      manifest.settings[name] = value;
+    } else if (in >> rank) {
+      in >> manifest.shards[rank];
+    }
+  }
   return manifest;
+}
+
+// How the model that was trained differs from one of these settings ("heads: 4 there, 2 here"), as far as both say; else
+// empty.
+inline std::string other_settings(const Manifest& manifest, const std::map<std::string, std::string>& settings) {
+  std::string text;
+  for (const auto& [name, value] : settings) {
+    const auto there = manifest.settings.find(name);
+    if (there == manifest.settings.end() || there->second == value) continue;
+    text += (text.empty() ? "" : ", ") + name + ": " + there->second + " there, " + value + " here";
+  }
+  return text;
 }
 
 // Steps of the complete checkpoints of a run, ascending.

@@ -42,14 +42,23 @@ int try_to_connect(const addrinfo& address, Clock::time_point until) {
   return error;
 }
 
-std::string try_addresses(const std::string& host, int port, Clock::time_point until) {
+using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
+
+// Empty, or why there are none.
+std::string look_up(const std::string& host, int port, Addresses& all) {
   addrinfo wanted{};
   wanted.ai_family = AF_UNSPEC;
   wanted.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (const int code = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wanted, &found); code != 0)
     return ::gai_strerror(code);
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, ::freeaddrinfo);
+  all.reset(found);
+  return "";
+}
+
+std::string try_addresses(const std::string& host, int port, Clock::time_point until) {
+  Addresses all(nullptr, ::freeaddrinfo);
+  if (std::string why = look_up(host, port, all); !why.empty()) return why;
   int error = 0;
   for (const addrinfo* address = all.get(); address != nullptr; address = address->ai_next)
     if ((error = try_to_connect(*address, until)) == 0) return "";
@@ -57,6 +66,11 @@ std::string try_addresses(const std::string& host, int port, Clock::time_point u
 }
 
 }  // namespace
+
+std::string why_not_found(const std::string& host) {
+  Addresses all(nullptr, ::freeaddrinfo);
+  return look_up(host, 0, all);
+}
 
 std::string wait_for_listener(const std::string& host, int port, double seconds) {
   constexpr auto pause = std::chrono::milliseconds(50);

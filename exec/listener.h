@@ -11,4 +11,7 @@ namespace slipway {
 // "Name or service not known". The name's look-up is the system's and may take longer.
 std::string wait_for_listener(const std::string& host, int port, double seconds);
 
+// Why the system finds no address of that name; empty where it finds one.
+std::string why_not_found(const std::string& host);
+
 }  // namespace slipway

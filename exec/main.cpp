@@ -67,6 +67,9 @@ int run_program(const Arguments& arguments) {
   BundleFile file = read_bundle_file(arguments.bundle);
   if (!arguments.data.empty()) file.bundle.run.data = arguments.data;
   if (arguments.steps > 0) file.bundle.run.steps = arguments.steps;
+  if (arguments.dump_step > file.bundle.run.steps)
+    throw std::runtime_error("--dump-gradients " + std::to_string(arguments.dump_step) + ": the training ends at step " +
+                             std::to_string(file.bundle.run.steps) + "; name one of its steps");
   refuse_what_cannot_run(file.bundle, arguments.bundle);
   const int ranks = rank_count(file.bundle.graph.layout);
   if (ranks != environment.world) refuse_world(arguments, ranks, started);

@@ -81,7 +81,8 @@ Index read_index(const std::string& path) {
   const int code = number_of<std::uint8_t>(in);
   const auto sequences = number_of<std::uint64_t>(in), documents = number_of<std::uint64_t>(in);
   const TokenType type = type_of(code);
-  if (!in || version != 1)
+  if (!in) throw std::runtime_error("run.data: " + path + " ends inside its header; it is cut off: copy it again");
+  if (version != 1)
     throw std::runtime_error("run.data: " + path + " has version " + std::to_string(version) + "; known: 1");
   if (type.bytes == 0)
     throw std::runtime_error("run.data: " + path + " holds numbers of type " + std::to_string(code) +

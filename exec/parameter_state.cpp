@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <set>
 #include <stdexcept>
 
 #include "exec/parameters.h"
@@ -152,6 +153,17 @@ void add_entry(ShardWriter& out, const Parameter& parameter, const std::vector<P
   std::vector<at::Tensor> host;
   for (const auto member : members) host.push_back((state.*member).to(at::kCPU).contiguous());
   out.add(entry, bytes_of_tensor(host[0]), bytes_of_tensor(host[1]), bytes_of_tensor(host[2]));
+}
+
+void refuse_other_model(const CheckpointReader& checkpoint, const Model& model) {
+  if (const std::string other = other_settings(checkpoint.manifest(), settings_without_shape(model)); !other.empty())
+    throw std::runtime_error(checkpoint.folder() + " is of another model (" + other + "); resume with the model that was trained");
+  std::set<std::string> known;
+  for (int block = 0; block < static_cast<int>(blocks_of(model).size()); ++block)
+    for (const Parameter& parameter : parameters_of(model, block)) known.insert(parameter.name);
+  for (const std::string& name : checkpoint.parameters())
+    if (!known.contains(name))
+      throw std::runtime_error(checkpoint.folder() + " holds " + name + ", which this model lacks; resume with the model that was trained");
 }
 
 }  // namespace slipway

@@ -7,6 +7,7 @@
 
 #include "exec/batches.h"
 #include "exec/device.h"
+#include "exec/parameter_state.h"
 #include "exec/rank_state.h"
 
 namespace slipway {
@@ -208,6 +209,7 @@ void RankModel::load(const CheckpointReader& checkpoint) {
   if (manifest.seed != state_->bundle.run.seed)
     throw std::runtime_error(checkpoint.folder() + " was made with run.seed " + std::to_string(manifest.seed) +
                              ", which orders the data; set run.seed to it");
+  refuse_other_model(checkpoint, state_->graph.model);
   state_->buckets.load(checkpoint);
   if (state_->kfac) state_->kfac->load(checkpoint);
   state_->entered = {manifest.step, manifest.samples};

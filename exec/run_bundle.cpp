@@ -97,6 +97,7 @@ CheckpointPlan checkpoint_plan(const RankEnvironment& at, const Bundle& bundle, 
   plan.last_step = bundle.run.steps;
   plan.window = bundle.graph.window;
   plan.seed = bundle.run.seed;
+  plan.settings = settings_without_shape(bundle.graph.model);
   return plan;
 }
 

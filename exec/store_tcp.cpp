@@ -126,9 +126,11 @@ c10::intrusive_ptr<c10d::TCPStore> StoreHost::State::open_within(double limit_s,
   const auto store = within(limit_s, [copy = *this, hosts] { return copy.open(hosts); });
   if (store) return *store;
   throw Silent("what listens at " + host + ":" + std::to_string(port) + " has not answered as a store does for " +
-               std::to_string(static_cast<int>(limit_s)) +
-               " s: another program has the port, or rank 0 is stopped; check rank 0, and set MASTER_PORT to a free "
-               "port for all ranks");
+               std::to_string(static_cast<int>(limit_s)) + " s: " +
+               (hosts ? "MASTER_ADDR is not this machine, where rank 0 runs and hosts the store, or another program has the port; "
+                        "set MASTER_ADDR to this machine's name or address, and MASTER_PORT to a free port, for all ranks"
+                      : "another program has the port, or rank 0 is stopped; check rank 0, and set MASTER_PORT to a free "
+                        "port for all ranks"));
 }
 
 StoreHost::StoreHost(const RankEnvironment& at, double seconds) : state_(std::make_unique<State>()) {
@@ -141,7 +143,10 @@ StoreHost::StoreHost(const RankEnvironment& at, double seconds) : state_(std::ma
   state_->prefix = at.store_prefix;
   state_->seconds = seconds;
   try {
-    if (!at.hosts_store()) {
+    if (at.hosts_store()) {
+      const auto why = within(seconds, [host = at.store_host] { return why_not_found(host); });
+      if (!why || !why->empty()) throw std::runtime_error((why ? *why : "no answer to the look-up of its name") + "; check MASTER_ADDR");
+    } else {
       const auto why = within(seconds + late_s, [host = at.store_host, port = at.store_port, seconds] {
         return wait_for_listener(host, port, seconds);
       });

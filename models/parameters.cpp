@@ -1,5 +1,6 @@
 #include "models/parameters.h"
 
+#include <charconv>
 #include <cmath>
 #include <stdexcept>
 
@@ -180,6 +181,31 @@ std::int64_t block_tensor_sum_elements(const Model& model, int block_index, int 
   for (const Parameter& parameter : parameters_of(model, block_index))
     if (is_summed_over_tensor(parameter, degree, sequence_parallel)) sum += elements_of(parameter);
   return sum;
+}
+
+std::map<std::string, std::string> settings_without_shape(const Model& model) {
+  std::map<std::string, std::string> settings;
+  std::int64_t layer = 0;
+  for (const BlockRun& run : model.runs) {
+    const Block& block = run.block;
+    if (block.kind == BlockKind::head) settings["tied"] = block.tied ? "true" : "false";
+    if (block.kind != BlockKind::transformer) continue;
+    const std::string from = layer == 0 ? "" : " from layer " + std::to_string(layer);
+    const auto say = [&](const std::string& name, double value) {
+      char digits[40];
+      *std::to_chars(digits, digits + sizeof digits - 1, value).ptr = '\0';
+      settings[name + from] = digits;
+    };
+    say("heads", static_cast<double>(block.heads));
+    say("kv_heads", static_cast<double>(block.kv_heads));
+    say("head_dim", static_cast<double>(block.head_dim));
+    say("causal", block.causal ? 1 : 0);
+    say("post_norm", block.post_norm ? 1 : 0);
+    say("norm_epsilon", block.norm_epsilon);
+    if (block.positions == Positions::rotary) say("rope_theta", block.rope_theta);
+    layer += run.count;
+  }
+  return settings;
 }
 
 }  // namespace slipway

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,9 @@ std::int64_t elements_of(const Parameter& parameter);
 std::vector<Parameter> parameters_of(const Block& block, const std::string& prefix, std::int64_t layers);
 // All tensors of the block with number `block_index` in blocks_of(model).
 std::vector<Parameter> parameters_of(const Model& model, int block_index);
+// What the names and shapes of its tensors do not tell of a model, by name ("heads", "norm_epsilon"; exact numbers): with
+// another value the same tensors are another model. Where layers differ, those from layer 4 on say so ("heads from layer 4").
+std::map<std::string, std::string> settings_without_shape(const Model& model);
 // The pieces that tensor rank `rank` of `degree` holds; one piece covering all when replicated. Throws
 // std::invalid_argument with the numbers when a part is not divisible by `degree` (e.g. vocabulary, KV
 // heads).

@@ -42,6 +42,7 @@ std::string written(const std::string& name) {
   manifest.samples = 32;
   manifest.batch = 12;
   manifest.seed = 18446744073709551615ULL;
+  manifest.settings = {{"heads", "4"}, {"heads from layer 4", "8"}};
   manifest.shards[3] = writer.finish().value();
   write_durably(manifest_path(folder), to_text(manifest));
   return folder;
@@ -60,6 +61,9 @@ TEST(CheckpointFile, GivesBackWhatWasWritten) {
   EXPECT_EQ(reader.manifest().samples, 32);
   EXPECT_EQ(reader.manifest().batch, 12);
   EXPECT_EQ(reader.manifest().seed, 18446744073709551615ULL);
+  EXPECT_EQ(other_settings(reader.manifest(), {{"heads", "4"}, {"theta", "9"}}), "");
+  EXPECT_EQ(other_settings(reader.manifest(), {{"heads", "4"}, {"heads from layer 4", "2"}}), "heads from layer 4: 8 there, 2 here");
+  EXPECT_EQ(reader.parameters(), (std::vector<std::string>{"a", "b"}));
   const std::vector<StoredEntry> entries = reader.entries_of("b");
   ASSERT_EQ(entries.size(), 1u);
   EXPECT_EQ(entries[0].shard, 3);
@@ -119,6 +123,10 @@ TEST(CheckpointFile, ACutOrMissingFileIsNamed) {
   EXPECT_THAT([&] { reader.read(reader.entries_of("b").front()); },
               ThrowsMessage<std::runtime_error>(HasSubstr("shard-3.data ends before its last entry (b)")));
   const std::string missing = written("missing");
+  const CheckpointReader without(missing);
+  std::filesystem::remove(missing + "/shard-3.data");
+  EXPECT_THAT([&] { without.read(without.entries_of("b").front()); },
+              ThrowsMessage<std::runtime_error>(HasSubstr("shard-3.data cannot be read: No such file")));
   std::filesystem::remove(missing + "/shard-3.index");
   EXPECT_THAT([&] { CheckpointReader{missing}; },
               ThrowsMessage<std::runtime_error>(HasSubstr("shard-3.index cannot be read")));

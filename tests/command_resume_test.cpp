@@ -291,6 +291,31 @@ TEST_F(Resume, ACourseThatWasLeftGoesOnInAnotherFolderOnly) {
   EXPECT_EQ(elsewhere.status, 0) << elsewhere.errors;
 }
 
+TEST_F(Resume, ATrainingThatIsCompleteButForItsTraceIsMergedAndNotRunAgain) {
+  const std::string folder = ended_at_four("unmerged"), trace = text_of_file(trace_path(folder));
+  const auto interrupted = [&] {
+    std::filesystem::remove(trace_path(folder));
+    std::filesystem::remove(losses_csv_path(folder));
+  };
+  interrupted();
+  const Ended other = executed(folder, {"--set run.steps=4", "--set run.lr=0.5", "--resume latest"});
+  EXPECT_EQ(other.status, 2);
+  EXPECT_THAT(other.errors, HasSubstr("run.slip is of another scenario"));
+  const Ended merged = executed(folder, {"--set run.steps=4", "--set run.checkpoint_steps=2", "--resume latest"});
+  ASSERT_EQ(merged.status, 0) << merged.errors;
+  EXPECT_THAT(merged.output, Not(HasSubstr("step 4/4")));
+  EXPECT_EQ(text_of_file(trace_path(folder)), trace);
+  EXPECT_TRUE(std::filesystem::exists(losses_csv_path(folder)));
+  interrupted();  // after it was resumed: the records are those of steps 5 to 8
+  const std::string eight = "--set run.checkpoint_steps=2";
+  ASSERT_EQ(executed(folder, {eight, "--resume latest"}).status, 0);
+  const std::string resumed_trace = text_of_file(trace_path(folder));
+  interrupted();
+  ASSERT_EQ(executed(folder, {eight, "--resume latest"}).status, 0);
+  EXPECT_EQ(text_of_file(trace_path(folder)), resumed_trace);
+  EXPECT_EQ(losses_of(folder), whole_losses());
+}
+
 TEST_F(Resume, ARunInsideTheFolderIsAnotherRun) {
   const std::string folder = ended_at_four("outer"), inner = folder + "/inner";
   const Ended other = executed(inner, {"--set run.steps=2", "--set run.checkpoint_steps=2"});
@@ -319,7 +344,14 @@ TEST_F(Resume, WhatCannotBeResumedIsRefusedBeforeAnythingStarts) {
   const Ended elsewhere = executed(ended_at_four("refused-elsewhere"), {"--resume " + folder});
   EXPECT_EQ(elsewhere.status, 2);
   EXPECT_THAT(elsewhere.errors, HasSubstr("checkpoints of an earlier run, which this one would replace"));
-  const Ended other = executed(fresh("refused-model"), {"--resume " + folder, "--set model.hidden=32"});
+  for (const auto& [key, why] : std::vector<std::pair<std::string, std::string>>{
+           {"model.layers=2", "which this model lacks"}, {"model.norm_epsilon=0.001", "(norm_epsilon: 1e-05 there, 0.001 here)"},
+           {"model.rope_theta=500", "rope_theta: 10000 there, 500 here"}}) {
+    const Ended changed = executed(fresh("refused-setting"), {"--resume " + folder, "--set " + key});
+    EXPECT_EQ(changed.status, 1) << key;
+    EXPECT_THAT(changed.errors, HasSubstr(why));
+  }
+  const Ended other = executed(fresh("refused-model"), {"--resume " + folder, "--set model.ffn=96"});
   EXPECT_EQ(other.status, 1);
   EXPECT_THAT(other.errors, testing::ContainsRegex("is [0-9]+ x [0-9]+ there, but [0-9]+ x [0-9]+ in this model"));
 }

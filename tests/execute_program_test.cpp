@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <sstream>
 
 #include "models/trace.h"
@@ -105,23 +106,29 @@ bool is_rank(pid_t process, int rank) {
   return variables.find(nul + "RANK=" + std::to_string(rank) + nul) != std::string::npos;
 }
 
-TEST(ExecuteProgram, InterruptedSaysSoAndWhatItKept) {
-  const std::string folder = temporary_folder().path("interrupted");
+// SIGHUP: a lost terminal.
+class InterruptedExecute : public testing::TestWithParam<int> {};
+
+TEST_P(InterruptedExecute, SaysSoAndWhatItKept) {
+  const std::string folder = temporary_folder().path("interrupted" + std::to_string(GetParam()));
+  std::signal(SIGHUP, SIG_DFL);  // where the tests run under nohup
   RankProcesses slipway = started_alone(folder, 1000000);
   ASSERT_TRUE(slipway.printed(0, "step 3/", starting_s));
   const std::vector<pid_t> ranks = children_of(slipway.pid(0));
   ASSERT_EQ(ranks.size(), 2u);
   slipway.mark();
-  slipway.kill(0, SIGINT);
+  slipway.kill(0, GetParam());
   const Ended ended = slipway.wait(2 * promised_s).front();
   EXPECT_EQ(ended.status, 1);
   EXPECT_LT(ended.seconds, promised_s);
-  EXPECT_THAT(ended.errors, HasSubstr("slipway execute: interrupted (Ctrl-C, SIGINT or SIGTERM); all ranks"));
+  EXPECT_THAT(ended.errors, HasSubstr("slipway execute: interrupted (Ctrl-C, SIGINT, SIGTERM or SIGHUP); all ranks"));
   EXPECT_THAT(ended.errors, testing::ContainsRegex("kept: losses of [0-9]+ steps \\(losses.csv\\); records of rank 0, 1"));
   EXPECT_THAT(text_of_file(folder + "/losses.csv"), HasSubstr("\n3,24,"));
   EXPECT_FALSE(std::filesystem::exists(folder + "/trace.json"));
   for (const pid_t process : ranks) EXPECT_EQ(::kill(process, 0), -1) << process << " still runs";
 }
+
+INSTANTIATE_TEST_SUITE_P(By, InterruptedExecute, testing::Values(SIGINT, SIGHUP));
 
 class KilledUnderExecute : public testing::TestWithParam<int> {};
 

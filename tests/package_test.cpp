@@ -72,6 +72,14 @@ TEST(Package, TakesTheNodesLibrariesUnlessTheyAreTooOldOrItIsTold) {
   std::ofstream(package + "/lib/needs") << needs;
 }
 
+TEST(Package, RunsThroughALinkThatIsElsewhere) {
+  const std::string link = temporary_folder().path("linked-slipway-rank");
+  std::filesystem::remove(link);
+  std::filesystem::create_symlink(unpacked(), link);
+  EXPECT_THAT(said_by("SLIPWAY_TORCH='" SLIPWAY_TORCH_DIR "' SLIPWAY_DEVICE=cpu '" + link + "' --version", 0),
+              testing::StartsWith("slipway-rank "));
+}
+
 TEST(Package, CarriesTheLibrariesOfItsSystemAndNoneOfPyTorch) {
   std::set<std::string> libraries;
   for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(unpacked()).parent_path() / "lib"))

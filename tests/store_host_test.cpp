@@ -90,6 +90,14 @@ TEST(StoreHost, AnotherProgramOnThePortIsNotWaitedForAsLongAsAHostThatIsToCome) 
   EXPECT_THAT(error_of(0, foreign.port(), 6), HasSubstr("is in use on this host"));
 }
 
+TEST(StoreHost, ItsOwnNameThatNobodyKnowsIsSaidAtOnce) {
+  RankEnvironment at = rank_of_two(0, 0);
+  at.store_host = "no-such-host.invalid";
+  EXPECT_THAT([&] { const StoreHost host(at, 60); },
+              testing::ThrowsMessage<std::runtime_error>(AllOf(HasSubstr("rank 0 cannot host the store of this run at no-such-host.invalid"),
+                                                               HasSubstr("check MASTER_ADDR"), Not(HasSubstr("another program")))));
+}
+
 TEST(StoreHost, AHostThatNeverComesIsNamedWithTheCause) {
   const Socket nobody;
   EXPECT_THAT(error_of(1, nobody.port(), 1),

@@ -92,6 +92,8 @@ TEST(MegatronTokens, DefectsAreNamedWithTheFile) {
   EXPECT_THAT(damaged("gap", 34, "\2"), HasSubstr("sequence 1 does not begin"));
   std::filesystem::resize_file(prefix + ".bin", 19);
   EXPECT_THAT(refusal(prefix), AllOf(HasSubstr("sound.bin has 19 bytes"), HasSubstr("5 tokens of 4")));
+  std::filesystem::resize_file(prefix + ".idx", 20);
+  EXPECT_THAT(refusal(prefix), HasSubstr("sound.idx ends inside its header"));
   std::filesystem::remove(prefix + ".idx");
   EXPECT_THAT(refusal(prefix + ".bin"), HasSubstr("no .idx"));
 }

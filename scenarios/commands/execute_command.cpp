@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <ostream>
+#include <sstream>
 
 #include "exec/checkpoint_folder.h"
 #include "exec/run_files.h"
@@ -16,6 +18,7 @@
 #include "scenarios/comparison.h"
 #include "scenarios/execution/bundle.h"
 #include "scenarios/execution/execution.h"
+#include "scenarios/execution/folder_lock.h"
 #include "scenarios/execution/learning_rate.h"
 #include "scenarios/execution/rank_program.h"
 #include "scenarios/execution/resumption.h"
@@ -88,7 +91,7 @@ int told_failure(const Request& request, const LaunchResult& result, const std::
     earlier.drop();
   request.err << "slipway execute: "
               << (result.interrupted
-                      ? "interrupted (Ctrl-C, SIGINT or SIGTERM); all ranks that were started here have ended"
+                      ? "interrupted (Ctrl-C, SIGINT, SIGTERM or SIGHUP); all ranks that were started here have ended"
                       : first_cause(result, request.folder, told))
               << '\n'
               << (earlier.put_back() ? "no step was completed; what the earlier run left in " + request.folder + " is there again"
@@ -105,8 +108,13 @@ MergedRun merged_with_progress(const Request& request) {
 void write_trace(const Request& request, const Trace& trace) {
   const Ticking ticking(request.err, "writing " + request.trace_path);
   OutputFile file(request.trace_path);
-  write_chrome_trace(file.stream(), trace);
-  file.commit();
+  try {
+    write_chrome_trace(file.stream(), trace);
+    file.commit();
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(request.trace_path + ": " + error.what() + "\n(the training is complete; with room, the same command " +
+                             "with --resume latest makes the trace)");
+  }
 }
 
 void wait_for_the_others(const Request& request, int ranks) {
@@ -140,6 +148,7 @@ std::string drawn_steps(const Execution& run) {
 
 int merge_and_report(const Request& request) {
   const Plan& plan = request.plan;
+  write_losses_csv(request.folder);  // first: it is short, and says that here is a run, should the rest be interrupted
   MergedRun merged = merged_with_progress(request);
   for (const std::string& note : merged.notes) request.err << "note: " << note << '\n';
   Execution run{std::move(merged.trace), {}, request.trace_path, request.folder};
@@ -150,7 +159,6 @@ int merge_and_report(const Request& request) {
   run.batches = batches_of(run.trace, run.times);
   for (std::size_t i = 0; i < request.predicted.size() && !run.batches.empty(); ++i)
     run.predicted_step_s[plan_of_program(request, i).graph.global_batch] = step_times(request.predicted[i]).period_s.back();
-  write_losses_csv(losses_csv_path(request.folder), run.trace.losses);  // first: it is short, and says that here is a run
   write_trace(request, run.trace);
   const std::optional<Comparison> comparison = confirmed(request, run);
   if (request.json) {
@@ -178,6 +186,18 @@ void tell_abandoned(const SetAside& earlier, std::ostream& err) {
 
 std::optional<int> goes_on_from(const Request& request) {
   return request.from.is_here ? std::optional(request.from.done) : std::nullopt;
+}
+
+// Of a training that is complete but for its trace.
+int merge_only(const Request& request) {
+  const FolderLock lock(request.folder);
+  std::ostringstream bundle, left;
+  write_bundle(bundle, bundle_of(request.plan, request.larger));
+  left << std::ifstream(bundle_path(request.folder)).rdbuf();
+  if (left.str() != bundle.str())
+    throw UsageError(bundle_path(request.folder) + " is of another scenario, whose training is complete but has no trace; give the " +
+                     "scenario and each --set as they were, or --out another folder");
+  return merge_and_report(request);
 }
 
 int start_and_merge(const Request& request, const std::string& program) {
@@ -254,16 +274,23 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   refuse_uncalibrated(scenario);
   const auto joined = joined_rank([](const char* name) { return std::getenv(name); });
   if (joined) refuse_other_world(*joined, scenario);
+  if (options.text("out") == "") throw UsageError("--out is empty; name a folder");
   const std::string folder =
       std::filesystem::absolute(options.text("out").value_or(scenario.name + ".run")).string();
   if (!joined || joined->rank == 0) restore_killed_start(folder);
-  const Resumption from = resumption_of(options.text("resume"), folder, scenario.run, options.has("overwrite"));
-  refuse_warmup_beyond_end(scenario, from);
+  const std::optional<int> unmerged = options.text("resume") == "latest" && !joined
+                                          ? unmerged_from(folder, rank_count(scenario.layout), scenario.run.steps)
+                                          : std::nullopt;
+  const Resumption from = unmerged ? Resumption{"", *unmerged, 0, 0, true}
+                                   : resumption_of(options.text("resume"), folder, scenario.run, options.has("overwrite"));
+  if (!unmerged) refuse_warmup_beyond_end(scenario, from);
   refuse_shrinking_growth(scenario, from);
   if (options.has("confirm")) refuse_unconfirmable(from, scenario.run, 1);
   check_output_folder("--out", folder);
   if (!options.has("overwrite") && !from.is_here) refuse_finished_run(folder);
   if (const auto trace = options.text("trace")) check_output("--trace", *trace, inputs_of(scenario));
+  if (!options.text("trace") && std::filesystem::is_directory(trace_path(folder)))
+    throw UsageError(trace_path(folder) + ", where the trace goes, is a folder; move it, or give --trace another file");
   const std::string program = rank_program();
   const Plan plan = planned(std::move(scenario), err);
   refuse_graphs_with_kfac(plan, options.has("cuda-graphs"));
@@ -281,16 +308,19 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
     std::ostream& talk = request.json ? err : out;
     talk << headline(plan) << '\n';
     for (const std::string& note : execution_notes(plan.scenario, program)) talk << "note: " << note << '\n';
-    for (const std::string& note : rate_notes(plan.scenario.run, from)) talk << "note: " << note << '\n';
+    if (!unmerged)
+      for (const std::string& note : rate_notes(plan.scenario.run, from)) talk << "note: " << note << '\n';
     for (const std::string& note : batch_notes(plan.scenario, from)) talk << "note: " << note << '\n';
     if (!plan.scenario.run.optimizer.lr_schedule.is_constant()) talk << rate_text(plan.scenario.run.optimizer) << '\n';
     if (!larger.empty()) talk << ladder_text(ladder_of(plan.scenario)) << '\n';
     if (!request.predicted.empty())
       talk << "predicted: " << readable_seconds(step_times(request.predicted.front()).period_s.back()) << " a step"
            << (larger.empty() ? "" : fmt::format(" of batch {}", plan.graph.global_batch)) << '\n';
+    if (unmerged) talk << "its " << counted(plan.scenario.run.steps, "step") << " are done; the trace is made of what the ranks left\n";
     if (request.resumes()) talk << "from step " << from.done << ": " << from.checkpoint << '\n';
     talk << std::flush;
   }
+  if (unmerged) return merge_only(request);
   return joined ? join_and_merge(request, program, *joined) : start_and_merge(request, program);
 }
 

@@ -23,13 +23,16 @@ constexpr const char* how_it_runs =
     "run.optimizer.lr_decay_samples: else it decays to the end of the training as this start's\n"
     "run.steps say.\n"
     "\n"
+    "A training that is complete but was interrupted (or found no room) while its trace was made is not\n"
+    "run again: --resume latest makes the trace and answers.\n"
+    "\n"
     "With training.growth the batch grows: a step program for each batch is lowered beforehand, the line\n"
     "of a step tells its batch, and the answer the step time of each. With the norm test it also tells\n"
     "noise/norm, the share of the gradient's norm that is noise, which grows the batch where it is above\n"
     "training.growth.eta, and the gradient noise scale of each batch.\n"
     "\n"
     "When a rank fails or is killed, all others end within ten seconds and the first one is named with\n"
-    "its cause. Ctrl-C (or SIGTERM) ends all ranks, with exit status 1 too. Either way the losses of\n"
+    "its cause. Ctrl-C (SIGTERM, SIGHUP) ends all ranks, with exit status 1 too. Either way the losses of\n"
     "all completed steps are kept in DIR/losses.csv, and the records of the ranks that could still\n"
     "write them; no trace is made.";
 

@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-volatile std::sig_atomic_t interrupts = 0;  // SIGINT and SIGTERM since launch() began
+volatile std::sig_atomic_t interrupts = 0;  // SIGINT, SIGTERM and SIGHUP since launch() began
 extern "C" void count_interrupt(int) { interrupts = interrupts + 1; }
 
 // Counts interrupts for as long as it lives; the handlers that were there before come back afterwards.
@@ -31,16 +31,19 @@ class InterruptGuard {
     action.sa_handler = count_interrupt;
     ::sigaction(SIGINT, &action, &old_int_);
     ::sigaction(SIGTERM, &action, &old_term_);
+    ::sigaction(SIGHUP, nullptr, &old_hup_);  // a lost terminal; nohup ignores that, and so it stays
+    if (old_hup_.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);
   }
   ~InterruptGuard() {
     ::sigaction(SIGINT, &old_int_, nullptr);
     ::sigaction(SIGTERM, &old_term_, nullptr);
+    ::sigaction(SIGHUP, &old_hup_, nullptr);
   }
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
  private:
-  struct sigaction old_int_, old_term_;
+  struct sigaction old_int_, old_term_, old_hup_;
 };
 
 std::string text_of(const std::string& path) {

@@ -49,7 +49,7 @@ struct RankEnd {
 struct LaunchResult {
   std::vector<RankEnd> ends;  // in the order in which the ranks ended
   std::optional<RankEnd> first_failure;
-  bool interrupted = false;  // by SIGINT or SIGTERM to the launcher
+  bool interrupted = false;  // by SIGINT, SIGTERM or SIGHUP to the launcher
 };
 
 // Runs all to their ends. Throws std::runtime_error when a program cannot be started; ranks that were

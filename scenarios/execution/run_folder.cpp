@@ -104,6 +104,24 @@ bool has_records_of_two_steps(const std::string& folder, int rank) {
   return false;
 }
 
+std::optional<int> unmerged_from(const std::string& folder, int ranks, int steps) {
+  namespace fs = std::filesystem;
+  if (fs::exists(trace_path(folder)) || fs::exists(verdict_path(folder))) return std::nullopt;
+  const std::vector<LossLine> losses = loss_lines(losses_path(folder));
+  if (losses.empty() || losses.back().step + 1 != steps) return std::nullopt;
+  for (int rank = 0; rank < ranks; ++rank)
+    if (!fs::exists(records_path(folder, rank))) return std::nullopt;
+  int last = -1;
+  std::ifstream records(records_path(folder, 0));
+  for (std::string line; std::getline(records, line) && !records.eof();) last = std::max(last, record_from_text(line).step);
+  return last < 0 || last >= steps ? std::nullopt : std::optional(steps - 1 - last);
+}
+
+void write_losses_csv(const std::string& folder) {
+  std::vector<std::string> told_when_merged;
+  write_losses_csv(losses_csv_path(folder), read_losses(folder, told_when_merged));
+}
+
 MergedRun merged_run(const std::string& folder, int ranks, int steps) {
   MergedRun run;
   Trace& trace = run.trace;
@@ -168,7 +186,8 @@ std::string kept_text(const std::string& folder, int first_rank, int last_rank) 
     if (!none && bytes > 0) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
   }
   if (!ranks.empty()) text += (text.empty() ? "" : "; ") + std::string("records of rank ") + ranks;
-  return (text.empty() ? "no step was completed" : "kept: " + text) + "; no trace was made; messages: " + folder;
+  const char* const nothing = first_rank == 0 ? "no step was completed" : "no records were written (rank 0 keeps the losses)";
+  return (text.empty() ? nothing : "kept: " + text) + "; no trace was made; messages: " + folder;
 }
 
 void mark_done(const std::string& folder, int rank, int status) {

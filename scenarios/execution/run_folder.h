@@ -3,6 +3,7 @@
 // Guarded by tests/command_execute_test.cpp and tests/run_folder_test.cpp.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@ bool has_done_a_step(const std::string& folder, int done);
 // The same of a rank that knows no losses: it has begun another step.
 bool has_records_of_two_steps(const std::string& folder, int rank);
 
+// A run of which all ranks came to the end of `steps` steps, and of which no trace was made (interrupted while it was
+// merged, or no room): the step of the training, from 0, with which its records begin. Nothing for any other folder.
+std::optional<int> unmerged_from(const std::string& folder, int ranks, int steps);
+
 struct MergedRun {
   Trace trace;
   std::vector<std::string> notes;  // what was left out, and why
@@ -27,6 +32,9 @@ struct MergedRun {
 // Records and losses of all ranks, waiting split off. A last line without its end is left out with a note;
 // throws std::runtime_error naming the file that is missing or the line that is wrong.
 MergedRun merged_run(const std::string& folder, int ranks, int steps);
+
+// Makes losses.csv of rank 0's losses. Throws std::runtime_error as merged_run.
+void write_losses_csv(const std::string& folder);
 
 // A line for each step, counted from 1; the learning rate is empty where it is not known. Where the batch grows its size is a
 // column, and where the norm test asks the gradient's squared norm and the variance of that mean.
