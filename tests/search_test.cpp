@@ -9,6 +9,7 @@
 
 #include "scenarios/memory/changes.h"
 #include "scenarios/search/answer.h"
+#include "scenarios/search/ranking.h"
 #include "scenarios/search/workers.h"
 #include "tests/scenario_file.h"
 
@@ -266,6 +267,23 @@ TEST(Workers, AnswerEachJobOnceAndHandOnWhatIsThrown) {
   }
   EXPECT_EQ(sum, 0 + 1 + 4 + 16 + 25);
   EXPECT_EQ(failures, 1);
+}
+
+TEST(Search, TakesNoStepBelowItsBoundForAnAnswer) {
+  const ScenarioFolder folder;
+  const Scenario scenario = load(folder, smalls[0]);
+  LayoutChoice choice;
+  choice.layout = scenario.layout;
+  choice.schedule = schedule_named("1f1b");
+  EXPECT_NO_THROW(refuse_below_bound(choice, 1, 1));
+  EXPECT_NO_THROW(refuse_below_bound(choice, 1, 1 - 1e-9)) << "another order of additions";
+  try {
+    refuse_below_bound(choice, 0.05, 0.04);
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr(layout_text(choice)), testing::HasSubstr("0.04 s"),
+                                             testing::HasSubstr("0.05 s"), testing::HasSubstr("defect")));
+  }
 }
 
 TEST(Workers, ThatDieAreNoticed) {
