@@ -286,6 +286,19 @@ TEST(Search, TakesNoStepBelowItsBoundForAnAnswer) {
   }
 }
 
+// Terapipe cuts sequences, which the lowering refuses with context parallelism and with full recomputation.
+TEST(Search, OfSlicesHoldsOnlyWhatCanBeSimulated) {
+  const ScenarioFolder folder;
+  Scenario scenario = load(folder, smalls[0]);
+  scenario.schedule.name = "terapipe", scenario.schedule.slices = 2;
+  int layouts = 0;
+  each_layout(scenario, search_space(scenario, {"schedule.name"}), [&](const LayoutChoice& choice) {
+    ++layouts;
+    EXPECT_NO_THROW(price_layout(scenario, choice)) << layout_text(choice);
+  });
+  EXPECT_GT(layouts, 10);
+}
+
 TEST(Workers, ThatDieAreNoticed) {
   Workers workers(1, [](int, std::byte*) { ::_exit(9); });
   workers.give(0);
