@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 #include <set>
 
@@ -297,6 +298,20 @@ TEST(Search, OfSlicesHoldsOnlyWhatCanBeSimulated) {
     EXPECT_NO_THROW(price_layout(scenario, choice)) << layout_text(choice);
   });
   EXPECT_GT(layouts, 10);
+}
+
+// As `timeout` and job schedulers send it: to the whole group. The answer is the parent's to give.
+TEST(Workers, LeaveATerminationOfTheirGroupToTheirParent) {
+  Workers workers(1, [](int, std::byte* result) {
+    std::raise(SIGTERM);
+    std::raise(SIGINT);
+    result[0] = std::byte{7};
+  });
+  workers.give(0);
+  std::optional<Workers::Outcome> outcome;
+  while (!outcome) outcome = workers.take(1000);
+  EXPECT_FALSE(outcome->failed);
+  EXPECT_EQ(outcome->result[0], std::byte{7});
 }
 
 TEST(Workers, ThatDieAreNoticed) {
