@@ -115,11 +115,14 @@ std::span<const JsonKey> study_json_keys() {
       JsonKey{"points[].scenario", "text", "name of the scenario"},
       JsonKey{"points[].set", "map", "the varied keys and their values here"},
       JsonKey{"points[].basis", "text",
-              "on what its figures rest, with book_error, fitted_stacks, not_priced, outside_fit, memory_outside_fit as in "
+              "on what its figures rest, with book_error, fitted_stacks, own_sources, not_priced, outside_fit, memory_outside_fit as in "
               "simulate; absent without figures",
               true},
       JsonKey{"points[].error", "text", "why there are no figures; absent where there are", true},
       JsonKey{"points[].step_time_s", "s", "and the other columns of --csv (`slipway study --help`), in base units"},
+      JsonKey{"points[].needed_memory_bytes", "bytes", "of the pipeline rank that is nearest to its GPU's memory, as fits judges it"},
+      JsonKey{"points[].peak_memory_bytes", "bytes", "on the timeline, of the pipeline rank that is nearest there"},
+      JsonKey{"points[].fits", "bool", "as in simulate"},
   };
   return keys;
 }

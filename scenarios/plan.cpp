@@ -72,7 +72,7 @@ const char* why_unfoldable(const Scenario& scenario) {
   const LoweringInput input = lowering_input(scenario);
   if (has_fillers(scenario)) return "work in the bubbles differs from rank to rank";
   if (step_shape(input).copies > 1) return "data groups join ranks of both copies of the model";
-  return why_unfoldable(scenario.cluster, scenario.layout, joins_all_ranks(input));
+  return why_unfoldable(scenario.cluster, scenario.layout, joined_ranks(input));
 }
 
 std::string why_unfolded(const Scenario& scenario, const Folding& folding) {
@@ -88,7 +88,7 @@ std::string why_unfolded(const Scenario& scenario, const Folding& folding) {
 
 Folding folding_of(const Scenario& scenario) {
   if (why_unfoldable(scenario) != nullptr) return {};
-  return folding_of(scenario.cluster, scenario.layout, joins_all_ranks(lowering_input(scenario)));
+  return folding_of(scenario.cluster, scenario.layout, joined_ranks(lowering_input(scenario)));
 }
 
 namespace {

@@ -59,8 +59,8 @@ void write_all(int file, const char* text, std::size_t size) {
 [[noreturn]] void be_the_child(const std::function<void()>& work, int messages, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(failed_with_message);
-  std::signal(SIGINT, SIG_IGN);  // Ctrl-C reaches the whole terminal group; the parent decides
-  std::signal(SIGTERM, SIG_DFL);
+  std::signal(SIGINT, SIG_IGN);  // both may reach the whole process group; the parent decides
+  std::signal(SIGTERM, SIG_IGN);
   const int nowhere = open("/dev/null", O_WRONLY);
   if (nowhere >= 0) dup2(nowhere, STDOUT_FILENO);
   int status = 0;

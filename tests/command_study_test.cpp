@@ -66,6 +66,10 @@ TEST_F(StudyCommand, JsonHasTheFiguresOfTheTableAndTheReasonOfAPointWithout) {
   EXPECT_EQ(json["points"][0]["set"]["schedule.micro_batch"], "1");
   const auto alone = nlohmann::json::parse(slipway_with({"simulate", tiny, "--json"}).out);
   for (const char* figure : {"step_time_s", "tokens_per_s", "mfu"}) EXPECT_EQ(json["points"][0][figure], alone[figure]);
+  EXPECT_EQ(json["points"][0]["fits"], alone["fits"]);
+  EXPECT_TRUE(json["points"][0]["fits"].is_boolean());
+  const auto& needed = alone["needed_memory_bytes"];
+  EXPECT_EQ(json["points"][0]["needed_memory_bytes"], *std::max_element(needed.begin(), needed.end()));
   EXPECT_FALSE(json["points"][1].contains("step_time_s"));
   EXPECT_THAT(json["points"][1]["error"].get<std::string>(), HasSubstr("global_batch"));
 }

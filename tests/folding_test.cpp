@@ -51,6 +51,7 @@ constexpr Setting settings[] = {
     {"as NCCL chooses", 4, 4, 1, 4e9, true, Algorithm::nccl},
     {"a full fat tree", 4, 4, 1, 4e9, true, Algorithm::ring, "fat-tree"},
     {"a full fat tree as NCCL chooses", 4, 4, 1, 4e9, true, Algorithm::nccl, "fat-tree"},
+    {"trees", 4, 4, 1, 4e9, true, Algorithm::tree},
     {"rails", 4, 4, 1, 4e9, true, Algorithm::multi_ring, "rail-optimised"},
     {"an oversubscribed fat tree", 4, 4, 1, 4e9, false, Algorithm::ring, "fat-tree", 2}};
 
@@ -79,8 +80,8 @@ LoweringInput random_step(std::mt19937& random, int ranks) {
   };
   LoweringInput in;
   in.model = llama(
-      "llama",
-      {.layers = 8, .hidden = 128, .ffn = 384, .heads = 8, .kv_heads = 8, .vocab = 512, .sequence = 64});
+      "llama", {.layers = 8, .hidden = 128, .ffn = 384, .heads = 8, .kv_heads = 8, .vocab = 4096, .sequence = 64,
+                .tied = one_of({0, 1}) == 1});
   Layout& l = in.layout;
   do {
     l.tensor = one_of({1, 2, 4, 8}), l.context = one_of({1, 1, 2, 4}), l.pipeline = one_of({1, 2, 4});
@@ -116,7 +117,8 @@ std::string text_of(const LoweringInput& in) {
          (l.context_exchange == ContextExchange::ring ? " ring" : "") + " p" +
          std::to_string(l.pipeline) + " d" + std::to_string(l.data) + " z" + std::to_string(l.zero) +
          " sp" + std::to_string(l.sequence_parallel) + " batch " + std::to_string(in.global_batch) + " slices " + std::to_string(in.slices) + " recompute " +
-         std::to_string(static_cast<int>(in.recompute)) + (l.split == SplitKind::list ? " uneven" : "");
+         std::to_string(static_cast<int>(in.recompute)) + (l.split == SplitKind::list ? " uneven" : "") +
+         (in.model.runs.back().block.tied ? " tied" : "");
 }
 
 struct Step {
@@ -146,7 +148,7 @@ TEST_P(FoldedSteps, AreTheStepsOfAllRanks) {
   for (int i = 0; i < 40; ++i) {
     LoweringInput input = random_step(random, ranks);
     const Step whole = simulated(input, cluster);
-    input.folding = folding_of(cluster, input.layout, joins_all_ranks(input));
+    input.folding = folding_of(cluster, input.layout, joined_ranks(input));
     if (input.folding.tensor * input.folding.replicas == ranks / input.layout.pipeline) continue;
     ++folded;
     const Step step = simulated(input, cluster);
@@ -171,7 +173,7 @@ TEST(Folding, LeavesOutOnlyMembersThatAreLikeAnother) {
   Layout layout;
   layout.tensor = 2, layout.data = 8;
   const auto lowered = [&](const Cluster& cluster) {
-    const Folding folding = folding_of(cluster, layout, false);
+    const Folding folding = folding_of(cluster, layout, {});
     return folding.tensor * folding.replicas;
   };
   Cluster cluster = cluster_of(settings[0]);
@@ -199,7 +201,7 @@ TEST(Folding, AFoldedGraphIsCheckedLikeAnyOther) {
   input.schedule = "1f1b", input.slices = 1, input.global_batch = 32;
   input.shape.micro_batch = 1, input.shape.sequence = input.model.sequence;
   input.shape.sharding = sharding_of(input.layout);
-  input.folding = folding_of(cluster_of(settings[2]), input.layout, false);
+  input.folding = folding_of(cluster_of(settings[2]), input.layout, {});
   TaskGraph graph = lower(input);
   set_global_order(graph, durations_of(graph, cluster_of(settings[2])));
   ASSERT_EQ(lowered_count(graph.layout, graph.folding), 2);
@@ -224,7 +226,7 @@ TEST(Folding, TheTraceOfAFoldedStepIsThatOfAllRanks) {
       return trace_of(graph, simulate(graph, cluster, durations, options).timeline, "simgrid");
     };
     const Trace whole = trace();
-    input.folding = folding_of(cluster, input.layout, joins_all_ranks(input));
+    input.folding = folding_of(cluster, input.layout, joined_ranks(input));
     if (lowered_count(input.layout, input.folding) == 16) continue;
     const Trace folded = trace();
     ASSERT_EQ(folded.records.size(), whole.records.size()) << text_of(input);
@@ -245,7 +247,7 @@ TEST(Folding, TheTraceOfAFoldedStepIsThatOfAllRanks) {
 TEST(Folding, KeepsWholeNodesWhereTheirGpusShareAPort) {
   Layout layout;
   layout.tensor = 2, layout.data = 8;
-  const Folding folding = folding_of(cluster_of(settings[4]), layout, false);
+  const Folding folding = folding_of(cluster_of(settings[4]), layout, {});
   EXPECT_EQ(folding.tensor, 2);
   EXPECT_EQ(folding.replicas, 2);
 }

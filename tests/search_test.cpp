@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 #include <set>
 
 #include "scenarios/memory/changes.h"
 #include "scenarios/search/answer.h"
+#include "scenarios/search/ranking.h"
 #include "scenarios/search/workers.h"
 #include "tests/scenario_file.h"
 
@@ -266,6 +268,50 @@ TEST(Workers, AnswerEachJobOnceAndHandOnWhatIsThrown) {
   }
   EXPECT_EQ(sum, 0 + 1 + 4 + 16 + 25);
   EXPECT_EQ(failures, 1);
+}
+
+TEST(Search, TakesNoStepBelowItsBoundForAnAnswer) {
+  const ScenarioFolder folder;
+  const Scenario scenario = load(folder, smalls[0]);
+  LayoutChoice choice;
+  choice.layout = scenario.layout;
+  choice.schedule = schedule_named("1f1b");
+  EXPECT_NO_THROW(refuse_below_bound(choice, 1, 1));
+  EXPECT_NO_THROW(refuse_below_bound(choice, 1, 1 - 1e-9)) << "another order of additions";
+  try {
+    refuse_below_bound(choice, 0.05, 0.04);
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr(layout_text(choice)), testing::HasSubstr("0.04 s"),
+                                             testing::HasSubstr("0.05 s"), testing::HasSubstr("defect")));
+  }
+}
+
+// Terapipe cuts sequences, which the lowering refuses with context parallelism and with full recomputation.
+TEST(Search, OfSlicesHoldsOnlyWhatCanBeSimulated) {
+  const ScenarioFolder folder;
+  Scenario scenario = load(folder, smalls[0]);
+  scenario.schedule.name = "terapipe", scenario.schedule.slices = 2;
+  int layouts = 0;
+  each_layout(scenario, search_space(scenario, {"schedule.name"}), [&](const LayoutChoice& choice) {
+    ++layouts;
+    EXPECT_NO_THROW(price_layout(scenario, choice)) << layout_text(choice);
+  });
+  EXPECT_GT(layouts, 10);
+}
+
+// As `timeout` and job schedulers send it: to the whole group. The answer is the parent's to give.
+TEST(Workers, LeaveATerminationOfTheirGroupToTheirParent) {
+  Workers workers(1, [](int, std::byte* result) {
+    std::raise(SIGTERM);
+    std::raise(SIGINT);
+    result[0] = std::byte{7};
+  });
+  workers.give(0);
+  std::optional<Workers::Outcome> outcome;
+  while (!outcome) outcome = workers.take(1000);
+  EXPECT_FALSE(outcome->failed);
+  EXPECT_EQ(outcome->result[0], std::byte{7});
 }
 
 TEST(Workers, ThatDieAreNoticed) {

@@ -82,7 +82,7 @@ TEST(RanksOfOneGpu, AllReduceThroughItsMemoryInTheTimeOfAllEdgesTogether) {
 TEST(RanksOfOneGpu, AreNotFolded) {
   Layout layout;
   layout.data = 4;
-  EXPECT_EQ(folding_of(shared(1, 4), layout, false).replicas, 4);
+  EXPECT_EQ(folding_of(shared(1, 4), layout, {}).replicas, 4);
 }
 
 TEST(RanksPerGpu, MakeRoomForRanksAndCutTheMemoryOfAGpu) {

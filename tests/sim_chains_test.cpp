@@ -91,7 +91,7 @@ TEST(Chains, GiveTheSameDatesToTheLastBitOverAGridOfLayoutsAndSchedules) {
 TEST(Chains, FoldedGraphsHaveThemToo) {
   const Cluster cluster = cluster_of(4, 4);
   LoweringInput in = step_of(4, 1, 2, 2);
-  in.folding = folding_of(cluster, in.layout, false);
+  in.folding = folding_of(cluster, in.layout, {});
   const Both both = simulated(in, cluster);
   EXPECT_LT(both.chained.units, both.single.units);
   EXPECT_EQ(both.chained.timeline.start, both.single.timeline.start);

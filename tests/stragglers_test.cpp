@@ -237,7 +237,7 @@ TEST(FoldedWithStragglers, IsTheStepOfAllRanks) {
     if (below(2) == 0) cluster.impairments.ports.push_back({static_cast<int>(cluster.fabrics.size()) - 1, node, -1, 0.5, 0, 0});
     if (below(2) == 0) cluster.weak_pairs.push_back({node, (node + 1 + below(3)) % 4, 0.3});
     const double whole = simulated(input, cluster).step_time_s;
-    input.folding = folding_of(cluster, input.layout, joins_all_ranks(input));
+    input.folding = folding_of(cluster, input.layout, joined_ranks(input));
     const Layout& l = input.layout;
     (input.folding.tensor * input.folding.replicas == l.tensor * l.data ? unfolded : folded)++;
     EXPECT_NEAR(simulated(input, cluster).step_time_s, whole, 1e-9 * whole) << i;

@@ -38,10 +38,10 @@ CommandOptions declared_options() {
   options.positional("scenario files (YAML)", 1, most_scenarios)
       .values(
           "vary", "KEY=A,B",
-          "values that a key takes; may be repeated, the last varies fastest. Keys of one --vary, with a\n"
+          "values that a key takes; may be repeated, the last varies fastest. Keys of one --vary, with "
           "space between them, move together: --vary \"layout.pipeline=4,8 cluster.gpus_per_node=4,8\"")
       .values("set", "KEY=VALUE", "override a key in all points; may be repeated (`slipway list keys`)")
-      .value("columns", "NAME,...", "figures in the printed table (default: all that some point has)")
+      .value("columns", "NAME,...", "figures in the printed table (default: all that some point has, without peak_memory_bytes)")
       .flag("json", "print the points as JSON on standard output and nothing else there")
       .json_keys(study_json_keys())
       .value("csv", "FILE", "write the table as CSV, with all digits and an `error` column")

@@ -19,6 +19,9 @@ namespace slipway {
 // Layouts that were simulated, and those that may be yet.
 using ProgressOf = std::function<void(int done, int left)>;
 
+// Throws std::runtime_error that names both, and the defect: the search leaves out layouts by their bounds.
+void refuse_below_bound(const LayoutChoice& choice, double bound_s, double step_time_s);
+
 class Ranking {
  public:
   // All must outlive this.
@@ -57,6 +60,7 @@ class Ranking {
   const std::vector<Candidate>& candidates_;
   std::vector<PricedLayout> rows_;  // per candidate, as the next
   std::vector<bool> is_sharp_;      // was passes_bound asked?
+  std::vector<double> sharp_bounds_;  // its answer, or 0
   std::set<std::size_t> judged_;
   Workers workers_;
 };

@@ -96,6 +96,7 @@ class Walk {
           if (zero > 0 && choice_.layout.data * choice_.layout.context == 1 && space_.zero.size() > 1)
             continue;
           if (zero >= 2 && schedule->copies > 1) continue;  // the lowering refuses it
+          if (scenario_.schedule.slices > 1 && !takes_slices()) continue;
           choice_.layout.zero = zero;
           if (!runs_every_batch(scenario_.growth, {schedule, scenario_.model, choice_.layout, choice_.micro_batch,
                                                    scenario_.schedule.slices}))
@@ -105,6 +106,9 @@ class Walk {
       }
     }
   }
+
+  // The lowering refuses the others.
+  bool takes_slices() const { return choice_.layout.context == 1 && choice_.recompute != Recompute::full; }
 
   const Scenario& scenario_;
   const SearchSpace& space_;

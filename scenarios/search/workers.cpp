@@ -45,8 +45,8 @@ bool write_all(int file, const void* from, std::size_t size) {
                               const std::function<void(int, std::byte*)>& work) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
-  std::signal(SIGINT, SIG_IGN);  // the parent ends us
-  std::signal(SIGTERM, SIG_DFL);
+  std::signal(SIGINT, SIG_IGN);  // both may be sent to the whole group: the parent, which answers them, ends us
+  std::signal(SIGTERM, SIG_IGN);
   for (int job = 0; read_all(jobs, &job, sizeof job);) {
     Workers::Outcome outcome;
     outcome.job = job;

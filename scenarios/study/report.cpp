@@ -18,22 +18,23 @@ std::span<const StudyFigure> study_figures() {
   using F = StudyFigures;
   using enum FigureKind;
   static constexpr std::array figures{
-      StudyFigure{"step_time_s", "step time", seconds, true, &F::step_time_s},
-      StudyFigure{"tokens_per_s", "tokens/s", rate, true, &F::tokens_per_s},
-      StudyFigure{"sequences_per_s", "sequences/s", rate, true, &F::sequences_per_s},
-      StudyFigure{"mfu", "MFU", share, true, &F::mfu},
-      StudyFigure{"bubble_share", "bubble", share, true, &F::bubble_share},
-      StudyFigure{"exposed_comm_share", "exposed comm.", share, true, &F::exposed_comm_share},
-      StudyFigure{"peak_memory_bytes", "memory", bytes, true, &F::peak_memory_bytes},
-      StudyFigure{"fits", "fits", flag, true, &F::fits},
-      StudyFigure{"utilization_before", "before", share, false, &F::utilization_before},
-      StudyFigure{"utilization", "filled", share, false, &F::utilization},
-      StudyFigure{"utilization_ceiling", "ceiling", share, false, &F::utilization_ceiling},
-      StudyFigure{"refresh_steps", "refresh", count, false, &F::refresh_steps},
-      StudyFigure{"utilization_own_cycles", "own cycle", share, false, &F::utilization_own_cycles},
-      StudyFigure{"closed_form_step_time_s", "closed-form step", seconds, false,
+      StudyFigure{"step_time_s", "step time", seconds, Shown::always, &F::step_time_s},
+      StudyFigure{"tokens_per_s", "tokens/s", rate, Shown::always, &F::tokens_per_s},
+      StudyFigure{"sequences_per_s", "sequences/s", rate, Shown::always, &F::sequences_per_s},
+      StudyFigure{"mfu", "MFU", share, Shown::always, &F::mfu},
+      StudyFigure{"bubble_share", "bubble", share, Shown::always, &F::bubble_share},
+      StudyFigure{"exposed_comm_share", "exposed comm.", share, Shown::always, &F::exposed_comm_share},
+      StudyFigure{"needed_memory_bytes", "memory", bytes, Shown::always, &F::needed_memory_bytes},
+      StudyFigure{"peak_memory_bytes", "timeline", bytes, Shown::when_asked, &F::peak_memory_bytes},
+      StudyFigure{"fits", "fits", flag, Shown::always, &F::fits},
+      StudyFigure{"utilization_before", "before", share, Shown::where_present, &F::utilization_before},
+      StudyFigure{"utilization", "filled", share, Shown::where_present, &F::utilization},
+      StudyFigure{"utilization_ceiling", "ceiling", share, Shown::where_present, &F::utilization_ceiling},
+      StudyFigure{"refresh_steps", "refresh", count, Shown::where_present, &F::refresh_steps},
+      StudyFigure{"utilization_own_cycles", "own cycle", share, Shown::where_present, &F::utilization_own_cycles},
+      StudyFigure{"closed_form_step_time_s", "closed-form step", seconds, Shown::where_present,
                   &F::closed_form_step_time_s},
-      StudyFigure{"closed_form_memory_bytes", "closed-form memory", bytes, false,
+      StudyFigure{"closed_form_memory_bytes", "closed-form memory", bytes, Shown::where_present,
                   &F::closed_form_memory_bytes},
   };
   return figures;
@@ -76,7 +77,7 @@ std::vector<std::string> labels(const Study& study, const StudyRow& row) {
 bool is_shown(const Study& study, const StudyFigure& figure) {
   if (!study.columns.empty())
     return std::find(study.columns.begin(), study.columns.end(), &figure) != study.columns.end();
-  if (figure.always) return true;
+  if (figure.shown != Shown::where_present) return figure.shown == Shown::always;
   for (const StudyRow& row : study.rows)
     if (row.error.empty() && !std::isnan(row.figures.*figure.value)) return true;
   return false;
@@ -119,8 +120,12 @@ std::string study_json(const Study& study) {
     if (!row.error.empty()) point["error"] = row.error;
     if (row.error.empty()) point.update(nlohmann::ordered_json(basis_json(row.basis)));
     for (const StudyFigure& figure : study_figures())
-      if (const double value = row.figures.*figure.value; row.error.empty() && !std::isnan(value))
-        point[std::string(figure.name)] = value;
+      if (const double value = row.figures.*figure.value; row.error.empty() && !std::isnan(value)) {
+        if (figure.kind == FigureKind::flag)
+          point[std::string(figure.name)] = value > 0;
+        else
+          point[std::string(figure.name)] = value;
+      }
     points.push_back(std::move(point));
   }
   JsonSummary json(study_json_keys());

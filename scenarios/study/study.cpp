@@ -24,6 +24,7 @@ void add_memory(const Prediction& prediction, StudyFigures& figures) {
     share = stage.use.peak / stage.capacity;
     figures.peak_memory_bytes = stage.use.peak;
   }
+  figures.needed_memory_bytes = std::round(prediction.verdict.bytes);
   figures.fits = prediction.fits() ? 1 : 0;
 }
 

@@ -40,17 +40,19 @@ std::vector<StudyPoint> points_of(const std::vector<std::string>& scenarios,
 // One number of a point; what does not apply to it is NaN.
 struct StudyFigures {
   double step_time_s, tokens_per_s, sequences_per_s, mfu, bubble_share, exposed_comm_share;
-  double peak_memory_bytes;  // of the pipeline rank that is nearest to its capacity
-  double fits;               // 1 or 0
+  double needed_memory_bytes;  // of the pipeline rank that is nearest to its capacity, as the verdict takes it
+  double peak_memory_bytes;    // on the timeline, of the one that is nearest there
+  double fits;                 // needed_memory_bytes do: 1 or 0
   double refresh_steps, utilization_before, utilization, utilization_ceiling, utilization_own_cycles;
   double closed_form_step_time_s, closed_form_memory_bytes;  // Osawa et al. 2022
 };
 enum class FigureKind : unsigned char { seconds, rate, share, bytes, flag, count };
+enum class Shown : unsigned char { always, where_present, when_asked };  // in the table
 struct StudyFigure {
   std::string_view name;     // column of the CSV, as in simulate --json
   std::string_view heading;  // column of the table
   FigureKind kind;
-  bool always;  // in the table even where no point has it
+  Shown shown;
   double StudyFigures::*value;
 };
 std::span<const StudyFigure> study_figures();

@@ -19,9 +19,10 @@ Neighbours neighbours_of(int k, int stride, int degree) {
 
 class Likeness {
  public:
-  Likeness(const Cluster& cluster, const Layout& layout, const Folding& folding)
+  Likeness(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined, const Folding& folding)
       : cluster_(cluster),
         layout_(layout),
+        joined_(joined),
         folding_(folding),
         members_(layout.data * layout.context * layout.tensor) {}
 
@@ -51,7 +52,23 @@ class Likeness {
     for (const int ahead : {members_, all - members_})
       if (ahead % all != 0 && !same_edge(rank, (rank + ahead) % all, other, (other + ahead) % all))
         return false;
-    return true;
+    return is_like_in_embedding_ring(rank, other);
+  }
+
+  // That ring goes through the members of one pipeline rank and then through those of the other.
+  bool is_like_in_embedding_ring(int rank, int other) const {
+    const std::vector<std::int32_t>& ends = joined_.embedding;
+    const auto at = std::find(ends.begin(), ends.end(), rank / members_);
+    if (at == ends.end()) return true;
+    const int replicas = members_ / layout_.tensor, all = replicas * static_cast<int>(ends.size());
+    const int first = static_cast<int>(at - ends.begin()) * replicas;
+    const auto ahead_of = [&](int from, int ahead) {
+      const int place = (first + from % members_ / layout_.tensor + ahead) % all;
+      return ends[static_cast<std::size_t>(place / replicas)] * members_ + place % replicas * layout_.tensor +
+             from % layout_.tensor;
+    };
+    return same_edge(rank, ahead_of(rank, 1), other, ahead_of(other, 1)) &&
+           same_edge(rank, ahead_of(rank, all - 1), other, ahead_of(other, all - 1));
   }
 
   // Two edges over one fabric, as slow or as sound, to members that one member stands for.
@@ -69,6 +86,7 @@ class Likeness {
 
   const Cluster& cluster_;
   const Layout& layout_;
+  const JoinedRanks& joined_;
   const Folding& folding_;
   int members_;
 };
@@ -76,7 +94,7 @@ class Likeness {
 // Members of a tree are leaves and inner nodes: nobody stands for all of them. Reduce-scatters and all-gathers,
 // groups inside one node and the few bytes of the others make no trees; those that NCCL would choose load their
 // links as rings do (sim/fidelity.h).
-bool takes_trees(const Cluster& cluster, const Layout& layout) {
+bool takes_trees(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined) {
   const auto trees = [&](Axis axis, int members) {
     return cluster.algorithms[static_cast<std::size_t>(axis)] == Algorithm::tree && members > 1 &&
            std::any_of(cluster.groups.begin(), cluster.groups.end(), [&](const NodeGroup& group) {
@@ -84,6 +102,10 @@ bool takes_trees(const Cluster& cluster, const Layout& layout) {
            });
   };
   const int near = layout.tensor * layout.context;
+  if (!joined.embedding.empty()) {  // an all-reduce: what it sums is cut into slices that do not match
+    const auto [first, last] = std::minmax_element(joined.embedding.begin(), joined.embedding.end());
+    if (trees(Axis::embedding, (*last - *first + 1) * near * layout.data)) return true;
+  }
   return trees(Axis::tensor, layout.tensor) || (layout.context > 1 && trees(Axis::context, near)) ||
          (layout.zero == 0 && trees(Axis::data, near * layout.data));
 }
@@ -117,19 +139,29 @@ std::vector<int> divisors(int number) {
 
 }  // namespace
 
-const char* why_unfoldable(const Cluster& cluster, const Layout& layout, bool global_norm) {
+JoinedRanks joined_ranks(const LoweringInput& input) {
+  const Layout& layout = input.layout;
+  JoinedRanks joined{joins_all_ranks(input), {}};
+  if (layout.zero < 2 || layout.data * layout.context == 1 || !blocks_of(input.model).back().tied) return joined;
+  const Placement placement = placement_of(step_actions(input), step_shape(input));
+  joined.embedding = {placement.rank.front()};
+  if (placement.rank.back() != placement.rank.front()) joined.embedding.push_back(placement.rank.back());
+  return joined;
+}
+
+const char* why_unfoldable(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined) {
   const auto shares_cores = [](const NodeGroup& group) { return group.machine.cores > 0; };
   const auto shares_links = [&](const Fabric& fabric) { return !is_star(cluster, fabric); };
   if (cluster.ranks_per_gpu > 1) return "ranks share GPUs";
   if (std::any_of(cluster.groups.begin(), cluster.groups.end(), shares_cores)) return "ranks share the cores of their node";
   if (std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(), shares_links))
     return "messages share links of a fabric's topology";
-  if (global_norm && norm_is_traffic(cluster)) return "the gradient norm is traffic on a fabric of so little latency";
-  if (takes_trees(cluster, layout)) return "members of a tree are not alike";
+  if (joined.world && norm_is_traffic(cluster)) return "the gradient norm is traffic on a fabric of so little latency";
+  if (takes_trees(cluster, layout, joined)) return "members of a tree are not alike";
   return nullptr;
 }
 
-Folding folding_of(const Cluster& cluster, const Layout& layout, bool global_norm) {
+Folding folding_of(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined) {
   const int replicas = layout.data * layout.context;
   std::vector<Folding> list;
   for (const int tensor : divisors(layout.tensor))
@@ -138,9 +170,9 @@ Folding folding_of(const Cluster& cluster, const Layout& layout, bool global_nor
   std::stable_sort(list.begin(), list.end(), [](const Folding& a, const Folding& b) {
     return a.tensor * a.replicas < b.tensor * b.replicas;
   });
-  if (why_unfoldable(cluster, layout, global_norm) != nullptr) list = {{layout.tensor, replicas}};
+  if (why_unfoldable(cluster, layout, joined) != nullptr) list = {{layout.tensor, replicas}};
   const auto found = std::find_if(list.begin(), list.end() - 1, [&](const Folding& folding) {
-    return !splits_ports(cluster, layout, folding) && Likeness(cluster, layout, folding).holds();
+    return !splits_ports(cluster, layout, folding) && Likeness(cluster, layout, joined, folding).holds();
   });
   return *found;
 }

@@ -13,18 +13,29 @@
 // tests/folding_test.cpp and tests/stragglers_test.cpp: both are simulated, over random layouts and clusters.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "models/machine.h"
-#include "schedules/program.h"
+#include "schedules/graph/lowering.h"
 
 namespace slipway {
 
+// What a step joins beyond its layout's groups.
+struct JoinedRanks {
+  bool world = false;                 // a scalar is reduced over all (joins_all_ranks)
+  std::vector<std::int32_t> embedding;  // ZeRO 2 and 3 reduce a tied table over all members of these pipeline ranks, in
+                                        // one ring (groups.h); empty: no such ring
+};
+JoinedRanks joined_ranks(const LoweringInput& input);
+
 // The one with the fewest members; all where none is like another, or why_unfoldable says why nobody asks. Where GPUs
 // share a port, whole nodes.
-Folding folding_of(const Cluster& cluster, const Layout& layout, bool global_norm);
+Folding folding_of(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined);
 
 // Machines whose ranks share cores or a GPU; fabrics with a topology that has links for members to share; collectives
 // that shall be trees; a fabric of so little latency that the 8 bytes of the gradient norm are traffic
 // (sim/fidelity.h). nullptr: nothing speaks against it.
-const char* why_unfoldable(const Cluster& cluster, const Layout& layout, bool global_norm);
+const char* why_unfoldable(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined);
 
 }  // namespace slipway
