@@ -40,13 +40,14 @@ std::uint64_t id_of(int fabric, int copy, std::uint32_t key) {
   return static_cast<std::uint64_t>(fabric) << 56 | static_cast<std::uint64_t>(copy) << 32 | key;
 }
 
-// What the port of a key does; `copy`: the node of a fabric inside nodes.
-PortState state_of(const Cluster& cluster, int fabric_index, int copy, std::uint32_t key) {
-  const auto kind = static_cast<LinkKind>(key >> 28);
-  if (cluster.impairments.ports.empty() || (kind != LinkKind::port_up && kind != LinkKind::port_down)) return {};
+constexpr std::uint32_t other_end = 0x80000000U;  // bit of a key that no LinkKind has
+
+// What the port of a number does, -1: none; `copy`: the node of a fabric inside nodes.
+PortState state_of(const Cluster& cluster, int fabric_index, int copy, int number) {
+  if (cluster.impairments.ports.empty() || number < 0) return {};
   const Fabric& fabric = cluster.fabrics[static_cast<std::size_t>(fabric_index)];
   const int shared = std::max(1, fabric.gpus_per_port);
-  int number = static_cast<int>(key & 0x0FFFFFFFU), first_node = 0;
+  int first_node = 0;
   if (fabric.scope != Fabric::Scope::cluster) return port_state(cluster, fabric_index, {0, copy, number * shared});
   for (int g = 0; g < static_cast<int>(cluster.groups.size()); ++g) {
     const NodeGroup& group = cluster.groups[static_cast<std::size_t>(g)];
@@ -60,11 +61,17 @@ PortState state_of(const Cluster& cluster, int fabric_index, int copy, std::uint
 }
 
 void add_links(const Cluster& cluster, const Way& way, int fabric, int copy, Route& route) {
+  const auto add = [&](std::uint32_t key, double bandwidth, const PortState& state) {
+    route.links.push_back({id_of(fabric, copy, key), bandwidth * state.share, state.period, state.down});
+  };
   for (const WayLink& link : way.links) {
-    const PortState state = state_of(cluster, fabric, copy, link.key);
+    const PortState near = state_of(cluster, fabric, copy, link.leaves),
+                    far = state_of(cluster, fabric, copy, link.enters);
     route.healthy = std::min(route.healthy, link.bandwidth);
-    route.links.push_back(
-        {id_of(fabric, copy, link.key), link.bandwidth * state.share, state.period, state.down});
+    const bool has_sound_end = near == PortState{} || far == PortState{};
+    add(link.key, link.bandwidth, far == PortState{} ? near : far);
+    if (!has_sound_end)
+      add(link.key | other_end, link.bandwidth, near);  // each end sets its own limit and flaps on its own
   }
 }
 
@@ -108,13 +115,13 @@ RegisterTopology::RegisterTopology(Topology topology) {
 }
 
 void add_port_up(Way& way, const Fabric& fabric, const Port& port) {
-  way.links.push_back(
-      {key_of(LinkKind::port_up, static_cast<std::uint32_t>(port.number)), fabric.bandwidth});
+  way.links.push_back({key_of(LinkKind::port_up, static_cast<std::uint32_t>(port.number)), fabric.bandwidth,
+                       port.number, -1});
 }
 
 void add_port_down(Way& way, const Fabric& fabric, const Port& port) {
-  way.links.push_back(
-      {key_of(LinkKind::port_down, static_cast<std::uint32_t>(port.number)), fabric.bandwidth});
+  way.links.push_back({key_of(LinkKind::port_down, static_cast<std::uint32_t>(port.number)),
+                       fabric.bandwidth, -1, port.number});
 }
 
 double link_bandwidth(const Fabric& fabric) {

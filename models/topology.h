@@ -37,6 +37,7 @@ struct FabricPorts {
 struct WayLink {
   std::uint32_t key = 0;
   double bandwidth = 0;  // bytes/s
+  int leaves = -1, enters = -1;  // numbers of the ports at its ends, which may be slow; -1: a switch
 };
 // Between ports of one fabric.
 struct Way {

@@ -5,6 +5,7 @@
 //                   ║   ║   ║   ║             round each; half way round, upward
 //                   4 ═ 5 ═ 6 ═ 7 ═ (4)
 //
+// A slow port is slow on all links of its vertex, both directions.
 // The first number of the shape counts neighbours in rank order. A chip is its own router: what it forwards
 // costs it nothing but the links (Dally and Seitz 1987; TPU pods, Jouppi et al. 2023). GPUs behind one port
 // reach each other through it.
@@ -48,9 +49,9 @@ void route(const Fabric& fabric, const FabricPorts&, const Port& from, const Por
     for (int steps = up ? ahead : side - ahead; steps > 0; --steps) {
       const auto index =
           static_cast<std::uint32_t>((static_cast<std::size_t>(at) * sides.size() + d) * 2 + (up ? 0 : 1));
-      way.links.push_back({key_of(LinkKind::inner, index), link_bandwidth(fabric)});
-      const int x = at / stride % side;
-      at += ((x + (up ? 1 : side - 1)) % side - x) * stride;
+      const int x = at / stride % side, next = at + ((x + (up ? 1 : side - 1)) % side - x) * stride;
+      way.links.push_back({key_of(LinkKind::inner, index), link_bandwidth(fabric), at, next});
+      at = next;
     }
   }
   way.hops = static_cast<int>(way.links.size()) - 1;
