@@ -123,6 +123,16 @@ TEST(DoubleBinaryTree, LetsEveryNodeBeInnerInOneTreeAtMost) {
   }
 }
 
+TEST(DoubleBinaryTree, HasAsManyEdgesAtItsBusiestNodeAsTheClosedFormChargesHalvesOfTheBytes) {
+  for (int nodes = 2; nodes <= 70; ++nodes) {
+    std::vector<int> edges(static_cast<std::size_t>(nodes), 0);
+    for (const std::vector<int>& parent : double_binary_tree(nodes).parent)
+      for (std::size_t node = 0; node < parent.size(); ++node)
+        if (parent[node] >= 0) ++edges[node], ++edges[static_cast<std::size_t>(parent[node])];
+    EXPECT_EQ(*std::max_element(edges.begin(), edges.end()), 2 * tree_bytes_of_a_node(nodes)) << nodes;
+  }
+}
+
 TEST(Crossover, TreesWinWhereLatencyRulesAndRingsWhereBandwidthDoes) {
   const Span span = span_of(64, 1, 1);
   // 2·(63 − 6)·α saved against 2/0.9 − 2·63/64 bytes more per byte.
