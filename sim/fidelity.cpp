@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <stdexcept>
 #include <unordered_map>
 
@@ -186,15 +187,22 @@ void find_edges(Planner& planner) {
   }
 }
 
-// How fast the edges of a set would go on their own, per share of a whole one: all at once, none waiting.
+// How fast the edges of a set would go per share of a whole one where they meet on ports only, as their
+// closed form says: all at once, none waiting.
 double pace_of(const Planner& planner, const EdgeSet& set) {
-  std::unordered_map<std::uint64_t, double> busy;  // seconds of each link per byte of a whole edge
+  std::map<std::array<int, 4>, double>
+      busy;  // seconds per byte of a whole edge: fabric, node, port, direction
+  const auto add = [&](const Edge& edge, std::int32_t rank, int direction, double seconds) {
+    const Place place = place_of(planner.cluster, rank);
+    const int shared = std::max(1, planner.cluster.fabrics[index(edge.fabric)].gpus_per_port);
+    return busy[{edge.fabric, place.node, place.gpu / shared, direction}] += seconds;
+  };
   Route route;
   double longest = 0;
   for (const Edge& edge : planner.edges_of(set)) {
     find_route(planner.cluster, edge.fabric, edge.from, edge.to, route);
-    for (const RouteLink& link : route.links)
-      longest = std::max(longest, busy[link.id] += edge.share / link.bandwidth);
+    const double seconds = edge.share / narrowest(route);
+    longest = std::max({longest, add(edge, edge.from, 0, seconds), add(edge, edge.to, 1, seconds)});
   }
   return 1 / longest;
 }

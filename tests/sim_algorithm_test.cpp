@@ -172,6 +172,15 @@ TEST(Contention, OfAHierarchicalAllReduceIsOnTheNetworkOnly) {
   EXPECT_NEAR(timeline.end[1], latency + 10 * large / bandwidth + between, 1e-6);
 }
 
+// 2 nodes of 4 GPUs with a leaf each: what four ports send goes through one uplink as wide as a port.
+TEST(Contention, OfACollectiveWithItselfOnAnUplinkSlowsIt) {
+  Cluster cluster = cluster_of(Algorithm::multi_ring, 2, 4);
+  cluster.fabrics[0].topology = topology_named("fat-tree");
+  cluster.fabrics[0].links = {.shape = {4}, .oversubscription = 4};
+  EXPECT_NEAR(seconds(cluster, Collective::all_reduce, bytes, CollectiveFidelity::automatic),
+              2 * (6 * latency / 10 + latency) + 2 * 7.0 / 8 * bytes / bandwidth, 1e-8);
+}
+
 TEST(Contention, OfTwoAllToAllsOnOnePortDoublesThem) {
   HandGraph hand(8);
   hand.collective(Collective::all_to_all, {0, 2, 4, 6}, bytes, 7);
