@@ -30,8 +30,8 @@ Links tree(const Span& span) {
   const double n = span.members(), g = span.per_node;
   const double latency =
       2 * ((g - 1) * span.inside.latency + rounded_log2(span.nodes) * span.between.latency);
-  const double inside = g > 1 ? g / (g - 1) * bandwidth_inside(span) : bandwidth_inside(span);
-  const double slowest = std::min(inside, 2 / tree_load(span.nodes) * node_bandwidth(span));
+  const double slowest = std::min(g > 1 ? g / (g - 1) * bandwidth_inside(span) : bandwidth_inside(span),
+                                  2 / tree_bytes_of_a_node(span.nodes) * node_bandwidth(span));
   return {latency / (2 * (n - 1)), (n - 1) / n * tree_efficiency * slowest};
 }
 
@@ -52,7 +52,7 @@ int parent_of(int node, int nodes) {
 
 }  // namespace
 
-double tree_load(int nodes) { return nodes > 3 ? 2 : nodes / 2.0; }
+double tree_bytes_of_a_node(int nodes) { return std::min(nodes, 4) / 2.0; }
 
 const char* name_of(Algorithm algorithm) {
   constexpr const char* names[] = {"ring", "multi-ring", "tree", "hierarchical", "nccl"};

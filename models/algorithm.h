@@ -18,15 +18,16 @@
 //
 //   ring          2(n−1)·α + 2(n−1)/n·S/B                                       α, B: the slowest link's
 //   multi-ring    2((n−N)·α_in + (N−1)·α_out) + 2(n−1)/n·S / min(B_in, r·B_out)
-//   tree          2((g−1)·α_in + ⌈log₂N⌉·α_out) + 2·S / (0.9·min(g/(g−1)·B_in, 2/w·r·B_out))
+//   tree          2((g−1)·α_in + ⌈log₂N⌉·α_out) + 2·S / (0.9·min(g/(g−1)·B_in, 4/min(N, 4)·r·B_out))
 //   hierarchical  2((g−1)·α_in + (N−1)·α_out) + 2(g−1)/g·S/B_in + 2(N−1)/N·S/(r·B_out)
 //
-// w: what the busiest node sends of a byte over both trees (tree_load): 2, but 1 and 1.5 over two and three nodes, where a tree's
-// inner node has one child. Latencies and the tree's 2 and 0.9 are those of NCCL's tuner; its protocols (LL, LL128)
-// and its corrections for medium sizes are not modelled. Reduce-scatter and all-gather are half an
-// all-reduce, and rings in NCCL. All are linear in S, so each is a ring on other links: `as_ring` gives the
-// α and B with which the ring's formula (models/collectives.h) says the above. Guarded by
-// tests/algorithm_test.cpp.
+// Half of the bytes crosses each edge of a tree, both ways, and over both trees the busiest of N nodes has
+// min(N, 4) edges: two or three nodes send less than two bytes per byte (NCCL's tuner, too, gives trees
+// over two nodes more). Latencies and the tree's two bytes per byte and 0.9 are those of NCCL's tuner; its
+// protocols (LL, LL128) and its corrections for medium sizes are not modelled. Reduce-scatter and
+// all-gather are half an all-reduce, and rings in NCCL. All are linear in S, so each is a ring on other
+// links: `as_ring` gives the α and B with which the ring's formula (models/collectives.h) says the above.
+// Guarded by tests/algorithm_test.cpp.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +53,10 @@ struct Span {
 // Of a ring's bandwidth that NCCL expects of its trees (src/graph/tuning.cc, 2.12).
 constexpr double tree_efficiency = 0.9;
 
+// Bytes per byte of an all-reduce that the busiest node sends, and receives, over the edges of
+// double_binary_tree(nodes).
+double tree_bytes_of_a_node(int nodes);
+
 // For multi_ring, tree (of an all-reduce) and hierarchical. At least two members.
 Links as_ring(Algorithm algorithm, const Span& span);
 // The same for all_to_all, pairwise: (n−1) messages of S/n from each member, (g−1) of them inside its node.
@@ -63,7 +68,5 @@ struct DoubleTree {
   std::vector<int> parent[2];
 };
 DoubleTree double_binary_tree(int nodes);
-// Of each byte that is reduced, what the busiest of `nodes` ≥ 2 sends (or receives) over both trees.
-double tree_load(int nodes);
 
 }  // namespace slipway

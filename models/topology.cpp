@@ -40,8 +40,11 @@ std::uint64_t id_of(int fabric, int copy, std::uint32_t key) {
   return static_cast<std::uint64_t>(fabric) << 56 | static_cast<std::uint64_t>(copy) << 32 | key;
 }
 
-// What the port of this number does; `copy`: the node of a fabric inside nodes.
-PortState state_of_port(const Cluster& cluster, int fabric_index, int copy, int number) {
+constexpr std::uint32_t other_end = 0x80000000U;  // bit of a key that no LinkKind has
+
+// What the port of a number does, -1: none; `copy`: the node of a fabric inside nodes.
+PortState state_of(const Cluster& cluster, int fabric_index, int copy, int number) {
+  if (cluster.impairments.ports.empty() || number < 0) return {};
   const Fabric& fabric = cluster.fabrics[static_cast<std::size_t>(fabric_index)];
   const int shared = std::max(1, fabric.gpus_per_port);
   int first_node = 0;
@@ -57,24 +60,18 @@ PortState state_of_port(const Cluster& cluster, int fabric_index, int copy, int 
   return {};
 }
 
-// A port's own links are as it is; one between two ports is as the worse of them.
-PortState state_of(const Cluster& cluster, int fabric, int copy, const WayLink& link) {
-  if (cluster.impairments.ports.empty()) return {};
-  const auto kind = static_cast<LinkKind>(link.key >> 28);
-  if (kind == LinkKind::port_up || kind == LinkKind::port_down)
-    return state_of_port(cluster, fabric, copy, static_cast<int>(link.key & 0x0FFFFFFFU));
-  if (link.end_a < 0) return {};
-  const PortState a = state_of_port(cluster, fabric, copy, link.end_a), b = state_of_port(cluster, fabric, copy, link.end_b);
-  const PortState& flaps = a.down >= b.down ? a : b;
-  return {std::min(a.share, b.share), flaps.period, flaps.down};
-}
-
 void add_links(const Cluster& cluster, const Way& way, int fabric, int copy, Route& route) {
+  const auto add = [&](std::uint32_t key, double bandwidth, const PortState& state) {
+    route.links.push_back({id_of(fabric, copy, key), bandwidth * state.share, state.period, state.down});
+  };
   for (const WayLink& link : way.links) {
-    const PortState state = state_of(cluster, fabric, copy, link);
+    const PortState near = state_of(cluster, fabric, copy, link.leaves),
+                    far = state_of(cluster, fabric, copy, link.enters);
     route.healthy = std::min(route.healthy, link.bandwidth);
-    route.links.push_back(
-        {id_of(fabric, copy, link.key), link.bandwidth * state.share, state.period, state.down});
+    const bool has_sound_end = near == PortState{} || far == PortState{};
+    add(link.key, link.bandwidth, far == PortState{} ? near : far);
+    if (!has_sound_end)
+      add(link.key | other_end, link.bandwidth, near);  // each end sets its own limit and flaps on its own
   }
 }
 
@@ -118,13 +115,13 @@ RegisterTopology::RegisterTopology(Topology topology) {
 }
 
 void add_port_up(Way& way, const Fabric& fabric, const Port& port) {
-  way.links.push_back(
-      {key_of(LinkKind::port_up, static_cast<std::uint32_t>(port.number)), fabric.bandwidth});
+  way.links.push_back({key_of(LinkKind::port_up, static_cast<std::uint32_t>(port.number)), fabric.bandwidth,
+                       port.number, -1});
 }
 
 void add_port_down(Way& way, const Fabric& fabric, const Port& port) {
-  way.links.push_back(
-      {key_of(LinkKind::port_down, static_cast<std::uint32_t>(port.number)), fabric.bandwidth});
+  way.links.push_back({key_of(LinkKind::port_down, static_cast<std::uint32_t>(port.number)),
+                       fabric.bandwidth, -1, port.number});
 }
 
 double link_bandwidth(const Fabric& fabric) {

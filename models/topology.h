@@ -37,8 +37,7 @@ struct FabricPorts {
 struct WayLink {
   std::uint32_t key = 0;
   double bandwidth = 0;  // bytes/s
-  // Of a link that is no port's own but joins two ports (a torus): their numbers. What slows one of them slows the link.
-  int end_a = -1, end_b = -1;
+  int leaves = -1, enters = -1;  // numbers of the ports at its ends, which may be slow; -1: a switch
 };
 // Between ports of one fabric.
 struct Way {

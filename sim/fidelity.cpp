@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <stdexcept>
 #include <unordered_map>
 
@@ -27,9 +29,13 @@ constexpr std::size_t no_set = 0xFFFFFFFF;
 struct EdgeSet {
   std::uint32_t first = 0, last = 0;
   bool whole = true;  // each edge carries all that a ring's link would
-  bool carries_traffic = false;
-  double slowdown = 1;  // of a flow, at most, where all who would send do
+  double busiest = 0;   // the largest time on links of any task, over its latency
+  double overload = 1;  // what would be sent over one of its links, over what the link can carry
+  bool carries_traffic = false, contended = false;
 };
+
+// Of a task's latency: the time on links that may be left out of its contention.
+constexpr double negligible = 0.01;
 
 bool has_shared_links(const Cluster& cluster) {
   return std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(),
@@ -152,13 +158,13 @@ EdgeSet add_edges(Planner& planner, std::size_t communicator, Pattern pattern) {
   return set;
 }
 
-// Is the time on the links nothing beside the latency, even where others make it so many times as long?
-bool is_negligible(const Planner& planner, TaskId task, double slowdown) {
-  constexpr double nothing = 0.01;
-  if (planner.graph.tasks[task].kind == TaskKind::transfer) return false;
+// Seconds that the task loads its links if it is alone, over those that it waits for latency.
+double busyness_of(const Planner& planner, TaskId task) {
+  constexpr double always = std::numeric_limits<double>::infinity();
+  if (planner.graph.tasks[task].kind == TaskKind::transfer) return always;
   const Message message = message_of(planner, task);
-  return slowdown * message.traffic.bytes_per_link / message.links.bandwidth <
-         nothing * message.traffic.rounds * message.links.latency;
+  const double waits = message.traffic.rounds * message.links.latency;
+  return waits > 0 ? message.traffic.bytes_per_link / message.links.bandwidth / waits : always;
 }
 
 // Which task may become flows on which edges.
@@ -181,15 +187,22 @@ void find_edges(Planner& planner) {
   }
 }
 
-// How fast the edges of a set would go on their own, per share of a whole one: all at once, none waiting.
+// How fast the edges of a set would go per share of a whole one where they meet on ports only, as their
+// closed form says: all at once, none waiting.
 double pace_of(const Planner& planner, const EdgeSet& set) {
-  std::unordered_map<std::uint64_t, double> busy;  // seconds of each link per byte of a whole edge
+  std::map<std::array<int, 4>, double>
+      busy;  // seconds per byte of a whole edge: fabric, node, port, direction
+  const auto add = [&](const Edge& edge, std::int32_t rank, int direction, double seconds) {
+    const Place place = place_of(planner.cluster, rank);
+    const int shared = std::max(1, planner.cluster.fabrics[index(edge.fabric)].gpus_per_port);
+    return busy[{edge.fabric, place.node, place.gpu / shared, direction}] += seconds;
+  };
   Route route;
   double longest = 0;
   for (const Edge& edge : planner.edges_of(set)) {
     find_route(planner.cluster, edge.fabric, edge.from, edge.to, route);
-    for (const RouteLink& link : route.links)
-      longest = std::max(longest, busy[link.id] += edge.share / link.bandwidth);
+    const double seconds = edge.share / narrowest(route);
+    longest = std::max({longest, add(edge, edge.from, 0, seconds), add(edge, edge.to, 1, seconds)});
   }
   return 1 / longest;
 }
@@ -207,32 +220,60 @@ void visit_links(const Planner& planner, const EdgeSet& set, Each each) {
   }
 }
 
-void add_loads(Planner& planner, Loads& loads) {
+bool is_traffic(const EdgeSet& set, double busyness) { return busyness * set.overload >= negligible; }
+
+void find_busiest(Planner& planner) {
   for (TaskId task = 0; task < planner.graph.tasks.size(); ++task)
     if (planner.set_of_task[task] != no_set)
-      if (EdgeSet& set = planner.sets[planner.set_of_task[task]]; !set.carries_traffic)
-        set.carries_traffic = !is_negligible(planner, task, 1);
+      if (EdgeSet& set = planner.sets[planner.set_of_task[task]]; !std::isinf(set.busiest))
+        set.busiest = std::max(set.busiest, busyness_of(planner, task));
+}
+
+template <typename Wanted>
+void add_loads(const Planner& planner, Loads& loads, Wanted wanted) {
   for (const EdgeSet& set : planner.sets)
-    if (set.carries_traffic)
+    if (wanted(set))
       visit_links(planner, set, [&](const RouteLink& link, double rate) { loads[link.id] += rate; });
 }
 
-// A port that flaps makes its flows wait.
+// Against the loads of all that might send.
+void find_traffic(Planner& planner, const Loads& loads) {
+  for (EdgeSet& set : planner.sets) {
+    visit_links(planner, set, [&](const RouteLink& link, double) {
+      set.overload = std::max(set.overload, loads.at(link.id) / (link.bandwidth * (1 - link.down)));
+    });
+    set.carries_traffic = is_traffic(set, set.busiest);
+  }
+}
+
+// Against the loads of what does.
 void find_contention(Planner& planner, const Loads& loads) {
   for (EdgeSet& set : planner.sets)
-    visit_links(planner, set, [&](const RouteLink& link, double) {
-      if (const auto load = loads.find(link.id); load != loads.end())
-        set.slowdown = std::max(set.slowdown, load->second / link.bandwidth);
-      if (link.down > 0) set.slowdown = std::max(set.slowdown, 1 / (1 - link.down));
-    });
+    if (set.carries_traffic)
+      visit_links(planner, set, [&](const RouteLink& link, double) {
+        if (link.down > 0 || loads.at(link.id) > link.bandwidth * (1 + rounding)) set.contended = true;
+      });
+}
+
+void find_contention(std::vector<Planner>& planners) {
+  Loads all, traffic;
+  for (Planner& planner : planners) {
+    find_busiest(planner);
+    add_loads(planner, all, [](const EdgeSet&) { return true; });
+  }
+  for (Planner& planner : planners) {
+    find_traffic(planner, all);
+    add_loads(planner, traffic, [](const EdgeSet& set) { return set.carries_traffic; });
+  }
+  for (Planner& planner : planners) find_contention(planner, traffic);
 }
 
 bool becomes_flows(const Planner& planner, TaskId task, CollectiveFidelity fidelity) {
   if (planner.set_of_task[task] == no_set) return false;
   if (planner.graph.tasks[task].kind == TaskKind::transfer) return true;
   if (fidelity != CollectiveFidelity::automatic) return fidelity == CollectiveFidelity::flows;
-  const double slowdown = planner.sets[planner.set_of_task[task]].slowdown;
-  return slowdown > 1 + rounding && !is_negligible(planner, task, slowdown);
+  const EdgeSet& set = planner.sets[planner.set_of_task[task]];
+  return set.contended && is_traffic(set, busyness_of(planner, task));
 }
 
 void check(const TaskGraph& graph, const Cluster& cluster, const Durations& durations) {
@@ -261,19 +302,17 @@ SimulationPlan plan_simulation(const TaskGraph& graph, const Cluster& cluster, c
 
 std::vector<SimulationPlan> plan_simulations(std::span<const PlannedStep> steps, CollectiveFidelity fidelity) {
   std::vector<Planner> planners;
-  Loads loads;
   for (const PlannedStep& step : steps) {
     check(step.graph, step.cluster, step.durations);
     Planner& planner = planners.emplace_back(Planner{step.graph, step.cluster});
     for (const Communicator& communicator : step.graph.communicators)
       planner.paths.push_back(path_of(step.cluster, communicator));
     find_edges(planner);
-    if (fidelity == CollectiveFidelity::automatic) add_loads(planner, loads);
   }
+  if (fidelity == CollectiveFidelity::automatic) find_contention(planners);
   std::vector<SimulationPlan> plans;
   for (std::size_t i = 0; i < planners.size(); ++i) {
     Planner& planner = planners[i];
-    if (fidelity == CollectiveFidelity::automatic) find_contention(planner, loads);
     const Durations& durations = steps[i].durations;
     planner.plan.tasks.reserve(durations.size());
     for (TaskId task = 0; task < durations.size(); ++task)

@@ -12,12 +12,12 @@
 //
 // `automatic` makes a collective flows when its time can depend on others: some link on its ways (ports,
 // and what a topology has between them) carries edges, other communicators' or its own, that together would
-// send more than it can. Collectives whose bandwidth term is below 1 % of their latency term (a scalar over
-// all ranks), also where others slow it down as much as they can, stay closed forms, and below 1 % by itself
-// they make nobody else contended. In a folded graph
-// (schedules/graph/folding.h) the edges of the members that were lowered stand for all: an edge that leaves
-// them arrives at the member that stands for its end, which may be the one that it leaves. Guarded by
-// tests/sim_collective_test.cpp and tests/sim_algorithm_test.cpp.
+// send more than it can. Collectives that all others together on their most loaded link would slow by less
+// than a hundredth of their latency term (a scalar over all ranks) count as no traffic: they stay closed
+// forms and make nobody else contended. In a folded graph (schedules/graph/folding.h) the edges of the
+// members that were lowered stand for all: an edge that leaves them arrives at the member that stands for
+// its end, which may be the one that it leaves. Guarded by tests/sim_collective_test.cpp and
+// tests/sim_algorithm_test.cpp.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,8 @@
 //
 // `share` is in units of the bytes that a ring's link carries (RingTraffic::bytes_per_link), which for an
 // all-reduce of S over n members is X = 2(n−1)/n·S. Uncontended, the slowest link of a pattern is busy for
-// as long as the closed form of its algorithm says (models/algorithm.h). Guarded by tests/sim_algorithm_test.cpp.
+// as long as the closed form of its algorithm says (models/algorithm.h). Guarded by
+// tests/sim_algorithm_test.cpp.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,10 @@
 // Collective algorithms as flows: the closed form's time where nobody else is on the links, and contention.
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "models/collectives.h"
+#include "models/topology.h"
 #include "schedules/graph/link_path.h"
 #include "sim/patterns.h"
 #include "sim/simulate.h"
@@ -69,8 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{Algorithm::hierarchical, 4, 4, 1}, Case{Algorithm::hierarchical, 4, 4, 4},
                     Case{Algorithm::hierarchical, 1, 4, 1}, Case{Algorithm::tree, 8, 1, 1},
                     Case{Algorithm::tree, 16, 1, 1}, Case{Algorithm::tree, 8, 4, 1},
-                    Case{Algorithm::tree, 9, 2, 2}, Case{Algorithm::tree, 2, 1, 1}, Case{Algorithm::tree, 3, 1, 1},
-                    Case{Algorithm::tree, 2, 4, 1}, Case{Algorithm::tree, 3, 4, 4}, Case{Algorithm::nccl, 8, 4, 1},
+                    Case{Algorithm::tree, 9, 2, 2}, Case{Algorithm::nccl, 8, 4, 1},
                     Case{Algorithm::nccl, 32, 1, 1}),
     [](const auto& of) {
       std::string name = name_of(of.param.algorithm);
@@ -79,10 +81,48 @@ INSTANTIATE_TEST_SUITE_P(
              std::to_string(of.param.gpus_per_port);
     });
 
-TEST(TreeFlows, OfTwoNodesSendEachByteOnce) {
-  const Cluster cluster = cluster_of(Algorithm::tree, 2, 1);
-  EXPECT_NEAR(seconds(cluster, Collective::all_reduce, bytes, CollectiveFidelity::flows),
-              2 * latency + bytes / (0.9 * bandwidth), 1e-9);
+// Two nodes are each the root of one tree and its only leaf in the other; of three, one has two edges in
+// one tree and one in the other.
+TEST(TreeFlows, OfTwoNodesSendEachByteOnceAndOfThreeOneAndAHalf) {
+  for (const auto& [nodes, sent] : {std::pair{2, 1.0}, {3, 1.5}, {4, 2.0}})
+    for (const CollectiveFidelity fidelity : {CollectiveFidelity::flows, CollectiveFidelity::closed_form})
+      EXPECT_NEAR(seconds(cluster_of(Algorithm::tree, nodes, 1), Collective::all_reduce, bytes, fidelity),
+                  2 * std::ceil(std::log2(nodes)) * latency + sent * bytes / (0.9 * bandwidth), 1e-9);
+}
+
+TEST(TreeFlows, OverAnyNumberOfNodesTakeTheClosedFormsTime) {
+  for (int nodes = 2; nodes <= 17; ++nodes)
+    for (const int gpus : {1, 4}) {
+      const Cluster cluster = cluster_of(Algorithm::tree, nodes, gpus);
+      const double closed =
+          seconds(cluster, Collective::all_reduce, bytes, CollectiveFidelity::closed_form);
+      EXPECT_NEAR(seconds(cluster, Collective::all_reduce, bytes, CollectiveFidelity::flows), closed,
+                  1e-7 * closed)
+          << nodes << " nodes of " << gpus;
+    }
+}
+
+// Each node has a leaf; equal GPUs of all nodes reduce at once, so that all ports of a leaf send at once.
+TEST(TreeFlows, AreSlowedByOversubscriptionByItsRatio) {
+  for (const int nodes : {2, 3, 4, 6})
+    for (const double ratio : {1.0, 1.1, 1.2, 1.5, 2.0, 4.0}) {
+      Cluster cluster = cluster_of(Algorithm::tree, nodes, 4);
+      cluster.fabrics[0].topology = topology_named("fat-tree");
+      cluster.fabrics[0].links = {.shape = {4}, .oversubscription = ratio};
+      HandGraph hand(4 * nodes);
+      for (int gpu = 0; gpu < 4; ++gpu) {
+        std::vector<std::int32_t> equals;
+        for (int node = 0; node < nodes; ++node) equals.push_back(4 * node + gpu);
+        hand.collective(Collective::all_reduce, equals, bytes);
+      }
+      hand.finish();
+      SimulationOptions options;
+      options.steps = 1;
+      const double sent = std::min(nodes, 4) / 2.0 * bytes / 0.9;
+      EXPECT_NEAR(simulate(hand.graph, cluster, options).timeline.makespan_s,
+                  2 * std::ceil(std::log2(nodes)) * latency + ratio * sent / bandwidth, 1e-8)
+          << nodes << " nodes, oversubscribed " << ratio;
+    }
 }
 
 TEST(Nccl, TakesTheTreeForShortAllReducesAndRingsForLongOnes) {
@@ -130,6 +170,15 @@ TEST(Contention, OfAHierarchicalAllReduceIsOnTheNetworkOnly) {
   const double inside = 2 * 0.75 * large / (10 * bandwidth), between = 2 * 0.75 * large / 4 / bandwidth;
   EXPECT_NEAR(timeline.end[0], 6 * latency / 10 + 6 * latency + inside + 2 * between, 1e-6);
   EXPECT_NEAR(timeline.end[1], latency + 10 * large / bandwidth + between, 1e-6);
+}
+
+// 2 nodes of 4 GPUs with a leaf each: what four ports send goes through one uplink as wide as a port.
+TEST(Contention, OfACollectiveWithItselfOnAnUplinkSlowsIt) {
+  Cluster cluster = cluster_of(Algorithm::multi_ring, 2, 4);
+  cluster.fabrics[0].topology = topology_named("fat-tree");
+  cluster.fabrics[0].links = {.shape = {4}, .oversubscription = 4};
+  EXPECT_NEAR(seconds(cluster, Collective::all_reduce, bytes, CollectiveFidelity::automatic),
+              2 * (6 * latency / 10 + latency) + 2 * 7.0 / 8 * bytes / bandwidth, 1e-8);
 }
 
 TEST(Contention, OfTwoAllToAllsOnOnePortDoublesThem) {

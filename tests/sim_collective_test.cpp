@@ -140,6 +140,37 @@ TEST(AutomaticFidelity, AScalarOverAllRanksMakesNobodyContended) {
   EXPECT_EQ(run(hand, hand_cluster(4, 1, bandwidth, latency), CollectiveFidelity::automatic).flows, 0U);
 }
 
+// Of n nodes with eight GPUs behind one port, rings of equal GPUs: each gets an eighth of the port, whether
+// its latency (which grows with n) or its bytes take longer when it is alone.
+TEST(AutomaticFidelity, SharesAPortHoweverLargeTheLatencyTermIs) {
+  double before = 0;
+  for (const int n : {2, 8, 32, 128}) {
+    const Cluster cluster = hand_cluster(n, 8, bandwidth, latency, 8);
+    HandGraph hand(8 * n);
+    for (int gpu = 0; gpu < 8; ++gpu) {
+      std::vector<std::int32_t> ranks;
+      for (int node = 0; node < n; ++node) ranks.push_back(8 * node + gpu);
+      hand.collective(Collective::all_reduce, ranks, bytes,
+                      2 * (n - 1) * (latency + bytes / n / bandwidth));
+    }
+    const double now = run(hand, cluster, CollectiveFidelity::automatic).timeline.makespan_s;
+    EXPECT_NEAR(now, 2 * (n - 1) * (latency + 8 * bytes / n / bandwidth), 1e-9) << n;
+    EXPECT_GT(now, before) << n;
+    before = now;
+  }
+}
+
+// 1 ms of latency, and each port carries the bytes of 32 rings.
+TEST(AutomaticFidelity, LeavesOutWhatAllOthersTogetherSlowByLessThanAHundredthOfItsLatency) {
+  const double limit = 0.01 * 1e-3 * bandwidth / 32;
+  for (const auto& [size, flows] : {std::pair{0.99 * limit, 0U}, {1.01 * limit, 64U}}) {
+    HandGraph hand(64);
+    for (int gpu = 0; gpu < 32; ++gpu) hand.collective(Collective::all_reduce, {gpu, 32 + gpu}, size, 1e-3);
+    const Cluster cluster = hand_cluster(2, 32, bandwidth, 5e-4, 32);
+    EXPECT_EQ(run(hand, cluster, CollectiveFidelity::automatic).flows, flows) << size;
+  }
+}
+
 TEST(SimulatedRing, ItsOwnEdgesShareAPortToo) {
   // Two nodes of two GPUs behind one port, ring 0 → 2 → 1 → 3 → 0: each port carries two edges each way.
   HandGraph hand(4);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "models/topology.h"
+#include "schedules/graph/durations.h"
 #include "schedules/graph/folding.h"
 #include "sim/simulate.h"
 #include "tests/hand_graph.h"
@@ -119,17 +120,38 @@ TEST(Torus, RoutesThroughOneLinkShareItAndOthersDoNot) {
   for (const double end : ends(apart, cluster)) EXPECT_NEAR(end, alone, 1e-12);
 }
 
-TEST(Torus, ASlowPortSlowsEveryLinkOfItsVertexAndNoOther) {
-  Cluster cluster = cluster_of("torus", 6, 1, {.shape = {6}});
-  cluster.impairments.ports.push_back({.fabric = 0, .node = 1, .share = 0.25});
-  HandGraph hand(6);
-  hand.transfer(0, 2, bytes);  // through node 1
-  hand.transfer(2, 3, bytes);
-  hand.transfer(5, 4, bytes);
-  const std::vector<double> end = ends(hand, cluster);
-  EXPECT_NEAR(end[0], latency + 4 * bytes / bandwidth, 1e-12);
-  EXPECT_NEAR(end[1], alone, 1e-12);
-  EXPECT_NEAR(end[2], alone, 1e-12);
+// Of a torus [2, 2], 0 → 3 goes through 1, along x first; 3 → 0 through 2.
+TEST(Torus, ASlowPortSlowsAllThatCrossesItsVertexBothWays) {
+  Cluster cluster = cluster_of("torus", 4, 1, {.shape = {2, 2}});
+  cluster.impairments.ports = {{0, 1, -1, 0.1, 0, 0}};
+  for (int from = 0; from < 4; ++from)
+    for (int to = 0; to < 4; ++to) {
+      if (from == to) continue;
+      HandGraph hand(4);
+      hand.transfer(from, to, bytes);
+      const double slower = from == 1 || to == 1 || (from == 0 && to == 3) ? 10 : 1;
+      EXPECT_NEAR(ends(hand, cluster)[0], latency + slower * bytes / bandwidth, 1e-12)
+          << from << " to " << to;
+    }
+  HandGraph ring(4);
+  ring.collective(Collective::all_reduce, {0, 1, 3, 2}, bytes);
+  const double expected = 6 * latency + 10 * 1.5 * bytes / bandwidth;
+  EXPECT_NEAR(ends(ring, cluster, CollectiveFidelity::flows)[0], expected, 1e-12);
+  EXPECT_NEAR(durations_of(ring.graph, cluster)[0], expected, 1e-12);
+}
+
+TEST(Torus, ALinkOfTwoSlowPortsIsAsFastAsTheSlowerAndUpWhileBothAre) {
+  Cluster cluster = cluster_of("torus", 4, 1, {.shape = {4}});
+  const auto seconds = [&] {
+    HandGraph hand(4);
+    hand.transfer(1, 2, bytes);
+    return ends(hand, cluster)[0] - latency;
+  };
+  cluster.impairments.ports = {{0, 1, -1, 0.5, 0, 0}, {0, 2, -1, 0.25, 0, 0}};
+  EXPECT_NEAR(seconds(), 4 * bytes / bandwidth, 1e-12);
+  // 2 is up for the first half of every 10 us and 1 for the first half of every two of these: 5 us of 20.
+  cluster.impairments.ports = {{0, 1, -1, 1, 2e-5, 0.5}, {0, 2, -1, 1, 1e-5, 0.5}};
+  EXPECT_NEAR(seconds(), 4 * bytes / bandwidth, 2e-5);
 }
 
 TEST(Torus, ARingThatFollowsTheGridHasItsLinksForItself) {
@@ -204,9 +226,9 @@ TEST(FoldedAndUnfolded, ATopologyIsNeverFolded) {
   Layout layout;
   layout.data = 8;
   Cluster cluster = hand_cluster(8, 1, bandwidth, latency);
-  EXPECT_EQ(folding_of(cluster, layout, {}).replicas, 1);
+  EXPECT_EQ(folding_of(cluster, layout, false).replicas, 1);
   cluster = cluster_of("torus", 8, 1, {.shape = {2, 4}});
-  EXPECT_EQ(folding_of(cluster, layout, {}).replicas, 8);
+  EXPECT_EQ(folding_of(cluster, layout, false).replicas, 8);
 }
 
 }  // namespace

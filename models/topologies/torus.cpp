@@ -5,9 +5,10 @@
 //                   ║   ║   ║   ║             round each; half way round, upward
 //                   4 ═ 5 ═ 6 ═ 7 ═ (4)
 //
+// A slow port is slow on all links of its vertex, both directions.
 // The first number of the shape counts neighbours in rank order. A chip is its own router: what it forwards
 // costs it nothing but the links (Dally and Seitz 1987; TPU pods, Jouppi et al. 2023). GPUs behind one port
-// reach each other through it. A slow port slows all links of its vertex.
+// reach each other through it.
 #include "models/topology.h"
 
 namespace slipway {
