@@ -226,9 +226,9 @@ TEST(FoldedAndUnfolded, ATopologyIsNeverFolded) {
   Layout layout;
   layout.data = 8;
   Cluster cluster = hand_cluster(8, 1, bandwidth, latency);
-  EXPECT_EQ(folding_of(cluster, layout, false).replicas, 1);
+  EXPECT_EQ(folding_of(cluster, layout, {}).replicas, 1);
   cluster = cluster_of("torus", 8, 1, {.shape = {2, 4}});
-  EXPECT_EQ(folding_of(cluster, layout, false).replicas, 8);
+  EXPECT_EQ(folding_of(cluster, layout, {}).replicas, 8);
 }
 
 }  // namespace
