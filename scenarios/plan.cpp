@@ -44,8 +44,12 @@ std::string layout_text(const Layout& layout) {
 
 }  // namespace
 
-Scenario checked_scenario(const std::string& path, const std::vector<std::string>& overrides) {
+Scenario checked_scenario(const std::string& path, const std::vector<std::string>& overrides,
+                          const std::string& option) {
   LoadResult loaded = load_scenario(path, overrides);
+  const std::string usual = "--set ";
+  for (ScenarioError& defect : loaded.errors)
+    if (defect.file.starts_with(usual)) defect.file.replace(0, usual.size(), option + " ");
   if (!loaded.errors.empty()) throw UsageError("the scenario cannot be used:\n" + describe(loaded.errors));
   return std::move(loaded.scenario);
 }

@@ -33,7 +33,9 @@ struct PlanOptions {
 };
 
 // `overrides` as for load_scenario. Load errors are listed all at once.
-Scenario checked_scenario(const std::string& path, const std::vector<std::string>& overrides);
+// `option`: which the overrides were given by.
+Scenario checked_scenario(const std::string& path, const std::vector<std::string>& overrides,
+                          const std::string& option = "--set");
 Plan plan_of(Scenario scenario, const PlanOptions& options = {});
 // The same without checks and fillers: for a search, whose layouts are of kinds that tests have checked. Throws
 // std::invalid_argument where plan_of throws UsageError.

@@ -53,7 +53,10 @@ std::string readable_bytes(double bytes) {
   return scaled(bytes, scales);
 }
 
-std::string readable_share(double share) { return fmt::format("{:.1f} %", 100 * share); }
+std::string readable_share(double share) {
+  const std::string text = fmt::format("{:.1f} %", 100 * share);
+  return text == "-0.0 %" ? "0.0 %" : text;
+}
 
 std::string readable_count(double count) {
   if (std::abs(count) < 1e6) {

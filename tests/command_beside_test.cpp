@@ -84,6 +84,8 @@ TEST_F(Beside, SaysWhatCannotBeNeighbours) {
   EXPECT_THAT(refused({"--beside", path("b.yaml"), "--beside-set", "cluster.machine=a100-80gb"}),
               HasSubstr("make them the same"));
   EXPECT_THAT(refused({"--beside", path("b.yaml"), "--place", "anywhere"}), HasSubstr("alternate-nodes"));
+  EXPECT_THAT(refused({"--beside", path("b.yaml"), "--beside-set", "foo.bar=3"}),
+              testing::AllOf(HasSubstr("--beside-set foo.bar=3: "), testing::Not(HasSubstr("--set foo"))));
   EXPECT_THAT(refused({"--place", "packed"}), HasSubstr("--beside FILE"));
   EXPECT_THAT(refused({"--beside", path("b.yaml"), "--steps", "4"}), HasSubstr("--steps"));
   EXPECT_THAT(refused({"--beside", path("none.yaml")}), HasSubstr("none.yaml"));

@@ -41,6 +41,9 @@ TEST(CommandLine, HelpOfEveryCommandHasAUsageLineAndAnExampleOfThatCommand) {
     EXPECT_THAT(answer.out, HasSubstr("Usage: slipway " + name));
     EXPECT_THAT(answer.out, HasSubstr("Example:\n  slipway " + name));
     EXPECT_EQ(slipway_with({"help", name}).out, answer.out);
+    const std::size_t options = answer.out.find("Options:\n") + 9;
+    EXPECT_THAT(answer.out.substr(options, answer.out.find("\n\n", options) - options),
+                Not(testing::ContainsRegex("\n[^ ]")));  // lines that go on are below their option
     EXPECT_THAT(answer.err, IsEmpty());
   }
 }

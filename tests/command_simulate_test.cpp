@@ -242,6 +242,13 @@ TEST_F(Commands, AnExportedScheduleSimulatesLikeTheNamedOne) {
   }
 }
 
+// The last two give the period: of one step only the makespan would be known.
+TEST_F(Commands, OneStepHasNoPeriod) {
+  const Answer answer = slipway_with({"simulate", tiny, "--steps", "1"});
+  EXPECT_EQ(answer.status, status_usage);
+  EXPECT_THAT(answer.err, HasSubstr("--steps"));
+}
+
 TEST_F(Commands, AScheduleWithAMissingActionIsRefusedWithTheGrid) {
   std::ofstream(path("s.csv")) << "0F0,0F1,0B0,0B1\n1F0,1B0,1F1\n";
   const Answer answer = slipway_with({"simulate", tiny, "--set", "schedule.global_batch=4", "--set",

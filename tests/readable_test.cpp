@@ -22,6 +22,11 @@ TEST(Readable, BytesAreBinary) {
   EXPECT_EQ(readable_bytes(80.0 * (1 << 30)), "80.0 GiB");
 }
 
+TEST(Readable, SharesHaveNoZeroWithASign) {
+  EXPECT_EQ(readable_share(-1e-9), "0.0 %");
+  EXPECT_EQ(readable_share(-0.002), "-0.2 %");
+}
+
 TEST(Readable, CountsHaveGroupsOfThreeOrAPrefix) {
   EXPECT_EQ(readable_count(7), "7");
   EXPECT_EQ(readable_count(1234), "1,234");

@@ -212,6 +212,13 @@ TEST_F(Mistakes, LearnedPositionsBoundTheSequence) {
   EXPECT_THAT(found[0].message, HasSubstr("longer than the position table with 64 rows"));
 }
 
+TEST_F(Mistakes, ProductsBeyond64BitsAreNoCounts) {
+  const auto found = errors({"model.sequence=100000000", "schedule.micro_batch=1000000000", "schedule.global_batch=8000000000"},
+                            {"schedule.micro_batch"});
+  EXPECT_THAT(found[0].message, HasSubstr("micro_batch 1000000000 x model.sequence 100000000 x 256"));
+  EXPECT_THAT(found[0].message, HasSubstr("products up to 9e16"));
+}
+
 TEST_F(Mistakes, AnOverrideIsNamedByItsText) {
   const auto found = errors({"layout.tensor=two"}, {"layout.tensor"});
   EXPECT_EQ(found[0].file, "--set layout.tensor=two");

@@ -103,6 +103,10 @@ TEST_F(Impaired, MistakesAreOneErrorEachWithPlaceAndRemedy) {
               HasSubstr("cluster.slow_links.1.down: an earlier entry lets a port of node 0 in fabric 1 flap already"));
   EXPECT_THAT(error({"cluster.slow_links=[{node: 0, fabric: 7}]"}),
               HasSubstr("cluster.slow_links.0.fabric: node 0 has no port in fabric 7; allowed: indices from 0 to 1"));
+  EXPECT_THAT(error({"cluster.nodes=1", "cluster.gpus_per_node=1", "layout={}", "cluster.slow_links=[{node: 0, bandwidth: 0.5}]"}),
+              HasSubstr("node 0 has no port"));
+  EXPECT_THAT(error({"cluster.stragglers.0.slowdown=2"}),
+              HasSubstr("cluster.stragglers has no items yet; give the list, for example --set 'cluster.stragglers=[{slowdown: 2}]'"));
   EXPECT_THAT(error({"cluster.link_factors=[{nodes: [1, 1], factor: 0.5}]"}), HasSubstr("these are no two nodes"));
   EXPECT_THAT(error({"layout.placement=[0, 0]"}), HasSubstr("layout.placement: node 0 is named twice; allowed: each of 0 to 1"));
   EXPECT_THAT(error({"layout.placement=[1]"}), HasSubstr("layout.placement: it names 1 of 2 nodes"));

@@ -14,6 +14,17 @@
 namespace slipway {
 namespace po = boost::program_options;
 
+namespace {
+
+// Its lines after the first begin in that column.
+std::string indented(std::string text, std::size_t column) {
+  for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += column + 1)
+    text.insert(at + 1, column, ' ');
+  return text;
+}
+
+}  // namespace
+
 CommandOptions::CommandOptions(std::string usage, std::string purpose, std::string example)
     : usage_(std::move(usage)), purpose_(std::move(purpose)), example_(std::move(example)) {}
 
@@ -66,7 +77,7 @@ void CommandOptions::print_help(std::ostream& out) const {
   std::size_t width = 0;
   for (const auto& [left, right] : rows) width = std::max(width, left.size());
   for (const auto& [left, right] : rows) {
-    out << "  " << left << std::string(width + 2 - left.size(), ' ') << right << '\n';
+    out << "  " << left << std::string(width + 2 - left.size(), ' ') << indented(right, width + 4) << '\n';
   }
   if (!notes_.empty()) out << '\n' << notes_ << '\n';
   out << "\nExample:\n  " << example_ << '\n';

@@ -34,7 +34,7 @@ CommandOptions declared_options() {
       .value("trace", "FILE", "write the predicted timeline as Chrome/Perfetto JSON")
       .flag("json", "print the summary as JSON on standard output and nothing else there")
       .value("steps", "N",
-             "steps to simulate back to back; the last two give the steady period (default 3)")
+             "steps to simulate back to back, 2 or more; the last two give the steady period (default 3)")
       .flag("unfolded", "simulate every rank, also those that do the same as another at the same time")
       .flag("whole", "simulate every micro-batch, also those that repeat others")
       .flag("exact", "simulate every rank and micro-batch, task by task")
@@ -130,7 +130,7 @@ Prediction predicted(const SimulatedStep& step, std::ostream& err) {
 StepOptions step_options(const CommandOptions& options) {
   StepOptions how;
   const bool exact = options.has("exact"), trace = options.text("trace").has_value();
-  how.steps = options.integer("steps", 3, 1);
+  how.steps = options.integer("steps", 3, 2);
   how.folded = !exact && !options.has("unfolded");
   how.shortened = !exact && !trace && !options.has("whole");
   how.chains = !exact;
@@ -171,7 +171,7 @@ int answer_beside(const Scenario& scenario, const CommandOptions& options, std::
   for (const char* other : {"trace", "steps", "unfolded", "whole", "exact"})
     if (options.has(other))
       throw UsageError(std::string("--") + other + " does not go with --beside, which simulates every rank of both");
-  const Scenario second = checked_scenario(*options.text("beside"), options.all("beside-set"));
+  const Scenario second = checked_scenario(*options.text("beside"), options.all("beside-set"), "--beside-set");
   std::optional<ProgressLine> shown;
   std::string showing;
   const auto progress = [&](const std::string& what, double share) {

@@ -53,7 +53,7 @@ void refuse_folder(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return;
   std::string first;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(path))
+  for (const auto& entry : std::filesystem::directory_iterator(path, ignored))  // not below it: it may be any folder
     if (const std::string found = entry.path().string(); found.ends_with(".csv") && (first.empty() || found < first))
       first = found;
   throw UsageError(path + " is a folder; give tables (CSV)" + (first.empty() ? "" : ", for example " + first));

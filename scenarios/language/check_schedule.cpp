@@ -1,4 +1,6 @@
 // Does the schedule run on this layout, model and number of micro-batches?
+#include <algorithm>
+
 #include "scenarios/language/check_scenario.h"
 #include "schedules/graph/grid.h"
 
@@ -62,6 +64,24 @@ std::int64_t micro_batches(Settings& settings, const Scenario& scenario, bool ha
   return batch / unit;
 }
 
+// Numbers of a layer's widest tensor are counted as 64-bit integers, with factors below a hundred on them.
+bool is_countable(Settings& settings, const Scenario& scenario) {
+  if (!settings.good({"model.sequence", "schedule.micro_batch"})) return true;
+  constexpr double most = 9e16;
+  const Model& model = scenario.model;
+  std::int64_t widest = 0;
+  for (const BlockRun& run : model.runs)
+    widest = std::max({widest, run.block.hidden, run.block.ffn, run.block.vocab});
+  const double tokens = static_cast<double>(scenario.schedule.micro_batch) * static_cast<double>(model.sequence);
+  if (tokens * static_cast<double>(widest) <= most) return true;
+  settings.refuse("schedule.micro_batch",
+                  "micro_batch " + str(scenario.schedule.micro_batch) + " x model.sequence " + str(model.sequence) + " x " +
+                      str(widest) + " (the largest of hidden, ffn and vocab) is more than can be counted; allowed: "
+                      "products up to 9e16",
+                  "lower schedule.micro_batch or model.sequence");
+  return false;
+}
+
 // What the lowering would refuse because of how the schedule runs, whatever its shape.
 void check_combinations(Settings& settings, const Scenario& scenario, const Schedule& schedule) {
   const Layout& layout = scenario.layout;
@@ -86,6 +106,7 @@ void check_combinations(Settings& settings, const Scenario& scenario, const Sche
 }  // namespace
 
 void check_schedule(Settings& settings, const Scenario& scenario, bool has_model, bool has_data) {
+  if (has_model && !is_countable(settings, scenario)) return;
   const std::int64_t count = micro_batches(settings, scenario, has_data);
   const Schedule* schedule = schedule_named(scenario.schedule.name);
   if (!settings.good({"schedule.name", "schedule.slices", "layout.pipeline", "layout.chunks"}) ||

@@ -28,7 +28,7 @@ std::string bound_text(double bound, Unit unit) {
 }
 
 std::string range_of(const Key& key) {
-  const bool open = key.max >= 1e18;
+  const bool open = key.max >= largest_int64;
   if (key.above_min)
     return open ? " above " + bound_text(key.min, key.unit)
                 : " above " + bound_text(key.min, key.unit) + " and up to " + bound_text(key.max, key.unit);
@@ -80,7 +80,7 @@ std::string allowed_by(const Key& key) {
     case KeyType::integer:
       return "a whole number" + range_of(key);
     case KeyType::number: {
-      const std::string range = key.max >= 1e18 && key.min < -1e18 ? "" : range_of(key);
+      const std::string range = key.max >= largest_int64 && key.min < -largest_int64 ? "" : range_of(key);
       if (key.wants_unit) return "a number" + range + " with its unit, as '30 min', '2000 h' or '90 days'";
       return "a number" + range +
              (key.unit == Unit::pure ? "" : ", as " + std::string(examples_of(key.unit)));

@@ -77,7 +77,10 @@ std::vector<int> fabrics_of(Settings& settings, const std::string& key, int node
     if (has_member(fabric, group_of_node(cluster, node)) && (wanted < 0 ? fabric.scope == Fabric::Scope::cluster : wanted == f))
       found.push_back(f);
   }
-  if (found.empty())
+  if (found.empty() && count == 0)
+    settings.refuse(key, "node " + std::to_string(node) + " has no port: this cluster has no fabric",
+                    "leave out cluster.slow_links, or give the cluster more GPUs");
+  else if (found.empty())
     settings.refuse(key,
                     "node " + std::to_string(node) + " has no port in " +
                         (wanted < 0 ? "a fabric of scope cluster" : "fabric " + std::to_string(wanted)) +

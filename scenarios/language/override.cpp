@@ -48,6 +48,30 @@ Value* item_at(Value& list, const std::string& part, const std::string& path, co
   return nullptr;
 }
 
+// Takes the key out again: what "key=" and "key=null" mean.
+void unset(Value& document, std::string_view key) {
+  Value* at = &document;
+  while (at != nullptr && key.find('.') != std::string_view::npos) {
+    const std::string_view part = key.substr(0, key.find('.'));
+    if (at->kind == Value::Kind::list) {
+      const std::optional<std::int64_t> index = whole_number(part);
+      at = index ? &at->items[static_cast<std::size_t>(*index)] : nullptr;
+    } else {
+      at = at->find(part);
+    }
+    key.remove_prefix(part.size() + 1);
+  }
+  if (at != nullptr) std::erase_if(at->entries, [&](const Entry& entry) { return entry.key == key; });
+}
+
+// Does the option name an item of a list that has none? A list is given as one value.
+bool names_item_of_nothing(const Value& at, const std::string& path, const std::string& part,
+                           std::span<const Key> table) {
+  const Key* key = key_of(table, path);
+  const bool nothing = at.items.empty() && at.entries.empty() && at.text.empty();
+  return key != nullptr && key->type == KeyType::sections && nothing && whole_number(part).has_value();
+}
+
 // The place that option.key names, made where it does not exist; nullptr after an error.
 Value* place_of_key(Value& document, const Option& option, std::span<const Key> table, Defects& defects) {
   Value* at = &document;
@@ -55,6 +79,12 @@ Value* place_of_key(Value& document, const Option& option, std::span<const Key> 
   while (!rest.empty()) {
     const std::string part = rest.substr(0, rest.find('.'));
     rest.erase(0, std::min(rest.size(), part.size() + 1));
+    if (names_item_of_nothing(*at, path, part, table)) {
+      const std::string item = rest.empty() ? "{...}" : "{" + rest + ": " + option.text + "}";
+      refuse(option, path + " has no items yet", "give the list, for example --set '" + path + "=[" + item + "]'", defects);
+      unset(document, path);  // an empty one would be a second mistake
+      return nullptr;
+    }
     if (at->kind == Value::Kind::list) {
       at = item_at(*at, part, path, option, defects);
       if (at == nullptr) return nullptr;
@@ -74,22 +104,6 @@ Value* place_of_key(Value& document, const Option& option, std::span<const Key> 
     if (const Key* key = key_of(table, path); key != nullptr && !rest.empty()) expand(*at, *key);
   }
   return at;
-}
-
-// Takes the key out again: what "key=" and "key=null" mean.
-void unset(Value& document, std::string_view key) {
-  Value* at = &document;
-  while (at != nullptr && key.find('.') != std::string_view::npos) {
-    const std::string_view part = key.substr(0, key.find('.'));
-    if (at->kind == Value::Kind::list) {
-      const std::optional<std::int64_t> index = whole_number(part);
-      at = index ? &at->items[static_cast<std::size_t>(*index)] : nullptr;
-    } else {
-      at = at->find(part);
-    }
-    key.remove_prefix(part.size() + 1);
-  }
-  if (at != nullptr) std::erase_if(at->entries, [&](const Entry& entry) { return entry.key == key; });
 }
 
 // A path typed at the prompt is meant from where the user stands, not from where the scenario lies.
