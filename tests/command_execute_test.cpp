@@ -132,7 +132,7 @@ TEST_F(Execute, FilesOfAnEarlierRunAreNotTakenForThisOnes) {
   rank_script("exit 0");
   const Answer answer = execute();
   EXPECT_EQ(answer.status, status_failed);
-  EXPECT_THAT(answer.err, HasSubstr("rank-0.records is not there"));
+  EXPECT_THAT(answer.err, HasSubstr("rank-0.losses is not there"));
 }
 
 TEST_F(Execute, ADamagedRecordIsNamedByFileAndLine) {

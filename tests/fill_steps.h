@@ -16,10 +16,10 @@ namespace slipway {
 // GPipe, two stages, two micro-batches, F = 2, B = 4, nothing else takes time:
 //   rank 0 │ F F . . . B B │     gaps: rank 0 between 4 and 8; rank 1 from 14 to 14 + 2
 //   rank 1 │ . F F B B . . │     period 2·3 + 4·3 = 18
-struct Step {
+struct UnitStep {
   TaskGraph graph;
   Durations durations;
-  Step() {
+  UnitStep() {
     LoweringInput input;
     input.model = llama(
         "small",
@@ -78,7 +78,7 @@ inline std::string lane(const TaskGraph& graph, std::size_t rank) {
   return text;
 }
 
-inline void expect_sound(const Step& step, const Fillers& fillers, const Filling& filling) {
+inline void expect_sound(const UnitStep& step, const Fillers& fillers, const Filling& filling) {
   for (const Violation& v : check_graph(filling.graph)) ADD_FAILURE() << describe(filling.graph, v);
   for (const Violation& v : check_filling(step.graph, fillers, filling))
     ADD_FAILURE() << describe(filling.graph, v);

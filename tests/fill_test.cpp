@@ -13,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 
 TEST(FillGaps, AreThoseOfTheSteadyStateUpToTheNextStep) {
-  const Step step;
+  const UnitStep step;
   const SteadyStep steady = steady_step(step.graph, step.durations);
   EXPECT_DOUBLE_EQ(steady.period_s, 18);
   ASSERT_EQ(steady.gaps[0].size(), 2U);
@@ -26,7 +26,7 @@ TEST(FillGaps, AreThoseOfTheSteadyStateUpToTheNextStep) {
 }
 
 TEST(Fill, PlacesByPriorityThenByLengthAndNeverDelaysTheStep) {
-  const Step step;
+  const UnitStep step;
   Fillers fillers = no_fillers(1);
   add(fillers, 0, 1, 0, {}, {}, 1);  // 0: low priority
   add(fillers, 0, 1);                // 1
@@ -39,7 +39,7 @@ TEST(Fill, PlacesByPriorityThenByLengthAndNeverDelaysTheStep) {
 }
 
 TEST(Fill, WhatDoesNotFitGoesToTheNextStepsGaps) {
-  const Step step;
+  const UnitStep step;
   Fillers fillers = no_fillers(1);
   for (int i = 0; i < 3; ++i) add(fillers, 0, 2.96);
   const Filling filling = fill(step.graph, step.durations, fillers);
@@ -51,7 +51,7 @@ TEST(Fill, WhatDoesNotFitGoesToTheNextStepsGaps) {
 }
 
 TEST(Fill, WhatFitsNoGapRunsBehindTheWindowAndCountsInItsTime) {
-  const Step step;
+  const UnitStep step;
   Fillers fillers = no_fillers(1);
   add(fillers, 0, 1);
   add(fillers, 0, 7);
@@ -65,7 +65,7 @@ TEST(Fill, WhatFitsNoGapRunsBehindTheWindowAndCountsInItsTime) {
 }
 
 TEST(Fill, WithoutBubblesEverythingRunsBehindTheWindowThatWasAskedFor) {
-  const Step step;
+  const UnitStep step;
   Fillers fillers = no_fillers(1);
   add(fillers, 0, 1);
   FillOptions options;
@@ -78,7 +78,7 @@ TEST(Fill, WithoutBubblesEverythingRunsBehindTheWindowThatWasAskedFor) {
 }
 
 TEST(Fill, AnItemWaitsForTasksAndForWholeGroupsOfOtherRanks) {
-  const Step step;
+  const UnitStep step;
   Fillers fillers = no_fillers(3);
   add(fillers, 0, 1, 0, {step.task("0B0")});
   add(fillers, 1, 1, 1);
@@ -91,7 +91,7 @@ TEST(Fill, AnItemWaitsForTasksAndForWholeGroupsOfOtherRanks) {
 }
 
 TEST(Fill, ACommunicationOfFillersTakesNoGapAndIsWaitedFor) {
-  const Step step;
+  const UnitStep step;
   Fillers fillers = no_fillers(3);
   fillers.communicators.push_back({"extra", Axis::world, {0, 1}});
   Work reduce = fillers.works[0];
@@ -116,7 +116,7 @@ TEST(Fill, ACommunicationOfFillersTakesNoGapAndIsWaitedFor) {
 // Behind the window each of two ranks makes two things that are exchanged one after the other, the first of
 // them for long.
 TEST(Fill, MessagesOfOneCommunicatorThatWaitForEachOtherBehindTheWindowDelayItByNothingElse) {
-  const Step step;
+  const UnitStep step;
   Fillers fillers = no_fillers(5);
   fillers.communicators.push_back({"pair", Axis::data, {0, 1}});
   Work message = fillers.works[0];
@@ -136,7 +136,7 @@ TEST(Fill, MessagesOfOneCommunicatorThatWaitForEachOtherBehindTheWindowDelayItBy
 
 // The second item is placed first: it has priority.
 TEST(Fill, WhatAGroupMakesIsHeldFromItsFirstItemToTheLastReaderAndWhatNobodyReadsWhileItsItemRuns) {
-  const Step step;
+  const UnitStep step;
   Fillers fillers = no_fillers(2);
   add(fillers, 0, 1, 0, {}, {}, 1);
   add(fillers, 0, 1, 0, {}, {}, 0);
@@ -155,7 +155,7 @@ TEST(Fill, WhatAGroupMakesIsHeldFromItsFirstItemToTheLastReaderAndWhatNobodyRead
 }
 
 TEST(Fill, WhatAnItemReadsIsKeptFromTheTaskThatWouldFreeItToTheItem) {
-  const Step step;
+  const UnitStep step;
   Fillers fillers = no_fillers(1);
   fillers.kept = {{step.task("0B1"), 1e9, none, none, none}, {step.task("0B1"), 1e12, none, none, none}};
   add(fillers, 0, 1, 0, {step.task("0B1")});
@@ -172,7 +172,7 @@ TEST(Fill, WhatAnItemReadsIsKeptFromTheTaskThatWouldFreeItToTheItem) {
 }
 
 TEST(Fill, RefusesACircleAndStrangers) {
-  const Step step;
+  const UnitStep step;
   Fillers circle = no_fillers(2);
   add(circle, 0, 1, 0, {}, {1});
   add(circle, 0, 1, 1, {}, {0});
@@ -200,7 +200,7 @@ class BrokenFilling : public testing::Test {
   void swap(std::size_t a, std::size_t b) {
     std::swap(filling_.graph.compute_order.values[a], filling_.graph.compute_order.values[b]);
   }
-  Step step_;
+  UnitStep step_;
   Fillers fillers_;
   Filling filling_;
 };

@@ -223,8 +223,7 @@ TEST_F(Mistakes, AnOverrideIsNamedByItsText) {
   const auto found = errors({"layout.tensor=two"}, {"layout.tensor"});
   EXPECT_EQ(found[0].file, "--set layout.tensor=two");
   EXPECT_EQ(found[0].line, 0);
-  EXPECT_THAT(describe(found),
-              testing::StartsWith("--set layout.tensor=two: layout.tensor: 'two' is not a whole number"));
+  EXPECT_THAT(describe(found), testing::StartsWith("--set layout.tensor=two: layout.tensor: 'two' is not a whole number"));
 }
 
 TEST_F(Mistakes, OverridesThatAreNoneAreErrors) {
@@ -232,14 +231,10 @@ TEST_F(Mistakes, OverridesThatAreNoneAreErrors) {
   EXPECT_THAT(errors({"=4"}, {""})[0].message, HasSubstr("not key=value"));
   EXPECT_THAT(errors({"layout..tensor=4"}, {"layout..tensor"})[0].message, HasSubstr("not key=value"));
   EXPECT_THAT(errors({"layout.tensor.x=4"}, {"layout.tensor.x"})[0].message, HasSubstr("plain value"));
-  EXPECT_THAT(errors({"layout.tensro=4"}, {"layout.tensro"})[0].remedy,
-              HasSubstr("did you mean 'tensor'?"));
+  EXPECT_THAT(errors({"layout.tensro=4"}, {"layout.tensro"})[0].remedy, HasSubstr("did you mean 'tensor'?"));
   EXPECT_THAT(errors({"layout.split=[3, "}, {"layout.split"})[0].message, HasSubstr("not valid YAML"));
-  EXPECT_THAT(errors({"cluster={groups: [{machine: " + (folder.path() / "box.yaml").string() +
-                          ", nodes: 2, gpus_per_node: 4}]}",
-                      "cluster.groups.1.nodes=2"},
-                     {"cluster.groups.1.nodes"})[0]
-                  .message,
+  const std::string groups = "cluster={groups: [{machine: " + (folder.path() / "box.yaml").string() + ", nodes: 2, gpus_per_node: 4}]}";
+  EXPECT_THAT(errors({groups, "cluster.groups.1.nodes=2"}, {"cluster.groups.1.nodes"})[0].message,
               HasSubstr("'1' is no item of cluster.groups"));
 }
 

@@ -2,16 +2,12 @@
 #include "scenarios/search/search.h"
 
 #include <gmock/gmock.h>
-#include <unistd.h>
 
-#include <csignal>
-#include <cstring>
 #include <set>
 
 #include "scenarios/memory/changes.h"
 #include "scenarios/search/answer.h"
 #include "scenarios/search/ranking.h"
-#include "scenarios/search/workers.h"
 #include "tests/scenario_file.h"
 
 namespace slipway {
@@ -245,31 +241,6 @@ TEST(Search, ThatIsInterruptedSaysSo) {
   EXPECT_THAT(search_text(scenario, found, options), testing::HasSubstr("INTERRUPTED"));
 }
 
-TEST(Workers, AnswerEachJobOnceAndHandOnWhatIsThrown) {
-  Workers workers(2, [](int job, std::byte* result) {
-    if (job == 3) throw std::runtime_error("job three");
-    const int square = job * job;
-    std::memcpy(result, &square, sizeof square);
-  });
-  int sum = 0, failures = 0, next = 0, done = 0;
-  while (done < 6) {
-    while (next < 6 && workers.idle()) workers.give(next++);
-    const auto outcome = workers.take(1000);
-    ASSERT_TRUE(outcome.has_value());
-    ++done;
-    if (outcome->failed) {
-      ++failures;
-      EXPECT_STREQ(outcome->text, "job three");
-      continue;
-    }
-    int square = 0;
-    std::memcpy(&square, outcome->result, sizeof square);
-    sum += square;
-  }
-  EXPECT_EQ(sum, 0 + 1 + 4 + 16 + 25);
-  EXPECT_EQ(failures, 1);
-}
-
 TEST(Search, TakesNoStepBelowItsBoundForAnAnswer) {
   const ScenarioFolder folder;
   const Scenario scenario = load(folder, smalls[0]);
@@ -298,26 +269,6 @@ TEST(Search, OfSlicesHoldsOnlyWhatCanBeSimulated) {
     EXPECT_NO_THROW(price_layout(scenario, choice)) << layout_text(choice);
   });
   EXPECT_GT(layouts, 10);
-}
-
-// As `timeout` and job schedulers send it: to the whole group. The answer is the parent's to give.
-TEST(Workers, LeaveATerminationOfTheirGroupToTheirParent) {
-  Workers workers(1, [](int, std::byte* result) {
-    std::raise(SIGTERM);
-    std::raise(SIGINT);
-    result[0] = std::byte{7};
-  });
-  workers.give(0);
-  std::optional<Workers::Outcome> outcome;
-  while (!outcome) outcome = workers.take(1000);
-  EXPECT_FALSE(outcome->failed);
-  EXPECT_EQ(outcome->result[0], std::byte{7});
-}
-
-TEST(Workers, ThatDieAreNoticed) {
-  Workers workers(1, [](int, std::byte*) { ::_exit(9); });
-  workers.give(0);
-  EXPECT_THROW(while (true) workers.take(1000), std::runtime_error);
 }
 
 }  // namespace

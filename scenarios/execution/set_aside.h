@@ -7,7 +7,7 @@
 // A run that goes on from a checkpoint of the folder keeps those up to it, and the losses before it. Later checkpoints are
 // of a course that was left: they become step-00000008.abandoned, which no `--resume latest` takes.
 // Ranks that joined a run each set their own files aside (replaced-<rank>); rank 0 also those of all.
-// Guarded by tests/set_aside_test.cpp and tests/command_resume_test.cpp.
+// Guarded by tests/set_aside_test.cpp and tests/command_resume_folder_test.cpp.
 #pragma once
 
 #include <optional>

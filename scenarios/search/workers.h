@@ -3,7 +3,7 @@
 //
 //   parent ──► give(job) ──► pipe ──► worker: work(job) → Outcome ──► pipe ──► take() ──► parent
 //
-// Workers end with the parent, by any end of it. Guarded by tests/search_test.cpp.
+// Workers end with the parent, by any end of it. Guarded by tests/workers_test.cpp.
 #pragma once
 
 #include <sys/types.h>

@@ -1,0 +1,78 @@
+// What of a step's messages load which links, and where more would be sent than a link can carry (private
+// to sim/fidelity.cpp, which turns tasks into flows).
+//
+//   set of edges      those that one algorithm uses in one communicator
+//   load of a link    Σ of what each edge over it would send by itself
+//   contended         a link of the set would have more than it carries
+//
+// A task whose time on links is below 1 % of its latency, also where all others slow it down as much as
+// they can, is no traffic. Guarded by tests/sim_collective_test.cpp and tests/sim_algorithm_test.cpp.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models/collectives.h"
+#include "models/topology.h"
+#include "schedules/graph/durations.h"
+#include "sim/fidelity.h"
+#include "sim/patterns.h"
+
+namespace slipway {
+
+constexpr std::size_t no_set = 0xFFFFFFFF;
+
+// Edges that flows of one pattern use in one communicator.
+struct EdgeSet {
+  std::uint32_t first = 0, last = 0;
+  bool whole = true;    // each edge carries all that a ring's link would
+  double busiest = 0;   // the largest time on links of any task, over its latency
+  double overload = 1;  // what would be sent over one of its links, over what the link can carry
+  bool carries_traffic = false, contended = false;
+};
+
+// Has it links that are no port's own?
+bool has_shared_links(const Cluster& cluster);
+
+// What a step's simulation is planned with.
+struct Planner {
+  const TaskGraph& graph;
+  const Cluster& cluster;
+  bool shares_links = has_shared_links(cluster);
+  SimulationPlan plan{};
+  std::vector<LinkPath> paths{};  // per communicator
+  std::vector<std::array<std::size_t, pattern_kinds>>
+      set_of{};  // [communicator][pattern]; no_set: none yet
+  std::vector<EdgeSet> sets{};
+  std::vector<std::uint32_t> set_of_task{};
+
+  std::span<const Edge> edges_of(const EdgeSet& set) const {
+    return {plan.edges.data() + set.first, plan.edges.data() + set.last};
+  }
+};
+
+inline const Work& work_of(const TaskGraph& graph, TaskId task) {
+  return graph.works[static_cast<std::size_t>(graph.tasks[task].work)];
+}
+
+// A message as its algorithm sends it.
+struct Message {
+  const LinkPath& path;
+  Algorithm algorithm;
+  Links links;
+  RingTraffic traffic;
+};
+
+Message message_of(const Planner& planner, TaskId task);
+
+// Seconds that the task loads its links if it is alone, over those that it waits for latency; infinity for
+// a transfer.
+double busyness_of(const Planner& planner, TaskId task);
+bool is_traffic(const EdgeSet& set, double busyness);
+// Sets `busiest`, `overload`, `carries_traffic` and `contended` of all sets: a link is contended by all
+// steps together.
+void find_contention(std::vector<Planner>& planners);
+
+}  // namespace slipway
