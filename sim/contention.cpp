@@ -88,7 +88,7 @@ bool has_shared_links(const Cluster& cluster) {
                      [&](const Fabric& fabric) { return !is_star(cluster, fabric); });
 }
 
-Message message_of(const Planner& planner, TaskId task) {
+AlgorithmMessage message_of(const Planner& planner, TaskId task) {
   const Work& work = work_of(planner.graph, task);
   const std::size_t communicator = static_cast<std::size_t>(planner.graph.tasks[task].communicator);
   const LinkPath& path = planner.paths[communicator];
@@ -103,7 +103,7 @@ Message message_of(const Planner& planner, TaskId task) {
 double busyness_of(const Planner& planner, TaskId task) {
   constexpr double always = std::numeric_limits<double>::infinity();
   if (planner.graph.tasks[task].kind == TaskKind::transfer) return always;
-  const Message message = message_of(planner, task);
+  const AlgorithmMessage message = message_of(planner, task);
   const double waits = message.traffic.rounds * message.links.latency;
   return waits > 0 ? message.traffic.bytes_per_link / message.links.bandwidth / waits : always;
 }

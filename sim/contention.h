@@ -58,14 +58,14 @@ inline const Work& work_of(const TaskGraph& graph, TaskId task) {
 }
 
 // A message as its algorithm sends it.
-struct Message {
+struct AlgorithmMessage {
   const LinkPath& path;
   Algorithm algorithm;
   Links links;
   RingTraffic traffic;
 };
 
-Message message_of(const Planner& planner, TaskId task);
+AlgorithmMessage message_of(const Planner& planner, TaskId task);
 
 // Seconds that the task loads its links if it is alone, over those that it waits for latency; infinity for
 // a transfer.

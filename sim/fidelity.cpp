@@ -28,7 +28,7 @@ bool has_tree_edges(const Planner& planner, const LinkPath& path) {
 
 // Seconds before the flows, and bytes per edge that carries all of it.
 TaskPlan flows_of(const Planner& planner, TaskId task) {
-  const Message message = message_of(planner, task);
+  const AlgorithmMessage message = message_of(planner, task);
   const LinkPath& path = message.path;
   TaskPlan flows{message.traffic.rounds * message.links.latency,
                  path.weight * message.traffic.bytes_per_link};
@@ -52,7 +52,7 @@ Pattern pattern_of(const Planner& planner, TaskId task) {
   const Task& at = planner.graph.tasks[task];
   if (planner.graph.communicators[index(at.communicator)].axis == Axis::pipeline) return Pattern::line;
   if (work_of(planner.graph, task).collective == Collective::all_to_all) return Pattern::pairs;
-  const Message message = message_of(planner, task);
+  const AlgorithmMessage message = message_of(planner, task);
   switch (message.algorithm) {
     case Algorithm::tree:
       return has_tree_edges(planner, message.path) ? Pattern::trees : Pattern::rails;
