@@ -40,11 +40,9 @@ using Loads = std::unordered_map<std::uint64_t, double>;  // of links: bytes/s t
 template <typename Each>
 void visit_links(const Planner& planner, const EdgeSet& set, Each each) {
   Route route;
-  const double pace = set.whole ? 0 : pace_of(planner, set);
   for (const Edge& edge : planner.edges_of(set)) {
     find_route(planner.cluster, edge.fabric, edge.from, edge.to, route);
-    const double rate = edge.share == 1 ? narrowest(route) : edge.share * pace;
-    for (const RouteLink& link : route.links) each(link, rate);
+    for (const RouteLink& link : route.links) each(link, edge, route);
   }
 }
 
@@ -57,15 +55,19 @@ void find_busiest(Planner& planner) {
 
 template <typename Wanted>
 void add_loads(const Planner& planner, Loads& loads, Wanted wanted) {
-  for (const EdgeSet& set : planner.sets)
-    if (wanted(set))
-      visit_links(planner, set, [&](const RouteLink& link, double rate) { loads[link.id] += rate; });
+  for (const EdgeSet& set : planner.sets) {
+    if (!wanted(set)) continue;
+    const double pace = set.whole ? 0 : pace_of(planner, set);
+    visit_links(planner, set, [&](const RouteLink& link, const Edge& edge, const Route& route) {
+      loads[link.id] += edge.share == 1 ? narrowest(route) : edge.share * pace;
+    });
+  }
 }
 
 // Against the loads of all that might send.
 void find_traffic(Planner& planner, const Loads& loads) {
   for (EdgeSet& set : planner.sets) {
-    visit_links(planner, set, [&](const RouteLink& link, double) {
+    visit_links(planner, set, [&](const RouteLink& link, const Edge&, const Route&) {
       set.overload = std::max(set.overload, loads.at(link.id) / (link.bandwidth * (1 - link.down)));
     });
     set.carries_traffic = is_traffic(set, set.busiest);
@@ -76,7 +78,7 @@ void find_traffic(Planner& planner, const Loads& loads) {
 void find_contention(Planner& planner, const Loads& loads) {
   for (EdgeSet& set : planner.sets)
     if (set.carries_traffic)
-      visit_links(planner, set, [&](const RouteLink& link, double) {
+      visit_links(planner, set, [&](const RouteLink& link, const Edge&, const Route&) {
         if (link.down > 0 || loads.at(link.id) > link.bandwidth * (1 + rounding)) set.contended = true;
       });
 }
