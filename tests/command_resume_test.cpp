@@ -4,15 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <fstream>
 #include <sstream>
 
 #include "exec/checkpoint_folder.h"
 #include "exec/run_files.h"
-#include "tests/rank_processes.h"
 #include "tests/resumed_runs.h"
-#include "tests/tiny_runs.h"
 
 namespace slipway {
 namespace {

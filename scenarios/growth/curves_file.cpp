@@ -37,14 +37,8 @@ CsvTable read_table(const std::string& path) {
   return table;
 }
 
-double above_zero(const Cells& cells, const char* column) {
-  const double value = cells.number(column);
-  if (value > 0) return value;
-  throw CellError("column " + std::string(column) + ": " + cells.text(column) + " is not above 0");
-}
-
 double whole(const Cells& cells, const char* column) {
-  const double value = above_zero(cells, column);
+  const double value = cells.above_zero(column);
   if (value == std::floor(value)) return value;
   throw CellError("column " + std::string(column) + ": " + cells.text(column) + " is no whole number");
 }
@@ -63,11 +57,11 @@ void add_row(const CsvTable& table, const CsvRow& row, CurvesFile& file,
                     std::to_string(static_cast<std::int64_t>(file.sequence)) +
                     "; allowed: one for all rows");
   file.sequence = sequence;
-  const double batch = whole(cells, "global_batch") * sequence, rate = above_zero(cells, "learning_rate");
+  const double batch = whole(cells, "global_batch") * sequence, rate = cells.above_zero("learning_rate");
   LossCurve& curve = curves[{cells.text("submission"), cells.text("run"), batch, rate}];
   curve.submission = cells.text("submission");
   curve.batch_tokens = batch, curve.learning_rate = rate;
-  const CurvePoint point{above_zero(cells, "tokens"), above_zero(cells, "loss")};
+  const CurvePoint point{cells.above_zero("tokens"), cells.above_zero("loss")};
   if (!curve.points.empty() && point.tokens <= curve.points.back().tokens)
     throw CellError("column tokens: " + cells.text("tokens") +
                     " is not above that of the run's row before");

@@ -39,12 +39,6 @@ TaskGraph graph_of(const std::string& folder) {
   }
 }
 
-double above_zero(const Cells& cells, const char* column) {
-  const double value = cells.number(column);
-  if (value > 0) return value;
-  throw CellError("column " + std::string(column) + ": " + cells.text(column) + " is not above 0");
-}
-
 void add_step(const CsvTable& table, const CsvRow& row, double constant_batch, ExecutedRun& run) {
   if (row.fields.size() != table.header.size())
     throw CellError(std::to_string(row.fields.size()) + " fields below " + std::to_string(table.header.size()) + " columns");
@@ -55,8 +49,8 @@ void add_step(const CsvTable& table, const CsvRow& row, double constant_batch, E
                     ": the run went on from a checkpoint of another folder; resume in that folder (--out), or give a run from its beginning");
   if (static_cast<std::size_t>(cells.integer("step")) != next)
     throw CellError("column step: " + cells.text("step") + " where " + std::to_string(next) + " follows");
-  GradientStep step{(cells.empty("batch") ? constant_batch : above_zero(cells, "batch")) * run.sequence,
-                    above_zero(cells, "loss"), 0, 0};
+  GradientStep step{(cells.empty("batch") ? constant_batch : cells.above_zero("batch")) * run.sequence,
+                    cells.above_zero("loss"), 0, 0};
   if (run.has_norms) step.square = cells.number("gradient_square"), step.variance = cells.number("gradient_variance");
   run.steps.push_back(step);
   run.learning_rates.push_back(cells.number("learning_rate"));

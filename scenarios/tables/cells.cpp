@@ -46,6 +46,12 @@ int Cells::count(std::string_view column) const {
   return static_cast<int>(value);
 }
 
+double Cells::above_zero(std::string_view column) const {
+  const double value = number(column);
+  if (value > 0) return value;
+  throw CellError("column " + std::string(column) + ": " + text(column) + " is not above 0");
+}
+
 double Cells::number_or(std::string_view column, double otherwise) const {
   return empty(column) ? otherwise : number(column);
 }

@@ -32,6 +32,7 @@ class Cells {
   std::int64_t integer(std::string_view column) const;                // "16" or "16.0", 1 to 1e9
   int count(std::string_view column) const;                           // the same as int
   double number(std::string_view column) const;                       // finite, at least 0
+  double above_zero(std::string_view column) const;                   // a number that is
   double number_or(std::string_view column, double otherwise) const;  // where it is empty or there is none
   bool flag(std::string_view column) const;                           // 0, 1, true, false, True, False
   // How a run ended: these two words, or any other word, which is no score's business; CellError when
