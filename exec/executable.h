@@ -27,8 +27,13 @@ inline std::vector<std::string> not_executable(const Run& run, bool batch_grows)
   return reasons;
 }
 
-inline constexpr const char* no_graphs_with_kfac =
-    "--cuda-graphs: K-FAC keeps inputs and gradients of Linears beyond their passes, which a replay would overwrite; leave it out";
+// Why no segment of it may be recorded as a CUDA graph; empty: it may.
+inline std::string why_no_graphs(const TaskGraph& graph) {
+  if (graph.kfac)
+    return "--cuda-graphs: K-FAC keeps inputs and gradients of Linears beyond their passes, which a replay would overwrite; leave it out";
+  if (has_experts(graph.model)) return "--cuda-graphs: segments with experts have not been tried as CUDA graphs; leave it out";
+  return "";
+}
 
 inline std::vector<std::string> not_executable(const Bundle& bundle) {
   std::vector<std::string> reasons = not_executable(bundle.run, grows(bundle));

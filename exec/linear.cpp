@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "exec/device.h"
+#include "exec/grouped_linear.h"
 #include "exec/storage_memory.h"
 
 namespace slipway {
@@ -49,14 +50,22 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
 
 void WeightGradientQueue::add(const at::Tensor& input, const at::Tensor& output_gradient,
                               const ShardedParameter& weight) {
-  items_.push_back({input, output_gradient, &weight});
+  add_grouped(input, output_gradient, weight, {});
+}
+
+void WeightGradientQueue::add_grouped(const at::Tensor& input, const at::Tensor& output_gradient,
+                                      const ShardedParameter& weight, const at::Tensor& ends) {
+  items_.push_back({input, output_gradient, &weight, ends});
   if (!deferred) run();
 }
 
 void WeightGradientQueue::run() {
   for (const Item& item : items_) {
     at::Tensor into = item.weight->gradient;  // a view: the sum lands in the bucket
-    add_product(into, as_matrix(item.output_gradient).t(), as_matrix(item.input));
+    if (item.ends.defined())
+      add_grouped_product(into, item.output_gradient, item.input, item.ends);
+    else
+      add_product(into, as_matrix(item.output_gradient).t(), as_matrix(item.input));
   }
   items_.clear();
 }

@@ -36,6 +36,9 @@ class WeightGradientQueue {
   bool deferred = false;  // false: add() does the work at once
   LinearCapture* capture = nullptr;  // must outlive the passes
   void add(const at::Tensor& input, const at::Tensor& output_gradient, const ShardedParameter& weight);
+  // Of grouped_linear(): rows up to ends[e] are expert e's.
+  void add_grouped(const at::Tensor& input, const at::Tensor& output_gradient, const ShardedParameter& weight,
+                   const at::Tensor& ends);
   void run();  // does what was deferred and forgets it
   // Adds it, or keeps it where its bucket has no memory.
   void add_small(WaitingGradient small);
@@ -45,6 +48,7 @@ class WeightGradientQueue {
   struct Item {
     at::Tensor input, output_gradient;
     const ShardedParameter* weight;
+    at::Tensor ends;  // undefined: one matrix for all rows
   };
   std::vector<Item> items_;
   std::vector<WaitingGradient> waiting_;

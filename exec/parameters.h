@@ -1,6 +1,6 @@
 // The trainable tensors of one block on one rank.
 //
-//   flat weights   | norms of heads | other replicated tensors | tensor-parallel shards | padding |
+//   flat weights   | partial gradients | other replicated tensors | tensor-parallel shards | padding |
 //   flat gradients | the same layout: the block's bucket                                          |
 //                  └ norm_grad_reduce,  with sequence parallel ┘
 //

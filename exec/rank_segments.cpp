@@ -23,6 +23,7 @@ void RankModel::State::run_operators(TaskId task, Region& region, WireTensors& w
   const double loss_tokens = static_cast<double>(graph.global_batch * predicted_tokens(graph.model));
   const std::vector<TokenRange> tokens = tokens_of(graph.tasks[task]);
   const auto operators = operators_of(graph, work);
+  ExpertRows rows;
   for (int i = work.first_op; i < work.last_op; ++i) {
     const Operator& op = operators[static_cast<std::size_t>(i)];
     OperatorContext context{op,
@@ -33,6 +34,7 @@ void RankModel::State::run_operators(TaskId task, Region& region, WireTensors& w
                             batch,
                             tokens,
                             rotary,
+                            rows,
                             at.tensor,
                             graph.layout.tensor,
                             graph.layout.sequence_parallel,

@@ -132,7 +132,7 @@ BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& argument
 
 void BundleRun::replay_segments() {
   if (!arguments_.cuda_graphs) return;
-  if (bundle_.graph.kfac) throw std::runtime_error(no_graphs_with_kfac);
+  if (const std::string why = why_no_graphs(bundle_.graph); !why.empty()) throw std::runtime_error(why);
   const RankEnvironment& at = seat_.environment();
   if (at.hosted > 1 && at.processes() > 1)  // one rank records at a time, and a replay may wait for another process
     throw std::runtime_error("--cuda-graphs: with several ranks in each of several processes there are none; leave it out");

@@ -240,7 +240,7 @@ void set_up(Operator& op, const FigureInput& in) {
 // unfused form that Fujii's 8f/h counts. GELU: 2, then 3; keeps its input.
 void set_activation(Operator& op, const FigureInput& in) {
   const bool swiglu = in.block.mlp == Mlp::swiglu;
-  const double column = real(in.tokens.whole * in.block.ffn / in.shape.sharding.tensor) * element(in);
+  const double column = real(mlp_rows(in) * in.block.ffn / in.shape.sharding.tensor) * element(in);
   op.forward_bytes = (swiglu ? 5 : 2) * column;
   op.backward_bytes = (swiglu ? 9 : 3) * column;
   op.saved_bytes = (swiglu ? 3 : 1) * column;

@@ -26,6 +26,9 @@ struct FigureInput {
   Tokens tokens;
 };
 
+// Rows of the MLP: M, or M·k with k experts a token.
+std::int64_t mlp_rows(const FigureInput& in);
+
 // Each sets every figure of an operator whose kind, block, part and wires are set already.
 void set_embed(Operator& op, const FigureInput& in);
 void set_add_positions(Operator& op, const FigureInput& in);
@@ -36,9 +39,12 @@ void set_attention(Operator& op, const FigureInput& in);
 void set_ring_attention(Operator& op, const FigureInput& in);  // of op.round
 void set_out_projection(Operator& op, const FigureInput& in);
 void set_add(Operator& op, const FigureInput& in);
+void set_route(Operator& op, const FigureInput& in);
 void set_up(Operator& op, const FigureInput& in);
 void set_activation(Operator& op, const FigureInput& in);
 void set_down(Operator& op, const FigureInput& in);
+void set_expert_up(Operator& op, const FigureInput& in);  // figures_experts.cpp
+void set_expert_down(Operator& op, const FigureInput& in);
 void set_head_transform(Operator& op, const FigureInput& in);
 void set_logits(Operator& op, const FigureInput& in);
 void set_loss(Operator& op, const FigureInput& in);

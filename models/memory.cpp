@@ -36,6 +36,13 @@ double query_width(const MemoryInput& input) {
   return real(input.head_dim > 0 ? input.heads * input.head_dim : input.hidden);
 }
 
+// Gate, up, silu(gate) and product of each row; its input and its result; what the router says of it (models/figures_experts.cpp).
+double experts_bytes(const MemoryInput& input) {
+  const double B = bytes_of(input.shape.dtype), F = std::max(4.0, B), index = 8;
+  const double rows = hidden_numbers(input) / real(input.hidden) * real(input.experts_per_token);
+  return rows * (B * 4 * real(input.ffn) / input.shape.sharding.tensor + 2 * B * real(input.hidden) + F + (B < F ? B : 0) + 3 * index);
+}
+
 // What one layer keeps, in units of hidden-wide tensors: inputs of two norms (and of those of heads); inputs of qkv and up; q,
 // attention output, k and v; and gate, up, silu(gate), product. In bf16, 2 bytes each, they are the
 // author's 4 + 4, 4 + 4k/a and 8f/h.
@@ -50,6 +57,7 @@ MemoryParts whole_layer(const MemoryInput& input) {
   const double queries = numbers * query_width(input) / h / t, keys = queries * real(input.kv_heads) / a;
   layer[MemoryPart::attention] = B * (2 * queries + 2 * keys);
   layer[MemoryPart::mlp] = B * numbers * 4 * real(input.ffn) / h / t;
+  if (input.experts > 0) layer[MemoryPart::mlp] = experts_bytes(input);
   if (input.qk_norm) {
     layer[MemoryPart::norms] += B * (queries + keys);
     layer[MemoryPart::norm_copies] += copy_bytes(input) * (queries + keys);
@@ -108,7 +116,8 @@ double shard_parameters(const MemoryInput& input, std::span<const StageShare> sh
   const double kv_share = real(input.kv_heads) / real(input.heads);
   const double q = query_width(input), biases = input.qkv_bias ? q * (1 + 2 * kv_share) : 0;
   const double norms = 2 * h + (input.qk_norm ? 2 * q / real(input.heads) : 0);
-  const double layer = 2 * h * q * (1 + kv_share) + 3 * h * real(input.ffn) + norms + biases;
+  const double experts = real(std::max<std::int64_t>(1, input.experts)), router = h * real(input.experts);
+  const double layer = 2 * h * q * (1 + kv_share) + experts * 3 * h * real(input.ffn) + norms + biases;
   double layers = 0;
   int embeddings = 0, heads = 0;
   for (const StageShare& share : shares) {
@@ -117,7 +126,7 @@ double shard_parameters(const MemoryInput& input, std::span<const StageShare> sh
     heads += share.head ? 1 : 0;
   }
   const int tables = input.tied ? std::max(embeddings, heads) : embeddings + heads;
-  return (layers * layer + tables * h * real(input.vocab)) / t + heads * h;
+  return (layers * layer + tables * h * real(input.vocab)) / t + layers * router + heads * h;
 }
 
 double static_bytes(const MemoryTerms& terms) { return terms.weights + terms.gradients + terms.optimizer; }
@@ -148,6 +157,8 @@ MemoryInput memory_input(const Model& model, const WorkShape& shape) {
   input.head_dim = layer.head_dim;
   input.qkv_bias = layer.qkv_bias;
   input.qk_norm = layer.qk_norm;
+  input.experts = layer.experts;
+  input.experts_per_token = layer.experts_per_token;
   input.vocab = model.runs[0].block.vocab;
   input.shape = shape;
   input.tied = model.runs[2].block.tied;

@@ -11,6 +11,8 @@
 // Fewer micro-batches than stages: activations × m/p; interleaved with v chunks: × (1 + (p−1)/(p·v)).
 // Heads of a width of their own, q = a·d in place of h: 2hq(1 + k/a) in a layer and (8 + 4·(1 + k/a)·q/h + 8f/h); norms of them:
 // 2d in a layer, and their inputs (2·(1 + k/a)·q/h).
+// A mixture of experts: 3hf in a layer becomes E·3hf/t + E·h (the router, whole on every rank); a token keeps 8f of each of its k experts, the
+// expert's input and result (4h), its weight (6) and three indices (24).
 // Shapes: Llama (SwiGLU, RMSNorm, no bias), pipeline order 1F1B. The author's models are untied. The embedding-input term is the
 // author's; a timeline made from buffers has no such thing.
 // Guarded by tests/memory_test.cpp.
@@ -30,6 +32,7 @@ struct MemoryInput {
   std::int64_t head_dim = 0;  // d; 0: h/a
   bool qkv_bias = false;      // q(1 + 2k/a) parameters a layer more
   bool qk_norm = false;
+  std::int64_t experts = 0, experts_per_token = 0;  // E, k; 0: a plain MLP
   WorkShape shape;                   // s, b, t, c, sequence parallel, kernels, dtype
   int pipeline = 1, data = 1;        // p, d
   int chunks = 1;                    // v

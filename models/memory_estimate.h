@@ -32,7 +32,7 @@ struct StageTerms {
   Gathered gathered = Gathered::unknown;
   Kernels kernels = Kernels::flash2_rmsnorm;
   double hidden = 0, hidden_cut = 0;  // token × h; as sequence parallelism cuts it
-  double ffn = 0;                     // token × f/t
+  double ffn = 0;                     // token × f/t, of each expert that a token goes through
   double layers_kept = 0;             // layers times micro-batches held whole; 1 under full recompute
   double embeddings_held = 0;         // micro-batches
 };

@@ -55,6 +55,13 @@ void add_kept_of_qkv(const Operator& op, const Block& block, const WorkShape& sh
   parts[MemoryPart::norm_copies] += op.saved_bytes - input - normed;
 }
 
+// The input of the layer's MLP, and what belongs to the rows that go through experts.
+void add_kept_of_route(const Operator& op, const Block& block, const WorkShape& shape, MemoryParts& parts) {
+  const double input = bytes_of(op.dtype) * static_cast<double>(tokens_of(shape).sharded * block.hidden);
+  parts[MemoryPart::projection_inputs] += input;
+  parts[MemoryPart::mlp] += op.saved_bytes - input;
+}
+
 MemoryPart part_of(OpKind kind) {
   switch (kind) {
     case OpKind::embed:
@@ -67,6 +74,7 @@ MemoryPart part_of(OpKind kind) {
     case OpKind::ring_attention:
     case OpKind::out_projection:
       return MemoryPart::attention;
+    case OpKind::route:
     case OpKind::activation:
     case OpKind::down:
       return MemoryPart::mlp;
@@ -131,6 +139,11 @@ void add_kept(const Operator& op, const Block& block, const WorkShape& shape, Me
     return;
   }
   if (op.kind == OpKind::qkv) return add_kept_of_qkv(op, block, shape, parts);
+  if (op.kind == OpKind::route) return add_kept_of_route(op, block, shape, parts);
+  if (op.kind == OpKind::up && block.experts > 0) {
+    parts[MemoryPart::mlp] += op.saved_bytes;
+    return;
+  }
   if (op.kind != OpKind::norm) {
     parts[part_of(op.kind)] += op.saved_bytes;
     return;

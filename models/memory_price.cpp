@@ -22,7 +22,7 @@ StageTerms common_terms(const MemoryInput& input) {
   terms.kernels = input.shape.kernels;
   terms.hidden = tokens * static_cast<double>(input.hidden);
   terms.hidden_cut = terms.hidden / (cut.sequence_parallel ? cut.tensor : 1);
-  terms.ffn = tokens * static_cast<double>(input.ffn) / cut.tensor;
+  terms.ffn = tokens * static_cast<double>(std::max<std::int64_t>(1, input.experts_per_token) * input.ffn) / cut.tensor;
   return terms;
 }
 

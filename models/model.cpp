@@ -1,5 +1,6 @@
 #include "models/model.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "models/parameters.h"
@@ -22,6 +23,7 @@ Block block_of(BlockKind kind, const Block& features) {
   Block block = features;
   block.kind = kind;
   const bool table = kind != BlockKind::transformer;
+  if (table) block.experts = block.experts_per_token = 0;
   if (table) block.ffn = block.heads = block.kv_heads = block.head_dim = 0;
   if (!table) block.vocab = 0;
   if (kind != BlockKind::embedding) block.max_positions = block.token_types = 0;
@@ -66,6 +68,14 @@ std::int64_t sum_of_blocks(const Model& model) {
   return sum;
 }
 
+// Of experts that a token does not go through.
+std::int64_t idle_parameters(const Model& model) {
+  std::int64_t sum = 0;
+  for (const BlockRun& run : model.runs)
+    sum += run.count * (run.block.experts - run.block.experts_per_token) * 3 * run.block.hidden * run.block.ffn;
+  return sum;
+}
+
 }  // namespace
 
 bool is_causal(const Model& model) {
@@ -102,7 +112,13 @@ std::int64_t parameter_count(const Model& model) {
   return sum;
 }
 
-std::int64_t mfu_parameter_count(const Model& model) { return sum_of_blocks(model); }
+std::int64_t mfu_parameter_count(const Model& model) { return sum_of_blocks(model) - idle_parameters(model); }
+
+std::int64_t active_parameter_count(const Model& model) { return parameter_count(model) - idle_parameters(model); }
+
+bool has_experts(const Model& model) {
+  return std::any_of(model.runs.begin(), model.runs.end(), [](const BlockRun& run) { return run.block.experts > 0; });
+}
 
 double mfu_flops_per_token(const Model& model) {
   double attention = 0;  // 12·q·s for each layer
@@ -124,6 +140,8 @@ Model llama(std::string name, const LlamaShape& shape) {
   features.tied = shape.tied;
   features.qkv_bias = shape.qkv_bias;
   features.qk_norm = shape.qk_norm;
+  features.experts = shape.experts;
+  features.experts_per_token = shape.experts_per_token;
   features.rope_theta = shape.rope_theta;
   features.norm_epsilon = shape.norm_epsilon;
   return model_of(std::move(name), Family::llama, shape.layers, shape.sequence, features);

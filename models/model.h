@@ -13,7 +13,7 @@
 
 namespace slipway {
 
-// `moe` and `mla` are reserved names: loaders refuse them with one clear error until they exist.
+// `mla` is a reserved name: loaders refuse it with one clear error until it exists. Experts are a feature of a transformer block.
 enum class BlockKind : std::uint8_t { embedding, transformer, head };
 enum class Norm : std::uint8_t { rms, layer };
 enum class Mlp : std::uint8_t { swiglu, gelu };
@@ -24,13 +24,16 @@ enum class Family : std::uint8_t { llama, gpt, bert };
 struct Block {
   BlockKind kind = BlockKind::transformer;
   std::int64_t hidden = 0;         // h
-  std::int64_t ffn = 0;            // f
+  std::int64_t ffn = 0;            // f; of each expert where there are experts
   std::int64_t heads = 0;          // a
   std::int64_t kv_heads = 0;       // k
   std::int64_t head_dim = 0;       // usually h / a
   std::int64_t vocab = 0;          // V, padded; embedding and head
   std::int64_t max_positions = 0;  // rows of the learned position table; embedding with Positions::learned
   std::int64_t token_types = 0;    // rows of BERT's token-type table; embedding
+  // A mixture of experts in place of the MLP: a token goes through the `experts_per_token` of them that its router
+  // gives most, weighted by the softmax over those (Jiang et al. 2024, Mixtral, section 2.1). 0: a plain MLP.
+  std::int64_t experts = 0, experts_per_token = 0;
   Norm norm = Norm::rms;
   Mlp mlp = Mlp::swiglu;
   Positions positions = Positions::rotary;
@@ -68,8 +71,12 @@ std::int64_t layer_count(const Model& model);
 // Trainable parameters of one block, and N of the whole model (a tied head's matrix counted once).
 std::int64_t parameter_count(const Block& block);
 std::int64_t parameter_count(const Model& model);
-// The N of the MFU formula: both embeddings counted even when tied (Hagemann 2023).
+// The N of the MFU formula: both embeddings counted even when tied (Hagemann 2023), and of experts those that a token
+// goes through, with the router.
 std::int64_t mfu_parameter_count(const Model& model);
+// N without the experts that a token does not go through; a tied head's matrix counted once. Without experts, N.
+std::int64_t active_parameter_count(const Model& model);
+bool has_experts(const Model& model);
 // Model FLOPs of one token, 6N + 12·L·q·s: full attention, recompute not counted (Hagemann 2023). q, the
 // width of all query heads, is h in the paper and in most models (Chowdhery 2022 has heads × head_dim).
 double mfu_flops_per_token(const Model& model);
@@ -81,6 +88,7 @@ struct LlamaShape {
   double rope_theta = 10000.0, norm_epsilon = 1e-5;
   std::int64_t head_dim = 0;  // 0: hidden / heads
   bool qkv_bias = false, qk_norm = false;
+  std::int64_t experts = 0, experts_per_token = 0;
 };
 struct GptShape {
   std::int64_t layers, hidden, ffn, heads, vocab, max_positions, sequence;

@@ -20,6 +20,8 @@ const char* name_of(OpKind kind) {
       return "ring_attention";
     case OpKind::out_projection:
       return "out_projection";
+    case OpKind::route:
+      return "route";
     case OpKind::add:
       return "add";
     case OpKind::up:

@@ -144,9 +144,11 @@ class BlockWriter {
     end_sublayer("add1", "norm1");
     begin_sublayer("norm2", "fork2");
     enter_tensor("ag2", "ar3");
-    compute(OpKind::up, "mlp", wire_branch, wire_branch, set_up);
+    const bool experts = in_.block.experts > 0;
+    if (experts) compute(OpKind::route, "router", wire_branch, wire_branch, set_route);
+    compute(OpKind::up, "mlp", wire_branch, wire_branch, experts ? set_expert_up : set_up);
     compute(OpKind::activation, "act", wire_branch, wire_branch, set_activation);
-    compute(OpKind::down, "down", wire_branch, wire_branch, set_down);
+    compute(OpKind::down, "down", wire_branch, wire_branch, experts ? set_expert_down : set_down);
     leave_tensor("rs2", "ar4", wire_branch);
     end_sublayer("add2", "norm2");
   }

@@ -13,6 +13,9 @@
 //
 //   qkv ─ attn0 ─ [ring_kv] ─ attn1 ─ [ring_kv] ─ ... ─ attn(c−1) ─ out
 //
+// With experts the MLP is route ─ up ─ activation ─ down, over rows: each token once for each of its experts, sorted by
+// expert. A tensor rank has its columns of every expert, as of an MLP, and all of the router.
+//
 // Operators read and write wires. A communication operator ([ag], [rs], ...) changes one wire and names
 // two collectives: the one of the forward pass and its dual of the backward pass. The lowering
 // (schedules/lowering) cuts an action at every communication operator; what lies between two cuts is a
@@ -54,10 +57,11 @@ enum class OpKind : std::uint8_t {
   attention,      // softmax(q·kᵀ)·v
   ring_attention, // one round of it: of this rank's queries on the block of keys and values at hand
   out_projection,
+  route,       // of experts: router's projection, top-k, a row for each token and expert of its, sorted by expert
   add,         // residual += branch (+ bias of the projection before it)
-  up,          // packed gate and up (SwiGLU) or up (GELU)
+  up,          // packed gate and up (SwiGLU) or up (GELU); of all experts at once
   activation,  // silu(gate)·up, or gelu
-  down,
+  down,        // of experts: and the weighted sum of a token's rows
   head_transform,  // BERT's masked-LM dense + gelu + norm
   logits,          // vocabulary projection; also makes the local statistics
   loss,            // cross entropy from logits and statistics
@@ -90,7 +94,7 @@ struct Operator {
   // unfused softmax, statistics. Their time is added.
   double elementwise_forward_bytes = 0, elementwise_backward_bytes = 0;
   double saved_bytes = 0;            // kept from forward to backward, input included
-  std::int64_t m = 0, n = 0, k = 0;  // the GEMM's shape (0: no GEMM); attention: tokens, keys, head_dim
+  std::int64_t m = 0, n = 0, k = 0;  // the GEMM's shape (0: no GEMM), of one expert if grouped; attention: tokens, keys, head_dim
   int kernels = 1;                   // launches of one forward
   int round = 0;                     // ring_attention, and the shift that brings its block
   Dtype dtype = Dtype::bfloat16;     // of the work, or of the message

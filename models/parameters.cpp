@@ -1,5 +1,6 @@
 #include "models/parameters.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <stdexcept>
@@ -38,7 +39,7 @@ void add_norm(std::vector<Parameter>& list, const Block& block, const std::strin
 
 Parameter head_norm(std::string name, const Block& block) {
   Parameter parameter = vector_of(std::move(name), block.head_dim, 1.0);
-  parameter.of_heads = true;
+  parameter.partial = true;
   return parameter;
 }
 
@@ -58,15 +59,19 @@ std::vector<Parameter> transformer_parameters(const Block& block, const std::str
                                               std::int64_t layers) {
   const std::int64_t q = block.heads * block.head_dim, kv = block.kv_heads * block.head_dim;
   const std::vector<std::int64_t> qkv{q, kv, kv};
-  const std::vector<std::int64_t> up = block.mlp == Mlp::swiglu
-                                           ? std::vector<std::int64_t>{block.ffn, block.ffn}
-                                           : std::vector<std::int64_t>{block.ffn};
+  const std::int64_t experts = std::max<std::int64_t>(1, block.experts);
+  // Of several experts: gate and up of the first, gate and up of the second, ...; their down matrices one below the other.
+  const std::vector<std::int64_t> up(static_cast<std::size_t>(experts * (block.mlp == Mlp::swiglu ? 2 : 1)), block.ffn);
   const std::int64_t up_rows = static_cast<std::int64_t>(up.size()) * block.ffn;
 
   std::vector<Parameter> list;
   if (block.qk_norm) {
     list.push_back(head_norm(prefix + "attention.q_norm.weight", block));
     list.push_back(head_norm(prefix + "attention.k_norm.weight", block));
+  }
+  if (block.experts > 0) {
+    list.push_back(matrix(prefix + "mlp.router.weight", block.experts, block.hidden, -1));
+    list.back().partial = true;
   }
   add_norm(list, block, prefix + "norm1");
   add_norm(list, block, prefix + "norm2");
@@ -80,7 +85,7 @@ std::vector<Parameter> transformer_parameters(const Block& block, const std::str
   Parameter out = matrix(prefix + "attention.out.weight", block.hidden, q, 1);
   list.push_back(matrix(prefix + "mlp.up.weight", up_rows, block.hidden, 0, up));
   if (block.bias) list.push_back(vector_of(prefix + "mlp.up.bias", up_rows, 0.0, 0, up));
-  Parameter down = matrix(prefix + "mlp.down.weight", block.hidden, block.ffn, 1);
+  Parameter down = matrix(prefix + "mlp.down.weight", experts * block.hidden, block.ffn, 1);
   out.init_std = down.init_std = base_std / std::sqrt(2.0 * static_cast<double>(layers));
   list.push_back(std::move(out));
   list.push_back(std::move(down));
@@ -172,7 +177,7 @@ std::int64_t block_shard_elements(const Model& model, int block_index, int degre
 }
 
 bool is_summed_over_tensor(const Parameter& parameter, int degree, bool sequence_parallel) {
-  return degree > 1 && parameter.shard_dim < 0 && (parameter.of_heads || sequence_parallel);
+  return degree > 1 && parameter.shard_dim < 0 && (parameter.partial || sequence_parallel);
 }
 
 std::int64_t block_tensor_sum_elements(const Model& model, int block_index, int degree,
@@ -199,6 +204,7 @@ std::map<std::string, std::string> settings_without_shape(const Model& model) {
     say("heads", static_cast<double>(block.heads));
     say("kv_heads", static_cast<double>(block.kv_heads));
     say("head_dim", static_cast<double>(block.head_dim));
+    if (block.experts > 0) say("experts_per_token", static_cast<double>(block.experts_per_token));
     say("causal", block.causal ? 1 : 0);
     say("post_norm", block.post_norm ? 1 : 0);
     say("norm_epsilon", block.norm_epsilon);

@@ -2,7 +2,7 @@
 //
 // One list serves everyone: parameter counts, memory, the executor's initialisation (each tensor is
 // drawn whole from (seed, name) and then cut), gradient dumps and checkpoints.
-// Order inside a block: norms of heads, the other replicated tensors, then sharded ones, so that what
+// Order inside a block: tensors of partial gradients, the other replicated ones, then sharded ones, so that what
 // tensor ranks have found parts of is one contiguous range of the block's flat gradient, with sequence
 // parallelism and without. Guarded by tests/parameters_test.cpp: the shards of all tensor ranks tile every
 // tensor exactly once.
@@ -23,8 +23,9 @@ struct Parameter {
   std::array<std::int64_t, 2> shape{};  // global; vectors have shape {n, 1}
   bool is_vector = false;
   int shard_dim = -1;  // 0 or 1, -1 = replicated over the tensor group
-  bool of_heads =
-      false;  // replicated, and used on each head: a tensor rank finds the gradient of its own heads
+  // Replicated, and a tensor rank finds a part of its gradient only: norms of heads, that of its own heads; a router, that
+  // of its own columns of the experts.
+  bool partial = false;
   bool decays = true;      // weight decay applies (matrices yes, vectors no)
   double init_std = 0.02;  // normal(0, init_std); ignored when init_constant is used
   bool constant = false;   // norms start at one, biases at zero
@@ -60,8 +61,8 @@ std::int64_t shard_elements(const Parameter& parameter, int degree);
 // Sum over the block of shard_elements.
 std::int64_t block_shard_elements(const Model& model, int block_index, int degree);
 // Whether a tensor rank finds only a part of this tensor's gradient, so that it is summed over the tensor
-// group (Megatron-LM does the same): a replicated tensor under sequence parallelism (of its tokens), one of
-// heads always (of its heads).
+// group (Megatron-LM does the same): a replicated tensor under sequence parallelism (of its tokens), a
+// partial one always.
 bool is_summed_over_tensor(const Parameter& parameter, int degree, bool sequence_parallel);
 // Elements of the block's tensors of which that is so.
 std::int64_t block_tensor_sum_elements(const Model& model, int block_index, int degree,

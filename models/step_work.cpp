@@ -15,6 +15,8 @@ StepWork step_work(const Model& model, const Machine& machine, Dtype dtype) {
         " has layers of several shapes; formulas of step time are for equal layers, "
         "`slipway simulate` for others");
   const Block& layer = model.runs[1].block;
+  if (layer.experts > 0)
+    throw std::invalid_argument("model " + model.name + " has experts; formulas of step time are for plain MLPs, `slipway simulate` without cluster.stack for others");
   StepWork work;
   work.L = static_cast<double>(model.runs[1].count);
   work.h = static_cast<double>(layer.hidden);

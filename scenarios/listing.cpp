@@ -62,17 +62,18 @@ std::string allowed_text(const Key& key) {
 }  // namespace
 
 void list_models(std::ostream& out) {
-  out << fmt::format("{:<18} {:<6} {:>10} {:>7} {:>7} {:>7} {:>6} {:>4} {:>8} {:>9}\n", "model", "family",
-                     "parameters", "layers", "hidden", "ffn", "heads", "kv", "vocab", "sequence");
+  out << fmt::format("{:<18} {:<6} {:>10} {:>7} {:>7} {:>7} {:>6} {:>4} {:>8} {:>9} {:>8}\n", "model", "family",
+                     "parameters", "layers", "hidden", "ffn", "heads", "kv", "vocab", "sequence", "experts");
   for (const EmbeddedFile& file : embedded_models()) {
     const Model model = built_in_model(file.name);
     const Block& block = model.runs[1].block;
     const char* families[] = {"llama", "gpt", "bert"};
-    out << fmt::format("{:<18} {:<6} {:>10} {:>7} {:>7} {:>7} {:>6} {:>4} {:>8} {:>9}\n", file.name,
+    out << fmt::format("{:<18} {:<6} {:>10} {:>7} {:>7} {:>7} {:>6} {:>4} {:>8} {:>9} {:>8}\n", file.name,
                        families[static_cast<std::size_t>(model.family)],
                        fmt::format("{:.4g} G", static_cast<double>(parameter_count(model)) / 1e9),
                        layer_count(model), block.hidden, block.ffn, block.heads, block.kv_heads,
-                       model.runs[0].block.vocab, model.sequence);
+                       model.runs[0].block.vocab, model.sequence,
+                       block.experts > 0 ? fmt::format("{} of {}", block.experts_per_token, block.experts) : "");
   }
 }
 

@@ -10,12 +10,12 @@ namespace slipway {
 namespace {
 
 constexpr std::string_view magic = "slipway-bundle";
-constexpr int version = 10;
+constexpr int version = 11;
 
 void fields(auto& a, Is<BlockRun> auto& run) {
   auto& b = run.block;
   a.line("block");
-  a(run.count, b.kind, b.hidden, b.ffn, b.heads, b.kv_heads, b.head_dim, b.vocab, b.max_positions,
+  a(run.count, b.kind, b.hidden, b.ffn, b.experts, b.experts_per_token, b.heads, b.kv_heads, b.head_dim, b.vocab, b.max_positions,
     b.token_types, b.norm, b.mlp, b.positions, b.causal, b.bias, b.qkv_bias, b.qk_norm, b.post_norm, b.tied,
     b.rope_theta, b.norm_epsilon);
 }

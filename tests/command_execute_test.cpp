@@ -180,6 +180,7 @@ TEST_F(Execute, WhatTheExecutorCannotRunIsRefusedBeforeAnythingStarts) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> refused{
       {{"--set", "schedule.fill=evaluation"}, "schedule.fill is evaluation, which is simulated only; set it to none"},
       {{"--set", "run.optimizer=kfac", "--set", "schedule.fill=none", "--cuda-graphs"}, "--cuda-graphs: K-FAC keeps inputs"},
+      {{"--set", "model.experts=4", "--set", "model.experts_per_token=2", "--cuda-graphs"}, "--cuda-graphs: segments with experts"},
       {{"--set", "run.data="}, "run.data"},
       {{"--set", "cluster.machine=v100-32gb", "--set", "run.dtype=float16"}, "small gradients need loss scaling"},
       {{"--set", "run.optimizer.lr_decay_style=cosine", "--set", "run.optimizer.lr_warmup_samples=25"},

@@ -101,6 +101,11 @@ TEST(OneProcess, LlamaWithNormsOfQueryAndKeyEqualsPlainFunctionalCode) {
   compare_with_reference(tiny_qwen3(2), 0.3);
   compare_with_reference(tiny_qwen3(2), 0.0, Recompute::full);
 }
+// Every expert on every token there, those of each token here.
+TEST(OneProcess, LlamaWithExpertsEqualsPlainFunctionalCode) {
+  compare_with_reference(tiny_mixtral(2), 0.3);
+  compare_with_reference(tiny_mixtral(2), 0.0, Recompute::full);
+}
 // Steps of 4 sequences, the end of the decay given and left to the end of the training: 5 steps.
 TEST(OneProcess, WarmedUpAndDecayingLlamaEqualsAdamWWithItsRatesSetByHand) {
   compare_with_reference(tiny_llama(2, true), 0.3, Recompute::none,

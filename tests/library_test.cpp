@@ -37,6 +37,7 @@ Model built_in(const std::string& name) {
                      number("kv_heads"), number("vocab"), number("sequence"), tied};
     shape.qkv_bias = keys.contains("qkv_bias") && keys.at("qkv_bias") == "true";
     shape.qk_norm = keys.contains("qk_norm") && keys.at("qk_norm") == "true";
+    if (keys.contains("experts")) shape.experts = number("experts"), shape.experts_per_token = number("experts_per_token");
     if (keys.contains("head_dim")) shape.head_dim = number("head_dim");
     return llama(name, shape);
   }
@@ -55,11 +56,21 @@ TEST(BuiltInModels, HaveExactlyTheParametersOfThePublishedCheckpoints) {
       {"qwen2.5-0.5b", 494032768},  {"qwen2.5-7b", 7615616512},     {"qwen2.5-32b", 32763876352},
       {"qwen2.5-72b", 72706203648}, {"qwen3-0.6b", 596049920},      {"qwen3-1.7b", 1720574976},
       {"qwen3-4b", 4022468096},     {"qwen3-8b", 8190735360},       {"qwen3-14b", 14768307200},
-      {"qwen3-32b", 32762123264},
+      {"qwen3-32b", 32762123264},   {"mixtral-8x7b", 46702792704},  {"mixtral-8x22b", 140620634112},
+      {"qwen3-30b-a3b", 30532122624}, {"qwen3-235b-a22b", 235093634560},
       {"gpt2", 124439808},          {"gpt2-xl", 1557611200},        {"bert-base", 109514298},
       {"bert-large", 335174458},
   };
   for (const auto& [name, count] : published) EXPECT_EQ(parameter_count(built_in(name)), count) << name;
+}
+
+// Billions, as their papers and names say: Jiang et al. 2024, Qwen3 Technical Report 2025.
+TEST(BuiltInModels, WithExpertsUseAsManyParametersForATokenAsPublished) {
+  const std::map<std::string, double> published{
+      {"mixtral-8x7b", 12.9}, {"mixtral-8x22b", 39}, {"qwen3-30b-a3b", 3.3}, {"qwen3-235b-a22b", 22}};
+  for (const auto& [name, billions] : published)
+    EXPECT_NEAR(static_cast<double>(active_parameter_count(built_in(name))) / 1e9, billions, 0.02 * billions) << name;
+  EXPECT_EQ(active_parameter_count(built_in("llama-3.2-1b")), parameter_count(built_in("llama-3.2-1b")));
 }
 
 TEST(BuiltInModels, WithoutACheckpointHaveTheRoundedCountOfTheirName) {

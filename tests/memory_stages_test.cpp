@@ -68,7 +68,9 @@ TEST(StageMemory, SplitsALayerAsItsOperatorsDo) {
   LlamaShape wide{32, 4096, 14336, 32, 8, 128256, 8192};
   wide.head_dim = 192;
   wide.qk_norm = true;
-  for (const Model& model : {llama_8b(), llama("with norms of wider heads", wide)})
+  LlamaShape mixtral{32, 4096, 14336, 32, 8, 128256, 8192};
+  mixtral.experts = 8, mixtral.experts_per_token = 2;
+  for (const Model& model : {llama_8b(), llama("with norms of wider heads", wide), llama("with experts", mixtral)})
     for (Kernels kernels : {Kernels::torch, Kernels::flash2, Kernels::flash2_rmsnorm})
       for (Dtype dtype : {Dtype::bfloat16, Dtype::float32}) {
         MemoryInput input = memory_input(model, input_of(4, 2, 1, 1, 8).shape);

@@ -138,6 +138,22 @@ TEST(ClosedFormMemory, OfHeadsOfTheirOwnWidthWithNormsIsThatOfTheListsOfParamete
       }
 }
 
+TEST(ClosedFormMemory, OfExpertsIsThatOfTheListsOfParametersAndOperators) {
+  LlamaShape shape{2, 64, 96, 8, 4, 128, 32};
+  shape.experts = 16, shape.experts_per_token = 3;
+  const Model model = llama("experts", shape);
+  for (const Dtype dtype : {Dtype::bfloat16, Dtype::float32}) {
+    WorkShape work;
+    work.sequence = 32;
+    work.dtype = dtype;
+    const MemoryInput input = memory_input(model, work);
+    double saved = 0;
+    for (const Operator& op : operators_of(model, 1, 2, work)) saved += op.saved_bytes;
+    EXPECT_DOUBLE_EQ(layer_activation_bytes(input), saved);
+    EXPECT_EQ(closed_form_memory(input).parameters, static_cast<double>(parameter_count(model)));
+  }
+}
+
 TEST(ClosedFormMemory, CountsATiedTableOnceOnOneStageAndTwiceOnTwo) {
   WorkShape shape;
   shape.sequence = 32;

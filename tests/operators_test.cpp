@@ -46,6 +46,21 @@ TEST(Flops, WithUnfusedKernelsEqualTheFormulaOfFujii) {
   EXPECT_DOUBLE_EQ(sums.backward, formula * 2 / 3);
 }
 
+// A token does the matrix work of its own experts and of the router: of Mixtral 8x7B that of 12.9 of 46.7 billion parameters.
+TEST(Flops, OfExpertsAreThoseOfTheOnesThatATokenGoesThrough) {
+  LlamaShape shape{L, h, f, a, k, V, s};
+  const double dense = sums_of(llama("dense", shape), 1, 2, shape_of(1, false, 1)).forward;
+  shape.experts = 8, shape.experts_per_token = 2;
+  const Model mixture = llama("experts", shape);
+  const double one_mlp = 2.0 * s * 3 * h * f, router = 2.0 * s * h * 8;
+  EXPECT_DOUBLE_EQ(sums_of(mixture, 1, 2, shape_of(1, false, 1)).forward, dense + one_mlp + router);
+  EXPECT_DOUBLE_EQ(sums_of(mixture, 1, 2, shape_of(2, true, 2)).forward * 4, dense + one_mlp + router + 2 * s * h * 8)
+      << "both tensor ranks ask the router";
+  // Model FLOPs of the MFU formula: 6N of the active N, beside attention.
+  EXPECT_DOUBLE_EQ(mfu_flops_per_token(mixture),
+                   6.0 * static_cast<double>(active_parameter_count(mixture)) + 12.0 * L * h * s);
+}
+
 // Flash kernels differ from it by half of the causal square forward, and backward by 2.5 times that half.
 TEST(Flops, WithFlashKernelsDifferFromTheFormulaByTheSkippedHalfOnly) {
   const double square = 4.0 * s * s * h * L;

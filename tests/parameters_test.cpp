@@ -74,6 +74,22 @@ TEST(Shards, OfNormsOfHeadsHavePartsOfTheirGradientsInAnyTensorGroup) {
     EXPECT_EQ(block_tensor_sum_elements(other, 1, 2, false), 0) << other.name;
 }
 
+// Each tensor rank has columns of every expert, so it knows what they say about the router only.
+TEST(Shards, OfARouterHavePartsOfItsGradientInAnyTensorGroup) {
+  LlamaShape shape{2, 64, 96, 8, 4, 128, 32};
+  shape.experts = 4, shape.experts_per_token = 2;
+  const Model model = llama("experts", shape);
+  EXPECT_EQ(block_tensor_sum_elements(model, 1, 2, false), 4 * 64);
+  EXPECT_EQ(block_tensor_sum_elements(model, 1, 2, true), 4 * 64 + 2 * 64);
+  for (const Parameter& parameter : parameters_of(model, 1)) {
+    if (parameter.name != "layers.0.mlp.up.weight") continue;
+    const std::vector<Piece> pieces = pieces_of(parameter, 1, 2);
+    ASSERT_EQ(pieces.size(), 8u) << "gate and up of each expert";
+    EXPECT_EQ(pieces[3].begin, 3 * 96 + 48) << "second half of up of the second expert";
+    EXPECT_EQ(pieces[3].end, 4 * 96);
+  }
+}
+
 TEST(Shards, RefuseAVocabularyThatTheDegreeDoesNotDivideAndNameTheNumbers) {
   const Model model = llama("odd", {2, 64, 96, 8, 4, 127, 32});
   try {

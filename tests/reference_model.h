@@ -118,7 +118,24 @@ class ReferenceModel {
     return project(prefix + "attention.out", at::cat(heads, -1));
   }
 
+  // Every expert on every token; a token takes those among its k largest logits, by the softmax over them.
+  at::Tensor experts(const Block& block, const std::string& prefix, const at::Tensor& x) {
+    const at::Tensor logits = project(prefix + "mlp.router", x);
+    const at::Tensor least = std::get<0>(logits.sort(-1, true)).slice(-1, block.experts_per_token - 1, block.experts_per_token);
+    const at::Tensor share = logits.masked_fill(logits < least, -std::numeric_limits<double>::infinity()).softmax(-1);
+    at::Tensor sum = at::zeros_like(x);
+    for (std::int64_t expert = 0; expert < block.experts; ++expert) {
+      const at::Tensor up = w(prefix + "mlp.up.weight").slice(0, expert * 2 * block.ffn, (expert + 1) * 2 * block.ffn);
+      const at::Tensor down = w(prefix + "mlp.down.weight").slice(0, expert * block.hidden, (expert + 1) * block.hidden);
+      const at::Tensor both = at::matmul(x, up.t()), gate = both.slice(-1, 0, block.ffn);
+      const at::Tensor inner = gate * gate.sigmoid() * both.slice(-1, block.ffn);
+      sum = sum + share.slice(-1, expert, expert + 1) * at::matmul(inner, down.t());
+    }
+    return sum;
+  }
+
   at::Tensor mlp(const Block& block, const std::string& prefix, const at::Tensor& x) {
+    if (block.experts > 0) return experts(block, prefix, x);
     const at::Tensor up = project(prefix + "mlp.up", x);
     at::Tensor inner;
     if (block.mlp == Mlp::swiglu) {

@@ -182,19 +182,50 @@ TEST_F(Config, AFieldOfWrongTypeNamesItsLine) {
 TEST_F(Config, AnUnknownFamilyIsAnErrorThatListsTheKnownOnes) {
   const ScenarioError found = error(R"({"model_type": "t5", "d_model": 512})");
   EXPECT_EQ(found.key, "model_type");
-  EXPECT_THAT(found.message, HasSubstr("llama, mistral, qwen2, qwen3, phi3, gpt2, bert"));
+  EXPECT_THAT(found.message, HasSubstr("llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, phi3, gpt2, bert"));
   EXPECT_EQ(error(R"({"d_model": 512})").key, "model_type");
 }
 
-TEST_F(Config, MixturesOfExpertsAndLatentAttentionAreReserved) {
-  const ScenarioError moe =
-      error(R"({"model_type": "mixtral", "num_local_experts": 8, "num_hidden_layers": 32})");
-  EXPECT_EQ(moe.key, "num_local_experts");
-  EXPECT_THAT(moe.message, HasSubstr("(moe) are reserved"));
-  EXPECT_EQ(error(R"({"model_type": "qwen3_moe", "num_experts": 128, "num_hidden_layers": 48})").key,
-            "num_experts");
+constexpr const char* qwen_3_30b_a3b = R"({"model_type": "qwen3_moe", "num_hidden_layers": 48, "hidden_size": 2048,
+  "intermediate_size": 6144, "moe_intermediate_size": 768, "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128,
+  "vocab_size": 151936, "max_position_embeddings": 40960, "num_experts": 128, "num_experts_per_tok": 8, "norm_topk_prob": true,
+  "decoder_sparse_step": 1, "mlp_only_layers": [], "rope_theta": 1000000.0, "rms_norm_eps": 1e-06, "hidden_act": "silu",
+  "attention_bias": false, "tie_word_embeddings": false, "sliding_window": null, "use_sliding_window": false})";
+
+TEST_F(Config, ReadsMixturesOfExperts) {
+  const Model qwen = model(qwen_3_30b_a3b);
+  const Block& block = qwen.runs[1].block;
+  EXPECT_EQ(parameter_count(qwen), 30532122624);
+  EXPECT_EQ(block.ffn, 768) << "of an expert, not of the MLP that it would have without";
+  EXPECT_EQ(block.experts, 128);
+  EXPECT_EQ(block.experts_per_token, 8);
+  EXPECT_TRUE(block.qk_norm);
+  const Model mixtral = model(R"({"model_type": "mixtral", "num_hidden_layers": 32, "hidden_size": 4096,
+    "intermediate_size": 14336, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32000,
+    "max_position_embeddings": 32768, "num_local_experts": 8, "num_experts_per_tok": 2, "sliding_window": null,
+    "rope_theta": 1000000.0, "rms_norm_eps": 1e-05, "hidden_act": "silu", "tie_word_embeddings": false})");
+  EXPECT_EQ(parameter_count(mixtral), 46702792704);
+}
+
+// Where norm_topk_prob is missing, Transformers takes false: weights that do not add up to 1.
+TEST_F(Config, ExpertsThatWorkOtherwiseAreNeverIgnored) {
+  const auto changed = [](const std::string& from, const std::string& to) {
+    std::string text = qwen_3_30b_a3b;
+    text.replace(text.find(from), from.size(), to);
+    return text;
+  };
+  EXPECT_EQ(error(changed("\"norm_topk_prob\": true,", "\"norm_topk_prob\": false,")).key, "norm_topk_prob");
+  EXPECT_EQ(error(changed("\"norm_topk_prob\": true,", "")).key, "norm_topk_prob");
+  EXPECT_EQ(error(changed("\"decoder_sparse_step\": 1", "\"decoder_sparse_step\": 2")).key, "decoder_sparse_step");
+  EXPECT_EQ(error(changed("\"mlp_only_layers\": []", "\"mlp_only_layers\": [0]")).key, "mlp_only_layers");
+}
+
+TEST_F(Config, OtherMixturesOfExpertsAndLatentAttentionAreNotModelled) {
+  const ScenarioError shared = error(R"({"model_type": "qwen2_moe", "num_experts": 60, "num_hidden_layers": 24})");
+  EXPECT_EQ(shared.key, "num_experts");
+  EXPECT_THAT(shared.message, HasSubstr("mixtral and qwen3_moe"));
   const ScenarioError mla = error(R"({"model_type": "deepseek_v2", "kv_lora_rank": 512})");
-  EXPECT_THAT(mla.message, HasSubstr("(mla) are reserved"));
+  EXPECT_THAT(mla.message, HasSubstr("(mla) is reserved"));
 }
 
 TEST_F(Config, WhatWouldChangeTheBlocksIsNeverIgnored) {

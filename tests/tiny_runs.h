@@ -35,6 +35,19 @@ inline Model tiny_qwen3(std::int64_t layers, bool tied = true) {
                               .head_dim = 12,
                               .qk_norm = true});
 }
+// Four experts, two of them a token.
+inline Model tiny_mixtral(std::int64_t layers, bool tied = false) {
+  return llama("tiny-mixtral", {.layers = layers,
+                                .hidden = 32,
+                                .ffn = 24,
+                                .heads = 4,
+                                .kv_heads = 2,
+                                .vocab = 256,
+                                .sequence = 16,
+                                .tied = tied,
+                                .experts = 4,
+                                .experts_per_token = 2});
+}
 inline Model tiny_gpt(std::int64_t layers, bool tied = true) {
   return gpt("tiny-gpt", {.layers = layers,
                           .hidden = 32,

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "exec/data.h"
+#include "exec/operators/experts.h"
 #include "exec/operators/rotary.h"
 #include "exec/parameters.h"
 #include "exec/region.h"
@@ -40,6 +41,7 @@ struct OperatorContext {
   const TokenBatch& batch;  // embed, logits, loss
   const std::vector<TokenRange>& tokens;  // of the sequence: a slice's, or those of this context rank
   RotaryTables& rotary;
+  ExpertRows& rows;  // from `route` to the `down` of the same block
   int tensor_rank = 0, tensor_degree = 1;
   bool sequence_parallel = false;
   double loss_tokens = 1;  // predicted tokens of the whole step, over all ranks
@@ -61,6 +63,9 @@ void run_out_projection(OperatorContext&);
 void run_up(OperatorContext&);  // mlp.cpp
 void run_activation(OperatorContext&);
 void run_down(OperatorContext&);
+void run_route(OperatorContext&);  // experts.cpp
+void run_experts_up(OperatorContext&);
+void run_experts_down(OperatorContext&);
 void run_head_transform(OperatorContext&);  // head.cpp
 void run_logits(OperatorContext&);
 void run_loss(OperatorContext&);

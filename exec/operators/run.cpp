@@ -32,12 +32,14 @@ void run_operator(OperatorContext& c) {
       return run_out_projection(c);
     case OpKind::add:
       return run_add(c);
+    case OpKind::route:
+      return run_route(c);
     case OpKind::up:
-      return run_up(c);
+      return c.block.experts > 0 ? run_experts_up(c) : run_up(c);
     case OpKind::activation:
       return run_activation(c);
     case OpKind::down:
-      return run_down(c);
+      return c.block.experts > 0 ? run_experts_down(c) : run_down(c);
     case OpKind::head_transform:
       return run_head_transform(c);
     case OpKind::logits:

@@ -217,7 +217,7 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
     throw UsageError(trace_path(folder) + ", where the trace goes, is a folder; move it, or give --trace another file");
   const std::string program = rank_program();
   const Plan plan = planned(std::move(scenario), err);
-  refuse_graphs_with_kfac(plan, options.has("cuda-graphs"));
+  if (options.has("cuda-graphs")) refuse_graphs(plan);
   if (options.has("confirm")) refuse_unconfirmable(from, plan.scenario.run, plan.graph.window);
   const std::vector<Plan> larger = larger_plans(plan, err);
   if (!options.has("force"))  // more micro-batches never hold less

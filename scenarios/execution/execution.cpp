@@ -37,8 +37,8 @@ void refuse_what_cannot_run(const Scenario& scenario) {
   throw UsageError(text);
 }
 
-void refuse_graphs_with_kfac(const Plan& plan, bool cuda_graphs) {
-  if (plan.graph.kfac && cuda_graphs) throw UsageError(no_graphs_with_kfac);
+void refuse_graphs(const Plan& plan) {
+  if (const std::string why = why_no_graphs(plan.graph); !why.empty()) throw UsageError(why);
 }
 
 void refuse_what_does_not_fit(const Plan& plan) {

@@ -18,7 +18,7 @@ namespace slipway {
 // Throws UsageError with what the executor cannot run yet (exec/executable.h), if there is any.
 void refuse_what_cannot_run(const Scenario& scenario);
 // Throws UsageError where segments cannot be recorded as CUDA graphs.
-void refuse_graphs_with_kfac(const Plan& plan, bool cuda_graphs);
+void refuse_graphs(const Plan& plan);
 // Throws UsageError with a table when a rank needs more memory than its machine has.
 void refuse_what_does_not_fit(const Plan& plan);
 // What makes the times of `program` here differ from the scenario's machine; empty: nothing that is known.

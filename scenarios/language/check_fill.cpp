@@ -7,6 +7,11 @@ namespace {
 void check_kfac(Settings& settings, const Scenario& scenario) {
   if (scenario.run.optimizer.name != "kfac") return;
   const Layout& layout = scenario.layout;
+  if (has_experts(scenario.model))
+    settings.refuse("run.optimizer",
+                    "K-FAC of experts is not modelled: each has few tokens for factors of its own; allowed with model.experts: "
+                    "adamw",
+                    "choose adamw, or a model without experts");
   if (settings.good({"layout.tensor"}) && layout.tensor > 1)
     settings.refuse("layout.tensor",
                     "K-FAC's factors belong to whole layers, which tensor parallelism splits; allowed with "

@@ -64,6 +64,8 @@ std::int64_t micro_batches(Settings& settings, const Scenario& scenario, bool ha
   return batch / unit;
 }
 
+std::int64_t rows_of(const Block& block) { return std::max<std::int64_t>(1, block.experts_per_token); }
+
 // Numbers of a layer's widest tensor are counted as 64-bit integers, with factors below a hundred on them.
 bool is_countable(Settings& settings, const Scenario& scenario) {
   if (!settings.good({"model.sequence", "schedule.micro_batch"})) return true;
@@ -71,12 +73,12 @@ bool is_countable(Settings& settings, const Scenario& scenario) {
   const Model& model = scenario.model;
   std::int64_t widest = 0;
   for (const BlockRun& run : model.runs)
-    widest = std::max({widest, run.block.hidden, run.block.ffn, run.block.vocab});
+    widest = std::max({widest, rows_of(run.block) * std::max(run.block.hidden, run.block.ffn), run.block.experts, run.block.vocab});
   const double tokens = static_cast<double>(scenario.schedule.micro_batch) * static_cast<double>(model.sequence);
   if (tokens * static_cast<double>(widest) <= most) return true;
   settings.refuse("schedule.micro_batch",
                   "micro_batch " + str(scenario.schedule.micro_batch) + " x model.sequence " + str(model.sequence) + " x " +
-                      str(widest) + " (the largest of hidden, ffn and vocab) is more than can be counted; allowed: "
+                      str(widest) + " (the largest of hidden, ffn and vocab, with experts those of a token together) is more than can be counted; allowed: "
                       "products up to 9e16",
                   "lower schedule.micro_batch or model.sequence");
   return false;

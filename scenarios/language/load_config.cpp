@@ -39,11 +39,21 @@ const std::vector<Field> qwen3_fields = [] {
   return fields;
 }();
 
+std::vector<Field> with_experts(std::vector<Field> fields, std::string_view width, std::string_view experts) {
+  for (Field& field : fields)
+    if (field.ours == "ffn") field.theirs = width;
+  fields.push_back({"experts", experts});
+  fields.push_back({"experts_per_token", "num_experts_per_tok"});
+  return fields;
+}
+
 const Dialect dialects[] = {
     {"llama", "llama", llama_fields},
     {"mistral", "llama", llama_fields},
+    {"mixtral", "llama", with_experts(llama_fields, "intermediate_size", "num_local_experts")},
     {"qwen2", "llama", llama_fields, "qkv_bias"},
     {"qwen3", "llama", qwen3_fields, "qk_norm"},
+    {"qwen3_moe", "llama", with_experts(qwen3_fields, "moe_intermediate_size", "num_experts"), "qk_norm"},
     {"phi3", "llama", llama_fields},  // its packed matrices hold the same numbers
     {"gpt2",
      "gpt",
@@ -70,8 +80,9 @@ const Dialect dialects[] = {
 
 // What would change the blocks and is not modelled: `field` may only have one of these values.
 struct Restriction {
-  std::string_view family, field;
+  std::string_view of, field;  // a family of ours, or a model_type
   std::vector<std::string_view> supported;
+  bool required = false;  // what is meant where it is missing is something else
 };
 
 const Restriction restrictions[] = {
@@ -79,6 +90,8 @@ const Restriction restrictions[] = {
     {"llama", "attention_bias", {"false"}},
     {"llama", "mlp_bias", {"false"}},
     {"llama", "partial_rotary_factor", {"1", "1.0"}},
+    {"qwen3_moe", "norm_topk_prob", {"true"}, true},
+    {"qwen3_moe", "decoder_sparse_step", {"1"}},
     {"gpt", "activation_function", {"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"}},
     {"gpt", "add_cross_attention", {"false"}},
     {"bert", "hidden_act", {"gelu", "gelu_new"}},
@@ -97,34 +110,49 @@ void refuse(const Value& at, std::string_view key, const std::string& message, c
   defects.push_back({at.origin.file, at.origin.line, std::string(key), message, remedy});
 }
 
-// Mixtures of experts and latent attention have reserved names and no code yet. True if found.
-bool refuse_reserved(const Value& config, Defects& defects) {
+const Dialect* dialect_named(const Value* type) {
+  if (type == nullptr) return nullptr;
+  const Dialect* found = std::find_if(std::begin(dialects), std::end(dialects),
+                                      [&](const Dialect& dialect) { return type->text == dialect.type; });
+  return found == std::end(dialects) ? nullptr : found;
+}
+
+bool has_experts(const Dialect& dialect) {
+  return std::any_of(dialect.fields.begin(), dialect.fields.end(), [](const Field& field) { return field.ours == "experts"; });
+}
+
+// Other mixtures of experts have shared ones, groups of them or other routers; latent attention has a reserved name and no code
+// yet. True if found.
+bool refuse_unknown_blocks(const Value& config, Defects& defects) {
   const std::pair<std::string_view, std::string_view> marks[] = {{"num_local_experts", "moe"},
                                                                  {"n_routed_experts", "moe"},
                                                                  {"num_experts", "moe"},
                                                                  {"kv_lora_rank", "mla"}};
+  const Dialect* dialect = dialect_named(config.find("model_type"));
   for (const auto& [field, kind] : marks) {
     const Value* value = config.find(field);
+    if (kind == "moe" && dialect != nullptr && has_experts(*dialect)) continue;
     if (value == nullptr || whole_number(value->text).value_or(0) <= 0) continue;
-    const std::string what =
-        kind == "moe" ? "mixture-of-experts blocks (moe)" : "multi-head latent attention (mla)";
-    refuse(*value, field, what + " are reserved and not modelled yet; allowed: dense transformer blocks",
-           "use a dense model of the llama, gpt2 or bert family", defects);
+    if (kind == "moe")
+      refuse(*value, field, "mixtures of experts of this model_type are not modelled; allowed: those of mixtral and qwen3_moe",
+             "use one of these, or a model without experts", defects);
+    else
+      refuse(*value, field, "multi-head latent attention (mla) is reserved and not modelled yet; allowed: other attention",
+             "use a model of another family", defects);
     return true;
   }
   return false;
 }
 
 const Dialect* dialect_of(const Value& config, Defects& defects) {
-  const std::string allowed = "allowed model_type: llama, mistral, qwen2, qwen3, phi3, gpt2, bert";
+  const std::string allowed = "allowed model_type: llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, phi3, gpt2, bert";
   const Value* type = config.find("model_type");
   if (type == nullptr) {
     refuse(config, "model_type", "the field is missing; " + allowed,
            "add it, or give model.family and the shapes", defects);
     return nullptr;
   }
-  for (const Dialect& dialect : dialects)
-    if (type->text == dialect.type) return &dialect;
+  if (const Dialect* dialect = dialect_named(type)) return dialect;
   refuse(*type, "model_type", "the family " + in_words(*type) + " is not known; " + allowed,
          "give model.family and the shapes if its blocks are the same as one of these", defects);
   return nullptr;
@@ -153,11 +181,23 @@ void read_field(const Value& config, const Field& field, ModelFields& fields, De
 void check_restrictions(const Value& config, const Dialect& dialect, Defects& defects) {
   for (const Restriction& rule : restrictions) {
     const Value* value = config.find(rule.field);
-    if (rule.family != dialect.family || value == nullptr || value->kind == Value::Kind::nothing) continue;
+    if (rule.of != dialect.family && rule.of != dialect.type) continue;
+    if (value == nullptr || value->kind == Value::Kind::nothing) {
+      if (rule.required)
+        refuse(config, rule.field, "the field is missing; allowed: " + listed(rule.supported), "add it to the config", defects);
+      continue;
+    }
     if (std::find(rule.supported.begin(), rule.supported.end(), value->text) == rule.supported.end())
       refuse(*value, rule.field, in_words(*value) + " is not modelled; allowed: " + listed(rule.supported),
              "use a model without it", defects);
   }
+}
+
+void check_layers_without_experts(const Value& config, const Dialect& dialect, Defects& defects) {
+  const Value* plain = config.find("mlp_only_layers");
+  if (has_experts(dialect) && plain != nullptr && !plain->items.empty())
+    refuse(*plain, "mlp_only_layers", "layers without experts among those with them cannot be read; allowed: an empty list",
+           "use a model without them", defects);
 }
 
 // Attention looks back `window` tokens; only a sequence that fits into it is full attention.
@@ -195,7 +235,7 @@ std::optional<ModelFields> read_config(const std::string& path, const Reference&
            "give the path of the model's config.json", defects);
     return std::nullopt;
   }
-  if (refuse_reserved(*config, defects)) return std::nullopt;
+  if (refuse_unknown_blocks(*config, defects)) return std::nullopt;
   const Dialect* dialect = dialect_of(*config, defects);
   if (dialect == nullptr) return std::nullopt;
   ModelFields fields;
@@ -204,6 +244,7 @@ std::optional<ModelFields> read_config(const std::string& path, const Reference&
   for (const Field& field : dialect->fields) read_field(*config, field, fields, defects);
   if (!dialect->feature.empty()) fields.numbers[std::string(dialect->feature)] = 1;
   check_restrictions(*config, *dialect, defects);
+  check_layers_without_experts(*config, *dialect, defects);
   read_window(*config, fields);
   read_rope_parameters(*config, fields, defects);
   if (defects.size() != before) return std::nullopt;

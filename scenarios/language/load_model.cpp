@@ -35,6 +35,7 @@ void fill_defaults(ModelFields& fields) {
     set_if_absent(fields, "head_dim", 0);
     set_if_absent(fields, "qkv_bias", 0);
     set_if_absent(fields, "qk_norm", 0);
+    set_if_absent(fields, "experts", 0);
     return;
   }
   if (has("hidden")) set_if_absent(fields, "ffn", 4 * fields.numbers["hidden"]);
@@ -82,7 +83,7 @@ bool check_fields(Settings& settings, const ModelFields& fields) {
     sound = false;
   }
   const bool llama = fields.family == "llama";
-  for (const char* name : {"kv_heads", "head_dim", "qkv_bias", "qk_norm", "rope_theta", "max_positions", "token_types"}) {
+  for (const char* name : {"kv_heads", "head_dim", "qkv_bias", "qk_norm", "experts", "experts_per_token", "rope_theta", "max_positions", "token_types"}) {
     const std::string path = std::string("model.") + name;
     const bool of_llama = path != "model.max_positions" && path != "model.token_types";
     const bool exists = path == "model.token_types" ? fields.family == "bert" : of_llama == llama;
@@ -98,6 +99,31 @@ bool check_fields(Settings& settings, const ModelFields& fields) {
 std::int64_t whole(const ModelFields& fields, std::string_view name) {
   const auto found = fields.numbers.find(name);
   return found == fields.numbers.end() ? 0 : static_cast<std::int64_t>(found->second);
+}
+
+void check_experts(Settings& settings, const ModelFields& fields) {
+  const std::int64_t experts = whole(fields, "experts"), each = whole(fields, "experts_per_token");
+  const std::string several = "experts = " + std::to_string(experts);
+  if (experts == 0 && each > 0)
+    settings.refuse("model.experts_per_token", "there are no experts; allowed: leave it out", "remove it, or set model.experts");
+  if (experts > 0 && each == 0)
+    settings.refuse("model.experts_per_token", "this key is missing with " + several + "; allowed: 1 to " + std::to_string(experts),
+                    "add 'experts_per_token:' to model (how many of them a token goes through)");
+  if (experts > 0 && each > experts)
+    settings.refuse("model.experts_per_token",
+                    "experts_per_token = " + std::to_string(each) + " is more than " + several + "; allowed: 1 to " +
+                        std::to_string(experts),
+                    "change one of them");
+}
+
+// Parameters are counted as 64-bit integers, with factors below a hundred on them.
+void check_size(Settings& settings, const ModelFields& fields) {
+  constexpr double most = 9e16;
+  const auto n = [&](const char* name) { return static_cast<double>(whole(fields, name)); };
+  const double mlps = 3 * n("layers") * n("hidden") * n("ffn") * std::max(1.0, n("experts"));
+  if (mlps > most)
+    settings.refuse("model", "its MLPs have " + number_text(mlps) + " parameters, more than can be counted; allowed: up to 9e16",
+                    "make model.layers, hidden, ffn or experts smaller");
 }
 
 // Shapes that no layout can make right.
@@ -117,6 +143,8 @@ bool check_shape(Settings& settings, const ModelFields& fields) {
         "model.head_dim",
         "heads of width " + std::to_string(width) + " cannot be rotated in pairs; allowed: even widths",
         "change model.heads, model.hidden or model.head_dim");
+  check_experts(settings, fields);
+  check_size(settings, fields);
   if (kv_heads > 0 && heads % kv_heads != 0)
     settings.refuse("model.kv_heads",
                     "kv_heads = " + std::to_string(kv_heads) + " does not divide heads = " +
@@ -148,7 +176,8 @@ Model model_from(const ModelFields& fields) {
                               n("max_positions"), n("token_types"), n("sequence"), tied, epsilon});
   return llama(fields.name,
                {n("layers"), n("hidden"), n("ffn"), n("heads"), n("kv_heads"), n("vocab"), n("sequence"),
-                tied, fields.numbers.find("rope_theta")->second, epsilon, n("head_dim"), n("qkv_bias") != 0, n("qk_norm") != 0});
+                tied, fields.numbers.find("rope_theta")->second, epsilon, n("head_dim"), n("qkv_bias") != 0, n("qk_norm") != 0, n("experts"),
+                n("experts_per_token")});
 }
 
 std::vector<Key> library_table() {

@@ -19,6 +19,9 @@ void read_stack(Settings& settings, const std::string& folder, Scenario& scenari
   const std::string key = "cluster.stack";
   if (!settings.given(key)) return;
   scenario.stack = load_stack(settings.text(key), {settings.origin(key), key, folder}, settings.defects());
+  if (has_experts(scenario.model))
+    settings.refuse(key, "no trainer's formula of step time has a term for experts; allowed with model.experts: without cluster.stack",
+                    "leave cluster.stack out");
   if (!built_in_stack(settings.text(key))) scenario.stack_file = settings.text(key);
   if (!scenario.stack || scenario.cluster.groups.empty()) return;
   scenario.trainer = memory_constants(*scenario.stack, scenario.cluster.groups[0].machine.name);

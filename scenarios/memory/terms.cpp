@@ -129,7 +129,7 @@ StageTerms without_parts(const Stages& stages, int pipeline) {
   terms.kernels = s.schedule.kernels;
   terms.hidden = width * static_cast<double>(tokens.whole * layer.hidden);
   terms.hidden_cut = width * static_cast<double>(tokens.sharded * layer.hidden);
-  terms.ffn = width * static_cast<double>(tokens.whole * layer.ffn / s.layout.tensor);
+  terms.ffn = width * static_cast<double>(tokens.whole * std::max<std::int64_t>(1, layer.experts_per_token) * layer.ffn / s.layout.tensor);
   return terms;
 }
 

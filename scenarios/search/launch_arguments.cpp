@@ -23,6 +23,18 @@ const char* placement_words =
     "the order of nodes (layout.placement): list the hosts in this order where ranks are started";
 const char* split_words = "a split of the layers that is not equal for all stages; check the trainer's own";
 
+// Probabilities of the chosen experts alone, no token dropped, no loss that balances them: what the two engines do.
+void megatron_experts(const Block& block, LaunchArguments& launch) {
+  auto& list = launch.arguments;
+  list.push_back("--num-experts " + text(block.experts));
+  list.push_back("--moe-ffn-hidden-size " + text(block.ffn));
+  list.push_back("--moe-router-topk " + text(block.experts_per_token));
+  list.emplace_back("--moe-router-load-balancing-type none");
+  list.emplace_back("--moe-grouped-gemm");
+  launch.to_add.emplace_back("--moe-router-load-balancing-type and --moe-aux-loss-coeff, if the experts shall be balanced: the prediction "
+                             "takes them to be");
+}
+
 void megatron_model(const Scenario& s, LaunchArguments& launch) {
   const Block& block = s.model.runs[1].block;
   const Block& head = s.model.runs.back().block;
@@ -45,6 +57,7 @@ void megatron_model(const Scenario& s, LaunchArguments& launch) {
   if (!block.bias) list.emplace_back("--disable-bias-linear");
   if (block.qkv_bias) list.emplace_back("--add-qkv-bias");
   if (block.qk_norm) list.emplace_back("--qk-layernorm");
+  if (block.experts > 0) megatron_experts(block, launch);
   list.push_back("--norm-epsilon " + number_text(block.norm_epsilon));
   if (block.positions == Positions::rotary) {
     list.emplace_back("--position-embedding-type rope");
@@ -124,6 +137,8 @@ LaunchArguments megatron(const Scenario& s) {
 
 // Which blocks, is the trainer's own list of models. What its README of qwen3 names is FSDP, tensor parallel and replicas.
 void torchtitan_model(const Scenario& s, LaunchArguments& launch) {
+  if (s.model.runs[1].block.experts > 0)
+    launch.refused.emplace_back("experts: which of torchtitan's models has them as this one does is not known here");
   if (!s.model.runs[1].block.qk_norm) {
     launch.to_add.push_back("--model.name and --model.flavor: the model " + s.model.name);
     return;

@@ -36,6 +36,7 @@ std::string part_of(const Operator& op) {
       return "attn";
     case OpKind::ring_attention:
       return "attn" + std::to_string(op.round);
+    case OpKind::route:
     case OpKind::up:
     case OpKind::activation:
     case OpKind::down:

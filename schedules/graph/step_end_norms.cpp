@@ -134,9 +134,9 @@ std::string why_no_worker_norms(const Model& model, const Layout& layout, int co
     return std::string("with layout.zero ") + std::to_string(layout.zero) + " " + what + "; set layout.zero to 1";
   };
   const std::vector<Block> blocks = blocks_of(model);
-  const bool norms_of_heads = std::any_of(blocks.begin(), blocks.end(), [](const Block& block) { return block.qk_norm; });
-  if (layout.tensor > 1 && (layout.sequence_parallel || norms_of_heads))
-    return at_zero("gradients of norms are summed over the tensor group after the reduction over the workers");
+  const bool partial = std::any_of(blocks.begin(), blocks.end(), [](const Block& block) { return block.qk_norm || block.experts > 0; });
+  if (layout.tensor > 1 && (layout.sequence_parallel || partial))
+    return at_zero("gradients of norms and routers are summed over the tensor group after the reduction over the workers");
   if (blocks.back().tied)
     return at_zero("the tied embedding's two gradients are added after the reduction over the workers");
   if (slices > 1) return at_zero("each slice of a sequence is reduced by itself");
