@@ -155,7 +155,7 @@ const Key work_table[] = {
     {.path = "layout.data", .type = integer, .meaning = "data parallel degree",
      .derived = "GPUs / (tensor x context x pipeline)", .min = 1, .max = 1e6},
     {.path = "layout.expert", .type = integer,
-     .meaning = "expert parallel degree; reserved: only 1 exists yet",
+     .meaning = "expert parallel degree (experts of a layer on different data ranks); reserved: only 1 exists yet",
      .fallback = "1", .min = 1, .max = 1e6},
     {.path = "layout.zero", .type = integer, .meaning = "ZeRO stage over the data group", .fallback = "0",
      .min = 0, .max = 3},
