@@ -109,11 +109,25 @@ long waits(const Bundle& bundle, int processes) {
 
 // In a step, but the first: each lane for its end and, from then on that so many tasks lie behind it and are not known to be
 // done, for one tasks_ahead back before each task; the rank with the loss for that. Nothing else, whatever a task holds.
+// Rows of 16 bytes and more, as the grouped kernel wants them.
+Model experts_for_kernels() {
+  Model model = tiny_mixtral(4);
+  model.runs[1].block.ffn = 32;
+  return model;
+}
+
 TEST(CudaCalls, TheHostWaitsForTheEndOfAStepAndForTasksThatLieFarBack) {
-  for (const auto& [degrees, processes] :
-       {std::pair{Degrees{.pipeline = 2}, 1}, {Degrees{.tensor = 2, .sequence_parallel = true}, 1}, {Degrees{.pipeline = 2}, 2}}) {
+  struct Case {
+    Model model;
+    Degrees degrees;
+    int processes;
+  };
+  // With experts too, though only the device knows how many rows each gets.
+  for (const auto& [model, degrees, processes] :
+       {Case{tiny_llama(4, true), {.pipeline = 2}, 1}, Case{tiny_llama(4, true), {.tensor = 2, .sequence_parallel = true}, 1},
+        Case{tiny_llama(4, true), {.pipeline = 2}, 2}, Case{experts_for_kernels(), {.pipeline = 2}, 1}}) {
     constexpr int few = 4, more = 8;
-    const LoweringInput input = with_layout(tiny_llama(4, true), degrees);
+    const LoweringInput input = with_layout(model, degrees);
     const Bundle longer = bundle_of(input, more, Dtype::bfloat16);
     long expected = 1;
     for (const Lane& lane : lanes_of(longer.graph)) {
@@ -142,6 +156,14 @@ TEST(CudaCalls, InBfloat16AttentionNormsAndOptimizerAreTheFusedKernels) {
 }
 
 // Of a model of 100 KB: cuBLAS's workspaces would be 32 MiB each.
+// Three products forward would be four; up and down of a layer, and twice as many backward.
+TEST(CudaCalls, InBfloat16AllExpertsOfALayerAreOneKernelAProduct) {
+  const OnDouble run = run_on_double(bundle_of(with_layout(experts_for_kernels(), {}), 2, Dtype::bfloat16), 1);
+  expect_success(run);
+  const int layers = 2 * 8 * 4;  // in steps, micro-batches
+  EXPECT_EQ(run.calls_of("GroupProblemShape"), 2 * 3 * layers);
+}
+
 TEST(CudaCalls, MeasuredMemoryIsThatOfTasksAndNotOfLibraries) {
   const Bundle bundle = bundle_of(with_layout(tiny_llama(4, true), {}), 2, Dtype::bfloat16);
   const OnDouble run = run_on_double(bundle, 1);

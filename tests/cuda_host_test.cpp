@@ -83,6 +83,19 @@ TEST(CudaHost, ABatchThatGrowsRunsToItsEndWithAndWithoutGraphs) {
   }
 }
 
+// In float64 the host would ask the device how many rows each expert gets, and here nobody has counted them.
+TEST(CudaHost, ExpertsRunToTheirEndInOneProcessAndInTwo) {
+  Model model = tiny_mixtral(4);
+  model.runs[1].block.ffn = 32;
+  LoweringInput split = with_layout(model, {.pipeline = 2});
+  split.schedule = "zb-h1";
+  for (const int processes : {1, 2}) {
+    for (const LoweringInput& input : {with_layout(model, {.tensor = 2, .sequence_parallel = true}),
+                                       with_layout(model, {.data = 2, .zero = 3}), split})
+      expect_success(run_on_double(bundle_of(input, 3, Dtype::bfloat16), processes));
+  }
+}
+
 TEST(CudaHost, TwoProcessesRunToTheirEndWithAndWithoutGraphs) {
   for (const LoweringInput& input :
        {with_layout(tiny_llama(4, true), {.tensor = 2, .sequence_parallel = true}),

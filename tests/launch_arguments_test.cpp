@@ -44,6 +44,14 @@ TEST(LaunchArguments, OfMegatronNameBiasesOfQueryKeyAndValueWhereTheModelHasThem
   EXPECT_THAT(launch(large, {}, Trainer::megatron).arguments, Not(Contains("--add-qkv-bias")));
 }
 
+TEST(LaunchArguments, NameExpertsForMegatronAndSayThatTorchtitansAreNotKnown) {
+  const auto megatron = launch(large, {"model=mixtral-8x7b", "model.sequence=4096"}, Trainer::megatron);
+  EXPECT_THAT(megatron.arguments, testing::IsSupersetOf({"--num-experts 8", "--moe-router-topk 2", "--moe-ffn-hidden-size 14336"}));
+  EXPECT_THAT(megatron.to_add, Contains(HasSubstr("--moe-aux-loss-coeff")));
+  const auto titan = launch(large, {"model=mixtral-8x7b", "model.sequence=4096"}, Trainer::torchtitan);
+  EXPECT_THAT(titan.refused, Contains(HasSubstr("experts")));
+}
+
 // The options that users of Megatron-LM give Qwen3.
 TEST(LaunchArguments, NameNormsOfQueryAndKeyAndHeadsOfTheirOwnWidth) {
   const auto megatron = launch(large, {"model=qwen3-32b"}, Trainer::megatron);

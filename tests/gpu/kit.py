@@ -16,6 +16,7 @@ import tarfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
+EXPERTS = {"model.experts": 4, "model.experts_per_token": 2}
 # Name, scenario, overrides. All ranks of a case share one GPU.
 TINY = [
     ("one rank", {}),
@@ -29,6 +30,9 @@ TINY = [
     ("interleaved, pipeline 2", {"layout.pipeline": 2, "schedule.name": "interleaved-1f1b"}),
     ("zb-v, pipeline 4", {"layout.pipeline": 4, "schedule.name": "zb-v"}),
     ("chimera, pipeline 4", {"layout.pipeline": 4, "schedule.name": "chimera"}),
+    ("experts, one rank", EXPERTS),
+    ("experts, tensor 2, pipeline 2, data 2, ZeRO 1", {
+        **EXPERTS, "layout.tensor": 2, "layout.sequence_parallel": "true", "layout.pipeline": 2, "layout.data": 2, "layout.zero": 1}),
 ]
 # One process a rank, so that messages go through NCCL, which takes two processes of one GPU for two nodes when each names
 # another host (run.py). They take turns on the GPU, so these are few steps.
@@ -43,7 +47,8 @@ APART = [
     ("two processes, bfloat16, pipeline 2", {"layout.pipeline": 2, "run.dtype": "bfloat16"}),
 ]
 # Against the losses in float64, to what bfloat16 gives.
-NARROW = [("bfloat16, one rank", {"run.dtype": "bfloat16"})]
+NARROW = [("bfloat16, one rank", {"run.dtype": "bfloat16"}),
+          ("bfloat16, experts, one rank", {**EXPERTS, "run.dtype": "bfloat16"})]
 LLAMA = [
     ("one rank", {}),
     ("pipeline 2 on one GPU", {"layout.pipeline": 2}),
@@ -83,7 +88,9 @@ def make_case(build, out, scenario, name, overrides, apart):
         predicted[machine] = {key: answer.get(key) for key in ("step_time_s", "tokens_per_s", "mfu")}
     return {"scenario": scenario, "name": name, "ranks": ranks_of(overrides), "processes": ranks_of(overrides) if apart else 1,
             "bundle": bundle, "predicted": predicted,
-            "graphs": overrides.get("layout.zero", 0) < 2,  # ZeRO 2 and 3 record nothing
+            "model": "experts" if "model.experts" in overrides else "plain",
+            # ZeRO 2 and 3 record nothing, with experts it is refused.
+            "graphs": overrides.get("layout.zero", 0) < 2 and "model.experts" not in overrides,
             "narrow": "run.dtype" in overrides}
 
 
