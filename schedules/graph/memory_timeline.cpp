@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
+#include "schedules/graph/buffer_lives.h"
 #include "schedules/graph/parallel.h"
 
 namespace slipway {
@@ -22,14 +22,13 @@ struct Change {
 class Accounting {
  public:
   Accounting(const TaskGraph& graph, const Timeline& timeline, const SteadyState* steady)
-      : graph_(graph), timeline_(timeline), steady_(steady), kept_(graph.works.size()), is_layer_input_(graph.buffers.size()) {
-    find_last_readers();
+      : graph_(graph), timeline_(timeline), steady_(steady), lives_(graph, timeline), kept_(graph.works.size()) {
     list_kept();
   }
 
   std::vector<RankMemory> run() const {
     std::vector<RankMemory> result(graph_.static_bytes.size());
-    const Rows buffers = buffers_by_rank();
+    const Rows buffers = lives_.by_rank();
     const std::size_t blocks = (result.size() + compared_together - 1) / compared_together;
     parts_in_parallel(blocks, graph_.buffers.size(), [&](std::size_t first, std::size_t last) {
       Lists lists;
@@ -44,45 +43,6 @@ class Accounting {
  private:
   const Work& work_of(TaskId task) const {
     return graph_.works[static_cast<std::size_t>(graph_.tasks[task].work)];
-  }
-
-  void find_last_readers() {
-    last_reader_.resize(graph_.buffers.size());
-    for (std::size_t b = 0; b < graph_.buffers.size(); ++b)
-      last_reader_[b] = static_cast<TaskId>(std::max(graph_.buffers[b].writer, 0));
-    for (TaskId task = 0; task < graph_.tasks.size(); ++task) {
-      const bool recomputes = work_of(task).pass == Pass::recompute;
-      for (const BufferId b : graph_.inputs[task]) {
-        if (timeline_.end[task] > timeline_.end[last_reader_[b]]) last_reader_[b] = task;
-        if (recomputes && graph_.buffers[b].writer != none &&
-            work_of(static_cast<TaskId>(graph_.buffers[b].writer)).pass != Pass::recompute)
-          is_layer_input_[b] = true;
-      }
-    }
-  }
-
-  // A segment that saves for its backward keeps its inputs there: from its start they are counted as
-  // `saved`.
-  bool is_handed_over(const Buffer& buffer, TaskId reader) const {
-    if (buffer.kind != BufferKind::value || static_cast<std::int32_t>(reader) == buffer.writer) return false;
-    const auto out = graph_.outputs[reader];
-    return std::any_of(out.begin(), out.end(),
-                       [&](BufferId b) { return graph_.buffers[b].kind == BufferKind::saved; });
-  }
-
-  bool is_counted(const Buffer& buffer) const { return buffer.bytes > 0 && buffer.writer != none; }
-
-  Rows buffers_by_rank() const {
-    Rows rows;
-    rows.begin.assign(graph_.static_bytes.size() + 1, 0);
-    for (const Buffer& buffer : graph_.buffers)
-      if (is_counted(buffer)) ++rows.begin[static_cast<std::size_t>(buffer.rank) + 1];
-    std::partial_sum(rows.begin.begin(), rows.begin.end(), rows.begin.begin());
-    rows.values.resize(rows.begin.back());
-    std::vector<std::uint32_t> next(rows.begin.begin(), rows.begin.end() - 1);
-    for (BufferId b = 0; b < graph_.buffers.size(); ++b)
-      if (is_counted(graph_.buffers[b])) rows.values[next[static_cast<std::size_t>(graph_.buffers[b].rank)]++] = b;
-    return rows;
   }
 
   using Pair = std::array<Change, 2>;  // what a buffer takes and gives back
@@ -144,12 +104,9 @@ class Accounting {
   }
 
   Pair changes_of(BufferId b) const {
-    const Buffer& buffer = graph_.buffers[b];
-    const auto writer = static_cast<TaskId>(buffer.writer);
-    const TaskId reader = last_reader_[b];
-    const double taken = timeline_.start[writer];
-    const double freed = is_handed_over(buffer, reader) ? timeline_.start[reader] : timeline_.end[reader];
-    return {Change{taken, buffer.bytes, writer, b}, Change{std::max(freed, taken), -buffer.bytes, reader, b}};
+    const double bytes = graph_.buffers[b].bytes;
+    return {Change{lives_.taken(b), bytes, static_cast<TaskId>(graph_.buffers[b].writer), b},
+            Change{lives_.freed(b), -bytes, lives_.last_reader(b), b}};
   }
 
   bool is_same(const Change& a, const Change& b) const {
@@ -157,7 +114,7 @@ class Accounting {
     return a.time == b.time && a.bytes == b.bytes && of_a.work == of_b.work && of_a.micro_batch == of_b.micro_batch &&
            of_a.slice == of_b.slice && of_a.step == of_b.step &&
            graph_.buffers[a.buffer].kind == graph_.buffers[b.buffer].kind &&
-           is_layer_input_[a.buffer] == is_layer_input_[b.buffer];
+           lives_.is_layer_input(a.buffer) == lives_.is_layer_input(b.buffer);
   }
   static bool is_same(const StaticBytes& a, const StaticBytes& b) {
     return a.weights == b.weights && a.gradients == b.gradients && a.optimizer == b.optimizer;
@@ -185,7 +142,7 @@ class Accounting {
     parts[buffer.kind == BufferKind::parameter ? MemoryPart::gathered_weights
           : buffer.kind == BufferKind::bucket  ? MemoryPart::gradient_buckets
           : buffer.kind == BufferKind::kept    ? MemoryPart::kept_for_fillers
-          : is_layer_input_[b]                 ? MemoryPart::layer_inputs
+          : lives_.is_layer_input(b)           ? MemoryPart::layer_inputs
                                                : MemoryPart::messages] = buffer.bytes;
     return parts;
   }
@@ -227,9 +184,8 @@ class Accounting {
   const TaskGraph& graph_;
   const Timeline& timeline_;
   const SteadyState* steady_;
-  std::vector<MemoryParts> kept_;     // per work
-  std::vector<bool> is_layer_input_;  // per buffer: what a recomputed block starts from
-  std::vector<TaskId> last_reader_;   // per buffer
+  const BufferLives lives_;
+  std::vector<MemoryParts> kept_;  // per work
 };
 
 }  // namespace

@@ -1,11 +1,13 @@
 #include "schedules/graph/timeline_trace.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "schedules/graph/group_numbers.h"
 #include "schedules/graph/membership.h"
+#include "schedules/graph/memory_curve.h"
 
 namespace slipway {
 namespace {
@@ -137,6 +139,30 @@ void enter_tasks(const Timeline& timeline, std::size_t base, const InputsReady& 
 
 }  // namespace
 
+// The memory of ranks in one step. Folded, a rank's curve is that of its stand-in, and made once.
+class MemoryOfRanks {
+ public:
+  MemoryOfRanks(const TaskGraph& graph, const Timeline& timeline, int step)
+      : graph_(graph), lives_(graph, timeline, step), buffers_(lives_.by_rank()) {}
+
+  const MemoryCurve& of(std::int32_t rank, bool again) {
+    const auto found = curves_.find(rank);
+    if (found != curves_.end()) return found->second;
+    if (!again) curves_.clear();  // of a rank that nobody asks for any more
+    const StaticBytes& fixed = graph_.static_bytes[static_cast<std::size_t>(rank)];
+    return curves_
+        .try_emplace(rank, graph_, lives_, buffers_[static_cast<std::size_t>(rank)],
+                     fixed.weights + fixed.gradients + fixed.optimizer)
+        .first->second;
+  }
+
+ private:
+  const TaskGraph& graph_;
+  const BufferLives lives_;
+  const Rows buffers_;
+  std::map<std::int32_t, MemoryCurve> curves_;
+};
+
 void each_record(const TaskGraph& graph, const Timeline& timeline,
                  const std::function<void(const TraceRecord&)>& visit) {
   Flops flops(graph);
@@ -151,6 +177,8 @@ void each_record(const TaskGraph& graph, const Timeline& timeline,
     const std::size_t base = static_cast<std::size_t>(step) * graph.tasks.size();
     inputs.enter_step(timeline, static_cast<std::size_t>(step));
     for (RankLanes& rank : ranks) enter_tasks(timeline, base, inputs, rank);
+    std::optional<MemoryOfRanks> memory;
+    if (!graph.static_bytes.empty()) memory.emplace(graph, timeline, step);
     for (record.rank = 0; record.rank < all; ++record.rank) {
       const RankLanes& like = ranks[static_cast<std::size_t>(lowered_index(graph.layout, graph.folding, record.rank))];
       for (std::size_t l = 0; l < like.lanes.size(); ++l) {
@@ -167,6 +195,10 @@ void each_record(const TaskGraph& graph, const Timeline& timeline,
           record.wait_s = timeline.start[base + task] - record.start_s;
           record.flops = flops.of(task);
           record.bytes = graph.works[static_cast<std::size_t>(graph.tasks[task].work)].bytes;
+          if (memory) {
+            const MemoryCurve::Use use = memory->of(lane.rank, folded).during(record.start_s, record.end_s);
+            record.memory_bytes = use.at_end, record.memory_peak_bytes = use.most;
+          }
           visit(record);
         }
       }

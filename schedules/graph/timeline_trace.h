@@ -7,7 +7,8 @@
 // A rank that runs for real enters a transfer or collective as soon as its lane is free and its own inputs
 // are there, and blocks until the others come. A timeline knows only the common start; the member's own
 // readiness is worked out from the lanes and from those predecessors that ran on this member.
-// Guarded by tests/timeline_trace_test.cpp.
+// Each record has what its rank's tensors take when the task is over, and the most meanwhile (memory_curve.h), where the
+// graph says what ranks hold. Guarded by tests/timeline_trace_test.cpp and tests/memory_curve_test.cpp.
 #pragma once
 
 #include <functional>
