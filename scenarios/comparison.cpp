@@ -86,12 +86,27 @@ std::vector<TaskPair> five_worst(std::vector<TaskPair> pairs) {
   return pairs;
 }
 
+// Of every rank, the compute task in steps [first, last] during which most is taken, the first of equals; empty where no
+// memory is known.
+std::vector<std::string> fullest_tasks(const Trace& trace, int first, int last) {
+  std::vector<const TraceRecord*> fullest(static_cast<std::size_t>(trace.ranks));
+  for (const TraceRecord& record : trace.records) {
+    if (record.step < first || record.step > last || record.lane != "compute" || record.memory_peak_bytes == 0) continue;
+    const TraceRecord*& most = fullest[static_cast<std::size_t>(record.rank)];
+    if (most == nullptr || record.memory_peak_bytes > most->memory_peak_bytes) most = &record;
+  }
+  std::vector<std::string> labels;
+  for (const TraceRecord* record : fullest) labels.push_back(record == nullptr ? "" : record->label);
+  return labels;
+}
+
 std::vector<RankPeak> peaks_of_both(const Trace& predicted, const Trace& measured, int first, int last) {
   const std::vector<double> found = peak_memory(measured, first, last);
   if (predicted.peak_bytes.empty() || found.size() != predicted.peak_bytes.size()) return {};
+  const std::vector<std::string> expected_at = fullest_tasks(predicted, 0, predicted.steps), found_at = fullest_tasks(measured, first, last);
   std::vector<RankPeak> peaks;
   for (std::size_t rank = 0; rank < found.size(); ++rank)
-    peaks.push_back({static_cast<int>(rank), predicted.peak_bytes[rank], found[rank]});
+    peaks.push_back({static_cast<int>(rank), predicted.peak_bytes[rank], found[rank], expected_at[rank], found_at[rank]});
   return peaks;
 }
 

@@ -34,6 +34,7 @@ struct KindComparison {
 struct RankPeak {
   int rank = 0;
   double predicted_bytes = 0, measured_bytes = 0;
+  std::string predicted_task, measured_task;  // compute task during which it is; empty where the trace does not say
 };
 
 struct Comparison {

@@ -47,11 +47,12 @@ std::string memory_text(std::vector<RankPeak> peaks) {
   std::stable_sort(peaks.begin(), peaks.end(),
                    [](const RankPeak& a, const RankPeak& b) { return a.measured_bytes > b.measured_bytes; });
   const std::size_t shown = std::min(peaks.size(), most_shown);
-  std::vector<std::vector<std::string>> rows{{"rank", "predicted", "measured", "error"}};
+  std::vector<std::vector<std::string>> rows{{"rank", "predicted", "measured", "error", "predicted in", "measured in"}};
   for (std::size_t i = 0; i < shown; ++i)
     rows.push_back({std::to_string(peaks[i].rank), readable_bytes(peaks[i].predicted_bytes),
                     readable_bytes(peaks[i].measured_bytes),
-                    error_text(peaks[i].predicted_bytes, peaks[i].measured_bytes)});
+                    error_text(peaks[i].predicted_bytes, peaks[i].measured_bytes), peaks[i].predicted_task,
+                    peaks[i].measured_task});
   const std::string left_out = shown < peaks.size() ? " (the fullest " + std::to_string(shown) + "; --json has all)" : "";
   return "Peak memory of tensors per rank" + left_out + ":\n" + aligned_table(rows, "  ") + '\n';
 }
@@ -120,7 +121,9 @@ std::string json_text(const Comparison& c) {
       memory.push_back({{"rank", peak.rank},
                         {"predicted_bytes", std::llround(peak.predicted_bytes)},
                         {"measured_bytes", std::llround(peak.measured_bytes)},
-                        {"error", peak.predicted_bytes / peak.measured_bytes - 1}});
+                        {"error", peak.predicted_bytes / peak.measured_bytes - 1},
+                        {"predicted_task", peak.predicted_task},
+                        {"measured_task", peak.measured_task}});
     json.set("memory", memory);
   }
   json.set("kinds", kinds);

@@ -57,6 +57,8 @@ std::span<const JsonKey> compare_json_keys() {
       JsonKey{"memory[].predicted_bytes", "bytes", "the most that it needs at once, by the simulated timeline"},
       JsonKey{"memory[].measured_bytes", "bytes", "the most that its tensors took in the counted steps"},
       JsonKey{"memory[].error", "share", "predicted_bytes / measured_bytes - 1"},
+      JsonKey{"memory[].predicted_task", "text", "label of the compute task during which the prediction is fullest; empty if unknown"},
+      JsonKey{"memory[].measured_task", "text", "of the one during which most was measured"},
       JsonKey{"kinds", "list",
               "one object per kind of task, largest measured time first; sums are over the joined tasks"},
       JsonKey{"kinds[].kind", "text", "\"forward\", \"backward\", \"all-reduce\", ..."},

@@ -55,15 +55,17 @@ TEST(Comparison, MemoryIsThePredictedPeakOfEachRankAgainstTheLargestMeasuredInTh
   measured.records[4].memory_peak_bytes = 200 * 1024;
   EXPECT_THAT(compare_traces(predicted, measured).memory, IsEmpty()) << "an older prediction";
   predicted.peak_bytes = {150 * 1024};
+  predicted.records[1].memory_peak_bytes = 150 * 1024;
   const Comparison c = compare_traces(predicted, measured);
   ASSERT_EQ(c.memory.size(), 1u);
   EXPECT_EQ(c.memory[0].predicted_bytes, 150 * 1024);
   EXPECT_EQ(c.memory[0].measured_bytes, 200 * 1024);
-  EXPECT_THAT(report_text(c), HasSubstr("Peak memory of tensors per rank:\n  rank  predicted  measured    error\n"
-                                        "  0       150 KiB   200 KiB  -25.0 %\n"));
+  EXPECT_THAT(report_text(c), HasSubstr("Peak memory of tensors per rank:\n  rank  predicted  measured    error  predicted in  measured in\n"
+                                        "  0       150 KiB   200 KiB  -25.0 %           0B0          0B0\n"));
   const auto json = nlohmann::json::parse(json_text(c));
   EXPECT_EQ(json.at("memory").at(0).at("measured_bytes"), 200 * 1024);
   EXPECT_EQ(json.at("memory").at(0).at("error"), -0.25);
+  EXPECT_EQ(json.at("memory").at(0).at("measured_task"), "0B0");
   for (TraceRecord& record : measured.records) record.memory_peak_bytes = 0;
   EXPECT_THAT(compare_traces(predicted, measured).memory, IsEmpty()) << "nothing was measured";
 }
