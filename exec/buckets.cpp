@@ -86,6 +86,12 @@ const Buckets::Bucket& Buckets::bucket(int block) const {
 
 const BlockParameters& Buckets::block(int index) const { return bucket(index).parameters; }
 
+std::vector<int> Buckets::blocks() const {
+  std::vector<int> held;
+  for (const auto& [block, bucket] : buckets_) held.push_back(block);
+  return held;
+}
+
 template <typename Visit>
 void Buckets::for_each(int stage, Visit visit) const {
   for (const auto& [block, bucket] : buckets_)

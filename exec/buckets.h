@@ -32,6 +32,7 @@ class Buckets {
   Buckets(const Bundle& bundle, int rank, at::Device device);
 
   const BlockParameters& block(int index) const;
+  std::vector<int> blocks() const;  // that this rank holds, ascending
 
   // The tensors of norm_grad_reduce, tied_grad_reduce, grad_reduce and parameter_gather: views where the
   // collective works in place. Throws std::runtime_error for any other kind.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "schedules/bundle.h"
+#include "schedules/evaluation_work.h"
 
 namespace slipway {
 
@@ -27,10 +28,20 @@ inline std::vector<std::string> not_executable(const Run& run, bool batch_grows)
   return reasons;
 }
 
+// Why evaluation in the bubbles can be simulated, but not executed; empty: it can.
+inline std::string why_not_evaluated(const Run& run, int zero, int slices) {
+  if (run.evaluation_data.empty())
+    return "run.evaluation_data is not set: name a file of held-out text or tokens, which schedule.fill evaluation passes through the pipeline";
+  if (zero > 0) return "evaluation in the bubbles needs all weights on each rank when a window begins; set layout.zero to 0";
+  if (slices > 1) return "evaluation in the bubbles passes whole sequences; choose a schedule without slices";
+  return "";
+}
+
 // Why no segment of it may be recorded as a CUDA graph; empty: it may.
 inline std::string why_no_graphs(const TaskGraph& graph) {
   if (graph.kfac)
     return "--cuda-graphs: K-FAC keeps inputs and gradients of Linears beyond their passes, which a replay would overwrite; leave it out";
+  if (evaluates(graph)) return "--cuda-graphs: evaluation in the bubbles has not been tried beside CUDA graphs; leave it out";
   if (has_experts(graph.model)) return "--cuda-graphs: segments with experts have not been tried as CUDA graphs; leave it out";
   return "";
 }
@@ -39,7 +50,7 @@ inline std::vector<std::string> not_executable(const Bundle& bundle) {
   std::vector<std::string> reasons = not_executable(bundle.run, grows(bundle));
   const TaskGraph& graph = bundle.graph;
   const bool has_kfac_work = std::any_of(graph.works.begin(), graph.works.end(), [](const Work& work) {
-    return work.kind == WorkKind::precondition || work.kind == WorkKind::filler;
+    return work.kind == WorkKind::precondition || (work.kind == WorkKind::filler && !is_evaluation(work) && !sends_evaluated(work));
   });
   if (graph.kfac != (bundle.run.optimizer.name == "kfac") || (has_kfac_work && !graph.kfac))
     reasons.emplace_back("the bundle's tasks are not those of its optimizer " + bundle.run.optimizer.name + "; lower the scenario again");
@@ -49,9 +60,8 @@ inline std::vector<std::string> not_executable(const Bundle& bundle) {
     reasons.emplace_back("K-FAC needs the gradients of whole matrices on a rank; set layout.zero to 0");
   if (graph.kfac && grows(bundle))
     reasons.emplace_back("K-FAC's work is lowered for one batch; remove training.growth, or set run.optimizer.name to adamw");
-  const bool evaluates = std::any_of(graph.works.begin(), graph.works.end(),
-                                     [](const Work& work) { return work.filler == "evaluation"; });
-  if (evaluates) reasons.emplace_back("evaluation in the bubbles is simulated only; set schedule.fill to none");
+  if (!evaluates(graph)) return reasons;
+  if (const std::string why = why_not_evaluated(bundle.run, graph.layout.zero, graph.slices); !why.empty()) reasons.push_back(why);
   return reasons;
 }
 

@@ -51,6 +51,25 @@ std::string batch_text(const StepResult& ended) {
   return with_noise;
 }
 
+std::string evaluation_text(double loss) {
+  char text[60];
+  std::snprintf(text, sizeof text, "evaluation %.4f  ", loss);
+  return text;
+}
+
+// "loss", or "loss evaluation".
+std::string parts_text(const StepResult& ended) {
+  return exact(ended.loss_part) + (ended.evaluation_part ? " " + exact(*ended.evaluation_part) : "");
+}
+
+// Adds what a head put into the store.
+void add_parts(const std::string& text, StepResult& sum) {
+  const std::size_t space = text.find(' ');
+  sum.loss_part += number_from(text.substr(0, space), "part of the loss");
+  if (space != std::string::npos)
+    sum.evaluation_part = sum.evaluation_part.value_or(0) + number_from(text.substr(space + 1), "part of the held-out loss");
+}
+
 // `errno`: 0 or of the stream's last failure.
 std::string unwritable(const std::string& path) {
   return "cannot write " + path + (errno != 0 ? std::string(": ") + std::strerror(errno) : " (disk full?)") +
@@ -89,7 +108,7 @@ struct LossReporter::State {
   bool holds_head() const { return std::binary_search(heads.begin(), heads.end(), rank); }
   void work();
   void collect(const StepResult& ended);
-  void write(const StepResult& ended, double loss, double rate);
+  void write(const StepResult& whole, double rate);
 };
 
 void LossReporter::State::work() {
@@ -104,7 +123,7 @@ void LossReporter::State::work() {
       if (rank == 0) {
         collect(ended);
       } else if (holds_head()) {
-        store->set(key_of(ended.before.steps, rank), exact(ended.loss_part));
+        store->set(key_of(ended.before.steps, rank), parts_text(ended));
       }
     }
   } catch (...) {
@@ -114,30 +133,33 @@ void LossReporter::State::work() {
 }
 
 void LossReporter::State::collect(const StepResult& ended) {
-  double loss = 0;
+  StepResult whole = ended;
+  whole.loss_part = 0, whole.evaluation_part.reset();
   for (const int head : heads) {
     if (head == 0) {
-      loss += ended.loss_part;
+      add_parts(parts_text(ended), whole);
       continue;
     }
     const std::string key = key_of(ended.before.steps, head);
-    loss += number_from(store->get(key, while_alive_s), "part of the loss");
+    add_parts(store->get(key, while_alive_s), whole);
     store->forget(key);
   }
   const double rate = learning_rate_of(*bundle, ended.before, ended.batch);
-  write(ended, loss, rate);
+  write(whole, rate);
   const double seconds = static_cast<double>(ended.end_ns - previous_end_ns) * 1e-9;
   previous_end_ns = ended.end_ns;
+  const std::string more = (whole.evaluation_part ? evaluation_text(*whole.evaluation_part) : "") + (grows(*bundle) ? batch_text(ended) : "");
   std::printf("step %lld/%d  loss %.4f  lr %.2e  %s%.3f s\n", static_cast<long long>(ended.before.steps + 1),
-              bundle->run.steps, loss, rate, grows(*bundle) ? batch_text(ended).c_str() : "", seconds);
+              bundle->run.steps, whole.loss_part, rate, more.c_str(), seconds);
   std::fflush(stdout);
 }
 
 // Flushed, a line is the kernel's and survives the process.
-void LossReporter::State::write(const StepResult& ended, double loss, double rate) {
-  file << ended.before.steps << ' ' << ended.before.samples + ended.batch << ' ' << exact(loss) << ' ' << exact(rate);
-  if (grows(*bundle)) file << ' ' << ended.batch;
-  if (ended.norms) file << ' ' << exact(ended.norms->square_of_mean) << ' ' << exact(variance_of(*ended.norms));
+void LossReporter::State::write(const StepResult& whole, double rate) {
+  file << whole.before.steps << ' ' << whole.before.samples + whole.batch << ' ' << exact(whole.loss_part) << ' ' << exact(rate);
+  if (grows(*bundle)) file << ' ' << whole.batch;
+  if (whole.norms) file << ' ' << exact(whole.norms->square_of_mean) << ' ' << exact(variance_of(*whole.norms));
+  if (whole.evaluation_part) file << " evaluation=" << exact(*whole.evaluation_part);
   errno = 0;
   file << '\n' << std::flush;
   if (!file) throw std::runtime_error(unwritable(path));

@@ -1,6 +1,7 @@
 // The loss curve, live. The loss of a step lives on the ranks that hold the head; each puts its part into
 // the store, and rank 0 adds the parts in rank order, writes "step samples loss learning-rate" to its losses
 // file, so that the curve outlives a killed rank 0, and prints "step 3/20  loss 5.1234  lr 3.00e-03  0.412 s".
+// Where held-out micro-batches pass in the bubbles (exec/evaluation.h), the last step of a window has their loss: "evaluation=4.56".
 // Where the batch grows, its size follows, and where the norm test asks what was measured: ‖gradient‖² and its variance.
 // A thread of its own and a store connection of its own, so that no lane ever waits for it. Guarded by
 // tests/execute_run_test.cpp and tests/execute_failure_test.cpp.
@@ -28,6 +29,7 @@ struct StepResult {
   double loss_part = 0;
   std::int64_t end_ns = 0;            // of its compute
   std::optional<GradientNorms> norms;  // of the gradient, the same on all ranks
+  std::optional<double> evaluation_part = {};  // of the held-out loss, where a window of steps ends
 };
 
 class LossReporter {

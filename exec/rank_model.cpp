@@ -23,6 +23,7 @@ RankModel::State::State(const Bundle& b, const TaskGraph& g, int r, at::Device d
       training(t),
       buckets(t.buckets),
       kfac(t.kfac ? &*t.kfac : nullptr),
+      evaluation(t.evaluation ? &*t.evaluation : nullptr),
       entered(e),
       entered_step(s) {
   note_taken_blocks();
@@ -123,6 +124,7 @@ void RankModel::run(TaskId task, int step) {
   at::NoGradGuard no_grad;
   State& s = *state_;
   const Work& work = s.work_of(task);
+  if (s.evaluation) s.evaluation->begin(step);
   switch (work.kind) {
     case WorkKind::segment:
       if (!s.in_ring(task)) s.keep_gathered_weights(work);
@@ -142,7 +144,10 @@ void RankModel::run(TaskId task, int step) {
       s.kfac->precondition(work.stage);
       break;
     case WorkKind::filler:
-      s.kfac->run_filler(task, step);
+      if (s.evaluation)
+        s.evaluate(task, step);
+      else
+        s.kfac->run_filler(task, step);
       break;
     case WorkKind::optimizer_step:
       s.optimizer_step(task, step);
@@ -159,6 +164,7 @@ Message RankModel::message(TaskId task, int step) {
   const Work& work = s.work_of(task);
   if (s.moves_wire(work)) return s.wire_message(task, step);
   if (s.is_kfac(work)) return s.kfac->message(task, step);
+  if (sends_evaluated(work)) return s.evaluation_message(task);
   if (work.kind == WorkKind::norm_reduce) {
     const at::Tensor sum = s.scalar_inputs(task, step);
     return {sum, sum};
@@ -170,6 +176,8 @@ void RankModel::arrived(TaskId task, int step, Message message) {
   State& s = *state_;
   const Work& work = s.work_of(task);
   if (s.is_kfac(work)) s.kfac->arrived(task, step, message);
+  if (sends_evaluated(work) && message.output.defined())
+    s.evaluation->put_residual(work.stage + 1, s.graph.tasks[task].micro_batch, message.output);
   if (work.kind == WorkKind::grad_reduce && s.graph.tasks[task].micro_batch != none)
     s.buckets.add_to_slice(work.block, message.output);
   if (work.kind == WorkKind::tied_grad_reduce && s.graph.layout.zero >= 2) s.buckets.keep_tied(message.output);
@@ -190,6 +198,10 @@ double RankModel::take_loss(int step) {
   const std::lock_guard lock(state_->loss_mutex);
   const auto found = state_->losses.extract(step);
   return found.empty() ? 0.0 : number_of(found.mapped());
+}
+
+std::optional<double> RankModel::take_evaluation(int step) {
+  return state_->evaluation ? state_->evaluation->take_loss(step) : std::nullopt;
 }
 
 std::optional<GradientNorms> RankModel::take_norms(int step) {

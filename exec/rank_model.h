@@ -61,6 +61,10 @@ class RankModel {
   // once per step, after its compute: it is forgotten then.
   double take_loss(int step);
 
+  // Of work in the bubbles of the graph's step `step`, a window: this rank's part of the loss of the held-out micro-batches
+  // (exec/evaluation.h); nothing where there is none. As take_loss.
+  std::optional<double> take_evaluation(int step);
+
   // Of the step's gradient, where its graph measures how far the workers' gradients lie apart; as take_loss.
   std::optional<GradientNorms> take_norms(int step);
 

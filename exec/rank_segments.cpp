@@ -17,32 +17,35 @@ TokenBatch RankModel::State::batch_of(TaskId task, int step) {
   return batch;
 }
 
-void RankModel::State::run_operators(TaskId task, Region& region, WireTensors& wires, const TokenBatch& batch,
-                                     KeyValueCache* cache) {
-  const Work& work = work_of(task);
-  const double loss_tokens = static_cast<double>(graph.global_batch * predicted_tokens(graph.model));
-  const std::vector<TokenRange> tokens = tokens_of(graph.tasks[task]);
+void RankModel::State::run_operators(const Work& work, const OperatorInputs& inputs, Region& region, WireTensors& wires) {
   const auto operators = operators_of(graph, work);
   ExpertRows rows;
   for (int i = work.first_op; i < work.last_op; ++i) {
     const Operator& op = operators[static_cast<std::size_t>(i)];
     OperatorContext context{op,
                             blocks[static_cast<std::size_t>(op.block)],
-                            buckets.block(op.block),
+                            inputs.of(op.block),
                             region,
                             wires,
-                            batch,
-                            tokens,
+                            inputs.batch,
+                            inputs.tokens,
                             rotary,
                             rows,
                             at.tensor,
                             graph.layout.tensor,
                             graph.layout.sequence_parallel,
-                            loss_tokens,
-                            cache,
+                            inputs.loss_tokens,
+                            inputs.cache,
                             graph.layout.context};
     run_operator(context);
   }
+}
+
+void RankModel::State::run_operators(TaskId task, Region& region, WireTensors& wires, const TokenBatch& batch,
+                                     KeyValueCache* cache) {
+  const double loss_tokens = static_cast<double>(graph.global_batch * predicted_tokens(graph.model));
+  const auto of = [this](int block) -> const BlockParameters& { return buckets.block(block); };
+  run_operators(work_of(task), {batch, tokens_of(graph.tasks[task]), loss_tokens, of, cache}, region, wires);
 }
 
 namespace {

@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,6 +16,7 @@
 
 #include "exec/buckets.h"
 #include "exec/data.h"
+#include "exec/evaluation.h"
 #include "exec/kfac.h"
 #include "exec/operators/operators.h"
 #include "exec/progress.h"
@@ -22,6 +24,7 @@
 #include "exec/segment_replay.h"
 #include "exec/slots.h"
 #include "models/token_ranges.h"
+#include "schedules/evaluation_work.h"
 
 namespace slipway {
 
@@ -30,9 +33,11 @@ struct RankModel::Training {
   Training(const Bundle& bundle, int rank, at::Device device)
       : buckets(bundle, rank, device), data(bundle.run.data, bundle.graph.model, bundle.run.seed) {
     if (bundle.graph.kfac) kfac.emplace(bundle, rank, buckets);
+    if (evaluates(bundle.graph)) evaluation.emplace(bundle, rank, buckets, device);
   }
   Buckets buckets;
   std::optional<Kfac> kfac;
+  std::optional<Evaluation> evaluation;
   TokenData data;
   int dump_step = none;  // of the training, counted from the beginning of this run
   std::string dump_path;
@@ -76,6 +81,18 @@ struct RankModel::State {
   // `cache`: null unless sequences are cut into slices.
   void run_operators(TaskId task, Region& region, WireTensors& wires, const TokenBatch& batch,
                      KeyValueCache* cache);
+  // Operators [work.first_op, work.last_op) of its stage on `tokens` of a sequence, with the weights of `of(block)`; losses are sums / loss_tokens.
+  struct OperatorInputs {
+    const TokenBatch& batch;
+    std::vector<TokenRange> tokens;
+    double loss_tokens = 1;
+    std::function<const BlockParameters&(int)> of;
+    KeyValueCache* cache = nullptr;
+  };
+  void run_operators(const Work& work, const OperatorInputs& inputs, Region& region, WireTensors& wires);
+  // Of held-out micro-batches (rank_evaluation.cpp).
+  void evaluate(TaskId task, int step);
+  Message evaluation_message(TaskId task) const;
   // Tokens of a sequence that a task of this rank has, and where in the sequence they are.
   std::int64_t own_tokens() const { return graph.shape.sequence / graph.layout.context; }
   std::vector<TokenRange> tokens_of(const Task& task) const {
@@ -103,7 +120,9 @@ struct RankModel::State {
   bool moves_wire(const Work& work) const {
     return work.kind == WorkKind::transfer || work.kind == WorkKind::wire_collective;
   }
-  static bool is_kfac(const Work& work) { return work.kind == WorkKind::filler || work.kind == WorkKind::precondition; }
+  bool is_kfac(const Work& work) const {
+    return kfac != nullptr && (work.kind == WorkKind::filler || work.kind == WorkKind::precondition);
+  }
 
   const Bundle& bundle;
   const TaskGraph& graph;
@@ -115,6 +134,7 @@ struct RankModel::State {
   Training& training;
   Buckets& buckets;
   Kfac* kfac;  // null: another optimizer
+  Evaluation* evaluation;  // null: no such work in the bubbles
   std::unordered_map<BufferId, int> taken_blocks;  // ZeRO 2, 3: whose gradients a segment puts into this buffer
   // Blocks whose gradients a weight-gradient pass makes, all but norms' and biases': only that one needs their memory.
   // (An embedding's rows are added to at once.)

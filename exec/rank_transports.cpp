@@ -43,8 +43,7 @@ void RankTransports::move(const TaskGraph& graph, TaskId id, Message& message) {
   const Task& task = graph.tasks[id];
   const auto communicator = static_cast<std::size_t>(task.communicator);
   Transport& transport = *transports_[communicator];
-  if (task.kind != TaskKind::transfer)
-    return collect(transport, graph.works[static_cast<std::size_t>(task.work)].collective, message);
+  if (!goes_one_way(graph, task)) return collect(transport, graph.works[static_cast<std::size_t>(task.work)].collective, message);
   if (graph.communicators[communicator].ranks.front() == rank_)
     transport.send(message.input, 1);
   else

@@ -191,10 +191,11 @@ void BundleRun::perform(TaskId task, int step) {
 // ranks, which wait in their lanes.
 void BundleRun::step_ended(int step, const std::vector<Nanoseconds>& ends) {
   int of_training = step * static_cast<int>(ends.size());
-  for (const Nanoseconds end : ends) {
+  for (const Nanoseconds& end : ends) {
     if (now_.steps == bundle_.run.steps) break;
     const std::optional<GradientNorms> norms = model_.take_norms(of_training);
-    losses_.step_ended({now_, now_.batch, model_.take_loss(of_training++), end, norms});
+    const bool is_last = &end == &ends.back();
+    losses_.step_ended({now_, now_.batch, model_.take_loss(of_training++), end, norms, is_last ? model_.take_evaluation(step) : std::nullopt});
     now_ = agreed({now_.steps + 1, now_.samples + now_.batch, now_.batch}, norms);
   }
   model_.check(step);

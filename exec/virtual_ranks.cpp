@@ -79,7 +79,7 @@ void VirtualRanks::communicate(TaskId task, int step) {
   std::vector<Message> messages;
   for (const std::int32_t rank : members)
     messages.push_back(ranks_[static_cast<std::size_t>(rank)]->message(task, step));
-  if (graph.tasks[task].kind == TaskKind::transfer)
+  if (goes_one_way(graph, graph.tasks[task]))
     messages[1].output.copy_(messages[0].input);
   else
     exchange(graph.works[static_cast<std::size_t>(graph.tasks[task].work)].collective, messages);
@@ -101,6 +101,13 @@ std::optional<GradientNorms> VirtualRanks::take_norms(int step) {
 double VirtualRanks::take_loss(int step) {
   double sum = 0;
   for (const auto& rank : ranks_) sum += rank->take_loss(step);
+  return sum;
+}
+
+std::optional<double> VirtualRanks::take_evaluation(int step) {
+  std::optional<double> sum;
+  for (const auto& rank : ranks_)
+    if (const std::optional<double> part = rank->take_evaluation(step)) sum = sum.value_or(0) + *part;
   return sum;
 }
 

@@ -26,6 +26,8 @@ class VirtualRanks {
   void run_step(int step);
   // Mean token loss of the training's step over all ranks. Once per step: it is forgotten then.
   double take_loss(int step);
+  // Mean token loss of the held-out micro-batches of a step of the graph, over all ranks. Once per step.
+  std::optional<double> take_evaluation(int step);
   // Of every rank the same, or this throws. Once per step.
   std::optional<GradientNorms> take_norms(int step);
   void dump_gradients_of_step(int step, const std::string& directory);

@@ -42,6 +42,8 @@ struct LossPoint {
   std::optional<std::int64_t> batch = {};    // sequences of the step; where the batch grows
   // Of the step's gradient, where the norm test asks (models/norm_test.h): its squared norm and the variance of that mean.
   std::optional<double> gradient_square = {}, gradient_variance = {};
+  // Of held-out micro-batches in the bubbles, with the weights of the window's beginning; at its last step.
+  std::optional<double> evaluation_loss = {};
 };
 
 struct Trace {

@@ -37,6 +37,7 @@ ChromeTraceWriter::ChromeTraceWriter(std::ostream& out, const Trace& header) : o
     if (point.batch) out_ << ",\"batch\":" << *point.batch;
     if (point.gradient_square) out_ << ",\"gradient_square\":" << number(*point.gradient_square);
     if (point.gradient_variance) out_ << ",\"gradient_variance\":" << number(*point.gradient_variance);
+    if (point.evaluation_loss) out_ << ",\"evaluation_loss\":" << number(*point.evaluation_loss);
     out_ << '}';
   }
   out_ << ']';

@@ -66,6 +66,7 @@ void take_header(const Json& other, Trace& trace) {
     take("learning_rate", taken.learning_rate);
     take("gradient_square", taken.gradient_square);
     take("gradient_variance", taken.gradient_variance);
+    take("evaluation_loss", taken.evaluation_loss);
     if (point.contains("batch")) taken.batch = point.at("batch").get<std::int64_t>();
   }
 }

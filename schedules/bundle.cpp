@@ -36,7 +36,7 @@ void fields(auto& a, Is<Run> auto& run) {
   a.line("run");
   auto& o = run.optimizer;
   auto& rate = o.lr_schedule;
-  a(run.steps, run.seed, run.data, run.checkpoint_steps, run.checkpoints_kept, o.name, o.refresh_steps, o.damping, o.lr,
+  a(run.steps, run.seed, run.data, run.evaluation_data, run.checkpoint_steps, run.checkpoints_kept, o.name, o.refresh_steps, o.damping, o.lr,
     rate.warmup_samples, rate.decay, rate.decay_samples, rate.least, o.beta1, o.beta2, o.epsilon, o.weight_decay,
     run.clip_norm);
 }

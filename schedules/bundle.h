@@ -34,6 +34,7 @@ struct Run {
   int steps = 1;
   std::uint64_t seed = 0;
   std::string data;          // path of a text file or of token files, absolute
+  std::string evaluation_data;  // the same, held out; for evaluation in the bubbles
   int checkpoint_steps = 0;  // between two checkpoints; 0 = none
   int checkpoints_kept = 2;  // the newest ones
   Optimizer optimizer;

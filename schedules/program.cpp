@@ -27,6 +27,10 @@ std::span<const Operator> operators_of(const TaskGraph& graph, int stage, int sl
   return graph.stage_operators[static_cast<std::size_t>(stage * graph.slices + slice)];
 }
 
+bool goes_one_way(const TaskGraph& graph, const Task& task) {
+  return task.kind == TaskKind::transfer || graph.works[static_cast<std::size_t>(task.work)].collective == Collective::send;
+}
+
 std::span<const Operator> operators_of(const TaskGraph& graph, const Work& work) {
   return operators_of(graph, work.stage, work.slice);
 }

@@ -193,6 +193,8 @@ bool joins_all_ranks(const auto& step) { return step.clip_norm > 0 || step.worke
 std::int64_t gradient_samples(const TaskGraph& graph);
 
 // The operators of a work's stage and slice, or of a stage.
+// A communication from its first member to its second: a transfer between stages, or a message between two fillers.
+bool goes_one_way(const TaskGraph& graph, const Task& task);
 std::span<const Operator> operators_of(const TaskGraph& graph, const Work& work);
 std::span<const Operator> operators_of(const TaskGraph& graph, int stage, int slice = 0);
 // Fills graph.stage_operators from model, shape, stages and slices.

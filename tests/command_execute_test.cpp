@@ -67,7 +67,7 @@ TEST_F(Execute, JsonIsAloneOnStandardOutputWithExactlyTheDocumentedKeys) {
   for (const auto& [key, value] : json.items()) emitted.push_back(key);
   for (const JsonKey& key : execute_json_keys())
     // With --confirm; with ranks that measure it; with work in the bubbles; where the batch grows.
-    if (key.name != "confirmation" && key.name != "peak_memory_bytes" && key.name != "window" && !key.name.starts_with("batches"))
+    if (key.name != "confirmation" && key.name != "peak_memory_bytes" && key.name != "window" && !key.name.starts_with("batches") && !key.name.starts_with("evaluations"))
       documented.emplace_back(key.name);
   EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(documented));
   EXPECT_EQ(json["step_time_s"], 10);
@@ -160,7 +160,7 @@ TEST_F(Execute, ACutLineInTheMiddleIsAnErrorOfRecordsAndOfLosses) {
   rank_script(copying_script() + "\n[ $RANK = 0 ] && sed -i '2s/ [^ ]* [^ ]*$//' $OUT/rank-0.losses; exit 0");
   answer = execute();
   EXPECT_EQ(answer.status, status_failed);
-  EXPECT_THAT(answer.err, HasSubstr(path("run/rank-0.losses:2: expected \"step samples loss [learning-rate [batch [norm-squared variance]]]\", not \"1 16\"")));
+  EXPECT_THAT(answer.err, HasSubstr(path("run/rank-0.losses:2: expected \"step samples loss [learning-rate [batch [norm-squared variance]]] [evaluation=loss]\", not \"1 16\"")));
 }
 
 TEST_F(Execute, AFailedRunKeepsItsLossesAndLeavesNoTraceOfAnEarlierRun) {
@@ -178,7 +178,7 @@ TEST_F(Execute, AFailedRunKeepsItsLossesAndLeavesNoTraceOfAnEarlierRun) {
 TEST_F(Execute, WhatTheExecutorCannotRunIsRefusedBeforeAnythingStarts) {
   rank_script("touch " + path("started"));
   const std::vector<std::pair<std::vector<std::string>, std::string>> refused{
-      {{"--set", "schedule.fill=evaluation"}, "schedule.fill is evaluation, which is simulated only; set it to none"},
+      {{"--set", "schedule.fill=evaluation"}, "run.evaluation_data is not set: name a file of held-out text"},
       {{"--set", "run.optimizer=kfac", "--set", "schedule.fill=none", "--cuda-graphs"}, "--cuda-graphs: K-FAC keeps inputs"},
       {{"--set", "model.experts=4", "--set", "model.experts_per_token=2", "--cuda-graphs"}, "--cuda-graphs: segments with experts"},
       {{"--set", "run.data="}, "run.data"},

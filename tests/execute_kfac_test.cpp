@@ -258,7 +258,7 @@ TEST(KfacBundle, ThatCannotBeExecutedIsRefusedWithTheRemedy) {
       ElementsAre("run.optimizer.name is shampoo: adamw and kfac are executed; use one of them",
                   "the bundle's tasks are not those of its optimizer shampoo; lower the scenario again"));
   EXPECT_THAT(reasons([](Bundle& b) { b.graph.works.back().filler = "evaluation"; }),
-              ElementsAre("evaluation in the bubbles is simulated only; set schedule.fill to none"));
+              ElementsAre(testing::HasSubstr("run.evaluation_data is not set")));
 }
 
 }  // namespace

@@ -30,7 +30,8 @@ void refuse_what_cannot_run(const Scenario& scenario) {
     reasons.emplace_back("run.dtype is float16, whose small gradients need loss scaling, which the executor does not do; "
                          "set run.dtype to bfloat16 or float32");
   if (scenario.schedule.fill == FillChoice::evaluation)
-    reasons.push_back("schedule.fill is evaluation, which is simulated only; set it to none");
+    if (const std::string why = why_not_evaluated(scenario.run, scenario.layout.zero, scenario.schedule.slices); !why.empty())
+      reasons.push_back(why);
   if (reasons.empty()) return;
   std::string text = "this scenario can be simulated but not executed:";
   for (const std::string& reason : reasons) text += "\n" + scenario.path + ": " + reason;
@@ -82,15 +83,21 @@ bool knows_rates(const std::vector<LossPoint>& losses) {
 
 std::string loss_table(const std::vector<LossPoint>& losses) {
   constexpr std::size_t most_rows = 12;
-  const std::size_t stride = (losses.size() + most_rows - 1) / most_rows;
   const bool has_rates = knows_rates(losses);
   std::vector<std::vector<std::string>> rows{{"step", "samples", "loss"}};
   if (has_rates) rows.front().emplace_back("learning rate");
-  for (std::size_t i = 0; i < losses.size(); ++i) {
-    if (i % stride != 0 && i + 1 != losses.size()) continue;
-    rows.push_back({std::to_string(losses[i].step + 1), readable_count(static_cast<double>(losses[i].samples)),
-                    fmt::format("{:.6f}", losses[i].loss)});
-    if (has_rates) rows.back().push_back(fmt::format("{:.4g}", *losses[i].learning_rate));
+  const bool evaluates = std::any_of(losses.begin(), losses.end(), [](const LossPoint& point) { return point.evaluation_loss.has_value(); });
+  if (evaluates) rows.front().emplace_back("held out");
+  std::vector<LossPoint> told = losses;  // some of them; steps with a held-out loss first of all
+  if (evaluates)
+    std::erase_if(told, [&](const LossPoint& point) { return !point.evaluation_loss && point.step != losses.back().step; });
+  const std::size_t stride = (told.size() + most_rows - 1) / most_rows;
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    if (i % stride != 0 && i + 1 != told.size()) continue;
+    rows.push_back({std::to_string(told[i].step + 1), readable_count(static_cast<double>(told[i].samples)),
+                    fmt::format("{:.6f}", told[i].loss)});
+    if (has_rates) rows.back().push_back(fmt::format("{:.4g}", *told[i].learning_rate));
+    if (evaluates) rows.back().push_back(told[i].evaluation_loss ? fmt::format("{:.6f}", *told[i].evaluation_loss) : "");
   }
   return aligned_table(rows, "  ");
 }
@@ -134,6 +141,17 @@ std::string step_time_words(const Execution& run) {
 
 }  // namespace
 
+namespace {
+
+nlohmann::json evaluations_json(const std::vector<LossPoint>& losses) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const LossPoint& point : losses)
+    if (point.evaluation_loss) list.push_back({{"step", point.step + 1}, {"loss", *point.evaluation_loss}});
+  return list;
+}
+
+}  // namespace
+
 std::string report_text(const Plan& plan, const Execution& run) {
   const double step = step_time_of(run);
   const std::vector<LossPoint>& losses = run.trace.losses;
@@ -153,7 +171,10 @@ std::string report_text(const Plan& plan, const Execution& run) {
       step_time_words(run),
       run.times.first == run.times.last ? fmt::format("step {}", before + run.times.first + 1)
                                         : fmt::format("steps {} to {}", before + run.times.first + 1, before + run.times.last + 1));
-  return text + loss_table(losses) + '\n';
+  text += loss_table(losses);
+  if (!evaluations_json(losses).empty())
+    text += "Held out: with the weights before the " + counted(run.trace.window, "step") + " that end there.\n";
+  return text + '\n';
 }
 
 std::string json_text(const Plan& plan, const Execution& run, const std::optional<Comparison>& comparison) {
@@ -174,6 +195,7 @@ std::string json_text(const Plan& plan, const Execution& run, const std::optiona
     for (const LossPoint& point : run.trace.losses) rates.push_back(*point.learning_rate);
     json.set("learning_rates", rates);
   }
+  if (const auto held_out = evaluations_json(run.trace.losses); !held_out.empty()) json.set("evaluations", held_out);
   if (!run.batches.empty()) json.set("batches", batches_json(run.batches, steps_before(run.trace), run.predicted_step_s));
   if (run.trace.window > 1) json.set("window", run.trace.window);
   json.set("ranks", run.trace.ranks);

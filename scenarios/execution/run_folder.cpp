@@ -55,16 +55,23 @@ std::int64_t count_from(const std::string& text, const char* what) {
   return count;
 }
 
-// "step samples loss [learning-rate [batch [norm-squared variance]]]"
+// "step samples loss [learning-rate [batch [norm-squared variance]]] [evaluation=loss]"
 LossPoint loss_from(const std::string& line) {
   std::istringstream in(line);
-  const std::vector<std::string> fields{std::istream_iterator<std::string>(in), {}};
+  std::vector<std::string> fields{std::istream_iterator<std::string>(in), {}};
+  const std::string mark = "evaluation=";
+  std::optional<double> evaluation;
+  if (!fields.empty() && fields.back().starts_with(mark)) {
+    evaluation = number_from(fields.back().substr(mark.size()), "held-out loss");
+    fields.pop_back();
+  }
   const std::size_t count = fields.size();
   if (count < 3 || count == 6 || count > 7)
-    throw std::runtime_error("expected \"step samples loss [learning-rate [batch [norm-squared variance]]]\", not \"" + line + "\"");
+    throw std::runtime_error("expected \"step samples loss [learning-rate [batch [norm-squared variance]]] [evaluation=loss]\", not \"" + line + "\"");
   const std::int64_t step = count_from(fields[0], "step");
   if (step < 0 || step > std::numeric_limits<int>::max()) throw std::runtime_error("there is no step " + fields[0]);
   LossPoint point{static_cast<int>(step), count_from(fields[1], "number of samples"), number_from(fields[2], "loss")};
+  point.evaluation_loss = evaluation;
   if (count > 3) point.learning_rate = number_from(fields[3], "learning rate");
   if (count > 4) point.batch = count_from(fields[4], "batch");
   if (count < 7) return point;
@@ -143,14 +150,15 @@ void write_losses_csv(const std::string& path, const std::vector<LossPoint>& los
     return std::any_of(losses.begin(), losses.end(), [&](const LossPoint& point) { return (point.*member).has_value(); });
   };
   const auto cell = [](const auto& value) { return value ? fmt::format(",{}", *value) : ","; };
-  const bool grows = any(&LossPoint::batch), has_norms = any(&LossPoint::gradient_square);
+  const bool grows = any(&LossPoint::batch), has_norms = any(&LossPoint::gradient_square), evaluates = any(&LossPoint::evaluation_loss);
   OutputFile file(path);
   file.stream() << "step,samples,loss,learning_rate" << (grows ? ",batch" : "")
-                << (has_norms ? ",gradient_square,gradient_variance" : "") << '\n';
+                << (has_norms ? ",gradient_square,gradient_variance" : "") << (evaluates ? ",evaluation_loss" : "") << '\n';
   for (const LossPoint& point : losses) {
     file.stream() << fmt::format("{},{},{}", point.step + 1, point.samples, point.loss) << cell(point.learning_rate);
     if (grows) file.stream() << cell(point.batch);
     if (has_norms) file.stream() << cell(point.gradient_square) << cell(point.gradient_variance);
+    if (evaluates) file.stream() << cell(point.evaluation_loss);
     file.stream() << '\n';
   }
   file.commit();

@@ -37,7 +37,8 @@ MergedRun merged_run(const std::string& folder, int ranks, int steps);
 void write_losses_csv(const std::string& folder);
 
 // A line for each step, counted from 1; the learning rate is empty where it is not known. Where the batch grows its size is a
-// column, and where the norm test asks the gradient's squared norm and the variance of that mean.
+// column, where the norm test asks the gradient's squared norm and the variance of that mean, and where the bubbles
+// evaluate the held-out loss, of the last step of each window.
 void write_losses_csv(const std::string& path, const std::vector<LossPoint>& losses);
 
 // What a run that did not get to its end has left of these ranks, as one sentence for its user. Makes losses.csv

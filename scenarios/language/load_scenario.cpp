@@ -98,6 +98,19 @@ std::string unreadable_data(const std::string& path) {
   return "";
 }
 
+// Absolute path; empty: not given.
+std::string data_named(Settings& settings, const std::string& key, const std::string& folder) {
+  if (!settings.given(key)) return "";
+  const std::string path =
+      std::filesystem::absolute(resolve_path(folder, settings.text(key))).lexically_normal().string();
+  const std::string missing = unreadable_data(path);
+  if (!missing.empty())
+    settings.refuse(key,
+                    "cannot read '" + missing + "'; allowed: the path of a text file, or of Megatron token files (.bin and .idx)",
+                    "correct the path (" + relative_to(settings, key) + "), or leave " + key + " out to plan only");
+  return path;
+}
+
 void read_run(Settings& settings, const std::string& folder, Scenario& scenario) {
   Run& run = scenario.run;
   run.steps = settings.small_integer("run.steps");
@@ -109,16 +122,8 @@ void read_run(Settings& settings, const std::string& folder, Scenario& scenario)
   if (settings.given("run.dtype"))
     scenario.dtype = dtype_named(settings.text("run.dtype")).value_or(Dtype::bfloat16);
   run.optimizer = load_optimizer(settings);
-  if (!settings.given("run.data")) return;
-  run.data = std::filesystem::absolute(resolve_path(folder, settings.text("run.data")))
-                 .lexically_normal()
-                 .string();
-  const std::string missing = unreadable_data(run.data);
-  if (!missing.empty())
-    settings.refuse(
-        "run.data",
-        "cannot read '" + missing + "'; allowed: the path of a text file, or of Megatron token files (.bin and .idx)",
-        "correct the path (" + relative_to(settings, "run.data") + "), or leave run.data out to plan only");
+  run.data = data_named(settings, "run.data", folder);
+  run.evaluation_data = data_named(settings, "run.evaluation_data", folder);
 }
 
 // Absolute path of the file that a key names; empty: none, or something built in.
@@ -135,7 +140,7 @@ void note_files(const Settings& settings, const std::string& folder, Scenario& s
     scenario.machine_files.push_back(
         file_named(settings, "cluster.groups." + std::to_string(i) + ".machine", folder));
   scenario.files = scenario.machine_files;
-  for (const char* key : {"model.config", "cluster.stack", "cluster.block_times", "run.data", "schedule.csv"})
+  for (const char* key : {"model.config", "cluster.stack", "cluster.block_times", "run.data", "run.evaluation_data", "schedule.csv"})
     scenario.files.push_back(file_named(settings, key, folder));
   scenario.files.push_back(scenario.path);
   std::erase(scenario.files, "");

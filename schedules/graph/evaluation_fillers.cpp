@@ -110,7 +110,10 @@ class Maker {
     work.filler = collective == Collective::none ? "evaluation" : name_of(collective);
     work.collective = collective;
     work.dtype = step_.shape.dtype;
-    if (collective != Collective::none) work.bytes = boundary_bytes(step_.model, step_.shape);
+    if (collective == Collective::none)
+      work.last_op = static_cast<int>(operators_of(step_, stage).size());
+    else
+      work.bytes = boundary_bytes(step_.model, step_.shape);
     work.suffix = suffix;
     fillers_.works.push_back(work);
     return known->second;

@@ -1,0 +1,150 @@
+// Held-out micro-batches in the bubbles, as they are executed: their loss is that of plain functional code with the weights
+// of the window's beginning, wherever the items lie, and the training is the one without them to the last bit.
+#include <gmock/gmock.h>
+#include <torch/optim/adamw.h>
+
+#include "exec/executable.h"
+#include "exec/virtual_ranks.h"
+#include "schedules/graph/evaluation_fillers.h"
+#include "tests/hand_graph.h"
+#include "tests/layout_runs.h"
+#include "tests/reference_model.h"
+
+namespace slipway {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr int micro_batches = 3;
+
+std::string held_out_text() {
+  const std::string path = temporary_folder().path("held-out.txt");
+  std::ofstream out(path);
+  for (int i = 0; i < 90; ++i) out << "what nobody trained on " << i * 7 % 11 << "; ";
+  return path;
+}
+
+// `item_s`: how long the graph thinks an item takes, where a forward takes 1 and a backward 2.
+Bundle evaluating(const LoweringInput& input, double item_s) {
+  Bundle bundle = tiny_bundle(input);
+  const Cluster cluster = hand_cluster(1, rank_count(input.layout), 1e9, 1e-6);
+  const Durations durations = unit_durations(bundle.graph);
+  Fillers fillers = evaluation_fillers(bundle.graph, cluster, durations, micro_batches);
+  for (FillerItem& item : fillers.items) item.seconds = item.task.communicator == none ? item_s : 0.01;
+  bundle.graph = fill(bundle.graph, durations, fillers).graph;
+  for (const Violation& violation : check_graph(bundle.graph)) ADD_FAILURE() << describe(bundle.graph, violation);
+  bundle.run.evaluation_data = held_out_text();
+  return bundle;
+}
+
+struct Curves {
+  std::vector<double> losses, evaluations;
+};
+Curves run_windows(const Bundle& bundle, int windows) {
+  at::set_num_threads(1);
+  VirtualRanks ranks(bundle, at::kCPU);
+  Curves curves;
+  for (int window = 0; window < windows; ++window) {
+    ranks.run_step(window);
+    for (int step = 0; step < bundle.graph.window; ++step)
+      curves.losses.push_back(ranks.take_loss(window * bundle.graph.window + step));
+    const std::optional<double> evaluation = ranks.take_evaluation(window);
+    EXPECT_TRUE(evaluation.has_value());
+    curves.evaluations.push_back(evaluation.value_or(0));
+  }
+  return curves;
+}
+
+// One process that trains by torch's own autograd and AdamW, and stops before each window to look at the held-out samples.
+std::vector<double> reference_evaluations(const Bundle& bundle, int windows) {
+  const TaskGraph& graph = bundle.graph;
+  Weights weights = whole_weights(graph.model, bundle.run.seed);
+  ReferenceModel reference(graph.model, weights);
+  std::vector<at::Tensor> matrices, vectors;
+  for (auto& [name, weight] : weights) (weight.dim() == 2 ? matrices : vectors).push_back(weight);
+  const Optimizer& o = bundle.run.optimizer;
+  const auto options = [&](double decay) {
+    return std::make_unique<torch::optim::AdamWOptions>(
+        torch::optim::AdamWOptions(o.lr).betas({o.beta1, o.beta2}).eps(o.epsilon).weight_decay(decay));
+  };
+  std::vector<torch::optim::OptimizerParamGroup> groups;
+  groups.emplace_back(matrices, options(o.weight_decay));
+  groups.emplace_back(vectors, options(0.0));
+  torch::optim::AdamW optimizer(std::move(groups), torch::optim::AdamWOptions(o.lr));
+  TokenData training(bundle.run.data, graph.model, bundle.run.seed), held_out(bundle.run.evaluation_data, graph.model, bundle.run.seed);
+  std::vector<double> evaluations;
+  for (int step = 0; step < windows * graph.window; ++step) {
+    if (step % graph.window == 0) {
+      at::NoGradGuard no_grad;
+      const std::int64_t samples = std::int64_t{graph.layout.data} * micro_batches * graph.shape.micro_batch;
+      evaluations.push_back(reference.loss(held_out.batch(0, samples, at::kCPU)).item<double>());
+    }
+    optimizer.zero_grad();
+    reference.loss(training.batch(step * graph.global_batch, graph.global_batch, at::kCPU)).backward();
+    optimizer.step();
+  }
+  return evaluations;
+}
+
+std::vector<LoweringInput> pipelines() {
+  std::vector<LoweringInput> inputs;
+  const auto add = [&](const char* schedule, const Degrees& degrees, const Model& model) {
+    inputs.push_back(with_layout(model, degrees));
+    inputs.back().schedule = schedule;
+    inputs.back().layout.chunks = degrees.chunks;
+  };
+  add("1f1b", {.pipeline = 4}, tiny_llama(4, false));
+  add("gpipe", {.pipeline = 2, .data = 2}, tiny_llama(4, true));
+  add("interleaved-1f1b", {.pipeline = 2, .chunks = 2}, tiny_llama(4, false));
+  add("zb-h1", {.pipeline = 4}, tiny_gpt(4));
+  add("zb-v", {.pipeline = 2, .chunks = 2}, tiny_llama(4, false));
+  add("chimera", {.pipeline = 2}, tiny_bert(2));
+  add("1f1b", {.pipeline = 2}, tiny_mixtral(2));
+  return inputs;
+}
+
+// Items that fit into the bubbles of a step, and items so long that they take several steps or lie behind the window.
+TEST(ExecutedEvaluation, IsTheLossOfPlainCodeWithTheWeightsOfTheWindowsBeginning) {
+  for (const LoweringInput& input : pipelines()) {
+    for (const double item_s : {0.3, 2.5}) {
+      const Bundle bundle = evaluating(input, item_s);
+      SCOPED_TRACE(input.schedule + ", window " + std::to_string(bundle.graph.window));
+      constexpr int windows = 3;
+      const Curves curves = run_windows(bundle, windows);
+      const std::vector<double> expected = reference_evaluations(bundle, windows);
+      for (int window = 0; window < windows; ++window)
+        EXPECT_NEAR(curves.evaluations[static_cast<std::size_t>(window)], expected[static_cast<std::size_t>(window)], 1e-10);
+      EXPECT_LT(curves.evaluations.back(), curves.evaluations.front()) << "it learns something";
+    }
+  }
+}
+
+TEST(ExecutedEvaluation, ChangesNoBitOfTheTraining) {
+  for (const LoweringInput& input : pipelines()) {
+    const Bundle bundle = evaluating(input, 2.5);
+    Bundle plain = tiny_bundle(input);
+    at::set_num_threads(1);
+    VirtualRanks ranks(plain, at::kCPU);
+    const Curves curves = run_windows(bundle, 2);
+    for (int step = 0; step < static_cast<int>(curves.losses.size()); ++step) {
+      ranks.run_step(step);
+      EXPECT_EQ(ranks.take_loss(step), curves.losses[static_cast<std::size_t>(step)]) << input.schedule << " " << step;
+    }
+  }
+}
+
+TEST(ExecutedEvaluation, IsRefusedWithTheReasonWhereItCannotBe) {
+  const auto reasons = [](auto change) {
+    Bundle bundle = evaluating(with_layout(tiny_llama(2, false), {.pipeline = 2}), 0.3);
+    change(bundle);
+    return not_executable(bundle);
+  };
+  EXPECT_THAT(reasons([](Bundle&) {}), testing::IsEmpty());
+  EXPECT_THAT(reasons([](Bundle& b) { b.run.evaluation_data.clear(); }), ElementsAre(HasSubstr("run.evaluation_data is not set")));
+  EXPECT_THAT(reasons([](Bundle& b) { b.graph.layout.zero = 1; }), ElementsAre(HasSubstr("set layout.zero to 0")));
+  EXPECT_THAT(reasons([](Bundle& b) { b.graph.slices = 2; }), ElementsAre(HasSubstr("without slices")));
+}
+
+}  // namespace
+}  // namespace slipway
