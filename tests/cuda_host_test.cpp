@@ -3,6 +3,7 @@
 // allocates, launches, waits, captures and replays, and what tests/cuda_double/state.h lists is refused as CUDA refuses it.
 #include <gmock/gmock.h>
 
+#include "tests/evaluation_runs.h"
 #include "tests/on_cuda_double.h"
 
 namespace slipway {
@@ -93,6 +94,17 @@ TEST(CudaHost, ExpertsRunToTheirEndInOneProcessAndInTwo) {
     for (const LoweringInput& input : {with_layout(model, {.tensor = 2, .sequence_parallel = true}),
                                        with_layout(model, {.data = 2, .zero = 3}), split})
       expect_success(run_on_double(bundle_of(input, 3, Dtype::bfloat16), processes));
+  }
+}
+
+TEST(CudaHost, EvaluationInTheBubblesRunsToItsEndInOneProcessAndInTwo) {
+  for (const int processes : {1, 2}) {
+    LoweringInput input = with_layout(tiny_llama(4, true), {.pipeline = 2});
+    input.shape.dtype = Dtype::bfloat16;
+    input.gradient_dtype = Dtype::float32;
+    Bundle bundle = evaluating(input, 0.3);
+    bundle.run.steps = 2 * bundle.graph.window;
+    expect_success(run_on_double(bundle, processes));
   }
 }
 

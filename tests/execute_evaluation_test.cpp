@@ -5,8 +5,7 @@
 
 #include "exec/executable.h"
 #include "exec/virtual_ranks.h"
-#include "schedules/graph/evaluation_fillers.h"
-#include "tests/hand_graph.h"
+#include "tests/evaluation_runs.h"
 #include "tests/layout_runs.h"
 #include "tests/reference_model.h"
 
@@ -15,28 +14,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-constexpr int micro_batches = 3;
-
-std::string held_out_text() {
-  const std::string path = temporary_folder().path("held-out.txt");
-  std::ofstream out(path);
-  for (int i = 0; i < 90; ++i) out << "what nobody trained on " << i * 7 % 11 << "; ";
-  return path;
-}
-
-// `item_s`: how long the graph thinks an item takes, where a forward takes 1 and a backward 2.
-Bundle evaluating(const LoweringInput& input, double item_s) {
-  Bundle bundle = tiny_bundle(input);
-  const Cluster cluster = hand_cluster(1, rank_count(input.layout), 1e9, 1e-6);
-  const Durations durations = unit_durations(bundle.graph);
-  Fillers fillers = evaluation_fillers(bundle.graph, cluster, durations, micro_batches);
-  for (FillerItem& item : fillers.items) item.seconds = item.task.communicator == none ? item_s : 0.01;
-  bundle.graph = fill(bundle.graph, durations, fillers).graph;
-  for (const Violation& violation : check_graph(bundle.graph)) ADD_FAILURE() << describe(bundle.graph, violation);
-  bundle.run.evaluation_data = held_out_text();
-  return bundle;
-}
 
 struct Curves {
   std::vector<double> losses, evaluations;
@@ -77,7 +54,7 @@ std::vector<double> reference_evaluations(const Bundle& bundle, int windows) {
   for (int step = 0; step < windows * graph.window; ++step) {
     if (step % graph.window == 0) {
       at::NoGradGuard no_grad;
-      const std::int64_t samples = std::int64_t{graph.layout.data} * micro_batches * graph.shape.micro_batch;
+      const std::int64_t samples = std::int64_t{graph.layout.data} * held_out_micro_batches * graph.shape.micro_batch;
       evaluations.push_back(reference.loss(held_out.batch(0, samples, at::kCPU)).item<double>());
     }
     optimizer.zero_grad();
