@@ -122,6 +122,17 @@ MemoryParts at_layer(MemoryParts parts, const MemoryParts& at_work, double head_
   return parts;
 }
 
+double bytes_beside_shard(const Operator& gather, const Sharding& sharding, bool recomputed) {
+  const bool of_input = gathers_input(gather);
+  const double shard = gather.message_bytes / (of_input ? sharding.tensor : sharding.context);
+  return of_input && !recomputed ? -shard : gather.message_bytes - shard;
+}
+
+MemoryPart part_of_gathered(const Operator& gather, const Block& block) {
+  if (gathers_keys_values(gather)) return MemoryPart::attention;
+  return block.kind == BlockKind::head ? MemoryPart::head : MemoryPart::projection_inputs;
+}
+
 void add_kept(const Operator& op, const Block& block, const WorkShape& shape, MemoryParts& parts) {
   if (op.saved_bytes <= 0) return;
   if (op.kind == OpKind::attention) {
