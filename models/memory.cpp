@@ -62,13 +62,14 @@ MemoryParts whole_layer(const MemoryInput& input) {
   return layer;
 }
 
-// Keys and values of the other context ranks, which the executor keeps where a trainer gathers them again.
+// Keys and values of the other context ranks, which the executor keeps where a trainer gathers them again, and the joined output
+// (bytes_beside_shard).
 MemoryParts with_gathered_keys_values(const MemoryInput& input, MemoryParts layer) {
   const Sharding& cut = input.shape.sharding;
-  if (cut.exchange == ContextExchange::ring) return layer;
-  const double keys = hidden_numbers(input) * query_width(input) / real(input.hidden) / cut.tensor *
-                      real(input.kv_heads) / real(input.heads);
-  layer[MemoryPart::attention] += (cut.context - 1) * 2 * bytes_of(input.shape.dtype) * keys;
+  if (cut.context == 1 || cut.exchange == ContextExchange::ring) return layer;
+  const double queries = hidden_numbers(input) * query_width(input) / real(input.hidden) / cut.tensor;
+  const double keys = queries * real(input.kv_heads) / real(input.heads);
+  layer[MemoryPart::attention] += bytes_of(input.shape.dtype) * ((cut.context - 1) * 2 * keys + queries);
   return layer;
 }
 

@@ -122,10 +122,14 @@ MemoryParts at_layer(MemoryParts parts, const MemoryParts& at_work, double head_
   return parts;
 }
 
-double bytes_beside_shard(const Operator& gather, const Sharding& sharding, bool recomputed) {
-  const bool of_input = gathers_input(gather);
-  const double shard = gather.message_bytes / (of_input ? sharding.tensor : sharding.context);
-  return of_input && !recomputed ? -shard : gather.message_bytes - shard;
+double bytes_beside_shard(const Operator& gather, const Block& block, const Sharding& sharding, bool recomputed) {
+  if (gathers_input(gather)) {
+    const double shard = gather.message_bytes / sharding.tensor;
+    return recomputed ? gather.message_bytes - shard : -shard;
+  }
+  const double own = gather.message_bytes / sharding.context;
+  const double queries_to_keys_values = static_cast<double>(block.heads) / static_cast<double>(2 * block.kv_heads);
+  return gather.message_bytes - own + (block.causal ? own * queries_to_keys_values : 0);
 }
 
 MemoryPart part_of_gathered(const Operator& gather, const Block& block) {

@@ -47,7 +47,7 @@ void add_gathered(const Operator& gather, const Block& block, const Stages& stag
   if (!stages.scenario.trainer.machine.empty()) return;
   const bool recomputed = is_recomputed(stages.input.recompute, block);
   if (!gathers_keys_values(gather) && !(recomputed && gathers_input(gather))) return;
-  parts[part_of_gathered(gather, block)] += bytes_beside_shard(gather, stages.input.shape.sharding, recomputed);
+  parts[part_of_gathered(gather, block)] += bytes_beside_shard(gather, block, stages.input.shape.sharding, recomputed);
 }
 
 MemoryParts of_block(const std::vector<Operator>& operators, const Stages& stages, int index) {

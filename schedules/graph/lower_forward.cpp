@@ -25,7 +25,8 @@ double ActionLowering::saved_bytes(const Segment& s) const {
   for (int i = s.first_op; i < s.last_op; ++i) bytes += operators_[static_cast<std::size_t>(i)].saved_bytes;
   if (s.gather < 0) return bytes;
   const Operator& gather = operators_[static_cast<std::size_t>(s.gather)];
-  return bytes + bytes_beside_shard(gather, state_.graph.shape.sharding, s.recomputed);
+  return bytes + bytes_beside_shard(gather, state_.blocks[static_cast<std::size_t>(gather.block)], state_.graph.shape.sharding,
+                                    s.recomputed);
 }
 
 bool ActionLowering::has_attention(const Segment& s) const {

@@ -190,7 +190,7 @@ held_as_[b] = part_of_gathered(gather, block_of(gather));
       const Operator& gather = operators[static_cast<std::size_t>(gather_op)];
       const Block& block = block_of(gather);
       kept_[w][part_of_gathered(gather, block)] +=
-          bytes_beside_shard(gather, graph_.shape.sharding, is_recomputed(graph_.recompute, block));
+          bytes_beside_shard(gather, block, graph_.shape.sharding, is_recomputed(graph_.recompute, block));
     }
   }
 
