@@ -14,8 +14,8 @@ using torch::autograd::impl::gradient_edge;
 
 namespace {
 
-// Where a wire enters: the gradient is taken here and goes no further. Unlike the accumulator of a leaf it does not hold the
-// value, which lives only as long as an operator needs it.
+// Where a wire enters: the gradient is taken here and goes no further. Unlike the accumulator of a leaf it
+// does not hold the value, which lives only as long as an operator needs it.
 struct Entrance : torch::autograd::Node {
   torch::autograd::variable_list apply(torch::autograd::variable_list&&) override { return {}; }
 };
@@ -33,8 +33,9 @@ at::Tensor Region::enter(Wires wire, const at::Tensor& value) {
 }
 
 bool Region::has_entered(const at::Tensor& value) const {
-  return value.requires_grad() &&
-         std::any_of(ins_.begin(), ins_.end(), [&](const auto& in) { return in.second == gradient_edge(value); });
+  return value.requires_grad() && std::any_of(ins_.begin(), ins_.end(), [&](const auto& in) {
+           return in.second == gradient_edge(value);
+         });
 }
 
 at::Tensor Region::leave(Wires wire, const at::Tensor& value, bool needed) {

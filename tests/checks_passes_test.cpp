@@ -53,17 +53,22 @@ TEST(Checks, I6FindsAMicroBatchOnTheWrongStage) {
 
 TEST(Checks, I6FindsAWeightGradientWhoseInputIsNotGatheredAgain) {
   TaskGraph graph = sound({.tensor = 2});
-  const TaskId backward = task_called(graph, "0B1.L2.mlp", 0), gather = task_called(graph, "0B1.L2.ag2_again", 0);
+  const TaskId backward = task_called(graph, "0B1.L2.mlp", 0),
+               gather = task_called(graph, "0B1.L2.ag2_again", 0);
   std::vector<std::uint32_t> inputs = row_of(graph.inputs, backward);
-  std::erase_if(inputs, [&](BufferId in) { return graph.buffers[in].writer == static_cast<std::int32_t>(gather); });
+  std::erase_if(inputs,
+                [&](BufferId in) { return graph.buffers[in].writer == static_cast<std::int32_t>(gather); });
   graph.inputs = with_row(graph.inputs, backward, inputs);
-  EXPECT_THAT(first(check_passes(graph)),
-              HasSubstr("0B1.L2.mlp on rank 0 reads 0 inputs gathered again from its micro-batch's shards instead of 1"));
+  EXPECT_THAT(
+      first(check_passes(graph)),
+      HasSubstr(
+          "0B1.L2.mlp on rank 0 reads 0 inputs gathered again from its micro-batch's shards instead of 1"));
 }
 
 TEST(Checks, I6FindsAnInputThatIsGatheredFromAnotherMicroBatch) {
   TaskGraph graph = sound({.tensor = 2});
-  graph.inputs = with_row(graph.inputs, task_called(graph, "0B1.L2.ag2_again"), row_of(graph.inputs, task_called(graph, "0B2.L2.ag2_again")));
+  graph.inputs = with_row(graph.inputs, task_called(graph, "0B1.L2.ag2_again"),
+                          row_of(graph.inputs, task_called(graph, "0B2.L2.ag2_again")));
   EXPECT_THAT(first(check_passes(graph)), HasSubstr("0B1.L2.mlp on rank 0 reads 0 inputs gathered again"));
 }
 

@@ -1,5 +1,5 @@
-// What sequence parallelism gathers twice, and what of it waits in between: shards before the projections, a second gather for
-// each weight gradient, hidden behind the projection before it.
+// What sequence parallelism gathers twice, and what of it waits in between: shards before the projections,
+// a second gather for each weight gradient, hidden behind the projection before it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace {
 
 constexpr Degrees tensor_pair{.tensor = 2, .pipeline = 2, .sequence_parallel = true};
 
-TaskGraph graph_of(const Degrees& degrees, const std::string& schedule = "1f1b", Recompute recompute = Recompute::none) {
+TaskGraph graph_of(const Degrees& degrees, const std::string& schedule = "1f1b",
+                   Recompute recompute = Recompute::none) {
   LoweringInput input = with_layout(tiny_llama(4, false), degrees);
   input.schedule = schedule;
   input.recompute = recompute;
@@ -26,19 +27,22 @@ TaskGraph graph_of(const Degrees& degrees, const std::string& schedule = "1f1b",
   return graph;
 }
 
-const Work& work_of(const TaskGraph& graph, TaskId task) { return graph.works[static_cast<std::size_t>(graph.tasks[task].work)]; }
+const Work& work_of(const TaskGraph& graph, TaskId task) {
+  return graph.works[static_cast<std::size_t>(graph.tasks[task].work)];
+}
 
 std::set<std::string> gathers_of_micro_batch(const TaskGraph& graph, int micro_batch) {
   std::set<std::string> labels;
   for (TaskId task = 0; task < graph.tasks.size(); ++task)
-    if (gathers_again(graph, work_of(graph, task)) && graph.tasks[task].micro_batch == micro_batch) labels.insert(label_of(graph, task));
+    if (gathers_again(graph, work_of(graph, task)) && graph.tasks[task].micro_batch == micro_batch)
+      labels.insert(label_of(graph, task));
   return labels;
 }
 
 TEST(GatheredInputs, OfQkvMlpAndHeadAreGatheredOnceMoreInTheBackwardPass) {
-  const std::set<std::string> expected{"0B1.L0.ag1_again", "0B1.L0.ag2_again", "0B1.L1.ag1_again", "0B1.L1.ag2_again",
-                                       "1B1.L2.ag1_again", "1B1.L2.ag2_again", "1B1.L3.ag1_again", "1B1.L3.ag2_again",
-                                       "1B1.head.ag_head_again"};
+  const std::set<std::string> expected{"0B1.L0.ag1_again", "0B1.L0.ag2_again", "0B1.L1.ag1_again",
+                                       "0B1.L1.ag2_again", "1B1.L2.ag1_again", "1B1.L2.ag2_again",
+                                       "1B1.L3.ag1_again", "1B1.L3.ag2_again", "1B1.head.ag_head_again"};
   EXPECT_EQ(gathers_of_micro_batch(graph_of(tensor_pair), 1), expected);
 }
 
@@ -69,7 +73,8 @@ TEST(GatheredInputs, KeepAGraphSound) {
       Degrees degrees = tensor_pair;
       degrees.data = 2, degrees.zero = zero;
       const std::vector<Violation> violations = check_graph(graph_of(degrees, schedule));
-      EXPECT_TRUE(violations.empty()) << schedule << " ZeRO " << zero << (violations.empty() ? "" : violations.front().message);
+      EXPECT_TRUE(violations.empty())
+          << schedule << " ZeRO " << zero << (violations.empty() ? "" : violations.front().message);
     }
   }
 }
@@ -79,7 +84,8 @@ TEST(GatheredInputs, AreKeptAsShards) {
   const TaskGraph graph = graph_of({.tensor = 2, .sequence_parallel = true}, "gpipe");
   const double shard = 16 / 2 * 32 * 8;
   const RankMemory memory = memory_timeline(graph, replay(graph, unit_durations(graph)))[0];
-  EXPECT_EQ(memory.parts[MemoryPart::projection_inputs] / shard, 8 * 4 * 2) << "micro-batches, layers, inputs";
+  EXPECT_EQ(memory.parts[MemoryPart::projection_inputs] / shard, 8 * 4 * 2)
+      << "micro-batches, layers, inputs";
 }
 
 // Nobody holds more than two gathered inputs of the backward passes at a time: one in use, one on its way.
@@ -94,7 +100,9 @@ TEST(GatheredInputs, ComeAtMostOneProjectionAhead) {
       for (const BufferId in : graph.inputs[task]) until[in] = std::max(until[in], timeline.end[task]);
     for (BufferId b = 0; b < graph.buffers.size(); ++b) {
       const std::int32_t writer = graph.buffers[b].writer;
-      if (graph.buffers[b].rank != 0 || writer == none || !gathers_again(graph, work_of(graph, static_cast<TaskId>(writer)))) continue;
+      if (graph.buffers[b].rank != 0 || writer == none ||
+          !gathers_again(graph, work_of(graph, static_cast<TaskId>(writer))))
+        continue;
       ++changes[timeline.end[static_cast<TaskId>(writer)]];
       --changes[until[b]];
     }

@@ -83,8 +83,10 @@ TEST(StageMemory, SplitsALayerAsItsOperatorsDo) {
           saved += op.saved_bytes;
         }
         EXPECT_DOUBLE_EQ(sum(counted), saved);
-        const double queries = 8192 / 2 * static_cast<double>(blocks[32].heads * blocks[32].head_dim) / 4 * bytes_of(dtype);
-        counted[MemoryPart::attention] += queries * (2 * 8 / 32.0 + 1);  // the other rank's keys and values; output, joined
+        const double queries =
+            8192 / 2 * static_cast<double>(blocks[32].heads * blocks[32].head_dim) / 4 * bytes_of(dtype);
+        counted[MemoryPart::attention] +=
+            queries * (2 * 8 / 32.0 + 1);  // the other rank's keys and values; output, joined
         const StageShare share{1, false, true, 1};
         const MemoryParts closed = stage_memory(input, std::span(&share, 1));
         for (const MemoryPart part :
@@ -103,7 +105,8 @@ TEST(StageMemory, OfFullRecomputeKeepsInputsOfLayersInFlightAndOneLayerAtWork) {
   const MemoryParts parts = stage_memory(input, std::span(&share, 1));
   EXPECT_DOUBLE_EQ(parts[MemoryPart::layer_inputs], 8 * 3 * 2.0 * 8192 * 4096 / 2);
   EXPECT_DOUBLE_EQ(parts[MemoryPart::mlp], whole[MemoryPart::mlp] / 24);
-  EXPECT_DOUBLE_EQ(parts[MemoryPart::projection_inputs], 2 * 2.0 * 8192 * 4096) << "gathered when the layer is made again";
+  EXPECT_DOUBLE_EQ(parts[MemoryPart::projection_inputs], 2 * 2.0 * 8192 * 4096)
+      << "gathered when the layer is made again";
 }
 
 }  // namespace

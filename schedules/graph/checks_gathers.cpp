@@ -1,5 +1,6 @@
-// I6, of sequence parallelism: a segment that makes the weight gradient of a projection whose input was gathered has that input,
-// gathered again from the shard of the same micro-batch; a segment that makes none needs none.
+// I6, of sequence parallelism: a segment that makes the weight gradient of a projection whose input was
+// gathered has that input, gathered again from the shard of the same micro-batch; a segment that makes none
+// needs none.
 #include "schedules/graph/findings.h"
 
 namespace slipway {
@@ -7,29 +8,36 @@ namespace {
 
 class GatherCheck {
  public:
-  GatherCheck(const TaskGraph& graph, Findings& findings) : graph_(graph), blocks_(blocks_of(graph.model)), findings_(findings) {}
+  GatherCheck(const TaskGraph& graph, Findings& findings)
+      : graph_(graph), blocks_(blocks_of(graph.model)), findings_(findings) {}
 
   void run() {
     if (!graph_.shape.sharding.sequence_parallel) return;
     for (TaskId task = 0; task < graph_.tasks.size() && !findings_.full(); ++task) {
       const Work& work = work_of(task);
-      if (work.kind != WorkKind::segment || work.pass == Pass::forward || work.pass == Pass::recompute) continue;
-      const int has = gathered_inputs(task), needs = work.pass != Pass::input_grad && comes_again(work) ? 1 : 0;
+      if (work.kind != WorkKind::segment || work.pass == Pass::forward || work.pass == Pass::recompute)
+        continue;
+      const int has = gathered_inputs(task),
+                needs = work.pass != Pass::input_grad && comes_again(work) ? 1 : 0;
       if (has == needs) continue;
-      findings_.add({task}, spoken(graph_, task) + " reads " + std::to_string(has) + " inputs gathered again from its micro-batch's shards instead of " +
+      findings_.add({task}, spoken(graph_, task) + " reads " + std::to_string(has) +
+                                " inputs gathered again from its micro-batch's shards instead of " +
                                 std::to_string(needs));
     }
   }
 
  private:
-  const Work& work_of(TaskId task) const { return graph_.works[static_cast<std::size_t>(graph_.tasks[task].work)]; }
+  const Work& work_of(TaskId task) const {
+    return graph_.works[static_cast<std::size_t>(graph_.tasks[task].work)];
+  }
 
   bool comes_again(const Work& segment) const {
     const auto operators = operators_of(graph_, segment);
     const int at = gather_before(operators, segment.first_op);
     if (at < 0) return false;
     const Operator& gather = operators[static_cast<std::size_t>(at)];
-    return gathers_input(gather) && !is_recomputed(graph_.recompute, blocks_[static_cast<std::size_t>(gather.block)]);
+    return gathers_input(gather) &&
+           !is_recomputed(graph_.recompute, blocks_[static_cast<std::size_t>(gather.block)]);
   }
 
   bool is_same_action(TaskId a, TaskId b) const {

@@ -22,7 +22,8 @@ struct Change {
 class Accounting {
  public:
   Accounting(const TaskGraph& graph, const Timeline& timeline, const SteadyState* steady)
-      : graph_(graph), timeline_(timeline), steady_(steady), kept_(graph.works.size()), held_as_(graph.buffers.size(), MemoryPart::messages) {
+      : graph_(graph), timeline_(timeline), steady_(steady), kept_(graph.works.size()),
+        held_as_(graph.buffers.size(), MemoryPart::messages) {
     find_last_readers();
     list_kept();
   }
@@ -67,8 +68,7 @@ class Accounting {
     const Work& work = work_of(task);
     if (!gathers_again(graph_, work)) return;
     const Operator& gather = operators_of(graph_, work)[static_cast<std::size_t>(work.first_op)];
-    for (const BufferId b : graph_.inputs[task])
-held_as_[b] = part_of_gathered(gather, block_of(gather));
+    for (const BufferId b : graph_.inputs[task]) held_as_[b] = part_of_gathered(gather, block_of(gather));
   }
 
   // A segment that saves for its backward keeps its inputs there: from its start they are counted as
@@ -243,10 +243,10 @@ held_as_[b] = part_of_gathered(gather, block_of(gather));
   const TaskGraph& graph_;
   const Timeline& timeline_;
   const SteadyState* steady_;
-  std::vector<MemoryParts> kept_;     // per work
+  std::vector<MemoryParts> kept_;  // per work
   const std::vector<Block> blocks_ = blocks_of(graph_.model);
   std::vector<MemoryPart> held_as_;  // per buffer: a message, or what a recomputed block or a gather starts from
-  std::vector<TaskId> last_reader_;   // per buffer
+  std::vector<TaskId> last_reader_;  // per buffer
 };
 
 }  // namespace
