@@ -3,6 +3,9 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <stdexcept>
+#include <utility>
+
 #include "exec/device.h"
 #include "exec/grouped_linear.h"
 #include "exec/storage_memory.h"
@@ -27,7 +30,8 @@ at::Tensor as_matrix(const at::Tensor& t) { return t.reshape({-1, t.size(-1)}); 
 struct LinearFunction : torch::autograd::Function<LinearFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const ShardedParameter* weight,
                             const ShardedParameter* bias, WeightGradientQueue* queue) {
-    context->save_for_backward({x, weight->weight});
+    const bool comes_again = std::exchange(queue->first_input_comes_again, false);
+    context->save_for_backward({comes_again ? at::Tensor() : x, weight->weight});
     context->saved_data["weight"] = address_of(weight);
     context->saved_data["bias"] = address_of(bias);
     context->saved_data["queue"] = address_of(queue);
@@ -61,11 +65,13 @@ void WeightGradientQueue::add_grouped(const at::Tensor& input, const at::Tensor&
 
 void WeightGradientQueue::run() {
   for (const Item& item : items_) {
+    const at::Tensor& input = item.input.defined() ? item.input : again;
+    if (!input.defined()) throw std::logic_error("the input of " + item.weight->meta.name + " was not gathered again");
     at::Tensor into = item.weight->gradient;  // a view: the sum lands in the bucket
     if (item.ends.defined())
-      add_grouped_product(into, item.output_gradient, item.input, item.ends);
+      add_grouped_product(into, item.output_gradient, input, item.ends);
     else
-      add_product(into, as_matrix(item.output_gradient).t(), as_matrix(item.input));
+      add_product(into, as_matrix(item.output_gradient).t(), as_matrix(input));
   }
   items_.clear();
 }

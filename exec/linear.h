@@ -8,6 +8,7 @@
 // Gradients add up directly in the block's bucket, in the bucket's dtype (fp32 for bf16 weights). The
 // weight is no input of the autograd graph: asking the engine for weight gradients later would walk the
 // chain of input gradients a second time (2.75 instead of 2.00 forward-FLOPs for I + W).
+// Sequence parallelism gathers the input of a segment's first Linear once more for the weight gradient: until then it is not kept.
 // Where the queue has a capture, inputs and output gradients stay there for K-FAC (exec/linear_capture.h).
 // Guarded by tests/execute_parts_test.cpp: GEMM FLOPs of I + W = those of the full backward.
 #pragma once
@@ -34,7 +35,10 @@ struct WaitingGradient {
 class WeightGradientQueue {
  public:
   bool deferred = false;  // false: add() does the work at once
+  bool first_input_comes_again = false;  // the next Linear's, which turns it off
+  at::Tensor again;  // that input, to be there when its work is done
   LinearCapture* capture = nullptr;  // must outlive the passes
+  // `input` undefined: it comes again.
   void add(const at::Tensor& input, const at::Tensor& output_gradient, const ShardedParameter& weight);
   // Of grouped_linear(): rows up to ends[e] are expert e's.
   void add_grouped(const at::Tensor& input, const at::Tensor& output_gradient, const ShardedParameter& weight,

@@ -61,6 +61,7 @@ void RankModel::State::forward(TaskId task, int step) {
   const auto operators = operators_of(graph, work);
   const auto region = std::make_shared<Region>(!slots.outputs(task, BufferKind::saved).empty());
   if (kfac) region->weight_gradients.capture = kfac->capture_of(graph.tasks[task]);
+  region->weight_gradients.first_input_comes_again = work.pass == Pass::forward && region->recording() && follows_input_gather(work);
   SegmentReplay::Tensors inputs;
   for (const BufferId buffer : slots.inputs(task, BufferKind::value)) inputs.push_back(slots.tensor(buffer, step));
   if (std::any_of(operators.begin() + work.first_op, operators.begin() + work.last_op, reads_tokens)) {
@@ -168,7 +169,8 @@ void RankModel::State::backward(TaskId task, int step) {
   region->weight_gradients.deferred = split;
   prepare_gradients(task);
   SegmentReplay::Tensors inputs;
-  for (const BufferId buffer : slots.inputs(task, BufferKind::gradient)) inputs.push_back(slots.tensor(buffer, step));
+  for (const BufferKind kind : {BufferKind::gradient, BufferKind::value})  // a value: gathered again
+    for (const BufferId buffer : slots.inputs(task, kind)) inputs.push_back(slots.tensor(buffer, step));
   const SegmentReplay::Tensors made = run_or_replay(
       task, step, inputs, [&](const SegmentReplay::Tensors& from) { return compute_backward(task, *region, from); });
   buckets.add_when_prepared(region->weight_gradients.take_waiting());
@@ -177,11 +179,13 @@ void RankModel::State::backward(TaskId task, int step) {
   for (const BufferId buffer : slots.outputs(task, BufferKind::saved)) slots.put(buffer, step, region);
 }
 
-// From the gradient buffers that the task reads to those that it writes. May be recorded.
+// From the gradient buffers that the task reads, and its first Linear's input where that was gathered again, to the gradient buffers
+// that it writes. May be recorded.
 SegmentReplay::Tensors RankModel::State::compute_backward(TaskId task, Region& region, const SegmentReplay::Tensors& from) {
   WireTensors out_gradients;
   const std::vector<BufferId> read = slots.inputs(task, BufferKind::gradient);
   for (std::size_t i = 0; i < read.size(); ++i) add_to(out_gradients[index_of(graph.buffers[read[i]].wire)], from[i]);
+  if (from.size() > read.size()) region.weight_gradients.again = from.back();
   const WireTensors in_gradients = region.backward(out_gradients);
   SegmentReplay::Tensors made;
   for (const BufferId buffer : slots.outputs(task, BufferKind::gradient)) {
@@ -195,9 +199,14 @@ SegmentReplay::Tensors RankModel::State::compute_backward(TaskId task, Region& r
 
 void RankModel::State::weight_gradients(TaskId task, int step) {
   prepare_gradients(task);
-  run_or_replay(task, step, {}, [&](const SegmentReplay::Tensors&) {
-    for (const BufferId buffer : slots.inputs(task, BufferKind::saved))
-      slots.region(buffer, step)->weight_gradients.run();
+  SegmentReplay::Tensors inputs;
+  for (const BufferId buffer : slots.inputs(task, BufferKind::value)) inputs.push_back(slots.tensor(buffer, step));
+  run_or_replay(task, step, inputs, [&](const SegmentReplay::Tensors& from) {
+    for (const BufferId buffer : slots.inputs(task, BufferKind::saved)) {
+      WeightGradientQueue& queue = slots.region(buffer, step)->weight_gradients;
+      if (!from.empty()) queue.again = from.back();
+      queue.run();
+    }
     return SegmentReplay::Tensors();
   });
 }

@@ -117,6 +117,11 @@ struct RankModel::State {
   Message bucket_message(TaskId task, int step);
   Message wire_message(TaskId task, int step) const;
   at::Tensor received_wire(const Work& work) const;
+  bool follows_input_gather(const Work& segment) const {
+    const auto operators = operators_of(graph, segment);
+    const int gather = gather_before(operators, segment.first_op);
+    return gather >= 0 && gathers_input(operators[static_cast<std::size_t>(gather)]);
+  }
   bool moves_wire(const Work& work) const {
     return work.kind == WorkKind::transfer || work.kind == WorkKind::wire_collective;
   }

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace slipway {
@@ -11,18 +12,36 @@ namespace slipway {
 using torch::autograd::Edge;
 using torch::autograd::impl::gradient_edge;
 
+namespace {
+
+// Where a wire enters: the gradient is taken here and goes no further. Unlike the accumulator of a leaf it
+// does not hold the value, which lives only as long as an operator needs it.
+struct Entrance : torch::autograd::Node {
+  torch::autograd::variable_list apply(torch::autograd::variable_list&&) override { return {}; }
+};
+
+}  // namespace
+
 at::Tensor Region::enter(Wires wire, const at::Tensor& value) {
-  at::Tensor leaf = value.detach();
-  if (!recording_) return leaf;
-  leaf.set_requires_grad(true);
-  ins_.emplace_back(wire, gradient_edge(leaf));
-  return leaf;
+  at::Tensor entered = value.detach();
+  if (!recording_) return entered;
+  const auto entrance = std::make_shared<Entrance>();
+  entrance->add_input_metadata(entered);
+  torch::autograd::impl::set_gradient_edge(entered, {entrance, 0});
+  ins_.emplace_back(wire, gradient_edge(entered));
+  return entered;
+}
+
+bool Region::has_entered(const at::Tensor& value) const {
+  return value.requires_grad() && std::any_of(ins_.begin(), ins_.end(), [&](const auto& in) {
+           return in.second == gradient_edge(value);
+         });
 }
 
 at::Tensor Region::leave(Wires wire, const at::Tensor& value, bool needed) {
   if (!recording_) return value.detach();
-  // A leaf that is handed on unchanged gets a node of its own, so that edges of in and out differ.
-  const at::Tensor out = value.is_leaf() ? value.view_as(value) : value;
+  // What is handed on unchanged gets a node of its own, so that edges of in and out differ.
+  const at::Tensor out = has_entered(value) ? value.view_as(value) : value;
   if (out.requires_grad()) outs_.push_back({wire, gradient_edge(out), needed});
   if (wire == wire_loss) loss_options_ = out.options();
   return out.detach();

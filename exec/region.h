@@ -5,6 +5,7 @@
 //
 // `enter` detaches, so no autograd graph spans two segments and no communication hides in one. Only the
 // edges of the graph are kept of the out wires: their values live as long as the task graph's buffers say.
+// What comes in is kept where an operator needs it for its backward pass, not by the region.
 // A wire that no operator changes is threaded through, so its gradient is one chain.
 // Guarded by tests/execute_parts_test.cpp.
 #pragma once
@@ -51,6 +52,8 @@ class Region {
   std::vector<at::Tensor> kept;
 
  private:
+  bool has_entered(const at::Tensor& value) const;
+
   bool recording_;
   struct Out {
     Wires wire;

@@ -70,6 +70,23 @@ MemoryParts whole_layer(const MemoryInput& input) {
   return layer;
 }
 
+// Keys and values of the other context ranks, which the executor keeps where a trainer gathers them again, and the joined output
+// (bytes_beside_shard).
+MemoryParts with_gathered_keys_values(const MemoryInput& input, MemoryParts layer) {
+  const Sharding& cut = input.shape.sharding;
+  if (cut.context == 1 || cut.exchange == ContextExchange::ring) return layer;
+  const double queries = hidden_numbers(input) * query_width(input) / real(input.hidden) / cut.tensor;
+  const double keys = queries * real(input.kv_heads) / real(input.heads);
+  layer[MemoryPart::attention] += bytes_of(input.shape.dtype) * ((cut.context - 1) * 2 * keys + queries);
+  return layer;
+}
+
+// A layer that is made again has gathered the inputs of its projections, and keeps them for the little while.
+MemoryParts made_again(const MemoryInput& input, MemoryParts layer) {
+  layer[MemoryPart::projection_inputs] *= sequence_cut(input);
+  return layer;
+}
+
 double layer_input_bytes(const MemoryInput& input) {
   return bytes_of(input.shape.dtype) * hidden_numbers(input) / sequence_cut(input);
 }
@@ -224,12 +241,12 @@ MemoryParts without_layer_at_work(const MemoryInput& input, std::span<const Stag
 }  // namespace
 
 MemoryParts stage_memory(const MemoryInput& input, std::span<const StageShare> shares) {
-  const MemoryParts layer = whole_layer(input);
+  const MemoryParts layer = with_gathered_keys_values(input, whole_layer(input));
   const MemoryParts parts = without_layer_at_work(input, shares, layer);
   if (input.recompute != Recompute::full) return parts;
   double head_held = 0;
   for (const StageShare& share : shares) head_held += share.head ? share.in_flight : 0;
-  const MemoryParts second = at_layer(parts, layer, head_held);
+  const MemoryParts second = at_layer(parts, made_again(input, layer), head_held);
   return sum(second) > sum(parts) ? second : parts;
 }
 

@@ -82,9 +82,11 @@ struct StageShare {
   double in_flight = 1;
 };
 // By part; throws as closed_form_memory. The first rank's parts sum to closed_form_memory's total, except
-// that interleaving multiplies the author's embedding input by its mean over chunks.
+// that interleaving multiplies the author's embedding input by its mean over chunks, and for what the executor keeps and a
+// trainer does not: what comes with keys and values gathered over a context group ((4·(c−1)·k/a + 2)·s·b·q/(t·c)), and the
+// gathered inputs of a layer's projections while that is made again.
 MemoryParts stage_memory(const MemoryInput& input, std::span<const StageShare> shares);
-// The same, but under full recompute the head's moment and a layer's are added up (memory_estimate.h).
+// As a trainer keeps it, and under full recompute with the head's moment and a layer's added up (memory_estimate.h).
 MemoryParts stage_memory_together(const MemoryInput& input, std::span<const StageShare> shares);
 // Of the rank's shard, with all its shares.
 double shard_parameters(const MemoryInput& input, std::span<const StageShare> shares);

@@ -130,6 +130,21 @@ MemoryParts at_layer(MemoryParts parts, const MemoryParts& at_work, double head_
   return parts;
 }
 
+double bytes_beside_shard(const Operator& gather, const Block& block, const Sharding& sharding, bool recomputed) {
+  if (gathers_input(gather)) {
+    const double shard = gather.message_bytes / sharding.tensor;
+    return recomputed ? gather.message_bytes - shard : -shard;
+  }
+  const double own = gather.message_bytes / sharding.context;
+  const double queries_to_keys_values = static_cast<double>(block.heads) / static_cast<double>(2 * block.kv_heads);
+  return gather.message_bytes - own + (block.causal ? own * queries_to_keys_values : 0);
+}
+
+MemoryPart part_of_gathered(const Operator& gather, const Block& block) {
+  if (gathers_keys_values(gather)) return MemoryPart::attention;
+  return block.kind == BlockKind::head ? MemoryPart::head : MemoryPart::projection_inputs;
+}
+
 void add_kept(const Operator& op, const Block& block, const WorkShape& shape, MemoryParts& parts) {
   if (op.saved_bytes <= 0) return;
   if (op.kind == OpKind::attention) {

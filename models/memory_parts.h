@@ -66,4 +66,12 @@ MemoryParts at_layer(MemoryParts parts, const MemoryParts& at_work, double head_
 // Adds what `op`, an operator of `block`, keeps from forward to backward.
 void add_kept(const Operator& op, const Block& block, const WorkShape& shape, MemoryParts& parts);
 
+// What a segment of the executor keeps because of `gather`, the communicate operator of `block` before it, beside what
+// Operator::saved_bytes counts. A projection's input: the other ranks' shards where the block is recomputed; else nothing, and
+// this rank's shard lies before the gather: less that. Keys and values: those of the other ranks; and where a causal
+// sequence's two pieces on a rank attend one by one, their joined output beside what the kernel keeps of each.
+double bytes_beside_shard(const Operator& gather, const Block& block, const Sharding& sharding, bool recomputed);
+// The part that these bytes belong to.
+MemoryPart part_of_gathered(const Operator& gather, const Block& block);
+
 }  // namespace slipway

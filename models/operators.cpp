@@ -215,6 +215,12 @@ std::vector<Operator> operators_of(const Model& model, int first, int last, cons
   return list;
 }
 
+int gather_before(std::span<const Operator> operators, int first) {
+  if (first == 0) return -1;
+  const Operator& op = operators[static_cast<std::size_t>(first - 1)];
+  return gathers_input(op) || gathers_keys_values(op) ? first - 1 : -1;
+}
+
 double boundary_bytes(const Model& model, const WorkShape& shape) {
   const Block& block = model.runs.front().block;
   return static_cast<double>(tokens_of(shape).sharded * block.hidden) * bytes_of(shape.dtype);

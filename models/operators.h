@@ -28,6 +28,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -107,6 +108,21 @@ std::vector<Operator> operators_of(const Model& model, int first, int last, cons
 
 // Bytes of one wire as it stands at a stage boundary (the message between pipeline stages) per rank.
 double boundary_bytes(const Model& model, const WorkShape& shape);
+
+// Does it gather the input of a column-parallel projection, which sequence parallelism keeps sharded? Then it is gathered once
+// more, for the weight gradient (Korthikanti 2022).
+constexpr bool gathers_input(const Operator& op) {
+  return op.kind == OpKind::communicate && op.axis == Axis::tensor && op.wire == wire_branch && op.forward == Collective::all_gather;
+}
+
+// Over a context group; they are kept until the backward pass.
+constexpr bool gathers_keys_values(const Operator& op) {
+  return op.kind == OpKind::communicate && op.axis == Axis::context && op.forward == Collective::all_gather;
+}
+
+// The communicate operator right before a segment that begins with operator `first`, where it gathers what the segment works
+// on (gathers_input, gathers_keys_values); or -1.
+int gather_before(std::span<const Operator> operators, int first);
 
 constexpr bool is_attention(OpKind kind) {
   return kind == OpKind::attention || kind == OpKind::ring_attention;

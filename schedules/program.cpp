@@ -35,6 +35,16 @@ std::span<const Operator> operators_of(const TaskGraph& graph, const Work& work)
   return operators_of(graph, work.stage, work.slice);
 }
 
+bool is_recomputed(Recompute recompute, const Block& block) {
+  return recompute == Recompute::full && block.kind == BlockKind::transformer;
+}
+
+bool gathers_again(const TaskGraph& graph, const Work& work) {
+  return work.kind == WorkKind::wire_collective && (work.pass == Pass::backward || work.pass == Pass::weight_grad) &&
+         work.collective == Collective::all_gather &&
+         gathers_input(operators_of(graph, work)[static_cast<std::size_t>(work.first_op)]);
+}
+
 void set_stage_operators(TaskGraph& graph) {
   graph.stage_operators.clear();
   for (const BlockRange& range : graph.stages) {

@@ -23,6 +23,10 @@
 // it. A segment with attention reads the value buffer wire_kv of slice j−1 (the cache, no bytes of its own: the
 // keys and values are in `saved`) and writes that of slice j; its backward reads the gradient buffer wire_kv of
 // slice j+1 and writes that of slice j−1, so backwards run from the last slice to the first.
+// Keys and values gathered over a context group are in `saved`, with those of the other ranks.
+// Sequence parallelism (graph/lower_gathered.cpp): the input of a column-parallel projection is kept as the value buffer of
+// its shard, and not in `saved`. A wire_collective of the backward (or weight_grad) pass reads it, and the segment with the
+// projection reads the gathered value that this writes. A recomputed segment gathers its inputs itself and keeps them.
 // Ring attention (graph/lower_ring.cpp): each round is a segment of its own, not a region of autograd. Rounds hand on
 // the value wire_attended and, backwards, a gradient wire_attended of the queries; the first and the last write
 // `saved` buffers, which every backward round reads, the first one's first. Where keys and values went around, the
@@ -197,6 +201,10 @@ std::int64_t gradient_samples(const TaskGraph& graph);
 bool goes_one_way(const TaskGraph& graph, const Task& task);
 std::span<const Operator> operators_of(const TaskGraph& graph, const Work& work);
 std::span<const Operator> operators_of(const TaskGraph& graph, int stage, int slice = 0);
+// Is the block made again in its backward pass, with all its gathers?
+bool is_recomputed(Recompute recompute, const Block& block);
+// Is it an all-gather of the input of a projection for its weight gradient?
+bool gathers_again(const TaskGraph& graph, const Work& work);
 // Fills graph.stage_operators from model, shape, stages and slices.
 void set_stage_operators(TaskGraph& graph);
 

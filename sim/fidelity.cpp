@@ -69,7 +69,7 @@ bool can_flow(const Planner& planner, TaskId task) {
   const Task& at = planner.graph.tasks[task];
   if (at.communicator == none) return false;
   const Work& work = work_of(planner.graph, task);
-  if (!(work.bytes > 0)) return false;
+  if (!(work.bytes > 0) || is_priced_with_others(planner.graph, work, planner.cluster)) return false;
   if (at.kind == TaskKind::transfer) return true;
   return work.collective == Collective::all_reduce || work.collective == Collective::all_gather ||
          work.collective == Collective::reduce_scatter || work.collective == Collective::all_to_all ||

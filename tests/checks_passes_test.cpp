@@ -51,6 +51,27 @@ TEST(Checks, I6FindsAMicroBatchOnTheWrongStage) {
               HasSubstr("1, micro-batch 3 on rank 1 has no forward of operator 0"));
 }
 
+TEST(Checks, I6FindsAWeightGradientWhoseInputIsNotGatheredAgain) {
+  TaskGraph graph = sound({.tensor = 2});
+  const TaskId backward = task_called(graph, "0B1.L2.mlp", 0),
+               gather = task_called(graph, "0B1.L2.ag2_again", 0);
+  std::vector<std::uint32_t> inputs = row_of(graph.inputs, backward);
+  std::erase_if(inputs,
+                [&](BufferId in) { return graph.buffers[in].writer == static_cast<std::int32_t>(gather); });
+  graph.inputs = with_row(graph.inputs, backward, inputs);
+  EXPECT_THAT(
+      first(check_passes(graph)),
+      HasSubstr(
+          "0B1.L2.mlp on rank 0 reads 0 inputs gathered again from its micro-batch's shards instead of 1"));
+}
+
+TEST(Checks, I6FindsAnInputThatIsGatheredFromAnotherMicroBatch) {
+  TaskGraph graph = sound({.tensor = 2});
+  graph.inputs = with_row(graph.inputs, task_called(graph, "0B1.L2.ag2_again"),
+                          row_of(graph.inputs, task_called(graph, "0B2.L2.ag2_again")));
+  EXPECT_THAT(first(check_passes(graph)), HasSubstr("0B1.L2.mlp on rank 0 reads 0 inputs gathered again"));
+}
+
 TEST(Checks, I6FindsAnUpdateThatDoesNotWaitForItsReduction) {
   for (const char* label : {"0.L1.ar_grad", "0.L1.norm_grad", "emb.tied_grad"}) {
     TaskGraph graph = sound({.tensor = 2, .pipeline = 2, .data = 2, .tied = true});

@@ -17,7 +17,7 @@ MemoryInput input_of(int t, int c, int p, int b, int gpus) {
   WorkShape shape;
   shape.micro_batch = b;
   shape.sequence = 8192;
-  shape.sharding = {t, true, c};
+  shape.sharding = {t, true, c, ContextExchange::ring};  // as Megatron-Core sends keys and values
   MemoryInput input = memory_input(llama_8b(), shape);
   input.pipeline = p;
   input.data = gpus / (t * c * p);
@@ -76,6 +76,7 @@ TEST(StageMemory, SplitsALayerAsItsOperatorsDo) {
         MemoryInput input = memory_input(model, input_of(4, 2, 1, 1, 8).shape);
         input.shape.kernels = kernels;
         input.shape.dtype = dtype;
+        input.shape.sharding.exchange = ContextExchange::all_gather;
         MemoryParts counted;
         double saved = 0;
         const std::vector<Block> blocks = blocks_of(model);
@@ -84,6 +85,10 @@ TEST(StageMemory, SplitsALayerAsItsOperatorsDo) {
           saved += op.saved_bytes;
         }
         EXPECT_DOUBLE_EQ(sum(counted), saved);
+        const double queries =
+            8192 / 2 * static_cast<double>(blocks[32].heads * blocks[32].head_dim) / 4 * bytes_of(dtype);
+        counted[MemoryPart::attention] +=
+            queries * (2 * 8 / 32.0 + 1);  // the other rank's keys and values; output, joined
         const StageShare share{1, false, true, 1};
         const MemoryParts closed = stage_memory(input, std::span(&share, 1));
         for (const MemoryPart part :
@@ -102,6 +107,8 @@ TEST(StageMemory, OfFullRecomputeKeepsInputsOfLayersInFlightAndOneLayerAtWork) {
   const MemoryParts parts = stage_memory(input, std::span(&share, 1));
   EXPECT_DOUBLE_EQ(parts[MemoryPart::layer_inputs], 8 * 3 * 2.0 * 8192 * 4096 / 2);
   EXPECT_DOUBLE_EQ(parts[MemoryPart::mlp], whole[MemoryPart::mlp] / 24);
+  EXPECT_DOUBLE_EQ(parts[MemoryPart::projection_inputs], 2 * 2.0 * 8192 * 4096)
+      << "gathered when the layer is made again";
 }
 
 }  // namespace

@@ -41,11 +41,22 @@ struct Kept {
   std::vector<MemoryParts> at_work;  // per stage: its largest recomputed block
 };
 
-MemoryParts of_block(const std::vector<Operator>& operators, const Stages& stages, int block) {
+// The executor keeps keys and values that it gathers, and what it gathers when it makes a layer again. A trainer does not: its runs
+// have told what it keeps (memory_constants.h).
+void add_gathered(const Operator& gather, const Block& block, const Stages& stages, MemoryParts& parts) {
+  if (!stages.scenario.trainer.machine.empty()) return;
+  const bool recomputed = is_recomputed(stages.input.recompute, block);
+  if (!gathers_keys_values(gather) && !(recomputed && gathers_input(gather))) return;
+  parts[part_of_gathered(gather, block)] += bytes_beside_shard(gather, block, stages.input.shape.sharding, recomputed);
+}
+
+MemoryParts of_block(const std::vector<Operator>& operators, const Stages& stages, int index) {
   MemoryParts parts;
+  const Block& block = stages.blocks[static_cast<std::size_t>(index)];
   for (const Operator& op : operators) {
-    if (op.block == block)
-      add_kept(op, stages.blocks[static_cast<std::size_t>(block)], stages.input.shape, parts);
+    if (op.block != index) continue;
+    add_kept(op, block, stages.input.shape, parts);
+    add_gathered(op, block, stages, parts);
   }
   return parts;
 }

@@ -8,7 +8,7 @@
 //
 // With full recomputation a backward action is, per transformer block from last to first, the block's
 // forward again (pass R, which keeps what the backward needs) and then its backward. ZeRO 2 and 3 add
-// traffic per action (lower_sharded.cpp). Guarded by tests/lowering_test.cpp.
+// traffic per action (lower_sharded.cpp), sequence parallelism gathers for the weight gradients (lower_gathered.cpp). Guarded by tests/lowering_test.cpp.
 #pragma once
 
 #include <bit>
@@ -72,6 +72,13 @@ class ActionLowering {
                         std::vector<BufferId>& query_gradient);
   void transfer(int to_stage, std::vector<BufferId>& arrivals, BufferKind kind);
   void gather_weights(int i, Pass pass, std::vector<std::vector<BufferId>>& gathered);
+  // Sequence parallelism (lower_gathered.cpp).
+  bool comes_again(int i) const {
+    const Segment& s = segment(i);
+    return s.gather >= 0 && !s.recomputed && gathers_input(operators_[static_cast<std::size_t>(s.gather)]);
+  }
+  void keep_shards(int i);
+  void gather_again(int i);
   void reduce_finished_blocks(int i, TaskId first_writer);
   void measure_workers(int block, const std::vector<int>& members, const std::vector<BufferId>& unreduced);
   int segment_work(int i, Pass pass);
@@ -91,6 +98,7 @@ class ActionLowering {
   std::size_t members_;
   WireBuffers wires_;                           // values in a forward, gradients in a backward
   std::vector<BufferId> came_home_;             // [k] gradient of own keys and values, from the other ranks
+  std::vector<BufferId> again_;                 // [k] input of the segment at hand, gathered again; empty: none
   std::vector<std::vector<BufferId>> weights_;  // ZeRO 3: gathered parameters per [block], per member
 };
 

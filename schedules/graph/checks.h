@@ -21,7 +21,7 @@ std::vector<Violation> check_lane_order(const TaskGraph&, const std::vector<Lane
 std::vector<Violation> check_collectives(const TaskGraph&, const std::vector<Lane>&); // I3 members see one sequence of (kind, label, dtype)
 std::vector<Violation> check_transfers(const TaskGraph&);          // I4 one sender, one receiver, equal bytes
 std::vector<Violation> check_buffers(const TaskGraph&);            // I5 written before use, alive until the last reader
-std::vector<Violation> check_passes(const TaskGraph&);             // I6 F then B (or I then W) once; updates after reductions
+std::vector<Violation> check_passes(const TaskGraph&);             // I6 F then B (or I then W) once, with its inputs; updates after reductions
 std::vector<Violation> check_memory(const std::vector<RankMemory>&, const std::vector<double>& capacity);  // I7 verdict
 std::vector<Violation> check_rendezvous(const TaskGraph&, const std::vector<Lane>&);  // I8 blocking replay ends
 std::vector<Violation> check_labels(const TaskGraph&);             // I9 (step, rank, label) unique

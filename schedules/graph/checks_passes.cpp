@@ -227,6 +227,7 @@ std::vector<Violation> check_passes(const TaskGraph& graph) {
     half == 0 ? check_actions_of_ranks(graph, position, findings) : find_update_defects(graph, position, of_updates);
   });
   for (Violation& more : of_updates.take()) findings.add(std::move(more.culprits), std::move(more.message));
+  find_gather_defects(graph, findings);
   return findings.take();
 }
 

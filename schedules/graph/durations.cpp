@@ -108,6 +108,10 @@ double seconds_before(const Work& work, const Communicator& communicator, const 
   return seconds;
 }
 
+bool is_priced_with_others(const TaskGraph& graph, const Work& work, const Cluster& cluster) {
+  return cluster.message_costs[static_cast<std::size_t>(Axis::tensor)].bandwidth > 0 && gathers_again(graph, work);
+}
+
 static_assert(static_cast<std::size_t>(Axis::world) + 1 == message_axes);
 
 Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
@@ -133,6 +137,7 @@ Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
     const Task& task = graph.tasks[id];
     const Work& work = graph.works[static_cast<std::size_t>(task.work)];
     if (task.communicator != none) {
+      if (is_priced_with_others(graph, work, cluster)) continue;
       const auto c = static_cast<std::size_t>(task.communicator);
       durations[id] = message_seconds(work, static_cast<int>(graph.communicators[c].ranks.size()), paths[c]) +
                       seconds_before(work, graph.communicators[c], cluster);

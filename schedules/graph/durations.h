@@ -22,6 +22,10 @@ double message_seconds(const Work& work, int members, const LinkPath& path);
 // member; nothing where Cluster::message_costs say what such messages take altogether.
 double seconds_before(const Work& work, const Communicator& communicator, const Cluster& cluster);
 
+// Does Cluster::message_costs price it together with others? What a trainer's layers show of the gathers for weight gradients is
+// in what it was measured to take for its tensor group's messages: they take no time of their own then.
+bool is_priced_with_others(const TaskGraph& graph, const Work& work, const Cluster& cluster);
+
 // Throws std::invalid_argument when the cluster has fewer GPUs than the layout has ranks, no fabric
 // connects two members, or a machine cannot price an operator.
 Durations durations_of(const TaskGraph& graph, const Cluster& cluster);

@@ -34,6 +34,9 @@ std::vector<std::uint32_t> positions_of(const TaskGraph& graph);
 void find_update_defects(const TaskGraph& graph, const std::vector<std::uint32_t>& position,
                          Findings& findings);
 
+// And of sequence parallelism: weight gradients have their inputs.
+void find_gather_defects(const TaskGraph& graph, Findings& findings);
+
 // "2F0 on rank 2", "2F0.send on ranks 2, 3".
 std::string spoken(const TaskGraph& graph, TaskId task);
 

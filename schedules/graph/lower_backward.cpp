@@ -53,10 +53,12 @@ void ActionLowering::backward_segment(int i) {
   const bool leaves_weights = action_.pass == Pass::input_grad && has_weight_grad(s);
   const bool attends = has_attention(s);
   gather_weights(i, action_.pass, weights_);
+  if (!leaves_weights) gather_again(i);
   std::vector<BufferId> inputs, outputs;
   for (std::size_t k = 0; k < members_; ++k) {
     const int rank = state_.groups.rank(pipeline, static_cast<int>(k));
     inputs.assign(1, passage_.saved[slot(i, k)]);
+    if (!again_.empty()) inputs.push_back(again_[k]);
     outputs.clear();
     for_each_wire(static_cast<Wires>(s.out & wires_with_gradient), [&](Wires wire) {
       if (at(wire, k) != no_buffer) inputs.push_back(at(wire, k));
@@ -89,6 +91,7 @@ void ActionLowering::backward_segment(int i) {
     if (k + 1 == members_) reduce_finished_blocks(i, id + 1 - static_cast<TaskId>(members_));
   }
   came_home_.clear();
+  again_.clear();
 }
 
 void ActionLowering::backward() {
@@ -117,11 +120,15 @@ void ActionLowering::weight_grad() {
   for (int i = segments() - 1; i >= 0; --i) {
     if (!has_weight_grad(segment(i))) continue;
     const int work = segment_work(i, Pass::weight_grad);
+    gather_again(i);
+    std::vector<BufferId> inputs;
     for (std::size_t k = 0; k < members_; ++k) {
-      const BufferId kept = passage_.saved_weight[slot(i, k)];
-      const TaskId id = state_.add_compute(action_, static_cast<int>(k), work, std::span(&kept, 1), {});
+      inputs.assign(1, passage_.saved_weight[slot(i, k)]);
+      if (!again_.empty()) inputs.push_back(again_[k]);
+      const TaskId id = state_.add_compute(action_, static_cast<int>(k), work, inputs, {});
       if (k + 1 == members_) reduce_finished_blocks(i, id + 1 - static_cast<TaskId>(members_));
     }
+    again_.clear();
   }
 }
 

@@ -1,6 +1,7 @@
 // The forward of an action, and what both directions share: wire collectives and transfers.
 #include <algorithm>
 
+#include "models/memory_parts.h"
 #include "schedules/graph/action_lowering.h"
 
 namespace slipway {
@@ -22,7 +23,10 @@ int ActionLowering::segment_work(int i, Pass pass) {
 double ActionLowering::saved_bytes(const Segment& s) const {
   double bytes = 0;
   for (int i = s.first_op; i < s.last_op; ++i) bytes += operators_[static_cast<std::size_t>(i)].saved_bytes;
-  return bytes;
+  if (s.gather < 0) return bytes;
+  const Operator& gather = operators_[static_cast<std::size_t>(s.gather)];
+  return bytes + bytes_beside_shard(gather, state_.blocks[static_cast<std::size_t>(gather.block)], state_.graph.shape.sharding,
+                                    s.recomputed);
 }
 
 bool ActionLowering::has_attention(const Segment& s) const {
@@ -147,6 +151,7 @@ void ActionLowering::forward_segments(int first, int last, Pass pass) {
       for (std::size_t k = 0; k < members_; ++k) passage_.block_entry[slot(i, k)] = at(wire_residual, k);
     }
     forward_segment(i, pass, emits);
+    if (pass == Pass::forward && i + 1 < last && comes_again(i + 1)) keep_shards(i + 1);
     if (emits) collective(i, pass);
   }
 }
@@ -154,6 +159,7 @@ void ActionLowering::forward_segments(int first, int last, Pass pass) {
 void ActionLowering::forward() {
   const std::size_t slots = plan_.segments.size() * members_;
   passage_.saved.assign(slots, no_buffer);
+  passage_.shard.assign(slots, no_buffer);
   passage_.block_entry.assign(slots, no_buffer);
   passage_.cache.assign(slots, no_buffer);
   passage_.cache_gradient.assign(slots, no_buffer);

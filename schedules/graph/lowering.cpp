@@ -271,6 +271,7 @@ TaskGraph lower(const LoweringInput& input) {
   lower_passes(state);
   place_compute_order(state);
   limit_ring_prefetch(state);
+  limit_gather_prefetch(state);
   if (input.blocking_transfers) wait_for_transfers(state);
   lower_step_end(state);
   state.builder.close();

@@ -26,6 +26,7 @@ struct Passage {
   std::vector<BufferId> exit_gradient;  // [k] residual gradient that arrives from the stage after
   std::vector<BufferId> block_entry;    // [segment·K + k] residual at a recomputed block's start
   std::vector<BufferId> saved;          // [segment·K + k]
+  std::vector<BufferId> shard;          // [segment·K + k] of an input that is gathered again for the weight gradient
   std::vector<BufferId> saved_weight;   // [segment·K + k] between input_grad and weight_grad
   std::vector<BufferId> cache;          // [segment·K + k] keys and values up to this slice, for the next
   std::vector<BufferId> cache_gradient;  // [segment·K + k] that the next slice's backward hands back
@@ -98,6 +99,9 @@ void limit_weight_prefetch(LoweringState& state);
 
 // ZeRO 2, 3: a block's gradient is finished when the reduction of the one two before it is done; control edges only.
 void limit_unreduced_gradients(LoweringState& state);
+
+// Sequence parallelism: what is gathered again is there in time for its projection and not long before; control edges only.
+void limit_gather_prefetch(LoweringState& state);
 
 // Ring attention: the keys and values that a backward pass sends around again leave a task ahead; control edges only.
 void limit_ring_prefetch(LoweringState& state);

@@ -22,7 +22,9 @@ struct Change {
 class Accounting {
  public:
   Accounting(const TaskGraph& graph, const Timeline& timeline, const SteadyState* steady)
-      : graph_(graph), timeline_(timeline), steady_(steady), lives_(graph, timeline), kept_(graph.works.size()) {
+      : graph_(graph), timeline_(timeline), steady_(steady), lives_(graph, timeline), kept_(graph.works.size()),
+        held_as_(graph.buffers.size(), MemoryPart::messages) {
+    list_holders();
     list_kept();
   }
 
@@ -43,6 +45,20 @@ class Accounting {
  private:
   const Work& work_of(TaskId task) const {
     return graph_.works[static_cast<std::size_t>(graph_.tasks[task].work)];
+  }
+
+  void list_holders() {
+    for (BufferId b = 0; b < graph_.buffers.size(); ++b)
+      if (lives_.is_layer_input(b)) held_as_[b] = MemoryPart::layer_inputs;
+    for (TaskId task = 0; task < graph_.tasks.size(); ++task) note_shards(task);
+  }
+
+  // What is gathered again for a weight gradient is kept till then.
+  void note_shards(TaskId task) {
+    const Work& work = work_of(task);
+    if (!gathers_again(graph_, work)) return;
+    const Operator& gather = operators_of(graph_, work)[static_cast<std::size_t>(work.first_op)];
+    for (const BufferId b : graph_.inputs[task]) held_as_[b] = part_of_gathered(gather, block_of(gather));
   }
 
   using Pair = std::array<Change, 2>;  // what a buffer takes and gives back
@@ -114,23 +130,30 @@ class Accounting {
     return a.time == b.time && a.bytes == b.bytes && of_a.work == of_b.work && of_a.micro_batch == of_b.micro_batch &&
            of_a.slice == of_b.slice && of_a.step == of_b.step &&
            graph_.buffers[a.buffer].kind == graph_.buffers[b.buffer].kind &&
-           lives_.is_layer_input(a.buffer) == lives_.is_layer_input(b.buffer);
+           held_as_[a.buffer] == held_as_[b.buffer];
   }
   static bool is_same(const StaticBytes& a, const StaticBytes& b) {
     return a.weights == b.weights && a.gradients == b.gradients && a.optimizer == b.optimizer;
   }
 
+  const Block& block_of(const Operator& op) const { return blocks_[static_cast<std::size_t>(op.block)]; }
+
   // Of each segment: what it keeps, by part.
   void list_kept() {
-    const std::vector<Block> blocks = blocks_of(graph_.model);
     for (std::size_t w = 0; w < graph_.works.size(); ++w) {
       const Work& work = graph_.works[w];
       if (work.kind != WorkKind::segment) continue;
       const auto operators = operators_of(graph_, work);
       for (int i = work.first_op; i < work.last_op; ++i) {
         const Operator& op = operators[static_cast<std::size_t>(i)];
-        add_kept(op, blocks[static_cast<std::size_t>(op.block)], graph_.shape, kept_[w]);
+        add_kept(op, block_of(op), graph_.shape, kept_[w]);
       }
+      const int gather_op = gather_before(operators, work.first_op);
+      if (gather_op < 0) continue;
+      const Operator& gather = operators[static_cast<std::size_t>(gather_op)];
+      const Block& block = block_of(gather);
+      kept_[w][part_of_gathered(gather, block)] +=
+          bytes_beside_shard(gather, block, graph_.shape.sharding, is_recomputed(graph_.recompute, block));
     }
   }
 
@@ -142,8 +165,7 @@ class Accounting {
     parts[buffer.kind == BufferKind::parameter ? MemoryPart::gathered_weights
           : buffer.kind == BufferKind::bucket  ? MemoryPart::gradient_buckets
           : buffer.kind == BufferKind::kept    ? MemoryPart::kept_for_fillers
-          : lives_.is_layer_input(b)           ? MemoryPart::layer_inputs
-                                               : MemoryPart::messages] = buffer.bytes;
+                                               : held_as_[b]] = buffer.bytes;
     return parts;
   }
 
@@ -186,6 +208,8 @@ class Accounting {
   const SteadyState* steady_;
   const BufferLives lives_;
   std::vector<MemoryParts> kept_;  // per work
+  const std::vector<Block> blocks_ = blocks_of(graph_.model);
+  std::vector<MemoryPart> held_as_;  // per buffer: a message, or what a recomputed block or a gather starts from
 };
 
 }  // namespace

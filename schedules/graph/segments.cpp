@@ -142,6 +142,7 @@ StagePlan plan_stage(const std::vector<Operator>& operators, const std::vector<B
       segment.first_op = first;
       segment.last_op = i;
       segment.communicate = is_communication ? i : -1;
+      segment.gather = gather_before(operators, first);
       finish(operators, blocks, is_first_stage, is_last_stage, recompute_blocks, segment);
       plan.segments.push_back(segment);
     }

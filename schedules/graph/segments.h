@@ -20,6 +20,7 @@ namespace slipway {
 struct Segment {
   int first_op = 0, last_op = 0;        // compute operators [first, last) of the stage
   int communicate = -1;                 // the communicate operator that follows, or -1
+  int gather = -1;                      // the one before, where it gathers what this segment works on; or -1
   int first_block = 0, last_block = 0;  // blocks touched, [first, last)
   Wires in = 0, out = 0;
   std::string name;         // "" (whole action), "L5", "L5.mlp", "emb", "head.loss"
