@@ -35,7 +35,8 @@ class Checkpointer {
   // `store`: a connection of its own.
   Checkpointer(CheckpointPlan plan, const RankModel& model, std::unique_ptr<Store> store);
   // On the compute lane, when this rank has updated its parameters and the training has come to `done`. Throws
-  // std::runtime_error naming the file that could not be written.
+  // std::runtime_error naming the file that could not be written, or the parameter that is not finite: such a step makes no
+  // checkpoint and replaces none.
   void step_ended(const Progress& done);
   // Will step_ended save after so many steps of the training, the end of a window?
   bool is_due(std::int64_t steps) const;

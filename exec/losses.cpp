@@ -15,6 +15,7 @@
 #include <string>
 #include <thread>
 
+#include "exec/divergence.h"
 #include "exec/loss_lines.h"
 #include "exec/run_files.h"
 
@@ -28,6 +29,12 @@ std::string key_of(std::int64_t step, int rank) {
 std::string exact(double value) {
   char text[40];
   std::snprintf(text, sizeof text, "%.17g", value);
+  return text;
+}
+
+std::string short_text(double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.4f", value);
   return text;
 }
 
@@ -49,6 +56,18 @@ std::string batch_text(const StepResult& ended) {
   char with_noise[120];
   std::snprintf(with_noise, sizeof with_noise, "%snoise/norm %.2f  ", text, noise);
   return with_noise;
+}
+
+// `heads`: the ranks whose part of the loss is not finite.
+void refuse_divergence(const StepResult& ended, double loss, const std::vector<int>& heads) {
+  if (!std::isfinite(loss)) {
+    std::string ranks;
+    for (const int head : heads) ranks += (ranks.empty() ? " (computed on rank " : ", ") + std::to_string(head);
+    throw diverged("the loss is " + short_text(loss) + (ranks.empty() ? "" : ranks + ")"));
+  }
+  const std::optional<double> square = ended.norms ? ended.norms->square_of_mean : ended.gradient_square;
+  if (square && !std::isfinite(*square))
+    throw diverged("the loss is " + short_text(loss) + ", but the gradient's norm is " + short_text(std::abs(std::sqrt(*square))));
 }
 
 // `errno`: 0 or of the stream's last failure.
@@ -81,7 +100,7 @@ struct LossReporter::State {
   std::condition_variable changed;
   std::deque<StepResult> queue;
   bool closed = false;
-  std::exception_ptr error;
+  std::function<void(const std::string&)> broke;
   std::string path;
   std::ofstream file;  // rank 0
   std::int64_t previous_end_ns = 0;
@@ -89,10 +108,12 @@ struct LossReporter::State {
   bool holds_head() const { return std::binary_search(heads.begin(), heads.end(), rank); }
   void work();
   void collect(const StepResult& ended);
+  double part_of(int head, std::int64_t step);
   void write(const StepResult& ended, double loss, double rate);
 };
 
 void LossReporter::State::work() {
+  std::string where;
   try {
     for (;;) {
       std::unique_lock lock(mutex);
@@ -101,6 +122,7 @@ void LossReporter::State::work() {
       const StepResult ended = queue.front();
       queue.pop_front();
       lock.unlock();
+      where = "step " + std::to_string(ended.before.steps + 1) + ", end of the step";
       if (rank == 0) {
         collect(ended);
       } else if (holds_head()) {
@@ -108,22 +130,19 @@ void LossReporter::State::work() {
       }
     }
   } catch (...) {
-    const std::lock_guard lock(mutex);
-    error = std::current_exception();
+    broke(where);
   }
 }
 
 void LossReporter::State::collect(const StepResult& ended) {
   double loss = 0;
+  std::vector<int> diverged;
   for (const int head : heads) {
-    if (head == 0) {
-      loss += ended.loss_part;
-      continue;
-    }
-    const std::string key = key_of(ended.before.steps, head);
-    loss += number_from(store->get(key, while_alive_s), "part of the loss");
-    store->forget(key);
+    const double part = head == 0 ? ended.loss_part : part_of(head, ended.before.steps);
+    if (!std::isfinite(part)) diverged.push_back(head);
+    loss += part;
   }
+  if (std::isnan(loss)) loss = std::abs(loss);  // people read "nan", not "-nan"
   const double rate = learning_rate_of(*bundle, ended.before, ended.batch);
   write(ended, loss, rate);
   const double seconds = static_cast<double>(ended.end_ns - previous_end_ns) * 1e-9;
@@ -131,6 +150,14 @@ void LossReporter::State::collect(const StepResult& ended) {
   std::printf("step %lld/%d  loss %.4f  lr %.2e  %s%.3f s\n", static_cast<long long>(ended.before.steps + 1),
               bundle->run.steps, loss, rate, grows(*bundle) ? batch_text(ended).c_str() : "", seconds);
   std::fflush(stdout);
+  refuse_divergence(ended, loss, diverged);
+}
+
+double LossReporter::State::part_of(int head, std::int64_t step) {
+  const std::string key = key_of(step, head);
+  const double part = number_from(store->get(key, while_alive_s), "part of the loss");
+  store->forget(key);
+  return part;
 }
 
 // Flushed, a line is the kernel's and survives the process.
@@ -144,12 +171,13 @@ void LossReporter::State::write(const StepResult& ended, double loss, double rat
 }
 
 LossReporter::LossReporter(const Bundle& bundle, int rank, const Progress& begin, const std::string& directory,
-                           std::unique_ptr<Store> store)
+                           std::unique_ptr<Store> store, std::function<void(const std::string&)> broke)
     : state_(std::make_unique<State>()) {
   state_->bundle = &bundle;
   state_->rank = rank;
   state_->heads = head_ranks(bundle.graph);
   state_->store = std::move(store);
+  state_->broke = std::move(broke);
   if (rank == 0) {
     state_->path = losses_path(directory);
     const std::string kept = losses_before(state_->path, begin.steps);
@@ -175,7 +203,6 @@ void LossReporter::begin(std::int64_t start_ns) { state_->previous_end_ns = star
 void LossReporter::step_ended(const StepResult& result) {
   if (state_->rank != 0 && !state_->holds_head()) return;
   const std::lock_guard lock(state_->mutex);
-  if (state_->error) std::rethrow_exception(state_->error);
   state_->queue.push_back(result);
   state_->changed.notify_one();
 }
@@ -187,7 +214,6 @@ void LossReporter::finish() {
     state_->changed.notify_one();
   }
   state_->thread.join();
-  if (state_->error) std::rethrow_exception(state_->error);
 }
 
 }  // namespace slipway

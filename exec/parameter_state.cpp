@@ -8,6 +8,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "exec/divergence.h"
 #include "exec/parameters.h"
 
 namespace slipway {
@@ -152,6 +153,9 @@ void add_entry(ShardWriter& out, const Parameter& parameter, const std::vector<P
   entry.updates = state.updates;
   std::vector<at::Tensor> host;
   for (const auto member : members) host.push_back((state.*member).to(at::kCPU).contiguous());
+  for (const at::Tensor& values : host)
+    if (!at::isfinite(values).all().item<bool>())
+      throw diverged("the weights or moments of " + parameter.name + " are not finite, and not saved");
   out.add(entry, bytes_of_tensor(host[0]), bytes_of_tensor(host[1]), bytes_of_tensor(host[2]));
 }
 

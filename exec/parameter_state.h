@@ -20,7 +20,7 @@ ParameterState whole_parameter(const CheckpointReader& checkpoint, const Paramet
 // The shard of `pieces`, flat.
 ParameterState shard_of(const ParameterState& whole, const Parameter& parameter, const std::vector<Piece>& pieces);
 
-// Appends [from, to) of the flat shard of `pieces`. `state`: those elements.
+// Appends [from, to) of the flat shard of `pieces`. `state`: those elements. Throws std::runtime_error where one is not finite.
 void add_entry(ShardWriter& out, const Parameter& parameter, const std::vector<Piece>& pieces, std::int64_t from,
                std::int64_t to, const ParameterState& state);
 

@@ -199,6 +199,12 @@ std::optional<GradientNorms> RankModel::take_norms(int step) {
   return norms_of(state_->graph, number_of(found.mapped()[1]), number_of(found.mapped()[0]));
 }
 
+std::optional<double> RankModel::take_gradient_square(int step) {
+  const std::lock_guard lock(state_->loss_mutex);
+  const auto found = state_->squares.extract(step);
+  return found.empty() ? std::nullopt : std::optional(number_of(found.mapped()));
+}
+
 void RankModel::save(ShardWriter& out) const {
   state_->buckets.save(out);
   if (state_->kfac) state_->kfac->save(out);

@@ -116,7 +116,8 @@ BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& argument
       transports_(seat, bundle.graph, device_, queue_.get()),
       memory_(device_.type()),
       model_(bundle, rank_, device_),
-      losses_(bundle, rank_, first_, arguments.out, seat.host().connect()),
+      losses_(bundle, rank_, first_, arguments.out, seat.host().connect(),
+              [this](const std::string& where) { seat_.fail_with_current_exception(where); }),
       checkpoints_(checkpoint_plan(seat.environment(), bundle, arguments.out), model_,
                    seat.host().connect()),
       lanes_(programs_.all, rank_, [this](int done) { return next_steps(done); }, hooks()) {
@@ -194,7 +195,8 @@ void BundleRun::step_ended(int step, const std::vector<Nanoseconds>& ends) {
   for (const Nanoseconds end : ends) {
     if (now_.steps == bundle_.run.steps) break;
     const std::optional<GradientNorms> norms = model_.take_norms(of_training);
-    losses_.step_ended({now_, now_.batch, model_.take_loss(of_training++), end, norms});
+    const std::optional<double> square = model_.take_gradient_square(of_training);
+    losses_.step_ended({now_, now_.batch, model_.take_loss(of_training++), end, norms, square});
     now_ = agreed({now_.steps + 1, now_.samples + now_.batch, now_.batch}, norms);
   }
   model_.check(step);

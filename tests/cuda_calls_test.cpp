@@ -108,14 +108,15 @@ long waits(const Bundle& bundle, int processes) {
 }
 
 // In a step, but the first: each lane for its end and, from then on that so many tasks lie behind it and are not known to be
-// done, for one tasks_ahead back before each task; the rank with the loss for that. Nothing else, whatever a task holds.
+// done, for one tasks_ahead back before each task; the rank with the loss for that, rank 0 for the norm by which it clips. Nothing
+// else, whatever a task holds.
 TEST(CudaCalls, TheHostWaitsForTheEndOfAStepAndForTasksThatLieFarBack) {
   for (const auto& [degrees, processes] :
        {std::pair{Degrees{.pipeline = 2}, 1}, {Degrees{.tensor = 2, .sequence_parallel = true}, 1}, {Degrees{.pipeline = 2}, 2}}) {
     constexpr int few = 4, more = 8;
     const LoweringInput input = with_layout(tiny_llama(4, true), degrees);
     const Bundle longer = bundle_of(input, more, Dtype::bfloat16);
-    long expected = 1;
+    long expected = 2;
     for (const Lane& lane : lanes_of(longer.graph)) {
       const auto tasks = static_cast<long>(lane.tasks.size()), behind = 2 * tasks - static_cast<long>(tasks_ahead);
       expected += 1 + std::clamp(behind, 0L, tasks);

@@ -34,7 +34,8 @@ constexpr const char* how_it_runs =
     "When a rank fails or is killed, all others end within ten seconds and the first one is named with\n"
     "its cause. Ctrl-C (SIGTERM, SIGHUP) ends all ranks, with exit status 1 too. Either way the losses of\n"
     "all completed steps are kept in DIR/losses.csv, and the records of the ranks that could still\n"
-    "write them; no trace is made.";
+    "write them; no trace is made. A training that diverges (a loss, or with run.clip_norm a gradient's\n"
+    "norm, that is not finite) fails so too, at that step; no checkpoint of it is saved.";
 
 }  // namespace
 
