@@ -159,9 +159,7 @@ void add_entry(ShardWriter& out, const Parameter& parameter, const std::vector<P
   out.add(entry, bytes_of_tensor(host[0]), bytes_of_tensor(host[1]), bytes_of_tensor(host[2]));
 }
 
-void refuse_other_model(const CheckpointReader& checkpoint, const Model& model) {
-  if (const std::string other = other_settings(checkpoint.manifest(), settings_without_shape(model)); !other.empty())
-    throw std::runtime_error(checkpoint.folder() + " is of another model (" + other + "); resume with the model that was trained");
+void refuse_other_parameters(const CheckpointReader& checkpoint, const Model& model) {
   std::set<std::string> known;
   for (int block = 0; block < static_cast<int>(blocks_of(model).size()); ++block)
     for (const Parameter& parameter : parameters_of(model, block)) known.insert(parameter.name);

@@ -11,6 +11,7 @@
 
 #include "exec/batches.h"
 #include "exec/checkpoint.h"
+#include "exec/checkpoint_training.h"
 #include "exec/device.h"
 #include "exec/executable.h"
 #include "exec/lanes.h"
@@ -96,8 +97,7 @@ CheckpointPlan checkpoint_plan(const RankEnvironment& at, const Bundle& bundle, 
   plan.world = at.world;
   plan.last_step = bundle.run.steps;
   plan.window = bundle.graph.window;
-  plan.seed = bundle.run.seed;
-  plan.settings = settings_without_shape(bundle.graph.model);
+  if (plan.every > 0) plan.training = training_of(bundle.graph.model, bundle.run);
   return plan;
 }
 
