@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "exec/data_files.h"
 #include "exec/megatron_tokens.h"
 #include "exec/token_source.h"
 
@@ -48,18 +49,6 @@ std::unique_ptr<TokenSource> open_tokens(const std::string& path) {
                                (ending == std::string(".bin") ? ".idx" : ".bin") +
                                " of the same name; give both, or rename a text file");
   return std::make_unique<ByteText>(path);
-}
-
-bool names_token_files(const std::string& path, std::string* prefix) {
-  std::error_code ignored;
-  const auto is_file = [&](const std::string& name) { return std::filesystem::is_regular_file(name, ignored); };
-  std::string stem = path;
-  const bool named = path.ends_with(".bin") || path.ends_with(".idx");
-  if (named) stem.resize(stem.size() - 4);
-  if (!named && is_file(path)) return false;  // a text file that happens to have namesakes
-  if (!is_file(stem + ".bin") || !is_file(stem + ".idx")) return false;
-  if (prefix != nullptr) *prefix = stem;
-  return true;
 }
 
 }  // namespace slipway

@@ -52,12 +52,10 @@ void Checkpointer::save(const Progress& done) {
 // On one rank, when all have written.
 void Checkpointer::commit(const Progress& done) {
   const std::int64_t step = done.steps;
-  Manifest manifest;
+  Manifest manifest = plan_.training;
   manifest.step = step;
   manifest.samples = done.samples;
   manifest.batch = done.batch;
-  manifest.seed = plan_.seed;
-  manifest.settings = plan_.settings;
   for (int rank = 0; rank < plan_.world; ++rank) {
     const std::string checksum = store_->get(key_of(step, rank), while_alive_s);
     store_->forget(key_of(step, rank));

@@ -9,10 +9,10 @@
 #pragma once
 
 #include <atomic>
-#include <map>
 #include <memory>
 #include <string>
 
+#include "exec/checkpoint_folder.h"
 #include "exec/losses.h"
 #include "exec/rank_model.h"
 #include "exec/store.h"
@@ -26,8 +26,7 @@ struct CheckpointPlan {
   int rank = 0, world = 1;
   std::int64_t last_step = 0;  // of the run, which is saved as well
   int window = 1;              // steps that end together: what is due within them is saved at their end
-  std::uint64_t seed = 0;
-  std::map<std::string, std::string> settings;  // of the model (models/parameters.h)
+  Manifest training;           // what every checkpoint says of it (exec/checkpoint_training.h)
 };
 
 class Checkpointer {
@@ -35,7 +34,8 @@ class Checkpointer {
   // `store`: a connection of its own.
   Checkpointer(CheckpointPlan plan, const RankModel& model, std::unique_ptr<Store> store);
   // On the compute lane, when this rank has updated its parameters and the training has come to `done`. Throws
-  // std::runtime_error naming the file that could not be written.
+  // std::runtime_error naming the file that could not be written, or the parameter that is not finite: such a step makes no
+  // checkpoint and replaces none.
   void step_ended(const Progress& done);
   // Will step_ended save after so many steps of the training, the end of a window?
   bool is_due(std::int64_t steps) const;

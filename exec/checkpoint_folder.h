@@ -4,9 +4,10 @@
 //   DIR/checkpoints/step-00000200.partial/   shards are being written
 //   DIR/checkpoints/step-00000200/           manifest, shard-0.index, shard-0.data, shard-1.index, ...
 //
-//   manifest: slipway-checkpoint 3 │ step 200 │ samples 1600 │ batch 8 │ seed 7 │ setting <value> <name> ...
-//             │ shard <rank> <checksum of its index> ... │ checksum <of the lines above>
-// Version 1 did not say the batch, and version 2 no settings of the model.
+//   manifest: slipway-checkpoint 4 │ step 200 │ samples 1600 │ batch 8 │ seed 7 │ sequence 256 │ data <bytes> <checksum> <path>
+//             │ setting <value> <name> ... │ shard <rank> <checksum of its index> ... │ checksum <of the lines above>
+// Version 1 did not say the batch, version 2 no settings of the model, and version 3 neither sequence nor data, nor the
+// model's shape among its settings.
 // Plain C++, no LibTorch: `slipway execute` asks too. Guarded by tests/checkpoint_file_test.cpp.
 #pragma once
 
@@ -23,6 +24,9 @@
 #include <string_view>
 #include <vector>
 
+#include "exec/checksum.h"
+#include "exec/data_files.h"
+
 namespace slipway {
 
 inline std::string checkpoints_path(const std::string& run_folder) { return run_folder + "/checkpoints"; }
@@ -37,31 +41,22 @@ inline std::string shard_path(const std::string& checkpoint, int rank, const cha
   return checkpoint + "/shard-" + std::to_string(rank) + "." + part;
 }
 
-// FNV-1a of words of 8 bytes (the last one filled with zeros), which keeps up with a disk.
-inline std::uint64_t checksum_of(std::string_view bytes) {
-  std::uint64_t hash = 0xcbf29ce484222325ULL;
-  for (std::size_t at = 0; at < bytes.size(); at += 8) {
-    std::uint64_t word = 0;
-    bytes.substr(at, 8).copy(reinterpret_cast<char*>(&word), 8);
-    hash = (hash ^ word) * 0x100000001b3ULL;
-    hash ^= hash >> 32;
-  }
-  return (hash ^ bytes.size()) * 0x100000001b3ULL;
-}
-
 struct Manifest {
   std::int64_t step = 0;     // steps that were done
   std::int64_t samples = 0;  // sequences that were trained on
   std::int64_t batch = 0;    // sequences of the next step; 0: not known
   std::uint64_t seed = 0;
-  std::map<std::string, std::string> settings;  // of the model: settings_without_shape (models/parameters.h)
+  std::int64_t sequence = 0;  // tokens; 0: not known
+  DataIdentity data;          // not known where it has no bytes
+  std::map<std::string, std::string> settings;  // of the model (exec/checkpoint_training.h)
   std::map<int, std::uint64_t> shards;  // rank that wrote it → checksum of its index
 };
 
 inline std::string to_text(const Manifest& manifest) {
   std::ostringstream out;
-  out << "slipway-checkpoint 3\nstep " << manifest.step << "\nsamples " << manifest.samples << "\nbatch "
-      << manifest.batch << "\nseed " << manifest.seed << '\n';
+  out << "slipway-checkpoint 4\nstep " << manifest.step << "\nsamples " << manifest.samples << "\nbatch "
+      << manifest.batch << "\nseed " << manifest.seed << "\nsequence " << manifest.sequence << "\ndata " << manifest.data.bytes << ' '
+      << manifest.data.checksum << ' ' << manifest.data.path << '\n';
   for (const auto& [name, value] : manifest.settings) out << "setting " << value << ' ' << name << '\n';
   for (const auto& [rank, checksum] : manifest.shards) out << "shard " << rank << ' ' << checksum << '\n';
   const std::string text = out.str();
@@ -87,11 +82,15 @@ inline Manifest read_manifest(const std::string& checkpoint) {
   int version = 0;
   Manifest manifest;
   in >> word >> version;
-  if (word != "slipway-checkpoint" || version < 1 || version > 3)
-    throw std::runtime_error(path + " is of another version of slipway; this one reads versions 1 to 3");
+  if (word != "slipway-checkpoint" || version < 1 || version > 4)
+    throw std::runtime_error(path + " is of another version of slipway; this one reads versions 1 to 4");
   in >> word >> manifest.step >> word >> manifest.samples;
   if (version > 1) in >> word >> manifest.batch;
   in >> word >> manifest.seed;
+  if (version > 3) {
+    in >> word >> manifest.sequence >> word >> manifest.data.bytes >> manifest.data.checksum >> std::ws;
+    std::getline(in, manifest.data.path);
+  }
   while (in >> word) {
     int rank = 0;
     if (word == "setting") {

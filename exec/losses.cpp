@@ -15,6 +15,7 @@
 #include <string>
 #include <thread>
 
+#include "exec/divergence.h"
 #include "exec/loss_lines.h"
 #include "exec/run_files.h"
 
@@ -28,6 +29,12 @@ std::string key_of(std::int64_t step, int rank) {
 std::string exact(double value) {
   char text[40];
   std::snprintf(text, sizeof text, "%.17g", value);
+  return text;
+}
+
+std::string short_text(double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.4f", value);
   return text;
 }
 
@@ -57,17 +64,35 @@ std::string evaluation_text(double loss) {
   return text;
 }
 
-// "loss", or "loss evaluation".
-std::string parts_text(const StepResult& ended) {
-  return exact(ended.loss_part) + (ended.evaluation_part ? " " + exact(*ended.evaluation_part) : "");
-}
+// A rank's part of a step's losses.
+struct LossParts {
+  double loss = 0;
+  std::optional<double> held_out;
+};
 
-// Adds what a head put into the store.
-void add_parts(const std::string& text, StepResult& sum) {
+// As it goes through the store: "loss", or "loss held-out".
+std::string text_of(const LossParts& parts) {
+  return exact(parts.loss) + (parts.held_out ? " " + exact(*parts.held_out) : "");
+}
+LossParts loss_parts_from(const std::string& text) {
   const std::size_t space = text.find(' ');
-  sum.loss_part += number_from(text.substr(0, space), "part of the loss");
-  if (space != std::string::npos)
-    sum.evaluation_part = sum.evaluation_part.value_or(0) + number_from(text.substr(space + 1), "part of the held-out loss");
+  LossParts parts{number_from(text.substr(0, space), "part of the loss"), {}};
+  if (space != std::string::npos) parts.held_out = number_from(text.substr(space + 1), "part of the held-out loss");
+  return parts;
+}
+LossParts parts_of(const StepResult& ended) { return {ended.loss_part, ended.evaluation_part}; }
+
+// `heads`: the ranks whose part of the loss is not finite.
+void refuse_divergence(const StepResult& ended, const std::vector<int>& heads) {
+  const double loss = ended.loss_part;
+  if (!std::isfinite(loss)) {
+    std::string ranks;
+    for (const int head : heads) ranks += (ranks.empty() ? " (computed on rank " : ", ") + std::to_string(head);
+    throw diverged("the loss is " + short_text(loss) + (ranks.empty() ? "" : ranks + ")"));
+  }
+  const std::optional<double> square = ended.norms ? ended.norms->square_of_mean : ended.gradient_square;
+  if (square && !std::isfinite(*square))
+    throw diverged("the loss is " + short_text(loss) + ", but the gradient's norm is " + short_text(std::abs(std::sqrt(*square))));
 }
 
 // `errno`: 0 or of the stream's last failure.
@@ -100,7 +125,7 @@ struct LossReporter::State {
   std::condition_variable changed;
   std::deque<StepResult> queue;
   bool closed = false;
-  std::exception_ptr error;
+  std::function<void(const std::string&)> broke;
   std::string path;
   std::ofstream file;  // rank 0
   std::int64_t previous_end_ns = 0;
@@ -108,10 +133,12 @@ struct LossReporter::State {
   bool holds_head() const { return std::binary_search(heads.begin(), heads.end(), rank); }
   void work();
   void collect(const StepResult& ended);
+  LossParts parts_of_rank(int head, std::int64_t step);
   void write(const StepResult& whole, double rate);
 };
 
 void LossReporter::State::work() {
+  std::string where;
   try {
     for (;;) {
       std::unique_lock lock(mutex);
@@ -120,30 +147,29 @@ void LossReporter::State::work() {
       const StepResult ended = queue.front();
       queue.pop_front();
       lock.unlock();
+      where = "step " + std::to_string(ended.before.steps + 1) + ", end of the step";
       if (rank == 0) {
         collect(ended);
       } else if (holds_head()) {
-        store->set(key_of(ended.before.steps, rank), parts_text(ended));
+        store->set(key_of(ended.before.steps, rank), text_of(parts_of(ended)));
       }
     }
   } catch (...) {
-    const std::lock_guard lock(mutex);
-    error = std::current_exception();
+    broke(where);
   }
 }
 
 void LossReporter::State::collect(const StepResult& ended) {
   StepResult whole = ended;
   whole.loss_part = 0, whole.evaluation_part.reset();
+  std::vector<int> diverged;
   for (const int head : heads) {
-    if (head == 0) {
-      add_parts(parts_text(ended), whole);
-      continue;
-    }
-    const std::string key = key_of(ended.before.steps, head);
-    add_parts(store->get(key, while_alive_s), whole);
-    store->forget(key);
+    const LossParts parts = head == 0 ? parts_of(ended) : parts_of_rank(head, ended.before.steps);
+    if (!std::isfinite(parts.loss)) diverged.push_back(head);
+    whole.loss_part += parts.loss;
+    if (parts.held_out) whole.evaluation_part = whole.evaluation_part.value_or(0) + *parts.held_out;
   }
+  if (std::isnan(whole.loss_part)) whole.loss_part = std::abs(whole.loss_part);  // people read "nan", not "-nan"
   const double rate = learning_rate_of(*bundle, ended.before, ended.batch);
   write(whole, rate);
   const double seconds = static_cast<double>(ended.end_ns - previous_end_ns) * 1e-9;
@@ -152,6 +178,14 @@ void LossReporter::State::collect(const StepResult& ended) {
   std::printf("step %lld/%d  loss %.4f  lr %.2e  %s%.3f s\n", static_cast<long long>(ended.before.steps + 1),
               bundle->run.steps, whole.loss_part, rate, more.c_str(), seconds);
   std::fflush(stdout);
+  refuse_divergence(whole, diverged);
+}
+
+LossParts LossReporter::State::parts_of_rank(int head, std::int64_t step) {
+  const std::string key = key_of(step, head);
+  const LossParts parts = loss_parts_from(store->get(key, while_alive_s));
+  store->forget(key);
+  return parts;
 }
 
 // Flushed, a line is the kernel's and survives the process.
@@ -166,12 +200,13 @@ void LossReporter::State::write(const StepResult& whole, double rate) {
 }
 
 LossReporter::LossReporter(const Bundle& bundle, int rank, const Progress& begin, const std::string& directory,
-                           std::unique_ptr<Store> store)
+                           std::unique_ptr<Store> store, std::function<void(const std::string&)> broke)
     : state_(std::make_unique<State>()) {
   state_->bundle = &bundle;
   state_->rank = rank;
   state_->heads = head_ranks(bundle.graph);
   state_->store = std::move(store);
+  state_->broke = std::move(broke);
   if (rank == 0) {
     state_->path = losses_path(directory);
     const std::string kept = losses_before(state_->path, begin.steps);
@@ -197,7 +232,6 @@ void LossReporter::begin(std::int64_t start_ns) { state_->previous_end_ns = star
 void LossReporter::step_ended(const StepResult& result) {
   if (state_->rank != 0 && !state_->holds_head()) return;
   const std::lock_guard lock(state_->mutex);
-  if (state_->error) std::rethrow_exception(state_->error);
   state_->queue.push_back(result);
   state_->changed.notify_one();
 }
@@ -209,7 +243,6 @@ void LossReporter::finish() {
     state_->changed.notify_one();
   }
   state_->thread.join();
-  if (state_->error) std::rethrow_exception(state_->error);
 }
 
 }  // namespace slipway

@@ -8,6 +8,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "exec/divergence.h"
 #include "exec/parameters.h"
 
 namespace slipway {
@@ -152,12 +153,13 @@ void add_entry(ShardWriter& out, const Parameter& parameter, const std::vector<P
   entry.updates = state.updates;
   std::vector<at::Tensor> host;
   for (const auto member : members) host.push_back((state.*member).to(at::kCPU).contiguous());
+  for (const at::Tensor& values : host)
+    if (!at::isfinite(values).all().item<bool>())
+      throw diverged("the weights or moments of " + parameter.name + " are not finite, and not saved");
   out.add(entry, bytes_of_tensor(host[0]), bytes_of_tensor(host[1]), bytes_of_tensor(host[2]));
 }
 
-void refuse_other_model(const CheckpointReader& checkpoint, const Model& model) {
-  if (const std::string other = other_settings(checkpoint.manifest(), settings_without_shape(model)); !other.empty())
-    throw std::runtime_error(checkpoint.folder() + " is of another model (" + other + "); resume with the model that was trained");
+void refuse_other_parameters(const CheckpointReader& checkpoint, const Model& model) {
   std::set<std::string> known;
   for (int block = 0; block < static_cast<int>(blocks_of(model).size()); ++block)
     for (const Parameter& parameter : parameters_of(model, block)) known.insert(parameter.name);

@@ -20,11 +20,12 @@ ParameterState whole_parameter(const CheckpointReader& checkpoint, const Paramet
 // The shard of `pieces`, flat.
 ParameterState shard_of(const ParameterState& whole, const Parameter& parameter, const std::vector<Piece>& pieces);
 
-// Appends [from, to) of the flat shard of `pieces`. `state`: those elements.
+// Appends [from, to) of the flat shard of `pieces`. `state`: those elements. Throws std::runtime_error where one is not finite.
 void add_entry(ShardWriter& out, const Parameter& parameter, const std::vector<Piece>& pieces, std::int64_t from,
                std::int64_t to, const ParameterState& state);
 
-// Throws std::runtime_error where the model that was trained has a parameter more, or another setting that no shape shows.
-void refuse_other_model(const CheckpointReader& checkpoint, const Model& model);
+// Throws std::runtime_error where the model that was trained has a parameter more: all that a checkpoint of an earlier
+// version tells of it (exec/checkpoint_training.h).
+void refuse_other_parameters(const CheckpointReader& checkpoint, const Model& model);
 
 }  // namespace slipway

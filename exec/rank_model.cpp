@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "exec/batches.h"
+#include "exec/checkpoint_training.h"
 #include "exec/device.h"
 #include "exec/parameter_state.h"
 #include "exec/rank_state.h"
@@ -211,6 +212,12 @@ std::optional<GradientNorms> RankModel::take_norms(int step) {
   return norms_of(state_->graph, number_of(found.mapped()[1]), number_of(found.mapped()[0]));
 }
 
+std::optional<double> RankModel::take_gradient_square(int step) {
+  const std::lock_guard lock(state_->loss_mutex);
+  const auto found = state_->squares.extract(step);
+  return found.empty() ? std::nullopt : std::optional(number_of(found.mapped()));
+}
+
 void RankModel::save(ShardWriter& out) const {
   state_->buckets.save(out);
   if (state_->kfac) state_->kfac->save(out);
@@ -218,10 +225,10 @@ void RankModel::save(ShardWriter& out) const {
 
 void RankModel::load(const CheckpointReader& checkpoint) {
   const Manifest& manifest = checkpoint.manifest();
-  if (manifest.seed != state_->bundle.run.seed)
-    throw std::runtime_error(checkpoint.folder() + " was made with run.seed " + std::to_string(manifest.seed) +
-                             ", which orders the data; set run.seed to it");
-  refuse_other_model(checkpoint, state_->graph.model);
+  const Bundle& bundle = state_->bundle;
+  const std::string other = other_training(checkpoint.folder(), manifest, training_of(bundle.graph.model, bundle.run));
+  if (!other.empty()) throw std::runtime_error(other);
+  refuse_other_parameters(checkpoint, bundle.graph.model);
   state_->buckets.load(checkpoint);
   if (state_->kfac) state_->kfac->load(checkpoint);
   state_->entered = {manifest.step, manifest.samples};

@@ -68,6 +68,9 @@ class RankModel {
   // Of the step's gradient, where its graph measures how far the workers' gradients lie apart; as take_loss.
   std::optional<GradientNorms> take_norms(int step);
 
+  // ‖gradient‖² of the step where it is clipped, on rank 0, which tells it; as take_loss.
+  std::optional<double> take_gradient_square(int step);
+
   // To be called before `step` of the training runs: its optimizer tasks then write this rank's reduced, unclipped
   // gradient shards, of K-FAC's matrices the preconditioned ones, to "<directory>/gradients.<rank>", text that plain programs can read (exec/gradient_dump.h).
   void dump_gradients_of_step(int step, const std::string& directory);

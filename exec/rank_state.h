@@ -151,6 +151,7 @@ struct RankModel::State {
   std::mutex loss_mutex;
   std::map<int, at::Tensor> losses;  // float64 scalars by step, until they are taken
   std::map<int, at::Tensor> norms;   // [2] float64 by step: ‖gradient‖², Σ‖part‖²; with the mutex of the losses
+  std::map<int, at::Tensor> squares;  // float64 scalars by step, on rank 0: ‖gradient‖²; likewise
 };
 
 }  // namespace slipway

@@ -50,8 +50,12 @@ void RankModel::State::keep_norms(int step, const at::Tensor& sums) {
 void RankModel::State::optimizer_step(TaskId task, int step) {
   at::Tensor scale;
   if (graph.clip_norm > 0) {
-    const at::Tensor norm = scalar_inputs(task, step)[0].sqrt();
-    scale = (graph.clip_norm / (norm + 1e-6)).clamp_max(1.0);
+    const at::Tensor square = scalar_inputs(task, step)[0];
+    scale = (graph.clip_norm / (square.sqrt() + 1e-6)).clamp_max(1.0);
+    if (rank == 0) {
+      const std::lock_guard lock(loss_mutex);
+      squares[training_step(task, step)] = square;
+    }
   }
   const int stage = work_of(task).stage;
   if (training_step(task, step) == training.dump_step) dump(stage);

@@ -11,6 +11,7 @@
 
 #include "exec/batches.h"
 #include "exec/checkpoint.h"
+#include "exec/checkpoint_training.h"
 #include "exec/device.h"
 #include "exec/executable.h"
 #include "exec/lanes.h"
@@ -96,8 +97,7 @@ CheckpointPlan checkpoint_plan(const RankEnvironment& at, const Bundle& bundle, 
   plan.world = at.world;
   plan.last_step = bundle.run.steps;
   plan.window = bundle.graph.window;
-  plan.seed = bundle.run.seed;
-  plan.settings = settings_without_shape(bundle.graph.model);
+  if (plan.every > 0) plan.training = training_of(bundle.graph.model, bundle.run);
   return plan;
 }
 
@@ -116,7 +116,8 @@ BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& argument
       transports_(seat, bundle.graph, device_, queue_.get()),
       memory_(device_.type()),
       model_(bundle, rank_, device_),
-      losses_(bundle, rank_, first_, arguments.out, seat.host().connect()),
+      losses_(bundle, rank_, first_, arguments.out, seat.host().connect(),
+              [this](const std::string& where) { seat_.fail_with_current_exception(where); }),
       checkpoints_(checkpoint_plan(seat.environment(), bundle, arguments.out), model_,
                    seat.host().connect()),
       lanes_(programs_.all, rank_, [this](int done) { return next_steps(done); }, hooks()) {
@@ -194,8 +195,9 @@ void BundleRun::step_ended(int step, const std::vector<Nanoseconds>& ends) {
   for (const Nanoseconds& end : ends) {
     if (now_.steps == bundle_.run.steps) break;
     const std::optional<GradientNorms> norms = model_.take_norms(of_training);
-    const bool is_last = &end == &ends.back();
-    losses_.step_ended({now_, now_.batch, model_.take_loss(of_training++), end, norms, is_last ? model_.take_evaluation(step) : std::nullopt});
+    const std::optional<double> square = model_.take_gradient_square(of_training);
+    const auto held_out = &end == &ends.back() ? model_.take_evaluation(step) : std::nullopt;
+    losses_.step_ended({now_, now_.batch, model_.take_loss(of_training++), end, norms, square, held_out});
     now_ = agreed({now_.steps + 1, now_.samples + now_.batch, now_.batch}, norms);
   }
   model_.check(step);
@@ -234,11 +236,10 @@ StepSpan BundleRun::next_steps(int done) {
 }
 
 void BundleRun::write() const {
-  std::vector<ClockSample> clock;
-  {
+  const std::vector<ClockSample> clock = [this] {
     const std::lock_guard lock(clock_mutex_);
-    clock = clock_;
-  }
+    return clock_;
+  }();
   write_records(arguments_.out, rank_, records_of(rank_, lanes_.stamps(), memory_.stamps(), clock, origin_));
 }
 

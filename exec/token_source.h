@@ -29,9 +29,6 @@ class TokenSource {
 // naming file and defect.
 std::unique_ptr<TokenSource> open_tokens(const std::string& path);
 
-// Does `path` name token files (both exist)? If so *prefix is what they share.
-bool names_token_files(const std::string& path, std::string* prefix = nullptr);
-
 // A permutation of [0, count) for each epoch: window of the i-th sample of a run. No memory: a Feistel network
 // over the next power of four, walked until it falls into the range (Black and Rogaway 2002).
 class SampleOrder {

@@ -108,6 +108,14 @@ struct MessageCost {
 };
 constexpr std::size_t message_axes = 6;  // by Axis (operators.h)
 
+// Rings, but for what all ranks exchange (Axis::world, the last): a few bytes for the gradient's norm, which no library
+// sends round a ring of thousands. NCCL takes trees for them, Gloo and MPI recursive doubling: about log₂ as many latencies.
+constexpr std::array<Algorithm, message_axes> default_algorithms = [] {
+  std::array<Algorithm, message_axes> algorithms{};
+  algorithms.back() = Algorithm::nccl;
+  return algorithms;
+}();
+
 struct Cluster {
   std::string name;
   std::vector<NodeGroup> groups;
@@ -116,7 +124,7 @@ struct Cluster {
   double price_per_gpu_hour = 0;  // currency of the user; 0 = unknown
   double all_reduce_test = 0;     // bus bandwidth (bytes/s) of the user's own test inside a node; 0 = not made
   std::array<MessageCost, message_axes> message_costs{};
-  std::array<Algorithm, message_axes> algorithms{};  // of collectives, by Axis; all rings
+  std::array<Algorithm, message_axes> algorithms = default_algorithms;  // of collectives, by Axis
   std::vector<int> gpu_of_rank;   // where the ranks sit; empty: rank r on GPU r / ranks_per_gpu
   Impairments impairments{};           // slow GPUs and ports
   std::vector<WeakPair> weak_pairs{};  // nodes between which messages get less than the fabric's bandwidth

@@ -42,6 +42,8 @@ std::string written(const std::string& name) {
   manifest.samples = 32;
   manifest.batch = 12;
   manifest.seed = 18446744073709551615ULL;
+  manifest.sequence = 16;
+  manifest.data = {1000, 77, "/data/my text"};
   manifest.settings = {{"heads", "4"}, {"heads from layer 4", "8"}};
   manifest.shards[3] = writer.finish().value();
   write_durably(manifest_path(folder), to_text(manifest));
@@ -61,6 +63,9 @@ TEST(CheckpointFile, GivesBackWhatWasWritten) {
   EXPECT_EQ(reader.manifest().samples, 32);
   EXPECT_EQ(reader.manifest().batch, 12);
   EXPECT_EQ(reader.manifest().seed, 18446744073709551615ULL);
+  EXPECT_EQ(reader.manifest().sequence, 16);
+  EXPECT_TRUE(reader.manifest().data.is_same({1000, 77, ""}));
+  EXPECT_EQ(reader.manifest().data.path, "/data/my text");
   EXPECT_EQ(other_settings(reader.manifest(), {{"heads", "4"}, {"theta", "9"}}), "");
   EXPECT_EQ(other_settings(reader.manifest(), {{"heads", "4"}, {"heads from layer 4", "2"}}), "heads from layer 4: 8 there, 2 here");
   EXPECT_EQ(reader.parameters(), (std::vector<std::string>{"a", "b"}));
@@ -87,6 +92,8 @@ TEST(CheckpointFile, AManifestOfVersion1IsReadAndDoesNotSayItsBatch) {
   EXPECT_EQ(manifest.samples, 32);
   EXPECT_EQ(manifest.seed, 7u);
   EXPECT_EQ(manifest.batch, 0);
+  EXPECT_EQ(manifest.sequence, 0);
+  EXPECT_EQ(manifest.data.bytes, 0u);
   EXPECT_EQ(manifest.shards, (std::map<int, std::uint64_t>{{3, 5}}));
 }
 

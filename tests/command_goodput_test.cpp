@@ -157,6 +157,20 @@ TEST_F(Commands, GoodputAsksForTheKeysThatAreMissing) {
   EXPECT_THAT(answer.err, HasSubstr("run.checkpoint_interval is missing"));
 }
 
+TEST_F(Commands, GoodputRefusesMoreFailuresAtOnceThanThereAreNodes) {
+  const std::vector<std::string> rest{"run.checkpoint_cost=1 s", "run.checkpoint_interval=1 h"};
+  const auto with = [&](const std::string& failures) {
+    std::vector<std::string> settings = rest;
+    settings.push_back("cluster.failures=" + failures);
+    return slipway_with(goodput(settings));
+  };
+  const Answer answer = with("[{at: 1 h, nodes: 8}, {at: 2 h, nodes: 9}]");
+  EXPECT_EQ(answer.status, status_usage);
+  EXPECT_THAT(answer.err, HasSubstr("cluster.failures.1.nodes: 9 nodes cannot fail at once: the cluster has 8"));
+  EXPECT_THAT(answer.err, HasSubstr("lower it, or raise the number of nodes"));
+  EXPECT_EQ(with("[{at: 1 h, nodes: 8}]").status, status_done);
+}
+
 TEST_F(Commands, EveryKeyOfGoodputJsonIsDocumented) {
   std::vector<std::string> emitted, documented;
   auto json = answered(faults);

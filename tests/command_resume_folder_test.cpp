@@ -12,6 +12,7 @@
 namespace slipway {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -171,6 +172,7 @@ TEST_F(Resume, WhatCannotBeResumedIsRefusedBeforeAnythingStarts) {
   };
   EXPECT_THAT(refusal({"--resume /no/such/run"}), HasSubstr("no complete checkpoint"));
   EXPECT_THAT(refusal({"--resume latest", "--set run.seed=9"}), HasSubstr("was made with run.seed 1"));
+  EXPECT_THAT(refusal({"--resume latest", "--set model.sequence=32"}), HasSubstr("was made with model.sequence 64"));
   EXPECT_THAT(refusal({"--resume latest", "--set run.steps=4"}), HasSubstr("nothing is left to do"));
   EXPECT_THAT(refusal({"--set run.checkpoint_steps=2"}), HasSubstr("--resume latest, give --out another"));
   EXPECT_EQ(complete_checkpoints(folder), (std::vector<std::int64_t>{2, 4}));
@@ -179,15 +181,41 @@ TEST_F(Resume, WhatCannotBeResumedIsRefusedBeforeAnythingStarts) {
   EXPECT_EQ(elsewhere.status, 2);
   EXPECT_THAT(elsewhere.errors, HasSubstr("checkpoints of an earlier run, which this one would replace"));
   for (const auto& [key, why] : std::vector<std::pair<std::string, std::string>>{
-           {"model.layers=2", "which this model lacks"}, {"model.norm_epsilon=0.001", "(norm_epsilon: 1e-05 there, 0.001 here)"},
+           {"model.layers=2", "layers: 4 there, 2 here"}, {"model.norm_epsilon=0.001", "(norm_epsilon: 1e-05 there, 0.001 here)"},
            {"model.rope_theta=500", "rope_theta: 10000 there, 500 here"}}) {
-    const Ended changed = executed(fresh("refused-setting"), {"--resume " + folder, "--set " + key});
-    EXPECT_EQ(changed.status, 1) << key;
+    const std::string elsewhere = fresh("refused-setting");
+    const Ended changed = executed(elsewhere, {"--resume " + folder, "--set " + key});
+    EXPECT_EQ(changed.status, 2) << key;
     EXPECT_THAT(changed.errors, HasSubstr(why));
+    EXPECT_FALSE(std::filesystem::exists(bundle_path(elsewhere))) << key;
   }
-  const Ended other = executed(fresh("refused-model"), {"--resume " + folder, "--set model.ffn=96"});
-  EXPECT_EQ(other.status, 1);
-  EXPECT_THAT(other.errors, testing::ContainsRegex("is [0-9]+ x [0-9]+ there, but [0-9]+ x [0-9]+ in this model"));
+}
+
+std::string appended_copy(const std::string& name, const std::string& more) {
+  const std::string path = temporary_folder().path(name);
+  std::filesystem::copy_file(SLIPWAY_SOURCE_DIR "/scenarios/data/us-founding-documents.txt", path,
+                             std::filesystem::copy_options::overwrite_existing);
+  std::ofstream(path, std::ios::app) << more;
+  return path;
+}
+
+// By slipway before anything starts, and by ranks that somebody else starts.
+TEST_F(Resume, OtherDataAreRefusedButNotTheSameAtAnotherPlace) {
+  const std::string folder = ended_at_four("data"), elsewhere = fresh("data-refused");
+  const std::string same = appended_copy("same.txt", ""), longer = appended_copy("longer.txt", "More.");
+  const Ended other = executed(elsewhere, {"--resume " + folder, "--set run.data=" + longer});
+  EXPECT_EQ(other.status, 2);
+  EXPECT_THAT(other.errors, AllOf(HasSubstr("us-founding-documents.txt ("), HasSubstr(longer + " ("), HasSubstr("holds something else"),
+                                  HasSubstr("start a new run without --resume")));
+  EXPECT_FALSE(std::filesystem::exists(bundle_path(elsewhere)));
+  RankProcesses ranks(SLIPWAY_RANK_PROGRAM, {folder + "/run.slip", "--steps", "6", "--data", longer, "--resume", "latest", "--out", folder},
+                      2, fresh("data-ranks"));
+  for (const Ended& rank : ranks.wait(starting_s)) {
+    EXPECT_EQ(rank.status, 1);
+    EXPECT_THAT(rank.errors, HasSubstr("holds something else"));
+  }
+  const Ended moved = executed(folder, {"--resume latest", "--set run.steps=5", "--set run.data=" + same});
+  EXPECT_EQ(moved.status, 0) << moved.errors;
 }
 
 }  // namespace

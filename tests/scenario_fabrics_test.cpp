@@ -119,9 +119,13 @@ class ScenarioCollectives : public ScenarioFabrics {
   }
 };
 
-TEST_F(ScenarioCollectives, AreRingsUnlessTheScenarioSaysOtherwise) {
+TEST_F(ScenarioCollectives, AreRingsButForTheGradientNormUnlessTheScenarioSaysOtherwise) {
   const LoadResult plain = folder.load(sound_scenario());
-  for (const Algorithm algorithm : plain.scenario.cluster.algorithms) EXPECT_EQ(algorithm, Algorithm::ring);
+  for (const Axis axis : {Axis::tensor, Axis::context, Axis::data, Axis::embedding})
+    EXPECT_EQ(of(plain.scenario.cluster, axis), Algorithm::ring);
+  EXPECT_EQ(of(plain.scenario.cluster, Axis::world), Algorithm::nccl) << "the few bytes of the gradient norm";
+  const LoadResult rings = folder.load(sound_scenario(), {"cluster.collectives=ring"});
+  EXPECT_EQ(of(rings.scenario.cluster, Axis::world), Algorithm::ring);
   const LoadResult all = folder.load(sound_scenario(), {"cluster.collectives=nccl"});
   EXPECT_EQ(of(all.scenario.cluster, Axis::tensor), Algorithm::nccl);
   EXPECT_EQ(of(all.scenario.cluster, Axis::world), Algorithm::nccl);

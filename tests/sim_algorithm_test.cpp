@@ -139,6 +139,25 @@ TEST(Nccl, TakesTheTreeForShortAllReducesAndRingsForLongOnes) {
   EXPECT_GT(closed(Algorithm::tree, 1e9), closed(Algorithm::multi_ring, 1e9));
 }
 
+// As NCCL does: up and down a tree over the nodes, and chains inside. A ring over 8,192 ranks is 2 x 8,191 latencies.
+TEST(GradientNorm, OverThousandsOfRanksTakesATreesLatenciesUnlessARingIsAskedFor) {
+  Cluster cluster = cluster_of(Algorithm::ring, 1024, 8);
+  const auto norm = [&] {
+    return collective_seconds(path_of(cluster, {"", Axis::world, ranks_of(cluster)}), Collective::all_reduce, 8192, 8);
+  };
+  EXPECT_NEAR(norm(), 2 * 8191 * latency, 1e-6);
+  cluster.algorithms = default_algorithms;
+  EXPECT_NEAR(norm(), 2 * (7 * latency / 10 + 10 * latency), 1e-6);
+  EXPECT_EQ(path_of(cluster, {"", Axis::data, ranks_of(cluster)}).algorithm, Algorithm::ring);
+}
+
+TEST(GradientNorm, AloneTakesAsLongAsFlowsAsInClosedForm) {
+  Cluster cluster = cluster_of(Algorithm::ring, 16, 4);
+  cluster.algorithms.fill(default_algorithms.back());
+  EXPECT_NEAR(seconds(cluster, Collective::all_reduce, 8, CollectiveFidelity::flows),
+              seconds(cluster, Collective::all_reduce, 8, CollectiveFidelity::closed_form), 1e-7);
+}
+
 TEST(Override, OfAnAxisLeavesTheOthersAlone) {
   Cluster cluster = cluster_of(Algorithm::ring, 4, 4);
   cluster.algorithms[static_cast<std::size_t>(Axis::data)] = Algorithm::hierarchical;

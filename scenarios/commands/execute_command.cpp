@@ -206,7 +206,7 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
                                           ? unmerged_from(folder, rank_count(scenario.layout), scenario.run.steps)
                                           : std::nullopt;
   const Resumption from = unmerged ? Resumption{"", *unmerged, 0, 0, true}
-                                   : resumption_of(options.text("resume"), folder, scenario.run, options.has("overwrite"));
+                                   : resumption_of(options.text("resume"), folder, scenario, options.has("overwrite"));
   if (!unmerged) refuse_warmup_beyond_end(scenario, from);
   refuse_shrinking_growth(scenario, from);
   if (options.has("confirm")) refuse_unconfirmable(from, scenario.run, 1);

@@ -17,7 +17,8 @@ constexpr const char* how_it_runs =
     "merges the records when all have ended; so --out must name a folder that the machines share.\n"
     "\n"
     "With run.checkpoint_steps the ranks save what is needed to go on, in DIR/checkpoints; --resume\n"
-    "latest goes on there, --resume FOLDER from another run's, also with another layout. Steps are\n"
+    "latest goes on there, --resume FOLDER from another run's, also with another layout, but not with\n"
+    "another model, seed or sequence length, nor with other data (the same elsewhere will do). Steps are\n"
     "counted from the beginning of the training; with the same layout on the same machine the losses\n"
     "are those of an uninterrupted run, to the last bit. Of a decaying learning rate that holds with\n"
     "run.optimizer.lr_decay_samples: else it decays to the end of the training as this start's\n"
@@ -34,7 +35,8 @@ constexpr const char* how_it_runs =
     "When a rank fails or is killed, all others end within ten seconds and the first one is named with\n"
     "its cause. Ctrl-C (SIGTERM, SIGHUP) ends all ranks, with exit status 1 too. Either way the losses of\n"
     "all completed steps are kept in DIR/losses.csv, and the records of the ranks that could still\n"
-    "write them; no trace is made.";
+    "write them; no trace is made. A training that diverges (a loss, or with run.clip_norm a gradient's\n"
+    "norm, that is not finite) fails so too, at that step; no checkpoint of it is saved.";
 
 }  // namespace
 

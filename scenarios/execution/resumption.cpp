@@ -2,17 +2,17 @@
 
 #include <filesystem>
 
-#include "exec/checkpoint_folder.h"
+#include "exec/checkpoint_training.h"
 #include "scenarios/commands/command.h"
 
 namespace slipway {
 namespace {
 
-Manifest checked_manifest(const std::string& checkpoint, const Run& run) {
+Manifest checked_manifest(const std::string& checkpoint, const Scenario& scenario) {
   const Manifest manifest = read_manifest(checkpoint);
-  if (manifest.seed != run.seed)
-    throw UsageError(checkpoint + " was made with run.seed " + std::to_string(manifest.seed) +
-                     ", which orders the data; set run.seed to it (here " + std::to_string(run.seed) + ")");
+  const Run& run = scenario.run;
+  const std::string other = other_training(checkpoint, manifest, training_of(scenario.model, run));
+  if (!other.empty()) throw UsageError(other);
   if (manifest.step >= run.steps)
     throw UsageError(checkpoint + " is of step " + std::to_string(manifest.step) + " and the training ends at step " +
                      std::to_string(run.steps) + ": nothing is left to do; raise run.steps");
@@ -41,7 +41,8 @@ void refuse_left_course(const std::string& checkpoint, const std::string& folder
 
 }  // namespace
 
-Resumption resumption_of(const std::optional<std::string>& what, const std::string& folder, const Run& run, bool overwrite) {
+Resumption resumption_of(const std::optional<std::string>& what, const std::string& folder, const Scenario& scenario,
+                         bool overwrite) {
   if (!what) {
     if (!overwrite) refuse_checkpoints_in(folder);
     return {};
@@ -50,7 +51,7 @@ Resumption resumption_of(const std::optional<std::string>& what, const std::stri
     const std::string checkpoint = resolve_checkpoint(*what, folder);
     const bool is_here = is_of(folder, checkpoint);
     if (!is_here && !overwrite) refuse_checkpoints_in(folder);
-    const Manifest manifest = checked_manifest(checkpoint, run);
+    const Manifest manifest = checked_manifest(checkpoint, scenario);
     if (is_here) refuse_left_course(checkpoint, folder, manifest.step);
     return {std::filesystem::absolute(checkpoint).string(), static_cast<int>(manifest.step), manifest.samples, manifest.batch, is_here};
   } catch (const UsageError&) {

@@ -18,10 +18,11 @@ struct Resumption {
   bool is_here = false;      // a checkpoint of the run's own folder: the run goes on there
 };
 
-// `what`: of --resume, `folder`: of the run. Throws UsageError: no such checkpoint, a damaged one, another seed,
-// nothing left to do; and, but for `overwrite`, where the folder holds checkpoints of another course, which the run would
+// `what`: of --resume, `folder`: of the run. Throws UsageError: no such checkpoint, a damaged one, one of another
+// training (exec/checkpoint_training.h), nothing left to do; and, but for `overwrite`, where the folder holds checkpoints of another course, which the run would
 // replace.
-Resumption resumption_of(const std::optional<std::string>& what, const std::string& folder, const Run& run, bool overwrite);
+Resumption resumption_of(const std::optional<std::string>& what, const std::string& folder, const Scenario& scenario,
+                         bool overwrite);
 
 // Throws UsageError where the batch of a training that goes on could not come up to the one it had.
 void refuse_shrinking_growth(const Scenario& scenario, const Resumption& from);

@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "exec/checkpoint_folder.h"
 #include "exec/loss_lines.h"
 #include "exec/run_files.h"
 #include "scenarios/commands/command.h"
@@ -194,6 +195,8 @@ std::string kept_text(const std::string& folder, int first_rank, int last_rank) 
     if (!none && bytes > 0) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
   }
   if (!ranks.empty()) text += (text.empty() ? "" : "; ") + std::string("records of rank ") + ranks;
+  if (const auto steps = complete_checkpoints(folder); first_rank == 0 && !text.empty() && !steps.empty())
+    text += "; checkpoint of step " + std::to_string(steps.back()) + " (--resume latest)";
   const char* const nothing = first_rank == 0 ? "no step was completed" : "no records were written (rank 0 keeps the losses)";
   return (text.empty() ? nothing : "kept: " + text) + "; no trace was made; messages: " + folder;
 }

@@ -83,9 +83,10 @@ void load_algorithms(const Settings& settings, Cluster& cluster) {
     const std::string path = "cluster.collectives." + key;
     return settings.given(path) ? static_cast<Algorithm>(settings.choice(path)) : fallback;
   };
-  const Algorithm all = chosen("all", Algorithm::ring);
-  for (const Axis axis : collective_axes)
-    cluster.algorithms[static_cast<std::size_t>(axis)] = chosen(name_of(axis), all);
+  for (const Axis axis : collective_axes) {
+    const std::size_t at = static_cast<std::size_t>(axis);
+    cluster.algorithms[at] = chosen(name_of(axis), chosen("all", default_algorithms[at]));
+  }
 }
 
 bool check_size(Settings& settings, const std::vector<NodeGroup>& groups) {

@@ -24,7 +24,8 @@ Value fabric_value(const Fabric& fabric);
 
 // load_faults.cpp: what `slipway goodput` needs of `cluster` and `run`.
 struct FaultModel;
-void load_faults(const Settings& settings, FaultModel& faults);
+// `cluster`: null where it could not be read.
+void load_faults(Settings& settings, const Cluster* cluster, FaultModel& faults);
 
 // load_growth.cpp: what `slipway growth` needs of `training`.
 struct GrowthChoice;

@@ -195,7 +195,7 @@ LoadResult load_scenario(const std::string& path, const std::vector<std::string>
   read_schedule(settings, scenario.schedule);
   read_actions(settings, folder, scenario);
   read_run(settings, folder, scenario);
-  load_faults(settings, scenario.faults);
+  load_faults(settings, cluster ? &scenario.cluster : nullptr, scenario.faults);
   load_growth(settings, scenario.growth);
   derive_and_check(settings, model.has_value(), cluster.has_value(), scenario);
   note_files(settings, folder, scenario);

@@ -134,9 +134,9 @@ const std::vector<double>& StepEstimator::Parts::elements_of_runs(int tensor) {
   return run_elements.emplace(tensor, std::move(list)).first->second;
 }
 
-const LinkPath& StepEstimator::Parts::world_links() {
-  if (!world) world = world_path(cluster, rank_capacity(cluster));
-  return *world;
+const LinkPath& StepEstimator::Parts::world_links(int ranks) {
+  const auto found = world.find(ranks);
+  return found != world.end() ? found->second : world.emplace(ranks, world_path(cluster, ranks)).first->second;
 }
 
 const StageCosts& StepEstimator::Parts::costs_of(const LayoutChoice& choice) {

@@ -6,6 +6,8 @@
 //   ZeRO) p·v stages ──► blocks of each run on each stage ────────────┘ (schedule, p, v, m) ──► ScheduleUse
 #pragma once
 
+#include <map>
+
 #include "schedules/graph/estimate.h"
 
 namespace slipway {
@@ -50,7 +52,7 @@ struct StepEstimator::Parts {
   std::vector<int> first_block;  // of each run
   bool tied = false;
   double least_gradients = 1, least_kept = 1;  // factors of the trainer on these bytes, at least
-  std::optional<LinkPath> world;
+  std::map<int, LinkPath> world;  // by ranks
   std::unique_ptr<StepEstimator> without_troubles;  // of the healthy cluster, where that is another one
 
   using ShapeKey = std::tuple<int, bool, int, std::int64_t, Recompute, int>;
@@ -75,7 +77,7 @@ struct StepEstimator::Parts {
   const ScheduleUse& use_of(const LayoutChoice& choice, int micro_batches);
   const std::vector<double>& elements_of_runs(int tensor);
   const StageCosts& costs_of(const LayoutChoice& choice);
-  const LinkPath& world_links();
+  const LinkPath& world_links(int ranks);
   // balanced_split.cpp: more layers a pipeline rank cannot hold in this share of its memory.
   std::vector<int> most_layers(const LayoutChoice& choice, const ScheduleUse& use, double memory_share);
 };

@@ -118,7 +118,7 @@ StepEndSeconds step_end(Parts& parts, const LayoutChoice& choice, const StageCos
     end.optimizer +=
         machine.task_overhead + norm_seconds(machine, held * bytes_of(parts.base.gradient_dtype));
     if (ranks > 1) {
-      const LinkPath& world = parts.world_links();
+      const LinkPath& world = parts.world_links(ranks);
       end.optimizer += collective_seconds(world, Collective::all_reduce, ranks, 8);
     }
   }

@@ -131,7 +131,7 @@ Cluster at_pace(Cluster cluster, const Stack& stack, const LoweringInput& sliced
   input.shape.sequence *= input.slices;
   input.model = as_formulas_know(std::move(input.model));
   input.slices = 1;
-  cluster.algorithms.fill(Algorithm::ring);  // what messages cost was fitted as rings
+  cluster.algorithms = default_algorithms;  // what messages cost was fitted as rings
   const int blocks = static_cast<int>(blocks_of(input.model).size());
   for (std::size_t g = 0; g < cluster.groups.size(); ++g) {
     Machine& machine = cluster.groups[g].machine;

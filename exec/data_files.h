@@ -1,0 +1,69 @@
+// Which files run.data names, and what tells one text from another: a training that goes on with other data would read
+// other samples in another order without a word.
+//
+//   identity   bytes of the files, and a checksum of 256 pieces of 4 KiB spread over each (of all of it up to 1 MiB)
+//
+// Not the path: the same data may lie elsewhere on another machine. Plain C++, no LibTorch: `slipway execute` asks too.
+// Guarded by tests/token_source_test.cpp and tests/command_resume_folder_test.cpp.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "exec/checksum.h"
+
+namespace slipway {
+
+// Does `path` name token files (both exist)? If so *prefix is what they share.
+inline bool names_token_files(const std::string& path, std::string* prefix = nullptr) {
+  std::error_code ignored;
+  const auto is_file = [&](const std::string& name) { return std::filesystem::is_regular_file(name, ignored); };
+  std::string stem = path;
+  const bool named = path.ends_with(".bin") || path.ends_with(".idx");
+  if (named) stem.resize(stem.size() - 4);
+  if (!named && is_file(path)) return false;  // a text file that happens to have namesakes
+  if (!is_file(stem + ".bin") || !is_file(stem + ".idx")) return false;
+  if (prefix != nullptr) *prefix = stem;
+  return true;
+}
+
+struct DataIdentity {
+  std::uint64_t bytes = 0;  // of all files; 0: not known
+  std::uint64_t checksum = 0;
+  std::string path;  // for people
+
+  bool is_same(const DataIdentity& other) const { return bytes == other.bytes && checksum == other.checksum; }
+};
+
+// Throws std::runtime_error naming the file that cannot be read.
+inline DataIdentity data_identity(const std::string& path) {
+  constexpr std::uint64_t pieces = 256, piece = 4096;
+  std::string prefix;
+  const std::vector<std::string> files =
+      names_token_files(path, &prefix) ? std::vector<std::string>{prefix + ".bin", prefix + ".idx"} : std::vector{path};
+  DataIdentity identity;
+  identity.path = path;
+  std::string parts;
+  for (const std::string& name : files) {
+    std::ifstream file(name, std::ios::binary | std::ios::ate);
+    const auto size = static_cast<std::uint64_t>(std::max<std::streamoff>(file.tellg(), 0));
+    const bool whole = size <= pieces * piece;
+    for (std::uint64_t i = 0; i < (whole ? 1 : pieces); ++i) {
+      std::string bytes(whole ? size : piece, '\0');
+      file.seekg(static_cast<std::streamoff>(whole ? 0 : i * ((size - piece) / (pieces - 1))));
+      file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+      parts += std::to_string(checksum_of(bytes)) + ' ';
+    }
+    if (!file) throw std::runtime_error("run.data: cannot read " + name);
+    identity.bytes += size;
+  }
+  identity.checksum = checksum_of(parts);
+  return identity;
+}
+
+}  // namespace slipway

@@ -1,0 +1,83 @@
+// A training that has diverged ends as a failure at the first step whose loss or gradient norm is not finite: on all
+// ranks, with the step, what to try, and the last finite checkpoint as it was.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "exec/checkpoint_folder.h"
+#include "exec/losses.h"
+#include "tests/memory_store.h"
+#include "tests/resumed_runs.h"
+
+namespace slipway {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+// Weights of 1e300 after the first step, which overflow in the second.
+const std::string far_too_fast = "--set run.lr=1e300 --set run.checkpoint_steps=1";
+
+class DivergedIn : public testing::TestWithParam<const char*> {};
+
+TEST_P(DivergedIn, RunEndsAtTheStepAndKeepsTheLastFiniteCheckpoint) {
+  const std::string folder = fresh("diverged");
+  const Ended ended = executed(folder, {far_too_fast, GetParam()});
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_THAT(ended.errors, AllOf(HasSubstr("slipway execute: rank "), HasSubstr("step 2"), HasSubstr("the training has diverged"),
+                                  HasSubstr("run.optimizer.lr"), HasSubstr("run.clip_norm"),
+                                  HasSubstr("checkpoint of step 1 (--resume latest)")));
+  EXPECT_EQ(complete_checkpoints(folder), std::vector<std::int64_t>{1});
+  EXPECT_THAT(losses_of(folder), AllOf(HasSubstr("\n1,8,"), Not(HasSubstr("\n3,"))));
+  for (const int rank : {0, 1}) EXPECT_THAT(text_of_file(records_path(folder, rank)), Not(IsEmpty()));
+}
+INSTANTIATE_TEST_SUITE_P(Layouts, DivergedIn,
+                         testing::Values("", "--set layout.pipeline=1 --set layout.data=2 --set layout.zero=1",
+                                         "--set layout.pipeline=1 --set layout.tensor=2 --set run.clip_norm=0"));
+
+// The loss of the second step is that of logits of zero, its gradient is none: with clipping that is seen at once.
+TEST(Diverged, RunTellsTheGradientsNormWhereTheLossIsStillFinite) {
+  const std::string folder = fresh("norm");
+  const Ended ended = executed(folder, {"--set run.lr=1e300"});
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_THAT(ended.errors, HasSubstr("step 2, end of the step: the training has diverged: the loss is 5.5452, but the gradient's norm is nan;"));
+  EXPECT_THAT(losses_of(folder), AllOf(HasSubstr("\n2,16,5.54"), Not(HasSubstr("\n3,"))));
+}
+
+// Without clipping the loss tells, on a rank that does not compute it.
+TEST(Diverged, RunNamesTheRankOfTheLoss) {
+  const std::string folder = fresh("loss");
+  const Ended ended = executed(folder, {"--set run.lr=1e300 --set run.clip_norm=0"});
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_THAT(ended.errors, HasSubstr("step 3, end of the step: the training has diverged: the loss is nan (computed on rank 1);"));
+  EXPECT_THAT(ended.output, HasSubstr("step 3/8  loss nan "));
+  EXPECT_THAT(losses_of(folder), AllOf(HasSubstr("\n3,24,nan,"), Not(HasSubstr("\n4,"))));
+}
+
+TEST(LossReporter, EndsTheRunWhereTheLossIsFiniteButTheGradientIsNot) {
+  const Bundle bundle = tiny_bundle(tiny_input(tiny_llama(1, false)));
+  const std::string folder = temporary_folder().path("reported");
+  std::filesystem::create_directories(folder);
+  MemoryStore store;
+  std::string told;
+  LossReporter losses(bundle, 0, {}, folder, store.connect(), [&](const std::string& where) {
+    try {
+      throw;
+    } catch (const std::exception& error) {
+      told = where + ": " + error.what();
+    }
+  });
+  losses.step_ended({{0, 0, 8}, 8, 5.25, 0, std::nullopt, 1.0});
+  losses.step_ended({{1, 8, 8}, 8, 5.25, 0, std::nullopt, std::numeric_limits<double>::infinity()});
+  losses.step_ended({{2, 16, 8}, 8, 5.25, 0, std::nullopt, 1.0});
+  losses.finish();
+  EXPECT_THAT(told, HasSubstr("step 2, end of the step: the training has diverged: the loss is 5.2500, but the gradient's norm is inf;"));
+  EXPECT_THAT(text_of_file(losses_path(folder)), AllOf(HasSubstr("\n1 16 5.25 "), Not(HasSubstr("\n2 "))));
+}
+
+}  // namespace
+}  // namespace slipway
