@@ -74,6 +74,14 @@ class Finder {
     return is_compute(after) && graph_.tasks[after].rank == graph_.tasks[task].rank;
   }
 
+  // So is what waits for a later task of that lane besides: a gather of what `task` has made long before.
+  bool is_kept_waiting(TaskId task, TaskId after) const {
+    const auto before = graph_.predecessors[after];
+    return is_later_on_lane(task, after) || std::any_of(before.begin(), before.end(), [&](TaskId other) {
+      return is_later_on_lane(task, other) && position_[other] > position_[task];
+    });
+  }
+
   // Does nobody outside see the end of `first`, a link whose chain goes on?
   bool is_hidden(TaskId first) const {
     const auto before = graph_.predecessors[first], after = graph_.successors[first];
@@ -88,7 +96,7 @@ class Finder {
            std::all_of(before.begin(), before.end(),
                        [&](TaskId task) { return task == first || is_later_on_lane(task, id); }) &&
            std::all_of(after.begin(), after.end(),
-                       [&](TaskId task) { return task == second || is_later_on_lane(id, task); });
+                       [&](TaskId task) { return task == second || is_kept_waiting(id, task); });
   }
 
   // Appends what runs from the end of link `first` to that of link `second`; the chain begins with `first` if

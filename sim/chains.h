@@ -9,7 +9,7 @@
 // tasks of its own rank at most, which the lane keeps waiting anyway. So all dates inside a chain follow from its
 // beginning by the same additions that the event loop would make: the result is the same to the last bit. Made
 // for tensor groups, whose collectives are most tasks of a step. (Under sequence parallelism the gathers for weight gradients run
-// beside the tasks of a backward pass, which is no chain then. Flows end where SimGrid's clock, added up event by event, has them.)
+// beside the tasks of a backward pass, which is no chain then; a forward pass is. Flows end where SimGrid's clock, added up event by event, has them.)
 //
 // A unit is a chain or a task of its own. Guarded by tests/sim_chains_test.cpp.
 #pragma once

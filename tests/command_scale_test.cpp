@@ -40,7 +40,7 @@ TEST_F(Scale, RanksThatDoTheSameAreSimulatedOnceAndTheAnswerIsThatOfAll) {
   const nlohmann::json folded = summary_of({llama}), all = summary_of({llama, "--exact"});
   EXPECT_EQ(folded["simulated_ranks"], 4);
   EXPECT_EQ(all["simulated_ranks"], 64);
-  EXPECT_GT(all["tasks"].get<int>(), 9 * folded["tasks"].get<int>());
+  EXPECT_GT(all["tasks"].get<int>(), 8 * folded["tasks"].get<int>());
   expect_same_answer(folded, all);
 }
 
@@ -73,12 +73,16 @@ TEST_F(Scale, WhereNothingIsFoldedTheReasonIsTold) {
 
 TEST_F(Scale, RunsOfTasksThatNobodyElseSeesAreSimulatedAsOneAndTheAnswerIsThatOfTaskByTask) {
   const std::string llama = scale + "llama-8b-64xh100.yaml";
-  const nlohmann::json chained = summary_of({llama, "--unfolded"}), exact = summary_of({llama, "--exact"});
-  EXPECT_EQ(chained["simulated_ranks"], 64);
-  EXPECT_EQ(chained["tasks"], exact["tasks"]);
-  EXPECT_EQ(exact["simulated_units"], exact["tasks"]);
-  EXPECT_LT(10 * chained["simulated_units"].get<int>(), exact["tasks"].get<int>());
-  expect_same_answer(chained, exact);
+  // With sequence parallelism gathers for weight gradients run beside backward passes, and somebody sees their middle.
+  for (const auto& [sequence_parallel, fewer] : {std::pair{"false", 7.0}, std::pair{"true", 1.5}}) {
+    const std::string set = std::string("layout.sequence_parallel=") + sequence_parallel;
+    const nlohmann::json chained = summary_of({llama, "--set", set, "--unfolded"}), exact = summary_of({llama, "--set", set, "--exact"});
+    EXPECT_EQ(chained["simulated_ranks"], 64);
+    EXPECT_EQ(chained["tasks"], exact["tasks"]);
+    EXPECT_EQ(exact["simulated_units"], exact["tasks"]);
+    EXPECT_LT(fewer * chained["simulated_units"].get<int>(), exact["tasks"].get<int>());
+    expect_same_answer(chained, exact);
+  }
 }
 
 TEST_F(Scale, MicroBatchesThatRepeatOthersAreLeftOutAndTheAnswerIsThatOfAll) {
