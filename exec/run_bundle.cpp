@@ -236,10 +236,9 @@ StepSpan BundleRun::next_steps(int done) {
 }
 
 void BundleRun::write() const {
-  const std::vector<ClockSample> clock = [this] {
-    const std::lock_guard lock(clock_mutex_);
-    return clock_;
-  }();
+  std::unique_lock lock(clock_mutex_);
+  const std::vector<ClockSample> clock = clock_;
+  lock.unlock();
   write_records(arguments_.out, rank_, records_of(rank_, lanes_.stamps(), memory_.stamps(), clock, origin_));
 }
 
