@@ -10,7 +10,7 @@ namespace slipway {
 namespace {
 
 constexpr std::string_view magic = "slipway-bundle";
-constexpr int version = 10;
+constexpr int version = 11;
 
 void fields(auto& a, Is<BlockRun> auto& run) {
   auto& b = run.block;
