@@ -8,6 +8,7 @@
 #include "exec/gradient_dump.h"
 #include "exec/storage_memory.h"
 #include "models/kfac.h"
+#include "schedules/shared_table.h"
 
 namespace slipway {
 namespace {
@@ -39,11 +40,14 @@ Buckets::Buckets(const Bundle& bundle, int rank, at::Device device)
   placement.weight_dtype = torch_dtype(graph.shape.dtype);
   placement.gradient_dtype = gradient_dtype(graph);
   placement.device = device;
+  const bool one_table = shares_table(graph.model, layout, graph.placement);
   for (int stage = 0; stage < graph.placement.stages(); ++stage) {
     if (graph.placement.rank[static_cast<std::size_t>(stage)] != at_.pipeline) continue;
     const BlockRange& range = graph.stages[static_cast<std::size_t>(stage)];
-    for (int block = range.first; block < range.last; ++block)
-      buckets_.emplace(block, make_bucket(stage, block, placement));
+    for (int block = range.first; block < range.last; ++block) {
+      const auto made = buckets_.emplace(block, make_bucket(stage, block, placement)).first;
+      if (block == 0 && one_table) placement.table = &made->second.parameters;
+    }
   }
 }
 
@@ -197,13 +201,6 @@ Message Buckets::gather(int block, std::shared_ptr<void>& hold) {
   return {mine.slice_weights,
           use.is_new ? mine.gathered->target()
                      : at::empty({mine.slice_weights.size(0) * slice_count_}, mine.slice_weights.options())};
-}
-
-void Buckets::add_tied_copies() {
-  at::Tensor embedding = parameter_named(buckets_.begin()->second.parameters, "embedding.weight").gradient;
-  at::Tensor head = parameter_named(buckets_.rbegin()->second.parameters, "head.weight").gradient;
-  embedding.add_(head);
-  head.copy_(embedding);
 }
 
 at::Tensor Buckets::square_sum(int stage) const {

@@ -1,6 +1,6 @@
 // All parameters of one rank with what happens to their gradients once the backward passes are done:
 //
-//   bucket ─ norm_grad_reduce (tensor group) ─ tied_grad_reduce (first and last stage) ─ grad_reduce (data)
+//   bucket ─ norm_grad_reduce (tensor group) ─ tied_grad_reduce (first and last stage, of two ranks) ─ grad_reduce (data)
 //     ZeRO 0: the whole bucket is reduced; every rank updates all of it
 //     ZeRO 1: reduce-scatter; this rank keeps, counts and updates its slice, then weights are gathered
 //   ─ grad_norm ─ norm_reduce ─ optimizer_step ─ parameter_gather
@@ -48,8 +48,6 @@ class Buckets {
   void keep_tied(const at::Tensor& whole);
   // ZeRO 3: a gather of `block` begins; its memory is there as long as `hold`.
   Message gather(int block, std::shared_ptr<void>& hold);
-  // Tied embedding on a rank that holds both copies: each becomes the sum.
-  void add_tied_copies();
 
   // Sum of squares in float64, [1], of what this rank counts; stage = none: of all its stages.
   at::Tensor square_sum(int stage) const;

@@ -96,6 +96,7 @@ bool same_pieces(const StoredEntry& a, const StoredEntry& b) {
 
 ParameterState whole_parameter(const CheckpointReader& checkpoint, const Parameter& parameter) {
   std::vector<StoredEntry> entries = checkpoint.entries_of(parameter.name);
+  if (entries.empty() && !parameter.same_as.empty()) entries = checkpoint.entries_of(parameter.same_as);  // one rank held both
   if (entries.empty())
     refuse(checkpoint, parameter, "is not there: the checkpoint is of another model; resume with that one");
   for (const StoredEntry& entry : entries) check_shape(checkpoint, parameter, entry);

@@ -66,6 +66,12 @@ void over_rows(std::size_t rows, std::size_t columns, Draw draw) {
 void place(BlockParameters& block, std::vector<Parameter> list, const ParameterPlacement& placement) {
   for (Parameter& meta : list) {
     ShardedParameter parameter;
+    if (placement.table != nullptr && !meta.same_as.empty()) {
+      parameter = parameter_named(*placement.table, meta.same_as);
+      parameter.meta = std::move(meta);
+      block.elsewhere.push_back(std::move(parameter));
+      continue;
+    }
     parameter.pieces = pieces_of(meta, placement.tensor_rank, placement.tensor_degree);
     parameter.elements = shard_elements(meta, placement.tensor_degree);
     parameter.offset = block.elements;
@@ -140,8 +146,9 @@ FlatRange range_within(const ShardedParameter& parameter, std::int64_t begin, st
 }
 
 const ShardedParameter* find_parameter(const BlockParameters& block, std::string_view suffix) {
-  for (const ShardedParameter& parameter : block.parameters)
-    if (std::string_view(parameter.meta.name).ends_with(suffix)) return &parameter;
+  for (const auto* list : {&block.parameters, &block.elsewhere})
+    for (const ShardedParameter& parameter : *list)
+      if (std::string_view(parameter.meta.name).ends_with(suffix)) return &parameter;
   return nullptr;
 }
 

@@ -39,12 +39,16 @@ struct BlockParameters {
   std::int64_t tensor_sum = 0;    // elements whose gradients are summed over the tensor group; they come first
   std::int64_t elements = 0;      // without padding
   std::vector<ShardedParameter> parameters;
+  // What the block uses of another block's tensors, which keeps, reduces, updates and saves it: a tied head's matrix on the
+  // embedding's rank (schedules/shared_table.h).
+  std::vector<ShardedParameter> elsewhere;
 };
 
 struct ParameterPlacement {
   int tensor_rank = 0, tensor_degree = 1;
   bool sequence_parallel = false;
   int slices = 1;  // ranks that share the bucket out; pads to a multiple of it
+  const BlockParameters* table = nullptr;  // the embedding's, which holds a tied head's matrix; null: the head has its own
   at::ScalarType weight_dtype = at::kFloat, gradient_dtype = at::kFloat;
   at::Device device = at::kCPU;
 };
@@ -63,7 +67,7 @@ struct FlatRange {
 };
 FlatRange range_within(const ShardedParameter& parameter, std::int64_t begin, std::int64_t end);
 
-// The parameter whose name ends with `suffix`: null when there is none, or throws std::runtime_error.
+// The parameter, of `elsewhere` too, whose name ends with `suffix`: null when there is none, or throws std::runtime_error.
 const ShardedParameter* find_parameter(const BlockParameters& block, std::string_view suffix);
 const ShardedParameter& parameter_named(const BlockParameters& block, std::string_view suffix);
 

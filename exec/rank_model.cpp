@@ -132,9 +132,6 @@ void RankModel::run(TaskId task, int step) {
       s.run_segment(task, step);
       s.take_gradients(task, step);
       break;
-    case WorkKind::tied_grad_reduce:
-      s.buckets.add_tied_copies();
-      break;
     case WorkKind::worker_norm:
       s.worker_norm(task, step);
       break;

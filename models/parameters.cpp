@@ -169,10 +169,10 @@ std::int64_t shard_elements(const Parameter& parameter, int degree) {
   return along * parameter.shape[parameter.shard_dim == 1 ? 0 : 1];
 }
 
-std::int64_t block_shard_elements(const Model& model, int block_index, int degree) {
+std::int64_t block_shard_elements(const Model& model, int block_index, int degree, bool shares_table) {
   std::int64_t sum = 0;
   for (const Parameter& parameter : parameters_of(model, block_index))
-    sum += shard_elements(parameter, degree);
+    if (!shares_table || parameter.same_as.empty()) sum += shard_elements(parameter, degree);
   return sum;
 }
 

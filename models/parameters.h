@@ -33,8 +33,9 @@ struct Parameter {
   // Rows (or columns) of the shard that tensor rank `t` of `n` holds are listed as pieces, because a
   // packed tensor (q, k, v; gate, up) is cut inside each of its parts.
   std::vector<std::int64_t> parts;  // sizes of the packed parts along shard_dim; empty = one part
-  // Tied head: its own copy of the named tensor. It starts with the same values (drawn under the other's
-  // name) and its gradient is summed with the other's, so the two stay equal; counted once.
+  // Tied head: the named tensor where one rank holds both (schedules/shared_table.h), else its own copy. That starts
+  // with the same values (drawn under the other's name) and its gradient is summed with the other's, so the two stay equal;
+  // counted once.
   std::string same_as;
 };
 
@@ -58,8 +59,9 @@ std::map<std::string, std::string> settings_without_shape(const Model& model);
 std::vector<Piece> pieces_of(const Parameter& parameter, int rank, int degree);
 // Number of elements in that shard.
 std::int64_t shard_elements(const Parameter& parameter, int degree);
-// Sum over the block of shard_elements.
-std::int64_t block_shard_elements(const Model& model, int block_index, int degree);
+// Sum over the block of shard_elements; of a tied head without its matrix where that is the embedding's tensor
+// (schedules/shared_table.h).
+std::int64_t block_shard_elements(const Model& model, int block_index, int degree, bool shares_table = false);
 // Whether a tensor rank finds only a part of this tensor's gradient, so that it is summed over the tensor
 // group (Megatron-LM does the same): a replicated tensor under sequence parallelism (of its tokens), a
 // partial one always.

@@ -65,8 +65,7 @@ enum class WorkKind : std::uint8_t {
   transfer,         // a wire (or its gradient) to the next stage's rank
   wire_collective,  // the communicate operator `first_op` of `stage`, on a wire or its gradient
   norm_grad_reduce, // tensor-group all-reduce of the gradients of `block` that tensor ranks found parts of
-  tied_grad_reduce, // all-reduce of the embedding gradient between first and last stage (TaskKind::compute
-                    // when one rank holds both: it adds them)
+  tied_grad_reduce, // all-reduce of the embedding gradient between first and last stage (shared_table.h: where they are two)
   grad_reduce,      // data(·context)-group all-reduce (ZeRO 0) or reduce-scatter (1..3) of `block`'s gradient
   worker_norm,      // sum of squares of this rank's part of `block`'s gradient before grad_reduce (models/norm_test.h)
   grad_norm,        // local sum of squares of this rank's gradient shards

@@ -85,7 +85,7 @@ TEST(Bundle, ANewerVersionIsRefusedByName) {
   std::string text = written(small_bundle());
   text.replace(text.find("slipway-bundle 11"), 17, "slipway-bundle 12");
   EXPECT_THAT(failure(text),
-              testing::AllOf(testing::HasSubstr("version 11"), testing::HasSubstr("run.slip:1")));
+              testing::AllOf(testing::HasSubstr("version 12"), testing::HasSubstr("run.slip:1")));
 }
 
 // Two batches of one model; what is changed in the second, or in the rule, no longer goes together.

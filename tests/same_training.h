@@ -22,6 +22,8 @@ struct Trained {
 
 inline Trained trained(std::vector<double> losses, const std::string& folder, int ranks) {
   Trained run{std::move(losses), read_gradients(folder, ranks), 0};
+  if (!run.gradients.contains("head.weight"))  // one rank has embedding and tied head: one tensor (schedules/shared_table.h)
+    run.gradients["head.weight"] = run.gradients.at("embedding.weight");
   double squares = 0;
   for (const auto& [name, gradient] : run.gradients)
     for (const double value : gradient.values) squares += value * value;

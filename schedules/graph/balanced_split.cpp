@@ -119,7 +119,7 @@ std::vector<int> StepEstimator::Parts::most_layers(const LayoutChoice& choice, c
                                                    double memory_share) {
   const Layout& layout = choice.layout;
   const Wiring& wires = wiring(layout);
-  const std::vector<double>& elements = elements_of_runs(layout.tensor);
+  const std::vector<double>& elements = elements_of_runs(choice);
   const auto fixed_bytes = [&](std::size_t run) {
     const StaticBytes fixed =
         static_bytes_of(elements[run], layout, base.shape.dtype, base.gradient_dtype, use.placement.copies);

@@ -13,7 +13,7 @@ Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int block
   work.block = block;
   work.dtype = state.graph.gradient_dtype;
   work.collective = Collective::all_reduce;
-  double elements = static_cast<double>(block_shard_elements(input.model, block, tensor));
+  double elements = state.elements_of_block(block);
   const char* tail = ".ar_grad";
   if (kind == WorkKind::norm_grad_reduce) {
     elements = static_cast<double>(block_tensor_sum_elements(input.model, block, tensor, input.layout.sequence_parallel));
@@ -41,7 +41,7 @@ Work worker_norm_work(const LoweringState& state, int stage, int block) {
   work.stage = stage;
   work.block = block;
   work.dtype = state.graph.gradient_dtype;
-  work.elements = static_cast<double>(block_shard_elements(state.input.model, block, state.input.layout.tensor));
+  work.elements = state.elements_of_block(block);
   work.suffix = "." + block_name(state.blocks, block) + ".worker_norm";
   return work;
 }

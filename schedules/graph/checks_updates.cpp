@@ -3,7 +3,7 @@
 //   last backward of a block ─► its reductions ─► [norm ─► norm reduction over all ranks] ─► one update
 //
 // The reductions that a layout requires must exist (data and context group; tensor group for replicated
-// weights under sequence parallel, and of norms of heads always; first and last stage for a tied embedding), the last of a block must
+// weights under sequence parallel, and of norms of heads always; first and last stage for a tied embedding of two ranks), the last of a block must
 // wait for that block's last backward, and the update must wait for all of them. Waiting means a path of
 // edges through tasks of this rank: being earlier in the order on another lane is a race.
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include "models/parameters.h"
 #include "schedules/graph/findings.h"
 #include "schedules/graph/membership.h"
+#include "schedules/shared_table.h"
 
 namespace slipway {
 namespace {
@@ -34,6 +35,7 @@ class UpdateCheck {
         findings_(findings),
         membership_(graph),
         blocks_(blocks_of(graph.model)),
+        shares_table_(shares_table(graph.model, graph.layout, graph.placement)),
         lowered_(static_cast<std::size_t>(lowered_count(graph.layout, graph.folding))),
         states_(lowered_ * blocks_.size()),
         updates_(lowered_ * graph.stages.size()),
@@ -122,13 +124,14 @@ class UpdateCheck {
     if (work.pass == Pass::forward || work.pass == Pass::recompute || work.first_op >= work.last_op) return;
     const auto operators = operators_of(graph_, work);
     const int last_block = operators[static_cast<std::size_t>(work.last_op - 1)].block;
-    for (int block = operators[static_cast<std::size_t>(work.first_op)].block; block <= last_block;
-         ++block) {
+    const auto note = [&](int block) {
       BlockState& at = state(graph_.tasks[id].rank, block);
-      if (at.last_gradient >= static_cast<std::int64_t>(position_[id])) continue;
+      if (at.last_gradient >= static_cast<std::int64_t>(position_[id])) return;
       at.last_gradient = position_[id];
       at.last_gradient_task = id;
-    }
+    };
+    for (int block = operators[static_cast<std::size_t>(work.first_op)].block; block <= last_block; ++block) note(block);
+    if (shares_table_ && last_block + 1 == static_cast<int>(blocks_.size())) note(0);
   }
 
   // The tasks from which walk_back can look further: updates, reductions and what they wait for, up to the
@@ -203,7 +206,7 @@ class UpdateCheck {
             "over the data and context group");
     require(WorkKind::norm_grad_reduce, tensor_sums_[static_cast<std::size_t>(block)],
             "of replicated weights over the tensor group");
-    require(WorkKind::tied_grad_reduce, blocks_.back().tied && is_end, "between embedding and head");
+    require(WorkKind::tied_grad_reduce, blocks_.back().tied && is_end && !shares_table_, "between embedding and head");
     check_worker_norms(rank, block, place);
     if (at.reductions.empty()) return;
     if (walk_back(at.reductions, rank) < at.last_gradient) {
@@ -265,6 +268,7 @@ class UpdateCheck {
   const Membership membership_;
   std::optional<OwnPredecessors> own_;  // of step_end()
   std::vector<Block> blocks_;
+  bool shares_table_;  // the embedding's gradient is the head's too
   std::size_t lowered_;                       // rows of ranks
   std::vector<BlockState> states_;            // [rank × block]
   std::vector<std::vector<TaskId>> updates_;  // [rank × stage]

@@ -78,8 +78,6 @@ double compute_seconds(const TaskGraph& graph, const Work& work, const Machine& 
     case WorkKind::worker_norm:
     case WorkKind::grad_norm:
       return machine.task_overhead + norm_seconds(machine, work.elements * bytes_of(work.dtype));
-    case WorkKind::tied_grad_reduce:  // one rank holds both: read two, write two
-      return machine.task_overhead + norm_seconds(machine, 4 * work.bytes);
     default:
       break;
   }

@@ -5,6 +5,7 @@
 
 #include "models/parameters.h"
 #include "schedules/graph/stack_pace.h"
+#include "schedules/shared_table.h"
 
 namespace slipway {
 namespace {
@@ -125,13 +126,25 @@ const ScheduleUse& StepEstimator::Parts::use_of(const LayoutChoice& choice, int 
   return uses.emplace(key, schedule_use(*choice.schedule, shape)).first->second;
 }
 
-const std::vector<double>& StepEstimator::Parts::elements_of_runs(int tensor) {
-  const auto found = run_elements.find(tensor);
+bool StepEstimator::Parts::shares_table(const LayoutChoice& choice) {
+  const Layout& l = choice.layout;
+  const auto on = [&](const Placement& placement) { return slipway::shares_table(base.model, l, placement); };
+  if (l.pipeline == 1) return on({1, {0}});
+  if (!tied || l.chunks == 1) return false;  // one stage a rank
+  const int m = micro_batches(choice);
+  const ScheduleShape shape{l.pipeline, l.chunks, m, base.slices, choice.schedule->copies};
+  return choice.schedule->refuse(shape).empty() && on(use_of(choice, m).placement);
+}
+
+const std::vector<double>& StepEstimator::Parts::elements_of_runs(const LayoutChoice& choice) {
+  const int tensor = choice.layout.tensor;
+  const std::pair key{tensor, shares_table(choice)};
+  const auto found = run_elements.find(key);
   if (found != run_elements.end()) return found->second;
   std::vector<double> list;
   for (const int block : first_block)
-    list.push_back(static_cast<double>(block_shard_elements(base.model, block, tensor)));
-  return run_elements.emplace(tensor, std::move(list)).first->second;
+    list.push_back(static_cast<double>(block_shard_elements(base.model, block, tensor, key.second)));
+  return run_elements.emplace(key, std::move(list)).first->second;
 }
 
 const LinkPath& StepEstimator::Parts::world_links(int ranks) {
@@ -142,11 +155,11 @@ const LinkPath& StepEstimator::Parts::world_links(int ranks) {
 const StageCosts& StepEstimator::Parts::costs_of(const LayoutChoice& choice) {
   const Layout& l = choice.layout;
   const ShapeKey shape{l.tensor, l.sequence_parallel, l.context, choice.micro_batch, choice.recompute, 0};
-  const std::tuple key{shape, l.data, l.pipeline, split_key(l)};
+  const std::tuple key{shape, l.data, l.pipeline, split_key(l), shares_table(choice)};
   if (costs && costs_key == key) return *costs;
   const Wiring& wires = wiring(l);
   const auto& stages = split_of(l);
-  const std::vector<double>& elements = elements_of_runs(l.tensor);
+  const std::vector<double>& elements = elements_of_runs(choice);
   costs.emplace();
   StageCosts& c = *costs;
   const std::size_t p = at(l.pipeline);

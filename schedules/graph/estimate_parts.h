@@ -63,8 +63,8 @@ struct StepEstimator::Parts {
   static SplitKey split_key(const Layout& layout) { return {stage_count(layout), layout.split, layout.split_list}; }
   std::map<SplitKey, std::vector<std::vector<RunCount>>> splits;
   std::map<std::tuple<const Schedule*, int, int, int>, ScheduleUse> uses;
-  std::map<int, std::vector<double>> run_elements;  // per tensor degree: of one block of each run
-  std::tuple<ShapeKey, int, int, SplitKey> costs_key{};
+  std::map<std::pair<int, bool>, std::vector<double>> run_elements;  // per tensor degree, table shared: of one block of each run
+  std::tuple<ShapeKey, int, int, SplitKey, bool> costs_key{};
   std::optional<StageCosts> costs;
 
   int micro_batches(const LayoutChoice& choice) const;
@@ -75,7 +75,8 @@ struct StepEstimator::Parts {
   const std::vector<std::vector<int>>& groups_of(const Layout& layout);  // groups_of_pipeline_ranks
   const std::vector<std::vector<RunCount>>& split_of(const Layout& layout);
   const ScheduleUse& use_of(const LayoutChoice& choice, int micro_batches);
-  const std::vector<double>& elements_of_runs(int tensor);
+  const std::vector<double>& elements_of_runs(const LayoutChoice& choice);
+  bool shares_table(const LayoutChoice& choice);  // schedules/shared_table.h
   const StageCosts& costs_of(const LayoutChoice& choice);
   const LinkPath& world_links(int ranks);
   // balanced_split.cpp: more layers a pipeline rank cannot hold in this share of its memory.

@@ -46,7 +46,7 @@ double exposed_reduction(Parts& parts, const LayoutChoice& choice, int q, Pass l
   if (data_degree(layout) == 1) return tied;
   const Wiring& wires = parts.wiring(layout);
   const std::vector<BlockPrice>& prices = parts.prices_of(choice, wires.machine_group[at(q)]);
-  const std::vector<double>& elements = parts.elements_of_runs(layout.tensor);
+  const std::vector<double>& elements = parts.elements_of_runs(choice);
   const double overhead = parts.cluster.groups[at(wires.machine_group[at(q)])].machine.task_overhead;
   double lane = 0, before = 0, most = 0;  // `before`: the pass of the blocks before, as StageCosts counts it
   for (const auto [run, count] : parts.split_of(layout)[at(q)]) {
@@ -70,7 +70,7 @@ double first_gather(Parts& parts, const LayoutChoice& choice, int q) {
   const Layout& layout = choice.layout;
   if (layout.zero < 1 || data_degree(layout) == 1) return 0;
   const LinkPath& path = parts.wiring(layout).data[at(q)];
-  const std::vector<double>& elements = parts.elements_of_runs(layout.tensor);
+  const std::vector<double>& elements = parts.elements_of_runs(choice);
   const auto& runs = parts.split_of(layout)[at(q)];
   const bool cut = layout.tensor > 1 || layout.context > 1 || layout.zero >= 2 ||
                    choice.recompute == Recompute::full || parts.micro_batches(choice) == 1;
@@ -129,7 +129,7 @@ double data_lane_seconds(Parts& parts, const LayoutChoice& choice, int q) {
   const Layout& layout = choice.layout;
   if (layout.zero < 2 || data_degree(layout) == 1) return 0;
   const LinkPath& path = parts.wiring(layout).data[at(q)];
-  const std::vector<double>& elements = parts.elements_of_runs(layout.tensor);
+  const std::vector<double>& elements = parts.elements_of_runs(choice);
   const auto& stages = parts.split_of(layout);
   double lane = 0, largest = 0;
   for (int chunk = 0; chunk < layout.chunks; ++chunk) {

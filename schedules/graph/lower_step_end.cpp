@@ -9,6 +9,7 @@ namespace slipway {
 
 void StepEnd::find_first_and_last_uses() {
   constexpr TaskId unused = std::numeric_limits<TaskId>::max();
+  const std::size_t head = state_.blocks.size() - 1;
   first_use_.assign(state_.buckets.size(), unused);
   last_use_ = first_use_;
   each_in_parallel(state_.placed.size(), state_.graph.tasks.size(), [&](std::size_t r) {
@@ -19,10 +20,12 @@ void StepEnd::find_first_and_last_uses() {
       if (work.kind != WorkKind::segment) continue;
       const auto operators = operators_of(state_.graph, work);
       const auto block_of = [&](int op) { return static_cast<std::size_t>(operators[static_cast<std::size_t>(op)].block); };
-      for (std::size_t at = row + block_of(work.first_op); at <= row + block_of(work.last_op - 1); ++at) {
+      const auto note = [&](std::size_t at) {
         if (first_use_[at] == unused) first_use_[at] = task;
         if (work.pass != Pass::forward && work.pass != Pass::recompute) last_use_[at] = task;
-      }
+      };
+      for (std::size_t block = block_of(work.first_op); block <= block_of(work.last_op - 1); ++block) note(row + block);
+      if (state_.shares_table && block_of(work.last_op - 1) == head) note(row);
     }
   });
 }
@@ -67,7 +70,7 @@ void StepEnd::reduce_norms(int stage) {
 }
 
 void StepEnd::reduce_tied_embedding(int copy) {
-  if (!state_.blocks.back().tied) return;
+  if (!state_.blocks.back().tied || state_.shares_table) return;
   const int parts = state_.graph.placement.parts(), head = static_cast<int>(state_.blocks.size()) - 1;
   const int first = copy * parts, last = first + parts - 1;
   const Work work = bucket_work(state_, WorkKind::tied_grad_reduce, copy == 0 ? none : first, 0);
@@ -77,9 +80,7 @@ void StepEnd::reduce_tied_embedding(int copy) {
     const std::vector<std::pair<int, int>> pair{{rank(first, k), 0}, {rank(last, k), head}};
     auto& at = groups[communicator];
     at.insert(at.end(), pair.begin(), pair.end());
-    if (communicator == none) on_buckets(none, work, pair);
   }
-  groups.erase(none);
   for (const auto& [communicator, at] : groups) on_buckets(communicator, work, at);
 }
 

@@ -6,6 +6,7 @@
 #include "models/parameters.h"
 #include "schedules/graph/kfac_shares.h"
 #include "schedules/graph/lowering_state.h"
+#include "schedules/shared_table.h"
 
 namespace slipway {
 namespace {
@@ -117,6 +118,7 @@ LoweringState::LoweringState(const LoweringInput& lowering_input, ActionLists li
       groups(input.layout, target.placement, blocks_of(input.model).back().tied, joins_all_ranks(target),
              input.folding, target.communicators),
       blocks(blocks_of(input.model)),
+      shares_table(slipway::shares_table(input.model, input.layout, target.placement)),
       boundary(boundary_bytes(input.model, target.shape)),
       actions(std::move(lists)) {
   const auto count = graph.stages.size();
@@ -240,6 +242,7 @@ std::vector<StaticBytes> static_bytes_of(const LoweringInput& input) {
   const Layout& layout = input.layout;
   const std::vector<BlockRange> parts = split_blocks(input.model, layout);
   const Placement placement = placement_for_any_batch(input);
+  const bool one_table = shares_table(input.model, layout, placement);
   const std::vector<Block> blocks = blocks_of(input.model);
   std::vector<BlockRange> stages;
   for (int copy = 0; copy < placement.copies; ++copy) stages.insert(stages.end(), parts.begin(), parts.end());
@@ -250,7 +253,7 @@ std::vector<StaticBytes> static_bytes_of(const LoweringInput& input) {
       if (placement.rank[static_cast<std::size_t>(stage)] != pipeline) continue;
       const BlockRange& part = stages[static_cast<std::size_t>(stage)];
       for (int block = part.first; block < part.last; ++block)
-        elements += static_cast<double>(block_shard_elements(input.model, block, layout.tensor));
+        elements += static_cast<double>(block_shard_elements(input.model, block, layout.tensor, one_table));
     }
     result.push_back(static_bytes_of(elements, layout, input.shape.dtype, input.gradient_dtype,
                                      placement.copies));

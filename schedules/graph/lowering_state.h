@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "models/parameters.h"
 #include "schedules/graph/graph_builder.h"
 #include "schedules/graph/groups.h"
 #include "schedules/graph/lowering.h"
@@ -40,6 +41,7 @@ struct LoweringState {
   GraphBuilder builder;
   Groups groups;
   std::vector<Block> blocks;
+  bool shares_table = false;               // schedules/shared_table.h
   double boundary = 0;                     // bytes of the residual between stages, per rank
   std::vector<StagePlan> whole, by_block;  // per stage
   ActionLists actions;                     // per pipeline rank
@@ -75,6 +77,10 @@ struct LoweringState {
     return groups.rank(lowered / members(), lowered % members());
   }
   std::vector<BufferId>& bucket(int rank, int block) { return buckets[row(rank, block)]; }
+  // Parameters of `block` in a tensor shard.
+  double elements_of_block(int block) const {
+    return static_cast<double>(block_shard_elements(input.model, block, input.layout.tensor, shares_table));
+  }
   double gradient_bytes() const { return bytes_of(graph.gradient_dtype); }
   // Ranks that hold the same weights: data × context × copies in the pipeline.
   double data_degree() const {

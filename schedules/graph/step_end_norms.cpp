@@ -76,10 +76,7 @@ void StepEnd::gather_preconditioned(Work work, const std::vector<int>& blocks) {
 
 double StepEnd::shard_elements(const BlockRange& blocks) const {
   double elements = 0;
-  for (int block = blocks.first; block < blocks.last; ++block) {
-    elements +=
-        static_cast<double>(block_shard_elements(state_.input.model, block, state_.input.layout.tensor));
-  }
+  for (int block = blocks.first; block < blocks.last; ++block) elements += state_.elements_of_block(block);
   return elements / (state_.input.layout.zero >= 1 ? state_.data_degree() : 1);
 }
 
