@@ -23,6 +23,14 @@ TokenData held_out(const Bundle& bundle) {
   }
 }
 
+// Makes the weights views of `flat`; there are no gradients.
+void view_in(std::vector<ShardedParameter>& parameters, const at::Tensor& flat) {
+  for (ShardedParameter& parameter : parameters) {
+    parameter.weight = flat.narrow(0, parameter.offset, parameter.elements).view(parameter.weight.sizes());
+    parameter.gradient = at::Tensor();
+  }
+}
+
 }  // namespace
 
 Evaluation::Evaluation(const Bundle& bundle, int rank, const Buckets& buckets, at::Device device)
@@ -38,10 +46,8 @@ Evaluation::Evaluation(const Bundle& bundle, int rank, const Buckets& buckets, a
     BlockParameters copy = buckets.block(index);
     copy.weights = at::empty_like(copy.weights);
     copy.gradients = at::Tensor();
-    for (ShardedParameter& parameter : copy.parameters) {
-      parameter.weight = copy.weights.narrow(0, parameter.offset, parameter.elements).view(parameter.weight.sizes());
-      parameter.gradient = at::Tensor();
-    }
+    view_in(copy.parameters, copy.weights);
+    if (!copy.elsewhere.empty()) view_in(copy.elsewhere, frozen_.at(0).weights);  // the embedding's
     frozen_.emplace(index, std::move(copy));
   }
 }

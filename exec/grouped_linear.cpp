@@ -11,7 +11,10 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-bool one_kernel(const at::Tensor& x) { return x.is_cuda() && x.scalar_type() == at::kBFloat16; }
+// Its rows must begin at multiples of 16 bytes.
+bool one_kernel(const at::Tensor& x, std::int64_t width) {
+  return x.is_cuda() && x.scalar_type() == at::kBFloat16 && x.size(1) % 8 == 0 && width % 8 == 0;
+}
 
 // Calls each(expert, first row, rows) for every expert that has any.
 template <typename Each>
@@ -27,7 +30,7 @@ void over_experts(const at::Tensor& ends, Each each) {
 
 // [rows, in] and [E, in, out] → [rows, out].
 at::Tensor grouped_product(const at::Tensor& x, const at::Tensor& matrices, const at::Tensor& ends) {
-  if (one_kernel(x)) return at::_grouped_mm(x, matrices, ends);
+  if (one_kernel(x, matrices.size(2))) return at::_grouped_mm(x, matrices, ends);
   at::Tensor y = at::empty({x.size(0), matrices.size(2)}, x.options());
   over_experts(ends, [&](std::int64_t expert, std::int64_t first, std::int64_t rows) {
     at::Tensor part = y.narrow(0, first, rows);
@@ -70,7 +73,7 @@ at::Tensor grouped_linear(const at::Tensor& x, const at::Tensor& ends, const Sha
 // The one kernel adds up in float32 and hands over the weights' dtype: rounded once a micro-batch.
 void add_grouped_product(at::Tensor sum, const at::Tensor& output_gradient, const at::Tensor& input, const at::Tensor& ends) {
   at::Tensor matrices = by_expert(sum, ends);
-  if (one_kernel(input)) {
+  if (one_kernel(input, output_gradient.size(1))) {
     matrices.add_(at::_grouped_mm(output_gradient.t(), input, ends));
     return;
   }

@@ -3,7 +3,7 @@
 //   x [rows, in]   W [E·out, in], the experts' matrices one below the other   ends [E], int32, on x's device
 //
 // As linear() (exec/linear.h): the weight is no input of the autograd graph, its gradient is handed to the queue. On a GPU
-// in bfloat16 all experts are one kernel and the host never learns how many rows each got; elsewhere it is one product an
+// in bfloat16, with widths that are multiples of 8, all experts are one kernel and the host never learns how many rows each got; elsewhere it is one product an
 // expert, and on a GPU the host waits for `ends`. Guarded by tests/execute_experts_test.cpp.
 #pragma once
 

@@ -1,7 +1,8 @@
 // Figures of the operators of a mixture of experts: E experts, k a token, so R = M·k rows.
 //
-// Rows are taken to be shared out evenly: each expert gets R/E of them, which is what its products' efficiency goes by.
-// FLOPs and bytes are those of all R rows, whoever gets them. No expert drops a token.
+// FLOPs and bytes are those of all R rows, whoever gets them; no expert drops a token. The products of all experts are one
+// grouped kernel, whose tiles fill the machine as those of one product of R rows would: that is its shape, and the weights of
+// all experts are the floor of bytes under it. Tiles that an expert's last rows leave half empty are left out.
 #include "models/figures.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ constexpr double index_bytes = 8;
 
 void set_products(Operator& op, const FigureInput& in, std::int64_t n, std::int64_t k) {
   const std::int64_t rows = mlp_rows(in), experts = in.block.experts;
-  op.m = std::max<std::int64_t>(1, rows / experts), op.n = n, op.k = k;
+  op.m = rows, op.n = n, op.k = k;
   op.forward_flops = op.input_grad_flops = op.weight_grad_flops = 2.0 * real(rows) * real(n) * real(k);
   op.forward_bytes = element(in) * (real(rows * k) + real(experts * k * n) + real(rows * n));
   op.backward_bytes = 2 * op.forward_bytes;

@@ -95,7 +95,7 @@ struct Operator {
   // unfused softmax, statistics. Their time is added.
   double elementwise_forward_bytes = 0, elementwise_backward_bytes = 0;
   double saved_bytes = 0;            // kept from forward to backward, input included
-  std::int64_t m = 0, n = 0, k = 0;  // the GEMM's shape (0: no GEMM), of one expert if grouped; attention: tokens, keys, head_dim
+  std::int64_t m = 0, n = 0, k = 0;  // the GEMM's shape (0: no GEMM), of all experts' rows if grouped; attention: tokens, keys, head_dim
   int kernels = 1;                   // launches of one forward
   int round = 0;                     // ring_attention, and the shift that brings its block
   Dtype dtype = Dtype::bfloat16;     // of the work, or of the message

@@ -85,11 +85,21 @@ void ChromeTraceWriter::write(const TraceRecord& record) {
   if (record.memory_peak_bytes > 0) write_memory(record);
 }
 
-// A counter of the rank's process, drawn as a curve.
+// A counter of the rank's process, drawn as a curve: a compute task's most from its start on, since nobody knows when within
+// it that is, and what is left at its end. What has not changed is not told again.
 void ChromeTraceWriter::write_memory(const TraceRecord& record) {
+  if (record.lane != "compute") return;
+  write_counter(record.rank, record.start_s, record.memory_peak_bytes);
+  write_counter(record.rank, record.end_s, record.memory_bytes);
+}
+
+void ChromeTraceWriter::write_counter(int rank, double at_s, double bytes) {
+  const auto [known, is_new] = counted_.try_emplace(rank, bytes);
+  if (!is_new && known->second == bytes) return;
+  known->second = bytes;
   begin_event();
-  out_ << fmt::format(R"({{"ph":"C","name":"memory","pid":{},"ts":{},"args":{{"bytes":{}}}}})", record.rank,
-                      number(record.end_s * 1e6), number(record.memory_bytes));
+  out_ << fmt::format(R"({{"ph":"C","name":"memory","pid":{},"ts":{},"args":{{"bytes":{}}}}})", rank, number(at_s * 1e6),
+                      number(bytes));
 }
 
 void ChromeTraceWriter::finish() {

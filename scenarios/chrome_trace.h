@@ -2,7 +2,7 @@
 //
 //   {"otherData": {engine, scenario, summary, ranks, steps, losses, peak_bytes}, "displayTimeUnit": "ms",
 //    "traceEvents": [ {"ph":"M", process and thread names}, {"ph":"X", one task on one rank},
-//                     {"ph":"C", the rank's memory at the end of a task, where it is known}, ... ]}
+//                     {"ph":"C", the rank's memory from the start and from the end of a compute task on}, ... ]}
 //
 // pid = rank, tid = lane of the rank (1 is the first lane seen, usually compute), ts and dur in µs.
 // args hold step, label, kind, group (communicator, −1: none), wait_s, flops, bytes, memory where it is known, and, because µs lose
@@ -30,9 +30,11 @@ class ChromeTraceWriter {
  private:
   int thread_of(const TraceRecord& record);  // names process and thread at their first task
   void write_memory(const TraceRecord& record);
+  void write_counter(int rank, double at_s, double bytes);
   void begin_event();
   std::ostream& out_;
   std::map<int, std::map<std::string, int>> threads_;  // rank → lane → tid
+  std::map<int, double> counted_;                      // rank → memory as it was last told
   bool first_ = true;
 };
 

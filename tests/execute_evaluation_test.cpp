@@ -76,6 +76,7 @@ std::vector<LoweringInput> pipelines() {
   add("interleaved-1f1b", {.pipeline = 2, .chunks = 2}, tiny_llama(4, false));
   add("zb-h1", {.pipeline = 4}, tiny_gpt(4));
   add("zb-v", {.pipeline = 2, .chunks = 2}, tiny_llama(4, false));
+  add("zb-v", {.pipeline = 2, .chunks = 2}, tiny_llama(4, true));  // embedding and head are one tensor
   add("chimera", {.pipeline = 2}, tiny_bert(2));
   add("1f1b", {.pipeline = 2}, tiny_mixtral(2));
   return inputs;

@@ -48,6 +48,9 @@ TEST(LaunchArguments, NameExpertsForMegatronAndSayThatTorchtitansAreNotKnown) {
   const auto megatron = launch(large, {"model=mixtral-8x7b", "model.sequence=4096"}, Trainer::megatron);
   EXPECT_THAT(megatron.arguments, testing::IsSupersetOf({"--num-experts 8", "--moe-router-topk 2", "--moe-ffn-hidden-size 14336"}));
   EXPECT_THAT(megatron.to_add, Contains(HasSubstr("--moe-aux-loss-coeff")));
+  EXPECT_THAT(megatron.refused, IsEmpty());
+  EXPECT_THAT(launch(large, {"model=mixtral-8x7b", "model.sequence=4096", "layout.sequence_parallel=false"}, Trainer::megatron).refused,
+              Contains(HasSubstr("wants both")));
   const auto titan = launch(large, {"model=mixtral-8x7b", "model.sequence=4096"}, Trainer::torchtitan);
   EXPECT_THAT(titan.refused, Contains(HasSubstr("experts")));
 }

@@ -43,6 +43,13 @@ TEST_F(ScenarioWithExperts, SaysHowManyATokenGoesThrough) {
   EXPECT_EQ(only_error({"model.experts_per_token=2"}).key, "model.experts_per_token");
 }
 
+// Of its experts' width then.
+TEST_F(ScenarioWithExperts, LeavesThemOutOfABuiltInModelWhereTheyAreSetToNone) {
+  const Block block = loaded({"model=mixtral-8x7b", "model.experts=0"}).scenario.model.runs[1].block;
+  EXPECT_EQ(block.ffn, 14336);
+  EXPECT_EQ(block.experts_per_token, 0);
+}
+
 TEST_F(ScenarioWithExperts, IsOfTheLlamaFamily) {
   const LoadResult gpt = loaded({"model.family=gpt", "model.kv_heads=", "model.experts=8"});
   EXPECT_THAT(describe(gpt.errors), HasSubstr("models of family gpt have no experts"));

@@ -218,6 +218,9 @@ TEST_F(Config, ExpertsThatWorkOtherwiseAreNeverIgnored) {
   EXPECT_EQ(error(changed("\"norm_topk_prob\": true,", "")).key, "norm_topk_prob");
   EXPECT_EQ(error(changed("\"decoder_sparse_step\": 1", "\"decoder_sparse_step\": 2")).key, "decoder_sparse_step");
   EXPECT_EQ(error(changed("\"mlp_only_layers\": []", "\"mlp_only_layers\": [0]")).key, "mlp_only_layers");
+  EXPECT_EQ(error(changed("\"mlp_only_layers\": []", "\"mlp_only_layers\": 3")).key, "mlp_only_layers");
+  EXPECT_EQ(error(changed("\"num_experts\": 128", "\"shared_expert_intermediate_size\": 512, \"num_experts\": 128")).key,
+            "shared_expert_intermediate_size");
 }
 
 TEST_F(Config, OtherMixturesOfExpertsAndLatentAttentionAreNotModelled) {

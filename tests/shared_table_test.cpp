@@ -100,5 +100,36 @@ TEST(SharedTable, StepsOfVSchedulesAreSound) {
     }
 }
 
+// In ZB-V the head's weight gradients come last of all on their rank, behind the embedding's own.
+TEST(SharedTable, AReductionThatWaitsForTheEmbeddingsBackwardOnlyIsFound) {
+  LoweringInput input;
+  input.model = llama("small", {6, 64, 128, 4, 4, 256, 32, true});
+  input.layout = {.pipeline = 2, .data = 2};
+  input.layout.chunks = 2;
+  input.schedule = "zb-v";
+  input.shape.sequence = 32;
+  input.global_batch = 8;
+  TaskGraph graph = lower(input);
+  set_global_order(graph, Durations(graph.tasks.size(), 1.0));
+  const auto work_of = [&](TaskId id) -> const Work& { return graph.works[static_cast<std::size_t>(graph.tasks[id].work)]; };
+  const auto is_of = [&](TaskId id, int block) {
+    const Work& work = work_of(id);
+    if (work.kind != WorkKind::segment || work.pass == Pass::forward || graph.tasks[id].rank != 0) return false;
+    const auto operators = operators_of(graph, work);
+    return operators[static_cast<std::size_t>(work.first_op)].block <= block &&
+           operators[static_cast<std::size_t>(work.last_op - 1)].block >= block;
+  };
+  TaskId reduction = 0, of_embedding = 0, of_head = 0;
+  for (const TaskId id : graph.order) {
+    if (is_of(id, 0)) of_embedding = id;
+    if (is_of(id, 7)) of_head = id;
+    if (work_of(id).kind == WorkKind::grad_reduce && work_of(id).block == 0 && members_of(graph, id).front() == 0) reduction = id;
+  }
+  ASSERT_TRUE(check_graph(graph).empty());
+  remove_edge(graph, of_head, reduction);
+  add_edge(graph, of_embedding, reduction);
+  EXPECT_THAT(first(check_graph(graph)), testing::HasSubstr("the last backward of its block"));
+}
+
 }  // namespace
 }  // namespace slipway

@@ -92,6 +92,8 @@ const Restriction restrictions[] = {
     {"llama", "partial_rotary_factor", {"1", "1.0"}},
     {"qwen3_moe", "norm_topk_prob", {"true"}, true},
     {"qwen3_moe", "decoder_sparse_step", {"1"}},
+    {"qwen3_moe", "shared_expert_intermediate_size", {"0"}},
+    {"mixtral", "router_jitter_noise", {"0", "0.0"}},
     {"gpt", "activation_function", {"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"}},
     {"gpt", "add_cross_attention", {"false"}},
     {"bert", "hidden_act", {"gelu", "gelu_new"}},
@@ -195,7 +197,8 @@ void check_restrictions(const Value& config, const Dialect& dialect, Defects& de
 
 void check_layers_without_experts(const Value& config, const Dialect& dialect, Defects& defects) {
   const Value* plain = config.find("mlp_only_layers");
-  if (has_experts(dialect) && plain != nullptr && !plain->items.empty())
+  if (plain == nullptr || plain->kind == Value::Kind::nothing || !has_experts(dialect)) return;
+  if (plain->kind != Value::Kind::list || !plain->items.empty())
     refuse(*plain, "mlp_only_layers", "layers without experts among those with them cannot be read; allowed: an empty list",
            "use a model without them", defects);
 }

@@ -223,6 +223,7 @@ std::optional<Model> load_model(Settings& settings, const std::string& folder) {
   for (const Key* key : keys_below(scenario_keys(), "model")) known = known && settings.good({key->path});
   read_shape(settings, "model.", *fields);
   fill_defaults(*fields);
+  if (whole(*fields, "experts") == 0 && !settings.given("model.experts_per_token")) fields->numbers.erase("experts_per_token");
   if (!check_fields(settings, *fields) || !known || !check_shape(settings, *fields)) return std::nullopt;
   return model_from(*fields);
 }

@@ -109,6 +109,8 @@ LaunchArguments megatron(const Scenario& s) {
   auto& list = launch.arguments;
   list.push_back("--tensor-model-parallel-size " + text(l.tensor));
   if (l.sequence_parallel) list.emplace_back("--sequence-parallel");
+  if (has_experts(s.model) && l.tensor > 1 && !l.sequence_parallel)
+    launch.refused.emplace_back("experts and tensor parallel without sequence parallel: Megatron-LM wants both");
   list.push_back("--pipeline-model-parallel-size " + text(l.pipeline));
   if (l.chunks > 1) list.push_back("--num-virtual-stages-per-pipeline-rank " + text(l.chunks));
   list.push_back("--context-parallel-size " + text(l.context));
