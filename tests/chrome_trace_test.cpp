@@ -89,18 +89,23 @@ TEST(ChromeTrace, EveryTaskIsACompleteEventInMicrosecondsOnAThreadNamedLikeItsLa
   EXPECT_EQ(thread.at("tid"), task.at("tid"));
 }
 
-TEST(ChromeTrace, MemoryIsACounterOfTheRankAtTheEndOfEachTaskThatKnowsIt) {
+// The most from its start on, what is left from its end on; the same again is not told, and communication is no compute.
+TEST(ChromeTrace, MemoryIsACounterOfTheRankThatEachComputeTaskMoves) {
   Trace trace = random_trace(1, 2);
   trace.records[0] = {2, 1, "compute", "2F0", "forward", 0.5, 0.75, 0, 0, 0, -1, 3e9, 4e9};
   trace.records[1] = {2, 1, "compute", "2F1", "forward", 0.75, 1, 0, 0, 0, -1};
+  trace.records.push_back({2, 1, "compute", "2F2", "forward", 1, 1.25, 0, 0, 0, -1, 3e9, 3e9});
+  trace.records.push_back({2, 1, "tp", "2F2.ag1", "all-gather", 1.25, 1.5, 0, 0, 0, 2, 5e9, 6e9});
   std::vector<nlohmann::json> counters;
   const auto document = nlohmann::json::parse(written(trace));
   for (const auto& event : document.at("traceEvents"))
     if (event.at("ph") == "C") counters.push_back(event);
-  ASSERT_EQ(counters.size(), 1u);
+  ASSERT_EQ(counters.size(), 2u);
   EXPECT_EQ(counters[0].at("pid"), 1);
-  EXPECT_EQ(counters[0].at("ts").get<double>(), 750000.0);
-  EXPECT_EQ(counters[0].at("args").at("bytes").get<double>(), 3e9);
+  EXPECT_EQ(counters[0].at("ts").get<double>(), 500000.0);
+  EXPECT_EQ(counters[0].at("args").at("bytes").get<double>(), 4e9);
+  EXPECT_EQ(counters[1].at("ts").get<double>(), 750000.0);
+  EXPECT_EQ(counters[1].at("args").at("bytes").get<double>(), 3e9);
   EXPECT_EQ(read_back(written(trace)).records[1].memory_peak_bytes, 0) << "not known";
 }
 
