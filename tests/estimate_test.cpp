@@ -185,6 +185,31 @@ TEST(StepEstimate, IsALowerBoundOfTheSimulatedStepAndOfItsMemory) {
   EXPECT_GT(closest, 0.85);  // a bound of nothing would be safe too
 }
 
+// Two GPUs of four ranks each, and one of eight: whatever the ranks do for each other, a GPU does the work of all of its.
+TEST(StepEstimate, IsALowerBoundWhereRanksShareGpusAndKnowsThatTheyDo) {
+  std::mt19937 random(11);
+  for (const int gpus : {1, 2, 4}) {
+    Cluster cluster = two_nodes(5e-6);
+    cluster.groups[0].nodes = 1, cluster.groups[0].gpus_per_node = gpus;
+    cluster.ranks_per_gpu = 8 / gpus;
+    cluster.fabrics = default_fabrics(cluster.groups);
+    for (const Fabric& fabric : shared_gpu_fabrics(cluster.groups)) cluster.fabrics.push_back(fabric);
+    double closest = 0;
+    for (int i = 0; i < 150; ++i) {
+      const Drawn drawn = random_step(random);
+      const LoweringInput& in = drawn.input;
+      const Lowered run = lowered(in, cluster);
+      const double step_s = step_time_of(run.graph, simulate(run.graph, cluster, run.durations, {}).timeline);
+      StepEstimator estimator(in, cluster);
+      const LayoutChoice choice{in.layout, schedule_named(in.schedule), in.shape.micro_batch, in.recompute};
+      const double bound = estimator.passes_bound(choice);
+      EXPECT_LE(bound, step_s * rounding) << drawn.text << " on " << gpus;
+      if (in.layout.tensor == 1 || in.clip_norm > 0) closest = std::max(closest, bound / step_s);
+    }
+    EXPECT_GT(closest, 0.8) << gpus;
+  }
+}
+
 // Schedules that plan does not search by itself: split backwards, stages in a V, copies of the model.
 TEST(StepEstimate, IsALowerBoundOfEverySchedule) {
   std::mt19937 random(3);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <stdexcept>
+#include <utility>
 
 #include "schedules/graph/estimate_parts.h"
 
@@ -68,11 +70,26 @@ void bound_compute(Parts& parts, const LayoutChoice& choice, int m, StepEstimate
   }
 }
 
-// (1), (2) and (3) of estimate.h.
+// (4) of estimate.h.
+void bound_shared_gpus(Parts& parts, const LayoutChoice& choice, int m, StepEstimate& estimate) {
+  const Cluster& cluster = parts.cluster;
+  const bool all_wait = choice.layout.tensor == 1 || joins_all_ranks(parts.base);
+  if (cluster.ranks_per_gpu == 1 || cluster.groups.size() > 1 || !all_wait) return;
+  const StageCosts& costs = parts.costs_of(choice);
+  const int ranks = rank_count(choice.layout), members = ranks / choice.layout.pipeline;
+  std::map<std::pair<int, int>, double> busy;  // by node and GPU
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Place place = place_of(cluster, rank);
+    keep_larger(estimate, {busy[{place.node, place.gpu}] += m * costs.compute_s[at(rank / members)], 0, 0, 0, 0, 0});
+  }
+}
+
+// (1) to (4) of estimate.h.
 void bound_time(Parts& parts, const LayoutChoice& choice, int m, StepEstimate& estimate) {
   const StageCosts& costs = parts.costs_of(choice);
   const Wiring& wires = parts.wiring(choice.layout);
   if (!parts.use_of(choice, m).is_plain) return bound_compute(parts, choice, m, estimate);
+  bound_shared_gpus(parts, choice, m, estimate);
   double fill = 0;  // other stages before and after rank q, sends included
   StepEndSeconds first_end;
   for (int q = 0; q < choice.layout.pipeline; ++q) {

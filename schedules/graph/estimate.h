@@ -9,6 +9,7 @@
 //   step ≥ max over q of  Σ(i<q) [F(i) + B(i) − R(i) + 2 sends] + m·P(q) + tail(0)  (1)
 //          max over q of  m·P(q) + tail(q)                                          (2)
 //          max over q of  the traffic of the data group's lane, ZeRO 2 and 3        (3)
+//          max over GPUs of  Σ m·compute(q) of its ranks, where ranks share GPUs    (4)
 //
 // step_time_s is the largest S(step 3) − S(step 2) of a rank, so a path of tasks in which each needs the
 // one before, from a rank's first task of step 2 to that of step 3, is a lower bound, as long as no task is
@@ -30,6 +31,10 @@
 //   (3): after S(q) run all reductions of each micro-batch (ZeRO 2, 3) and all gathers but those of the
 //   first
 //     two segments (ZeRO 3; a gather may start two segments ahead), before the S(q) that follows.
+//   (4): ranks of one GPU compute at a share of its speed, so together they take the sum. Of the ranks of stage 0 take the
+//   one that starts step 2 first: no forward of step 2 runs before it starts, and its step 3 waits for the gradients of all
+//   replicas, so for all their backwards, on any stage. (With tensor groups only where gradients are clipped: else a
+//   tensor rank does not wait for its group's last products.)
 // (1) and the tails hold for schedules of whole backwards whose ranks end with a backward of their first
 // stage, with stage s on rank s mod p, one copy of the model and whole sequences; it is asked of the action
 // lists. Split backwards and stages in a V have bounds of their own (estimate_split.cpp); for slices and copies of the model
