@@ -195,8 +195,7 @@ void BundleRun::step_ended(int step, const std::vector<Nanoseconds>& ends) {
   for (const Nanoseconds end : ends) {
     if (now_.steps == bundle_.run.steps) break;
     const std::optional<GradientNorms> norms = model_.take_norms(of_training);
-    const std::optional<double> square = model_.take_gradient_square(of_training);
-    losses_.step_ended({now_, now_.batch, model_.take_loss(of_training++), end, norms, square});
+    losses_.step_ended({now_, now_.batch, model_.take_loss(of_training), end, norms, model_.take_gradient_square(of_training++)});
     now_ = agreed({now_.steps + 1, now_.samples + now_.batch, now_.batch}, norms);
   }
   model_.check(step);
