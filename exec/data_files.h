@@ -1,10 +1,11 @@
-// Which files run.data names, and what tells one text from another: a training that goes on with other data would read
-// other samples in another order without a word.
+// Which files run.data names, and what tells one text from another: a training that goes on with other data
+// would read other samples in another order without a word.
 //
-//   identity   bytes of the files, and a checksum of 256 pieces of 4 KiB spread over each (of all of it up to 1 MiB)
+//   identity   bytes of the files, and a checksum of 256 pieces of 4 KiB spread over each (of all of it up
+//   to 1 MiB)
 //
-// Not the path: the same data may lie elsewhere on another machine. Plain C++, no LibTorch: `slipway execute` asks too.
-// Guarded by tests/token_source_test.cpp and tests/command_resume_folder_test.cpp.
+// Not the path: the same data may lie elsewhere on another machine. Plain C++, no LibTorch: `slipway
+// execute` asks too. Guarded by tests/token_source_test.cpp and tests/command_resume_folder_test.cpp.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,9 @@ namespace slipway {
 // Does `path` name token files (both exist)? If so *prefix is what they share.
 inline bool names_token_files(const std::string& path, std::string* prefix = nullptr) {
   std::error_code ignored;
-  const auto is_file = [&](const std::string& name) { return std::filesystem::is_regular_file(name, ignored); };
+  const auto is_file = [&](const std::string& name) {
+    return std::filesystem::is_regular_file(name, ignored);
+  };
   std::string stem = path;
   const bool named = path.ends_with(".bin") || path.ends_with(".idx");
   if (named) stem.resize(stem.size() - 4);
@@ -37,15 +40,18 @@ struct DataIdentity {
   std::uint64_t checksum = 0;
   std::string path;  // for people
 
-  bool is_same(const DataIdentity& other) const { return bytes == other.bytes && checksum == other.checksum; }
+  bool is_same(const DataIdentity& other) const {
+    return bytes == other.bytes && checksum == other.checksum;
+  }
 };
 
 // Throws std::runtime_error naming the file that cannot be read.
 inline DataIdentity data_identity(const std::string& path) {
   constexpr std::uint64_t pieces = 256, piece = 4096;
   std::string prefix;
-  const std::vector<std::string> files =
-      names_token_files(path, &prefix) ? std::vector<std::string>{prefix + ".bin", prefix + ".idx"} : std::vector{path};
+  const std::vector<std::string> files = names_token_files(path, &prefix)
+                                             ? std::vector<std::string>{prefix + ".bin", prefix + ".idx"}
+                                             : std::vector{path};
   DataIdentity identity;
   identity.path = path;
   std::string parts;

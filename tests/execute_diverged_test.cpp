@@ -1,5 +1,5 @@
-// A training that has diverged ends as a failure at the first step whose loss or gradient norm is not finite: on all
-// ranks, with the step, what to try, and the last finite checkpoint as it was.
+// A training that has diverged ends as a failure at the first step whose loss or gradient norm is not
+// finite: on all ranks, with the step, what to try, and the last finite checkpoint as it was.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,23 +28,27 @@ TEST_P(DivergedIn, RunEndsAtTheStepAndKeepsTheLastFiniteCheckpoint) {
   const std::string folder = fresh("diverged");
   const Ended ended = executed(folder, {far_too_fast, GetParam()});
   EXPECT_EQ(ended.status, 1);
-  EXPECT_THAT(ended.errors, AllOf(HasSubstr("slipway execute: rank "), HasSubstr("step 2"), HasSubstr("the training has diverged"),
-                                  HasSubstr("run.optimizer.lr"), HasSubstr("run.clip_norm"),
-                                  HasSubstr("checkpoint of step 1 (--resume latest)")));
+  EXPECT_THAT(ended.errors,
+              AllOf(HasSubstr("slipway execute: rank "), HasSubstr("step 2"),
+                    HasSubstr("the training has diverged"), HasSubstr("run.optimizer.lr"),
+                    HasSubstr("run.clip_norm"), HasSubstr("checkpoint of step 1 (--resume latest)")));
   EXPECT_EQ(complete_checkpoints(folder), std::vector<std::int64_t>{1});
   EXPECT_THAT(losses_of(folder), AllOf(HasSubstr("\n1,8,"), Not(HasSubstr("\n3,"))));
   for (const int rank : {0, 1}) EXPECT_THAT(text_of_file(records_path(folder, rank)), Not(IsEmpty()));
 }
-INSTANTIATE_TEST_SUITE_P(Layouts, DivergedIn,
-                         testing::Values("", "--set layout.pipeline=1 --set layout.data=2 --set layout.zero=1",
-                                         "--set layout.pipeline=1 --set layout.tensor=2 --set run.clip_norm=0"));
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, DivergedIn,
+    testing::Values("", "--set layout.pipeline=1 --set layout.data=2 --set layout.zero=1",
+                    "--set layout.pipeline=1 --set layout.tensor=2 --set run.clip_norm=0"));
 
-// The loss of the second step is that of logits of zero, its gradient is none: with clipping that is seen at once.
+// The loss of the second step is that of logits of zero, its gradient is none: with clipping that is seen
+// at once.
 TEST(Diverged, RunTellsTheGradientsNormWhereTheLossIsStillFinite) {
   const std::string folder = fresh("norm");
   const Ended ended = executed(folder, {"--set run.lr=1e300"});
   EXPECT_EQ(ended.status, 1);
-  EXPECT_THAT(ended.errors, HasSubstr("step 2, end of the step: the training has diverged: the loss is 5.5452, but the gradient's norm is nan;"));
+  EXPECT_THAT(ended.errors, HasSubstr("step 2, end of the step: the training has diverged: the loss is "
+                                      "5.5452, but the gradient's norm is nan;"));
   EXPECT_THAT(losses_of(folder), AllOf(HasSubstr("\n2,16,5.54"), Not(HasSubstr("\n3,"))));
 }
 
@@ -53,7 +57,10 @@ TEST(Diverged, RunNamesTheRankOfTheLoss) {
   const std::string folder = fresh("loss");
   const Ended ended = executed(folder, {"--set run.lr=1e300 --set run.clip_norm=0"});
   EXPECT_EQ(ended.status, 1);
-  EXPECT_THAT(ended.errors, HasSubstr("step 3, end of the step: the training has diverged: the loss is nan (computed on rank 1);"));
+  EXPECT_THAT(
+      ended.errors,
+      HasSubstr(
+          "step 3, end of the step: the training has diverged: the loss is nan (computed on rank 1);"));
   EXPECT_THAT(ended.output, HasSubstr("step 3/8  loss nan "));
   EXPECT_THAT(losses_of(folder), AllOf(HasSubstr("\n3,24,nan,"), Not(HasSubstr("\n4,"))));
 }
@@ -75,7 +82,8 @@ TEST(LossReporter, EndsTheRunWhereTheLossIsFiniteButTheGradientIsNot) {
   losses.step_ended({{1, 8, 8}, 8, 5.25, 0, std::nullopt, std::numeric_limits<double>::infinity()});
   losses.step_ended({{2, 16, 8}, 8, 5.25, 0, std::nullopt, 1.0});
   losses.finish();
-  EXPECT_THAT(told, HasSubstr("step 2, end of the step: the training has diverged: the loss is 5.2500, but the gradient's norm is inf;"));
+  EXPECT_THAT(told, HasSubstr("step 2, end of the step: the training has diverged: the loss is 5.2500, but "
+                              "the gradient's norm is inf;"));
   EXPECT_THAT(text_of_file(losses_path(folder)), AllOf(HasSubstr("\n1 16 5.25 "), Not(HasSubstr("\n2 "))));
 }
 

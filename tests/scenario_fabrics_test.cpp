@@ -123,7 +123,8 @@ TEST_F(ScenarioCollectives, AreRingsButForTheGradientNormUnlessTheScenarioSaysOt
   const LoadResult plain = folder.load(sound_scenario());
   for (const Axis axis : {Axis::tensor, Axis::context, Axis::data, Axis::embedding})
     EXPECT_EQ(of(plain.scenario.cluster, axis), Algorithm::ring);
-  EXPECT_EQ(of(plain.scenario.cluster, Axis::world), Algorithm::nccl) << "the few bytes of the gradient norm";
+  EXPECT_EQ(of(plain.scenario.cluster, Axis::world), Algorithm::nccl)
+      << "the few bytes of the gradient norm";
   const LoadResult rings = folder.load(sound_scenario(), {"cluster.collectives=ring"});
   EXPECT_EQ(of(rings.scenario.cluster, Axis::world), Algorithm::ring);
   const LoadResult all = folder.load(sound_scenario(), {"cluster.collectives=nccl"});

@@ -139,11 +139,13 @@ TEST(Nccl, TakesTheTreeForShortAllReducesAndRingsForLongOnes) {
   EXPECT_GT(closed(Algorithm::tree, 1e9), closed(Algorithm::multi_ring, 1e9));
 }
 
-// As NCCL does: up and down a tree over the nodes, and chains inside. A ring over 8,192 ranks is 2 x 8,191 latencies.
+// As NCCL does: up and down a tree over the nodes, and chains inside. A ring over 8,192 ranks is 2 x 8,191
+// latencies.
 TEST(GradientNorm, OverThousandsOfRanksTakesATreesLatenciesUnlessARingIsAskedFor) {
   Cluster cluster = cluster_of(Algorithm::ring, 1024, 8);
   const auto norm = [&] {
-    return collective_seconds(path_of(cluster, {"", Axis::world, ranks_of(cluster)}), Collective::all_reduce, 8192, 8);
+    return collective_seconds(path_of(cluster, {"", Axis::world, ranks_of(cluster)}),
+                              Collective::all_reduce, 8192, 8);
   };
   EXPECT_NEAR(norm(), 2 * 8191 * latency, 1e-6);
   cluster.algorithms = default_algorithms;
