@@ -36,7 +36,8 @@ void RankModel::State::note_taken_blocks() {
   for (TaskId task = 0; task < graph.tasks.size(); ++task) {
     const Work& work = work_of(task);
     if (work.kind != WorkKind::grad_reduce || graph.tasks[task].micro_batch == none) continue;
-    for (const BufferId buffer : slots.inputs(task, BufferKind::bucket)) taken_blocks[buffer] = work.block;
+    // The first is the one of the segment that finishes the gradient (schedules/graph/lower_sharded.cpp).
+    if (const auto read = slots.inputs(task, BufferKind::bucket); !read.empty()) taken_blocks[read.front()] = work.block;
   }
 }
 

@@ -149,6 +149,34 @@ TEST(MeasuredMemory, FallsWithEachStageOfZero) {
   EXPECT_NEAR(three / none, 2.0 / 4, 0.04) << "half of all";
 }
 
+// Tensor parallelism makes several segments of a block. With the first of them in the backward pass the whole gradient takes
+// its memory, in the task graph as in the run.
+TEST(MeasuredMemory, UnreducedGradientsBeginWithTheFirstBackwardSegmentOfABlock) {
+  for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+    const Model model = llama("wide-llama", {.layers = 2, .hidden = 256, .ffn = 704, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 64});
+    LoweringInput input = with_layout(model, {.tensor = 2, .data = 2, .zero = 2});
+    input.global_batch = 2;
+    input.recompute = recompute;
+    input.shape.sharding = sharding_of(input.layout);
+    Bundle bundle = tiny_bundle(input);
+    bundle.run.steps = steps;
+    const TaskGraph& graph = bundle.graph;
+    const auto size = [](const Buffer& b) { return b.kind == BufferKind::bucket && b.rank == 0 ? b.bytes : 0; };
+    const Buffer& first_of_layers = *std::ranges::max_element(graph.buffers, {}, size);
+    const double bytes = first_of_layers.bytes;
+    EXPECT_EQ(label_of(graph, graph.tasks[static_cast<TaskId>(first_of_layers.writer)]), "0B0.L1.add2");
+    const auto records = records_of(bundle);
+    double before = 0;
+    for (const TraceRecord& record : records[0]) {
+      if (record.step != steps - 1 || record.lane != "compute") continue;
+      if (record.label.starts_with("0B0.L1.")) {
+        EXPECT_EQ(record.memory_bytes - before > 0.7 * bytes, record.label == "0B0.L1.add2") << record.label;
+      }
+      before = record.memory_bytes;
+    }
+  }
+}
+
 // ZB-H1 runs several input-gradient passes before the first weight-gradient pass. What ZeRO 2 holds of unreduced
 // gradients must begin with the latter, as the task graph says, or the gradients of all blocks would be held at once.
 TEST(MeasuredMemory, UnreducedGradientsOfASplitBackwardBeginWithTheWeightPass) {

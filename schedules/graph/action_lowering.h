@@ -79,6 +79,7 @@ class ActionLowering {
   }
   void keep_shards(int i);
   void gather_again(int i);
+  // `first_writer`: segment i's task of member 0.
   void reduce_finished_blocks(int i, TaskId first_writer);
   void measure_workers(int block, const std::vector<int>& members, const std::vector<BufferId>& unreduced);
   int segment_work(int i, Pass pass);
@@ -99,6 +100,8 @@ class ActionLowering {
   WireBuffers wires_;                           // values in a forward, gradients in a backward
   std::vector<BufferId> came_home_;             // [k] gradient of own keys and values, from the other ranks
   std::vector<BufferId> again_;                 // [k] input of the segment at hand, gathered again; empty: none
+  int gradient_of_ = none;                      // block whose gradient is being made (ZeRO 2, 3)
+  TaskId gradient_begins_ = 0;                  // of member 0
   std::vector<std::vector<BufferId>> weights_;  // ZeRO 3: gathered parameters per [block], per member
 };
 

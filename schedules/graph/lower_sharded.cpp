@@ -32,8 +32,10 @@ void ActionLowering::gather_weights(int i, Pass pass, std::vector<std::vector<Bu
   }
 }
 
-// ZeRO 2 and 3 keep gradients sharded: each micro-batch's gradient of a block is reduce-scattered as soon
-// as the last segment that adds to it (the block's first, of those with work in this pass) is done.
+// ZeRO 2 and 3 keep gradients sharded: each micro-batch's gradient of a block takes its memory with the first segment
+// that adds to it (the block's last) and is reduce-scattered as soon as the last of them (the block's first, of those
+// with work in this pass) is done. Where those are two tasks, the reduction reads two buffers of a rank: first that of the
+// segment that finishes the gradient, which has no bytes of its own, then that of the one that takes the memory.
 void ActionLowering::reduce_finished_blocks(int i, TaskId first_writer) {
   if (!state_.shards_gradients_per_micro_batch()) return;
   const int block = segment(i).first_block, pipeline = state_.pipeline_rank(action_.stage);
@@ -43,27 +45,37 @@ void ActionLowering::reduce_finished_blocks(int i, TaskId first_writer) {
     has_weight_pass |= action_.pass != Pass::backward && has_weight_grad(segment(j));
     has_earlier |= j < i && (action_.pass != Pass::weight_grad || has_weight_grad(segment(j)));
   }
-  if (has_earlier || (has_weight_pass && action_.pass == Pass::input_grad)) return;
+  if (has_weight_pass && action_.pass == Pass::input_grad) return;
+  if (std::exchange(gradient_of_, block) != block) gradient_begins_ = first_writer;
+  if (has_earlier) return;
   Work work = bucket_work(state_, WorkKind::grad_reduce, action_.stage, block);
   work.pass = action_.pass;
   const int id = state_.builder.work(work);
-  std::vector<BufferId> inputs, outputs;
+  std::vector<BufferId> finished, inputs, outputs;
   for (const auto& group : state_.groups.data_groups(action_.stage)) {
+    finished.clear();
     inputs.clear();
     outputs.clear();
     for (const int k : group.members) {
+      const TaskId begins = gradient_begins_ + static_cast<TaskId>(k), ends = first_writer + static_cast<TaskId>(k);
       const int rank = state_.groups.rank(pipeline, k);
-      inputs.push_back(state_.builder.buffer(BufferKind::bucket, 0, rank, work.bytes));
-      state_.builder.late_output(first_writer + static_cast<TaskId>(k), inputs.back());
+      const BufferId whole = state_.builder.buffer(BufferKind::bucket, 0, rank, work.bytes);
+      finished.push_back(begins == ends ? whole : state_.builder.buffer(BufferKind::bucket, 0, rank, 0));
+      state_.builder.late_output(begins, whole);
+      inputs.push_back(finished.back());
+      if (begins != ends) {
+        state_.builder.late_output(ends, finished.back());
+        inputs.push_back(whole);
+      }
       outputs.push_back(state_.builder.buffer(BufferKind::bucket, 0, rank, 0));
       state_.bucket(rank, block).push_back(outputs.back());
     }
     const TaskId reduction =
         state_.add_collective(group.communicator, id, action_.micro_batch, action_.slice, inputs, outputs);
-    if (state_.graph.worker_norms) measure_workers(block, group.members, inputs);
+    if (state_.graph.worker_norms) measure_workers(block, group.members, finished);
     for (const int k : group.members)
       state_.reductions[static_cast<std::size_t>(state_.groups.rank(pipeline, k))].emplace_back(
-          first_writer + static_cast<TaskId>(k), reduction);
+          gradient_begins_ + static_cast<TaskId>(k), reduction);
   }
 }
 

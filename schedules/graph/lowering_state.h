@@ -54,7 +54,7 @@ struct LoweringState {
   std::vector<std::vector<BufferId>> buckets;
   // ZeRO 3: gathers whose first use follows the previous step's optimizer, per (rank).
   std::vector<std::vector<TaskId>> weight_gathers;
-  // ZeRO 2, 3, per (rank): the task that finishes a block's gradient of a micro-batch, and its reduction.
+  // ZeRO 2, 3, per (rank): the task that begins a block's gradient of a micro-batch, and its reduction.
   std::vector<std::vector<std::pair<TaskId, TaskId>>> reductions;
 
   // Sums of squares of gradients before they are reduced over the workers, per (rank): what the global norm adds up.
@@ -103,7 +103,7 @@ Work worker_norm_work(const LoweringState& state, int stage, int block);
 // ZeRO 3: a gather waits for the compute task two before its first reader; control edges only.
 void limit_weight_prefetch(LoweringState& state);
 
-// ZeRO 2, 3: a block's gradient is finished when the reduction of the one two before it is done; control edges only.
+// ZeRO 2, 3: a block's gradient is begun when the reduction of the one two before it is done; control edges only.
 void limit_unreduced_gradients(LoweringState& state);
 
 // Sequence parallelism: what is gathered again is there in time for its projection and not long before; control edges only.
