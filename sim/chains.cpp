@@ -11,9 +11,14 @@ constexpr auto nobody = std::numeric_limits<std::uint32_t>::max();
 class Finder {
  public:
   Finder(const TaskGraph& graph, const SimulationPlan& plan)
-      : graph_(graph), plan_(plan), position_(graph.tasks.size(), nobody), carries_(graph.tasks.size()) {
+      : graph_(graph),
+        plan_(plan),
+        position_(graph.tasks.size(), nobody),
+        when_(graph.tasks.size()),
+        carries_(graph.tasks.size()) {
     const auto& order = graph.compute_order.values;
     for (std::uint32_t at = 0; at < order.size(); ++at) position_[order[at]] = at;
+    for (std::uint32_t at = 0; at < graph.order.size(); ++at) when_[graph.order[at]] = at;
     for (const auto& [before, after] : graph.carried) carries_[before] = carries_[after] = true;
   }
 
@@ -21,23 +26,29 @@ class Finder {
   Rows run() {
     Rows chains;
     std::vector<TaskId> links(graph_.communicators.size(), nobody);  // the last link on each communicator
-    std::vector<std::vector<TaskId>> open(graph_.communicators.size());
+    std::vector<std::vector<TaskId>> open(graph_.communicators.size()),
+        beside(graph_.communicators.size());  // since that link
     const auto close = [&](std::size_t c) {
       if (!open[c].empty()) {
         chains.values.insert(chains.values.end(), open[c].begin(), open[c].end());
         chains.begin.push_back(static_cast<std::uint32_t>(chains.values.size()));
       }
       open[c].clear();
+      beside[c].clear();
       links[c] = nobody;
     };
     for (const TaskId id : graph_.order) {
       if (graph_.tasks[id].communicator == none) continue;
       const auto c = static_cast<std::size_t>(graph_.tasks[id].communicator);
       if (!is_link(id)) {
-        close(c);
+        if (links[c] != nobody && may_be_beside(id, links[c]))
+          beside[c].push_back(id);
+        else
+          close(c);
         continue;
       }
-      if (links[c] == nobody || !append_between(links[c], id, open[c])) close(c);
+      if (links[c] == nobody || !append_between(links[c], beside[c], id, open[c])) close(c);
+      beside[c].clear();
       links[c] = id;
     }
     for (std::size_t c = 0; c < open.size(); ++c) close(c);
@@ -58,9 +69,27 @@ class Finder {
     return std::find(list.begin(), list.end(), before) != list.end();
   }
 
+  bool has_known_duration(TaskId id) const {
+    return graph_.tasks[id].kind == TaskKind::collective && plan_.tasks[id].bytes == 0 && !carries_[id];
+  }
+
+  // A collective of known duration behind `link` that waits for tasks of the link's ranks, for which their
+  // later tasks wait.
+  bool may_be_beside(TaskId id, TaskId link) const {
+    const auto of_ranks = graph_.predecessors[link];
+    const auto is_of_them = [&](TaskId other) {
+      return is_compute(other) && std::any_of(of_ranks.begin(), of_ranks.end(), [&](TaskId task) {
+               return graph_.tasks[task].rank == graph_.tasks[other].rank;
+             });
+    };
+    const auto before = graph_.predecessors[id], after = graph_.successors[id];
+    return has_known_duration(id) && std::all_of(before.begin(), before.end(), is_of_them) &&
+           std::all_of(after.begin(), after.end(), is_of_them);
+  }
+
   // A collective of known duration that waits for one task of each member, whose next task waits for it.
   bool is_link(TaskId id) const {
-    if (graph_.tasks[id].kind != TaskKind::collective || plan_.tasks[id].bytes > 0 || carries_[id]) return false;
+    if (!has_known_duration(id)) return false;
     const auto before = graph_.predecessors[id];
     return !before.empty() && std::all_of(before.begin(), before.end(), [&](TaskId task) {
       if (!is_compute(task)) return false;
@@ -78,47 +107,59 @@ class Finder {
   bool is_kept_waiting(TaskId task, TaskId after) const {
     const auto before = graph_.predecessors[after];
     return is_later_on_lane(task, after) || std::any_of(before.begin(), before.end(), [&](TaskId other) {
-      return is_later_on_lane(task, other) && position_[other] > position_[task];
-    });
+             return is_later_on_lane(task, other) && position_[other] > position_[task];
+           });
   }
 
   // Does nobody outside see the end of `first`, a link whose chain goes on?
   bool is_hidden(TaskId first) const {
     const auto before = graph_.predecessors[first], after = graph_.successors[first];
     return std::all_of(after.begin(), after.end(), [&](TaskId next) {
-      return std::any_of(before.begin(), before.end(), [&](TaskId task) { return is_later_on_lane(task, next); });
+      return std::any_of(before.begin(), before.end(),
+                         [&](TaskId task) { return is_later_on_lane(task, next); });
     });
   }
 
-  bool may_be_inside(TaskId id, TaskId first, TaskId second) const {
+  // What is on the chain's communicator is in it, or the order there puts it before the chain or keeps it
+  // waiting.
+  bool may_be_inside(TaskId id, std::int32_t communicator) const {
     const auto before = graph_.predecessors[id], after = graph_.successors[id];
-    return !carries_[id] &&
-           std::all_of(before.begin(), before.end(),
-                       [&](TaskId task) { return task == first || is_later_on_lane(task, id); }) &&
-           std::all_of(after.begin(), after.end(),
-                       [&](TaskId task) { return task == second || is_kept_waiting(id, task); });
+    const auto is_beside = [&](TaskId task) { return graph_.tasks[task].communicator == communicator; };
+    return !carries_[id] && std::all_of(before.begin(), before.end(), [&](TaskId task) {
+      return is_beside(task) || is_later_on_lane(task, id);
+    }) && std::all_of(after.begin(), after.end(), [&](TaskId task) {
+      return is_beside(task) || is_kept_waiting(id, task);
+    });
   }
 
-  // Appends what runs from the end of link `first` to that of link `second`; the chain begins with `first` if
-  // it is empty. False, and nothing appended, if somebody else could see what is between them.
-  bool append_between(TaskId first, TaskId second, std::vector<TaskId>& chain) const {
+  // Appends what runs from the end of link `first` to that of link `second`, collectives `beside` tasks
+  // too; the chain begins with `first` if it is empty. False, and nothing appended, if somebody else could
+  // see what is between them.
+  bool append_between(TaskId first, const std::vector<TaskId>& beside, TaskId second,
+                      std::vector<TaskId>& chain) const {
     const auto from = graph_.predecessors[first], to = graph_.predecessors[second];
     if (from.size() != to.size() || !is_hidden(first)) return false;
     const std::size_t size = chain.size();
     if (chain.empty()) chain.push_back(first);
+    const auto begin = static_cast<std::ptrdiff_t>(chain.size());
     for (const TaskId last : to) {
       const auto same_rank = std::find_if(from.begin(), from.end(), [&](TaskId task) {
         return graph_.tasks[task].rank == graph_.tasks[last].rank && position_[task] < position_[last];
       });
       bool inside = same_rank != from.end();
       for (TaskId id = inside ? next_on_lane(*same_rank) : nobody; inside; id = next_on_lane(id)) {
-        inside = may_be_inside(id, first, second);
+        inside = may_be_inside(id, graph_.tasks[second].communicator);
         chain.push_back(id);
         if (id == last) break;
       }
       if (inside) continue;
       chain.resize(size);
       return false;
+    }
+    if (!beside.empty()) {
+      chain.insert(chain.end(), beside.begin(), beside.end());
+      std::sort(chain.begin() + begin, chain.end(),
+                [&](TaskId a, TaskId b) { return when_[a] < when_[b]; });
     }
     chain.push_back(second);
     return true;
@@ -127,6 +168,7 @@ class Finder {
   const TaskGraph& graph_;
   const SimulationPlan& plan_;
   std::vector<std::uint32_t> position_;  // of compute tasks, in compute_order
+  std::vector<std::uint32_t> when_;      // place in the global order
   std::vector<bool> carries_;            // to or from another step
 };
 

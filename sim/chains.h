@@ -8,8 +8,14 @@
 // them waits for nothing but the chain and what its own rank did before, and nobody else waits for it: later
 // tasks of its own rank at most, which the lane keeps waiting anyway. So all dates inside a chain follow from its
 // beginning by the same additions that the event loop would make: the result is the same to the last bit. Made
-// for tensor groups, whose collectives are most tasks of a step. (Under sequence parallelism the gathers for weight gradients run
-// beside the tasks of a backward pass, which is no chain then; a forward pass is. Flows end where SimGrid's clock, added up event by event, has them.)
+// for tensor groups, whose collectives are most tasks of a step. (Flows end where SimGrid's clock, added up event by event, has them.)
+//
+// Between two links there may be collectives of the same members beside their tasks, as the gathers for weight gradients
+// under sequence parallelism: they wait for tasks of the members, and only later tasks of theirs wait for them. What the
+// order of the communicator puts before a chain is over when the chain begins.
+//
+//   ranks  ─┤k1├─┤   b   ├─┤k2├─┤   c   ├─┤k3├─      x: waits for what comes before b, c waits for it
+//                ├ x ├
 //
 // A unit is a chain or a task of its own. Guarded by tests/sim_chains_test.cpp.
 #pragma once

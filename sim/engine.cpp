@@ -9,6 +9,7 @@
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
 #include <stdexcept>
+#include <utility>
 
 #include "sim/compute.h"
 #include "sim/flows.h"
@@ -20,8 +21,8 @@ using simgrid::kernel::timer::Timer;
 
 class Loop {
  public:
-  Loop(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, const UnitGraph& units, int steps,
-       const SimulationOutput& output)
+  Loop(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, const UnitGraph& units,
+       int steps, const SimulationOutput& output)
       : graph_(graph),
         plan_(plan),
         output_(output),
@@ -29,7 +30,8 @@ class Loop {
         frontier_(make_frontier(units, steps, ready_)),
         network_(build_platform(cluster, plan.edges)),
         flapping_(network_.flapping),
-        flows_(network_.pairs, frontier_.units->count) {}
+        flows_(network_.pairs, frontier_.units->count),
+        rank_free_(static_cast<std::size_t>(rank_count(graph.layout))) {}
 
   void run() {
     const auto begin = std::chrono::steady_clock::now();
@@ -42,9 +44,9 @@ class Loop {
     *output_.units = frontier_.units->count;
     const std::size_t count = output_.start.size();
     if (done_ == count) return;
-    throw std::runtime_error(fmt::format("deadlock: the simulation stopped at {:.9g} s with {} of {} tasks left{}",
-                                         simgrid::s4u::Engine::get_clock(), count - done_, count,
-                                         describe_deadlock(graph_, frontier_)));
+    throw std::runtime_error(fmt::format(
+        "deadlock: the simulation stopped at {:.9g} s with {} of {} tasks left{}",
+        simgrid::s4u::Engine::get_clock(), count - done_, count, describe_deadlock(graph_, frontier_)));
   }
 
  private:
@@ -86,7 +88,8 @@ class Loop {
       done_ += frontier_.tasks_of(instance).size();
       const TaskId id = frontier_.first_task(instance);
       const Task& task = graph_.tasks[id];
-      if (!is_chain(instance)) output_.end[place_of(instance, id)] = now;  // of a chain: noted when it began
+      if (!is_chain(instance))
+        output_.end[place_of(instance, id)] = now;  // of a chain: noted when it began
       if (task.communicator == none) {
         if (compute_.changes(task.rank) && plan_.tasks[id].seconds > 0) compute_.end(task.rank);
       } else if (compute_.slowed_by_communication()) {
@@ -121,18 +124,23 @@ class Loop {
     }
   }
 
-  // All its dates follow from its beginning; only its end is an event.
+  // All its dates follow from its beginning; only its end is an event. A task starts when the last of those
+  // of the chain is over that it waits for or that stand before it on its lane: of a rank, or of the
+  // chain's communicator.
   void start_chain(Instance instance, double now) {
-    double link_ends = now, latest = now, rank_free = now;
-    std::int32_t rank = none;
+    const auto& unit_of = frontier_.units->chains->unit_of;
+    const std::uint32_t unit = frontier_.unit_of(instance);
+    ++chains_begun_;
+    double communicator_free = now, latest = now;
     for (const TaskId id : frontier_.tasks_of(instance)) {
-      const bool is_link = graph_.tasks[id].communicator != none;
-      if (is_link || graph_.tasks[id].rank != rank) rank_free = is_link ? latest : link_ends;
-      rank = graph_.tasks[id].rank;
-      output_.start[place_of(instance, id)] = rank_free;
-      output_.end[place_of(instance, id)] = rank_free += plan_.tasks[id].seconds;
-      latest = std::max(latest, rank_free);
-      if (is_link) link_ends = latest;
+      const Task& task = graph_.tasks[id];
+      double& lane_free = task.communicator != none ? communicator_free : rank_free(task.rank, now);
+      double start = lane_free;
+      for (const TaskId before : graph_.predecessors[id])
+        if (unit_of[before] == unit) start = std::max(start, output_.end[place_of(instance, before)]);
+      output_.start[place_of(instance, id)] = start;
+      output_.end[place_of(instance, id)] = lane_free = start + plan_.tasks[id].seconds;
+      latest = std::max(latest, lane_free);
     }
     if (latest > now)
       calendar_.add(latest, instance);
@@ -140,7 +148,16 @@ class Loop {
       ended_.push_back(instance);
   }
 
-  bool is_chain(Instance instance) const { return frontier_.units->chains->is_chain(frontier_.unit_of(instance)); }
+  // From when on the compute lane of `rank` is free for the chain at hand, which began at `now`.
+  double& rank_free(std::int32_t rank, double now) {
+    auto& [chain, free] = rank_free_[static_cast<std::size_t>(rank)];
+    if (std::exchange(chain, chains_begun_) != chains_begun_) free = now;
+    return free;
+  }
+
+  bool is_chain(Instance instance) const {
+    return frontier_.units->chains->is_chain(frontier_.unit_of(instance));
+  }
   // Where a task's dates are noted.
   std::size_t place_of(Instance instance, TaskId id) const {
     return instance / frontier_.units->count * graph_.tasks.size() + id;
@@ -177,16 +194,19 @@ class Loop {
   Timer* wake_ = nullptr;
   double wake_date_ = -1;
   std::uint64_t done_ = 0;
+  std::uint64_t chains_begun_ = 0;
+  std::vector<std::pair<std::uint64_t, double>> rank_free_;  // with the chain of which that was noted
 };
 
 }  // namespace
 
 Chains chains_of(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, bool wanted) {
-  return find_chains(graph, plan, !wanted || SharedCompute(cluster, rank_count(graph.layout)).any_changes());
+  return find_chains(graph, plan,
+                     !wanted || SharedCompute(cluster, rank_count(graph.layout)).any_changes());
 }
 
-void run_engine(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, const UnitGraph& units, int steps,
-                const SimulationOutput& output) {
+void run_engine(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan,
+                const UnitGraph& units, int steps, const SimulationOutput& output) {
   Loop(graph, cluster, plan, units, steps, output).run();
 }
 

@@ -91,7 +91,6 @@ TEST(Chains, GiveTheSameDatesToTheLastBitOverAGridOfLayoutsAndSchedules) {
             ++steps;
             if (2 * both.chained.units < both.single.units) ++shortened;
           }
-  // Not those with gathers for weight gradients beside their backward passes.
   EXPECT_GT(shortened, steps / 5) << steps;
 }
 
@@ -155,6 +154,40 @@ TEST(Chains, EndWhereTheirMiddleWaitsForAnotherRank) {
   const TaskId second = hand.collective(Collective::all_reduce, {0, 1}, 0, 0.5, {b0, b1});
   hand.compute(0, 1, {second}), hand.compute(1, 1, {second});
   EXPECT_EQ(units_of(hand), hand.graph.tasks.size());
+}
+
+// rank 0 and 1: a, all-reduce, b, all-reduce, c, all-reduce, d. Beside b a gather of what a has made, for which c waits.
+struct WithAGather : HandGraph {
+  TaskId other_rank = 0, gather = 0;
+  WithAGather() : HandGraph(3) {
+    other_rank = compute(2, 9);
+    const TaskId a0 = compute(0, 1), a1 = compute(1, 2);
+    const TaskId first = all_reduce(a0, a1);
+    const TaskId b0 = compute(0, 1, {first}), b1 = compute(1, 1.5, {first});
+    gather = collective(Collective::all_gather, {0, 1}, 0, 1, {a0, a1});
+    const TaskId second = all_reduce(b0, b1);
+    const TaskId c0 = compute(0, 1, {second, gather}), c1 = compute(1, 1, {second, gather});
+    const TaskId third = all_reduce(c0, c1);
+    compute(0, 1, {third}), compute(1, 1, {third});
+  }
+  TaskId all_reduce(TaskId a, TaskId b) { return collective(Collective::all_reduce, {0, 1}, 0, 0.5, {a, b}); }
+};
+
+TEST(Chains, HaveCollectivesBesideTheirTasks) {
+  WithAGather hand;
+  EXPECT_EQ(units_of(hand), hand.graph.tasks.size() - 7) << "three links, a gather and two tasks of each rank are one";
+}
+
+TEST(Chains, EndWhereAnotherRankWaitsForACollectiveBesideThem) {
+  WithAGather hand;
+  hand.compute(2, 1, {hand.gather});
+  EXPECT_EQ(units_of(hand), hand.graph.tasks.size() - 3) << "the second and the third link are one still";
+}
+
+TEST(Chains, EndWhereACollectiveBesideThemWaitsForAnotherRank) {
+  WithAGather hand;
+  hand.also_after(hand.gather, hand.other_rank);
+  EXPECT_EQ(units_of(hand), hand.graph.tasks.size() - 3);
 }
 
 TEST(Chains, EndWhereTheNextStepWaitsForTheirMiddle) {
