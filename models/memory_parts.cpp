@@ -62,6 +62,19 @@ void add_kept_of_route(const Operator& op, const Block& block, const WorkShape& 
   parts[MemoryPart::mlp] += op.saved_bytes - input;
 }
 
+double bytes_of_input(const Operator& op) { return bytes_of(op.dtype) * static_cast<double>(op.m) * static_cast<double>(op.k); }
+double bytes_of_output(const Operator& op) { return bytes_of(op.dtype) * static_cast<double>(op.m) * static_cast<double>(op.n); }
+
+// Visits each product with what stays of its input and of its output's gradient.
+template <typename Visit>
+void over_weight_grads(std::span<const Operator> operators, bool first_input_comes_again, Visit visit) {
+  for (const Operator& op : operators) {
+    if (op.weight_grad_flops <= 0) continue;
+    const bool comes_again = first_input_comes_again && &op == &operators.front();
+    visit(op, comes_again ? 0 : bytes_of_input(op), bytes_of_output(op));
+  }
+}
+
 MemoryPart part_of(OpKind kind) {
   switch (kind) {
     case OpKind::embed:
@@ -128,6 +141,20 @@ MemoryParts at_layer(MemoryParts parts, const MemoryParts& at_work, double head_
   }
   parts += at_work;
   return parts;
+}
+
+double bytes_for_weight_grads(std::span<const Operator> operators, bool first_input_comes_again) {
+  double bytes = 0;
+  over_weight_grads(operators, first_input_comes_again, [&](const Operator&, double input, double gradient) { bytes += input + gradient; });
+  return bytes;
+}
+
+void add_kept_for_weights(std::span<const Operator> operators, bool first_input_comes_again, const Block& block, MemoryParts& parts) {
+  over_weight_grads(operators, first_input_comes_again, [&](const Operator& op, double input, double gradient) {
+    const MemoryPart part = op.kind == OpKind::up && block.experts > 0 ? MemoryPart::mlp : part_of(op.kind);
+    parts[part] += input;
+    parts[op.kind == OpKind::logits ? MemoryPart::logits : part] += gradient;
+  });
 }
 
 double bytes_beside_shard(const Operator& gather, const Block& block, const Sharding& sharding, bool recomputed) {

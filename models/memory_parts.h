@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "models/operators.h"
 
@@ -65,6 +66,12 @@ MemoryParts at_layer(MemoryParts parts, const MemoryParts& at_work, double head_
 
 // Adds what `op`, an operator of `block`, keeps from forward to backward.
 void add_kept(const Operator& op, const Block& block, const WorkShape& shape, MemoryParts& parts);
+
+// What stays of a split backward pass between its input gradients and its weight gradients (Qi et al. 2024): of every product its
+// input and its output's gradient. Bytes. `first_input_comes_again`: sequence parallelism gathers that of the first operator then.
+double bytes_for_weight_grads(std::span<const Operator> operators, bool first_input_comes_again);
+// Adds the same, of operators of `block`.
+void add_kept_for_weights(std::span<const Operator> operators, bool first_input_comes_again, const Block& block, MemoryParts& parts);
 
 // What a segment of the executor keeps because of `gather`, the communicate operator of `block` before it, beside what
 // Operator::saved_bytes counts. A projection's input: the other ranks' shards where the block is recomputed; else nothing, and

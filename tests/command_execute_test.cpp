@@ -57,6 +57,15 @@ TEST_F(Execute, SaysWhatTheRanksRunOnWhereTheScenarioHasAnotherKindOfMachine) {
   EXPECT_THAT(execute(on_gpus).out, Not(HasSubstr("the ranks run on")));
 }
 
+TEST_F(Execute, SaysThatItsAttentionWritesNoScoresWhereTheScenarioHasKernelsThatDo) {
+  prepare_records(3);
+  rank_script(copying_script());
+  EXPECT_THAT(execute().out, Not(HasSubstr("schedule.kernels")));
+  const Answer unfused = execute({"--set", "schedule.kernels=torch"});
+  EXPECT_THAT(unfused.out, HasSubstr("note: schedule.kernels says that attention writes its scores to memory; the ranks' attention does not"));
+  EXPECT_THAT(unfused.out, HasSubstr("set schedule.kernels: flash2\n"));
+}
+
 TEST_F(Execute, JsonIsAloneOnStandardOutputWithExactlyTheDocumentedKeys) {
   prepare_records(3);
   rank_script(copying_script());

@@ -125,6 +125,18 @@ TEST(MeasuredMemory, UnderSequenceParallelismIsThatOfTheTaskGraphWhichKeepsShard
   }
 }
 
+// Between input and weight gradients a product's input and its output's gradient stay, and nothing else.
+TEST(MeasuredMemory, OfASplitBackwardIsThatOfTheTaskGraphWhichKeepsWhatWeightGradientsNeed) {
+  for (const auto& [schedule, chunks] : {std::pair{"zb-h1", 1}, std::pair{"zb-h2", 1}, std::pair{"zb-v", 2}})
+    for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+      LoweringInput input = long_sequences({.pipeline = 2, .chunks = chunks}, schedule, recompute);
+      input.shape.kernels = Kernels::flash2;  // on processors norms keep copies
+      const double share = measured_share(input);
+      EXPECT_GT(share, 1) << schedule;
+      EXPECT_LT(share, most) << schedule;
+    }
+}
+
 TEST(MeasuredMemory, UnderContextParallelismIsThatOfTheTaskGraphWhichKeepsGatheredKeysAndValues) {
   for (const double share :
        {measured_share(long_sequences({.context = 2})), measured_share(long_sequences({.pipeline = 2, .context = 2}, "gpipe")),

@@ -8,10 +8,10 @@
 namespace slipway {
 namespace {
 
-std::map<int, int> held(const char* schedule, const ScheduleShape& shape, int rank) {
+std::map<int, double> held(const char* schedule, const ScheduleShape& shape, int rank) {
   const ActionLists lists = schedule_named(schedule)->actions(shape);
-  std::map<int, double> bytes;
-  for (int stage = 0; stage < shape.pipeline * shape.chunks; ++stage) bytes[stage] = 1;
+  std::map<int, HeldBytes> bytes;
+  for (int stage = 0; stage < shape.pipeline * shape.chunks; ++stage) bytes[stage] = {1, 1};
   return held_at_peak(lists[static_cast<std::size_t>(rank)], bytes);
 }
 
@@ -27,22 +27,25 @@ TEST(InFlight, GPipeHoldsAllOfThem) {
 
 // Narayanan et al. 2021: p·v + p − 1 chunks on the first rank, which is p·(1 + (p−1)/(p·v)) whole ones.
 TEST(InFlight, InterleavingHoldsPMinusOneChunksMoreOnTheFirstRank) {
-  int sum = 0;
+  double sum = 0;
   for (const auto& [stage, count] : held("interleaved-1f1b", {4, 2, 8, 1}, 0)) sum += count;
   EXPECT_EQ(sum, 4 * 2 + 4 - 1);
 }
 
-TEST(InFlight, ASplitBackwardHoldsUntilItsWeightGradient) {
+TEST(InFlight, ASplitBackwardHoldsUntilItsWeightGradientWhatThatNeeds) {
   const std::vector<Action> list{{Pass::forward, 0, 0}, {Pass::input_grad, 0, 0}, {Pass::forward, 0, 1},
                                  {Pass::input_grad, 0, 1}, {Pass::weight_grad, 0, 0},
                                  {Pass::weight_grad, 0, 1}};
-  EXPECT_EQ(held_at_peak(list, {{0, 1.0}}).at(0), 2);
+  EXPECT_EQ(held_at_peak(list, {{0, {1, 1}}}).at(0), 2);
+  EXPECT_EQ(held_at_peak(list, {{0, {1, 0.25}}}).at(0), 1.25);
+  EXPECT_EQ(held_at_peak(list, {{0, {1, 0}}}).at(0), 1);
+  EXPECT_EQ(held_at_peak(list, {{0, {1, 3}}}).at(0), 6) << "a layer that was made again leaves more than its input";
 }
 
 TEST(InFlight, ThePeakIsThatOfBytesNotOfCounts) {
   const std::vector<Action> list{{Pass::forward, 0, 0}, {Pass::forward, 0, 1}, {Pass::backward, 0, 0},
                                  {Pass::backward, 0, 1}, {Pass::forward, 2, 0}, {Pass::backward, 2, 0}};
-  const auto at_peak = held_at_peak(list, {{0, 1.0}, {2, 10.0}});
+  const auto at_peak = held_at_peak(list, {{0, {1, 1}}, {2, {10, 10}}});
   EXPECT_EQ(at_peak.at(0), 0);
   EXPECT_EQ(at_peak.at(2), 1);
 }

@@ -39,6 +39,7 @@ struct Stages {
 struct Kept {
   std::vector<MemoryParts> parts;    // per stage
   std::vector<MemoryParts> at_work;  // per stage: its largest recomputed block
+  std::vector<double> for_weights;   // per stage: bytes between input and weight gradients, where they are split
 };
 
 // The executor keeps keys and values that it gathers, and what it gathers when it makes a layer again. A trainer does not: its runs
@@ -61,6 +62,17 @@ MemoryParts of_block(const std::vector<Operator>& operators, const Stages& stage
   return parts;
 }
 
+double left_for_weights(const std::vector<Operator>& operators, const Stages& stages) {
+  double bytes = 0;
+  for (std::size_t i = 0; i < operators.size(); ++i) {
+    const Block& block = stages.blocks[static_cast<std::size_t>(operators[i].block)];
+    const bool comes_again = i > 0 && gathers_input(operators[i - 1]) && !is_recomputed(stages.input.recompute, block);
+    bytes += bytes_for_weight_grads(std::span(&operators[i], 1), comes_again);
+    if (comes_again) bytes += operators[i - 1].message_bytes / stages.input.shape.sharding.tensor;
+  }
+  return bytes;
+}
+
 Kept kept_of(const Stages& of) {
   Kept kept;
   Stages stages = of;  // unfused scores of a slice: the mean over the slices, which are all held at the peak
@@ -81,6 +93,7 @@ Kept kept_of(const Stages& of) {
       if (sum(own) > sum(at_work)) at_work = own;
     }
     kept.parts.push_back(parts);
+    kept.for_weights.push_back(left_for_weights(operators, stages));
     kept.at_work.push_back(at_work);
   }
   return kept;
@@ -148,9 +161,11 @@ StageTerms without_parts(const Stages& stages, int pipeline) {
 std::vector<double> held(const Stages& stages, const Kept& kept) {
   std::vector<double> count(stages.ranges.size());
   for (const auto& list : stages.actions) {
-    std::map<int, double> bytes;
-    for (const Action& action : list)
-      bytes[action.stage] = sum(kept.parts[static_cast<std::size_t>(action.stage)]);
+    std::map<int, HeldBytes> bytes;
+    for (const Action& action : list) {
+      const auto stage = static_cast<std::size_t>(action.stage);
+      bytes[action.stage] = {sum(kept.parts[stage]), kept.for_weights[stage]};
+    }
     for (const auto& [stage, number] : held_at_peak(list, bytes))
       count[static_cast<std::size_t>(stage)] = number;
   }

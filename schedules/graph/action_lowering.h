@@ -84,6 +84,8 @@ class ActionLowering {
   void measure_workers(int block, const std::vector<int>& members, const std::vector<BufferId>& unreduced);
   int segment_work(int i, Pass pass);
   double saved_bytes(const Segment& segment) const;
+  // By the input gradients of segment i for its weight gradients.
+  double bytes_left_by(int i) const;
   bool has_weight_grad(const Segment& segment) const;
   // Bytes of the keys and values that the segment's layers have of the slices before this one; 0 without
   // attention.

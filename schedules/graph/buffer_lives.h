@@ -5,6 +5,8 @@
 //                                                                       ├ freed, if that reader keeps the value for its
 //                                                                         backward: then it is part of `saved`
 //
+// What input gradients leave for weight gradients is part of what they read: taken when they end.
+//
 // Guarded by tests/memory_timeline_test.cpp.
 #pragma once
 
@@ -20,7 +22,10 @@ class BufferLives {
   // Of step number `step` of the timeline; both must outlive this.
   BufferLives(const TaskGraph& graph, const Timeline& timeline, int step = 0);
 
-  double taken(BufferId buffer) const { return start(static_cast<TaskId>(graph_.buffers[buffer].writer)); }
+  double taken(BufferId buffer) const {
+    const auto writer = static_cast<TaskId>(graph_.buffers[buffer].writer);
+    return is_left_for_weights(graph_.buffers[buffer]) ? end(writer) : start(writer);
+  }
   double freed(BufferId buffer) const;
   TaskId last_reader(BufferId buffer) const { return last_reader_[buffer]; }
   // What a recomputed block starts from.
@@ -31,6 +36,10 @@ class BufferLives {
  private:
   double start(TaskId task) const { return timeline_.start[base_ + task]; }
   double end(TaskId task) const { return timeline_.end[base_ + task]; }
+  bool is_left_for_weights(const Buffer& buffer) const {
+    return buffer.kind == BufferKind::saved &&
+           graph_.works[static_cast<std::size_t>(graph_.tasks[static_cast<TaskId>(buffer.writer)].work)].pass == Pass::input_grad;
+  }
   bool is_handed_over(const Buffer& buffer, TaskId reader) const;
 
   const TaskGraph& graph_;

@@ -4,29 +4,38 @@
 
 namespace slipway {
 
-std::map<int, int> held_at_peak(std::span<const Action> actions,
-                                const std::map<int, double>& bytes_of_stage) {
+std::map<int, double> held_at_peak(std::span<const Action> actions, const std::map<int, HeldBytes>& bytes_of_stage) {
   std::set<int> split;  // stages with weight gradients of their own
   for (const Action& action : actions) {
     if (action.pass == Pass::weight_grad) split.insert(action.stage);
   }
-  const auto frees = [&](const Action& action) {
-    return action.pass == Pass::weight_grad || action.pass == Pass::backward ||
-           (action.pass == Pass::input_grad && !split.contains(action.stage));
+  struct Held {
+    int whole = 0, for_weights = 0;  // micro-batches
   };
-  std::map<int, int> held, at_peak;
+  std::map<int, Held> held, at_peak;
   double live = 0, peak = 0;
+  const auto change = [&](int stage, int whole, int for_weights) {
+    held[stage].whole += whole;
+    held[stage].for_weights += for_weights;
+    if (const auto bytes = bytes_of_stage.find(stage); bytes != bytes_of_stage.end())
+      live += whole * bytes->second.activations + for_weights * bytes->second.for_weights;
+  };
   for (const Action& action : actions) {
-    const int change = action.pass == Pass::forward ? 1 : frees(action) ? -1 : 0;
-    if (change == 0) continue;
-    held[action.stage] += change;
-    const auto weight = bytes_of_stage.find(action.stage);
-    live += change * (weight == bytes_of_stage.end() ? 0 : weight->second);
+    if (action.pass == Pass::forward) change(action.stage, 1, 0);
+    if (action.pass == Pass::backward) change(action.stage, -1, 0);
+    if (action.pass == Pass::input_grad) change(action.stage, -1, split.contains(action.stage) ? 1 : 0);
+    if (action.pass == Pass::weight_grad) change(action.stage, 0, -1);
     if (live <= peak) continue;
     peak = live;
     at_peak = held;
   }
-  return at_peak;
+  std::map<int, double> micro_batches;
+  for (const auto& [stage, count] : at_peak) {
+    const auto bytes = bytes_of_stage.find(stage);
+    const bool weighs = bytes != bytes_of_stage.end() && bytes->second.activations > 0;
+    micro_batches[stage] = count.whole + (weighs ? count.for_weights * bytes->second.for_weights / bytes->second.activations : 0);
+  }
+  return micro_batches;
 }
 
 }  // namespace slipway

@@ -4,8 +4,8 @@
 //
 //   1F1B, 4 stages:  rank 0   F F F F B F B F B B B B      held: 4 = p − 0, on rank i: min(m, p − i)
 //
-// A micro-batch (slice) is held from its forward to its backward, or to its weight gradient where the two
-// are split. Guarded by tests/in_flight_test.cpp.
+// A micro-batch (slice) is held from its forward to its backward. Where input and weight gradients are split it is held to the
+// former, and what the latter need from there on. Guarded by tests/in_flight_test.cpp.
 #pragma once
 
 #include <map>
@@ -15,8 +15,14 @@
 
 namespace slipway {
 
-// Per stage of `actions`, one rank's list. `bytes_of_stage`: what one micro-batch keeps on a stage, in any
-// unit; stages that are not named weigh nothing.
-std::map<int, int> held_at_peak(std::span<const Action> actions, const std::map<int, double>& bytes_of_stage);
+// What one micro-batch keeps on a stage, in any unit.
+struct HeldBytes {
+  double activations = 0;
+  double for_weights = 0;  // between input and weight gradients
+};
+
+// Per stage of `actions`, one rank's list: micro-batches, where one that waits for its weight gradients alone counts as
+// for_weights / activations of one. Stages that are not named in `bytes_of_stage` weigh nothing.
+std::map<int, double> held_at_peak(std::span<const Action> actions, const std::map<int, HeldBytes>& bytes_of_stage);
 
 }  // namespace slipway

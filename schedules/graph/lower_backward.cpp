@@ -1,6 +1,7 @@
 // The backward of an action, whole or split in input and weight gradients, with recomputation.
 #include <algorithm>
 
+#include "models/memory_parts.h"
 #include "schedules/graph/action_lowering.h"
 
 namespace slipway {
@@ -46,6 +47,12 @@ void ActionLowering::begin_when_gradient_arrives(int recomputed) {
   }
 }
 
+double ActionLowering::bytes_left_by(int i) const {
+  const Segment& s = segment(i);
+  const auto operators = operators_.subspan(static_cast<std::size_t>(s.first_op), static_cast<std::size_t>(s.last_op - s.first_op));
+  return bytes_for_weight_grads(operators, comes_again(i));
+}
+
 void ActionLowering::backward_segment(int i) {
   const Segment& s = segment(i);
   const int pipeline = state_.pipeline_rank(action_.stage);
@@ -84,7 +91,7 @@ void ActionLowering::backward_segment(int i) {
           outputs.back();
     }
     if (leaves_weights) {
-      outputs.push_back(state_.builder.buffer(BufferKind::saved, 0, rank, saved_bytes(s)));
+      outputs.push_back(state_.builder.buffer(BufferKind::saved, 0, rank, bytes_left_by(i)));
       passage_.saved_weight[slot(i, k)] = outputs.back();
     }
     const TaskId id = state_.add_compute(action_, static_cast<int>(k), work, inputs, outputs);
