@@ -209,7 +209,6 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
                                    : resumption_of(options.text("resume"), folder, scenario, options.has("overwrite"));
   if (!unmerged) refuse_warmup_beyond_end(scenario, from);
   refuse_shrinking_growth(scenario, from);
-  if (options.has("confirm")) refuse_unconfirmable(from, scenario.run, 1);
   check_output_folder("--out", folder);
   if (!options.has("overwrite") && !from.is_here) refuse_finished_run(folder);
   if (const auto trace = options.text("trace")) check_output("--trace", *trace, inputs_of(scenario));
