@@ -222,6 +222,19 @@ TEST(ProgressLine, NamesWhatIsDoneAndTheTimeThatIsLeft) {
   EXPECT_THAT(err.str(), HasSubstr("planning x: simulating the fastest, 12 done, at most 12 left, 50 % after 0 s, about 0 s left"));
 }
 
+// A single simulation may take a minute, and reports come between two of them.
+TEST(ProgressLine, TellsThatTheWorkGoesOnWhereNoReportComes) {
+  std::ostringstream err;
+  {
+    ProgressLine progress(err, "planning x", false, 0.01);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    progress.report(0.25, "simulating, 1 done");
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  EXPECT_THAT(err.str(), testing::StartsWith("planning x: 0 s\nplanning x: 0 s\n"));
+  EXPECT_THAT(err.str(), testing::EndsWith("planning x: simulating, 1 done, 25 % after 0 s, about 1 s left\n"));
+}
+
 TEST(ProgressLine, IsSilentForTheFirstSecondsAndThenALineAtATime) {
   std::ostringstream quiet, loud;
   ProgressLine(quiet, "simulating x", false, 60).report(0.5);
