@@ -156,6 +156,12 @@ TEST(CommandLine, AKeyWithoutSetIsShownWithIt) {
   EXPECT_THAT(slipway_with({"simulate", "s.yaml", "more.yaml"}).err, Not(HasSubstr("did you mean")));
 }
 
+TEST(CommandLine, AnOptionThatIsTheNameOfANumberOfTheScenarioIsToldItsKey) {
+  EXPECT_THAT(slipway_with({"execute", "s.yaml", "--steps", "3"}).err, HasSubstr("unknown option '--steps'; did you mean '--set run.steps=VALUE'?"));
+  EXPECT_THAT(slipway_with({"plan", "s.yaml", "--global-batch=8"}).err, HasSubstr("'--set schedule.global_batch=VALUE'"));
+  EXPECT_THAT(slipway_with({"plan", "s.yaml", "--csv", "x"}).err, Not(HasSubstr("did you mean"))) << "a file, not what schedule.csv is";
+}
+
 TEST(CommandLine, AnOptionThatIsLikeNoOtherGetsNoSuggestion) {
   for (const std::string name : {"show", "lower"})
     EXPECT_THAT(slipway_with({name, "s.yaml", "--json"}).err, testing::AllOf(HasSubstr("unknown option '--json'"), Not(HasSubstr("did you mean"))));
