@@ -65,11 +65,20 @@ LearningRateSchedule read_schedule(Settings& settings, double rate) {
   return schedule;
 }
 
+void refuse_kfac_keys(Settings& settings, const std::string& optimizer) {
+  if (optimizer == "kfac" || !settings.good({"run.optimizer.name"})) return;
+  for (const char* key : {"run.optimizer.refresh_steps", "run.optimizer.damping"})
+    if (settings.given(key))
+      settings.refuse(key, "this is of K-FAC's inverses, but run.optimizer is " + optimizer + "; allowed: with kfac",
+                      "remove it, or set run.optimizer.name to kfac");
+}
+
 }  // namespace
 
 Optimizer load_optimizer(Settings& settings) {
   Optimizer optimizer;
   optimizer.name = settings.text("run.optimizer.name");
+  refuse_kfac_keys(settings, optimizer.name);
   if (settings.given("run.optimizer.refresh_steps"))
     optimizer.refresh_steps = settings.small_integer("run.optimizer.refresh_steps");
   optimizer.damping = settings.number("run.optimizer.damping");
