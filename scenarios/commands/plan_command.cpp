@@ -77,10 +77,15 @@ void check_kept(const std::vector<std::string>& kept) {
   const std::vector<std::string>& keys = searched_keys();
   std::string all;
   for (const std::string& key : keys) all += (all.empty() ? "" : ", ") + key;
-  for (const std::string& key : kept)
-    if (std::find(keys.begin(), keys.end(), key) == keys.end())
+  for (const std::string& key : kept) {
+    const std::string name = key.substr(0, key.find('='));
+    const bool is_known = std::find(keys.begin(), keys.end(), name) != keys.end();
+    if (is_known && name != key)
+      throw UsageError("--keep " + key + " has a value, but keeps that of the scenario; write --set " + key + " --keep " + name);
+    if (!is_known)
       throw UsageError("--keep " + key + " is no key that plan searches" +
                        suggestion(key, keys, "--keep ") + "; allowed: " + all);
+  }
 }
 
 }  // namespace
