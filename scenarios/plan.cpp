@@ -187,6 +187,7 @@ std::string word_of(const char* key, Choice choice) {
 // What costs time or memory and is not the default: ", recompute full, kernels torch".
 std::string choices_text(const ScheduleChoice& schedule) {
   std::string text;
+  if (schedule.slices > 1) text += fmt::format(", {} slices", schedule.slices);
   if (schedule.recompute != Recompute::none) text += ", recompute " + word_of("schedule.recompute", schedule.recompute);
   if (schedule.kernels != ScheduleChoice{}.kernels) text += ", kernels " + word_of("schedule.kernels", schedule.kernels);
   return text;

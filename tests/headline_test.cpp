@@ -30,6 +30,7 @@ TEST(Headline, TheHeadlineNamesRecomputationAndKernelsThatAreNotTheDefault) {
   EXPECT_THAT(headline_of({"schedule.recompute=full"}), testing::EndsWith("bfloat16, recompute full"));
   EXPECT_THAT(headline_of({"schedule.recompute=selective", "schedule.kernels=torch"}),
               testing::EndsWith("bfloat16, recompute selective, kernels torch"));
+  EXPECT_THAT(headline_of({"schedule.name=terapipe", "schedule.slices=8"}), testing::EndsWith("bfloat16, 8 slices"));
 }
 
 // Jiang et al. 2024: 47B parameters, of which a token uses 13B.
