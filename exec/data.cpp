@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "exec/data_files.h"
 #include "exec/hash.h"
 
 namespace slipway {
@@ -39,11 +40,8 @@ std::int64_t predicted_tokens(const Model& model) {
 namespace {
 
 std::uint64_t windows_of(const TokenSource& source, std::int64_t sequence, const std::string& path) {
-  const auto needed = static_cast<std::uint64_t>(sequence + 1);
-  if (source.size() < needed)
-    throw std::runtime_error("run.data: " + path + " has " + std::to_string(source.size()) +
-                             (source.is_bytes() ? " bytes" : " tokens") + "; sequences of " +
-                             std::to_string(sequence) + " tokens need at least " + std::to_string(needed));
+  const std::string why = why_no_sample(path, source.size(), source.is_bytes(), sequence);
+  if (!why.empty()) throw std::runtime_error("run.data: " + why);
   return (source.size() - 1) / static_cast<std::uint64_t>(sequence);
 }
 

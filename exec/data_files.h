@@ -35,6 +35,22 @@ inline bool names_token_files(const std::string& path, std::string* prefix = nul
   return true;
 }
 
+// Why `size` bytes or tokens hold no sample; empty: they do.
+inline std::string why_no_sample(const std::string& path, std::uint64_t size, bool is_bytes, std::int64_t sequence) {
+  const auto needed = static_cast<std::uint64_t>(sequence + 1);
+  if (size >= needed) return "";
+  return path + " has " + std::to_string(size) + (is_bytes ? " bytes" : " tokens") + "; sequences of " + std::to_string(sequence) +
+         " tokens need at least " + std::to_string(needed) + "; name a longer one, or lower model.sequence";
+}
+
+// Of a text file, which is known before anything starts; empty also for token files, whose index only ranks read.
+inline std::string why_no_sample(const std::string& path, std::int64_t sequence) {
+  std::error_code error;
+  if (names_token_files(path)) return "";
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  return error ? "" : why_no_sample(path, size, true, sequence);
+}
+
 struct DataIdentity {
   std::uint64_t bytes = 0;  // of all files; 0: not known
   std::uint64_t checksum = 0;

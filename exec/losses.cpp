@@ -32,9 +32,11 @@ std::string exact(double value) {
   return text;
 }
 
+// 5.1234; of a loss that runs away its size, which would have no end of digits: 1.2374e+57.
 std::string short_text(double value) {
+  constexpr double largest_in_full = 1e6;
   char text[40];
-  std::snprintf(text, sizeof text, "%.4f", value);
+  std::snprintf(text, sizeof text, std::abs(value) < largest_in_full ? "%.4f" : "%.4e", value);
   return text;
 }
 
@@ -58,11 +60,7 @@ std::string batch_text(const StepResult& ended) {
   return with_noise;
 }
 
-std::string evaluation_text(double loss) {
-  char text[60];
-  std::snprintf(text, sizeof text, "evaluation %.4f  ", loss);
-  return text;
-}
+std::string evaluation_text(double loss) { return "evaluation " + short_text(loss) + "  "; }
 
 // A rank's part of a step's losses.
 struct LossParts {
@@ -175,8 +173,8 @@ void LossReporter::State::collect(const StepResult& ended) {
   const double seconds = static_cast<double>(ended.end_ns - previous_end_ns) * 1e-9;
   previous_end_ns = ended.end_ns;
   const std::string more = (whole.evaluation_part ? evaluation_text(*whole.evaluation_part) : "") + (grows(*bundle) ? batch_text(ended) : "");
-  std::printf("step %lld/%d  loss %.4f  lr %.2e  %s%.3f s\n", static_cast<long long>(ended.before.steps + 1),
-              bundle->run.steps, whole.loss_part, rate, more.c_str(), seconds);
+  std::printf("step %lld/%d  loss %s  lr %.2e  %s%.3f s\n", static_cast<long long>(ended.before.steps + 1),
+              bundle->run.steps, short_text(whole.loss_part).c_str(), rate, more.c_str(), seconds);
   std::fflush(stdout);
   refuse_divergence(whole, diverged);
 }

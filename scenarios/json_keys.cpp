@@ -15,8 +15,8 @@ std::span<const JsonKey> simulate_json_keys() {
           "steady period: start of the last simulated step minus start of the one before, slowest rank"},
       JsonKey{"makespan_s", "s", "first start to last end of one isolated step (with fill: of one window)"},
       JsonKey{"mfu", "0..1",
-              "model FLOPs (6N + 12Lhs per token, no recompute) per step over what the ranks' peak allows; 0 where a "
-              "peak is unknown, or cluster.block_times leaves a part of the model free"},
+              "model FLOPs (6N + 12Lhs per token, N without the experts that a token does not go through, no recompute) "
+              "per step over what the ranks' peak allows; 0 where a peak is unknown, or cluster.block_times leaves a part of the model free"},
       JsonKey{"tokens_per_s", "1/s", "global batch x sequence / step_time_s"},
       JsonKey{"compute_share", "0..1", "of the step: compute lanes busy, mean over ranks"},
       JsonKey{
@@ -40,6 +40,7 @@ std::span<const JsonKey> simulate_json_keys() {
       JsonKey{"micro_batches", "count", "per pipeline and step"},
       JsonKey{"simulated_micro_batches", "count", "of these: simulated; the others repeat them"},
       JsonKey{"parameters", "count", "trainable parameters of the model"},
+      JsonKey{"active_parameters", "count", "of these: without the experts that a token does not go through; present with model.experts", true},
       JsonKey{"tasks", "count", "tasks of simulated ranks in the graph of one step (with fill: of one window)"},
       JsonKey{"simulated_units", "count",
               "what these tasks were simulated as: a run of them whose middle nobody else sees counts once"},

@@ -187,6 +187,7 @@ std::string word_of(const char* key, Choice choice) {
 // What costs time or memory and is not the default: ", recompute full, kernels torch".
 std::string choices_text(const ScheduleChoice& schedule) {
   std::string text;
+  if (schedule.slices > 1) text += fmt::format(", {} slices", schedule.slices);
   if (schedule.recompute != Recompute::none) text += ", recompute " + word_of("schedule.recompute", schedule.recompute);
   if (schedule.kernels != ScheduleChoice{}.kernels) text += ", kernels " + word_of("schedule.kernels", schedule.kernels);
   return text;
@@ -210,10 +211,20 @@ std::string pace_text(const Scenario& scenario) {
   return "; nobody timed " + scenario.stack->trainer + " on this machine: priced by its profile alone";
 }
 
+namespace {
+
+std::string parameters_text(const Model& model) {
+  const std::string all = readable_count(static_cast<double>(parameter_count(model))) + " parameters";
+  if (!has_experts(model)) return all;
+  return all + ", " + readable_count(static_cast<double>(active_parameter_count(model))) + " active";
+}
+
+}  // namespace
+
 std::string headline(const Plan& plan) {
   const Scenario& s = plan.scenario;
-  return fmt::format("{}: {} ({} parameters), sequence {}, on {}: {}; {}, {} of {}, {}{}{}", s.name, s.model.name,
-                     readable_count(static_cast<double>(parameter_count(s.model))), s.model.sequence,
+  return fmt::format("{}: {} ({}), sequence {}, on {}: {}; {}, {} of {}, {}{}{}", s.name, s.model.name,
+                     parameters_text(s.model), s.model.sequence,
                      machines_text(s.cluster), layout_text(s.layout),
                      s.schedule.actions ? "schedule of a CSV" : s.schedule.name,
                      counted(micro_batches_of(plan), "micro-batch"),

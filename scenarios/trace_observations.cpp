@@ -2,7 +2,10 @@
 
 #include "models/statistics.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
@@ -95,6 +98,7 @@ class TraceReader {
     for (const TraceRecord& record : trace_.records) {
       if (graph_->kfac && is_of_a_refresh(record)) continue;
       const TaskId task = task_of(record);
+      refuse_other_work(record, task);
       if (record.step < first_step) continue;
       if (graph_->tasks[task].communicator == none)
         note_compute(record, task);
@@ -124,10 +128,22 @@ class TraceReader {
         if (std::find(members.begin(), members.end(), record.rank) != members.end()) return id;
       }
     }
-    throw std::runtime_error(name_ + ": rank " + std::to_string(record.rank) + " ran " + record.label +
-                             ", which the scenario does not have; the trace is of another scenario (" +
-                             (trace_.scenario.empty() ? "without a name" : trace_.scenario) +
-                             "); give the scenario, with the same --set, that was executed");
+    throw of_another_scenario(record, "which the scenario does not have");
+  }
+
+  // The same label is another task where the shapes are others: it would be fitted as if it were this one.
+  void refuse_other_work(const TraceRecord& record, TaskId task) const {
+    constexpr double most_apart = 0.01;  // versions may count a norm's FLOPs differently, other shapes differ by more
+    const double flops = flops_of(*graph_, task);
+    if (std::abs(record.flops - flops) > most_apart * std::max(record.flops, flops))
+      throw of_another_scenario(record, fmt::format("with {:.3g} FLOPs, which has {:.3g} in the scenario", record.flops, flops));
+  }
+
+  std::runtime_error of_another_scenario(const TraceRecord& record, const std::string& why) const {
+    return std::runtime_error(fmt::format("{}: rank {} ran {}, {}; the trace is of another scenario ({}); give the scenario, with "
+                                          "the same --set, that was executed",
+                                          name_, record.rank, record.label, why,
+                                          trace_.scenario.empty() ? "without a name" : trace_.scenario));
   }
 
   // Only ranks on machines of the first node group are fitted: that machine is what is written.

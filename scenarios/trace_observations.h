@@ -20,8 +20,8 @@
 
 namespace slipway {
 
-// Throws std::runtime_error naming the trace and the first record whose task the graph does not have, and
-// for a trace that is a prediction.
+// Throws std::runtime_error naming the trace and the first record whose task the graph does not have, or has with other
+// FLOPs, and for a trace that is a prediction.
 std::vector<Observation> observations_of(const Trace& trace, std::shared_ptr<const TaskGraph> graph,
                                          const Cluster& cluster, const std::string& trace_name);
 

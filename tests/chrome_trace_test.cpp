@@ -155,14 +155,55 @@ TEST(ChromeTrace, ATaskOfAStepThatIsNotThereIsNamedWithItsStepFromOne) {
 TEST(ChromeTrace, AForeignOrCutFileIsRefusedByName) {
   const std::string text = written(random_trace(2, 3));
   for (const std::string& wrong : {std::string("hello"), std::string("{\"traceEvents\":[]}"),
-                                   text.substr(0, text.size() / 2), std::string("[1, 2]")}) {
+                                   text.substr(0, text.size() / 2), std::string("[1, 2]"), std::string("\xff\xfe"), std::string()}) {
     try {
       read_back(wrong);
       ADD_FAILURE() << "accepted: " << wrong.substr(0, 40);
     } catch (const std::runtime_error& error) {
       EXPECT_THAT(error.what(), testing::HasSubstr("t.json: not a trace written by slipway"));
+      EXPECT_THAT(error.what(), testing::Not(testing::HasSubstr("json.exception")));
     }
   }
+}
+
+// What a trace of one task says when `at` (a JSON pointer) holds `value`, or nothing.
+std::string refusal_with(const std::string& at, const std::optional<nlohmann::json>& value) {
+  auto document = nlohmann::json::parse(written(random_trace(1, 1)));
+  for (auto& event : document["traceEvents"])
+    if (event["ph"] == "X") document["task"] = event;
+  const nlohmann::json task = document["task"];
+  document.erase("task");
+  document["traceEvents"] = {{{"ph", "M"}, {"name", "thread_name"}, {"pid", task["pid"]}, {"tid", task["tid"]}, {"args", {{"name", "x"}}}},
+                             task};
+  const nlohmann::json::json_pointer place(at);
+  if (value)
+    document[place] = *value;
+  else
+    document[place.parent_pointer()].erase(place.back());
+  try {
+    read_back(document.dump());
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ChromeTrace, AValueOfTheWrongTypeIsNamedByItsPlaceInTheFile) {
+  EXPECT_EQ(refusal_with("/traceEvents/1/args/start_s", 0.25), "") << "the rest of it is right";
+  const std::string remedy = "); give a file that simulate --trace or execute wrote";
+  const auto refusal = [&](const std::string& reason) { return "t.json: not a trace written by slipway (" + reason + remedy; };
+  EXPECT_EQ(refusal_with("/traceEvents/1/args/start_s", "x"), refusal("traceEvents[1]: args.start_s is \"x\", where a number belongs"));
+  EXPECT_EQ(refusal_with("/traceEvents/1/args/step", 1.5), refusal("traceEvents[1]: args.step is 1.5, where a whole number belongs"));
+  EXPECT_EQ(refusal_with("/traceEvents/1/pid", 5000000000), refusal("traceEvents[1]: pid is 5000000000, where a smaller number belongs"));
+  EXPECT_EQ(refusal_with("/traceEvents/1/args", std::nullopt), refusal("traceEvents[1]: args is missing"));
+  EXPECT_EQ(refusal_with("/traceEvents/1/args", "x"), refusal("traceEvents[1]: args is \"x\", where an object belongs"));
+  EXPECT_EQ(refusal_with("/traceEvents/0", 5), refusal("traceEvents[0]: a task comes before the name of its lane"));
+  EXPECT_EQ(refusal_with("/traceEvents", nlohmann::json::object()), refusal("traceEvents is {}, where a list belongs"));
+  EXPECT_EQ(refusal_with("/traceEvents", nlohmann::json::array({5})), refusal("an item of traceEvents is 5, where an object belongs"));
+  EXPECT_EQ(refusal_with("/otherData", 5), refusal("otherData is 5, where an object belongs"));
+  EXPECT_EQ(refusal_with("/otherData/ranks", "2"), refusal("otherData.ranks is \"2\", where a whole number belongs"));
+  EXPECT_EQ(refusal_with("/otherData/losses", nlohmann::json::array({5})), refusal("otherData.losses[0].step is missing"));
+  EXPECT_EQ(refusal_with("/otherData/peak_bytes", nlohmann::json::array({1, "x"})), refusal("otherData.peak_bytes[1] is \"x\", where a number belongs"));
 }
 
 }  // namespace

@@ -205,7 +205,7 @@ TEST_F(CalibrateCommand, FitsTheTraceOfAnExecutedRun) {
 
   EXPECT_EQ(run({"--trace", (folder_ / "t.json").string(), "--set", "layout.pipeline=1", "-o", profile()}),
             status_usage);
-  EXPECT_THAT(err_.str(), HasSubstr("which the scenario does not have"));
+  EXPECT_THAT(err_.str(), HasSubstr("the trace is of another scenario"));
 }
 
 TEST_F(CalibrateCommand, MistakesAreUsageErrorsThatSayWhatToDo) {

@@ -186,11 +186,13 @@ TEST_F(Execute, AFailedRunKeepsItsLossesAndLeavesNoTraceOfAnEarlierRun) {
 
 TEST_F(Execute, WhatTheExecutorCannotRunIsRefusedBeforeAnythingStarts) {
   rank_script("touch " + path("started"));
+  std::ofstream(path("short.txt")) << std::string(64, 'x');
   const std::vector<std::pair<std::vector<std::string>, std::string>> refused{
       {{"--set", "schedule.fill=evaluation"}, "run.evaluation_data is not set: name a file of held-out text"},
       {{"--set", "run.optimizer=kfac", "--set", "schedule.fill=none", "--cuda-graphs"}, "--cuda-graphs: K-FAC keeps inputs"},
       {{"--set", "model.experts=4", "--set", "model.experts_per_token=2", "--cuda-graphs"}, "--cuda-graphs: segments with experts"},
       {{"--set", "run.data="}, "run.data"},
+      {{"--set", "run.data=" + path("short.txt")}, "run.data: " + path("short.txt") + " has 64 bytes; sequences of 64 tokens need at least 65; name a longer one"},
       {{"--set", "cluster.machine=v100-32gb", "--set", "run.dtype=float16"}, "small gradients need loss scaling"},
       {{"--set", "run.optimizer.lr_decay_style=cosine", "--set", "run.optimizer.lr_warmup_samples=25"},
        "the warm-up of 25 sequences is longer than the training, with which the decay ends: 24 (3 steps x schedule.global_batch 8)"},
@@ -201,7 +203,7 @@ TEST_F(Execute, WhatTheExecutorCannotRunIsRefusedBeforeAnythingStarts) {
     EXPECT_THAT(answer.err, HasSubstr(words));
     EXPECT_THAT(answer.out, IsEmpty());
   }
-  EXPECT_EQ(files(), 1u);  // rank.sh
+  EXPECT_EQ(files(), 2u);  // rank.sh, short.txt
 }
 
 TEST_F(Execute, WhatDoesNotFitIsRefusedUnlessForced) {

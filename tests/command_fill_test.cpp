@@ -87,6 +87,8 @@ TEST_F(FillCommand, WhatCannotBeCombinedIsRefusedWithTheKey) {
               HasSubstr("schedule.fill: there is no K-FAC work"));
   EXPECT_THAT(refusal("simulate", {"schedule.fill=evaluation"}),
               HasSubstr("schedule.fill: the bubbles take one kind"));
+  EXPECT_THAT(refusal("simulate", {"run.optimizer=adamw", "schedule.fill=evaluation", "cluster.block_times=", "layout.pipeline=2", "layout.tensor=2"}),
+              HasSubstr("layout.tensor: evaluation in the bubbles passes whole layers"));
   EXPECT_THAT(refusal("simulate", {"run.optimizer.refresh_steps=2"}),
               HasSubstr("run.optimizer.refresh_steps"));
   EXPECT_THAT(

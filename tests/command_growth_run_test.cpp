@@ -124,6 +124,8 @@ TEST_F(GrowthOfARun, AFolderThatIsNoSuchRunIsRefusedWithWhatToDo) {
   EXPECT_THAT(said({grown, "--floor", "4"}), HasSubstr("below every loss"));
   EXPECT_THAT(said({grown, "--after", "1 G"}), HasSubstr("lower --after"));
   EXPECT_THAT(said({grown, "--unseen", path("none")}), HasSubstr("none' is no folder"));
+  EXPECT_THAT(said({grown, "--unseen", grown}), HasSubstr("which the fit has seen; give another run"));
+  EXPECT_THAT(said({grown, "--noise-exponent", "1e9"}), HasSubstr("is no exponent; allowed: a number from 0 to 100"));
   EXPECT_THAT(said({grown + "/losses.csv"}), HasSubstr("give its folder"));
   const auto with_row = [&](const std::string& row) {
     const std::string folder = run_of("odd", std::vector<double>(30, 8), 1);

@@ -156,6 +156,12 @@ TEST(CommandLine, AKeyWithoutSetIsShownWithIt) {
   EXPECT_THAT(slipway_with({"simulate", "s.yaml", "more.yaml"}).err, Not(HasSubstr("did you mean")));
 }
 
+TEST(CommandLine, AnOptionThatIsTheNameOfANumberOfTheScenarioIsToldItsKey) {
+  EXPECT_THAT(slipway_with({"execute", "s.yaml", "--steps", "3"}).err, HasSubstr("unknown option '--steps'; did you mean '--set run.steps=VALUE'?"));
+  EXPECT_THAT(slipway_with({"plan", "s.yaml", "--global-batch=8"}).err, HasSubstr("'--set schedule.global_batch=VALUE'"));
+  EXPECT_THAT(slipway_with({"plan", "s.yaml", "--csv", "x"}).err, Not(HasSubstr("did you mean"))) << "a file, not what schedule.csv is";
+}
+
 TEST(CommandLine, AnOptionThatIsLikeNoOtherGetsNoSuggestion) {
   for (const std::string name : {"show", "lower"})
     EXPECT_THAT(slipway_with({name, "s.yaml", "--json"}).err, testing::AllOf(HasSubstr("unknown option '--json'"), Not(HasSubstr("did you mean"))));
@@ -220,6 +226,19 @@ TEST(ProgressLine, NamesWhatIsDoneAndTheTimeThatIsLeft) {
   std::ostringstream err;
   ProgressLine(err, "planning x", false, 0).report(0.5, "simulating the fastest, 12 done, at most 12 left");
   EXPECT_THAT(err.str(), HasSubstr("planning x: simulating the fastest, 12 done, at most 12 left, 50 % after 0 s, about 0 s left"));
+}
+
+// A single simulation may take a minute, and reports come between two of them.
+TEST(ProgressLine, TellsThatTheWorkGoesOnWhereNoReportComes) {
+  std::ostringstream err;
+  {
+    ProgressLine progress(err, "planning x", false, 0.01);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    progress.report(0.25, "simulating, 1 done");
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  EXPECT_THAT(err.str(), testing::StartsWith("planning x: 0 s\nplanning x: 0 s\n"));
+  EXPECT_THAT(err.str(), testing::EndsWith("planning x: simulating, 1 done, 25 % after 0 s, about 1 s left\n"));
 }
 
 TEST(ProgressLine, IsSilentForTheFirstSecondsAndThenALineAtATime) {

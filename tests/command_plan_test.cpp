@@ -103,6 +103,7 @@ TEST_F(PlanCommand, KeepsTheKeysThatItIsTold) {
   const Answer wrong = slipway_with({"plan", llama, "--keep", "layout.tensr"});
   EXPECT_EQ(wrong.status, status_usage);
   EXPECT_THAT(wrong.err, HasSubstr("did you mean '--keep layout.tensor'"));
+  EXPECT_THAT(slipway_with({"plan", llama, "--keep", "layout.tensor=4"}).err, HasSubstr("write --set layout.tensor=4 --keep layout.tensor"));
 }
 
 TEST_F(PlanCommand, EveryKeyOfItsJsonIsDocumentedAndEveryDocumentedKeyIsThere) {

@@ -210,6 +210,14 @@ TEST_F(Commands, ShowPrintsTheGridOfAScheduleThatAPersonCanCheck) {
   EXPECT_THAT(answer.out, HasSubstr("rank 0 │ 0F0 0F1  .  0B0  .  0B1\nrank 1 │  .  1F0 1B0 1F1 1B1  .\n"));
 }
 
+TEST_F(Commands, ShowRefusesAGridThatNobodyCanReadAndNamesWhatCanBeRead) {
+  const Answer answer = slipway_with({"show", tiny, "--micro-batches", "1000000"});
+  EXPECT_EQ(answer.status, status_usage);
+  EXPECT_THAT(answer.err, AllOf(HasSubstr("columns for 1000000 micro-batches; allowed: up to 1000"), HasSubstr("--micro-batches 16"), HasSubstr("--csv")));
+  EXPECT_EQ(slipway_with({"show", tiny, "--micro-batches", "1000"}).status, status_done);
+  EXPECT_EQ(slipway_with({"show", tiny, "--micro-batches", "1001", "--csv"}).status, status_done);
+}
+
 TEST_F(Commands, ShowWritesDotToAFileOrAloneToStandardOutput) {
   ASSERT_EQ(slipway_with({"show", tiny, "--dot", path("g.dot")}).status, status_done);
   std::ifstream in(path("g.dot"));

@@ -30,6 +30,15 @@ TEST(Headline, TheHeadlineNamesRecomputationAndKernelsThatAreNotTheDefault) {
   EXPECT_THAT(headline_of({"schedule.recompute=full"}), testing::EndsWith("bfloat16, recompute full"));
   EXPECT_THAT(headline_of({"schedule.recompute=selective", "schedule.kernels=torch"}),
               testing::EndsWith("bfloat16, recompute selective, kernels torch"));
+  EXPECT_THAT(headline_of({"schedule.name=terapipe", "schedule.slices=8"}), testing::EndsWith("bfloat16, 8 slices"));
+}
+
+// Jiang et al. 2024: 47B parameters, of which a token uses 13B.
+TEST(Headline, OfAMixtureOfExpertsItTellsHowManyParametersATokenGoesThrough) {
+  EXPECT_THAT(headline_of({}), HasSubstr("llama-3.1-8b (8.03 G parameters), sequence"));
+  EXPECT_THAT(headline_of({"model=mixtral-8x7b", "model.sequence=8192"}), HasSubstr("(46.7 G parameters, 12.9 G active), sequence"));
+  EXPECT_NEAR(summary_of({llama, "--set", "model=mixtral-8x7b", "--set", "model.sequence=8192"})["active_parameters"].get<double>(), 12.9e9, 5e7);
+  EXPECT_FALSE(summary_of({llama}).contains("active_parameters"));
 }
 
 // V100s have no bfloat16: their 16 bits are float16, with a peak of 125 and not 15.7 TFLOP/s.

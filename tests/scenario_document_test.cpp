@@ -70,6 +70,13 @@ TEST(Document, AliasesThatMultiplyOrReferToThemselvesAreRefused) {
   EXPECT_FALSE(defects_of("a: &a [*a]\n").empty());
 }
 
+TEST(Document, AValueOfMegabytesIsNamedByItsBeginning) {
+  EXPECT_EQ(in_words(parsed(std::string(1000000, 'x'))), "'" + std::string(120, 'x') + "...'");
+  std::string umlauts = "x";
+  for (int i = 0; i < 1000; ++i) umlauts += "\u00fc";
+  EXPECT_EQ(in_words(parsed(umlauts)), "'" + umlauts.substr(0, 119) + "...'") << "no half character";
+}
+
 TEST(Document, BothTextFormsReadBackAsTheSameTree) {
   const Value root = parsed(
       "a: plain words\nb: \"true\"\nc: [1, 2.5, 'x: y']\nd: {e: {f: -1}, g: []}\nh:\n  - {i: 450 GB/s}\n  "

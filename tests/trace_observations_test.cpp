@@ -114,11 +114,14 @@ TEST(TraceObservations, RefuseATraceOfAnotherScenarioAndAPrediction) {
     }
     return std::string("no error");
   };
-  Trace other = executed(graph_of(1, 4, 1));
-  other.scenario = "four-stages", other.summary = "model:\n  pages: of YAML\n";
+  Trace other = executed(graph_of(1, 2, 2));
+  other.scenario = "two-replicas", other.summary = "model:\n  pages: of YAML\n";
   EXPECT_THAT(message(other, graph_of(1, 2, 1)),
               testing::HasSubstr("which the scenario does not have; the trace is of "
-                                 "another scenario (four-stages); give the scenario"));
+                                 "another scenario (two-replicas); give the scenario"));
+  // The same labels, twice as wide.
+  EXPECT_THAT(message(executed(graph_of(1, 2, 1, 256)), graph_of(1, 2, 1)),
+              testing::AllOf(testing::HasSubstr("ran 0F0, with "), testing::HasSubstr("in the scenario; the trace is of another scenario")));
   Trace prediction = executed(graph_of(1, 2, 1));
   prediction.engine = "simgrid";
   EXPECT_THAT(message(prediction, graph_of(1, 2, 1)), testing::HasSubstr("a prediction; calibrate needs"));

@@ -209,16 +209,15 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
                                    : resumption_of(options.text("resume"), folder, scenario, options.has("overwrite"));
   if (!unmerged) refuse_warmup_beyond_end(scenario, from);
   refuse_shrinking_growth(scenario, from);
-  if (options.has("confirm")) refuse_unconfirmable(from, scenario.run, 1);
   check_output_folder("--out", folder);
   if (!options.has("overwrite") && !from.is_here) refuse_finished_run(folder);
   if (const auto trace = options.text("trace")) check_output("--trace", *trace, inputs_of(scenario));
   if (!options.text("trace") && std::filesystem::is_directory(trace_path(folder)))
     throw UsageError(trace_path(folder) + ", where the trace goes, is a folder; move it, or give --trace another file");
-  const std::string program = rank_program();
   const Plan plan = planned(std::move(scenario), err);
   if (options.has("cuda-graphs")) refuse_graphs(plan);
   if (options.has("confirm")) refuse_unconfirmable(from, plan.scenario.run, plan.graph.window);
+  const std::string program = rank_program();
   const std::vector<Plan> larger = larger_plans(plan, err);
   if (!options.has("force"))  // more micro-batches never hold less
     refuse_what_does_not_fit(larger.empty() ? plan : larger.back());

@@ -9,6 +9,7 @@
 #include "scenarios/growth/comparison.h"
 #include "scenarios/growth/fit_report.h"
 #include "scenarios/growth/run_fit_report.h"
+#include "scenarios/language/keys.h"
 #include "scenarios/language/quantity.h"
 #include "scenarios/plan.h"
 
@@ -60,22 +61,24 @@ CommandOptions declared_options() {
 
 // A floor of 0 says nothing, a noise scale that stays has the exponent 0, and both are allowed;
 // CommandOptions::number wants more.
-double from_zero(const CommandOptions& options, const std::string& name, const std::string& what,
+// `key`: whose value it is in a scenario, with its limit.
+double from_zero(const CommandOptions& options, const std::string& name, const std::string& what, const std::string& key,
                  double otherwise) {
   const auto text = options.text(name);
   if (!text) return otherwise;
   const auto value = quantity(*text, Unit::pure);
-  if (!value || *value < 0)
-    throw UsageError("--" + name + " " + *text + " is no " + what + "; allowed: a number from 0 on");
+  const double most = key_of(scenario_keys(), key)->max;
+  if (!value || *value < 0 || *value > most)
+    throw UsageError("--" + name + " " + *text + " is no " + what + "; allowed: a number from 0 to " + number_text(most));
   return *value;
 }
 
 FitRequest fit_request(const CommandOptions& options) {
   FitRequest request;
-  request.assumed.floor = from_zero(options, "floor", "loss in nats", 0);
+  request.assumed.floor = from_zero(options, "floor", "loss in nats", "training.loss.floor", 0);
   request.assumed.noise_exponent =
-      from_zero(options, "noise-exponent", "exponent", request.assumed.noise_exponent);
-  if (options.has("target")) request.target_loss = from_zero(options, "target", "loss in nats", 0);
+      from_zero(options, "noise-exponent", "exponent", "training.noise.exponent", request.assumed.noise_exponent);
+  if (options.has("target")) request.target_loss = from_zero(options, "target", "loss in nats", "training.target_loss", 0);
   if (const auto text = options.text("after")) {
     const auto tokens = quantity(*text, Unit::tokens);
     if (!tokens || *tokens < 0)
@@ -89,7 +92,11 @@ int fit_run_of(const CommandOptions& options, const FitRequest& request, std::os
   RunFitRequest own{request.assumed.floor, {}, request.from_tokens, request.target_loss};
   if (options.has("noise-exponent")) own.exponent = request.assumed.noise_exponent;
   std::vector<ExecutedRun> unseen;
-  for (const std::string& folder : options.all("unseen")) unseen.push_back(read_executed_run(folder));
+  for (const std::string& folder : options.all("unseen")) {
+    unseen.push_back(read_executed_run(folder));
+    if (std::filesystem::equivalent(folder, *options.text("fit")))
+      throw UsageError("--unseen " + folder + " is the run of --fit, which the fit has seen; give another run");
+  }
   const RunFitAnswer answer = fitted_run(read_executed_run(*options.text("fit")), std::move(unseen), own);
   out << (options.has("json") ? run_fit_json(answer) : run_fit_text(answer));
   return status_done;

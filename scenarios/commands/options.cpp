@@ -92,8 +92,23 @@ void CommandOptions::fail(const std::string& message) const {
 std::string CommandOptions::unknown_option(const std::string& option) const {
   std::vector<std::string> names{"--help"};  // what it is taken for where others are as near
   for (const Option& known : options_) names.push_back("--" + known.name);
-  const std::string key = as_override(option.substr(std::min(option.size(), option.find_first_not_of('-'))));
-  return "unknown option '" + option + "'" + (key.empty() ? suggestion(option, names) : key);
+  const std::string word = option.substr(std::min(option.size(), option.find_first_not_of('-')));
+  std::string meant = as_override(word);
+  if (meant.empty()) meant = suggestion(option, names);
+  return "unknown option '" + option + "'" + (meant.empty() ? as_key(word) : meant);
+}
+
+// "steps", which is an option elsewhere and a number of the scenario here: "run.steps"; else nothing.
+std::string CommandOptions::as_key(const std::string& name) const {
+  std::string leaf = name.substr(0, name.find('=')), meant;
+  std::replace(leaf.begin(), leaf.end(), '-', '_');
+  for (const Key& key : scenario_keys()) {
+    const bool is_number = key.type == KeyType::integer || key.type == KeyType::number;
+    if (!is_number || leaf_of(key.path) != leaf || key.path.find('*') != std::string_view::npos) continue;
+    if (!meant.empty()) return "";
+    meant = key.path;
+  }
+  return meant.empty() ? "" : as_override(meant);
 }
 
 // "layout.tensor=4", which is a key and its value and wants --set; else nothing.

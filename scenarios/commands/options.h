@@ -59,6 +59,7 @@ class CommandOptions {
   [[noreturn]] void fail(const std::string& message) const;
   std::string unknown_option(const std::string& option) const;
   std::string as_override(const std::string& word) const;
+  std::string as_key(const std::string& name) const;
 
   std::string usage_, purpose_, example_, notes_;
   std::string positional_name_;

@@ -77,10 +77,15 @@ void check_kept(const std::vector<std::string>& kept) {
   const std::vector<std::string>& keys = searched_keys();
   std::string all;
   for (const std::string& key : keys) all += (all.empty() ? "" : ", ") + key;
-  for (const std::string& key : kept)
-    if (std::find(keys.begin(), keys.end(), key) == keys.end())
+  for (const std::string& key : kept) {
+    const std::string name = key.substr(0, key.find('='));
+    const bool is_known = std::find(keys.begin(), keys.end(), name) != keys.end();
+    if (is_known && name != key)
+      throw UsageError("--keep " + key + " has a value, but keeps that of the scenario; write --set " + key + " --keep " + name);
+    if (!is_known)
       throw UsageError("--keep " + key + " is no key that plan searches" +
                        suggestion(key, keys, "--keep ") + "; allowed: " + all);
+  }
 }
 
 }  // namespace
@@ -99,9 +104,10 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   if (const auto file = options.text("output")) check_output("-o", *file, inputs_of(scenario));
 
   const CatchInterrupts guard;
-  ProgressLine progress(err, "planning " + scenario.name, is_terminal(err));
+  std::optional<ProgressLine> progress(std::in_place, err, "planning " + scenario.name, is_terminal(err));
   search.progress = [&](const SearchProgress& now) {
-    progress.report(now.share, fmt::format("{}, {} done, at most {} left", now.doing, now.done, now.left));
+    const std::string counts = now.done + now.left > 0 ? fmt::format(", {} done, at most {} left", now.done, now.left) : "";
+    progress->report(now.share, now.doing + counts);
   };
   search.columns = table_columns();
   search.interrupted = CatchInterrupts::asked;
@@ -117,6 +123,7 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   } catch (const std::invalid_argument& error) {
     throw UsageError(path + ": " + error.what());
   }
+  progress.reset();
   const PlanAnswer answer{scenario, options.all("set"),     result,    search,
                           trainer,  options.text("output"), other_ways};
   return options.has("json") ? print_json(answer, out, err) : print_text(answer, out, err);

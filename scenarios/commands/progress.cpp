@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
+#include <functional>
 #include <iostream>
 #include <mutex>
 
@@ -11,41 +13,67 @@ namespace slipway {
 
 bool is_terminal(const std::ostream& err) { return &err == &std::cerr && ::isatty(STDERR_FILENO); }
 
+namespace {
+
+// Calls `tick` every `pause` until it is asked to stop.
+std::jthread ticker(std::chrono::duration<double> pause, std::function<void()> tick) {
+  return std::jthread([pause, tick = std::move(tick)](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any end;
+    std::unique_lock lock(mutex);
+    while (!end.wait_for(lock, stop, pause, [] { return false; }) && !stop.stop_requested()) tick();
+  });
+}
+
+double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+}  // namespace
+
 ProgressLine::ProgressLine(std::ostream& err, std::string what, bool terminal, double quiet_s)
     : err_(err), what_(std::move(what)), terminal_(terminal), quiet_s_(quiet_s) {
+  constexpr double shortest_s = 0.01;
   began_ = reported_ = std::chrono::steady_clock::now();
+  thread_ = ticker(std::chrono::duration<double>(std::max(quiet_s, shortest_s)), [this] {
+    const std::scoped_lock lock(mutex_);
+    if (seconds_between(reported_, std::chrono::steady_clock::now()) >= quiet_s_) show();
+  });
 }
 
 ProgressLine::~ProgressLine() {
+  thread_.request_stop();
+  thread_.join();
   if (shown_ && terminal_) err_ << '\n';
 }
 
 void ProgressLine::report(double done_share, const std::string& detail) {
+  const std::scoped_lock lock(mutex_);
+  share_ = done_share;
+  detail_ = detail;
   const auto now = std::chrono::steady_clock::now();
-  const auto seconds = [&](auto since) { return std::chrono::duration<double>(now - since).count(); };
-  if (seconds(began_) < quiet_s_ || (!terminal_ && seconds(reported_) < quiet_s_)) return;
-  reported_ = now;
+  if (seconds_between(began_, now) < quiet_s_ || (!terminal_ && seconds_between(reported_, now) < quiet_s_)) return;
+  show();
+}
+
+void ProgressLine::show() {
+  reported_ = std::chrono::steady_clock::now();
   shown_ = true;
-  std::string line = fmt::format("{}: {}{:.0f} % after {:.0f} s", what_, detail.empty() ? "" : detail + ", ",
-                                 100 * done_share, seconds(began_));
-  if (!detail.empty() && done_share >= 0.01 && done_share < 1)
-    line += fmt::format(", about {:.0f} s left", seconds(began_) * (1 / done_share - 1));
+  const double past_s = seconds_between(began_, reported_);
+  std::string line = what_ + ": ";
+  if (share_) line += fmt::format("{}{:.0f} % after ", detail_.empty() ? "" : detail_ + ", ", 100 * *share_);
+  line += fmt::format("{:.0f} s", past_s);
+  if (!detail_.empty() && share_ >= 0.01 && share_ < 1)
+    line += fmt::format(", about {:.0f} s left", past_s * (1 / *share_ - 1));
   const std::string rest(terminal_ && line.size() < width_ ? width_ - line.size() : 0, ' ');
   width_ = line.size();
   err_ << (terminal_ ? "\r" + line + rest : line + "\n") << std::flush;
 }
 
 Ticking::Ticking(std::ostream& err, std::string what, std::chrono::milliseconds pause)
-    : thread_([&err, what = std::move(what), pause](const std::stop_token& stop) {
-        std::mutex mutex;
-        std::condition_variable_any end;
-        std::unique_lock lock(mutex);
-        for (auto waited = pause; !end.wait_for(lock, stop, pause, [] { return false; }); waited += pause) {
-          if (stop.stop_requested()) return;
-          err << fmt::format("{}: {:.0f} s\n", what, std::chrono::duration<double>(waited).count())
-              << std::flush;
-        }
-      }) {}
+    : thread_(ticker(pause, [&err, what = std::move(what), began = std::chrono::steady_clock::now()] {
+        err << fmt::format("{}: {:.0f} s\n", what, seconds_between(began, std::chrono::steady_clock::now())) << std::flush;
+      })) {}
 
 Plan planned(Scenario scenario, std::ostream& err, const PlanOptions& options, std::chrono::milliseconds pause) {
   const Ticking ticking(err, "planning " + scenario.name, pause);

@@ -1,9 +1,14 @@
 // A line on standard error for work that takes longer than two seconds: rewritten in place on a terminal,
 // else a line every two seconds. Guarded by tests/command_line_test.cpp.
+//
+//   planning x: simulating the fastest, 12 done, at most 12 left, 50 % after 4 s, about 4 s left
+//   planning x: simulating the fastest, 12 done, at most 12 left, 50 % after 6 s, about 6 s left    nothing new, still at work
 #pragma once
 
 #include <chrono>
 #include <iosfwd>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -11,6 +16,7 @@
 
 namespace slipway {
 
+// Nobody else may write to `err` while it lives: a thread of its own says that the work goes on where no report comes.
 class ProgressLine {
  public:
   // `what`: "simulating"; `terminal`: rewrite one line.
@@ -22,12 +28,17 @@ class ProgressLine {
   void report(double done_share, const std::string& detail = "");
 
  private:
+  void show();  // mutex_ is held
   std::ostream& err_;
   std::string what_;
   bool terminal_ = false, shown_ = false;
   double quiet_s_ = 2;
   std::size_t width_ = 0;  // of the line before
   std::chrono::steady_clock::time_point began_, reported_;
+  std::mutex mutex_;  // of all below and above
+  std::optional<double> share_;  // as reported last
+  std::string detail_;
+  std::jthread thread_;  // asked to stop and joined before the rest goes
 };
 
 // "what: 4 s" every `pause` while it lives: for work that has no share of itself to report, only that it goes

@@ -20,6 +20,16 @@ void set_micro_batches(Scenario& scenario, int micro_batches) {
       static_cast<std::int64_t>(micro_batches) * scenario.schedule.micro_batch * scenario.layout.data;
 }
 
+// A schedule that was made elsewhere is as long as its file.
+void refuse_endless_grid(const Scenario& scenario) {
+  constexpr std::int64_t most = 1000;  // no page has room for more
+  const std::int64_t micro_batches = scenario.schedule.global_batch / scenario.schedule.micro_batch / scenario.layout.data;
+  if (scenario.schedule.actions || micro_batches <= most) return;
+  throw UsageError(fmt::format("the grid would have columns for {} micro-batches; allowed: up to {}; give --micro-batches 16 for a picture, "
+                               "or --csv for the whole schedule",
+                               micro_batches, most));
+}
+
 // "-" is `out`.
 void write_dot_to(const std::string& path, const TaskGraph& graph, std::ostream& out, std::ostream& talk) {
   if (path == "-") return write_dot(out, graph);
@@ -57,6 +67,7 @@ int show_command(const std::vector<std::string>& args, std::ostream& out, std::o
     throw UsageError("schedule.csv has its own number of micro-batches; leave --micro-batches out");
   if (options.has("micro-batches")) set_micro_batches(scenario, options.integer("micro-batches", 1, 1));
   if (dot && dot != "-") check_output("--dot", *dot, inputs_of(scenario));
+  if (!options.has("csv") && dot != "-") refuse_endless_grid(scenario);
   const Plan plan = planned(std::move(scenario), err);
   if (options.has("csv")) {
     write_schedule_csv(out, step_actions(lowering_input(plan.scenario)));

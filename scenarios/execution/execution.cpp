@@ -6,7 +6,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
 
+#include "exec/data_files.h"
 #include "exec/executable.h"
 #include "scenarios/commands/command.h"
 #include "scenarios/execution/rank_program.h"
@@ -32,6 +34,11 @@ void refuse_what_cannot_run(const Scenario& scenario) {
   if (scenario.schedule.fill == FillChoice::evaluation)
     if (const std::string why = why_not_evaluated(scenario.run, scenario.layout.zero, scenario.schedule.slices); !why.empty())
       reasons.push_back(why);
+  const bool evaluates = scenario.schedule.fill == FillChoice::evaluation;
+  for (const auto& [key, path] : {std::pair{"run.data", scenario.run.data},
+                                  std::pair{"run.evaluation_data", evaluates ? scenario.run.evaluation_data : std::string()}})
+    if (const std::string why = path.empty() ? "" : why_no_sample(path, scenario.model.sequence); !why.empty())
+      reasons.push_back(std::string(key) + ": " + why);
   if (reasons.empty()) return;
   std::string text = "this scenario can be simulated but not executed:";
   for (const std::string& reason : reasons) text += "\n" + scenario.path + ": " + reason;

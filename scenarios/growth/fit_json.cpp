@@ -1,13 +1,10 @@
 // The answer of `slipway growth --fit` for programs.
-#include <nlohmann/json.hpp>
-
 #include "scenarios/growth/fit_report.h"
+#include "scenarios/growth/interval_json.h"
 #include "scenarios/json_summary.h"
 
 namespace slipway {
 namespace {
-
-nlohmann::json interval_json(const Interval& interval) { return {interval.least, interval.most}; }
 
 nlohmann::json parameter_json(const FittedDynamic& parameter) {
   nlohmann::json json{{"name", parameter.name},

@@ -1,13 +1,10 @@
 // The answer of `slipway growth --fit RUN` for programs.
-#include <nlohmann/json.hpp>
-
+#include "scenarios/growth/interval_json.h"
 #include "scenarios/growth/run_fit_report.h"
 #include "scenarios/json_summary.h"
 
 namespace slipway {
 namespace {
-
-nlohmann::json interval_json(const Interval& interval) { return {interval.least, interval.most}; }
 
 nlohmann::json group_json(const RunFitAnswer& answer, const NoiseGroup& group) {
   return {{"first_step", answer.from + group.first + 1},

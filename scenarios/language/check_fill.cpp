@@ -1,4 +1,6 @@
 // What K-FAC, filled bubbles and block tables cannot be combined with.
+#include <utility>
+
 #include "scenarios/language/check_scenario.h"
 
 namespace slipway {
@@ -24,6 +26,15 @@ void check_kfac(Settings& settings, const Scenario& scenario) {
                     "set layout.zero to 0, or choose another optimizer");
 }
 
+void check_evaluation(Settings& settings, const Layout& layout) {
+  for (const auto& [key, degree] : {std::pair{"layout.tensor", layout.tensor}, std::pair{"layout.context", layout.context}})
+    if (settings.good({key}) && degree > 1)
+      settings.refuse(key,
+                      "evaluation in the bubbles passes whole layers on a rank, because sharded ones communicate; allowed with "
+                      "schedule.fill evaluation: 1",
+                      std::string("set ") + key + " to 1, or leave schedule.fill out");
+}
+
 }  // namespace
 
 void derive_fill(Settings& settings, Scenario& scenario) {
@@ -39,6 +50,7 @@ void derive_fill(Settings& settings, Scenario& scenario) {
                     "there is no K-FAC work: run.optimizer is " + scenario.run.optimizer.name +
                         "; allowed with it: none, evaluation",
                     "set run.optimizer to kfac");
+  if (fill == FillChoice::evaluation) check_evaluation(settings, scenario.layout);
   if (fill == FillChoice::evaluation && kfac)
     settings.refuse(
         "schedule.fill",

@@ -84,12 +84,25 @@ Value scalar(std::string text, Origin origin) {
   return value;
 }
 
+namespace {
+
+// A file of another kind is often one value of megabytes.
+std::string shortened(const std::string& text) {
+  constexpr std::size_t most = 120;
+  if (text.size() <= most) return text;
+  std::size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // inside a character of UTF-8
+  return text.substr(0, end) + "...";
+}
+
+}  // namespace
+
 std::string in_words(const Value& value) {
   switch (value.kind) {
     case Value::Kind::nothing:
       return "nothing";
     case Value::Kind::scalar:
-      return "'" + value.text + "'";
+      return "'" + shortened(value.text) + "'";
     case Value::Kind::list:
       return "a list";
     case Value::Kind::map:

@@ -3,6 +3,15 @@
 #include <cctype>
 
 namespace slipway {
+
+std::string bound_text(double bound, Unit unit) {
+  const std::string_view name = name_of(unit);
+  const std::string number = bound < 1e9 && bound == static_cast<double>(static_cast<std::int64_t>(bound))
+                                 ? std::to_string(static_cast<std::int64_t>(bound))
+                                 : number_text(bound);
+  return name.empty() ? number : number + " " + std::string(name);
+}
+
 namespace {
 
 // Same path up to list indices: "cluster.groups.*.nodes" is the key of "cluster.groups.0.nodes".
@@ -17,14 +26,6 @@ bool matches(std::string_view pattern, std::string_view path) {
     path.remove_prefix(std::min(path.size(), b.size() + 1));
   }
   return pattern.empty() && path.empty();
-}
-
-std::string bound_text(double bound, Unit unit) {
-  const std::string_view name = name_of(unit);
-  const std::string number = bound < 1e9 && bound == static_cast<double>(static_cast<std::int64_t>(bound))
-                                 ? std::to_string(static_cast<std::int64_t>(bound))
-                                 : number_text(bound);
-  return name.empty() ? number : number + " " + std::string(name);
 }
 
 std::string range_of(const Key& key) {

@@ -74,6 +74,8 @@ std::vector<const Key*> keys_below(std::span<const Key> table, std::string_view 
 
 // "a whole number from 1 to 8", "one of: none, selective, full", ...
 std::string allowed_by(const Key& key);
+// 1000 as "1000", 1e300 as "1e+300", with the name of its base unit.
+std::string bound_text(double bound, Unit unit);
 // "required", the default, or where the value comes from.
 std::string default_of(const Key& key);
 std::string_view name_of(KeyType type);

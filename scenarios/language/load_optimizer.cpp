@@ -1,6 +1,7 @@
 #include "scenarios/language/load_optimizer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "scenarios/language/quantity.h"
 
@@ -65,11 +66,22 @@ LearningRateSchedule read_schedule(Settings& settings, double rate) {
   return schedule;
 }
 
+void refuse_kfac_keys(Settings& settings, const std::string& optimizer) {
+  if (optimizer == "kfac" || !settings.good({"run.optimizer.name"})) return;
+  // The default damping is what the resolved scenario of any optimizer has.
+  const bool damped = settings.number("run.optimizer.damping") != Optimizer{}.damping;
+  for (const auto& [key, is_asked] : {std::pair{"run.optimizer.refresh_steps", true}, std::pair{"run.optimizer.damping", damped}})
+    if (is_asked && settings.given(key))
+      settings.refuse(key, "this is of K-FAC's inverses, but run.optimizer is " + optimizer + "; allowed: with kfac",
+                      "remove it, or set run.optimizer.name to kfac");
+}
+
 }  // namespace
 
 Optimizer load_optimizer(Settings& settings) {
   Optimizer optimizer;
   optimizer.name = settings.text("run.optimizer.name");
+  refuse_kfac_keys(settings, optimizer.name);
   if (settings.given("run.optimizer.refresh_steps"))
     optimizer.refresh_steps = settings.small_integer("run.optimizer.refresh_steps");
   optimizer.damping = settings.number("run.optimizer.damping");

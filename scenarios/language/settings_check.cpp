@@ -7,13 +7,20 @@
 namespace slipway {
 namespace {
 
+// A maximum that is nobody's own goes without saying in `allowed`, but not to who exceeds it.
+std::string out_of_range(const Key& key, const std::string& number, bool is_above) {
+  if (!is_above || key.max < largest_int64) return number + " is out of range";
+  const std::string most = key.type == KeyType::number ? bound_text(key.max, key.unit) : std::to_string(static_cast<std::int64_t>(key.max));
+  return number + " is out of range (at most " + most + ")";
+}
+
 std::string not_whole(const Key& key, const Value& value) {
   if (value.kind != Value::Kind::scalar || value.quoted) return in_words(value) + " is not a whole number";
   const bool digits = value.text.find_first_not_of("+-0123456789") == std::string::npos;
   const std::optional<std::int64_t> number = whole_number(value.text);
   if (!number && !(digits && value.text.size() > 15)) return in_words(value) + " is not a whole number";
   if (!number || static_cast<double>(*number) < key.min || static_cast<double>(*number) > key.max)
-    return value.text + " is out of range";
+    return out_of_range(key, value.text, number ? static_cast<double>(*number) > key.max : !value.text.starts_with('-'));
   return "";
 }
 
@@ -26,7 +33,7 @@ std::string not_number(const Key& key, const Value& value) {
            (key.unit == Unit::pure ? " is not a number" : " is not a number with a fitting unit");
   if (key.wants_unit && quantity(value.text, Unit::pure)) return value.text + " has no unit";
   if (*number < key.min || *number > key.max || (key.above_min && *number <= key.min))
-    return value.text + " is out of range";
+    return out_of_range(key, value.text, *number > key.max);
   return "";
 }
 

@@ -106,6 +106,7 @@ std::string json_text(const Plan& plan, const Prediction& prediction) {
   json.set("micro_batches", micro_batches_of(plan));
   json.set("simulated_micro_batches", plan.graph.micro_batches);
   json.set("parameters", parameter_count(plan.scenario.model));
+  if (has_experts(plan.scenario.model)) json.set("active_parameters", active_parameter_count(plan.scenario.model));
   json.set("tasks", static_cast<std::uint64_t>(plan.graph.tasks.size()));
   json.set("simulated_units", prediction.units);
   json.set("steps", prediction.steps);
