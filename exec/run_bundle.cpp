@@ -32,6 +32,7 @@ class BundleRun {
 
  private:
   void replay_segments();
+  void tell_notes() const;
   void align_clocks(const std::string& round);
   void agree_on_origin();
   LaneHooks hooks();
@@ -166,6 +167,13 @@ LaneHooks BundleRun::hooks() {
   return hooks;
 }
 
+void BundleRun::tell_notes() const {
+  const std::string note = model_.evaluation_note();
+  if (rank_ != 0 || note.empty()) return;
+  std::printf("note: %s\n", note.c_str());
+  std::fflush(stdout);
+}
+
 void BundleRun::align_clocks(const std::string& round) {
   const std::vector<ClockSample> samples = exchange_clocks(seat_.store(), round, rank_, foreign_);
   const std::lock_guard lock(clock_mutex_);
@@ -271,6 +279,7 @@ void BundleRun::run() {
   transports_.connect();
   align_clocks("before");
   store_barrier(seat_.store(), "ready", seat_.environment().world, while_alive_s);
+  tell_notes();
   agree_on_origin();
   seat_.on_failure([this] { write_what_is_left(); });
   if (bundle_.graph.kfac) warm_up(device_, bundle_.graph.shape.dtype, true);

@@ -73,6 +73,19 @@ std::vector<std::string> execution_notes(const Scenario& scenario, const std::st
   return notes;
 }
 
+std::vector<std::string> evaluation_notes(const Plan& plan, int done) {
+  const Scenario& scenario = plan.scenario;
+  const int steps = scenario.run.steps - done, window = plan.graph.window;
+  if (scenario.schedule.fill != FillChoice::evaluation) {
+    if (scenario.run.evaluation_data.empty()) return {};
+    return {"run.evaluation_data is not read, for nothing evaluates it; set schedule.fill to evaluation"};
+  }
+  if (steps >= window) return {};
+  return {fmt::format("the held-out loss is told at the end of windows of {}, and {} will be run: there will be none; raise run.steps "
+                      "to {}, or lower schedule.evaluation_micro_batches",
+                      counted(window, "step"), counted(steps, "step"), done + window)};
+}
+
 namespace {
 
 bool knows_rates(const std::vector<LossPoint>& losses) {
@@ -135,6 +148,8 @@ double step_time_of(const Execution& run) {
 std::string step_time_words(const Execution& run) {
   if (!run.batches.empty() && longest_of(run.batches).step_s)
     return fmt::format("of batch {}, which most steps had; else", longest_of(run.batches).batch);
+  if (run.trace.steps < run.trace.window)
+    return fmt::format("of {}, fewer than a window of {}", counted(run.trace.steps, "step"), run.trace.window);
   const std::string window = run.trace.window > 1 ? " of " + counted(run.trace.window, "step") : "";
   return "median of " + counted(static_cast<std::int64_t>(run.times.period_s.size()), run.trace.window > 1 ? "window" : "step") + window;
 }
