@@ -68,12 +68,21 @@ TEST(ExecuteEvaluation, IsTheSameInOneProcessResumedOrCutAndChangesNoLoss) {
   EXPECT_EQ(losses_of(apart), losses);
   const std::string resumed = temporary_folder().path("resumed");
   executed(resumed, evaluating() + "--set run.steps=8 --set run.checkpoint_steps=8");
-  executed(resumed, evaluating() + "--set run.steps=14 --set run.checkpoint_steps=8 --resume latest");
+  const Ended more = executed(resumed, evaluating() + "--set run.steps=14 --set run.checkpoint_steps=8 --resume latest");
   EXPECT_EQ(losses_of(resumed), losses);
+  // Windows of the start before this one, or of none, may have been of another length.
+  EXPECT_THAT(more.output, HasSubstr("Held out: with the weights before the window of steps that ends there.\n"));
   executed(plain, "--set run.steps=14");
   std::istringstream with(losses), without(losses_of(plain));
   for (std::string line, bare; std::getline(with, line) && std::getline(without, bare);)
     EXPECT_EQ(line.substr(0, line.rfind(',')), bare);
+}
+
+TEST(ExecuteEvaluation, SaysWithWhichWeightsTheHeldOutLossIs) {
+  const std::string four = executed(temporary_folder().path("four"), evaluating() + "--set run.steps=4").output;
+  EXPECT_THAT(four, HasSubstr("Held out: with the weights before the 4 steps that end there.\n"));
+  const std::string one = executed(temporary_folder().path("one"), evaluating() + "--set run.steps=2 --set schedule.name=zb-v").output;
+  EXPECT_THAT(one, HasSubstr("Held out: with the weights before the step.\n"));
 }
 
 // Both are found out before a long training, not after it.
