@@ -1,6 +1,8 @@
 // The forward of a held-out micro-batch through one stage, on the frozen copy of the weights; nothing is kept for a backward.
 #include <ATen/ATen.h>
 
+#include <cstdio>
+
 #include "exec/rank_state.h"
 
 namespace slipway {
@@ -29,6 +31,13 @@ Message RankModel::State::evaluation_message(TaskId task, int step) const {
     return {evaluation->take_residual({step, work.stage + 1, what.micro_batch}).contiguous(), {}};
   return {{}, at::empty({own_tokens(), graph.shape.micro_batch, blocks.front().hidden},
                         at::TensorOptions().dtype(torch_dtype(graph.shape.dtype)).device(device))};
+}
+
+void RankModel::tell_notes() const {
+  const std::string note = state_->rank == 0 && state_->evaluation ? state_->evaluation->note() : "";
+  if (note.empty()) return;
+  std::printf("note: %s\n", note.c_str());
+  std::fflush(stdout);
 }
 
 }  // namespace slipway

@@ -203,8 +203,6 @@ std::optional<double> RankModel::take_evaluation(int step) {
   return state_->evaluation ? state_->evaluation->take_loss(step) : std::nullopt;
 }
 
-std::string RankModel::evaluation_note() const { return state_->evaluation ? state_->evaluation->note() : ""; }
-
 std::optional<GradientNorms> RankModel::take_norms(int step) {
   const std::lock_guard lock(state_->loss_mutex);
   const auto found = state_->norms.extract(step);

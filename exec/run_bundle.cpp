@@ -32,7 +32,6 @@ class BundleRun {
 
  private:
   void replay_segments();
-  void tell_notes() const;
   void align_clocks(const std::string& round);
   void agree_on_origin();
   LaneHooks hooks();
@@ -125,11 +124,9 @@ BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& argument
   replay_segments();
   if (resumed_) model_.load(*resumed_);
   resumed_.reset();
-  for (int other = 0; other < seat.environment().world; ++other) {
-    const auto& processes = seat.processes();
-    if (!same_clock(processes[static_cast<std::size_t>(other)], processes.front()))
-      foreign_.push_back(other);
-  }
+  const auto& processes = seat.processes();
+  for (int other = 0; other < seat.environment().world; ++other)
+    if (!same_clock(processes[static_cast<std::size_t>(other)], processes.front())) foreign_.push_back(other);
 }
 
 void BundleRun::replay_segments() {
@@ -165,13 +162,6 @@ LaneHooks BundleRun::hooks() {
     return checkpoints_.is_due(std::min<std::int64_t>(first_.steps + (step + 1) * bundle_.graph.window, bundle_.run.steps));
   };
   return hooks;
-}
-
-void BundleRun::tell_notes() const {
-  const std::string note = model_.evaluation_note();
-  if (rank_ != 0 || note.empty()) return;
-  std::printf("note: %s\n", note.c_str());
-  std::fflush(stdout);
 }
 
 void BundleRun::align_clocks(const std::string& round) {
@@ -279,7 +269,7 @@ void BundleRun::run() {
   transports_.connect();
   align_clocks("before");
   store_barrier(seat_.store(), "ready", seat_.environment().world, while_alive_s);
-  tell_notes();
+  model_.tell_notes();
   agree_on_origin();
   seat_.on_failure([this] { write_what_is_left(); });
   if (bundle_.graph.kfac) warm_up(device_, bundle_.graph.shape.dtype, true);

@@ -23,8 +23,8 @@ TEST(Arguments, ARunNeedsABundleAndAFolder) {
 }
 
 TEST(Arguments, ABundleThatWasCarriedElsewhereFindsItsDataThere) {
-  const Arguments arguments =
-      arguments_from({"run.slip", "--out", "dir", "--data", "here.txt", "--evaluation-data", "held-out.txt"});
+  const Arguments arguments = arguments_from(
+      {"run.slip", "--out", "dir", "--data", "here.txt", "--evaluation-data", "held-out.txt"});
   EXPECT_EQ(arguments.data, "here.txt");
   EXPECT_EQ(arguments.evaluation_data, "held-out.txt");
 }

@@ -85,13 +85,17 @@ TEST(ExecuteEvaluation, SaysWithWhichWeightsTheHeldOutLossIs) {
   EXPECT_THAT(one, HasSubstr("Held out: with the weights before the step.\n"));
 }
 
-// Both are found out before a long training, not after it.
-TEST(ExecuteEvaluation, SaysBeforeTheRunWhyNoHeldOutLossWillBeTold) {
+// All are found out before a long training, not after it.
+TEST(ExecuteEvaluation, SaysBeforeTheRunWhyTheHeldOutLossWillBeNoneOrBiased) {
   const std::string folder = temporary_folder().path("short");
   const Ended cut = executed(folder, evaluating() + "--set run.steps=3");
   EXPECT_THAT(cut.output, AllOf(HasSubstr("note: the held-out loss is told at the end of windows of 4 steps, and 3 steps will be run"),
                                 HasSubstr("raise run.steps to 4"), HasSubstr("of 3 steps, fewer than a window of 4 (steps 1 to 3)"),
                                 HasSubstr("\nSteps 1 to 3:\n"), Not(HasSubstr("held out\n"))));
+  const std::string two = temporary_folder().path("two-samples.txt");
+  std::ofstream(two) << text_of_file(held_out()).substr(0, 140);
+  const Ended repeated = executed(temporary_folder().path("repeated"), evaluating() + "--set run.steps=4 --set run.evaluation_data=" + two);
+  EXPECT_THAT(repeated.output, HasSubstr("note: run.evaluation_data has 2 samples of 64 tokens, and each window evaluates 8"));
   const Ended unread = executed(temporary_folder().path("unread"), "--set run.steps=2 --set run.evaluation_data=" + held_out());
   EXPECT_THAT(unread.output, HasSubstr("note: run.evaluation_data is not read, for nothing evaluates it; set schedule.fill to evaluation"));
 }

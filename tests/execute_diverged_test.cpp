@@ -98,8 +98,10 @@ TEST(LossReporter, WritesAndPrintsNumbersThatAreNoneWithoutASign) {
   testing::internal::CaptureStdout();
   losses.step_ended({{0, 0, 8}, 8, none, 0, GradientNorms{2, none, none}, std::nullopt, none});
   losses.finish();
-  EXPECT_THAT(testing::internal::GetCapturedStdout(), AllOf(HasSubstr("loss nan "), HasSubstr("evaluation nan "), Not(HasSubstr("-nan"))));
-  EXPECT_THAT(text_of_file(losses_path(folder)), AllOf(HasSubstr(" nan nan evaluation=nan"), Not(HasSubstr("-nan"))));
+  EXPECT_THAT(testing::internal::GetCapturedStdout(),
+              AllOf(HasSubstr("loss nan "), HasSubstr("evaluation nan "), Not(HasSubstr("-nan"))));
+  EXPECT_THAT(text_of_file(losses_path(folder)),
+              AllOf(HasSubstr(" nan nan evaluation=nan"), Not(HasSubstr("-nan"))));
 }
 
 }  // namespace

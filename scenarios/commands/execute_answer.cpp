@@ -54,7 +54,8 @@ std::optional<Comparison> confirmed(const ExecuteRequest& request, const Executi
 
 // The last step that counts, or its window, of which a short training has only the beginning.
 std::string drawn_steps(const Execution& run) {
-  const int before = steps_before(run.trace), last = run.times.last, first = last / run.trace.window * run.trace.window;
+  const int before = steps_before(run.trace), last = run.times.last,
+            first = last / run.trace.window * run.trace.window;
   if (first == last) return "Step " + std::to_string(before + last + 1);
   return "Steps " + std::to_string(before + first + 1) + " to " + std::to_string(before + last + 1);
 }
