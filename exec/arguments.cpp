@@ -17,6 +17,7 @@ const char* const usage =
     "      --dump-gradients STEP         write this rank's gradients of that step (from 1) to DIR/gradients.<r>\n"
     "      --resume latest|FOLDER        go on from the newest checkpoint in DIR, or from another run's or that one\n"
     "      --data FILE                   where the training's text or tokens are here, when not where the bundle says\n"
+    "      --evaluation-data FILE        the same of the held-out text or tokens that fill bubbles\n"
     "      --ranks-per-process K         this process runs K ranks, which share its device: of N processes, number p\n"
     "                                    has ranks p*K to p*K+K-1; one process and one GPU try any layout (1)\n"
     "      --cuda-graphs                 after two steps a segment (operators between two messages) is recorded and from\n"
@@ -74,6 +75,8 @@ void take_option(Arguments& result, const std::string& option, const std::string
     result.resume = value;
   } else if (option == "--data") {
     result.data = value;
+  } else if (option == "--evaluation-data") {
+    result.evaluation_data = value;
   } else if (option == "--ranks-per-process") {
     result.ranks_per_process = number<int>(option, value, 1);
   } else if (option == "--threads") {

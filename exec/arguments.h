@@ -18,6 +18,7 @@ struct Arguments {
   std::string resume;            // run: "latest", a run's folder or a checkpoint; empty: from the beginning
   int threads = 1;               // of one operator
   std::string data;              // run: instead of the bundle's; empty: as the bundle says
+  std::string evaluation_data;   // run: likewise
   int ranks_per_process = 1;     // run: ranks that share this process and its device
   bool cuda_graphs = false;      // run: segments are recorded and replayed
   double connect_seconds = 0;    // to wait for the other ranks at the start; 0: connect_seconds_for

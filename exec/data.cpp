@@ -53,8 +53,9 @@ TokenData::TokenData(const std::string& path, const Model& model, std::uint64_t 
       seed_(mix(seed, "data")),
       sequence_(model.sequence),
       vocab_(model.runs.front().block.vocab),
+      samples_(static_cast<std::int64_t>(windows_of(*source_, sequence_, path))),
       causal_(is_causal(model)),
-      order_(windows_of(*source_, sequence_, path), mix(seed_, "order")) {
+      order_(static_cast<std::uint64_t>(samples_), mix(seed_, "order")) {
   if (source_->is_bytes()) check_vocabulary(model);
 }
 

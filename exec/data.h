@@ -35,13 +35,15 @@ class TokenData {
   TokenData(const std::string& path, const Model& model, std::uint64_t seed);
   // Throws std::runtime_error when a token is none of the model's vocabulary.
   TokenBatch batch(std::int64_t first_sample, std::int64_t samples, at::Device device);
+  // Of an epoch; the samples after these are the same ones again, in another order.
+  std::int64_t samples() const { return samples_; }
 
  private:
   void check_vocabulary(const Model& model) const;
   std::string path_;
   std::unique_ptr<TokenSource> source_;
   std::uint64_t seed_;
-  std::int64_t sequence_, vocab_;
+  std::int64_t sequence_, vocab_, samples_;
   bool causal_;
   SampleOrder order_;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "exec/device.h"
 #include "schedules/evaluation_work.h"
@@ -63,20 +64,31 @@ TokenBatch Evaluation::batch(int micro_batch) {
   return data_.batch((std::int64_t{data_rank_} * micro_batches_ + micro_batch) * b, b, device_);
 }
 
-double Evaluation::loss_tokens() const {
-  return static_cast<double>(graph_.layout.data * micro_batches_ * graph_.shape.micro_batch * predicted_tokens(graph_.model));
+std::int64_t Evaluation::samples() const {
+  return std::int64_t{graph_.layout.data} * micro_batches_ * graph_.shape.micro_batch;
 }
 
-void Evaluation::put_residual(int stage, int micro_batch, at::Tensor residual) {
-  const std::lock_guard lock(mutex_);
-  residuals_[{stage, micro_batch}] = std::move(residual);
+double Evaluation::loss_tokens() const { return static_cast<double>(samples() * predicted_tokens(graph_.model)); }
+
+std::string Evaluation::note() const {
+  if (data_.samples() >= samples()) return "";
+  const std::int64_t fit = data_.samples() / (std::int64_t{graph_.layout.data} * graph_.shape.micro_batch);
+  return "run.evaluation_data has " + std::to_string(data_.samples()) + " samples of " + std::to_string(graph_.model.sequence) +
+         " tokens, and each window evaluates " + std::to_string(samples()) + ": some count several times in the held-out loss; " +
+         (fit > 0 ? "set schedule.evaluation_micro_batches to at most " + std::to_string(fit) + ", or name a longer text"
+                  : "name a longer text");
 }
 
-at::Tensor Evaluation::take_residual(int stage, int micro_batch) {
+void Evaluation::put_residual(const Place& reader, at::Tensor residual) {
   const std::lock_guard lock(mutex_);
-  const auto found = residuals_.extract({stage, micro_batch});
+  residuals_[reader] = std::move(residual);
+}
+
+at::Tensor Evaluation::take_residual(const Place& reader) {
+  const std::lock_guard lock(mutex_);
+  const auto found = residuals_.extract(reader);
   if (found.empty())
-    throw std::logic_error("stage " + std::to_string(stage) + " evaluates micro-batch " + std::to_string(micro_batch) +
+    throw std::logic_error("stage " + std::to_string(reader.stage) + " evaluates micro-batch " + std::to_string(reader.micro_batch) +
                            " before it has come");
   keep_for_this_lane(found.mapped());
   return found.mapped();

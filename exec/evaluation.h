@@ -10,10 +10,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <compare>
 #include <map>
 #include <mutex>
 #include <optional>
-#include <utility>
+#include <string>
 
 #include "exec/buckets.h"
 #include "exec/data.h"
@@ -34,10 +35,16 @@ class Evaluation {
   TokenBatch batch(int micro_batch);
   // Predicted tokens of all held-out samples of a window, over all ranks.
   double loss_tokens() const;
+  // Empty, or that the data have fewer samples than a window evaluates, so that some count more than others.
+  std::string note() const;
 
-  // What stage `stage` reads of a micro-batch; taken once.
-  void put_residual(int stage, int micro_batch, at::Tensor residual);
-  at::Tensor take_residual(int stage, int micro_batch);
+  // What a stage reads of a micro-batch; taken once. A rank may make the next window's before a slow lane has sent this one's.
+  struct Place {
+    int window = 0, stage = 0, micro_batch = 0;
+    auto operator<=>(const Place&) const = default;
+  };
+  void put_residual(const Place& reader, at::Tensor residual);
+  at::Tensor take_residual(const Place& reader);
 
   void add_loss(int window, const at::Tensor& loss);
   // This rank's part of the loss: mean over the held-out tokens of all ranks. Nothing where the window was cut before all of
@@ -49,6 +56,7 @@ class Evaluation {
     at::Tensor loss;  // float64
     int micro_batches = 0;
   };
+  std::int64_t samples() const;  // of a window, over all ranks
   const TaskGraph& graph_;
   const Buckets& buckets_;
   at::Device device_;
@@ -58,8 +66,8 @@ class Evaluation {
   int window_ = none;
   std::map<int, BlockParameters> frozen_;
   std::mutex mutex_;  // of what follows: the lanes of messages come here too
-  std::map<std::pair<int, int>, at::Tensor> residuals_;  // by stage and micro-batch
-  std::map<int, Sum> losses_;                            // by window
+  std::map<Place, at::Tensor> residuals_;  // by reader
+  std::map<int, Sum> losses_;              // by window
 };
 
 }  // namespace slipway

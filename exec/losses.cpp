@@ -26,9 +26,12 @@ std::string key_of(std::int64_t step, int rank) {
   return "loss/" + std::to_string(step) + "/" + std::to_string(rank);
 }
 
+// People and tables read "nan", not "-nan".
+double without_sign_of_nan(double value) { return std::isnan(value) ? std::abs(value) : value; }
+
 std::string exact(double value) {
   char text[40];
-  std::snprintf(text, sizeof text, "%.17g", value);
+  std::snprintf(text, sizeof text, "%.17g", without_sign_of_nan(value));
   return text;
 }
 
@@ -36,7 +39,7 @@ std::string exact(double value) {
 std::string short_text(double value) {
   constexpr double largest_in_full = 1e6;
   char text[40];
-  std::snprintf(text, sizeof text, std::abs(value) < largest_in_full ? "%.4f" : "%.4e", value);
+  std::snprintf(text, sizeof text, std::abs(value) < largest_in_full ? "%.4f" : "%.4e", without_sign_of_nan(value));
   return text;
 }
 
@@ -167,7 +170,7 @@ void LossReporter::State::collect(const StepResult& ended) {
     whole.loss_part += parts.loss;
     if (parts.held_out) whole.evaluation_part = whole.evaluation_part.value_or(0) + *parts.held_out;
   }
-  if (std::isnan(whole.loss_part)) whole.loss_part = std::abs(whole.loss_part);  // people read "nan", not "-nan"
+  whole.loss_part = without_sign_of_nan(whole.loss_part);
   const double rate = learning_rate_of(*bundle, ended.before, ended.batch);
   write(whole, rate);
   const double seconds = static_cast<double>(ended.end_ns - previous_end_ns) * 1e-9;

@@ -12,6 +12,7 @@
 #include "exec/measure.h"
 #include "exec/process.h"
 #include "exec/run_bundle.h"
+#include "schedules/evaluation_work.h"
 
 namespace slipway {
 namespace {
@@ -61,11 +62,21 @@ double connect_seconds(const Arguments& arguments, const RankEnvironment& enviro
   return connect_seconds_for(environment.world, age_of(this_process()));
 }
 
+// Where the files are here.
+void read_data_from(const Arguments& arguments, Bundle& bundle) {
+  if (!arguments.data.empty()) bundle.run.data = arguments.data;
+  if (arguments.evaluation_data.empty()) return;
+  if (!evaluates(bundle.graph))
+    throw std::runtime_error("--evaluation-data: " + arguments.bundle + " evaluates nothing; leave it out, or lower the scenario " +
+                             "with schedule.fill evaluation");
+  bundle.run.evaluation_data = arguments.evaluation_data;
+}
+
 int run_program(const Arguments& arguments) {
   const RankEnvironment started = rank_environment(process_environment());
   const RankEnvironment environment = hosting(started, arguments.ranks_per_process);
   BundleFile file = read_bundle_file(arguments.bundle);
-  if (!arguments.data.empty()) file.bundle.run.data = arguments.data;
+  read_data_from(arguments, file.bundle);
   if (arguments.steps > 0) file.bundle.run.steps = arguments.steps;
   if (arguments.dump_step > file.bundle.run.steps)
     throw std::runtime_error("--dump-gradients " + std::to_string(arguments.dump_step) + ": the training ends at step " +

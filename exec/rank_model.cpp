@@ -163,7 +163,7 @@ Message RankModel::message(TaskId task, int step) {
   const Work& work = s.work_of(task);
   if (s.moves_wire(work)) return s.wire_message(task, step);
   if (s.is_kfac(work)) return s.kfac->message(task, step);
-  if (sends_evaluated(work)) return s.evaluation_message(task);
+  if (sends_evaluated(work)) return s.evaluation_message(task, step);
   if (work.kind == WorkKind::norm_reduce) {
     const at::Tensor sum = s.scalar_inputs(task, step);
     return {sum, sum};
@@ -176,7 +176,7 @@ void RankModel::arrived(TaskId task, int step, Message message) {
   const Work& work = s.work_of(task);
   if (s.is_kfac(work)) s.kfac->arrived(task, step, message);
   if (sends_evaluated(work) && message.output.defined())
-    s.evaluation->put_residual(work.stage + 1, s.graph.tasks[task].micro_batch, message.output);
+    s.evaluation->put_residual({step, work.stage + 1, s.graph.tasks[task].micro_batch}, message.output);
   if (work.kind == WorkKind::grad_reduce && s.graph.tasks[task].micro_batch != none)
     s.buckets.add_to_slice(work.block, message.output);
   if (work.kind == WorkKind::tied_grad_reduce && s.graph.layout.zero >= 2) s.buckets.keep_tied(message.output);

@@ -64,6 +64,8 @@ class RankModel {
   // Of work in the bubbles of the graph's step `step`, a window: this rank's part of the loss of the held-out micro-batches
   // (exec/evaluation.h); nothing where there is none. As take_loss.
   std::optional<double> take_evaluation(int step);
+  // Rank 0 prints what a user should know of the held-out data; mostly nothing.
+  void tell_notes() const;
 
   // Of the step's gradient, where its graph measures how far the workers' gradients lie apart; as take_loss.
   std::optional<GradientNorms> take_norms(int step);

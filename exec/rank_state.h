@@ -92,7 +92,7 @@ struct RankModel::State {
   void run_operators(const Work& work, const OperatorInputs& inputs, Region& region, WireTensors& wires);
   // Of held-out micro-batches (rank_evaluation.cpp).
   void evaluate(TaskId task, int step);
-  Message evaluation_message(TaskId task) const;
+  Message evaluation_message(TaskId task, int step) const;
   // Tokens of a sequence that a task of this rank has, and where in the sequence they are.
   std::int64_t own_tokens() const { return graph.shape.sequence / graph.layout.context; }
   std::vector<TokenRange> tokens_of(const Task& task) const {

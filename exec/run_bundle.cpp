@@ -124,11 +124,9 @@ BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& argument
   replay_segments();
   if (resumed_) model_.load(*resumed_);
   resumed_.reset();
-  for (int other = 0; other < seat.environment().world; ++other) {
-    const auto& processes = seat.processes();
-    if (!same_clock(processes[static_cast<std::size_t>(other)], processes.front()))
-      foreign_.push_back(other);
-  }
+  const auto& processes = seat.processes();
+  for (int other = 0; other < seat.environment().world; ++other)
+    if (!same_clock(processes[static_cast<std::size_t>(other)], processes.front())) foreign_.push_back(other);
 }
 
 void BundleRun::replay_segments() {
@@ -271,6 +269,7 @@ void BundleRun::run() {
   transports_.connect();
   align_clocks("before");
   store_barrier(seat_.store(), "ready", seat_.environment().world, while_alive_s);
+  model_.tell_notes();
   agree_on_origin();
   seat_.on_failure([this] { write_what_is_left(); });
   if (bundle_.graph.kfac) warm_up(device_, bundle_.graph.shape.dtype, true);

@@ -17,8 +17,8 @@
 // backward will need it (not under full recompute: then a `recompute` segment writes it).
 // Backward of [a, b) reads that `saved` buffer and the gradient buffers of `out` (the loss and statistics
 // wires have no gradient: the loss is seeded with 1) and writes gradient buffers of `in`.
-// input_grad is backward that leaves weight gradients for later: it writes one more `saved` buffer, which
-// weight_grad reads. Tokens and targets are not buffers: `embed` and `loss` take them from the data.
+// input_grad is backward that leaves weight gradients for later: it writes one more `saved` buffer, each product's input and its
+// output's gradient, which weight_grad reads. Tokens and targets are not buffers: `embed` and `loss` take them from the data.
 // Slices of a sequence (TeraPipe): slice j of a causal model attends to the keys and values of the slices before
 // it. A segment with attention reads the value buffer wire_kv of slice j−1 (the cache, no bytes of its own: the
 // keys and values are in `saved`) and writes that of slice j; its backward reads the gradient buffer wire_kv of

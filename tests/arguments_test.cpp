@@ -22,6 +22,13 @@ TEST(Arguments, ARunNeedsABundleAndAFolder) {
   EXPECT_TRUE(arguments_from({"run.slip", "--cuda-graphs", "--out", "dir"}).cuda_graphs);
 }
 
+TEST(Arguments, ABundleThatWasCarriedElsewhereFindsItsDataThere) {
+  const Arguments arguments = arguments_from(
+      {"run.slip", "--out", "dir", "--data", "here.txt", "--evaluation-data", "held-out.txt"});
+  EXPECT_EQ(arguments.data, "here.txt");
+  EXPECT_EQ(arguments.evaluation_data, "held-out.txt");
+}
+
 TEST(Arguments, MeasurementsNeedAFile) {
   const Arguments arguments = arguments_from({"--measure", "file", "--dtype", "float64"});
   EXPECT_EQ(arguments.mode, Arguments::Mode::measure);

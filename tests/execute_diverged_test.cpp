@@ -87,5 +87,22 @@ TEST(LossReporter, EndsTheRunWhereTheLossIsFiniteButTheGradientIsNot) {
   EXPECT_THAT(text_of_file(losses_path(folder)), AllOf(HasSubstr("\n1 16 1.2"), HasSubstr("e+57 "), Not(HasSubstr("\n2 "))));
 }
 
+// x86 makes nan with the sign set, which some readers of tables do not know.
+TEST(LossReporter, WritesAndPrintsNumbersThatAreNoneWithoutASign) {
+  const Bundle bundle = tiny_bundle(tiny_input(tiny_llama(1, false)));
+  const std::string folder = temporary_folder().path("unsigned");
+  std::filesystem::create_directories(folder);
+  MemoryStore store;
+  const double none = -std::numeric_limits<double>::quiet_NaN();
+  LossReporter losses(bundle, 0, {}, folder, store.connect(), [](const std::string&) {});
+  testing::internal::CaptureStdout();
+  losses.step_ended({{0, 0, 8}, 8, none, 0, GradientNorms{2, none, none}, std::nullopt, none});
+  losses.finish();
+  EXPECT_THAT(testing::internal::GetCapturedStdout(),
+              AllOf(HasSubstr("loss nan "), HasSubstr("evaluation nan "), Not(HasSubstr("-nan"))));
+  EXPECT_THAT(text_of_file(losses_path(folder)),
+              AllOf(HasSubstr(" nan nan evaluation=nan"), Not(HasSubstr("-nan"))));
+}
+
 }  // namespace
 }  // namespace slipway

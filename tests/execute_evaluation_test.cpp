@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <torch/optim/adamw.h>
 
+#include "exec/evaluation.h"
 #include "exec/executable.h"
 #include "exec/virtual_ranks.h"
 #include "tests/evaluation_runs.h"
@@ -12,6 +13,7 @@
 namespace slipway {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -110,6 +112,31 @@ TEST(ExecutedEvaluation, ChangesNoBitOfTheTraining) {
       EXPECT_EQ(ranks.take_loss(step), curves.losses[static_cast<std::size_t>(step)]) << input.schedule << " " << step;
     }
   }
+}
+
+// A rank may be a window ahead of the lane that sends what it made before.
+TEST(ExecutedEvaluation, KeepsTheResidualsOfTwoWindowsApart) {
+  const Bundle bundle = evaluating(with_layout(tiny_llama(2, false), {.pipeline = 2}), 0.3);
+  const Buckets buckets(bundle, 0, at::kCPU);
+  Evaluation evaluation(bundle, 0, buckets, at::kCPU);
+  evaluation.put_residual({.window = 4, .stage = 1, .micro_batch = 0}, at::full({1}, 4.0));
+  evaluation.put_residual({.window = 5, .stage = 1, .micro_batch = 0}, at::full({1}, 5.0));
+  EXPECT_EQ(evaluation.take_residual({.window = 4, .stage = 1, .micro_batch = 0}).item<double>(), 4);
+  EXPECT_EQ(evaluation.take_residual({.window = 5, .stage = 1, .micro_batch = 0}).item<double>(), 5);
+}
+
+TEST(ExecutedEvaluation, SaysWhenSomeHeldOutSamplesCountSeveralTimes) {
+  Bundle bundle = evaluating(with_layout(tiny_llama(2, false), {.pipeline = 2}), 0.3);
+  const Buckets buckets(bundle, 0, at::kCPU);
+  EXPECT_EQ(Evaluation(bundle, 0, buckets, at::kCPU).note(), "");
+  const std::string path = temporary_folder().path("two-samples.txt");
+  std::ofstream(path) << std::string(static_cast<std::size_t>(2 * bundle.graph.model.sequence + 1), 'a');
+  bundle.run.evaluation_data = path;
+  const std::int64_t samples = held_out_micro_batches * bundle.graph.shape.micro_batch;
+  ASSERT_GT(samples, 2);
+  EXPECT_THAT(Evaluation(bundle, 0, buckets, at::kCPU).note(),
+              AllOf(HasSubstr("has 2 samples of "), HasSubstr("each window evaluates " + std::to_string(samples)),
+                    HasSubstr("schedule.evaluation_micro_batches to at most " + std::to_string(2 / bundle.graph.shape.micro_batch))));
 }
 
 TEST(ExecutedEvaluation, IsRefusedWithTheReasonWhereItCannotBe) {

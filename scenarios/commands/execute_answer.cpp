@@ -52,11 +52,12 @@ std::optional<Comparison> confirmed(const ExecuteRequest& request, const Executi
                            std::to_string(longest.batch));
 }
 
-// The last step that counts, or its window.
+// The last step that counts, or its window, of which a short training has only the beginning.
 std::string drawn_steps(const Execution& run) {
-  const int last = steps_before(run.trace) + run.times.last + 1;
-  if (run.trace.window == 1) return "Step " + std::to_string(last);
-  return "Steps " + std::to_string(last + 1 - run.trace.window) + " to " + std::to_string(last);
+  const int before = steps_before(run.trace), last = run.times.last,
+            first = last / run.trace.window * run.trace.window;
+  if (first == last) return "Step " + std::to_string(before + last + 1);
+  return "Steps " + std::to_string(before + first + 1) + " to " + std::to_string(before + last + 1);
 }
 
 }  // namespace

@@ -84,6 +84,21 @@ std::vector<std::string> execution_notes(const Scenario& scenario, const std::st
   return notes;
 }
 
+std::vector<std::string> evaluation_notes(const Plan& plan, int done) {
+  const Scenario& scenario = plan.scenario;
+  const int steps = scenario.run.steps - done, window = plan.graph.window;
+  if (scenario.schedule.fill != FillChoice::evaluation) {
+    if (scenario.run.evaluation_data.empty()) return {};
+    const bool can = !plan.graph.kfac && !scenario.growth.given;
+    return {std::string("run.evaluation_data is not read, for nothing evaluates it; ") +
+            (can ? "set schedule.fill to evaluation" : "evaluation needs schedule.fill evaluation, run.optimizer adamw and a batch that stays")};
+  }
+  if (steps >= window) return {};
+  return {fmt::format("the held-out loss is told at the end of windows of {}, and {} will be run: there will be none; raise run.steps "
+                      "to {}, or lower schedule.evaluation_micro_batches",
+                      counted(window, "step"), counted(steps, "step"), done + window)};
+}
+
 namespace {
 
 bool knows_rates(const std::vector<LossPoint>& losses) {
@@ -146,6 +161,8 @@ double step_time_of(const Execution& run) {
 std::string step_time_words(const Execution& run) {
   if (!run.batches.empty() && longest_of(run.batches).step_s)
     return fmt::format("of batch {}, which most steps had; else", longest_of(run.batches).batch);
+  if (run.trace.steps < run.trace.window)
+    return fmt::format("of {}, fewer than a window of {}", counted(run.trace.steps, "step"), run.trace.window);
   const std::string window = run.trace.window > 1 ? " of " + counted(run.trace.window, "step") : "";
   return "median of " + counted(static_cast<std::int64_t>(run.times.period_s.size()), run.trace.window > 1 ? "window" : "step") + window;
 }
@@ -159,6 +176,22 @@ nlohmann::json evaluations_json(const std::vector<LossPoint>& losses) {
   for (const LossPoint& point : losses)
     if (point.evaluation_loss) list.push_back({{"step", point.step + 1}, {"loss", *point.evaluation_loss}});
   return list;
+}
+
+// Of a run before this one, whose losses stand in the same table, nobody knows the length of the windows any more.
+std::string held_out_words(const Trace& trace) {
+  const int before = steps_before(trace);
+  bool is_told = false, is_of_this_run = true;
+  for (const LossPoint& point : trace.losses) {
+    if (!point.evaluation_loss) continue;
+    is_told = true;
+    is_of_this_run &= point.step >= before;
+  }
+  if (!is_told) return "";
+  const std::string steps = !is_of_this_run      ? "window of steps that ends there"
+                            : trace.window == 1 ? "step"
+                                                : counted(trace.window, "step") + " that end there";
+  return "Held out: with the weights before the " + steps + ".\n";
 }
 
 }  // namespace
@@ -183,9 +216,7 @@ std::string report_text(const Plan& plan, const Execution& run) {
       run.times.first == run.times.last ? fmt::format("step {}", before + run.times.first + 1)
                                         : fmt::format("steps {} to {}", before + run.times.first + 1, before + run.times.last + 1));
   text += loss_table(losses);
-  if (!evaluations_json(losses).empty())
-    text += "Held out: with the weights before the " + counted(run.trace.window, "step") + " that end there.\n";
-  return text + '\n';
+  return text + held_out_words(run.trace) + '\n';
 }
 
 std::string json_text(const Plan& plan, const Execution& run, const std::optional<Comparison>& comparison) {

@@ -24,6 +24,10 @@ void refuse_what_does_not_fit(const Plan& plan);
 // What makes the times of `program` here differ from the scenario's machine; empty: nothing that is known.
 std::vector<std::string> execution_notes(const Scenario& scenario, const std::string& program);
 
+// Of held-out data of which nothing would be told, with the remedy, where the run begins after `done`
+// steps.
+std::vector<std::string> evaluation_notes(const Plan& plan, int done);
+
 struct Execution {
   Trace trace;
   StepTimes times;
