@@ -56,15 +56,8 @@ TokenData::TokenData(const std::string& path, const Model& model, std::uint64_t 
       samples_(static_cast<std::int64_t>(windows_of(*source_, sequence_, path))),
       causal_(is_causal(model)),
       order_(static_cast<std::uint64_t>(samples_), mix(seed_, "order")) {
-  if (source_->is_bytes()) check_vocabulary(model);
-}
-
-void TokenData::check_vocabulary(const Model& model) const {
-  const std::int64_t tokens = causal_ ? 256 : 257;
-  if (vocab_ < tokens)
-    throw std::runtime_error("model " + model.name + ": a vocabulary of " + std::to_string(vocab_) +
-                             " is too small for byte-level text, which needs " + std::to_string(tokens) +
-                             (causal_ ? "" : " (256 bytes and the mask)"));
+  if (!source_->is_bytes()) return;
+  if (const std::string why = why_no_bytes(path, model); !why.empty()) throw std::runtime_error("run.data: " + why);
 }
 
 TokenBatch TokenData::batch(std::int64_t first_sample, std::int64_t samples, at::Device device) {

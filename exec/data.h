@@ -39,7 +39,6 @@ class TokenData {
   std::int64_t samples() const { return samples_; }
 
  private:
-  void check_vocabulary(const Model& model) const;
   std::string path_;
   std::unique_ptr<TokenSource> source_;
   std::uint64_t seed_;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "exec/checksum.h"
+#include "models/model.h"
 
 namespace slipway {
 
@@ -43,12 +44,23 @@ inline std::string why_no_sample(const std::string& path, std::uint64_t size, bo
          " tokens need at least " + std::to_string(needed) + "; name a longer one, or lower model.sequence";
 }
 
+
+// Why the bytes of a text are no tokens of `model`; empty: they are. A model that is not causal has one more, the mask.
+inline std::string why_no_bytes(const std::string& path, const Model& model) {
+  const std::int64_t vocabulary = model.runs.front().block.vocab, needed = is_causal(model) ? 256 : 257;
+  if (vocabulary >= needed) return "";
+  return path + " is read byte by byte, which needs a vocabulary of " + std::to_string(needed) +
+         (is_causal(model) ? "" : " (256 bytes and the mask)") + "; that of " + model.name + " is " +
+         std::to_string(vocabulary) + "; raise model.vocab, or name token files";
+}
+
 // Of a text file, which is known before anything starts; empty also for token files, whose index only ranks read.
-inline std::string why_no_sample(const std::string& path, std::int64_t sequence) {
+inline std::string why_no_sample(const std::string& path, const Model& model) {
   std::error_code error;
   if (names_token_files(path)) return "";
+  if (std::string why = why_no_bytes(path, model); !why.empty()) return why;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
-  return error ? "" : why_no_sample(path, size, true, sequence);
+  return error ? "" : why_no_sample(path, size, true, model.sequence);
 }
 
 struct DataIdentity {

@@ -193,6 +193,7 @@ TEST_F(Execute, WhatTheExecutorCannotRunIsRefusedBeforeAnythingStarts) {
       {{"--set", "model.experts=4", "--set", "model.experts_per_token=2", "--cuda-graphs"}, "--cuda-graphs: segments with experts"},
       {{"--set", "run.data="}, "run.data"},
       {{"--set", "run.data=" + path("short.txt")}, "run.data: " + path("short.txt") + " has 64 bytes; sequences of 64 tokens need at least 65; name a longer one"},
+      {{"--set", "model.vocab=128"}, "is read byte by byte, which needs a vocabulary of 256; that of custom-llama is 128; raise model.vocab"},
       {{"--set", "cluster.machine=v100-32gb", "--set", "run.dtype=float16"}, "small gradients need loss scaling"},
       {{"--set", "run.optimizer.lr_decay_style=cosine", "--set", "run.optimizer.lr_warmup_samples=25"},
        "the warm-up of 25 sequences is longer than the training, with which the decay ends: 24 (3 steps x schedule.global_batch 8)"},

@@ -115,7 +115,7 @@ TEST(TokenData, AMissingOrShortFileAndASmallVocabularyAreRefusedWithTheReason) {
   std::ofstream(temporary_folder().path("enough.txt")) << "seventeen bytes..";
   EXPECT_EQ(refusal(temporary_folder().path("enough.txt"), model), "");
   model.runs.front().block.vocab = 128;
-  EXPECT_NE(refusal(tiny_text(), model).find("vocabulary of 128"), std::string::npos);
+  EXPECT_NE(refusal(tiny_text(), model).find("needs a vocabulary of 256; that of " + model.name + " is 128; raise model.vocab"), std::string::npos);
   Model bert = tiny_bert(1);
   bert.runs.front().block.vocab = 256;
   EXPECT_NE(refusal(tiny_text(), bert).find("257"), std::string::npos);

@@ -37,7 +37,7 @@ void refuse_what_cannot_run(const Scenario& scenario) {
   const bool evaluates = scenario.schedule.fill == FillChoice::evaluation;
   for (const auto& [key, path] : {std::pair{"run.data", scenario.run.data},
                                   std::pair{"run.evaluation_data", evaluates ? scenario.run.evaluation_data : std::string()}})
-    if (const std::string why = path.empty() ? "" : why_no_sample(path, scenario.model.sequence); !why.empty())
+    if (const std::string why = path.empty() ? "" : why_no_sample(path, scenario.model); !why.empty())
       reasons.push_back(std::string(key) + ": " + why);
   if (reasons.empty()) return;
   std::string text = "this scenario can be simulated but not executed:";
