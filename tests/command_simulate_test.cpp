@@ -64,13 +64,13 @@ TEST_F(Commands, EveryKeyOfSimulateJsonIsDocumentedAndEveryDocumentedKeyIsThere)
                   "schedule.fill=evaluation", "--set", "layout.tensor=1", "--set", "layout.sequence_parallel=false",
                   "--set", "layout.data=16", "--set", "schedule.global_batch=64"});
   const auto slow = summary_of({llama, "--set", "cluster.stragglers=[{node: 1, slowdown: 1.5}]"}),
-             paced = summary_of({llama, "--set", "cluster.stack=nanotron"});
+             paced = summary_of({llama, "--set", "cluster.stack=nanotron"}),
+             mixture = summary_of({examples + "mixtral-8x7b-64xh100.yaml"});
   std::vector<std::string> emitted, documented;
   for (const auto& [key, value] : json.items()) emitted.push_back(key);
-  for (const auto& [key, value] : slow.items())
-    if (!json.contains(key)) emitted.push_back(key);
-  for (const auto& [key, value] : paced.items())
-    if (!json.contains(key)) emitted.push_back(key);
+  for (const auto* other : {&slow, &paced, &mixture})
+    for (const auto& [key, value] : other->items())
+      if (!json.contains(key)) emitted.push_back(key);
   for (const JsonKey& key : simulate_json_keys()) documented.emplace_back(key.name);
   EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(documented));
   for (const char* needed : {"step_time_s", "mfu", "bubble_share", "exposed_comm_s", "peak_memory_bytes",

@@ -19,6 +19,7 @@ constexpr const char* training =
 
 struct Case {
   const char *title, *override, *key, *wrong, *remedy;
+  const char* also = "run.steps=1";  // one more override, that is right
 };
 void PrintTo(const Case& test, std::ostream* out) { *out << test.title; }
 
@@ -29,7 +30,7 @@ class GrowthErrors : public testing::TestWithParam<Case> {
 
 TEST_P(GrowthErrors, AreToldOnceWithKeyAndRemedy) {
   folder_.write("box.yaml", test_machine());
-  const LoadResult result = folder_.load(std::string(sound_scenario()) + training, {GetParam().override});
+  const LoadResult result = folder_.load(std::string(sound_scenario()) + training, {GetParam().override, GetParam().also});
   ASSERT_EQ(result.errors.size(), 1U) << describe(result.errors);
   EXPECT_EQ(result.errors[0].key, GetParam().key);
   EXPECT_THAT(result.errors[0].message, HasSubstr(GetParam().wrong));
@@ -61,7 +62,7 @@ const Case cases[] = {
     {"UnknownRule", "training.growth.rule=norm", "training.growth.rule", "'norm' is not known",
      "norm-test"},
     {"ZeroEta", "training.growth.eta=0", "training.growth.eta", "out of range", "eta"},
-    {"WorkInTheBubbles", "schedule.fill=evaluation", "training.growth", "placed for one batch", "remove"},
+    {"WorkInTheBubbles", "schedule.fill=evaluation", "training.growth", "placed for one batch", "remove", "layout.tensor=1"},
 };
 INSTANTIATE_TEST_SUITE_P(OfTraining, GrowthErrors, testing::ValuesIn(cases),
                          [](const auto& info) { return info.param.title; });
