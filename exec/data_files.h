@@ -1,10 +1,9 @@
 // Which files run.data names, and what tells one text from another: a training that goes on with other data
 // would read other samples in another order without a word.
 //
-//   identity   bytes of the files, and a checksum of 256 pieces of 4 KiB spread over each (of all of it up
-//   to 1 MiB)
+//   identity   bytes of the files, and a checksum of 256 pieces of 4 KiB spread over each (up to 1 MiB: of all)
 //
-// Not the path: the same data may lie elsewhere on another machine. Plain C++, no LibTorch: `slipway
+// Not the path: the same data may lie elsewhere on another machine. And why a text has no sample for a model. Plain C++, no LibTorch: `slipway
 // execute` asks too. Guarded by tests/token_source_test.cpp and tests/command_resume_folder_test.cpp.
 #pragma once
 
@@ -43,7 +42,6 @@ inline std::string why_no_sample(const std::string& path, std::uint64_t size, bo
   return path + " has " + std::to_string(size) + (is_bytes ? " bytes" : " tokens") + "; sequences of " + std::to_string(sequence) +
          " tokens need at least " + std::to_string(needed) + "; name a longer one, or lower model.sequence";
 }
-
 
 // Why the bytes of a text are no tokens of `model`; empty: they are. A model that is not causal has one more, the mask.
 inline std::string why_no_bytes(const std::string& path, const Model& model) {

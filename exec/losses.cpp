@@ -93,7 +93,7 @@ void refuse_divergence(const StepResult& ended, const std::vector<int>& heads) {
   }
   const std::optional<double> square = ended.norms ? ended.norms->square_of_mean : ended.gradient_square;
   if (square && !std::isfinite(*square))
-    throw diverged("the loss is " + short_text(loss) + ", but the gradient's norm is " + short_text(std::abs(std::sqrt(*square))));
+    throw diverged("the loss is " + short_text(loss) + ", but the gradient's norm is " + short_text(std::sqrt(*square)));
 }
 
 // `errno`: 0 or of the stream's last failure.
@@ -170,7 +170,6 @@ void LossReporter::State::collect(const StepResult& ended) {
     whole.loss_part += parts.loss;
     if (parts.held_out) whole.evaluation_part = whole.evaluation_part.value_or(0) + *parts.held_out;
   }
-  whole.loss_part = without_sign_of_nan(whole.loss_part);
   const double rate = learning_rate_of(*bundle, ended.before, ended.batch);
   write(whole, rate);
   const double seconds = static_cast<double>(ended.end_ns - previous_end_ns) * 1e-9;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "schedules/graph/findings.h"
+
 namespace slipway {
 namespace {
 
@@ -14,11 +16,9 @@ class Finder {
       : graph_(graph),
         plan_(plan),
         position_(graph.tasks.size(), nobody),
-        when_(graph.tasks.size()),
         carries_(graph.tasks.size()) {
     const auto& order = graph.compute_order.values;
     for (std::uint32_t at = 0; at < order.size(); ++at) position_[order[at]] = at;
-    for (std::uint32_t at = 0; at < graph.order.size(); ++at) when_[graph.order[at]] = at;
     for (const auto& [before, after] : graph.carried) carries_[before] = carries_[after] = true;
   }
 
@@ -136,7 +136,7 @@ class Finder {
   // too; the chain begins with `first` if it is empty. False, and nothing appended, if somebody else could
   // see what is between them.
   bool append_between(TaskId first, const std::vector<TaskId>& beside, TaskId second,
-                      std::vector<TaskId>& chain) const {
+                      std::vector<TaskId>& chain) {
     const auto from = graph_.predecessors[first], to = graph_.predecessors[second];
     if (from.size() != to.size() || !is_hidden(first)) return false;
     const std::size_t size = chain.size();
@@ -157,6 +157,7 @@ class Finder {
       return false;
     }
     if (!beside.empty()) {
+      if (when_.empty()) when_ = positions_of(graph_);
       chain.insert(chain.end(), beside.begin(), beside.end());
       std::sort(chain.begin() + begin, chain.end(),
                 [&](TaskId a, TaskId b) { return when_[a] < when_[b]; });
@@ -168,7 +169,7 @@ class Finder {
   const TaskGraph& graph_;
   const SimulationPlan& plan_;
   std::vector<std::uint32_t> position_;  // of compute tasks, in compute_order
-  std::vector<std::uint32_t> when_;      // place in the global order
+  std::vector<std::uint32_t> when_;      // place in the global order; empty until it is asked for
   std::vector<bool> carries_;            // to or from another step
 };
 

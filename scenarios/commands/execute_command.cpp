@@ -174,10 +174,10 @@ void tell_beginning(const ExecuteRequest& request, const std::string& program, b
   std::ostream& talk = request.json ? request.err : request.out;
   talk << headline(plan) << '\n';
   for (const std::string& note : execution_notes(plan.scenario, program)) talk << "note: " << note << '\n';
-  if (!is_complete)
+  if (!is_complete) {
     for (const std::string& note : evaluation_notes(plan, request.from.done)) talk << "note: " << note << '\n';
-  if (!is_complete)
     for (const std::string& note : rate_notes(run, request.from)) talk << "note: " << note << '\n';
+  }
   for (const std::string& note : batch_notes(plan.scenario, request.from)) talk << "note: " << note << '\n';
   if (!run.optimizer.lr_schedule.is_constant()) talk << rate_text(run.optimizer) << '\n';
   if (!request.larger.empty()) talk << ladder_text(ladder_of(plan.scenario)) << '\n';

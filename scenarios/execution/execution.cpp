@@ -31,10 +31,10 @@ void refuse_what_cannot_run(const Scenario& scenario) {
   if (scenario.dtype == Dtype::float16)
     reasons.emplace_back("run.dtype is float16, whose small gradients need loss scaling, which the executor does not do; "
                          "set run.dtype to bfloat16 or float32");
-  if (scenario.schedule.fill == FillChoice::evaluation)
+  const bool evaluates = scenario.schedule.fill == FillChoice::evaluation;
+  if (evaluates)
     if (const std::string why = why_not_evaluated(scenario.run, scenario.layout.zero, scenario.schedule.slices); !why.empty())
       reasons.push_back(why);
-  const bool evaluates = scenario.schedule.fill == FillChoice::evaluation;
   for (const auto& [key, path] : {std::pair{"run.data", scenario.run.data},
                                   std::pair{"run.evaluation_data", evaluates ? scenario.run.evaluation_data : std::string()}})
     if (const std::string why = path.empty() ? "" : why_no_sample(path, scenario.model); !why.empty())

@@ -5,6 +5,7 @@
 #include "models/figures.h"
 #include "models/parameters.h"
 #include "schedules/graph/in_flight.h"
+#include "schedules/graph/segments.h"
 
 namespace slipway {
 namespace {
@@ -66,7 +67,7 @@ double left_for_weights(const std::vector<Operator>& operators, const Stages& st
   double bytes = 0;
   for (std::size_t i = 0; i < operators.size(); ++i) {
     const Block& block = stages.blocks[static_cast<std::size_t>(operators[i].block)];
-    const bool comes_again = i > 0 && gathers_input(operators[i - 1]) && !is_recomputed(stages.input.recompute, block);
+    const bool comes_again = input_comes_again(operators, static_cast<int>(i), block, stages.input.recompute);
     bytes += bytes_for_weight_grads(std::span(&operators[i], 1), comes_again);
     if (comes_again) bytes += operators[i - 1].message_bytes / stages.input.shape.sharding.tensor;
   }

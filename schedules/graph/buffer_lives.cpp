@@ -11,7 +11,6 @@ BufferLives::BufferLives(const TaskGraph& graph, const Timeline& timeline, int s
       base_(static_cast<std::size_t>(step) * graph.tasks.size()),
       last_reader_(graph.buffers.size()),
       is_layer_input_(graph.buffers.size()) {
-  const auto pass_of = [&](TaskId task) { return graph.works[static_cast<std::size_t>(graph.tasks[task].work)].pass; };
   for (std::size_t b = 0; b < graph.buffers.size(); ++b)
     last_reader_[b] = static_cast<TaskId>(std::max(graph.buffers[b].writer, 0));
   for (TaskId task = 0; task < graph.tasks.size(); ++task) {

@@ -36,9 +36,9 @@ class BufferLives {
  private:
   double start(TaskId task) const { return timeline_.start[base_ + task]; }
   double end(TaskId task) const { return timeline_.end[base_ + task]; }
+  Pass pass_of(TaskId task) const { return graph_.works[static_cast<std::size_t>(graph_.tasks[task].work)].pass; }
   bool is_left_for_weights(const Buffer& buffer) const {
-    return buffer.kind == BufferKind::saved &&
-           graph_.works[static_cast<std::size_t>(graph_.tasks[static_cast<TaskId>(buffer.writer)].work)].pass == Pass::input_grad;
+    return buffer.kind == BufferKind::saved && pass_of(static_cast<TaskId>(buffer.writer)) == Pass::input_grad;
   }
   bool is_handed_over(const Buffer& buffer, TaskId reader) const;
 

@@ -2,6 +2,7 @@
 // gathered has that input, gathered again from the shard of the same micro-batch; a segment that makes none
 // needs none.
 #include "schedules/graph/findings.h"
+#include "schedules/graph/segments.h"
 
 namespace slipway {
 namespace {
@@ -33,11 +34,8 @@ class GatherCheck {
 
   bool comes_again(const Work& segment) const {
     const auto operators = operators_of(graph_, segment);
-    const int at = gather_before(operators, segment.first_op);
-    if (at < 0) return false;
-    const Operator& gather = operators[static_cast<std::size_t>(at)];
-    return gathers_input(gather) &&
-           !is_recomputed(graph_.recompute, blocks_[static_cast<std::size_t>(gather.block)]);
+    const int block = operators[static_cast<std::size_t>(segment.first_op)].block;
+    return input_comes_again(operators, segment.first_op, blocks_[static_cast<std::size_t>(block)], graph_.recompute);
   }
 
   bool is_same_action(TaskId a, TaskId b) const {

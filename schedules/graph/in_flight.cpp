@@ -14,11 +14,15 @@ std::map<int, double> held_at_peak(std::span<const Action> actions, const std::m
   };
   std::map<int, Held> held, at_peak;
   double live = 0, peak = 0;
+  const auto bytes_of = [&](int stage) {
+    const auto bytes = bytes_of_stage.find(stage);
+    return bytes == bytes_of_stage.end() ? HeldBytes{} : bytes->second;
+  };
   const auto change = [&](int stage, int whole, int for_weights) {
     held[stage].whole += whole;
     held[stage].for_weights += for_weights;
-    if (const auto bytes = bytes_of_stage.find(stage); bytes != bytes_of_stage.end())
-      live += whole * bytes->second.activations + for_weights * bytes->second.for_weights;
+    const HeldBytes bytes = bytes_of(stage);
+    live += whole * bytes.activations + for_weights * bytes.for_weights;
   };
   for (const Action& action : actions) {
     if (action.pass == Pass::forward) change(action.stage, 1, 0);
@@ -31,9 +35,8 @@ std::map<int, double> held_at_peak(std::span<const Action> actions, const std::m
   }
   std::map<int, double> micro_batches;
   for (const auto& [stage, count] : at_peak) {
-    const auto bytes = bytes_of_stage.find(stage);
-    const bool weighs = bytes != bytes_of_stage.end() && bytes->second.activations > 0;
-    micro_batches[stage] = count.whole + (weighs ? count.for_weights * bytes->second.for_weights / bytes->second.activations : 0);
+    const HeldBytes bytes = bytes_of(stage);
+    micro_batches[stage] = count.whole + (bytes.activations > 0 ? count.for_weights * bytes.for_weights / bytes.activations : 0);
   }
   return micro_batches;
 }

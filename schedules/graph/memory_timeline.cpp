@@ -5,6 +5,7 @@
 
 #include "schedules/graph/buffer_lives.h"
 #include "schedules/graph/parallel.h"
+#include "schedules/graph/segments.h"
 
 namespace slipway {
 namespace {
@@ -144,15 +145,15 @@ class Accounting {
       const Work& work = graph_.works[w];
       if (work.kind != WorkKind::segment) continue;
       const auto operators = operators_of(graph_, work);
-      const int gather_op = gather_before(operators, work.first_op);
       if (work.pass == Pass::input_grad) {
-        list_left_for_weights(work, operators, gather_op, kept_[w]);
+        list_left_for_weights(work, operators, kept_[w]);
         continue;
       }
       for (int i = work.first_op; i < work.last_op; ++i) {
         const Operator& op = operators[static_cast<std::size_t>(i)];
         add_kept(op, block_of(op), graph_.shape, kept_[w]);
       }
+      const int gather_op = gather_before(operators, work.first_op);
       if (gather_op < 0) continue;
       const Operator& gather = operators[static_cast<std::size_t>(gather_op)];
       const Block& block = block_of(gather);
@@ -161,12 +162,11 @@ class Accounting {
     }
   }
 
-  void list_left_for_weights(const Work& work, std::span<const Operator> operators, int gather_op, MemoryParts& parts) const {
+  void list_left_for_weights(const Work& work, std::span<const Operator> operators, MemoryParts& parts) const {
     for (int i = work.first_op; i < work.last_op; ++i) {
-      const auto at = static_cast<std::size_t>(i);
-      const bool comes_again = i == work.first_op && gather_op >= 0 && gathers_input(operators[at - 1]) &&
-                               !is_recomputed(graph_.recompute, block_of(operators[at]));
-      add_kept_for_weights(operators.subspan(at, 1), comes_again, block_of(operators[at]), parts);
+      const auto own = operators.subspan(static_cast<std::size_t>(i), 1);
+      const Block& block = block_of(own.front());
+      add_kept_for_weights(own, input_comes_again(operators, i, block, graph_.recompute), block, parts);
     }
   }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "schedules/program.h"
+
 namespace slipway {
 namespace {
 
@@ -111,6 +113,11 @@ bool beside_ring(const std::vector<Operator>& operators, int first, int i) {
 }
 
 }  // namespace
+
+bool input_comes_again(std::span<const Operator> operators, int at, const Block& block, Recompute recompute) {
+  const int gather = gather_before(operators, at);
+  return gather >= 0 && gathers_input(operators[static_cast<std::size_t>(gather)]) && !is_recomputed(recompute, block);
+}
 
 std::string block_name(const std::vector<Block>& blocks, int block) {
   switch (blocks[static_cast<std::size_t>(block)].kind) {

@@ -35,6 +35,9 @@ struct StagePlan {
 StagePlan plan_stage(const std::vector<Operator>& operators, const std::vector<Block>& blocks,
                      bool by_block, bool recompute_blocks, bool is_first_stage, bool is_last_stage);
 
+// Is the input of operator `at`, of `block`, gathered once more for its weight gradient (graph/lower_gathered.cpp)?
+bool input_comes_again(std::span<const Operator> operators, int at, const Block& block, Recompute recompute);
+
 // "L5", "emb", "head".
 std::string block_name(const std::vector<Block>& blocks, int block);
 
