@@ -166,7 +166,7 @@ void set_scores(Operator& op, const FigureInput& in, double scores) {
 void set_attention(Operator& op, const FigureInput& in) {
   const Block& block = in.block;
   const Sharding& cut = in.shape.sharding;
-  const bool flash = in.shape.kernels != Kernels::torch && in.shape.kernels != Kernels::fused_softmax;
+  const bool flash = !writes_scores(in.shape.kernels);
   const std::int64_t heads = block.heads / cut.tensor, kv_heads = block.kv_heads / cut.tensor;
   const std::int64_t keys = in.shape.before + in.shape.sequence;
   const double scores = real(in.tokens.whole) * real(heads) * real(keys);

@@ -9,9 +9,7 @@ namespace {
 double real(std::int64_t value) { return static_cast<double>(value); }
 
 bool unfused_scores(const MemoryInput& input) {
-  const Kernels kernels = input.shape.kernels;
-  return (kernels == Kernels::torch || kernels == Kernels::fused_softmax) &&
-         !input.shape.recompute_attention && input.recompute != Recompute::selective;
+  return writes_scores(input.shape.kernels) && !input.shape.recompute_attention && input.recompute != Recompute::selective;
 }
 
 // s·b·h / c: numbers of one hidden-wide tensor on a context rank.

@@ -23,6 +23,8 @@ struct Sharding {
 
 // Which attention and norm kernels run: changes bytes moved and activations kept, never results.
 enum class Kernels : std::uint8_t { torch, fused_softmax, flash1, flash2, flash2_rmsnorm };
+// Does attention write its s × s scores to memory?
+constexpr bool writes_scores(Kernels kernels) { return kernels == Kernels::torch || kernels == Kernels::fused_softmax; }
 enum class Recompute : std::uint8_t { none, selective, full };
 
 // Everything that fixes the operator list of one micro-batch.

@@ -113,7 +113,7 @@ StepParts parts(const StepWork& w, std::span<const double> values) {
 }
 
 Reasons outside(const StepWork& w) {
-  const bool flash = w.kernels != Kernels::torch && w.kernels != Kernels::fused_softmax;
+  const bool flash = !writes_scores(w.kernels);
   return reasons({{w.t > 1, "tensor parallelism"}, {w.c > 1, no_context}, {w.p > 1, "pipeline stages"}, {!flash, no_such_kernels}});
 }
 

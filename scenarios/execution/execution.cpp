@@ -70,8 +70,7 @@ std::vector<std::string> execution_notes(const Scenario& scenario, const std::st
                     (gpus ? "GPUs" : "CPU") + ", so times are not that machine's");
     break;
   }
-  const bool writes_scores = scenario.schedule.kernels == Kernels::torch || scenario.schedule.kernels == Kernels::fused_softmax;
-  if (writes_scores && !(gpus && scenario.dtype == Dtype::float64))
+  if (writes_scores(scenario.schedule.kernels) && !(gpus && scenario.dtype == Dtype::float64))
     notes.push_back(std::string("schedule.kernels says that attention writes its scores to memory; the ranks' attention does not, so time and "
                                 "memory are predicted of other kernels: set schedule.kernels: ") + (gpus ? "flash2_rmsnorm" : "flash2"));
   if (gpus) return notes;

@@ -61,9 +61,7 @@ void check_pieces(Settings& settings, int context, bool causal, std::int64_t seq
 
 // The scores that unfused kernels write are of whole rows; only fused ones hand out a log-sum-exp to merge by.
 void check_exchange(Settings& settings, const Scenario& scenario) {
-  const Kernels kernels = scenario.schedule.kernels;
-  const bool unfused = kernels == Kernels::torch || kernels == Kernels::fused_softmax;
-  if (scenario.layout.context_exchange != ContextExchange::ring || !unfused) return;
+  if (scenario.layout.context_exchange != ContextExchange::ring || !writes_scores(scenario.schedule.kernels)) return;
   if (!settings.good({"layout.context_exchange", "schedule.kernels"})) return;
   settings.refuse("layout.context_exchange",
                   "ring attention merges partial results by their log-sum-exp, which unfused kernels do not "
