@@ -1,4 +1,4 @@
-# slipway-rank-cuda, the rank program for GPUs: the same sources with exec/cuda/ in place of exec/cpu/. Built where
+# slipway-rank-cuda, the rank program for GPUs: the same sources with exec/transport/cuda/ in place of exec/transport/cpu/. Built where
 # nvcc 13 is on PATH. Headers are taken from its toolkit or from the NVIDIA wheels beside torch/ (a full `pip install
 # torch` brings them), or from CMAKE_INCLUDE_PATH. To compile and link, no GPU and none of the libraries is needed.
 find_program(SLIPWAY_NVCC nvcc DOC "NVIDIA's compiler, version 13; without it slipway-rank-cuda is not built")
@@ -31,9 +31,9 @@ set(SLIPWAY_CUDA_HEADERS ${cuda_headers} CACHE INTERNAL "Folders with the header
 find_library(SLIPWAY_CUDART NAMES libcudart.so libcudart.so.13
              HINTS ${toolkit}/lib64 ${toolkit}/lib ${wheels}/cu13/lib)
 
-file(GLOB cuda_sources CONFIGURE_DEPENDS cuda/*.cpp)
+file(GLOB cuda_sources CONFIGURE_DEPENDS transport/cuda/*.cpp)
 add_executable(slipway-rank-cuda main.cpp ${sources} ${cuda_sources})
 target_compile_definitions(slipway-rank-cuda PRIVATE USE_C10D_NCCL SLIPWAY_VERSION="${PROJECT_VERSION}")
 target_include_directories(slipway-rank-cuda SYSTEM PRIVATE ${cuda_headers})
-target_link_libraries(slipway-rank-cuda PRIVATE slipway_program slipway_torch_cuda ${SLIPWAY_CUDART})
+target_link_libraries(slipway-rank-cuda PRIVATE slipway_run slipway_torch_cuda ${SLIPWAY_CUDART})
 target_precompile_headers(slipway-rank-cuda PRIVATE <ATen/ATen.h> <torch/csrc/autograd/custom_function.h>)

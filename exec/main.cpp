@@ -1,20 +1,20 @@
-// slipway-rank: see exec/arguments.h for the command line and exec/session.h for a rank's life.
+// slipway-rank: see exec/process/arguments.h for the command line and exec/rank/session.h for a rank's life.
 #include <ATen/Parallel.h>
 
 #include <cstdio>
 #include <exception>
 
-#include "exec/arguments.h"
-#include "exec/bundle_file.h"
-#include "exec/device.h"
-#include "exec/executable.h"
-#include "exec/failure.h"
-#include "exec/measure.h"
-#include "exec/process.h"
-#include "exec/run_bundle.h"
-#include "schedules/evaluation_work.h"
+#include "exec/files/bundle_file.h"
+#include "exec/process/arguments.h"
+#include "exec/process/failure.h"
+#include "exec/process/process.h"
+#include "exec/rank/measure.h"
+#include "exec/rank/run_bundle.h"
+#include "exec/run/executable.h"
+#include "exec/transport/device.h"
+#include "schedules/graph/bubble_work.h"
 
-namespace slipway {
+namespace slipway::exec {
 namespace {
 
 constexpr int nothing_started = 2;
@@ -67,7 +67,8 @@ void read_data_from(const Arguments& arguments, Bundle& bundle) {
   if (!arguments.data.empty()) bundle.run.data = arguments.data;
   if (arguments.evaluation_data.empty()) return;
   if (!evaluates(bundle.graph))
-    throw std::runtime_error("--evaluation-data: " + arguments.bundle + " evaluates nothing; leave it out, or lower the scenario " +
+    throw std::runtime_error("--evaluation-data: " + arguments.bundle +
+                             " evaluates nothing; leave it out, or lower the scenario " +
                              "with schedule.fill evaluation");
   bundle.run.evaluation_data = arguments.evaluation_data;
 }
@@ -79,8 +80,9 @@ int run_program(const Arguments& arguments) {
   read_data_from(arguments, file.bundle);
   if (arguments.steps > 0) file.bundle.run.steps = arguments.steps;
   if (arguments.dump_step > file.bundle.run.steps)
-    throw std::runtime_error("--dump-gradients " + std::to_string(arguments.dump_step) + ": the training ends at step " +
-                             std::to_string(file.bundle.run.steps) + "; name one of its steps");
+    throw std::runtime_error("--dump-gradients " + std::to_string(arguments.dump_step) +
+                             ": the training ends at step " + std::to_string(file.bundle.run.steps) +
+                             "; name one of its steps");
   refuse_what_cannot_run(file.bundle, arguments.bundle);
   const int ranks = rank_count(file.bundle.graph.layout);
   if (ranks != environment.world) refuse_world(arguments, ranks, started);
@@ -118,13 +120,13 @@ int run(const std::vector<std::string>& words) {
 }
 
 }  // namespace
-}  // namespace slipway
+}  // namespace slipway::exec
 
 int main(int count, char** words) {
   try {
-    return slipway::run({words + 1, words + count});
+    return slipway::exec::run({words + 1, words + count});
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "slipway-rank: %s\n", slipway::without_stack(error.what()).c_str());
-    return slipway::nothing_started;
+    std::fprintf(stderr, "slipway-rank: %s\n", slipway::exec::without_stack(error.what()).c_str());
+    return slipway::exec::nothing_started;
   }
 }

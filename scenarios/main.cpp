@@ -1,4 +1,4 @@
-// The program `slipway`: see scenarios/commands/command.h.
+// The program `slipway`: see scenarios/command_line/command.h.
 #include <cerrno>
 #include <cstring>
 #include <iostream>
@@ -8,7 +8,7 @@
 #include <malloc.h>
 #endif
 
-#include "scenarios/commands/command.h"
+#include "scenarios/command_line/command.h"
 
 namespace {
 
@@ -25,7 +25,8 @@ void keep_freed_memory() {
 // What every command, thread and simulating child says where memory ends; the library's own word is "std::bad_alloc".
 struct OutOfMemory : std::bad_alloc {
   const char* what() const noexcept override {
-    return "out of memory: what this command holds (a task graph, a trace) is larger than this machine, or its limit (ulimit -v), has room for; "
+    return "out of memory: what this command holds (a task graph, a trace) is larger than this machine, or its limit "
+           "(ulimit -v), has room for; "
            "take fewer micro-batches (schedule.global_batch) or ranks, or a machine with more memory";
   }
 };
@@ -39,7 +40,7 @@ void name_lack_of_memory() {
 int main(int argc, char** argv) {
   keep_freed_memory();
   name_lack_of_memory();
-  const int status = slipway::run_slipway({argv + 1, argv + argc}, std::cout, std::cerr);
+  const int status = slipway::scenarios::run_slipway({argv + 1, argv + argc}, std::cout, std::cerr);
   // An answer that did not arrive (a full disk behind >) is a failure even when the work was done.
   errno = 0;
   std::cout.flush();
@@ -47,5 +48,5 @@ int main(int argc, char** argv) {
   const std::string reason = errno != 0 ? std::string(": ") + std::strerror(errno) : "";
   std::cerr << "slipway: cannot write to standard output" << reason
             << "; the answer is incomplete, make room or send it elsewhere\n";
-  return status == slipway::status_done ? slipway::status_failed : status;
+  return status == slipway::scenarios::status_done ? slipway::scenarios::status_failed : status;
 }

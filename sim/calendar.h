@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace slipway {
+namespace slipway::sim {
 
 using Instance = std::uint32_t;  // step * units + unit (chains.h)
 
@@ -38,4 +38,4 @@ class Calendar {
   std::vector<Entry> entries_;
 };
 
-}  // namespace slipway
+}  // namespace slipway::sim

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "schedules/graph/findings.h"
+#include "schedules/check/findings.h"
 
-namespace slipway {
+namespace slipway::sim {
 namespace {
 
 constexpr auto nobody = std::numeric_limits<std::uint32_t>::max();
@@ -13,10 +13,7 @@ constexpr auto nobody = std::numeric_limits<std::uint32_t>::max();
 class Finder {
  public:
   Finder(const TaskGraph& graph, const SimulationPlan& plan)
-      : graph_(graph),
-        plan_(plan),
-        position_(graph.tasks.size(), nobody),
-        carries_(graph.tasks.size()) {
+      : graph_(graph), plan_(plan), position_(graph.tasks.size(), nobody), carries_(graph.tasks.size()) {
     const auto& order = graph.compute_order.values;
     for (std::uint32_t at = 0; at < order.size(); ++at) position_[order[at]] = at;
     for (const auto& [before, after] : graph.carried) carries_[before] = carries_[after] = true;
@@ -115,8 +112,7 @@ class Finder {
   bool is_hidden(TaskId first) const {
     const auto before = graph_.predecessors[first], after = graph_.successors[first];
     return std::all_of(after.begin(), after.end(), [&](TaskId next) {
-      return std::any_of(before.begin(), before.end(),
-                         [&](TaskId task) { return is_later_on_lane(task, next); });
+      return std::any_of(before.begin(), before.end(), [&](TaskId task) { return is_later_on_lane(task, next); });
     });
   }
 
@@ -135,8 +131,7 @@ class Finder {
   // Appends what runs from the end of link `first` to that of link `second`, collectives `beside` tasks
   // too; the chain begins with `first` if it is empty. False, and nothing appended, if somebody else could
   // see what is between them.
-  bool append_between(TaskId first, const std::vector<TaskId>& beside, TaskId second,
-                      std::vector<TaskId>& chain) {
+  bool append_between(TaskId first, const std::vector<TaskId>& beside, TaskId second, std::vector<TaskId>& chain) {
     const auto from = graph_.predecessors[first], to = graph_.predecessors[second];
     if (from.size() != to.size() || !is_hidden(first)) return false;
     const std::size_t size = chain.size();
@@ -159,8 +154,7 @@ class Finder {
     if (!beside.empty()) {
       if (when_.empty()) when_ = positions_of(graph_);
       chain.insert(chain.end(), beside.begin(), beside.end());
-      std::sort(chain.begin() + begin, chain.end(),
-                [&](TaskId a, TaskId b) { return when_[a] < when_[b]; });
+      std::sort(chain.begin() + begin, chain.end(), [&](TaskId a, TaskId b) { return when_[a] < when_[b]; });
     }
     chain.push_back(second);
     return true;
@@ -203,4 +197,4 @@ Chains find_chains(const TaskGraph& graph, const SimulationPlan& plan, bool spee
   return result;
 }
 
-}  // namespace slipway
+}  // namespace slipway::sim

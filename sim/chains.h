@@ -17,12 +17,12 @@
 //   ranks  ─┤k1├─┤   b   ├─┤k2├─┤   c   ├─┤k3├─      x: waits for what comes before b, c waits for it
 //                ├ x ├
 //
-// A unit is a chain or a task of its own. Guarded by tests/sim_chains_test.cpp.
+// A unit is a chain or a task of its own. Guarded by tests/sim/chains_test.cpp.
 #pragma once
 
 #include "sim/fidelity.h"
 
-namespace slipway {
+namespace slipway::sim {
 
 struct Chains {
   std::vector<std::uint32_t> unit_of;  // per task
@@ -33,4 +33,4 @@ struct Chains {
 // `speeds_vary`: durations are no constants, so every task is a unit of its own.
 Chains find_chains(const TaskGraph& graph, const SimulationPlan& plan, bool speeds_vary);
 
-}  // namespace slipway
+}  // namespace slipway::sim

@@ -7,22 +7,22 @@
 // Speeds are piecewise constant, so ends are exact: when a speed changes, the work done so far is settled
 // and a new end is written into the calendar; the old entry is stale. Ranks whose speed cannot change
 // (no overlap slowdown, and a core or a GPU for each rank) never come here: their end is fixed at the
-// start. Guarded by tests/sim_compute_test.cpp.
+// start. Guarded by tests/sim/compute_test.cpp.
 #pragma once
 
 #include <vector>
 
-#include "models/machine.h"
+#include "models/machine/machine.h"
 #include "sim/calendar.h"
 
-namespace slipway {
+namespace slipway::sim {
 
 class SharedCompute {
  public:
   SharedCompute(const Cluster& cluster, int ranks);
 
   bool any_changes() const;  // of any rank
-  bool changes(int rank) const { return ranks_[index(rank)].changes; }
+  bool changes(int rank) const { return ranks_[rank].changes; }
   bool slowed_by_communication() const { return slowed_by_communication_; }
 
   void begin(int rank, Instance instance, double work_s, double now);
@@ -54,7 +54,6 @@ class SharedCompute {
     int busy = 0;
     bool touched = false;
   };
-  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
   void count_communication(int rank, int change);
   void count_busy(int pool, int change);
   void touch(int rank);
@@ -66,4 +65,4 @@ class SharedCompute {
   bool slowed_by_communication_ = false;
 };
 
-}  // namespace slipway
+}  // namespace slipway::sim

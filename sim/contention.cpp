@@ -6,7 +6,7 @@
 #include <map>
 #include <unordered_map>
 
-namespace slipway {
+namespace slipway::sim {
 namespace {
 
 constexpr double rounding = 1e-9;
@@ -17,12 +17,10 @@ constexpr double negligible = 0.01;
 // How fast the edges of a set would go per share of a whole one where they meet on ports only, as their
 // closed form says: all at once, none waiting.
 double pace_of(const Planner& planner, const EdgeSet& set) {
-  std::map<std::array<int, 4>, double>
-      busy;  // seconds per byte of a whole edge: fabric, node, port, direction
+  std::map<std::array<int, 4>, double> busy;  // seconds per byte of a whole edge: fabric, node, port, direction
   const auto add = [&](const Edge& edge, std::int32_t rank, int direction, double seconds) {
     const Place place = place_of(planner.cluster, rank);
-    const int shared =
-        std::max(1, planner.cluster.fabrics[static_cast<std::size_t>(edge.fabric)].gpus_per_port);
+    const int shared = std::max(1, planner.cluster.fabrics[edge.fabric].gpus_per_port);
     return busy[{edge.fabric, place.node, place.gpu / shared, direction}] += seconds;
   };
   Route route;
@@ -91,7 +89,7 @@ bool has_shared_links(const Cluster& cluster) {
 }
 
 AlgorithmMessage message_of(const Planner& planner, TaskId task) {
-  const Work& work = work_of(planner.graph, task);
+  const Work& work = planner.graph.work(task);
   const std::size_t communicator = static_cast<std::size_t>(planner.graph.tasks[task].communicator);
   const LinkPath& path = planner.paths[communicator];
   if (planner.graph.tasks[task].kind == TaskKind::transfer)
@@ -125,4 +123,4 @@ void find_contention(std::vector<Planner>& planners) {
   for (Planner& planner : planners) find_contention(planner, traffic);
 }
 
-}  // namespace slipway
+}  // namespace slipway::sim

@@ -6,7 +6,7 @@
 //   contended         a link of the set would have more than it carries
 //
 // A task whose time on links is below 1 % of its latency, also where all others slow it down as much as
-// they can, is no traffic. Guarded by tests/sim_collective_test.cpp and tests/sim_algorithm_test.cpp.
+// they can, is no traffic. Guarded by tests/sim/collective_test.cpp and tests/sim/algorithm_test.cpp.
 #pragma once
 
 #include <array>
@@ -14,13 +14,13 @@
 #include <span>
 #include <vector>
 
-#include "models/collectives.h"
-#include "models/topology.h"
-#include "schedules/graph/durations.h"
+#include "models/machine/collectives.h"
+#include "models/machine/topology.h"
+#include "schedules/time/durations.h"
 #include "sim/fidelity.h"
 #include "sim/patterns.h"
 
-namespace slipway {
+namespace slipway::sim {
 
 constexpr std::size_t no_set = 0xFFFFFFFF;
 
@@ -42,9 +42,8 @@ struct Planner {
   const Cluster& cluster;
   bool shares_links = has_shared_links(cluster);
   SimulationPlan plan{};
-  std::vector<LinkPath> paths{};  // per communicator
-  std::vector<std::array<std::size_t, pattern_kinds>>
-      set_of{};  // [communicator][pattern]; no_set: none yet
+  std::vector<LinkPath> paths{};                                 // per communicator
+  std::vector<std::array<std::size_t, pattern_kinds>> set_of{};  // [communicator][pattern]; no_set: none yet
   std::vector<EdgeSet> sets{};
   std::vector<std::uint32_t> set_of_task{};
 
@@ -52,10 +51,6 @@ struct Planner {
     return {plan.edges.data() + set.first, plan.edges.data() + set.last};
   }
 };
-
-inline const Work& work_of(const TaskGraph& graph, TaskId task) {
-  return graph.works[static_cast<std::size_t>(graph.tasks[task].work)];
-}
 
 // A message as its algorithm sends it.
 struct AlgorithmMessage {
@@ -75,4 +70,4 @@ bool is_traffic(const EdgeSet& set, double busyness);
 // steps together.
 void find_contention(std::vector<Planner>& planners);
 
-}  // namespace slipway
+}  // namespace slipway::sim

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <iterator>
 
-#include "schedules/graph/grid.h"
+#include "schedules/draw/grid.h"
 #include "sim/frontier.h"
 
-namespace slipway {
+namespace slipway::sim {
 namespace {
 
 constexpr std::size_t shown_lanes = 40;  // a screen; a thousand ranks usually wait for the same few
@@ -59,8 +59,8 @@ std::string grid_of_heads(const TaskGraph& graph, const Frontier& frontier) {
   GridOptions options{.ranks = {}, .culprits = {}, .around = columns_around};
   for (std::size_t lane = 0; lane < frontier.units->lanes.size() && options.culprits.size() < shown_lanes; ++lane)
     if (has_head(frontier, lane)) options.culprits.push_back(frontier.first_task(head_of(frontier, lane)));
-  const bool has_actions = std::any_of(graph.tasks.begin(), graph.tasks.end(),
-                                       [](const Task& task) { return task.micro_batch != none; });
+  const bool has_actions =
+      std::any_of(graph.tasks.begin(), graph.tasks.end(), [](const Task& task) { return task.micro_batch != none; });
   return has_actions ? "\n" + grid(graph, options) : "";
 }
 
@@ -72,12 +72,11 @@ std::string describe_deadlock(const TaskGraph& graph, const Frontier& frontier) 
   for (std::size_t lane = 0; lane < frontier.units->lanes.size(); ++lane) {
     if (!has_head(frontier, lane) || ++stuck > shown_lanes) continue;
     const Instance head = head_of(frontier, lane);
-    fmt::format_to(std::back_inserter(text), "\n  {}: {} waits for {}",
-                   lane_text(graph, frontier.units->lanes[lane]), name_of(graph, frontier, head),
-                   fmt::join(reasons(graph, frontier, head), "; "));
+    fmt::format_to(std::back_inserter(text), "\n  {}: {} waits for {}", lane_text(graph, frontier.units->lanes[lane]),
+                   name_of(graph, frontier, head), fmt::join(reasons(graph, frontier, head), "; "));
   }
   if (stuck > shown_lanes) text += fmt::format("\n  ... and {} more lanes", stuck - shown_lanes);
   return text + grid_of_heads(graph, frontier);
 }
 
-}  // namespace slipway
+}  // namespace slipway::sim

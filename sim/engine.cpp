@@ -14,15 +14,15 @@
 #include "sim/compute.h"
 #include "sim/flows.h"
 
-namespace slipway {
+namespace slipway::sim {
 namespace {
 
 using simgrid::kernel::timer::Timer;
 
 class Loop {
  public:
-  Loop(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, const UnitGraph& units,
-       int steps, const SimulationOutput& output)
+  Loop(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, const UnitGraph& units, int steps,
+       const SimulationOutput& output)
       : graph_(graph),
         plan_(plan),
         output_(output),
@@ -31,12 +31,11 @@ class Loop {
         network_(build_platform(cluster, plan.edges)),
         flapping_(network_.flapping),
         flows_(network_.pairs, frontier_.units->count),
-        rank_free_(static_cast<std::size_t>(rank_count(graph.layout))) {}
+        rank_free_(rank_count(graph.layout)) {}
 
   void run() {
     const auto begin = std::chrono::steady_clock::now();
-    simgrid::s4u::Engine::on_time_advance_cb(
-        [this](double) { at_date(simgrid::s4u::Engine::get_clock()); });
+    simgrid::s4u::Engine::on_time_advance_cb([this](double) { at_date(simgrid::s4u::Engine::get_clock()); });
     Timer::set(0, [] {});  // something to begin with
     simgrid::s4u::Engine::get_instance()->run();
     *output_.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -44,9 +43,9 @@ class Loop {
     *output_.units = frontier_.units->count;
     const std::size_t count = output_.start.size();
     if (done_ == count) return;
-    throw std::runtime_error(fmt::format(
-        "deadlock: the simulation stopped at {:.9g} s with {} of {} tasks left{}",
-        simgrid::s4u::Engine::get_clock(), count - done_, count, describe_deadlock(graph_, frontier_)));
+    throw std::runtime_error(fmt::format("deadlock: the simulation stopped at {:.9g} s with {} of {} tasks left{}",
+                                         simgrid::s4u::Engine::get_clock(), count - done_, count,
+                                         describe_deadlock(graph_, frontier_)));
   }
 
  private:
@@ -88,8 +87,7 @@ class Loop {
       done_ += frontier_.tasks_of(instance).size();
       const TaskId id = frontier_.first_task(instance);
       const Task& task = graph_.tasks[id];
-      if (!is_chain(instance))
-        output_.end[place_of(instance, id)] = now;  // of a chain: noted when it began
+      if (!is_chain(instance)) output_.end[place_of(instance, id)] = now;  // of a chain: noted when it began
       if (task.communicator == none) {
         if (compute_.changes(task.rank) && plan_.tasks[id].seconds > 0) compute_.end(task.rank);
       } else if (compute_.slowed_by_communication()) {
@@ -150,14 +148,12 @@ class Loop {
 
   // From when on the compute lane of `rank` is free for the chain at hand, which began at `now`.
   double& rank_free(std::int32_t rank, double now) {
-    auto& [chain, free] = rank_free_[static_cast<std::size_t>(rank)];
+    auto& [chain, free] = rank_free_[rank];
     if (std::exchange(chain, chains_begun_) != chains_begun_) free = now;
     return free;
   }
 
-  bool is_chain(Instance instance) const {
-    return frontier_.units->chains->is_chain(frontier_.unit_of(instance));
-  }
+  bool is_chain(Instance instance) const { return frontier_.units->chains->is_chain(frontier_.unit_of(instance)); }
   // Where a task's dates are noted.
   std::size_t place_of(Instance instance, TaskId id) const {
     return instance / frontier_.units->count * graph_.tasks.size() + id;
@@ -201,13 +197,12 @@ class Loop {
 }  // namespace
 
 Chains chains_of(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, bool wanted) {
-  return find_chains(graph, plan,
-                     !wanted || SharedCompute(cluster, rank_count(graph.layout)).any_changes());
+  return find_chains(graph, plan, !wanted || SharedCompute(cluster, rank_count(graph.layout)).any_changes());
 }
 
-void run_engine(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan,
-                const UnitGraph& units, int steps, const SimulationOutput& output) {
+void run_engine(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, const UnitGraph& units,
+                int steps, const SimulationOutput& output) {
   Loop(graph, cluster, plan, units, steps, output).run();
 }
 
-}  // namespace slipway
+}  // namespace slipway::sim

@@ -13,7 +13,7 @@
 
 #include "sim/frontier.h"
 
-namespace slipway {
+namespace slipway::sim {
 
 // Where results go: per task instance (step * tasks + id), and the counters of a Simulation.
 struct SimulationOutput {
@@ -30,7 +30,7 @@ struct SimulationOutput {
 Chains chains_of(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, bool wanted);
 
 // Throws std::runtime_error on a deadlock.
-void run_engine(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, const UnitGraph& units, int steps,
-                const SimulationOutput& output);
+void run_engine(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, const UnitGraph& units,
+                int steps, const SimulationOutput& output);
 
-}  // namespace slipway
+}  // namespace slipway::sim

@@ -7,36 +7,30 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "models/collectives.h"
-#include "models/topology.h"
-#include "schedules/graph/durations.h"
-#include "schedules/graph/folding.h"
+#include "models/machine/collectives.h"
+#include "models/machine/topology.h"
+#include "schedules/lower/folding.h"
+#include "schedules/time/durations.h"
 #include "sim/contention.h"
 #include "sim/patterns.h"
 
-namespace slipway {
+namespace slipway::sim {
 namespace {
-
-std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 // Trees that NCCL would choose by size load the links that its rings would, for as long as the trees take:
 // members stay alike, so that the graph may be folded. What is told to be a tree, or never folds, has a
 // tree's edges.
-bool has_tree_edges(const Planner& planner, const LinkPath& path) {
-  return !path.chooses || planner.shares_links;
-}
+bool has_tree_edges(const Planner& planner, const LinkPath& path) { return !path.chooses || planner.shares_links; }
 
 // Seconds before the flows, and bytes per edge that carries all of it.
 TaskPlan flows_of(const Planner& planner, TaskId task) {
   const AlgorithmMessage message = message_of(planner, task);
   const LinkPath& path = message.path;
-  TaskPlan flows{message.traffic.rounds * message.links.latency,
-                 path.weight * message.traffic.bytes_per_link};
+  TaskPlan flows{message.traffic.rounds * message.links.latency, path.weight * message.traffic.bytes_per_link};
   if (message.algorithm == Algorithm::tree && !has_tree_edges(planner, path))
     flows.bytes *= path.bandwidth / path.tree.bandwidth;
-  const Communicator& communicator =
-      planner.graph.communicators[index(planner.graph.tasks[task].communicator)];
-  flows.seconds += seconds_before(work_of(planner.graph, task), communicator, planner.cluster);
+  const Communicator& communicator = planner.graph.communicator(task);
+  flows.seconds += seconds_before(planner.graph.work(task), communicator, planner.cluster);
   if (path.reduce_bandwidth > 0) flows.seconds += message.traffic.reduced_bytes / path.reduce_bandwidth;
   if (message.algorithm == Algorithm::hierarchical) {  // inside the nodes, before and after
     const double n = path.span.members(), inside = path.span.nodes * (path.span.per_node - 1.0) / (n - 1);
@@ -50,8 +44,8 @@ TaskPlan flows_of(const Planner& planner, TaskId task) {
 
 Pattern pattern_of(const Planner& planner, TaskId task) {
   const Task& at = planner.graph.tasks[task];
-  if (planner.graph.communicators[index(at.communicator)].axis == Axis::pipeline) return Pattern::line;
-  if (work_of(planner.graph, task).collective == Collective::all_to_all) return Pattern::pairs;
+  if (planner.graph.communicator(at).axis == Axis::pipeline) return Pattern::line;
+  if (planner.graph.work(task).collective == Collective::all_to_all) return Pattern::pairs;
   const AlgorithmMessage message = message_of(planner, task);
   switch (message.algorithm) {
     case Algorithm::tree:
@@ -68,7 +62,7 @@ Pattern pattern_of(const Planner& planner, TaskId task) {
 bool can_flow(const Planner& planner, TaskId task) {
   const Task& at = planner.graph.tasks[task];
   if (at.communicator == none) return false;
-  const Work& work = work_of(planner.graph, task);
+  const Work& work = planner.graph.work(task);
   if (!(work.bytes > 0) || is_priced_with_others(planner.graph, work, planner.cluster)) return false;
   if (at.kind == TaskKind::transfer) return true;
   return work.collective == Collective::all_reduce || work.collective == Collective::all_gather ||
@@ -89,8 +83,7 @@ EdgeSet add_edges(Planner& planner, std::size_t communicator, Pattern pattern) {
     const double weak = some_weak ? pair_share(planner.cluster, place_of(planner.cluster, from).node,
                                                place_of(planner.cluster, to).node)
                                   : 1;
-    edges.push_back(
-        {from, stand_in(layout, folding, to), fabric_between(planner.cluster, from, to), edge.share, weak});
+    edges.push_back({from, stand_in(layout, folding, to), fabric_between(planner.cluster, from, to), edge.share, weak});
     set.whole = set.whole && edge.share == 1;
   }
   set.last = static_cast<std::uint32_t>(edges.size());
@@ -105,15 +98,14 @@ void find_edges(Planner& planner) {
   planner.set_of_task.assign(planner.graph.tasks.size(), static_cast<std::uint32_t>(no_set));
   for (TaskId task = 0; task < planner.graph.tasks.size(); ++task) {
     if (!can_flow(planner, task)) continue;
-    const std::size_t communicator = index(planner.graph.tasks[task].communicator);
+    const std::int32_t communicator = planner.graph.tasks[task].communicator;
     const Pattern pattern = pattern_of(planner, task);
     std::size_t& set = planner.set_of[communicator][static_cast<std::size_t>(pattern)];
     if (set == no_set) {
       set = planner.sets.size();
       planner.sets.push_back(add_edges(planner, communicator, pattern));
     }
-    if (planner.sets[set].first < planner.sets[set].last)
-      planner.set_of_task[task] = static_cast<std::uint32_t>(set);
+    if (planner.sets[set].first < planner.sets[set].last) planner.set_of_task[task] = static_cast<std::uint32_t>(set);
   }
 }
 
@@ -133,8 +125,7 @@ void check(const TaskGraph& graph, const Cluster& cluster, const Durations& dura
                     "the layout smaller",
                     ranks, cluster.name, capacity));
   if (durations.size() != graph.tasks.size())
-    throw std::invalid_argument(
-        fmt::format("{} durations for {} tasks", durations.size(), graph.tasks.size()));
+    throw std::invalid_argument(fmt::format("{} durations for {} tasks", durations.size(), graph.tasks.size()));
   for (TaskId task = 0; task < durations.size(); ++task)
     if (!(durations[task] >= 0) || !std::isfinite(durations[task]))
       throw std::invalid_argument(
@@ -149,8 +140,7 @@ SimulationPlan plan_simulation(const TaskGraph& graph, const Cluster& cluster, c
   return std::move(plan_simulations(alone, fidelity).front());
 }
 
-std::vector<SimulationPlan> plan_simulations(std::span<const PlannedStep> steps,
-                                             CollectiveFidelity fidelity) {
+std::vector<SimulationPlan> plan_simulations(std::span<const PlannedStep> steps, CollectiveFidelity fidelity) {
   std::vector<Planner> planners;
   for (const PlannedStep& step : steps) {
     check(step.graph, step.cluster, step.durations);
@@ -173,4 +163,4 @@ std::vector<SimulationPlan> plan_simulations(std::span<const PlannedStep> steps,
   return plans;
 }
 
-}  // namespace slipway
+}  // namespace slipway::sim

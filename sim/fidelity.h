@@ -14,10 +14,10 @@
 // and what a topology has between them) carries edges, other communicators' or its own, that together would
 // send more than it can. Collectives that all others together on their most loaded link would slow by less
 // than a hundredth of their latency term (a scalar over all ranks) count as no traffic: they stay closed
-// forms and make nobody else contended. In a folded graph (schedules/graph/folding.h) the edges of the
+// forms and make nobody else contended. In a folded graph (schedules/lower/folding.h) the edges of the
 // members that were lowered stand for all: an edge that leaves them arrives at the member that stands for
-// its end, which may be the one that it leaves. Guarded by tests/sim_collective_test.cpp and
-// tests/sim_algorithm_test.cpp.
+// its end, which may be the one that it leaves. Guarded by tests/sim/collective_test.cpp and
+// tests/sim/algorithm_test.cpp.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@
 
 #include "sim/simulate.h"
 
-namespace slipway {
+namespace slipway::sim {
 
 struct Edge {
   std::int32_t from = 0, to = 0;  // ranks
@@ -59,4 +59,4 @@ SimulationPlan plan_simulation(const TaskGraph& graph, const Cluster& cluster, c
 // The same of each; a link is contended by all of them together.
 std::vector<SimulationPlan> plan_simulations(std::span<const PlannedStep> steps, CollectiveFidelity fidelity);
 
-}  // namespace slipway
+}  // namespace slipway::sim

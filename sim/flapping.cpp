@@ -5,7 +5,7 @@
 #include <limits>
 #include <simgrid/s4u.hpp>
 
-namespace slipway {
+namespace slipway::sim {
 namespace {
 
 constexpr double rest_of_bandwidth = 1e-12;
@@ -45,4 +45,4 @@ double Flapping::next_date(double now) const {
   return next;
 }
 
-}  // namespace slipway
+}  // namespace slipway::sim

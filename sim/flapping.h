@@ -4,7 +4,7 @@
 //
 // A link that is down keeps a trillionth of its bandwidth: SimGrid wants links that carry something. The state is a
 // function of the date alone, so dates at which nothing is under way need no event.
-// Guarded by tests/stragglers_test.cpp: the end of a flow is its closed form.
+// Guarded by tests/sim/stragglers_test.cpp: the end of a flow is its closed form.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ namespace simgrid::s4u {
 class Link;
 }
 
-namespace slipway {
+namespace slipway::sim {
 
 struct FlappingLink {
   simgrid::s4u::Link* link = nullptr;
@@ -39,4 +39,4 @@ class Flapping {
   std::vector<FlappingLink> links_;
 };
 
-}  // namespace slipway
+}  // namespace slipway::sim

@@ -4,7 +4,7 @@
 #include <simgrid/s4u.hpp>
 #include <stdexcept>
 
-namespace slipway {
+namespace slipway::sim {
 
 std::size_t FlightTable::find(const void* key) const {
   std::size_t at = home(key);
@@ -40,12 +40,10 @@ void FlightTable::grow() {
     if (slot.key != nullptr) slots_[find(slot.key)] = slot;
 }
 
-Flows::Flows(std::vector<HostPair> routes, std::uint32_t tasks)
-    : routes_(std::move(routes)), open_per_task_(tasks, 0) {
+Flows::Flows(std::vector<HostPair> routes, std::uint32_t tasks) : routes_(std::move(routes)), open_per_task_(tasks, 0) {
   for (auto* model : simgrid::s4u::Engine::get_instance()->get_all_models())
     if (model->get_name() == "Network_CM02") network_ = model;
-  if (network_ == nullptr)
-    throw std::runtime_error("SimGrid has no CM02 network model; version 3.32 is expected");
+  if (network_ == nullptr) throw std::runtime_error("SimGrid has no CM02 network model; version 3.32 is expected");
 }
 
 void Flows::open(Instance instance, std::uint32_t first_edge, std::uint32_t last_edge, double bytes) {
@@ -70,4 +68,4 @@ void Flows::collect(std::vector<Instance>& ended) {
   }
 }
 
-}  // namespace slipway
+}  // namespace slipway::sim

@@ -16,7 +16,7 @@ namespace simgrid::kernel::resource {
 class Model;
 }
 
-namespace slipway {
+namespace slipway::sim {
 
 // Address → task instance: open addressing, linear probing, no tombstones.
 class FlightTable {
@@ -25,6 +25,7 @@ class FlightTable {
   void insert(const void* key, Instance instance);
   Instance take(const void* key);  // key must be there
   bool empty() const { return used_ == 0; }
+
  private:
   struct Slot {
     const void* key = nullptr;
@@ -62,4 +63,4 @@ class Flows {
   std::uint64_t opened_ = 0;
 };
 
-}  // namespace slipway
+}  // namespace slipway::sim

@@ -4,7 +4,7 @@
 
 #include "schedules/graph/parallel.h"
 
-namespace slipway {
+namespace slipway::sim {
 namespace {
 
 // Rows from (row, value) pairs given by a function that calls its argument once per pair, in the same
@@ -29,7 +29,8 @@ void index_lanes(const TaskGraph& graph, UnitGraph& units) {
   for (Lane& lane : units.lanes) {
     for (const TaskId task : lane.tasks) {
       const std::uint32_t unit = units.chains->unit_of[task];
-      if (of_lane.values.size() == of_lane.begin.back() || of_lane.values.back() != unit) of_lane.values.push_back(unit);
+      if (of_lane.values.size() == of_lane.begin.back() || of_lane.values.back() != unit)
+        of_lane.values.push_back(unit);
     }
     of_lane.begin.push_back(static_cast<std::uint32_t>(of_lane.values.size()));
     lane.tasks = {};
@@ -77,9 +78,8 @@ UnitGraph unit_graph_of(const TaskGraph& graph, const Chains& chains) {
   UnitGraph units;
   units.count = static_cast<std::uint32_t>(chains.tasks.size());
   units.chains = &chains;
-  queued_in_parallel(2, graph.tasks.size(), [&](std::size_t half) {
-    half == 0 ? index_lanes(graph, units) : index_edges(graph, units);
-  });
+  queued_in_parallel(2, graph.tasks.size(),
+                     [&](std::size_t half) { half == 0 ? index_lanes(graph, units) : index_edges(graph, units); });
   return units;
 }
 
@@ -111,4 +111,4 @@ void advance(Frontier& frontier, Instance instance, std::vector<Instance>& ready
     for (const std::uint32_t next : units.carried[unit]) unblock(frontier, base + units.count + next, ready);
 }
 
-}  // namespace slipway
+}  // namespace slipway::sim

@@ -14,7 +14,7 @@
 #include "sim/calendar.h"
 #include "sim/chains.h"
 
-namespace slipway {
+namespace slipway::sim {
 
 // Of the graph's step; the same for any number of steps, so made once for all simulations of a graph.
 struct UnitGraph {
@@ -54,4 +54,4 @@ void advance(Frontier& frontier, Instance instance, std::vector<Instance>& ready
 // Why nothing goes on although tasks are left: a line per stuck lane with its head and what that waits for.
 std::string describe_deadlock(const TaskGraph& graph, const Frontier& frontier);
 
-}  // namespace slipway
+}  // namespace slipway::sim

@@ -15,15 +15,14 @@
 #include <string>
 #include <system_error>
 
-namespace slipway {
+namespace slipway::sim {
 namespace {
 
 constexpr int failed_with_message = 3;
 constexpr int tick_ms = 250;
 
 [[noreturn]] void throw_errno(const char* what) {
-  throw std::system_error(errno, std::generic_category(),
-                          std::string("cannot start a simulation: ") + what);
+  throw std::system_error(errno, std::generic_category(), std::string("cannot start a simulation: ") + what);
 }
 
 // The end of a child that somebody waits for; killed if nobody did.
@@ -76,8 +75,7 @@ void write_all(int file, const char* text, std::size_t size) {
 
 bool has_ended(const Child& child) {
   siginfo_t info{};
-  return waitid(P_PID, static_cast<id_t>(child.id), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-         info.si_pid != 0;
+  return waitid(P_PID, static_cast<id_t>(child.id), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
 }
 
 // Reads the child's message up to its end mark. A child that dies without one is noticed at the next tick:
@@ -107,8 +105,7 @@ std::string listen(const Child& child, const std::function<void()>& tick) {
 }  // namespace
 
 SharedMemory::SharedMemory(std::size_t bytes) : bytes_(bytes) {
-  void* memory =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw_errno("no memory for its results");
   data_ = static_cast<std::byte*>(memory);
 }
@@ -134,12 +131,10 @@ void run_isolated(const std::function<void()>& work, const std::function<void()>
   const std::string message = listen(child, tick);
   const int status = child.wait();
   if (WIFSIGNALED(status))
-    throw std::runtime_error("the simulation's process was ended by signal " +
-                             std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) +
-                             "); 9 is often a lack of memory");
+    throw std::runtime_error("the simulation's process was ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
+                             strsignal(WTERMSIG(status)) + "); 9 is often a lack of memory");
   if (WEXITSTATUS(status) != 0)
-    throw std::runtime_error(message.empty() ? "the simulation's process failed without a message"
-                                             : message);
+    throw std::runtime_error(message.empty() ? "the simulation's process failed without a message" : message);
 }
 
-}  // namespace slipway
+}  // namespace slipway::sim

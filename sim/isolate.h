@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <functional>
 
-namespace slipway {
+namespace slipway::sim {
 
 // Zeroed memory that a child forked later shares with us.
 class SharedMemory {
@@ -29,4 +29,4 @@ class SharedMemory {
 // the child's death by a signal. An exception of `tick` ends the child and goes on to the caller.
 void run_isolated(const std::function<void()>& work, const std::function<void()>& tick);
 
-}  // namespace slipway
+}  // namespace slipway::sim

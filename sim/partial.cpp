@@ -1,6 +1,6 @@
 #include "sim/partial.h"
 
-namespace slipway {
+namespace slipway::sim {
 
 PartialSimulation partial_simulation(const TaskGraph& graph, int steps, double now, std::uint64_t done,
                                      std::span<const double> start, std::span<const double> end) {
@@ -10,7 +10,7 @@ PartialSimulation partial_simulation(const TaskGraph& graph, int steps, double n
   for (int pipeline = 0; pipeline < graph.layout.pipeline; ++pipeline) {
     PartialSimulation::Position at{pipeline * members, "", 0};
     std::int64_t last = none;
-    const auto lane = graph.compute_order[static_cast<std::size_t>(at.rank)];
+    const auto lane = graph.compute_order[at.rank];
     for (std::size_t i = 0; i < lane.size() * static_cast<std::size_t>(steps); ++i) {
       const std::size_t step = i / lane.size(), instance = step * tasks + lane[i % lane.size()];
       const bool begun = (start[instance] > 0 || end[instance] > 0) && start[instance] <= now;
@@ -22,4 +22,4 @@ PartialSimulation partial_simulation(const TaskGraph& graph, int steps, double n
   return partial;
 }
 
-}  // namespace slipway
+}  // namespace slipway::sim

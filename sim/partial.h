@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "schedules/graph/replay.h"
+#include "schedules/time/order.h"
 
-namespace slipway {
+namespace slipway::sim {
 
 struct PartialSimulation {
-  double simulated_s = 0;              // the simulated clock
-  std::uint64_t done = 0, tasks = 0;   // task instances of all steps
+  double simulated_s = 0;             // the simulated clock
+  std::uint64_t done = 0, tasks = 0;  // task instances of all steps
   int steps = 1;
   struct Position {
     std::int32_t rank = 0;
@@ -35,4 +35,4 @@ class SimulationInterrupted : public std::runtime_error {
 PartialSimulation partial_simulation(const TaskGraph& graph, int steps, double now, std::uint64_t done,
                                      std::span<const double> start, std::span<const double> end);
 
-}  // namespace slipway
+}  // namespace slipway::sim

@@ -1,9 +1,7 @@
 #include "sim/patterns.h"
 
-namespace slipway {
+namespace slipway::sim {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 std::vector<MemberEdge> ring_of(std::size_t members) {
   std::vector<MemberEdge> edges;
@@ -13,9 +11,9 @@ std::vector<MemberEdge> ring_of(std::size_t members) {
 
 // Around each node's own ring, `share` to the next member and as much back if `both`.
 void add_inside(std::vector<MemberEdge>& edges, const Span& span, double share, bool both) {
-  const std::size_t g = at(span.per_node);
+  const std::size_t g = span.per_node;
   if (g < 2) return;
-  for (std::size_t first = 0; first < g * at(span.nodes); first += g)
+  for (std::size_t first = 0; first < g * span.nodes; first += g)
     for (std::size_t i = 0; i < g; ++i) {
       edges.push_back({first + i, first + (i + 1) % g, share});
       if (both) edges.push_back({first + (i + 1) % g, first + i, share});
@@ -23,7 +21,7 @@ void add_inside(std::vector<MemberEdge>& edges, const Span& span, double share, 
 }
 
 void add_between(std::vector<MemberEdge>& edges, const Span& span, double share) {
-  const std::size_t g = at(span.per_node), n = g * at(span.nodes);
+  const std::size_t g = span.per_node, n = g * span.nodes;
   if (span.nodes < 2) return;
   for (std::size_t i = 0; i < n; ++i) edges.push_back({i, (i + g) % n, share});
 }
@@ -36,9 +34,9 @@ void add_trees(std::vector<MemberEdge>& edges, const Span& span) {
   for (const std::vector<int>& parent : double_binary_tree(span.nodes).parent) {
     for (std::size_t node = 0; node < parent.size(); ++node) {
       if (parent[node] < 0) continue;
-      for (std::size_t member = 0; member < at(span.per_node); ++member) {
-        const std::size_t child = node * at(span.per_node) + member;
-        const std::size_t above = at(parent[node]) * at(span.per_node) + member;
+      for (int member = 0; member < span.per_node; ++member) {
+        const std::size_t child = node * span.per_node + member;
+        const std::size_t above = parent[node] * span.per_node + member;
         edges.push_back({child, above, whole / g / 2});
         edges.push_back({above, child, whole / g / 2});
       }
@@ -81,4 +79,4 @@ std::vector<MemberEdge> edges_of(Pattern pattern, std::size_t members, const Spa
   return edges;
 }
 
-}  // namespace slipway
+}  // namespace slipway::sim

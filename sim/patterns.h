@@ -13,17 +13,17 @@
 //
 // `share` is in units of the bytes that a ring's link carries (RingTraffic::bytes_per_link), which for an
 // all-reduce of S over n members is X = 2(n−1)/n·S. Uncontended, the slowest link of a pattern is busy for
-// as long as the closed form of its algorithm says (models/algorithm.h). Guarded by
-// tests/sim_algorithm_test.cpp.
+// as long as the closed form of its algorithm says (models/machine/collectives.h). Guarded by
+// tests/sim/algorithm_test.cpp.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "models/algorithm.h"
+#include "models/machine/collectives.h"
 
-namespace slipway {
+namespace slipway::sim {
 
 enum class Pattern : std::uint8_t { line, ring, rails, between, trees, pairs };
 constexpr std::size_t pattern_kinds = 6;
@@ -36,4 +36,4 @@ struct MemberEdge {
 // `span` describes the n members where the pattern is rails, between or trees.
 std::vector<MemberEdge> edges_of(Pattern pattern, std::size_t members, const Span& span);
 
-}  // namespace slipway
+}  // namespace slipway::sim

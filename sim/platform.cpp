@@ -7,9 +7,9 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "models/topology.h"
+#include "models/machine/topology.h"
 
-namespace slipway {
+namespace slipway::sim {
 namespace {
 
 namespace sg4 = simgrid::s4u;
@@ -55,8 +55,8 @@ class Platform {
     }
     if (cluster_.fabrics[index].topology != nullptr || edge.weak < 1)
       return {way_of(fabric, edge), end_of(fabric), edge.share};
-    return {port_host_of(fabric, edge, edge.from, false),
-            port_host_of(fabric, edge, edge.to, edge.from == edge.to), edge.share};
+    return {port_host_of(fabric, edge, edge.from, false), port_host_of(fabric, edge, edge.to, edge.from == edge.to),
+            edge.share};
   }
 
   const std::vector<FlappingLink>& flapping() const { return flapping_; }
@@ -84,8 +84,7 @@ class Platform {
     if (link == nullptr)
       link = fabric.zone
                  ->create_link(fabric.zone->get_name() + "pair" + std::to_string(fabric.pair_links.size()),
-                               cluster_.fabrics[static_cast<std::size_t>(edge.fabric)].bandwidth * edge.weak *
-                                   parts_per_byte)
+                               cluster_.fabrics[edge.fabric].bandwidth * edge.weak * parts_per_byte)
                  ->set_latency(0)
                  ->set_sharing_policy(sg4::Link::SharingPolicy::FATPIPE)
                  ->seal();
@@ -119,8 +118,8 @@ class Platform {
   sg4::Host* end_of(FabricZone& fabric) {
     if (fabric.end != nullptr) return fabric.end;
     fabric.end = add_host(fabric, "end");
-    fabric.zone->add_route(nullptr, fabric.end->get_netpoint(), nullptr, nullptr,
-                           std::vector<sg4::LinkInRoute>{}, false);
+    fabric.zone->add_route(nullptr, fabric.end->get_netpoint(), nullptr, nullptr, std::vector<sg4::LinkInRoute>{},
+                           false);
     return fabric.end;
   }
 
@@ -149,4 +148,4 @@ Network build_platform(const Cluster& cluster, const std::vector<Edge>& edges) {
   return network;
 }
 
-}  // namespace slipway
+}  // namespace slipway::sim

@@ -11,7 +11,7 @@
 // its links. A non-blocking fabric is no link, and a node-scope fabric needs no zone per node, because a
 // route touches nothing but its two ports. In a star zone every route from a host has the same links; where
 // a topology makes them depend on the pair of ranks, a host stands for the pair; so too for a weak pair of nodes
-// (models/impairments.h), whose way has one more link, which each flow may use at the pair's bandwidth. Only what
+// (models/machine/degradation.h), whose way has one more link, which each flow may use at the pair's bandwidth. Only what
 // some flow uses is built.
 #pragma once
 
@@ -24,7 +24,7 @@ namespace simgrid::s4u {
 class Host;
 }
 
-namespace slipway {
+namespace slipway::sim {
 
 // SimGrid counts whole bytes; sizes and bandwidths are given in these parts of a byte, so that a message of
 // 1000/3 bytes is exact to 1e-8.
@@ -45,4 +45,4 @@ struct Network {
 // Sets SimGrid's options, starts its engine (once per process) and builds what the edges use of the fabrics.
 Network build_platform(const Cluster& cluster, const std::vector<Edge>& edges);
 
-}  // namespace slipway
+}  // namespace slipway::sim

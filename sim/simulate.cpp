@@ -8,13 +8,13 @@
 #include <new>
 #include <stdexcept>
 
-#include "schedules/graph/durations.h"
 #include "schedules/graph/parallel.h"
+#include "schedules/time/durations.h"
 #include "sim/calendar.h"
 #include "sim/engine.h"
 #include "sim/isolate.h"
 
-namespace slipway {
+namespace slipway::sim {
 namespace {
 
 // What the simulating process leaves behind; start and end times follow it in memory.
@@ -26,15 +26,13 @@ struct Outcome {
 };
 
 std::size_t instances_of(const TaskGraph& graph, int steps) {
-  if (steps < 1)
-    throw std::invalid_argument(fmt::format("cannot simulate {} steps; at least 1 is needed", steps));
+  if (steps < 1) throw std::invalid_argument(fmt::format("cannot simulate {} steps; at least 1 is needed", steps));
   if (graph.order.size() != graph.tasks.size())
     throw std::invalid_argument("the graph has no global order; call set_global_order first");
   const std::size_t count = graph.tasks.size() * static_cast<std::size_t>(steps);
   if (count >= std::numeric_limits<Instance>::max())
-    throw std::invalid_argument(
-        fmt::format("{} tasks × {} steps are more than the simulator numbers; use fewer steps",
-                    graph.tasks.size(), steps));
+    throw std::invalid_argument(fmt::format("{} tasks × {} steps are more than the simulator numbers; use fewer steps",
+                                            graph.tasks.size(), steps));
   return count;
 }
 
@@ -49,8 +47,9 @@ class Run {
         outcome_(*new (memory_.data()) Outcome),
         times_(reinterpret_cast<double*>(memory_.data() + sizeof(Outcome))) {}
 
-  void simulate(const Cluster& cluster, const SimulationPlan& plan, const UnitGraph& units, const SimulationOptions& options) {
-    const SimulationOutput output{start(),        end(),           &outcome_.done,  &outcome_.now,
+  void simulate(const Cluster& cluster, const SimulationPlan& plan, const UnitGraph& units,
+                const SimulationOptions& options) {
+    const SimulationOutput output{start(),         end(),           &outcome_.done,  &outcome_.now,
                                   &outcome_.flows, &outcome_.units, &outcome_.wall_s};
     const auto tick = [&] {
       const std::uint64_t done = outcome_.done.load();
@@ -131,4 +130,4 @@ std::vector<Simulation> simulate_each(const TaskGraph& graph, const Cluster& clu
   return results;
 }
 
-}  // namespace slipway
+}  // namespace slipway::sim

@@ -11,8 +11,8 @@
 // its members. Copies of the step run back to back without a barrier between them.
 //
 // Exact against closed forms: a transfer takes latency + bytes/bandwidth, two transfers through one port
-// take twice as long, opposite directions do not disturb each other (tests/sim_network_test.cpp). Without
-// contention the result is the list replay's (tests/sim_replay_test.cpp). The same input gives the same
+// take twice as long, opposite directions do not disturb each other (tests/sim/network_test.cpp). Without
+// contention the result is the list replay's (tests/sim/replay_test.cpp). The same input gives the same
 // bytes.
 //
 // SimGrid allows one engine per process, so each call simulates in a forked child; calls may follow one
@@ -23,11 +23,11 @@
 #include <functional>
 #include <vector>
 
-#include "models/machine.h"
-#include "schedules/graph/replay.h"
+#include "models/machine/machine.h"
+#include "schedules/time/order.h"
 #include "sim/partial.h"
 
-namespace slipway {
+namespace slipway::sim {
 
 // closed_form: every collective is a duration. flows: ring collectives become flows on the links.
 // automatic: flows where a port can be shared, closed form otherwise (the rule is in fidelity.h).
@@ -38,9 +38,8 @@ struct SimulationOptions {
   int steps = 3;  // back to back; the steady period is taken from the last two starts
   CollectiveFidelity collectives = CollectiveFidelity::automatic;
   bool chains = true;  // runs of tasks whose middle nobody sees are simulated as one (chains.h), with the same result
-  std::function<void(double done_share)>
-      progress;  // called now and then, by the caller's thread; may be empty
-  std::function<bool()> interrupted;  // asked as often, by any thread; may be empty
+  std::function<void(double done_share)> progress;  // called now and then, by the caller's thread; may be empty
+  std::function<bool()> interrupted;                // asked as often, by any thread; may be empty
 };
 
 struct Simulation {
@@ -73,4 +72,4 @@ struct SimulationPlan;
 Simulation simulate(const TaskGraph& graph, const Cluster& cluster, SimulationPlan plan,
                     const SimulationOptions& options);
 
-}  // namespace slipway
+}  // namespace slipway::sim

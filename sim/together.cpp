@@ -4,13 +4,11 @@
 
 #include <stdexcept>
 
-#include "schedules/graph/window.h"
+#include "schedules/lower/graph_builder.h"
 #include "sim/fidelity.h"
 
-namespace slipway {
+namespace slipway::sim {
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 struct Merged {
   TaskGraph graph;
@@ -19,7 +17,7 @@ struct Merged {
   std::vector<std::vector<TaskId>> lists;  // per GPU: its compute tasks in order
 };
 
-std::int32_t gpu_of(const Job& job, std::int32_t rank) { return job.cluster.gpu_of_rank.at(at(rank)); }
+std::int32_t gpu_of(const Job& job, std::int32_t rank) { return job.cluster.gpu_of_rank.at(rank); }
 
 void add_rows(Rows& rows, const Rows& more, TaskId offset) {
   for (std::size_t row = 0; row < more.size(); ++row) {
@@ -72,10 +70,9 @@ void add_job(Merged& merged, const Job& job, const SimulationPlan& plan) {
   for (std::size_t rank = 0; rank < window.compute_order.size(); ++rank) {
     const auto list = window.compute_order[rank];
     if (list.empty()) continue;
-    auto& tasks = merged.lists[at(gpu_of(job, static_cast<std::int32_t>(rank)))];
+    auto& tasks = merged.lists[gpu_of(job, static_cast<std::int32_t>(rank))];
     if (!tasks.empty())
-      throw std::invalid_argument(
-          fmt::format("GPU {} is given to two ranks", gpu_of(job, static_cast<int>(rank))));
+      throw std::invalid_argument(fmt::format("GPU {} is given to two ranks", gpu_of(job, static_cast<int>(rank))));
     for (const TaskId task : list) tasks.push_back(task + offset);
   }
   add_plan(merged, job, plan);
@@ -87,13 +84,11 @@ Merged merged_of(const Cluster& hardware, std::span<const Job> jobs, CollectiveF
   const std::vector<SimulationPlan> plans = plan_simulations(steps, fidelity);
   Merged merged;
   merged.graph.layout.data = gpu_count(hardware);
-  merged.lists.resize(at(gpu_count(hardware)));
+  merged.lists.resize(gpu_count(hardware));
   for (std::size_t j = 0; j < jobs.size(); ++j) add_job(merged, jobs[j], plans[j]);
   for (const auto& list : merged.lists) {
-    merged.graph.compute_order.values.insert(merged.graph.compute_order.values.end(), list.begin(),
-                                             list.end());
-    merged.graph.compute_order.begin.push_back(
-        static_cast<std::uint32_t>(merged.graph.compute_order.values.size()));
+    merged.graph.compute_order.values.insert(merged.graph.compute_order.values.end(), list.begin(), list.end());
+    merged.graph.compute_order.begin.push_back(static_cast<std::uint32_t>(merged.graph.compute_order.values.size()));
   }
   merged.graph.successors = transposed(merged.graph.predecessors);
   const Rows nothing{std::vector<std::uint32_t>(merged.graph.tasks.size() + 1, 0), {}};
@@ -124,4 +119,4 @@ std::vector<Timeline> simulate_together(const Cluster& hardware, std::span<const
   return timelines;
 }
 
-}  // namespace slipway
+}  // namespace slipway::sim

@@ -7,14 +7,14 @@
 //
 // The jobs' steps, as often as each shall run, become one graph whose ranks are the GPUs. Which collectives
 // are flows is decided over all jobs (fidelity.h); what a message costs is each job's own. No GPU has two
-// jobs. Guarded by tests/sim_together_test.cpp.
+// jobs. Guarded by tests/sim/together_test.cpp.
 #pragma once
 
 #include <span>
 
 #include "sim/simulate.h"
 
-namespace slipway {
+namespace slipway::sim {
 
 struct Job {
   const TaskGraph& graph;      // of all ranks (not folded), one step (no window), with an order
@@ -28,4 +28,4 @@ struct Job {
 std::vector<Timeline> simulate_together(const Cluster& hardware, std::span<const Job> jobs,
                                         const SimulationOptions& options);
 
-}  // namespace slipway
+}  // namespace slipway::sim

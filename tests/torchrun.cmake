@@ -1,5 +1,5 @@
 # SLIPWAY_TORCHRUN for tests: a torchrun command line, empty where it cannot run; SLIPWAY_TORCHRUN_MISSING says why
-# then. Tests read both from the environment (tests/torchrun.h) and skip with that reason; ctest sets them for every
+# then. Tests read both from the environment (tests/support/torchrun.h) and skip with that reason; ctest sets them for every
 # test whose file includes that header. The project's own .venv (setup/libtorch.sh) has all that torchrun needs.
 set(SLIPWAY_TORCHRUN "")
 set(SLIPWAY_TORCHRUN_MISSING "there is no LibTorch")

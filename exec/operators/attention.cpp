@@ -4,11 +4,9 @@
 
 #include "exec/operators/operators.h"
 
-namespace slipway {
+namespace slipway::exec {
 
-at::Tensor by_head(const at::Tensor& x, std::int64_t size) {
-  return x.unflatten(-1, {-1, size}).permute({1, 2, 0, 3});
-}
+at::Tensor by_head(const at::Tensor& x, std::int64_t size) { return x.unflatten(-1, {-1, size}).permute({1, 2, 0, 3}); }
 
 at::Tensor from_heads(const at::Tensor& x) { return x.permute({2, 0, 1, 3}).flatten(-2); }
 
@@ -64,9 +62,8 @@ at::Tensor with_head_norms(OperatorContext& c, const at::Tensor& packed, const H
 
 // The projection with its heads normed and turned: [q | k | v].
 at::Tensor projected(OperatorContext& c) {
-  at::Tensor packed =
-      linear(c.wires[index_of(wire_branch)], parameter_named(c.parameters, "attention.qkv.weight"),
-             find_parameter(c.parameters, "attention.qkv.bias"), c.region.weight_gradients);
+  at::Tensor packed = linear(c.wires[index_of(wire_branch)], parameter_named(c.parameters, "attention.qkv.weight"),
+                             find_parameter(c.parameters, "attention.qkv.bias"), c.region.weight_gradients);
   const Heads heads = heads_of(c);
   if (c.block.qk_norm) packed = with_head_norms(c, packed, heads);
   if (c.block.positions != Positions::rotary) return packed;
@@ -104,8 +101,9 @@ QueriesKeysValues attention_inputs(OperatorContext& c, const Heads& heads) {
     const std::vector<at::Tensor> parts = branch.split_with_sizes({q, kv, kv}, -1);
     return {parts[0], parts[1], parts[2]};
   }
-  const std::vector<at::Tensor> own = gathered ? std::vector<at::Tensor>{branch, in_sequence(c, c.wires[index_of(wire_kv)])}
-                                               : branch.split_with_sizes({q, 2 * kv}, -1);
+  const std::vector<at::Tensor> own = gathered
+                                          ? std::vector<at::Tensor>{branch, in_sequence(c, c.wires[index_of(wire_kv)])}
+                                          : branch.split_with_sizes({q, 2 * kv}, -1);
   const at::Tensor keys_values = c.cache != nullptr ? with_cache(*c.cache, own[1]) : own[1];
   const std::vector<at::Tensor> parts = keys_values.split_with_sizes({kv, kv}, -1);
   return {own[0], parts[0], parts[1]};
@@ -128,7 +126,8 @@ void run_attention(OperatorContext& c) {
   std::int64_t first = 0;
   for (const TokenRange& range : c.tokens) {  // what lies behind the last query is of no use to a causal one
     const std::int64_t seen = gathered && c.block.causal ? range.first + range.count : keys.size(2);
-    out.push_back(attend(rows(queries, first, range.count), rows(keys, 0, seen), rows(values, 0, seen), c.block.causal));
+    out.push_back(
+        attend(rows(queries, first, range.count), rows(keys, 0, seen), rows(values, 0, seen), c.block.causal));
     first += range.count;
   }
   branch = from_heads(out.size() == 1 ? out.front() : at::cat(out, 2));
@@ -136,8 +135,7 @@ void run_attention(OperatorContext& c) {
 
 void run_out_projection(OperatorContext& c) {
   at::Tensor& branch = c.wires[index_of(wire_branch)];
-  branch = linear(branch, parameter_named(c.parameters, "attention.out.weight"), nullptr,
-                  c.region.weight_gradients);
+  branch = linear(branch, parameter_named(c.parameters, "attention.out.weight"), nullptr, c.region.weight_gradients);
 }
 
-}  // namespace slipway
+}  // namespace slipway::exec

@@ -3,7 +3,7 @@
 
 #include "exec/operators/operators.h"
 
-namespace slipway {
+namespace slipway::exec {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -12,8 +12,8 @@ using torch::autograd::variable_list;
 // Rows of this vocabulary shard; tokens of other shards give zero. The gradient goes straight into the
 // bucket's rows, never through a dense vocabulary × hidden tensor.
 struct EmbedFunction : torch::autograd::Function<EmbedFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& /*anchor*/,
-                            const at::Tensor& tokens, const ShardedParameter* table) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& /*anchor*/, const at::Tensor& tokens,
+                            const ShardedParameter* table) {
     const std::int64_t first = table->pieces.front().begin;
     const at::Tensor local = (tokens - first).reshape({-1});
     const at::Tensor outside = (local < 0).logical_or(local >= table->weight.size(0));
@@ -39,8 +39,7 @@ struct EmbedFunction : torch::autograd::Function<EmbedFunction> {
 };
 
 // Rows of a replicated table, as a leaf.
-at::Tensor tap_rows(OperatorContext& c, const ShardedParameter& table, std::int64_t begin,
-                    std::int64_t rows) {
+at::Tensor tap_rows(OperatorContext& c, const ShardedParameter& table, std::int64_t begin, std::int64_t rows) {
   return c.region.tap(table.weight.narrow(0, begin, rows), table.gradient, begin);
 }
 
@@ -57,13 +56,11 @@ void run_add_positions(OperatorContext& c) {
   const std::int64_t rows = residual.size(0), first = c.sequence_parallel ? c.tensor_rank * rows : 0;
   std::vector<at::Tensor> positions;
   for (const TokenRange& range : ranges_within(c.tokens, first, rows))
-    positions.push_back(
-        tap_rows(c, parameter_named(c.parameters, "embedding.positions"), range.first, range.count));
+    positions.push_back(tap_rows(c, parameter_named(c.parameters, "embedding.positions"), range.first, range.count));
   at::Tensor sum = residual + at::cat(positions).unsqueeze(1);
   if (const ShardedParameter* types = find_parameter(c.parameters, "embedding.token_types"))
-    sum = sum +
-          tap_rows(c, *types, 0, 1).unsqueeze(1);  // plain text is one segment: all tokens are of type 0
+    sum = sum + tap_rows(c, *types, 0, 1).unsqueeze(1);  // plain text is one segment: all tokens are of type 0
   residual = sum;
 }
 
-}  // namespace slipway
+}  // namespace slipway::exec

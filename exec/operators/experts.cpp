@@ -3,10 +3,11 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "exec/grouped_linear.h"
 #include "exec/operators/operators.h"
+#include "exec/transport/device.h"
 
-namespace slipway {
+namespace slipway::exec {
+
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -19,7 +20,8 @@ at::Tensor by_token(const at::Tensor& rows, const at::Tensor& place, std::int64_
 
 // Autograd's own backward would add the rows up in the order in which a GPU's threads come by.
 struct ToExperts : torch::autograd::Function<ToExperts> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& order, const at::Tensor& place) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& order,
+                            const at::Tensor& place) {
     const std::int64_t k = order.size(0) / x.size(0);
     context->save_for_backward({place});
     context->saved_data["k"] = k;
@@ -32,8 +34,8 @@ struct ToExperts : torch::autograd::Function<ToExperts> {
 };
 
 struct FromExperts : torch::autograd::Function<FromExperts> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& y, const at::Tensor& weights, const at::Tensor& order,
-                            const at::Tensor& place) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& y, const at::Tensor& weights,
+                            const at::Tensor& order, const at::Tensor& place) {
     context->save_for_backward({y, weights, order, place});
     return by_token(y, place, weights.size(1)).mul_(weights.unsqueeze(-1)).sum(1);
   }
@@ -62,7 +64,9 @@ ExpertRows rows_for_experts(const at::Tensor& logits, std::int64_t experts_per_t
   return rows;
 }
 
-at::Tensor to_experts(const at::Tensor& x, const ExpertRows& rows) { return ToExperts::apply(x, rows.order, rows.place); }
+at::Tensor to_experts(const at::Tensor& x, const ExpertRows& rows) {
+  return ToExperts::apply(x, rows.order, rows.place);
+}
 
 at::Tensor from_experts(const at::Tensor& y, const ExpertRows& rows) {
   return FromExperts::apply(y, rows.weights, rows.order, rows.place);
@@ -70,7 +74,8 @@ at::Tensor from_experts(const at::Tensor& y, const ExpertRows& rows) {
 
 void run_route(OperatorContext& c) {
   at::Tensor& branch = c.wires[index_of(wire_branch)];
-  const at::Tensor logits = linear(branch, parameter_named(c.parameters, "mlp.router.weight"), nullptr, c.region.weight_gradients);
+  const at::Tensor logits =
+      linear(branch, parameter_named(c.parameters, "mlp.router.weight"), nullptr, c.region.weight_gradients);
   c.rows = rows_for_experts(logits.flatten(0, 1), c.block.experts_per_token);
   c.rows.samples = branch.size(1);
   branch = to_experts(branch.flatten(0, 1), c.rows);
@@ -78,7 +83,8 @@ void run_route(OperatorContext& c) {
 
 void run_experts_up(OperatorContext& c) {
   at::Tensor& branch = c.wires[index_of(wire_branch)];
-  branch = grouped_linear(branch, c.rows.ends, parameter_named(c.parameters, "mlp.up.weight"), c.region.weight_gradients);
+  branch =
+      grouped_linear(branch, c.rows.ends, parameter_named(c.parameters, "mlp.up.weight"), c.region.weight_gradients);
 }
 
 void run_experts_down(OperatorContext& c) {
@@ -89,4 +95,82 @@ void run_experts_down(OperatorContext& c) {
   c.rows = {};
 }
 
-}  // namespace slipway
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// Its rows must begin at multiples of 16 bytes.
+bool one_kernel(const at::Tensor& x, std::int64_t width) {
+  return x.is_cuda() && x.scalar_type() == at::kBFloat16 && x.size(1) % 8 == 0 && width % 8 == 0;
+}
+
+// Calls each(expert, first row, rows) for every expert that has any.
+template <typename Each>
+void over_experts(const at::Tensor& ends, Each each) {
+  const at::Tensor on_host = ends.cpu();
+  const int* end = on_host.const_data_ptr<int>();
+  std::int64_t first = 0;
+  for (std::int64_t expert = 0; expert < on_host.size(0); ++expert) {
+    if (end[expert] > first) each(expert, first, end[expert] - first);
+    first = end[expert];
+  }
+}
+
+// [rows, in] and [E, in, out] → [rows, out].
+at::Tensor grouped_product(const at::Tensor& x, const at::Tensor& matrices, const at::Tensor& ends) {
+  if (one_kernel(x, matrices.size(2))) return at::_grouped_mm(x, matrices, ends);
+  at::Tensor y = at::empty({x.size(0), matrices.size(2)}, x.options());
+  over_experts(ends, [&](std::int64_t expert, std::int64_t first, std::int64_t rows) {
+    at::Tensor part = y.narrow(0, first, rows);
+    at::mm_out(part, x.narrow(0, first, rows), matrices[expert]);
+  });
+  return y;
+}
+
+// [E·out, in] → [E, out, in].
+at::Tensor by_expert(const at::Tensor& weight, const at::Tensor& ends) {
+  return weight.view({ends.size(0), -1, weight.size(1)});
+}
+
+struct GroupedLinearFunction : torch::autograd::Function<GroupedLinearFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& ends,
+                            const ShardedParameter* weight, WeightGradientQueue* queue) {
+    context->save_for_backward({x, ends, weight->weight});
+    context->saved_data["weight"] = reinterpret_cast<std::int64_t>(weight);
+    context->saved_data["queue"] = reinterpret_cast<std::int64_t>(queue);
+    return grouped_product(x, by_expert(weight->weight, ends).transpose(1, 2), ends);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const auto* weight = reinterpret_cast<const ShardedParameter*>(context->saved_data["weight"].toInt());
+    auto* queue = reinterpret_cast<WeightGradientQueue*>(context->saved_data["queue"].toInt());
+    const at::Tensor dy = gradients[0].contiguous();
+    queue->add_grouped(saved[0], dy, *weight, saved[1]);
+    return {grouped_product(dy, by_expert(saved[2], saved[1]), saved[1]), {}, {}, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor grouped_linear(const at::Tensor& x, const at::Tensor& ends, const ShardedParameter& weight,
+                          WeightGradientQueue& queue) {
+  return GroupedLinearFunction::apply(x, ends, &weight, &queue);
+}
+
+// The one kernel adds up in float32 and hands over the weights' dtype: rounded once a micro-batch.
+void add_grouped_product(at::Tensor sum, const at::Tensor& output_gradient, const at::Tensor& input,
+                         const at::Tensor& ends) {
+  at::Tensor matrices = by_expert(sum, ends);
+  if (one_kernel(input, output_gradient.size(1))) {
+    matrices.add_(at::_grouped_mm(output_gradient.t(), input, ends));
+    return;
+  }
+  over_experts(ends, [&](std::int64_t expert, std::int64_t first, std::int64_t rows) {
+    at::Tensor into = matrices[expert];
+    add_product(into, output_gradient.narrow(0, first, rows).t(), input.narrow(0, first, rows));
+  });
+}
+
+}  // namespace slipway::exec

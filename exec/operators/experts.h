@@ -4,19 +4,21 @@
 //   choice  = token·k + i, its i-th best expert          row of choice c: place[c]        choice of row r: order[r]
 //
 // Their number is tokens·k whatever the router says, so no shape depends on it.
-// Guarded by tests/execute_experts_test.cpp.
+// Guarded by tests/exec/execute_experts_test.cpp.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
 
-namespace slipway {
+#include "exec/operators/linear.h"
+
+namespace slipway::exec {
 
 struct ExpertRows {
-  at::Tensor order, place;  // [tokens·k]
-  at::Tensor ends;          // [E] int32: rows up to and with each expert's
-  at::Tensor weights;       // [tokens, k], of the rows' dtype; has a gradient
+  at::Tensor order, place;   // [tokens·k]
+  at::Tensor ends;           // [E] int32: rows up to and with each expert's
+  at::Tensor weights;        // [tokens, k], of the rows' dtype; has a gradient
   std::int64_t samples = 1;  // that the tokens are of: they come as [s', samples, h]
 };
 
@@ -27,4 +29,20 @@ at::Tensor to_experts(const at::Tensor& x, const ExpertRows& rows);
 // y [tokens·k, h] → [tokens, h]: the weighted sum of each token's rows.
 at::Tensor from_experts(const at::Tensor& y, const ExpertRows& rows);
 
-}  // namespace slipway
+// y = x·Wₑᵀ for rows sorted by expert: rows [ends[e−1], ends[e]) of x go through the matrix of expert e.
+//
+//   x [rows, in]   W [E·out, in], the experts' matrices one below the other   ends [E], int32, on x's device
+//
+// As linear() (exec/operators/linear.h): the weight is no input of the autograd graph, its gradient is handed to the queue. On a GPU
+// in bfloat16, with widths that are multiples of 8, all experts are one kernel and the host never learns how many rows each got; elsewhere it is one product an
+// expert, and on a GPU the host waits for `ends`. Guarded by tests/exec/execute_experts_test.cpp.
+
+// `queue` must outlive the backward pass, the parameter both passes.
+at::Tensor grouped_linear(const at::Tensor& x, const at::Tensor& ends, const ShardedParameter& weight,
+                          WeightGradientQueue& queue);
+
+// sum [E, out, in] += dyₑᵀ·xₑ for each expert. `sum` may be wider than the rows.
+void add_grouped_product(at::Tensor sum, const at::Tensor& output_gradient, const at::Tensor& input,
+                         const at::Tensor& ends);
+
+}  // namespace slipway::exec

@@ -3,15 +3,13 @@
 
 #include "exec/operators/operators.h"
 
-namespace slipway {
+namespace slipway::exec {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-at::ScalarType at_least_float(const at::Tensor& t) {
-  return t.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-}
+at::ScalarType at_least_float(const at::Tensor& t) { return t.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
 
 struct LocalTargets {
   at::Tensor column, outside;  // [tokens]; column 0 where the target lies in another shard
@@ -25,8 +23,8 @@ LocalTargets local_targets(const at::Tensor& targets, std::int64_t first, std::i
 // loss = Σ counted (log Σ exp − target logit) / N;  d logits = counted·(softmax − onehot) / N.
 struct LossFunction : torch::autograd::Function<LossFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& logits, const at::Tensor& log_sum,
-                            const at::Tensor& target_logit, const at::Tensor& targets,
-                            const at::Tensor& weight, std::int64_t first) {
+                            const at::Tensor& target_logit, const at::Tensor& targets, const at::Tensor& weight,
+                            std::int64_t first) {
     context->save_for_backward({logits, log_sum, targets, weight});
     context->saved_data["first"] = first;
     return ((log_sum - target_logit) * weight).sum();
@@ -46,7 +44,8 @@ struct LossFunction : torch::autograd::Function<LossFunction> {
     // Of a sure token softmax − 1 has digits that are lost when the softmax is rounded first.
     const at::Tensor logit = matrix.gather(1, column).squeeze(1).to(weight.scalar_type());
     const at::Tensor own = at::expm1(logit - saved[1]) * weight;
-    d.scatter_(1, column, at::where(target.outside, d.gather(1, column).squeeze(1), own.to(d.scalar_type())).unsqueeze(1));
+    d.scatter_(1, column,
+               at::where(target.outside, d.gather(1, column).squeeze(1), own.to(d.scalar_type())).unsqueeze(1));
     return {d.view(saved[0].sizes()), {}, {}, {}, {}, {}};
   }
 };
@@ -69,9 +68,8 @@ at::Tensor vocabulary_statistics(const at::Tensor& logits, const at::Tensor& tar
   return at::cat({maximum, sum, logit});
 }
 
-at::Tensor vocabulary_loss(const at::Tensor& logits, const at::Tensor& statistics,
-                           const at::Tensor& targets, const at::Tensor& counted, std::int64_t first,
-                           double loss_tokens) {
+at::Tensor vocabulary_loss(const at::Tensor& logits, const at::Tensor& statistics, const at::Tensor& targets,
+                           const at::Tensor& counted, std::int64_t first, double loss_tokens) {
   const std::int64_t tokens = targets.numel();
   const at::Tensor shards = statistics.detach().view({-1, 3, tokens});  // [t, 3, tokens]
   const at::Tensor maxima = shards.select(1, 0), maximum = maxima.amax(0);
@@ -84,16 +82,15 @@ at::Tensor vocabulary_loss(const at::Tensor& logits, const at::Tensor& statistic
 
 void run_head_transform(OperatorContext& c) {
   at::Tensor& branch = c.wires[index_of(wire_branch)];
-  const at::Tensor dense =
-      linear(branch, parameter_named(c.parameters, "head.transform.weight"),
-             find_parameter(c.parameters, "head.transform.bias"), c.region.weight_gradients);
+  const at::Tensor dense = linear(branch, parameter_named(c.parameters, "head.transform.weight"),
+                                  find_parameter(c.parameters, "head.transform.bias"), c.region.weight_gradients);
   branch = norm_with(c, "head.norm", at::gelu(dense));
 }
 
 void run_logits(OperatorContext& c) {
   at::Tensor& branch = c.wires[index_of(wire_branch)];
-  branch = linear(branch, parameter_named(c.parameters, "head.weight"),
-                  find_parameter(c.parameters, "head.bias"), c.region.weight_gradients);
+  branch = linear(branch, parameter_named(c.parameters, "head.weight"), find_parameter(c.parameters, "head.bias"),
+                  c.region.weight_gradients);
   if (c.op.writes & wire_statistics)
     c.wires[index_of(wire_statistics)] = vocabulary_statistics(branch, c.batch.targets, first_token(c));
 }
@@ -101,11 +98,10 @@ void run_logits(OperatorContext& c) {
 void run_loss(OperatorContext& c) {
   const at::Tensor& logits = c.wires[index_of(wire_branch)];
   const std::int64_t first = first_token(c);
-  const at::Tensor statistics = c.op.reads & wire_statistics
-                                    ? c.wires[index_of(wire_statistics)]
-                                    : vocabulary_statistics(logits, c.batch.targets, first);
+  const at::Tensor statistics = c.op.reads & wire_statistics ? c.wires[index_of(wire_statistics)]
+                                                             : vocabulary_statistics(logits, c.batch.targets, first);
   c.wires[index_of(wire_loss)] =
       vocabulary_loss(logits, statistics, c.batch.targets, c.batch.counted, first, c.loss_tokens);
 }
 
-}  // namespace slipway
+}  // namespace slipway::exec

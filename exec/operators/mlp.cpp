@@ -3,7 +3,7 @@
 
 #include "exec/operators/operators.h"
 
-namespace slipway {
+namespace slipway::exec {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -35,8 +35,8 @@ struct SwigluFunction : torch::autograd::Function<SwigluFunction> {
 
 void run_up(OperatorContext& c) {
   at::Tensor& branch = c.wires[index_of(wire_branch)];
-  branch = linear(branch, parameter_named(c.parameters, "mlp.up.weight"),
-                  find_parameter(c.parameters, "mlp.up.bias"), c.region.weight_gradients);
+  branch = linear(branch, parameter_named(c.parameters, "mlp.up.weight"), find_parameter(c.parameters, "mlp.up.bias"),
+                  c.region.weight_gradients);
 }
 
 // GPT-2 uses the tanh approximation of gelu, BERT the exact one.
@@ -51,8 +51,7 @@ void run_activation(OperatorContext& c) {
 
 void run_down(OperatorContext& c) {
   at::Tensor& branch = c.wires[index_of(wire_branch)];
-  branch =
-      linear(branch, parameter_named(c.parameters, "mlp.down.weight"), nullptr, c.region.weight_gradients);
+  branch = linear(branch, parameter_named(c.parameters, "mlp.down.weight"), nullptr, c.region.weight_gradients);
 }
 
-}  // namespace slipway
+}  // namespace slipway::exec

@@ -5,7 +5,7 @@
 
 #include "exec/operators/operators.h"
 
-namespace slipway {
+namespace slipway::exec {
 namespace {
 
 // "norm1" and "norm2" are the block's own; the embedding's and the head's carry the block's name.
@@ -41,11 +41,10 @@ void run_norm(OperatorContext& c) {
 void run_add(OperatorContext& c) {
   at::Tensor branch = c.wires[index_of(wire_branch)];
   const bool attention = std::string_view(c.op.part) == "add1";
-  if (const ShardedParameter* bias =
-          find_parameter(c.parameters, attention ? "attention.out.bias" : "mlp.down.bias"))
+  if (const ShardedParameter* bias = find_parameter(c.parameters, attention ? "attention.out.bias" : "mlp.down.bias"))
     branch = branch + c.region.tap(bias->weight, bias->gradient);
   at::Tensor& residual = c.wires[index_of(wire_residual)];
   residual = residual + branch;
 }
 
-}  // namespace slipway
+}  // namespace slipway::exec

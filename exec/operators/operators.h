@@ -1,11 +1,11 @@
-// The operators of models/operators.h with LibTorch: one function per kind, on this rank's shards.
+// The operators of models/model/operators.h with LibTorch: one function per kind, on this rank's shards.
 //
 // With slices of a sequence, attention takes the keys and values before its slice from a cache and adds its own;
-// with context parallelism it reads them, gathered, from wire_kv, or is made in rounds (exec/rank_ring.cpp).
+// with context parallelism it reads them, gathered, from wire_kv, or is made in rounds (exec/rank/rank_ring.cpp).
 // Wires are sequence-first, [s', b, features]. Every function runs under autograd inside a Region or under
 // no_grad, the code is the same. The packed projections are cut inside each part: branch after `qkv` is
 // [q | k | v] of this tensor rank's heads, after `up` [gate | up].
-// Guarded by tests/execute_numerics_test.cpp: every family against plain functional code, and every layout
+// Guarded by tests/exec/execute_numerics_test.cpp: every family against plain functional code, and every layout
 // against one process.
 #pragma once
 
@@ -14,16 +14,16 @@
 #include <string>
 #include <vector>
 
-#include "exec/data.h"
+#include "exec/files/data.h"
 #include "exec/operators/experts.h"
+#include "exec/operators/parameters.h"
+#include "exec/operators/region.h"
 #include "exec/operators/rotary.h"
-#include "exec/parameters.h"
-#include "exec/region.h"
-#include "models/model.h"
-#include "models/operators.h"
-#include "models/token_ranges.h"
+#include "models/model/model.h"
+#include "models/model/operators.h"
+#include "models/model/token_ranges.h"
 
-namespace slipway {
+namespace slipway::exec {
 
 // Keys and values of the tokens before a slice of a sequence, layer by layer as a segment runs them, and those of
 // all tokens up to its end. Each [tokens, b, 2·heads·d]: keys (turned already), then values.
@@ -38,13 +38,13 @@ struct OperatorContext {
   const BlockParameters& parameters;
   Region& region;
   WireTensors& wires;
-  const TokenBatch& batch;  // embed, logits, loss
+  const TokenBatch& batch;                // embed, logits, loss
   const std::vector<TokenRange>& tokens;  // of the sequence: a slice's, or those of this context rank
   RotaryTables& rotary;
   ExpertRows& rows;  // from `route` to the `down` of the same block
   int tensor_rank = 0, tensor_degree = 1;
   bool sequence_parallel = false;
-  double loss_tokens = 1;  // predicted tokens of the whole step, over all ranks
+  double loss_tokens = 1;          // predicted tokens of the whole step, over all ranks
   KeyValueCache* cache = nullptr;  // null: no slices
   int context_degree = 1;
 };
@@ -84,8 +84,7 @@ at::Tensor norm_with(OperatorContext& context, const std::string& name, const at
 // [3·tokens]; float32 at least. `first` is the shard's first token.
 at::Tensor vocabulary_statistics(const at::Tensor& logits, const at::Tensor& targets, std::int64_t first);
 // Σ counted token losses / loss_tokens, from local logits and the statistics of all shards [t·3·tokens].
-at::Tensor vocabulary_loss(const at::Tensor& logits, const at::Tensor& statistics,
-                           const at::Tensor& targets, const at::Tensor& counted, std::int64_t first,
-                           double loss_tokens);
+at::Tensor vocabulary_loss(const at::Tensor& logits, const at::Tensor& statistics, const at::Tensor& targets,
+                           const at::Tensor& counted, std::int64_t first, double loss_tokens);
 
-}  // namespace slipway
+}  // namespace slipway::exec

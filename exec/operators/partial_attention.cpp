@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace slipway {
+namespace slipway::exec {
 namespace {
 
 // Kernels want as many heads of keys and values as of queries.
@@ -62,14 +62,14 @@ AttentionGradients gradients_of_part(const at::Tensor& out_gradient, const at::T
             summed(at::matmul(p.to(q.scalar_type()).transpose(-1, -2), out_gradient), heads)};
   }
   if (q.is_cpu()) {
-    const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-        out_gradient, q, k, v, all.out, all.log_sum_exp, 0.0, masked);
+    const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(out_gradient, q, k, v, all.out,
+                                                                                       all.log_sum_exp, 0.0, masked);
     return {dq, summed(dk, heads), summed(dv, heads)};
   }
   const at::Tensor no_dropout = at::empty({}, q.options().dtype(at::kLong));
-  const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_backward(
-      out_gradient, q, k, v, all.out, all.log_sum_exp.contiguous(), {}, {}, q.size(2), k.size(2), 0.0, masked,
-      no_dropout, no_dropout);
+  const auto [dq, dk, dv] =
+      at::_scaled_dot_product_flash_attention_backward(out_gradient, q, k, v, all.out, all.log_sum_exp.contiguous(), {},
+                                                       {}, q.size(2), k.size(2), 0.0, masked, no_dropout, no_dropout);
   return {dq, summed(dk, heads), summed(dv, heads)};
 }
 
@@ -90,4 +90,4 @@ PartialAttention whole_attention(const at::Tensor& running, at::ScalarType dtype
   return {running.narrow(-1, 0, size).to(dtype).contiguous(), running.select(-1, size).contiguous()};
 }
 
-}  // namespace slipway
+}  // namespace slipway::exec

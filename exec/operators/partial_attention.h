@@ -6,14 +6,16 @@
 //   backward of part i, from all's out and l: the probabilities are exp(q·k_iᵀ/√d − l)
 //
 // Queries and keys [b, heads, s, d]; there may be fewer heads of keys and values. Not under autograd.
-// Guarded by tests/partial_attention_test.cpp (both kernels against whole attention) and execute_ring_test.cpp.
+// Guarded by tests/exec/partial_attention_test.cpp (both kernels against whole attention) and execute_ring_test.cpp.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
 
-namespace slipway {
+#include "models/namespaces.h"
+
+namespace slipway::exec {
 
 // flash: the device's fused kernel; plain: scores in memory, for whatever has none (on GPUs all but 16-bit formats).
 enum class PartKernel : std::uint8_t { flash, plain };
@@ -32,8 +34,7 @@ struct AttentionGradients {
 };
 // `all`: out and log-sum-exp of these queries over all parts.
 AttentionGradients gradients_of_part(const at::Tensor& out_gradient, const at::Tensor& q, const at::Tensor& k,
-                                     const at::Tensor& v, const PartialAttention& all, bool masked,
-                                     PartKernel kernel);
+                                     const at::Tensor& v, const PartialAttention& all, bool masked, PartKernel kernel);
 
 // Output so far and its log-sum-exp in one tensor [b, heads, s, d + 1], float32 at least; `part` is merged into the
 // queries [first, ...) of it.
@@ -41,4 +42,4 @@ at::Tensor running_attention(const PartialAttention& part);
 void merge_into(at::Tensor running, const PartialAttention& part, std::int64_t first);
 PartialAttention whole_attention(const at::Tensor& running, at::ScalarType dtype);
 
-}  // namespace slipway
+}  // namespace slipway::exec

@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-namespace slipway {
+namespace slipway::exec {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -50,15 +50,14 @@ const std::pair<at::Tensor, at::Tensor>& RotaryTables::get(std::int64_t sequence
   const std::int64_t half = block.head_dim / 2;
   const at::Tensor exponent = at::arange(half, at::kDouble) * (-2.0 / static_cast<double>(block.head_dim));
   const at::Tensor frequency = at::pow(at::Scalar(block.rope_theta), exponent);
-  const at::Tensor angle =
-      at::outer(at::arange(sequence, at::kDouble), frequency).view({sequence, 1, 1, half});
+  const at::Tensor angle = at::outer(at::arange(sequence, at::kDouble), frequency).view({sequence, 1, 1, half});
   table = {angle.cos().to(options), angle.sin().to(options)};
   return table;
 }
 
-at::Tensor with_positions(const at::Tensor& packed, const at::Tensor& cosine, const at::Tensor& sine, std::int64_t heads,
-                          std::int64_t size) {
+at::Tensor with_positions(const at::Tensor& packed, const at::Tensor& cosine, const at::Tensor& sine,
+                          std::int64_t heads, std::int64_t size) {
   return RotaryFunction::apply(packed, cosine, sine, heads, size);
 }
 
-}  // namespace slipway
+}  // namespace slipway::exec

@@ -5,7 +5,7 @@
 //
 // One autograd Function over the packed projection: autograd's own would go through views and fill a tensor of zeros for
 // each. ATen has no single kernel for it; here it takes five, each in place or into the result.
-// Guarded by tests/execute_numerics_test.cpp, against a complex rotation.
+// Guarded by tests/exec/execute_numerics_test.cpp, against a complex rotation.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,9 +14,9 @@
 #include <tuple>
 #include <utility>
 
-#include "models/model.h"
+#include "models/model/model.h"
 
-namespace slipway {
+namespace slipway::exec {
 
 // Cosines and sines, each [s, 1, 1, d/2]; made once per shape.
 class RotaryTables {
@@ -30,7 +30,7 @@ class RotaryTables {
 
 // packed: [s, b, features], whose first `heads` heads of `size` are turned; what lies behind them stays. `cosine` and
 // `sine`: [s, 1, 1, size/2].
-at::Tensor with_positions(const at::Tensor& packed, const at::Tensor& cosine, const at::Tensor& sine, std::int64_t heads,
-                          std::int64_t size);
+at::Tensor with_positions(const at::Tensor& packed, const at::Tensor& cosine, const at::Tensor& sine,
+                          std::int64_t heads, std::int64_t size);
 
-}  // namespace slipway
+}  // namespace slipway::exec

@@ -14,7 +14,7 @@
 // communication.
 //
 // A parameter that the observations cannot tell from the others keeps its value and says so; nothing is
-// invented. Guarded by tests/calibration_test.cpp: known parameters are recovered from synthetic durations.
+// invented. Guarded by tests/models/calibration_test.cpp: known parameters are recovered from synthetic durations.
 #pragma once
 
 #include <array>
@@ -22,9 +22,9 @@
 #include <string>
 #include <vector>
 
-#include "models/machine.h"
+#include "models/machine/machine.h"
 
-namespace slipway {
+namespace slipway::models {
 
 // A task whose rank communicated for no more than this share of its time counts as undisturbed. Even if
 // that made it 1.4 times slower meanwhile, it would take 2 % longer, the scale on which fits are compared
@@ -33,9 +33,10 @@ constexpr double undisturbed_share = 0.05;
 
 enum class ObservationGroup : std::uint8_t { compute, node_link, network_link, host_to_device, device_to_host };
 inline constexpr std::array link_groups{ObservationGroup::node_link, ObservationGroup::network_link,
-                                 ObservationGroup::host_to_device, ObservationGroup::device_to_host};
-inline constexpr std::array all_groups{ObservationGroup::compute, ObservationGroup::node_link, ObservationGroup::network_link,
-                                ObservationGroup::host_to_device, ObservationGroup::device_to_host};
+                                        ObservationGroup::host_to_device, ObservationGroup::device_to_host};
+inline constexpr std::array all_groups{ObservationGroup::compute, ObservationGroup::node_link,
+                                       ObservationGroup::network_link, ObservationGroup::host_to_device,
+                                       ObservationGroup::device_to_host};
 
 struct Observation {
   ObservationGroup group = ObservationGroup::compute;
@@ -88,4 +89,4 @@ struct CalibrationOptions {
 Calibration calibrate(const Machine& start, const std::vector<Observation>& observations,
                       const CalibrationOptions& options = {});
 
-}  // namespace slipway
+}  // namespace slipway::models

@@ -1,4 +1,4 @@
-// The fit of loss and gradient noise (models/loss_dynamics.h) to losses of runs that kept their batch size.
+// The fit of loss and gradient noise (models/training/growth.h) to losses of runs that kept their batch size.
 //
 //   curves of loss against tokens, several batch sizes
 //      fitted    start, offset, exponent, noise scale                  fit_with_priors (prior_fit.h)
@@ -16,7 +16,7 @@
 //
 // What such a part of the curves cannot tell is unknown; only the fit of all refuses.
 //
-// Guarded by tests/loss_curves_test.cpp: curves made with known numbers give these back; of batches that
+// Guarded by tests/models/loss_curves_test.cpp: curves made with known numbers give these back; of batches that
 // hardly differ the noise scale stays unknown.
 #pragma once
 
@@ -25,9 +25,9 @@
 #include <string>
 #include <vector>
 
-#include "models/loss_dynamics.h"
+#include "models/training/growth.h"
 
-namespace slipway {
+namespace slipway::models {
 
 struct CurvePoint {
   double tokens = 0, loss = 0;
@@ -94,9 +94,8 @@ struct LeftOutBatch {
 };
 // A row per batch size, ascending, of those that reach the target, where another does, too; none with fewer
 // than three sizes.
-std::vector<LeftOutBatch> leave_one_batch_out(const std::vector<LossCurve>& curves,
-                                              const CurveAssumptions& assumed, double target_loss,
-                                              double noise_loss);
+std::vector<LeftOutBatch> leave_one_batch_out(const std::vector<LossCurve>& curves, const CurveAssumptions& assumed,
+                                              double target_loss, double noise_loss);
 
 // The curves with one learning rate.
 struct OneRate {
@@ -106,7 +105,7 @@ struct OneRate {
   std::optional<Interval> interval;    // of it
 };
 // An entry per learning rate, ascending; empty where all curves have the same.
-std::vector<OneRate> fits_by_learning_rate(const std::vector<LossCurve>& curves,
-                                           const CurveAssumptions& assumed, double noise_loss);
+std::vector<OneRate> fits_by_learning_rate(const std::vector<LossCurve>& curves, const CurveAssumptions& assumed,
+                                           double noise_loss);
 
-}  // namespace slipway
+}  // namespace slipway::models

@@ -8,10 +8,10 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "models/collectives.h"
-#include "models/cost.h"
+#include "models/machine/collectives.h"
+#include "models/machine/cost.h"
 
-namespace slipway {
+namespace slipway::models {
 namespace {
 
 // The fields that each kind must have besides seconds.
@@ -64,9 +64,11 @@ double number_of(const std::string& place, const std::string& key, const std::st
 // The words of fields that are no numbers; a field that is not here is not looked at.
 void check_word(const std::string& place, const std::string& key, const std::string& word) {
   static const std::map<std::string, std::vector<std::string>> known = {
-      {"pass", {"forward", "backward", "input_grad", "weight_grad"}}, {"op", {"add", "silu_mul", "rms_norm", "rms_norm_fused"}}};
+      {"pass", {"forward", "backward", "input_grad", "weight_grad"}},
+      {"op", {"add", "silu_mul", "rms_norm", "rms_norm_fused"}}};
   const auto words = known.find(key);
-  if (words == known.end() || std::find(words->second.begin(), words->second.end(), word) != words->second.end()) return;
+  if (words == known.end() || std::find(words->second.begin(), words->second.end(), word) != words->second.end())
+    return;
   std::string all;
   for (const std::string& each : words->second) all += (all.empty() ? "" : ", ") + each;
   fail(place, key + "=" + word + " is not known; allowed: " + all);
@@ -95,10 +97,8 @@ Measurement parse(const std::string& line, const std::string& place) {
   result.seconds = number_of(place, "seconds", seconds.mapped());
   for (const std::string& field : kind->second) {
     const auto found = result.fields.find(field);
-    if (found == result.fields.end())
-      fail(place, field + "= is missing in a measurement of " + result.what);
-    if (field == "dtype" && !dtype_named(found->second))
-      fail(place, "dtype=" + found->second + " is no number format");
+    if (found == result.fields.end()) fail(place, field + "= is missing in a measurement of " + result.what);
+    if (field == "dtype" && !dtype_named(found->second)) fail(place, "dtype=" + found->second + " is no number format");
     if (field != "dtype" && field != "pass") number_of(place, field, found->second);
   }
   for (const auto& [key, word] : result.fields) check_word(place, key, word);
@@ -116,30 +116,26 @@ double field(const Measurement& measurement, const char* key) {
 }
 Dtype dtype_field(const Measurement& measurement) { return *dtype_named(measurement.fields.at("dtype")); }
 
-double gemm_flops(const Measurement& gemm) {
-  return 2 * field(gemm, "m") * field(gemm, "n") * field(gemm, "k");
-}
+double gemm_flops(const Measurement& gemm) { return 2 * field(gemm, "m") * field(gemm, "n") * field(gemm, "k"); }
 
 Operator gemm_operator(const Measurement& gemm) {
   Operator op;
   op.kind = OpKind::qkv;
   op.dtype = dtype_field(gemm);
   const double m = field(gemm, "m"), n = field(gemm, "n"), k = field(gemm, "k");
-  op.m = static_cast<std::int64_t>(m), op.n = static_cast<std::int64_t>(n),
-  op.k = static_cast<std::int64_t>(k);
+  op.m = static_cast<std::int64_t>(m), op.n = static_cast<std::int64_t>(n), op.k = static_cast<std::int64_t>(k);
   op.forward_flops = gemm_flops(gemm);
   op.forward_bytes = bytes_of(op.dtype) * (m * k + k * n + m * n);
   return op;
 }
 
-// Causal attention as models/figures.cpp counts it: half of 4·s²·d per head, 2.5 times that backward.
+// Causal attention as models/model/operator_cost.cpp counts it: half of 4·s²·d per head, 2.5 times that backward.
 Operator attention_operator(const Measurement& attention) {
   Operator op;
   op.kind = OpKind::attention;
   op.dtype = dtype_field(attention);
   const bool backward = attention.fields.at("pass") == "backward";
-  const double heads = field(attention, "batch_heads"), s = field(attention, "s"),
-               d = field(attention, "d");
+  const double heads = field(attention, "batch_heads"), s = field(attention, "s"), d = field(attention, "d");
   op.m = op.n = static_cast<std::int64_t>(s), op.k = static_cast<std::int64_t>(d);
   op.forward_flops = 2 * heads * s * s * d * (backward ? 2.5 : 1);
   op.forward_bytes = bytes_of(op.dtype) * heads * s * d * (backward ? 8 : 4);
@@ -155,7 +151,7 @@ Operator streaming_operator(const Measurement& measurement, double bytes) {
 }
 
 // `bytes` counts every tensor once, as if one kernel did it. silu_mul is two kernels with a tensor between
-// them, counted already; PyTorch's RMSNorm on a CPU is six that move 7 tensors for 2 (models/figures.cpp,
+// them, counted already; PyTorch's RMSNorm on a CPU is six that move 7 tensors for 2 (models/model/operator_cost.cpp,
 // unfused norm).
 Operator elementwise_operator(const Measurement& measurement) {
   const auto kind = measurement.fields.find("op");
@@ -190,11 +186,11 @@ std::function<double(const Machine&)> prediction(const Measurement& measurement)
   if (what == "gemm") return one_operator(gemm_operator(measurement));
   if (what == "attention") return one_operator(attention_operator(measurement));
   if (what == "elementwise") return one_operator(elementwise_operator(measurement));
-  if (what == "launch")
-    return one_operator(streaming_operator(measurement, 3.0 * bytes_of(dtype_field(measurement))));
+  if (what == "launch") return one_operator(streaming_operator(measurement, 3.0 * bytes_of(dtype_field(measurement))));
   if (what == "optimizer") {
-    return [elements = field(measurement, "elements"), dtype = dtype_field(measurement)](
-               const Machine& machine) { return optimizer_seconds(machine, elements, dtype); };
+    return [elements = field(measurement, "elements"), dtype = dtype_field(measurement)](const Machine& machine) {
+      return optimizer_seconds(machine, elements, dtype);
+    };
   }
   if (what == "task_overhead") return [](const Machine& machine) { return machine.task_overhead; };
   const double bytes = field(measurement, "bytes");
@@ -210,7 +206,8 @@ std::function<double(const Machine&)> prediction(const Measurement& measurement)
 ObservationGroup group_of(const std::string& what) {
   if (what == "host-to-device") return ObservationGroup::host_to_device;
   if (what == "device-to-host") return ObservationGroup::device_to_host;
-  const bool is_message = what == "transfer" || what == "all-reduce" || what == "all-gather" || what == "reduce-scatter";
+  const bool is_message =
+      what == "transfer" || what == "all-reduce" || what == "all-gather" || what == "reduce-scatter";
   return is_message ? ObservationGroup::node_link : ObservationGroup::compute;
 }
 
@@ -239,8 +236,7 @@ std::vector<Measurement> merged(std::vector<Measurement> measurements) {
     std::vector<double>& values = seconds[name];
     std::sort(values.begin(), values.end());
     const std::size_t middle = values.size() / 2;
-    measurement.seconds =
-        values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+    measurement.seconds = values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
     result.push_back(std::move(measurement));
   }
   return result;
@@ -276,4 +272,4 @@ std::array<double, 5> best_gemm_rates(const std::vector<Measurement>& measuremen
   return rates;
 }
 
-}  // namespace slipway
+}  // namespace slipway::models

@@ -5,9 +5,9 @@
 //   measure host-to-device bytes=1048576 dtype=float32 seconds=2.6e-05
 //
 // Kinds: gemm, attention, elementwise, launch, optimizer, task_overhead, transfer, all-reduce, all-gather,
-// reduce-scatter, host-to-device, device-to-host (fields: exec/measure.h). Every rank of the machine measures at the same time and writes
+// reduce-scatter, host-to-device, device-to-host (fields: exec/rank/measure.h). Every rank of the machine measures at the same time and writes
 // its own file; the same measurement of several ranks counts once, with the median. Guarded by
-// tests/measurement_test.cpp.
+// tests/models/measurement_test.cpp.
 #pragma once
 
 #include <iosfwd>
@@ -17,7 +17,7 @@
 
 #include "models/fit/calibration.h"
 
-namespace slipway {
+namespace slipway::models {
 
 struct Measurement {
   std::string what;                           // "gemm"
@@ -39,4 +39,4 @@ std::vector<Observation> observations_of(const std::vector<Measurement>& measure
 // FLOP/s of the fastest GEMM of each dtype; 0 where none was measured.
 std::array<double, 5> best_gemm_rates(const std::vector<Measurement>& measurements);
 
-}  // namespace slipway
+}  // namespace slipway::models

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
-namespace slipway {
+namespace slipway::models {
 namespace {
 
 constexpr double farthest = 8;         // |z|
@@ -78,8 +78,7 @@ class Problem {
   }
 
   double of_peak(const MemoryRun& run, const MemoryConstants& now) const {
-    if (!run.fitted)
-      return soft(std::min(0.0, std::log(peak_bytes(run.stages, now) / usable(run, now)) / from_.scale));
+    if (!run.fitted) return soft(std::min(0.0, std::log(peak_bytes(run.stages, now) / usable(run, now)) / from_.scale));
     if (!(run.reserved_bytes > 0)) return 0;
     return soft(std::log(first_stage_peak(run, now) / run.reserved_bytes) / from_.scale);
   }
@@ -130,13 +129,11 @@ MemoryFit fit_memory(std::span<const MemoryRun> runs, const StackMemory& from) {
     slope = problem.slope(state.z, state.residuals);
     if (before - state.loss() < settled_gain * before) break;
   }
-  MemoryFit fit{problem.constants(state.z), problem.values(state.z),
-                std::vector<double>(from.sources.size(), 0.0), state.loss()};
+  MemoryFit fit{problem.constants(state.z), problem.values(state.z), std::vector<double>(from.sources.size(), 0.0),
+                state.loss()};
   if (problem.unknowns() == 0) return fit;
   const Eigen::MatrixXd covariance =
-      (slope.transpose() * slope)
-          .ldlt()
-          .solve(Eigen::MatrixXd::Identity(problem.unknowns(), problem.unknowns()));
+      (slope.transpose() * slope).ldlt().solve(Eigen::MatrixXd::Identity(problem.unknowns(), problem.unknowns()));
   for (std::size_t i = 0; i < problem.free().size(); ++i) {
     const auto at = static_cast<Eigen::Index>(i);
     fit.remaining_spread[problem.free()[i]] = std::sqrt(std::max(covariance(at, at), 0.0));
@@ -144,4 +141,4 @@ MemoryFit fit_memory(std::span<const MemoryRun> runs, const StackMemory& from) {
   return fit;
 }
 
-}  // namespace slipway
+}  // namespace slipway::models

@@ -9,17 +9,17 @@
 //
 // The sum is minimised over z (Levenberg 1944, Marquardt 1963; forward differences; deterministic), from
 // the priors. A profile with measured peaks is fitted to them and to the cut-off ones, one without to
-// verdicts. Guarded by tests/memory_fit_test.cpp: known constants come back, what no run depends on stays
+// verdicts. Guarded by tests/models/memory_fit_test.cpp: known constants come back, what no run depends on stays
 // at its prior.
 #pragma once
 
 #include <span>
 #include <vector>
 
-#include "models/memory_price.h"
-#include "models/stack.h"
+#include "models/memory/memory_price.h"
+#include "models/trainers/stack.h"
 
-namespace slipway {
+namespace slipway::models {
 
 struct MemoryFit {
   MemoryConstants constants;
@@ -33,4 +33,4 @@ struct MemoryFit {
 // Throws std::invalid_argument without runs.
 MemoryFit fit_memory(std::span<const MemoryRun> runs, const StackMemory& from);
 
-}  // namespace slipway
+}  // namespace slipway::models

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
-namespace slipway {
+namespace slipway::models {
 namespace {
 
 constexpr double farthest = 8;         // |z|
@@ -16,8 +16,8 @@ constexpr double most_damping = 1e9;
 
 class Problem {
  public:
-  Problem(std::span<const PriorParameter> parameters, std::span<const double> measured,
-          const PredictRows& predict, double scale)
+  Problem(std::span<const PriorParameter> parameters, std::span<const double> measured, const PredictRows& predict,
+          double scale)
       : parameters_(parameters), measured_(measured), predict_(predict), scale_(scale) {
     for (std::size_t i = 0; i < parameters.size(); ++i)
       if (parameters[i].spread > 0) free_.push_back(i);
@@ -120,12 +120,10 @@ bool improve(const Problem& problem, State& state, const Eigen::MatrixXd& slope)
 
 void check(std::span<const PriorParameter> parameters, std::span<const double> measured,
            const PriorFitOptions& options) {
-  const bool bad_prior = std::any_of(parameters.begin(), parameters.end(), [](const PriorParameter& p) {
-    return !(p.prior > 0) || !(p.spread >= 0);
-  });
+  const bool bad_prior = std::any_of(parameters.begin(), parameters.end(),
+                                     [](const PriorParameter& p) { return !(p.prior > 0) || !(p.spread >= 0); });
   const bool bad_time = std::any_of(measured.begin(), measured.end(), [](double s) { return !(s > 0); });
-  if (bad_prior || bad_time)
-    throw std::invalid_argument("a fit with priors needs priors and measured times above 0");
+  if (bad_prior || bad_time) throw std::invalid_argument("a fit with priors needs priors and measured times above 0");
   if (!options.start.empty() && options.start.size() != parameters.size())
     throw std::invalid_argument("a fit with priors starts from one value for each parameter");
 }
@@ -141,8 +139,7 @@ PriorFit fit_with_priors(std::span<const PriorParameter> parameters, std::span<c
   state.residuals = problem.residuals(state.z);
   state.loss = problem.loss(state.residuals);
   if (!std::isfinite(state.loss))
-    throw std::invalid_argument(
-        "a fit with priors cannot begin: a prediction is not a positive finite time");
+    throw std::invalid_argument("a fit with priors cannot begin: a prediction is not a positive finite time");
   Eigen::MatrixXd slope = problem.jacobian(state.z, state.residuals);
   for (int round = 0; round < options.most_rounds && problem.unknowns() > 0; ++round) {
     const double before = state.loss;
@@ -152,8 +149,7 @@ PriorFit fit_with_priors(std::span<const PriorParameter> parameters, std::span<c
   }
   PriorFit fit{problem.values(state.z), std::vector<double>(parameters.size(), 0.0), state.loss};
   if (problem.unknowns() > 0) {
-    const Eigen::MatrixXd normal =
-        slope.transpose() * problem.weights(state.residuals).asDiagonal() * slope;
+    const Eigen::MatrixXd normal = slope.transpose() * problem.weights(state.residuals).asDiagonal() * slope;
     const Eigen::MatrixXd covariance =
         normal.ldlt().solve(Eigen::MatrixXd::Identity(problem.unknowns(), problem.unknowns()));
     for (std::size_t i = 0; i < problem.free().size(); ++i) {
@@ -164,4 +160,4 @@ PriorFit fit_with_priors(std::span<const PriorParameter> parameters, std::span<c
   return fit;
 }
 
-}  // namespace slipway
+}  // namespace slipway::models

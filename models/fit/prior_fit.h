@@ -7,7 +7,7 @@
 // The first sum is soft-L1: a row that is off by a factor pulls like |r|, not like r². The second is a
 // log-normal prior: spread 0.1 means "the book value within about 10 %". Levenberg (1944) and Marquardt
 // (1963) steps with forward differences; deterministic.
-// Guarded by tests/prior_fit_test.cpp: known constants are recovered, an outlier does not move them, a
+// Guarded by tests/models/memory_fit_test.cpp: known constants are recovered, an outlier does not move them, a
 // constant that no row depends on stays at its prior.
 #pragma once
 
@@ -15,7 +15,9 @@
 #include <span>
 #include <vector>
 
-namespace slipway {
+#include "models/namespaces.h"
+
+namespace slipway::models {
 
 struct PriorParameter {
   double prior = 1;   // > 0
@@ -44,4 +46,4 @@ struct PriorFitOptions {
 PriorFit fit_with_priors(std::span<const PriorParameter> parameters, std::span<const double> measured,
                          const PredictRows& predict, const PriorFitOptions& options = {});
 
-}  // namespace slipway
+}  // namespace slipway::models

@@ -2,13 +2,13 @@
 // others, in steps, samples and time.
 //
 //   rungs ──► simulated steps ──► time of every batch (ladder.h) ─┐
-//   rules ──► courses of batch and loss (models/growth.h) ────────┴─► time to the target, loss at the end
+//   rules ──► courses of batch and loss (models/training/growth.h) ────────┴─► time to the target, loss at the end
 //
 // Compared are the rules of which the scenario says all they need: the first batch throughout, the largest
 // throughout, linear warm-up, stages, norm test. Nothing is assumed for the others. With
 // training.noise.least and .most each course to a target is run with these noise scales, too, such that the
 // first batch throughout needs as many tokens for the target as before (with_noise). Guarded by
-// tests/command_growth_test.cpp and tests/command_growth_reach_test.cpp.
+// tests/scenarios/growth_command_test.cpp and tests/scenarios/growth_reach_command_test.cpp.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@
 
 #include "scenarios/growth/ladder.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 
 struct TimeRange {
   double least_s = 0, most_s = 0;
@@ -73,4 +73,4 @@ GrowthAnswer growth_of(const Scenario& scenario, int simulated_rungs,
 std::string growth_text(const Scenario& scenario, const GrowthAnswer& answer);
 std::string growth_json(const Scenario& scenario, const GrowthAnswer& answer);
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

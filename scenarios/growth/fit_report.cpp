@@ -4,11 +4,92 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <map>
+#include <set>
 #include <stdexcept>
+#include <tuple>
 
-#include "scenarios/commands/command.h"
+#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/readable.h"
+#include "scenarios/answers/training_words.h"
+#include "scenarios/files/files.h"
+#include "scenarios/growth/training_lines.h"
+#include "scenarios/language/usage_error.h"
+#include "scenarios/tables/csv.h"
 
-namespace slipway {
+namespace slipway::scenarios {
+
+namespace {
+
+constexpr const char* columns[] = {"submission", "run", "sequence", "global_batch", "learning_rate", "tokens", "loss"};
+
+CsvTable read_table(const std::string& path) {
+  if (const std::string reason = unreadable(path); !reason.empty())
+    throw UsageError("cannot read '" + path + "': " + reason);
+  std::ifstream in(path);
+  CsvTable table;
+  try {
+    table = read_csv(in, path);
+  } catch (const std::runtime_error& reason) {
+    throw UsageError(reason.what());
+  }
+  std::string all;
+  for (const char* column : columns) all += (all.empty() ? "" : ",") + std::string(column);
+  if (!table.header.empty() && table.header[0] == "step")
+    throw UsageError(path + ": these are the losses of one run of `slipway execute`; to fit that run, give its folder");
+  for (const char* column : columns)
+    if (std::find(table.header.begin(), table.header.end(), column) == table.header.end())
+      throw UsageError(path + ":" + std::to_string(table.header_line) + ": there is no column " + column +
+                       "; needed are " + all);
+  return table;
+}
+
+double whole(const Cells& cells, const char* column) {
+  const double value = cells.above_zero(column);
+  if (value == std::floor(value)) return value;
+  throw CellError("column " + std::string(column) + ": " + cells.text(column) + " is no whole number");
+}
+
+using CurveName = std::tuple<std::string, std::string, double, double>;  // submission, run, batch, rate
+
+void add_row(const CsvTable& table, const CsvRow& row, CurvesFile& file, std::map<CurveName, LossCurve>& curves) {
+  if (row.fields.size() != table.header.size())
+    throw CellError(std::to_string(row.fields.size()) + " fields below " + std::to_string(table.header.size()) +
+                    " columns");
+  const Cells cells(table.header, row);
+  const double sequence = whole(cells, "sequence");
+  if (file.sequence > 0 && file.sequence != sequence)
+    throw CellError("column sequence: " + cells.text("sequence") + " after " +
+                    std::to_string(static_cast<std::int64_t>(file.sequence)) + "; allowed: one for all rows");
+  file.sequence = sequence;
+  const double batch = whole(cells, "global_batch") * sequence, rate = cells.above_zero("learning_rate");
+  LossCurve& curve = curves[{cells.text("submission"), cells.text("run"), batch, rate}];
+  curve.submission = cells.text("submission");
+  curve.batch_tokens = batch, curve.learning_rate = rate;
+  const CurvePoint point{cells.above_zero("tokens"), cells.above_zero("loss")};
+  if (!curve.points.empty() && point.tokens <= curve.points.back().tokens)
+    throw CellError("column tokens: " + cells.text("tokens") + " is not above that of the run's row before");
+  curve.points.push_back(point);
+}
+
+}  // namespace
+
+CurvesFile read_curves(const std::string& path) {
+  const CsvTable table = read_table(path);
+  CurvesFile file{path, 0, {}};
+  std::map<CurveName, LossCurve> curves;
+  for (const CsvRow& row : table.rows) {
+    try {
+      add_row(table, row, file, curves);
+    } catch (const CellError& reason) {
+      throw UsageError(path + ":" + std::to_string(row.line) + ": " + reason.what());
+    }
+  }
+  for (auto& [name, curve] : curves) file.curves.push_back(std::move(curve));
+  return file;
+}
+
 namespace {
 
 std::optional<LeftOutErrors> errors_of(const std::vector<LeftOutBatch>& rows) {
@@ -38,18 +119,17 @@ std::optional<Interval> noise_range_of(const FitAnswer& answer) {
 
 void check_target_is_reached(const FitAnswer& answer) {
   const std::vector<LossCurve>& curves = answer.file.curves;
-  if (std::any_of(curves.begin(), curves.end(), [&](const LossCurve& curve) {
-        return measured_tokens_to(curve, answer.target_loss).has_value();
-      }))
+  if (std::any_of(curves.begin(), curves.end(),
+                  [&](const LossCurve& curve) { return measured_tokens_to(curve, answer.target_loss).has_value(); }))
     return;
   Interval losses{curves[0].points[0].loss, 0};
   for (const LossCurve& curve : curves)
     for (const CurvePoint& point : curve.points)
       losses = {std::min(losses.least, point.loss), std::max(losses.most, point.loss)};
-  throw UsageError(fmt::format(
-      "{}: no run falls from above to --target {:g}; allowed: a loss between those of a run, which go from "
-      "{:.4g} down to {:.4g}",
-      answer.file.path, answer.target_loss, losses.most, losses.least));
+  throw UsageError(
+      fmt::format("{}: no run falls from above to --target {:g}; allowed: a loss between those of a run, which go from "
+                  "{:.4g} down to {:.4g}",
+                  answer.file.path, answer.target_loss, losses.most, losses.least));
 }
 
 }  // namespace
@@ -57,9 +137,8 @@ void check_target_is_reached(const FitAnswer& answer) {
 double reached_by_all(const std::vector<LossCurve>& curves) {
   double highest = 0;
   for (const LossCurve& curve : curves) {
-    const auto lowest =
-        std::min_element(curve.points.begin(), curve.points.end(),
-                         [](const CurvePoint& a, const CurvePoint& b) { return a.loss < b.loss; });
+    const auto lowest = std::min_element(curve.points.begin(), curve.points.end(),
+                                         [](const CurvePoint& a, const CurvePoint& b) { return a.loss < b.loss; });
     if (lowest != curve.points.end()) highest = std::max(highest, lowest->loss);
   }
   return highest;
@@ -85,4 +164,194 @@ FitAnswer fitted_curves(CurvesFile file, const FitRequest& request) {
   return answer;
 }
 
-}  // namespace slipway
+// The answer of `slipway growth --fit` for programs.
+
+namespace {
+
+nlohmann::json parameter_json(const FittedDynamic& parameter) {
+  nlohmann::json json{
+      {"name", parameter.name}, {"unit", parameter.unit}, {"value", parameter.value}, {"told", parameter.told()}};
+  if (parameter.interval) json["interval"] = interval_json(*parameter.interval);
+  return json;
+}
+
+nlohmann::json rate_json(const OneRate& rate) {
+  nlohmann::json json{
+      {"learning_rate", rate.learning_rate}, {"batch_sizes", rate.batch_sizes}, {"submissions", rate.submissions}};
+  if (rate.noise_tokens) json["noise_scale"] = *rate.noise_tokens;
+  if (rate.interval) json["interval"] = interval_json(*rate.interval);
+  return json;
+}
+
+nlohmann::json left_out_json(const LeftOutBatch& row, double sequence) {
+  nlohmann::json json{{"batch", row.batch_tokens / sequence},
+                      {"runs", row.runs},
+                      {"measured", row.measured},
+                      {"constant", row.constant}};
+  if (row.predicted) json["predicted"] = *row.predicted;
+  if (row.noise_tokens) json["noise_scale"] = *row.noise_tokens;
+  return json;
+}
+
+}  // namespace
+
+std::string fit_json(const FitAnswer& answer) {
+  JsonSummary json(growth_fit_json_keys());
+  json.set("curves", answer.file.path);
+  json.set("points", answer.fit.points);
+  json.set("error", answer.fit.error);
+  nlohmann::json parameters = nlohmann::json::array(), rates = nlohmann::json::array(), rows = nlohmann::json::array();
+  for (const FittedDynamic& parameter : answer.fit.parameters) parameters.push_back(parameter_json(parameter));
+  for (const OneRate& rate : answer.by_rate) rates.push_back(rate_json(rate));
+  for (const LeftOutBatch& row : answer.left_out) rows.push_back(left_out_json(row, answer.file.sequence));
+  json.set("parameters", parameters);
+  json.set("noise_loss", answer.fit.dynamics.noise_loss);
+  json.set("noise_exponent", answer.assumed.noise_exponent);
+  json.set("floor", answer.assumed.floor);
+  if (answer.noise_range) json.set("noise_range", interval_json(*answer.noise_range));
+  json.set("by_learning_rate", rates);
+  json.set("target_loss", answer.target_loss);
+  json.set("left_out", rows);
+  if (answer.errors) {
+    json.set("predicted_error", answer.errors->predicted);
+    json.set("constant_error", answer.errors->constant);
+  }
+  return json.text();
+}
+
+// The answer of `slipway growth --fit` for people, with the lines for a scenario.
+
+namespace {
+
+std::string value_text(const FittedDynamic& parameter, double value) {
+  if (parameter.unit == "tokens") return tokens_text(value);
+  return fmt::format("{:.4g}{}", value, parameter.unit.empty() ? "" : " " + parameter.unit);
+}
+
+std::string range_text(const Interval& interval) {
+  return readable_count(interval.least) + " to " + readable_count(interval.most);
+}
+
+std::string no_interval_text(std::size_t submissions) {
+  constexpr std::size_t least = 3;
+  return submissions < least ? counted(static_cast<std::int64_t>(submissions), "submission")
+                             : "without one submission the others cannot be fitted";
+}
+
+std::string parameters_text(const FitAnswer& answer) {
+  std::vector<std::vector<std::string>> rows{{"", "fitted", "95 % interval"}};
+  for (const FittedDynamic& parameter : answer.fit.parameters) {
+    const auto& in = parameter.interval;
+    rows.push_back({parameter.name, value_text(parameter, parameter.value),
+                    in ? value_text(parameter, in->least) + " to " + value_text(parameter, in->most)
+                       : "unknown: " + no_interval_text(answer.fit.submissions)});
+  }
+  std::string text =
+      aligned_table(rows, "  ") +
+      fmt::format(
+          "  noise scale at loss {:.4g}; assumed, because such curves do not tell them: floor {:g} "
+          "nats, noise scale {}; the intervals hold if these are right\n",
+          answer.fit.dynamics.noise_loss, answer.assumed.floor, power_text(answer.assumed.noise_exponent));
+  for (const FittedDynamic& parameter : answer.fit.parameters)
+    if (parameter.interval && !parameter.told())
+      text += "  these curves do not tell the " + parameter.name +
+              ": its interval is wider than a factor of three either way\n";
+  return text;
+}
+
+std::string rate_text(const OneRate& rate) {
+  if (rate.batch_sizes < 2) return "one batch size, which tells none";
+  if (!rate.noise_tokens) return "unknown: " + std::to_string(rate.points) + " losses that count are too few";
+  return fmt::format(
+      "{} ({}), of {} batch sizes", tokens_text(*rate.noise_tokens),
+      rate.interval ? range_text(*rate.interval) : "interval unknown: " + no_interval_text(rate.submissions),
+      rate.batch_sizes);
+}
+
+std::string rates_text(const FitAnswer& answer) {
+  if (answer.by_rate.empty()) return "";
+  std::string text =
+      "\nLearning rates differ, and the fit knows nothing of them. Noise scale by runs of one rate "
+      "alone:\n";
+  for (const OneRate& rate : answer.by_rate) text += fmt::format("  {:g}: {}\n", rate.learning_rate, rate_text(rate));
+  if (!answer.noise_range) return text;
+  const bool all_known = std::all_of(answer.by_rate.begin(), answer.by_rate.end(),
+                                     [](const OneRate& rate) { return rate.interval.has_value(); });
+  return text + fmt::format("  joined with the interval above: {} tokens{}\n", range_text(*answer.noise_range),
+                            all_known ? "" : ", which says nothing of the intervals that are unknown");
+}
+
+std::string signed_share(double share) { return fmt::format("{:+.1f} %", 100 * share); }
+
+std::string none_left_out_text(const FitAnswer& answer) {
+  if (batch_sizes(answer.file.curves).size() < 3)
+    return "\nFewer than three batch sizes: none can be left out to see how far its prediction is off.\n";
+  return fmt::format(
+      "\nFewer than two batch sizes fall to loss {:.4g} (--target): none can be left out to see how far "
+      "its "
+      "prediction is off.\n",
+      answer.target_loss);
+}
+
+std::string left_out_text(const FitAnswer& answer) {
+  if (answer.left_out.empty()) return none_left_out_text(answer);
+  std::vector<std::vector<std::string>> rows{{"batch left out", "runs", "measured", "predicted", "off by",
+                                              "others' median", "off by", "noise scale without it"}};
+  for (const LeftOutBatch& row : answer.left_out)
+    rows.push_back({readable_count(row.batch_tokens / answer.file.sequence), std::to_string(row.runs),
+                    readable_count(row.measured), row.predicted ? readable_count(*row.predicted) : "unknown",
+                    row.predicted ? signed_share(*row.predicted / row.measured - 1) : "-", readable_count(row.constant),
+                    signed_share(row.constant / row.measured - 1),
+                    row.noise_tokens ? readable_count(*row.noise_tokens) : "unknown"});
+  if (answer.errors)
+    rows.push_back({"mean of |off by|", "", "", "", readable_share(answer.errors->predicted), "",
+                    readable_share(answer.errors->constant), ""});
+  return fmt::format(
+             "\nTokens to loss {:.4g} of batch sizes that the fit has not seen, beside the median of the "
+             "other batch sizes:\n",
+             answer.target_loss) +
+         aligned_table(rows, "  ");
+}
+
+std::set<double> sizes_of(const FitAnswer& answer) {
+  std::set<double> sizes;
+  for (const LossCurve& curve : answer.file.curves) sizes.insert(curve.batch_tokens / answer.file.sequence);
+  return sizes;
+}
+
+std::string scenario_text(const FitAnswer& answer) {
+  const std::set<double> sizes = sizes_of(answer);
+  return training_lines(answer.file.path, {*sizes.begin(), *sizes.rbegin()}, reached_by_all(answer.file.curves),
+                        answer.fit.dynamics, answer.noise_range);
+}
+
+// What is known of the noise scale, before what would follow from it.
+std::string headline_text(const FitAnswer& answer) {
+  const FittedDynamic& noise = answer.fit.parameters.back();
+  const std::string value = fmt::format("{}, {} sequences", tokens_text(noise.value),
+                                        readable_count(std::round(noise.value / answer.file.sequence)));
+  std::string how_sure = noise.interval ? "95 % interval " + range_text(*noise.interval)
+                                        : "interval unknown: " + no_interval_text(answer.fit.submissions);
+  if (noise.interval && !answer.by_rate.empty())
+    how_sure += ", with the runs of one learning rate " + range_text(*answer.noise_range);
+  const std::string text =
+      noise.told()
+          ? fmt::format("Noise scale {} ({}): a step of as much gets half as far as a noiseless one.", value, how_sure)
+          : fmt::format("Noise scale not told by these curves (fitted: {}; {}).", value, how_sure);
+  return text + fmt::format(" Median error of {} losses: {:.2g} nats.\n\n",
+                            readable_count(static_cast<double>(answer.fit.points)), answer.fit.error);
+}
+
+}  // namespace
+
+std::string fit_text(const FitAnswer& answer) {
+  const std::set<double> sizes = sizes_of(answer);
+  return fmt::format("{}: {} of {}, {} batch sizes from {} to {} sequences\n\n", answer.file.path,
+                     counted(static_cast<std::int64_t>(answer.file.curves.size()), "run"),
+                     counted(static_cast<std::int64_t>(answer.fit.submissions), "submission"), sizes.size(),
+                     readable_count(*sizes.begin()), readable_count(*sizes.rbegin())) +
+         headline_text(answer) + parameters_text(answer) + rates_text(answer) + left_out_text(answer) +
+         scenario_text(answer);
+}
+
+}  // namespace slipway::scenarios

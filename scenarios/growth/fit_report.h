@@ -1,14 +1,31 @@
-// What `slipway growth --fit` answers: the loss and the noise scale of measured curves, how sure they are,
-// and how far a batch size that the fit has not seen is off. Guarded by tests/command_growth_fit_test.cpp.
+// A table of losses of runs with constant batches, as `slipway growth --fit` reads it:
+//
+//   submission,run,sequence,global_batch,learning_rate,tokens,loss        tokens: seen since the run's
+//   beginning
+//
+// Rows of one submission, run, batch and rate are a curve. Guarded by tests/scenarios/growth_fit_command_test.cpp.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "scenarios/growth/curves_file.h"
+#include "models/fit/loss_curves.h"
 
-namespace slipway {
+namespace slipway::scenarios {
+
+struct CurvesFile {
+  std::string path;
+  double sequence = 0;  // tokens, one for all rows
+  std::vector<LossCurve> curves;
+};
+
+// Throws UsageError with file and line: unreadable, a missing column, a cell that is no number above 0, a
+// batch or sequence that is not whole, two sequences.
+CurvesFile read_curves(const std::string& path);
+
+// What `slipway growth --fit` answers: the loss and the noise scale of measured curves, how sure they are,
+// and how far a batch size that the fit has not seen is off. Guarded by tests/scenarios/growth_fit_command_test.cpp.
 
 struct FitRequest {
   CurveAssumptions assumed;
@@ -43,4 +60,4 @@ FitAnswer fitted_curves(CurvesFile file, const FitRequest& request);
 std::string fit_text(const FitAnswer& answer);
 std::string fit_json(const FitAnswer& answer);
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -4,16 +4,15 @@
 #include <cmath>
 #include <stdexcept>
 
-namespace slipway {
+namespace slipway::scenarios {
 
-std::vector<std::int64_t> some_rungs(const std::vector<std::int64_t>& rungs,
-                                            const std::vector<std::int64_t>& also, int count) {
+std::vector<std::int64_t> some_rungs(const std::vector<std::int64_t>& rungs, const std::vector<std::int64_t>& also,
+                                     int count) {
   if (static_cast<int>(rungs.size()) <= count) return rungs;
   std::vector<std::int64_t> chosen = also;
   const auto first = static_cast<double>(rungs.front()), last = static_cast<double>(rungs.back());
   for (int i = 0; i < count; ++i)
-    chosen.push_back(
-        rung_of(rungs, std::floor(first * std::pow(last / first, static_cast<double>(i) / (count - 1)))));
+    chosen.push_back(rung_of(rungs, std::floor(first * std::pow(last / first, static_cast<double>(i) / (count - 1)))));
   chosen.push_back(rungs.back());
   std::sort(chosen.begin(), chosen.end());
   chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
@@ -34,13 +33,12 @@ std::vector<RungStep> simulated_rungs(const Scenario& scenario, const std::vecto
                                 how.progress = [&](double share) {
                                   if (progress) progress((before + share) / all, batch);
                                 };
-                                return simulate_each(plan.graph, plan.scenario.cluster, plan.durations, how,
-                                                     steps);
+                                return simulate_each(plan.graph, plan.scenario.cluster, plan.durations, how, steps);
                               }};
     const SimulatedStep step = simulated_step(own, options, workers);
     const Prediction prediction = prediction_of(step);
-    rungs.push_back({batch, micro_batches_of(step.plan), prediction.step.step_time_s,
-                     prediction.tokens_per_s, prediction.step.mfu, prediction.fits()});
+    rungs.push_back({batch, micro_batches_of(step.plan), prediction.step.step_time_s, prediction.tokens_per_s,
+                     prediction.step.mfu, prediction.fits()});
   }
   return rungs;
 }
@@ -55,9 +53,8 @@ double on_line(const RungStep& a, const RungStep& b, std::int64_t batch) {
 }  // namespace
 
 double step_time_between(const std::vector<RungStep>& rungs, std::int64_t batch) {
-  const auto above =
-      std::lower_bound(rungs.begin(), rungs.end(), batch,
-                       [](const RungStep& rung, std::int64_t than) { return rung.batch < than; });
+  const auto above = std::lower_bound(rungs.begin(), rungs.end(), batch,
+                                      [](const RungStep& rung, std::int64_t than) { return rung.batch < than; });
   if (above == rungs.end() || (above == rungs.begin() && above->batch != batch))
     throw std::invalid_argument("a batch outside of the ladder has no step time");
   return above->batch == batch ? above->step_s : on_line(*(above - 1), *above, batch);
@@ -66,9 +63,8 @@ double step_time_between(const std::vector<RungStep>& rungs, std::int64_t batch)
 double line_error(const std::vector<RungStep>& rungs) {
   double most = 0;
   for (std::size_t i = 1; i + 1 < rungs.size(); ++i)
-    most =
-        std::max(most, std::abs(on_line(rungs[i - 1], rungs[i + 1], rungs[i].batch) / rungs[i].step_s - 1));
+    most = std::max(most, std::abs(on_line(rungs[i - 1], rungs[i + 1], rungs[i].batch) / rungs[i].step_s - 1));
   return most;
 }
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

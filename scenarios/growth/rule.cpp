@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "scenarios/commands/command.h"
 #include "scenarios/growth/ladder.h"
-#include "scenarios/language/rungs.h"
+#include "scenarios/language/check_scenario.h"
+#include "scenarios/language/usage_error.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 
 void refuse_missing(const Scenario& scenario, const std::string& keys, const std::string& remedy) {
   throw UsageError(scenario.path + ": " + keys + (keys.find(", ") == std::string::npos ? " is" : " are") +
@@ -24,8 +24,7 @@ void check_rule_is_whole(const Scenario& scenario) {
                    "growth needs the largest batch, for example --set training.growth.largest=" +
                        std::to_string(4 * scenario.schedule.global_batch));
   if (growth.rule == BatchRule::linear && growth.warmup == 0)
-    refuse_missing(scenario, "training.growth.warmup",
-                   "the linear rule needs the sequences until the largest batch");
+    refuse_missing(scenario, "training.growth.warmup", "the linear rule needs the sequences until the largest batch");
   if (growth.rule == BatchRule::stages && growth.stages.empty())
     refuse_missing(scenario, "training.growth.stages",
                    "this rule needs them, for example [{from: 100000, batch: " +
@@ -49,7 +48,8 @@ std::vector<std::int64_t> stage_batches(const Scenario& scenario) {
 }
 
 std::vector<std::int64_t> rungs_that_run(const Scenario& scenario) {
-  if (scenario.growth.rule != BatchRule::constant && scenario.growth.rule != BatchRule::stages) return rungs_of(scenario);
+  if (scenario.growth.rule != BatchRule::constant && scenario.growth.rule != BatchRule::stages)
+    return rungs_of(scenario);
   std::vector<std::int64_t> rungs;
   if (scenario.growth.rule == BatchRule::stages) rungs = stage_batches(scenario);
   rungs.push_back(scenario.schedule.global_batch);
@@ -78,4 +78,4 @@ BatchPlan batch_plan(const Scenario& scenario, BatchRule rule, std::vector<std::
   return {rule, std::move(rungs), growth.warmup, growth.stages, growth.eta, growth.test_every, workers};
 }
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -3,15 +3,15 @@
 //   batches     every one that layout and schedule can run, from schedule.global_batch to training.growth.largest;
 //               with training.growth.sizes that many of them, evenly on a logarithmic scale, and those of stages
 //
-// Guarded by tests/growth_ladder_test.cpp and tests/command_growth_test.cpp.
+// Guarded by tests/scenarios/growth_ladder_test.cpp and tests/scenarios/growth_command_test.cpp.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "scenarios/scenario.h"
+#include "scenarios/language/scenario.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 
 // Throws UsageError that names keys which are missing.
 [[noreturn]] void refuse_missing(const Scenario& scenario, const std::string& keys, const std::string& remedy);
@@ -29,4 +29,4 @@ std::string rule_text(const BatchPlan& plan);
 // As the scenario says it, for `rule`, its own or another.
 BatchPlan batch_plan(const Scenario& scenario, BatchRule rule, std::vector<std::int64_t> rungs);
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

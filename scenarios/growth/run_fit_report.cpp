@@ -3,11 +3,114 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
 
-#include "scenarios/commands/command.h"
+#include "exec/run/run_files.h"
+#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/readable.h"
+#include "scenarios/answers/training_words.h"
+#include "scenarios/growth/training_lines.h"
+#include "scenarios/language/usage_error.h"
+#include "scenarios/tables/csv.h"
+#include "schedules/graph/bundle.h"
 
-namespace slipway {
+namespace slipway::scenarios {
+
+namespace {
+
+CsvTable losses_of(const std::string& folder) {
+  const std::string path = losses_csv_path(folder);
+  std::ifstream in(path);
+  if (!in)
+    throw UsageError("cannot read '" + path +
+                     "'; give the folder (--out) of a run of `slipway execute` that has ended");
+  try {
+    CsvTable table = read_csv(in, path);
+    for (const char* column : {"step", "loss", "learning_rate"})
+      if (std::find(table.header.begin(), table.header.end(), column) == table.header.end())
+        throw UsageError(path + ": there is no column " + column +
+                         "; it is not the losses of a run of `slipway execute`");
+    return table;
+  } catch (const std::runtime_error& reason) {
+    throw UsageError(reason.what());
+  }
+}
+
+// Of the run's bundle: a sequence's tokens and the first batch.
+TaskGraph graph_of(const std::string& folder) {
+  const std::string path = bundle_path(folder);
+  std::ifstream in(path);
+  if (!in)
+    throw UsageError("cannot read '" + path + "', which says how many tokens a sequence has; give the folder of a run");
+  try {
+    return read_bundle(in, path).graph;
+  } catch (const std::runtime_error& reason) {
+    throw UsageError(reason.what());
+  }
+}
+
+void add_step(const CsvTable& table, const CsvRow& row, double constant_batch, ExecutedRun& run) {
+  if (row.fields.size() != table.header.size())
+    throw CellError(std::to_string(row.fields.size()) + " fields below " + std::to_string(table.header.size()) +
+                    " columns");
+  const Cells cells(table.header, row);
+  const std::size_t next = run.steps.size() + 1;
+  if (next == 1 && cells.integer("step") > 1)
+    throw CellError("the losses begin with step " + cells.text("step") +
+                    ": the run went on from a checkpoint of another folder; resume in that folder (--out), or give a "
+                    "run from its beginning");
+  if (static_cast<std::size_t>(cells.integer("step")) != next)
+    throw CellError("column step: " + cells.text("step") + " where " + std::to_string(next) + " follows");
+  GradientStep step{(cells.empty("batch") ? constant_batch : cells.above_zero("batch")) * run.sequence,
+                    cells.above_zero("loss"), 0, 0};
+  if (run.has_norms) step.square = cells.number("gradient_square"), step.variance = cells.number("gradient_variance");
+  run.steps.push_back(step);
+  run.learning_rates.push_back(cells.number("learning_rate"));
+}
+
+template <typename Values>
+Interval extent(const Values& values) {
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  return {*least, *most};
+}
+
+}  // namespace
+
+double ExecutedRun::tokens() const {
+  double sum = 0;
+  for (const GradientStep& step : steps) sum += step.batch_tokens;
+  return sum;
+}
+
+Interval ExecutedRun::batches() const {
+  std::vector<double> sequences;
+  for (const GradientStep& step : steps) sequences.push_back(step.batch_tokens / sequence);
+  return extent(sequences);
+}
+
+Interval ExecutedRun::rates() const { return extent(learning_rates); }
+
+ExecutedRun read_executed_run(const std::string& folder) {
+  if (!std::filesystem::is_directory(folder))
+    throw UsageError("'" + folder + "' is no folder; give the folder (--out) of a run of `slipway execute`");
+  const CsvTable table = losses_of(folder);
+  const TaskGraph graph = graph_of(folder);
+  ExecutedRun run{folder, static_cast<double>(graph.model.sequence), false, {}, {}};
+  run.has_norms = std::find(table.header.begin(), table.header.end(), "gradient_variance") != table.header.end();
+  for (const CsvRow& row : table.rows) {
+    try {
+      add_step(table, row, static_cast<double>(graph.global_batch), run);
+    } catch (const CellError& reason) {
+      throw UsageError(losses_csv_path(folder) + ":" + std::to_string(row.line) + ": " + reason.what());
+    }
+  }
+  if (run.steps.empty()) throw UsageError(losses_csv_path(folder) + ": the run has no step");
+  return run;
+}
+
 namespace {
 
 std::vector<double> batches_of(std::span<const GradientStep> steps) {
@@ -30,7 +133,8 @@ void check_has_norms(const ExecutedRun& run) {
                    "'training.growth={rule: norm-test, largest: 64, eta: 0.5}'");
 }
 
-RunFit fit_of(std::span<const GradientStep> steps, std::size_t from, const RunFitRequest& request, MeasuredNoise& noise) {
+RunFit fit_of(std::span<const GradientStep> steps, std::size_t from, const RunFitRequest& request,
+              MeasuredNoise& noise) {
   noise = measured_noise(steps.subspan(from), request.exponent);
   return fit_run(steps, from, noise, request.floor);
 }
@@ -51,7 +155,8 @@ std::vector<RunEnd> ends_of(const RunFitAnswer& answer) {
   for (const std::size_t sixths : {3U, 4U, 5U}) {
     const std::size_t fitted = steps.size() * sixths / 6;
     const std::span<const GradientStep> beginning = steps.first(fitted);
-    if (fitted < answer.from + last || !why_unmeasured(beginning.subspan(std::min(answer.from, fitted))).empty()) continue;
+    if (fitted < answer.from + last || !why_unmeasured(beginning.subspan(std::min(answer.from, fitted))).empty())
+      continue;
     MeasuredNoise noise;
     const LossDynamics dynamics = fit_of(beginning, answer.from, answer.request, noise).dynamics;
     ends.push_back({fitted, predicted_last(dynamics, steps, last), mean_loss(steps, fitted - last, last),
@@ -62,8 +167,11 @@ std::vector<RunEnd> ends_of(const RunFitAnswer& answer) {
 
 UnseenRun unseen_of(ExecutedRun run, const LossDynamics& dynamics, double target) {
   const std::size_t last = last_steps(run.steps.size());
-  UnseenRun unseen{{}, mean_loss(run.steps, run.steps.size() - last, last), predicted_last(dynamics, run.steps, last),
-                   tokens_to_mean_loss(run.steps, last, target), predicted_tokens_to(dynamics, batches_of(run.steps), target)};
+  UnseenRun unseen{{},
+                   mean_loss(run.steps, run.steps.size() - last, last),
+                   predicted_last(dynamics, run.steps, last),
+                   tokens_to_mean_loss(run.steps, last, target),
+                   predicted_tokens_to(dynamics, batches_of(run.steps), target)};
   unseen.run = std::move(run);
   return unseen;
 }
@@ -80,8 +188,9 @@ double reached_by_all(const RunFitAnswer& answer, const std::vector<ExecutedRun>
 void check_same_sequence(const ExecutedRun& run, const std::vector<ExecutedRun>& unseen) {
   for (const ExecutedRun& other : unseen)
     if (other.sequence != run.sequence)
-      throw UsageError(fmt::format("{}: sequences of {:g} tokens, those of {} have {:g}; give runs of one sequence length",
-                                   other.folder, other.sequence, run.folder, run.sequence));
+      throw UsageError(
+          fmt::format("{}: sequences of {:g} tokens, those of {} have {:g}; give runs of one sequence length",
+                      other.folder, other.sequence, run.folder, run.sequence));
 }
 
 }  // namespace
@@ -94,7 +203,8 @@ RunFitAnswer fitted_run(ExecutedRun run, std::vector<ExecutedRun> unseen, const 
   RunFitAnswer answer{std::move(run), request, 0, {}, {}, 0, {}, {}, 0, {}};
   const std::vector<GradientStep>& steps = answer.run.steps;
   answer.from = first_step_after(answer.run, request.from_tokens);
-  if (answer.from == steps.size()) throw UsageError(answer.run.folder + ": there is no step that counts; lower --after");
+  if (answer.from == steps.size())
+    throw UsageError(answer.run.folder + ": there is no step that counts; lower --after");
   const std::size_t last = last_steps(steps.size());
   answer.last_loss = mean_loss(steps, steps.size() - last, last);
   answer.last_noise = noise_of_group(std::span(steps).last(last));
@@ -105,8 +215,184 @@ RunFitAnswer fitted_run(ExecutedRun run, std::vector<ExecutedRun> unseen, const 
     throw UsageError(answer.run.folder + ": " + reason.what());
   }
   answer.target_loss = request.target_loss.value_or(reached_by_all(answer, unseen));
-  for (ExecutedRun& other : unseen) answer.unseen.push_back(unseen_of(std::move(other), answer.fit.dynamics, answer.target_loss));
+  for (ExecutedRun& other : unseen)
+    answer.unseen.push_back(unseen_of(std::move(other), answer.fit.dynamics, answer.target_loss));
   return answer;
 }
 
-}  // namespace slipway
+// The answer of `slipway growth --fit RUN` for programs.
+
+namespace {
+
+nlohmann::json group_json(const RunFitAnswer& answer, const NoiseGroup& group) {
+  return {{"first_step", answer.from + group.first + 1},
+          {"steps", group.steps},
+          {"loss", group.loss},
+          {"batch", group.batch_tokens / answer.run.sequence},
+          {"noise_scale", group.noise_tokens}};
+}
+
+nlohmann::json end_json(const RunEnd& end) {
+  return {
+      {"fitted_steps", end.fitted}, {"loss", end.predicted}, {"before", end.before}, {"noise_scale", end.noise_tokens}};
+}
+
+nlohmann::json unseen_json(const UnseenRun& each) {
+  nlohmann::json json{{"run", each.run.folder},
+                      {"batches", interval_json(each.run.batches())},
+                      {"learning_rates", interval_json(each.run.rates())},
+                      {"last_loss", each.last_loss},
+                      {"predicted_loss", each.predicted_loss}};
+  if (each.tokens) json["tokens"] = *each.tokens;
+  if (each.predicted_tokens) json["predicted_tokens"] = *each.predicted_tokens;
+  return json;
+}
+
+}  // namespace
+
+std::string run_fit_json(const RunFitAnswer& answer) {
+  JsonSummary json(growth_run_fit_json_keys());
+  const LossDynamics& d = answer.fit.dynamics;
+  nlohmann::json groups = nlohmann::json::array(), ends = nlohmann::json::array(), unseen = nlohmann::json::array();
+  for (const NoiseGroup& group : answer.noise.groups) groups.push_back(group_json(answer, group));
+  for (const RunEnd& end : answer.ends) ends.push_back(end_json(end));
+  for (const UnseenRun& each : answer.unseen) unseen.push_back(unseen_json(each));
+  json.set("run", answer.run.folder);
+  json.set("steps", answer.run.steps.size());
+  json.set("sequence", answer.run.sequence);
+  json.set("noise_scale", d.noise_tokens);
+  json.set("noise_range", interval_json(*answer.noise.interval));
+  json.set("noise_loss", d.noise_loss);
+  json.set("noise_exponent", d.noise_exponent);
+  if (answer.noise.exponent_interval) json.set("noise_exponent_range", interval_json(*answer.noise.exponent_interval));
+  json.set("groups", groups);
+  json.set("start", d.start);
+  json.set("floor", d.floor);
+  json.set("offset", d.offset);
+  json.set("exponent", d.exponent);
+  json.set("error", answer.fit.error);
+  json.set("last_loss", answer.last_loss);
+  if (answer.last_noise) json.set("last_noise_scale", *answer.last_noise);
+  json.set("ends", ends);
+  json.set("target_loss", answer.target_loss);
+  json.set("unseen", unseen);
+  return json.text();
+}
+
+// The answer of `slipway growth --fit RUN` for people, with the lines for a scenario.
+
+namespace {
+
+std::string off_text(double predicted, double measured) {
+  return fmt::format("{:+.1f} %", 100 * (predicted / measured - 1));
+}
+
+// "64", "8 to 64"
+std::string extent_text(const Interval& extent, const std::function<std::string(double)>& text) {
+  return extent.least == extent.most ? text(extent.least) : text(extent.least) + " to " + text(extent.most);
+}
+std::string batches_text(const ExecutedRun& run) { return extent_text(run.batches(), readable_count); }
+std::string rates_text(const ExecutedRun& run) {
+  return extent_text(run.rates(), [](double rate) { return fmt::format("{:g}", rate); });
+}
+
+std::string steps_text(std::size_t first, std::size_t count) {
+  return count == 1 ? fmt::format("{}", first + 1) : fmt::format("{} to {}", first + 1, first + count);
+}
+
+std::string run_text(const RunFitAnswer& answer) {
+  const ExecutedRun& run = answer.run;
+  return fmt::format("{}: {}, batch {} of {:g} tokens, {}, learning rate {}\n\n", run.folder,
+                     counted(static_cast<std::int64_t>(run.steps.size()), "step"), batches_text(run), run.sequence,
+                     tokens_text(run.tokens()), rates_text(run));
+}
+
+std::string exponent_text(const RunFitAnswer& answer) {
+  const MeasuredNoise& noise = answer.noise;
+  if (answer.request.exponent) return fmt::format("It goes {} as --noise-exponent says.", power_text(noise.exponent));
+  if (noise.falls) return "It does not grow as the loss falls; it is taken as constant.";
+  if (!noise.exponent_interval) return "The loss stays, so nothing says how it goes with it.";
+  return fmt::format("It goes {} ({:.3g} to {:.3g}).", power_text(noise.exponent), noise.exponent_interval->least,
+                     noise.exponent_interval->most);
+}
+
+std::string noise_text(const RunFitAnswer& answer) {
+  const MeasuredNoise& noise = answer.noise;
+  return fmt::format(
+      "Noise scale {}, {:.3g} sequences, at loss {:.4g} (95 % interval {} to {}): a step of as much gets half as "
+      "far as a noiseless one. {}\n\n",
+      tokens_text(noise.tokens), noise.tokens / answer.run.sequence, noise.at_loss,
+      readable_count(noise.interval->least), readable_count(noise.interval->most), exponent_text(answer));
+}
+
+std::string groups_text(const RunFitAnswer& answer) {
+  std::vector<std::vector<std::string>> rows{{"steps", "loss", "batch", "noise scale", "fitted", "off by"}};
+  for (const NoiseGroup& group : answer.noise.groups) {
+    const double fitted = noise_scale_at(answer.fit.dynamics, group.loss);
+    rows.push_back({steps_text(answer.from + group.first, group.steps), fmt::format("{:.4g}", group.loss),
+                    fmt::format("{:.3g}", group.batch_tokens / answer.run.sequence), readable_count(group.noise_tokens),
+                    readable_count(fitted), off_text(fitted, group.noise_tokens)});
+  }
+  return "Noise scale in tokens, by the norms of the steps:\n" + aligned_table(rows, "  ");
+}
+
+std::string law_text(const RunFitAnswer& answer) {
+  const LossDynamics& d = answer.fit.dynamics;
+  return fmt::format(
+      "\nLoss after S noiseless steps: {:g} + {:.4g}·(1 + S/{:.4g})^-{:.4g}, off by {} (median of the steps that "
+      "count); the floor "
+      "{:g} is assumed. Losses are those of the training's own batches.\n",
+      d.floor, d.start - d.floor, d.offset, d.exponent, readable_share(answer.fit.error), d.floor);
+}
+
+std::string ends_text(const RunFitAnswer& answer) {
+  const std::size_t steps = answer.run.steps.size(), last = last_steps(steps);
+  if (answer.ends.empty()) return "\nThe run is too short to predict its end by its beginning.\n";
+  std::vector<std::vector<std::string>> rows{
+      {"fitted to steps", "loss", "predicted", "off by", "as before", "off by", "noise scale", "predicted", "off by"}};
+  for (const RunEnd& end : answer.ends)
+    rows.push_back({steps_text(answer.from, end.fitted - answer.from), fmt::format("{:.4g}", answer.last_loss),
+                    fmt::format("{:.4g}", end.predicted), off_text(end.predicted, answer.last_loss),
+                    fmt::format("{:.4g}", end.before), off_text(end.before, answer.last_loss),
+                    answer.last_noise ? readable_count(*answer.last_noise) : "drowned",
+                    readable_count(end.noise_tokens),
+                    answer.last_noise ? off_text(end.noise_tokens, *answer.last_noise) : "-"});
+  return fmt::format(
+             "\nThe run's end (steps {}) by its beginning; as before: the loss that the beginning ended with:\n",
+             steps_text(steps - last, last)) +
+         aligned_table(rows, "  ");
+}
+
+std::string unseen_text(const RunFitAnswer& answer) {
+  if (answer.unseen.empty()) return "\nNo run that the fit has not seen was given (--unseen).\n";
+  std::vector<std::vector<std::string>> rows{
+      {"run", "batch", "rate", "tokens", "predicted", "off by", "last loss", "predicted", "off by"}};
+  bool other_rate = false;
+  for (const UnseenRun& each : answer.unseen) {
+    const bool both = each.tokens && each.predicted_tokens;
+    rows.push_back({each.run.folder, batches_text(each.run), rates_text(each.run),
+                    each.tokens ? readable_count(*each.tokens) : "-",
+                    each.predicted_tokens ? readable_count(*each.predicted_tokens) : "-",
+                    both ? off_text(*each.predicted_tokens, *each.tokens) : "-", fmt::format("{:.4g}", each.last_loss),
+                    fmt::format("{:.4g}", each.predicted_loss), off_text(each.predicted_loss, each.last_loss)});
+    const Interval own = answer.run.rates(), rates = each.run.rates();
+    other_rate |= rates.least != own.least || rates.most != own.most;
+  }
+  std::string text =
+      fmt::format("\nRuns that the fit has not seen: tokens to loss {:.4g}, and the mean loss of the last twelfth:\n",
+                  answer.target_loss) +
+      aligned_table(rows, "  ");
+  if (other_rate) text += "  learning rates differ, and the fit knows nothing of them\n";
+  return text;
+}
+
+}  // namespace
+
+std::string run_fit_text(const RunFitAnswer& answer) {
+  return run_text(answer) + noise_text(answer) + groups_text(answer) + law_text(answer) + ends_text(answer) +
+         unseen_text(answer) +
+         training_lines(answer.run.folder, answer.run.batches(), answer.last_loss, answer.fit.dynamics,
+                        answer.noise.interval);
+}
+
+}  // namespace slipway::scenarios

@@ -1,20 +1,42 @@
-// What `slipway growth --fit RUN` answers: the noise scale that the norm test measured in an executed run, the law of its
-// loss, and how far they are off:
+// What the folder of an executed run tells of its loss and of its gradient's noise:
 //
-//   the run's end      the mean loss and the noise scale of its last steps by a fit to its beginning
-//   unseen runs        tokens to a loss, and the last loss, of runs with other batches
+//   losses.csv    step,samples,loss,learning_rate[,batch][,gradient_square,gradient_variance]
+//   run.slip      tokens of a sequence, and the batch where it stays
 //
-// Guarded by tests/command_growth_run_test.cpp.
+// The norms are there where training.growth.rule was norm-test. Guarded by tests/scenarios/growth_fit_command_test.cpp.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "models/fit/run_dynamics.h"
-#include "scenarios/growth/executed_run.h"
+#include "models/fit/executed_run.h"
 
-namespace slipway {
+namespace slipway::scenarios {
+
+struct ExecutedRun {
+  std::string folder;
+  double sequence = 0;  // tokens
+  bool has_norms = false;
+  std::vector<GradientStep> steps;     // without norms these are 0
+  std::vector<double> learning_rates;  // of each step
+
+  double tokens() const;
+  Interval batches() const;  // least and most, sequences
+  Interval rates() const;
+};
+
+// Throws UsageError with file and line, and what to do: no such folder, no run in it, a cell that is no number, steps that do
+// not follow each other.
+ExecutedRun read_executed_run(const std::string& folder);
+
+// What `slipway growth --fit RUN` answers: the noise scale that the norm test measured in an executed run, the law of its
+// loss, and how far they are off:
+//
+//   the run's end      the mean loss and the noise scale of its last steps by a fit to its beginning
+//   unseen runs        tokens to a loss, and the last loss, of runs with other batches
+//
+// Guarded by tests/scenarios/growth_fit_command_test.cpp.
 
 struct RunFitRequest {
   double floor = 0;                   // nats
@@ -32,7 +54,7 @@ struct RunEnd {
 
 struct UnseenRun {
   ExecutedRun run;
-  double last_loss = 0, predicted_loss = 0;         // means over its last steps
+  double last_loss = 0, predicted_loss = 0;        // means over its last steps
   std::optional<double> tokens, predicted_tokens;  // to the target; nothing where it is not reached
 };
 
@@ -42,9 +64,9 @@ struct RunFitAnswer {
   std::size_t from = 0;  // the first step that counts
   MeasuredNoise noise;
   RunFit fit;
-  double last_loss = 0;                // mean over the last steps
-  std::optional<double> last_noise;    // tokens, there
-  std::vector<RunEnd> ends;            // by fitted steps, ascending; those that can be fitted
+  double last_loss = 0;              // mean over the last steps
+  std::optional<double> last_noise;  // tokens, there
+  std::vector<RunEnd> ends;          // by fitted steps, ascending; those that can be fitted
   double target_loss = 0;
   std::vector<UnseenRun> unseen;
 };
@@ -58,4 +80,4 @@ RunFitAnswer fitted_run(ExecutedRun run, std::vector<ExecutedRun> unseen, const 
 std::string run_fit_text(const RunFitAnswer& answer);
 std::string run_fit_json(const RunFitAnswer& answer);
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace slipway {
+namespace slipway::scenarios {
 namespace {
 
 // A text as YAML reads it back whatever stands in it: JSON's strings are YAML's quoted ones.
@@ -19,18 +19,18 @@ std::string tokens_value(double tokens) {
 
 }  // namespace
 
-std::string training_lines(const std::string& source, const Interval& batches, double lowest_loss, const LossDynamics& d,
-                           const std::optional<Interval>& noise_range) {
+std::string training_lines(const std::string& source, const Interval& batches, double lowest_loss,
+                           const LossDynamics& d, const std::optional<Interval>& noise_range) {
   std::string text = fmt::format(
       "\nFor a scenario:\n\ntraining:\n  source: {}\n"
       "  fitted: {{batches: [{:.0f}, {:.0f}], lowest_loss: {:.4g}}}\n"
       "  loss: {{start: {:.5g}, floor: {:g}, offset: {:.4g}, exponent: {:.4g}}}\n  noise: {{scale: {}, at_loss: {:.4g}",
-      quoted(source + ", by slipway growth --fit"), batches.least, batches.most, lowest_loss, d.start, d.floor, d.offset,
-      d.exponent, tokens_value(d.noise_tokens), d.noise_loss);
+      quoted(source + ", by slipway growth --fit"), batches.least, batches.most, lowest_loss, d.start, d.floor,
+      d.offset, d.exponent, tokens_value(d.noise_tokens), d.noise_loss);
   if (d.noise_exponent != kaplan_noise_exponent) text += fmt::format(", exponent: {:.4g}", d.noise_exponent);
   if (noise_range)
     text += fmt::format(", least: {}, most: {}", tokens_value(noise_range->least), tokens_value(noise_range->most));
   return text + "}\n";
 }
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -6,7 +6,7 @@
 //
 // Everything after this file works on Value; yaml-cpp stays in document.cpp. Nothing is interpreted
 // here: a scalar keeps its text, and the table of keys (keys.h) says what it must be.
-// Guarded by tests/scenario_document_test.cpp: lines, duplicate keys, syntax errors, round trip of to_yaml.
+// Guarded by tests/scenarios/document_test.cpp: lines, duplicate keys, syntax errors, round trip of to_yaml.
 #pragma once
 
 #include <optional>
@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include "scenarios/scenario.h"
+#include "scenarios/language/scenario.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 
 using Defects = std::vector<ScenarioError>;
 
@@ -61,4 +61,4 @@ std::optional<Value> read_document(const std::string& path, const Origin& from, 
 std::string to_yaml(const Value& value);
 std::string to_one_line(const Value& value);
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

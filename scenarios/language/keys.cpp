@@ -2,7 +2,13 @@
 
 #include <cctype>
 
-namespace slipway {
+#include "models/machine/topology.h"
+#include "models/model/dtype.h"
+#include "scenarios/files/embedded_files.h"
+#include "scenarios/language/nearest.h"
+#include "schedules/step/action.h"
+
+namespace slipway::scenarios {
 
 std::string bound_text(double bound, Unit unit) {
   const std::string_view name = name_of(unit);
@@ -19,8 +25,7 @@ bool matches(std::string_view pattern, std::string_view path) {
   while (!pattern.empty() && !path.empty()) {
     const std::string_view a = pattern.substr(0, pattern.find('.'));
     const std::string_view b = path.substr(0, path.find('.'));
-    const bool index =
-        a == "*" && !b.empty() && b.find_first_not_of("0123456789") == std::string_view::npos;
+    const bool index = a == "*" && !b.empty() && b.find_first_not_of("0123456789") == std::string_view::npos;
     if (a != b && !index) return false;
     pattern.remove_prefix(std::min(pattern.size(), a.size() + 1));
     path.remove_prefix(std::min(path.size(), b.size() + 1));
@@ -74,8 +79,7 @@ std::vector<const Key*> keys_below(std::span<const Key> table, std::string_view 
 std::string allowed_by(const Key& key) {
   switch (key.type) {
     case KeyType::section:
-      return key.shorthand.empty() ? "a map of keys"
-                                   : "a map of keys, or the " + std::string(key.shorthand) + " alone";
+      return key.shorthand.empty() ? "a map of keys" : "a map of keys, or the " + std::string(key.shorthand) + " alone";
     case KeyType::sections:
       return "a list of maps";
     case KeyType::integer:
@@ -83,8 +87,7 @@ std::string allowed_by(const Key& key) {
     case KeyType::number: {
       const std::string range = key.max >= largest_int64 && key.min < -largest_int64 ? "" : range_of(key);
       if (key.wants_unit) return "a number" + range + " with its unit, as '30 min', '2000 h' or '90 days'";
-      return "a number" + range +
-             (key.unit == Unit::pure ? "" : ", as " + std::string(examples_of(key.unit)));
+      return "a number" + range + (key.unit == Unit::pure ? "" : ", as " + std::string(examples_of(key.unit)));
     }
     case KeyType::text:
       return "text";
@@ -130,4 +133,676 @@ std::string_view name_of(KeyType type) {
   return "";
 }
 
-}  // namespace slipway
+// The table of a block table (cluster.block_times): the fields of struct BlockTable, by their names.
+
+namespace {
+
+using enum KeyType;
+
+std::vector<std::string_view> summed_dtypes() { return {"float64", "float32", "bfloat16"}; }
+
+// clang-format off
+const Key block_table[] = {
+    {.path = "source", .type = text, .meaning = "who measured this, with what, where it is published",
+     .required = true},
+    {.path = "hidden", .type = integer, .meaning = "model.hidden of the measured block", .required = true,
+     .min = 1, .max = 1e7},
+    {.path = "ffn", .type = integer, .meaning = "model.ffn of the measured block", .required = true,
+     .min = 1, .max = 1e8},
+    {.path = "heads", .type = integer, .meaning = "model.heads of the measured block", .required = true,
+     .min = 1, .max = 1e6},
+    {.path = "sequence", .type = integer, .meaning = "tokens per sequence", .required = true,
+     .min = 1, .max = 1e8},
+    {.path = "dtype", .type = choice, .meaning = "in which it was measured", .required = true,
+     .choices = summed_dtypes},
+    {.path = "rows", .type = sections, .meaning = "one per micro-batch size", .required = true},
+    {.path = "rows.*.micro_batch", .type = integer, .meaning = "sequences", .required = true,
+     .min = 1, .max = 1e9},
+    {.path = "rows.*.forward", .type = number, .meaning = "of the block", .required = true, .max = 1e6,
+     .above_min = true, .unit = Unit::seconds},
+    {.path = "rows.*.backward", .type = number, .meaning = "both gradients", .required = true, .max = 1e6,
+     .above_min = true, .unit = Unit::seconds},
+    {.path = "rows.*.curvature", .type = number, .meaning = "K-FAC factors A and B of all Linears",
+     .fallback = "0", .max = 1e6, .unit = Unit::seconds},
+    {.path = "rows.*.inversion", .type = number, .meaning = "inverses of all factors",
+     .fallback = "0", .max = 1e6, .unit = Unit::seconds},
+    {.path = "rows.*.precondition", .type = number, .meaning = "gradients times inverses, once per step",
+     .fallback = "0", .max = 1e6, .unit = Unit::seconds},
+    {.path = "rows.*.parameters", .type = number, .meaning = "one copy", .fallback = "0", .max = 1e18,
+     .unit = Unit::bytes},
+    {.path = "rows.*.activations", .type = number, .meaning = "kept from forward to backward",
+     .fallback = "0", .max = 1e18, .unit = Unit::bytes},
+    {.path = "rows.*.peak_error", .type = number, .meaning = "working memory of one backward",
+     .fallback = "0", .max = 1e18, .unit = Unit::bytes},
+    {.path = "rows.*.saved_error", .type = number, .meaning = "output gradients of the Linears",
+     .fallback = "0", .max = 1e18, .unit = Unit::bytes},
+    {.path = "rows.*.factors", .type = number, .meaning = "Kronecker factors", .fallback = "0",
+     .max = 1e18, .unit = Unit::bytes},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Key> block_table_keys() { return block_table; }
+
+// Keys of `training`: how the batch grows, and how the loss falls by batches of any size. A part of the scenario's table.
+
+namespace {
+
+// In the order of BatchRule.
+std::vector<std::string_view> rules() { return {"constant", "linear", "stages", "norm-test"}; }
+
+using enum KeyType;
+
+// clang-format off
+const Key training_table[] = {
+    {.path = "training", .type = section,
+     .meaning = "how the batch grows and the loss falls (`slipway growth`, `slipway execute`)", .derived = "none"},
+    {.path = "training.target_loss", .type = number, .meaning = "nats, whose time is asked; ends training without run.tokens",
+     .derived = "run.tokens end it", .max = 1e3, .above_min = true},
+    {.path = "training.source", .type = text, .meaning = "who measured training.loss and training.noise, on what",
+     .derived = "unknown, which is said"},
+    {.path = "training.fitted", .type = section, .meaning = "what training.loss and training.noise were fitted to: what lies outside is said",
+     .derived = "unknown"},
+    {.path = "training.fitted.batches", .type = integers, .meaning = "least and most sequences per step", .derived = "unknown", .min = 1},
+    {.path = "training.fitted.lowest_loss", .type = number, .meaning = "nats", .derived = "unknown", .max = 1e3, .above_min = true},
+    {.path = "training.growth", .type = section, .meaning = "from schedule.global_batch on",
+     .derived = "the batch stays"},
+    {.path = "training.growth.rule", .type = choice,
+     .meaning = "norm-test: as the gradient's noise asks (Lau et al. 2024); linear and stages: by the sequences seen",
+     .derived = "needed by `growth` and `execute`", .choices = rules},
+    {.path = "training.growth.largest", .type = integer, .meaning = "sequences per step that no rule exceeds",
+     .derived = "needed by `growth` and `execute`", .min = 1, .max = 1e12},
+    {.path = "training.growth.sizes", .type = integer,
+     .meaning = "different batches, from the first to the largest evenly on a logarithmic scale; a rule's batch is rounded up to the next",
+     .derived = "every batch that the schedule can run", .min = 2, .max = 1e6},
+    {.path = "training.growth.eta", .type = number,
+     .meaning = "norm test: the noise that a gradient may have, of its norm; smaller asks for larger batches",
+     .derived = "needed by norm-test", .max = 1e3, .above_min = true},
+    {.path = "training.growth.test_every", .type = integer, .meaning = "norm test: steps between two tests",
+     .derived = "1", .min = 1, .max = 1e9},
+    {.path = "training.growth.warmup", .type = integer,
+     .meaning = "linear: sequences until the largest batch", .derived = "needed by linear", .min = 1, .max = 1e15},
+    {.path = "training.growth.stages", .type = sections, .meaning = "stages: batches, each from some sequence on",
+     .derived = "needed by stages"},
+    {.path = "training.growth.stages.*.from", .type = integer, .meaning = "sequences seen", .required = true,
+     .min = 1, .max = 1e15},
+    {.path = "training.growth.stages.*.batch", .type = integer, .meaning = "sequences per step", .required = true,
+     .min = 1, .max = 1e12},
+    {.path = "training.loss", .type = section,
+     .meaning = "floor + (start - floor) (1 + S/offset)^-exponent after S noiseless steps; `slipway growth --fit` measures it",
+     .derived = "needed by `slipway growth`"},
+    {.path = "training.loss.start", .type = number, .meaning = "nats, at the beginning",
+     .derived = "needed by `slipway growth`", .max = 1e3, .above_min = true},
+    {.path = "training.loss.floor", .type = number, .meaning = "nats, which no training gets below",
+     .derived = "needed by `slipway growth`", .max = 1e3},
+    {.path = "training.loss.offset", .type = number, .meaning = "noiseless steps that lie behind the beginning",
+     .derived = "needed by `slipway growth`", .max = 1e12, .above_min = true},
+    {.path = "training.loss.exponent", .type = number, .meaning = "of the power law",
+     .derived = "needed by `slipway growth`", .max = 100, .above_min = true},
+    {.path = "training.noise", .type = section,
+     .meaning = "gradient noise scale (McCandlish et al. 2018): the batch whose steps are half of a noiseless one",
+     .derived = "needed by `slipway growth`"},
+    {.path = "training.noise.scale", .type = number, .meaning = "at at_loss",
+     .derived = "needed by `slipway growth`", .max = 1e15, .above_min = true, .unit = Unit::tokens},
+    {.path = "training.noise.at_loss", .type = number, .meaning = "nats, where scale was measured",
+     .derived = "needed by `slipway growth`", .max = 1e3, .above_min = true},
+    {.path = "training.noise.exponent", .type = number,
+     .meaning = "scale grows as loss^-exponent; 0: it stays", .derived = "1/0.21 (Kaplan et al. 2020)", .max = 100},
+    {.path = "training.noise.least", .type = number, .meaning = "the least that scale may be, for a range of answers",
+     .derived = "no range", .max = 1e15, .above_min = true, .unit = Unit::tokens},
+    {.path = "training.noise.most", .type = number, .meaning = "the most that scale may be",
+     .derived = "no range", .max = 1e15, .above_min = true, .unit = Unit::tokens},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Key> training_keys() { return training_table; }
+
+// The table of a machine profile: the fields of struct Machine, by their names.
+
+namespace {
+
+using enum KeyType;
+
+// One key, one or two lines.
+// clang-format off
+const Key machine_table[] = {
+    {.path = "name", .type = text, .meaning = "of the machine", .derived = "the file's name"},
+    {.path = "memory_bytes", .type = number, .meaning = "capacity of one GPU, or of one rank's share",
+     .required = true,
+     .max = 1e18, .above_min = true, .unit = Unit::bytes},
+    {.path = "peak_flops", .type = section, .meaning = "dense FLOP/s per dtype; absent = not supported",
+     .derived = "required of GPUs; cores: until calibrated"},
+    {.path = "peak_flops.float64", .type = number, .meaning = "peak", .max = 1e21, .unit = Unit::flops},
+    {.path = "peak_flops.float32", .type = number, .meaning = "peak", .max = 1e21, .unit = Unit::flops},
+    {.path = "peak_flops.tf32", .type = number, .meaning = "peak", .max = 1e21, .unit = Unit::flops},
+    {.path = "peak_flops.bfloat16", .type = number, .meaning = "peak", .max = 1e21, .unit = Unit::flops},
+    {.path = "peak_flops.float16", .type = number, .meaning = "peak", .max = 1e21, .unit = Unit::flops},
+    {.path = "memory_bandwidth", .type = number, .meaning = "of one GPU, or of one rank",
+     .derived = "required of GPUs; cores: until calibrated", .max = 1e18, .above_min = true,
+     .unit = Unit::bytes_per_second},
+    {.path = "gemm_efficiency", .type = number, .meaning = "share of peak of a large GEMM",
+     .fallback = "1", .max = 1,
+     .above_min = true},
+    {.path = "gemm_half", .type = number, .meaning = "smallest GEMM side at which half of that is reached",
+     .fallback = "0", .max = 1e9},
+    {.path = "factorization_half", .type = number,
+     .meaning = "side at which a Cholesky factorization and inversion reach half of gemm_efficiency",
+     .fallback = "0", .max = 1e9},
+    {.path = "attention_efficiency", .type = number, .meaning = "share of peak of the attention kernel",
+     .fallback = "1", .max = 1, .above_min = true},
+    {.path = "memory_efficiency", .type = number,
+     .meaning = "share of memory_bandwidth of element-wise kernels",
+     .fallback = "1", .max = 1, .above_min = true},
+    {.path = "launch_overhead", .type = number, .meaning = "per kernel", .fallback = "0", .max = 10,
+     .unit = Unit::seconds},
+    {.path = "task_overhead", .type = number, .meaning = "per graph task", .fallback = "0", .max = 10,
+     .unit = Unit::seconds},
+    {.path = "overlap_slowdown", .type = number, .meaning = "compute time factor beside communication",
+     .fallback = "1",
+     .min = 1, .max = 100},
+    {.path = "cores", .type = integer, .meaning = "cores that a node's ranks share; 0 = GPUs",
+     .fallback = "0", .max = 1e6},
+    {.path = "node_link", .type = section, .meaning = "between ranks of one node"},
+    {.path = "node_link.name", .type = text, .meaning = "of the link"},
+    {.path = "node_link.bandwidth", .type = number, .meaning = "per port and direction", .fallback = "0",
+     .max = 1e18,
+     .unit = Unit::bytes_per_second},
+    {.path = "node_link.latency", .type = number, .meaning = "of one message", .fallback = "0", .max = 1e3,
+     .unit = Unit::seconds},
+    {.path = "node_link.efficiency", .type = number,
+     .meaning = "share of bandwidth that a large message reaches",
+     .fallback = "1", .max = 1, .above_min = true},
+    {.path = "network_link", .type = section, .meaning = "between nodes"},
+    {.path = "network_link.name", .type = text, .meaning = "of the link"},
+    {.path = "network_link.bandwidth", .type = number, .meaning = "per port and direction",
+     .fallback = "0", .max = 1e18,
+     .unit = Unit::bytes_per_second},
+    {.path = "network_link.latency", .type = number, .meaning = "of one message", .fallback = "0",
+     .max = 1e3,
+     .unit = Unit::seconds},
+    {.path = "network_link.efficiency", .type = number,
+     .meaning = "share of bandwidth that a large message reaches",
+     .fallback = "1", .max = 1, .above_min = true},
+    {.path = "host_to_device", .type = section,
+     .meaning = "copies from pinned memory of the host to a GPU, as measured; no price reads it yet"},
+    {.path = "host_to_device.name", .type = text, .meaning = "of the link"},
+    {.path = "host_to_device.bandwidth", .type = number, .meaning = "of one GPU while all of a node's copy",
+     .fallback = "0", .max = 1e18, .unit = Unit::bytes_per_second},
+    {.path = "host_to_device.latency", .type = number, .meaning = "of one copy that is waited for",
+     .fallback = "0", .max = 1e3, .unit = Unit::seconds},
+    {.path = "host_to_device.efficiency", .type = number,
+     .meaning = "share of bandwidth that a large copy reaches", .fallback = "1", .max = 1, .above_min = true},
+    {.path = "device_to_host", .type = section,
+     .meaning = "copies back, as measured; no price reads it yet"},
+    {.path = "device_to_host.name", .type = text, .meaning = "of the link"},
+    {.path = "device_to_host.bandwidth", .type = number, .meaning = "of one GPU while all of a node's copy",
+     .fallback = "0", .max = 1e18, .unit = Unit::bytes_per_second},
+    {.path = "device_to_host.latency", .type = number, .meaning = "of one copy that is waited for",
+     .fallback = "0", .max = 1e3, .unit = Unit::seconds},
+    {.path = "device_to_host.efficiency", .type = number,
+     .meaning = "share of bandwidth that a large copy reaches", .fallback = "1", .max = 1, .above_min = true},
+    {.path = "reduce_bandwidth", .type = number, .meaning = "at which a rank adds incoming data; 0 = free",
+     .fallback = "0", .max = unbounded, .unit = Unit::bytes_per_second},
+    {.path = "provenance", .type = section, .meaning = "where the numbers come from"},
+    {.path = "provenance.source", .type = text, .meaning = "citation, data sheet or command"},
+    {.path = "provenance.date", .type = text, .meaning = "ISO date of a measurement"},
+    {.path = "provenance.machine", .type = text, .meaning = "host of a measurement"},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Key> machine_keys() { return machine_table; }
+
+// Keys of `model`: a part of the scenario's table.
+
+namespace {
+
+using Names = std::vector<std::string_view>;
+
+Names families() { return {"llama", "gpt", "bert"}; }
+
+Names models() {
+  Names names;
+  for (const EmbeddedFile& file : embedded_models()) names.push_back(file.name);
+  return names;
+}
+
+constexpr std::string_view own = "the model's own";
+
+using enum KeyType;
+
+// clang-format off
+const Key model_table[] = {
+    {.path = "model", .type = section,
+     .meaning = "what is trained: a built-in model, a config.json, or shapes",
+     .required = true, .shorthand = "name"},
+    {.path = "model.name", .type = choice, .meaning = "a built-in model",
+     .derived = "or give config or family",
+     .choices = models},
+    {.path = "model.config", .type = text,
+     .meaning = "path of a Hugging Face config.json (llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, phi3, gpt2, bert), relative to the scenario",
+     .derived = "or give name or family", .names_file = true},
+    {.path = "model.family", .type = choice,
+     .meaning = "block structure when neither name nor config is given",
+     .derived = "or give name or config", .choices = families},
+    {.path = "model.sequence", .type = integer, .meaning = "tokens per sequence", .derived = own,
+     .min = 1, .max = 1e8},
+    {.path = "model.layers", .type = integer, .meaning = "transformer blocks", .derived = own, .min = 1,
+     .max = 1e4},
+    {.path = "model.hidden", .type = integer, .meaning = "width of the residual stream", .derived = own,
+     .min = 1, .max = 1e7},
+    {.path = "model.ffn", .type = integer, .meaning = "width of the MLP; of one expert where there are experts", .derived = own, .min = 1,
+     .max = 1e8},
+    {.path = "model.experts", .type = integer,
+     .meaning = "experts in place of each MLP (llama; Mixtral and Qwen3-MoE have them); 0: a plain MLP", .derived = own, .min = 0, .max = 1e5},
+    {.path = "model.experts_per_token", .type = integer,
+     .meaning = "experts that a token goes through (llama)", .derived = own, .min = 1, .max = 1e5},
+    {.path = "model.heads", .type = integer, .meaning = "attention heads", .derived = own, .min = 1,
+     .max = 1e6},
+    {.path = "model.kv_heads", .type = integer, .meaning = "key and value heads (llama)", .derived = own,
+     .min = 1, .max = 1e6},
+    {.path = "model.head_dim", .type = integer, .meaning = "width of one head (llama)",
+     .derived = "hidden / heads",
+     .min = 1, .max = 1e6},
+    {.path = "model.vocab", .type = integer, .meaning = "vocabulary, padded", .derived = own, .min = 1,
+     .max = 1e8},
+    {.path = "model.max_positions", .type = integer,
+     .meaning = "rows of the learned position table (gpt, bert)",
+     .derived = own, .min = 1, .max = 1e8},
+    {.path = "model.token_types", .type = integer, .meaning = "rows of the token-type table (bert)",
+     .derived = own,
+     .min = 0, .max = 1e4},
+    {.path = "model.tied", .type = flag, .meaning = "the head's matrix is the embedding's", .derived = own},
+    {.path = "model.qkv_bias", .type = flag,
+     .meaning = "biases of the query, key and value projections (llama; Qwen2 has them)", .derived = own},
+    {.path = "model.qk_norm", .type = flag,
+     .meaning = "an RMSNorm on each head's query and key, before the rotary turn (llama; Qwen3 has it)", .derived = own},
+    {.path = "model.rope_theta", .type = number, .meaning = "base of the rotary angles (llama)",
+     .derived = own,
+     .max = unbounded, .above_min = true},
+    {.path = "model.norm_epsilon", .type = number, .meaning = "added to the variance in norms",
+     .derived = own,
+     .max = 1, .above_min = true},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Key> model_keys() { return model_table; }
+
+// The keys of `run`: training and execution.
+
+namespace {
+
+Names decay_styles() { return {"constant", "linear", "cosine"}; }
+Names optimizers() { return {"adamw", "kfac"}; }
+Names dtypes() { return {"float64", "float32", "bfloat16", "float16"}; }
+
+// "bf16" and the like (models/model/dtype.h), and what other programs say.
+std::string meant_dtype(std::string_view word) {
+  if (const auto dtype = dtype_named(word); dtype && dtype != Dtype::tf32) return did_you_mean({name_of(*dtype)});
+  if (word.starts_with("fp8") || word.starts_with("float8") || word.starts_with("e4m3") || word.starts_with("e5m2"))
+    return "fp8 is not modelled; use bfloat16, which is slower";
+  if (word == "half") return did_you_mean({"float16"});
+  if (word == "float" || word == "single") return did_you_mean({"float32"});
+  return word == "double" ? did_you_mean({"float64"}) : "";
+}
+
+using enum KeyType;
+
+// One key, one or two lines.
+// clang-format off
+const Key run_table[] = {
+    {.path = "run", .type = section, .meaning = "training and execution"},
+    {.path = "run.steps", .type = integer, .meaning = "steps that execute runs", .fallback = "10",
+     .min = 1, .max = 1e9},
+    {.path = "run.seed", .type = integer, .meaning = "of parameters and data order", .fallback = "0",
+     .max = largest_int64},
+    {.path = "run.data", .type = text,
+     .meaning = "path of a text file, read as bytes, or of Megatron token files (PREFIX.bin beside PREFIX.idx), relative to the scenario",
+     .names_file = true},
+    {.path = "run.evaluation_data", .type = text,
+     .meaning = "the same, held out: what schedule.fill evaluation passes through the pipeline when it is executed",
+     .names_file = true},
+    {.path = "run.checkpoint_steps", .type = integer,
+     .meaning = "steps between two checkpoints in the run's folder, which execute --resume goes on from; 0 = none",
+     .fallback = "0", .max = 1e9},
+    {.path = "run.checkpoints_kept", .type = integer, .meaning = "newest checkpoints that are kept",
+     .fallback = "2", .min = 1, .max = 1e6},
+    {.path = "run.optimizer", .type = section, .meaning = "who updates the parameters",
+     .shorthand = "name"},
+    {.path = "run.optimizer.name", .type = choice, .meaning = "the optimizer; kfac: natural gradient for the matrices of Transformer blocks, AdamW for the rest",
+     .fallback = "adamw",
+     .choices = optimizers},
+    {.path = "run.optimizer.refresh_steps", .type = integer,
+     .meaning = "steps between two refreshes of K-FAC's inverses, where bubbles are not filled: they are made behind the last and used from the next on",
+     .derived = "filled: as the bubbles allow; else 1", .min = 1, .max = 1e5},
+    {.path = "run.optimizer.damping", .type = number,
+     .meaning = "of K-FAC's factors, shared out between the two of a matrix (factored Tikhonov)", .fallback = "0.001",
+     .max = unbounded, .above_min = true},
+    {.path = "run.optimizer.lr", .type = number, .meaning = "the same as run.lr", .derived = "run.lr",
+     .max = unbounded},
+    {.path = "run.optimizer.lr_warmup_samples", .type = integer,
+     .meaning = "sequences over which the learning rate rises to run.lr, those of the step counted; 0 = no warm-up",
+     .fallback = "0", .max = largest_int64},
+    {.path = "run.optimizer.lr_decay_style", .type = choice,
+     .meaning = "of the learning rate after the warm-up: none, or down to min_lr along a line or half a cosine",
+     .fallback = "constant", .choices = decay_styles},
+    {.path = "run.optimizer.lr_decay_samples", .type = integer,
+     .meaning = "sequences from the beginning of the training, warm-up included, after which the rate is min_lr",
+     .derived = "the end of the training: run.steps (plan --emit: run.tokens)", .min = 1, .max = largest_int64},
+    {.path = "run.optimizer.min_lr", .type = number, .meaning = "learning rate after the decay", .fallback = "0",
+     .max = unbounded},
+    {.path = "run.optimizer.beta1", .type = number, .meaning = "decay of the first moment",
+     .fallback = "0.9", .max = 0.999999},
+    {.path = "run.optimizer.beta2", .type = number, .meaning = "decay of the second moment",
+     .fallback = "0.95", .max = 0.999999},
+    {.path = "run.optimizer.epsilon", .type = number, .meaning = "added to the root of the second moment",
+     .fallback = "1e-8", .max = 1},
+    {.path = "run.optimizer.weight_decay", .type = number, .meaning = "decoupled, on matrices only",
+     .fallback = "0.1",
+     .max = unbounded},
+    {.path = "run.lr", .type = number, .meaning = "learning rate", .derived = "0.001", .max = unbounded},
+    {.path = "run.clip_norm", .type = number, .meaning = "global gradient norm; 0 = no clipping",
+     .fallback = "0",
+     .max = unbounded},
+    {.path = "run.tokens", .type = number,
+     .meaning = "planned length of training, for days and cost; 0 = unknown",
+     .fallback = "0", .max = unbounded, .unit = Unit::tokens},
+    {.path = "run.checkpoint_interval", .type = number,
+     .meaning = "training between two checkpoints, in whole steps (`slipway goodput`)",
+     .derived = "run.checkpoint_steps, else the best by Daly 2006", .max = 1e9, .above_min = true, .unit = Unit::seconds},
+    {.path = "run.checkpoint_cost", .type = number, .meaning = "how long training stands still for a checkpoint",
+     .derived = "needed by `slipway goodput`", .max = 1e9, .unit = Unit::seconds},
+    {.path = "run.dtype", .type = choice, .meaning = "of weights, activations and messages",
+     .derived = "bfloat16 where every machine has it and is a GPU, else float16 where they have that, else float32", .choices = dtypes, .hint = meant_dtype},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Key> run_keys() { return run_table; }
+
+// Keys of `cluster` for what is slow or fails: a part of the scenario's table.
+
+namespace {
+
+std::vector<std::string_view> spreads() { return {"half-normal", "lognormal"}; }
+
+using enum KeyType;
+
+// clang-format off
+const Key degradation_table[] = {
+    {.path = "cluster.stragglers", .type = sections,
+     .meaning = "slow GPUs; several entries of one GPU multiply", .derived = "none"},
+    {.path = "cluster.stragglers.*.node", .type = integer, .meaning = "node, counted from 0 over all groups",
+     .derived = "every node", .max = 1e6},
+    {.path = "cluster.stragglers.*.gpu", .type = integer, .meaning = "GPU of the node, counted from 0",
+     .derived = "every GPU", .max = 1023},
+    {.path = "cluster.stragglers.*.slowdown", .type = number,
+     .meaning = "its compute takes this many times as long", .fallback = "1", .min = 1, .max = 1e6},
+    {.path = "cluster.stragglers.*.sigma", .type = number,
+     .meaning = "spread: each GPU gets one more factor, drawn once", .fallback = "0", .max = 10},
+    {.path = "cluster.stragglers.*.distribution", .type = choice,
+     .meaning = "of that factor, z standard normal: half-normal 1 + sigma |z|, lognormal exp(sigma z)",
+     .fallback = "half-normal", .choices = spreads},
+    {.path = "cluster.stragglers.*.seed", .type = integer, .meaning = "of the draw", .derived = "run.seed",
+     .max = largest_int64},
+    {.path = "cluster.slow_links", .type = sections,
+     .meaning = "slow or flapping ports, both directions; several entries of one port multiply",
+     .derived = "none"},
+    {.path = "cluster.slow_links.*.node", .type = integer, .meaning = "node, counted from 0 over all groups",
+     .required = true, .max = 1e6},
+    {.path = "cluster.slow_links.*.gpu", .type = integer, .meaning = "the port of this GPU of the node",
+     .derived = "all its ports", .max = 1023},
+    {.path = "cluster.slow_links.*.fabric", .type = integer, .meaning = "index of the fabric",
+     .derived = "all of scope cluster", .max = 1e6},
+    {.path = "cluster.slow_links.*.bandwidth", .type = number, .meaning = "share of the bandwidth that is left",
+     .fallback = "1", .max = 1, .above_min = true},
+    {.path = "cluster.slow_links.*.period", .type = number,
+     .meaning = "of a link that flaps: up, then down for the share `down` of it, again and again from 0 s on",
+     .derived = "does not flap", .max = 1e6, .above_min = true, .unit = Unit::seconds},
+    {.path = "cluster.slow_links.*.down", .type = number, .meaning = "share of each period that it is down",
+     .fallback = "0", .max = 0.999},
+    {.path = "cluster.link_factors", .type = sections,
+     .meaning = "pairs of nodes between which messages get less than the fabrics' bandwidth", .derived = "none"},
+    {.path = "cluster.link_factors.*.nodes", .type = integers, .meaning = "the two nodes, counted from 0",
+     .required = true, .max = 1e6},
+    {.path = "cluster.link_factors.*.factor", .type = number,
+     .meaning = "share of the bandwidth that each message gets at most, both directions", .required = true,
+     .max = 1, .above_min = true},
+    {.path = "cluster.mtbf_per_node", .type = number,
+     .meaning = "mean time between failures of one node, drawn from an exponential distribution",
+     .derived = "nodes do not fail", .max = 1e12, .above_min = true, .unit = Unit::seconds, .wants_unit = true},
+    {.path = "cluster.failures", .type = sections, .meaning = "failures at known times, for `slipway goodput`",
+     .derived = "none"},
+    {.path = "cluster.failures.*.at", .type = number, .meaning = "from the beginning of training",
+     .required = true, .max = 1e12, .unit = Unit::seconds},
+    {.path = "cluster.failures.*.nodes", .type = integer, .meaning = "nodes that fail together", .fallback = "1",
+     .min = 1, .max = 1e6},
+    {.path = "cluster.restart", .type = number,
+     .meaning = "from the replacement of a failed node to the first step: start, load the checkpoint",
+     .fallback = "0", .max = 1e9, .unit = Unit::seconds},
+    {.path = "cluster.repair", .type = number, .meaning = "from the failure of a node until it can be used again",
+     .fallback = "0", .max = 1e12, .unit = Unit::seconds},
+    {.path = "cluster.spare_nodes", .type = integer,
+     .meaning = "nodes that wait to take a failed one's place; 0: training waits for the repair",
+     .fallback = "0", .max = 1e6},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Key> trouble_keys() { return degradation_table; }
+
+// The scenario's own table, with its parts in keys_model.cpp, keys_troubles.cpp, keys_run.cpp and keys_growth.cpp: the whole
+// language.
+
+namespace {
+
+Names algorithms() { return {"ring", "multi-ring", "tree", "hierarchical", "nccl"}; }
+Names routings() { return {"adaptive", "static"}; }
+Names crossings() { return {"core", "node"}; }
+Names scopes() { return {"node", "cluster"}; }
+Names splits() { return {"even", "balanced"}; }
+Names exchanges() { return {"all-gather", "ring"}; }
+Names recomputes() { return {"none", "selective", "full"}; }
+Names kernels() { return {"torch", "fused_softmax", "flash1", "flash2", "flash2_rmsnorm"}; }
+Names fillers() { return {"none", "kfac", "evaluation"}; }
+
+// The family goes by the name of its paper, its members by that of their memory.
+std::string meant_schedule(std::string_view word) {
+  return word.starts_with("zero") ? did_you_mean({"zb-h1", "zb-h2", "zb-v"}) : "";
+}
+
+Names schedules() {
+  Names names;
+  for (const Schedule& schedule : all_schedules()) names.push_back(schedule.name);
+  return names;
+}
+
+Names topologies() {
+  Names names{"star"};
+  for (const Topology& topology : all_topologies()) names.push_back(topology.name);
+  return names;
+}
+
+using enum KeyType;
+
+// One key, one or two lines.
+// clang-format off
+const Key cluster_table[] = {
+    {.path = "cluster", .type = section, .meaning = "what it is trained on", .required = true},
+    {.path = "cluster.machine", .type = text,
+     .meaning = "machine profile of the only group: a built-in name or the path of a profile.yaml",
+     .derived = "or give groups", .names_file = true, .built_in = true},
+    {.path = "cluster.nodes", .type = integer, .meaning = "nodes of the only group", .derived = "1",
+     .min = 1, .max = 1e6},
+    {.path = "cluster.gpus_per_node", .type = integer,
+     .meaning = "GPUs (or CPU ranks) per node of the only group",
+     .derived = "required with machine", .min = 1, .max = 1024},
+    {.path = "cluster.ranks_per_gpu", .type = integer,
+     .meaning = "ranks that share one GPU: its memory, its speed, and one process of execute", .fallback = "1",
+     .min = 1, .max = 64},
+    {.path = "cluster.groups", .type = sections,
+     .meaning = "node groups, for a cluster of several kinds of nodes",
+     .derived = "one group of machine"},
+    {.path = "cluster.groups.*.machine", .type = text,
+     .meaning = "machine profile: a built-in name or a path",
+     .required = true, .names_file = true, .built_in = true},
+    {.path = "cluster.groups.*.nodes", .type = integer, .meaning = "nodes of the group", .fallback = "1",
+     .min = 1, .max = 1e6},
+    {.path = "cluster.groups.*.gpus_per_node", .type = integer, .meaning = "GPUs (or CPU ranks) per node",
+     .required = true, .min = 1, .max = 1024},
+    {.path = "cluster.fabrics", .type = sections,
+     .meaning = "networks; two ranks use the first one that both are members of, node scope first",
+     .derived = "the machines' own links"},
+    {.path = "cluster.fabrics.*.name", .type = text, .meaning = "name in tables and traces",
+     .derived = "its scope"},
+    {.path = "cluster.fabrics.*.scope", .type = choice, .meaning = "node: one copy inside every node",
+     .required = true,
+     .choices = scopes},
+    {.path = "cluster.fabrics.*.members", .type = integers, .meaning = "indices of the member groups",
+     .derived = "all groups", .min = 0, .max = 1e6},
+    {.path = "cluster.fabrics.*.bandwidth", .type = number,
+     .meaning = "of one port, each direction, that a large message reaches",
+     .derived = "the members' own link of that scope",
+     .max = 1e18, .above_min = true, .unit = Unit::bytes_per_second},
+    {.path = "cluster.fabrics.*.latency", .type = number, .meaning = "of one message",
+     .derived = "the members' own link of that scope", .max = 1e3, .unit = Unit::seconds},
+    {.path = "cluster.fabrics.*.gpus_per_port", .type = integer,
+     .meaning = "GPUs of a node that share one port",
+     .fallback = "1", .min = 1, .max = 1024},
+    {.path = "cluster.fabrics.*.topology", .type = section,
+     .meaning = "what is between the ports, and shared", .derived = "star", .shorthand = "kind"},
+    {.path = "cluster.fabrics.*.topology.kind", .type = choice,
+     .meaning = "star: non-blocking, only ports are shared", .derived = "star", .choices = topologies},
+    {.path = "cluster.fabrics.*.topology.shape", .type = integers,
+     .meaning = "counts from the ports upward; what they count: slipway list topologies",
+     .derived = "none", .min = 1, .max = 1e6},
+    {.path = "cluster.fabrics.*.topology.uplinks", .type = integers,
+     .meaning = "links upward of one switch, per level (fat-tree, rail-optimised)",
+     .derived = "by oversubscription", .min = 1, .max = 1e6},
+    {.path = "cluster.fabrics.*.topology.oversubscription", .type = number,
+     .meaning = "bandwidth below the leaf switches / above them (fat-tree, rail-optimised)",
+     .derived = "1", .min = 1, .max = 1e6},
+    {.path = "cluster.fabrics.*.topology.link_bandwidth", .type = number,
+     .meaning = "of one link between switches, each direction", .derived = "bandwidth of a port", .max = 1e18,
+     .above_min = true, .unit = Unit::bytes_per_second},
+    {.path = "cluster.fabrics.*.topology.global_bandwidth", .type = number,
+     .meaning = "of one link between groups (dragonfly) or processors (pcie)", .derived = "link_bandwidth",
+     .max = 1e18, .above_min = true, .unit = Unit::bytes_per_second},
+    {.path = "cluster.fabrics.*.topology.hop_latency", .type = number,
+     .meaning = "of a message, for each link between switches", .derived = "0", .max = 1e3, .unit = Unit::seconds},
+    {.path = "cluster.fabrics.*.topology.routing", .type = choice,
+     .meaning = "adaptive: over all uplinks at once; static: over one, by the destination (fat-tree)",
+     .derived = "adaptive", .choices = routings},
+    {.path = "cluster.fabrics.*.topology.crossing", .type = choice,
+     .meaning = "to another rail over the core, or through the node first (rail-optimised)",
+     .derived = "node where nodes have a fabric, else core", .choices = crossings},
+    {.path = "cluster.collectives", .type = section,
+     .meaning = "by which algorithm collectives run: ring (in rank order), multi-ring (one per member of a node, over all its ports), tree (all-reduces), hierarchical, nccl (multi-ring or tree, whichever takes less); the gradient norm over all ranks takes nccl unless it or all is named; not with cluster.stack, whose trainer was timed with its own",
+     .derived = "ring", .shorthand = "all"},
+    {.path = "cluster.collectives.all", .type = choice, .meaning = "of every communicator that is not named",
+     .derived = "ring", .choices = algorithms},
+    {.path = "cluster.collectives.tensor", .type = choice, .meaning = "of tensor parallel groups",
+     .derived = "all's", .choices = algorithms},
+    {.path = "cluster.collectives.context", .type = choice, .meaning = "of context parallel groups",
+     .derived = "all's", .choices = algorithms},
+    {.path = "cluster.collectives.data", .type = choice, .meaning = "of data parallel groups",
+     .derived = "all's", .choices = algorithms},
+    {.path = "cluster.collectives.embedding", .type = choice, .meaning = "of first and last stage, of tied embeddings",
+     .derived = "all's", .choices = algorithms},
+    {.path = "cluster.collectives.world", .type = choice, .meaning = "of all ranks, of the gradient norm",
+     .derived = "all's, else nccl: it is a few bytes", .choices = algorithms},
+    {.path = "cluster.stack", .type = text,
+     .meaning = "stack profile, what the trainer makes of time and memory: a built-in name or the path of a stack.yaml",
+     .derived = "none: the count alone", .names_file = true, .built_in = true},
+    {.path = "cluster.block_times", .type = text,
+     .meaning = "path of a table of measured times per Transformer block, relative to the scenario; what is no such block is free then",
+     .derived = "priced from the machine", .names_file = true},
+    {.path = "cluster.price_per_gpu_hour", .type = number, .meaning = "price in your currency; 0 = unknown",
+     .fallback = "0", .max = 1e9},
+};
+
+const Key work_table[] = {
+    {.path = "layout", .type = section,
+     .meaning = "how the work is shared out; ranks = tensor x context x data x pipeline"},
+    {.path = "layout.tensor", .type = integer, .meaning = "tensor parallel degree", .fallback = "1",
+     .min = 1, .max = 1e6},
+    {.path = "layout.sequence_parallel", .type = flag,
+     .meaning = "norms and residual sharded over the sequence inside the tensor group", .fallback = "false"},
+    {.path = "layout.pipeline", .type = integer, .meaning = "pipeline parallel degree", .fallback = "1",
+     .min = 1, .max = 1e6},
+    {.path = "layout.chunks", .type = integer, .meaning = "stages per pipeline rank",
+     .derived = "the schedule's own",
+     .min = 1, .max = 1e5},
+    {.path = "layout.context", .type = integer, .meaning = "context parallel degree", .fallback = "1",
+     .min = 1, .max = 1e6},
+    {.path = "layout.context_exchange", .type = choice,
+     .meaning = "keys and values of the context group: gathered before attention, or sent around while it computes",
+     .fallback = "all-gather", .choices = exchanges},
+    {.path = "layout.data", .type = integer, .meaning = "data parallel degree",
+     .derived = "GPUs / (tensor x context x pipeline)", .min = 1, .max = 1e6},
+    {.path = "layout.expert", .type = integer,
+     .meaning = "expert parallel degree (experts of a layer on different data ranks); reserved: only 1 exists yet",
+     .fallback = "1", .min = 1, .max = 1e6},
+    {.path = "layout.zero", .type = integer, .meaning = "ZeRO stage over the data group", .fallback = "0",
+     .min = 0, .max = 3},
+    {.path = "layout.split", .type = split,
+     .meaning = "layers per stage: even (early stages get one more), balanced (by FLOPs, head counted; by time where GPUs differ or ranks have several chunks), or a list",
+     .fallback = "even", .min = 0, .max = 1e4, .choices = splits},
+    {.path = "layout.placement", .type = integers,
+     .meaning = "order in which ranks fill the nodes: a list of all node indices, counted from 0 over all groups",
+     .derived = "0, 1, 2, ...", .max = 1e6},
+
+    {.path = "schedule", .type = section, .meaning = "in which order micro-batches run", .required = true,
+     .shorthand = "name"},
+    {.path = "schedule.name", .type = choice, .meaning = "the pipeline schedule", .fallback = "1f1b",
+     .choices = schedules, .hint = meant_schedule},
+    {.path = "schedule.csv", .type = text,
+     .meaning = "path of a PyTorch schedule CSV whose actions replace the named schedule's, relative to the scenario",
+     .names_file = true},
+    {.path = "schedule.micro_batch", .type = integer, .meaning = "sequences per micro-batch",
+     .fallback = "1", .min = 1,
+     .max = 1e9},
+    {.path = "schedule.global_batch", .type = integer,
+     .meaning = "sequences per step, over all data parallel replicas",
+     .required = true, .min = 1, .max = 1e12},
+    {.path = "schedule.recompute", .type = choice, .meaning = "activations made again in the backward pass",
+     .fallback = "none", .choices = recomputes},
+    {.path = "schedule.kernels", .type = choice, .meaning = "attention and norm kernels",
+     .fallback = "flash2_rmsnorm",
+     .choices = kernels},
+    {.path = "schedule.slices", .type = integer, .meaning = "slices of a sequence (token-level pipelines)",
+     .derived = "the schedule's own", .min = 1, .max = 1e5},
+
+    {.path = "schedule.fill", .type = choice,
+     .meaning = "what runs in the bubbles: K-FAC's curvature and inversions, or forward passes for evaluation",
+     .derived = "kfac with run.optimizer kfac, else none", .choices = fillers},
+    {.path = "schedule.evaluation_micro_batches", .type = integer,
+     .meaning = "that schedule.fill evaluation runs through the pipeline, per replica and window",
+     .fallback = "8", .min = 1, .max = 1e6},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Key> scenario_keys() {
+  static const std::vector<Key> all = [] {
+    std::vector<Key> keys(model_keys().begin(), model_keys().end());
+    keys.insert(keys.end(), std::begin(cluster_table), std::end(cluster_table));
+    keys.insert(keys.end(), trouble_keys().begin(), trouble_keys().end());
+    keys.insert(keys.end(), std::begin(work_table), std::end(work_table));
+    keys.insert(keys.end(), run_keys().begin(), run_keys().end());
+    keys.insert(keys.end(), training_keys().begin(), training_keys().end());
+    return keys;
+  }();
+  return all;
+}
+
+}  // namespace slipway::scenarios

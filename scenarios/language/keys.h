@@ -6,7 +6,7 @@
 //   layout.tensor         integer   1         tensor parallel degree
 //   cluster.groups.*.nodes                    * stands for the index of a list item
 //
-// Guarded by tests/scenario_keys_test.cpp: every key refuses a wrong type with one error that names it,
+// Guarded by tests/scenarios/scenario_keys_test.cpp: every key refuses a wrong type with one error that names it,
 // and the reference names every key.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 #include "scenarios/language/quantity.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 
 enum class KeyType : std::uint8_t {
   section,   // a map of further keys
@@ -55,12 +55,12 @@ struct Key {
 };
 
 std::span<const Key> scenario_keys();
-std::span<const Key> model_keys();    // a part of them: `model`
-std::span<const Key> run_keys();      // another: `run`
-std::span<const Key> trouble_keys();  // and another: what of the cluster is slow or fails
-std::span<const Key> training_keys(); // and another: how the batch grows and the loss falls
-std::span<const Key> machine_keys();  // models/machines/*.yaml and calibrated profiles
-std::span<const Key> library_keys();  // models/library/*.yaml
+std::span<const Key> model_keys();        // a part of them: `model`
+std::span<const Key> run_keys();          // another: `run`
+std::span<const Key> trouble_keys();      // and another: what of the cluster is slow or fails
+std::span<const Key> training_keys();     // and another: how the batch grows and the loss falls
+std::span<const Key> machine_keys();      // models/machine/profiles/*.yaml and calibrated profiles
+std::span<const Key> library_keys();      // models/model/library/*.yaml
 std::span<const Key> block_table_keys();  // cluster.block_times
 
 // Whether a text is a path rather than the name of something built in: "./h100.yaml", "config.json".
@@ -80,4 +80,4 @@ std::string bound_text(double bound, Unit unit);
 std::string default_of(const Key& key);
 std::string_view name_of(KeyType type);
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

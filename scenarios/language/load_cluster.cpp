@@ -1,10 +1,14 @@
 #include "scenarios/language/load_cluster.h"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 
-#include "models/operators.h"
+#include "models/machine/topology.h"
+#include "models/model/operators.h"
 
-namespace slipway {
+namespace slipway::scenarios {
+
 namespace {
 
 constexpr double most_ranks = 10'000'000;  // one engine's tables stay below 2^31 entries
@@ -23,24 +27,20 @@ std::vector<std::string> group_paths(Settings& settings) {
   }
   if (machine) {
     if (settings.good({"cluster.gpus_per_node"}) && !settings.given("cluster.gpus_per_node"))
-      settings.refuse("cluster.gpus_per_node",
-                      "this key is missing; allowed: a whole number from 1 to 1024",
+      settings.refuse("cluster.gpus_per_node", "this key is missing; allowed: a whole number from 1 to 1024",
                       "add 'gpus_per_node:' to cluster");
     return {"cluster"};
   }
   for (const char* path : {"cluster.nodes", "cluster.gpus_per_node"})
     if (settings.given(path))
-      settings.refuse(
-          path, "it belongs to the short form with machine, but groups are given; allowed: inside a group",
-          "use cluster.groups.0." + std::string(leaf_of(path)));
+      settings.refuse(path, "it belongs to the short form with machine, but groups are given; allowed: inside a group",
+                      "use cluster.groups.0." + std::string(leaf_of(path)));
   std::vector<std::string> paths;
-  for (int i = 0; i < settings.length("cluster.groups"); ++i)
-    paths.push_back("cluster.groups." + std::to_string(i));
+  for (int i = 0; i < settings.length("cluster.groups"); ++i) paths.push_back("cluster.groups." + std::to_string(i));
   return paths;
 }
 
-std::optional<NodeGroup> load_group(Settings& settings, const std::string& path,
-                                    const std::string& folder) {
+std::optional<NodeGroup> load_group(Settings& settings, const std::string& path, const std::string& folder) {
   const std::string machine = path + ".machine", nodes = path + ".nodes", gpus = path + ".gpus_per_node";
   if (!settings.good({machine})) return std::nullopt;
   std::optional<Machine> profile =
@@ -71,8 +71,8 @@ void load_block_times(Settings& settings, const std::string& folder, Cluster& cl
 std::string name_of(const std::vector<NodeGroup>& groups) {
   std::string name;
   for (const NodeGroup& group : groups)
-    name += (name.empty() ? "" : " + ") + std::to_string(group.nodes) + " x " +
-            std::to_string(group.gpus_per_node) + " " + group.machine.name;
+    name += (name.empty() ? "" : " + ") + std::to_string(group.nodes) + " x " + std::to_string(group.gpus_per_node) +
+            " " + group.machine.name;
   return name;
 }
 
@@ -93,10 +93,9 @@ bool check_size(Settings& settings, const std::vector<NodeGroup>& groups) {
   double ranks = 0;
   for (const NodeGroup& group : groups) ranks += static_cast<double>(group.nodes) * group.gpus_per_node;
   if (ranks <= most_ranks) return true;
-  settings.refuse(
-      "cluster",
-      "the cluster has " + number_text(ranks) + " GPUs; allowed: up to " + number_text(most_ranks),
-      "reduce nodes or gpus_per_node");
+  settings.refuse("cluster",
+                  "the cluster has " + number_text(ranks) + " GPUs; allowed: up to " + number_text(most_ranks),
+                  "reduce nodes or gpus_per_node");
   return false;
 }
 
@@ -123,26 +122,351 @@ std::optional<Cluster> load_cluster(Settings& settings, const std::string& folde
   load_algorithms(settings, cluster);
   if (!settings.good({"cluster.ranks_per_gpu"})) return std::nullopt;
   cluster.ranks_per_gpu = settings.small_integer("cluster.ranks_per_gpu");
-  const bool all =
-      !paths.empty() && cluster.groups.size() == paths.size() && check_size(settings, cluster.groups);
+  const bool all = !paths.empty() && cluster.groups.size() == paths.size() && check_size(settings, cluster.groups);
   cluster.name = name_of(cluster.groups);
   cluster.price_per_gpu_hour = settings.number("cluster.price_per_gpu_hour");
   const int fabrics = settings.length("cluster.fabrics");
   if (all) load_fabrics(settings, cluster);
-  const bool known =
-      static_cast<int>(cluster.fabrics.size()) == fabrics && settings.good({"cluster.fabrics"});
+  const bool known = static_cast<int>(cluster.fabrics.size()) == fabrics && settings.good({"cluster.fabrics"});
   if (!all || !known || settings.refused() != before) return std::nullopt;
   if (fabrics == 0) cluster.fabrics = default_fabrics(cluster.groups);
   share_gpus(cluster);
   // A profile without a link makes no fabric; who needed it is told by check_fabrics.
-  const bool unmeasured =
-      std::any_of(cluster.groups.begin(), cluster.groups.end(),
-                  [](const NodeGroup& group) { return awaits_calibration(group.machine); });
-  if (!unmeasured)
-    std::erase_if(cluster.fabrics, [](const Fabric& fabric) { return fabric.bandwidth <= 0; });
+  const bool unmeasured = std::any_of(cluster.groups.begin(), cluster.groups.end(),
+                                      [](const NodeGroup& group) { return awaits_calibration(group.machine); });
+  if (!unmeasured) std::erase_if(cluster.fabrics, [](const Fabric& fabric) { return fabric.bandwidth <= 0; });
   load_impairments(settings, cluster);
   if (settings.refused() != before) return std::nullopt;
   return cluster;
 }
 
-}  // namespace slipway
+// cluster.fabrics: networks, and what they have between their ports.
+
+namespace {
+
+bool check_members(Settings& settings, const std::string& path, const std::vector<int>& members, int groups) {
+  std::vector<int> sorted = members;
+  std::sort(sorted.begin(), sorted.end());
+  const bool twice = std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
+  if (!twice && sorted.back() < groups) return true;
+  settings.refuse(path,
+                  (twice ? "a group is named twice" : "there is no group " + std::to_string(sorted.back())) +
+                      std::string("; allowed: indices from 0 to ") + std::to_string(groups - 1) + ", each once",
+                  "count the groups from 0");
+  return false;
+}
+
+// The slowest of the members' own links of this scope.
+Link own_link(const Fabric& fabric, const std::vector<NodeGroup>& groups) {
+  Link slowest{"", std::numeric_limits<double>::infinity(), 0, 1};
+  for (const int g : fabric.groups) {
+    const Machine& machine = groups[g].machine;
+    const Link& link = fabric.scope == Fabric::Scope::node ? machine.node_link : machine.network_link;
+    slowest.bandwidth = std::min(slowest.bandwidth, link.bandwidth * link.efficiency);
+    slowest.latency = std::max(slowest.latency, link.latency);
+  }
+  return slowest;
+}
+
+bool load_speed(Settings& settings, const std::string& path, const std::vector<NodeGroup>& groups, Fabric& fabric) {
+  const std::string bandwidth = path + ".bandwidth", latency = path + ".latency";
+  const Link own = own_link(fabric, groups);
+  fabric.bandwidth = settings.given(bandwidth) ? settings.number(bandwidth) : own.bandwidth;
+  fabric.latency = settings.given(latency) ? settings.number(latency) : own.latency;
+  if (fabric.bandwidth > 0 || settings.given(bandwidth)) return true;
+  settings.refuse(path,
+                  "it has no bandwidth, and neither has the machines' own link of that scope; allowed: a number "
+                  "above 0 bytes/s",
+                  "add 'bandwidth:' and 'latency:' to it");
+  return false;
+}
+
+// Where nobody says it, messages to other rails move inside the node if they can.
+bool nodes_have_a_fabric(const Settings& settings) {
+  for (int i = 0; i < settings.length("cluster.fabrics"); ++i)
+    if (settings.text("cluster.fabrics." + std::to_string(i) + ".scope") == "node") return true;
+  return false;
+}
+
+// A star has nothing to say more of.
+bool is_plain(Settings& settings, const std::string& path) {
+  for (const char* key :
+       {"shape", "uplinks", "oversubscription", "link_bandwidth", "global_bandwidth", "hop_latency"}) {
+    if (!settings.given(path + key)) continue;
+    settings.refuse(path + key,
+                    "a star has nothing between its ports; allowed: with another kind (slipway list topologies)",
+                    "name a kind, or leave it out");
+    return false;
+  }
+  return true;
+}
+
+bool load_topology(Settings& settings, const std::string& fabric_path, const Cluster& cluster, Fabric& fabric) {
+  const std::string path = fabric_path + ".topology.";
+  const auto key = [&](const char* name) { return path + name; };
+  fabric.topology = topology_named(settings.text(key("kind")));
+  if (fabric.topology == nullptr) return is_plain(settings, path);
+  TopologyShape& links = fabric.links;
+  links.shape = settings.integers(key("shape"));
+  links.uplinks = settings.integers(key("uplinks"));
+  if (settings.given(key("oversubscription"))) links.oversubscription = settings.number(key("oversubscription"));
+  links.link_bandwidth = settings.number(key("link_bandwidth"));
+  links.global_bandwidth = settings.number(key("global_bandwidth"));
+  links.hop_latency = settings.number(key("hop_latency"));
+  links.pinned = settings.text(key("routing")) == "static";
+  links.moves_inside =
+      settings.given(key("crossing")) ? settings.text(key("crossing")) == "node" : nodes_have_a_fabric(settings);
+  const Topology::Misfit misfit = fabric.topology->refuse(fabric, ports_of(cluster, fabric));
+  if (misfit.message.empty()) return true;
+  settings.refuse(path + misfit.key, misfit.message, misfit.remedy);
+  return false;
+}
+
+// Data that moves inside the nodes first needs a fabric there.
+void check_crossing(Settings& settings, const Cluster& cluster, std::size_t f) {
+  const auto reaches = [&](int group) {
+    return std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(), [&](const Fabric& fabric) {
+      return fabric.scope == Fabric::Scope::node &&
+             std::find(fabric.groups.begin(), fabric.groups.end(), group) != fabric.groups.end();
+    });
+  };
+  for (const int group : cluster.fabrics[f].groups) {
+    if (cluster.groups[group].gpus_per_node == 1 || reaches(group)) continue;
+    settings.refuse("cluster.fabrics." + std::to_string(f) + ".topology.crossing",
+                    "data shall move through the node, but the nodes of group " + std::to_string(group) +
+                        " have no fabric; allowed: node with a fabric of scope node, or core",
+                    "add '- scope: node' to fabrics, or write crossing: core");
+    return;
+  }
+}
+
+bool all_good(const Settings& settings, const std::string& path) {
+  const std::string topology = path + ".topology";
+  return settings.good({path, path + ".name", path + ".scope", path + ".members", path + ".bandwidth",
+                        path + ".latency", path + ".gpus_per_port", topology, topology + ".kind", topology + ".shape",
+                        topology + ".uplinks", topology + ".oversubscription", topology + ".link_bandwidth",
+                        topology + ".global_bandwidth", topology + ".hop_latency", topology + ".routing",
+                        topology + ".crossing"});
+}
+
+std::optional<Fabric> load_fabric(Settings& settings, const std::string& path, const Cluster& cluster) {
+  if (!all_good(settings, path)) return std::nullopt;
+  const int groups = static_cast<int>(cluster.groups.size());
+  Fabric fabric;
+  fabric.scope = settings.text(path + ".scope") == "node" ? Fabric::Scope::node : Fabric::Scope::cluster;
+  fabric.name = settings.given(path + ".name") ? settings.text(path + ".name") : settings.text(path + ".scope");
+  fabric.gpus_per_port = settings.small_integer(path + ".gpus_per_port");
+  fabric.groups = settings.integers(path + ".members");
+  if (fabric.groups.empty()) {
+    fabric.groups.resize(groups);
+    std::iota(fabric.groups.begin(), fabric.groups.end(), 0);
+  }
+  if (!check_members(settings, path + ".members", fabric.groups, groups) ||
+      !load_speed(settings, path, cluster.groups, fabric) || !load_topology(settings, path, cluster, fabric))
+    return std::nullopt;
+  return fabric;
+}
+
+Value list_of(const std::vector<int>& numbers) {
+  Value list;
+  list.kind = Value::Kind::list;
+  for (const int number : numbers) list.items.push_back(scalar(std::to_string(number), {}));
+  return list;
+}
+
+struct MapWriter {
+  Value map;
+  MapWriter() { map.kind = Value::Kind::map; }
+  void add(const char* key, Value value) { map.entries.push_back({key, {}, std::move(value)}); }
+  void add(const char* key, double number) { add(key, scalar(number_text(number), {})); }
+  void add(const char* key, std::string text) { add(key, scalar(std::move(text), {})); }
+};
+
+Value topology_value(const Fabric& fabric) {
+  const TopologyShape& links = fabric.links;
+  MapWriter to;
+  to.add("kind", fabric.topology->name);
+  if (!links.shape.empty()) to.add("shape", list_of(links.shape));
+  if (!links.uplinks.empty()) to.add("uplinks", list_of(links.uplinks));
+  to.add("oversubscription", links.oversubscription);
+  to.add("link_bandwidth", link_bandwidth(fabric));
+  to.add("global_bandwidth", global_bandwidth(fabric));
+  to.add("hop_latency", links.hop_latency);
+  to.add("routing", std::string(links.pinned ? "static" : "adaptive"));
+  to.add("crossing", std::string(links.moves_inside ? "node" : "core"));
+  return to.map;
+}
+
+}  // namespace
+
+void load_fabrics(Settings& settings, Cluster& cluster) {
+  for (int i = 0; i < settings.length("cluster.fabrics"); ++i)
+    if (std::optional<Fabric> fabric = load_fabric(settings, "cluster.fabrics." + std::to_string(i), cluster))
+      cluster.fabrics.push_back(std::move(*fabric));
+  for (std::size_t f = 0; f < cluster.fabrics.size(); ++f)
+    if (cluster.fabrics[f].links.moves_inside) check_crossing(settings, cluster, f);
+}
+
+Value fabric_value(const Fabric& fabric) {
+  MapWriter to;
+  to.add("name", fabric.name);
+  to.add("scope", std::string(fabric.scope == Fabric::Scope::node ? "node" : "cluster"));
+  to.add("members", list_of(fabric.groups));
+  to.add("bandwidth", fabric.bandwidth);
+  to.add("latency", fabric.latency);
+  to.add("gpus_per_port", static_cast<double>(fabric.gpus_per_port));
+  if (fabric.topology != nullptr) to.add("topology", topology_value(fabric));
+  return to.map;
+}
+
+// cluster.stragglers, cluster.slow_links and cluster.link_factors. Guarded by tests/scenarios/scenario_fabrics_test.cpp.
+
+namespace {
+
+// The place of every GPU, in the order of their numbers.
+std::vector<Place> all_gpus(const Cluster& cluster) {
+  std::vector<Place> places;
+  int node = 0;
+  for (std::size_t g = 0; g < cluster.groups.size(); ++g)
+    for (int i = 0; i < cluster.groups[g].nodes; ++i, ++node)
+      for (int gpu = 0; gpu < cluster.groups[g].gpus_per_node; ++gpu)
+        places.push_back({static_cast<int>(g), node, gpu});
+  return places;
+}
+
+bool check_node(Settings& settings, const std::string& key, int node, const Cluster& cluster) {
+  if (node < node_count(cluster)) return true;
+  settings.refuse(
+      key,
+      "the cluster has no node " + std::to_string(node) + "; allowed: 0 to " + std::to_string(node_count(cluster) - 1),
+      "count the nodes of all groups from 0");
+  return false;
+}
+
+// node: −1 for all.
+bool check_gpu(Settings& settings, const std::string& key, int node, int gpu, const std::vector<Place>& gpus) {
+  const bool found = std::any_of(gpus.begin(), gpus.end(), [&](const Place& place) {
+    return (node < 0 || place.node == node) && place.gpu == gpu;
+  });
+  if (found) return true;
+  const auto size =
+      std::count_if(gpus.begin(), gpus.end(), [&](const Place& place) { return place.node == std::max(0, node); });
+  settings.refuse(key,
+                  (node < 0 ? "no node has a GPU " : "node " + std::to_string(node) + " has no GPU ") +
+                      std::to_string(gpu) + "; allowed: 0 to " + std::to_string(size - 1),
+                  "count the GPUs of a node from 0");
+  return false;
+}
+
+// −1 where the key is absent.
+int number_or_all(const Settings& settings, const std::string& key) {
+  return settings.given(key) ? settings.small_integer(key) : -1;
+}
+
+// The entry's node and GPU, checked; false after an error.
+bool read_place(Settings& settings, const std::string& path, const Cluster& cluster, const std::vector<Place>& gpus,
+                int& node, int& gpu) {
+  if (!settings.good({path + ".node", path + ".gpu"})) return false;
+  node = number_or_all(settings, path + ".node"), gpu = number_or_all(settings, path + ".gpu");
+  if (node >= 0 && !check_node(settings, path + ".node", node, cluster)) return false;
+  return gpu < 0 || check_gpu(settings, path + ".gpu", node, gpu, gpus);
+}
+
+void load_straggler(Settings& settings, const std::string& path, const std::vector<Place>& gpus, Cluster& cluster) {
+  int node = 0, gpu = 0;
+  if (!read_place(settings, path, cluster, gpus, node, gpu)) return;
+  const double slowdown = settings.number(path + ".slowdown"), sigma = settings.number(path + ".sigma");
+  const auto spread = static_cast<Spread>(std::max(0, settings.choice(path + ".distribution")));
+  const auto seed =
+      static_cast<std::uint64_t>(settings.integer(settings.given(path + ".seed") ? path + ".seed" : "run.seed"));
+  std::vector<double>& factors = cluster.impairments.slowdown;
+  factors.resize(gpus.size(), 1);
+  for (std::size_t i = 0; i < gpus.size(); ++i)
+    if ((node < 0 || gpus[i].node == node) && (gpu < 0 || gpus[i].gpu == gpu))
+      factors[i] *= slowdown * spread_factor(spread, sigma, seed, i);
+}
+
+std::vector<int> fabrics_of(Settings& settings, const std::string& key, int node, const Cluster& cluster) {
+  const int wanted = number_or_all(settings, key), count = static_cast<int>(cluster.fabrics.size());
+  std::vector<int> found;
+  for (int f = 0; f < count; ++f) {
+    const Fabric& fabric = cluster.fabrics[f];
+    if (has_member(fabric, group_of_node(cluster, node)) &&
+        (wanted < 0 ? fabric.scope == Fabric::Scope::cluster : wanted == f))
+      found.push_back(f);
+  }
+  if (found.empty() && count == 0)
+    settings.refuse(key, "node " + std::to_string(node) + " has no port: this cluster has no fabric",
+                    "leave out cluster.slow_links, or give the cluster more GPUs");
+  else if (found.empty())
+    settings.refuse(key,
+                    "node " + std::to_string(node) + " has no port in " +
+                        (wanted < 0 ? "a fabric of scope cluster" : "fabric " + std::to_string(wanted)) +
+                        "; allowed: indices from 0 to " + std::to_string(count - 1) + " of fabrics with its group",
+                    "`slipway simulate` with --trace writes the fabrics into the resolved scenario; count them from 0");
+  return found;
+}
+
+// The dates of two periods have no common one.
+bool flaps_already(const SlowPort& port, const Cluster& cluster) {
+  const int shared_by = std::max(1, cluster.fabrics[port.fabric].gpus_per_port);
+  return std::any_of(cluster.impairments.ports.begin(), cluster.impairments.ports.end(), [&](const SlowPort& other) {
+    const bool same_port = other.gpu < 0 || port.gpu < 0 || other.gpu / shared_by == port.gpu / shared_by;
+    return other.down > 0 && other.fabric == port.fabric && other.node == port.node && same_port;
+  });
+}
+
+void load_slow_link(Settings& settings, const std::string& path, const std::vector<Place>& gpus, Cluster& cluster) {
+  if (!settings.good({path + ".period", path + ".down", path + ".bandwidth", path + ".fabric"})) return;
+  SlowPort port;
+  if (!read_place(settings, path, cluster, gpus, port.node, port.gpu) || port.node < 0) return;
+  port.share = settings.number(path + ".bandwidth");
+  port.down = settings.number(path + ".down");
+  port.period = settings.number(path + ".period");
+  if ((port.down > 0) != settings.given(path + ".period")) {
+    settings.refuse(path + (port.down > 0 ? ".period" : ".down"),
+                    "period and down belong together; allowed: both, or none",
+                    "give both, for example period: 2 s and down: 0.1");
+    return;
+  }
+  for (const int fabric : fabrics_of(settings, path + ".fabric", port.node, cluster)) {
+    port.fabric = fabric;
+    if (port.down > 0 && flaps_already(port, cluster)) {
+      settings.refuse(path + ".down",
+                      "an earlier entry lets a port of node " + std::to_string(port.node) + " in fabric " +
+                          std::to_string(fabric) + " flap already; allowed: one entry with period and down for a port",
+                      "remove one of the two, or give each a gpu of its own port");
+      return;
+    }
+    cluster.impairments.ports.push_back(port);
+  }
+}
+
+void load_link_factor(Settings& settings, const std::string& path, Cluster& cluster) {
+  if (!settings.good({path + ".nodes", path + ".factor"})) return;
+  const std::vector<int> nodes = settings.integers(path + ".nodes");
+  if (nodes.size() != 2 || nodes[0] == nodes[1]) {
+    settings.refuse(path + ".nodes", "these are no two nodes; allowed: a list of two different node indices",
+                    "write for example nodes: [0, 3]");
+    return;
+  }
+  if (!check_node(settings, path + ".nodes", std::max(nodes[0], nodes[1]), cluster)) return;
+  cluster.weak_pairs.push_back({nodes[0], nodes[1], settings.number(path + ".factor")});
+}
+
+}  // namespace
+
+void load_impairments(Settings& settings, Cluster& cluster) {
+  const std::vector<Place> gpus = all_gpus(cluster);
+  const auto each = [&](const std::string& list, const auto& load) {
+    for (int i = 0; i < settings.length(list); ++i) {
+      const std::string path = list + "." + std::to_string(i);
+      if (settings.good({path})) load(path);
+    }
+  };
+  each("cluster.stragglers", [&](const std::string& path) { load_straggler(settings, path, gpus, cluster); });
+  each("cluster.slow_links", [&](const std::string& path) { load_slow_link(settings, path, gpus, cluster); });
+  each("cluster.link_factors", [&](const std::string& path) { load_link_factor(settings, path, cluster); });
+}
+
+}  // namespace slipway::scenarios

@@ -3,16 +3,16 @@
 //   machine, nodes, gpus_per_node   one group, the short form
 //   groups: [...]                   several
 //   fabrics: [...]                  networks with a topology each (load_fabrics.cpp)
-//   no fabrics                      those of the machines' own links (default_fabrics in models/machine.h)
+//   no fabrics                      those of the machines' own links (default_fabrics in models/machine/machine.h)
 //   stragglers, slow_links,
 //   link_factors                    what is not as the profiles say (load_impairments.cpp)
 //
-// Guarded by tests/scenario_load_test.cpp and tests/scenario_errors_test.cpp.
+// Guarded by tests/scenarios/scenario_load_test.cpp and tests/scenarios/scenario_errors_test.cpp.
 #pragma once
 
 #include "scenarios/language/profiles.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 
 // Empty after an error. `folder` is where relative paths of profiles start.
 std::optional<Cluster> load_cluster(Settings& settings, const std::string& folder);
@@ -34,4 +34,4 @@ void load_growth(const Settings& settings, GrowthChoice& growth);
 // Slow GPUs, slow ports and weak pairs of nodes of a cluster whose groups and fabrics are known.
 void load_impairments(Settings& settings, Cluster& cluster);
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -1,18 +1,17 @@
 // Machine profiles: reading and writing.
 #include <filesystem>
 
-#include "scenarios/embedded_files.h"
+#include "scenarios/files/embedded_files.h"
 #include "scenarios/language/profiles.h"
 
-namespace slipway {
+namespace slipway::scenarios {
+
 namespace {
 
-constexpr Dtype all_dtypes[] = {Dtype::float64, Dtype::float32, Dtype::tf32, Dtype::bfloat16,
-                                Dtype::float16};
+constexpr Dtype all_dtypes[] = {Dtype::float64, Dtype::float32, Dtype::tf32, Dtype::bfloat16, Dtype::float16};
 // {value: 3.35e12, source: ...} becomes its value; what else such a map may hold is text for people.
 void unwrap(Value& value, const std::string& path, Defects& defects) {
-  for (Entry& entry : value.entries)
-    unwrap(entry.value, path.empty() ? entry.key : path + "." + entry.key, defects);
+  for (Entry& entry : value.entries) unwrap(entry.value, path.empty() ? entry.key : path + "." + entry.key, defects);
   const Value* inner = value.find("value");
   if (inner == nullptr) return;
   for (const Entry& entry : value.entries)
@@ -24,8 +23,8 @@ void unwrap(Value& value, const std::string& path, Defects& defects) {
 }
 
 Link link_of(const Settings& settings, const std::string& path) {
-  return {settings.text(path + ".name"), settings.number(path + ".bandwidth"),
-          settings.number(path + ".latency"), settings.number(path + ".efficiency")};
+  return {settings.text(path + ".name"), settings.number(path + ".bandwidth"), settings.number(path + ".latency"),
+          settings.number(path + ".efficiency")};
 }
 
 Machine machine_of(const Settings& settings) {
@@ -60,14 +59,12 @@ void require_figures(Settings& settings) {
   if (!settings.good({"cores"}) || settings.integer("cores") > 0) return;
   for (const char* key : {"peak_flops", "memory_bandwidth"}) {
     if (!settings.good({key}) || settings.given(key)) continue;
-    settings.refuse(key,
-                    "this required key is missing; allowed: " + allowed_by(*key_of(machine_keys(), key)),
+    settings.refuse(key, "this required key is missing; allowed: " + allowed_by(*key_of(machine_keys(), key)),
                     std::string("add '") + key + ":' at the top level with the data sheet's figure");
   }
 }
 
-std::optional<Machine> machine_from(std::optional<Value> document, const std::string& file,
-                                    Defects& defects) {
+std::optional<Machine> machine_from(std::optional<Value> document, const std::string& file, Defects& defects) {
   const std::size_t before = defects.size();
   if (!document) return std::nullopt;
   unwrap(*document, "", defects);
@@ -79,13 +76,9 @@ std::optional<Machine> machine_from(std::optional<Value> document, const std::st
   return machine;
 }
 
-void add(Value& map, const std::string& key, Value value) {
-  map.entries.push_back({key, {}, std::move(value)});
-}
+void add(Value& map, const std::string& key, Value value) { map.entries.push_back({key, {}, std::move(value)}); }
 
-void add(Value& map, const std::string& key, double number) {
-  add(map, key, scalar(number_text(number), {}));
-}
+void add(Value& map, const std::string& key, double number) { add(map, key, scalar(number_text(number), {})); }
 
 void add_text(Value& map, const std::string& key, const std::string& text) {
   if (text.empty()) return;
@@ -112,13 +105,11 @@ void add_link(Value& map, const std::string& key, const Link& link) {
 
 }  // namespace
 
-std::optional<Machine> machine_from_yaml(const std::string& text, const std::string& file,
-                                         Defects& defects) {
+std::optional<Machine> machine_from_yaml(const std::string& text, const std::string& file, Defects& defects) {
   return machine_from(parse_document(text, file, defects), file, defects);
 }
 
-std::optional<Machine> load_machine(const std::string& name_or_path, const Reference& from,
-                                    Defects& defects) {
+std::optional<Machine> load_machine(const std::string& name_or_path, const Reference& from, Defects& defects) {
   const auto built_in = embedded_named(embedded_machines(), name_or_path, "machine", from, defects);
   if (built_in) return machine_from_yaml(std::string(built_in->text), std::string(built_in->path), defects);
   if (!looks_like_path(name_or_path)) return std::nullopt;
@@ -156,4 +147,49 @@ std::string machine_to_yaml(const Machine& machine) {
   return to_yaml(root);
 }
 
-}  // namespace slipway
+// Block tables (cluster.block_times): models/machine/block_times.h from YAML.
+
+namespace {
+
+BlockTimes row_from(const Settings& settings, const std::string& path) {
+  const auto number = [&](const char* key) { return settings.number(path + "." + key); };
+  BlockTimes row;
+  row.micro_batch = settings.integer(path + ".micro_batch");
+  row.forward_s = number("forward");
+  row.backward_s = number("backward");
+  row.curvature_s = number("curvature");
+  row.inversion_s = number("inversion");
+  row.precondition_s = number("precondition");
+  row.parameter_bytes = number("parameters");
+  row.activation_bytes = number("activations");
+  row.peak_error_bytes = number("peak_error");
+  row.saved_error_bytes = number("saved_error");
+  row.factor_bytes = number("factors");
+  return row;
+}
+
+}  // namespace
+
+std::optional<BlockTable> load_block_table(const std::string& path, const Reference& from, Defects& defects) {
+  const std::size_t before = defects.size();
+  const std::string file = resolve_path(from.folder, path);
+  std::optional<Value> document = read_document(file, from.origin, from.key, defects);
+  if (!document) return std::nullopt;
+  Settings settings(std::move(*document), block_table_keys(), defects);
+  if (settings.good({"rows"}) && settings.length("rows") == 0)
+    settings.refuse("rows", "the list is empty; allowed: a row per measured micro-batch size", "add one");
+  BlockTable table;
+  table.name = std::filesystem::path(path).stem().stem().string();  // bert-base-p100.blocks.yaml
+  table.source = settings.text("source");
+  table.hidden = settings.integer("hidden");
+  table.ffn = settings.integer("ffn");
+  table.heads = settings.integer("heads");
+  table.sequence = settings.integer("sequence");
+  table.dtype = dtype_named(settings.text("dtype")).value_or(Dtype::float32);
+  for (int i = 0; i < settings.length("rows"); ++i)
+    table.rows.push_back(row_from(settings, "rows." + std::to_string(i)));
+  if (defects.size() != before) return std::nullopt;
+  return table;
+}
+
+}  // namespace slipway::scenarios

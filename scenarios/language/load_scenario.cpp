@@ -1,17 +1,185 @@
+#include "scenarios/language/load_scenario.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
-#include "scenarios/input_file.h"
+#include "scenarios/files/files.h"
 #include "scenarios/language/check_scenario.h"
 #include "scenarios/language/load_cluster.h"
 #include "scenarios/language/load_model.h"
-#include "scenarios/language/load_optimizer.h"
 #include "scenarios/language/load_stack.h"
-#include "schedules/graph/stack_pace.h"
-#include "schedules/schedule_csv.h"
+#include "scenarios/language/quantity.h"
+#include "scenarios/language/scenario.h"
+#include "schedules/catalogue/schedule_csv.h"
+#include "schedules/time/stack_pace.h"
 
-namespace slipway {
+namespace slipway::scenarios {
+
+namespace {
+
+constexpr const char* style = "run.optimizer.lr_decay_style";
+constexpr const char* warmup = "run.optimizer.lr_warmup_samples";
+constexpr const char* end = "run.optimizer.lr_decay_samples";
+constexpr const char* least = "run.optimizer.min_lr";
+
+double read_rate(Settings& settings) {
+  const bool outside = settings.given("run.lr"), inside = settings.given("run.optimizer.lr");
+  const double rate = outside  ? settings.number("run.lr")
+                      : inside ? settings.number("run.optimizer.lr")
+                               : Optimizer{}.lr;
+  if (outside && inside && settings.number("run.optimizer.lr") != rate)
+    settings.refuse("run.optimizer.lr",
+                    "run.lr = " + settings.text("run.lr") + " says otherwise; allowed: one learning rate",
+                    "remove one of the two");
+  return rate;
+}
+
+void refuse_without_decay(Settings& settings, const char* key, const std::string& value) {
+  settings.refuse(key,
+                  value +
+                      " is for a learning rate that decays, but lr_decay_style is constant; allowed: with "
+                      "linear, cosine",
+                  std::string("remove it, or set ") + style + " to linear or cosine");
+}
+
+// Where the decay ends with the training, `execute` knows when that is (scenarios/execute/bundle.h).
+void check_warmup(Settings& settings, const LearningRateSchedule& schedule) {
+  if (!settings.given(end) || !settings.good({warmup})) return;
+  if (schedule.warmup_samples <= schedule.decay_samples) return;
+  const std::string samples = std::to_string(schedule.decay_samples);
+  settings.refuse(warmup,
+                  "the warm-up of " + std::to_string(schedule.warmup_samples) +
+                      " sequences is longer than the decay, which ends after " + samples +
+                      " (lr_decay_samples); allowed: up to " + samples,
+                  std::string("lower it, or raise ") + end);
+}
+
+LearningRateSchedule read_rate_schedule(Settings& settings, double rate) {
+  LearningRateSchedule schedule;
+  schedule.warmup_samples = settings.integer(warmup);
+  schedule.decay = static_cast<DecayStyle>(std::max(0, settings.choice(style)));
+  if (settings.given(end)) schedule.decay_samples = settings.integer(end);
+  schedule.least = settings.number(least);
+  if (!settings.good({style})) return schedule;
+  if (schedule.decay != DecayStyle::constant) {
+    check_warmup(settings, schedule);
+    if (settings.good({least, "run.lr", "run.optimizer.lr"}) && schedule.least > rate)
+      settings.refuse(
+          least,
+          number_text(schedule.least) + " is above the learning rate, " + number_text(rate) + "; allowed: up to it",
+          "lower it, or raise run.lr");
+    return schedule;
+  }
+  if (settings.given(end)) refuse_without_decay(settings, end, settings.text(end));
+  if (schedule.least > 0) refuse_without_decay(settings, least, number_text(schedule.least));
+  return schedule;
+}
+
+void refuse_kfac_keys(Settings& settings, const std::string& optimizer) {
+  if (optimizer == "kfac" || !settings.good({"run.optimizer.name"})) return;
+  // The default damping is what the resolved scenario of any optimizer has.
+  const bool damped = settings.number("run.optimizer.damping") != Optimizer{}.damping;
+  for (const auto& [key, is_asked] :
+       {std::pair{"run.optimizer.refresh_steps", true}, std::pair{"run.optimizer.damping", damped}})
+    if (is_asked && settings.given(key))
+      settings.refuse(key, "this is of K-FAC's inverses, but run.optimizer is " + optimizer + "; allowed: with kfac",
+                      "remove it, or set run.optimizer.name to kfac");
+}
+
+}  // namespace
+
+Optimizer load_optimizer(Settings& settings) {
+  Optimizer optimizer;
+  optimizer.name = settings.text("run.optimizer.name");
+  refuse_kfac_keys(settings, optimizer.name);
+  if (settings.given("run.optimizer.refresh_steps"))
+    optimizer.refresh_steps = settings.small_integer("run.optimizer.refresh_steps");
+  optimizer.damping = settings.number("run.optimizer.damping");
+  optimizer.beta1 = settings.number("run.optimizer.beta1");
+  optimizer.beta2 = settings.number("run.optimizer.beta2");
+  optimizer.epsilon = settings.number("run.optimizer.epsilon");
+  optimizer.weight_decay = settings.number("run.optimizer.weight_decay");
+  optimizer.lr = read_rate(settings);
+  optimizer.lr_schedule = read_rate_schedule(settings, optimizer.lr);
+  return optimizer;
+}
+
+// How the batch grows and the loss falls: keys of `training`. Guarded by tests/scenarios/growth_command_test.cpp.
+
+namespace {
+
+// Whether the key holds a value; noted as missing where it does not.
+bool has(const Settings& settings, const char* key, GrowthChoice& growth) {
+  if (settings.given(key)) return true;
+  growth.missing_dynamics.emplace_back(key);
+  return false;
+}
+
+void load_dynamics(const Settings& settings, GrowthChoice& growth) {
+  LossDynamics& dynamics = growth.dynamics;
+  const std::pair<const char*, double*> values[] = {
+      {"training.loss.start", &dynamics.start},         {"training.loss.floor", &dynamics.floor},
+      {"training.loss.offset", &dynamics.offset},       {"training.loss.exponent", &dynamics.exponent},
+      {"training.noise.scale", &dynamics.noise_tokens}, {"training.noise.at_loss", &dynamics.noise_loss}};
+  for (const auto& [key, value] : values)
+    if (has(settings, key, growth)) *value = settings.number(key);
+  if (settings.given("training.noise.exponent")) dynamics.noise_exponent = settings.number("training.noise.exponent");
+  growth.noise_least = settings.number("training.noise.least");
+  growth.noise_most = settings.number("training.noise.most");
+}
+
+}  // namespace
+
+void load_growth(const Settings& settings, GrowthChoice& growth) {
+  growth.given = settings.given("training.growth");
+  if (settings.given("training.growth.rule"))
+    growth.rule = static_cast<BatchRule>(settings.choice("training.growth.rule"));
+  growth.largest = settings.integer("training.growth.largest");
+  growth.sizes = static_cast<int>(settings.integer("training.growth.sizes"));
+  growth.eta = settings.number("training.growth.eta");
+  if (settings.given("training.growth.test_every")) growth.test_every = settings.integer("training.growth.test_every");
+  growth.warmup = static_cast<double>(settings.integer("training.growth.warmup"));
+  for (int i = 0; i < settings.length("training.growth.stages"); ++i) {
+    const std::string path = "training.growth.stages." + std::to_string(i);
+    if (!settings.good({path, path + ".from", path + ".batch"})) continue;
+    growth.stages.push_back({static_cast<double>(settings.integer(path + ".from")), settings.integer(path + ".batch")});
+  }
+  growth.target_loss = settings.number("training.target_loss");
+  growth.source = settings.text("training.source");
+  growth.fitted_batches = settings.integers("training.fitted.batches");
+  growth.fitted_loss = settings.number("training.fitted.lowest_loss");
+  load_dynamics(settings, growth);
+}
+
+// How nodes fail and training recovers: keys of `cluster` and `run`. Guarded by tests/scenarios/goodput_command_test.cpp.
+
+void load_faults(Settings& settings, const Cluster* cluster, FaultModel& faults) {
+  FaultyTraining& training = faults.training;
+  training.node_mtbf_s = settings.number("cluster.mtbf_per_node");
+  training.restart_s = settings.number("cluster.restart");
+  training.repair_s = settings.number("cluster.repair");
+  training.spare_nodes = settings.small_integer("cluster.spare_nodes");
+  faults.checkpoint_interval = settings.number("run.checkpoint_interval");
+  if (settings.given("run.checkpoint_cost")) faults.checkpoint_cost = settings.number("run.checkpoint_cost");
+  for (int i = 0; i < settings.length("cluster.failures"); ++i) {
+    const std::string path = "cluster.failures." + std::to_string(i);
+    if (!settings.good({path, path + ".at", path + ".nodes"})) continue;
+    const int nodes = settings.small_integer(path + ".nodes");
+    if (cluster != nullptr && nodes > node_count(*cluster)) {
+      settings.refuse(path + ".nodes",
+                      std::to_string(nodes) + " nodes cannot fail at once: the cluster has " +
+                          std::to_string(node_count(*cluster)) + " (cluster.spare_nodes wait beside it)",
+                      "lower it, or raise the number of nodes");
+      continue;
+    }
+    training.failures.push_back({settings.number(path + ".at"), nodes});
+  }
+  std::stable_sort(training.failures.begin(), training.failures.end(),
+                   [](const PlannedFailure& a, const PlannedFailure& b) { return a.at < b.at; });
+}
+
 namespace {
 
 // After the cluster, whose machine chooses the constants.
@@ -20,8 +188,10 @@ void read_stack(Settings& settings, const std::string& folder, Scenario& scenari
   if (!settings.given(key)) return;
   scenario.stack = load_stack(settings.text(key), {settings.origin(key), key, folder}, settings.defects());
   if (has_experts(scenario.model))
-    settings.refuse(key, "no trainer's formula of step time has a term for experts; allowed with model.experts: without cluster.stack",
-                    "leave cluster.stack out");
+    settings.refuse(
+        key,
+        "no trainer's formula of step time has a term for experts; allowed with model.experts: without cluster.stack",
+        "leave cluster.stack out");
   if (!built_in_stack(settings.text(key))) scenario.stack_file = settings.text(key);
   if (!scenario.stack || scenario.cluster.groups.empty()) return;
   scenario.trainer = memory_constants(*scenario.stack, scenario.cluster.groups[0].machine.name);
@@ -36,8 +206,7 @@ void read_layout(const Settings& settings, Layout& layout) {
   layout.tensor = settings.small_integer("layout.tensor");
   layout.pipeline = settings.small_integer("layout.pipeline");
   layout.context = settings.small_integer("layout.context");
-  layout.context_exchange =
-      static_cast<ContextExchange>(std::max(0, settings.choice("layout.context_exchange")));
+  layout.context_exchange = static_cast<ContextExchange>(std::max(0, settings.choice("layout.context_exchange")));
   layout.expert = settings.small_integer("layout.expert");
   layout.zero = settings.small_integer("layout.zero");
   layout.sequence_parallel = settings.flag("layout.sequence_parallel");
@@ -84,7 +253,7 @@ void read_actions(Settings& settings, const std::string& folder, Scenario& scena
   }
 }
 
-// The file that cannot be read, of a text file or of a pair of token files (exec/token_source.h); empty: none.
+// The file that cannot be read, of a text file or of a pair of token files (exec/files/token_source.h); empty: none.
 std::string unreadable_data(const std::string& path) {
   const auto readable = [](const std::string& name) {
     std::error_code ignored;
@@ -105,9 +274,10 @@ std::string data_named(Settings& settings, const std::string& key, const std::st
       std::filesystem::absolute(resolve_path(folder, settings.text(key))).lexically_normal().string();
   const std::string missing = unreadable_data(path);
   if (!missing.empty())
-    settings.refuse(key,
-                    "cannot read '" + missing + "'; allowed: the path of a text file, or of Megatron token files (.bin and .idx)",
-                    "correct the path (" + relative_to(settings, key) + "), or leave " + key + " out to plan only");
+    settings.refuse(
+        key,
+        "cannot read '" + missing + "'; allowed: the path of a text file, or of Megatron token files (.bin and .idx)",
+        "correct the path (" + relative_to(settings, key) + "), or leave " + key + " out to plan only");
   return path;
 }
 
@@ -119,8 +289,7 @@ void read_run(Settings& settings, const std::string& folder, Scenario& scenario)
   run.checkpoint_steps = settings.small_integer("run.checkpoint_steps");
   run.checkpoints_kept = settings.small_integer("run.checkpoints_kept");
   scenario.tokens = settings.number("run.tokens");
-  if (settings.given("run.dtype"))
-    scenario.dtype = dtype_named(settings.text("run.dtype")).value_or(Dtype::bfloat16);
+  if (settings.given("run.dtype")) scenario.dtype = dtype_named(settings.text("run.dtype")).value_or(Dtype::bfloat16);
   run.optimizer = load_optimizer(settings);
   run.data = data_named(settings, "run.data", folder);
   run.evaluation_data = data_named(settings, "run.evaluation_data", folder);
@@ -137,10 +306,10 @@ void note_files(const Settings& settings, const std::string& folder, Scenario& s
   const int groups = settings.length("cluster.groups");
   if (groups == 0) scenario.machine_files = {file_named(settings, "cluster.machine", folder)};
   for (int i = 0; i < groups; ++i)
-    scenario.machine_files.push_back(
-        file_named(settings, "cluster.groups." + std::to_string(i) + ".machine", folder));
+    scenario.machine_files.push_back(file_named(settings, "cluster.groups." + std::to_string(i) + ".machine", folder));
   scenario.files = scenario.machine_files;
-  for (const char* key : {"model.config", "cluster.stack", "cluster.block_times", "run.data", "run.evaluation_data", "schedule.csv"})
+  for (const char* key :
+       {"model.config", "cluster.stack", "cluster.block_times", "run.data", "run.evaluation_data", "schedule.csv"})
     scenario.files.push_back(file_named(settings, key, folder));
   scenario.files.push_back(scenario.path);
   std::erase(scenario.files, "");
@@ -158,8 +327,7 @@ void write_resolved(Settings& settings, Scenario& scenario) {
   settings.set("model.sequence", scalar(std::to_string(scenario.model.sequence), {}));
   if (settings.given("cluster.machine") && !settings.given("cluster.nodes"))
     settings.set("cluster.nodes", scalar("1", {}));
-  if (settings.given("cluster.collectives"))
-    settings.set("cluster.collectives", algorithms_value(scenario.cluster));
+  if (settings.given("cluster.collectives")) settings.set("cluster.collectives", algorithms_value(scenario.cluster));
   scenario.own_fabrics = settings.given("cluster.fabrics");
   Value fabrics;
   fabrics.kind = Value::Kind::list;
@@ -180,8 +348,7 @@ LoadResult load_scenario(const std::string& path, const std::vector<std::string>
   scenario.name = std::filesystem::path(path).stem().string();
   std::optional<Value> document = read_document(path, {path, 0}, "", result.errors);
   if (!document) return result;
-  for (const std::string& option : overrides)
-    apply_override(option, scenario_keys(), *document, result.errors);
+  for (const std::string& option : overrides) apply_override(option, scenario_keys(), *document, result.errors);
   expand_shorthands(*document, scenario_keys());
   anchor_paths(*document, scenario_keys());
   const std::string folder = std::filesystem::path(path).parent_path().string();
@@ -216,9 +383,7 @@ std::string describe(const std::vector<ScenarioError>& errors) {
 }
 
 bool has_pace(const Scenario& scenario) {
-  const auto timed = [&](const NodeGroup& group) {
-    return time_on(*scenario.stack, group.machine.name) != nullptr;
-  };
+  const auto timed = [&](const NodeGroup& group) { return time_on(*scenario.stack, group.machine.name) != nullptr; };
   const std::vector<NodeGroup>& groups = scenario.cluster.groups;
   return scenario.stack && scenario.stack->model != nullptr && std::all_of(groups.begin(), groups.end(), timed);
 }
@@ -257,4 +422,4 @@ void set_pace(Scenario& scenario) {
   scenario.cluster = at_pace(std::move(scenario.cluster), *scenario.stack, lowering_input(scenario));
 }
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

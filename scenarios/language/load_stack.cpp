@@ -6,9 +6,9 @@
 #include <map>
 #include <stdexcept>
 
-#include "scenarios/embedded_files.h"
+#include "scenarios/files/embedded_files.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 namespace {
 
 class StackReader {
@@ -22,13 +22,11 @@ class StackReader {
       if (section.key != "time" && section.key != "memory")
         refuse(section.origin, section.key, "unknown key; allowed: time, memory", "remove it");
       else if (section.value.kind != Value::Kind::map)
-        refuse(section.origin, section.key, "is no map of machines",
-               "name a machine and its constants below it");
+        refuse(section.origin, section.key, "is no map of machines", "name a machine and its constants below it");
       else if (section.key == "time")
         read_times(section, stack);
       else
-        for (const Entry& machine : section.value.entries)
-          stack.memories.push_back(memory_of(machine, trainer));
+        for (const Entry& machine : section.value.entries) stack.memories.push_back(memory_of(machine, trainer));
     }
     if (root.entries.empty())
       refuse(root.origin, "memory", "there is neither memory nor time", "name a machine and its constants");
@@ -37,8 +35,7 @@ class StackReader {
   }
 
  private:
-  void refuse(const Origin& origin, const std::string& key, const std::string& problem,
-              const std::string& remedy) {
+  void refuse(const Origin& origin, const std::string& key, const std::string& problem, const std::string& remedy) {
     defects_.push_back({origin.file, origin.line, key, problem, remedy});
   }
 
@@ -61,10 +58,8 @@ class StackReader {
     const Value* source = entry.value.find("source");
     if (source != nullptr) constant.source = source->text;
     if (!(constant.value > 0) || !(constant.prior > 0))
-      refuse(entry.origin, path, "has no value and prior above 0",
-             "write {value: ..., prior: ..., source: ...}");
-    if (constant.source.empty())
-      refuse(entry.origin, path, "has no source", "say where the number comes from");
+      refuse(entry.origin, path, "has no value and prior above 0", "write {value: ..., prior: ..., source: ...}");
+    if (constant.source.empty()) refuse(entry.origin, path, "has no source", "say where the number comes from");
     return constant;
   }
 
@@ -72,13 +67,12 @@ class StackReader {
   template <typename Parameter>
   std::vector<const Entry*> entries_of(const Entry& machine, const std::string& path,
                                        std::span<const Parameter> parameters,
-                                       std::initializer_list<std::string_view> settings,
-                                       const std::string& whose) {
+                                       std::initializer_list<std::string_view> settings, const std::string& whose) {
     std::vector<const Entry*> found(parameters.size(), nullptr);
     for (const Entry& entry : machine.value.entries) {
       const auto at = std::ranges::find(parameters, std::string_view(entry.key), &Parameter::name);
       if (at != parameters.end())
-        found[static_cast<std::size_t>(at - parameters.begin())] = &entry;
+        found[at - parameters.begin()] = &entry;
       else if (std::ranges::find(settings, std::string_view(entry.key)) == settings.end())
         refuse(entry.origin, path + "." + entry.key, "is no constant of " + whose, "remove it");
     }
@@ -89,8 +83,7 @@ class StackReader {
     if (stack.model == nullptr)
       return refuse(section.origin, "time", "there is no formula of step time for trainer " + stack.trainer,
                     "name the file after a trainer that has one");
-    for (const Entry& machine : section.value.entries)
-      stack.times.push_back(time_of(machine, *stack.model));
+    for (const Entry& machine : section.value.entries) stack.times.push_back(time_of(machine, *stack.model));
   }
 
   StackTime time_of(const Entry& machine, const TimeModel& model) {
@@ -119,13 +112,11 @@ class StackReader {
     memory.width = number(machine.value, "width", path, memory.width);
     memory.scale = number(machine.value, "scale", path, memory.scale);
     const auto parameters = memory_parameters();
-    const auto entries =
-        entries_of(machine, path, parameters, {"width", "scale"}, "memory (slipway list stack-keys)");
+    const auto entries = entries_of(machine, path, parameters, {"width", "scale"}, "memory (slipway list stack-keys)");
     for (std::size_t i = 0; i < entries.size(); ++i) {
       double& value = memory.constants.*parameters[i].value;
       StackConstant constant{value, value, 0, ""};
-      if (entries[i] != nullptr)
-        constant = constant_of(*entries[i], path + "." + std::string(parameters[i].name));
+      if (entries[i] != nullptr) constant = constant_of(*entries[i], path + "." + std::string(parameters[i].name));
       value = constant.value;
       memory.sources.push_back(constant);
     }
@@ -151,8 +142,8 @@ std::map<std::string, Stack, std::less<>> read_built_in() {
 
 }  // namespace
 
-std::optional<Stack> stack_from_yaml(const std::string& text, const std::string& file,
-                                     const std::string& trainer, Defects& defects) {
+std::optional<Stack> stack_from_yaml(const std::string& text, const std::string& file, const std::string& trainer,
+                                     Defects& defects) {
   const std::optional<Value> root = parse_document(text, file, defects);
   if (!root) return std::nullopt;
   return StackReader(defects).read(*root, trainer);
@@ -160,8 +151,8 @@ std::optional<Stack> stack_from_yaml(const std::string& text, const std::string&
 
 std::optional<Stack> load_stack(const std::string& name_or_path, const Reference& from, Defects& defects) {
   if (const auto built_in = embedded_named(embedded_stacks(), name_or_path, "stack", from, defects))
-    return stack_from_yaml(std::string(built_in->text), std::string(built_in->path),
-                           std::string(built_in->name), defects);
+    return stack_from_yaml(std::string(built_in->text), std::string(built_in->path), std::string(built_in->name),
+                           defects);
   if (!looks_like_path(name_or_path)) return std::nullopt;
   const std::string file = resolve_path(from.folder, name_or_path);
   const std::optional<Value> root = read_document(file, from.origin, from.key, defects);
@@ -175,4 +166,4 @@ const Stack* built_in_stack(std::string_view trainer) {
   return found == stacks.end() ? nullptr : &found->second;
 }
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

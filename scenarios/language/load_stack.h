@@ -1,4 +1,4 @@
-// Stack profiles (models/stacks/<trainer>.yaml) as Stack: `time` and `memory`, each a set of constants per
+// Stack profiles (models/trainers/<trainer>.yaml) as Stack: `time` and `memory`, each a set of constants per
 // machine.
 //
 //   time:
@@ -11,22 +11,22 @@
 //
 // One of the two may be missing. In `time` every parameter of the trainer's formula must be there and no
 // other; in `memory` what is missing has the book's value. Every constant names its source. Guarded by
-// tests/stacks_test.cpp: every built-in loads; unknown, missing and sourceless constants are errors.
+// tests/models/trainers_test.cpp: every built-in loads; unknown, missing and sourceless constants are errors.
 #pragma once
 
 #include <string>
 
-#include "models/stack.h"
+#include "models/trainers/stack.h"
 #include "scenarios/language/profiles.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 
 // The built-in stack of a trainer; nullptr when there is none. Lives as long as the program.
 const Stack* built_in_stack(std::string_view trainer);
 
 // A built-in name or the path of a profile, whose name is then the trainer's. Empty after an error.
 std::optional<Stack> load_stack(const std::string& name_or_path, const Reference& from, Defects& defects);
-std::optional<Stack> stack_from_yaml(const std::string& text, const std::string& file,
-                                     const std::string& trainer, Defects& defects);
+std::optional<Stack> stack_from_yaml(const std::string& text, const std::string& file, const std::string& trainer,
+                                     Defects& defects);
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

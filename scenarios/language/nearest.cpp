@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-namespace slipway {
+namespace slipway::scenarios {
 
 int edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<int>> cost(a.size() + 1, std::vector<int>(b.size() + 1));
@@ -36,7 +36,8 @@ bool abbreviates(std::string_view typed, std::string_view word) {
   return typed.empty();
 }
 
-std::vector<std::string> those(const std::vector<std::string>& words, const std::function<bool(const std::string&)>& meant) {
+std::vector<std::string> those(const std::vector<std::string>& words,
+                               const std::function<bool(const std::string&)>& meant) {
   std::vector<std::string> found;
   std::copy_if(words.begin(), words.end(), std::back_inserter(found), meant);
   return found;
@@ -68,4 +69,4 @@ std::string suggestion(std::string_view typed, const std::vector<std::string>& w
   return guess.empty() ? "" : "; " + guess;
 }
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -5,14 +5,16 @@
 //   megatron   → (begins) megatron-core, megatron-deepspeed, megatron-lm
 //   bf16       → bfloat16                 else those that have the typed letters in this order, first letter included
 //
-// Guarded by tests/command_line_test.cpp and tests/scenario_words_test.cpp.
+// Guarded by tests/scenarios/command_line_test.cpp and tests/scenarios/scenario_keys_test.cpp.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace slipway {
+#include "models/namespaces.h"
+
+namespace slipway::scenarios {
 
 // Insertions, deletions, substitutions and swaps of neighbours from `a` to `b`.
 int edit_distance(std::string_view a, std::string_view b);
@@ -24,4 +26,4 @@ std::string did_you_mean(const std::vector<std::string>& words, const std::strin
 // "; did you mean ...?" of the nearest, or nothing.
 std::string suggestion(std::string_view typed, const std::vector<std::string>& words, const std::string& before = "");
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -5,7 +5,7 @@
 //   machine profile:  every number is plain, has a unit ("3.35 TB/s"), or carries its source
 //                     memory_bandwidth: {value: 3.35 TB/s, source: NVIDIA H100 data sheet}
 //
-// Guarded by tests/scenario_profiles_test.cpp: every built-in loads, a profile survives writing and
+// Guarded by tests/scenarios/scenario_profiles_test.cpp: every built-in loads, a profile survives writing and
 // reading, config.json files of the three families give the published parameter counts.
 #pragma once
 
@@ -13,10 +13,10 @@
 #include <optional>
 #include <span>
 
-#include "scenarios/embedded_files.h"
+#include "scenarios/files/embedded_files.h"
 #include "scenarios/language/settings.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 
 // Who asked for a file, for errors about the file as a whole.
 struct Reference {
@@ -26,18 +26,15 @@ struct Reference {
 };
 
 // A built-in name or the path of a profile. Empty after an error.
-std::optional<Machine> load_machine(const std::string& name_or_path, const Reference& from,
-                                    Defects& defects);
-std::optional<Machine> machine_from_yaml(const std::string& text, const std::string& file,
-                                         Defects& defects);
+std::optional<Machine> load_machine(const std::string& name_or_path, const Reference& from, Defects& defects);
+std::optional<Machine> machine_from_yaml(const std::string& text, const std::string& file, Defects& defects);
 // A profile that reads back as the same Machine, with its provenance.
 std::string machine_to_yaml(const Machine& machine);
 
 // The built-in file of this name. nullopt where it is a path, or after an error that lists the names; `what`:
 // "machine".
 std::optional<EmbeddedFile> embedded_named(std::span<const EmbeddedFile> files, const std::string& name,
-                                           const std::string& what, const Reference& from,
-                                           Defects& defects);
+                                           const std::string& what, const Reference& from, Defects& defects);
 
 // What is known of a model's shape, by key name ("layers", "kv_heads", "tied" as 0 or 1); the scenario's
 // own keys are laid over it before a Model is made.
@@ -46,7 +43,7 @@ struct ModelFields {
   std::map<std::string, double, std::less<>> numbers;
 };
 
-// models/library/<name>.yaml; name must exist.
+// models/model/library/<name>.yaml; name must exist.
 std::optional<ModelFields> library_model(const std::string& name, Defects& defects);
 // Families llama (and mistral, qwen2, qwen3, phi3: its blocks with other features), gpt2, bert, told by model_type. What Slipway does not
 // have (mixtures of experts, latent attention, biases in Llama blocks, ...) is an error, never ignored.
@@ -58,4 +55,4 @@ std::optional<BlockTable> load_block_table(const std::string& path, const Refere
 // Names for messages: where a relative path leads.
 std::string resolve_path(const std::string& folder, const std::string& path);
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <span>
 
-namespace slipway {
+namespace slipway::scenarios {
 namespace {
 
 // A value times factor / divisor: dividing by 1e6 rounds "3 us" to the same double as 3e-6.
@@ -18,8 +18,8 @@ constexpr Symbol none_symbols[] = {{"", 1}};
 constexpr Symbol byte_symbols[] = {{"", 1}, {"B", 1}};
 constexpr Symbol rate_symbols[] = {{"", 1}, {"B/s", 1}, {"bit/s", 1, 8}};
 constexpr Symbol flop_symbols[] = {{"", 1}, {"FLOP/s", 1}};
-constexpr Symbol time_symbols[] = {{"", 1}, {"s", 1}, {"ms", 1, 1e3}, {"us", 1, 1e6},
-                                   {"ns", 1, 1e9}, {"min", 60}, {"h", hour_s}, {"days", day_s}};
+constexpr Symbol time_symbols[] = {{"", 1},        {"s", 1},    {"ms", 1, 1e3}, {"us", 1, 1e6},
+                                   {"ns", 1, 1e9}, {"min", 60}, {"h", hour_s},  {"days", day_s}};
 constexpr Symbol token_symbols[] = {{"", 1}, {"K", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}};
 constexpr Symbol prefixes[] = {
     {"", 1},     {"k", 1e3},     {"M", 1e6},        {"G", 1e9},           {"T", 1e12},
@@ -43,9 +43,7 @@ std::span<const Symbol> symbols_of(Unit unit) {
   return none_symbols;
 }
 
-bool takes_prefix(Unit unit) {
-  return unit == Unit::bytes || unit == Unit::bytes_per_second || unit == Unit::flops;
-}
+bool takes_prefix(Unit unit) { return unit == Unit::bytes || unit == Unit::bytes_per_second || unit == Unit::flops; }
 
 // What "GB/s" and the like stand for; empty when it is no unit of this kind.
 std::optional<Symbol> symbol_named(std::string_view suffix, Unit unit) {
@@ -131,4 +129,4 @@ std::string number_text(double value) {
   return error == std::errc() ? std::string(buffer, end) : std::string("nan");
 }
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -4,7 +4,7 @@
 //
 // number, optional space, decimal or binary prefix, unit. A bare number is in SI base units. Case counts
 // (b is refused: write bit or B), so that nothing is guessed.
-// Guarded by tests/scenario_quantity_test.cpp.
+// Guarded by tests/scenarios/document_test.cpp.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,9 @@
 #include <string>
 #include <string_view>
 
-namespace slipway {
+#include "models/namespaces.h"
+
+namespace slipway::scenarios {
 
 constexpr double hour_s = 3600, day_s = 24 * hour_s;
 
@@ -30,4 +32,4 @@ std::optional<std::int64_t> whole_number(std::string_view text);
 // Shortest text that reads back as the same double: "4.5e+11", "0.25", "8".
 std::string number_text(double value);
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -5,7 +5,7 @@
 //
 // One mistake is one error: a key that was refused, is missing, or is the likely meaning of a misspelled
 // one is "bad", and checks that build on it ask good() first and stay silent.
-// Guarded by tests/scenario_keys_test.cpp and tests/scenario_errors_test.cpp.
+// Guarded by tests/scenarios/scenario_keys_test.cpp and tests/scenarios/scenario_errors_test.cpp.
 #pragma once
 
 #include <initializer_list>
@@ -14,7 +14,7 @@
 #include "scenarios/language/document.h"
 #include "scenarios/language/keys.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 
 class Settings {
  public:
@@ -69,7 +69,6 @@ void anchor_paths(Value& document, std::span<const Key> table);
 
 // "layout.tensor=4", "cluster.groups.0.nodes=2", "layout.split=[3, 5]": the value is YAML; nothing or null
 // makes the key unset again.
-void apply_override(const std::string& option, std::span<const Key> table, Value& document,
-                    Defects& defects);
+void apply_override(const std::string& option, std::span<const Key> table, Value& document, Defects& defects);
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -4,9 +4,9 @@
 #include <set>
 #include <stdexcept>
 
-#include "scenarios/validation/prediction.h"
+#include "scenarios/simulate/prediction.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 namespace {
 
 std::string set(const std::string& key, std::int64_t value) { return key + "=" + std::to_string(value); }
@@ -16,8 +16,7 @@ void add_work_changes(const Scenario& scenario, std::vector<Change>& changes) {
   const bool unfused = schedule.kernels == Kernels::torch || schedule.kernels == Kernels::fused_softmax;
   if (schedule.recompute == Recompute::none && unfused)
     changes.push_back({{{"selective recompute"}}, {"schedule.recompute=selective"}});
-  if (schedule.recompute != Recompute::full)
-    changes.push_back({{{"full recompute"}}, {"schedule.recompute=full"}});
+  if (schedule.recompute != Recompute::full) changes.push_back({{{"full recompute"}}, {"schedule.recompute=full"}});
   if (schedule.micro_batch % 2 == 0)
     changes.push_back({{{"micro-batch", schedule.micro_batch / 2, schedule.micro_batch}},
                        {set("schedule.micro_batch", schedule.micro_batch / 2)}});
@@ -42,7 +41,8 @@ void add_layout_changes(const Layout& layout, std::vector<Change>& changes) {
 // Two changes of the same degree are one.
 std::vector<Step> merged(std::vector<Step> steps, const std::vector<Step>& later) {
   for (const Step& step : later) {
-    if (step.what == "full recompute") std::erase_if(steps, [](const Step& s) { return s.what == "selective recompute"; });
+    if (step.what == "full recompute")
+      std::erase_if(steps, [](const Step& s) { return s.what == "selective recompute"; });
     const auto same = std::find_if(steps.begin(), steps.end(), [&](const Step& s) { return s.what == step.what; });
     if (same == steps.end())
       steps.push_back(step);
@@ -168,11 +168,12 @@ namespace {
 SimulatedStep replayed(const Scenario& scenario) {
   StepOptions options;
   options.makespan = false;
-  return simulated_step(scenario, options, {ordered_plan, [](const Plan& plan, const auto&, const std::vector<int>& steps) {
-                          std::vector<Simulation> replayed(1);
-                          replayed[0].timeline = replay(plan.graph, plan.durations, steps.front());
-                          return replayed;
-                        }});
+  return simulated_step(scenario, options,
+                        {ordered_plan, [](const Plan& plan, const auto&, const std::vector<int>& steps) {
+                           std::vector<Simulation> replayed(1);
+                           replayed[0].timeline = replay(plan.graph, plan.durations, steps.front());
+                           return replayed;
+                         }});
 }
 
 double step_s(const SimulatedStep& step) {
@@ -190,4 +191,4 @@ void price(const Scenario& scenario, TriedChange& tried) {
 
 double replayed_step_s(const Scenario& scenario) { return step_s(replayed(scenario)); }
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

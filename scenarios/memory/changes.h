@@ -5,7 +5,7 @@
 //   one of them, or if none fits (on its timeline) two, or three  ──►  those that fit, cheapest first
 //
 // Where a degree doubles, data parallelism halves, so that the GPUs stay the same.
-// Guarded by tests/command_memory_test.cpp.
+// Guarded by tests/scenarios/memory_command_test.cpp.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/memory/verdict.h"
+#include "scenarios/step/verdict.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 
 // "pipeline 4 instead of 2"; with both 0 a change without degrees: "full recompute".
 struct Step {
@@ -32,13 +32,13 @@ std::vector<Change> changes_of(const Scenario& scenario);
 
 struct TriedChange {
   Change change;
-  std::string refused;       // why the scenario cannot be; empty: it can
+  std::string refused;  // why the scenario cannot be; empty: it can
   Verdict verdict;
   double step_time_s = 0;  // replayed; 0: not priced, because it does not fit by the estimate
 };
 struct ChangeSearch {
-  int changes_together = 0;         // how many of changes_of each try combines
-  std::vector<TriedChange> tried;   // those that fit first, fastest first; then by share of the GPU
+  int changes_together = 0;        // how many of changes_of each try combines
+  std::vector<TriedChange> tried;  // those that fit first, fastest first; then by share of the GPU
 };
 // Adds one change at a time until some combination fits by estimate and timeline, at most `most_together`. `overrides` are those that
 // made `scenario` from its file.
@@ -52,4 +52,4 @@ void price(const Scenario& scenario, TriedChange& tried);
 // cannot price it.
 double replayed_step_s(const Scenario& scenario);
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -3,31 +3,31 @@
 //
 //   scenario ─┬─► closed form                      (Fujii et al. 2024)      ┐
 //             ├─► counted parts × trainer's constants                       ├─ the largest: one verdict
-//             └─► graph ─► timeline                (the task that peaks)    ┘  (scenarios/memory/verdict.h)
+//             └─► graph ─► timeline                (the task that peaks)    ┘  (scenarios/step/verdict.h)
 //
-// Guarded by tests/command_memory_test.cpp.
+// Guarded by tests/scenarios/memory_command_test.cpp.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "models/memory.h"
+#include "models/memory/closed_form.h"
 #include "scenarios/memory/changes.h"
-#include "scenarios/validation/prediction.h"
+#include "scenarios/simulate/prediction.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 
 // The fullest rank of one pipeline rank.
 struct StageReport {
   int rank = 0;
-  double capacity = 0;                // bytes of its machine
-  std::string on;                     // which machine, where there are several (plan.h: on_machine)
+  double capacity = 0;                 // bytes of its machine
+  std::string on;                      // which machine, where there are several (plan.h: on_machine)
   std::optional<MemoryParts> formula;  // closed form; not for every model
   MemoryParts timeline;
   MemoryParts estimate;
   std::string peak_task;
-  double needs = 0;  // the largest of them (scenarios/memory/verdict.h), by which it ...
+  double needs = 0;  // the largest of them (scenarios/step/verdict.h), by which it ...
   bool fits = true, fits_cautious = true;
   bool is_safe() const { return formula && sum(*formula) <= safe_share * capacity; }
 };
@@ -36,7 +36,7 @@ struct MemoryReport {
   std::vector<StageReport> stages;  // per pipeline rank
   std::string no_formula;           // why there is no closed form; empty: there is
   Verdict verdict;
-  double step_time_s = 0;           // replayed, as changes are priced
+  double step_time_s = 0;              // replayed, as changes are priced
   std::optional<ChangeSearch> search;  // only when it was made
   bool is_safe() const;
 };
@@ -47,4 +47,4 @@ MemoryReport memory_report(const Plan& plan, const Timeline& timeline, const Ste
 std::string report_text(const Plan& plan, const MemoryReport& report);
 std::string json_text(const Plan& plan, const MemoryReport& report);
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <filesystem>
 
-namespace slipway {
+namespace slipway::scenarios {
 namespace {
 
 constexpr double width = 960, height = 480, left = 90, top = 56, bottom = 64, right = 24;
@@ -33,12 +33,10 @@ std::string escaped(const std::string& text) {
 }
 
 std::string text_at(double x, double y, const std::string& text, const char* anchor = "middle") {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor,
-                     escaped(text));
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, escaped(text));
 }
 
-std::string bar(double x, double from_y, double to_y, double bar_width, const std::string& colour,
-                double opacity) {
+std::string bar(double x, double from_y, double to_y, double bar_width, const std::string& colour, double opacity) {
   return fmt::format(
       "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\" "
       "fill-opacity=\"{}\"/>\n",
@@ -86,8 +84,7 @@ double axis_end(double most) {
 
 class Picture {
  public:
-  Picture(const Study& study, const StudyFigure& figure)
-      : study_(study), figure_(figure), axes_(axes_of(study)) {
+  Picture(const Study& study, const StudyFigure& figure) : study_(study), figure_(figure), axes_(axes_of(study)) {
     double most = 0;
     for (const StudyRow& row : study.rows) {
       const double value = value_of(row, figure);
@@ -106,14 +103,13 @@ class Picture {
                        (fills() ? " (dark: before filling; line: ceiling)" : ""));
     for (int tick = 0; tick <= 4; ++tick) {
       const double value = end_ * tick / 4;
-      svg += fmt::format("<line x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" stroke=\"#ddd\"/>\n",
-                         left, width - right, y_of(value));
+      svg += fmt::format("<line x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" stroke=\"#ddd\"/>\n", left,
+                         width - right, y_of(value));
       svg += text_at(left - 8, y_of(value) + 4, readable(figure_, value), "end");
     }
     for (std::size_t i = 0; i < study_.rows.size(); ++i) svg += bar_of(i);
     for (std::size_t g = 0; g < axes_.groups.size(); ++g)
-      svg += text_at(left + (static_cast<double>(g) + 0.5) * group_width(), height - bottom + 20,
-                     axes_.groups[g]);
+      svg += text_at(left + (static_cast<double>(g) + 0.5) * group_width(), height - bottom + 20, axes_.groups[g]);
     if (!study_.first_keys.empty())
       svg += text_at(width / 2, height - bottom + 42, study_.keys[study_.first_keys.back()]);
     return svg + legend() + "</svg>\n";
@@ -128,17 +124,16 @@ class Picture {
 
   std::string bar_of(std::size_t row) const {
     const auto [group, series] = axes_.places[row];
-    const double x = left + (static_cast<double>(group) + 0.1) * group_width() +
-                     static_cast<double>(series) * bar_width();
+    const double x =
+        left + (static_cast<double>(group) + 0.1) * group_width() + static_cast<double>(series) * bar_width();
     const double value = value_of(study_.rows[row], figure_), w = bar_width() * 0.92;
     if (std::isnan(value)) return text_at(x + w / 2, y_of(0) - 4, "×");
     if (!fills()) return bar(x, y_of(0), y_of(value), w, colour_of(series), 1);
     const StudyFigures& figures = study_.rows[row].figures;
     std::string svg = bar(x, y_of(0), y_of(value), w, colour_of(series), 0.45) +
                       bar(x, y_of(0), y_of(figures.utilization_before), w, colour_of(series), 1);
-    return svg +
-           fmt::format("<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"black\"/>\n",
-                       x, x + w, y_of(figures.utilization_ceiling), y_of(figures.utilization_ceiling));
+    return svg + fmt::format("<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"black\"/>\n", x,
+                             x + w, y_of(figures.utilization_ceiling), y_of(figures.utilization_ceiling));
   }
 
   std::string legend() const {
@@ -160,8 +155,6 @@ class Picture {
 
 }  // namespace
 
-std::string study_svg(const Study& study, const StudyFigure& figure) {
-  return Picture(study, figure).draw();
-}
+std::string study_svg(const Study& study, const StudyFigure& figure) { return Picture(study, figure).draw(); }
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

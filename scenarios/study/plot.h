@@ -8,15 +8,15 @@
 //      D=4     D=8
 //
 // Points without figures leave a gap marked "×". Same study, same bytes.
-// Guarded by tests/command_study_test.cpp.
+// Guarded by tests/scenarios/study_command_test.cpp.
 #pragma once
 
 #include <string>
 
 #include "scenarios/study/study.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 
 std::string study_svg(const Study& study, const StudyFigure& figure);
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

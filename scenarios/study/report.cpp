@@ -6,13 +6,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/json_summary.h"
+#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/readable.h"
 #include "scenarios/language/keys.h"
-#include "scenarios/readable.h"
 #include "scenarios/study/study.h"
 #include "scenarios/tables/csv.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 
 std::span<const StudyFigure> study_figures() {
   using F = StudyFigures;
@@ -96,8 +96,7 @@ std::string study_text(const Study& study) {
     std::vector<std::string>& cells = table.emplace_back(labels(study, row));
     std::string name;
     for (const std::string& cell : cells) name += (name.empty() ? "" : ", ") + cell;
-    if (!row.error.empty())
-      reasons += "  " + (name.empty() ? row.point.path : name) + ": " + row.error + "\n";
+    if (!row.error.empty()) reasons += "  " + (name.empty() ? row.point.path : name) + ": " + row.error + "\n";
     for (const StudyFigure& figure : study_figures())
       if (is_shown(study, figure))
         cells.push_back(row.error.empty() ? readable(figure, row.figures.*figure.value) : "-");
@@ -153,4 +152,4 @@ std::string study_csv(const Study& study) {
   return text;
 }
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

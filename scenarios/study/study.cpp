@@ -7,11 +7,14 @@
 #include <set>
 #include <thread>
 
-#include "scenarios/commands/command.h"
-#include "scenarios/search/workers.h"
-#include "scenarios/validation/prediction.h"
+#include "scenarios/language/keys.h"
+#include "scenarios/language/nearest.h"
+#include "scenarios/language/usage_error.h"
+#include "scenarios/plan/ranking.h"
+#include "scenarios/simulate/prediction.h"
 
-namespace slipway {
+namespace slipway::scenarios {
+
 namespace {
 
 static_assert(sizeof(StudyFigures) <= Workers::result_bytes);
@@ -37,8 +40,7 @@ StudyFigures figures_of(const StudyPoint& point) {
   StudyFigures figures;
   figures.step_time_s = prediction.step.step_time_s;
   figures.tokens_per_s = prediction.tokens_per_s;
-  figures.sequences_per_s =
-      static_cast<double>(plan.scenario.schedule.global_batch) / prediction.step.step_time_s;
+  figures.sequences_per_s = static_cast<double>(plan.scenario.schedule.global_batch) / prediction.step.step_time_s;
   figures.mfu = prediction.step.mfu > 0 ? prediction.step.mfu : absent;
   figures.bubble_share = prediction.step.bubble_share;
   figures.exposed_comm_share = prediction.step.exposed_comm_share;
@@ -65,8 +67,7 @@ std::string in_short(const std::string& text) {
   if (lines.empty()) return "failed without a word";
   if (lines.size() == 1) return lines[0];
   std::string reason = lines[1];
-  if (lines.size() > 2)
-    reason += " (" + std::to_string(lines.size() - 2) + " more; `slipway simulate` lists all)";
+  if (lines.size() > 2) reason += " (" + std::to_string(lines.size() - 2) + " more; `slipway simulate` lists all)";
   return reason;
 }
 
@@ -85,14 +86,13 @@ class Runner {
       try {
         with_one_team();
       } catch (const std::runtime_error& error) {
-        for (const int job : under_way_) rows_[static_cast<std::size_t>(job)].error = error.what();
+        for (const int job : under_way_) rows_[job].error = error.what();
         finished_ += under_way_.size();
         under_way_.clear();
       }
     }
     for (; next_ < points_.size(); ++next_) under_way_.insert(static_cast<int>(next_));
-    for (const int job : under_way_)
-      rows_[static_cast<std::size_t>(job)].error = "interrupted before its end";
+    for (const int job : under_way_) rows_[job].error = "interrupted before its end";
     return std::move(rows_);
   }
 
@@ -101,7 +101,7 @@ class Runner {
 
   void with_one_team() {
     Workers team(workers_, [this](int job, std::byte* result) {
-      const StudyFigures figures = figures_of(points_[static_cast<std::size_t>(job)]);
+      const StudyFigures figures = figures_of(points_[job]);
       std::memcpy(result, &figures, sizeof figures);
     });
     while (unfinished() && !interrupted_()) {
@@ -115,7 +115,7 @@ class Runner {
   }
 
   void take(const Workers::Outcome& outcome) {
-    StudyRow& row = rows_[static_cast<std::size_t>(outcome.job)];
+    StudyRow& row = rows_[outcome.job];
     if (outcome.failed) {
       row.error = in_short(outcome.text);
     } else {
@@ -138,8 +138,7 @@ class Runner {
 
 }  // namespace
 
-std::vector<StudyPoint> points_of(const std::vector<std::string>& scenarios,
-                                  const std::vector<std::string>& overrides,
+std::vector<StudyPoint> points_of(const std::vector<std::string>& scenarios, const std::vector<std::string>& overrides,
                                   const std::vector<Variation>& variations) {
   std::vector<StudyPoint> points;
   for (const std::string& path : scenarios) points.push_back({path, overrides, {}});
@@ -161,9 +160,61 @@ std::vector<StudyPoint> points_of(const std::vector<std::string>& scenarios,
 }
 
 std::vector<StudyRow> run_study(const std::vector<StudyPoint>& points, int workers,
-                                const std::function<void(double)>& done,
-                                const std::function<bool()>& interrupted) {
+                                const std::function<void(double)>& done, const std::function<bool()>& interrupted) {
   return Runner(points, std::min(workers, static_cast<int>(points.size())), done, interrupted).run();
 }
 
-}  // namespace slipway
+// --vary: "schedule.name=gpipe,1f1b", "layout.pipeline=4,8 model.layers=4,8", "layout.split=[3,3,2],even".
+
+namespace {
+
+// Cut at `at` outside of brackets.
+std::vector<std::string> cut(const std::string& text, char at) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (const char c : text) {
+    if (c == '[' || c == '{') ++depth;
+    if (c == ']' || c == '}') --depth;
+    if (c == at && depth == 0)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  return parts;
+}
+
+void check_key(const std::string& option, const std::string& key) {
+  if (key_of(scenario_keys(), key) != nullptr) return;
+  std::vector<std::string> names;
+  for (const Key& each : scenario_keys()) names.emplace_back(each.path);
+  throw UsageError("--vary " + option + ": there is no key '" + key + "'" + suggestion(key, names) +
+                   " (`slipway list keys`)");
+}
+
+}  // namespace
+
+Variation variation_from(const std::string& option) {
+  Variation variation;
+  for (const std::string& part : cut(option, ' ')) {
+    if (part.empty()) continue;
+    const std::size_t equals = part.find('=');
+    if (equals == std::string::npos || equals + 1 == part.size())
+      throw UsageError("--vary " + option + ": '" + part + "' is no KEY=VALUE,VALUE,...");
+    const std::string key = part.substr(0, equals);
+    check_key(option, key);
+    const std::vector<std::string> values = cut(part.substr(equals + 1), ',');
+    if (std::find(values.begin(), values.end(), "") != values.end())
+      throw UsageError("--vary " + option + ": a value of " + key + " is empty (write null to unset a key)");
+    if (!variation.keys.empty() && values.size() != variation.values.size())
+      throw UsageError("--vary " + option +
+                       ": keys that move together need as many values each: " + variation.keys.front() + " has " +
+                       std::to_string(variation.values.size()) + ", " + key + " " + std::to_string(values.size()));
+    variation.values.resize(values.size());
+    variation.keys.push_back(key);
+    for (std::size_t i = 0; i < values.size(); ++i) variation.values[i].push_back(values[i]);
+  }
+  if (variation.keys.empty()) throw UsageError("--vary '" + option + "' names no key");
+  return variation;
+}
+
+}  // namespace slipway::scenarios

@@ -5,7 +5,7 @@
 //
 // Points run in forked workers, one per core; a point that cannot be (a refused scenario, memory of this
 // machine exhausted) is a row with its reason and stops nobody. The rows are in the order of the points, so
-// the same study gives the same bytes. Guarded by tests/command_study_test.cpp.
+// the same study gives the same bytes. Guarded by tests/scenarios/study_command_test.cpp.
 #pragma once
 
 #include <functional>
@@ -15,9 +15,9 @@
 #include <string_view>
 #include <vector>
 
-#include "scenarios/basis.h"
+#include "scenarios/basis/basis.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 
 // Keys that move together, and for each point along them a value of each.
 struct Variation {
@@ -33,8 +33,7 @@ struct StudyPoint {
   std::vector<std::string> values;     // of the varied keys, in order
 };
 // All combinations, the last variation fastest.
-std::vector<StudyPoint> points_of(const std::vector<std::string>& scenarios,
-                                  const std::vector<std::string>& overrides,
+std::vector<StudyPoint> points_of(const std::vector<std::string>& scenarios, const std::vector<std::string>& overrides,
                                   const std::vector<Variation>& variations);
 
 // One number of a point; what does not apply to it is NaN.
@@ -69,14 +68,12 @@ struct StudyRow {
 // `done` is called after each point with the share done. Once `interrupted` says so, what is under way is
 // dropped; those points and the ones after them say that they were not simulated.
 std::vector<StudyRow> run_study(const std::vector<StudyPoint>& points, int workers,
-                                const std::function<void(double)>& done,
-                                const std::function<bool()>& interrupted);
+                                const std::function<void(double)>& done, const std::function<bool()>& interrupted);
 
 struct Study {
   std::vector<std::string> scenarios;
-  std::vector<std::string> keys;  // varied, in order
-  std::vector<std::size_t>
-      first_keys;  // index in `keys` of the first key of each variation: what tables show
+  std::vector<std::string> keys;        // varied, in order
+  std::vector<std::size_t> first_keys;  // index in `keys` of the first key of each variation: what tables show
   std::vector<StudyRow> rows;
   std::vector<const StudyFigure*> columns;  // of the text; empty: all that some point has
 };
@@ -84,4 +81,4 @@ std::string study_text(const Study& study);
 std::string study_csv(const Study& study);
 std::string study_json(const Study& study);
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

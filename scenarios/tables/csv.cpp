@@ -1,13 +1,17 @@
 #include "scenarios/tables/csv.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <istream>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <set>
 #include <stdexcept>
 
-namespace slipway {
+namespace slipway::scenarios {
+
 namespace {
 
 class Scanner {
@@ -18,8 +22,7 @@ class Scanner {
 
   std::optional<std::string> comment() {
     if (at_ >= text_.size() || text_[at_] != '#') return std::nullopt;
-    const std::size_t begin = text_.find_first_not_of("# ", at_),
-                      end = std::min(text_.find('\n', at_), text_.size());
+    const std::size_t begin = text_.find_first_not_of("# ", at_), end = std::min(text_.find('\n', at_), text_.size());
     at_ = std::min(end + 1, text_.size());
     ++line_;
     return begin < end ? text_.substr(begin, end - begin) : std::string();
@@ -62,9 +65,8 @@ class Scanner {
       if (text_[at_] == '\n') ++line_;
       value += text_[at_];
     }
-    throw std::runtime_error(
-        file_ + ":" + std::to_string(begun) +
-        ": a quoted field is not closed; end it with \", and write \"\" for a quote in it");
+    throw std::runtime_error(file_ + ":" + std::to_string(begun) +
+                             ": a quoted field is not closed; end it with \", and write \"\" for a quote in it");
   }
 
   std::string text_, file_;
@@ -79,14 +81,13 @@ CsvTable read_csv(std::istream& in, const std::string& file) {
   std::vector<std::string> comments;
   while (std::optional<std::string> comment = scanner.comment()) comments.push_back(std::move(*comment));
   std::optional<CsvRow> header = scanner.next();
-  if (!header)
-    throw std::runtime_error(file + ": is empty; a table begins with a line that names its columns");
+  if (!header) throw std::runtime_error(file + ": is empty; a table begins with a line that names its columns");
   CsvTable table{file, std::move(comments), std::move(header->fields), header->line, {}};
   std::set<std::string> names;
   for (const std::string& name : table.header)
     if (!names.insert(name).second)
-      throw std::runtime_error(file + ":" + std::to_string(header->line) + ": two columns are named '" +
-                               name + "'; rename one");
+      throw std::runtime_error(file + ":" + std::to_string(header->line) + ": two columns are named '" + name +
+                               "'; rename one");
   while (std::optional<CsvRow> row = scanner.next()) table.rows.push_back(std::move(*row));
   return table;
 }
@@ -106,4 +107,67 @@ std::string csv_line(const std::vector<std::string>& fields) {
   return line + '\n';
 }
 
-}  // namespace slipway
+namespace {
+
+CellError wrong(std::string_view column, const std::string& text, const char* what) {
+  return CellError("column " + std::string(column) +
+                   (text.empty() ? std::string(" is empty and") : ": '" + text + "', which") + " must be " + what);
+}
+
+}  // namespace
+
+const std::string& Cells::text(std::string_view column) const {
+  static const std::string nothing;
+  const auto found = std::find(header_.begin(), header_.end(), column);
+  return found == header_.end() ? nothing : row_.fields[found - header_.begin()];
+}
+
+double Cells::number(std::string_view column) const {
+  const std::string& written = text(column);
+  double value = 0;
+  const char* end = written.data() + written.size();
+  const auto [stop, error] = std::from_chars(written.data(), end, value);
+  if (error != std::errc() || stop != end || !std::isfinite(value) || value < 0)
+    throw wrong(column, written, "a number, 0 or more");
+  return value;
+}
+
+std::int64_t Cells::integer(std::string_view column) const {
+  const double value = number(column);
+  constexpr double most = 1e9;  // products of two stay below 2^63
+  if (value < 1 || value > most || value != std::floor(value))
+    throw wrong(column, text(column), "a whole number from 1 to 1e9");
+  return static_cast<std::int64_t>(value);
+}
+
+int Cells::count(std::string_view column) const {
+  const std::int64_t value = integer(column);
+  if (value > std::numeric_limits<int>::max()) throw wrong(column, text(column), "a whole number below 2^31");
+  return static_cast<int>(value);
+}
+
+double Cells::above_zero(std::string_view column) const {
+  const double value = number(column);
+  if (value > 0) return value;
+  throw CellError("column " + std::string(column) + ": " + text(column) + " is not above 0");
+}
+
+double Cells::number_or(std::string_view column, double otherwise) const {
+  return empty(column) ? otherwise : number(column);
+}
+
+RowStatus Cells::status(std::string_view ok, std::string_view out_of_memory) const {
+  const std::string& written = text("status");
+  if (written.empty())
+    throw wrong("status", written, (std::string(ok) + ", " + std::string(out_of_memory) + " or another word").c_str());
+  return written == ok ? RowStatus::ok : written == out_of_memory ? RowStatus::out_of_memory : RowStatus::other;
+}
+
+bool Cells::flag(std::string_view column) const {
+  const std::string& written = text(column);
+  if (written == "1" || written == "true" || written == "True") return true;
+  if (written == "0" || written == "false" || written == "False") return false;
+  throw wrong(column, written, "0, 1, true or false");
+}
+
+}  // namespace slipway::scenarios

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
-#include "scenarios/tables/machine_names.h"
+#include "scenarios/tables/names.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 namespace {
 
 double paper_flops(const Model& model, double sequences) {
@@ -41,9 +41,9 @@ void read_fujii(const Cells& cells, PublishedRow& row) {
   row.group = fmt::format("t{} c{} p{} on {}", cut.tensor, cut.context, row.pipeline, row.machine);
   row.table = row.choice = fmt::format("{} on {} {}", row.model.name, row.gpus, row.machine);
   if (row.status == RowStatus::ok)
-    row.step_s = paper_flops(row.model, static_cast<double>(batch)) /
-                 (row.gpus * cells.number("tflops_per_gpu") * 1e12);
+    row.step_s =
+        paper_flops(row.model, static_cast<double>(batch)) / (row.gpus * cells.number("tflops_per_gpu") * 1e12);
   set_batch(row, batch);
 }
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
-#include "scenarios/tables/words.h"
+#include "scenarios/tables/names.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 
 void read_hagemann(const Cells& cells, PublishedRow& row) {
   constexpr std::int64_t tokens = 4194304;
@@ -23,11 +23,12 @@ void read_hagemann(const Cells& cells, PublishedRow& row) {
   std::string kernel = joined_words(cells.text("kernel"));
   if (const auto dashed = kernel.find("rms_norm"); dashed != std::string::npos) kernel.erase(dashed + 3, 1);
   if (kernel == "flash2(rmsnorm)") kernel = "flash2+rmsnorm";
-  row.shape.kernels = cells.choice<Kernels>("kernel", kernel, {{"torch", Kernels::torch},
-                                                       {"fused_softmax", Kernels::fused_softmax},
-                                                       {"flash1", Kernels::flash1},
-                                                       {"flash2", Kernels::flash2},
-                                                       {"flash2+rmsnorm", Kernels::flash2_rmsnorm}});
+  row.shape.kernels = cells.choice<Kernels>("kernel", kernel,
+                                            {{"torch", Kernels::torch},
+                                             {"fused_softmax", Kernels::fused_softmax},
+                                             {"flash1", Kernels::flash1},
+                                             {"flash2", Kernels::flash2},
+                                             {"flash2+rmsnorm", Kernels::flash2_rmsnorm}});
   row.pipeline = cells.count("pipeline");
   row.zero = 1;
   row.recompute = recompute_word(cells, Recompute::none);
@@ -39,4 +40,4 @@ void read_hagemann(const Cells& cells, PublishedRow& row) {
   set_batch(row, tokens / sequence);
 }
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -5,10 +5,9 @@
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
-#include "scenarios/tables/machine_names.h"
-#include "scenarios/tables/words.h"
+#include "scenarios/tables/names.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 namespace {
 
 struct MptShape {
@@ -18,20 +17,19 @@ struct MptShape {
 
 constexpr MptShape mpt_1b{"1b", 24, 2048, 16}, mpt_3b{"3b", 32, 2560, 20}, mpt_7b{"7b", 32, 4096, 32},
     mpt_70b{"70b", 80, 8192, 64};
-const std::map<std::string, MptShape, std::less<>> mpt_shapes = {
-    {"125m", {"125m", 12, 768, 12}},
-    {"350m", {"350m", 24, 1024, 16}},
-    {"760m", {"760m", 24, 1536, 12}},
-    {"1b", mpt_1b},
-    {"1.3b", mpt_1b},
-    {"3b", mpt_3b},
-    {"2.7b", mpt_3b},
-    {"7b", mpt_7b},
-    {"6.7b", mpt_7b},
-    {"13b", {"13b", 40, 5120, 40}},
-    {"30b", {"30b", 48, 7168, 56}},
-    {"70b", mpt_70b},
-    {"65b", mpt_70b}};
+const std::map<std::string, MptShape, std::less<>> mpt_shapes = {{"125m", {"125m", 12, 768, 12}},
+                                                                 {"350m", {"350m", 24, 1024, 16}},
+                                                                 {"760m", {"760m", 24, 1536, 12}},
+                                                                 {"1b", mpt_1b},
+                                                                 {"1.3b", mpt_1b},
+                                                                 {"3b", mpt_3b},
+                                                                 {"2.7b", mpt_3b},
+                                                                 {"7b", mpt_7b},
+                                                                 {"6.7b", mpt_7b},
+                                                                 {"13b", {"13b", 40, 5120, 40}},
+                                                                 {"30b", {"30b", 48, 7168, 56}},
+                                                                 {"70b", mpt_70b},
+                                                                 {"65b", mpt_70b}};
 
 // How FSDP shards: hybrid inside a node, between nodes replicas.
 struct FsdpSharding {
@@ -49,9 +47,9 @@ struct Precision {
   bool fp8 = false;
 };
 const std::map<std::string, Precision, std::less<>> precisions = {
-    {"bf16", {Dtype::bfloat16, Dtype::bfloat16, false}},   {"amp_bf16", {Dtype::bfloat16, Dtype::float32, false}},
-    {"fp16", {Dtype::float16, Dtype::float16, false}},     {"amp_fp16", {Dtype::float16, Dtype::float32, false}},
-    {"amp_fp8", {Dtype::bfloat16, Dtype::float32, true}},  {"fp32", {Dtype::float32, Dtype::float32, false}}};
+    {"bf16", {Dtype::bfloat16, Dtype::bfloat16, false}},  {"amp_bf16", {Dtype::bfloat16, Dtype::float32, false}},
+    {"fp16", {Dtype::float16, Dtype::float16, false}},    {"amp_fp16", {Dtype::float16, Dtype::float32, false}},
+    {"amp_fp8", {Dtype::bfloat16, Dtype::float32, true}}, {"fp32", {Dtype::float32, Dtype::float32, false}}};
 
 }  // namespace
 
@@ -81,4 +79,4 @@ void read_llm_foundry(const Cells& cells, PublishedRow& row) {
   set_batch(row, batch);
 }
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -9,11 +9,10 @@
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
-#include "scenarios/tables/machine_names.h"
+#include "scenarios/tables/names.h"
 #include "scenarios/tables/tuned_micro_batch.h"
-#include "scenarios/tables/words.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 namespace {
 
 constexpr std::int64_t vocabulary = 51200;
@@ -93,4 +92,4 @@ void read_megatron_tensor(const Cells& cells, PublishedRow& row) {
   set_batch(row, batch);
 }
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

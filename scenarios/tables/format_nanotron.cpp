@@ -11,7 +11,7 @@
 
 #include "scenarios/tables/formats.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 namespace {
 
 constexpr double gibibyte = 1073741824.0;
@@ -31,14 +31,14 @@ void read_layout(const Cells& cells, PublishedRow& row) {
     return own ? cells.integer(column) : named(name, part);
   };
   row.data = static_cast<int>(figure("dp", "dp"));
-  const bool scattered = cells.empty("tp_mode") ||
-                         cells.choice<bool>("tp_mode", {{"REDUCE_SCATTER", true}, {"ALL_REDUCE", false}});
+  const bool scattered =
+      cells.empty("tp_mode") || cells.choice<bool>("tp_mode", {{"REDUCE_SCATTER", true}, {"ALL_REDUCE", false}});
   row.shape.sharding = {static_cast<int>(figure("tp", "tp")), scattered, 1};
   row.pipeline = static_cast<int>(figure("pp", "pp"));
   row.micro_batches = figure("batch_accum", "acc");
   row.shape.micro_batch = figure("mbs", "mbs");
-  row.zero = cells.empty("zero_stage") ? static_cast<int>(named(name, "zero"))
-                                       : static_cast<int>(cells.number("zero_stage"));
+  row.zero =
+      cells.empty("zero_stage") ? static_cast<int>(named(name, "zero")) : static_cast<int>(cells.number("zero_stage"));
   if (row.data * row.shape.sharding.tensor * row.pipeline != row.gpus)
     throw CellError("dp x tp x pp is not the number of GPUs");
 }
@@ -47,8 +47,7 @@ Model nanotron_model(const Cells& cells) {
   const std::int64_t hidden = cells.integer("hidden_size"), heads = cells.integer("num_heads");
   const std::int64_t kv_heads = cells.empty("num_kv_heads") ? heads : cells.integer("num_kv_heads");
   constexpr std::int64_t widest = 4096;
-  const bool tied =
-      cells.empty("tie_word_embeddings") ? hidden < widest : cells.flag("tie_word_embeddings");
+  const bool tied = cells.empty("tie_word_embeddings") ? hidden < widest : cells.flag("tie_word_embeddings");
   const std::string& name = cells.text("name");
   return llama("llama-" + name.substr(0, name.find('_')),
                {cells.integer("num_layers"), hidden, cells.integer("interm_dim"), heads, kv_heads,
@@ -71,13 +70,12 @@ void read_nanotron(const Cells& cells, PublishedRow& row) {
   if (!cells.empty("accumulate_grad_in_fp32") && !cells.flag("accumulate_grad_in_fp32"))
     row.gradient_dtype = Dtype::bfloat16;
   if (row.status != RowStatus::ok) return;
-  const double tokens =
-      static_cast<double>(row.micro_batches * row.shape.micro_batch * row.shape.sequence) * row.data;
-  row.step_s = cells.empty("step_s_derived") ? tokens / (row.gpus * cells.number("tok/s/gpu"))
-                                             : cells.number("step_s_derived");
+  const double tokens = static_cast<double>(row.micro_batches * row.shape.micro_batch * row.shape.sequence) * row.data;
+  row.step_s =
+      cells.empty("step_s_derived") ? tokens / (row.gpus * cells.number("tok/s/gpu")) : cells.number("step_s_derived");
   row.allocated_bytes = cells.number_or("Mem Alloc (GB)", 0) * gibibyte;
   row.reserved_bytes = cells.number_or("Mem Res (GB)", 0) * gibibyte;
   row.all_reduce_bytes_per_s = cells.number_or("AR Intra-node (GB/s)", 0) * 1e9;
 }
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

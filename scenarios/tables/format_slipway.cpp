@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
-#include "scenarios/tables/machine_names.h"
+#include "scenarios/tables/names.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 namespace {
 
 const std::map<std::string, Kernels, std::less<>> kernels = {{"torch", Kernels::torch},
@@ -37,11 +37,10 @@ Model model_of(const Cells& cells) {
   const std::int64_t s = cells.integer("sequence");
   const bool is_llama = cells.choice<bool>("family", {{"llama", true}, {"gpt", false}});
   if (is_llama)
-    return llama(name,
-                 {cells.integer("layers"), cells.integer("hidden"), cells.integer("ffn"),
-                  cells.integer("heads"), cells.integer("kv_heads"), cells.integer("vocab"), s, tied});
-  return gpt(name, {cells.integer("layers"), cells.integer("hidden"), cells.integer("ffn"),
-                    cells.integer("heads"), cells.integer("vocab"), s, s, tied});
+    return llama(name, {cells.integer("layers"), cells.integer("hidden"), cells.integer("ffn"), cells.integer("heads"),
+                        cells.integer("kv_heads"), cells.integer("vocab"), s, tied});
+  return gpt(name, {cells.integer("layers"), cells.integer("hidden"), cells.integer("ffn"), cells.integer("heads"),
+                    cells.integer("vocab"), s, s, tied});
 }
 
 void read_keys(const Cells& cells, PublishedRow& row, std::int64_t batch) {
@@ -170,4 +169,4 @@ std::vector<std::string> slipway_fields(const PublishedRow& row) {
           row.choice};
 }
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

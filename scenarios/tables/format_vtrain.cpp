@@ -4,10 +4,9 @@
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
-#include "scenarios/tables/machine_names.h"
-#include "scenarios/tables/words.h"
+#include "scenarios/tables/names.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 
 void read_vtrain(const Cells& cells, PublishedRow& row) {
   constexpr std::int64_t assumed_vocabulary = 51200;
@@ -18,8 +17,7 @@ void read_vtrain(const Cells& cells, PublishedRow& row) {
   else
     set_machine(row, cells, {"a100-40gb"});
   row.gpus = cells.count("gpus");
-  const std::int64_t hidden = cells.integer("hidden"), layers = cells.integer("layers"),
-                     s = cells.integer("seq");
+  const std::int64_t hidden = cells.integer("hidden"), layers = cells.integer("layers"), s = cells.integer("seq");
   row.model = gpt(fmt::format("gpt-{}x{}", layers, hidden),
                   {layers, hidden, 4 * hidden, cells.integer("heads"), assumed_vocabulary, s, s});
   row.shape.sequence = s;
@@ -38,4 +36,4 @@ void read_vtrain(const Cells& cells, PublishedRow& row) {
   if (row.data != cells.count("dp")) throw CellError("column dp does not match gpus / (tp x pp)");
 }
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -5,12 +5,10 @@
 #include <istream>
 #include <stdexcept>
 
-
-namespace slipway {
+namespace slipway::scenarios {
 namespace {
 
-std::vector<std::string_view> missing_columns(const TableFormat& format,
-                                              const std::vector<std::string>& header) {
+std::vector<std::string_view> missing_columns(const TableFormat& format, const std::vector<std::string>& header) {
   std::vector<std::string_view> missing;
   for (const std::string_view column : format.columns)
     if (std::find(header.begin(), header.end(), column) == header.end()) missing.push_back(column);
@@ -45,12 +43,11 @@ std::string joined(const std::vector<std::string_view>& names) {
 }
 
 [[noreturn]] void refuse_header(const CsvTable& table) {
-  constexpr const char* remedy =
-      "`slipway list tables` prints the columns of every table that can be scored";
+  constexpr const char* remedy = "`slipway list tables` prints the columns of every table that can be scored";
   const std::string place = table.file + ":" + std::to_string(table.header_line) + ": ";
   if (const OtherTable* other = other_table(table.header))
-    throw std::runtime_error(place + "this file holds " + other->holds +
-                             " and no step times of training layouts; " + remedy);
+    throw std::runtime_error(place + "this file holds " + other->holds + " and no step times of training layouts; " +
+                             remedy);
   const TableFormat* nearest = nullptr;
   double best = 0;
   std::vector<std::string_view> names;
@@ -64,9 +61,8 @@ std::string joined(const std::vector<std::string_view>& names) {
   if (nearest == nullptr || best < resembles)
     throw std::runtime_error(place + "the header is of no known table (" + joined(names) + "); " + remedy);
   const std::vector<std::string_view> missing = missing_columns(*nearest, table.header);
-  throw std::runtime_error(place + "the header is of no known table; the nearest is " +
-                           std::string(nearest->name) + ", which needs " +
-                           (missing.size() == 1 ? "column " : "columns ") + joined(missing) +
+  throw std::runtime_error(place + "the header is of no known table; the nearest is " + std::string(nearest->name) +
+                           ", which needs " + (missing.size() == 1 ? "column " : "columns ") + joined(missing) +
                            " besides; add what is missing (" + remedy + ")");
 }
 
@@ -107,28 +103,27 @@ std::span<const TableFormat> table_formats() {
   static const std::vector<TableFormat> formats = {
       {"hagemann-2023",
        "Hagemann et al. 2023, arXiv 2311.05610",
-       {"model", "seq_len", "gpus", "micro_batch", "tensor", "pipeline", "sequence_parallel", "recompute",
-        "kernel", "status", "step_time_s"},
+       {"model", "seq_len", "gpus", "micro_batch", "tensor", "pipeline", "sequence_parallel", "recompute", "kernel",
+        "status", "step_time_s"},
        read_hagemann},
       {"fujii-2024",
        "Fujii et al. 2024, arXiv 2411.06465",
-       {"model", "gpu", "seq_len", "global_batch", "tensor", "context", "pipeline", "micro_batch", "gpus",
-        "status", "tflops_per_gpu"},
+       {"model", "gpu", "seq_len", "global_batch", "tensor", "context", "pipeline", "micro_batch", "gpus", "status",
+        "tflops_per_gpu"},
        read_fujii},
       {"ultrascale-nanotron",
        "Hugging Face, The Ultra-Scale Playbook, 2025",
-       {"gpus", "name", "seq_len", "mbs", "batch_accum", "dp", "tp", "pp", "zero_stage", "hidden_size",
-        "interm_dim", "num_layers", "num_heads", "vocab_size", "status"},
+       {"gpus", "name", "seq_len", "mbs", "batch_accum", "dp", "tp", "pp", "zero_stage", "hidden_size", "interm_dim",
+        "num_layers", "num_heads", "vocab_size", "status"},
        read_nanotron},
       {"vtrain",
        "vTrain, MICRO 2024",
-       {"gpus", "tp", "dp", "pp", "global_batch", "micro_batch", "hidden", "heads", "layers", "seq",
-        "iter_ms"},
+       {"gpus", "tp", "dp", "pp", "global_batch", "micro_batch", "hidden", "heads", "layers", "seq", "iter_ms"},
        read_vtrain},
       {"llm-foundry",
        "MosaicML LLM Foundry, throughput tables",
-       {"model", "seq", "gpus", "gpu", "micro_batch", "global_batch", "tokens_per_s", "precision",
-        "sharding", "act_ckpt"},
+       {"model", "seq", "gpus", "gpu", "micro_batch", "global_batch", "tokens_per_s", "precision", "sharding",
+        "act_ckpt"},
        read_llm_foundry},
       {"megatron-scaling",
        "Narayanan et al. 2021, arXiv 2104.04473, table 1",
@@ -140,13 +135,10 @@ std::span<const TableFormat> table_formats() {
        read_megatron_tensor},
       {"slipway",
        "the format of Slipway's own tables",
-       {"trainer",        "machine",       "model",     "family",
-        "layers",         "hidden",        "ffn",       "heads",
-        "kv_heads",       "vocab",         "tied",      "sequence",
-        "gpus",           "gpus_per_node", "tensor",    "sequence_parallel",
-        "context",        "pipeline",      "chunks",    "zero",
-        "micro_batch",    "global_batch",  "recompute", "kernels",
-        "gradient_dtype", "status",        "step_s"},
+       {"trainer",      "machine",           "model",   "family",         "layers",   "hidden", "ffn",
+        "heads",        "kv_heads",          "vocab",   "tied",           "sequence", "gpus",   "gpus_per_node",
+        "tensor",       "sequence_parallel", "context", "pipeline",       "chunks",   "zero",   "micro_batch",
+        "global_batch", "recompute",         "kernels", "gradient_dtype", "status",   "step_s"},
        read_slipway},
   };
   return formats;
@@ -162,8 +154,7 @@ PublishedTable read_table(std::istream& in, const std::string& file) {
 
 void set_batch(PublishedRow& row, std::int64_t global_batch) {
   if (row.shape.micro_batch < 1)
-    throw CellError("the global batch of " + std::to_string(global_batch) +
-                    " is less than one sequence per replica");
+    throw CellError("the global batch of " + std::to_string(global_batch) + " is less than one sequence per replica");
   // Each degree is below 2^31: the product of two fits, and is out of question long before the third.
   constexpr std::int64_t most = std::int64_t{1} << 31;
   const std::int64_t two = std::int64_t{row.shape.sharding.tensor} * row.shape.sharding.context;
@@ -180,9 +171,8 @@ void set_batch(PublishedRow& row, std::int64_t global_batch) {
   row.data = static_cast<int>(row.gpus / ranks);
   const std::int64_t at_once = row.shape.micro_batch <= global_batch ? row.data * row.shape.micro_batch : 0;
   if (at_once < 1 || global_batch < at_once)
-    throw CellError("data x micro-batch = " + std::to_string(row.data) + " x " +
-                    std::to_string(row.shape.micro_batch) + " does not divide the global batch of " +
-                    std::to_string(global_batch));
+    throw CellError("data x micro-batch = " + std::to_string(row.data) + " x " + std::to_string(row.shape.micro_batch) +
+                    " does not divide the global batch of " + std::to_string(global_batch));
   row.micro_batches = (global_batch + at_once - 1) / at_once;
   if (global_batch % at_once != 0)
     assume(row, "data x micro-batch = " + std::to_string(row.data) + " x " + std::to_string(row.shape.micro_batch) +
@@ -198,4 +188,4 @@ void check_row(const PublishedRow& row) {
     throw CellError("status is ok but its figures give no step time above 0");
 }
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -7,7 +7,7 @@
 // One file per format (format_*.cpp): what its columns mean and which FLOP formula turns its figures into
 // step seconds. A table of your own is best written in the format `slipway` (format_slipway.cpp): every
 // other one can be turned into it (`slipway validate TABLE.csv --rows OUT.csv`).
-// Guarded by tests/tables_test.cpp.
+// Guarded by tests/scenarios/tables_test.cpp.
 #pragma once
 
 #include <iosfwd>
@@ -15,10 +15,10 @@
 #include <string_view>
 #include <vector>
 
-#include "scenarios/tables/cells.h"
+#include "scenarios/tables/csv.h"
 #include "scenarios/tables/published_row.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 
 struct TableFormat {
   std::string_view name;                                // "hagemann-2023"
@@ -54,7 +54,7 @@ void read_megatron_scaling(const Cells& cells, PublishedRow& row);
 void read_megatron_tensor(const Cells& cells, PublishedRow& row);
 void read_slipway(const Cells& cells, PublishedRow& row);
 
-// What several readers need: the Llama of models/library with another sequence length, also by other names of it
+// What several readers need: the Llama of models/model/library with another sequence length, also by other names of it
 // (model_names.cpp; CellError when there is none) and with a vocabulary of 128,000.
 Model library_llama(const std::string& name, std::int64_t sequence);
 Model library_llama_of_128k(const std::string& name, std::int64_t sequence);
@@ -64,4 +64,4 @@ void set_batch(PublishedRow& row, std::int64_t global_batch);
 // Shapes that no parser would refuse but no trainer could run: degrees that do not divide heads or GPUs.
 void check_row(const PublishedRow& row);
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -4,12 +4,12 @@
 #include <map>
 #include <stdexcept>
 
-#include "scenarios/embedded_files.h"
+#include "scenarios/files/embedded_files.h"
 #include "scenarios/language/load_stack.h"
 #include "scenarios/language/profiles.h"
 #include "scenarios/tables/price_memory.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 namespace {
 
 const Machine& built_in_machine(const std::string& name) {
@@ -19,8 +19,7 @@ const Machine& built_in_machine(const std::string& name) {
   for (const EmbeddedFile& file : embedded_machines()) {
     if (file.name != name) continue;
     Defects defects;
-    std::optional<Machine> machine =
-        machine_from_yaml(std::string(file.text), std::string(file.path), defects);
+    std::optional<Machine> machine = machine_from_yaml(std::string(file.text), std::string(file.path), defects);
     if (!machine) throw std::logic_error("built-in machine " + name + " does not load");
     return known.emplace(name, std::move(*machine)).first->second;
   }
@@ -66,8 +65,7 @@ StepWork work_of(const PublishedRow& row) {
   work.recompute = row.recompute;
   work.gradient_bytes = bytes_of(row.gradient_dtype);
   work.all_reduce_bytes_per_s = row.all_reduce_bytes_per_s;
-  if (work.p > work.L)
-    throw std::invalid_argument("it has more pipeline stages than layers");
+  if (work.p > work.L) throw std::invalid_argument("it has more pipeline stages than layers");
   return work;
 }
 
@@ -113,4 +111,4 @@ RowPrice price(const PublishedRow& row) {
   return result;
 }
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -5,22 +5,22 @@
 //
 // Nothing measured in the row enters its price, but the run's own all-reduce test, which tells in which
 // environment it ran.
-// Guarded by tests/price_test.cpp.
+// Guarded by tests/scenarios/price_test.cpp.
 #pragma once
 
 #include <optional>
 #include <string>
 
-#include "models/memory_price.h"
-#include "models/stack.h"
+#include "models/memory/memory_price.h"
+#include "models/trainers/stack.h"
 #include "scenarios/tables/published_row.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 
 struct RowPrice {
-  double step_s = 0;   // 0: cannot be priced
+  double step_s = 0;  // 0: cannot be priced
   double mfu = 0;
-  std::string cannot;  // why
+  std::string cannot;         // why
   std::string borrowed_from;  // machine whose constants it is, where the trainer was never fitted on the row's
   std::optional<MemoryPrice> memory;
   std::string cannot_memory;
@@ -38,4 +38,4 @@ double peak_flops_of(const PublishedRow& row);
 
 RowPrice price(const PublishedRow& row);
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "models/stack.h"
+#include "models/trainers/stack.h"
 #include "scenarios/language/load_stack.h"
 #include "scenarios/tables/price.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 namespace {
 
 MemoryInput memory_input_of(const PublishedRow& row) {
@@ -80,4 +80,4 @@ MemoryConstants memory_constants_of(const PublishedRow& row) {
   return stack == nullptr ? MemoryConstants{} : memory_constants(*stack, row.machine);
 }
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -4,13 +4,13 @@
 //   row ──► MemoryInput, layers of each stage as its trainer splits them ──► StageTerms ──► price_memory()
 //
 // Nothing measured enters but the run's own all-reduce test, which tells in which environment it ran.
-// Guarded by tests/price_test.cpp and tests/memory_refit_test.cpp.
+// Guarded by tests/scenarios/price_test.cpp and tests/scenarios/memory_refit_test.cpp.
 #pragma once
 
-#include "models/memory_price.h"
+#include "models/memory/memory_price.h"
 #include "scenarios/tables/published_row.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 
 // Throws std::invalid_argument with the reason why there is none.
 MemoryRun memory_run_of(const PublishedRow& row);
@@ -18,4 +18,4 @@ MemoryRun memory_run_of(const PublishedRow& row);
 // profile.
 MemoryConstants memory_constants_of(const PublishedRow& row);
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace slipway {
+namespace slipway::scenarios {
 namespace {
 
 // Below it the network of the node was ill: healthy nodes of Hugging Face's runs show 400 to 480 GB/s.
@@ -28,22 +28,23 @@ const char* word_of(Kernels kernels) {
 
 std::string layout_key(const PublishedRow& row) {
   const Sharding& cut = row.shape.sharding;
-  return fmt::format("{} s{} on {}: t{} c{} p{} d{} b{}", row.model.name, row.shape.sequence, row.machine,
-                     cut.tensor, cut.context, row.pipeline, row.data, row.shape.micro_batch);
+  return fmt::format("{} s{} on {}: t{} c{} p{} d{} b{}", row.model.name, row.shape.sequence, row.machine, cut.tensor,
+                     cut.context, row.pipeline, row.data, row.shape.micro_batch);
 }
 
 void assume(PublishedRow& row, const std::string& what) { row.assumed += (row.assumed.empty() ? "" : "; ") + what; }
 
 std::string in_words(const PublishedRow& row) {
   const Sharding& cut = row.shape.sharding;
-  std::string text = fmt::format("{} s{}, {} GPUs: t{}{}", row.model.name, row.shape.sequence, row.gpus,
-                                 cut.tensor, cut.sequence_parallel && cut.tensor > 1 ? "+sp" : "");
+  std::string text = fmt::format("{} s{}, {} GPUs: t{}{}", row.model.name, row.shape.sequence, row.gpus, cut.tensor,
+                                 cut.sequence_parallel && cut.tensor > 1 ? "+sp" : "");
   if (cut.context > 1) text += fmt::format(" c{}", cut.context);
-  text += fmt::format(" p{} d{} b{} m{} zero{}", row.pipeline, row.data, row.shape.micro_batch,
-                      row.micro_batches, row.zero);
-  return text + ' ' + word_of(row.shape.kernels) + (row.recompute == Recompute::full        ? ", recompute"
-                                              : row.recompute == Recompute::selective ? ", selective recompute"
-                                                                                      : "");
+  text += fmt::format(" p{} d{} b{} m{} zero{}", row.pipeline, row.data, row.shape.micro_batch, row.micro_batches,
+                      row.zero);
+  return text + ' ' + word_of(row.shape.kernels) +
+         (row.recompute == Recompute::full        ? ", recompute"
+          : row.recompute == Recompute::selective ? ", selective recompute"
+                                                  : "");
 }
 
 Exclusion exclusion_of(const PublishedRow& row) {
@@ -90,4 +91,4 @@ double mfu_of(const PublishedRow& row, double seconds, double peak_flops) {
   return tokens_per_step(row) * mfu_flops_per_token(row.model) / (row.gpus * peak_flops * seconds);
 }
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -4,15 +4,15 @@
 //
 // Every reader makes rows of this one shape, so that pricing and scoring do not know whose table it was.
 // `table`, `group` and `choice` say what may not be in the fit that predicts this row (validation.h).
-// Guarded by tests/tables_test.cpp: step seconds of known rows by each paper's own FLOP formula.
+// Guarded by tests/scenarios/tables_test.cpp: step seconds of known rows by each paper's own FLOP formula.
 #pragma once
 
 #include <string>
 
-#include "models/model.h"
-#include "models/sharding.h"
+#include "models/model/model.h"
+#include "models/model/sharding.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 
 enum class RowStatus : std::uint8_t { ok, out_of_memory, infeasible, other };
 
@@ -31,7 +31,7 @@ struct PublishedRow {
   std::int64_t micro_batches = 1;  // per pipeline and step
   Recompute recompute = Recompute::none;
   Dtype gradient_dtype = Dtype::float32;
-  bool fp8 = false;  // products of the layers in fp8, the rest as the dtype says
+  bool fp8 = false;     // products of the layers in fp8, the rest as the dtype says
   int shard_group = 0;  // GPUs that share one set of shards (ZeRO 1 to 3); others hold the same. 0: all replicas
   // What came out.
   RowStatus status = RowStatus::other;
@@ -62,4 +62,4 @@ const char* name_of(Exclusion rule);
 double tokens_per_step(const PublishedRow& row);
 double mfu_of(const PublishedRow& row, double seconds, double peak_flops);
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

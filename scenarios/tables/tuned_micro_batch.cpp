@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "scenarios/tables/cells.h"
+#include "scenarios/tables/csv.h"
 #include "scenarios/tables/price.h"
 #include "scenarios/tables/price_memory.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 namespace {
 
 double book_seconds(const PublishedRow& row) {
@@ -67,4 +67,4 @@ void set_tuned_micro_batch(PublishedRow& row, std::int64_t global_batch, WithMic
   assume(row, fmt::format("micro-batch {}: of 1 to 16 the fastest that fits, by book values", row.shape.micro_batch));
 }
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -3,12 +3,12 @@
 // 2104.04473, section 3.4: a model of these two terms finds it).
 //
 // Priced with the book values (priors) of the stack profile: no measured time, neither the row's nor those that
-// constants were fitted to, has a say. Guarded by tests/table_words_test.cpp.
+// constants were fitted to, has a say. Guarded by tests/scenarios/tables_test.cpp.
 #pragma once
 
 #include "scenarios/tables/published_row.h"
 
-namespace slipway {
+namespace slipway::scenarios {
 
 // The same run with another micro-batch.
 using WithMicroBatch = void (*)(PublishedRow& row, std::int64_t micro_batch, std::int64_t global_batch);
@@ -16,4 +16,4 @@ using WithMicroBatch = void (*)(PublishedRow& row, std::int64_t micro_batch, std
 // Throws CellError where none of them divides the batch; where none fits, the smallest that divides it stands.
 void set_tuned_micro_batch(PublishedRow& row, std::int64_t global_batch, WithMicroBatch set);
 
-}  // namespace slipway
+}  // namespace slipway::scenarios

@@ -10,13 +10,13 @@
 // than min(p − r, m) micro-batches, whatever m is. Makespan (m + p − 1)(F + B), the same as GPipe: it wins
 // by memory, and with it by a larger m. Loses where the bubble (p − 1)/(m + p − 1) hurts: few micro-batches
 // on a deep pipeline; then interleave, or split the backward.
-// Guarded by tests/schedule_1f1b_test.cpp.
+// Guarded by tests/schedules/catalogue_test.cpp.
 #include <algorithm>
 #include <string>
 
-#include "schedules/action.h"
+#include "schedules/step/action.h"
 
-namespace slipway {
+namespace slipway::schedules {
 namespace {
 
 std::string refuse(const ScheduleShape& shape) {
@@ -33,7 +33,7 @@ std::string refuse(const ScheduleShape& shape) {
 ActionLists actions(const ScheduleShape& shape) {
   ActionLists lists(static_cast<std::size_t>(shape.pipeline));
   for (int rank = 0; rank < shape.pipeline; ++rank) {
-    auto& list = lists[static_cast<std::size_t>(rank)];
+    auto& list = lists[rank];
     const int warm_up = std::min(shape.pipeline - rank - 1, shape.micro_batches);
     for (int m = 0; m < warm_up; ++m) list.push_back({Pass::forward, rank, m});
     for (int m = 0; m < shape.micro_batches; ++m) {
@@ -44,12 +44,11 @@ ActionLists actions(const ScheduleShape& shape) {
   return lists;
 }
 
-const RegisterSchedule registered{
-    {.name = "1f1b",
-     .summary = "one forward, one backward (Narayanan et al. 2021, PipeDream-Flush)",
-     .searched = true,
-     .refuse = refuse,
-     .actions = actions}};
+const RegisterSchedule registered{{.name = "1f1b",
+                                   .summary = "one forward, one backward (Narayanan et al. 2021, PipeDream-Flush)",
+                                   .searched = true,
+                                   .refuse = refuse,
+                                   .actions = actions}};
 
 }  // namespace
-}  // namespace slipway
+}  // namespace slipway::schedules

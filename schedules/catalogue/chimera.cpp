@@ -19,14 +19,14 @@
 // B/F from 1 to 3): at any time a free rank takes a forward if its last action was a backward and one is ready,
 // else a backward, else a forward, each of the earlier micro-batch; at most p forwards of a direction wait for
 // their backward.
-// Guarded by tests/chimera_test.cpp.
+// Guarded by tests/schedules/catalogue_test.cpp.
 #include <algorithm>
 #include <optional>
 #include <string>
 
-#include "schedules/action.h"
+#include "schedules/step/action.h"
 
-namespace slipway {
+namespace slipway::schedules {
 namespace {
 
 std::string refuse(const ScheduleShape& shape) {
@@ -56,15 +56,15 @@ class Run {
       : p_(shape.pipeline),
         each_way_(shape.micro_batches / 2),
         backward_time_(shape.micro_batches <= shape.pipeline ? 1 : 3),
-        lists_(at(p_)),
-        free_(at(p_), 0),
-        forwards_(at(2 * p_)),
-        backwards_(at(2 * p_)) {}
+        lists_(p_),
+        free_(p_, 0),
+        forwards_(2 * p_),
+        backwards_(2 * p_) {}
 
   ActionLists take() {
     for (int left = 4 * p_ * each_way_, now = 0; left > 0; ++now) {
       for (int rank = 0; rank < p_; ++rank) {
-        if (free_[at(rank)] > now) continue;
+        if (free_[rank] > now) continue;
         const std::optional<Action> next = choose(rank, now);
         if (!next) continue;
         start(rank, *next, now);
@@ -75,25 +75,24 @@ class Run {
   }
 
  private:
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   // Ends of a stage's passes so far, in the order of its direction's micro-batches.
   using Ends = std::vector<int>;
   static bool over(const Ends& ends, int index, int now) {
-    return index < static_cast<int>(ends.size()) && ends[at(index)] <= now;
+    return index < static_cast<int>(ends.size()) && ends[index] <= now;
   }
 
   std::optional<Action> ready_forward(int stage, int now) const {
-    const int index = static_cast<int>(forwards_[at(stage)].size());
-    const int waiting = index - static_cast<int>(backwards_[at(stage)].size());
+    const int index = static_cast<int>(forwards_[stage].size());
+    const int waiting = index - static_cast<int>(backwards_[stage].size());
     if (index == each_way_ || waiting >= p_) return {};
-    if (stage % p_ > 0 && !over(forwards_[at(stage - 1)], index, now)) return {};
+    if (stage % p_ > 0 && !over(forwards_[stage - 1], index, now)) return {};
     return Action{Pass::forward, stage, 2 * index + stage / p_};
   }
 
   std::optional<Action> ready_backward(int stage, int now) const {
-    const int index = static_cast<int>(backwards_[at(stage)].size());
-    if (!over(forwards_[at(stage)], index, now)) return {};
-    if (stage % p_ + 1 < p_ && !over(backwards_[at(stage + 1)], index, now)) return {};
+    const int index = static_cast<int>(backwards_[stage].size());
+    if (!over(forwards_[stage], index, now)) return {};
+    if (stage % p_ + 1 < p_ && !over(backwards_[stage + 1], index, now)) return {};
     return Action{Pass::backward, stage, 2 * index + stage / p_};
   }
 
@@ -104,7 +103,7 @@ class Run {
     };
     const auto forward = earlier(ready_forward(down, now), ready_forward(up, now));
     const auto backward = earlier(ready_backward(down, now), ready_backward(up, now));
-    const auto& list = lists_[at(rank)];
+    const auto& list = lists_[rank];
     const bool prefers_forward = !list.empty() && list.back().pass == Pass::backward;
     if (prefers_forward && forward) return forward;
     return backward ? backward : forward;
@@ -112,9 +111,9 @@ class Run {
 
   void start(int rank, const Action& action, int now) {
     const bool forward = action.pass == Pass::forward;
-    free_[at(rank)] = now + (forward ? 1 : backward_time_);
-    (forward ? forwards_ : backwards_)[at(action.stage)].push_back(free_[at(rank)]);
-    lists_[at(rank)].push_back(action);
+    free_[rank] = now + (forward ? 1 : backward_time_);
+    (forward ? forwards_ : backwards_)[action.stage].push_back(free_[rank]);
+    lists_[rank].push_back(action);
   }
 
   int p_, each_way_, backward_time_;
@@ -133,4 +132,4 @@ const RegisterSchedule registered{
      .actions = actions}};
 
 }  // namespace
-}  // namespace slipway
+}  // namespace slipway::schedules

@@ -17,13 +17,13 @@
 //   m−2p+r+1 × (F down, B up, F up, B down)                                               steady state
 //   p−r−1 × (B up, F up, B down) │ r+1 × (B up, B down), the later half I for B           drains it
 //   p−r−1 × (W, I down) │ the remaining W
-// Guarded by tests/zero_bubble_test.cpp.
+// Guarded by tests/schedules/catalogue_test.cpp.
 #include <array>
 #include <string>
 
-#include "schedules/action.h"
+#include "schedules/step/action.h"
 
-namespace slipway {
+namespace slipway::schedules {
 namespace {
 
 std::string refuse(const ScheduleShape& shape) {
@@ -72,8 +72,7 @@ void fill(RankOrder& order, int p, int r) {
   using enum RankOrder::Leg;
   for (int i = 0; i < 2 * (p - r - 1); ++i) order.forward(down);
   for (int i = 0; i < r + 1; ++i) order.forward(down), order.forward(up);
-  for (int i = 0; i < p - r - 1; ++i)
-    order.backward(up, Pass::input_grad), order.weight_grad(), order.forward(up);
+  for (int i = 0; i < p - r - 1; ++i) order.backward(up, Pass::input_grad), order.weight_grad(), order.forward(up);
 }
 
 void drain(RankOrder& order, int p, int r) {
@@ -92,7 +91,7 @@ ActionLists actions(const ScheduleShape& shape) {
   const int p = shape.pipeline;
   ActionLists lists(static_cast<std::size_t>(p));
   for (int rank = 0; rank < p; ++rank) {
-    RankOrder order(shape, rank, lists[static_cast<std::size_t>(rank)]);
+    RankOrder order(shape, rank, lists[rank]);
     fill(order, p, rank);
     for (int i = 0; i < shape.micro_batches - 2 * p + rank + 1; ++i) {
       order.forward(down), order.backward(up, Pass::backward);
@@ -111,4 +110,4 @@ const RegisterSchedule registered{
      .actions = actions}};
 
 }  // namespace
-}  // namespace slipway
+}  // namespace slipway::schedules

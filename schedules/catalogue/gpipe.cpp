@@ -10,12 +10,12 @@
 // micro-batches at its peak, where 1F1B holds at most p.
 // The backward runs in the order of the forward, so the first gradient needed is that of the activation
 // kept longest; either order gives the same makespan.
-// Guarded by tests/schedule_gpipe_test.cpp.
+// Guarded by tests/schedules/catalogue_test.cpp.
 #include <string>
 
-#include "schedules/action.h"
+#include "schedules/step/action.h"
 
-namespace slipway {
+namespace slipway::schedules {
 namespace {
 
 std::string refuse(const ScheduleShape& shape) {
@@ -32,7 +32,7 @@ std::string refuse(const ScheduleShape& shape) {
 ActionLists actions(const ScheduleShape& shape) {
   ActionLists lists(static_cast<std::size_t>(shape.pipeline));
   for (int rank = 0; rank < shape.pipeline; ++rank) {
-    auto& list = lists[static_cast<std::size_t>(rank)];
+    auto& list = lists[rank];
     for (const Pass pass : {Pass::forward, Pass::backward}) {
       for (int m = 0; m < shape.micro_batches; ++m) list.push_back({pass, rank, m});
     }
@@ -47,4 +47,4 @@ const RegisterSchedule registered{{.name = "gpipe",
                                    .actions = actions}};
 
 }  // namespace
-}  // namespace slipway
+}  // namespace slipway::schedules

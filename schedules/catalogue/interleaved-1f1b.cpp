@@ -11,13 +11,13 @@
 // Wins where the bubble hurts: it shrinks from (p − 1)(F + B) to (p − 1)(F + B)/v. Pays with v times the
 // pipeline messages, and with activations: the first rank holds p(1 + (p − 1)/(pv)) stages' worth, not p.
 // Needs m to be a multiple of p, otherwise the last group would leave holes on every pass around the ring.
-// Guarded by tests/schedule_interleaved_test.cpp.
+// Guarded by tests/schedules/catalogue_test.cpp.
 #include <algorithm>
 #include <string>
 
-#include "schedules/action.h"
+#include "schedules/step/action.h"
 
-namespace slipway {
+namespace slipway::schedules {
 namespace {
 
 std::string refuse(const ScheduleShape& shape) {
@@ -29,8 +29,8 @@ std::string refuse(const ScheduleShape& shape) {
     return "interleaved-1f1b does not cut sequences into slices; set schedule.slices to 1";
   }
   if (shape.micro_batches % shape.pipeline != 0) {
-    return "interleaved-1f1b needs micro-batches in groups of layout.pipeline = " +
-           std::to_string(shape.pipeline) + ", but there are " + std::to_string(shape.micro_batches) +
+    return "interleaved-1f1b needs micro-batches in groups of layout.pipeline = " + std::to_string(shape.pipeline) +
+           ", but there are " + std::to_string(shape.micro_batches) +
            "; change schedule.global_batch or schedule.micro_batch so that their number is a multiple of "
            "it";
   }
@@ -49,9 +49,8 @@ ActionLists actions(const ScheduleShape& shape) {
   ActionLists lists(static_cast<std::size_t>(shape.pipeline));
   const int turns = shape.micro_batches * shape.chunks;
   for (int rank = 0; rank < shape.pipeline; ++rank) {
-    auto& list = lists[static_cast<std::size_t>(rank)];
-    const int warm_up =
-        std::min((shape.pipeline - rank - 1) * 2 + (shape.chunks - 1) * shape.pipeline, turns);
+    auto& list = lists[rank];
+    const int warm_up = std::min((shape.pipeline - rank - 1) * 2 + (shape.chunks - 1) * shape.pipeline, turns);
     for (int k = 0; k < warm_up; ++k) list.push_back(turn(shape, rank, Pass::forward, k));
     for (int k = 0; k < turns; ++k) {
       if (k + warm_up < turns) list.push_back(turn(shape, rank, Pass::forward, k + warm_up));
@@ -62,13 +61,12 @@ ActionLists actions(const ScheduleShape& shape) {
 }
 
 const RegisterSchedule registered{{.name = "interleaved-1f1b",
-                                   .summary =
-                                       "1f1b with several chunks per rank: smaller bubble, more messages "
-                                       "(Narayanan et al. 2021, SC21)",
+                                   .summary = "1f1b with several chunks per rank: smaller bubble, more messages "
+                                              "(Narayanan et al. 2021, SC21)",
                                    .default_chunks = 2,
                                    .searched = true,
                                    .refuse = refuse,
                                    .actions = actions}};
 
 }  // namespace
-}  // namespace slipway
+}  // namespace slipway::schedules

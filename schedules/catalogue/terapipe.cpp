@@ -11,12 +11,12 @@
 // more keys, which the cost model counts.
 // Wins where there are few micro-batches of long sequences. Loses on memory (everything is held, as in GPipe)
 // and by small kernels: a slice must be large enough to fill the GPU.
-// Guarded by tests/terapipe_test.cpp.
+// Guarded by tests/schedules/catalogue_test.cpp.
 #include <string>
 
-#include "schedules/action.h"
+#include "schedules/step/action.h"
 
-namespace slipway {
+namespace slipway::schedules {
 namespace {
 
 std::string refuse(const ScheduleShape& shape) {
@@ -30,7 +30,7 @@ std::string refuse(const ScheduleShape& shape) {
 ActionLists actions(const ScheduleShape& shape) {
   ActionLists lists(static_cast<std::size_t>(shape.pipeline));
   for (int rank = 0; rank < shape.pipeline; ++rank) {
-    auto& list = lists[static_cast<std::size_t>(rank)];
+    auto& list = lists[rank];
     for (int m = 0; m < shape.micro_batches; ++m)
       for (int slice = 0; slice < shape.slices; ++slice) list.push_back({Pass::forward, rank, m, slice});
     for (int m = 0; m < shape.micro_batches; ++m)
@@ -47,4 +47,4 @@ const RegisterSchedule registered{{.name = "terapipe",
                                    .actions = actions}};
 
 }  // namespace
-}  // namespace slipway
+}  // namespace slipway::schedules

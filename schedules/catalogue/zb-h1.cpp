@@ -10,10 +10,10 @@
 // So every rank holds p micro-batches from F to W, as much as the first rank of 1F1B, and the bubble shrinks
 // from (p − 1)(F + I + W) to (p − 1)(F + I − W). Wins over 1F1B wherever activations of p micro-batches fit on
 // every rank; ZB-H2 takes twice the memory for the rest of the bubble, ZB-V cuts stages for it.
-// Guarded by tests/zero_bubble_test.cpp.
+// Guarded by tests/schedules/catalogue_test.cpp.
 #include "schedules/catalogue/zero_bubble_order.h"
 
-namespace slipway {
+namespace slipway::schedules {
 namespace {
 
 std::string refuse(const ScheduleShape& shape) { return refuse_zero_bubble("zb-h1", shape); }
@@ -26,4 +26,4 @@ const RegisterSchedule registered{
      .actions = actions}};
 
 }  // namespace
-}  // namespace slipway
+}  // namespace slipway::schedules

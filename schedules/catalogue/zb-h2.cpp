@@ -11,10 +11,10 @@
 // end one F after another, so the step as a whole gains only when a rank may start the next step before the
 // others have ended this one, that is without a gradient norm over all ranks (run.clip_norm).
 // Loses on memory: every rank holds 2p − 1 micro-batches, almost twice the first rank of 1F1B.
-// Guarded by tests/zero_bubble_test.cpp.
+// Guarded by tests/schedules/catalogue_test.cpp.
 #include "schedules/catalogue/zero_bubble_order.h"
 
-namespace slipway {
+namespace slipway::schedules {
 namespace {
 
 std::string refuse(const ScheduleShape& shape) { return refuse_zero_bubble("zb-h2", shape); }
@@ -27,4 +27,4 @@ const RegisterSchedule registered{
      .actions = actions}};
 
 }  // namespace
-}  // namespace slipway
+}  // namespace slipway::schedules

@@ -16,13 +16,13 @@
 //   2(p−r)−1 F down │ r × (F up, F down) │ p−r × (F up, I up, W up)                  fills the pipeline
 //   F I W down, F I W up, and so on until all forwards are done                      steady state
 //   r × (I down, I up) │ p−r × (I down, W down) │ the remaining W, up before down    drains it
-// Guarded by tests/zero_bubble_test.cpp.
+// Guarded by tests/schedules/catalogue_test.cpp.
 #include <array>
 #include <string>
 
-#include "schedules/action.h"
+#include "schedules/step/action.h"
 
-namespace slipway {
+namespace slipway::schedules {
 namespace {
 
 std::string refuse(const ScheduleShape& shape) {
@@ -81,7 +81,7 @@ ActionLists actions(const ScheduleShape& shape) {
   const int p = shape.pipeline;
   ActionLists lists(static_cast<std::size_t>(p));
   for (int rank = 0; rank < p; ++rank) {
-    RankOrder order(shape, rank, lists[static_cast<std::size_t>(rank)]);
+    RankOrder order(shape, rank, lists[rank]);
     fill(order, p, rank);
     while (order.forwards_left()) {
       for (const auto leg : {RankOrder::down, RankOrder::up})
@@ -100,4 +100,4 @@ const RegisterSchedule registered{
      .actions = actions}};
 
 }  // namespace
-}  // namespace slipway
+}  // namespace slipway::schedules

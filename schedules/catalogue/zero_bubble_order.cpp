@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace slipway {
+namespace slipway::schedules {
 
 std::string refuse_zero_bubble(const std::string& name, const ScheduleShape& shape) {
   if (shape.chunks != 1) {
@@ -20,7 +20,7 @@ ActionLists zero_bubble_order(const ScheduleShape& shape, int depth) {
   const int most_held = depth * p - (depth - 1);
   ActionLists lists(static_cast<std::size_t>(p));
   for (int rank = 0; rank < p; ++rank) {
-    auto& list = lists[static_cast<std::size_t>(rank)];
+    auto& list = lists[rank];
     int forwards = 0, weights = 0;
     const auto forward = [&] { list.push_back({Pass::forward, rank, forwards++}); };
     const auto weight = [&] { list.push_back({Pass::weight_grad, rank, weights++}); };
@@ -39,4 +39,4 @@ ActionLists zero_bubble_order(const ScheduleShape& shape, int depth) {
   return lists;
 }
 
-}  // namespace slipway
+}  // namespace slipway::schedules

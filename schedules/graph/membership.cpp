@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace slipway {
+namespace slipway::schedules {
 
 Membership::Membership(const TaskGraph& graph) : graph_(graph) {
   begin_.reserve(graph.communicators.size() + 1);
@@ -26,8 +26,7 @@ std::int32_t Membership::place_of(TaskId id, std::int32_t rank) const {
   return at != last && at->rank == rank ? at->place : none;
 }
 
-OwnPredecessors::OwnPredecessors(const TaskGraph& graph, const Membership& membership,
-                                 std::vector<TaskId> tasks)
+OwnPredecessors::OwnPredecessors(const TaskGraph& graph, const Membership& membership, std::vector<TaskId> tasks)
     : membership_(membership), first_row_(graph.tasks.size(), not_named) {
   std::vector<std::vector<TaskId>> own;
   for (const TaskId task : tasks) {
@@ -49,4 +48,4 @@ std::span<const TaskId> OwnPredecessors::of(TaskId task, std::int32_t rank) cons
   return rows_[first_row_[task] + static_cast<std::size_t>(member)];
 }
 
-}  // namespace slipway
+}  // namespace slipway::schedules

@@ -3,16 +3,16 @@
 //
 //   communicator 5: ranks {4, 0, 2}  ──►  sorted {(0, 1), (2, 2), (4, 0)}: rank and place in the list
 //
-// Guarded by tests/membership_test.cpp: against walks of the member
+// Guarded by tests/schedules/task_graph_test.cpp: against walks of the member
 // lists, and that the edges to a group of all ranks are as many as its members.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "schedules/program.h"
+#include "schedules/graph/task_graph.h"
 
-namespace slipway {
+namespace slipway::schedules {
 
 class Membership {
  public:
@@ -63,4 +63,4 @@ class OwnPredecessors {
   Rows rows_;                           // per (named task, member)
 };
 
-}  // namespace slipway
+}  // namespace slipway::schedules

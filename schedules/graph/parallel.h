@@ -7,7 +7,7 @@
 // stays in its cache; of a queue the next by whoever is free, so the longest come first. An exception ends that thread's work and
 // is thrown again here, of several that of the first part. `effort`: how many small things all items are
 // about; where they are too few for a thread to pay, or on one core, there is none. Results do not depend on the number of threads as long as items do not.
-// Guarded by tests/parallel_test.cpp.
+// Guarded by tests/schedules/parallel_test.cpp.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,9 @@
 #include <thread>
 #include <vector>
 
-namespace slipway {
+#include "models/namespaces.h"
+
+namespace slipway::schedules {
 
 // Calls work(first, last) for parts of [0, count), one per thread.
 template <class Work>
@@ -56,4 +58,4 @@ void queued_in_parallel(std::size_t count, std::size_t effort, const Work& work)
   });
 }
 
-}  // namespace slipway
+}  // namespace slipway::schedules

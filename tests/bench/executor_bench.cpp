@@ -2,7 +2,7 @@
 // time.
 #include <benchmark/benchmark.h>
 
-#include "exec/overhead.h"
+#include "exec/lanes/overhead.h"
 
 namespace {
 
@@ -10,7 +10,7 @@ void task_overhead(benchmark::State& state) {
   constexpr int tasks = 20000;
   double seconds = 0;
   for (auto _ : state) {
-    const double per_task = slipway::task_overhead_seconds(static_cast<int>(state.range(0)), tasks);
+    const double per_task = slipway::exec::task_overhead_seconds(static_cast<int>(state.range(0)), tasks);
     state.SetIterationTime(per_task * tasks);
     seconds = per_task;
   }

@@ -8,12 +8,12 @@
 // seconds on two).
 #include <benchmark/benchmark.h>
 
-#include "scenarios/plan.h"
-#include "scenarios/search/screen.h"
-#include "scenarios/search/search.h"
+#include "scenarios/plan/screen.h"
+#include "scenarios/plan/search.h"
+#include "scenarios/step/plan.h"
 #include "sim/simulate.h"
 
-namespace slipway {
+namespace slipway::test {
 namespace {
 
 Scenario example(const std::string& name) {
@@ -39,8 +39,7 @@ void Screen(benchmark::State& state) {
     layouts += screen(scenario(), search_space(scenario(), {}), 0.8, estimator, [] { return false; }).legal;
   }
   state.counters["layouts"] = static_cast<double>(layouts) / static_cast<double>(state.iterations());
-  state.counters["layouts/s"] =
-      benchmark::Counter(static_cast<double>(layouts), benchmark::Counter::kIsRate);
+  state.counters["layouts/s"] = benchmark::Counter(static_cast<double>(layouts), benchmark::Counter::kIsRate);
 }
 
 void Bound(benchmark::State& state) {
@@ -70,8 +69,7 @@ void SimulateWholeOn64(benchmark::State& state) {
 void Search(benchmark::State& state) {
   SearchOptions options;
   options.memory_share = 0.8;
-  for (auto _ : state)
-    benchmark::DoNotOptimize(search_layouts(scenario(), search_space(scenario(), {}), options));
+  for (auto _ : state) benchmark::DoNotOptimize(search_layouts(scenario(), search_space(scenario(), {}), options));
 }
 
 BENCHMARK(Screen)->Unit(benchmark::kMillisecond);
@@ -82,4 +80,4 @@ BENCHMARK(SimulateWholeOn64)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(Search)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 }  // namespace
-}  // namespace slipway
+}  // namespace slipway::test

@@ -12,13 +12,13 @@
 
 #include <map>
 
-#include "schedules/graph/checks.h"
-#include "schedules/graph/durations.h"
-#include "schedules/graph/replay.h"
-#include "schedules/graph/timeline_trace.h"
+#include "schedules/check/check.h"
+#include "schedules/draw/timeline_trace.h"
+#include "schedules/time/durations.h"
+#include "schedules/time/order.h"
 #include "sim/simulate.h"
 
-namespace slipway {
+namespace slipway::test {
 namespace {
 
 // Round numbers of the size of a current GPU node; speed of simulation, not of training, is the question.
@@ -154,4 +154,4 @@ BENCHMARK(MakeTrace) SLIPWAY_RANKS;
 #undef SLIPWAY_RANKS
 
 }  // namespace
-}  // namespace slipway
+}  // namespace slipway::test

@@ -38,33 +38,33 @@ cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t, cublasPointerMode_t* mode
   *mode = CUBLAS_POINTER_MODE_HOST;
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasGemmEx(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void*, const void*,
-                            cudaDataType, int, const void*, cudaDataType, int, const void*, void*, cudaDataType, int,
-                            cublasComputeType_t, cublasGemmAlgo_t) {
+cublasStatus_t cublasGemmEx(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void*,
+                            const void*, cudaDataType, int, const void*, cudaDataType, int, const void*, void*,
+                            cudaDataType, int, cublasComputeType_t, cublasGemmAlgo_t) {
   return done("cublasGemmEx");
 }
-cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void*,
-                                          const void*, cudaDataType, int, long long, const void*, cudaDataType, int,
-                                          long long, const void*, void*, cudaDataType, int, long long, int,
-                                          cublasComputeType_t, cublasGemmAlgo_t) {
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int,
+                                          const void*, const void*, cudaDataType, int, long long, const void*,
+                                          cudaDataType, int, long long, const void*, void*, cudaDataType, int,
+                                          long long, int, cublasComputeType_t, cublasGemmAlgo_t) {
   return done("cublasGemmStridedBatchedEx");
 }
-cublasStatus_t cublasSgemm_v2(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const float*, const float*,
-                              int, const float*, int, const float*, float*, int) {
+cublasStatus_t cublasSgemm_v2(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const float*,
+                              const float*, int, const float*, int, const float*, float*, int) {
   return done("cublasSgemm");
 }
 cublasStatus_t cublasDgemm_v2(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const double*,
                               const double*, int, const double*, int, const double*, double*, int) {
   return done("cublasDgemm");
 }
-cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const float*,
-                                         const float*, int, long long, const float*, int, long long, const float*, float*,
-                                         int, long long, int) {
+cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int,
+                                         const float*, const float*, int, long long, const float*, int, long long,
+                                         const float*, float*, int, long long, int) {
   return done("cublasSgemmStridedBatched");
 }
-cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const double*,
-                                         const double*, int, long long, const double*, int, long long, const double*,
-                                         double*, int, long long, int) {
+cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int,
+                                         const double*, const double*, int, long long, const double*, int, long long,
+                                         const double*, double*, int, long long, int) {
   return done("cublasDgemmStridedBatched");
 }
 

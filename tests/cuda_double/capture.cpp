@@ -91,10 +91,10 @@ bool reaches(const CUgraph_st& graph, const std::vector<int>& from) {
   while (!open.empty()) {
     const int node = open.back();
     open.pop_back();
-    if (seen[static_cast<std::size_t>(node)]) continue;
-    seen[static_cast<std::size_t>(node)] = true;
+    if (seen[node]) continue;
+    seen[node] = true;
     ++count;
-    const std::vector<int>& after = graph.nodes[static_cast<std::size_t>(node)].after;
+    const std::vector<int>& after = graph.nodes[node].after;
     open.insert(open.end(), after.begin(), after.end());
   }
   return count == graph.nodes.size();

@@ -95,25 +95,61 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   cudaDeviceProp of;
   if (const cudaError_t error = cudaGetDeviceProperties(&of, device)) return error;
   switch (attribute) {
-    case cudaDevAttrComputeCapabilityMajor: *value = of.major; break;
-    case cudaDevAttrComputeCapabilityMinor: *value = of.minor; break;
-    case cudaDevAttrMultiProcessorCount: *value = of.multiProcessorCount; break;
-    case cudaDevAttrMaxThreadsPerBlock: *value = of.maxThreadsPerBlock; break;
-    case cudaDevAttrMaxThreadsPerMultiProcessor: *value = of.maxThreadsPerMultiProcessor; break;
-    case cudaDevAttrMaxSharedMemoryPerBlock: *value = static_cast<int>(of.sharedMemPerBlock); break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = static_cast<int>(of.sharedMemPerBlockOptin); break;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = static_cast<int>(of.sharedMemPerMultiprocessor); break;
-    case cudaDevAttrReservedSharedMemoryPerBlock: *value = static_cast<int>(of.reservedSharedMemPerBlock); break;
-    case cudaDevAttrMaxGridDimX: *value = of.maxGridSize[0]; break;
-    case cudaDevAttrMaxGridDimY: *value = of.maxGridSize[1]; break;
-    case cudaDevAttrMaxGridDimZ: *value = of.maxGridSize[2]; break;
-    case cudaDevAttrMaxRegistersPerBlock: *value = of.regsPerBlock; break;
-    case cudaDevAttrWarpSize: *value = of.warpSize; break;
-    case cudaDevAttrL2CacheSize: *value = of.l2CacheSize; break;
-    case cudaDevAttrCooperativeLaunch: *value = of.cooperativeLaunch; break;
-    case cudaDevAttrMaxBlocksPerMultiprocessor: *value = of.maxBlocksPerMultiProcessor; break;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = of.major;
+      break;
+    case cudaDevAttrComputeCapabilityMinor:
+      *value = of.minor;
+      break;
+    case cudaDevAttrMultiProcessorCount:
+      *value = of.multiProcessorCount;
+      break;
+    case cudaDevAttrMaxThreadsPerBlock:
+      *value = of.maxThreadsPerBlock;
+      break;
+    case cudaDevAttrMaxThreadsPerMultiProcessor:
+      *value = of.maxThreadsPerMultiProcessor;
+      break;
+    case cudaDevAttrMaxSharedMemoryPerBlock:
+      *value = static_cast<int>(of.sharedMemPerBlock);
+      break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      *value = static_cast<int>(of.sharedMemPerBlockOptin);
+      break;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+      *value = static_cast<int>(of.sharedMemPerMultiprocessor);
+      break;
+    case cudaDevAttrReservedSharedMemoryPerBlock:
+      *value = static_cast<int>(of.reservedSharedMemPerBlock);
+      break;
+    case cudaDevAttrMaxGridDimX:
+      *value = of.maxGridSize[0];
+      break;
+    case cudaDevAttrMaxGridDimY:
+      *value = of.maxGridSize[1];
+      break;
+    case cudaDevAttrMaxGridDimZ:
+      *value = of.maxGridSize[2];
+      break;
+    case cudaDevAttrMaxRegistersPerBlock:
+      *value = of.regsPerBlock;
+      break;
+    case cudaDevAttrWarpSize:
+      *value = of.warpSize;
+      break;
+    case cudaDevAttrL2CacheSize:
+      *value = of.l2CacheSize;
+      break;
+    case cudaDevAttrCooperativeLaunch:
+      *value = of.cooperativeLaunch;
+      break;
+    case cudaDevAttrMaxBlocksPerMultiprocessor:
+      *value = of.maxBlocksPerMultiProcessor;
+      break;
     case cudaDevAttrMemoryPoolsSupported:
-    case cudaDevAttrGPUDirectRDMASupported: *value = 0; break;
+    case cudaDevAttrGPUDirectRDMASupported:
+      *value = 0;
+      break;
     default:
       std::fprintf(stderr, "cuda double: device attribute %d is unknown here\n", static_cast<int>(attribute));
       return refuse(cudaErrorInvalidValue);

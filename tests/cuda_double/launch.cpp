@@ -13,8 +13,8 @@ namespace {
 bool can_be(dim3 grid, dim3 block, std::size_t shared) {
   constexpr unsigned most_threads = 1024, most_yz = 65535;
   constexpr std::size_t most_shared = 227 << 10;
-  return grid.x > 0 && grid.y > 0 && grid.z > 0 && grid.y <= most_yz && grid.z <= most_yz && block.x > 0 && block.y > 0 &&
-         block.z > 0 && block.x * block.y * block.z <= most_threads && shared <= most_shared;
+  return grid.x > 0 && grid.y > 0 && grid.z > 0 && grid.y <= most_yz && grid.z <= most_yz && block.x > 0 &&
+         block.y > 0 && block.z > 0 && block.x * block.y * block.z <= most_threads && shared <= most_shared;
 }
 
 cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared, cudaStream_t stream) {
@@ -43,7 +43,8 @@ void** __cudaRegisterFatBinary(void*) {
 void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
 char __cudaInitModule(void**) { return 1; }
-void __cudaRegisterFunction(void**, const char* host, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*, int*) {
+void __cudaRegisterFunction(void**, const char* host, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*,
+                            int*) {
   name_kernel(host, name);
 }
 void __cudaRegisterVar(void**, char*, char*, const char*, int, std::size_t, int, int) {}
@@ -65,10 +66,12 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host) {
   *kernel = reinterpret_cast<cudaKernel_t>(const_cast<void*>(host));
   return cudaSuccess;
 }
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void**, std::size_t shared, cudaStream_t stream) {
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void**, std::size_t shared,
+                               cudaStream_t stream) {
   return launch(kernel, grid, block, shared, stream);
 }
-cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void**, std::size_t shared, cudaStream_t stream) {
+cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void**, std::size_t shared,
+                             cudaStream_t stream) {
   return launch(kernel, grid, block, shared, stream);
 }
 cudaError_t cudaLaunchCooperativeKernel(const void* kernel, dim3 grid, dim3 block, void**, std::size_t shared,
@@ -99,7 +102,8 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
   *blocks = 2;
   return cudaSuccess;
 }
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void*, int, std::size_t, unsigned) {
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void*, int, std::size_t,
+                                                                   unsigned) {
   *blocks = 2;
   return cudaSuccess;
 }

@@ -83,7 +83,9 @@ cudaError_t cudaFree(void* pointer) {
   if (pointer) count_call("cudaFree");
   return release(pointer);
 }
-cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned) { return allocate(pointer, bytes, cudaMemoryTypeHost); }
+cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned) {
+  return allocate(pointer, bytes, cudaMemoryTypeHost);
+}
 cudaError_t cudaFreeHost(void* pointer) { return release(pointer); }
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   const std::lock_guard lock(everything);
@@ -110,8 +112,8 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
 cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes, cudaStream_t stream) {
   return copy(to, from, bytes, stream, false);
 }
-cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
-                              std::size_t height, cudaMemcpyKind, cudaStream_t stream) {
+cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                              std::size_t width, std::size_t height, cudaMemcpyKind, cudaStream_t stream) {
   if (const cudaError_t error = may_copy(to, from, width * height, stream, false)) return error;
   return issue(stream, [=] {
     for (std::size_t row = 0; row < height; ++row)

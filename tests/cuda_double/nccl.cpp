@@ -92,7 +92,8 @@ ncclResult_t ncclGroupEnd() {
   --depth;
   return ncclSuccess;
 }
-ncclResult_t ncclAllReduce(const void*, void*, size_t count, ncclDataType_t type, ncclRedOp_t, ncclComm_t comm, cudaStream_t) {
+ncclResult_t ncclAllReduce(const void*, void*, size_t count, ncclDataType_t type, ncclRedOp_t, ncclComm_t comm,
+                           cudaStream_t) {
   return write(comm, "all-reduce", count, type, -1);
 }
 ncclResult_t ncclAllGather(const void*, void*, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t) {

@@ -8,7 +8,7 @@
 //   SLIPWAY_DOUBLE_GPUS      how many GPUs there are (1)
 //   SLIPWAY_DOUBLE_MEMORY    bytes of each (16 GiB; pages that are never touched cost nothing)
 //   SLIPWAY_DOUBLE_LAUNCHES  a folder: at the end, which kernels were launched and how often, one file per process
-// Used by tests/cuda_host_test.cpp.
+// Used by tests/exec/cuda_host_test.cpp.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,7 +1,7 @@
-// exec/device.h on the ordered device, each function with the guarantees that exec/cuda/ gives and no more.
+// exec/transport/device.h on the ordered device, each function with the guarantees that exec/cuda/ gives and no more.
 //
 // SLIPWAY_ORDER_WITHOUT=wait (keep, finish) leaves these out, to see that the checker misses them.
-#include "exec/device.h"
+#include "exec/transport/device.h"
 
 #include <ATen/ATen.h>
 #include <unistd.h>
@@ -10,11 +10,11 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "exec/clock.h"
-#include "exec/cpu/transport_gloo.h"
+#include "exec/process/clock.h"
+#include "exec/transport/cpu/transport_gloo.h"
 #include "tests/stream_order/ordered_device.h"
 
-namespace slipway {
+namespace slipway::test {
 namespace {
 
 using Access = StreamOrder::Access;
@@ -85,9 +85,7 @@ class OrderedTransport : public Transport {
     at::Tensor into = to_be(received, Access::write, "shift");
     host_->shift(into, from);
   }
-  void send(const at::Tensor& tensor, int member) override {
-    host_->send(to_be(tensor, Access::read, "send"), member);
-  }
+  void send(const at::Tensor& tensor, int member) override { host_->send(to_be(tensor, Access::read, "send"), member); }
   void receive(at::Tensor& tensor, int member) override {
     at::Tensor into = to_be(tensor, Access::write, "receive");
     host_->receive(into, member);
@@ -140,4 +138,4 @@ std::unique_ptr<Transport> connect_transport(const StoreHost& store, const Group
   return std::make_unique<OrderedTransport>(connect_gloo(store, group, rank, store_host));
 }
 
-}  // namespace slipway
+}  // namespace slipway::test

@@ -7,9 +7,9 @@
 //
 //   ordered_memory.cpp     allocator, streams and events, as LibTorch's guard of a device
 //   ordered_operators.cpp  every operator: its tensors are noted, the processor does it in their memory
-//   device.cpp             exec/device.h on it; with the program's main.cpp it is slipway-rank-ordered
+//   device.cpp             exec/transport/device.h on it; with the program's main.cpp it is slipway-rank-ordered
 //
-// Guarded by tests/ordered_device_test.cpp.
+// Guarded by tests/stream_order/ordered_device_test.cpp.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,7 @@
 
 #include "tests/stream_order/stream_order.h"
 
-namespace slipway {
+namespace slipway::test {
 
 inline const c10::Device ordered_device{c10::DeviceType::PrivateUse1, 0};
 
@@ -37,4 +37,4 @@ void note_use(const at::Tensor& tensor, StreamOrder::Access access, const std::s
 // The same memory as a tensor of the host; a tensor of the host is itself.
 at::Tensor on_host(const at::Tensor& tensor);
 
-}  // namespace slipway
+}  // namespace slipway::test

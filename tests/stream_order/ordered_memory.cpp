@@ -8,7 +8,7 @@
 
 #include "tests/stream_order/ordered_device.h"
 
-namespace slipway {
+namespace slipway::test {
 namespace {
 
 constexpr auto type_of_device = c10::DeviceType::PrivateUse1;
@@ -18,15 +18,15 @@ struct BytesOf {
   std::size_t bytes = 0;
 };
 
-// The size stands before the memory, so that its end can be told (exec/memory_meter.h).
+// The size stands before the memory, so that its end can be told (exec/rank/memory_meter.h).
 constexpr std::size_t header = 64;
 
 void end_block(void* memory) {
   if (memory == nullptr) return;
   stream_order().freed(memory);
   void* const whole = static_cast<char*>(memory) - header;
-  c10::reportMemoryUsageToProfiler(memory, -static_cast<std::int64_t>(static_cast<BytesOf*>(whole)->bytes),
-                                   0, 0, ordered_device);
+  c10::reportMemoryUsageToProfiler(memory, -static_cast<std::int64_t>(static_cast<BytesOf*>(whole)->bytes), 0, 0,
+                                   ordered_device);
   c10::free_cpu(whole);
 }
 
@@ -42,9 +42,7 @@ class Memory final : public c10::Allocator {
     return {memory, memory, &end_block, ordered_device};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &end_block; }
-  void copy_data(void* to, const void* from, std::size_t bytes) const override {
-    std::memcpy(to, from, bytes);
-  }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override { std::memcpy(to, from, bytes); }
 };
 
 struct Event {
@@ -52,9 +50,7 @@ struct Event {
 };
 
 struct Guard final : c10::impl::DeviceGuardImplInterface {
-  static c10::Stream stream_of(int number) {
-    return c10::Stream(c10::Stream::UNSAFE, ordered_device, number);
-  }
+  static c10::Stream stream_of(int number) { return c10::Stream(c10::Stream::UNSAFE, ordered_device, number); }
   static int number_of(const c10::Stream& stream) { return static_cast<int>(stream.id()); }
 
   c10::DeviceType type() const override { return type_of_device; }
@@ -66,9 +62,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
 
   c10::Stream getStream(c10::Device) const override { return stream_of(current_stream); }
   c10::Stream getDefaultStream(c10::Device) const override { return stream_of(0); }
-  c10::Stream getNewStream(c10::Device, int) const override {
-    return stream_of(stream_order().new_stream());
-  }
+  c10::Stream getNewStream(c10::Device, int) const override { return stream_of(stream_order().new_stream()); }
   c10::Stream exchangeStream(c10::Stream stream) const override {
     return stream_of(std::exchange(current_stream, number_of(stream)));
   }
@@ -85,12 +79,8 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     if (event != nullptr) stream_order().wait_for(number_of(stream), static_cast<Event*>(event)->mark);
   }
   bool queryEvent(void*) const override { return false; }
-  void synchronizeEvent(void* event) const override {
-    stream_order().finish(static_cast<Event*>(event)->mark);
-  }
-  void destroyEvent(void* event, c10::DeviceIndex) const noexcept override {
-    delete static_cast<Event*>(event);
-  }
+  void synchronizeEvent(void* event) const override { stream_order().finish(static_cast<Event*>(event)->mark); }
+  void destroyEvent(void* event, c10::DeviceIndex) const noexcept override { delete static_cast<Event*>(event); }
   void recordDataPtrOnStream(const c10::DataPtr& memory, const c10::Stream& stream) const override {
     stream_order().keep_for(memory.get(), number_of(stream));
   }
@@ -109,8 +99,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
 
 [[maybe_unused]] const bool known_to_libtorch = [] {
   static Memory memory;
-  c10::register_privateuse1_backend(
-      "ordered");  // now it is the accelerator, of which autograd asks for streams
+  c10::register_privateuse1_backend("ordered");  // now it is the accelerator, of which autograd asks for streams
   c10::SetAllocator(type_of_device, &memory);
   at::RegisterPrivateUse1HooksInterface(new Hooks);
   return true;
@@ -128,4 +117,4 @@ int this_stream() { return current_stream; }
 void work_on(int stream) { current_stream = stream; }
 void finish_this_stream() { stream_order().finish(stream_order().mark(current_stream)); }
 
-}  // namespace slipway
+}  // namespace slipway::test

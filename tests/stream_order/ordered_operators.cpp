@@ -14,30 +14,26 @@
 
 #include "tests/stream_order/ordered_device.h"
 
-namespace slipway {
+namespace slipway::test {
 namespace {
 
 using Access = StreamOrder::Access;
 const c10::DispatchKeySet keys(c10::DispatchKey::PrivateUse1);
 
-bool is_ours(const at::Tensor& tensor) {
-  return tensor.defined() && tensor.device().type() == ordered_device.type();
-}
+bool is_ours(const at::Tensor& tensor) { return tensor.defined() && tensor.device().type() == ordered_device.type(); }
 
 // From its first to its last element.
 ByteRange bytes_of_tensor(const at::Tensor& tensor) {
   std::int64_t last = 0;
   for (std::int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
-  const auto each = static_cast<std::int64_t>(tensor.element_size()),
-             begin = tensor.storage_offset() * each;
+  const auto each = static_cast<std::int64_t>(tensor.element_size()), begin = tensor.storage_offset() * each;
   return {begin, begin + (last + 1) * each};
 }
 
 // One call of an operator: its arguments as tensors of the host, and back.
 class Call {
  public:
-  Call(const c10::OperatorHandle& op, torch::jit::Stack& stack)
-      : op_(op), stack_(stack), name_(op.schema().name()) {}
+  Call(const c10::OperatorHandle& op, torch::jit::Stack& stack) : op_(op), stack_(stack), name_(op.schema().name()) {}
 
   void run() {
     const at::AutoDispatchBelowADInplaceOrView below;
@@ -142,8 +138,7 @@ at::Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> dtype, std:
 
 at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::optional<at::ScalarType> dtype,
                          std::optional<at::Layout>, std::optional<at::Device>, std::optional<bool>) {
-  return at::detail::empty_strided_generic(size, stride, &ordered_allocator(), keys,
-                                           c10::dtype_or_default(dtype));
+  return at::detail::empty_strided_generic(size, stride, &ordered_allocator(), keys, c10::dtype_or_default(dtype));
 }
 
 // As at::native::copy_ has it, which does nothing then.
@@ -198,8 +193,7 @@ at::Tensor on_host(const at::Tensor& tensor) {
   const auto options = at::TensorOptions().dtype(tensor.scalar_type()).device(at::kCPU);
   if (tensor.numel() == 0) return at::empty_strided(tensor.sizes(), tensor.strides(), options);
   if (tensor.storage().data() == nullptr) throw std::runtime_error("a tensor is used whose memory is gone");
-  return at::from_blob(const_cast<void*>(tensor.const_data_ptr()), tensor.sizes(), tensor.strides(),
-                       options);
+  return at::from_blob(const_cast<void*>(tensor.const_data_ptr()), tensor.sizes(), tensor.strides(), options);
 }
 
-}  // namespace slipway
+}  // namespace slipway::test

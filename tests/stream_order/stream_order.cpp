@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-namespace slipway {
+namespace slipway::test {
 namespace {
 
 std::int64_t time_in(const StreamClock& clock, int stream) {
@@ -34,16 +34,16 @@ int StreamOrder::new_stream() {
 
 StreamOrder::Mark StreamOrder::mark(int stream) {
   const std::lock_guard lock(mutex_);
-  StreamClock& clock = clocks_[static_cast<std::size_t>(stream)];
+  StreamClock& clock = clocks_[stream];
   merge(clock, finished_);
   auto mark = std::make_shared<const StreamClock>(clock);
-  ++clock[static_cast<std::size_t>(stream)];
+  ++clock[stream];
   return mark;
 }
 
 void StreamOrder::wait_for(int stream, const Mark& mark) {
   const std::lock_guard lock(mutex_);
-  merge(clocks_[static_cast<std::size_t>(stream)], *mark);
+  merge(clocks_[stream], *mark);
 }
 
 void StreamOrder::finish(const Mark& mark) {
@@ -53,12 +53,12 @@ void StreamOrder::finish(const Mark& mark) {
 
 bool StreamOrder::is_behind(int stream, const Past& past) const {
   return past.stream == stream || time_in(finished_, past.stream) >= past.time ||
-         time_in(clocks_[static_cast<std::size_t>(stream)], past.stream) >= past.time;
+         time_in(clocks_[stream], past.stream) >= past.time;
 }
 
 void StreamOrder::allocated(const void* block, std::int64_t bytes, int stream) {
   const std::lock_guard lock(mutex_);
-  const std::int64_t now = clocks_[static_cast<std::size_t>(stream)][static_cast<std::size_t>(stream)];
+  const std::int64_t now = clocks_[stream][stream];
   blocks_[block] = {bytes, stream, {}, {{{0, bytes}, stream, now, Access::write, "its allocation"}}};
 }
 
@@ -77,21 +77,18 @@ void StreamOrder::freed(const void* block) {
   const Block& mine = node.mapped();
   for (const Past& past : mine.past) {
     if (past.stream == mine.stream) continue;
-    const bool over =
-        is_behind(mine.stream, past) || std::any_of(mine.kept_for.begin(), mine.kept_for.end(),
-                                                    [&](int kept) { return is_behind(kept, past); });
+    const bool over = is_behind(mine.stream, past) || std::any_of(mine.kept_for.begin(), mine.kept_for.end(),
+                                                                  [&](int kept) { return is_behind(kept, past); });
     if (over) {
       ++ordered_;
       continue;
     }
-    report("memory is free for stream " + std::to_string(mine.stream) + " before " + past.what +
-           " on stream " + std::to_string(past.stream) + " is over (" + std::to_string(mine.bytes) +
-           " bytes; not kept for it)");
+    report("memory is free for stream " + std::to_string(mine.stream) + " before " + past.what + " on stream " +
+           std::to_string(past.stream) + " is over (" + std::to_string(mine.bytes) + " bytes; not kept for it)");
   }
 }
 
-void StreamOrder::use(int stream, const void* block, ByteRange part, Access access,
-                      const std::string& what) {
+void StreamOrder::use(int stream, const void* block, ByteRange part, Access access, const std::string& what) {
   const std::lock_guard lock(mutex_);
   const auto found = blocks_.find(block);
   if (found == blocks_.end()) return report(what + " uses memory that is none of the device's, or free");
@@ -103,20 +100,18 @@ void StreamOrder::use(int stream, const void* block, ByteRange part, Access acce
       ++ordered_;
       continue;
     }
-    report(what + " on stream " + std::to_string(stream) + (access == Access::read ? " reads" : " writes") +
-           " what " + past.what + " on stream " + std::to_string(past.stream) +
-           (past.access == Access::read ? " may not have read yet" : " may not have written yet") +
-           " (bytes " + std::to_string(part.begin) + " to " + std::to_string(part.end) + " of " +
-           std::to_string(mine.bytes) + ")");
+    report(what + " on stream " + std::to_string(stream) + (access == Access::read ? " reads" : " writes") + " what " +
+           past.what + " on stream " + std::to_string(past.stream) +
+           (past.access == Access::read ? " may not have read yet" : " may not have written yet") + " (bytes " +
+           std::to_string(part.begin) + " to " + std::to_string(part.end) + " of " + std::to_string(mine.bytes) + ")");
   }
   // Who is behind this one is behind those that it stands for, too.
   std::erase_if(mine.past, [&](const Past& past) {
     if (!covers(part, past.part)) return false;
-    return past.stream == stream
-               ? access == Access::write || past.access == Access::read
-               : access == Access::write && is_behind(stream, past) && is_behind(mine.stream, past);
+    return past.stream == stream ? access == Access::write || past.access == Access::read
+                                 : access == Access::write && is_behind(stream, past) && is_behind(mine.stream, past);
   });
-  const std::int64_t now = clocks_[static_cast<std::size_t>(stream)][static_cast<std::size_t>(stream)];
+  const std::int64_t now = clocks_[stream][stream];
   mine.past.push_back({part, stream, now, access, what});
 }
 
@@ -139,4 +134,4 @@ std::int64_t StreamOrder::ordered() const {
   return ordered_;
 }
 
-}  // namespace slipway
+}  // namespace slipway::test

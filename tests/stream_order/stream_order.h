@@ -1,4 +1,4 @@
-// Finds what would be a race on a device with queues (exec/device_queue.h), without one: it is told what
+// Finds what would be a race on a device with queues (exec/lanes/device_queue.h), without one: it is told what
 // every stream starts, and asks of each access whether marks and waits put it behind the accesses that it
 // must not overtake.
 //
@@ -16,7 +16,7 @@
 // once, even while another stream is still at work on it, unless it was kept for that one. So to allocate
 // is to write, and when a block is freed its own stream, or one that it was kept for, must be behind all
 // that others have done with it.
-// Plain C++. Guarded by tests/stream_order_test.cpp.
+// Plain C++. Guarded by tests/stream_order/stream_order_test.cpp.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,9 @@
 #include <string>
 #include <vector>
 
-namespace slipway {
+namespace slipway::test {
 
-using StreamClock =
-    std::vector<std::int64_t>;  // by stream: marks of it that are over; shorter ones: none of the rest
+using StreamClock = std::vector<std::int64_t>;  // by stream: marks of it that are over; shorter ones: none of the rest
 
 // A part of a block.
 struct ByteRange {
@@ -86,4 +85,4 @@ class StreamOrder {
   std::int64_t ordered_ = 0;
 };
 
-}  // namespace slipway
+}  // namespace slipway::test

@@ -1,0 +1,110 @@
+// The shards of a checkpoint: what one rank wrote, and what the others can read of it in any layout.
+//
+//   shard-<r>.index   "entry <parameter> <dtype> <rows> <columns> <shard_dim> <from> <to> <updates> <offset>
+//                     <checksum> <pieces> <begin> <end> ..."   a line each
+//                     "matrix <name> <dtype> <rows> <columns> <offset> <checksum>"
+//   shard-<r>.data    per entry: master weights, first moments, second moments, [from, to) of each
+//                     per matrix: its elements in row-major order
+//
+// An entry is a part of one tensor-parallel shard of one parameter: the shard is the concatenation of `pieces` along
+// shard_dim (models/model/parameters.h), and [from, to) of its elements in row-major order are there (all of them, or a
+// ZeRO slice). So shards of any layout can be put together to whole parameters, and cut anew.
+// A matrix is what an optimizer knows besides, whole, from the one rank that has it (K-FAC's inverses, exec/rank/kfac.h).
+// Plain C++. Guarded by tests/exec/checkpoint_file_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "exec/run/checkpoint_folder.h"
+#include "models/model/dtype.h"
+#include "models/model/parameters.h"
+
+namespace slipway::exec {
+
+struct CheckpointEntry {
+  std::string parameter;               // unique in the model
+  Dtype dtype = Dtype::float32;        // of all three
+  std::int64_t rows = 0, columns = 0;  // of the whole parameter
+  int shard_dim = -1;
+  std::vector<Piece> pieces;  // of a parameter that is not cut: all rows
+  std::int64_t from = 0, to = 0;
+  std::int64_t updates = 0;  // optimizer steps so far
+
+  std::int64_t bytes_each() const { return (to - from) * bytes_of(dtype); }
+};
+
+struct CheckpointMatrix {
+  std::string name;  // unique in the model
+  Dtype dtype = Dtype::float32;
+  std::int64_t rows = 0, columns = 0;
+
+  std::int64_t bytes() const { return rows * columns * bytes_of(dtype); }
+};
+
+class ShardWriter {
+ public:
+  // `folder`: the partial one, which exists.
+  ShardWriter(const std::string& folder, int rank);
+  // Removes what was not finished: on a full disk it would keep the room that the run's records and messages need.
+  ~ShardWriter();
+  // Both throw std::runtime_error naming the file and the system's reason (a full disk).
+  void add(const CheckpointEntry& entry, std::string_view masters, std::string_view first_moments,
+           std::string_view second_moments);
+  void add(const CheckpointMatrix& matrix, std::string_view elements);
+  // Everything is on the disk afterwards. The index's checksum; nothing, and no file, when nothing was added.
+  std::optional<std::uint64_t> finish();
+
+ private:
+  void write(std::string_view bytes);
+  std::string index_path_, data_path_, index_;
+  int data_ = -1;
+  bool finished_ = false;
+  std::uint64_t offset_ = 0;
+};
+
+struct StoredEntry : CheckpointEntry {
+  int shard = 0;
+  std::uint64_t offset = 0, checksum = 0;
+};
+
+struct StoredMatrix : CheckpointMatrix {
+  int shard = 0;
+  std::uint64_t offset = 0, checksum = 0;
+};
+
+// The entries of all shards. Reading one verifies its checksum.
+class CheckpointReader {
+ public:
+  // Throws std::runtime_error naming the file that is missing or damaged.
+  explicit CheckpointReader(const std::string& checkpoint);
+  const Manifest& manifest() const { return manifest_; }
+  const std::string& folder() const { return folder_; }
+  std::vector<StoredEntry> entries_of(const std::string& parameter) const;
+  // Of all entries.
+  std::vector<std::string> parameters() const;
+  // Masters, first and second moments one after another.
+  std::string read(const StoredEntry& entry) const;
+  // Null when there is none of that name.
+  const StoredMatrix* matrix(const std::string& name) const;
+  std::string read(const StoredMatrix& matrix) const;
+
+ private:
+  std::string read(int shard, std::uint64_t offset, std::int64_t bytes, std::uint64_t checksum,
+                   const std::string& name) const;
+  std::string folder_;
+  Manifest manifest_;
+  std::map<std::string, std::vector<StoredEntry>> entries_;
+  std::map<std::string, StoredMatrix> matrices_;
+};
+
+// Writes `text` so that it is on the disk before this returns. Throws as above.
+void write_durably(const std::string& path, std::string_view text);
+// Makes a rename or a new file of `folder` itself durable.
+void sync_folder(const std::string& folder);
+
+}  // namespace slipway::exec

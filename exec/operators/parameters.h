@@ -1,0 +1,76 @@
+// The trainable tensors of one block on one rank.
+//
+//   flat weights   | partial gradients | other replicated tensors | tensor-parallel shards | padding |
+//   flat gradients | the same layout: the block's bucket                                          |
+//                  └ norm_grad_reduce,  with sequence parallel ┘
+//
+// Each parameter is a view into both. The padding makes the bucket a multiple of the number of ranks that
+// share it out (ZeRO ≥ 1), so that a reduce-scatter hands every rank an equal slice.
+// Initial values: element i of the whole tensor is a normal number that depends on (seed, name, i) only, so
+// every rank draws just its own shard and any layout starts from the same weights.
+// Guarded by tests/exec/execute_inputs_test.cpp (shards tile the whole tensor; a tied head equals the
+// embedding).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "exec/files/data.h"
+#include "exec/transport/device.h"
+#include "models/model/dtype.h"
+#include "models/model/parameters.h"
+
+namespace slipway::exec {
+
+struct ShardedParameter {
+  Parameter meta;
+  std::vector<Piece> pieces;              // of this tensor rank, along meta.shard_dim
+  at::Tensor weight, gradient;            // views, local shape; vectors have one dimension
+  std::int64_t offset = 0, elements = 0;  // in the flat tensors
+  bool natural = false;  // its gradient is preconditioned (exec/rank/kfac.h) and taken as it is, not by AdamW
+};
+
+struct BlockParameters {
+  int block = 0;                  // index in blocks_of(model)
+  at::Tensor weights, gradients;  // flat
+  std::int64_t tensor_sum = 0;    // elements whose gradients are summed over the tensor group; they come first
+  std::int64_t elements = 0;      // without padding
+  std::vector<ShardedParameter> parameters;
+  // What the block uses of another block's tensors, which keeps, reduces, updates and saves it: a tied head's matrix on the
+  // embedding's rank (schedules/step/placement.h).
+  std::vector<ShardedParameter> elsewhere;
+};
+
+struct ParameterPlacement {
+  int tensor_rank = 0, tensor_degree = 1;
+  bool sequence_parallel = false;
+  int slices = 1;  // ranks that share the bucket out; pads to a multiple of it
+  const BlockParameters* table =
+      nullptr;  // the embedding's, which holds a tied head's matrix; null: the head has its own
+  at::ScalarType weight_dtype = at::kFloat, gradient_dtype = at::kFloat;
+  at::Device device = at::kCPU;
+};
+
+// Allocates and draws. Throws std::runtime_error when the tensors that are summed over the tensor group do not come first.
+BlockParameters make_parameters(const Model& model, int block, std::uint64_t seed, const ParameterPlacement& placement);
+
+// What of [begin, end) of the flat tensors is of this parameter; empty where from >= to.
+struct FlatRange {
+  std::int64_t from = 0, to = 0;
+  bool empty() const { return from >= to; }
+  std::int64_t elements() const { return to - from; }
+};
+FlatRange range_within(const ShardedParameter& parameter, std::int64_t begin, std::int64_t end);
+
+// The parameter, of `elsewhere` too, whose name ends with `suffix`: null when there is none, or throws std::runtime_error.
+const ShardedParameter* find_parameter(const BlockParameters& block, std::string_view suffix);
+const ShardedParameter& parameter_named(const BlockParameters& block, std::string_view suffix);
+
+// This rank's shard of `parameter` in float64.
+at::Tensor draw_shard(const Parameter& parameter, const std::vector<Piece>& pieces, std::uint64_t seed);
+
+}  // namespace slipway::exec

@@ -1,0 +1,264 @@
+#include "exec/process/store_tcp.h"
+
+#include <dlfcn.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <torch/csrc/distributed/c10d/exception.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "exec/process/store.h"
+
+// c10d looks up the host name of every address that it connects to or accepts, only to have it for
+// messages; its store serves nobody meanwhile. Where no DNS server answers, that is 5 s and more for each
+// connection, as long as a lost rank's silence. The program's own getnameinfo goes before libc's and
+// answers with the number.
+extern "C" int getnameinfo(const sockaddr* address, socklen_t address_length, char* host, socklen_t host_length,
+                           char* service, socklen_t service_length, int flags) {
+  using Function = int(const sockaddr*, socklen_t, char*, socklen_t, char*, socklen_t, int);
+  static Function* const original = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "getnameinfo"));
+  return original(address, address_length, host, host_length, service, service_length, flags | NI_NUMERICHOST);
+}
+
+namespace slipway::exec {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+int milliseconds_until(Clock::time_point until) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+  return static_cast<int>(std::max<std::int64_t>(left, 0));
+}
+
+// 0, or the error number.
+int try_to_connect(const addrinfo& address, Clock::time_point until) {
+  const int type = address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC;
+  const int descriptor = ::socket(address.ai_family, type, address.ai_protocol);
+  if (descriptor < 0) return errno;
+  int error = ::connect(descriptor, address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno;
+  if (error == EINPROGRESS) {
+    constexpr int patience_ms = 2000;  // one lost packet; the name may have another address
+    pollfd event{descriptor, POLLOUT, 0};
+    socklen_t length = sizeof error;
+    const int ready = ::poll(&event, 1, std::min(patience_ms, milliseconds_until(until)));
+    if (ready <= 0)
+      error = ready == 0 ? ETIMEDOUT : errno;
+    else if (::getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
+      error = errno;
+  }
+  ::close(descriptor);
+  return error;
+}
+
+using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
+
+// Empty, or why there are none.
+std::string look_up(const std::string& host, int port, Addresses& all) {
+  addrinfo wanted{};
+  wanted.ai_family = AF_UNSPEC;
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int code = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wanted, &found); code != 0)
+    return ::gai_strerror(code);
+  all.reset(found);
+  return "";
+}
+
+std::string try_addresses(const std::string& host, int port, Clock::time_point until) {
+  Addresses all(nullptr, ::freeaddrinfo);
+  if (std::string why = look_up(host, port, all); !why.empty()) return why;
+  int error = 0;
+  for (const addrinfo* address = all.get(); address != nullptr; address = address->ai_next)
+    if ((error = try_to_connect(*address, until)) == 0) return "";
+  return std::strerror(error);
+}
+
+}  // namespace
+
+std::string why_not_found(const std::string& host) {
+  Addresses all(nullptr, ::freeaddrinfo);
+  return look_up(host, 0, all);
+}
+
+std::string wait_for_listener(const std::string& host, int port, double seconds) {
+  constexpr auto pause = std::chrono::milliseconds(50);
+  const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  for (;;) {
+    std::string why = try_addresses(host, port, until);
+    if (why.empty() || Clock::now() + pause >= until) return why;
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+namespace {
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+}
+
+// The first line of a c10 message; the rest is a stack of our own callers.
+std::string first_line(const char* message) {
+  const std::string text = message;
+  return text.substr(0, text.find('\n'));
+}
+
+// Connection errors become StoreLost.
+template <class Operation>
+auto guarded(Operation operation) {
+  try {
+    return operation();
+  } catch (const c10::Error& error) {
+    throw StoreLost(first_line(error.what_without_backtrace()));
+  }
+}
+
+class TcpConnection : public Store {
+ public:
+  TcpConnection(c10::intrusive_ptr<c10d::Store> store) : store_(std::move(store)) {}
+
+  void set(const std::string& key, const std::string& value) override {
+    guarded([&] { store_->set(key, value); });
+  }
+  bool has(const std::string& key) override {
+    return guarded([&] { return store_->check({key}); });
+  }
+  std::string get(const std::string& key, double seconds) override {
+    return guarded([&] {
+      try {
+        store_->wait({key}, milliseconds(seconds));
+      } catch (const c10::DistStoreError&) {  // time-out
+        throw std::runtime_error("nothing was heard of '" + key + "' for " + std::to_string(static_cast<int>(seconds)) +
+                                 " s");
+      }
+      return store_->get_to_str(key);
+    });
+  }
+  std::int64_t add(const std::string& key, std::int64_t amount) override {
+    return guarded([&] { return store_->add(key, amount); });
+  }
+  std::string claim(const std::string& key, const std::string& value) override {
+    return guarded([&] { return store_->compareSet(key, "", value); });
+  }
+  void forget(const std::string& key) override {
+    guarded([&] { return store_->deleteKey(key); });
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::Store> store_;
+};
+
+}  // namespace
+
+struct StoreHost::State {
+  std::string host, prefix;
+  double seconds = 0;
+  int port = 0;
+  c10::intrusive_ptr<c10d::TCPStore> first;  // the server lives in rank 0's
+
+  c10::intrusive_ptr<c10d::TCPStore> open(bool hosts) const {
+    c10d::TCPStoreOptions options;
+    options.port = static_cast<std::uint16_t>(port);
+    options.isServer = hosts;
+    options.waitWorkers = false;
+    options.timeout = milliseconds(seconds);
+    return c10::make_intrusive<c10d::TCPStore>(host, options);
+  }
+  c10::intrusive_ptr<c10d::TCPStore> open_within(double limit_s, bool hosts) const;
+};
+
+namespace {
+
+// Somebody listens there and says nothing.
+struct Silent : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+std::string opening_error(const RankEnvironment& at, double seconds, const std::string& cause) {
+  const std::string place = at.store_host + ":" + std::to_string(at.store_port);
+  if (at.hosts_store() && cause.find("EADDRINUSE") != std::string::npos) {
+    return "port " + std::to_string(at.store_port) +
+           " is in use on this host (by another run?), so rank 0 cannot host the store of this run; set "
+           "MASTER_PORT to a free port for all ranks";
+  }
+  if (at.hosts_store()) return "rank 0 cannot host the store of this run at " + place + ": " + cause;
+  return "the store of this run at " + place + " (" +
+         (at.agent_store ? "hosted by the launcher's agent" : "hosted by rank 0") + ") could not be reached within " +
+         std::to_string(static_cast<int>(seconds)) +
+         " s; check that rank 0 runs, and MASTER_ADDR and MASTER_PORT: " + cause;
+}
+
+}  // namespace
+
+// A foreign program may listen on the store's port and never answer.
+c10::intrusive_ptr<c10d::TCPStore> StoreHost::State::open_within(double limit_s, bool hosts) const {
+  const auto store = within(limit_s, [copy = *this, hosts] { return copy.open(hosts); });
+  if (store) return *store;
+  throw Silent(
+      "what listens at " + host + ":" + std::to_string(port) + " has not answered as a store does for " +
+      std::to_string(static_cast<int>(limit_s)) + " s: " +
+      (hosts
+           ? "MASTER_ADDR is not this machine, where rank 0 runs and hosts the store, or another program has the port; "
+             "set MASTER_ADDR to this machine's name or address, and MASTER_PORT to a free port, for all ranks"
+           : "another program has the port, or rank 0 is stopped; check rank 0, and set MASTER_PORT to a free "
+             "port for all ranks"));
+}
+
+StoreHost::StoreHost(const RankEnvironment& at, double seconds) : state_(std::make_unique<State>()) {
+  // Without c10d's own connection warnings: our errors say it once and in full. Set once, because ranks that share a
+  // process come here at the same time.
+  [[maybe_unused]] static const int level = FLAGS_caffe2_log_level = 3;
+  constexpr double late_s = 0.3, answering_share = 0.5;  // of the time for its host to come
+  state_->host = at.store_host;
+  state_->port = at.store_port;
+  state_->prefix = at.store_prefix;
+  state_->seconds = seconds;
+  try {
+    if (at.hosts_store()) {
+      const auto why = within(seconds, [host = at.store_host] { return why_not_found(host); });
+      if (!why || !why->empty())
+        throw std::runtime_error((why ? *why : "no answer to the look-up of its name") + "; check MASTER_ADDR");
+    } else {
+      const auto why = within(seconds + late_s, [host = at.store_host, port = at.store_port, seconds] {
+        return wait_for_listener(host, port, seconds);
+      });
+      if (!why || !why->empty()) throw std::runtime_error(why ? *why : "no answer to the look-up of its name");
+    }
+    state_->first = state_->open_within(at.hosts_store() ? seconds : answering_share * seconds, at.hosts_store());
+  } catch (const Silent&) {
+    throw;
+  } catch (const c10::Error& error) {
+    throw std::runtime_error(opening_error(at, seconds, first_line(error.what_without_backtrace())));
+  } catch (const std::exception& error) {
+    throw std::runtime_error(opening_error(at, seconds, error.what()));
+  }
+  state_->port = state_->first->getPort();
+}
+
+StoreHost::~StoreHost() = default;
+
+int StoreHost::port() const { return state_->port; }
+
+std::unique_ptr<Store> StoreHost::connect() const {
+  return std::make_unique<TcpConnection>(
+      c10::make_intrusive<c10d::PrefixStore>(state_->prefix, state_->open_within(state_->seconds, false)));
+}
+
+std::shared_ptr<c10d::Store> StoreHost::raw(const std::string& prefix) const {
+  auto store = c10::make_intrusive<c10d::PrefixStore>(state_->prefix + "/" + prefix,
+                                                      state_->open_within(state_->seconds, false));
+  c10d::Store* plain = store.get();
+  return {plain, [store](c10d::Store*) mutable { store.reset(); }};
+}
+
+}  // namespace slipway::exec

@@ -1,0 +1,271 @@
+#include "exec/rank/buckets.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "exec/operators/gathered_weights.h"
+#include "exec/rank/gradient_dump.h"
+#include "exec/rank/parameter_state.h"
+#include "models/training/kfac.h"
+#include "schedules/step/placement.h"
+
+namespace slipway::exec {
+
+namespace {
+
+// Gradients are summed in the dtype that was asked for, but never in less than the weights'.
+at::ScalarType gradient_dtype(const TaskGraph& graph) {
+  const at::ScalarType weight = torch_dtype(graph.shape.dtype), asked = torch_dtype(graph.gradient_dtype);
+  return c10::elementSize(asked) >= c10::elementSize(weight) ? asked : weight;
+}
+
+// [1] float64. Together, they are read once, and summed in float64 without a copy in it.
+at::Tensor squares_of(const std::vector<at::Tensor>& parts, at::Device device) {
+  if (parts.empty()) return at::zeros({1}, at::TensorOptions().dtype(at::kDouble).device(device));
+  return at::stack(at::_foreach_norm(parts, 2, at::kDouble)).square().sum().reshape({1});
+}
+
+}  // namespace
+
+Buckets::Buckets(const Bundle& bundle, int rank, at::Device device)
+    : bundle_(bundle), at_(coordinates_of(bundle.graph.layout, rank)) {
+  const TaskGraph& graph = bundle.graph;
+  const Layout& layout = graph.layout;
+  if (layout.zero >= 1) slice_count_ = layout.data * layout.context * graph.placement.copies;
+  ParameterPlacement placement;
+  placement.tensor_rank = at_.tensor;
+  placement.tensor_degree = layout.tensor;
+  placement.sequence_parallel = layout.sequence_parallel;
+  placement.slices = slice_count_;
+  placement.weight_dtype = torch_dtype(graph.shape.dtype);
+  placement.gradient_dtype = gradient_dtype(graph);
+  placement.device = device;
+  const bool one_table = shares_table(graph.model, layout, graph.placement);
+  for (int stage = 0; stage < graph.placement.stages(); ++stage) {
+    if (graph.placement.rank[stage] != at_.pipeline) continue;
+    const BlockRange& range = graph.stages[stage];
+    for (int block = range.first; block < range.last; ++block) {
+      const auto made = buckets_.emplace(block, make_bucket(stage, block, placement)).first;
+      if (block == 0 && one_table) placement.table = &made->second.parameters;
+    }
+  }
+}
+
+int Buckets::replica_of(int stage) const {
+  const Layout& layout = bundle_.graph.layout;
+  const std::vector<std::int32_t> holders = bundle_.graph.placement.holders(bundle_.graph.placement.part_of(stage));
+  const auto copy = std::find(holders.begin(), holders.end(), at_.pipeline) - holders.begin();
+  return (static_cast<int>(copy) * layout.data + at_.data) * layout.context + at_.context;
+}
+
+Buckets::Bucket Buckets::make_bucket(int stage, int block, ParameterPlacement placement) const {
+  BlockParameters parameters = make_parameters(bundle_.graph.model, block, bundle_.run.seed, placement);
+  if (bundle_.graph.kfac)
+    for (const KfacLinear& linear : kfac_linears(blocks_of(bundle_.graph.model)[block]))
+      for (ShardedParameter& parameter : parameters.parameters)
+        parameter.natural |= parameter.meta.name.ends_with(linear.parameter);
+  const std::int64_t slice = parameters.weights.size(0) / slice_count_;
+  const std::int64_t begin = slice_count_ > 1 ? replica_of(stage) * slice : 0, end = begin + slice;
+  // Reduced in place under ZeRO 1; later stages give the bucket's memory away.
+  const at::Tensor gradient = shards_gradients() ? at::zeros({slice}, parameters.gradients.options())
+                                                 : parameters.gradients.narrow(0, begin, slice);
+  const bool shards_weights = slice_count_ > 1 && bundle_.graph.layout.zero >= 3;
+  const at::Tensor weights = shards_weights ? parameters.weights.narrow(0, begin, slice).clone() : at::Tensor();
+  OptimizerShard optimizer(parameters, begin, end, weights);
+  if (shards_gradients()) free_memory(parameters.gradients);
+  auto gathered = shards_weights ? std::make_shared<GatheredWeights>(parameters.weights) : nullptr;
+  return {stage, std::move(parameters), begin, end, gradient, std::move(optimizer), weights, std::move(gathered)};
+}
+
+const Buckets::Bucket& Buckets::bucket(int block) const {
+  const auto found = buckets_.find(block);
+  if (found == buckets_.end())
+    throw std::runtime_error("block " + std::to_string(block) + " is not on pipeline rank " +
+                             std::to_string(at_.pipeline));
+  return found->second;
+}
+
+const BlockParameters& Buckets::block(int index) const { return bucket(index).parameters; }
+
+std::vector<int> Buckets::blocks() const {
+  std::vector<int> held;
+  for (const auto& [block, bucket] : buckets_) held.push_back(block);
+  return held;
+}
+
+template <typename Visit>
+void Buckets::for_each(int stage, Visit visit) const {
+  for (const auto& [block, bucket] : buckets_)
+    if (stage == none || bucket.stage == stage) visit(bucket);
+}
+
+at::Tensor Buckets::tied_gradient(int stage) const {
+  const Placement& placement = bundle_.graph.placement;
+  const int first = (stage == none ? 0 : placement.copy_of(stage)) * placement.parts();
+  const bool embedding = placement.rank[first] == at_.pipeline;
+  const Bucket& holder = embedding ? buckets_.begin()->second : buckets_.rbegin()->second;
+  const char* name = embedding ? "embedding.weight" : "head.weight";
+  return parameter_named(holder.parameters, name).gradient.flatten();
+}
+
+Message Buckets::message(const Work& work) const {
+  switch (work.kind) {
+    case WorkKind::norm_grad_reduce: {
+      const BlockParameters& parameters = block(work.block);
+      const Bucket& mine = bucket(work.block);
+      const std::int64_t end = std::min(mine.end, parameters.tensor_sum);
+      // All tensor ranks of a replica have the same part of it in their slices, and may have none.
+      if (shards_gradients() && end <= mine.begin) {
+        const at::Tensor nothing = at::zeros({1}, mine.slice_gradient.options());
+        return {nothing, nothing};
+      }
+      const at::Tensor summed = shards_gradients() ? mine.slice_gradient.narrow(0, 0, end - mine.begin)
+                                                   : parameters.gradients.narrow(0, 0, parameters.tensor_sum);
+      return {summed, summed};
+    }
+    case WorkKind::tied_grad_reduce: {
+      const at::Tensor copy = shards_gradients() ? tied_of_slices() : tied_gradient(work.stage);
+      return {copy, copy};
+    }
+    case WorkKind::grad_reduce: {  // in place, or this rank's slice of the reduced bucket
+      const Bucket& mine = bucket(work.block);
+      return {mine.parameters.gradients, mine.slice_gradient};
+    }
+    case WorkKind::parameter_gather: {
+      const Bucket& mine = bucket(work.block);
+      return {mine.parameters.weights.narrow(0, mine.begin, mine.end - mine.begin), mine.parameters.weights};
+    }
+    default:
+      throw std::runtime_error("this kind of work moves no bucket");
+  }
+}
+
+void Buckets::prepare(int block) {
+  const at::Tensor& gradients = bucket(block).parameters.gradients;
+  if (!shards_gradients() || has_memory(gradients)) return;
+  allocate_memory(gradients);
+  gradients.zero_();
+  std::erase_if(waiting_, [&](const WaitingGradient& small) {
+    if (!small.into.is_alias_of(gradients)) return false;
+    small.add();
+    return true;
+  });
+}
+
+void Buckets::add_when_prepared(std::vector<WaitingGradient> small) {
+  for (WaitingGradient& one : small) waiting_.push_back(std::move(one));
+}
+
+at::Tensor Buckets::take(int block) { return take_memory(bucket(block).parameters.gradients); }
+
+at::Tensor Buckets::empty_slice(int block) const { return at::empty_like(bucket(block).slice_gradient); }
+
+void Buckets::add_to_slice(int block, const at::Tensor& reduced) { bucket(block).slice_gradient.add_(reduced); }
+
+template <typename Visit>
+void Buckets::for_tied_parts(const at::Tensor& whole, Visit visit) const {
+  for (const auto& [block, mine] : buckets_) {
+    for (const char* name : {"embedding.weight", "head.weight"}) {
+      const ShardedParameter* copy = find_parameter(mine.parameters, name);
+      if (copy == nullptr) continue;
+      const FlatRange range = range_within(*copy, mine.begin, mine.end);
+      if (range.empty()) continue;
+      visit(whole.narrow(0, range.from - copy->offset, range.elements()),
+            mine.slice_gradient.narrow(0, range.from - mine.begin, range.elements()));
+    }
+  }
+}
+
+at::Tensor Buckets::tied_of_slices() const {
+  at::Tensor whole = at::zeros_like(tied_gradient(none));
+  for_tied_parts(whole, [](at::Tensor part, const at::Tensor& mine) { part.add_(mine); });
+  return whole;
+}
+
+void Buckets::keep_tied(const at::Tensor& whole) {
+  for_tied_parts(whole, [](const at::Tensor& part, at::Tensor mine) { mine.copy_(part); });
+}
+
+Message Buckets::gather(int block, std::shared_ptr<void>& hold) {
+  const Bucket& mine = bucket(block);
+  GatheredWeights::Use use = mine.gathered->use();
+  hold = std::move(use.hold);
+  // Weights that another pass still uses are there already and the same; they are not written again.
+  return {mine.slice_weights,
+          use.is_new ? mine.gathered->target()
+                     : at::empty({mine.slice_weights.size(0) * slice_count_}, mine.slice_weights.options())};
+}
+
+at::Tensor Buckets::square_sum(int stage) const {
+  at::NoGradGuard no_grad;
+  const auto device = buckets_.begin()->second.parameters.weights.device();
+  std::vector<at::Tensor> parts;
+  for_each(stage, [&](const Bucket& mine) {
+    if (slice_count_ == 1 && replica_of(mine.stage) > 0) return;  // counted on the first replica
+    for (const ShardedParameter& parameter : mine.parameters.parameters) {
+      const FlatRange range = range_within(parameter, mine.begin, mine.end);
+      if (!counts(parameter) || range.empty()) continue;
+      parts.push_back(mine.slice_gradient.narrow(0, range.from - mine.begin, range.elements()));
+    }
+  });
+  return squares_of(parts, device);
+}
+
+at::Tensor Buckets::whole_square_sum(int block, const at::Tensor& flat) const {
+  at::NoGradGuard no_grad;
+  std::vector<at::Tensor> parts;
+  for (const ShardedParameter& parameter : bucket(block).parameters.parameters)
+    if (counts(parameter)) parts.push_back(flat.narrow(0, parameter.offset, parameter.elements));
+  return squares_of(parts, flat.device());
+}
+
+void Buckets::step(int stage, double rate, const at::Tensor& scale) {
+  for_each(stage, [&](const Bucket& bucket) {
+    Bucket& mine = buckets_.at(bucket.parameters.block);
+    mine.optimizer.step(mine.slice_gradient, bundle_.run.optimizer, rate, scale);
+    (shards_gradients() ? mine.slice_gradient : mine.parameters.gradients).zero_();
+  });
+}
+
+void Buckets::dump(int stage, std::ostream& out) const {
+  for_each(stage, [&](const Bucket& mine) {
+    write_gradients(out, mine.parameters, mine.slice_gradient, mine.begin, mine.end);
+  });
+}
+
+// What a checkpoint takes from the buckets and gives back to them.
+
+void Buckets::save(ShardWriter& out) const {
+  for (const auto& [block, mine] : buckets_) {
+    if (slice_count_ == 1 && replica_of(mine.stage) > 0) continue;
+    for (const ShardedParameter& parameter : mine.parameters.parameters) {
+      const FlatRange range = range_within(parameter, mine.begin, mine.end);
+      if (range.empty() || (parameter.meta.shard_dim < 0 && at_.tensor > 0)) continue;
+      add_entry(out, parameter.meta, parameter.pieces, range.from - parameter.offset, range.to - parameter.offset,
+                mine.optimizer.state(range.from, range.to));
+    }
+  }
+}
+
+void Buckets::load(const CheckpointReader& checkpoint) {
+  at::NoGradGuard no_grad;
+  for (auto& [block, mine] : buckets_) {
+    for (ShardedParameter& parameter : mine.parameters.parameters) {
+      const ParameterState shard =
+          shard_of(whole_parameter(checkpoint, parameter.meta), parameter.meta, parameter.pieces);
+      if (has_memory(mine.parameters.weights))  // under ZeRO 3 they are gathered from the slices
+        mine.parameters.weights.narrow(0, parameter.offset, parameter.elements).copy_(shard.master);
+      const FlatRange range = range_within(parameter, mine.begin, mine.end);
+      if (range.empty()) continue;
+      const auto part = [&](const at::Tensor& all) {
+        return all.narrow(0, range.from - parameter.offset, range.elements());
+      };
+      mine.optimizer.restore(range.from, range.to,
+                             {part(shard.master), part(shard.mean), part(shard.square), shard.updates});
+    }
+  }
+}
+
+}  // namespace slipway::exec

@@ -1,0 +1,57 @@
+// Checkpoints of a running training: every run.checkpoint_steps steps, and at the end, each rank writes what nobody
+// else holds (its tensor-parallel shard, its ZeRO slice; of replicas only the first), and the last one to be done
+// makes it a checkpoint (exec/run/checkpoint_folder.h). The compute lane waits meanwhile, so that the state is that of one
+// moment: after the rank's own update of that step. Resuming puts whole parameters together from any layout's shards.
+//
+// Bit-exact on one machine and layout: weights, moments, the number of updates and the place in the data are all that
+// one step hands to the next.
+// Guarded by tests/exec/checkpoint_file_test.cpp and tests/scenarios/resume_command_test.cpp.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "exec/process/store.h"
+#include "exec/rank/losses.h"
+#include "exec/rank/rank_model.h"
+#include "exec/run/checkpoint_folder.h"
+
+namespace slipway::exec {
+
+struct CheckpointPlan {
+  std::string folder;  // of the run
+  int every = 0;       // steps; 0: never
+  int keep = 2;        // newest ones
+  int rank = 0, world = 1;
+  std::int64_t last_step = 0;  // of the run, which is saved as well
+  int window = 1;              // steps that end together: what is due within them is saved at their end
+  Manifest training;           // what every checkpoint says of it (exec/run/checkpoint_folder.h)
+};
+
+class Checkpointer {
+ public:
+  // `store`: a connection of its own.
+  Checkpointer(CheckpointPlan plan, const RankModel& model, std::unique_ptr<Store> store);
+  // On the compute lane, when this rank has updated its parameters and the training has come to `done`. Throws
+  // std::runtime_error naming the file that could not be written, or the parameter that is not finite: such a step makes no
+  // checkpoint and replaces none.
+  void step_ended(const Progress& done);
+  // Will step_ended save after so many steps of the training, the end of a window?
+  bool is_due(std::int64_t steps) const;
+  // After a save that failed on this rank, so that nobody can complete it: removes all that the ranks have written of it.
+  // From any thread.
+  void make_room() const;
+
+ private:
+  void save(const Progress& done);
+  void commit(const Progress& done);
+  void remove_old(std::int64_t newest) const;
+
+  CheckpointPlan plan_;
+  const RankModel& model_;
+  std::unique_ptr<Store> store_;
+  std::atomic<std::int64_t> failed_step_{0};  // none: a checkpoint follows a step
+};
+
+}  // namespace slipway::exec

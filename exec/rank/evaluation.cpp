@@ -1,0 +1,151 @@
+#include "exec/rank/evaluation.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "exec/rank/rank_state.h"
+#include "exec/transport/device.h"
+#include "schedules/graph/bubble_work.h"
+
+namespace slipway::exec {
+
+namespace {
+
+// Read as run.data is, whose errors name that key.
+TokenData held_out(const Bundle& bundle) {
+  try {
+    return {bundle.run.evaluation_data, bundle.graph.model, bundle.run.seed};
+  } catch (const std::runtime_error& error) {
+    const std::string what = error.what(), key = "run.data: ";
+    throw std::runtime_error("run.evaluation_data: " + (what.starts_with(key) ? what.substr(key.size()) : what));
+  }
+}
+
+// Makes the weights views of `flat`; there are no gradients.
+void view_in(std::vector<ShardedParameter>& parameters, const at::Tensor& flat) {
+  for (ShardedParameter& parameter : parameters) {
+    parameter.weight = flat.narrow(0, parameter.offset, parameter.elements).view(parameter.weight.sizes());
+    parameter.gradient = at::Tensor();
+  }
+}
+
+}  // namespace
+
+Evaluation::Evaluation(const Bundle& bundle, int rank, const Buckets& buckets, at::Device device)
+    : graph_(bundle.graph),
+      buckets_(buckets),
+      device_(device),
+      data_rank_(coordinates_of(graph_.layout, rank).data),
+      data_(held_out(bundle)) {
+  for (const Task& task : graph_.tasks)
+    if (is_evaluation(graph_.work(task))) micro_batches_ = std::max(micro_batches_, task.micro_batch + 1);
+  for (const int index : buckets.blocks()) {
+    BlockParameters copy = buckets.block(index);
+    copy.weights = at::empty_like(copy.weights);
+    copy.gradients = at::Tensor();
+    view_in(copy.parameters, copy.weights);
+    if (!copy.elsewhere.empty()) view_in(copy.elsewhere, frozen_.at(0).weights);  // the embedding's
+    frozen_.emplace(index, std::move(copy));
+  }
+}
+
+void Evaluation::begin(int window) {
+  if (window == window_) return;
+  window_ = window;
+  for (auto& [index, copy] : frozen_) copy.weights.copy_(buckets_.block(index).weights);
+}
+
+TokenBatch Evaluation::batch(int micro_batch) {
+  const std::int64_t b = graph_.shape.micro_batch;
+  return data_.batch((std::int64_t{data_rank_} * micro_batches_ + micro_batch) * b, b, device_);
+}
+
+std::int64_t Evaluation::samples() const {
+  return std::int64_t{graph_.layout.data} * micro_batches_ * graph_.shape.micro_batch;
+}
+
+double Evaluation::loss_tokens() const { return static_cast<double>(samples() * predicted_tokens(graph_.model)); }
+
+std::string Evaluation::note() const {
+  if (data_.samples() >= samples()) return "";
+  const std::int64_t fit = data_.samples() / (std::int64_t{graph_.layout.data} * graph_.shape.micro_batch);
+  return "run.evaluation_data has " + std::to_string(data_.samples()) + " samples of " +
+         std::to_string(graph_.model.sequence) + " tokens, and each window evaluates " + std::to_string(samples()) +
+         ": some count several times in the held-out loss; " +
+         (fit > 0
+              ? "set schedule.evaluation_micro_batches to at most " + std::to_string(fit) + ", or name a longer text"
+              : "name a longer text");
+}
+
+void Evaluation::put_residual(const Place& reader, at::Tensor residual) {
+  const std::lock_guard lock(mutex_);
+  residuals_[reader] = std::move(residual);
+}
+
+at::Tensor Evaluation::take_residual(const Place& reader) {
+  const std::lock_guard lock(mutex_);
+  const auto found = residuals_.extract(reader);
+  if (found.empty())
+    throw std::logic_error("stage " + std::to_string(reader.stage) + " evaluates micro-batch " +
+                           std::to_string(reader.micro_batch) + " before it has come");
+  keep_for_this_lane(found.mapped());
+  return found.mapped();
+}
+
+void Evaluation::add_loss(int window, const at::Tensor& loss) {
+  const std::lock_guard lock(mutex_);
+  Sum& sum = losses_[window];
+  const at::Tensor value = loss.to(at::kDouble);
+  sum.loss = sum.loss.defined() ? sum.loss + value : value;
+  ++sum.micro_batches;
+}
+
+std::optional<double> Evaluation::take_loss(int window) {
+  const std::lock_guard lock(mutex_);
+  const auto found = losses_.extract(window);
+  if (found.empty() || found.mapped().micro_batches < micro_batches_) return std::nullopt;
+  return number_of(found.mapped().loss);
+}
+
+// The forward of a held-out micro-batch through one stage, on the frozen copy of the weights; nothing is kept for a backward.
+
+void RankModel::State::evaluate(TaskId task, int step) {
+  const Work& work = graph.work(task);
+  const int micro_batch = graph.tasks[task].micro_batch;
+  Region region(false);
+  WireTensors wires;
+  at::Tensor& residual = wires[index_of(wire_residual)];
+  if (!graph.placement.is_first(work.stage)) residual = evaluation->take_residual({step, work.stage, micro_batch});
+  const TokenBatch batch = evaluation->batch(micro_batch);
+  const auto of = [this](int block) -> const BlockParameters& { return evaluation->block(block); };
+  run_operators(work, {batch, tokens_of(graph.tasks[task]), evaluation->loss_tokens(), of}, region, wires);
+  if (graph.placement.is_last(work.stage))
+    evaluation->add_loss(step, wires[index_of(wire_loss)]);
+  else
+    evaluation->put_residual({step, work.stage + 1, micro_batch}, residual);
+}
+
+// The sender's residual is the one that the next stage would read, were it on the same rank.
+Message RankModel::State::evaluation_message(TaskId task, int step) const {
+  const Work& work = graph.work(task);
+  const Task& what = graph.tasks[task];
+  if (graph.communicator(what).ranks.front() == rank)
+    return {evaluation->take_residual({step, work.stage + 1, what.micro_batch}).contiguous(), {}};
+  return {{},
+          at::empty({own_tokens(), graph.shape.micro_batch, blocks.front().hidden},
+                    at::TensorOptions().dtype(torch_dtype(graph.shape.dtype)).device(device))};
+}
+
+void RankModel::tell_notes() const {
+  const std::string note = state_->rank == 0 && state_->evaluation ? state_->evaluation->note() : "";
+  if (note.empty()) return;
+  std::printf("note: %s\n", note.c_str());
+  std::fflush(stdout);
+}
+
+}  // namespace slipway::exec

@@ -1,0 +1,33 @@
+// Parameter gradients as text, one file "gradients.<rank>" per rank, so that plain programs can compare
+// layouts. Per parameter one header line and one line of numbers with 17 digits:
+//
+//   parameter <name> <rows> <columns> <dtype> shard <dim> <pieces> <begin> <end> ... slice <from> <to>
+//   <to − from numbers>
+//
+// The rank's shard is the named rows (dim 0) or columns (dim 1) of the whole tensor, all of it when dim is
+// −1, flattened row by row; the numbers are its elements [from, to) (all, unless the optimizer is sharded).
+// Guarded by tests/exec/execute_layouts_test.cpp.
+#pragma once
+
+#include <iosfwd>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "exec/operators/parameters.h"
+
+namespace slipway::exec {
+
+// Writes the parameters that overlap [begin, end) of the flat gradients; `gradient` holds that slice.
+void write_gradients(std::ostream& out, const BlockParameters& block, const at::Tensor& gradient, std::int64_t begin,
+                     std::int64_t end);
+
+struct WholeGradient {
+  std::vector<double> values;  // the whole tensor, row by row
+  std::vector<bool> known;     // elements that some rank has written
+  double disagreement = 0;     // largest difference between ranks that hold the same element
+};
+// Puts the files of ranks 0..ranks−1 together. Throws std::runtime_error naming file and parameter.
+std::map<std::string, WholeGradient> read_gradients(const std::string& directory, int ranks);
+
+}  // namespace slipway::exec

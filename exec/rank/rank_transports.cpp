@@ -1,0 +1,84 @@
+#include "exec/rank/rank_transports.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "exec/transport/device.h"
+
+namespace slipway::exec {
+
+RankTransports::RankTransports(Seat& seat, const TaskGraph& graph, at::Device device, DeviceQueue* queue)
+    : seat_(seat), graph_(graph), rank_(seat.environment().rank), device_(device), queue_(queue) {}
+
+std::unique_ptr<Transport> RankTransports::connected(const Group& group) {
+  const RankEnvironment& at = seat_.environment();
+  const Reach reach = reach_of(group.ranks, at.hosted);
+  if (at.hosted > 1 && reach == Reach::inside) return seat_.local_groups().join(group, rank_, queue_);
+  if (reach == Reach::mixed && !device_.is_cpu())
+    throw std::runtime_error("communicator " + group.name +
+                             " joins ranks that share a GPU with ranks of another, which "
+                             "NCCL refuses; start one process with all ranks, or one for each rank");
+  return connect_transport(seat_.host(), group, rank_, at.store_host, device_);
+}
+
+// In the order of communicator ids, the same on all ranks, so that no two ranks wait for each other's connect.
+void RankTransports::connect() {
+  for (std::size_t id = 0; id < graph_.communicators.size(); ++id) {
+    const Communicator& communicator = graph_.communicators[id];
+    const bool member =
+        std::find(communicator.ranks.begin(), communicator.ranks.end(), rank_) != communicator.ranks.end();
+    if (!member) {
+      transports_.emplace_back();
+      continue;
+    }
+    const Group group{static_cast<int>(id), communicator.name, {communicator.ranks.begin(), communicator.ranks.end()}};
+    transports_.push_back(connected(group));
+  }
+  for (const auto& transport : transports_) {
+    if (transport) transport->barrier();
+  }
+}
+
+void RankTransports::move(const TaskGraph& graph, TaskId id, Message& message) {
+  const Task& task = graph.tasks[id];
+  const auto communicator = static_cast<std::size_t>(task.communicator);
+  Transport& transport = *transports_[communicator];
+  if (!goes_one_way(graph, task)) return collect(transport, graph.work(task).collective, message);
+  if (graph.communicators[communicator].ranks.front() == rank_)
+    transport.send(message.input, 1);
+  else
+    transport.receive(message.output, 0);
+}
+
+void RankTransports::collect(Transport& transport, Collective collective, Message& message) {
+  switch (collective) {
+    case Collective::all_reduce:
+      return transport.all_reduce(message.output);
+    case Collective::all_gather:
+      return transport.all_gather(message.output, message.input);
+    case Collective::reduce_scatter:
+      return transport.reduce_scatter(message.output, message.input);
+    case Collective::shift:
+      return transport.shift(message.output, message.input);
+    case Collective::none:
+    case Collective::broadcast:
+    case Collective::send:
+    case Collective::all_to_all:
+      break;
+  }
+  throw std::runtime_error(std::string("the executor has no collective '") + name_of(collective) + "'");
+}
+
+void RankTransports::shutdown() {
+  for (const auto& transport : transports_) {
+    if (transport) transport->shutdown();
+  }
+}
+
+std::vector<std::string> RankTransports::names() const {
+  std::vector<std::string> names;
+  for (const Communicator& communicator : graph_.communicators) names.push_back(communicator.name);
+  return names;
+}
+
+}  // namespace slipway::exec

@@ -1,0 +1,302 @@
+#include "exec/rank/run_bundle.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+
+#include "exec/lanes/lanes.h"
+#include "exec/rank/batches.h"
+#include "exec/rank/checkpoint.h"
+#include "exec/rank/losses.h"
+#include "exec/rank/memory_meter.h"
+#include "exec/rank/rank_model.h"
+#include "exec/rank/rank_transports.h"
+#include "exec/rank/records.h"
+#include "exec/run/checkpoint_folder.h"
+#include "exec/run/executable.h"
+#include "exec/transport/device.h"
+#include "exec/transport/transport_watch.h"
+
+namespace slipway::exec {
+namespace {
+
+class BundleRun {
+ public:
+  BundleRun(Seat& seat, const Bundle& bundle, const Arguments& arguments);
+  void run();
+
+ private:
+  void replay_segments();
+  void align_clocks(const std::string& round);
+  void agree_on_origin();
+  LaneHooks hooks();
+  void perform(TaskId task, int step);
+  void step_ended(int step, const std::vector<Nanoseconds>& ends);
+  Progress agreed(Progress done, const std::optional<GradientNorms>& norms);
+  StepSpan next_steps(int done);
+  void run_lanes();
+  void write() const;
+  void write_what_is_left() const;
+
+  Seat& seat_;
+  const Bundle& bundle_;
+  const TaskGraph* graph_;  // of the steps that run
+  const Arguments& arguments_;
+  int rank_;
+  std::optional<CheckpointReader> resumed_;  // until the model has read it
+  Progress first_;
+  StepPrograms programs_;
+  Progress now_;  // what step_ended has come to; lanes that ask for more have met since
+  at::Device device_;
+  std::unique_ptr<DeviceQueue> queue_;       // null on the processor
+  std::unique_ptr<SegmentCapture> capture_;  // null: segments run operator by operator
+  RankTransports transports_;
+  MemoryMeter memory_;  // before the model, which it counts
+  RankModel model_;
+  LossReporter losses_;
+  Checkpointer checkpoints_;
+  LaneRunner lanes_;
+  std::vector<int> foreign_;        // ranks with another clock than rank 0's
+  mutable std::mutex clock_mutex_;  // of `clock_`: write() may come from the heartbeat's watch thread
+  std::vector<ClockSample> clock_;
+  Nanoseconds origin_ = 0;
+};
+
+std::optional<CheckpointReader> checkpoint_of(const Arguments& arguments) {
+  if (arguments.resume.empty()) return std::nullopt;
+  return CheckpointReader(resolve_checkpoint(arguments.resume, arguments.out));
+}
+
+Progress progress_of(const std::optional<CheckpointReader>& checkpoint) {
+  if (!checkpoint) return {};
+  const Manifest& manifest = checkpoint->manifest();
+  return {manifest.step, manifest.samples, manifest.batch};
+}
+
+// Where the training begins, with the batch of its first step.
+Progress beginning(const Bundle& bundle, const std::optional<CheckpointReader>& checkpoint) {
+  Progress begin = progress_of(checkpoint);
+  if (begin.steps >= bundle.run.steps)
+    throw std::runtime_error("the checkpoint is of step " + std::to_string(begin.steps) +
+                             " and the training ends at step " + std::to_string(bundle.run.steps) +
+                             ": nothing is left to do; raise run.steps");
+  begin.batch = first_batch(bundle, begin);
+  return begin;
+}
+
+CheckpointPlan checkpoint_plan(const RankEnvironment& at, const Bundle& bundle, const std::string& folder) {
+  CheckpointPlan plan;
+  plan.folder = folder;
+  plan.every = bundle.run.checkpoint_steps;
+  plan.keep = bundle.run.checkpoints_kept;
+  plan.rank = at.rank;
+  plan.world = at.world;
+  plan.last_step = bundle.run.steps;
+  plan.window = bundle.graph.window;
+  if (plan.every > 0) plan.training = training_of(bundle.graph.model, bundle.run);
+  return plan;
+}
+
+BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& arguments)
+    : seat_(seat),
+      bundle_(bundle),
+      graph_(&bundle.graph),
+      arguments_(arguments),
+      rank_(seat.environment().rank),
+      resumed_(checkpoint_of(arguments)),
+      first_(beginning(bundle, resumed_)),
+      programs_(bundle, first_),
+      now_(first_),
+      device_(device_of_rank(seat.environment().local_rank)),
+      queue_(queue_of(device_)),
+      transports_(seat, bundle.graph, device_, queue_.get()),
+      memory_(device_.type()),
+      model_(bundle, rank_, device_),
+      losses_(bundle, rank_, first_, arguments.out, seat.host().connect(),
+              [this](const std::string& where) { seat_.fail_with_current_exception(where); }),
+      checkpoints_(checkpoint_plan(seat.environment(), bundle, arguments.out), model_, seat.host().connect()),
+      lanes_(
+          programs_.all, rank_, [this](int done) { return next_steps(done); }, hooks()) {
+  replay_segments();
+  if (resumed_) model_.load(*resumed_);
+  resumed_.reset();
+  const auto& processes = seat.processes();
+  for (int other = 0; other < seat.environment().world; ++other)
+    if (!same_clock(processes[other], processes.front())) foreign_.push_back(other);
+}
+
+void BundleRun::replay_segments() {
+  if (!arguments_.cuda_graphs) return;
+  if (const std::string why = why_no_graphs(bundle_.graph); !why.empty()) throw std::runtime_error(why);
+  const RankEnvironment& at = seat_.environment();
+  if (at.hosted > 1 && at.processes() > 1)  // one rank records at a time, and a replay may wait for another process
+    throw std::runtime_error(
+        "--cuda-graphs: with several ranks in each of several processes there are none; leave it out");
+  capture_ = capture_of(device_);
+  if (!capture_)
+    throw std::runtime_error("--cuda-graphs: ranks on a processor have none; leave it out, or start slipway-rank-cuda");
+  const std::string why_none = model_.replay_segments(*capture_);
+  if (why_none.empty() || rank_ != 0) return;
+  std::printf("no segment is recorded as a CUDA graph: %s\n", why_none.c_str());
+  std::fflush(stdout);
+}
+
+// While lanes run, an exception must not wait for the other lanes to end, which may hang in their peers' absence: the
+// heartbeat tells the other ranks at once.
+LaneHooks BundleRun::hooks() {
+  LaneHooks hooks;
+  hooks.device = queue_.get();
+  hooks.steps_before = first_.steps;
+  hooks.perform = [this](TaskId task, int step) { memory_.measure(task, step, [&] { perform(task, step); }); };
+  hooks.lane_broke = [this](const std::string& where) { seat_.fail_with_current_exception(where); };
+  hooks.thread_begins = [this](bool computes) {
+    at::set_num_threads(arguments_.threads);
+    if (computes) warm_up(device_, bundle_.graph.shape.dtype, bundle_.graph.kfac);
+    memory_.count_this_thread();
+  };
+  hooks.step_ends = [this](int step, const std::vector<Nanoseconds>& ends) { step_ended(step, ends); };
+  hooks.pauses_after = [this](int step) {
+    return checkpoints_.is_due(
+        std::min<std::int64_t>(first_.steps + (step + 1) * bundle_.graph.window, bundle_.run.steps));
+  };
+  return hooks;
+}
+
+void BundleRun::align_clocks(const std::string& round) {
+  const std::vector<ClockSample> samples = exchange_clocks(seat_.store(), round, rank_, foreign_);
+  const std::lock_guard lock(clock_mutex_);
+  clock_.insert(clock_.end(), samples.begin(), samples.end());
+}
+
+void BundleRun::agree_on_origin() {
+  if (rank_ == 0) seat_.store().set("origin", std::to_string(monotonic_ns()));
+  origin_ = std::stoll(seat_.store().get("origin", while_alive_s));
+  losses_.begin(origin_);
+}
+
+void BundleRun::perform(TaskId task, int step) {
+  if (graph_->tasks[task].communicator == none) {
+    model_.run(task, step);
+  } else {
+    Message message = model_.message(task, step);
+    transports_.move(*graph_, task, message);
+    model_.arrived(task, step, std::move(message));
+  }
+}
+
+// The steps of a window end together; of the last one not all may be run. A checkpoint that cannot be written ends the run; the heartbeat tells the other
+// ranks, which wait in their lanes.
+void BundleRun::step_ended(int step, const std::vector<Nanoseconds>& ends) {
+  int of_training = step * static_cast<int>(ends.size());
+  for (const Nanoseconds& end : ends) {
+    if (now_.steps == bundle_.run.steps) break;
+    const std::optional<GradientNorms> norms = model_.take_norms(of_training);
+    const std::optional<double> square = model_.take_gradient_square(of_training);
+    const auto held_out = &end == &ends.back() ? model_.take_evaluation(step) : std::nullopt;
+    losses_.step_ended({now_, now_.batch, model_.take_loss(of_training++), end, norms, square, held_out});
+    now_ = agreed({now_.steps + 1, now_.samples + now_.batch, now_.batch}, norms);
+  }
+  model_.check(step);
+  try {
+    checkpoints_.step_ended(now_);
+  } catch (...) {
+    seat_.fail_with_current_exception("checkpoint of step " + std::to_string(now_.steps));
+  }
+}
+
+// With the batch of the next step. Of the norm test rank 0's answer counts, which the others could give as well.
+Progress BundleRun::agreed(Progress done, const std::optional<GradientNorms>& norms) {
+  const auto key = [this](std::int64_t steps) { return "batch/" + std::to_string(steps); };
+  const bool asks = grows(bundle_) && is_tested(bundle_, done);
+  if (!asks || rank_ == 0) done.batch = batch_after(bundle_, done, norms);
+  if (!asks) return done;
+  if (rank_ != 0) {
+    done.batch = std::stoll(seat_.store().get(key(done.steps), while_alive_s));
+    return done;
+  }
+  seat_.store().set(key(done.steps), std::to_string(done.batch));
+  // Every rank has read the one before: it has had its part in the norms since.
+  if (done.steps > bundle_.batches.test_every) seat_.store().forget(key(done.steps - bundle_.batches.test_every));
+  return done;
+}
+
+// No lane of this rank is at work.
+StepSpan BundleRun::next_steps(int done) {
+  const StepSpan span = span_from(bundle_, now_);
+  const TaskGraph* graph = programs_.all[span.program];
+  if (span.steps > 0 && graph != graph_) {
+    graph_ = graph;
+    model_.enter(*graph, now_, done);
+  }
+  return span;
+}
+
+void BundleRun::write() const {
+  std::unique_lock lock(clock_mutex_);
+  const std::vector<ClockSample> clock = clock_;
+  lock.unlock();
+  write_records(arguments_.out, rank_, records_of(rank_, lanes_.stamps(), memory_.stamps(), clock, origin_));
+}
+
+// After a failure, which may be a disk that is full of a checkpoint: the rank that could not save its part makes room, for
+// the others too.
+void BundleRun::write_what_is_left() const {
+  constexpr double patience_s = 2;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(patience_s);
+  checkpoints_.make_room();
+  for (;;) {
+    try {
+      return write();
+    } catch (const std::runtime_error&) {
+      if (std::chrono::steady_clock::now() > until) throw;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+void BundleRun::run_lanes() {
+  std::optional<TransportWatch> watch;
+  if (queue_) watch.emplace(transports_.all(), transports_.names(), [this] { seat_.fail_with_current_exception(""); });
+  lanes_.run();
+}
+
+void BundleRun::run() {
+  if (arguments_.dump_step > first_.steps)
+    model_.dump_gradients_of_step(arguments_.dump_step - 1 - static_cast<int>(first_.steps), arguments_.out);
+  if (rank_ == 0) remove_partial_checkpoints(arguments_.out);
+  transports_.connect();
+  align_clocks("before");
+  store_barrier(seat_.store(), "ready", seat_.environment().world, while_alive_s);
+  model_.tell_notes();
+  agree_on_origin();
+  seat_.on_failure([this] { write_what_is_left(); });
+  if (bundle_.graph.kfac) warm_up(device_, bundle_.graph.shape.dtype, true);
+  finish_work(device_);  // the model is drawn, before lanes read it
+  run_lanes();
+  losses_.finish();
+  store_barrier(seat_.store(), "ran", seat_.environment().world, while_alive_s);
+  align_clocks("after");
+  seat_.on_failure(nullptr);
+  write();
+  transports_.shutdown();
+}
+
+}  // namespace
+
+void run_bundle(Seat& seat, const Bundle& bundle, const Arguments& arguments) {
+  at::set_num_threads(arguments.threads);  // a number of each thread
+  BundleRun run(seat, bundle, arguments);
+  try {
+    run.run();
+  } catch (...) {
+    // Not from a caller's handler: `run` must outlive the flush that the heartbeat may call until the end.
+    seat.fail_with_current_exception("");
+  }
+}
+
+}  // namespace slipway::exec

@@ -1,0 +1,74 @@
+// One process's life in a run: join the others, work, leave together, or end with the first cause of a
+// failure.
+//
+//   join    claim a seat in the store, start the heartbeat, wait for everybody
+//   work    run_bundle (exec/rank/run_bundle.cpp) or measure (exec/rank/measure.h), for each rank of this process: mostly one, or
+//           several that share its device, each on a thread of its own
+//   leave   everybody has finished → stop the heartbeat → rank 0, the store's host, goes last
+// Guarded by tests/exec/execute_run_test.cpp, tests/exec/execute_failure_test.cpp and tests/exec/execute_shared_process_test.cpp.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exec/process/heartbeat.h"
+#include "exec/process/process.h"
+#include "exec/transport/local_transport.h"
+
+namespace slipway::exec {
+
+struct SessionOptions {
+  RankEnvironment environment;  // of the process: its first rank, and how many it hosts
+  std::string directory;        // for failure files
+  std::string identity;         // what all ranks must agree on: the bundle's checksum
+  double connect_seconds = 60;
+};
+
+class Session;
+
+// The session as the work of one of its ranks sees it, on that rank's thread.
+class Seat {
+ public:
+  Seat(Session& session, int rank);
+
+  const RankEnvironment& environment() const { return environment_; }  // of this rank
+  Store& store() { return store_; }
+  const StoreHost& host() const;
+  const std::vector<ProcessIdentity>& processes() const;  // by rank
+  LocalGroups& local_groups();                            // of this process
+
+  // What shall still be written when the run fails. Set to nothing when it must not be called any more.
+  void on_failure(std::function<void()> flush);
+  // Reports the exception in flight and never returns: the heartbeat ends the process. For worker threads too.
+  [[noreturn]] void fail_with_current_exception(const std::string& where);
+
+ private:
+  Session& session_;
+  RankEnvironment environment_;
+  std::unique_ptr<Store> own_store_;  // null for the first rank, on whose thread the session works with its own
+  Store& store_;
+};
+
+class Session {
+ public:
+  // Installs the signal handling; construct it before any other thread exists.
+  explicit Session(SessionOptions options);
+  ~Session();
+
+  // Joins, calls `work` for every rank of this process, leaves. When anything fails, here or on another rank, prints
+  // the one line that says who failed and why, calls what on_failure was given and ends the process with status 1.
+  void run(const std::function<void(Seat&)>& work);
+
+ private:
+  friend class Seat;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Who the ranks are, by rank; `hosted` share each process. Throws std::runtime_error naming the first that has not joined
+// when `seconds` are over, however many joined meanwhile. Guarded by tests/exec/session_test.cpp.
+std::vector<ProcessIdentity> wait_for_processes(Store& store, int world, double seconds, int hosted = 1);
+
+}  // namespace slipway::exec

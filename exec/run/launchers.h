@@ -1,0 +1,42 @@
+// Who started this process as one of several? The variables of each launcher, in one table that the rank
+// program (exec/process/environment.cpp) and `slipway execute` (scenarios/execute/rank_program.cpp) read.
+//
+//   torchrun   RANK, WORLD_SIZE, LOCAL_RANK
+//   srun       SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID, inside a job step (SLURM_STEP_ID): a batch script has
+//              the others as well, but is no rank
+//   mpirun     OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK (Open MPI)
+//
+// The first that is there wins; an empty variable is not there. Plain C++, no LibTorch.
+// Guarded by tests/exec/arguments_test.cpp, tests/exec/rank_program_test.cpp and tests/repository/repository_test.cpp.
+#pragma once
+
+#include <functional>
+
+#include "models/namespaces.h"
+
+namespace slipway::exec {
+
+struct Launcher {
+  const char *name, *rank, *world, *local_rank;
+  const char* inside = nullptr;  // must be set besides
+};
+
+inline constexpr Launcher launchers[] = {
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
+    {"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_ID"},
+    {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+};
+
+// Null when nobody did. `value`: of a variable, null or empty when it is not set.
+inline const Launcher* launcher_in(const std::function<const char*(const char*)>& value) {
+  const auto set = [&](const char* name) {
+    const char* text = value(name);
+    return text != nullptr && *text != '\0';
+  };
+  for (const Launcher& launcher : launchers) {
+    if (set(launcher.rank) && (launcher.inside == nullptr || set(launcher.inside))) return &launcher;
+  }
+  return nullptr;
+}
+
+}  // namespace slipway::exec

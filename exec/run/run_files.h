@@ -1,0 +1,81 @@
+// The names of the files in the folder of a run: what the ranks write there (exec) and `slipway execute` reads
+// and adds (scenarios/execute/run_folder.h). Plain C++, no LibTorch. Guarded by tests/repository/repository_test.cpp.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "models/namespaces.h"
+
+namespace slipway::exec {
+
+inline std::string rank_file(const std::string& folder, int rank, const std::string& suffix) {
+  return folder + "/rank-" + std::to_string(rank) + "." + suffix;
+}
+
+// The bundle; ranks that joined a run each have their own.
+inline std::string bundle_path(const std::string& folder) { return folder + "/run.slip"; }
+inline std::string bundle_path(const std::string& folder, int rank) { return rank_file(folder, rank, "slip"); }
+// What rank r did, a line each (models/trace/trace.h).
+inline std::string records_path(const std::string& folder, int rank) { return rank_file(folder, rank, "records"); }
+// "step samples loss learning-rate [batch [norm-squared variance]]" a line, of all ranks together: rank 0 writes it, step by step.
+inline std::string losses_path(const std::string& folder) { return rank_file(folder, 0, "losses"); }
+// Why a run failed: in the words of one rank, and the verdict of all ("rank cause").
+inline std::string error_path(const std::string& folder, int rank) { return rank_file(folder, rank, "error"); }
+inline std::string verdict_path(const std::string& folder) { return folder + "/failure"; }
+// Joined ranks only: the rank's process has ended, with this exit status.
+inline std::string done_path(const std::string& folder, int rank) { return rank_file(folder, rank, "done"); }
+// Made from the ranks' files at the end.
+inline std::string trace_path(const std::string& folder) { return folder + "/trace.json"; }
+inline std::string losses_csv_path(const std::string& folder) { return folder + "/losses.csv"; }
+// The micro-benchmarks of one rank: `slipway-rank --measure PREFIX`.
+inline std::string measured_path(const std::string& prefix, int rank) { return prefix + "." + std::to_string(rank); }
+
+// The lines "step samples loss learning-rate ..." that rank 0 writes, for those who only ask how far a run has
+// come: a last line without its end may look whole ("12" of "123") and is left out, and so is what does not
+// begin with a step. (Who shows losses reads them whole, and calls such a line an error:
+// scenarios/execute/run_folder.h.) Plain C++, no LibTorch. Guarded by tests/scenarios/run_folder_test.cpp and
+// tests/scenarios/run_folder_test.cpp.
+
+// A number as ranks write them, "nan" and denormal ones too, which streams and std::stod refuse. Throws std::runtime_error
+// that names `what`.
+inline double number_from(const std::string& text, const char* what) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw std::runtime_error(std::string("the ") + what + " is no number: \"" + text + "\"");
+  return number;
+}
+
+struct LossLine {
+  std::int64_t step = 0;  // of the training, from 0
+  std::string text;       // without its end
+};
+
+// None where there is no such file.
+inline std::vector<LossLine> loss_lines(const std::string& path) {
+  std::vector<LossLine> lines;
+  std::ifstream file(path);
+  for (std::string text; std::getline(file, text) && !file.eof();) {
+    std::int64_t step = 0;
+    const char* const end = text.data() + text.size();
+    const auto [after, error] = std::from_chars(text.data(), end, step);
+    if (error == std::errc() && after != end && *after == ' ') lines.push_back({step, text});
+  }
+  return lines;
+}
+
+// Those of the steps before `step`, as they stand there.
+inline std::string losses_before(const std::string& path, std::int64_t step) {
+  std::string kept;
+  for (const LossLine& line : loss_lines(path))
+    if (line.step < step) kept += line.text + '\n';
+  return kept;
+}
+
+}  // namespace slipway::exec

@@ -1,0 +1,150 @@
+// The only file with Gloo headers. They are Debian's (libgloo-dev); the library itself is inside LibTorch.
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include <sched.h>
+
+#include <cstdlib>
+#include <functional>
+
+#include "exec/transport/cpu/transport_gloo.h"
+
+namespace slipway::exec {
+namespace {
+
+// A connection that a peer's end has closed throws at once, whatever this is.
+constexpr auto patience = std::chrono::milliseconds(static_cast<std::int64_t>(while_alive_s * 1000));
+constexpr auto connect_patience = std::chrono::seconds(120);
+
+// c10d notes every operation in a flight recorder that all process groups of a process share, and enters a
+// group's first operation in it without a lock (PyTorch 2.11, FlightRecorderDetail.hpp): two lanes that do
+// so at once may crash. It reads its size when it is first used, nobody reads what it keeps, and before
+// main there is only one thread, so it is switched off here.
+[[maybe_unused]] const bool flight_recorder_is_off = setenv("TORCH_FR_BUFFER_SIZE", "0", 1) == 0;
+
+bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0; }
+
+std::shared_ptr<gloo::transport::Device> make_device(const std::string& store_host) {
+  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
+  if (interface && *interface) return c10d::ProcessGroupGloo::createDeviceForInterface(interface);
+  if (is_loopback(store_host)) return c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
+  return c10d::ProcessGroupGloo::createDefaultDevice();
+}
+
+// A device is a thread that reads sockets. When it wakes up beside a lane that is just writing, it finds
+// that connection locked and asks again and again until it is not (gloo/transport/tcp/pair.cc,
+// handleEvents: it tries the lock and leaves it to the next poll); on the lane's own core it asks in vain
+// until its time slice ends. Seen on Linux 6.18 with one core per rank: a quarter of the exchanges of 400
+// kB took 3 to 5 ms instead of 0.2. A batch thread does not take the core from a thread that is running
+// (sched(7)), so that the lane ends its write first. A new thread inherits the policy of the one that makes
+// it.
+std::shared_ptr<gloo::transport::Device> device_for(const std::string& store_host) {
+  const sched_param no_priority{};
+  const int policy = ::sched_getscheduler(0);
+  const bool inherited = policy == SCHED_OTHER && ::sched_setscheduler(0, SCHED_BATCH, &no_priority) == 0;
+  auto device = make_device(store_host);
+  if (inherited) ::sched_setscheduler(0, policy, &no_priority);
+  return device;
+}
+
+c10::intrusive_ptr<c10d::Backend> make_backend(const c10::intrusive_ptr<c10d::Store>& store, int member, int size,
+                                               const std::string& store_host) {
+  auto options = c10d::ProcessGroupGloo::Options::create(connect_patience);
+  options->devices.push_back(device_for(store_host));
+  options->threads = 1;  // one task in flight per lane
+  auto backend = c10::make_intrusive<c10d::ProcessGroupGloo>(store, member, size, options);
+  backend->setTimeout(patience);
+  return backend;
+}
+
+class GlooTransport : public Transport {
+ public:
+  GlooTransport(const StoreHost& store, Group group, int rank, const std::string& store_host)
+      : group_(std::move(group)),
+        member_(member_of(group_, rank)),
+        store_(store.raw("group/" + std::to_string(group_.id))) {
+    const auto shared = c10::intrusive_ptr<c10d::Store>::reclaim_copy(store_.get());
+    guarded(group_.name, "connect", [&] { backend_ = make_backend(shared, member_, size(), store_host); });
+  }
+
+  void all_reduce(at::Tensor& tensor) override {
+    guarded(group_.name, "all-reduce", [&] {
+      std::vector<at::Tensor> tensors{tensor};
+      backend_->allreduce(tensors)->wait(patience);
+    });
+  }
+  // Both below are direct exchanges of parts. c10d's own for Gloo take more than twice as long (16 MiB, two
+  // ranks on loopback: all-gather 22 ms against 8; reduce-scatter, which is an all-reduce there, 32 ms
+  // against 12), and a reduce-scatter that costs an all-reduce would fit no α-β formula that the all-reduce
+  // fits.
+  void all_gather(at::Tensor& whole, const at::Tensor& part) override {
+    guarded(group_.name, "all-gather", [&] {
+      part_of(whole, member_).copy_(part);  // mostly itself
+      exchange([&](int) { return part; }, [&](int from) { return part_of(whole, from); });
+    });
+  }
+  void reduce_scatter(at::Tensor& part, const at::Tensor& whole) override {
+    guarded(group_.name, "reduce-scatter", [&] {
+      std::vector<at::Tensor> parts;
+      for (int from = 0; from < size(); ++from) {
+        parts.push_back(from == member_ ? part_of(whole, from) : at::empty_like(part));
+      }
+      exchange([&](int to) { return part_of(whole, to); }, [&](int from) { return parts[from]; });
+      at::Tensor sum = parts[0] + parts[1];  // `part` may be this member's of `whole`
+      for (std::size_t from = 2; from < parts.size(); ++from) sum.add_(parts[from]);
+      part.copy_(sum);
+    });
+  }
+  void shift(at::Tensor& received, const at::Tensor& sent) override {
+    guarded(group_.name, "shift", [&] { exchange_round(1, sent, received); });
+  }
+  void send(const at::Tensor& tensor, int member) override {
+    guarded(group_.name, "send", [&] {
+      std::vector<at::Tensor> tensors{tensor};
+      backend_->send(tensors, member, 0)->wait(patience);
+    });
+  }
+  void receive(at::Tensor& tensor, int member) override {
+    guarded(group_.name, "receive", [&] {
+      std::vector<at::Tensor> tensors{tensor};
+      backend_->recv(tensors, member, 0)->wait(patience);
+    });
+  }
+  void barrier() override {
+    guarded(group_.name, "barrier", [&] { backend_->barrier()->wait(patience); });
+  }
+  void shutdown() override { backend_->shutdown(); }
+
+ private:
+  int size() const { return static_cast<int>(group_.ranks.size()); }
+  at::Tensor part_of(const at::Tensor& whole, int member) const {
+    const std::int64_t rows = whole.size(0) / size();
+    return whole.narrow(0, member * rows, rows);
+  }
+  // Every member sends one tensor to each other member and receives one; in round k to the k-th next and
+  // from the k-th before, so that every connection is used once and in both directions.
+  void exchange(const std::function<at::Tensor(int)>& to_send, const std::function<at::Tensor(int)>& to_receive) {
+    for (int round = 1; round < size(); ++round)
+      exchange_round(round, to_send((member_ + round) % size()), to_receive((member_ + size() - round) % size()));
+  }
+  void exchange_round(int round, const at::Tensor& to_send, const at::Tensor& to_receive) {
+    std::vector<at::Tensor> sent{to_send}, received{to_receive};
+    const auto receiving = backend_->recv(received, (member_ + size() - round) % size(), 0);
+    const auto sending = backend_->send(sent, (member_ + round) % size(), 0);
+    receiving->wait(patience);
+    sending->wait(patience);
+  }
+
+  Group group_;
+  int member_;
+  std::shared_ptr<c10d::Store> store_;
+  c10::intrusive_ptr<c10d::Backend> backend_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> connect_gloo(const StoreHost& store, const Group& group, int rank,
+                                        const std::string& store_host) {
+  return std::make_unique<GlooTransport>(store, group, rank, store_host);
+}
+
+}  // namespace slipway::exec

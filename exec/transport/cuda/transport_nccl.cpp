@@ -1,0 +1,135 @@
+// The only file with NCCL headers. Collectives are enqueued on the lane's own stream (asyncOp = false: c10d's own streams
+// are 32 for all groups), sends and receives on the group's; `wait` makes the lane's stream wait for them, not the lane's
+// thread: with a time limit it would wait itself (ProcessGroupNCCL.hpp, WorkNCCL::wait), so the limit is the group's.
+#include "exec/transport/cuda/transport_nccl.h"
+
+#include <ATen/ATen.h>
+#include <c10/cuda/CUDAStream.h>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+
+#include <chrono>
+#include <cstdlib>
+
+namespace slipway::exec {
+namespace {
+
+constexpr auto patience = std::chrono::milliseconds(static_cast<std::int64_t>(while_alive_s * 1000));
+
+// As for Gloo (exec/transport/cpu/transport_gloo.cpp): groups of several lanes would share c10d's flight recorder.
+[[maybe_unused]] const bool flight_recorder_is_off = setenv("TORCH_FR_BUFFER_SIZE", "0", 1) == 0;
+// When a peer is gone, c10d's watchdog and its monitor would end the process before the heartbeat has told why
+// (exec/process/heartbeat.h). What the watchdog finds is asked for instead (exec/transport/transport_watch.h).
+[[maybe_unused]] const bool watchdog_looks_on =
+    setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", 0) == 0 && setenv("TORCH_NCCL_ENABLE_MONITORING", "0", 0) == 0;
+[[maybe_unused]] const bool order_is_meant =
+    setenv("TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING", "0", 0) == 0;
+
+class NcclTransport : public Transport {
+ public:
+  NcclTransport(const StoreHost& store, Group group, int rank, at::Device device)
+      : group_(std::move(group)),
+        member_(member_of(group_, rank)),
+        device_(device),
+        store_(store.raw("group/" + std::to_string(group_.id))) {
+    const auto shared = c10::intrusive_ptr<c10d::Store>::reclaim_copy(store_.get());
+    guarded(group_.name, "connect", [&] {
+      shared->setTimeout(patience);  // members meet in it, and one may draw its model longer than it took to connect
+      auto options = c10d::ProcessGroupNCCL::Options::create();
+      options->timeout = patience;
+      backend_ =
+          c10::make_intrusive<c10d::ProcessGroupNCCL>(shared, member_, static_cast<int>(group_.ranks.size()), options);
+      backend_->setBoundDeviceId(device_);
+      // Now, by all members; otherwise sends and receives make one of their own in the first step, while kernels of other
+      // communicators wait on the device.
+      backend_->eagerConnectSingleDevice(device_);
+    });
+  }
+
+  void all_reduce(at::Tensor& tensor) override {
+    guarded(group_.name, "all-reduce", [&] {
+      std::vector<at::Tensor> tensors{tensor};
+      c10d::AllreduceOptions options;
+      options.asyncOp = false;
+      finish(backend_->allreduce(tensors, options));
+    });
+  }
+  void all_gather(at::Tensor& whole, const at::Tensor& part) override {
+    guarded(group_.name, "all-gather", [&] {
+      at::Tensor input = part;
+      c10d::AllgatherOptions options;
+      options.asyncOp = false;
+      finish(backend_->_allgather_base(whole, input, options));
+    });
+  }
+  void reduce_scatter(at::Tensor& part, const at::Tensor& whole) override {
+    guarded(group_.name, "reduce-scatter", [&] {
+      at::Tensor input = whole;
+      c10d::ReduceScatterOptions options;
+      options.asyncOp = false;
+      finish(backend_->_reduce_scatter_base(part, input, options));
+    });
+  }
+  // Both in one NCCL group, so that neither waits for the other.
+  void shift(at::Tensor& received, const at::Tensor& sent) override {
+    guarded(group_.name, "shift", [&] {
+      const int size = static_cast<int>(group_.ranks.size());
+      std::vector<at::Tensor> sending{sent}, receiving{received};
+      backend_->startCoalescing();
+      backend_->send(sending, (member_ + 1) % size, 0);
+      backend_->recv(receiving, (member_ + size - 1) % size, 0);
+      finish(backend_->endCoalescing());
+    });
+  }
+  void send(const at::Tensor& tensor, int member) override {
+    guarded(group_.name, "send", [&] {
+      std::vector<at::Tensor> tensors{tensor};
+      finish(backend_->send(tensors, member, 0));
+    });
+  }
+  void receive(at::Tensor& tensor, int member) override {
+    guarded(group_.name, "receive", [&] {
+      std::vector<at::Tensor> tensors{tensor};
+      finish(backend_->recv(tensors, member, 0));
+    });
+  }
+  // One element summed and one passed on, and waited for: the connections that NCCL makes when they are first used.
+  void barrier() override {
+    at::Tensor one = at::ones({1}, at::TensorOptions().device(device_)), other = at::empty_like(one);
+    all_reduce(one);
+    shift(other, one);
+    guarded(group_.name, "barrier", [&] { c10::cuda::getCurrentCUDAStream(device_.index()).synchronize(); });
+  }
+  std::string broken() override {
+    switch (backend_->getError()) {
+      case c10d::ErrorType::SUCCESS:
+        return "";
+      case c10d::ErrorType::TIMEOUT:
+        return "an operation did not end in time";
+      case c10d::ErrorType::COMM_ERROR:
+        return "NCCL reports an error";
+      case c10d::ErrorType::REMOTE_ERROR:
+        return "NCCL reports an error of another rank";
+    }
+    return "";
+  }
+  void shutdown() override { backend_->shutdown(); }
+
+ private:
+  static void finish(const c10::intrusive_ptr<c10d::Work>& work) {
+    if (work) work->wait();
+  }
+
+  Group group_;
+  int member_;
+  at::Device device_;
+  std::shared_ptr<c10d::Store> store_;
+  c10::intrusive_ptr<c10d::ProcessGroupNCCL> backend_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> connect_nccl(const StoreHost& store, const Group& group, int rank, at::Device device) {
+  return std::make_unique<NcclTransport>(store, group, rank, device);
+}
+
+}  // namespace slipway::exec

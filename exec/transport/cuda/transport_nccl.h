@@ -1,0 +1,15 @@
+// A communicator as a NCCL process group of c10d; one GPU per member.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+
+#include "exec/transport/transport.h"
+
+namespace slipway::exec {
+
+// As connect_transport (exec/transport/device.h); tensors are on `device`.
+std::unique_ptr<Transport> connect_nccl(const StoreHost& store, const Group& group, int rank, at::Device device);
+
+}  // namespace slipway::exec

@@ -1,0 +1,37 @@
+// Ranks of one process exchange tensors by copies on the device that they share: no network, no process group, and
+// no two ranks of one GPU in a NCCL communicator, which NCCL refuses. One Transport per member; they meet in memory:
+//
+//   all_reduce, 3 members    meet: everybody's tensor is readable
+//                            member m sums the m-th third of all tensors, in member order
+//                            meet: everybody's third is readable and nobody reads the tensors any more
+//                            copy the thirds home
+//                            meet: the thirds may go
+//
+// A meeting waits on the host until every member's thread has come; on a device with queues (exec/lanes/device_queue.h) the
+// members hand each other marks, so that the device waits and the host does not. Sums are taken in member order: the
+// same run gives the same bits, and those of one sum over all members. Guarded by tests/exec/local_transport_test.cpp.
+#pragma once
+
+#include <memory>
+
+#include "exec/lanes/device_queue.h"
+#include "exec/transport/transport.h"
+
+namespace slipway::exec {
+
+// The communicators of one process, all of whose members are ranks of it. Thread-safe.
+class LocalGroups {
+ public:
+  LocalGroups();
+  ~LocalGroups();
+  // Each member joins once, in any order; nobody waits here. `queue`: of the device; null on the processor; must outlive
+  // the transport. A member that shuts down breaks what the others still do with TransportError. Throws
+  // std::logic_error when `rank` is no member.
+  std::unique_ptr<Transport> join(const Group& group, int rank, DeviceQueue* queue);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace slipway::exec

@@ -1,0 +1,129 @@
+#include "models/machine/collectives.h"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+namespace slipway::models {
+
+RingTraffic ring_traffic(Collective collective, int members, double bytes) {
+  if (members < 1 || !(bytes >= 0))
+    throw std::invalid_argument(std::string("a ring ") + name_of(collective) + " needs at least one member and " +
+                                "no negative size; it was given " + std::to_string(members) + " members and " +
+                                std::to_string(bytes) + " bytes");
+  if (members == 1) return {};
+  const int hops = members - 1;
+  const double share = bytes * hops / members;
+  switch (collective) {
+    case Collective::none:
+      return {};
+    case Collective::all_reduce:
+      return {2 * share, 2 * hops, share};
+    case Collective::reduce_scatter:
+      return {share, hops, share};
+    case Collective::all_gather:
+    case Collective::all_to_all:
+      return {share, hops, 0};
+    case Collective::broadcast:
+      return {bytes, hops, 0};
+    case Collective::send:
+    case Collective::shift:
+      return {bytes, 1, 0};
+  }
+  return {};
+}
+
+double ring_seconds(Collective collective, int members, double bytes, double latency, double bandwidth,
+                    double reduce_bandwidth) {
+  const RingTraffic traffic = ring_traffic(collective, members, bytes);
+  if (traffic.rounds == 0) return 0;
+  if (!(bandwidth > 0))
+    throw std::invalid_argument(std::string("a ring ") + name_of(collective) + " of " + std::to_string(members) +
+                                " members needs a link bandwidth above 0; set it in the machine profile or fabric");
+  double seconds = traffic.rounds * latency + traffic.bytes_per_link / bandwidth;
+  if (reduce_bandwidth > 0) seconds += traffic.reduced_bytes / reduce_bandwidth;
+  return seconds;
+}
+
+namespace {
+
+int rounded_log2(int number) {
+  int log = 0;
+  while ((1 << log) < number) ++log;
+  return log;
+}
+
+// Bandwidth at which all of a node's ports send together.
+double node_bandwidth(const Span& span) {
+  return span.nodes > 1 ? span.rails * span.between.bandwidth : std::numeric_limits<double>::infinity();
+}
+double bandwidth_inside(const Span& span) {
+  return span.per_node > 1 ? span.inside.bandwidth : std::numeric_limits<double>::infinity();
+}
+
+Links multi_ring(const Span& span) {
+  const double n = span.members(), nodes = span.nodes;
+  return {((n - nodes) * span.inside.latency + (nodes - 1) * span.between.latency) / (n - 1),
+          std::min(bandwidth_inside(span), node_bandwidth(span))};
+}
+
+Links tree(const Span& span) {
+  const double n = span.members(), g = span.per_node;
+  const double latency = 2 * ((g - 1) * span.inside.latency + rounded_log2(span.nodes) * span.between.latency);
+  const double slowest = std::min(g > 1 ? g / (g - 1) * bandwidth_inside(span) : bandwidth_inside(span),
+                                  2 / tree_bytes_of_a_node(span.nodes) * node_bandwidth(span));
+  return {latency / (2 * (n - 1)), (n - 1) / n * tree_efficiency * slowest};
+}
+
+Links hierarchical(const Span& span) {
+  const double n = span.members(), g = span.per_node, nodes = span.nodes;
+  const double latency = (g - 1) * span.inside.latency + (nodes - 1) * span.between.latency;
+  const double seconds_per_byte = (g - 1) / g / bandwidth_inside(span) + (nodes - 1) / nodes / node_bandwidth(span);
+  return {latency / (n - 1), (n - 1) / n / seconds_per_byte};
+}
+
+// In order: odd numbers are leaves, and the lowest set bit is a node's height.
+int parent_of(int node, int nodes) {
+  if (node == 0) return -1;
+  const int bit = node & -node, above = (node ^ bit) | (bit << 1);
+  return above < nodes ? above : node ^ bit;
+}
+
+}  // namespace
+
+double tree_bytes_of_a_node(int nodes) { return std::min(nodes, 4) / 2.0; }
+
+const char* name_of(Algorithm algorithm) {
+  constexpr const char* names[] = {"ring", "multi-ring", "tree", "hierarchical", "nccl"};
+  return names[static_cast<std::size_t>(algorithm)];
+}
+
+Links as_ring(Algorithm algorithm, const Span& span) {
+  if (algorithm == Algorithm::tree) return tree(span);
+  return algorithm == Algorithm::hierarchical ? hierarchical(span) : multi_ring(span);
+}
+
+Links pairwise_as_ring(const Span& span) {
+  const double n = span.members(), g = span.per_node;
+  const double latency = (g - 1) * span.inside.latency + (n - g) * span.between.latency;
+  const double seconds_per_byte =
+      std::max((g - 1) / n / bandwidth_inside(span), g * (n - g) / n / node_bandwidth(span));
+  return {latency / (n - 1), (n - 1) / n / seconds_per_byte};
+}
+
+// The second tree is the first one of mirrored numbers, or of shifted ones where mirroring keeps a node
+// inner.
+DoubleTree double_binary_tree(int nodes) {
+  DoubleTree trees;
+  const auto other = [&](int node) { return nodes % 2 == 0 ? nodes - 1 - node : (node + 1) % nodes; };
+  const auto back = [&](int node) { return nodes % 2 == 0 ? nodes - 1 - node : (node + nodes - 1) % nodes; };
+  for (int node = 0; node < nodes; ++node) {
+    trees.parent[0].push_back(parent_of(node, nodes));
+    const int parent = parent_of(back(node), nodes);
+    trees.parent[1].push_back(parent < 0 ? -1 : other(parent));
+  }
+  return trees;
+}
+
+}  // namespace slipway::models

@@ -1,0 +1,53 @@
+// What one task costs on one machine, in seconds, without contention.
+//
+//   compute  = task_overhead + Σ over operators [ kernels·launch_overhead
+//                + max( FLOPs / (peak·efficiency(shape)), bytes / R ) + element-wise bytes / R ]
+//   R = memory_bandwidth·memory_efficiency
+//                            × pace of the operator's part of the model (1 unless a stack profile says more)
+//   transfer, collectives: collectives.h
+//
+// One function per kind of work; engines add sharing of cores and links on top.
+// Guarded by tests/models/cost_test.cpp (closed forms).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "models/machine/collectives.h"
+#include "models/machine/machine.h"
+#include "models/model/operators.h"
+
+namespace slipway::models {
+
+enum class Direction : std::uint8_t { forward, input_grad, weight_grad, backward };  // backward = both grads
+
+// Share of peak FLOP/s that a GEMM of this shape reaches on `machine`:
+// gemm_efficiency / (1 + gemm_half / min(m, n, k)), half of the limit where the smallest side is gemm_half.
+double gemm_efficiency(const Machine& machine, std::int64_t m, std::int64_t n, std::int64_t k);
+
+// The factor of Machine::layer_pace or head_pace for an operator of this kind; both gradients go at the pace of
+// the backward pass.
+double pace_of(const Machine& machine, OpKind kind, Direction direction);
+
+// Seconds of one operator in one direction; 0 for one that has nothing to do in it. A weight gradient is
+// only the GEMM; everything else of the backward pass is input_grad; backward = input_grad + weight_grad.
+// Throws std::invalid_argument for a communicate operator, and when the machine has no
+// peak for the operator's dtype or no memory bandwidth (a profile never lets a number be invented).
+double operator_seconds(const Machine& machine, const Operator& op, Direction direction);
+
+// Seconds of a run of compute operators (communicate entries are skipped; task_overhead not included).
+double operators_seconds(const Machine& machine, std::span<const Operator> operators, Direction direction);
+
+// AdamW on `elements` parameters held by this rank, one fused kernel bound by memory traffic: master weight
+// and two moments read and written, gradient read, all in fp32 or wider; and the weight written once more
+// where parameters are kept in a narrower dtype. 30 bytes an element in bfloat16, 28 in float32. And the machine's
+// step_overhead.
+double optimizer_seconds(const Machine& machine, double elements, Dtype parameter_dtype);
+
+// Sum of squares over `bytes` of gradients: they are read once.
+double norm_seconds(const Machine& machine, double bytes);
+
+// The sum of two tensors of `bytes`, one kernel bound by memory traffic: both are read, their sum is written.
+double adding_seconds(const Machine& machine, double bytes);
+
+}  // namespace slipway::models

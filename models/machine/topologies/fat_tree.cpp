@@ -1,0 +1,100 @@
+// Fat-tree: switches above switches, as many or fewer links upward than downward.
+//
+//        core            shape [4, 2]: 4 ports on a leaf, 2 leaves on a pod's switch
+//       ║    ║           uplinks [2, 2], or oversubscription 2 at the leaves
+//      pod   pod
+//      ║ ║   ║ ║         16 ports: 4 leaves, 2 pods
+//      leaves
+//
+// A message climbs to the first switch that both ports are below. The uplinks of a switch are one link of
+// their common bandwidth (adaptive routing spreads messages over them); pinned, a message takes the one
+// that its destination's number says (d-mod-k, Zahavi 2010; what InfiniBand's static routing does), and two
+// that meet there halve each other while others idle. Leiserson 1985.
+#include "models/machine/topology.h"
+
+namespace slipway::models {
+namespace {
+
+struct Level {
+  double below = 0;  // bytes/s that one switch takes from below
+  double above = 0;  // bytes/s of all its uplinks
+  int ports = 1;     // below one switch
+  int uplinks = 0;   // 0: not told apart
+};
+
+// Level `l` of the shape, from 0.
+Level level_of(const Fabric& fabric, int l) {
+  const TopologyShape& links = fabric.links;
+  Level level;
+  double child = fabric.bandwidth;  // upward, of one of its children
+  for (int i = 0; i <= l; ++i) {
+    const int children = links.shape[i];
+    level.ports *= children;
+    level.below = child * children;
+    level.above = i == 0 ? level.below / links.oversubscription : level.below;
+    level.uplinks = 0;
+    if (i < std::ssize(links.uplinks)) {
+      level.uplinks = links.uplinks[i];
+      level.above = level.uplinks * link_bandwidth(fabric);
+    }
+    child = level.above;
+  }
+  return level;
+}
+
+Topology::Misfit refuse(const Fabric& fabric, const FabricPorts&) {
+  const TopologyShape& links = fabric.links;
+  if (links.shape.empty())
+    return {"shape", "a fat-tree needs the ports of a leaf; allowed: [ports per leaf, leaves per pod, ...]",
+            "add for example 'shape: [32]'"};
+  if (links.uplinks.size() > links.shape.size())
+    return {"uplinks",
+            "there are more levels of uplinks than of switches; allowed: up to " + std::to_string(links.shape.size()),
+            "leave some out, or name more levels in shape"};
+  if (!links.uplinks.empty() && links.oversubscription != 1)
+    return {"oversubscription", "uplinks are given as well, and say the same; allowed: one of them",
+            "leave one of the two out"};
+  if (links.pinned && links.uplinks.empty())
+    return {"routing", "static routing needs to know the links to choose from; allowed: with uplinks",
+            "add for example 'uplinks: [" + std::to_string(links.shape.front()) + "]'"};
+  return {};
+}
+
+void route(const Fabric& fabric, const FabricPorts&, const Port& from, const Port& to, Way& way) {
+  add_port_up(way, fabric, from);
+  const int levels = static_cast<int>(fabric.links.shape.size());
+  for (int l = 0; l < levels; ++l) {
+    const Level level = level_of(fabric, l);
+    const int up = from.number / level.ports, down = to.number / level.ports;
+    if (up == down) break;
+    way.hops += 2;
+    const bool pinned = fabric.links.pinned && level.uplinks > 0;
+    if (!pinned && level.above >= level.below) continue;
+    const int cable = pinned ? to.number % level.uplinks : 0, cables = pinned ? level.uplinks : 1;
+    const auto key = [&](LinkKind kind, int its) {  // below all switches are at most as many ports
+      return key_of(kind, static_cast<std::uint32_t>((its * cables + cable) * levels + l));
+    };
+    way.links.push_back({key(LinkKind::inner, up), level.above / cables});
+    way.links.push_back({key(LinkKind::inner_down, down), level.above / cables});
+  }
+  add_port_down(way, fabric, to);
+}
+
+bool is_star(const Fabric& fabric, const FabricPorts&) {
+  if (fabric.links.pinned || fabric.links.hop_latency > 0) return false;
+  for (int l = 0; l < static_cast<int>(fabric.links.shape.size()); ++l)
+    if (const Level level = level_of(fabric, l); level.above < level.below) return false;
+  return true;
+}
+
+const RegisterTopology registered{{.name = "fat-tree",
+                                   .summary = "leaf switches under pods under a core; oversubscribed where "
+                                              "there are fewer uplinks (Leiserson 1985)",
+                                   .reads = "shape [ports per leaf, leaves per pod, ...], uplinks per "
+                                            "switch and level or oversubscription, routing",
+                                   .refuse = refuse,
+                                   .route = route,
+                                   .is_star = is_star}};
+
+}  // namespace
+}  // namespace slipway::models

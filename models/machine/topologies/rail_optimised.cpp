@@ -1,0 +1,83 @@
+// Rails: GPU i of each node is on leaf switch i of its unit, so that the ring of GPUs i never leaves that
+// leaf. (NVIDIA DGX SuperPOD reference architectures; Wang et al. 2023, "Rail-only".)
+//
+//   node 0   g0 g1 g2 g3        shape [2]: 2 nodes on the leaves of a unit; a unit has a leaf per rail
+//   node 1   g0 g1 g2 g3
+//            │  │  │  │
+//        leaf 0  1  2  3   ═► core ═►  leaves of the other units
+//
+// Same rail and unit: through the leaf alone. Same rail, other unit: leaf ═► core ═► leaf. Another rail:
+// over the core, or, where messages move inside (NCCL's PXN, release notes of 2.12), over the node's own
+// fabric to the GPU of the destination's rail and from there along that rail.
+#include "models/machine/topology.h"
+
+namespace slipway::models {
+namespace {
+
+Topology::Misfit refuse(const Fabric& fabric, const FabricPorts&) {
+  const TopologyShape& links = fabric.links;
+  if (fabric.scope == Fabric::Scope::node)
+    return {"kind", "rails join nodes, but the fabric's scope is node; allowed: in fabrics of scope cluster",
+            "choose pcie or star"};
+  if (links.shape.size() > 1)
+    return {"shape", "rails have one number; allowed: [nodes per unit]", "keep the first number"};
+  if (links.uplinks.size() > 1)
+    return {"uplinks", "only the leaves have uplinks; allowed: one number", "keep the first number"};
+  if (!links.uplinks.empty() && links.oversubscription != 1)
+    return {"oversubscription", "uplinks are given as well, and say the same; allowed: one of them",
+            "leave one of the two out"};
+  if (links.pinned)
+    return {"routing", "static routing is modelled for fat-tree only; allowed: adaptive", "leave it out"};
+  return {};
+}
+
+// bytes/s that a leaf takes from below, and of all its uplinks.
+struct Leaf {
+  double below = 0, above = 0;
+};
+int nodes_of_unit(const Fabric& fabric, const FabricPorts& ports) {
+  return fabric.links.shape.empty() ? ports.nodes : fabric.links.shape.front();
+}
+Leaf leaf_of(const Fabric& fabric, const FabricPorts& ports) {
+  const TopologyShape& links = fabric.links;
+  const double below = nodes_of_unit(fabric, ports) * fabric.bandwidth;
+  return {below,
+          links.uplinks.empty() ? below / links.oversubscription : links.uplinks.front() * link_bandwidth(fabric)};
+}
+
+void route(const Fabric& fabric, const FabricPorts& ports, const Port& from, const Port& to, Way& way) {
+  const TopologyShape& links = fabric.links;
+  const int unit = nodes_of_unit(fabric, ports);
+  int rail = from.port;
+  if (rail != to.port && links.moves_inside && from.node != to.node) way.leaves_by = rail = to.port;
+  Port source = from;
+  source.number += rail - from.port;
+  source.port = rail;
+  add_port_up(way, fabric, source);
+  const int up = from.node / unit * ports.ports_per_node + rail;
+  const int down = to.node / unit * ports.ports_per_node + to.port;
+  if (up != down) {
+    way.hops = 2;
+    if (const auto [below, above] = leaf_of(fabric, ports); above < below) {
+      way.links.push_back({key_of(LinkKind::inner, static_cast<std::uint32_t>(up)), above});
+      way.links.push_back({key_of(LinkKind::inner_down, static_cast<std::uint32_t>(down)), above});
+    }
+  }
+  add_port_down(way, fabric, to);
+}
+
+bool is_star(const Fabric& fabric, const FabricPorts& ports) {
+  const auto [below, above] = leaf_of(fabric, ports);
+  return above >= below && !fabric.links.moves_inside && fabric.links.hop_latency == 0;
+}
+
+const RegisterTopology registered{
+    {.name = "rail-optimised",
+     .summary = "GPU i of every node on leaf switch i; other rails over the core or through the node first (PXN)",
+     .reads = "shape [nodes per unit] (all unless given), uplinks of a leaf or oversubscription, crossing",
+     .refuse = refuse,
+     .route = route,
+     .is_star = is_star}};
+
+}  // namespace
+}  // namespace slipway::models

@@ -1,0 +1,85 @@
+// A rank's memory, part by part: one table of parts that the closed form (memory.h), the timeline of buffers
+// (schedules/memory/memory_timeline.h) and the estimate of a trainer (memory_estimate.h) all fill, so that
+// they can be set side by side.
+//
+//   weights │ gradients │ optimizer │ norms … logits │ messages … │ library │ fragmentation
+//   held throughout the step          saved for backward  on their way    a trainer's own
+//
+// Invariant: what `add_kept` adds sums to Operator::saved_bytes.
+// Guarded by tests/models/memory_stages_test.cpp and tests/schedules/memory_timeline_test.cpp.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "models/model/operators.h"
+
+namespace slipway::models {
+
+enum class MemoryPart : std::uint8_t {
+  weights,
+  gradients,
+  optimizer,
+  norms,              // inputs of a layer's norms, of those of heads too
+  norm_copies,        // what norms without a kernel of their own keep besides, in fp32
+  projection_inputs,  // inputs of qkv and of the MLP's first projection, as sequence parallelism cuts them
+  attention,          // q, k, v and attention's output
+  scores,             // s × s, of attention kernels that write them to memory
+  mlp,                // between the MLP's projections
+  layer_inputs,       // full recompute: all that a layer keeps
+  embedding_input,    // the author's term (Fujii 2024); no buffer stands for it
+  head,               // inputs of the final norm and of the head
+  logits,
+  messages,          // values and gradients between segments: transfers, collectives, residual
+  gathered_weights,  // ZeRO 3: a block's whole weights around its use
+  gradient_buckets,  // ZeRO 2, 3: a block's whole gradient until it is reduced
+  kept_for_fillers,  // inputs and errors that work in the bubbles (K-FAC) still reads after their pass, and what it holds itself
+  update,            // buffers of the reduction and the update, at the end of a step
+  tables,            // tables and buffers of the trainer that outlive the step
+  library,           // CUDA context, kernels, communication library, workspaces
+  fragmentation,  // what the allocator reserves above what is allocated
+};
+constexpr std::size_t memory_parts = 21;
+// "weights", "norm_copies", ...: keys of --json. And in words, for people.
+const char* name_of(MemoryPart part);
+const char* words_for(MemoryPart part);
+
+// Bytes of each part.
+class MemoryParts {
+ public:
+  double& operator[](MemoryPart part) { return bytes_[static_cast<std::size_t>(part)]; }
+  double operator[](MemoryPart part) const { return bytes_[static_cast<std::size_t>(part)]; }
+  MemoryParts& operator+=(const MemoryParts& other);
+  friend MemoryParts operator*(double factor, MemoryParts parts);
+
+ private:
+  std::array<double, memory_parts> bytes_{};
+};
+double sum(const MemoryParts& parts);
+double activation_bytes(const MemoryParts& parts);  // norms .. logits
+
+// Under full recompute the peak is at the head's backward, or at a layer's, when one micro-batch's head and
+// logits are gone and that layer has been made again: `parts` at that second moment. `head_held`:
+// micro-batches whose head is among the parts.
+MemoryParts at_layer(MemoryParts parts, const MemoryParts& at_work, double head_held);
+
+// Adds what `op`, an operator of `block`, keeps from forward to backward.
+void add_kept(const Operator& op, const Block& block, const WorkShape& shape, MemoryParts& parts);
+
+// What stays of a split backward pass between its input gradients and its weight gradients (Qi et al. 2024): of every product its
+// input and its output's gradient. Bytes. `first_input_comes_again`: sequence parallelism gathers that of the first operator then.
+double bytes_for_weight_grads(std::span<const Operator> operators, bool first_input_comes_again);
+// Adds the same, of operators of `block`.
+void add_kept_for_weights(std::span<const Operator> operators, bool first_input_comes_again, const Block& block,
+                          MemoryParts& parts);
+
+// What a segment of the executor keeps because of `gather`, the communicate operator of `block` before it, beside what
+// Operator::saved_bytes counts. A projection's input: the other ranks' shards where the block is recomputed; else nothing, and
+// this rank's shard lies before the gather: less that. Keys and values: those of the other ranks; and where a causal
+// sequence's two pieces on a rank attend one by one, their joined output beside what the kernel keeps of each.
+double bytes_beside_shard(const Operator& gather, const Block& block, const Sharding& sharding, bool recomputed);
+// The part that these bytes belong to.
+MemoryPart part_of_gathered(const Operator& gather, const Block& block);
+
+}  // namespace slipway::models

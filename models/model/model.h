@@ -1,0 +1,109 @@
+// What is trained: a list of block runs.
+//
+//   embedding ×1 | transformer ×L | head ×1
+//
+// Nothing assumes L equal layers: a run is (block, count) and a model is any list of runs whose first
+// block is an embedding and whose last is a head. Shapes are global (before any sharding).
+// Guarded by tests/models/model_test.cpp (parameter counts of published models).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/namespaces.h"
+
+namespace slipway::models {
+
+// `mla` is a reserved name: loaders refuse it with one clear error until it exists. Experts are a feature of a transformer block.
+enum class BlockKind : std::uint8_t { embedding, transformer, head };
+enum class Norm : std::uint8_t { rms, layer };
+enum class Mlp : std::uint8_t { swiglu, gelu };
+enum class Positions : std::uint8_t { rotary, learned };
+enum class Family : std::uint8_t { llama, gpt, bert };
+
+// The shapes and features of one block. Fields that a kind does not use are zero / default.
+struct Block {
+  BlockKind kind = BlockKind::transformer;
+  std::int64_t hidden = 0;         // h
+  std::int64_t ffn = 0;            // f; of each expert where there are experts
+  std::int64_t heads = 0;          // a
+  std::int64_t kv_heads = 0;       // k
+  std::int64_t head_dim = 0;       // usually h / a
+  std::int64_t vocab = 0;          // V, padded; embedding and head
+  std::int64_t max_positions = 0;  // rows of the learned position table; embedding with Positions::learned
+  std::int64_t token_types = 0;    // rows of BERT's token-type table; embedding
+  // A mixture of experts in place of the MLP: a token goes through the `experts_per_token` of them that its router
+  // gives most, weighted by the softmax over those (Jiang et al. 2024, Mixtral, section 2.1). 0: a plain MLP.
+  std::int64_t experts = 0, experts_per_token = 0;
+  Norm norm = Norm::rms;
+  Mlp mlp = Mlp::swiglu;
+  Positions positions = Positions::rotary;
+  bool causal = true;
+  bool bias = false;
+  bool qkv_bias = false;   // of the query, key and value projections alone (Qwen2)
+  bool qk_norm = false;    // RMSNorm of each head's query and key, before the rotary turn (Qwen3)
+  bool post_norm = false;  // BERT: norm after the residual add
+  bool tied = false;       // head: weight is the embedding's
+  double rope_theta = 10000.0;
+  double norm_epsilon = 1e-5;
+  bool operator==(const Block&) const = default;
+};
+
+struct BlockRun {
+  Block block;
+  std::int64_t count = 1;
+  bool operator==(const BlockRun&) const = default;
+};
+
+struct Model {
+  std::string name;
+  Family family = Family::llama;
+  std::vector<BlockRun> runs;
+  std::int64_t sequence = 0;  // s, tokens per sequence
+  bool operator==(const Model&) const = default;
+};
+
+// The model written out, one entry per block: [embedding, layer 0, ..., layer L-1, head].
+std::vector<Block> blocks_of(const Model& model);
+// No token attends to a later one.
+bool is_causal(const Model& model);
+// Number of transformer blocks, L.
+std::int64_t layer_count(const Model& model);
+// Trainable parameters of one block, and N of the whole model (a tied head's matrix counted once).
+std::int64_t parameter_count(const Block& block);
+std::int64_t parameter_count(const Model& model);
+// The N of the MFU formula: both embeddings counted even when tied (Hagemann 2023), and of experts those that a token
+// goes through, with the router.
+std::int64_t mfu_parameter_count(const Model& model);
+// N without the experts that a token does not go through; a tied head's matrix counted once. Without experts, N.
+std::int64_t active_parameter_count(const Model& model);
+bool has_experts(const Model& model);
+// Model FLOPs of one token, 6N + 12·L·q·s: full attention, recompute not counted (Hagemann 2023). q, the
+// width of all query heads, is h in the paper and in most models (Chowdhery 2022 has heads × head_dim).
+double mfu_flops_per_token(const Model& model);
+
+// The plain family shapes; loaders of named models and of config.json call these.
+struct LlamaShape {
+  std::int64_t layers, hidden, ffn, heads, kv_heads, vocab, sequence;
+  bool tied = false;
+  double rope_theta = 10000.0, norm_epsilon = 1e-5;
+  std::int64_t head_dim = 0;  // 0: hidden / heads
+  bool qkv_bias = false, qk_norm = false;
+  std::int64_t experts = 0, experts_per_token = 0;
+};
+struct GptShape {
+  std::int64_t layers, hidden, ffn, heads, vocab, max_positions, sequence;
+  bool tied = true;
+  double norm_epsilon = 1e-5;
+};
+struct BertShape {
+  std::int64_t layers, hidden, ffn, heads, vocab, max_positions, token_types, sequence;
+  bool tied = true;
+  double norm_epsilon = 1e-12;
+};
+Model llama(std::string name, const LlamaShape& shape);
+Model gpt(std::string name, const GptShape& shape);
+Model bert(std::string name, const BertShape& shape);
+
+}  // namespace slipway::models

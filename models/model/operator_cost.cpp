@@ -1,0 +1,347 @@
+#include "models/model/operator_cost.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace slipway::models {
+
+namespace {
+
+double real(std::int64_t value) { return static_cast<double>(value); }
+
+double element(const FigureInput& in) { return bytes_of(in.shape.dtype); }   // B
+double summed(const FigureInput& in) { return std::max(4.0, element(in)); }  // F
+// Traffic of a conversion between the dtype and fp32, either way; none when they are the same.
+double conversion(const FigureInput& in) { return element(in) < summed(in) ? element(in) + summed(in) : 0.0; }
+double residual_elements(const FigureInput& in) { return real(in.tokens.sharded * in.block.hidden); }
+
+bool fused_norm(const FigureInput& in) {
+  // PyTorch's LayerNorm is one kernel by itself; RMSNorm only with the kernel of flash2_rmsnorm.
+  return in.block.norm == Norm::layer || in.shape.kernels == Kernels::flash2_rmsnorm;
+}
+
+void set_gemm(Operator& op, const FigureInput& in, std::int64_t m, std::int64_t n, std::int64_t k) {
+  op.m = m, op.n = n, op.k = k;
+  op.forward_flops = 2.0 * real(m) * real(n) * real(k);
+  op.input_grad_flops = op.weight_grad_flops = op.forward_flops;
+  // Two operands read and one written; each of the two gradients is a GEMM over the same three matrices.
+  op.forward_bytes = element(in) * (real(m * k) + real(k * n) + real(m * n));
+  op.backward_bytes = 2 * op.forward_bytes;
+  op.saved_bytes = element(in) * real(m * k);
+}
+
+// Column-parallel projections keep their input as sequence parallelism shards it and gather it again in
+// the backward pass (Korthikanti 2022, the form of Fujii's formula).
+void keep_sharded_input(Operator& op, const FigureInput& in) { op.saved_bytes = element(in) * residual_elements(in); }
+
+}  // namespace
+
+Tokens tokens_of(const WorkShape& shape) {
+  const Sharding& cut = shape.sharding;
+  const std::int64_t parts = cut.context * (cut.sequence_parallel ? cut.tensor : 1);
+  if (shape.micro_batch < 1 || shape.sequence < 1 || cut.tensor < 1 || cut.context < 1)
+    throw std::invalid_argument("micro-batch, sequence, tensor and context must be at least 1");
+  if (shape.sequence % parts != 0)
+    throw std::invalid_argument(
+        "sequence of " + std::to_string(shape.sequence) + " tokens cannot be cut into " + std::to_string(parts) +
+        " equal parts (context degree " + std::to_string(cut.context) +
+        (cut.sequence_parallel ? " × tensor degree " + std::to_string(cut.tensor) + " with sequence parallel)" : ")") +
+        "; change the sequence or a degree");
+  const std::int64_t per_rank = shape.micro_batch * shape.sequence;
+  return {per_rank / cut.context, per_rank / parts};
+}
+
+// Forward reads M rows and writes M; backward reads M gradient rows and adds them to M rows of the
+// gradient (read and write). Every tensor rank makes all M rows, before the reduction. The kept token
+// numbers (8 bytes a token) are left out as in Fujii's formula.
+void set_embed(Operator& op, const FigureInput& in) {
+  const double rows = real(in.tokens.whole * in.block.hidden) * element(in);
+  op.forward_bytes = 2 * rows;
+  op.backward_bytes = 3 * rows;
+}
+
+// One kernel a table: residual read, row read, residual written. Backward per table: gradient read, rows of
+// the table's gradient read and written.
+void set_add_positions(Operator& op, const FigureInput& in) {
+  const int tables = in.block.token_types > 0 ? 2 : 1;
+  op.forward_bytes = op.backward_bytes = 3.0 * tables * residual_elements(in) * element(in);
+  op.kernels = tables;
+}
+
+namespace {
+
+struct NormFigures {
+  double forward_bytes, backward_bytes, saved_bytes;  // a number that is normed
+  int kernels;
+};
+
+// Fused: x read, y written; backward x and dy read, dx written. Keeps x (the statistics, 2 numbers a
+// token, are left out).
+// Unfused RMSNorm, forward: x→fp32; x² (2F); mean (F); x·rstd (2F); →dtype; ·weight (2B).
+//   Backward: dy·weight (2B), weight gradient dy·x̂ (3B, and B to sum it); →fp32; ·rstd (2F); dot with x
+//   (3F, and F to sum it); the square's gradient 2x·dvar (2F, 2F); sum of both paths (3F); →dtype.
+//   Keeps x in fp32 and x̂ in the dtype. In bf16 that makes 36 + 76 bytes a number instead of 4 + 6, or 224
+//   instead of 20 for a layer; a fit to the rows of Hagemann 2023 gives 274.
+NormFigures norm_figures(const FigureInput& in) {
+  const double B = element(in), F = summed(in);
+  if (fused_norm(in)) return {2 * B, 3 * B, B, 1};
+  return {2 * conversion(in) + 5 * F + 2 * B, 6 * B + 2 * conversion(in) + 13 * F, F + B, 6};
+}
+
+}  // namespace
+
+void set_norm(Operator& op, const FigureInput& in) {
+  const NormFigures each = norm_figures(in);
+  const double numbers = residual_elements(in);
+  op.forward_bytes = each.forward_bytes * numbers;
+  op.backward_bytes = each.backward_bytes * numbers;
+  op.saved_bytes = each.saved_bytes * numbers;
+  op.kernels = each.kernels;
+}
+
+// No kernel forward (another name for the same tensor); backward the two gradient paths are summed.
+void set_fork(Operator& op, const FigureInput& in) {
+  op.backward_bytes = 3 * element(in) * residual_elements(in);
+  op.kernels = 0;
+}
+
+// Rotary: queries and keys are read and written once, in either direction. Norms of heads are norms of as many numbers, with a
+// weight for queries and one for keys; they keep what the projection gave, beside what attention keeps.
+void set_qkv(Operator& op, const FigureInput& in) {
+  const Block& block = in.block;
+  const int t = in.shape.sharding.tensor;
+  set_gemm(op, in, in.tokens.whole, (block.heads + 2 * block.kv_heads) * block.head_dim / t, block.hidden);
+  keep_sharded_input(op, in);
+  const double queries_keys = real(in.tokens.whole * (block.heads + block.kv_heads) * block.head_dim / t);
+  if (block.positions == Positions::rotary) {
+    op.elementwise_forward_bytes = op.elementwise_backward_bytes = 2 * element(in) * queries_keys;
+    op.kernels += 2;
+  }
+  if (!block.qk_norm) return;
+  const NormFigures each = norm_figures(in);
+  op.elementwise_forward_bytes += each.forward_bytes * queries_keys;
+  op.elementwise_backward_bytes += each.backward_bytes * queries_keys;
+  op.saved_bytes += each.saved_bytes * queries_keys;
+  op.kernels += 2 * each.kernels;
+}
+
+namespace {
+
+// Element-wise kernels on the b·(a/t)·s²/c scores of kernels that write them to memory.
+// torch: scale (2B), mask (2B), →fp32, softmax (2F), →dtype; backward: →fp32, softmax (3F), →dtype,
+//   scale (2B). 28 + 28 bytes a score in bf16; a fit to the rows of Hagemann 2023 gives 48 for the sum.
+// fused_softmax: one kernel, 2B forward and 3B backward: 10 in bf16; the same fit gives 11.
+// Kept: 5 bytes a score in bf16 (softmax output, dropout mask of 1 byte, dropout output; Korthikanti 2022),
+// unless selective recompute makes them again.
+void set_scores(Operator& op, const FigureInput& in, double scores) {
+  const double B = element(in), F = summed(in);
+  const bool fused = in.shape.kernels == Kernels::fused_softmax;
+  op.elementwise_forward_bytes = (fused ? 2 * B : 4 * B + 2 * conversion(in) + 2 * F) * scores;
+  op.elementwise_backward_bytes = (fused ? 3 * B : 2 * B + 2 * conversion(in) + 3 * F) * scores;
+  op.forward_bytes += 2 * B * scores;   // q·kᵀ writes them, ·v reads them
+  op.backward_bytes += 4 * B * scores;  // softmax's output gradient written; its input gradient read for
+                                        // dq and for dk; softmax's output read for dv
+  op.kernels = fused ? 3 : 7;
+  if (!in.shape.recompute_attention) {
+    op.saved_bytes += (2 * B + 1) * scores;
+    return;
+  }
+  op.input_grad_flops += op.forward_flops;
+  op.backward_bytes += op.forward_bytes;
+  op.elementwise_backward_bytes += op.elementwise_forward_bytes;
+}
+
+}  // namespace
+
+// Two products of 2·s·head_dim FLOPs per token, head and key. Flash kernels skip the masked half of a
+// causal square (of a slice: the tokens before it wholly, its own square by half); unfused ones compute all of
+// it. Backward: four products, and for flash a fifth that makes
+// the scores again (Dao 2022: 2.5 × forward). The log-sum-exp that flash keeps (4 bytes per token and head)
+// is left out as in Fujii's formula.
+void set_attention(Operator& op, const FigureInput& in) {
+  const Block& block = in.block;
+  const Sharding& cut = in.shape.sharding;
+  const bool flash = !writes_scores(in.shape.kernels);
+  const std::int64_t heads = block.heads / cut.tensor, kv_heads = block.kv_heads / cut.tensor;
+  const std::int64_t keys = in.shape.before + in.shape.sequence;
+  const double scores = real(in.tokens.whole) * real(heads) * real(keys);
+  const double seen = real(in.shape.before) + 0.5 * real(in.shape.sequence);  // on average, of a causal slice
+  op.m = in.tokens.whole, op.n = keys, op.k = block.head_dim;
+  op.forward_flops = 4.0 * scores * real(block.head_dim) * (flash && block.causal ? seen / real(keys) : 1.0);
+  op.input_grad_flops = (flash ? 2.5 : 2.0) * op.forward_flops;
+
+  const double B = element(in);
+  const double q = real(in.tokens.whole * heads * block.head_dim);
+  const double own_kv = 2 * real(in.tokens.whole * kv_heads * block.head_dim),
+               all_kv = own_kv * cut.context * real(keys) / real(in.shape.sequence);
+  op.forward_bytes = B * (2 * q + all_kv);       // q, k, v read; output written
+  op.backward_bytes = B * (4 * q + 2 * all_kv);  // q, output, its gradient, k, v read; three gradients written
+  op.saved_bytes = B * (q + own_kv);             // the gathered k, v are gathered again (Fujii's formula); those of the
+                                                 // slices before are kept there
+  if (!flash) set_scores(op, in, scores);
+}
+
+// One round: the queries of this rank on one block of s/c keys and values. Of a causal sequence the own block is seen
+// by half, and of every other block half the keys by all queries or all by half the queries (models/model/token_ranges.h),
+// so that all rounds but the first are half a square without a mask. Rounds keep the log-sum-exp and make scores
+// again (Liu et al. 2023), as flash kernels do: 5 products backward for 2 forward. Round 0 keeps queries, keys and
+// values; the blocks that pass are sent around once more in the backward pass.
+// Beside it, after round 0: the partial output is read and added to the sum, in the format of sums; backward the
+// gradient of the queries is.
+void set_ring_attention(Operator& op, const FigureInput& in) {
+  const Block& block = in.block;
+  const Sharding& cut = in.shape.sharding;
+  const std::int64_t heads = block.heads / cut.tensor, kv_heads = block.kv_heads / cut.tensor;
+  const std::int64_t keys = in.shape.sequence / cut.context;
+  op.m = in.tokens.whole, op.n = keys, op.k = block.head_dim;
+  const double square = 4.0 * real(in.tokens.whole) * real(heads) * real(keys) * real(block.head_dim);
+  op.forward_flops = block.causal ? 0.5 * square : square;
+  op.input_grad_flops = 2.5 * op.forward_flops;
+  const double B = element(in), F = summed(in);
+  const double share = block.causal && op.round > 0 ? 0.75 : 1.0;  // half of q or half of k and v, in turn
+  const double q = real(in.tokens.whole * heads * block.head_dim);
+  const double kv = 2 * real(in.tokens.whole * kv_heads * block.head_dim);
+  op.forward_bytes = B * share * (2 * q + kv);
+  op.backward_bytes = B * share * (4 * q + 2 * kv);
+  if (op.round == 0) {
+    op.saved_bytes = B * (q + kv);
+    return;
+  }
+  op.elementwise_forward_bytes = op.elementwise_backward_bytes = share * (B + 2 * F) * q;
+  op.kernels = 2;
+}
+
+void set_out_projection(Operator& op, const FigureInput& in) {
+  set_gemm(op, in, in.tokens.whole, in.block.hidden, in.block.heads * in.block.head_dim / in.shape.sharding.tensor);
+}
+
+// Both read, sum written. Backward the gradient is handed to both paths for nothing; the sum of the two
+// gradients where the sub-layer began (2 read, 1 written) is counted here, or by `fork` in post-norm
+// blocks.
+void set_add(Operator& op, const FigureInput& in) {
+  op.forward_bytes = 3 * element(in) * residual_elements(in);
+  op.backward_bytes = in.block.post_norm ? 0.0 : op.forward_bytes;
+}
+
+void set_up(Operator& op, const FigureInput& in) {
+  const std::int64_t matrices = in.block.mlp == Mlp::swiglu ? 2 : 1;
+  set_gemm(op, in, in.tokens.whole, matrices * in.block.ffn / in.shape.sharding.tensor, in.block.hidden);
+  keep_sharded_input(op, in);
+}
+
+// SwiGLU: silu (2), product (3); backward: product (3 + 3), silu (3). Keeps gate, up and silu(gate), the
+// unfused form that Fujii's 8f/h counts. GELU: 2, then 3; keeps its input.
+void set_activation(Operator& op, const FigureInput& in) {
+  const bool swiglu = in.block.mlp == Mlp::swiglu;
+  const double column = real(mlp_rows(in) * in.block.ffn / in.shape.sharding.tensor) * element(in);
+  op.forward_bytes = (swiglu ? 5 : 2) * column;
+  op.backward_bytes = (swiglu ? 9 : 3) * column;
+  op.saved_bytes = (swiglu ? 3 : 1) * column;
+  op.kernels = swiglu ? 2 : 1;
+}
+
+void set_down(Operator& op, const FigureInput& in) {
+  set_gemm(op, in, in.tokens.whole, in.block.hidden, in.block.ffn / in.shape.sharding.tensor);
+}
+
+// Dense h×h, gelu (2, then 3), fused norm (2, then 3); keeps the input of each.
+void set_head_transform(Operator& op, const FigureInput& in) {
+  set_gemm(op, in, in.tokens.sharded, in.block.hidden, in.block.hidden);
+  const double numbers = element(in) * residual_elements(in);
+  op.elementwise_forward_bytes = 4 * numbers;
+  op.elementwise_backward_bytes = 6 * numbers;
+  op.saved_bytes = 3 * numbers;
+  op.kernels = 3;
+}
+
+namespace {
+
+// Logits → fp32, one pass for maximum and sum of exponentials.
+double statistics_bytes(const FigureInput& in) {
+  const double logits = real(in.tokens.whole * in.block.vocab / in.shape.sharding.tensor);
+  return (conversion(in) + summed(in)) * logits;
+}
+
+}  // namespace
+
+// A vocabulary shard's statistics are made here, so that they can be gathered before the loss.
+void set_logits(Operator& op, const FigureInput& in) {
+  set_gemm(op, in, in.tokens.whole, in.block.vocab / in.shape.sharding.tensor, in.block.hidden);
+  keep_sharded_input(op, in);
+  if (in.shape.sharding.tensor == 1) return;
+  op.elementwise_forward_bytes = statistics_bytes(in);
+  op.kernels += 2;
+}
+
+// Keeps the logits in fp32 (Fujii's 4·V). Backward reads them and writes the gradient in the dtype.
+void set_loss(Operator& op, const FigureInput& in) {
+  const int t = in.shape.sharding.tensor;
+  const double logits = real(in.tokens.whole * in.block.vocab / t);
+  op.forward_bytes = t == 1 ? statistics_bytes(in) : real(in.tokens.whole) * 3 * t * summed(in);
+  op.backward_bytes = (summed(in) + element(in)) * logits;
+  op.saved_bytes = summed(in) * logits;
+  op.kernels = 2;
+}
+
+// Figures of the operators of a mixture of experts: E experts, k a token, so R = M·k rows.
+//
+// FLOPs and bytes are those of all R rows, whoever gets them; no expert drops a token. The products of all experts are one
+// grouped kernel, whose tiles fill the machine as those of one product of R rows would: that is its shape, and the weights of
+// all experts are the floor of bytes under it. Tiles that an expert's last rows leave half empty are left out.
+
+namespace {
+
+constexpr double index_bytes = 8;
+
+void set_products(Operator& op, const FigureInput& in, std::int64_t n, std::int64_t k) {
+  const std::int64_t rows = mlp_rows(in), experts = in.block.experts;
+  op.m = rows, op.n = n, op.k = k;
+  op.forward_flops = op.input_grad_flops = op.weight_grad_flops = 2.0 * real(rows) * real(n) * real(k);
+  op.forward_bytes = element(in) * (real(rows * k) + real(experts * k * n) + real(rows * n));
+  op.backward_bytes = 2 * op.forward_bytes;
+  op.saved_bytes = element(in) * real(rows * k);
+}
+
+}  // namespace
+
+std::int64_t mlp_rows(const FigureInput& in) {
+  return in.tokens.whole * std::max<std::int64_t>(1, in.block.experts_per_token);
+}
+
+// The router's GEMM; its logits in fp32 and the k largest (M·E read twice); then each row copied to its place (R·h read
+// and written). Backward: rows back in the order of tokens (R·h read and written) and summed (R·h, M·h), and the sum of
+// both gradients of the token (3·M·h). Kept beside the input: a row's weight, in fp32 and in the dtype, and three indices.
+// Kernels: GEMM, to fp32, top-k, softmax, to the dtype, sort (2), ends of experts (2), inverse order (2), tokens of rows, copy.
+void set_route(Operator& op, const FigureInput& in) {
+  const double B = element(in), F = summed(in);
+  const double tokens = real(in.tokens.whole), wide = real(in.tokens.whole * in.block.hidden);
+  const double rows = real(mlp_rows(in)), wide_rows = real(mlp_rows(in) * in.block.hidden);
+  const double logits = tokens * real(in.block.experts);
+  op.m = in.tokens.whole, op.n = in.block.experts, op.k = in.block.hidden;
+  op.forward_flops = op.input_grad_flops = op.weight_grad_flops = 2 * logits * real(in.block.hidden);
+  op.forward_bytes = B * (wide + real(in.block.experts * in.block.hidden) + logits);
+  op.backward_bytes = 2 * op.forward_bytes;
+  op.elementwise_forward_bytes = (B + 2 * F) * logits + 2 * B * wide_rows;
+  op.elementwise_backward_bytes = (B + 2 * F) * logits + B * (3 * wide_rows + 4 * wide);
+  op.saved_bytes = B * real(in.tokens.sharded * in.block.hidden) + (F + (B < F ? B : 0) + 3 * index_bytes) * rows;
+  op.kernels = 13;
+}
+
+void set_expert_up(Operator& op, const FigureInput& in) {
+  set_products(op, in, 2 * in.block.ffn / in.shape.sharding.tensor, in.block.hidden);
+}
+
+// Behind the products: rows in the order of tokens (R·h read and written), weighted (the same) and summed (R·h, M·h).
+// Backward: the rows once more in the order of tokens (2·R·h); weighted gradients (M·h, R·h) and those of the weights
+// (R·h, M·h); back in the order of experts (2·R·h). Keeps the experts' results.
+void set_expert_down(Operator& op, const FigureInput& in) {
+  set_products(op, in, in.block.hidden, in.block.ffn / in.shape.sharding.tensor);
+  const double B = element(in), wide = real(in.tokens.whole * in.block.hidden);
+  const double wide_rows = real(mlp_rows(in) * in.block.hidden);
+  op.elementwise_forward_bytes = B * (5 * wide_rows + wide);
+  op.elementwise_backward_bytes = B * (6 * wide_rows + 2 * wide);
+  op.saved_bytes += B * wide_rows;
+  op.kernels = 4;
+}
+
+}  // namespace slipway::models

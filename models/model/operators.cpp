@@ -1,0 +1,304 @@
+#include "models/model/operators.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "models/model/operator_cost.h"
+#include "models/model/token_ranges.h"
+
+namespace slipway::models {
+
+namespace {
+
+using SetFigures = void (*)(Operator&, const FigureInput&);
+
+// Appends the operators of one block.
+class BlockWriter {
+ public:
+  BlockWriter(std::vector<Operator>& list, const Block& block, int index, const WorkShape& shape)
+      : list_(list), in_{block, shape, tokens_of(shape)}, index_(index) {}
+
+  void write() {
+    switch (in_.block.kind) {
+      case BlockKind::embedding:
+        return embedding();
+      case BlockKind::transformer:
+        return transformer();
+      case BlockKind::head:
+        return head();
+    }
+  }
+
+ private:
+  bool tensor() const { return in_.shape.sharding.tensor > 1; }
+  bool sequence_parallel() const { return in_.shape.sharding.sequence_parallel; }
+  bool context() const { return in_.shape.sharding.context > 1; }
+
+  void compute(OpKind kind, const char* part, Wires reads, Wires writes, SetFigures set_figures, int round = 0) {
+    Operator op;
+    op.kind = kind;
+    op.block = index_;
+    op.part = part;
+    op.reads = reads, op.writes = writes;
+    op.dtype = in_.shape.dtype;
+    op.round = round;
+    set_figures(op, in_);
+    list_.push_back(op);
+  }
+
+  void communicate(const char* part, Axis axis, Wires wire, Collective forward, Collective backward, double numbers) {
+    Operator op;
+    op.kind = OpKind::communicate;
+    op.block = index_;
+    op.part = part;
+    op.reads = op.writes = op.wire = wire;
+    op.axis = axis;
+    op.forward = forward, op.backward = backward;
+    const bool statistics = wire == wire_statistics;
+    op.dtype = statistics && bytes_of(in_.shape.dtype) < 4 ? Dtype::float32 : in_.shape.dtype;
+    op.message_bytes = numbers * bytes_of(op.dtype);
+    op.kernels = 0;
+    list_.push_back(op);
+  }
+
+  // Before a column-parallel projection: every tensor rank needs the whole sequence.
+  void enter_tensor(const char* gather, const char* reduce) {
+    if (!tensor()) return;
+    const bool sp = sequence_parallel();
+    communicate(sp ? gather : reduce, Axis::tensor, wire_branch, sp ? Collective::all_gather : Collective::none,
+                sp ? Collective::reduce_scatter : Collective::all_reduce, hidden_numbers());
+  }
+
+  // After a row-parallel projection (or a vocabulary shard of the embedding): sum over the tensor ranks.
+  void leave_tensor(const char* scatter, const char* reduce, Wires wire) {
+    if (!tensor()) return;
+    const bool sp = sequence_parallel();
+    communicate(sp ? scatter : reduce, Axis::tensor, wire, sp ? Collective::reduce_scatter : Collective::all_reduce,
+                sp ? Collective::all_gather : Collective::none, hidden_numbers());
+  }
+
+  double hidden_numbers() const { return static_cast<double>(in_.tokens.whole * in_.block.hidden); }
+
+  void embedding() {
+    compute(OpKind::embed, "embed", 0, wire_residual, set_embed);
+    leave_tensor("rs_embed", "ar_embed", wire_residual);
+    if (in_.block.positions == Positions::learned)
+      compute(OpKind::add_positions, "positions", wire_residual, wire_residual, set_add_positions);
+    if (in_.block.post_norm) compute(OpKind::norm, "norm0", wire_residual, wire_residual, set_norm);
+  }
+
+  void begin_sublayer(const char* norm, const char* fork) {
+    if (in_.block.post_norm)
+      compute(OpKind::fork, fork, wire_residual, wire_branch, set_fork);
+    else
+      compute(OpKind::norm, norm, wire_residual, wire_branch, set_norm);
+  }
+
+  void end_sublayer(const char* add, const char* norm) {
+    compute(OpKind::add, add, wire_residual | wire_branch, wire_residual, set_add);
+    if (in_.block.post_norm) compute(OpKind::norm, norm, wire_residual, wire_residual, set_norm);
+  }
+
+  void attention() {
+    if (context() && in_.shape.sharding.exchange == ContextExchange::ring) return attention_around_ring();
+    const Wires projected = context() ? wire_branch | wire_kv : wire_branch;
+    compute(OpKind::qkv, "qkv", wire_branch, projected, set_qkv);
+    if (context()) {
+      communicate("ag_kv", Axis::context, wire_kv, Collective::all_gather, Collective::reduce_scatter,
+                  key_value_numbers() * in_.shape.sharding.context);
+    }
+    compute(OpKind::attention, "attn", projected, wire_branch, set_attention);
+    compute(OpKind::out_projection, "out", wire_branch, wire_branch, set_out_projection);
+  }
+
+  // Of this rank's tokens.
+  double key_value_numbers() const {
+    return static_cast<double>(in_.tokens.whole * 2 * in_.block.kv_heads / in_.shape.sharding.tensor *
+                               in_.block.head_dim);
+  }
+
+  void attention_around_ring() {
+    compute(OpKind::qkv, "qkv", wire_branch, wire_branch | wire_kv, set_qkv);
+    // Backward, the gradient that came home is added to that of the own round: two are read and one is written.
+    list_.back().elementwise_backward_bytes += 3 * key_value_numbers() * bytes_of(in_.shape.dtype);
+    for (int round = 0; round < in_.shape.sharding.context; ++round) {
+      if (round > 0) {
+        communicate("ring_kv", Axis::context, wire_kv, Collective::shift, Collective::shift, key_value_numbers());
+        list_.back().round = round;
+        list_.back().backward_messages = 2;
+      }
+      compute(OpKind::ring_attention, "attn", wire_branch | wire_kv, wire_branch, set_ring_attention, round);
+    }
+    compute(OpKind::out_projection, "out", wire_branch, wire_branch, set_out_projection);
+  }
+
+  void transformer() {
+    begin_sublayer("norm1", "fork1");
+    enter_tensor("ag1", "ar1");
+    attention();
+    leave_tensor("rs1", "ar2", wire_branch);
+    end_sublayer("add1", "norm1");
+    begin_sublayer("norm2", "fork2");
+    enter_tensor("ag2", "ar3");
+    const bool experts = in_.block.experts > 0;
+    if (experts) compute(OpKind::route, "router", wire_branch, wire_branch, set_route);
+    compute(OpKind::up, "mlp", wire_branch, wire_branch, experts ? set_expert_up : set_up);
+    compute(OpKind::activation, "act", wire_branch, wire_branch, set_activation);
+    compute(OpKind::down, "down", wire_branch, wire_branch, experts ? set_expert_down : set_down);
+    leave_tensor("rs2", "ar4", wire_branch);
+    end_sublayer("add2", "norm2");
+  }
+
+  void head() {
+    begin_sublayer("norm_f", "fork_f");
+    if (in_.block.post_norm) compute(OpKind::head_transform, "transform", wire_branch, wire_branch, set_head_transform);
+    enter_tensor("ag_head", "ar_head");
+    const Wires statistics = tensor() ? wire_statistics : 0;
+    compute(OpKind::logits, "head", wire_branch, wire_branch | statistics, set_logits);
+    if (tensor())  // maximum, sum of exponentials and target logit per token, from every vocabulary shard
+      communicate("ag_loss", Axis::tensor, wire_statistics, Collective::all_gather, Collective::none,
+                  3.0 * static_cast<double>(in_.tokens.whole * in_.shape.sharding.tensor));
+    compute(OpKind::loss, "loss", wire_branch | statistics, wire_loss, set_loss);
+  }
+
+  std::vector<Operator>& list_;
+  FigureInput in_;
+  int index_;
+};
+
+void require_multiple(const Model& model, const char* what, std::int64_t size, int tensor) {
+  if (size % tensor != 0)
+    throw std::invalid_argument("model " + model.name + ": " + what + " = " + std::to_string(size) +
+                                " cannot be divided by tensor = " + std::to_string(tensor) +
+                                "; choose a tensor degree that divides it");
+}
+
+void check_divisible(const Model& model, const Block& block, int tensor) {
+  if (block.kind == BlockKind::transformer) {
+    require_multiple(model, "heads", block.heads, tensor);
+    require_multiple(model, "kv_heads", block.kv_heads, tensor);
+    require_multiple(model, "ffn", block.ffn, tensor);
+  } else {
+    require_multiple(model, "vocab", block.vocab, tensor);
+  }
+}
+
+void check_pieces(const Model& model, const WorkShape& shape) {
+  const std::int64_t pieces = pieces_of(is_causal(model), shape.sharding.context);
+  if (shape.sequence % pieces != 0)
+    throw std::invalid_argument("sequence of " + std::to_string(shape.sequence) + " tokens cannot be cut into " +
+                                std::to_string(pieces) +
+                                " equal pieces, two for each context rank of a causal "
+                                "model; change the sequence or the context degree");
+}
+
+}  // namespace
+
+std::vector<Operator> operators_of(const Model& model, int first, int last, const WorkShape& shape) {
+  const std::vector<Block> blocks = blocks_of(model);
+  if (first < 0 || last < first || last > static_cast<int>(blocks.size()))
+    throw std::invalid_argument("model " + model.name + " has " + std::to_string(blocks.size()) + " blocks; [" +
+                                std::to_string(first) + ", " + std::to_string(last) + ") is no range of them");
+  tokens_of(shape);  // refuses impossible degrees
+  check_pieces(model, shape);
+  std::vector<Operator> list;
+  for (int index = first; index < last; ++index) {
+    const Block& block = blocks[index];
+    check_divisible(model, block, shape.sharding.tensor);
+    BlockWriter(list, block, index, shape).write();
+  }
+  return list;
+}
+
+int gather_before(std::span<const Operator> operators, int first) {
+  if (first == 0) return -1;
+  const Operator& op = operators[first - 1];
+  return gathers_input(op) || gathers_keys_values(op) ? first - 1 : -1;
+}
+
+double boundary_bytes(const Model& model, const WorkShape& shape) {
+  const Block& block = model.runs.front().block;
+  return static_cast<double>(tokens_of(shape).sharded * block.hidden) * bytes_of(shape.dtype);
+}
+
+const char* name_of(OpKind kind) {
+  switch (kind) {
+    case OpKind::embed:
+      return "embed";
+    case OpKind::add_positions:
+      return "add_positions";
+    case OpKind::norm:
+      return "norm";
+    case OpKind::fork:
+      return "fork";
+    case OpKind::qkv:
+      return "qkv";
+    case OpKind::attention:
+      return "attention";
+    case OpKind::ring_attention:
+      return "ring_attention";
+    case OpKind::out_projection:
+      return "out_projection";
+    case OpKind::route:
+      return "route";
+    case OpKind::add:
+      return "add";
+    case OpKind::up:
+      return "up";
+    case OpKind::activation:
+      return "activation";
+    case OpKind::down:
+      return "down";
+    case OpKind::head_transform:
+      return "head_transform";
+    case OpKind::logits:
+      return "logits";
+    case OpKind::loss:
+      return "loss";
+    case OpKind::communicate:
+      return "communicate";
+  }
+  return "unknown";
+}
+
+const char* name_of(Collective collective) {
+  switch (collective) {
+    case Collective::none:
+      return "none";
+    case Collective::all_gather:
+      return "all-gather";
+    case Collective::reduce_scatter:
+      return "reduce-scatter";
+    case Collective::all_reduce:
+      return "all-reduce";
+    case Collective::broadcast:
+      return "broadcast";
+    case Collective::send:
+      return "send";
+    case Collective::all_to_all:
+      return "all-to-all";
+    case Collective::shift:
+      return "shift";
+  }
+  return "unknown";
+}
+
+const char* name_of(Axis axis) {
+  switch (axis) {
+    case Axis::tensor:
+      return "tensor";
+    case Axis::context:
+      return "context";
+    case Axis::data:
+      return "data";
+    case Axis::pipeline:
+      return "pipeline";
+    case Axis::embedding:
+      return "embedding";
+    case Axis::world:
+      return "world";
+  }
+  return "unknown";
+}
+
+}  // namespace slipway::models

@@ -1,0 +1,211 @@
+#include "models/model/parameters.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <stdexcept>
+
+namespace slipway::models {
+namespace {
+
+constexpr double base_std = 0.02;  // Radford 2019 (GPT-2); Megatron-LM's default
+
+// `shard_parts` empty and shard_dim = -1: replicated.
+Parameter matrix(std::string name, std::int64_t rows, std::int64_t columns, int shard_dim,
+                 std::vector<std::int64_t> parts = {}) {
+  Parameter parameter;
+  parameter.name = std::move(name);
+  parameter.shape = {rows, columns};
+  parameter.shard_dim = shard_dim;
+  parameter.parts = std::move(parts);
+  parameter.init_std = base_std;
+  return parameter;
+}
+
+Parameter vector_of(std::string name, std::int64_t size, double value, int shard_dim = -1,
+                    std::vector<std::int64_t> parts = {}) {
+  Parameter parameter = matrix(std::move(name), size, 1, shard_dim, std::move(parts));
+  parameter.is_vector = true;
+  parameter.decays = false;
+  parameter.constant = true;
+  parameter.constant_value = value;
+  return parameter;
+}
+
+void add_norm(std::vector<Parameter>& list, const Block& block, const std::string& name) {
+  list.push_back(vector_of(name + ".weight", block.hidden, 1.0));
+  if (block.norm == Norm::layer) list.push_back(vector_of(name + ".bias", block.hidden, 0.0));
+}
+
+Parameter head_norm(std::string name, const Block& block) {
+  Parameter parameter = vector_of(std::move(name), block.head_dim, 1.0);
+  parameter.partial = true;
+  return parameter;
+}
+
+std::vector<Parameter> embedding_parameters(const Block& block, const std::string& prefix) {
+  std::vector<Parameter> list;
+  const std::string name = prefix + "embedding";
+  if (block.positions == Positions::learned)
+    list.push_back(matrix(name + ".positions", block.max_positions, block.hidden, -1));
+  if (block.token_types > 0) list.push_back(matrix(name + ".token_types", block.token_types, block.hidden, -1));
+  if (block.post_norm) add_norm(list, block, name + ".norm");
+  list.push_back(matrix(name + ".weight", block.vocab, block.hidden, 0));
+  return list;
+}
+
+std::vector<Parameter> transformer_parameters(const Block& block, const std::string& prefix, std::int64_t layers) {
+  const std::int64_t q = block.heads * block.head_dim, kv = block.kv_heads * block.head_dim;
+  const std::vector<std::int64_t> qkv{q, kv, kv};
+  const std::int64_t experts = std::max<std::int64_t>(1, block.experts);
+  // Of several experts: gate and up of the first, gate and up of the second, ...; their down matrices one below the other.
+  const std::vector<std::int64_t> up(experts * (block.mlp == Mlp::swiglu ? 2 : 1), block.ffn);
+  const std::int64_t up_rows = static_cast<std::int64_t>(up.size()) * block.ffn;
+
+  std::vector<Parameter> list;
+  if (block.qk_norm) {
+    list.push_back(head_norm(prefix + "attention.q_norm.weight", block));
+    list.push_back(head_norm(prefix + "attention.k_norm.weight", block));
+  }
+  if (block.experts > 0) {
+    list.push_back(matrix(prefix + "mlp.router.weight", block.experts, block.hidden, -1));
+    list.back().partial = true;
+  }
+  add_norm(list, block, prefix + "norm1");
+  add_norm(list, block, prefix + "norm2");
+  if (block.bias) {
+    list.push_back(vector_of(prefix + "attention.out.bias", block.hidden, 0.0));
+    list.push_back(vector_of(prefix + "mlp.down.bias", block.hidden, 0.0));
+  }
+  list.push_back(matrix(prefix + "attention.qkv.weight", q + 2 * kv, block.hidden, 0, qkv));
+  if (block.bias || block.qkv_bias) list.push_back(vector_of(prefix + "attention.qkv.bias", q + 2 * kv, 0.0, 0, qkv));
+  Parameter out = matrix(prefix + "attention.out.weight", block.hidden, q, 1);
+  list.push_back(matrix(prefix + "mlp.up.weight", up_rows, block.hidden, 0, up));
+  if (block.bias) list.push_back(vector_of(prefix + "mlp.up.bias", up_rows, 0.0, 0, up));
+  Parameter down = matrix(prefix + "mlp.down.weight", experts * block.hidden, block.ffn, 1);
+  out.init_std = down.init_std = base_std / std::sqrt(2.0 * static_cast<double>(layers));
+  list.push_back(std::move(out));
+  list.push_back(std::move(down));
+  return list;
+}
+
+std::vector<Parameter> head_parameters(const Block& block, const std::string& prefix) {
+  std::vector<Parameter> list;
+  const std::string name = prefix + "head";
+  if (block.post_norm) {  // BERT's masked-LM transform: dense, gelu, norm
+    list.push_back(matrix(name + ".transform.weight", block.hidden, block.hidden, -1));
+    if (block.bias) list.push_back(vector_of(name + ".transform.bias", block.hidden, 0.0));
+  }
+  add_norm(list, block, name + ".norm");
+  list.push_back(matrix(name + ".weight", block.vocab, block.hidden, 0));
+  if (block.tied) list.back().same_as = "embedding.weight";
+  if (block.bias) list.push_back(vector_of(name + ".bias", block.vocab, 0.0, 0));
+  return list;
+}
+
+// Parts along shard_dim; a tensor that is not packed is one part.
+std::vector<std::int64_t> parts_of(const Parameter& parameter) {
+  if (!parameter.parts.empty()) return parameter.parts;
+  return {parameter.shape[parameter.shard_dim == 1 ? 1 : 0]};
+}
+
+}  // namespace
+
+std::int64_t elements_of(const Parameter& parameter) { return parameter.shape[0] * parameter.shape[1]; }
+
+std::vector<Parameter> parameters_of(const Block& block, const std::string& prefix, std::int64_t layers) {
+  switch (block.kind) {
+    case BlockKind::embedding:
+      return embedding_parameters(block, prefix);
+    case BlockKind::transformer:
+      return transformer_parameters(block, prefix, layers);
+    case BlockKind::head:
+      return head_parameters(block, prefix);
+  }
+  return {};
+}
+
+std::vector<Parameter> parameters_of(const Model& model, int block_index) {
+  std::int64_t first = 0, layer = 0;  // of the run that is looked at
+  for (const BlockRun& run : model.runs) {
+    const bool transformer = run.block.kind == BlockKind::transformer;
+    if (block_index >= first && block_index < first + run.count) {
+      const std::string prefix = transformer ? "layers." + std::to_string(layer + block_index - first) + "." : "";
+      return parameters_of(run.block, prefix, layer_count(model));
+    }
+    first += run.count;
+    if (transformer) layer += run.count;
+  }
+  throw std::invalid_argument("model " + model.name + " has blocks 0.." + std::to_string(first - 1) + ", no block " +
+                              std::to_string(block_index));
+}
+
+std::vector<Piece> pieces_of(const Parameter& parameter, int rank, int degree) {
+  if (rank < 0 || rank >= degree)
+    throw std::invalid_argument("tensor rank " + std::to_string(rank) + " is outside 0.." + std::to_string(degree - 1));
+  if (parameter.shard_dim < 0) return {{0, parameter.shape[0]}};
+  std::vector<Piece> pieces;
+  std::int64_t begin = 0;
+  for (std::int64_t part : parts_of(parameter)) {
+    if (part % degree != 0)
+      throw std::invalid_argument(parameter.name + ": a part of " + std::to_string(part) +
+                                  " rows or columns cannot be cut into " + std::to_string(degree) +
+                                  " equal shards; choose a tensor degree that divides it");
+    const std::int64_t size = part / degree;
+    pieces.push_back({begin + rank * size, begin + (rank + 1) * size});
+    begin += part;
+  }
+  return pieces;
+}
+
+std::int64_t shard_elements(const Parameter& parameter, int degree) {
+  std::int64_t along = 0;
+  for (const Piece& piece : pieces_of(parameter, 0, degree)) along += piece.end - piece.begin;
+  return along * parameter.shape[parameter.shard_dim == 1 ? 0 : 1];
+}
+
+std::int64_t block_shard_elements(const Model& model, int block_index, int degree, bool shares_table) {
+  std::int64_t sum = 0;
+  for (const Parameter& parameter : parameters_of(model, block_index))
+    if (!shares_table || parameter.same_as.empty()) sum += shard_elements(parameter, degree);
+  return sum;
+}
+
+bool is_summed_over_tensor(const Parameter& parameter, int degree, bool sequence_parallel) {
+  return degree > 1 && parameter.shard_dim < 0 && (parameter.partial || sequence_parallel);
+}
+
+std::int64_t block_tensor_sum_elements(const Model& model, int block_index, int degree, bool sequence_parallel) {
+  std::int64_t sum = 0;
+  for (const Parameter& parameter : parameters_of(model, block_index))
+    if (is_summed_over_tensor(parameter, degree, sequence_parallel)) sum += elements_of(parameter);
+  return sum;
+}
+
+std::map<std::string, std::string> settings_without_shape(const Model& model) {
+  std::map<std::string, std::string> settings;
+  std::int64_t layer = 0;
+  for (const BlockRun& run : model.runs) {
+    const Block& block = run.block;
+    if (block.kind == BlockKind::head) settings["tied"] = block.tied ? "true" : "false";
+    if (block.kind != BlockKind::transformer) continue;
+    const std::string from = layer == 0 ? "" : " from layer " + std::to_string(layer);
+    const auto say = [&](const std::string& name, double value) {
+      char digits[40];
+      *std::to_chars(digits, digits + sizeof digits - 1, value).ptr = '\0';
+      settings[name + from] = digits;
+    };
+    say("heads", static_cast<double>(block.heads));
+    say("kv_heads", static_cast<double>(block.kv_heads));
+    say("head_dim", static_cast<double>(block.head_dim));
+    if (block.experts > 0) say("experts_per_token", static_cast<double>(block.experts_per_token));
+    say("causal", block.causal ? 1 : 0);
+    say("post_norm", block.post_norm ? 1 : 0);
+    say("norm_epsilon", block.norm_epsilon);
+    if (block.positions == Positions::rotary) say("rope_theta", block.rope_theta);
+    layer += run.count;
+  }
+  return settings;
+}
+
+}  // namespace slipway::models

@@ -1,0 +1,40 @@
+// How one block's work is shared out inside a pipeline stage. This is the part of a layout that
+// changes shapes and adds communication to the operator list; who the members are is schedules/step/layout.h.
+#pragma once
+
+#include <cstdint>
+
+#include "models/model/dtype.h"
+
+namespace slipway::models {
+
+// How a context rank comes to the keys and values of the others: all at once before its attention, or block by
+// block while it computes on the one before (Liu et al. 2023; `--cp-comm-type` of Megatron-LM: all_gather, p2p).
+enum class ContextExchange : std::uint8_t { all_gather, ring };
+
+struct Sharding {
+  int tensor = 1;                  // t: tensor parallel degree
+  bool sequence_parallel = false;  // norms and residual are sharded over the sequence inside the tensor group
+  int context = 1;                 // c: context parallel degree
+  ContextExchange exchange = ContextExchange::all_gather;  // of keys and values, with context > 1
+  bool operator==(const Sharding&) const = default;
+};
+
+// Which attention and norm kernels run: changes bytes moved and activations kept, never results.
+enum class Kernels : std::uint8_t { torch, fused_softmax, flash1, flash2, flash2_rmsnorm };
+// Does attention write its s × s scores to memory?
+constexpr bool writes_scores(Kernels kernels) { return kernels == Kernels::torch || kernels == Kernels::fused_softmax; }
+enum class Recompute : std::uint8_t { none, selective, full };
+
+// Everything that fixes the operator list of one micro-batch.
+struct WorkShape {
+  std::int64_t micro_batch = 1;  // b, sequences
+  std::int64_t sequence = 0;     // s, tokens of one sequence (or of one slice)
+  Sharding sharding = {};
+  Kernels kernels = Kernels::flash2_rmsnorm;
+  Dtype dtype = Dtype::bfloat16;
+  bool recompute_attention = false;  // selective recompute: scores are made again in the backward pass
+  std::int64_t before = 0;           // tokens of the same sequence before this slice: keys and values it attends to
+};
+
+}  // namespace slipway::models

@@ -1,0 +1,97 @@
+// The norm test: is the batch large enough for its gradient to be mostly signal? (Lau et al. 2024, arXiv
+// 2412.21124, after Byrd et al. 2012.)
+//
+//   worker j = 1..J holds g_j, the mean gradient of its share; ḡ = mean of g_j
+//   Var  = Σ‖g_j − ḡ‖² / (J(J − 1)) = (Σ‖g_j‖² − J‖ḡ‖²) / (J(J − 1))        unbiased estimate of tr Σ / b
+//   test:  Var ≤ η²‖ḡ‖²            else  b ← ⌈b · Var / (η²‖ḡ‖²)⌉, never smaller
+//
+// Two scalars per test cross the network. With the noise scale B = tr Σ/‖G‖² (McCandlish et al. 2018) the
+// expectations are Var = ‖G‖²·B/b and ‖ḡ‖² = ‖G‖²·(1 + B/b): the measured norm holds the noise, too, so the
+// test is content from
+//
+//   b ≥ B·(1/η² − 1)               on, not from B/η²; and one test grows a batch at most by 1/η².
+//
+// Guarded by tests/models/batch_rules_test.cpp: gradients drawn at random, the closed forms, degenerate input.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/namespaces.h"
+
+namespace slipway::models {
+
+// What the workers of one step know of its gradient.
+struct GradientNorms {
+  std::int64_t workers = 0;   // J
+  double sum_of_squares = 0;  // Σ‖g_j‖²
+  double square_of_mean = 0;  // ‖ḡ‖²
+  bool operator==(const GradientNorms&) const = default;
+};
+
+// Throws std::invalid_argument for J < 2, of which no variance is known, and for norms that no gradients
+// have: negative, not finite, or J‖ḡ‖² above Σ‖g_j‖² by more than rounding (1e-4 of it; below, the variance
+// is 0).
+double gradient_variance(const GradientNorms& norms);
+
+// η > 0. A gradient that is zero on every worker passes: nothing tells that its batch is too small.
+bool passes_norm_test(const GradientNorms& norms, double eta);
+
+// Sequences that the test asks for: `batch` where it passes, infinity where ‖ḡ‖² is 0 and the variance is
+// not. To be capped and rounded up by whoever knows which batches there are (models/training/batch_rules.h).
+double batch_by_norm_test(std::int64_t batch, const GradientNorms& norms, double eta);
+
+// What is measured on average for a batch of the noise scale's unit, with ‖G‖² = 1. All arguments above 0.
+GradientNorms expected_norms(double batch, double noise_scale, std::int64_t workers);
+
+// B·(1/η² − 1), where the test begins to pass; 0 for η ≥ 1.
+double batch_content_with(double noise_scale, double eta);
+
+// Which batch comes next: the four rules of Lau et al. 2024 (the norm test and its baselines).
+//
+//   constant   ────────────────   always the first
+//   linear     ╱‾‾‾‾‾‾‾‾‾‾‾‾‾‾   first + (largest − first)·samples/warm-up, then the largest
+//   stages     ▁▁▄▄████████████   from sample x on a batch of its own
+//   norm test  ▁▁▂▂▂▄▄▄▄▄██████   as the gradient's noise asks (norm_test.h), tested every so many steps
+//
+// A batch that a trainer can run is a rung of a ladder: what is asked for is rounded up to the next rung,
+// and to the last one where there is none. No rule shrinks a batch. Samples are sequences.
+// Guarded by tests/models/batch_rules_test.cpp.
+
+enum class BatchRule : std::uint8_t { constant, linear, stages, norm_test };
+
+// Do its steps measure the norms of the workers' gradients?
+inline bool measures_norms(BatchRule rule) { return rule == BatchRule::norm_test; }
+
+struct BatchStage {
+  double from = 0;  // samples seen
+  std::int64_t batch = 0;
+};
+
+struct BatchPlan {
+  BatchRule rule = BatchRule::constant;
+  std::vector<std::int64_t> rungs;      // ascending, not empty: the first batch to the largest
+  double warmup = 0;                    // linear: samples until the largest, > 0
+  std::vector<BatchStage> stages = {};  // stages: ascending
+  double eta = 0;                       // norm test, > 0
+  std::int64_t test_every = 1;          // norm test: steps
+  std::int64_t workers = 2;             // norm test: data parallel, ≥ 2
+};
+
+// The first rung that is not below `wanted`; the last where all are.
+std::int64_t rung_of(const std::vector<std::int64_t>& rungs, double wanted);
+
+// Where a training stands before a step.
+struct BatchState {
+  std::int64_t batch = 0;  // of the step before; the first rung at the beginning
+  std::int64_t steps = 0;  // done
+  double samples = 0;      // seen
+  double noise_scale = 0;  // of the gradient, in samples
+};
+// Throws std::invalid_argument for a plan without rungs, or whose rule lacks what it needs. The norm test sees what is
+// expected of the state's noise scale,
+std::int64_t next_batch(const BatchPlan& plan, const BatchState& state);
+// or what the step before has measured.
+std::int64_t next_batch(const BatchPlan& plan, const BatchState& state, const GradientNorms& measured);
+
+}  // namespace slipway::models

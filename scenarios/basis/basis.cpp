@@ -1,0 +1,412 @@
+#include "scenarios/basis/basis.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include "scenarios/files/embedded_files.h"
+#include "scenarios/language/load_stack.h"
+#include "scenarios/tables/formats.h"
+#include "scenarios/tables/memory_refit.h"
+#include "schedules/time/stack_pace.h"
+
+namespace slipway::scenarios {
+
+namespace {
+
+struct Quantity {
+  const char* name;
+  double (*of_row)(const PublishedRow& row);
+  double (*of_scenario)(const Scenario& scenario);
+};
+
+constexpr std::array quantities{
+    Quantity{"tensor", [](const PublishedRow& row) { return static_cast<double>(row.shape.sharding.tensor); },
+             [](const Scenario& s) { return static_cast<double>(s.layout.tensor); }},
+    Quantity{"pipeline", [](const PublishedRow& row) { return static_cast<double>(row.pipeline); },
+             [](const Scenario& s) { return static_cast<double>(s.layout.pipeline); }},
+    Quantity{"chunks", [](const PublishedRow& row) { return static_cast<double>(row.chunks); },
+             [](const Scenario& s) { return static_cast<double>(s.layout.chunks); }},
+    Quantity{"context", [](const PublishedRow& row) { return static_cast<double>(row.shape.sharding.context); },
+             [](const Scenario& s) { return static_cast<double>(s.layout.context); }},
+    Quantity{"zero", [](const PublishedRow& row) { return static_cast<double>(row.zero); },
+             [](const Scenario& s) { return static_cast<double>(s.layout.zero); }},
+    Quantity{"sequence", [](const PublishedRow& row) { return static_cast<double>(row.model.sequence); },
+             [](const Scenario& s) { return static_cast<double>(s.model.sequence); }},
+    Quantity{"micro-batch", [](const PublishedRow& row) { return static_cast<double>(row.shape.micro_batch); },
+             [](const Scenario& s) { return static_cast<double>(s.schedule.micro_batch); }},
+    Quantity{"GPUs", [](const PublishedRow& row) { return static_cast<double>(row.gpus); },
+             [](const Scenario& s) { return static_cast<double>(rank_count(s.layout)); }},
+};
+
+using Word = std::optional<std::string>;  // nothing: a run without that choice
+
+std::string recompute_word(Recompute recompute) {
+  constexpr const char* words[] = {"none", "selective", "full"};
+  return words[static_cast<std::size_t>(recompute)];
+}
+
+Word sequence_parallel_word(int tensor, bool parallel) {
+  return tensor > 1 ? Word(parallel ? "true" : "false") : std::nullopt;
+}
+
+// Without a pipeline all schedules are one; interleaving is told by its chunks.
+Word schedule_word(const Scenario& s) {
+  if (s.layout.pipeline == 1) return std::nullopt;
+  if (s.schedule.actions) return "of a CSV";
+  return s.schedule.name == "interleaved-1f1b" ? "1f1b" : s.schedule.name;
+}
+
+// Both 16-bit types are priced alike.
+std::string dtype_word(Dtype dtype) { return bytes_of(dtype) == 2 ? "of 16 bits" : name_of(dtype); }
+
+struct Choice {
+  const char* name;
+  Word (*of_row)(const PublishedRow& row);
+  Word (*of_scenario)(const Scenario& scenario);
+};
+
+// Attention kernels are the formula's own affair (TimeModel::outside): many differ in nothing that it prices.
+constexpr std::array choices{
+    Choice{"recompute", [](const PublishedRow& row) { return Word(recompute_word(row.recompute)); },
+           [](const Scenario& s) { return Word(recompute_word(s.schedule.recompute)); }},
+    Choice{"schedule", [](const PublishedRow& row) { return row.pipeline > 1 ? Word("1f1b") : std::nullopt; },
+           schedule_word},
+    Choice{"sequence parallel",
+           [](const PublishedRow& row) {
+             return sequence_parallel_word(row.shape.sharding.tensor, row.shape.sharding.sequence_parallel);
+           },
+           [](const Scenario& s) { return sequence_parallel_word(s.layout.tensor, s.layout.sequence_parallel); }},
+    Choice{"dtype", [](const PublishedRow& row) { return Word(dtype_word(row.shape.dtype)); },
+           [](const Scenario& s) { return Word(dtype_word(s.dtype)); }},
+};
+
+bool takes_part(const PublishedRow& row, FittedOf of) {
+  if (of == FittedOf::memory) return tells_of_memory(row) && has_memory_constants(row);
+  return row.unpriceable.empty() && exclusion_of(row) == Exclusion::none;
+}
+
+const std::vector<PublishedRow>& published_rows() {
+  static const std::vector<PublishedRow> all = [] {
+    std::vector<PublishedRow> rows;
+    for (const EmbeddedFile& file : embedded_tables()) {
+      std::istringstream in{std::string(file.text)};
+      for (PublishedRow& row : read_table(in, std::string(file.path)).rows) rows.push_back(std::move(row));
+    }
+    return rows;
+  }();
+  return all;
+}
+
+struct Range {
+  double least = 0, most = 0;
+};
+struct Ranges {
+  std::vector<Range> quantities;               // as `quantities`; empty: no row
+  std::vector<std::set<std::string>> choices;  // as `choices`
+};
+
+// Of the rows that take part in a fit (stack_text.cpp), of this trainer on this machine.
+Ranges ranges_of(const std::string& trainer, const std::string& machine, FittedOf of) {
+  Ranges ranges;
+  ranges.choices.resize(choices.size());
+  for (const PublishedRow& row : published_rows()) {
+    if (row.trainer != trainer || row.machine != machine || !takes_part(row, of)) continue;
+    const bool first = ranges.quantities.empty();
+    ranges.quantities.resize(quantities.size());
+    for (std::size_t i = 0; i < quantities.size(); ++i) {
+      Range& range = ranges.quantities[i];
+      const double value = quantities[i].of_row(row);
+      range = first ? Range{value, value} : Range{std::min(range.least, value), std::max(range.most, value)};
+    }
+    for (std::size_t i = 0; i < choices.size(); ++i)
+      if (const Word word = choices[i].of_row(row)) ranges.choices[i].insert(*word);
+  }
+  return ranges;
+}
+
+const Ranges& known_ranges(const std::string& trainer, const std::string& machine, FittedOf of) {
+  static std::map<std::tuple<std::string, std::string, FittedOf>, Ranges> known;
+  const auto found = known.find({trainer, machine, of});
+  return found != known.end() ? found->second : known[{trainer, machine, of}] = ranges_of(trainer, machine, of);
+}
+
+bool same_memory(const MemoryConstants& a, const MemoryConstants& b) {
+  return std::all_of(memory_parameters().begin(), memory_parameters().end(),
+                     [&](const MemoryParameter& each) { return a.*each.value == b.*each.value; });
+}
+
+bool is_built_in(const Scenario& scenario, const std::string& machine, FittedOf of) {
+  const Stack* known = built_in_stack(scenario.stack->trainer);
+  if (known == nullptr) return false;
+  if (of == FittedOf::memory)
+    return memory_on(*known, machine) != nullptr &&
+           same_memory(memory_on(*known, machine)->constants, scenario.trainer);
+  const StackTime *here = time_on(*scenario.stack, machine), *there = time_on(*known, machine);
+  return here != nullptr && there != nullptr && values_of(*here) == values_of(*there);
+}
+
+}  // namespace
+
+std::vector<OutsideFit> outside_fit(const Scenario& scenario, const std::string& machine, FittedOf of) {
+  std::vector<OutsideFit> outside;
+  if (!scenario.stack || !is_built_in(scenario, machine, of)) return outside;
+  const Ranges& ranges = known_ranges(scenario.stack->trainer, machine, of);
+  for (std::size_t i = 0; i < ranges.quantities.size(); ++i) {
+    const double here = quantities[i].of_scenario(scenario);
+    const auto [least, most] = ranges.quantities[i];
+    if (here < least || here > most) outside.push_back({quantities[i].name, here, least, most, "", {}});
+  }
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const Word here = choices[i].of_scenario(scenario);
+    const std::set<std::string>& fitted = ranges.choices[i];
+    if (here && !fitted.empty() && !fitted.contains(*here))
+      outside.push_back({choices[i].name, 0, 0, 0, *here, {fitted.begin(), fitted.end()}});
+  }
+  return outside;
+}
+
+std::optional<OutsideFit> short_slices(const Scenario& scenario, const std::string& machine) {
+  if (scenario.schedule.slices < 2) return std::nullopt;
+  const auto tokens_of = [](const PublishedRow& row) {
+    return static_cast<double>(row.shape.micro_batch * row.shape.sequence) / row.shape.sharding.context;
+  };
+  OutsideFit found{"tokens of a slice", 0, 0, 0, "", {}};
+  found.here = static_cast<double>(scenario.schedule.micro_batch * scenario.model.sequence) / scenario.schedule.slices /
+               scenario.layout.context;
+  bool here = false;  // of this machine
+  for (const PublishedRow& row : published_rows()) {
+    const bool same = row.machine == machine;
+    if (!takes_part(row, FittedOf::times) || (here && !same)) continue;
+    const bool first = found.most == 0 || (same && !here);
+    here = here || same;
+    found.least = first ? tokens_of(row) : std::min(found.least, tokens_of(row));
+    found.most = first ? tokens_of(row) : std::max(found.most, tokens_of(row));
+  }
+  return found.here < found.least ? std::optional(found) : std::nullopt;
+}
+
+std::string describe(const OutsideFit& outside) {
+  if (!outside.chosen.empty())
+    return fmt::format("{} {} (fitted: {})", outside.what, outside.chosen, fmt::join(outside.fitted, ", "));
+  return fmt::format("{} {} (fitted: {})", outside.what, outside.here,
+                     outside.least == outside.most ? fmt::format("{}", outside.least)
+                                                   : fmt::format("{} to {}", outside.least, outside.most));
+}
+
+namespace {
+
+std::vector<std::string> stacks_timed_on(const Cluster& cluster) {
+  std::vector<std::string> names;
+  for (const EmbeddedFile& file : embedded_stacks()) {
+    const Stack* stack = built_in_stack(file.name);
+    const bool timed = std::all_of(cluster.groups.begin(), cluster.groups.end(), [&](const NodeGroup& group) {
+      return time_on(*stack, group.machine.name) != nullptr;
+    });
+    if (timed) names.emplace_back(file.name);
+  }
+  return names;
+}
+
+void add_trainers_times(const Scenario& scenario, Basis& basis) {
+  basis.trainer = scenario.stack->trainer;
+  const NodeGroup& first = scenario.cluster.groups.front();
+  const StepWork work = step_work_of(lowering_input(scenario), first.machine, first.gpus_per_node);
+  for (const char* feature : scenario.stack->model->outside(work)) basis.not_priced.emplace_back(feature);
+  for (const char* feature : unknown_to_formulas(scenario.model)) basis.not_priced.emplace_back(feature);
+  for (const NodeGroup& group : scenario.cluster.groups)
+    if (basis.outside.empty()) basis.outside = outside_fit(scenario, group.machine.name, FittedOf::times);
+}
+
+std::string origin_of(const std::string& file, const Provenance& provenance) {
+  if (provenance.source.empty()) return file + ": it does not say where its numbers come from (provenance.source)";
+  return file + ": " + provenance.source + (provenance.date.empty() ? "" : ", " + provenance.date);
+}
+
+void add_own_tables(const Scenario& scenario, Basis& basis) {
+  const std::vector<NodeGroup>& groups = scenario.cluster.groups;
+  if (const BlockTable& table = groups.front().machine.blocks; !table.empty())
+    basis.blocks = table.name + " (" + table.source + ")";
+  for (std::size_t i = 0; i < groups.size() && i < scenario.machine_files.size(); ++i) {
+    if (scenario.machine_files[i].empty()) continue;
+    const std::string origin = origin_of(scenario.machine_files[i], groups[i].machine.provenance);
+    if (std::find(basis.own_profiles.begin(), basis.own_profiles.end(), origin) == basis.own_profiles.end())
+      basis.own_profiles.push_back(origin);
+  }
+}
+
+}  // namespace
+
+Basis basis_of(const Scenario& scenario) {
+  Basis basis;
+  add_own_tables(scenario, basis);
+  if (scenario.stack && !scenario.trainer.machine.empty()) {
+    basis.memory_trainer = scenario.trainer.name;
+    basis.memory_outside = outside_fit(scenario, scenario.trainer.machine, FittedOf::memory);
+  }
+  if (has_pace(scenario)) {
+    add_trainers_times(scenario, basis);
+    basis.slices = short_slices(scenario, scenario.cluster.groups.front().machine.name);
+    return basis;
+  }
+  basis.book_values = scenario.cluster.groups.front().machine.blocks.empty() &&
+                      std::any_of(scenario.machine_files.begin(), scenario.machine_files.end(),
+                                  [](const std::string& file) { return file.empty(); });
+  if (!basis.book_values) return basis;
+  basis.fitted_here = stacks_timed_on(scenario.cluster);
+  basis.slices = short_slices(scenario, scenario.cluster.groups.front().machine.name);
+  return basis;
+}
+
+Basis without_memory(Basis basis) {
+  basis.memory_trainer.clear();
+  basis.memory_outside.clear();
+  return basis;
+}
+
+// The words of a basis: for many points of a study, of which one scenario is one; and as JSON.
+
+namespace {
+
+std::string book_text(const Basis& basis) {
+  const std::string names = fmt::format("{}", fmt::join(basis.fitted_here, ", "));
+  return "No trainer's pace: book values of the hardware, " + book_error_text() +
+         (names.empty() ? ". No trainer was fitted on this machine.\n"
+                        : ".\nTrainers fitted on this machine, for cluster.stack: " + names + ".\n");
+}
+
+// In the order in which they come up first, with how often they do.
+struct Tally {
+  std::vector<std::pair<std::string, int>> entries;
+  void add(const std::string& text) {
+    const auto found =
+        std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.first == text; });
+    found == entries.end() ? void(entries.emplace_back(text, 1)) : void(++found->second);
+  }
+};
+
+// "tensor 16 (fitted: 1 to 8) in 2 of 6 points, micro-batch 8 (fitted: 1 to 4)"
+std::string counted_text(const Tally& tally, std::size_t points, const char* noun) {
+  std::string text;
+  for (const auto& [what, count] : tally.entries) {
+    text += (text.empty() ? "" : ", ") + what;
+    if (static_cast<std::size_t>(count) < points) text += fmt::format(" in {} of {} {}s", count, points, noun);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string book_error_text() {
+  return fmt::format("on average {} to {} % off published runs, mostly too fast", book_error.least_percent,
+                     book_error.most_percent);
+}
+
+std::string without_empty_line(const std::string& paragraph) {
+  return paragraph.empty() ? "" : paragraph.substr(0, paragraph.size() - 1);
+}
+
+std::string empty_line_first(const std::string& paragraph) {
+  return paragraph.empty() ? "" : "\n" + without_empty_line(paragraph);
+}
+
+std::string memory_basis_text(const Basis& basis) {
+  Basis memory;
+  memory.memory_trainer = basis.memory_trainer;
+  memory.memory_outside = basis.memory_outside;
+  return basis_text({memory}, "");
+}
+
+// What memory was fitted to mostly is what times were fitted to.
+std::string basis_text(const Basis& basis) {
+  Basis once = basis;
+  std::erase_if(once.memory_outside, [&](const OutsideFit& each) {
+    return std::any_of(basis.outside.begin(), basis.outside.end(),
+                       [&](const OutsideFit& told) { return told.what == each.what; });
+  });
+  return basis_text({once}, "");
+}
+
+std::string basis_text(const std::vector<Basis>& points, const char* noun) {
+  Tally book, blocks, own_profiles, slices;
+  std::map<std::string, Tally> not_priced, outside, memory;
+  for (const Basis& point : points) {
+    if (point.book_values) book.add(book_text(point));
+    if (!point.blocks.empty()) blocks.add(point.blocks);
+    for (const std::string& origin : point.own_profiles) own_profiles.add(origin);
+    if (point.slices) slices.add(describe(*point.slices));
+    for (const std::string& feature : point.not_priced) not_priced[point.trainer].add(feature);
+    for (const OutsideFit& each : point.outside) outside[point.trainer].add(describe(each));
+    for (const OutsideFit& each : point.memory_outside) memory[point.memory_trainer].add(describe(each));
+  }
+  const auto counted = [&](const Tally& tally) { return counted_text(tally, points.size(), noun); };
+  std::string text;
+  for (const auto& [what, count] : book.entries)
+    text += (static_cast<std::size_t>(count) < points.size() ? fmt::format("{} of {} {}s: ", count, points.size(), noun)
+                                                             : "") +
+            what;
+  if (!blocks.entries.empty())
+    text += "Blocks take the times of a table, on whatever machine: " + counted(blocks) + ".\n";
+  for (const auto& [origin, count] : own_profiles.entries) text += "Machine profile " + origin + ".\n";
+  if (!slices.entries.empty())
+    text += "Shorter than what any published run computed at once, so extrapolated: " + counted(slices) + ".\n";
+  for (const auto& [trainer, tally] : not_priced)
+    text += "The formula of " + trainer + " does not price: " + counted(tally) + "; such times are guesses.\n";
+  for (const auto& [trainer, tally] : outside)
+    text += "Outside the runs that " + trainer + " was fitted to: " + counted(tally) + ".\n";
+  for (auto& [trainer, tally] : memory) {
+    std::erase_if(tally.entries, [&](const auto& entry) {
+      const auto& told = outside[trainer].entries;
+      return std::find(told.begin(), told.end(), entry) != told.end();
+    });
+    if (!tally.entries.empty())
+      text += "Outside the runs that the memory of " + trainer + " was fitted to: " + counted(tally) + ".\n";
+  }
+  return text.empty() ? "" : text + "\n";
+}
+
+namespace {
+
+nlohmann::json outside_json(const std::vector<OutsideFit>& outside) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const OutsideFit& each : outside) {
+    if (each.chosen.empty())
+      list.push_back({{"what", each.what}, {"here", each.here}, {"least", each.least}, {"most", each.most}});
+    else
+      list.push_back({{"what", each.what}, {"here", each.chosen}, {"fitted", each.fitted}});
+  }
+  return list;
+}
+
+}  // namespace
+
+nlohmann::json basis_json(const Basis& basis) {
+  nlohmann::json json;
+  json["basis"] = !basis.trainer.empty() ? basis.trainer : std::string(basis.book_values ? "book" : "profile");
+  if (basis.book_values) {
+    json["book_error"] = {book_error.least_percent / 100.0, book_error.most_percent / 100.0};
+    json["fitted_stacks"] = basis.fitted_here;
+  }
+  json["own_sources"] = basis.own_profiles;
+  if (!basis.blocks.empty()) json["own_sources"].push_back(basis.blocks);
+  if (!basis.memory_trainer.empty()) json["memory_outside_fit"] = outside_json(basis.memory_outside);
+  if (!basis.trainer.empty()) json["not_priced"] = basis.not_priced;
+  std::vector<OutsideFit> outside = basis.outside;
+  if (basis.slices) outside.push_back(*basis.slices);
+  if (!basis.trainer.empty() || basis.slices) json["outside_fit"] = outside_json(outside);
+  return json;
+}
+
+void set_basis_keys(JsonSummary& json, const Basis& basis) {
+  const nlohmann::json keys = basis_json(basis);
+  for (const auto& [key, value] : keys.items()) json.set(key, value);
+}
+
+}  // namespace slipway::scenarios

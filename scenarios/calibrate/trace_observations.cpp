@@ -1,0 +1,248 @@
+#include "scenarios/calibrate/trace_observations.h"
+
+#include "models/trace/statistics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+#include <stdexcept>
+#include <tuple>
+#include <unordered_map>
+
+#include "schedules/graph/bubble_work.h"
+#include "schedules/time/durations.h"
+
+namespace slipway::scenarios {
+namespace {
+
+struct Interval {
+  double start = 0, end = 0;
+};
+
+// Per (step, rank) the times in which messages really moved, sorted and merged.
+using BusyTimes = std::map<std::pair<int, int>, std::vector<Interval>>;
+
+BusyTimes busy_times(const Trace& trace) {
+  BusyTimes busy;
+  for (const TraceRecord& record : trace.records) {
+    if (!is_communication(record.kind)) continue;
+    const Interval moved{record.start_s + record.wait_s, record.end_s};
+    // What is of a window's first step may run in a later one.
+    if (moved.end > moved.start) busy[{record.step / trace.window, record.rank}].push_back(moved);
+  }
+  for (auto& [at, intervals] : busy) {
+    std::sort(intervals.begin(), intervals.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
+    std::vector<Interval> merged;
+    for (const Interval& next : intervals) {
+      if (!merged.empty() && next.start <= merged.back().end)
+        merged.back().end = std::max(merged.back().end, next.end);
+      else
+        merged.push_back(next);
+    }
+    intervals = std::move(merged);
+  }
+  return busy;
+}
+
+double overlap_share(const BusyTimes& busy, const TraceRecord& record, int window) {
+  const auto found = busy.find({record.step / window, record.rank});
+  const double length = record.end_s - record.start_s;
+  if (found == busy.end() || !(length > 0)) return 0;
+  const auto& intervals = found->second;
+  auto at = std::upper_bound(intervals.begin(), intervals.end(), record.start_s,
+                             [](double start, const Interval& interval) { return start < interval.end; });
+  double shared = 0;
+  for (; at != intervals.end() && at->start < record.end_s; ++at) {
+    shared += std::min(at->end, record.end_s) - std::max(at->start, record.start_s);
+  }
+  return std::clamp(shared / length, 0.0, 1.0);
+}
+
+// Label → tasks of that label (one per rank or communicator).
+std::unordered_map<std::string, std::vector<TaskId>> tasks_by_label(const TaskGraph& graph) {
+  std::unordered_map<std::string, std::vector<TaskId>> tasks;
+  for (TaskId id = 0; id < graph.tasks.size(); ++id) tasks[label_of(graph, id)].push_back(id);
+  return tasks;
+}
+
+// K-FAC's curvature and inversions, with their reductions: nothing is fitted to them, and a step's graph has none.
+bool is_of_a_refresh(const TraceRecord& record) {
+  return record.kind == name_of(KfacStage::curvature) || record.kind == name_of(KfacStage::inversion) ||
+         record.label.ends_with(input_reduction_suffix) || record.label.ends_with(gradient_reduction_suffix);
+}
+
+class TraceReader {
+ public:
+  TraceReader(const Trace& trace, std::shared_ptr<const TaskGraph> graph, const Cluster& cluster, std::string name)
+      : trace_(trace),
+        graph_(std::move(graph)),
+        cluster_(cluster),
+        name_(std::move(name)),
+        tasks_(tasks_by_label(*graph_)),
+        busy_(busy_times(trace)) {
+    if (trace.engine != "libtorch") {
+      throw std::runtime_error(
+          name_ + " was made by '" + trace.engine +
+          "', a prediction; calibrate needs the trace of an executed run (slipway execute --trace)");
+    }
+  }
+
+  std::vector<Observation> read() {
+    const int first_step = trace_.steps > 1 ? 1 : 0;
+    for (const TraceRecord& record : trace_.records) {
+      if (graph_->kfac && is_of_a_refresh(record)) continue;
+      const TaskId task = task_of(record);
+      refuse_other_work(record, task);
+      if (record.step < first_step) continue;
+      if (graph_->tasks[task].communicator == none)
+        note_compute(record, task);
+      else
+        note_message(record, task);
+    }
+    std::vector<Observation> observations;
+    for (const auto& [key, sample] : compute_) observations.push_back(compute_observation(key, sample));
+    for (const auto& observation : message_observations()) observations.push_back(observation);
+    // Shorter than the clock's grain: nothing was measured.
+    std::erase_if(observations, [](const Observation& observation) { return !(observation.seconds > 1e-7); });
+    return observations;
+  }
+
+ private:
+  struct Sample {
+    std::vector<double> seconds, shares;
+    std::string kind, name;
+  };
+
+  TaskId task_of(const TraceRecord& record) const {
+    const auto found = tasks_.find(record.label);
+    if (found != tasks_.end()) {
+      for (const TaskId id : found->second) {
+        const auto members = members_of(*graph_, id);
+        if (std::find(members.begin(), members.end(), record.rank) != members.end()) return id;
+      }
+    }
+    throw of_another_scenario(record, "which the scenario does not have");
+  }
+
+  // The same label is another task where the shapes are others: it would be fitted as if it were this one.
+  void refuse_other_work(const TraceRecord& record, TaskId task) const {
+    constexpr double most_apart = 0.01;  // versions may count a norm's FLOPs differently, other shapes differ by more
+    const double flops = flops_of(*graph_, task);
+    if (std::abs(record.flops - flops) > most_apart * std::max(record.flops, flops))
+      throw of_another_scenario(
+          record, fmt::format("with {:.3g} FLOPs, which has {:.3g} in the scenario", record.flops, flops));
+  }
+
+  std::runtime_error of_another_scenario(const TraceRecord& record, const std::string& why) const {
+    return std::runtime_error(fmt::format(
+        "{}: rank {} ran {}, {}; the trace is of another scenario ({}); give the scenario, with "
+        "the same --set, that was executed",
+        name_, record.rank, record.label, why, trace_.scenario.empty() ? "without a name" : trace_.scenario));
+  }
+
+  // Only ranks on machines of the first node group are fitted: that machine is what is written.
+  bool is_of_first_group(int rank) const { return place_of(cluster_, rank).group == 0; }
+
+  void note_compute(const TraceRecord& record, TaskId task) {
+    if (!is_of_first_group(record.rank)) return;
+    const double share = overlap_share(busy_, record, trace_.window);
+    Sample& sample = compute_[{graph_->tasks[task].work, share > undisturbed_share}];
+    sample.seconds.push_back(work_seconds(record));
+    sample.shares.push_back(share);
+    sample.kind = record.kind;
+    sample.name = record.label + " of rank " + std::to_string(record.rank);
+  }
+
+  void note_message(const TraceRecord& record, TaskId task) {
+    double& slowest = message_[{task, record.step}];
+    slowest = std::max(slowest, work_seconds(record));
+    message_kind_[task] = record.kind;
+  }
+
+  static double total(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+
+  Observation compute_observation(std::pair<std::int32_t, bool> key, const Sample& sample) const {
+    Observation observation;
+    observation.kind = sample.kind;
+    observation.name = sample.name;
+    observation.seconds = median(sample.seconds);
+    observation.weight = total(sample.seconds);
+    observation.overlap_share = key.second ? median(sample.shares) : 0;
+    observation.predict = [graph = graph_, work = static_cast<std::size_t>(key.first)](const Machine& machine) {
+      return compute_seconds(*graph, graph->works[work], machine);
+    };
+    return observation;
+  }
+
+  bool is_inside_a_node(TaskId task) const {
+    std::set<int> nodes;
+    for (const std::int32_t rank : members_of(*graph_, task)) nodes.insert(place_of(cluster_, rank).node);
+    return nodes.size() == 1;
+  }
+
+  // Messages of one work over equally many members and the same kind of link.
+  std::vector<Observation> message_observations() const {
+    std::map<std::tuple<std::int32_t, std::size_t, bool>, Sample> samples;
+    for (const auto& [at, seconds] : message_) {
+      const TaskId task = at.first;
+      const auto members = members_of(*graph_, task).size();
+      Sample& sample = samples[{graph_->tasks[task].work, members, is_inside_a_node(task)}];
+      sample.seconds.push_back(seconds);
+      sample.kind = message_kind_.at(task);
+      sample.name = label_of(*graph_, task);
+    }
+    std::vector<Observation> observations;
+    for (const auto& [key, sample] : samples) {
+      const auto& [work, members, inside] = key;
+      Observation observation;
+      observation.group = inside ? ObservationGroup::node_link : ObservationGroup::network_link;
+      observation.kind = sample.kind;
+      observation.name = sample.name;
+      observation.seconds = median(sample.seconds);
+      observation.weight = total(sample.seconds);
+      observation.predict = [graph = graph_, at = static_cast<std::size_t>(work), count = static_cast<int>(members),
+                             is_node = inside](const Machine& machine) {
+        const Link& link = is_node ? machine.node_link : machine.network_link;
+        const Work& work_of_it = graph->works[at];
+        const bool adds = work_of_it.collective == Collective::shift && work_of_it.elements > 0;
+        return message_seconds(work_of_it, count, link.latency, link.bandwidth * link.efficiency,
+                               machine.reduce_bandwidth) +
+               (adds ? adding_seconds(machine, work_of_it.bytes) : 0);
+      };
+      observations.push_back(std::move(observation));
+    }
+    return observations;
+  }
+
+  const Trace& trace_;
+  std::shared_ptr<const TaskGraph> graph_;
+  const Cluster& cluster_;
+  std::string name_;
+  std::unordered_map<std::string, std::vector<TaskId>> tasks_;
+  BusyTimes busy_;
+  std::map<std::pair<std::int32_t, bool>, Sample> compute_;  // (work, overlapped)
+  std::map<std::pair<TaskId, int>, double> message_;         // (task, step)
+  std::map<TaskId, std::string> message_kind_;
+};
+
+}  // namespace
+
+std::vector<Observation> observations_of(const Trace& trace, std::shared_ptr<const TaskGraph> graph,
+                                         const Cluster& cluster, const std::string& trace_name) {
+  return TraceReader(trace, std::move(graph), cluster, trace_name).read();
+}
+
+double best_task_rate(const Trace& trace) {
+  double best = 0;
+  for (const TraceRecord& record : trace.records) {
+    const double seconds = work_seconds(record);
+    if (seconds > 0) best = std::max(best, record.flops / seconds);
+  }
+  return best;
+}
+
+}  // namespace slipway::scenarios

@@ -1,0 +1,96 @@
+#include <exception>
+#include <ostream>
+
+#include "scenarios/command_line/command.h"
+#include "scenarios/command_line/progress.h"
+#include "scenarios/language/nearest.h"
+
+#ifndef SLIPWAY_VERSION
+#error "the build names the version: scenarios/CMakeLists.txt"
+#endif
+
+namespace slipway::scenarios {
+
+const std::vector<Command>& all_commands() {
+  static const std::vector<Command> table = {
+      {"simulate", "predict step time, MFU, memory and cost of a scenario", simulate_command},
+      {"memory", "say part by part what a layout needs and what would make it fit", memory_command},
+      {"plan", "search the best layout of a model on a cluster", plan_command},
+      {"goodput", "say how much of days of training survives failing nodes", goodput_command},
+      {"growth", "say what a batch that grows during training saves", growth_command},
+      {"study", "simulate every combination of varied keys; table, CSV and plot", study_command},
+      {"execute", "really train a scenario on this machine and trace it", execute_command},
+      {"compare", "join a predicted and a measured trace, task by task", compare_command},
+      {"calibrate", "fit the machine profile to measurements and write it", calibrate_command},
+      {"confirm", "predict unseen cases, execute them, say how far off", confirm_command},
+      {"validate", "score predictions against runs that others measured", validate_command},
+      {"show", "print the schedule as a rank x step grid; write DOT or CSV", show_command},
+      {"lower", "write the bundle that the ranks run", lower_command},
+      {"list", "list models, machines, schedules, scenario keys, JSON keys", list_command},
+  };
+  return table;
+}
+
+namespace {
+
+void print_help(std::ostream& out) {
+  out << "slipway " SLIPWAY_VERSION
+         ": plans, simulates and executes LLM training from one task graph.\n\n"
+         "Usage: slipway COMMAND [arguments]\n\nCommands:\n";
+  for (const Command& command : all_commands()) {
+    out << "  " << command.name << std::string(12 - command.name.size(), ' ') << command.summary << '\n';
+  }
+  out << "\n`slipway COMMAND --help` explains one command.\n"
+         "Exit status: 0 done, 1 failed or interrupted, 2 wrong usage or wrong scenario.\n";
+}
+
+const Command* command_named(std::string_view name) {
+  for (const Command& command : all_commands()) {
+    if (command.name == name) return &command;
+  }
+  return nullptr;
+}
+
+std::string unknown_command(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Command& command : all_commands()) names.emplace_back(command.name);
+  return "unknown command '" + name + "'" + suggestion(name, names, "slipway ") + " (`slipway help` lists all)";
+}
+
+// Ctrl-C ends a command with the status that help promises, also one that has nothing of its own to say then.
+int run_command(const Command& command, const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  const ExitOnInterrupt otherwise;
+  try {
+    return command.run(args, out, err);
+  } catch (const UsageError& error) {
+    err << "slipway " << command.name << ": " << error.what() << '\n';
+    return status_usage;
+  } catch (const std::exception& error) {
+    err << "slipway " << command.name << ": " << error.what() << '\n';
+    return status_failed;
+  }
+}
+
+}  // namespace
+
+int run_slipway(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  if (args.empty() || args[0] == "--help" || args[0] == "-h" || (args[0] == "help" && args.size() == 1)) {
+    print_help(out);
+    return status_done;
+  }
+  if (args[0] == "--version") {
+    out << "slipway " SLIPWAY_VERSION "\n";
+    return status_done;
+  }
+  const bool asks_help = args[0] == "help";
+  const std::string& name = asks_help ? args[1] : args[0];
+  const Command* command = command_named(name);
+  if (command == nullptr) {
+    err << "slipway: " << unknown_command(name) << '\n';
+    return status_usage;
+  }
+  if (asks_help) return run_command(*command, {"--help"}, out, err);
+  return run_command(*command, {args.begin() + 1, args.end()}, out, err);
+}
+
+}  // namespace slipway::scenarios

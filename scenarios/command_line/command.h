@@ -1,0 +1,50 @@
+// The sub-commands of `slipway`, in one table (table.cpp). A new command is a new file
+// commands/<name>_command.cpp with one function, its declaration here and one line of the table.
+//
+//   main ──► run_slipway(arguments) ──► Command::run(arguments after the name, out, err) ──► exit status
+//
+// A command answers on `out`; progress and errors go to `err`. It checks all of its input before it writes
+// or starts anything, and throws UsageError for a mistake of the user (wrong option, wrong scenario).
+// Guarded by tests/scenarios/command_line_test.cpp.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/language/usage_error.h"
+
+namespace slipway::scenarios {
+
+// Exit status of every command: the work was done; it failed or was interrupted; it was asked for in a wrong way.
+constexpr int status_done = 0, status_failed = 1, status_usage = 2;
+
+struct Command {
+  std::string_view name;
+  std::string_view summary;  // one line of `slipway help`
+  int (*run)(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+};
+
+// In the order in which `slipway help` names them.
+const std::vector<Command>& all_commands();
+
+// The whole program but for main: `args` without the program's name. Never throws.
+int run_slipway(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+
+int simulate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int memory_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int plan_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int goodput_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int growth_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int study_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int confirm_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int show_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int lower_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int execute_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int calibrate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int compare_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int validate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int list_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+
+}  // namespace slipway::scenarios

@@ -1,0 +1,146 @@
+#include "scenarios/compare/batch_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "models/trace/statistics.h"
+#include "scenarios/answers/readable.h"
+
+namespace slipway::scenarios {
+namespace {
+
+struct Sums {
+  double noise = 0, signal = 0;
+  bool measured = false;
+};
+
+// The losses of the trace's own steps: those of the training before it are left out.
+std::vector<LossPoint> own_losses(const Trace& trace) {
+  const int before = steps_before(trace);
+  std::vector<LossPoint> own;
+  for (const LossPoint& point : trace.losses)
+    if (point.step >= before) own.push_back(point);
+  return own;
+}
+
+std::optional<double> noise_scale_of(const Sums& sums, std::int64_t batch) {
+  if (!sums.measured) return std::nullopt;
+  if (sums.signal <= 0) return std::numeric_limits<double>::infinity();
+  return static_cast<double>(batch) * sums.noise / sums.signal;
+}
+
+// Three digits: a scale of a few sequences is told from one of one.
+std::string noise_text(double sequences) {
+  return (sequences < 1000 ? fmt::format("{:.3g}", sequences) : readable_count(sequences)) + " sequences";
+}
+
+}  // namespace
+
+std::vector<BatchMeasured> batches_of(const Trace& trace, const StepTimes& times) {
+  std::vector<BatchMeasured> batches;
+  std::vector<double> periods;
+  Sums sums;
+  const std::vector<LossPoint> losses = own_losses(trace);
+  for (std::size_t i = 0; i < losses.size() && losses[i].batch; ++i) {
+    const int step = static_cast<int>(i);
+    const bool goes_on = i + 1 < losses.size() && losses[i + 1].batch == losses[i].batch;
+    if (batches.empty() || batches.back().batch != *losses[i].batch) {
+      batches.push_back({*losses[i].batch, step, step, {}, {}});
+      periods.clear();
+      sums = {};
+    }
+    BatchMeasured& now = batches.back();
+    now.last = step;
+    if (goes_on && step >= times.first && step <= times.last) periods.push_back(times.period_s[step - times.first]);
+    if (losses[i].gradient_square && losses[i].gradient_variance) {
+      sums.noise += *losses[i].gradient_variance;
+      sums.signal += *losses[i].gradient_square - *losses[i].gradient_variance;
+      sums.measured = true;
+    }
+    if (goes_on) continue;
+    if (!periods.empty()) now.step_s = median(periods);
+    now.noise_scale = noise_scale_of(sums, now.batch);
+  }
+  return batches;
+}
+
+const BatchMeasured& longest_of(const std::vector<BatchMeasured>& batches) {
+  return *std::max_element(batches.begin(), batches.end(), [](const BatchMeasured& a, const BatchMeasured& b) {
+    return a.last - a.first < b.last - b.first;
+  });
+}
+
+std::vector<std::int64_t> batches_in(const Trace& trace) {
+  std::vector<std::int64_t> batches;
+  for (const LossPoint& point : own_losses(trace))
+    if (point.batch && (batches.empty() || batches.back() != *point.batch)) batches.push_back(*point.batch);
+  return batches;
+}
+
+Trace steps_of_batch(const Trace& trace, std::int64_t batch) {
+  const std::vector<LossPoint> losses = own_losses(trace);
+  const auto is_of = [&](const LossPoint& point) { return point.batch == batch; };
+  const auto from = std::find_if(losses.begin(), losses.end(), is_of), to = std::find_if_not(from, losses.end(), is_of);
+  if (from == to)
+    throw std::invalid_argument(
+        fmt::format("its batch grew, through {}, and was never {}", fmt::join(batches_in(trace), ", "), batch));
+  const int first = static_cast<int>(from - losses.begin());
+  Trace part = trace;
+  part.steps = static_cast<int>(to - from);
+  std::erase_if(part.records,
+                [&](const TraceRecord& record) { return record.step < first || record.step >= first + part.steps; });
+  for (TraceRecord& record : part.records) record.step -= first;
+  const int end = steps_before(trace) + first + part.steps;
+  std::erase_if(part.losses, [&](const LossPoint& point) { return point.step >= end; });
+  return part;
+}
+
+std::string batches_text(const std::vector<BatchMeasured>& batches, double sequence, int steps_before,
+                         const std::map<std::int64_t, double>& predicted_s) {
+  std::vector<std::vector<std::string>> rows{{"batch", "steps", "step time", "tokens/s"}};
+  const bool has_noise = !batches.empty() && batches.front().noise_scale.has_value();
+  if (!predicted_s.empty()) rows.front().insert(rows.front().end(), {"predicted", "off by"});
+  if (has_noise) rows.front().emplace_back("noise scale");
+  for (const BatchMeasured& each : batches) {
+    const double tokens = static_cast<double>(each.batch) * sequence;
+    rows.push_back({std::to_string(each.batch),
+                    fmt::format("{} to {}", steps_before + each.first + 1, steps_before + each.last + 1),
+                    each.step_s ? readable_seconds(*each.step_s) : "-",
+                    each.step_s ? readable_count(tokens / *each.step_s) : "-"});
+    if (!predicted_s.empty()) {
+      const auto found = predicted_s.find(each.batch);
+      const bool known = found != predicted_s.end();
+      rows.back().push_back(known ? readable_seconds(found->second) : "-");
+      rows.back().push_back(known && each.step_s ? readable_share(std::abs(found->second / *each.step_s - 1)) : "-");
+    }
+    if (!has_noise) continue;
+    const double noise = each.noise_scale.value_or(std::numeric_limits<double>::quiet_NaN());
+    rows.back().push_back(std::isfinite(noise) ? noise_text(noise) : std::isinf(noise) ? "no signal" : "-");
+  }
+  return aligned_table(rows, "  ");
+}
+
+nlohmann::json batches_json(const std::vector<BatchMeasured>& batches, int steps_before,
+                            const std::map<std::int64_t, double>& predicted_s) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const BatchMeasured& each : batches) {
+    nlohmann::json one{{"batch", each.batch},
+                       {"first_step", steps_before + each.first + 1},
+                       {"last_step", steps_before + each.last + 1}};
+    if (each.step_s) one["step_time_s"] = *each.step_s;
+    if (const auto found = predicted_s.find(each.batch); found != predicted_s.end())
+      one["predicted_step_s"] = found->second;
+    if (each.noise_scale)
+      one["noise_scale"] = std::isfinite(*each.noise_scale) ? nlohmann::json(*each.noise_scale) : nlohmann::json();
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+}  // namespace slipway::scenarios

@@ -1,0 +1,102 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <ostream>
+#include <set>
+#include <sstream>
+
+#include "scenarios/command_line/command.h"
+#include "scenarios/command_line/options.h"
+#include "scenarios/compare/batch_report.h"
+#include "scenarios/compare/comparison.h"
+
+namespace slipway::scenarios {
+namespace {
+
+std::set<std::pair<int, std::string>> tasks_of(const Trace& trace, int step) {
+  std::set<std::pair<int, std::string>> tasks;
+  for (const TraceRecord& record : trace.records)
+    if (record.step == step) tasks.insert({record.rank, record.label});
+  return tasks;
+}
+
+// Where the batch of the run grew, its steps of the batch that was predicted: those with the same tasks.
+Trace comparable(const Trace& predicted, Trace measured) {
+  const std::vector<std::int64_t> batches = batches_in(measured);
+  if (batches.empty()) return measured;
+  for (const std::int64_t batch : batches) {
+    Trace part = steps_of_batch(measured, batch);
+    if (tasks_of(part, 0) == tasks_of(predicted, predicted.steps - 1)) return part;
+  }
+  throw std::invalid_argument(
+      fmt::format("the measured run's batch grew, through {}, and the prediction has the tasks of none of "
+                  "them; predict one of these (--set schedule.global_batch=...)",
+                  fmt::join(batches, ", ")));
+}
+
+Comparison compared(const Trace& predicted, Trace measured) {
+  try {
+    return compare_traces(predicted, comparable(predicted, std::move(measured)));
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(error.what());
+  }
+}
+
+// The settings of `a` that `b` does not have, a line each. The machine's figures are left out: between a
+// prediction and a measurement they are what differs.
+std::string only_in(const std::string& a, const std::string& b, const std::string& indent) {
+  std::set<std::string> known;
+  std::istringstream other(b), own(a);
+  for (std::string line; std::getline(other, line);) known.insert(line);
+  std::string result;
+  for (std::string line; std::getline(own, line);) {
+    const bool of_machine = line.starts_with("  machine:") || line.starts_with("    - {name:");
+    if (!of_machine && !known.contains(line)) result += indent + line.substr(line.find_first_not_of(' ')) + '\n';
+  }
+  return result;
+}
+
+void refuse_wrong_engines(const std::vector<std::string>& paths, const Trace& predicted, const Trace& measured) {
+  constexpr const char* order = "; give PREDICTED MEASURED, in this order";
+  if (predicted.engine == "libtorch")
+    throw UsageError(paths[0] + " is the trace of an executed run, not a prediction" + order);
+  if (measured.engine != "libtorch")
+    throw UsageError(paths[1] + " was made by '" + measured.engine + "', it is not the trace of an executed run" +
+                     order);
+}
+
+}  // namespace
+
+int compare_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  CommandOptions options(
+      "compare PREDICTED MEASURED [options]",
+      "Joins a predicted and a measured trace task by task: error of the step time and of every kind of\n"
+      "task, the five tasks with the largest difference, time lost to waiting.",
+      "slipway compare predicted.json tiny-llama-cpu.run/trace.json");
+  options.positional("pair of traces, predicted and measured (Chrome JSON)", 2, 2)
+      .json_keys(compare_json_keys())
+      .flag("json", "print the comparison as JSON (`slipway list json-keys`)")
+      .notes(
+          "Tasks are joined on (rank, label). Of the prediction its last step with a successor is taken; "
+          "of the\n"
+          "measurement the median over all steps with a successor but step 0, which warms up. Work times "
+          "are\n"
+          "compared (without waiting for other members of a transfer or collective), waiting is shown "
+          "beside them.\n"
+          "Of a run whose batch grew the steps with the prediction's tasks are taken.\n"
+          "Tasks that only one trace has are listed. Memory: the predicted timeline's peak of each rank against the "
+          "most\n"
+          "that its tensors took in the counted steps, as LibTorch's allocator tells it.");
+  if (!options.parse(args, out)) return status_done;
+  const Trace predicted = trace_from(options.arguments()[0]);
+  Trace measured = trace_from(options.arguments()[1]);
+  refuse_wrong_engines(options.arguments(), predicted, measured);
+  const std::string differences = only_in(predicted.summary, measured.summary, "  predicted: ") +
+                                  only_in(measured.summary, predicted.summary, "  measured:  ");
+  if (!differences.empty()) err << "note: the traces were made with different settings\n" << differences;
+  const Comparison comparison = compared(predicted, std::move(measured));
+  out << (options.has("json") ? json_text(comparison) : report_text(comparison));
+  return status_done;
+}
+
+}  // namespace slipway::scenarios

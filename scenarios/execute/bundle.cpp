@@ -1,0 +1,126 @@
+#include "scenarios/execute/bundle.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "exec/run/progress.h"
+#include "scenarios/answers/readable.h"
+#include "scenarios/command_line/progress.h"
+#include "scenarios/growth/rule.h"
+#include "scenarios/language/usage_error.h"
+
+namespace slipway::scenarios {
+
+namespace {
+
+// A longer ladder is a rule's that nobody asked to be this fine.
+void refuse_long_ladder(const Scenario& scenario, std::size_t batches) {
+  if (batches <= most_step_programs) return;
+  throw UsageError(
+      fmt::format("{}: training.growth leads through {} batches from {} to {}, each with a step program of its own; "
+                  "allowed: up to {}; set training.growth.sizes, for example --set training.growth.sizes=16",
+                  scenario.path, batches, scenario.schedule.global_batch, scenario.growth.largest, most_step_programs));
+}
+
+}  // namespace
+
+BatchPlan ladder_of(const Scenario& scenario) {
+  if (!scenario.growth.given) return {};
+  return batch_plan(scenario, *scenario.growth.rule, rungs_that_run(scenario));
+}
+
+void check_ladder(const Scenario& scenario) {
+  if (!scenario.growth.given) return;
+  check_rule_is_whole(scenario);
+  refuse_long_ladder(scenario, rungs_that_run(scenario).size());
+}
+
+std::vector<Plan> larger_plans(const Plan& plan, const std::function<void(double, std::int64_t)>& progress) {
+  const BatchPlan ladder = ladder_of(plan.scenario);
+  const std::vector<std::int64_t>& rungs = ladder.rungs;
+  std::vector<Plan> larger;
+  for (std::size_t i = 1; i < rungs.size(); ++i) {
+    if (progress) progress(static_cast<double>(i - 1) / static_cast<double>(rungs.size() - 1), rungs[i]);
+    Scenario own = plan.scenario;
+    own.schedule.global_batch = rungs[i];
+    larger.push_back(plan_of(std::move(own)));
+  }
+  std::vector<const TaskGraph*> programs{&plan.graph};
+  for (const Plan& each : larger) programs.push_back(&each.graph);
+  if (const std::string defect = ladder_defect(ladder, programs); !defect.empty())
+    throw UsageError(plan.scenario.path + ": the batch cannot grow during training: " + defect +
+                     "; write layout.split as a list of layers, or remove training.growth");
+  return larger;
+}
+
+std::vector<Plan> larger_plans(const Plan& plan, std::ostream& err) {
+  ProgressLine progress(err, "lowering " + plan.scenario.name, is_terminal(err));
+  return larger_plans(plan, [&](double share, std::int64_t batch) {
+    progress.report(share, "batch " + readable_count(static_cast<double>(batch)));
+  });
+}
+
+Bundle bundle_of(const Plan& plan, const std::vector<Plan>& larger) {
+  Bundle bundle{plan.scenario.name, plan.graph, plan.scenario.run, ladder_of(plan.scenario), {}};
+  for (const Plan& each : larger) bundle.larger.push_back(each.graph);
+  return bundle;
+}
+
+std::string ladder_text(const BatchPlan& batches) {
+  const std::vector<std::int64_t>& rungs = batches.rungs;
+  constexpr std::size_t most_named = 8;
+  std::vector<std::int64_t> named(rungs.begin(),
+                                  rungs.begin() + static_cast<std::ptrdiff_t>(std::min(most_named, rungs.size())));
+  std::string text = fmt::format("batches {}", fmt::join(named, ", "));
+  if (named.size() < rungs.size()) text += fmt::format(" ... {}", rungs.back());
+  text += ", " + rule_text(batches);
+  return text + fmt::format(" ({})", counted(static_cast<std::int64_t>(rungs.size()), "step program"));
+}
+
+namespace {
+
+bool decays_to_the_end(const LearningRateSchedule& schedule) {
+  return schedule.decay != DecayStyle::constant && schedule.decay_samples == 0;
+}
+
+// All digits: what is compared may differ in the last one.
+std::string exactly(std::int64_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+void refuse_warmup_beyond_end(const Scenario& scenario, const Resumption& from) {
+  const LearningRateSchedule& schedule = scenario.run.optimizer.lr_schedule;
+  if (!decays_to_the_end(schedule)) return;
+  const std::int64_t left = scenario.run.steps - from.done, batch = scenario.schedule.global_batch;
+  const std::int64_t samples = samples_at_end({from.done, from.samples}, scenario.run.steps, batch);
+  if (schedule.warmup_samples <= samples) return;
+  throw UsageError(fmt::format(
+      "{}: run.optimizer.lr_warmup_samples: the warm-up of {} is longer than the training, with which the "
+      "decay ends: {} "
+      "({}{} x schedule.global_batch {}); lower it, raise run.steps, or set run.optimizer.lr_decay_samples",
+      scenario.path, exactly(schedule.warmup_samples, "sequence"), samples,
+      from.samples > 0 ? fmt::format("{} of the checkpoint + ", from.samples) : "", exactly(left, "step"), batch));
+}
+
+std::string rate_text(const Optimizer& optimizer) {
+  const LearningRateSchedule& schedule = optimizer.lr_schedule;
+  std::string text = fmt::format("learning rate: {}", optimizer.lr);
+  if (schedule.warmup_samples > 0) text += " after a warm-up of " + counted(schedule.warmup_samples, "sequence");
+  if (schedule.decay == DecayStyle::constant) return text;
+  return text + fmt::format(", {} decay to {} {}", name_of(schedule.decay), schedule.least,
+                            schedule.decay_samples > 0 ? "after " + counted(schedule.decay_samples, "sequence")
+                                                       : "over the training");
+}
+
+std::vector<std::string> rate_notes(const Run& run, const Resumption& from) {
+  if (from.checkpoint.empty() || !decays_to_the_end(run.optimizer.lr_schedule)) return {};
+  return {
+      fmt::format("the learning rate decays to the end of this start, step {}, whatever end the run of the "
+                  "checkpoint had; "
+                  "give run.optimizer.lr_decay_samples for the same curve",
+                  run.steps)};
+}
+
+}  // namespace slipway::scenarios

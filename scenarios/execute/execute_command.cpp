@@ -1,0 +1,244 @@
+// `slipway execute`: refuses before anything starts, starts the ranks or joins those that a launcher started, and merges
+// what they measured. Its options: execute_options.h; its answer: execute_answer.cpp. Guarded by tests/scenarios/execute_command_test.cpp.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <ostream>
+#include <sstream>
+
+#include "exec/run/checkpoint_folder.h"
+#include "exec/run/run_files.h"
+#include "scenarios/answers/readable.h"
+#include "scenarios/command_line/command.h"
+#include "scenarios/command_line/outputs.h"
+#include "scenarios/command_line/progress.h"
+#include "scenarios/execute/bundle.h"
+#include "scenarios/execute/execute_request.h"
+#include "scenarios/execute/execution.h"
+#include "scenarios/execute/rank_program.h"
+#include "scenarios/execute/resumption.h"
+#include "scenarios/execute/run_folder.h"
+#include "scenarios/files/files.h"
+#include "scenarios/simulate/prediction.h"
+#include "schedules/draw/timeline_trace.h"
+#include "sim/simulate.h"
+
+namespace slipway::scenarios {
+namespace {
+
+// Rank 0's standard output is the run's; others, and every error line, say whose they are.
+// `told`: gets the first cause of a failure that they tell.
+LaunchOptions passing_output_of(const ExecuteRequest& request, SetAside& earlier, std::string& told) {
+  LaunchOptions options;
+  options.line = [&request, &earlier, &told](int rank, std::string_view line, bool is_error) {
+    if (rank == 0 && !is_error && line.starts_with("step ")) earlier.drop();
+    if (is_error && told.empty()) told = told_cause(line);
+    std::ostream& to = is_error || request.json ? request.err : request.out;
+    const std::string own = "rank " + std::to_string(rank) + " ";
+    if ((rank != 0 || is_error) && !line.starts_with(own)) to << '[' << own.substr(0, own.size() - 1) << "] ";
+    to << line << std::endl;
+  };
+  return options;
+}
+
+std::string write_bundle_to(const std::string& path, const ExecuteRequest& request) {
+  OutputFile file(path);
+  write_bundle(file.stream(), bundle_of(request.plan, request.larger));
+  file.commit();
+  return path;
+}
+
+// Says why ranks first_rank to last_rank did not get to the end, if so, and what is left of them.
+int told_failure(const ExecuteRequest& request, const LaunchResult& result, const std::string& told, int first_rank,
+                 int last_rank, SetAside& earlier) {
+  if (!result.interrupted && !result.first_failure) {
+    earlier.drop();
+    return status_done;
+  }
+  // Of ranks that joined, but for rank 0, which may have put its losses back already, the records tell.
+  if (first_rank == 0 ? has_done_a_step(request.folder, request.from.done)
+                      : has_records_of_two_steps(request.folder, first_rank))
+    earlier.drop();
+  request.err << "slipway execute: "
+              << (result.interrupted
+                      ? "interrupted (Ctrl-C, SIGINT, SIGTERM or SIGHUP); all ranks that were started here have ended"
+                      : first_cause(result, request.folder, told))
+              << '\n'
+              << (earlier.put_back()
+                      ? "no step was completed; what the earlier run left in " + request.folder + " is there again"
+                      : kept_text(request.folder, first_rank, last_rank))
+              << '\n';
+  return status_failed;
+}
+
+void wait_for_the_others(const ExecuteRequest& request, int ranks) {
+  constexpr double others_end_s = 60;
+  const Ticking ticking(request.err, "waiting for the other ranks to end");
+  wait_for_done(request.folder, ranks, others_end_s);
+}
+
+// Says which checkpoints the run leaves behind.
+void tell_abandoned(const SetAside& earlier, std::ostream& err) {
+  for (const std::string& checkpoint : earlier.abandoned())
+    err << "note: a later checkpoint, which this run does not come from, is kept as " << checkpoint << '\n';
+}
+
+std::optional<int> goes_on_from(const ExecuteRequest& request) {
+  return request.from.is_here ? std::optional(request.from.done) : std::nullopt;
+}
+
+// Of a training that is complete but for its trace.
+int merge_only(const ExecuteRequest& request) {
+  const FolderLock lock(request.folder);
+  std::ostringstream bundle, left;
+  write_bundle(bundle, bundle_of(request.plan, request.larger));
+  left << std::ifstream(bundle_path(request.folder)).rdbuf();
+  if (left.str() != bundle.str())
+    throw UsageError(bundle_path(request.folder) +
+                     " is of another scenario, whose training is complete but has no trace; give the " +
+                     "scenario and each --set as they were, or --out another folder");
+  return merge_and_report(request);
+}
+
+int start_and_merge(const ExecuteRequest& request, const std::string& program) {
+  const int ranks = rank_count(request.plan.graph.layout);
+  SetAside earlier(request.folder, 0, ranks - 1, goes_on_from(request));
+  tell_abandoned(earlier, request.err);
+  const std::string bundle = write_bundle_to(bundle_path(request.folder), request);
+  std::string told;
+  const LaunchResult result =
+      launch(local_ranks(program, request.arguments(bundle), ranks, request.ranks_per_process(), request.folder),
+             passing_output_of(request, earlier, told));
+  if (result.first_failure)
+    remove_partial_checkpoints(request.folder);  // room for losses.csv: the disk may be full of it
+  const int status = told_failure(request, result, told, 0, ranks - 1, earlier);
+  return status == status_done ? merge_and_report(request) : status;
+}
+
+// Each rank clears its own old files before its rank program starts, and no rank program gets past the
+// first meeting before all have started: a .done file that rank 0 sees after its own end is of this run.
+int join_and_merge(const ExecuteRequest& request, const std::string& program, const JoinedRank& joined) {
+  const int each = request.ranks_per_process(), first = joined.rank * each, last = first + each - 1;
+  SetAside earlier(request.folder, first, last, goes_on_from(request));
+  tell_abandoned(earlier, request.err);
+  const std::string bundle = write_bundle_to(bundle_path(request.folder, first), request);
+  std::vector<std::string> command = request.arguments(bundle);
+  command.insert(command.begin(), program);
+  for (const std::string& word : sharing_arguments(each)) command.push_back(word);
+  std::string told;
+  const LaunchResult result =
+      launch({{first, command, {}, error_path(request.folder, first)}}, passing_output_of(request, earlier, told));
+  const int status = told_failure(request, result, told, first, last, earlier);
+  for (int rank = first; rank <= last; ++rank) mark_done(request.folder, rank, status);
+  if (status != status_done || first != 0) return status;
+  wait_for_the_others(request, rank_count(request.plan.graph.layout));
+  return merge_and_report(request);
+}
+
+// The same tasks on SimGrid, before any rank starts.
+Trace prediction_of(const Plan& plan, std::ostream& err) {
+  const Ticking ticking(err, "simulating");
+  const Timeline timeline = simulate(plan.graph, plan.scenario.cluster, plan.durations, {}).timeline;
+  Trace trace = trace_of(plan.graph, timeline, "simgrid");
+  trace.peak_bytes = rank_peaks(plan, timeline);
+  return trace;
+}
+
+// `window`: steps after which tasks repeat.
+void refuse_unconfirmable(const Resumption& from, const Run& run, int window) {
+  const int fewest = fewest_confirmed * window;
+  if (run.steps - from.done >= fewest) return;
+  const std::string what = window > 1 ? "windows of " + std::to_string(window) + " steps" : "steps";
+  throw UsageError("--confirm compares with " + what + " after the first and before the last: this run has " +
+                   std::to_string(run.steps - from.done) + (window > 1 ? " steps" : "") + "; set run.steps to " +
+                   std::to_string(from.done + fewest) + " or more");
+}
+
+void refuse_other_world(const JoinedRank& joined, const Scenario& scenario) {
+  const int ranks = rank_count(scenario.layout), each = scenario.cluster.ranks_per_gpu;
+  if (joined.world * each == ranks) return;
+  const std::string sharing = each > 1 ? " in processes of " + std::to_string(each) + " (cluster.ranks_per_gpu)" : "";
+  throw UsageError(joined.launcher + " started " + std::to_string(joined.world) + (each > 1 ? " processes" : " ranks") +
+                   ", but the layout has " + std::to_string(ranks) +
+                   (each > 1 ? " ranks" + sharing + "; start " + std::to_string(ranks / each) : "; start that many") +
+                   ", or change the layout");
+}
+
+// What is about to run, in front of its own lines. `is_complete`: only its trace is to be made.
+void tell_beginning(const ExecuteRequest& request, const std::string& program, bool is_complete) {
+  const Plan& plan = request.plan;
+  const Run& run = plan.scenario.run;
+  std::ostream& talk = request.json ? request.err : request.out;
+  talk << headline(plan) << '\n';
+  for (const std::string& note : execution_notes(plan.scenario, program)) talk << "note: " << note << '\n';
+  if (!is_complete) {
+    for (const std::string& note : evaluation_notes(plan, request.from.done)) talk << "note: " << note << '\n';
+    for (const std::string& note : rate_notes(run, request.from)) talk << "note: " << note << '\n';
+  }
+  for (const std::string& note : batch_notes(plan.scenario, request.from)) talk << "note: " << note << '\n';
+  if (!run.optimizer.lr_schedule.is_constant()) talk << rate_text(run.optimizer) << '\n';
+  if (!request.larger.empty()) talk << ladder_text(ladder_of(plan.scenario)) << '\n';
+  if (!request.predicted.empty())
+    talk << "predicted: " << readable_seconds(step_times(request.predicted.front()).period_s.back()) << " a step"
+         << (request.larger.empty() ? "" : fmt::format(" of batch {}", plan.graph.global_batch)) << '\n';
+  if (is_complete)
+    talk << "its " << counted(run.steps, "step") << " are done; the trace is made of what the ranks left\n";
+  if (request.resumes()) talk << "from step " << request.from.done << ": " << request.from.checkpoint << '\n';
+  talk << std::flush;
+}
+
+}  // namespace
+
+int execute_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  CommandOptions options = execute_options();
+  if (!options.parse(args, out)) return status_done;
+  Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
+  refuse_what_cannot_run(scenario);
+  check_ladder(scenario);
+  refuse_uncalibrated(scenario);
+  const auto joined = joined_rank([](const char* name) { return std::getenv(name); });
+  if (joined) refuse_other_world(*joined, scenario);
+  if (options.text("out") == "") throw UsageError("--out is empty; name a folder");
+  const std::string folder = std::filesystem::absolute(options.text("out").value_or(scenario.name + ".run")).string();
+  if (!joined || joined->rank == 0) restore_killed_start(folder);
+  const std::optional<int> unmerged = options.text("resume") == "latest" && !joined
+                                          ? unmerged_from(folder, rank_count(scenario.layout), scenario.run.steps)
+                                          : std::nullopt;
+  const Resumption from = unmerged ? Resumption{"", *unmerged, 0, 0, true}
+                                   : resumption_of(options.text("resume"), folder, scenario, options.has("overwrite"));
+  if (!unmerged) refuse_warmup_beyond_end(scenario, from);
+  refuse_shrinking_growth(scenario, from);
+  check_output_folder("--out", folder);
+  if (!options.has("overwrite") && !from.is_here) refuse_finished_run(folder);
+  if (const auto trace = options.text("trace")) check_output("--trace", *trace, inputs_of(scenario));
+  if (!options.text("trace") && std::filesystem::is_directory(trace_path(folder)))
+    throw UsageError(trace_path(folder) + ", where the trace goes, is a folder; move it, or give --trace another file");
+  const Plan plan = planned(std::move(scenario), err);
+  if (options.has("cuda-graphs")) refuse_graphs(plan);
+  if (options.has("confirm")) refuse_unconfirmable(from, plan.scenario.run, plan.graph.window);
+  const std::string program = rank_program();
+  const std::vector<Plan> larger = larger_plans(plan, err);
+  if (!options.has("force"))  // more micro-batches never hold less
+    refuse_what_does_not_fit(larger.empty() ? plan : larger.back());
+  ExecuteRequest request{plan,
+                         larger,
+                         folder,
+                         options.text("trace").value_or(trace_path(folder)),
+                         from,
+                         {},
+                         options.has("json"),
+                         options.has("cuda-graphs"),
+                         out,
+                         err};
+  const bool reports = !joined || joined->rank == 0;
+  if (options.has("confirm") && reports)
+    for (std::size_t i = 0; i <= larger.size(); ++i)
+      request.predicted.push_back(prediction_of(plan_of_program(request, i), err));
+  if (reports) tell_beginning(request, program, unmerged.has_value());
+  if (unmerged) return merge_only(request);
+  return joined ? join_and_merge(request, program, *joined) : start_and_merge(request, program);
+}
+
+}  // namespace slipway::scenarios

@@ -1,0 +1,269 @@
+#include "scenarios/execute/execution.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
+
+#include "exec/run/data_files.h"
+#include "exec/run/executable.h"
+#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/readable.h"
+#include "scenarios/execute/rank_program.h"
+#include "scenarios/language/usage_error.h"
+#include "scenarios/simulate/prediction.h"
+
+namespace slipway::scenarios {
+namespace {
+
+double executed_mfu(const Plan& plan, double tokens_per_s) {
+  const double peak = peak_flops(plan.scenario);
+  return peak > 0 ? tokens_per_s * mfu_flops_per_token(plan.scenario.model) / peak : 0;
+}
+
+}  // namespace
+
+void refuse_what_cannot_run(const Scenario& scenario) {
+  std::vector<std::string> reasons = not_executable(scenario.run, scenario.growth.given);
+  if (scenario.dtype == Dtype::float16)
+    reasons.emplace_back(
+        "run.dtype is float16, whose small gradients need loss scaling, which the executor does not do; "
+        "set run.dtype to bfloat16 or float32");
+  const bool evaluates = scenario.schedule.fill == FillChoice::evaluation;
+  if (evaluates)
+    if (const std::string why = why_not_evaluated(scenario.run, scenario.layout.zero, scenario.schedule.slices);
+        !why.empty())
+      reasons.push_back(why);
+  for (const auto& [key, path] :
+       {std::pair{"run.data", scenario.run.data},
+        std::pair{"run.evaluation_data", evaluates ? scenario.run.evaluation_data : std::string()}})
+    if (const std::string why = path.empty() ? "" : why_no_sample(path, scenario.model); !why.empty())
+      reasons.push_back(std::string(key) + ": " + why);
+  if (reasons.empty()) return;
+  std::string text = "this scenario can be simulated but not executed:";
+  for (const std::string& reason : reasons) text += "\n" + scenario.path + ": " + reason;
+  throw UsageError(text);
+}
+
+void refuse_graphs(const Plan& plan) {
+  if (const std::string why = why_no_graphs(plan.graph); !why.empty()) throw UsageError(why);
+}
+
+void refuse_what_does_not_fit(const Plan& plan) {
+  const Timeline timeline = replay(plan.graph, plan.durations);
+  const std::vector<Violation> violations = memory_violations(plan, timeline);
+  if (violations.empty()) return;
+  const std::string batch = plan.scenario.growth.given
+                                ? fmt::format(" with batch {}, to which training.growth leads", plan.graph.global_batch)
+                                : "";
+  throw UsageError("the scenario does not fit into memory" + batch +
+                   "; nothing was started (--force starts all the same): " + violations.front().message + "\n" +
+                   memory_text(stage_memory(plan, timeline)));
+}
+
+std::vector<std::string> execution_notes(const Scenario& scenario, const std::string& program) {
+  std::vector<std::string> notes;
+  const bool gpus = computes_on_gpus(program);
+  for (const NodeGroup& group : scenario.cluster.groups) {
+    if ((group.machine.cores == 0) == gpus) continue;
+    notes.push_back("the scenario's machine is " + group.machine.name + "; the ranks run on this machine's " +
+                    (gpus ? "GPUs" : "CPU") + ", so times are not that machine's");
+    break;
+  }
+  if (writes_scores(scenario.schedule.kernels) && !(gpus && scenario.dtype == Dtype::float64))
+    notes.push_back(std::string("schedule.kernels says that attention writes its scores to memory; the ranks' "
+                                "attention does not, so time and "
+                                "memory are predicted of other kernels: set schedule.kernels: ") +
+                    (gpus ? "flash2_rmsnorm" : "flash2"));
+  if (gpus) return notes;
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int ranks = rank_count(scenario.layout);
+  if (cores > 0 && ranks > cores) {
+    notes.push_back(fmt::format("{} share {}; slipway-rank computes with one thread per rank", counted(ranks, "rank"),
+                                counted(cores, "core")));
+  }
+  return notes;
+}
+
+std::vector<std::string> evaluation_notes(const Plan& plan, int done) {
+  const Scenario& scenario = plan.scenario;
+  const int steps = scenario.run.steps - done, window = plan.graph.window;
+  if (scenario.schedule.fill != FillChoice::evaluation) {
+    if (scenario.run.evaluation_data.empty()) return {};
+    const bool can = !plan.graph.kfac && !scenario.growth.given;
+    return {std::string("run.evaluation_data is not read, for nothing evaluates it; ") +
+            (can ? "set schedule.fill to evaluation"
+                 : "evaluation needs schedule.fill evaluation, run.optimizer adamw and a batch that stays")};
+  }
+  if (steps >= window) return {};
+  return {fmt::format(
+      "the held-out loss is told at the end of windows of {}, and {} will be run: there will be none; raise run.steps "
+      "to {}, or lower schedule.evaluation_micro_batches",
+      counted(window, "step"), counted(steps, "step"), done + window)};
+}
+
+namespace {
+
+bool knows_rates(const std::vector<LossPoint>& losses) {
+  return std::all_of(losses.begin(), losses.end(),
+                     [](const LossPoint& point) { return point.learning_rate.has_value(); });
+}
+
+}  // namespace
+
+std::string loss_table(const std::vector<LossPoint>& losses) {
+  constexpr std::size_t most_rows = 12;
+  const bool has_rates = knows_rates(losses);
+  std::vector<std::vector<std::string>> rows{{"step", "samples", "loss"}};
+  if (has_rates) rows.front().emplace_back("learning rate");
+  const bool evaluates = std::any_of(losses.begin(), losses.end(),
+                                     [](const LossPoint& point) { return point.evaluation_loss.has_value(); });
+  if (evaluates) rows.front().emplace_back("held out");
+  std::vector<LossPoint> told = losses;  // some of them; steps with a held-out loss first of all
+  if (evaluates)
+    std::erase_if(told,
+                  [&](const LossPoint& point) { return !point.evaluation_loss && point.step != losses.back().step; });
+  const std::size_t stride = (told.size() + most_rows - 1) / most_rows;
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    if (i % stride != 0 && i + 1 != told.size()) continue;
+    rows.push_back({std::to_string(told[i].step + 1), readable_count(static_cast<double>(told[i].samples)),
+                    fmt::format("{:.6f}", told[i].loss)});
+    if (has_rates) rows.back().push_back(fmt::format("{:.4g}", *told[i].learning_rate));
+    if (evaluates)
+      rows.back().push_back(told[i].evaluation_loss ? fmt::format("{:.6f}", *told[i].evaluation_loss) : "");
+  }
+  return aligned_table(rows, "  ");
+}
+
+namespace {
+
+std::string fullest_rank(const Execution& run) {
+  const std::vector<double> peaks = peak_memory(run.trace, run.times.first, run.times.last);
+  if (peaks.empty()) return "-";
+  const auto fullest = std::max_element(peaks.begin(), peaks.end());
+  return fmt::format("{} (rank {})", readable_bytes(*fullest), fullest - peaks.begin());
+}
+
+}  // namespace
+
+double tokens_per_s(const Plan& plan, const Execution& run) {
+  if (run.batches.empty()) return tokens_per_step(plan.scenario) / run.times.median_period_s;
+  double samples = 0, seconds = 0;
+  for (const BatchMeasured& each : run.batches)
+    for (int step = std::max(each.first, run.times.first); step <= std::min(each.last, run.times.last); ++step) {
+      samples += static_cast<double>(each.batch);
+      seconds += run.times.period_s[step - run.times.first];
+    }
+  return samples * static_cast<double>(plan.scenario.model.sequence) / seconds;
+}
+
+namespace {
+
+// Of the batch of which most steps ran: between two batches lies no step.
+double step_time_of(const Execution& run) {
+  if (run.batches.empty()) return run.times.median_period_s;
+  return longest_of(run.batches).step_s.value_or(run.times.median_period_s);
+}
+
+std::string step_time_words(const Execution& run) {
+  if (!run.batches.empty() && longest_of(run.batches).step_s)
+    return fmt::format("of batch {}, which most steps had; else", longest_of(run.batches).batch);
+  if (run.trace.steps < run.trace.window)
+    return fmt::format("of {}, fewer than a window of {}", counted(run.trace.steps, "step"), run.trace.window);
+  const std::string window = run.trace.window > 1 ? " of " + counted(run.trace.window, "step") : "";
+  return "median of " +
+         counted(static_cast<std::int64_t>(run.times.period_s.size()), run.trace.window > 1 ? "window" : "step") +
+         window;
+}
+
+}  // namespace
+
+namespace {
+
+nlohmann::json evaluations_json(const std::vector<LossPoint>& losses) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const LossPoint& point : losses)
+    if (point.evaluation_loss) list.push_back({{"step", point.step + 1}, {"loss", *point.evaluation_loss}});
+  return list;
+}
+
+// Of a run before this one, whose losses stand in the same table, nobody knows the length of the windows any more.
+std::string held_out_words(const Trace& trace) {
+  const int before = steps_before(trace);
+  bool is_told = false, is_of_this_run = true;
+  for (const LossPoint& point : trace.losses) {
+    if (!point.evaluation_loss) continue;
+    is_told = true;
+    is_of_this_run &= point.step >= before;
+  }
+  if (!is_told) return "";
+  const std::string steps = !is_of_this_run     ? "window of steps that ends there"
+                            : trace.window == 1 ? "step"
+                                                : counted(trace.window, "step") + " that end there";
+  return "Held out: with the weights before the " + steps + ".\n";
+}
+
+}  // namespace
+
+std::string report_text(const Plan& plan, const Execution& run) {
+  const double step = step_time_of(run);
+  const std::vector<LossPoint>& losses = run.trace.losses;
+  const int before = steps_before(run.trace);
+  std::string text = aligned_table({{"step time", "tokens/s", "loss", "waiting", "peak memory"},
+                                    {readable_seconds(step), readable_count(tokens_per_s(plan, run)),
+                                     fmt::format("{:.4f} to {:.4f}", losses.front().loss, losses.back().loss),
+                                     readable_share(run.times.idle_share), fullest_rank(run)}},
+                                   "  ");
+  if (!run.batches.empty())
+    text += "\nBatches (step time: median of the steps that another of the same batch follows):\n" +
+            batches_text(run.batches, static_cast<double>(plan.scenario.model.sequence), before, run.predicted_step_s);
+  text += fmt::format(
+      "\nStep time: {} ({}); waiting: compute lanes without work.\n"
+      "Peak memory: of all tensors of the fullest rank in these steps.\n\nLoss:\n",
+      step_time_words(run),
+      run.times.first == run.times.last
+          ? fmt::format("step {}", before + run.times.first + 1)
+          : fmt::format("steps {} to {}", before + run.times.first + 1, before + run.times.last + 1));
+  text += loss_table(losses);
+  return text + held_out_words(run.trace) + '\n';
+}
+
+std::string json_text(const Plan& plan, const Execution& run, const std::optional<Comparison>& comparison) {
+  JsonSummary json(execute_json_keys());
+  const double step = step_time_of(run);
+  json.set("scenario", plan.scenario.name);
+  json.set("step_time_s", step);
+  json.set("tokens_per_s", tokens_per_s(plan, run));
+  if (const double mfu = executed_mfu(plan, tokens_per_s(plan, run)); mfu > 0) json.set("mfu", mfu);
+  json.set("waiting_share", run.times.idle_share);
+  std::vector<double> losses;
+  for (const LossPoint& point : run.trace.losses) losses.push_back(point.loss);
+  json.set("first_loss", losses.front());
+  json.set("last_loss", losses.back());
+  json.set("losses", losses);
+  if (knows_rates(run.trace.losses)) {
+    std::vector<double> rates;
+    for (const LossPoint& point : run.trace.losses) rates.push_back(*point.learning_rate);
+    json.set("learning_rates", rates);
+  }
+  if (const auto held_out = evaluations_json(run.trace.losses); !held_out.empty()) json.set("evaluations", held_out);
+  if (!run.batches.empty())
+    json.set("batches", batches_json(run.batches, steps_before(run.trace), run.predicted_step_s));
+  if (run.trace.window > 1) json.set("window", run.trace.window);
+  json.set("ranks", run.trace.ranks);
+  json.set("steps", run.trace.steps);
+  std::vector<std::int64_t> peaks;
+  for (const double bytes : peak_memory(run.trace, run.times.first, run.times.last))
+    peaks.push_back(std::llround(bytes));
+  if (!peaks.empty()) json.set("peak_memory_bytes", peaks);
+  json.set("records", static_cast<std::uint64_t>(run.trace.records.size()));
+  json.set("trace", run.trace_path);
+  json.set("folder", run.folder);
+  if (comparison) json.set("confirmation", nlohmann::json::parse(json_text(*comparison)));
+  return json.text();
+}
+
+}  // namespace slipway::scenarios

@@ -1,0 +1,125 @@
+#include "scenarios/execute/rank_program.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include "exec/run/launchers.h"
+#include "exec/run/run_files.h"
+#include "scenarios/execute/launch.h"
+
+namespace slipway::scenarios {
+namespace {
+
+int number_of(const char* name, const char* text) {
+  int number = -1;
+  const std::string_view digits = text;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || end != digits.data() + digits.size() || number < 0) {
+    throw std::runtime_error("the environment variable " + std::string(name) + "='" + text +
+                             "' is no number; unset it to start the ranks here");
+  }
+  return number;
+}
+
+// Of a rank to which the launcher had sent SIGTERM or SIGKILL: is it that signal which its verdict tells?
+bool is_a_signal(const std::string& cause) {
+  return cause.starts_with("ended by SIGTERM") || cause.starts_with("killed ");
+}
+
+}  // namespace
+
+std::string rank_program() {
+  const char* named = std::getenv("SLIPWAY_RANK");
+  const std::string path =
+      named ? std::string(named)
+            : (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "slipway-rank").string();
+  if (::access(path.c_str(), X_OK) == 0) return path;
+  throw std::runtime_error("the rank program " + path + " is not there or cannot be executed; " +
+                           (named ? "set SLIPWAY_RANK to the path of slipway-rank"
+                                  : "build it with LibTorch (make), or set SLIPWAY_RANK to its path"));
+}
+
+bool computes_on_gpus(const std::string& program) {
+  return std::filesystem::path(program).filename() == "slipway-rank-cuda";
+}
+
+std::vector<RankProcess> local_ranks(const std::string& program, const std::vector<std::string>& arguments, int ranks,
+                                     int ranks_per_process, const std::string& folder) {
+  const int count = ranks / ranks_per_process;
+  const std::string port = std::to_string(free_port()), world = std::to_string(count);
+  std::vector<std::string> command{program};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  // Whoever does not start is seen by the launcher, so a busy machine may take its time.
+  command.insert(command.end(), {"--connect-timeout", "60"});
+  for (const std::string& word : sharing_arguments(ranks_per_process)) command.push_back(word);
+  std::vector<RankProcess> processes;
+  const std::vector<int> cores = usable_cores();
+  for (int process = 0; process < count; ++process) {
+    const std::string number = std::to_string(process);
+    const int first_rank = process * ranks_per_process;
+    processes.push_back({first_rank,
+                         command,
+                         {{"RANK", number},
+                          {"WORLD_SIZE", world},
+                          {"LOCAL_RANK", number},
+                          {"MASTER_ADDR", "127.0.0.1"},
+                          {"MASTER_PORT", port},
+                          {"TORCHELASTIC_USE_AGENT_STORE", "False"}},
+                         error_path(folder, first_rank),
+                         cores_of_rank(cores, process, count)});
+  }
+  return processes;
+}
+
+std::vector<std::string> sharing_arguments(int ranks_per_process) {
+  if (ranks_per_process == 1) return {};
+  return {"--ranks-per-process", std::to_string(ranks_per_process)};
+}
+
+std::optional<JoinedRank> joined_rank(const std::function<const char*(const char*)>& variable) {
+  const Launcher* launcher = launcher_in(variable);
+  if (launcher == nullptr) return std::nullopt;
+  const char* world = variable(launcher->world);
+  if (world == nullptr) {
+    throw std::runtime_error(std::string(launcher->rank) + " is set, but " + launcher->world +
+                             " is not; set both to join a run, or neither to start the ranks here");
+  }
+  return JoinedRank{number_of(launcher->rank, variable(launcher->rank)), number_of(launcher->world, world),
+                    launcher->name};
+}
+
+std::string first_cause(const LaunchResult& result, const std::string& folder, const std::string& told) {
+  std::ifstream file(verdict_path(folder));
+  int rank = 0;
+  std::string cause;
+  if (file >> rank && std::getline(file >> std::ws, cause)) {
+    const auto end =
+        std::find_if(result.ends.begin(), result.ends.end(), [&](const RankEnd& e) { return e.rank == rank; });
+    // A signal is known best by who collected the process.
+    if (end != result.ends.end() && end->signal > 0 && !end->stopped_by_launcher) return describe(*end);
+    // A rank that we stopped blames our signal, when the one that died first had no time to be watched.
+    const bool blames_us = end != result.ends.end() && end->stopped_by_launcher && is_a_signal(cause);
+    if (blames_us && result.first_failure) return describe(*result.first_failure);
+    return (rank < 0 ? "the launcher's agent" : "rank " + std::to_string(rank)) + " failed: " + cause;
+  }
+  if (!result.first_failure) return "";
+  // Who ended first need not have failed first, and a full disk takes no verdict.
+  const bool says_little = result.first_failure->signal == 0 && result.first_failure->message.empty();
+  return says_little && !told.empty() ? told : describe(*result.first_failure);
+}
+
+std::string told_cause(std::string_view line) {
+  constexpr std::string_view rank = "rank ", failed = " failed: ", stops = " stops: ";
+  if (!line.starts_with(rank)) return "";
+  const std::string_view after = line.substr(std::min(line.find_first_not_of("0123456789", rank.size()), line.size()));
+  if (after.starts_with(failed)) return std::string(line);
+  return after.starts_with(stops) ? std::string(after.substr(stops.size())) : "";
+}
+
+}  // namespace slipway::scenarios

@@ -1,0 +1,123 @@
+#include "scenarios/files/files.h"
+
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+
+namespace slipway::scenarios {
+
+namespace {
+
+// Linux's memory devices: zero, full, random and urandom would be read until memory is full; null (minor 3) is empty.
+bool is_endless(const struct stat& status) {
+  return S_ISCHR(status.st_mode) && major(status.st_rdev) == 1 && minor(status.st_rdev) != 3;
+}
+
+}  // namespace
+
+std::string unreadable(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return std::strerror(errno);
+  if (S_ISDIR(status.st_mode)) return "it is a folder";
+  if (is_endless(status)) return "it is a device without end";
+  if (::access(path.c_str(), R_OK) != 0) return std::strerror(errno);
+  return "";
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const std::string& path, const std::string& reason, const std::string& remedy) {
+  throw std::runtime_error("cannot write " + path + ": " + reason + "; " + remedy);
+}
+
+constexpr const char* other_file = "name a path in a folder that exists and is writable";
+
+void refuse_folder(const std::string& path) {
+  std::error_code ignored;
+  if (path.empty()) fail("''", "the path is empty", "name a file");
+  if (fs::is_directory(path, ignored)) fail(path, "it is a folder", "name a file in it");
+  if (path.ends_with('/')) fail(path, "a path that ends in / is a folder's", "name a file");
+}
+
+// Is this something that is not replaced but written to? What lies below /dev and /proc (/dev/stdout,
+// /dev/fd/3) stands for an open file even where that is a regular one.
+bool is_written_directly(const std::string& path) {
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  if (!fs::exists(status)) return false;
+  const std::string whole = fs::absolute(path).lexically_normal().string();
+  return !fs::is_regular_file(status) || whole.starts_with("/dev/") || whole.starts_with("/proc/");
+}
+
+// Behind all symbolic links, also where the last one leads to a file that does not exist yet.
+std::string target_of(const std::string& path) {
+  constexpr int most_links = 40;  // as Linux allows
+  fs::path target = path;
+  std::error_code ignored;
+  for (int links = 0; fs::is_symlink(fs::symlink_status(target, ignored)); ++links) {
+    if (links == most_links) fail(path, std::strerror(ELOOP), "correct the symbolic links");
+    target = target.parent_path() / fs::read_symlink(target);
+  }
+  return target.string();
+}
+
+}  // namespace
+
+OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
+  refuse_folder(path_);
+  const bool direct = is_written_directly(path_);
+  target_ = direct ? path_ : target_of(path_);
+  if (!direct) temporary_ = target_ + ".writing-" + std::to_string(::getpid());
+  errno = 0;
+  stream_.open(direct ? path_ : temporary_, std::ios::binary | std::ios::trunc);
+  if (!stream_) fail(path_, std::strerror(errno), other_file);
+}
+
+OutputFile::~OutputFile() {
+  if (temporary_.empty()) return;
+  stream_.close();
+  // An error is already under way; a left-over temporary file is not worth another.
+  std::error_code ignored;
+  fs::remove(temporary_, ignored);
+}
+
+std::uint64_t OutputFile::commit() {
+  errno = 0;
+  stream_.close();
+  if (!stream_) {
+    const std::string reason = errno != 0 ? std::strerror(errno) : "not all of it was taken";
+    fail(path_, reason, "make room, or name another file");
+  }
+  if (temporary_.empty()) return 0;
+  const std::uint64_t bytes = fs::file_size(temporary_);
+  fs::rename(temporary_, target_);
+  temporary_.clear();
+  return bytes;
+}
+
+void check_writable(const std::string& path) {
+  if (!is_written_directly(path)) {
+    OutputFile(std::string(path));
+    return;
+  }
+  refuse_folder(path);
+  if (::access(path.c_str(), W_OK) != 0) fail(path, std::strerror(errno), other_file);
+}
+
+void check_folder_writable(const std::string& path) {
+  constexpr const char* remedy = "name a folder that you may create or write to";
+  std::error_code ignored;
+  fs::path there = fs::absolute(path).lexically_normal();
+  while (!fs::exists(there, ignored) && there.has_relative_path()) there = there.parent_path();
+  if (!fs::is_directory(there, ignored)) fail(path, there.string() + " is not a folder", remedy);
+  if (::access(there.c_str(), W_OK | X_OK) != 0) fail(path, there.string() + ": " + std::strerror(errno), remedy);
+}
+
+}  // namespace slipway::scenarios

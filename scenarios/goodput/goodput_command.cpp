@@ -1,0 +1,65 @@
+// `slipway goodput`: days of training on nodes that fail.
+#include <ostream>
+
+#include "scenarios/answers/json_summary.h"
+#include "scenarios/command_line/command.h"
+#include "scenarios/command_line/options.h"
+#include "scenarios/command_line/progress.h"
+#include "scenarios/goodput/goodput_report.h"
+#include "scenarios/step/simulated_step.h"
+
+namespace slipway::scenarios {
+namespace {
+
+CommandOptions declared_options() {
+  CommandOptions options(
+      "goodput SCENARIO [options]",
+      "Says how much of days of training is steps that are kept, where nodes fail: simulates a step, then histories\n"
+      "of failures, lost work, restarts, repairs and spare nodes; beside them Daly's closed form (2006) and the best\n"
+      "interval between checkpoints by Daly and by Young (1974).",
+      "slipway goodput scenarios/examples/llama-8b-64xh100.yaml --days 30 --set 'cluster.mtbf_per_node=2000 h' "
+      "--set 'run.checkpoint_cost=20 s' --set 'cluster.restart=5 min' --set 'cluster.repair=4 h' "
+      "--set cluster.spare_nodes=1");
+  options.positional("scenario file (YAML)", 1, 1)
+      .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
+      .value("days", "N", "days of training, also a part of one (default 30)")
+      .value("histories", "N", "histories to simulate, with seeds counted from run.seed (default 1000)")
+      .flag("json", "print the answer as JSON on standard output and nothing else there")
+      .json_keys(goodput_json_keys())
+      .notes(
+          "Keys: cluster.mtbf_per_node (exponential) or cluster.failures (at known times), cluster.restart, repair "
+          "and\n"
+          "spare_nodes, run.checkpoint_interval (unset: checkpoint_steps, else the best by Daly) and checkpoint_cost. "
+          "Spares do not fail, and\n"
+          "nodes in use fail while training restarts or waits, too. Without spares training waits for the repair.");
+  return options;
+}
+
+double simulated_step_s(const Scenario& scenario, std::ostream& err) {
+  const Ticking ticking(err, "simulating " + scenario.name);
+  StepOptions options;
+  options.makespan = false;
+  const SimulatedStep step = simulated_step(scenario, options);
+  return step_time_of(step.plan.graph, step.simulation.timeline, steady_of(step));
+}
+
+}  // namespace
+
+int goodput_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  CommandOptions options = declared_options();
+  if (!options.parse(args, out)) return status_done;
+  const double days = options.number("days", 30);
+  constexpr double most_days = 1e6;
+  if (days > most_days) throw UsageError("--days: at most 1,000,000 days");
+  const int histories = options.integer("histories", 1000, 2);
+  const Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
+  // Asks for what is missing before anything is simulated.
+  check_histories(training_of(scenario, 1), days, histories);
+  const double step_s = simulated_step_s(scenario, err);
+  const Ticking ticking(err, "simulating failures");
+  const GoodputAnswer answer = goodput_of(scenario, step_s, days, histories);
+  out << (options.has("json") ? goodput_json(scenario, answer) : goodput_text(scenario, answer));
+  return status_done;
+}
+
+}  // namespace slipway::scenarios

@@ -1,0 +1,241 @@
+#include "scenarios/goodput/goodput_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "models/trace/statistics.h"
+#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/readable.h"
+#include "scenarios/answers/training_words.h"
+#include "scenarios/basis/basis.h"
+#include "scenarios/language/quantity.h"
+#include "scenarios/language/usage_error.h"
+#include "scenarios/step/plan.h"
+
+namespace slipway::scenarios {
+namespace {
+
+int nodes_in_use(const Scenario& scenario) {
+  std::set<int> nodes;
+  for (int rank = 0; rank < rank_count(scenario.layout); ++rank) nodes.insert(place_of(scenario.cluster, rank).node);
+  return static_cast<int>(nodes.size());
+}
+
+bool says_interval(const Scenario& scenario) {
+  return scenario.faults.checkpoint_interval > 0 || scenario.run.checkpoint_steps > 0;
+}
+
+MeanGoodput mean_of(const FaultyTraining& training, double horizon_s, int histories, std::uint64_t seed) {
+  MeanGoodput mean;
+  mean.histories = training.node_mtbf_s > 0 ? histories : 1;
+  std::vector<double> shares, failures;
+  for (int i = 0; i < mean.histories; ++i) {
+    const Goodput one = simulate_faults(training, horizon_s, 0, seed + static_cast<std::uint64_t>(i));
+    mean.share += one.share(), shares.push_back(one.share());
+    mean.checkpoint += one.checkpoint_s / one.elapsed_s, mean.lost += one.lost_s / one.elapsed_s;
+    mean.restart += one.restart_s / one.elapsed_s, mean.waiting += one.waiting_s / one.elapsed_s;
+    mean.failures += static_cast<double>(one.failures), failures.push_back(static_cast<double>(one.failures));
+  }
+  const double n = mean.histories;
+  for (double* sum : {&mean.share, &mean.checkpoint, &mean.lost, &mean.restart, &mean.waiting, &mean.failures})
+    *sum /= n;
+  mean.error = standard_error(shares), mean.failures_error = standard_error(failures);
+  return mean;
+}
+
+IntervalRow row_of(FaultyTraining training, std::int64_t steps, const GoodputAnswer& answer, int histories,
+                   std::uint64_t seed) {
+  training.steps_per_checkpoint = steps;
+  return {steps, training.interval_s(), mean_of(training, answer.horizon_s, histories, seed),
+          training.node_mtbf_s > 0 ? std::optional(daly_share(training)) : std::nullopt};
+}
+
+// A quarter to four times the interval.
+std::set<std::int64_t> intervals_around(std::int64_t steps) {
+  std::set<std::int64_t> all;
+  for (const double factor : {0.25, 0.5, 1.0, 2.0, 4.0})
+    all.insert(std::max<std::int64_t>(1, std::llround(factor * static_cast<double>(steps))));
+  return all;
+}
+
+// Durations of the column of intervals, in the unit of the longest.
+std::string in_column(const GoodputAnswer& answer, double seconds) {
+  const double longest_s = answer.around.back().interval_s;
+  if (longest_s >= 2 * day_s) return fmt::format("{:.2f} days", seconds / day_s);
+  if (longest_s >= 2 * hour_s) return fmt::format("{:.2f} h", seconds / hour_s);
+  return fmt::format("{:.0f} s", seconds);
+}
+
+// An error wants digits, however small it is: "0.013 %".
+std::string readable_error(double share) { return fmt::format("{:.2g} %", 100 * share); }
+
+// "2.88 ± 0.05 failures", "10,370 ± 7 failures"
+std::string failures_text(const MeanGoodput& mean) {
+  const auto number = [&](double value) {
+    return mean.failures < 100 ? fmt::format("{:.{}f}", value, mean.failures_error ? 2 : 0) : readable_count(value);
+  };
+  return number(mean.failures) + (mean.failures_error ? " ± " + number(*mean.failures_error) : "") +
+         (mean.failures == 1 ? " failure" : " failures");
+}
+
+std::string rows_text(const GoodputAnswer& answer) {
+  std::vector<std::vector<std::string>> rows{
+      {"checkpoint every", "steps", "goodput", "closed form", "checkpoints", "work lost", "restarts", "waiting"}};
+  for (const IntervalRow& row : answer.around) {
+    const MeanGoodput& m = row.simulated;
+    rows.push_back({in_column(answer, row.interval_s) + (row.steps == answer.own.steps ? " *" : ""),
+                    readable_count(static_cast<double>(row.steps)), readable_share(m.share),
+                    row.daly_share ? readable_share(*row.daly_share) : "-", readable_share(m.checkpoint),
+                    readable_share(m.lost), readable_share(m.restart), readable_share(m.waiting)});
+  }
+  return aligned_table(rows, "  ");
+}
+
+std::string nodes_text(const FaultyTraining& t) {
+  std::string text = counted(t.nodes, "node");
+  if (t.node_mtbf_s > 0)
+    text += fmt::format(", each failing every {} on average: one of them every {}", readable_seconds(t.node_mtbf_s),
+                        readable_seconds(t.mtbf_s()));
+  if (!t.failures.empty())
+    text += fmt::format("{}{}", t.node_mtbf_s > 0 ? "; besides " : ", ",
+                        counted(static_cast<std::int64_t>(t.failures.size()), "planned failure"));
+  return text + fmt::format("; {}, repair {}, restart {}, checkpoint {}", counted(t.spare_nodes, "spare node"),
+                            readable_seconds(t.repair_s), readable_seconds(t.restart_s),
+                            readable_seconds(t.checkpoint_s));
+}
+
+std::string best_text(const GoodputAnswer& answer) {
+  if (!answer.daly_interval_s) return "";
+  FaultyTraining best = answer.training;
+  best.steps_per_checkpoint = steps_of(*answer.daly_interval_s, best.step_s);
+  const std::string goodput = readable_share(daly_share(best));
+  if (best.checkpoint_s == 0)
+    return fmt::format(
+        "\nA checkpoint costs nothing here (run.checkpoint_cost), so one after every step is best: goodput {} "
+        "in closed form.\n",
+        goodput);
+  return fmt::format(
+      "\nThe best interval between checkpoints is {} ({}; Daly 2006; Young 1974: {}): goodput {} in closed form.\n",
+      in_column(answer, *answer.daly_interval_s), counted(best.steps_per_checkpoint, "step"),
+      in_column(answer, *answer.young_interval_s), goodput);
+}
+
+}  // namespace
+
+FaultyTraining training_of(const Scenario& scenario, double step_s) {
+  const FaultModel& faults = scenario.faults;
+  const auto missing = [&](const char* key, const char* what) {
+    throw UsageError(scenario.path + ": " + key + " is missing; goodput needs " + what);
+  };
+  FaultyTraining training = faults.training;
+  const bool at_random = training.node_mtbf_s > 0;
+  if (!at_random && training.failures.empty())
+    missing("cluster.mtbf_per_node", "it, for example --set 'cluster.mtbf_per_node=50000 h', or cluster.failures");
+  if (!faults.checkpoint_cost)
+    missing("run.checkpoint_cost",
+            "how long training stands still for a checkpoint, for example --set 'run.checkpoint_cost=30 s'");
+  if (!says_interval(scenario) && !at_random)
+    missing("run.checkpoint_interval",
+            "it where failures are planned and not drawn, for example --set 'run.checkpoint_interval=1 h'");
+  training.step_s = step_s;
+  training.checkpoint_s = *faults.checkpoint_cost;
+  training.nodes = nodes_in_use(scenario);
+  const double interval = faults.checkpoint_interval > 0 ? faults.checkpoint_interval
+                                                         : daly_interval_s(training.mtbf_s(), training.checkpoint_s);
+  training.steps_per_checkpoint = faults.checkpoint_interval <= 0 && scenario.run.checkpoint_steps > 0
+                                      ? scenario.run.checkpoint_steps
+                                      : steps_of(interval, step_s);
+  return training;
+}
+
+void check_histories(const FaultyTraining& training, double days, int histories) {
+  if (training.node_mtbf_s <= 0) return;
+  constexpr double most_failures = 1e9, intervals = 5;
+  const double failures = days * day_s / training.mtbf_s() * histories * intervals;
+  if (failures <= most_failures) return;
+  throw UsageError(fmt::format(
+      "cluster.mtbf_per_node = {} on {} is a failure every {}: {:.2g} failures in {:.4g} days of {} histories at {} "
+      "intervals "
+      "between checkpoints; allowed: up to 1e9; raise cluster.mtbf_per_node, or lower --days or --histories",
+      readable_seconds(training.node_mtbf_s), counted(training.nodes, "node"), readable_seconds(training.mtbf_s()),
+      failures, days, histories, intervals));
+}
+
+GoodputAnswer goodput_of(const Scenario& scenario, double step_s, double days, int histories) {
+  GoodputAnswer answer;
+  answer.training = training_of(scenario, step_s);
+  answer.horizon_s = days * day_s;
+  answer.tokens_per_s = tokens_per_step(scenario) / step_s;
+  answer.interval_is_given = says_interval(scenario);
+  if (answer.training.node_mtbf_s > 0) {
+    answer.daly_interval_s = daly_interval_s(answer.training.mtbf_s(), answer.training.checkpoint_s);
+    answer.young_interval_s = young_interval_s(answer.training.mtbf_s(), answer.training.checkpoint_s);
+  }
+  const std::int64_t own = answer.training.steps_per_checkpoint;
+  for (const std::int64_t steps : intervals_around(own)) {
+    answer.around.push_back(row_of(answer.training, steps, answer, histories, scenario.run.seed));
+    if (steps == own) answer.own = answer.around.back();
+  }
+  return answer;
+}
+
+std::string goodput_text(const Scenario& scenario, const GoodputAnswer& answer) {
+  const FaultyTraining& t = answer.training;
+  const MeanGoodput& own = answer.own.simulated;
+  std::string text = fmt::format("{}: {} of training, a step takes {}, on {}\n\n", scenario.name,
+                                 readable_seconds(answer.horizon_s), readable_seconds(t.step_s), nodes_text(t));
+  text += fmt::format("Goodput {} with a checkpoint every {} ({}{}): {} tokens a day instead of {}; {}",
+                      readable_share(own.share), in_column(answer, answer.own.interval_s),
+                      counted(answer.own.steps, "step"), answer.interval_is_given ? "" : ", the best by Daly 2006",
+                      readable_count(answer.tokens_per_s * day_s * own.share),
+                      readable_count(answer.tokens_per_s * day_s), failures_text(own));
+  text += own.error ? fmt::format(" (means over {} histories; standard error of the goodput {})\n\n", own.histories,
+                                  readable_error(*own.error))
+                    : "\n\n";
+  text += rows_text(answer) + "  * this scenario's; closed form: Daly 2006, with spares enough\n" + best_text(answer);
+  if (scenario.tokens > 0 && own.share > 0)
+    text += fmt::format("\nTraining on {} takes {:.4g} days instead of {:.4g}.\n", whole_training_text(scenario),
+                        scenario.tokens / answer.tokens_per_s / own.share / day_s,
+                        scenario.tokens / answer.tokens_per_s / day_s);
+  return text + empty_line_first(basis_text(without_memory(basis_of(scenario))));
+}
+
+std::string goodput_json(const Scenario& scenario, const GoodputAnswer& answer) {
+  JsonSummary json(goodput_json_keys());
+  const MeanGoodput& own = answer.own.simulated;
+  json.set("scenario", scenario.name);
+  json.set("days", answer.horizon_s / day_s);
+  json.set("step_time_s", answer.training.step_s);
+  set_basis_keys(json, without_memory(basis_of(scenario)));
+  json.set("nodes", answer.training.nodes);
+  json.set("histories", own.histories);
+  json.set("goodput", own.share);
+  if (own.error) json.set("goodput_error", *own.error);
+  json.set("checkpoint_share", own.checkpoint);
+  json.set("lost_share", own.lost);
+  json.set("restart_share", own.restart);
+  json.set("waiting_share", own.waiting);
+  json.set("failures", own.failures);
+  if (own.failures_error) json.set("failures_error", *own.failures_error);
+  json.set("tokens_per_day", answer.tokens_per_s * day_s * own.share);
+  json.set("checkpoint_interval_s", answer.own.interval_s);
+  json.set("checkpoint_steps", answer.own.steps);
+  if (answer.daly_interval_s) {
+    json.set("closed_form_goodput", *answer.own.daly_share);
+    json.set("best_interval_s", *answer.daly_interval_s);
+    json.set("young_interval_s", *answer.young_interval_s);
+  }
+  std::vector<double> intervals, shares;
+  for (const IntervalRow& row : answer.around) {
+    intervals.push_back(row.interval_s);
+    shares.push_back(row.simulated.share);
+  }
+  json.set("intervals_s", intervals);
+  json.set("goodputs", shares);
+  return json.text();
+}
+
+}  // namespace slipway::scenarios

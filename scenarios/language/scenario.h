@@ -1,0 +1,121 @@
+// A scenario, read and checked: model × cluster × layout × schedule × training.
+//
+//   file ──► tree with lines (document.h) ──► --set ──► table of keys (keys.h, settings.h)
+//        ──► model, cluster (profiles.h, load_*.cpp) ──► combinations (check_scenario.h) ──► Scenario
+//
+// Invariants: a scenario without errors can be lowered; every mistake is one error that names file, line,
+// key, what is allowed and what to do; all of a file's mistakes are reported at once; nothing is written.
+// Guarded by tests/scenarios/scenario_load_test.cpp (good input, resolved text) and tests/scenarios/scenario_errors_test.cpp.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/machine/machine.h"
+#include "models/memory/memory_estimate.h"
+#include "models/trainers/stack.h"
+#include "models/training/goodput.h"
+#include "models/training/growth.h"
+#include "schedules/graph/bundle.h"
+#include "schedules/lower/lowering.h"
+
+namespace slipway::scenarios {
+
+// What runs in the bubbles (schedule.fill).
+enum class FillChoice : std::uint8_t { none, kfac, evaluation };
+
+struct ScheduleChoice {
+  std::string name = "1f1b";
+  std::int64_t micro_batch = 1;   // sequences
+  std::int64_t global_batch = 1;  // sequences per step
+  Recompute recompute = Recompute::none;
+  Kernels kernels = Kernels::flash2_rmsnorm;
+  int slices = 1;
+  FillChoice fill = FillChoice::none;
+  int evaluation_micro_batches = 8;
+  std::optional<ActionLists> actions;  // of schedule.csv: instead of the named schedule's
+};
+
+// How nodes fail and training recovers (`slipway goodput`).
+struct FaultModel {
+  FaultyTraining training;                // what steps and nodes there are is known later (goodput_report.h)
+  double checkpoint_interval = 0;         // seconds; 0: run.checkpoint_steps, else the best by Daly 2006
+  std::optional<double> checkpoint_cost;  // seconds
+};
+
+// How the batch grows from schedule.global_batch, and how the loss falls (`slipway growth`). 0: not given.
+struct GrowthChoice {
+  bool given = false;  // training.growth
+  std::optional<BatchRule> rule;
+  std::int64_t largest = 0;  // sequences
+  int sizes = 0;             // different batches; 0: all that can be run
+  double eta = 0;
+  std::int64_t test_every = 1;
+  double warmup = 0;  // sequences
+  std::vector<BatchStage> stages;
+  double target_loss = 0;
+  LossDynamics dynamics;
+  std::string source;                         // of the dynamics
+  std::vector<int> fitted_batches;            // least and most, sequences; empty: not given
+  double fitted_loss = 0;                     // the lowest
+  std::vector<std::string> missing_dynamics;  // keys without which `dynamics` says nothing
+  double noise_least = 0, noise_most = 0;     // tokens
+};
+
+struct Scenario {
+  std::string name;  // file name without extension
+  std::string path;
+  std::vector<std::string> files;          // all that was read: the scenario and the files it names
+  std::vector<std::string> machine_files;  // one per node group; empty: built-in
+  Model model;
+  Cluster cluster;
+  std::optional<Stack> stack;  // of cluster.stack
+  std::string stack_file;      // as cluster.stack names it; empty: built-in
+  MemoryConstants trainer;     // its memory on this machine, or on another where it has none; else the book's
+  Layout layout;
+  ScheduleChoice schedule;
+  Run run;
+  Dtype dtype = Dtype::bfloat16;
+  FaultModel faults;
+  GrowthChoice growth;
+  double tokens = 0;  // run.tokens: planned training length; 0 = not given
+  // The YAML after overrides with every default and derived value written out, for provenance. It loads to
+  // the same scenario from the same folder: relative paths stay as they were written.
+  std::string resolved;
+  bool own_fabrics = false;  // cluster.fabrics was given; else they follow from the machines
+  std::string summary;       // the same on one line (Trace::summary)
+};
+
+// One defect of a scenario: file, line, key, what is wrong, what is allowed, what to do.
+struct ScenarioError {
+  std::string file;
+  int line = 0;         // 1-based; 0 = from --set (file is then the option's text) or the file as a whole
+  std::string key;      // "layout.tensor"
+  std::string message;  // what is wrong and what is allowed
+  std::string remedy;   // what to do
+};
+
+struct LoadResult {
+  Scenario scenario;
+  std::vector<ScenarioError> errors;  // all of them at once; scenario is meaningful only when empty
+};
+
+// `overrides` are "layout.tensor=4" strings. Never throws for user mistakes.
+LoadResult load_scenario(const std::string& path, const std::vector<std::string>& overrides);
+// "file:line: key: message; remedy", one a line.
+std::string describe(const std::vector<ScenarioError>& errors);
+
+// Does a stack say how long work takes on all of its machines? Not without its formula of step time, nor where
+// nobody timed the trainer: then the machine profiles alone price the work.
+bool has_pace(const Scenario& scenario);
+
+// Points into `scenario`, which must outlive it. At a trainer's pace ranks block on their messages and reductions
+// overlap or not, as that trainer does.
+LoweringInput lowering_input(const Scenario& scenario);
+
+// Lays the stack's pace for this layout over the cluster (schedules/time/stack_pace.h), where there is one. Before
+// anything is priced, and again after a change of layout or schedule.
+void set_pace(Scenario& scenario);
+
+}  // namespace slipway::scenarios

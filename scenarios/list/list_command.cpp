@@ -1,0 +1,101 @@
+#include <array>
+#include <ostream>
+
+#include "scenarios/answers/json_summary.h"
+#include "scenarios/command_line/command.h"
+#include "scenarios/command_line/options.h"
+#include "scenarios/language/nearest.h"
+#include "scenarios/list/listing.h"
+#include "scenarios/tables/formats.h"
+
+namespace slipway::scenarios {
+namespace {
+
+struct Topic {
+  const char* name;
+  const char* meaning;
+  void (*print)(std::ostream& out);
+};
+
+void list_tables(std::ostream& out) {
+  for (const TableFormat& format : table_formats()) {
+    out << format.name << ": " << format.source << "\n ";
+    std::size_t width = 1;
+    for (const std::string_view column : format.columns) {
+      constexpr std::size_t line = 100;
+      if (width + column.size() + 2 > line) {
+        out << "\n ";
+        width = 1;
+      }
+      out << ' ' << column << (column == format.columns.back() ? "\n" : ",");
+      width += column.size() + 2;
+    }
+  }
+}
+
+void print_json_keys(std::ostream& out) {
+  out << "slipway simulate --json\n" << describe(simulate_json_keys());
+  out << "\nslipway simulate --beside --json\n" << describe(beside_json_keys());
+  out << "\nslipway plan --json\n" << describe(plan_json_keys());
+  out << "\nslipway goodput --json\n" << describe(goodput_json_keys());
+  out << "\nslipway growth --json\n" << describe(growth_json_keys());
+  out << "\nslipway growth --fit CURVES.csv --json\n" << describe(growth_fit_json_keys());
+  out << "\nslipway growth --fit RUN --json\n" << describe(growth_run_fit_json_keys());
+  out << "\nslipway study --json\n" << describe(study_json_keys());
+  out << "\nslipway execute --json\n" << describe(execute_json_keys());
+  out << "\nslipway compare --json\n" << describe(compare_json_keys());
+  out << "\nslipway confirm --json\n" << describe(confirm_json_keys());
+  out << "\nslipway memory --json\n" << describe(memory_json_keys());
+  out << "\nslipway validate --json\n" << describe(validate_json_keys());
+}
+
+constexpr std::array<Topic, 11> topics{{
+    {"models", "built-in models: model.name", list_models},
+    {"machines", "machine profiles: cluster.machine", list_machines},
+    {"stacks", "stack profiles of trainers: cluster.stack", list_stacks},
+    {"schedules", "schedules: schedule.name", list_schedules},
+    {"topologies", "topologies of a fabric: cluster.fabrics.*.topology.kind", list_topologies},
+    {"keys", "every key of a scenario", [](std::ostream& out) { list_keys(out, scenario_keys()); }},
+    {"machine-keys", "every key of a machine profile", [](std::ostream& out) { list_keys(out, machine_keys()); }},
+    {"stack-keys", "the constants that a stack profile may have, with their units", list_stack_keys},
+    {"tables", "tables of measured runs that validate reads, with their columns", list_tables},
+    {"block-keys", "every key of a block table (cluster.block_times)",
+     [](std::ostream& out) { list_keys(out, block_table_keys()); }},
+    {"json-keys", "the keys that --json prints", print_json_keys},
+}};
+
+std::string topics_text() {
+  std::string text = "TOPIC is one of\n";
+  for (const Topic& topic : topics) {
+    text +=
+        "  " + std::string(topic.name) + std::string(14 - std::string(topic.name).size(), ' ') + topic.meaning + "\n";
+  }
+  text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+int list_command(const std::vector<std::string>& args, std::ostream& out, std::ostream&) {
+  CommandOptions options("list TOPIC", "Lists what can be named in a scenario and in outputs.", "slipway list models");
+  options
+      .positional(
+          "topic (models, machines, stacks, schedules, topologies, keys, machine-keys, stack-keys, tables, block-keys, "
+          "json-keys)",
+          1, 1)
+      .notes(topics_text());
+  if (!options.parse(args, out)) return status_done;
+  const std::string& name = options.arguments()[0];
+  std::vector<std::string> names;
+  for (const Topic& topic : topics) {
+    if (name == topic.name) {
+      topic.print(out);
+      return status_done;
+    }
+    names.emplace_back(topic.name);
+  }
+  throw UsageError("nothing to list under '" + name + "'" + suggestion(name, names, "slipway list ") +
+                   " (`slipway list --help` names all)");
+}
+
+}  // namespace slipway::scenarios

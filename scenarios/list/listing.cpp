@@ -1,0 +1,150 @@
+#include "scenarios/list/listing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+#include <stdexcept>
+
+#include "models/machine/topology.h"
+#include "scenarios/files/embedded_files.h"
+#include "scenarios/language/load_model.h"
+#include "scenarios/language/load_stack.h"
+#include "schedules/step/action.h"
+
+namespace slipway::scenarios {
+namespace {
+
+// The built-in files are tested; a defect here is ours.
+[[noreturn]] void broken(const Defects& defects) {
+  throw std::logic_error("a built-in file is broken: " + describe(defects));
+}
+
+Model built_in_model(std::string_view name) {
+  Defects defects;
+  std::optional<Value> document = parse_document("{model: " + std::string(name) + "}", "", defects);
+  if (!document) broken(defects);
+  Defects of_the_rest;  // there is no cluster and no schedule
+  Settings settings(std::move(*document), scenario_keys(), of_the_rest);
+  const std::optional<Model> model = load_model(settings, "");
+  if (!model) broken(of_the_rest);
+  return *model;
+}
+
+std::string in_units(double value, const char* unit) {
+  const char* prefixes[] = {"", "k", "M", "G", "T", "P"};
+  std::size_t prefix = 0;
+  while (value >= 1000 && prefix + 1 < std::size(prefixes)) {
+    value /= 1000;
+    ++prefix;
+  }
+  return fmt::format("{:.4g} {}{}", value, prefixes[prefix], unit);
+}
+
+std::string link_text(const Link& link) {
+  return link.bandwidth > 0 ? fmt::format("{} {}", link.name, in_units(link.bandwidth, "B/s")) : "none";
+}
+
+std::string type_text(const Key& key) {
+  std::string text(name_of(key.type));
+  if (key.unit != Unit::pure) text += ", " + std::string(name_of(key.unit));
+  return text;
+}
+
+// Names that are listed by a command of their own stay out of the table, or every new one would change it.
+std::string allowed_text(const Key& key) {
+  if (key.path == "model.name") return "slipway list models";
+  if (key.path == "schedule.name") return "slipway list schedules";
+  if (key.path == "cluster.fabrics.*.topology.kind") return "slipway list topologies";
+  return allowed_by(key);
+}
+
+}  // namespace
+
+void list_models(std::ostream& out) {
+  out << fmt::format("{:<18} {:<6} {:>10} {:>7} {:>7} {:>7} {:>6} {:>4} {:>8} {:>9} {:>8}\n", "model", "family",
+                     "parameters", "layers", "hidden", "ffn", "heads", "kv", "vocab", "sequence", "experts");
+  for (const EmbeddedFile& file : embedded_models()) {
+    const Model model = built_in_model(file.name);
+    const Block& block = model.runs[1].block;
+    const char* families[] = {"llama", "gpt", "bert"};
+    out << fmt::format("{:<18} {:<6} {:>10} {:>7} {:>7} {:>7} {:>6} {:>4} {:>8} {:>9} {:>8}\n", file.name,
+                       families[static_cast<std::size_t>(model.family)],
+                       fmt::format("{:.4g} G", static_cast<double>(parameter_count(model)) / 1e9), layer_count(model),
+                       block.hidden, block.ffn, block.heads, block.kv_heads, model.runs[0].block.vocab, model.sequence,
+                       block.experts > 0 ? fmt::format("{} of {}", block.experts_per_token, block.experts) : "");
+  }
+}
+
+void list_machines(std::ostream& out) {
+  out << fmt::format("{:<12} {:>16} {:>10} {:>12}  {:<26} {}\n", "machine", "16-bit peak", "memory", "bandwidth",
+                     "in a node", "between nodes");
+  for (const EmbeddedFile& file : embedded_machines()) {
+    Defects defects;
+    const std::optional<Machine> machine = machine_from_yaml(std::string(file.text), std::string(file.path), defects);
+    if (!machine) broken(defects);
+    const double brain = machine->peak_flops[static_cast<std::size_t>(Dtype::bfloat16)];
+    const double peak = brain > 0 ? brain : machine->peak_flops[static_cast<std::size_t>(Dtype::float16)];
+    out << fmt::format("{:<12} {:>16} {:>10} {:>12}  {:<26} {}\n", file.name,
+                       peak > 0 ? in_units(peak, "FLOP/s") : "none", in_units(machine->memory_bytes, "B"),
+                       in_units(machine->memory_bandwidth, "B/s"), link_text(machine->node_link),
+                       link_text(machine->network_link));
+  }
+}
+
+void list_stacks(std::ostream& out) {
+  out << fmt::format("{:<20} {:<12} {:<7} {}\n", "stack", "machine", "of", "fitted / constants");
+  for (const EmbeddedFile& file : embedded_stacks()) {
+    const Stack& stack = *built_in_stack(file.name);
+    const auto line = [&](const std::string& machine, const char* of, std::span<const StackConstant> constants) {
+      const auto named = [](const StackConstant& c) { return !c.source.empty(); };
+      const auto fitted = [](const StackConstant& c) { return c.spread > 0; };
+      out << fmt::format("{:<20} {:<12} {:<7} {} / {}\n", file.name, machine, of,
+                         std::count_if(constants.begin(), constants.end(), fitted),
+                         std::count_if(constants.begin(), constants.end(), named));
+    };
+    for (const StackTime& time : stack.times) line(time.machine, "time", time.constants);
+    for (const StackMemory& memory : stack.memories) line(memory.machine, "memory", memory.sources);
+  }
+}
+
+void list_stack_keys(std::ostream& out) {
+  const auto line = [&](const std::string& key, std::string_view unit, std::string_view meaning) {
+    out << fmt::format("{:<48} {:<20} {}\n", key, unit, meaning);
+  };
+  for (const TimeModel& model : time_models()) {
+    out << "time of " << model.trainer << '\n';
+    for (const TimeParameter& parameter : model.parameters)
+      line(fmt::format("  time.MACHINE.{}", parameter.name), parameter.unit, parameter.meaning);
+  }
+  out << "memory of any trainer\n";
+  for (const MemoryParameter& parameter : memory_parameters())
+    line(fmt::format("  memory.MACHINE.{}", parameter.name), parameter.unit, parameter.meaning);
+}
+
+void list_schedules(std::ostream& out) {
+  for (const Schedule& schedule : all_schedules())
+    out << fmt::format("{:<20} {}\n{:<20} layout.chunks = {} unless given\n", schedule.name, schedule.summary, "",
+                       schedule.default_chunks);
+}
+
+void list_topologies(std::ostream& out) {
+  out << fmt::format("{:<16} {}\n", "star", "non-blocking: nothing is shared but the ports");
+  for (const Topology& topology : all_topologies())
+    out << fmt::format("{:<16} {}\n{:<16} reads {}\n", topology.name, topology.summary, "", topology.reads);
+}
+
+void list_keys(std::ostream& out, std::span<const Key> table) {
+  for (const Key& key : table)
+    out << fmt::format("{}\n    {}\n    {}; default: {}; allowed: {}\n", key.path, key.meaning, type_text(key),
+                       default_of(key), allowed_text(key));
+}
+
+void list_keys_as_markdown(std::ostream& out, std::span<const Key> table) {
+  out << "| key | meaning | type | default | allowed |\n|---|---|---|---|---|\n";
+  for (const Key& key : table)
+    out << fmt::format("| `{}` | {} | {} | {} | {} |\n", key.path, key.meaning, type_text(key), default_of(key),
+                       allowed_text(key));
+}
+
+}  // namespace slipway::scenarios

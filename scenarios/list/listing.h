@@ -1,0 +1,23 @@
+// What `slipway list` prints: everything that can be named in a scenario, from the same tables and files
+// that the loader reads, so that a list cannot be out of date.
+// Guarded by tests/scenarios/scenario_keys_test.cpp; the Markdown form is compared with scenarios/README.md.
+#pragma once
+
+#include <iosfwd>
+#include <span>
+
+#include "scenarios/language/keys.h"
+
+namespace slipway::scenarios {
+
+void list_models(std::ostream& out);    // name, family, parameters, shape
+void list_machines(std::ostream& out);  // name, peak, memory, links
+void list_stacks(std::ostream& out);    // name, machines of its time and memory constants
+void list_stack_keys(std::ostream& out);
+void list_schedules(std::ostream& out);   // name, chunks, what it is
+void list_topologies(std::ostream& out);  // name, what it is, what it reads
+void list_keys(std::ostream& out, std::span<const Key> table);
+// The reference table of scenarios/README.md.
+void list_keys_as_markdown(std::ostream& out, std::span<const Key> table);
+
+}  // namespace slipway::scenarios

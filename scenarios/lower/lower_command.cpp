@@ -1,0 +1,45 @@
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "scenarios/answers/readable.h"
+#include "scenarios/command_line/command.h"
+#include "scenarios/command_line/options.h"
+#include "scenarios/command_line/outputs.h"
+#include "scenarios/command_line/progress.h"
+#include "scenarios/execute/bundle.h"
+#include "scenarios/files/files.h"
+#include "scenarios/step/plan.h"
+
+namespace slipway::scenarios {
+
+int lower_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  CommandOptions options(
+      "lower SCENARIO -o FILE [options]",
+      "Writes the bundle: the task graph in its global order and the run, as checksummed text that the\n"
+      "rank program (slipway-rank) reads with nothing but the standard library.",
+      "slipway lower scenarios/examples/tiny-llama-cpu.yaml -o run.slip");
+  options.positional("scenario file (YAML)", 1, 1)
+      .value("output", "FILE", "the bundle to write; required")
+      .letter('o')
+      .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)");
+  if (!options.parse(args, out)) return status_done;
+  const auto path = options.text("output");
+  if (!path) throw UsageError("the output is missing; give -o FILE");
+  Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
+  check_output("-o", *path, inputs_of(scenario));
+  check_ladder(scenario);
+  const Plan plan = planned(std::move(scenario), err);
+  const Bundle bundle = bundle_of(plan, larger_plans(plan, err));
+  OutputFile file(*path);
+  write_bundle(file.stream(), bundle);
+  const std::uint64_t bytes = file.commit();
+  out << headline(plan) << '\n'
+      << fmt::format("{}: {}, {} a step{}\n", *path, counted(rank_count(plan.graph.layout), "rank"),
+                     counted(static_cast<std::int64_t>(plan.graph.tasks.size()), "task"),
+                     bytes > 0 ? ", " + readable_bytes(static_cast<double>(bytes)) : "");
+  if (grows(bundle)) out << "first of " << ladder_text(bundle.batches) << '\n';
+  return status_done;
+}
+
+}  // namespace slipway::scenarios

@@ -1,0 +1,360 @@
+#include "scenarios/plan/answer.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <ostream>
+
+#include "exec/run/executable.h"
+#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/readable.h"
+#include "scenarios/basis/basis.h"
+#include "scenarios/command_line/command.h"
+#include "scenarios/files/files.h"
+#include "scenarios/language/document.h"
+#include "scenarios/language/keys.h"
+#include "scenarios/language/profiles.h"
+#include "scenarios/simulate/prediction.h"
+#include "scenarios/step/plan.h"
+
+namespace slipway::scenarios {
+
+namespace {
+
+void anchor(Value& value, const std::string& path, const std::string& from, const std::string& to) {
+  for (std::size_t i = 0; i < value.items.size(); ++i) anchor(value.items[i], path + ".*", from, to);
+  for (Entry& entry : value.entries) anchor(entry.value, path.empty() ? entry.key : path + "." + entry.key, from, to);
+  if (value.kind != Value::Kind::scalar || value.text.empty()) return;
+  const auto keys = scenario_keys();
+  const auto key = std::find_if(keys.begin(), keys.end(), [&](const Key& k) { return k.path == path; });
+  if (key == keys.end() || !key->names_file || std::filesystem::path(value.text).is_absolute()) return;
+  if (key->built_in && !looks_like_path(value.text)) return;
+  std::error_code ignored;
+  const auto target = std::filesystem::absolute(resolve_path(from, value.text), ignored).lexically_normal();
+  std::string relative = target.lexically_relative(std::filesystem::absolute(to, ignored).lexically_normal()).string();
+  if (!relative.starts_with(".")) relative = "./" + relative;  // or it would look like a built-in name
+  value.text = relative;
+}
+
+}  // namespace
+
+std::string winner_yaml(const Scenario& scenario, const std::vector<std::string>& overrides, const LayoutChoice& choice,
+                        const std::string& file) {
+  std::vector<std::string> options = overrides;
+  for (const std::string& option : overrides_of(choice)) options.push_back(option);
+  const SplitKind split = choice.layout.split;
+  if (split != SplitKind::list && load_scenario(scenario.path, overrides).scenario.layout.split != split)
+    options.emplace_back(split == SplitKind::even ? "layout.split=even" : "layout.split=balanced");
+  const LoadResult loaded = load_scenario(scenario.path, options);
+  if (!loaded.errors.empty())
+    throw std::logic_error("the search found a layout that cannot be loaded; this is a defect of slipway:\n" +
+                           describe(loaded.errors));
+  Defects defects;
+  std::optional<Value> document = parse_document(loaded.scenario.resolved, file, defects);
+  if (!document) throw std::logic_error("the resolved scenario is no YAML");
+  // Written out they would stay those of this machine when somebody tries another one.
+  if (Value* cluster = document->find("cluster"); cluster != nullptr && !loaded.scenario.own_fabrics)
+    std::erase_if(cluster->entries, [](const Entry& entry) { return entry.key == "fabrics"; });
+  const auto folder = [](const std::string& path) {
+    const std::string parent = std::filesystem::path(path).parent_path().string();
+    return parent.empty() ? std::string(".") : parent;
+  };
+  anchor(*document, "", folder(scenario.path), folder(file));
+  return to_yaml(*document);
+}
+
+namespace {
+
+void write_winner(const PlanAnswer& answer) {
+  if (!answer.file || answer.result.best.empty()) return;
+  const PricedLayout& best = answer.result.best.front();
+  OutputFile file(*answer.file);
+  file.stream() << "# Found by `slipway plan` for " << answer.scenario.name << ": "
+                << readable_seconds(best.step_time_s) << " a step, MFU " << readable_share(best.mfu) << ", "
+                << readable_bytes(best.memory_bytes) << (answer.result.complete ? "" : "; the search was interrupted")
+                << ".\n"
+                << winner_yaml(answer.scenario, answer.overrides, best.choice, *answer.file);
+  file.commit();
+}
+
+int status_of(const PlanAnswer& answer, std::ostream& err) {
+  if (!answer.result.complete) {
+    err << "slipway plan: interrupted; the answer is the best so far\n";
+    return status_failed;
+  }
+  if (!answer.result.best.empty()) return status_done;
+  err << "slipway plan: no layout fits into " << readable_share(answer.options.memory_share) << " of the GPUs' memory.";
+  if (const auto& closest = answer.result.closest)
+    err << " The closest needs " << readable_bytes(closest->memory_bytes) << " ("
+        << readable_share(closest->memory_share) << "): " << layout_text(closest->choice);
+  err << "\nIt fits with\n";
+  for (const std::string& remedy : answer.remedies) err << "  " << remedy << "\n";
+  return status_failed;
+}
+
+// The launch arguments of the first row that the trainer runs as it was planned, of the winner where it runs none.
+struct Launch {
+  LaunchArguments arguments;
+  std::size_t row = 0;
+  std::vector<std::string> winner_refused;  // why it is not the winner's
+};
+
+std::optional<Launch> launch_of(const PlanAnswer& answer) {
+  const std::vector<PricedLayout>& rows = answer.result.best;
+  if (!answer.trainer || rows.empty()) return std::nullopt;
+  const auto of_row = [&](std::size_t row) {
+    return launch_arguments(with_layout(answer.scenario, rows[row].choice), *answer.trainer);
+  };
+  const Launch winner{of_row(0), 0, {}};
+  for (std::size_t row = 1; row < rows.size() && !winner.arguments.refused.empty(); ++row)
+    if (LaunchArguments other = of_row(row); other.refused.empty())
+      return Launch{std::move(other), row, winner.arguments.refused};
+  return winner;
+}
+
+void print_launch(const PlanAnswer& answer, const Launch& launch, std::ostream& out) {
+  const std::vector<PricedLayout>& rows = answer.result.best;
+  out << "\n";
+  for (const std::string& reason : launch.winner_refused)
+    out << "The trainer may refuse the winner: " << reason << ".\n";
+  if (launch.row > 0)
+    out << "Row " << launch.row + 1 << " is the fastest of the table that it runs, "
+        << readable_share(rows[launch.row].step_time_s / rows[0].step_time_s - 1) << " slower; its arguments:\n";
+  for (const std::string& reason : launch.arguments.refused)
+    out << "The trainer may refuse the winner, and runs no row of the table (more rows: --top): " << reason << ".\n";
+  for (const std::string& reason : launch.arguments.refused_anyway)
+    out << "The trainer refuses these arguments, whatever the layout is: " << reason << ".\n";
+  out << launch.arguments.program;
+  for (const std::string& argument : launch.arguments.arguments) out << " \\\n  " << argument;
+  out << "\n";
+  for (const std::string& missing : launch.arguments.missing) out << "not expressed: " << missing << "\n";
+  for (const std::string& own : launch.arguments.to_add) out << "to be added: " << own << "\n";
+}
+
+nlohmann::json row_json(const Scenario& scenario, const PricedLayout& row) {
+  const Layout& l = row.choice.layout;
+  constexpr const char* recomputes[] = {"none", "selective", "full"};
+  nlohmann::json json = {{"tensor", l.tensor},
+                         {"sequence_parallel", l.sequence_parallel},
+                         {"pipeline", l.pipeline},
+                         {"chunks", l.chunks},
+                         {"context", l.context},
+                         {"data", l.data},
+                         {"zero", l.zero},
+                         {"schedule", row.choice.schedule->name},
+                         {"micro_batch", row.choice.micro_batch},
+                         {"recompute", recomputes[static_cast<std::size_t>(row.choice.recompute)]},
+                         {"bound_s", row.bound_s},
+                         {"memory_bytes", std::round(row.memory_bytes)},
+                         {"memory_share", row.memory_share}};
+  if (!l.split_list.empty()) json["split"] = l.split_list;
+  if (!l.placement.empty()) json["placement"] = l.placement;
+  if (!row.simulated) return json;
+  json["step_time_s"] = row.step_time_s;
+  json["mfu"] = row.mfu;
+  json["compute_share"] = row.compute_share;
+  json["bubble_share"] = row.bubble_share;
+  json["exposed_comm_share"] = row.exposed_comm_share;
+  json["timeline_bytes"] = std::round(row.timeline_bytes);
+  json["tokens_per_s"] = tokens_per_step(scenario) / row.step_time_s;
+  if (const auto training = training_cost(scenario, row.step_time_s)) {
+    json["days"] = training->days;
+    json["gpu_hours"] = training->gpu_hours;
+    if (training->cost) json["cost"] = *training->cost;
+  }
+  return json;
+}
+
+nlohmann::json rows_json(const Scenario& scenario, const std::vector<PricedLayout>& rows, bool with_why) {
+  nlohmann::json list = nlohmann::json::array();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    list.push_back(row_json(scenario, rows[i]));
+    if (with_why && i + 1 < rows.size()) list.back()["why"] = why(rows[i], rows[i + 1]);
+  }
+  return list;
+}
+
+}  // namespace
+
+namespace {
+
+void tell_what_execute_refuses(const PlanAnswer& answer, std::ostream& out) {
+  if (answer.result.best.empty()) return;
+  Run run = answer.scenario.run;
+  run.data = "chosen later";
+  for (const std::string& reason : not_executable(run, answer.scenario.growth.given))
+    out << "`slipway execute` does not run it yet: " << reason << "\n";
+}
+
+}  // namespace
+
+int print_text(const PlanAnswer& answer, std::ostream& out, std::ostream& err) {
+  out << search_text(answer.scenario, answer.result, answer.options);
+  write_winner(answer);
+  const auto launch = launch_of(answer);
+  if (answer.file && !answer.result.best.empty()) {
+    out << "\nwinner: " << *answer.file;
+    if (launch && launch->row > 0) out << " (row 1; the arguments below are those of row " << launch->row + 1 << ")";
+    out << "\n";
+  }
+  if (answer.file) tell_what_execute_refuses(answer, out);
+  if (launch) print_launch(answer, *launch, out);
+  return status_of(answer, err);
+}
+
+int print_json(const PlanAnswer& answer, std::ostream& out, std::ostream& err) {
+  const SearchResult& result = answer.result;
+  write_winner(answer);
+  JsonSummary json(plan_json_keys());
+  json.set("scenario", answer.scenario.name);
+  json.set("pace", has_pace(answer.scenario) ? nlohmann::json(answer.scenario.stack->trainer) : nlohmann::json());
+  json.set("complete", result.complete);
+  json.set("legal", result.legal);
+  json.set("too_large", result.too_large);
+  json.set("simulated", result.simulated);
+  json.set("memory_share", answer.options.memory_share);
+  if (!result.best.empty()) set_basis_keys(json, basis_of(with_layout(answer.scenario, result.best.front().choice)));
+  json.set("best", rows_json(answer.scenario, result.best, true));
+  json.set("pareto", rows_json(answer.scenario, result.pareto, false));
+  if (result.best_too_large) json.set("best_too_large", row_json(answer.scenario, *result.best_too_large));
+  if (result.closest) {
+    json.set("closest", row_json(answer.scenario, *result.closest));
+    json.set("remedies", answer.remedies);
+  }
+  json.set("screening_s", result.screening_s);
+  json.set("simulation_s", result.simulation_s);
+  if (const auto launch = launch_of(answer)) {
+    std::vector<std::string> line = launch->arguments.arguments;
+    line.insert(line.begin(), launch->arguments.program);
+    json.set("launch_arguments", line);
+    json.set("launch_row", launch->row + 1);
+    std::vector<std::string> refused = launch->row > 0 ? launch->winner_refused : launch->arguments.refused;
+    refused.insert(refused.end(), launch->arguments.refused_anyway.begin(), launch->arguments.refused_anyway.end());
+    json.set("may_be_refused", refused);
+    json.set("not_expressed", launch->arguments.missing);
+    json.set("to_be_added", launch->arguments.to_add);
+  }
+  out << json.text();
+  return status_of(answer, err);
+}
+
+// The scenario that a search starts from: model and cluster as they are written, layout and schedule any that load.
+
+namespace {
+
+// One rank's work on all GPUs: what any file loads with whose model and cluster are sound.
+std::vector<std::string> neutral_layout(const LoadResult& as_written) {
+  std::vector<std::string> list = {"layout.tensor=1",        "layout.sequence_parallel=false",
+                                   "layout.pipeline=1",      "layout.chunks=",
+                                   "layout.context=1",       "layout.data=",
+                                   "layout.zero=0",          "schedule.name=1f1b",
+                                   "schedule.micro_batch=1", "schedule.recompute=none"};
+  if (!as_written.scenario.layout.split_list.empty()) list.emplace_back("layout.split=even");
+  return list;
+}
+
+// Data parallel over all GPUs may not divide the batch; other layouts do, or the search says that none
+// does.
+bool only_the_batch_is_uneven(const std::vector<ScenarioError>& errors) {
+  return errors.size() == 1 && errors.front().key == "schedule.global_batch" &&
+         errors.front().message.find("is not divisible by") != std::string::npos;
+}
+
+[[noreturn]] void refuse(const std::vector<ScenarioError>& errors) {
+  throw UsageError("the scenario cannot be used:\n" + describe(errors));
+}
+
+// Filled bubbles and block tables are no part of the bounds by which a search leaves layouts out.
+void refuse_unsearchable(const Scenario& scenario) {
+  if (scenario.run.optimizer.name == "kfac" || scenario.schedule.fill != FillChoice::none)
+    throw UsageError(scenario.path +
+                     ": plan does not price K-FAC or filled bubbles yet; unset run.optimizer and schedule.fill, or "
+                     "compare layouts with `slipway study`");
+  if (!scenario.cluster.groups.front().machine.blocks.empty())
+    throw UsageError(scenario.path +
+                     ": plan does not price by a block table; unset cluster.block_times, or compare "
+                     "layouts with `slipway study`");
+  if (scenario.schedule.actions)
+    throw UsageError(scenario.path + ": schedule.csv fixes what plan searches; remove it, or use `slipway simulate`");
+}
+
+LoadResult load_with(const std::string& path, std::vector<std::string> overrides,
+                     const std::vector<std::string>& others) {
+  overrides.insert(overrides.end(), others.begin(), others.end());
+  return load_scenario(path, overrides);
+}
+
+// With these values of the layout and the schedule; the global batch as it was, although they may not divide it.
+LoadResult load_neutral(const std::string& path, std::vector<std::string> overrides,
+                        const std::vector<std::string>& neutral) {
+  LoadResult loaded = load_with(path, overrides, neutral);
+  if (!only_the_batch_is_uneven(loaded.errors)) return loaded;
+  const std::int64_t batch = loaded.scenario.schedule.global_batch;
+  overrides.insert(overrides.end(), neutral.begin(), neutral.end());
+  overrides.push_back("schedule.global_batch=" + std::to_string(batch * rank_capacity(loaded.scenario.cluster)));
+  loaded = load_scenario(path, overrides);
+  loaded.scenario.schedule.global_batch = batch;
+  return loaded;
+}
+
+// What is kept as it is written; of all else some values with which the file loads, if there are such.
+LoadResult load_kept(const std::string& path, const std::vector<std::string>& overrides,
+                     const std::vector<std::string>& kept, LoadResult as_written) {
+  std::vector<std::string> free = neutral_layout(as_written);
+  std::erase_if(free, [&](const std::string& option) {
+    return std::count(kept.begin(), kept.end(), option.substr(0, option.find('='))) > 0;
+  });
+  const auto is_free = [&](const std::string& key) { return std::count(kept.begin(), kept.end(), key) == 0; };
+  const auto degrees = [&](const std::string& key) {
+    std::vector<std::string> values{""};  // as it is kept
+    if (!is_free(key)) return values;
+    values.clear();
+    for (int degree = 1; degree <= 64; degree *= 2) values.push_back(key + "=" + std::to_string(degree));
+    return values;
+  };
+  // Only where the kept data degree leaves ranks over do the others matter.
+  const bool all = !is_free("layout.data");
+  const auto some = [&](const std::string& key) {
+    std::vector<std::string> values = degrees(key);
+    if (!all) values.resize(1);
+    return values;
+  };
+  for (const std::string& context : some("layout.context"))
+    for (const std::string& tensor : some("layout.tensor"))
+      for (const std::string& pipeline : degrees("layout.pipeline")) {
+        std::vector<std::string> neutral = free;
+        for (const std::string& option : {context, tensor, pipeline})
+          if (!option.empty()) neutral.push_back(option);
+        LoadResult loaded = all ? load_with(path, overrides, neutral) : load_neutral(path, overrides, neutral);
+        if (loaded.errors.empty()) return loaded;
+      }
+  return as_written;
+}
+
+}  // namespace
+
+Scenario scenario_to_search(const std::string& path, const std::vector<std::string>& overrides,
+                            const std::vector<std::string>& kept) {
+  LoadResult as_written = load_scenario(path, overrides);
+  if (!as_written.errors.empty() && !kept.empty()) as_written = load_kept(path, overrides, kept, std::move(as_written));
+  if (as_written.errors.empty() || !kept.empty()) {
+    if (!as_written.errors.empty()) refuse(as_written.errors);
+    refuse_unsearchable(as_written.scenario);
+    refuse_uncalibrated(as_written.scenario);
+    const bool keeps_stages = std::count(kept.begin(), kept.end(), "layout.pipeline") > 0;
+    if (as_written.scenario.layout.split == SplitKind::list && !keeps_stages) {
+      as_written.scenario.layout.split = SplitKind::even;
+      as_written.scenario.layout.split_list.clear();
+    }
+    return std::move(as_written.scenario);
+  }
+  LoadResult loaded = load_neutral(path, overrides, neutral_layout(as_written));
+  if (!loaded.errors.empty()) refuse(loaded.errors);
+  refuse_unsearchable(loaded.scenario);
+  refuse_uncalibrated(loaded.scenario);
+  return std::move(loaded.scenario);
+}
+
+}  // namespace slipway::scenarios

@@ -1,0 +1,131 @@
+// `slipway plan`: searches the layouts of a model on a cluster.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/terminal_timeline.h"
+#include "scenarios/command_line/command.h"
+#include "scenarios/command_line/options.h"
+#include "scenarios/command_line/outputs.h"
+#include "scenarios/command_line/progress.h"
+#include "scenarios/language/nearest.h"
+#include "scenarios/plan/answer.h"
+#include "scenarios/plan/remedies.h"
+#include "scenarios/plan/search.h"
+#include "scenarios/step/plan.h"
+
+namespace slipway::scenarios {
+namespace {
+
+CommandOptions declared_options() {
+  CommandOptions options(
+      "plan SCENARIO [options]",
+      "Searches the best layout: tensor x sequence parallel x pipeline x chunks x context x data x "
+      "micro-batch\n"
+      "x recompute x ZeRO x schedule. Model, cluster, kernels and global batch are the scenario's; its "
+      "layout\n"
+      "and schedule are not looked at, but for what --keep names. The result is exact: bounds that never "
+      "exceed\n"
+      "the simulated step decide what need not be simulated. Schedules: gpipe, 1f1b, interleaved-1f1b; to plan\n"
+      "with another, set it and --keep schedule.name. Where nodes or links are not alike: also layers per stage\n"
+      "balanced by time, and for the first few layouts other orders of nodes and splits (--keep layout.placement,\n"
+      "layout.split).",
+      "slipway plan scenarios/examples/llama-70b-1024xh100.yaml -o best.yaml --emit megatron");
+  options.positional("scenario file (YAML)", 1, 1)
+      .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
+      .values("keep", "KEY", "leave this key of the layout or schedule as the scenario has it; may be repeated")
+      .value("output", "FILE", "write the winner, row 1, as a scenario file, ready for simulate and execute")
+      .letter('o')
+      .value("emit", "TRAINER", "print the winner's launch arguments for megatron or torchtitan")
+      .value("memory-share", "SHARE",
+             "of a GPU's memory that a layout may use, 0..1 (default: the cautious share of cluster.stack, "
+             "else "
+             "0.8)")
+      .value("top", "N", "rows of the table (default 10)")
+      .flag("json", "print the answer as JSON on standard output and nothing else there")
+      .json_keys(plan_json_keys())
+      .notes(
+          "Memory is what `slipway memory` estimates; 0.8 of it is the rule of Fujii et al. 2024 for runs "
+          "that do\n"
+          "not end out of memory. It is the largest of closed form, estimate and simulated timeline.\n"
+          "Arguments of --emit are those of the winner, or of the first row that the trainer runs as planned.\n"
+          "Tables are as wide as COLUMNS or the terminal says; what all rows have in common stands below them.\n"
+          "Ctrl-C ends the search and prints the best so far; the exit status is then 1.");
+  return options;
+}
+
+// Of a GPU's memory: what almost never runs out of it with this trainer, unless the user says otherwise.
+double share_of(const CommandOptions& options, const Scenario& scenario) {
+  const std::optional<std::string> text = options.text("memory-share");
+  if (!text) return scenario.trainer.cautious_share;
+  std::size_t used = 0;
+  double share = 0;
+  try {
+    share = std::stod(*text, &used);
+  } catch (const std::exception&) {
+  }
+  if (used != text->size() || !(share > 0) || share > 1)
+    throw UsageError("--memory-share " + *text + " is no share; allowed: a number above 0 and up to 1");
+  return std::min(share, scenario.trainer.usable_share);  // no more than the verdict of the other commands
+}
+
+void check_kept(const std::vector<std::string>& kept) {
+  const std::vector<std::string>& keys = searched_keys();
+  std::string all;
+  for (const std::string& key : keys) all += (all.empty() ? "" : ", ") + key;
+  for (const std::string& key : kept) {
+    const std::string name = key.substr(0, key.find('='));
+    const bool is_known = std::find(keys.begin(), keys.end(), name) != keys.end();
+    if (is_known && name != key)
+      throw UsageError("--keep " + key + " has a value, but keeps that of the scenario; write --set " + key +
+                       " --keep " + name);
+    if (!is_known)
+      throw UsageError("--keep " + key + " is no key that plan searches" + suggestion(key, keys, "--keep ") +
+                       "; allowed: " + all);
+  }
+}
+
+}  // namespace
+
+int plan_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  CommandOptions options = declared_options();
+  if (!options.parse(args, out)) return status_done;
+  SearchOptions search;
+  search.best = options.integer("top", 10, 1);
+  check_kept(options.all("keep"));
+  const std::optional<Trainer> trainer = trainer_named(options.text("emit"));
+  const std::string& path = options.arguments()[0];
+  const Scenario scenario = scenario_to_search(path, options.all("set"), options.all("keep"));
+  if (trainer) refuse_what_trainer_lacks(scenario, *trainer);
+  search.memory_share = share_of(options, scenario);
+  if (const auto file = options.text("output")) check_output("-o", *file, inputs_of(scenario));
+
+  const CatchInterrupts guard;
+  std::optional<ProgressLine> progress(std::in_place, err, "planning " + scenario.name, is_terminal(err));
+  search.progress = [&](const SearchProgress& now) {
+    const std::string counts =
+        now.done + now.left > 0 ? fmt::format(", {} done, at most {} left", now.done, now.left) : "";
+    progress->report(now.share, now.doing + counts);
+  };
+  search.columns = table_columns();
+  search.interrupted = CatchInterrupts::asked;
+  SearchResult result;
+  std::vector<std::string> other_ways;
+  try {
+    const bool keeps = !options.all("keep").empty();
+    const auto space_of = [&](const Scenario& changed, bool obeys) {
+      return search_space(changed, obeys ? options.all("keep") : std::vector<std::string>{});
+    };
+    result = search_layouts(scenario, space_of(scenario, keeps), search);
+    if (result.closest) other_ways = remedies(scenario, keeps, space_of, *result.closest, search);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(path + ": " + error.what());
+  }
+  progress.reset();
+  const PlanAnswer answer{scenario, options.all("set"), result, search, trainer, options.text("output"), other_ways};
+  return options.has("json") ? print_json(answer, out, err) : print_text(answer, out, err);
+}
+
+}  // namespace slipway::scenarios

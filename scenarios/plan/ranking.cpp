@@ -1,0 +1,295 @@
+#include "scenarios/plan/ranking.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <queue>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+
+namespace slipway::scenarios {
+
+namespace {
+
+bool read_all(int file, void* to, std::size_t size) {
+  auto* at = static_cast<std::byte*>(to);
+  while (size > 0) {
+    const ssize_t count = read(file, at, size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    at += count;
+    size -= static_cast<std::size_t>(count);
+  }
+  return true;
+}
+
+bool write_all(int file, const void* from, std::size_t size) {
+  const auto* at = static_cast<const std::byte*>(from);
+  while (size > 0) {
+    const ssize_t count = write(file, at, size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    at += count;
+    size -= static_cast<std::size_t>(count);
+  }
+  return true;
+}
+
+[[noreturn]] void be_a_worker(int jobs, int outcomes, pid_t parent, const std::function<void(int, std::byte*)>& work) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);
+  std::signal(SIGINT, SIG_IGN);  // both may be sent to the whole group: the parent, which answers them, ends us
+  std::signal(SIGTERM, SIG_IGN);
+  for (int job = 0; read_all(jobs, &job, sizeof job);) {
+    Workers::Outcome outcome;
+    outcome.job = job;
+    try {
+      work(job, outcome.result);
+    } catch (const std::exception& error) {
+      outcome.failed = true;
+      std::strncpy(outcome.text, error.what(), sizeof outcome.text - 1);
+    }
+    if (!write_all(outcomes, &outcome, sizeof outcome)) break;
+  }
+  _exit(0);
+}
+
+}  // namespace
+
+Workers::Workers(int count, std::function<void(int, std::byte*)> work) {
+  const pid_t parent = getpid();
+  for (int i = 0; i < count; ++i) {
+    int jobs[2], outcomes[2];
+    if (pipe2(jobs, O_CLOEXEC) != 0 || pipe2(outcomes, O_CLOEXEC) != 0)
+      throw std::system_error(errno, std::generic_category(), "cannot start a worker: pipe");
+    const pid_t id = fork();
+    if (id == 0) {
+      close(jobs[1]);
+      for (const Worker& earlier : workers_) close(earlier.jobs);
+      be_a_worker(jobs[0], outcomes[1], parent, work);
+    }
+    close(jobs[0]);
+    close(outcomes[1]);
+    if (id < 0) throw std::system_error(errno, std::generic_category(), "cannot start a worker: fork");
+    workers_.push_back({id, jobs[1], outcomes[0], false});
+  }
+}
+
+Workers::~Workers() {
+  for (const Worker& worker : workers_) {
+    kill(worker.id, SIGKILL);  // a simulation that it started dies with it
+    close(worker.jobs);
+    close(worker.outcomes);
+    while (waitpid(worker.id, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+}
+
+bool Workers::idle() const { return busy() < static_cast<int>(workers_.size()); }
+
+int Workers::busy() const {
+  return static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [](const Worker& w) { return w.busy; }));
+}
+
+void Workers::give(int job) {
+  const auto worker = std::find_if(workers_.begin(), workers_.end(), [](const Worker& w) { return !w.busy; });
+  worker->busy = true;
+  if (!write_all(worker->jobs, &job, sizeof job))
+    throw std::runtime_error("a worker of the search ended before its work; is there enough memory?");
+}
+
+std::optional<Workers::Outcome> Workers::take(int wait_ms) {
+  std::vector<pollfd> files;
+  for (const Worker& worker : workers_) files.push_back({worker.outcomes, POLLIN, 0});
+  if (poll(files.data(), files.size(), wait_ms) <= 0) return std::nullopt;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (files[i].revents == 0) continue;
+    Outcome outcome;
+    if (!read_all(workers_[i].outcomes, &outcome, sizeof outcome))
+      throw std::runtime_error("a worker of the search ended before its work; is there enough memory?");
+    workers_[i].busy = false;
+    return outcome;
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+constexpr double rounding = 1 + 1e-9;  // the simulator adds up in another order than the bounds
+
+int workers_of(const SearchOptions& options) {
+  return options.workers > 0 ? options.workers : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
+struct Numbers {  // what a worker sends
+  bool simulated;
+  double step_time_s, mfu, compute_share, bubble_share, exposed_comm_share;
+  double memory_bytes, memory_share, timeline_bytes, timeline_share;
+};
+static_assert(sizeof(Numbers) <= Workers::result_bytes);
+
+Numbers numbers_of(const PricedLayout& row) {
+  return {row.simulated,          row.step_time_s,  row.mfu,          row.compute_share,  row.bubble_share,
+          row.exposed_comm_share, row.memory_bytes, row.memory_share, row.timeline_bytes, row.timeline_share};
+}
+
+}  // namespace
+
+void refuse_below_bound(const LayoutChoice& choice, double bound_s, double step_time_s) {
+  constexpr double simulated = 1 + 1e-6;  // SimGrid ends flows to nine digits each; a violation is no matter of those
+  if (step_time_s * simulated >= bound_s) return;
+  throw std::runtime_error(
+      fmt::format("the layout {} was simulated to take {:.9g} s, less than its lower bound of {:.9g} s; "
+                  "this is a defect of slipway, please report it",
+                  layout_text(choice), step_time_s, bound_s));
+}
+
+struct Ranking::Round {
+  int count = 0, done = 0;
+  struct Queue : std::priority_queue<Item, std::vector<Item>, std::greater<>> {
+    int up_to(double bound) const {
+      return static_cast<int>(std::count_if(c.begin(), c.end(), [&](const Item& item) { return item.bound <= bound; }));
+    }
+    void fill(std::vector<Item> items) {
+      c = std::move(items);
+      std::make_heap(c.begin(), c.end(), comp);
+    }
+  } queue;
+  std::vector<Item> given;
+  std::vector<double> fastest;  // ascending, at most `count`
+
+  // Nothing above this can be among them.
+  double limit() const {
+    return static_cast<int>(fastest.size()) < count ? std::numeric_limits<double>::infinity()
+                                                    : fastest.back() * rounding;
+  }
+  bool has_work() const { return !queue.empty() && queue.top().bound <= limit(); }
+  void add(double step_time_s) {
+    fastest.insert(std::upper_bound(fastest.begin(), fastest.end(), step_time_s), step_time_s);
+    if (static_cast<int>(fastest.size()) > count) fastest.pop_back();
+  }
+};
+
+Ranking::Ranking(const Scenario& scenario, const SearchOptions& options, StepEstimator& estimator,
+                 const std::vector<Candidate>& candidates)
+    : scenario_(scenario),
+      options_(options),
+      estimator_(estimator),
+      candidates_(candidates),
+      rows_(candidates.size()),
+      is_sharp_(candidates.size(), false),
+      sharp_bounds_(candidates.size(), 0),
+      workers_(workers_of(options), [this](int job, std::byte* result) {
+        const Numbers numbers = numbers_of(price_if_it_fits(scenario_, candidates_[job].choice, options_.memory_share));
+        std::memcpy(result, &numbers, sizeof numbers);
+      }) {}
+
+bool Ranking::fits(std::size_t candidate) const {
+  return slipway::scenarios::fits(rows_[candidate], options_.memory_share);
+}
+
+std::vector<std::size_t> Ranking::fastest(int count, const ProgressOf& progress) {
+  Round round;
+  round.count = count;
+  std::vector<Item> items;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) items.push_back({candidates_[i].bound_s, i});
+  round.queue.fill(std::move(items));
+  while (!interrupted()) {
+    while (workers_.idle() && round.has_work()) {
+      const Item item = round.queue.top();
+      round.queue.pop();
+      ask(round, item);
+    }
+    if (workers_.busy() == 0) break;
+    take(round);
+    progress(round.done, workers_.busy() + round.queue.up_to(round.limit()));
+  }
+  for (const Item& item : round.given) {
+    const PricedLayout& row = rows_[item.candidate];  // what is as fast as the last of the fastest is one of them
+    const bool counts = item.bound <= round.limit() || (fits(item.candidate) && row.step_time_s <= round.limit());
+    if (row.judged && counts) judged_.insert(item.candidate);
+  }
+  std::vector<std::size_t> found;
+  for (const std::size_t i : judged_)
+    if (fits(i)) found.push_back(i);
+  std::sort(found.begin(), found.end(), [this](std::size_t a, std::size_t b) {
+    if (is_better(rows_[a], rows_[b])) return true;
+    return !is_better(rows_[b], rows_[a]) && a < b;
+  });
+  if (std::ssize(found) > count) found.resize(count);
+  return found;
+}
+
+void Ranking::simulate(const std::vector<std::size_t>& which, const ProgressOf& progress) {
+  Round round;
+  std::size_t next = 0;
+  const auto give = [&] {
+    for (; next < which.size() && workers_.idle(); ++next)
+      if (judged_.insert(which[next]).second && !rows_[which[next]].judged)
+        workers_.give(static_cast<int>(which[next]));
+    return workers_.busy() > 0;
+  };
+  while (!interrupted() && give()) {
+    take(round);
+    progress(round.done, workers_.busy() + static_cast<int>(which.size() - next));
+  }
+  std::erase_if(judged_, [this](std::size_t i) { return !rows_[i].judged; });
+}
+
+void Ranking::ask(Round& round, const Item& item) {
+  if (is_sharp_[item.candidate]) {
+    round.given.push_back(item);
+    workers_.give(static_cast<int>(item.candidate));
+    return;
+  }
+  is_sharp_[item.candidate] = true;
+  double& bound = sharp_bounds_[item.candidate];
+  bound = estimator_.passes_bound(candidates_[item.candidate].choice);
+  round.queue.push({std::max(item.bound, bound), item.candidate});
+}
+
+void Ranking::take(Round& round) {
+  const auto outcome = workers_.take(100);
+  if (!outcome) return;
+  const auto candidate = static_cast<std::size_t>(outcome->job);
+  if (outcome->failed) {
+    if (interrupted()) return;
+    throw std::runtime_error("simulating the layout " + layout_text(candidates_[candidate].choice) + ": " +
+                             outcome->text);
+  }
+  note_row(candidate, outcome->result);
+  ++round.done;
+  if (fits(candidate)) round.add(rows_[candidate].step_time_s);
+}
+
+void Ranking::note_row(std::size_t candidate, const std::byte* result) {
+  Numbers numbers;
+  std::memcpy(&numbers, result, sizeof numbers);
+  PricedLayout& row = rows_[candidate];
+  row.choice = candidates_[candidate].choice;
+  if (row.choice.layout.split == SplitKind::balanced) row.choice.layout = with_layout(scenario_, row.choice).layout;
+  row.bound_s = row.step_time_s = candidates_[candidate].bound_s;
+  row.judged = true;
+  row.memory_bytes = numbers.memory_bytes, row.memory_share = numbers.memory_share;
+  if (!numbers.simulated) return;
+  row.simulated = true;
+  refuse_below_bound(row.choice, std::max(row.bound_s, sharp_bounds_[candidate]), numbers.step_time_s);
+  row.step_time_s = numbers.step_time_s, row.mfu = numbers.mfu;
+  row.compute_share = numbers.compute_share, row.bubble_share = numbers.bubble_share;
+  row.exposed_comm_share = numbers.exposed_comm_share;
+  row.timeline_bytes = numbers.timeline_bytes, row.timeline_share = numbers.timeline_share;
+}
+
+}  // namespace slipway::scenarios

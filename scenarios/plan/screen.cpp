@@ -1,0 +1,85 @@
+#include "scenarios/plan/screen.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace slipway::scenarios {
+namespace {
+
+void note_too_large(const LayoutChoice& choice, const StepEstimate& estimate, Screening& screening) {
+  ++screening.too_large;
+  std::optional<PricedLayout>& best = screening.best_too_large;
+  if (best && best->bound_s <= estimate.bound_s) return;
+  best.emplace();
+  best->choice = choice;
+  best->bound_s = best->step_time_s = estimate.bound_s;
+  best->memory_bytes = estimate.memory_bytes;
+  best->memory_share = estimate.memory_share;
+}
+
+// Calls visit for the choice as it is, and where stages sit on different machines balanced by time, too: where memory
+// is short, in more than one way. What is to be balanced stays so, and its loader will do the same by the verdict, not
+// by the bound.
+template <class Visit>
+void each_split(const LayoutChoice& choice, bool splits, double memory_share, StepEstimator& estimator,
+                const Visit& visit) {
+  const SplitKind kind = choice.layout.split;
+  if (kind != SplitKind::balanced) visit(choice);
+  if (kind == SplitKind::list || (kind == SplitKind::even && !splits)) return;
+  std::vector<std::vector<int>> balanced = estimator.balanced_splits(choice, memory_share);
+  if (balanced.empty()) {
+    if (kind == SplitKind::balanced) visit(choice);
+    return;
+  }
+  if (!splits) balanced.resize(1);
+  LayoutChoice changed = choice;
+  if (splits) changed.layout.split = SplitKind::list;
+  for (std::vector<int>& layers : balanced) {
+    changed.layout.split_list = std::move(layers);
+    visit(changed);
+  }
+}
+
+// Keeps those that need the least, least first.
+void note_smallest(const Candidate& candidate, std::vector<Candidate>& smallest) {
+  constexpr std::size_t most = 24;
+  if (smallest.size() == most && candidate.memory_share >= smallest.back().memory_share) return;
+  const auto at = std::upper_bound(smallest.begin(), smallest.end(), candidate.memory_share,
+                                   [](double share, const Candidate& other) { return share < other.memory_share; });
+  smallest.insert(at, candidate);
+  if (smallest.size() > most) smallest.pop_back();
+}
+
+}  // namespace
+
+Screening screen(const Scenario& scenario, const SearchSpace& space, double memory_share, StepEstimator& estimator,
+                 const std::function<bool()>& interrupted) {
+  Screening screening;
+  std::string refusal;
+  bool stopped = false;
+  const auto note = [&](const LayoutChoice& choice) {
+    const StepEstimate estimate = estimator.estimate(choice);
+    ++screening.legal;
+    const Candidate candidate{choice, estimate.bound_s, estimate.memory_bytes, estimate.memory_share};
+    note_smallest(candidate, screening.smallest);
+    if (estimate.memory_share > memory_share)
+      note_too_large(choice, estimate, screening);
+    else
+      screening.candidates.push_back(candidate);
+  };
+  each_layout(scenario, space, [&](const LayoutChoice& choice) {
+    stopped = stopped || ((screening.legal & 1023) == 0 && interrupted());
+    if (stopped) return;
+    try {
+      each_split(choice, space.splits, space.splits ? memory_share : scenario.trainer.usable_share, estimator, note);
+    } catch (const std::invalid_argument& reason) {  // no fabric joins these ranks
+      if (refusal.empty()) refusal = reason.what();
+    }
+  });
+  if (screening.legal == 0 && !stopped)
+    throw std::invalid_argument("no layout of this model on this cluster is possible" +
+                                (refusal.empty() ? std::string() : ": " + refusal));
+  return screening;
+}
+
+}  // namespace slipway::scenarios

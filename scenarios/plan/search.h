@@ -1,0 +1,116 @@
+// The best layout of a model on a cluster: what `slipway plan` answers.
+//
+//   space ──► closed form of every legal layout ──► too large: out ──► in the order of the bound:
+//             (schedules/bound/estimate.h)                             sharper bound ──► simulation
+//                                                                      until the bound exceeds the tenth
+//                                                                      best
+//
+// Exact: the bounds never exceed the simulated step, so a layout that was not simulated cannot be among the
+// best ten; nor can it fit where the bound of its memory does not. Whether a layout fits is the verdict of
+// `slipway memory` (scenarios/step/verdict.h). A layout is simulated as `slipway
+// simulate` does it, but for members that do the same at the same time, which are simulated once
+// (schedules/lower/folding.h). Layouts are simulated by forked workers, one a core; the answer does not
+// depend on their number. Guarded by tests/scenarios/search_test.cpp: the ten best are those of exhaustive
+// simulation.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "scenarios/language/scenario.h"
+#include "schedules/bound/estimate.h"
+
+namespace slipway::scenarios {
+
+// The values that each key may take. Fixed keys have one.
+struct SearchSpace {
+  std::vector<int> tensor, context, pipeline, zero;
+  std::vector<bool> sequence_parallel;
+  std::vector<int> chunks;  // empty: all
+  std::vector<const Schedule*> schedules;
+  std::vector<Recompute> recompute;
+  std::vector<std::int64_t> micro_batch;  // empty: all
+  int data = 0;                           // 0: whatever is left
+  bool splits = true, orders = true;      // on uneven clusters: may layers and nodes be moved (scenarios/plan/refine.h)
+};
+// The keys that --keep takes: "layout.tensor", ..., in the order of the scenario reference.
+const std::vector<std::string>& searched_keys();
+// Everything for the scenario's model and cluster, but for the keys of `kept`, which have its values. Schedules
+// are those that bounds are sharp for (Schedule::searched); any other can be kept.
+SearchSpace search_space(const Scenario& scenario, const std::vector<std::string>& kept);
+// Calls `visit` for each layout of the space that the scenario's loader accepts, in a fixed order; layouts
+// that are another one in disguise are left out: chunks or another schedule than 1f1b without a pipeline,
+// ZeRO without a data group, selective recomputation of what fused kernels never keep.
+void each_layout(const Scenario& scenario, const SearchSpace& space,
+                 const std::function<void(const LayoutChoice&)>& visit);
+// The scenario with this layout; `resolved` and `summary` still say the old one.
+Scenario with_layout(const Scenario& scenario, const LayoutChoice& choice);
+// The same as options of --set.
+std::string joined(const std::vector<int>& numbers);  // "9, 8, 8, 7"
+std::vector<std::string> overrides_of(const LayoutChoice& choice);
+
+struct PricedLayout {
+  LayoutChoice choice;
+  double bound_s = 0;
+  bool simulated = false;  // or else step_time_s is the bound, and the timeline and all shares of time are 0
+  double step_time_s = 0, mfu = 0;
+  double compute_share = 0, bubble_share = 0, exposed_comm_share = 0;
+  // As `slipway memory` judges it (scenarios/step/verdict.h), of the pipeline rank with the largest share of its GPU: the
+  // timeline counts once it was simulated. Only a lower bound where the layout was never judged.
+  bool judged = false;
+  double memory_bytes = 0, memory_share = 0;
+  double timeline_bytes = 0, timeline_share = 0;  // simulated peak of the fullest rank
+};
+// Within the share.
+bool fits(const PricedLayout& row, double memory_share);
+
+// Faster, or as fast with less memory.
+bool is_better(const PricedLayout& a, const PricedLayout& b);
+
+// How far a search is. `left`: layouts at most, of those whose bound leaves them a chance so far.
+struct SearchProgress {
+  double share = 0;  // of the whole
+  const char* doing = "simulating";
+  int done = 0, left = 0;
+};
+
+struct SearchOptions {
+  int best = 10;            // rows
+  double memory_share = 1;  // of a GPU's memory that a layout may use
+  int workers = 0;          // 0: one a core
+  std::function<void(const SearchProgress&)> progress;
+  int columns = 0;  // of the tables; 0: as many as they need
+  std::function<bool()> interrupted;
+};
+
+struct SearchResult {
+  std::vector<PricedLayout> best;  // fastest first; of equals the one with less memory
+  // Fastest first, each with less memory (by 2 % of a GPU at least) than all before: of the layouts that
+  // were simulated, among them those that are on the front by their bounds.
+  std::vector<PricedLayout> pareto;
+  // On uneven clusters: how many layouts were refined, in how many simulations, and the fastest as it was before.
+  int refined = 0, refinements = 0;
+  double unrefined_s = 0;
+  std::int64_t legal = 0, too_large = 0, simulated = 0;
+  std::optional<PricedLayout> best_too_large;  // the fastest, by its bound
+  std::optional<PricedLayout> closest;         // where nothing fits: the one that needs the least, simulated
+  double screening_s = 0, simulation_s = 0;
+  bool complete = true;  // false: interrupted
+};
+// Throws std::invalid_argument when the space has no legal layout, with the reason of the first that is
+// not.
+SearchResult search_layouts(const Scenario& scenario, const SearchSpace& space, const SearchOptions& options);
+
+// One layout, judged and simulated; without its bound. Throws std::invalid_argument for what cannot be.
+PricedLayout price_layout(const Scenario& scenario, const LayoutChoice& choice);
+// The same, but not simulated where the verdict's share of memory is above `memory_share`.
+PricedLayout price_if_it_fits(const Scenario& scenario, const LayoutChoice& choice, double memory_share);
+
+std::string layout_text(const LayoutChoice& choice);  // "tensor 8 sp, pipeline 4, ..."
+std::string search_text(const Scenario& scenario, const SearchResult& result, const SearchOptions& options);
+std::string search_json(const Scenario& scenario, const SearchResult& result, const SearchOptions& options);
+// Why `row` beats `next`, in a phrase: the largest gain, and the losses that it outweighs.
+std::string why(const PricedLayout& row, const PricedLayout& next);
+
+}  // namespace slipway::scenarios

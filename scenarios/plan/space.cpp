@@ -1,0 +1,203 @@
+// Which layouts there are: the loader's rules, asked in an order that lets estimates share their parts.
+#include <algorithm>
+
+#include "models/model/token_ranges.h"
+#include "scenarios/language/check_scenario.h"
+#include "scenarios/plan/search.h"
+
+namespace slipway::scenarios {
+namespace {
+
+std::vector<int> divisors(std::int64_t number, std::int64_t most) {
+  std::vector<int> list;
+  for (std::int64_t d = 1; d <= std::min(number, most); ++d)
+    if (number % d == 0) list.push_back(static_cast<int>(d));
+  return list;
+}
+
+bool shards(const Model& model, int tensor) {
+  return std::all_of(model.runs.begin(), model.runs.end(), [&](const BlockRun& run) {
+    const Block& block = run.block;
+    return block.kind == BlockKind::transformer
+               ? block.heads % tensor == 0 && block.kv_heads % tensor == 0 && block.ffn % tensor == 0
+               : block.vocab % tensor == 0;
+  });
+}
+
+bool unfused(Kernels kernels) { return kernels == Kernels::torch || kernels == Kernels::fused_softmax; }
+
+// One pipeline shape (tensor ... data are set): all schedules and chunks of a micro-batch and
+// recomputation.
+class Walk {
+ public:
+  Walk(const Scenario& scenario, const SearchSpace& space, const std::function<void(const LayoutChoice&)>& visit)
+      : scenario_(scenario), space_(space), visit_(visit), layers_(static_cast<int>(layer_count(scenario.model))) {}
+
+  void shapes() {
+    const int gpus = rank_capacity(scenario_.cluster);
+    for (const int tensor : space_.tensor)
+      for (const bool sp : space_.sequence_parallel)
+        for (const int context : space_.context)
+          for (const int pipeline : space_.pipeline) {
+            const std::int64_t others = std::int64_t{tensor} * context * pipeline;
+            if (others > gpus || gpus % others != 0 || pipeline > layers_ || (sp && tensor == 1)) continue;
+            const int data = static_cast<int>(gpus / others);
+            if (space_.data != 0 && space_.data != data) continue;
+            const std::int64_t sequence = scenario_.model.sequence;
+            if (sequence % pieces_of(is_causal(scenario_.model), context) != 0) continue;
+            if (sp && sequence / context % tensor != 0) continue;
+            choice_.layout = scenario_.layout;
+            choice_.layout.tensor = tensor, choice_.layout.sequence_parallel = sp;
+            choice_.layout.context = context, choice_.layout.pipeline = pipeline, choice_.layout.data = data;
+            if (scenario_.layout.split == SplitKind::balanced) choice_.layout.split_list.clear();  // another layout's
+            batches();
+          }
+  }
+
+ private:
+  void batches() {
+    const std::int64_t batch = scenario_.schedule.global_batch;
+    if (batch % choice_.layout.data != 0) return;
+    const std::int64_t share = batch / choice_.layout.data;
+    for (const std::int64_t micro_batch : space_.micro_batch) {
+      if (share % micro_batch != 0 || share / micro_batch > most_micro_batches) continue;
+      choice_.micro_batch = micro_batch;
+      micro_batches_ = static_cast<int>(share / micro_batch);
+      for (const Recompute recompute : space_.recompute) {
+        choice_.recompute = recompute;
+        chunks();
+      }
+    }
+  }
+
+  void chunks() {
+    const int pipeline = choice_.layout.pipeline;
+    const int most = pipeline == 1 ? 1 : layers_ / pipeline;
+    for (int chunks = 1; chunks <= most; ++chunks) {
+      if (!space_.chunks.empty() && space_.chunks.front() != chunks) continue;
+      const Layout& layout = scenario_.layout;
+      if (layout.split == SplitKind::list && static_cast<int>(layout.split_list.size()) != pipeline * chunks) continue;
+      choice_.layout.chunks = chunks;
+      for (const Schedule* schedule : space_.schedules) {
+        if (pipeline == 1 && space_.schedules.size() > 1 && schedule->name != "1f1b") continue;
+        if (!schedule->refuse({pipeline, chunks, micro_batches_, scenario_.schedule.slices, schedule->copies}).empty())
+          continue;
+        choice_.schedule = schedule;
+        for (const int zero : space_.zero) {
+          if (zero > 0 && choice_.layout.data * choice_.layout.context == 1 && space_.zero.size() > 1) continue;
+          if (zero >= 2 && schedule->copies > 1) continue;  // the lowering refuses it
+          if (scenario_.schedule.slices > 1 && !takes_slices()) continue;
+          choice_.layout.zero = zero;
+          if (!runs_every_batch(scenario_.growth, {schedule, scenario_.model, choice_.layout, choice_.micro_batch,
+                                                   scenario_.schedule.slices}))
+            continue;
+          visit_(choice_);
+        }
+      }
+    }
+  }
+
+  // The lowering refuses the others.
+  bool takes_slices() const { return choice_.layout.context == 1 && choice_.recompute != Recompute::full; }
+
+  const Scenario& scenario_;
+  const SearchSpace& space_;
+  const std::function<void(const LayoutChoice&)>& visit_;
+  int layers_, micro_batches_ = 0;
+  LayoutChoice choice_;
+};
+
+}  // namespace
+
+const std::vector<std::string>& searched_keys() {
+  static const std::vector<std::string> keys = {"layout.tensor",        "layout.sequence_parallel",
+                                                "layout.pipeline",      "layout.chunks",
+                                                "layout.context",       "layout.data",
+                                                "layout.zero",          "schedule.name",
+                                                "schedule.micro_batch", "schedule.recompute",
+                                                "layout.split",         "layout.placement"};
+  return keys;
+}
+
+SearchSpace search_space(const Scenario& scenario, const std::vector<std::string>& kept) {
+  const auto keeps = [&](const char* key) { return std::find(kept.begin(), kept.end(), key) != kept.end(); };
+  const Layout& layout = scenario.layout;
+  const int gpus = rank_capacity(scenario.cluster);
+  SearchSpace space;
+  space.tensor = keeps("layout.tensor") ? std::vector{layout.tensor} : divisors(gpus, gpus);
+  std::erase_if(space.tensor, [&](int tensor) { return !shards(scenario.model, tensor); });
+  space.sequence_parallel = {false, true};
+  if (keeps("layout.sequence_parallel")) space.sequence_parallel = {layout.sequence_parallel};
+  space.context = keeps("layout.context") ? std::vector{layout.context} : divisors(gpus, gpus);
+  space.pipeline = keeps("layout.pipeline") ? std::vector{layout.pipeline} : divisors(gpus, gpus);
+  if (keeps("layout.chunks")) space.chunks = {layout.chunks};
+  if (keeps("layout.data")) space.data = layout.data;
+  space.splits = !keeps("layout.split") && layout.split != SplitKind::list;
+  space.orders = !keeps("layout.placement");
+  space.zero = keeps("layout.zero") ? std::vector{layout.zero} : std::vector{0, 1, 2, 3};
+  const Block& block = scenario.model.runs[scenario.model.runs.size() / 2].block;
+  for (const Schedule& schedule : all_schedules()) {
+    if (keeps("schedule.name") ? schedule.name != scenario.schedule.name : !schedule.searched) continue;
+    if (!schedule.needs_causal || block.causal) space.schedules.push_back(&schedule);
+  }
+  const std::int64_t batch = scenario.schedule.global_batch;
+  space.micro_batch = {scenario.schedule.micro_batch};
+  if (!keeps("schedule.micro_batch")) {
+    space.micro_batch.clear();
+    for (const int d : divisors(batch, most_micro_batches)) space.micro_batch.push_back(d);
+  }
+  // Selective recomputation makes attention scores again, which fused kernels never keep.
+  space.recompute = {Recompute::none, Recompute::full};
+  if (unfused(scenario.schedule.kernels)) space.recompute.insert(space.recompute.begin() + 1, Recompute::selective);
+  if (keeps("schedule.recompute")) space.recompute = {scenario.schedule.recompute};
+  return space;
+}
+
+void each_layout(const Scenario& scenario, const SearchSpace& space,
+                 const std::function<void(const LayoutChoice&)>& visit) {
+  Walk(scenario, space, visit).shapes();
+}
+
+std::string joined(const std::vector<int>& numbers) {
+  std::string text;
+  for (const int number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
+  return text;
+}
+
+Scenario with_layout(const Scenario& scenario, const LayoutChoice& choice) {
+  Scenario changed = scenario;
+  changed.layout = choice.layout;
+  changed.cluster.gpu_of_rank.clear();
+  if (!choice.layout.placement.empty())
+    changed.cluster.gpu_of_rank = gpus_in_order(changed.cluster, choice.layout.placement);
+  changed.schedule.name = choice.schedule->name;
+  changed.schedule.micro_batch = choice.micro_batch;
+  changed.schedule.recompute = choice.recompute;
+  balance_stages(changed);
+  set_pace(changed);
+  return changed;
+}
+
+std::vector<std::string> overrides_of(const LayoutChoice& choice) {
+  const Layout& l = choice.layout;
+  constexpr const char* recomputes[] = {"none", "selective", "full"};
+  const auto number = [](const char* key, std::int64_t value) {
+    return std::string(key) + "=" + std::to_string(value);
+  };
+  std::vector<std::string> options{
+      number("layout.tensor", l.tensor),
+      std::string("layout.sequence_parallel=") + (l.sequence_parallel ? "true" : "false"),
+      number("layout.pipeline", l.pipeline),
+      number("layout.chunks", l.chunks),
+      number("layout.context", l.context),
+      number("layout.data", l.data),
+      number("layout.zero", l.zero),
+      "schedule.name=" + choice.schedule->name,
+      number("schedule.micro_batch", choice.micro_batch),
+      std::string("schedule.recompute=") + recomputes[static_cast<std::size_t>(choice.recompute)]};
+  if (l.split == SplitKind::list) options.push_back("layout.split=[" + joined(l.split_list) + "]");
+  if (!l.placement.empty()) options.push_back("layout.placement=[" + joined(l.placement) + "]");
+  return options;
+}
+
+}  // namespace slipway::scenarios

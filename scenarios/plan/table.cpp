@@ -1,0 +1,284 @@
+#include "scenarios/plan/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "scenarios/answers/readable.h"
+#include "scenarios/basis/basis.h"
+#include "scenarios/plan/refine.h"
+#include "scenarios/plan/search.h"
+#include "scenarios/simulate/prediction.h"
+#include "scenarios/step/plan.h"
+
+namespace slipway::scenarios {
+
+namespace {
+
+struct Column {
+  std::string name;
+  std::vector<std::string> cells;  // per row
+  int spared = 0;                  // which goes first where the table is too wide: 1 before 2, 0 never
+  bool is_choice = true;           // of the layout: goes only if all rows have the same, and is told below
+  bool all_same() const {
+    return std::all_of(cells.begin(), cells.end(), [&](const std::string& c) { return c == cells.front(); });
+  }
+};
+
+// "9, 8x3, 7".
+std::string runs_of(const std::vector<int>& numbers) {
+  std::string text;
+  for (std::size_t i = 0, end = 0; i < numbers.size(); i = end) {
+    for (end = i + 1; end < numbers.size() && numbers[end] == numbers[i];) ++end;
+    text += (text.empty() ? "" : ", ") + std::to_string(numbers[i]);
+    if (end > i + 1) text += "x" + std::to_string(end - i);
+  }
+  return text;
+}
+
+const char* recompute_name(Recompute recompute) {
+  constexpr const char* names[] = {"none", "selective", "full"};
+  return names[static_cast<std::size_t>(recompute)];
+}
+
+class Table {
+ public:
+  Table(const Scenario& scenario, const std::vector<PricedLayout>& rows) : rows_(rows) {
+    add_choices();
+    add("step", 0, [](const PricedLayout& r) { return readable_seconds(r.step_time_s); });
+    add("MFU", 13, [](const PricedLayout& r) { return readable_share(r.mfu); });
+    const double tokens = tokens_per_step(scenario);
+    add("tokens/s", 12, [=](const PricedLayout& r) { return readable_count(tokens / r.step_time_s); });
+    if (scenario.tokens > 0)
+      add("days", 15,
+          [&](const PricedLayout& r) { return fmt::format("{:.4g}", training_cost(scenario, r.step_time_s)->days); });
+    if (scenario.tokens > 0 && scenario.cluster.price_per_gpu_hour > 0)
+      add("cost", 14,
+          [&](const PricedLayout& r) { return readable_count(*training_cost(scenario, r.step_time_s)->cost); });
+    add("memory", 0, [](const PricedLayout& r) {
+      return readable_bytes(r.memory_bytes) + " (" + readable_share(r.memory_share) + ")";
+    });
+    add("bubble", 10, [](const PricedLayout& r) { return readable_share(r.bubble_share); });
+    add("exposed", 11, [](const PricedLayout& r) { return readable_share(r.exposed_comm_share); });
+  }
+
+  std::string text(int columns) {
+    while (columns > 0 && width() > static_cast<std::size_t>(columns) && spare()) {
+    }
+    std::string text = drawn();
+    if (!common_.empty()) text += "  All of them: " + common_ + ".\n";
+    if (!left_out_.empty())
+      text += "  Left out, being " + std::to_string(columns) + " columns wide: " + left_out_ + ".\n";
+    return text + waiting();
+  }
+
+ private:
+  template <class Cell>
+  void add(const char* name, int spared, Cell cell, bool is_choice = false) {
+    Column column{name, {}, spared, is_choice};
+    for (const PricedLayout& row : rows_) column.cells.push_back(cell(row));
+    columns_.push_back(std::move(column));
+  }
+
+  void add_choices() {
+    const auto choice = [&](const char* name, int spared, auto cell) { add(name, spared, cell, true); };
+    const auto degree = [&](const char* name, int spared, int Layout::*value) {
+      choice(name, spared, [=](const PricedLayout& r) { return std::to_string(r.choice.layout.*value); });
+    };
+    choice("tensor", 9, [](const PricedLayout& r) {
+      return std::to_string(r.choice.layout.tensor) + (r.choice.layout.sequence_parallel ? " sp" : "");
+    });
+    degree("pipeline", 8, &Layout::pipeline);
+    degree("chunks", 2, &Layout::chunks);
+    degree("context", 1, &Layout::context);
+    degree("data", 7, &Layout::data);
+    choice("batch", 5, [](const PricedLayout& r) { return std::to_string(r.choice.micro_batch); });
+    degree("zero", 6, &Layout::zero);
+    choice("recompute", 3, [](const PricedLayout& r) { return std::string(recompute_name(r.choice.recompute)); });
+    choice("schedule", 4, [](const PricedLayout& r) { return std::string(r.choice.schedule->name); });
+    const auto any = [&](std::vector<int> Layout::*list) {
+      return std::any_of(rows_.begin(), rows_.end(),
+                         [&](const PricedLayout& r) { return !(r.choice.layout.*list).empty(); });
+    };
+    if (any(&Layout::split_list))
+      choice("layers per stage", 0, [](const PricedLayout& r) {
+        return r.choice.layout.split_list.empty() ? std::string("even") : runs_of(r.choice.layout.split_list);
+      });
+  }
+
+  // The next column to do without; false: none.
+  bool spare() {
+    auto next = columns_.end();
+    for (auto at = columns_.begin(); at != columns_.end(); ++at)
+      if (at->spared > 0 && (!at->is_choice || at->all_same()) && (next == columns_.end() || at->spared < next->spared))
+        next = at;
+    if (next == columns_.end()) return false;
+    std::string& told = next->is_choice ? common_ : left_out_;
+    told += (told.empty() ? "" : ", ") + next->name + (next->is_choice ? " " + next->cells.front() : "");
+    columns_.erase(next);
+    return true;
+  }
+
+  std::string drawn() const {
+    std::vector<std::vector<std::string>> cells(rows_.size() + 1);
+    cells[0].emplace_back("#");
+    for (std::size_t i = 0; i < rows_.size(); ++i) cells[i + 1].push_back(std::to_string(i + 1));
+    for (const Column& column : columns_) {
+      cells[0].push_back(column.name);
+      for (std::size_t i = 0; i < rows_.size(); ++i) cells[i + 1].push_back(column.cells[i]);
+    }
+    return aligned_table(cells, "  ");
+  }
+
+  std::size_t width() const {
+    std::istringstream lines(drawn());
+    std::size_t most = 0;
+    for (std::string line; std::getline(lines, line);) most = std::max(most, display_width(line));
+    return most;
+  }
+
+  std::string waiting() const {
+    const bool shown =
+        std::any_of(columns_.begin(), columns_.end(), [](const Column& c) { return c.name == "bubble"; });
+    const bool waits = std::any_of(rows_.begin(), rows_.end(), [](const PricedLayout& r) {
+      return r.choice.layout.pipeline == 1 && r.bubble_share > 5e-4;
+    });
+    return shown && waits ? "  Bubble without a pipeline is waiting for other GPUs.\n" : "";
+  }
+
+  const std::vector<PricedLayout>& rows_;
+  std::vector<Column> columns_;
+  std::string common_, left_out_;
+};
+
+}  // namespace
+
+std::string table_of(const Scenario& scenario, const std::vector<PricedLayout>& rows, int columns) {
+  return rows.empty() ? "" : Table(scenario, rows).text(columns);
+}
+
+// The answer of `slipway plan` for people.
+
+namespace {
+
+// "0-3, 6, 4-5": what ascends by ones is written as a range.
+std::string ranges(const std::vector<int>& numbers) {
+  std::string text;
+  for (std::size_t i = 0, end = 0; i < numbers.size(); i = end) {
+    for (end = i + 1; end < numbers.size() && numbers[end] == numbers[end - 1] + 1;) ++end;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", numbers[i]);
+    if (end > i + 1) text += fmt::format("-{}", numbers[end - 1]);
+  }
+  return text;
+}
+
+std::string where_text(const Scenario& scenario, const Layout& layout) {
+  const Variant variant = variant_of(scenario, layout);
+  return fmt::format("layers per stage {}; nodes {}", joined(variant.layers), ranges(variant.nodes));
+}
+
+std::string refinement_text(const Scenario& scenario, const SearchResult& result) {
+  if (result.refined == 0) return "";
+  std::string text = fmt::format(
+      "\nNodes or links are not alike: where the stages are and what they hold. The first {} were refined by {} of "
+      "other\n"
+      "orders of nodes and splits of layers; before that the fastest took {}.\n",
+      result.refined, counted(result.refinements, "simulation"), readable_seconds(result.unrefined_s));
+  for (std::size_t i = 0; i < result.best.size(); ++i)
+    text += fmt::format("  {}  {}\n", i + 1, where_text(scenario, result.best[i].choice.layout));
+  return text;
+}
+
+std::string excluded_text(const SearchResult& result, const SearchOptions& options) {
+  if (result.too_large == 0) return "";
+  std::string text = fmt::format("\n{} more than {} of a GPU's memory and {} left out.",
+                                 counted(result.too_large, "layout") + (result.too_large == 1 ? " needs" : " need"),
+                                 readable_share(options.memory_share), result.too_large == 1 ? "is" : "are");
+  const PricedLayout& row = *result.best_too_large;
+  text +=
+      fmt::format(" The fastest of them would take {}{} a step and needs {}{} ({}):\n  {}\n",
+                  row.simulated ? "" : "at least ", readable_seconds(row.step_time_s), row.judged ? "" : "at least ",
+                  readable_bytes(row.memory_bytes), readable_share(row.memory_share), layout_text(row.choice));
+  return text;
+}
+
+}  // namespace
+
+std::string layout_text(const LayoutChoice& choice) {
+  const Layout& l = choice.layout;
+  return fmt::format(
+      "tensor {}{}, pipeline {}, chunks {}, context {}, data {}, zero {}; {}, micro-batch {}, "
+      "recompute {}{}",
+      l.tensor, l.sequence_parallel ? " with sequence parallel" : "", l.pipeline, l.chunks, l.context, l.data, l.zero,
+      choice.schedule->name, choice.micro_batch, recompute_name(choice.recompute),
+      l.split_list.empty() ? "" : ", layers per stage " + joined(l.split_list));
+}
+
+namespace {
+
+struct Part {
+  std::string what;
+  double gain_s;
+};
+
+// Where there is no pipeline, idle ranks wait for others, whose micro-batches or reductions are not done.
+std::string idle_name(const PricedLayout& a, const PricedLayout& b) {
+  const bool piped = a.choice.layout.pipeline > 1, other_piped = b.choice.layout.pipeline > 1;
+  if (piped && other_piped) return "bubble";
+  return piped || other_piped ? "bubble and waiting for other GPUs" : "waiting for other GPUs";
+}
+
+std::vector<Part> parts_of(const PricedLayout& row, const PricedLayout& next) {
+  const auto gain = [&](double PricedLayout::*share) {
+    return next.*share * next.step_time_s - row.*share * row.step_time_s;
+  };
+  return {{"compute", gain(&PricedLayout::compute_share)},
+          {idle_name(row, next), gain(&PricedLayout::bubble_share)},
+          {"exposed communication", gain(&PricedLayout::exposed_comm_share)}};
+}
+
+}  // namespace
+
+std::string why(const PricedLayout& row, const PricedLayout& next) {
+  const double gain = next.step_time_s - row.step_time_s;
+  if (gain <= 1e-3 * next.step_time_s) {
+    const double bytes = next.memory_bytes - row.memory_bytes;
+    if (bytes > 0.01 * next.memory_bytes) return "as fast, with " + readable_bytes(bytes) + " less memory";
+    return gain > 0 ? "faster by less than 0.1 %" : "equal";
+  }
+  std::vector<Part> parts = parts_of(row, next);
+  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.gain_s > b.gain_s; });
+  const std::string text =
+      fmt::format("{} faster (-{}): less {} (-{})", readable_share(gain / next.step_time_s), readable_seconds(gain),
+                  parts.front().what, readable_seconds(parts.front().gain_s));
+  std::string losses;
+  for (auto part = parts.rbegin(); part != parts.rend() && part->gain_s < -0.05 * gain; ++part)
+    losses += (losses.empty() ? " against more " : ", ") + part->what + " (+" + readable_seconds(-part->gain_s) + ")";
+  return text + losses;
+}
+
+std::string search_text(const Scenario& scenario, const SearchResult& result, const SearchOptions& options) {
+  std::string text = fmt::format("{}: {}, global batch {} of {} tokens, on {}{}\n", scenario.name, scenario.model.name,
+                                 scenario.schedule.global_batch, scenario.model.sequence,
+                                 machines_text(scenario.cluster), pace_text(scenario));
+  text += fmt::format("{} screened in {}, {} simulated in {}{}\n", counted(result.legal, "legal layout"),
+                      readable_seconds(result.screening_s), result.simulated, readable_seconds(result.simulation_s),
+                      result.complete ? "" : "; INTERRUPTED: the best so far, not of all");
+  if (!result.best.empty()) {
+    std::vector<Basis> rows;
+    for (const PricedLayout& row : result.best) rows.push_back(basis_of(with_layout(scenario, row.choice)));
+    text += empty_line_first(basis_text(rows, "row"));
+    text += "\nThe best, of all that fit:\n" + table_of(scenario, result.best, options.columns) +
+            "\nWhy each wins over the next:\n";
+    for (std::size_t i = 0; i + 1 < result.best.size(); ++i)
+      text += fmt::format("  {}  {}\n", i + 1, why(result.best[i], result.best[i + 1]));
+    text += refinement_text(scenario, result);
+    text += "\nLess memory for more time (the front of both):\n" + table_of(scenario, result.pareto, options.columns);
+  }
+  text += excluded_text(result, options);
+  return text;
+}
+
+}  // namespace slipway::scenarios

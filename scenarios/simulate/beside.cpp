@@ -1,0 +1,203 @@
+#include "scenarios/simulate/beside.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "models/machine/topology.h"
+#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/readable.h"
+#include "scenarios/language/usage_error.h"
+#include "sim/together.h"
+
+namespace slipway::scenarios {
+
+namespace {
+
+constexpr double periods_wanted = 5;  // of the slower one, in the first attempt
+constexpr int attempts = 4;           // each with twice as many steps as the one before
+
+[[noreturn]] void refuse(const Scenario& scenario, const std::string& message) {
+  throw UsageError(scenario.path + ": " + message);
+}
+
+void refuse_unlike(const Scenario& first, const Scenario& second) {
+  for (const Scenario* scenario : {&first, &second}) {
+    if (scenario->cluster.groups.size() != 1)
+      refuse(*scenario, "two jobs share a cluster of one kind of nodes; give cluster.machine instead of groups");
+    if (is_impaired(scenario->cluster) || !scenario->cluster.weak_pairs.empty() || !scenario->layout.placement.empty())
+      refuse(*scenario,
+             "places of two jobs are mixed; remove cluster.stragglers, slow_links and link_factors and "
+             "layout.placement, or simulate it alone");
+    if (scenario->schedule.fill != FillChoice::none)
+      refuse(*scenario, "bubbles are not filled beside another job; set schedule.fill to none");
+    if (scenario->cluster.ranks_per_gpu > 1)
+      refuse(*scenario, "two jobs share links, no GPUs; set cluster.ranks_per_gpu to 1, or simulate it alone");
+    if (scenario->cluster.groups[0].machine.cores > 0)
+      refuse(*scenario, "two jobs share GPUs' networks; CPU ranks, which share cores, are simulated alone");
+  }
+  const NodeGroup &a = first.cluster.groups[0], &b = second.cluster.groups[0];
+  if (a.machine.name != b.machine.name || a.gpus_per_node != b.gpus_per_node)
+    refuse(second, "its nodes have " + std::to_string(b.gpus_per_node) + " x " + b.machine.name + ", but those of " +
+                       first.path + " have " + std::to_string(a.gpus_per_node) + " x " + a.machine.name +
+                       "; make them the same");
+}
+
+// The first one's cluster with the nodes of both.
+Cluster common_cluster(const Scenario& first, const Scenario& second) {
+  Cluster cluster = first.cluster;
+  cluster.groups[0].nodes += second.cluster.groups[0].nodes;
+  const bool joined = std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(),
+                                  [](const Fabric& fabric) { return fabric.scope == Fabric::Scope::cluster; });
+  if (!joined)  // of one node: its machines' own network
+    for (Fabric& fabric : default_fabrics(cluster.groups))
+      if (fabric.scope == Fabric::Scope::cluster && fabric.bandwidth > 0) cluster.fabrics.push_back(std::move(fabric));
+  for (const Fabric& fabric : cluster.fabrics) {
+    if (fabric.topology == nullptr) continue;
+    const Topology::Misfit misfit = fabric.topology->refuse(fabric, ports_of(cluster, fabric));
+    if (!misfit.message.empty())
+      refuse(first, "with the nodes of both jobs its topology does not fit: " + misfit.message);
+  }
+  return cluster;
+}
+
+// GPUs of both, `unit` of them at a time.
+std::array<std::vector<int>, 2> gpus_of(Interleaving interleaving, int gpus_per_node, std::array<int, 2> ranks) {
+  const int unit = interleaving == Interleaving::packed            ? std::max(ranks[0], ranks[1])
+                   : interleaving == Interleaving::alternate_nodes ? gpus_per_node
+                                                                   : 1;
+  std::array<std::vector<int>, 2> gpus;
+  for (int gpu = 0; gpu < ranks[0] + ranks[1];)
+    for (std::size_t job = 0; job < 2; ++job)
+      for (int i = 0; i < unit && static_cast<int>(gpus[job].size()) < ranks[job]; ++i) gpus[job].push_back(gpu++);
+  return gpus;
+}
+
+Plan plan_on(const Scenario& scenario, const Cluster& common, std::vector<int> gpus) {
+  Scenario moved = scenario;
+  moved.cluster.groups = common.groups;
+  moved.cluster.fabrics = common.fabrics;
+  moved.cluster.gpu_of_rank = std::move(gpus);
+  return plan_of(std::move(moved));
+}
+
+double first_start(const TaskGraph& graph, const Timeline& timeline, std::size_t rank, std::size_t step) {
+  return timeline.start[step * graph.tasks.size() + graph.compute_order[rank].front()];
+}
+
+struct Period {
+  double seconds = 0;
+  int count = std::numeric_limits<int>::max();  // on the rank that had fewest
+};
+
+// From the start of step 1 on, up to `horizon`: mean distance between starts of steps, on the slowest rank.
+Period period_of(const TaskGraph& graph, const Timeline& timeline, double horizon) {
+  Period period;
+  for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank) {
+    if (graph.compute_order[rank].empty()) continue;
+    int last = 1;
+    while (last + 1 < timeline.steps &&
+           first_start(graph, timeline, rank, static_cast<std::size_t>(last) + 1) <= horizon)
+      ++last;
+    period.count = std::min(period.count, last - 1);
+    const double span =
+        first_start(graph, timeline, rank, static_cast<std::size_t>(last)) - first_start(graph, timeline, rank, 1);
+    if (last > 1) period.seconds = std::max(period.seconds, span / (last - 1));
+  }
+  return period;
+}
+
+Job job_of(const Plan& plan, int steps) { return {plan.graph, plan.scenario.cluster, plan.durations, steps}; }
+
+void simulate_both(Neighbours& neighbours, const std::array<Plan, 2>& plans, const Cluster& common,
+                   SimulationOptions options) {
+  const double slower = std::max(neighbours[0].alone_s, neighbours[1].alone_s);
+  for (double wanted = periods_wanted; wanted < periods_wanted * (1 << attempts); wanted *= 2) {
+    const auto steps = [&](std::size_t j) {
+      return 2 + static_cast<int>(std::ceil(wanted * slower / neighbours[j].alone_s));
+    };
+    const Job jobs[] = {job_of(plans[0], steps(0)), job_of(plans[1], steps(1))};
+    const std::vector<Timeline> timelines = simulate_together(common, jobs, options);
+    const double horizon = std::min(timelines[0].makespan_s, timelines[1].makespan_s);
+    bool enough = true;
+    for (std::size_t j = 0; j < 2; ++j) {
+      const Period period = period_of(plans[j].graph, timelines[j], horizon);
+      neighbours[j].beside_s = period.seconds;
+      neighbours[j].periods = period.count;
+      enough = enough && period.count >= 2;
+    }
+    if (enough) return;
+  }
+  throw std::runtime_error(
+      "the two jobs slow each other so much that no two steps of each ran side by side; give each GPUs of its own "
+      "nodes (--place packed), or the longer one fewer micro-batches");
+}
+
+}  // namespace
+
+Neighbours beside(const Scenario& first, const Scenario& second, Interleaving interleaving,
+                  const std::function<void(const std::string&, double)>& progress) {
+  refuse_unlike(first, second);
+  const Cluster common = common_cluster(first, second);
+  const Scenario* scenarios[] = {&first, &second};
+  const auto gpus =
+      gpus_of(interleaving, common.groups[0].gpus_per_node, {rank_count(first.layout), rank_count(second.layout)});
+  std::array<Plan, 2> plans{plan_on(first, common, gpus[0]), plan_on(second, common, gpus[1])};
+  Neighbours neighbours;
+  const auto options = [&](const std::string& what) {
+    SimulationOptions how;
+    if (progress) how.progress = [&progress, what](double share) { progress(what, share); };
+    return how;
+  };
+  for (std::size_t j = 0; j < 2; ++j) {
+    const Job alone[] = {job_of(plans[j], 3)};
+    const Timeline timeline =
+        simulate_together(common, alone, options("simulating " + scenarios[j]->name + " alone"))[0];
+    neighbours[j] = {scenarios[j]->name, rank_count(scenarios[j]->layout),
+                     period_of(plans[j].graph, timeline, timeline.makespan_s).seconds, 0, 0};
+  }
+  simulate_both(neighbours, plans, common, options("simulating both"));
+  return neighbours;
+}
+
+std::string beside_text(const Neighbours& neighbours) {
+  std::vector<std::vector<std::string>> rows{{"job", "GPUs", "step alone", "beside the other", "longer by", "mean of"}};
+  for (const Neighbour& job : neighbours)
+    rows.push_back({job.name, readable_count(job.gpus), readable_seconds(job.alone_s), readable_seconds(job.beside_s),
+                    readable_share(job.beside_s / job.alone_s - 1), counted(job.periods, "step")});
+  return "Two jobs in one cluster:\n" + aligned_table(rows, "  ");
+}
+
+std::span<const JsonKey> beside_json_keys() {
+  static constexpr std::array keys{
+      JsonKey{"scenarios", "text", "list: names of the scenario and of the one beside it; all lists in this order"},
+      JsonKey{"gpus", "count", "list: of each job"},
+      JsonKey{"alone_s", "s", "list: steady period of a step without the other job, on the same GPUs"},
+      JsonKey{"beside_s", "s", "list: mean period of a step while both run"},
+      JsonKey{"periods", "count", "list: over how many steps that mean is"},
+  };
+  return keys;
+}
+
+std::string beside_json(const Neighbours& neighbours) {
+  JsonSummary json(beside_json_keys());
+  std::vector<std::string> names;
+  std::vector<std::int64_t> gpus, periods;
+  std::vector<double> alone, together;
+  for (const Neighbour& job : neighbours) {
+    names.push_back(job.name);
+    gpus.push_back(job.gpus);
+    alone.push_back(job.alone_s);
+    together.push_back(job.beside_s);
+    periods.push_back(job.periods);
+  }
+  json.set("scenarios", names);
+  json.set("gpus", gpus);
+  json.set("alone_s", alone);
+  json.set("beside_s", together);
+  json.set("periods", periods);
+  return json.text();
+}
+
+}  // namespace slipway::scenarios

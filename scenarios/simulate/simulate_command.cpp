@@ -1,0 +1,200 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <ostream>
+
+#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/readable.h"
+#include "scenarios/answers/terminal_timeline.h"
+#include "scenarios/command_line/command.h"
+#include "scenarios/command_line/options.h"
+#include "scenarios/command_line/outputs.h"
+#include "scenarios/command_line/progress.h"
+#include "scenarios/files/chrome_trace.h"
+#include "scenarios/files/files.h"
+#include "scenarios/simulate/beside.h"
+#include "scenarios/simulate/prediction.h"
+#include "schedules/draw/timeline_trace.h"
+#include "schedules/time/durations.h"
+
+namespace slipway::scenarios {
+namespace {
+
+CommandOptions declared_options() {
+  CommandOptions options("simulate SCENARIO [options]",
+                         "Predicts step time, MFU, bubble, exposed communication, memory and cost of a scenario by\n"
+                         "running its task graph on SimGrid. Needs no GPU and starts nothing.",
+                         "slipway simulate scenarios/examples/llama-8b-64xh100.yaml --set layout.tensor=4 "
+                         "--set layout.data=4 --trace t.json");
+  options.positional("scenario file (YAML)", 1, 1)
+      .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
+      .value("trace", "FILE", "write the predicted timeline as Chrome/Perfetto JSON")
+      .flag("json", "print the summary as JSON on standard output and nothing else there")
+      .value("steps", "N", "steps to simulate back to back, 2 or more; the last two give the steady period (default 3)")
+      .flag("unfolded", "simulate every rank, also those that do the same as another at the same time")
+      .flag("whole", "simulate every micro-batch, also those that repeat others")
+      .flag("exact", "simulate every rank and micro-batch, task by task")
+      .value("beside", "FILE", "a second scenario that trains at the same time in nodes of its own; see below")
+      .values("beside-set", "KEY=VALUE", "override a key of that scenario; may be repeated")
+      .value("place", "HOW",
+             "whose GPUs come after whose: packed (default), alternate-nodes or alternate-gpus; with --beside")
+      .json_keys(simulate_json_keys())
+      .notes(
+          "A scenario that needs more memory than a GPU has is simulated all the same: the verdict is\n"
+          "`fits: no` and the exit status 0. run.tokens adds days, GPU-hours and, with\n"
+          "cluster.price_per_gpu_hour, cost. On a cluster with slow GPUs or ports (cluster.stragglers, slow_links)\n"
+          "the healthy cluster is simulated too: what they cost, and who waits.\n"
+          "As little is simulated as gives the same answer; the last line says how much: of ranks that do the\n"
+          "same at the same time one (--unfolded: all), of micro-batches that repeat each other a few (--whole,\n"
+          "--trace: all), and a run of tasks whose middle nobody else sees as one (--exact: task by task). The\n"
+          "trace has every rank all the same.\n"
+          "Ctrl-C ends the simulation and prints how far it came; the exit status is then 1.\n"
+          "--beside: the cluster is the scenario's, with as many nodes more as the other one has; its fabrics join\n"
+          "them all. Told is what a step of each takes alone on its GPUs, and while both run.");
+  return options;
+}
+
+void write_trace(const std::string& path, const Plan& plan, const Simulation& simulation) {
+  OutputFile file(path);
+  Trace header = trace_header(plan.graph, simulation.timeline, "simgrid");
+  header.scenario = plan.scenario.name;
+  header.summary = plan.scenario.resolved;
+  header.peak_bytes = rank_peaks(plan, simulation.timeline);
+  ChromeTraceWriter writer(file.stream(), header);
+  each_record(plan.graph, simulation.timeline, [&](const TraceRecord& record) { writer.write(record); });
+  writer.finish();
+  file.commit();
+}
+
+// simulate_each, with a line on `err` where it takes long; Ctrl-C ends it.
+std::vector<Simulation> simulate_showing(const std::string& what, std::ostream& err, const Plan& plan,
+                                         const Cluster& cluster, const Durations& durations, SimulationOptions how,
+                                         const std::vector<int>& steps) {
+  ProgressLine progress(err, what, is_terminal(err));
+  how.progress = [&](double share) { progress.report(share); };
+  how.interrupted = CatchInterrupts::asked;
+  const CatchInterrupts guard;
+  give_back_freed_memory();
+  return simulate_each(plan.graph, cluster, durations, how, steps);
+}
+
+SimulatedStep simulated(const Scenario& scenario, const StepOptions& options, std::ostream& err) {
+  return simulated_step(scenario, options,
+                        {[&](const Scenario& of, const PlanOptions& how) { return planned(of, err, how); },
+                         [&](const Plan& plan, const SimulationOptions& how, const std::vector<int>& steps) {
+                           return simulate_showing("simulating " + scenario.name, err, plan, plan.scenario.cluster,
+                                                   plan.durations, how, steps);
+                         }});
+}
+
+// Nothing where all GPUs and ports are sound. The fillers of a window were placed for the slow ones.
+std::optional<StragglerCost> cost_of_stragglers(const SimulatedStep& step, double step_s, const StepOptions& options,
+                                                std::ostream& err) {
+  const Plan& plan = step.plan;
+  if (!is_impaired(plan.scenario.cluster) || plan.filling) return std::nullopt;
+  SimulationOptions how;
+  how.chains = options.chains;
+  const Cluster sound = healthy(plan.scenario.cluster);
+  const std::vector<Simulation> without = simulate_showing("simulating without stragglers", err, plan, sound,
+                                                           durations_of(plan.graph, sound), how, {options.steps});
+  return straggler_cost(plan, step_s, step.simulation.timeline, without.front().timeline);
+}
+
+// What is known of a step that was not simulated to its end.
+std::string partial_text(const PartialSimulation& partial) {
+  std::string text = fmt::format("interrupted: {} of {} done ({}), {} of simulated time\n",
+                                 readable_count(static_cast<double>(partial.done)),
+                                 counted(static_cast<std::int64_t>(partial.tasks), "task"),
+                                 readable_share(static_cast<double>(partial.done) / static_cast<double>(partial.tasks)),
+                                 readable_seconds(partial.simulated_s));
+  std::vector<std::vector<std::string>> rows{{"pipeline rank", "is at", "of step"}};
+  for (std::size_t stage = 0; stage < partial.positions.size(); ++stage) {
+    const PartialSimulation::Position& at = partial.positions[stage];
+    rows.push_back({fmt::format("{} (rank {})", stage, at.rank), at.label.empty() ? "nothing yet" : at.label,
+                    fmt::format("{} of {}", at.step + 1, partial.steps)});
+  }
+  return text + aligned_table(rows, "  ");
+}
+
+Prediction predicted(const SimulatedStep& step, std::ostream& err) {
+  const Ticking ticking(err, "working out memory and shares");
+  return prediction_of(step);
+}
+
+StepOptions step_options(const CommandOptions& options) {
+  StepOptions how;
+  const bool exact = options.has("exact"), trace = options.text("trace").has_value();
+  how.steps = options.integer("steps", 3, 2);
+  how.folded = !exact && !options.has("unfolded");
+  how.shortened = !exact && !trace && !options.has("whole");
+  how.chains = !exact;
+  return how;
+}
+
+int answer(const Scenario& scenario, const CommandOptions& options, std::ostream& out, std::ostream& err) {
+  const StepOptions how = step_options(options);
+  const SimulatedStep step = simulated(scenario, how, err);
+  Prediction prediction = predicted(step, err);
+  prediction.basis = basis_of(scenario);
+  prediction.stragglers = cost_of_stragglers(step, prediction.step.step_time_s, how, err);
+  if (const auto path = options.text("trace")) {
+    const Ticking ticking(err, "writing " + *path);
+    write_trace(*path, step.plan, step.simulation);
+  }
+  if (options.has("json")) {
+    out << json_text(step.plan, prediction);
+  } else {
+    out << report_text(step.plan, prediction)
+        << draw(picture_of(step.plan.graph, step.simulation.timeline, step.simulation.timeline.steps - 1),
+                terminal_width());
+    if (options.text("trace")) out << "\ntrace: " << *options.text("trace") << " (open in https://ui.perfetto.dev)\n";
+  }
+  return status_done;
+}
+
+Interleaving interleaving_of(const CommandOptions& options) {
+  const std::string name = options.text("place").value_or("packed");
+  constexpr std::array<std::string_view, 3> names{"packed", "alternate-nodes", "alternate-gpus"};
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (name == names[i]) return static_cast<Interleaving>(i);
+  throw UsageError("--place " + name + " is not known; allowed: packed, alternate-nodes, alternate-gpus");
+}
+
+int answer_beside(const Scenario& scenario, const CommandOptions& options, std::ostream& out, std::ostream& err) {
+  for (const char* other : {"trace", "steps", "unfolded", "whole", "exact"})
+    if (options.has(other))
+      throw UsageError(std::string("--") + other + " does not go with --beside, which simulates every rank of both");
+  const Scenario second = checked_scenario(*options.text("beside"), options.all("beside-set"), "--beside-set");
+  std::optional<ProgressLine> shown;
+  std::string showing;
+  const auto progress = [&](const std::string& what, double share) {
+    if (what != showing) shown.emplace(err, showing = what, is_terminal(err));
+    shown->report(share);
+  };
+  const Neighbours neighbours = beside(scenario, second, interleaving_of(options), progress);
+  shown.reset();
+  out << (options.has("json") ? beside_json(neighbours) : beside_text(neighbours));
+  return status_done;
+}
+
+}  // namespace
+
+int simulate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  CommandOptions options = declared_options();
+  if (!options.parse(args, out)) return status_done;
+  keep_freed_memory();
+  const ExitOnInterrupt planning;
+  const Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
+  if (options.has("beside")) return answer_beside(scenario, options, out, err);
+  for (const char* only : {"place", "beside-set"})
+    if (options.has(only)) throw UsageError(std::string("--") + only + " goes with --beside FILE");
+  if (const auto path = options.text("trace")) check_output("--trace", *path, inputs_of(scenario));
+  try {
+    return answer(scenario, options, out, err);
+  } catch (const SimulationInterrupted& stop) {
+    (options.has("json") ? err : out) << partial_text(stop.partial);
+    return status_failed;
+  }
+}
+
+}  // namespace slipway::scenarios

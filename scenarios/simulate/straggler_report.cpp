@@ -1,0 +1,75 @@
+#include "scenarios/simulate/straggler_report.h"
+
+#include <fmt/format.h>
+
+#include "scenarios/answers/readable.h"
+#include "schedules/time/metrics.h"
+
+namespace slipway::scenarios {
+namespace {
+
+// Compute of every rank in the measured step; 0 for ranks that others stand for.
+std::vector<double> compute_per_rank(const TaskGraph& graph, const Timeline& timeline) {
+  const std::size_t step = measured_step(timeline);
+  std::vector<double> busy(rank_count(graph.layout), 0);
+  for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+    if (graph.tasks[id].communicator != none) continue;
+    const std::size_t instance = step * graph.tasks.size() + id;
+    busy[graph.tasks[id].rank] += timeline.end[instance] - timeline.start[instance];
+  }
+  return busy;
+}
+
+std::string who_waits(const StragglerCost& cost) {
+  std::vector<std::vector<std::string>> rows{
+      {"pipeline rank", "computes", "waits", "without stragglers", "slowest GPU"}};
+  for (std::size_t i = 0; i < cost.stages.size(); ++i) {
+    const StageWaiting& stage = cost.stages[i];
+    rows.push_back({std::to_string(i), readable_seconds(stage.compute_s), readable_seconds(stage.waits_s),
+                    readable_seconds(stage.healthy_waits_s),
+                    stage.slowdown > 1 ? fmt::format("{:.3g} x, rank {}", stage.slowdown, stage.slowest_rank) : "-"});
+  }
+  return aligned_table(rows, "  ");
+}
+
+}  // namespace
+
+StragglerCost straggler_cost(const Plan& plan, double step_s, const Timeline& timeline, const Timeline& healthy) {
+  const Cluster& cluster = plan.scenario.cluster;
+  StragglerCost cost;
+  cost.step_s = step_s;
+  cost.healthy_step_s = step_time_of(plan.graph, healthy);
+  cost.slow_ports = slow_port_count(cluster, rank_count(plan.scenario.layout));
+  const std::vector<double> busy = compute_per_rank(plan.graph, timeline);
+  const std::vector<double> healthy_busy = compute_per_rank(plan.graph, healthy);
+  cost.stages.resize(plan.scenario.layout.pipeline);
+  std::vector<int> members(cost.stages.size(), 0);
+  for (int rank = 0; rank < rank_count(plan.scenario.layout); ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    const auto p = static_cast<std::size_t>(coordinates_of(plan.scenario.layout, rank).pipeline);
+    StageWaiting& stage = cost.stages[p];
+    const double slowdown = slowdown_of(cluster, rank);
+    cost.slow_gpus += slowdown > 1.001 ? 1 : 0;
+    if (slowdown > stage.slowdown) stage.slowdown = slowdown, stage.slowest_rank = rank;
+    if (busy[at] == 0) continue;
+    ++members[p];
+    stage.compute_s += busy[at];
+    stage.waits_s += cost.step_s - busy[at];
+    stage.healthy_waits_s += cost.healthy_step_s - healthy_busy[at];
+  }
+  for (std::size_t p = 0; p < members.size(); ++p) {
+    StageWaiting& stage = cost.stages[p];
+    const double share = members[p] > 0 ? 1.0 / members[p] : 0;
+    stage.compute_s *= share, stage.waits_s *= share, stage.healthy_waits_s *= share;
+  }
+  return cost;
+}
+
+std::string straggler_text(const StragglerCost& cost) {
+  return fmt::format("Stragglers ({}, {}) cost {} a step, {} of it: {} instead of {}. Who waits (means):\n{}\n",
+                     counted(cost.slow_gpus, "slow GPU"), counted(cost.slow_ports, "slow port"),
+                     readable_seconds(cost.lost_s()), readable_share(cost.lost_s() / cost.step_s),
+                     readable_seconds(cost.step_s), readable_seconds(cost.healthy_step_s), who_waits(cost));
+}
+
+}  // namespace slipway::scenarios

@@ -1,0 +1,34 @@
+// What slow GPUs and ports cost a step, and who waits for them: the step beside that of the same ranks, in the same
+// order, on the healthy cluster. Guarded by tests/scenarios/stragglers_command_test.cpp.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/step/plan.h"
+#include "sim/simulate.h"
+
+namespace slipway::scenarios {
+
+// One pipeline rank, means over its members, in one steady step.
+struct StageWaiting {
+  double compute_s = 0;
+  double waits_s = 0;          // the rest of the step
+  double healthy_waits_s = 0;  // the same without stragglers
+  int slowest_rank = 0;        // of its members
+  double slowdown = 1;         // of that rank's GPU
+};
+
+struct StragglerCost {
+  double step_s = 0, healthy_step_s = 0;
+  std::vector<StageWaiting> stages;
+  int slow_gpus = 0;   // that hold ranks and are more than a thousandth slower than their profile
+  int slow_ports = 0;  // of GPUs that hold ranks
+  double lost_s() const { return step_s - healthy_step_s; }
+};
+
+// Both timelines are of `plan.graph`, with as many steps; `step_s` is the first one's step_time_s.
+StragglerCost straggler_cost(const Plan& plan, double step_s, const Timeline& timeline, const Timeline& healthy);
+std::string straggler_text(const StragglerCost& cost);
+
+}  // namespace slipway::scenarios

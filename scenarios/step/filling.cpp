@@ -1,0 +1,142 @@
+#include "scenarios/step/filling.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "scenarios/answers/readable.h"
+#include "scenarios/language/usage_error.h"
+#include "scenarios/step/plan.h"
+#include "schedules/fill/evaluation.h"
+#include "schedules/fill/kfac.h"
+
+namespace slipway::scenarios {
+namespace {
+
+FillOptions options_of(const Scenario& scenario) {
+  FillOptions options;
+  options.use_bubbles = scenario.schedule.fill != FillChoice::none;
+  options.steps = scenario.run.optimizer.refresh_steps;
+  return options;
+}
+
+FillSummary summary_of(const Fillers& fillers, const FillOptions& options, const Filling& filling) {
+  FillSummary summary;
+  summary.name = fillers.name;
+  summary.in_bubbles = options.use_bubbles;
+  summary.steps = filling.graph.window;
+  summary.unfilled_step_s = filling.period_s;
+  summary.filled_step_s = filling.window_period_s / filling.graph.window;
+  summary.utilization = utilization_of(filling);
+  summary.ranks = filling.ranks;
+  const double ranks = static_cast<double>(filling.ranks.size());
+  for (const RankFilling& rank : filling.ranks) {
+    summary.filler_s += rank.filler_s / ranks;
+    summary.behind_s += rank.behind_s / ranks;
+  }
+  return summary;
+}
+
+void refuse_violations(const TaskGraph& graph, const std::vector<Violation>& violations) {
+  if (violations.empty()) return;
+  std::string text = "filling the bubbles broke an invariant; this is a defect of slipway, please report it";
+  for (const Violation& violation : violations) text += "\n" + describe(graph, violation);
+  throw std::runtime_error(text);
+}
+
+// Equal stages only; 0 otherwise.
+int layers_per_stage(const Scenario& scenario) {
+  const std::vector<Block> blocks = blocks_of(scenario.model);
+  int layers = 0;
+  for (const BlockRange& stage : split_blocks(scenario.model, scenario.layout)) {
+    int count = 0;
+    for (int block = stage.first; block < stage.last; ++block)
+      count += blocks[block].kind == BlockKind::transformer ? 1 : 0;
+    if (layers != 0 && layers != count) return 0;
+    layers = count;
+  }
+  return layers;
+}
+
+// What the closed form describes, but for stages that are not alike.
+bool is_of_the_papers_kind(const Scenario& scenario) {
+  const std::string& schedule = scenario.schedule.name;
+  return scenario.run.optimizer.name == "kfac" && !scenario.schedule.actions &&
+         (schedule == "gpipe" || schedule == "1f1b" || schedule == "chimera") &&
+         scenario.layout.data * scenario.layout.context == 1 && !scenario.cluster.groups.front().machine.blocks.empty();
+}
+
+std::string closed_form_row(const PipeFisherModel& model) { return fmt::format("{:.4g} steps", model.ratio); }
+
+}  // namespace
+
+void fill_bubbles(Plan& plan) {
+  const Scenario& scenario = plan.scenario;
+  const bool kfac = scenario.run.optimizer.name == "kfac";
+  if (!kfac && scenario.schedule.fill == FillChoice::none) return;
+  const FillOptions options = options_of(scenario);
+  Fillers fillers;
+  Filling filling;
+  try {
+    fillers = kfac ? kfac_fillers(plan.graph, scenario.cluster)
+                   : evaluation_fillers(plan.graph, scenario.cluster, plan.durations,
+                                        scenario.schedule.evaluation_micro_batches);
+    filling = fill(plan.graph, plan.durations, fillers, options);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(scenario.path + ": " + error.what());
+  }
+  refuse_violations(filling.graph, check_graph(filling.graph));
+  refuse_violations(filling.graph, check_filling(plan.graph, fillers, filling));
+  plan.filling = summary_of(fillers, options, filling);
+  plan.graph = std::move(filling.graph);
+  plan.durations = std::move(filling.durations);
+}
+
+std::optional<PipeFisherModel> pipefisher_of(const Scenario& scenario) {
+  const BlockTable& table = scenario.cluster.groups.front().machine.blocks;
+  const bool one_way = scenario.schedule.name != "chimera";
+  const int layers = is_of_the_papers_kind(scenario) ? layers_per_stage(scenario) : 0;
+  if (layers == 0) return std::nullopt;
+  PipeFisherInput input;
+  input.shape = one_way ? PipelineShape::one_way : PipelineShape::bidirectional;
+  input.stages = scenario.layout.pipeline;
+  input.micro_batches = static_cast<int>(scenario.schedule.global_batch / scenario.schedule.micro_batch);
+  input.recompute = scenario.schedule.recompute == Recompute::full;
+  input.stage = stage_times(row_of(table, scenario.schedule.micro_batch), layers);
+  return pipefisher(input);
+}
+
+std::string filling_text(const Plan& plan) {
+  if (!plan.filling) return "";
+  const FillSummary& f = *plan.filling;
+  const Utilization& u = f.utilization;
+  std::string text =
+      fmt::format("Bubbles filled with {} (utilization of the pipeline's time, mean over ranks):\n", f.name);
+  text +=
+      aligned_table({{"before", "after", "ceiling", "refreshed every", "ceiling's", "a rank for itself", "step before",
+                      "found no gap"},
+                     {readable_share(u.before), readable_share(u.after), readable_share(u.ceiling),
+                      counted(f.steps, "step"), u.ceiling_steps > 0 ? counted(u.ceiling_steps, "step") : "no bubble",
+                      readable_share(u.own_cycles), readable_seconds(f.unfilled_step_s),
+                      fmt::format("{} of {} a rank", readable_seconds(f.behind_s), readable_seconds(f.filler_s))}},
+                    "  ");
+  if (u.after > u.ceiling && f.behind_s > 0)
+    text +=
+        "  After is above the ceiling, which is that of the bubbles: what found no gap runs behind the window, where "
+        "nobody waits.\n"
+        "  Steps are longer by it, and fuller.\n";
+  if (const auto model = pipefisher_of(plan.scenario)) {
+    text += "Closed form without communication (Osawa et al. 2022):\n";
+    text +=
+        aligned_table({{"pipeline", "bubble", "K-FAC / bubble", "step", "sequences/s", "without K-FAC", "memory"},
+                       {readable_seconds(model->pipeline_s), readable_seconds(model->bubble_s), closed_form_row(*model),
+                        readable_seconds(model->step_s), fmt::format("{:.4g}", model->sequences_per_s),
+                        fmt::format("{:.4g}", model->first_order_per_s), readable_bytes(model->memory_bytes)}},
+                      "  ");
+  } else if (is_of_the_papers_kind(plan.scenario)) {
+    text += "No closed form (Osawa et al. 2022) beside it: that one has as many blocks in every stage.\n";
+  }
+  return text + "\n";
+}
+
+}  // namespace slipway::scenarios

@@ -1,0 +1,235 @@
+#include "scenarios/step/plan.h"
+
+#include <fmt/format.h>
+
+#include "scenarios/answers/readable.h"
+#include "scenarios/language/keys.h"
+#include "scenarios/language/usage_error.h"
+#include "schedules/bound/balanced_split.h"
+#include "schedules/check/check.h"
+#include "schedules/lower/folding.h"
+#include "schedules/time/durations.h"
+
+namespace slipway::scenarios {
+namespace {
+
+const Machine& machine_of(const Scenario& scenario, int rank) {
+  const auto group = static_cast<std::size_t>(place_of(scenario.cluster, rank).group);
+  return scenario.cluster.groups[group].machine;
+}
+
+void refuse_violations(const TaskGraph& graph) {
+  const std::vector<Violation> violations = check_graph(graph);
+  if (violations.empty()) return;
+  std::string text = "the task graph breaks an invariant; this is a defect of slipway, please report it";
+  for (const Violation& violation : violations) text += "\n" + describe(graph, violation);
+  throw std::runtime_error(text);
+}
+
+std::string layout_text(const Layout& layout) {
+  std::string text;
+  const auto add = [&](const char* name, int degree) {
+    if (degree > 1) text += (text.empty() ? "" : ", ") + std::string(name) + " " + std::to_string(degree);
+  };
+  add("tensor", layout.tensor);
+  if (layout.sequence_parallel) text += ", sequence parallel";
+  add("context", layout.context);
+  if (layout.context > 1 && layout.context_exchange == ContextExchange::ring) text += " (ring)";
+  add("pipeline", layout.pipeline);
+  if (layout.pipeline > 1) add("chunks", layout.chunks);
+  add("data", layout.data);
+  if (layout.zero > 0) text += (text.empty() ? "zero " : ", zero ") + std::to_string(layout.zero);
+  return text.empty() ? "one rank" : text;
+}
+
+}  // namespace
+
+Scenario checked_scenario(const std::string& path, const std::vector<std::string>& overrides,
+                          const std::string& option) {
+  LoadResult loaded = load_scenario(path, overrides);
+  const std::string usual = "--set ";
+  for (ScenarioError& defect : loaded.errors)
+    if (defect.file.starts_with(usual)) defect.file.replace(0, usual.size(), option + " ");
+  if (!loaded.errors.empty()) throw UsageError("the scenario cannot be used:\n" + describe(loaded.errors));
+  return std::move(loaded.scenario);
+}
+
+void refuse_uncalibrated(const Scenario& scenario) {
+  const std::vector<NodeGroup>& groups = scenario.cluster.groups;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (!awaits_calibration(groups[i].machine)) continue;
+    const std::string& file = scenario.machine_files.at(i);
+    throw UsageError(scenario.path + ": the machine " + groups[i].machine.name +
+                     (file.empty() ? "" : " (" + file + ")") + " has no measured rates yet; run `slipway calibrate " +
+                     scenario.path + " --measure -o M.yaml`, then set cluster.machine to M.yaml");
+  }
+}
+
+namespace {
+
+bool has_fillers(const Scenario& scenario) {
+  return scenario.schedule.fill != FillChoice::none || lowering_input(scenario).kfac;
+}
+
+const char* why_unfoldable(const Scenario& scenario) {
+  const LoweringInput input = lowering_input(scenario);
+  if (has_fillers(scenario)) return "work in the bubbles differs from rank to rank";
+  if (step_shape(input).copies > 1) return "data groups join ranks of both copies of the model";
+  return why_unfoldable(scenario.cluster, scenario.layout, joined_ranks(input));
+}
+
+std::string why_unfolded(const Scenario& scenario, const Folding& folding) {
+  const Layout& layout = scenario.layout;
+  if (layout.tensor * layout.context * layout.data == 1) return "";
+  if (lowered_count(layout, folding) < rank_count(layout)) return "";
+  const char* reason = why_unfoldable(scenario);
+  return reason != nullptr
+             ? reason
+             : "no pattern of ranks that stand for others holds on all pipeline ranks: machines, speeds, links or "
+               "shared ports differ";
+}
+
+}  // namespace
+
+Folding folding_of(const Scenario& scenario) {
+  if (why_unfoldable(scenario) != nullptr) return {};
+  return folding_of(scenario.cluster, scenario.layout, joined_ranks(lowering_input(scenario)));
+}
+
+namespace {
+
+// The step's graph, of fewer micro-batches where options allow and the schedule repeats.
+TaskGraph lowered(Plan& plan, const PlanOptions& options) {
+  LoweringInput input = lowering_input(plan.scenario);
+  if (options.folded) {
+    input.folding = folding_of(plan.scenario);
+    plan.unfolded = why_unfolded(plan.scenario, input.folding);
+  }
+  // A link that flaps keeps no period, and who waits for a straggler is told of the whole step.
+  if (options.patience > 0 && !has_fillers(plan.scenario) && !is_impaired(plan.scenario.cluster))
+    plan.shortened = shortened(step_actions(input), step_shape(input).micro_batches, options.patience);
+  if (!plan.shortened) return lower(input);
+  input.actions = &plan.shortened->actions;
+  input.global_batch = plan.shortened->micro_batches * input.shape.micro_batch * input.layout.data;
+  TaskGraph graph = lower(input);
+  graph.global_batch = plan.scenario.schedule.global_batch;
+  return graph;
+}
+
+}  // namespace
+
+Plan ordered_plan(Scenario scenario, const PlanOptions& options) {
+  Plan plan{std::move(scenario), {}, {}, {}, {}, {}};
+  set_pace(plan.scenario);
+  plan.graph = lowered(plan, options);
+  plan.durations = order_and_price(plan.graph, plan.scenario.cluster);
+  return plan;
+}
+
+namespace {
+
+Plan ordered_or_refused(Scenario scenario, const PlanOptions& options) {
+  const std::string path = scenario.path;
+  try {
+    return ordered_plan(std::move(scenario), options);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(path + ": " + error.what());
+  }
+}
+
+}  // namespace
+
+Plan plan_of(Scenario scenario, const PlanOptions& options) {
+  refuse_uncalibrated(scenario);
+  Plan plan = ordered_or_refused(std::move(scenario), options);
+  refuse_violations(plan.graph);
+  fill_bubbles(plan);
+  return plan;
+}
+
+double peak_flops(const Scenario& scenario) {
+  double sum = 0;
+  // A block table leaves embedding and head free, which the FLOPs of the MFU count: there is no share of a peak.
+  if (!scenario.cluster.groups.front().machine.blocks.empty()) return 0;
+  for (int rank = 0; rank < rank_count(scenario.layout); ++rank) {
+    const double peak = machine_of(scenario, rank).peak_flops[static_cast<std::size_t>(scenario.dtype)];
+    if (peak <= 0) return 0;
+    sum += peak;
+  }
+  return sum / scenario.cluster.ranks_per_gpu;
+}
+
+std::vector<double> memory_capacities(const Scenario& scenario) {
+  std::vector<double> bytes;
+  for (int rank = 0; rank < rank_count(scenario.layout); ++rank) {
+    bytes.push_back(machine_of(scenario, rank).memory_bytes);
+  }
+  return bytes;
+}
+
+std::string on_machine(const Scenario& scenario, int rank) {
+  return has_several_machines(scenario.cluster) ? " of " + machine_of(scenario, rank).name : "";
+}
+
+int micro_batches_of(const Plan& plan) { return step_shape(lowering_input(plan.scenario)).micro_batches; }
+
+double tokens_per_step(const Scenario& scenario) {
+  return static_cast<double>(scenario.schedule.global_batch) * static_cast<double>(scenario.model.sequence);
+}
+
+namespace {
+
+// The word of a scenario for one of a key's choices, which are in the order of the enumeration.
+template <typename Choice>
+std::string word_of(const char* key, Choice choice) {
+  return std::string(key_of(scenario_keys(), key)->choices().at(static_cast<std::size_t>(choice)));
+}
+
+// What costs time or memory and is not the default: ", recompute full, kernels torch".
+std::string choices_text(const ScheduleChoice& schedule) {
+  std::string text;
+  if (schedule.slices > 1) text += fmt::format(", {} slices", schedule.slices);
+  if (schedule.recompute != Recompute::none) text += ", recompute " + word_of("schedule.recompute", schedule.recompute);
+  if (schedule.kernels != ScheduleChoice{}.kernels)
+    text += ", kernels " + word_of("schedule.kernels", schedule.kernels);
+  return text;
+}
+
+}  // namespace
+
+std::string machines_text(const Cluster& cluster) {
+  std::string text;
+  for (const NodeGroup& group : cluster.groups) {
+    if (!text.empty()) text += " + ";
+    text += std::to_string(group.nodes * group.gpus_per_node) + " x " + group.machine.name;
+  }
+  return text;
+}
+
+std::string pace_text(const Scenario& scenario) {
+  if (!scenario.stack) return "";
+  const std::string by = scenario.stack_file.empty() ? "" : " by " + scenario.stack_file;
+  if (has_pace(scenario)) return "; at the pace of " + scenario.stack->trainer + by;
+  return "; nobody timed " + scenario.stack->trainer + " on this machine: priced by its profile alone";
+}
+
+namespace {
+
+std::string parameters_text(const Model& model) {
+  const std::string all = readable_count(static_cast<double>(parameter_count(model))) + " parameters";
+  if (!has_experts(model)) return all;
+  return all + ", " + readable_count(static_cast<double>(active_parameter_count(model))) + " active";
+}
+
+}  // namespace
+
+std::string headline(const Plan& plan) {
+  const Scenario& s = plan.scenario;
+  return fmt::format("{}: {} ({}), sequence {}, on {}: {}; {}, {} of {}, {}{}{}", s.name, s.model.name,
+                     parameters_text(s.model), s.model.sequence, machines_text(s.cluster), layout_text(s.layout),
+                     s.schedule.actions ? "schedule of a CSV" : s.schedule.name,
+                     counted(micro_batches_of(plan), "micro-batch"), counted(s.schedule.micro_batch, "sequence"),
+                     name_of(s.dtype), choices_text(s.schedule), pace_text(s));
+}
+
+}  // namespace slipway::scenarios

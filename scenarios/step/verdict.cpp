@@ -1,0 +1,302 @@
+#include "scenarios/step/verdict.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "models/model/operator_cost.h"
+#include "models/model/parameters.h"
+#include "scenarios/step/plan.h"
+#include "schedules/lower/segments.h"
+#include "schedules/memory/in_flight.h"
+
+namespace slipway::scenarios {
+
+namespace {
+
+struct Stages {
+  explicit Stages(const Scenario& of)
+      : scenario(of),
+        input(lowering_input(of)),
+        blocks(blocks_of(of.model)),
+        actions(step_actions(input)),
+        placement(placement_of(actions, step_shape(input))) {
+    for (int copy = 0; copy < placement.copies; ++copy)
+      for (const BlockRange& range : split_blocks(of.model, of.layout)) ranges.push_back(range);
+  }
+
+  bool on_rank(std::size_t stage, int pipeline) const { return placement.rank[stage] == pipeline; }
+  bool has_embedding(std::size_t stage) const { return placement.is_first(static_cast<int>(stage)); }
+  bool has_head(std::size_t stage) const { return placement.is_last(static_cast<int>(stage)); }
+  double layers(std::size_t stage) const {
+    return ranges[stage].last - ranges[stage].first - (has_embedding(stage) ? 1 : 0) - (has_head(stage) ? 1 : 0);
+  }
+
+  const Scenario& scenario;
+  LoweringInput input;
+  std::vector<Block> blocks;
+  ActionLists actions;
+  Placement placement;
+  std::vector<BlockRange> ranges;  // per stage
+};
+
+// What one micro-batch keeps on each stage; under full recompute without the layer at work.
+struct Kept {
+  std::vector<MemoryParts> parts;    // per stage
+  std::vector<MemoryParts> at_work;  // per stage: its largest recomputed block
+  std::vector<double> for_weights;   // per stage: bytes between input and weight gradients, where they are split
+};
+
+// The executor keeps keys and values that it gathers, and what it gathers when it makes a layer again. A trainer does not: its runs
+// have told what it keeps (memory_constants.h).
+void add_gathered(const Operator& gather, const Block& block, const Stages& stages, MemoryParts& parts) {
+  if (!stages.scenario.trainer.machine.empty()) return;
+  const bool recomputed = is_recomputed(stages.input.recompute, block);
+  if (!gathers_keys_values(gather) && !(recomputed && gathers_input(gather))) return;
+  parts[part_of_gathered(gather, block)] += bytes_beside_shard(gather, block, stages.input.shape.sharding, recomputed);
+}
+
+MemoryParts of_block(const std::vector<Operator>& operators, const Stages& stages, int index) {
+  MemoryParts parts;
+  const Block& block = stages.blocks[index];
+  for (const Operator& op : operators) {
+    if (op.block != index) continue;
+    add_kept(op, block, stages.input.shape, parts);
+    add_gathered(op, block, stages, parts);
+  }
+  return parts;
+}
+
+double left_for_weights(const std::vector<Operator>& operators, const Stages& stages) {
+  double bytes = 0;
+  for (std::size_t i = 0; i < operators.size(); ++i) {
+    const Block& block = stages.blocks[operators[i].block];
+    const bool comes_again = input_comes_again(operators, static_cast<int>(i), block, stages.input.recompute);
+    bytes += bytes_for_weight_grads(std::span(&operators[i], 1), comes_again);
+    if (comes_again) bytes += operators[i - 1].message_bytes / stages.input.shape.sharding.tensor;
+  }
+  return bytes;
+}
+
+Kept kept_of(const Stages& of) {
+  Kept kept;
+  Stages stages = of;  // unfused scores of a slice: the mean over the slices, which are all held at the peak
+  stages.input.shape.before = (stages.input.slices - 1) * stages.input.shape.sequence / 2;
+  const bool full = stages.input.recompute == Recompute::full;
+  const double residual = boundary_bytes(stages.scenario.model, stages.input.shape);
+  for (const BlockRange& range : stages.ranges) {
+    MemoryParts parts, at_work;
+    const auto operators = operators_of(stages.scenario.model, range.first, range.last, stages.input.shape);
+    for (int block = range.first; block < range.last; ++block) {
+      const MemoryParts own = of_block(operators, stages, block);
+      if (!full || stages.blocks[block].kind != BlockKind::transformer) {
+        parts += own;
+        continue;
+      }
+      parts[MemoryPart::layer_inputs] += residual;
+      if (sum(own) > sum(at_work)) at_work = own;
+    }
+    kept.parts.push_back(parts);
+    kept.for_weights.push_back(left_for_weights(operators, stages));
+    kept.at_work.push_back(at_work);
+  }
+  return kept;
+}
+
+double elements_of(const Stages& stages, int pipeline) {
+  double elements = 0;
+  for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
+    if (!stages.on_rank(stage, pipeline)) continue;
+    for (int block = stages.ranges[stage].first; block < stages.ranges[stage].last; ++block)
+      elements +=
+          static_cast<double>(block_shard_elements(stages.scenario.model, block, stages.scenario.layout.tensor));
+  }
+  return elements;
+}
+
+// The largest two blocks that follow each other in the backward passes of a rank, where the last one is followed by
+// the next micro-batch's first: so many at a time are gathered (ZeRO 3), or keep an unreduced gradient (ZeRO 2, 3), as
+// the lowering allows it (schedules/lower/passes.cpp).
+double elements_of_two_blocks(const Stages& stages, int pipeline) {
+  std::vector<double> elements;
+  for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
+    if (!stages.on_rank(stage, pipeline)) continue;
+    for (int block = stages.ranges[stage].first; block < stages.ranges[stage].last; ++block)
+      elements.push_back(
+          static_cast<double>(block_shard_elements(stages.scenario.model, block, stages.scenario.layout.tensor)));
+  }
+  double most = elements.size() == 1 ? elements[0] : 0;
+  for (std::size_t i = 0; i < elements.size() && elements.size() > 1; ++i)
+    most = std::max(most, elements[i] + elements[(i + 1) % elements.size()]);
+  return most;
+}
+
+// Nothing of that is a trainer's own kept memory: bytes of the book.
+void add_sharded(const Stages& stages, int pipeline, MemoryParts& parts) {
+  const Layout& layout = stages.scenario.layout;
+  if (layout.zero < 2 || layout.data * layout.context == 1) return;
+  const double elements = elements_of_two_blocks(stages, pipeline);
+  parts[MemoryPart::gradient_buckets] = elements * bytes_of(stages.input.gradient_dtype);
+  if (layout.zero == 3) parts[MemoryPart::gathered_weights] = elements * bytes_of(stages.scenario.dtype);
+}
+
+// Everything but the bytes themselves.
+StageTerms without_parts(const Stages& stages, int pipeline) {
+  const Scenario& s = stages.scenario;
+  const Block& layer = stages.blocks[1];
+  const Tokens tokens = tokens_of(stages.input.shape);
+  const double width = bytes_of(s.dtype) / 2.0;
+  StageTerms terms;
+  terms.parameters = elements_of(stages, pipeline);
+  terms.gradient_bytes = bytes_of(stages.input.gradient_dtype);
+  terms.replicas = static_cast<double>(s.layout.data) * s.layout.context;
+  terms.tensor = s.layout.tensor;
+  terms.pipeline = s.layout.pipeline;
+  terms.context = s.layout.context;
+  terms.zero = s.layout.zero;
+  terms.kernels = s.schedule.kernels;
+  terms.hidden = width * static_cast<double>(tokens.whole * layer.hidden);
+  terms.hidden_cut = width * static_cast<double>(tokens.sharded * layer.hidden);
+  terms.ffn = width * static_cast<double>(tokens.whole * std::max<std::int64_t>(1, layer.experts_per_token) *
+                                          layer.ffn / s.layout.tensor);
+  return terms;
+}
+
+// Per stage: micro-batches held on its rank where that is fullest.
+std::vector<double> held(const Stages& stages, const Kept& kept) {
+  std::vector<double> count(stages.ranges.size());
+  for (const auto& list : stages.actions) {
+    std::map<int, HeldBytes> bytes;
+    for (const Action& action : list) {
+      const auto stage = static_cast<std::size_t>(action.stage);
+      bytes[action.stage] = {sum(kept.parts[stage]), kept.for_weights[stage]};
+    }
+    for (const auto& [stage, number] : held_at_peak(list, bytes)) count[stage] = number;
+  }
+  return count;
+}
+
+}  // namespace
+
+std::vector<MemoryParts> formula_memory(const Scenario& scenario) {
+  const Stages stages(scenario);
+  MemoryInput input = memory_input(scenario.model, stages.input.shape);
+  input.pipeline = scenario.layout.pipeline;
+  input.data = scenario.layout.data * stages.placement.copies;  // copies share the optimizer as well
+  input.zero = scenario.layout.zero;
+  input.gradient_dtype = stages.input.gradient_dtype;
+  input.recompute = stages.input.recompute;
+  const std::vector<double> in_flight = held(stages, kept_of(stages));
+  std::vector<MemoryParts> memory;
+  for (int pipeline = 0; pipeline < scenario.layout.pipeline; ++pipeline) {
+    std::vector<StageShare> shares;
+    for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
+      if (stages.on_rank(stage, pipeline))
+        shares.push_back({stages.layers(stage), stages.has_embedding(stage), stages.has_head(stage), in_flight[stage]});
+    }
+    memory.push_back(stage_memory(input, shares));
+  }
+  return memory;
+}
+
+std::vector<StageTerms> counted_memory(const Scenario& scenario) {
+  const Stages stages(scenario);
+  const Kept kept = kept_of(stages);
+  const std::vector<double> in_flight = held(stages, kept);
+  const std::vector<StaticBytes> fixed = static_bytes_of(stages.input);
+  std::vector<StageTerms> memory;
+  for (int pipeline = 0; pipeline < scenario.layout.pipeline; ++pipeline) {
+    StageTerms terms = without_parts(stages, pipeline);
+    MemoryParts& parts = terms.parts;
+    MemoryParts at_work;
+    for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
+      if (!stages.on_rank(stage, pipeline)) continue;
+      parts += in_flight[stage] * kept.parts[stage];
+      terms.layers_kept += stages.layers(stage) * in_flight[stage];
+      if (stages.has_embedding(stage)) terms.embeddings_held = in_flight[stage];
+      if (sum(kept.at_work[stage]) > sum(at_work)) at_work = kept.at_work[stage];
+    }
+    parts += at_work;
+    if (stages.input.recompute == Recompute::full) terms.layers_kept = 1;
+    const StaticBytes& of_rank = fixed[pipeline];
+    parts[MemoryPart::weights] = of_rank.weights;
+    parts[MemoryPart::gradients] = of_rank.gradients;
+    parts[MemoryPart::optimizer] = of_rank.optimizer;
+    add_sharded(stages, pipeline, parts);
+    memory.push_back(terms);
+  }
+  return memory;
+}
+
+namespace {
+
+bool has_constants(const Scenario& scenario) { return !scenario.trainer.machine.empty(); }
+
+// Empty where there is none, or where a trainer's runs have said more than the book.
+std::vector<MemoryParts> closed_form(const Scenario& scenario) {
+  if (has_constants(scenario)) return {};
+  try {
+    return formula_memory(scenario);
+  } catch (const std::invalid_argument&) {
+    return {};  // another model family: the formula does not exist for it
+  }
+}
+
+void raise(StageNeed& need, double bytes, MemoryWay way) {
+  if (bytes <= need.bytes) return;
+  need.bytes = bytes;
+  need.way = way;
+}
+
+}  // namespace
+
+std::vector<StageNeed> stage_needs(const Scenario& scenario, const std::vector<OnTimeline>& timeline) {
+  const std::vector<StageTerms> terms = counted_memory(scenario);
+  const std::vector<MemoryParts> formula = closed_form(scenario);
+  const std::vector<double> capacities = memory_capacities(scenario);
+  const std::size_t per_stage = capacities.size() / terms.size();
+  std::vector<StageNeed> needs;
+  for (std::size_t stage = 0; stage < terms.size(); ++stage) {
+    const auto first = capacities.begin() + static_cast<std::ptrdiff_t>(stage * per_stage);
+    const auto least = std::min_element(first, first + static_cast<std::ptrdiff_t>(per_stage));
+    const OnTimeline seen = timeline.empty() ? OnTimeline{} : timeline[stage];
+    StageNeed& need = needs.emplace_back();
+    need.rank = static_cast<int>(least - capacities.begin());
+    need.capacity = *least;
+    need.bytes = peak_bytes(terms[stage], scenario.trainer) + seen.kept_for_fillers;
+    if (!formula.empty()) raise(need, sum(formula[stage]), MemoryWay::closed_form);
+    raise(need, seen.bytes, MemoryWay::timeline);
+  }
+  return needs;
+}
+
+Verdict verdict_of(const Scenario& scenario, const std::vector<StageNeed>& needs) {
+  Verdict verdict;
+  for (std::size_t stage = 0; stage < needs.size(); ++stage) {
+    const StageNeed& need = needs[stage];
+    const double usable = need.capacity * scenario.trainer.usable_share;
+    verdict.fits &= need.bytes <= usable;
+    verdict.fits_cautious &= need.bytes <= need.capacity * scenario.trainer.cautious_share;
+    if (stage > 0 && need.bytes * verdict.usable <= verdict.bytes * usable) continue;
+    verdict.fullest = static_cast<int>(stage);
+    verdict.rank = need.rank;
+    verdict.bytes = need.bytes;
+    verdict.usable = usable;
+    verdict.way = need.way;
+  }
+  return verdict;
+}
+
+Verdict verdict_of(const Scenario& scenario) { return verdict_of(scenario, stage_needs(scenario)); }
+
+std::string way_text(const Scenario& scenario, MemoryWay way) {
+  if (way == MemoryWay::timeline) return "on the simulated timeline";
+  if (way == MemoryWay::closed_form) return "by the closed form of Fujii et al. 2024";
+  const MemoryConstants& trainer = scenario.trainer;
+  if (!has_constants(scenario)) return "counted tensor by tensor, without what a trainer takes besides (cluster.stack)";
+  const std::string& machine = scenario.cluster.groups[0].machine.name;
+  return "as " + trainer.name +
+         (trainer.machine == machine ? "" : " on " + trainer.machine + " (nobody measured it on " + machine + ")") +
+         " takes it";
+}
+
+}  // namespace slipway::scenarios

@@ -1,0 +1,166 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+#include <sstream>
+#include <thread>
+
+#include "scenarios/answers/json_summary.h"
+#include "scenarios/command_line/command.h"
+#include "scenarios/command_line/options.h"
+#include "scenarios/command_line/outputs.h"
+#include "scenarios/command_line/progress.h"
+#include "scenarios/files/files.h"
+#include "scenarios/language/document.h"
+#include "scenarios/language/nearest.h"
+#include "scenarios/study/plot.h"
+
+namespace slipway::scenarios {
+namespace {
+
+constexpr std::size_t most_scenarios = 1000;
+
+std::string figure_names() {
+  std::string text;
+  for (const StudyFigure& figure : study_figures()) text += (text.empty() ? "" : ", ") + std::string(figure.name);
+  return text;
+}
+
+CommandOptions declared_options() {
+  CommandOptions options("study SCENARIO... --vary KEY=VALUE,VALUE [options]",
+                         "Simulates every combination of the varied keys, on all cores, and tabulates what "
+                         "simulate says of each:\n"
+                         "step time, throughput, bubble, memory, and utilization where bubbles are filled.",
+                         "slipway study scenarios/studies/pipefisher-2022/bert-base.yaml --vary "
+                         "schedule.name=gpipe,1f1b --plot u.svg");
+  options.positional("scenario files (YAML)", 1, most_scenarios)
+      .values("vary", "KEY=A,B",
+              "values that a key takes; may be repeated, the last varies fastest. Keys of one --vary, with "
+              "space between them, move together: --vary \"layout.pipeline=4,8 cluster.gpus_per_node=4,8\"")
+      .values("set", "KEY=VALUE", "override a key in all points; may be repeated (`slipway list keys`)")
+      .value("columns", "NAME,...",
+             "figures in the printed table (default: all that some point has, without peak_memory_bytes)")
+      .flag("json", "print the points as JSON on standard output and nothing else there")
+      .json_keys(study_json_keys())
+      .value("csv", "FILE", "write the table as CSV, with all digits and an `error` column")
+      .value("plot", "FILE", "write a bar chart as SVG")
+      .value("figure", "NAME", "of the chart (default: utilization where bubbles are filled, else step_time_s)")
+      .value("jobs", "N", "points simulated at the same time (default: one per core)")
+      .notes("Figures, the columns of the CSV as in simulate --json: " + figure_names() +
+             ".\nA point that is refused or fails is a row with its reason, and the exit status is 0 as "
+             "long as\n"
+             "one point has figures. Ctrl-C ends the study with the points that are done, and exit status 1.");
+  return options;
+}
+
+const StudyFigure& figure_of(const std::optional<std::string>& name, const std::vector<StudyRow>& rows) {
+  if (name) return *figure_named(*name);
+  const bool filled = std::any_of(rows.begin(), rows.end(), [](const StudyRow& row) {
+    return row.error.empty() && row.figures.utilization == row.figures.utilization;  // not NaN
+  });
+  return *figure_named(filled ? "utilization" : "step_time_s");
+}
+
+const StudyFigure* checked_figure(const std::string& option, const std::string& name) {
+  if (const StudyFigure* figure = figure_named(name)) return figure;
+  std::vector<std::string> names;
+  for (const StudyFigure& figure : study_figures()) names.emplace_back(figure.name);
+  throw UsageError(option + " " + name + ": there is no such figure" + suggestion(name, names) +
+                   "; allowed: " + figure_names());
+}
+
+std::vector<const StudyFigure*> columns_of(const std::optional<std::string>& option) {
+  std::vector<const StudyFigure*> columns;
+  std::istringstream names(option.value_or(""));
+  for (std::string name; std::getline(names, name, ',');) columns.push_back(checked_figure("--columns", name));
+  return columns;
+}
+
+// A key that is varied twice, or varied and set, would take one value only.
+void check_spoken_once(const std::vector<std::string>& keys, const std::vector<std::string>& overrides) {
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (std::find(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(i), keys[i]) !=
+        keys.begin() + static_cast<std::ptrdiff_t>(i))
+      throw UsageError("--vary: " + keys[i] + " is varied twice; write its values in one list");
+    for (const std::string& each : overrides)
+      if (each.starts_with(keys[i] + "="))
+        throw UsageError("--set " + each + ": " + keys[i] + " is varied as well; leave one of the two out");
+  }
+}
+
+void check_size(std::size_t scenarios, const std::vector<Variation>& variations) {
+  constexpr double most_points = 100000;
+  double points = static_cast<double>(scenarios);
+  std::string product = std::to_string(scenarios);
+  for (const Variation& variation : variations) {
+    points *= static_cast<double>(variation.values.size());
+    product += " x " + std::to_string(variation.values.size());
+  }
+  if (points > most_points)
+    throw UsageError("that is " + product + " points; allowed: up to 100000; vary fewer keys or values");
+}
+
+// A file that cannot be read is the same mistake in every point.
+void check_readable(const std::vector<std::string>& scenarios) {
+  std::vector<ScenarioError> errors;
+  for (const std::string& path : scenarios) read_document(path, {path, 0}, "", errors);
+  if (!errors.empty()) throw UsageError("the scenario cannot be used:\n" + describe(errors));
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  OutputFile file(path);
+  file.stream() << text;
+  file.commit();
+}
+
+}  // namespace
+
+int study_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  CommandOptions options = declared_options();
+  if (!options.parse(args, out)) return status_done;
+  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int jobs = options.integer("jobs", cores, 1);
+  if (const auto name = options.text("figure")) checked_figure("--figure", *name);
+  std::vector<Variation> variations;
+  Study study;
+  study.scenarios = options.arguments();
+  study.columns = columns_of(options.text("columns"));
+  for (const std::string& option : options.all("vary")) {
+    variations.push_back(variation_from(option));
+    study.first_keys.push_back(study.keys.size());
+    study.keys.insert(study.keys.end(), variations.back().keys.begin(), variations.back().keys.end());
+  }
+  check_spoken_once(study.keys, options.all("set"));
+  check_size(study.scenarios.size(), variations);
+  check_readable(study.scenarios);
+  if (options.text("csv") && options.text("csv") == options.text("plot"))
+    throw UsageError("--csv and --plot name the same file, " + *options.text("csv") + "; give each its own");
+  if (options.text("figure") && !options.text("plot"))
+    throw UsageError("--figure is what --plot draws; give --plot a file as well");
+  for (const char* output : {"csv", "plot"})
+    if (const auto path = options.text(output)) check_output(std::string("--") + output, *path, study.scenarios);
+  bool interrupted = false;
+  {
+    const CatchInterrupts guard;
+    ProgressLine progress(err, "studying", is_terminal(err));
+    study.rows = run_study(
+        points_of(study.scenarios, options.all("set"), variations), jobs, [&](double share) { progress.report(share); },
+        CatchInterrupts::asked);
+    interrupted = CatchInterrupts::asked();
+  }
+  std::ostream& talk = options.has("json") ? err : out;
+  out << (options.has("json") ? study_json(study) : study_text(study));
+  if (const auto path = options.text("csv")) write_file(*path, study_csv(study)), talk << "\ntable: " << *path << '\n';
+  if (const auto path = options.text("plot")) {
+    write_file(*path, study_svg(study, figure_of(options.text("figure"), study.rows)));
+    talk << "plot: " << *path << '\n';
+  }
+  if (interrupted) {
+    err << "slipway study: interrupted; the table has what was done until then\n";
+    return status_failed;
+  }
+  const bool any = std::any_of(study.rows.begin(), study.rows.end(), [](const StudyRow& r) { return r.error.empty(); });
+  return any ? status_done : status_failed;
+}
+
+}  // namespace slipway::scenarios

@@ -1,0 +1,37 @@
+// The memory constants of one trainer on one machine, fitted again without some of the rows (as refit.h
+// does it for times): verdicts of runs that fitted and of runs that ran out of memory, and peaks where they
+// were measured. Guarded by tests/scenarios/memory_refit_test.cpp: the bars of the published tables, and that a row
+// left out does not move its own prediction.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "models/fit/memory_fit.h"
+#include "scenarios/tables/published_row.h"
+
+namespace slipway::scenarios {
+
+class MemoryRefit {
+ public:
+  // Rows of one trainer on one machine, each of which fitted or ran out of memory; not empty. Throws
+  // std::invalid_argument as price() does, or when the trainer has no memory constants for the machine.
+  explicit MemoryRefit(const std::vector<const PublishedRow*>& rows);
+
+  // Of each row, by a fit without the rows of its part; none where no other part has rows.
+  std::vector<std::optional<MemoryPrice>> left_out(const std::vector<int>& parts) const;
+  // The fit on all rows: what a stack profile's values are made of.
+  MemoryFit all() const { return fit_memory(runs_, *memory_); }
+  const StackMemory& memory() const { return *memory_; }
+  const std::vector<MemoryRun>& runs() const { return runs_; }
+
+ private:
+  const StackMemory* memory_;
+  std::vector<MemoryRun> runs_;
+};
+
+// Whether a row says something of memory: it fitted, or ran out of it.
+bool tells_of_memory(const PublishedRow& row);
+bool has_memory_constants(const PublishedRow& row);
+
+}  // namespace slipway::scenarios

@@ -1,0 +1,118 @@
+#include "scenarios/validate/graph_prices.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+
+#include "scenarios/language/load_stack.h"
+#include "scenarios/memory/changes.h"
+#include "scenarios/plan/ranking.h"
+#include "schedules/step/action.h"
+
+namespace slipway::scenarios {
+namespace {
+
+NodeGroup nodes_of(const PublishedRow& row) {
+  const int per_node = std::min(row.gpus, row.gpus_per_node);
+  if (row.gpus % per_node != 0)
+    throw std::invalid_argument("its GPUs do not fill whole nodes of " + std::to_string(per_node));
+  return {machine_of(row), row.gpus / per_node, per_node};
+}
+
+void keep_price(RowResult& result, const Workers::Outcome& outcome) {
+  RowPrice& price = result.price;
+  price.step_s = price.mfu = 0;
+  price.cannot.clear();
+  price.borrowed_from.clear();
+  if (outcome.failed) {
+    price.cannot = outcome.text;
+    return;
+  }
+  std::memcpy(&price.step_s, outcome.result, sizeof price.step_s);
+  result.peak_flops = peak_flops_of(*result.row);
+  price.mfu = mfu_of(*result.row, price.step_s, result.peak_flops);
+}
+
+// In Megatron-Core keys and values go around a ring: Transformer Engine's default (cp_comm_type p2p), which Megatron-LM
+// could not choose otherwise before December 2024 (NVIDIA/Megatron-LM, pull request 1160), after Fujii's runs.
+ContextExchange exchange_of(const std::string& trainer) {
+  return trainer == "megatron-core" ? ContextExchange::ring : ContextExchange::all_gather;
+}
+
+}  // namespace
+
+const char* name_of(GraphEngine engine) {
+  constexpr const char* names[] = {"replay", "simulation", "book"};
+  return names[static_cast<std::size_t>(engine)];
+}
+
+Scenario scenario_of(const PublishedRow& row) {
+  Scenario scenario;
+  scenario.name = in_words(row);
+  scenario.model = row.model;
+  scenario.cluster.name = row.machine;
+  scenario.cluster.groups = {nodes_of(row)};
+  scenario.cluster.fabrics = default_fabrics(scenario.cluster.groups);
+  scenario.cluster.all_reduce_test = row.all_reduce_bytes_per_s;
+  if (const Stack* stack = built_in_stack(row.trainer); stack != nullptr && time_on(*stack, row.machine) != nullptr) {
+    scenario.stack = *stack;
+    scenario.trainer = memory_constants(*stack, row.machine);
+  }
+  scenario.layout = choice_of(row).layout;
+  scenario.schedule.name = choice_of(row).schedule->name;
+  scenario.schedule.micro_batch = row.shape.micro_batch;
+  scenario.schedule.global_batch = row.micro_batches * row.shape.micro_batch * row.data;
+  scenario.schedule.recompute = row.recompute;
+  scenario.schedule.kernels = row.shape.kernels;
+  scenario.dtype = row.shape.dtype;
+  return scenario;
+}
+
+LayoutChoice choice_of(const PublishedRow& row) {
+  const Sharding& cut = row.shape.sharding;
+  LayoutChoice choice;
+  choice.layout.tensor = cut.tensor;
+  choice.layout.sequence_parallel = cut.sequence_parallel && cut.tensor > 1;
+  choice.layout.context = cut.context;
+  choice.layout.context_exchange = exchange_of(row.trainer);
+  choice.layout.pipeline = row.pipeline;
+  choice.layout.chunks = row.chunks;
+  choice.layout.data = row.data;
+  choice.layout.zero = row.data > 1 ? row.zero : 0;
+  choice.layout.split = row.trainer == "nanotron" ? SplitKind::balanced : SplitKind::even;
+  choice.schedule = schedule_named(row.chunks > 1 ? "interleaved-1f1b" : "1f1b");
+  choice.micro_batch = row.shape.micro_batch;
+  choice.recompute = row.recompute;
+  return choice;
+}
+
+void price_by_graph(Validation& validation, GraphEngine engine, const std::function<void(double)>& progress) {
+  validation.priced_by = name_of(engine);
+  std::vector<int> jobs;
+  for (std::size_t i = 0; i < validation.rows.size(); ++i)
+    if (validation.rows[i].row->unpriceable.empty() && validation.rows[i].row->status != RowStatus::infeasible)
+      jobs.push_back(static_cast<int>(i));
+  const auto result_of = [&](int job) -> RowResult& { return validation.rows[job]; };
+  const auto work = [&](int job, std::byte* result) {
+    const PublishedRow& row = *result_of(job).row;
+    Scenario scenario = scenario_of(row);
+    if (engine == GraphEngine::book) scenario.stack.reset();
+    const double seconds = engine == GraphEngine::simulation ? price_layout(scenario, choice_of(row)).step_time_s
+                                                             : replayed_step_s(scenario);
+    std::memcpy(result, &seconds, sizeof seconds);
+  };
+  Workers workers(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())), work);
+  std::size_t given = 0, taken = 0;
+  while (taken < jobs.size()) {
+    while (given < jobs.size() && workers.idle()) workers.give(jobs[given++]);
+    constexpr int pause_ms = 500;
+    if (const auto outcome = workers.take(pause_ms)) {
+      keep_price(result_of(outcome->job), *outcome);
+      ++taken;
+    }
+    progress(static_cast<double>(taken) / static_cast<double>(jobs.size()));
+  }
+}
+
+}  // namespace slipway::scenarios

@@ -1,0 +1,161 @@
+#include <filesystem>
+#include <fstream>
+#include <ostream>
+#include <sstream>
+
+#include "scenarios/command_line/command.h"
+#include "scenarios/command_line/options.h"
+#include "scenarios/command_line/outputs.h"
+#include "scenarios/command_line/progress.h"
+#include "scenarios/files/embedded_files.h"
+#include "scenarios/files/files.h"
+#include "scenarios/validate/graph_prices.h"
+#include "scenarios/validate/report.h"
+#include "scenarios/validate/stack_text.h"
+
+namespace slipway::scenarios {
+namespace {
+
+CommandOptions declared_options() {
+  CommandOptions options("validate [TABLE.csv ...] [options]",
+                         "Scores predictions against runs that others measured: error of step times, rank "
+                         "correlation, regret of\n"
+                         "the recommended layout, out-of-memory verdicts. Without a table: those of the "
+                         "study folders, refitted\n"
+                         "without the scored rows too.",
+                         "slipway validate scenarios/studies/hagemann-2023/runs.csv --refit");
+  options.positional("table (CSV)", 0, 100)
+      .flag("refit", "also predict every row by constants that were fitted without it (by layout, group, choice)")
+      .value("engine", "NAME",
+             "formula (of the row's trainer, the default), or the task graph at that trainer's pace: its\n"
+             "replay, or its simulation with contention; or book, its replay by the machine profile alone, as\n"
+             "simulate has it without cluster.stack")
+      .json_keys(validate_json_keys())
+      .flag("json", "print the scores as JSON and nothing else (`slipway list json-keys`)")
+      .value("constants", "FILE", "write the constants of step time fitted to all scored rows, as a stack profile")
+      .value("rows", "FILE", "write every row, its prediction and its verdict as CSV")
+      .notes(
+          "A table is recognised by its header (`slipway list tables`). What is measured never enters a\n"
+          "prediction. Rows take part by rules that do not look at predictions: status (only runs that\n"
+          "ended have a step time), after_pp_fix (a version of the trainer before its pipeline was\n"
+          "repaired), all_reduce_test (below 300 GB/s the node's network was ill). A row that cannot be\n"
+          "priced counts as 100 % error and is named. MAPE, median and bias are of step times; rank is\n"
+          "Spearman's correlation of MFU; regret is 1 - measured MFU of the layout that is recommended\n"
+          "among those predicted to fit / best measured MFU of its table.");
+  return options;
+}
+
+// With the first of its tables, so that the next try works.
+void refuse_folder(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return;
+  std::string first;
+  for (const auto& entry : std::filesystem::directory_iterator(path, ignored))  // not below it: it may be any folder
+    if (const std::string found = entry.path().string(); found.ends_with(".csv") && (first.empty() || found < first))
+      first = found;
+  throw UsageError(path + " is a folder; give tables (CSV)" + (first.empty() ? "" : ", for example " + first));
+}
+
+PublishedTable table_from(const std::string& path) {
+  refuse_folder(path);
+  if (const std::string reason = unreadable(path); !reason.empty())
+    throw UsageError("cannot read the table " + path + ": " + reason + "; give a CSV file");
+  std::ifstream in(path);
+  try {
+    return read_table(in, path);
+  } catch (const std::runtime_error& error) {
+    throw UsageError(error.what());
+  }
+}
+
+std::vector<PublishedTable> tables_of(const std::vector<std::string>& paths) {
+  std::vector<PublishedTable> tables;
+  for (const std::string& path : paths) tables.push_back(table_from(path));
+  if (!paths.empty()) return tables;
+  for (const EmbeddedFile& file : embedded_tables()) {
+    std::istringstream in{std::string(file.text)};
+    tables.push_back(read_table(in, std::string(file.path)));
+  }
+  return tables;
+}
+
+// Nothing: the formula.
+std::optional<GraphEngine> engine_of(const CommandOptions& options) {
+  const std::string name = options.text("engine").value_or("formula");
+  if (name == "formula") return std::nullopt;
+  for (const GraphEngine engine : {GraphEngine::replay, GraphEngine::simulation, GraphEngine::book})
+    if (name == name_of(engine)) return engine;
+  throw UsageError("--engine " + name + " is none of formula, replay, simulation, book");
+}
+
+std::string number_text(double value) {
+  if (!(value > 0)) return "";
+  std::ostringstream text;
+  text.precision(7);
+  text << value;
+  return text.str();
+}
+
+// The format `slipway` with predictions behind it; it reads back as a table.
+void write_rows(const std::string& path, const std::vector<Validation>& validations) {
+  OutputFile file(path);
+  std::vector<std::string> columns = slipway_columns();
+  for (const char* column : {"predicted_step_s", "left_out_by_layout_s", "left_out_by_group_s", "left_out_by_choice_s",
+                             "predicted_peak_bytes", "predicted_to_fit", "predicted_safe", "cannot_be_priced"})
+    columns.emplace_back(column);
+  file.stream() << csv_line(columns);
+  for (const Validation& validation : validations) {
+    for (const RowResult& result : validation.rows) {
+      if (result.row->model.runs.empty()) continue;  // unreadable: named in the report
+      std::vector<std::string> fields = slipway_fields(*result.row);
+      fields.push_back(number_text(result.price.step_s));
+      for (const double seconds : result.left_out_s) fields.push_back(number_text(seconds));
+      fields.push_back(result.price.memory ? number_text(result.price.memory->peak_bytes) : "");
+      for (const bool MemoryPrice::*verdict : {&MemoryPrice::fits, &MemoryPrice::fits_cautious})
+        fields.push_back(!result.price.memory ? "" : (*result.price.memory).*verdict ? "true" : "false");
+      fields.push_back(result.price.cannot);
+      file.stream() << csv_line(fields);
+    }
+  }
+  file.commit();
+}
+
+}  // namespace
+
+int validate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  CommandOptions options = declared_options();
+  if (!options.parse(args, out)) return status_done;
+  const std::vector<std::string>& paths = options.arguments();
+  const std::optional<GraphEngine> engine = engine_of(options);
+  const bool formula = !engine;
+  if (!formula && options.has("refit"))
+    throw UsageError("--refit fits the constants of a formula; leave it or --engine out");
+  for (const char* output : {"rows", "constants"})
+    if (const auto path = options.text(output)) check_output(std::string("--") + output, *path, paths);
+  const std::vector<PublishedTable> tables = tables_of(paths);
+  const bool refit = formula && (paths.empty() || options.has("refit"));
+  std::vector<Validation> validations;
+  for (const PublishedTable& table : tables) {
+    const Ticking ticking(err, (refit ? "fitting without the scored rows, " : "pricing ") + table.file);
+    validations.push_back(validate(table, refit));
+  }
+  for (Validation& validation : validations) {
+    if (formula) break;
+    ProgressLine progress(err, "pricing " + validation.table->file, is_terminal(err));
+    price_by_graph(validation, *engine, [&](double share) { progress.report(share); });
+  }
+  if (const auto path = options.text("rows")) write_rows(*path, validations);
+  if (const auto path = options.text("constants")) {
+    OutputFile file(*path);
+    file.stream() << fitted_constants_text(validations);
+    file.commit();
+  }
+  if (options.has("json")) {
+    out << json_text(validations);
+    return status_done;
+  }
+  for (const Validation& validation : validations) out << report_text(validation) << '\n';
+  return status_done;
+}
+
+}  // namespace slipway::scenarios

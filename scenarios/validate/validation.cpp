@@ -1,0 +1,215 @@
+#include "scenarios/validate/validation.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <set>
+
+#include "models/trace/statistics.h"
+#include "scenarios/tables/memory_refit.h"
+#include "scenarios/validate/refit.h"
+
+namespace slipway::scenarios {
+namespace {
+
+RowResult priced(const PublishedRow& row) {
+  RowResult result{&row, exclusion_of(row), 0, price(row), {}, {}};
+  if (result.price.step_s > 0) result.peak_flops = peak_flops_of(row);
+  return result;
+}
+
+bool scored(const RowResult& result) { return result.exclusion == Exclusion::none; }
+
+std::vector<int> parts_of(const std::vector<const PublishedRow*>& rows, Left way) {
+  std::vector<std::string> keys;
+  for (const PublishedRow* row : rows)
+    keys.push_back(way == Left::layout ? layout_key(*row) : way == Left::group ? row->group : row->choice);
+  constexpr int layout_folds = 5;
+  return folds_of(keys, way == Left::layout ? layout_folds : static_cast<int>(keys.size()));
+}
+
+// A table's recommendation chooses among all its layouts, those that ran out of memory included.
+bool choosable(const RowResult& result) {
+  return scored(result) || (result.row->status == RowStatus::out_of_memory && result.row->fixed_pipeline);
+}
+
+// All ways of leaving out, for the rows of one trainer on one machine.
+void refit(std::vector<RowResult*>& results) {
+  std::vector<const PublishedRow*> rows;
+  std::vector<RefitRow> fit_rows;
+  for (const RowResult* result : results) {
+    rows.push_back(result->row);
+    fit_rows.push_back({result->row, scored(*result)});
+  }
+  const Refit fit(fit_rows);
+  for (const Left way : {Left::layout, Left::group, Left::choice}) {
+    const std::vector<double> seconds = fit.left_out(parts_of(rows, way));
+    for (std::size_t i = 0; i < results.size(); ++i) results[i]->left_out_s[static_cast<std::size_t>(way)] = seconds[i];
+  }
+}
+
+TimePair time_pair(const RowResult& result, std::optional<Left> way) {
+  return {predicted_seconds(result, way), result.row->step_s};
+}
+
+void refit_memory(std::vector<RowResult*>& results) {
+  std::vector<const PublishedRow*> rows;
+  for (const RowResult* result : results) rows.push_back(result->row);
+  const MemoryRefit fit(rows);
+  for (const Left way : {Left::layout, Left::group, Left::choice}) {
+    const auto prices = fit.left_out(parts_of(rows, way));
+    for (std::size_t i = 0; i < results.size(); ++i)
+      results[i]->left_out_memory[static_cast<std::size_t>(way)] = prices[i];
+  }
+}
+
+void score_times(const std::vector<const RowResult*>& rows, std::optional<Left> way, ScoreSet& set) {
+  std::vector<TimePair> pairs;
+  std::vector<double> predicted, measured;
+  for (const RowResult* result : rows) {
+    if (!scored(*result)) {
+      ++set.excluded[name_of(result->exclusion)];
+      continue;
+    }
+    const TimePair pair = time_pair(*result, way);
+    pairs.push_back(pair);
+    if (!(pair.predicted > 0)) continue;
+    if (!result->price.borrowed_from.empty()) ++set.borrowed;
+    predicted.push_back(mfu_of(*result->row, pair.predicted, result->peak_flops));
+    measured.push_back(mfu_of(*result->row, pair.measured, result->peak_flops));
+  }
+  set.time = time_score(pairs);
+  set.priced = set.time.priced;
+  set.unpriced = set.time.unpriced;
+  set.rank = rank_correlation(predicted, measured);
+}
+
+void score_memory(const std::vector<const RowResult*>& rows, std::optional<Left> way, ScoreSet& set) {
+  std::vector<MemoryPair> plain, cautious;
+  std::vector<TimePair> allocated, reserved;
+  for (const RowResult* result : rows) {
+    const bool fitted = result->row->status == RowStatus::ok;
+    if (!fitted && result->row->status != RowStatus::out_of_memory) continue;
+    const std::optional<MemoryPrice>& memory = predicted_memory(*result, way);
+    if (!memory) {
+      ++set.memory_unpriced;
+      continue;
+    }
+    if (result->row->allocated_bytes > 0) allocated.push_back({memory->static_bytes, result->row->allocated_bytes});
+    if (result->row->reserved_bytes > 0) reserved.push_back({memory->first_bytes, result->row->reserved_bytes});
+    plain.push_back({memory->fits, fitted});
+    cautious.push_back({memory->fits_cautious, fitted});
+  }
+  set.oom = confusion(plain);
+  set.oom_cautious = confusion(cautious);
+  set.allocated = time_score(allocated);
+  set.reserved = time_score(reserved);
+}
+
+void score_regret(const std::vector<const RowResult*>& rows, std::optional<Left> way, ScoreSet& set) {
+  std::map<std::string, std::vector<TableLayout>> tables;
+  for (const RowResult* result : rows) {
+    if (!choosable(*result) || !(result->peak_flops > 0)) continue;
+    const double seconds = predicted_seconds(*result, way);
+    const bool ran = result->row->status == RowStatus::ok;
+    tables[result->row->table].push_back({seconds > 0 ? mfu_of(*result->row, seconds, result->peak_flops) : 0,
+                                          !predicted_memory(*result, way) || predicted_memory(*result, way)->fits,
+                                          ran ? mfu_of(*result->row, result->row->step_s, result->peak_flops) : 0});
+  }
+  for (const auto& [name, candidates] : tables) {
+    const auto measured =
+        std::count_if(candidates.begin(), candidates.end(), [](const TableLayout& c) { return c.measured_mfu > 0; });
+    if (measured >= 2) set.regrets.push_back({name, regret_of(candidates)});
+  }
+}
+
+std::vector<double> firsts(const ScoreSet& set) {
+  std::vector<double> values;
+  for (const NamedRegret& regret : set.regrets) values.push_back(regret.regret.first);
+  return values;
+}
+
+double mean(const std::vector<double>& values) {
+  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+}  // namespace
+
+const char* name_of(Left way) {
+  switch (way) {
+    case Left::layout:
+      return "layout";
+    case Left::group:
+      return "group";
+    case Left::choice:
+      return "choice";
+  }
+  return "";
+}
+
+std::vector<int> folds_of(const std::vector<std::string>& keys, int folds) {
+  const std::set<std::string> distinct(keys.begin(), keys.end());
+  std::vector<std::string> order(distinct.begin(), distinct.end());
+  std::mt19937_64 random(20231);
+  // Fisher and Yates, spelled out: std::shuffle differs between standard libraries.
+  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
+  std::map<std::string, int> part;
+  for (std::size_t i = 0; i < order.size(); ++i) part[order[i]] = static_cast<int>(i) % folds;
+  std::vector<int> result;
+  for (const std::string& key : keys) result.push_back(part.at(key));
+  return result;
+}
+
+Validation validate(const PublishedTable& table, bool refit_too) {
+  Validation validation{&table, {}, refit_too};
+  for (const PublishedRow& row : table.rows) validation.rows.push_back(priced(row));
+  if (!refit_too) return validation;
+  std::map<std::pair<std::string, std::string>, std::vector<RowResult*>> sets;
+  for (RowResult& result : validation.rows)
+    if (choosable(result) && result.price.step_s > 0)
+      sets[{result.row->trainer, result.row->machine}].push_back(&result);
+  for (auto& [key, results] : sets) refit(results);
+  std::map<std::pair<std::string, std::string>, std::vector<RowResult*>> memories;
+  for (RowResult& result : validation.rows) {
+    if (tells_of_memory(*result.row) && result.price.memory && has_memory_constants(*result.row))
+      memories[{result.row->trainer, result.row->machine}].push_back(&result);
+    else
+      result.left_out_memory.fill(result.price.memory);  // no fit has seen it
+  }
+  for (auto& [key, results] : memories) refit_memory(results);
+  return validation;
+}
+
+ScoreSet score(const std::vector<const RowResult*>& rows, std::optional<Left> way) {
+  ScoreSet set;
+  set.rows = static_cast<int>(rows.size());
+  score_times(rows, way, set);
+  score_memory(rows, way, set);
+  // A choice is scored with a fit that has seen nothing of its table.
+  score_regret(rows, way ? std::optional(Left::choice) : std::nullopt, set);
+  return set;
+}
+
+double mean_regret(const ScoreSet& set) { return mean(firsts(set)); }
+
+double median_regret(const ScoreSet& set) {
+  return set.regrets.empty() ? std::numeric_limits<double>::quiet_NaN() : median(firsts(set));
+}
+
+double mean_regret_of_three(const ScoreSet& set) {
+  std::vector<double> values;
+  for (const NamedRegret& regret : set.regrets) values.push_back(regret.regret.best_of_three);
+  return mean(values);
+}
+
+const std::optional<MemoryPrice>& predicted_memory(const RowResult& result, std::optional<Left> way) {
+  return way ? result.left_out_memory[static_cast<std::size_t>(*way)] : result.price.memory;
+}
+
+double predicted_seconds(const RowResult& result, std::optional<Left> way) {
+  return way ? result.left_out_s[static_cast<std::size_t>(*way)] : result.price.step_s;
+}
+
+}  // namespace slipway::scenarios

@@ -1,0 +1,199 @@
+#include "schedules/bound/estimate_parts.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "models/model/parameters.h"
+#include "schedules/step/placement.h"
+#include "schedules/time/stack_pace.h"
+
+namespace slipway::schedules {
+namespace {
+
+bool note_in_flight(const std::vector<Action>& list, int rank, const ScheduleShape& shape, std::vector<int>& fullest) {
+  std::vector<int> now(shape.chunks, 0);
+  int most = 0, total = 0;
+  for (const Action& action : list) {
+    if (action.stage % shape.pipeline != rank || action.stage / shape.pipeline >= shape.chunks) return false;
+    if (action.pass != Pass::forward && action.pass != Pass::backward) return false;
+    const int change = action.pass == Pass::forward ? 1 : -1;
+    now[action.stage / shape.pipeline] += change;
+    total += change;
+    if (total > most) {
+      most = total;
+      fullest = now;
+    }
+  }
+  return !list.empty() && list.back().pass == Pass::backward && list.back().stage == rank;
+}
+
+}  // namespace
+
+ScheduleUse schedule_use(const Schedule& schedule, const ScheduleShape& shape) {
+  if (const std::string reason = schedule.refuse(shape); !reason.empty()) throw std::invalid_argument(reason);
+  const ActionLists lists = schedule.actions(shape);
+  ScheduleUse use{shape.slices == 1 && shape.copies == 1,
+                  {static_cast<std::size_t>(shape.pipeline), std::vector<int>(shape.chunks, 0)},
+                  placement_of(lists, shape),
+                  std::vector<int>(shape.stages(), 0)};
+  for (const auto& list : lists)
+    for (const Action& action : list) use.forwards[action.stage] += action.pass == Pass::forward ? 1 : 0;
+  for (int rank = 0; rank < shape.pipeline; ++rank)
+    use.is_plain &= note_in_flight(lists[rank], rank, shape, use.in_flight[rank]);
+  return use;
+}
+
+StepEstimator::Parts::Parts(LoweringInput given, const Cluster& on)
+    : base(std::move(given)), cluster(at_best(on)), fastest_gpu(slipway::schedules::fastest_gpu(on)) {
+  int block = 0;
+  for (const BlockRun& run : base.model.runs) {
+    first_block.push_back(block);
+    block += static_cast<int>(run.count);
+  }
+  tied = base.model.runs.back().block.tied;
+}
+
+int StepEstimator::Parts::micro_batches(const LayoutChoice& choice) const {
+  const std::int64_t round = choice.micro_batch * choice.layout.data;
+  if (round < 1 || base.global_batch % round != 0)
+    throw std::invalid_argument("global batch " + std::to_string(base.global_batch) +
+                                " is not a multiple of micro-batch × data parallel = " + std::to_string(round));
+  return static_cast<int>(base.global_batch / round);
+}
+
+Cluster StepEstimator::Parts::paced_for(const LayoutChoice& choice) const {
+  LoweringInput input = base;
+  input.layout = choice.layout;
+  input.shape = shape_of(choice);
+  input.recompute = choice.recompute;
+  return at_pace(cluster, *stack, input);
+}
+
+WorkShape StepEstimator::Parts::shape_of(const LayoutChoice& choice) const {
+  WorkShape shape = base.shape;
+  shape.micro_batch = choice.micro_batch;
+  shape.sharding = sharding_of(choice.layout);
+  shape.recompute_attention = choice.recompute == Recompute::selective;
+  return shape;
+}
+
+const std::vector<BlockPrice>& StepEstimator::Parts::prices_of(const LayoutChoice& choice, int group) {
+  const Layout& l = choice.layout;
+  const ShapeKey key{l.tensor, l.sequence_parallel, l.context, choice.micro_batch, choice.recompute, group};
+  const auto found = prices.find(key);
+  if (found != prices.end()) return found->second;
+  std::vector<BlockPrice> list;
+  for (const int block : first_block)
+    list.push_back(block_price(base.model, block, shape_of(choice), choice.recompute, cluster.groups[group].machine));
+  return prices.emplace(key, std::move(list)).first->second;
+}
+
+const Wiring& StepEstimator::Parts::wiring(const Layout& l) {
+  const std::tuple key{l.tensor, l.context, l.data, l.pipeline};
+  const auto found = wirings.find(key);
+  return found != wirings.end() ? found->second : wirings.emplace(key, wiring_of(cluster, l)).first->second;
+}
+
+const std::vector<std::vector<RunCount>>& StepEstimator::Parts::split_of(const Layout& layout) {
+  const SplitKey key = split_key(layout);
+  const auto found = splits.find(key);
+  if (found != splits.end()) return found->second;
+  std::vector<std::vector<RunCount>> counts;
+  for (const BlockRange& range : split_blocks(base.model, layout)) {
+    auto& stage = counts.emplace_back();
+    for (int run = 0; run < static_cast<int>(first_block.size()); ++run) {
+      const int begin = first_block[run], end = begin + static_cast<int>(base.model.runs[run].count);
+      const int count = std::min(end, range.last) - std::max(begin, range.first);
+      if (count > 0) stage.push_back({run, count});
+    }
+  }
+  return splits.emplace(key, std::move(counts)).first->second;
+}
+
+const ScheduleUse& StepEstimator::Parts::use_of(const LayoutChoice& choice, int micro_batches) {
+  const std::tuple key{choice.schedule, choice.layout.pipeline, choice.layout.chunks, micro_batches};
+  const auto found = uses.find(key);
+  if (found != uses.end()) return found->second;
+  const ScheduleShape shape{choice.layout.pipeline, choice.layout.chunks, micro_batches, base.slices,
+                            choice.schedule->copies};
+  return uses.emplace(key, schedule_use(*choice.schedule, shape)).first->second;
+}
+
+bool StepEstimator::Parts::shares_table(const LayoutChoice& choice) {
+  const Layout& l = choice.layout;
+  const auto on = [&](const Placement& placement) {
+    return slipway::schedules::shares_table(base.model, l, placement);
+  };
+  if (l.pipeline == 1) return on({1, {0}});
+  if (!tied || l.chunks == 1) return false;  // one stage a rank
+  const int m = micro_batches(choice);
+  const ScheduleShape shape{l.pipeline, l.chunks, m, base.slices, choice.schedule->copies};
+  return choice.schedule->refuse(shape).empty() && on(use_of(choice, m).placement);
+}
+
+const std::vector<double>& StepEstimator::Parts::elements_of_runs(const LayoutChoice& choice) {
+  const int tensor = choice.layout.tensor;
+  const std::pair key{tensor, shares_table(choice)};
+  const auto found = run_elements.find(key);
+  if (found != run_elements.end()) return found->second;
+  std::vector<double> list;
+  for (const int block : first_block)
+    list.push_back(static_cast<double>(block_shard_elements(base.model, block, tensor, key.second)));
+  return run_elements.emplace(key, std::move(list)).first->second;
+}
+
+const LinkPath& StepEstimator::Parts::world_links(int ranks) {
+  const auto found = world.find(ranks);
+  return found != world.end() ? found->second : world.emplace(ranks, world_path(cluster, ranks)).first->second;
+}
+
+const StageCosts& StepEstimator::Parts::costs_of(const LayoutChoice& choice) {
+  const Layout& l = choice.layout;
+  const ShapeKey shape{l.tensor, l.sequence_parallel, l.context, choice.micro_batch, choice.recompute, 0};
+  const std::tuple key{shape, l.data, l.pipeline, split_key(l), shares_table(choice)};
+  if (costs && costs_key == key) return *costs;
+  const Wiring& wires = wiring(l);
+  const auto& stages = split_of(l);
+  const std::vector<double>& elements = elements_of_runs(choice);
+  costs.emplace();
+  StageCosts& c = *costs;
+  const std::size_t p = l.pipeline;
+  c.compute_s.assign(p, 0), c.tensor_s.assign(p, 0), c.context_s.assign(p, 0);
+  c.send_bytes = boundary_bytes(base.model, shape_of(choice));
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const std::size_t q = s % p;
+    const int group = wires.machine_group[q];
+    const std::vector<BlockPrice>& price = prices_of(choice, group);
+    const double overhead = cluster.groups[group].machine.task_overhead;
+    double forward = overhead, backward = overhead, weight = 0, kept = 0, held = 0;  // a segment at least
+    double tensor_forward = 0, tensor_backward = 0, context_forward = 0, context_backward = 0;
+    for (const auto [run, count] : stages[s]) {
+      const BlockPrice& one = price[run];
+      forward += count * (one.forward_s + one.cuts * overhead);
+      backward += count * (one.backward_s + one.cuts * overhead);
+      weight += count * one.weight_s;
+      tensor_forward += count * seconds_over(wires.tensor[q], one.tensor_forward);
+      tensor_backward += count * seconds_over(wires.tensor[q], one.tensor_backward);
+      context_forward += count * seconds_over(wires.context[q], one.context_forward);
+      context_backward += count * seconds_over(wires.context[q], one.context_backward);
+      kept += count * one.kept_bytes;
+      held += count * elements[run];
+    }
+    const BlockPrice& last = price[stages[s].back().run];
+    c.early_s.push_back(last.again_s + seconds_over(wires.tensor[q], last.tensor_again) +
+                        seconds_over(wires.context[q], last.context_again));
+    c.compute_s[q] += forward + backward;
+    c.passes_s.push_back(forward + backward);
+    c.tensor_s[q] += tensor_forward + tensor_backward;
+    c.context_s[q] += context_forward + context_backward;
+    c.forward_s.push_back(forward + tensor_forward + context_forward);
+    c.backward_s.push_back(backward + tensor_backward + context_backward);
+    c.weight_s.push_back(weight);
+    c.kept_bytes.push_back(kept);
+    c.elements.push_back(held);
+  }
+  costs_key = key;
+  return c;
+}
+
+}  // namespace slipway::schedules

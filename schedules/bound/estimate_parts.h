@@ -1,0 +1,105 @@
+// What estimates of many layouts share, each kept until its key changes or for good (private to
+// schedules/graph/estimate*).
+//
+//   shape (t, sp, c, b, recompute) ──► price of each block run ─┐
+//   (t, c, d, p) ──► Wiring ────────────────────────────────────┼──► StageCosts ──► bound of (schedule,
+//   ZeRO) p·v stages ──► blocks of each run on each stage ────────────┘ (schedule, p, v, m) ──► ScheduleUse
+#pragma once
+
+#include <map>
+
+#include "schedules/bound/estimate.h"
+
+namespace slipway::schedules {
+
+// What a schedule's action lists say of one shape.
+struct ScheduleUse {
+  // Whole backwards only; stage s on rank s mod p; each rank ends with a backward of its first stage.
+  bool is_plain = false;
+  std::vector<std::vector<int>> in_flight;  // [rank][chunk] micro-batches at the fullest moment
+  Placement placement;
+  std::vector<int> forwards;  // per stage: actions of a step
+};
+ScheduleUse schedule_use(const Schedule& schedule, const ScheduleShape& shape);
+
+struct RunCount {
+  int run = 0;  // index in Model::runs
+  int count = 0;
+};
+
+struct StageCosts {
+  // Seconds of one action, collectives included.
+  std::vector<double> forward_s, backward_s;  // per stage
+  // Per stage, part of backward_s: making the last block's activations again needs no gradient, so it may
+  // be done before the next stage's arrives.
+  std::vector<double> early_s;
+  std::vector<double> weight_s;    // per stage, part of backward_s: the weight gradients
+  std::vector<double> kept_bytes;  // per stage, of one micro-batch
+  std::vector<double> elements;    // per stage: parameters of a tensor shard
+  std::vector<double> passes_s;    // per stage: compute of a forward and its backward
+  // Per pipeline rank: of one micro-batch through all its stages.
+  std::vector<double> compute_s, tensor_s, context_s;
+  double send_bytes = 0;
+};
+
+struct StepEstimator::Parts {
+  Parts(LoweringInput given, const Cluster& on);
+
+  LoweringInput base;
+  Cluster cluster;         // at its best (models/machine/degradation.h)
+  double fastest_gpu = 1;  // of the cluster as it is
+  const Stack* stack = nullptr;
+  std::vector<int> first_block;  // of each run
+  bool tied = false;
+  double least_gradients = 1, least_kept = 1;       // factors of the trainer on these bytes, at least
+  std::map<int, LinkPath> world;                    // by ranks
+  std::unique_ptr<StepEstimator> without_troubles;  // of the healthy cluster, where that is another one
+
+  using ShapeKey = std::tuple<int, bool, int, std::int64_t, Recompute, int>;
+  std::map<ShapeKey, std::vector<BlockPrice>> prices;
+  std::map<std::tuple<int, int, int, int>, Wiring> wirings;
+  std::map<std::pair<int, int>, std::vector<std::vector<int>>> groups;  // of nodes, by members and pipeline rank
+  using SplitKey = std::tuple<int, SplitKind, std::vector<int>>;        // stages, and how
+  static SplitKey split_key(const Layout& layout) { return {stage_count(layout), layout.split, layout.split_list}; }
+  std::map<SplitKey, std::vector<std::vector<RunCount>>> splits;
+  std::map<std::tuple<const Schedule*, int, int, int>, ScheduleUse> uses;
+  std::map<std::pair<int, bool>, std::vector<double>>
+      run_elements;  // per tensor degree, table shared: of one block of each run
+  std::tuple<ShapeKey, int, int, SplitKey, bool> costs_key{};
+  std::optional<StageCosts> costs;
+
+  int micro_batches(const LayoutChoice& choice) const;
+  Cluster paced_for(const LayoutChoice& choice) const;  // only with a stack
+  WorkShape shape_of(const LayoutChoice& choice) const;
+  const std::vector<BlockPrice>& prices_of(const LayoutChoice& choice, int machine_group);
+  const Wiring& wiring(const Layout& layout);
+  const std::vector<std::vector<int>>& groups_of(const Layout& layout);  // groups_of_pipeline_ranks
+  const std::vector<std::vector<RunCount>>& split_of(const Layout& layout);
+  const ScheduleUse& use_of(const LayoutChoice& choice, int micro_batches);
+  const std::vector<double>& elements_of_runs(const LayoutChoice& choice);
+  bool shares_table(const LayoutChoice& choice);  // schedules/step/placement.h
+  const StageCosts& costs_of(const LayoutChoice& choice);
+  const LinkPath& world_links(int ranks);
+  // balanced_split.cpp: more layers a pipeline rank cannot hold in this share of its memory.
+  std::vector<int> most_layers(const LayoutChoice& choice, const ScheduleUse& use, double memory_share);
+};
+
+// What follows the last backward of stage q (< p) on pipeline rank q, at least; in (1) and (2) of
+// estimate.h.
+struct StepEndSeconds {
+  double data = 0, optimizer = 0;
+};
+StepEndSeconds step_end(StepEstimator::Parts& parts, const LayoutChoice& choice, const StageCosts& costs, int q);
+// The same on rank 0 of a schedule that is_split: `reduces`: its list ends with the weight gradient of stage 0.
+StepEndSeconds split_end(StepEstimator::Parts& parts, const LayoutChoice& choice, const StageCosts& costs,
+                         const ScheduleUse& use, int q, bool reduces);
+// estimate_split.cpp: may its bounds be asked? Then a rank's busy time.
+bool is_split(StepEstimator::Parts& parts, const LayoutChoice& choice, int micro_batches);
+double split_busy_seconds(StepEstimator::Parts& parts, const LayoutChoice& choice, int micro_batches, int q);
+// estimate_passes.cpp: of a schedule that is plain or is_split, the path through all actions up to the end of rank 0's list.
+double passes_seconds(StepEstimator::Parts& parts, const LayoutChoice& choice, int micro_batches,
+                      const ActionLists& lists);
+// (3): seconds of the data group's lane of pipeline rank q under ZeRO 2 and 3; 0 otherwise.
+double data_lane_seconds(StepEstimator::Parts& parts, const LayoutChoice& choice, int q);
+
+}  // namespace slipway::schedules

@@ -1,0 +1,42 @@
+// What the checks share: collecting violations of one invariant without drowning the reader, the position
+// of every task in the global order, and a task's name as a person reads it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "schedules/check/check.h"
+
+namespace slipway::schedules {
+
+// The first `most` violations of an invariant are kept: one wrong rule breaks thousands of tasks alike.
+class Findings {
+ public:
+  static constexpr std::size_t most = 20;
+  explicit Findings(int invariant) : invariant_(invariant) {}
+  bool full() const { return found_.size() >= most; }
+  void add(std::vector<TaskId> culprits, std::string message) {
+    if (!full()) found_.push_back({invariant_, std::move(culprits), std::move(message)});
+  }
+  std::vector<Violation> take() { return std::move(found_); }
+
+ private:
+  int invariant_;
+  std::vector<Violation> found_;
+};
+
+// Position of every task in graph.order; empty when the order is no permutation of the tasks (I2 says so).
+std::vector<std::uint32_t> positions_of(const TaskGraph& graph);
+
+// Second half of I6: every shard of parameters is updated once, after its own reductions.
+void find_update_defects(const TaskGraph& graph, const std::vector<std::uint32_t>& position, Findings& findings);
+
+// And of sequence parallelism: weight gradients have their inputs.
+void find_gather_defects(const TaskGraph& graph, Findings& findings);
+
+// "2F0 on rank 2", "2F0.send on ranks 2, 3".
+std::string spoken(const TaskGraph& graph, TaskId task);
+
+}  // namespace slipway::schedules

@@ -1,0 +1,153 @@
+// I10 to I12, of filled bubbles (fill.h).
+#include <algorithm>
+#include <array>
+
+#include "schedules/check/findings.h"
+#include "schedules/fill/fill.h"
+
+namespace slipway::schedules {
+namespace {
+
+bool same_task(const Task& a, const Task& b) {
+  return a.kind == b.kind && a.rank == b.rank && a.micro_batch == b.micro_batch && a.slice == b.slice;
+}
+
+// The window is `window` copies of the step and then the items; a lane names each of its tasks once, those
+// of the step in the step's order.
+std::vector<Violation> check_complete(const TaskGraph& step, const Fillers& fillers, const TaskGraph& graph) {
+  Findings findings(10);
+  const std::size_t own = step.tasks.size() * graph.window;
+  if (graph.tasks.size() != own + fillers.items.size()) {
+    findings.add({}, "the window has " + std::to_string(graph.tasks.size()) + " tasks instead of " +
+                         std::to_string(graph.window) + " times " + std::to_string(step.tasks.size()) + " and " +
+                         std::to_string(fillers.items.size()) + " fillers");
+    return findings.take();
+  }
+  std::vector<int> times(graph.tasks.size(), 0);
+  for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank) {
+    const auto list = step.compute_order[rank];
+    std::size_t next = 0;
+    for (const TaskId id : graph.compute_order[rank]) {
+      ++times[id];
+      if (id >= own) continue;
+      const TaskId expected = list[next % list.size()] + static_cast<TaskId>(next / list.size() * step.tasks.size());
+      if (id != expected)
+        findings.add({id, expected},
+                     spoken(graph, id) + " stands in the window where the step has " + label_of(graph, expected));
+      ++next;
+    }
+  }
+  for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+    const int wanted = graph.tasks[id].communicator == none ? 1 : 0;
+    if (times[id] != wanted)
+      findings.add({id}, spoken(graph, id) + " is " + std::to_string(times[id]) + " times in a compute lane");
+    const Task& meant = id < own ? step.tasks[id % step.tasks.size()] : fillers.items[id - own].task;
+    if (!same_task(graph.tasks[id], meant)) findings.add({id}, spoken(graph, id) + " is not what was to be placed");
+  }
+  return findings.take();
+}
+
+class DependencyCheck {
+ public:
+  DependencyCheck(const TaskGraph& step, const Fillers& fillers, const TaskGraph& graph)
+      : fillers_(fillers),
+        graph_(graph),
+        first_(step.tasks.size() * graph.window),
+        position_(graph.tasks.size(), 0),
+        members_(fillers.groups) {
+    for (std::size_t i = 0; i < graph.compute_order.values.size(); ++i) position_[graph.compute_order.values[i]] = i;
+    for (std::size_t i = 0; i < fillers.items.size(); ++i)
+      members_[fillers.items[i].group].push_back(static_cast<TaskId>(first_ + i));
+  }
+
+  std::vector<Violation> run() {
+    Findings findings(11);
+    for (std::size_t i = 0; i < fillers_.items.size() && !findings.full(); ++i) {
+      const auto id = static_cast<TaskId>(first_ + i);
+      const auto require = [&](TaskId before) {
+        if (is_over(before, id)) return;
+        findings.add({before, id},
+                     spoken(graph_, id) + " does not wait for " + spoken(graph_, before) + ", which it needs");
+      };
+      for (const TaskId before : fillers_.items[i].after) require(before);
+      for (const FillerGroup group : fillers_.items[i].after_groups)
+        for (const TaskId before : members_[group]) require(before);
+    }
+    return findings.take();
+  }
+
+ private:
+  bool earlier_on_lane(TaskId before, TaskId after) const {
+    const Task &a = graph_.tasks[before], &b = graph_.tasks[after];
+    return a.communicator == none && b.communicator == none && a.rank == b.rank && position_[before] < position_[after];
+  }
+  // Directly, by the lane, or by a later task of the same lane that is waited for directly.
+  bool is_over(TaskId before, TaskId after) const {
+    if (earlier_on_lane(before, after)) return true;
+    const auto direct = graph_.predecessors[after];
+    return std::any_of(direct.begin(), direct.end(),
+                       [&](TaskId each) { return each == before || earlier_on_lane(before, each); });
+  }
+
+  const Fillers& fillers_;
+  const TaskGraph& graph_;
+  std::size_t first_;
+  std::vector<std::size_t> position_;
+  std::vector<std::vector<TaskId>> members_;  // per group
+};
+
+// What runs behind the window takes by itself: the longest way through its lanes, those of its messages among them, and what
+// they wait for.
+// `own`: tasks of the window's steps, which come first.
+double span_behind(const Filling& filling, std::size_t own) {
+  const TaskGraph& graph = filling.graph;
+  std::vector<bool> behind(graph.tasks.size(), false);
+  std::vector<TaskId> before(graph.tasks.size(), 0);  // on the lane, where that is behind as well
+  for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank) {
+    const auto lane = graph.compute_order[rank];
+    for (std::size_t i = lane.size(); i-- > 0 && lane[i] >= own;) {
+      behind[lane[i]] = true;
+      before[lane[i]] = i > 0 ? lane[i - 1] : lane[i];
+    }
+  }
+  std::vector<double> end(graph.tasks.size(), 0),
+      free(graph.communicators.size(), 0);  // free: when its last message is over
+  double span = 0;
+  for (const TaskId id : graph.order) {
+    const auto communicator = graph.tasks[id].communicator;
+    const bool message = id >= own && communicator != none;
+    if (!behind[id] && !message) continue;
+    double start = message ? free[communicator] : behind[before[id]] ? end[before[id]] : 0;
+    for (const TaskId each : graph.predecessors[id]) start = std::max(start, end[each]);
+    end[id] = start + filling.durations[id];
+    if (message) free[communicator] = end[id];
+    if (behind[id]) span = std::max(span, end[id]);
+  }
+  return span;
+}
+
+std::vector<Violation> check_not_delayed(const TaskGraph& step, const Filling& filling) {
+  constexpr double rounding = 1e-8;  // of a window of thousands of steps
+  Findings findings(12);
+  const double window = steady_step(filling.graph, filling.durations).period_s;
+  const double allowed =
+      filling.period_s * filling.graph.window + span_behind(filling, step.tasks.size() * filling.graph.window);
+  if (window > allowed * (1 + rounding))
+    findings.add({}, "a window of " + std::to_string(filling.graph.window) + " filled steps takes " +
+                         std::to_string(window) + " s, more than unfilled and what runs behind it, " +
+                         std::to_string(allowed) + " s");
+  return findings.take();
+}
+
+}  // namespace
+
+std::vector<Violation> check_filling(const TaskGraph& step, const Fillers& fillers, const Filling& filling) {
+  std::vector<Violation> all = check_complete(step, fillers, filling.graph);
+  if (!all.empty()) return all;  // the others take it for granted
+  for (std::vector<Violation>& more :
+       std::array{DependencyCheck(step, fillers, filling.graph).run(), check_not_delayed(step, filling)})
+    all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+}  // namespace slipway::schedules

@@ -1,0 +1,363 @@
+#include "schedules/graph/bundle.h"
+
+#include <algorithm>
+#include <istream>
+#include <iterator>
+#include <stdexcept>
+
+#include "schedules/graph/text_archive.h"
+
+namespace slipway::schedules {
+
+namespace {
+
+constexpr std::string_view magic = "slipway-bundle";
+constexpr int version = 11;
+
+void fields(auto& a, Is<BlockRun> auto& run) {
+  auto& b = run.block;
+  a.line("block");
+  a(run.count, b.kind, b.hidden, b.ffn, b.experts, b.experts_per_token, b.heads, b.kv_heads, b.head_dim, b.vocab,
+    b.max_positions, b.token_types, b.norm, b.mlp, b.positions, b.causal, b.bias, b.qkv_bias, b.qk_norm, b.post_norm,
+    b.tied, b.rope_theta, b.norm_epsilon);
+}
+
+void fields(auto& a, Is<Layout> auto& l) {
+  a.line("layout");
+  a(l.tensor, l.pipeline, l.chunks, l.context, l.context_exchange, l.data, l.expert, l.sequence_parallel, l.zero,
+    l.split);
+  a.list(l.split_list, [&](auto& layers) { a(layers); });
+}
+
+void fields(auto& a, Is<WorkShape> auto& s) {
+  a.line("shape");
+  a(s.micro_batch, s.sequence, s.sharding.tensor, s.sharding.sequence_parallel, s.sharding.context, s.sharding.exchange,
+    s.kernels, s.dtype, s.recompute_attention);
+}
+
+void fields(auto& a, Is<Run> auto& run) {
+  a.line("run");
+  auto& o = run.optimizer;
+  auto& rate = o.lr_schedule;
+  a(run.steps, run.seed, run.data, run.evaluation_data, run.checkpoint_steps, run.checkpoints_kept, o.name,
+    o.refresh_steps, o.damping, o.lr, rate.warmup_samples, rate.decay, rate.decay_samples, rate.least, o.beta1, o.beta2,
+    o.epsilon, o.weight_decay, run.clip_norm);
+}
+
+void fields(auto& a, Is<Work> auto& w) {
+  a.line("work");
+  a(w.kind, w.pass, w.stage, w.slice, w.block, w.first_op, w.last_op, w.collective, w.wire, w.dtype, w.bytes,
+    w.elements, w.filler, w.suffix);
+}
+
+void fields(auto& a, Is<Communicator> auto& c) {
+  a.line("communicator");
+  a(c.name, c.axis);
+  a.list(c.ranks, [&](auto& rank) { a(rank); });
+}
+
+void fields(auto& a, Is<Buffer> auto& b) {
+  a.line("buffer");
+  a(b.kind, b.wire, b.rank, b.bytes, b.writer);
+}
+
+// One row of the compressed lists; a reader appends it.
+void row(auto& a, auto& rows, std::size_t index) {
+  std::vector<std::uint32_t> values;
+  if constexpr (!std::remove_reference_t<decltype(a)>::reads) values.assign(rows[index].begin(), rows[index].end());
+  a.list(values, [&](auto& value) { a(value); });
+  if constexpr (std::remove_reference_t<decltype(a)>::reads) {
+    rows.values.insert(rows.values.end(), values.begin(), values.end());
+    rows.begin.push_back(static_cast<std::uint32_t>(rows.values.size()));
+  }
+}
+
+void tasks(auto& a, auto& g) {
+  a.line("tasks");
+  std::size_t index = 0;
+  a.list(g.tasks, [&](auto& t) {
+    a.line("task");
+    a(t.kind, t.rank, t.communicator, t.work, t.micro_batch, t.slice, t.step);
+    row(a, g.inputs, index);
+    row(a, g.outputs, index);
+    row(a, g.predecessors, index);
+    ++index;
+  });
+  a.line("order");
+  a.list(g.order, [&](auto& id) { a(id); });
+  a.line("carried");
+  a.list(g.carried, [&](auto& pair) { a(pair.first, pair.second); });
+}
+
+void fields(auto& a, Is<TaskGraph> auto& g) {
+  a.line("model");
+  a(g.model.name, g.model.family, g.model.sequence);
+  a.list(g.model.runs, [&](auto& run) { fields(a, run); });
+  fields(a, g.layout);
+  fields(a, g.shape);
+  a.line("schedule");
+  a(g.schedule, g.recompute, g.window, g.micro_batches, g.slices, g.global_batch, g.clip_norm, g.gradient_dtype, g.kfac,
+    g.worker_norms);
+  a.line("placement");
+  a(g.placement.copies);
+  a.list(g.placement.rank, [&](auto& rank) { a(rank); });
+  a.line("stages");
+  a.list(g.stages, [&](auto& stage) { a(stage.first, stage.last); });
+  a.line("memory");
+  a.list(g.static_bytes, [&](auto& s) { a(s.weights, s.gradients, s.optimizer); });
+  a.line("communicators");
+  a.list(g.communicators, [&](auto& c) { fields(a, c); });
+  a.line("works");
+  a.list(g.works, [&](auto& w) { fields(a, w); });
+  a.line("buffers");
+  a.list(g.buffers, [&](auto& b) { fields(a, b); });
+  tasks(a, g);
+}
+
+void fields(auto& a, Is<BatchPlan> auto& plan) {
+  a.line("batches");
+  a(plan.rule, plan.warmup, plan.eta, plan.test_every, plan.workers);
+  a.list(plan.rungs, [&](auto& rung) { a(rung); });
+  a.list(plan.stages, [&](auto& stage) { a(stage.from, stage.batch); });
+}
+
+void fields(auto& a, Is<Bundle> auto& bundle) {
+  a.line("scenario");
+  a(bundle.scenario);
+  fields(a, bundle.run);
+  fields(a, bundle.graph);
+  fields(a, bundle.batches);
+  a.line("larger");
+  a.list(bundle.larger, [&](auto& graph) { fields(a, graph); });
+  a.line("end");
+}
+
+// FNV-1a, 64 bits.
+std::uint64_t checksum(std::string_view text) {
+  std::uint64_t hash = 14695981039346656037ull;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  return hash;
+}
+
+// Ids that point outside their table would be undefined behaviour later: refused here.
+class ReferenceCheck {
+ public:
+  ReferenceCheck(const TextReader& reader, const TaskGraph& graph)
+      : reader_(reader), graph_(graph), ranks_(rank_count(graph.layout)) {}
+
+  void run() const {
+    const auto blocks = static_cast<int>(blocks_of(graph_.model).size());
+    const Placement& placement = graph_.placement;
+    require(placement.copies > 0 && placement.rank.size() == graph_.stages.size() &&
+                placement.stages() % placement.copies == 0,
+            "the placement of the stages");
+    for (const std::int32_t rank : placement.rank)
+      require(inside(rank, static_cast<std::size_t>(graph_.layout.pipeline)), "a stage's pipeline rank");
+    for (const BlockRange& stage : graph_.stages) {
+      require(stage.first >= 0 && stage.first <= stage.last && stage.last <= blocks, "a stage's blocks");
+    }
+    for (const Work& work : graph_.works) {
+      require(work.stage == none || inside(work.stage, graph_.stages.size()), "a work's stage");
+      require(inside(work.slice, static_cast<std::size_t>(graph_.slices)), "a work's slice");
+      require(work.block == none || inside(work.block, static_cast<std::size_t>(blocks)), "a work's block");
+    }
+    for (const Communicator& c : graph_.communicators) {
+      for (const auto rank : c.ranks) require(is_rank(rank), "a communicator's rank");
+    }
+    check_tasks();
+    check_order();
+  }
+
+  // After the operators are derived.
+  void check_operators() const {
+    for (const Work& work : graph_.works) {
+      if (work.stage == none) continue;
+      const auto count = static_cast<int>(graph_.operators(work).size());
+      require(work.first_op >= 0 && work.first_op <= work.last_op && work.last_op <= count, "a work's operators");
+    }
+  }
+
+ private:
+  void require(bool holds, const char* what) const {
+    if (!holds) reader_.fail(std::string(what) + " points outside its table");
+  }
+  static bool inside(std::int64_t id, std::size_t size) { return id >= 0 && static_cast<std::size_t>(id) < size; }
+  bool is_rank(std::int32_t rank) const { return rank >= 0 && rank < ranks_; }
+  void all_below(const std::vector<std::uint32_t>& ids, std::size_t limit, const char* what) const {
+    require(std::all_of(ids.begin(), ids.end(), [&](std::uint32_t id) { return id < limit; }), what);
+  }
+
+  void check_tasks() const {
+    if (graph_.window < 1) reader_.fail("the steps of a window are none");
+    for (const Task& t : graph_.tasks) {
+      require(inside(t.work, graph_.works.size()), "a task's work");
+      require(inside(t.step, static_cast<std::size_t>(graph_.window)), "a task's step");
+      require(t.communicator == none ? is_rank(t.rank) : inside(t.communicator, graph_.communicators.size()),
+              "a task's rank or communicator");
+    }
+    for (const Buffer& buffer : graph_.buffers) {
+      require(is_rank(buffer.rank) && (buffer.writer == none || inside(buffer.writer, graph_.tasks.size())),
+              "a buffer's rank or writer");
+    }
+    all_below(graph_.inputs.values, graph_.buffers.size(), "a task's input");
+    all_below(graph_.outputs.values, graph_.buffers.size(), "a task's output");
+    all_below(graph_.predecessors.values, graph_.tasks.size(), "a task's predecessor");
+    for (const auto& [before, after] : graph_.carried) {
+      require(before < graph_.tasks.size() && after < graph_.tasks.size(), "a carried dependency");
+    }
+  }
+
+  void check_order() const {
+    all_below(graph_.order, graph_.tasks.size(), "the order");
+    std::vector<bool> seen(graph_.tasks.size());
+    for (const TaskId id : graph_.order) {
+      if (seen[id]) reader_.fail("the order names task " + std::to_string(id) + " twice");
+      seen[id] = true;
+    }
+    if (graph_.order.size() != graph_.tasks.size()) reader_.fail("the order does not name every task");
+  }
+
+  const TextReader& reader_;
+  const TaskGraph& graph_;
+  std::int32_t ranks_;
+};
+
+// What the text does not repeat: operators, successors, each rank's compute order.
+void derive(TaskGraph& g) {
+  set_stage_operators(g);
+  g.successors = transposed(g.predecessors);
+  std::vector<std::vector<TaskId>> lists(rank_count(g.layout));
+  for (const TaskId id : g.order) {
+    if (g.tasks[id].communicator == none) lists[g.tasks[id].rank].push_back(id);
+  }
+  for (const auto& list : lists) {
+    g.compute_order.values.insert(g.compute_order.values.end(), list.begin(), list.end());
+    g.compute_order.begin.push_back(static_cast<std::uint32_t>(g.compute_order.values.size()));
+  }
+}
+
+void settle(const TextReader& reader, TaskGraph& graph) {
+  const ReferenceCheck references(reader, graph);
+  references.run();
+  derive(graph);
+  references.check_operators();
+}
+
+}  // namespace
+
+void write_bundle(std::ostream& out, const Bundle& bundle) {
+  TextWriter writer;
+  writer.line(magic);
+  writer(version);
+  fields(writer, bundle);
+  writer.text += '\n';
+  out << writer.text << "checksum " << checksum(writer.text) << '\n';
+  if (!out.flush()) throw std::runtime_error("the bundle could not be written (disk full?)");
+}
+
+Bundle read_bundle(std::istream& in, const std::string& name) {
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  TextReader reader(text, name);
+  if (!text.starts_with(magic)) reader.fail("this is not a bundle; write one with `slipway lower`");
+  reader.line(magic);
+  int found_version = 0;
+  reader(found_version);
+  if (found_version != version) {
+    reader.fail("bundle version " + std::to_string(found_version) + ", this program reads version " +
+                std::to_string(version) + "; lower the scenario again with the slipway that belongs to it");
+  }
+  const std::size_t at = text.rfind("checksum ");
+  if (at == std::string::npos) reader.fail("the file is cut short: no checksum line; write it again");
+  if (text.substr(at) != "checksum " + std::to_string(checksum(std::string_view(text).substr(0, at))) + "\n") {
+    reader.fail("the checksum does not match: the file was changed or damaged; write it again");
+  }
+  Bundle bundle;
+  fields(reader, bundle);
+  settle(reader, bundle.graph);
+  for (TaskGraph& graph : bundle.larger) settle(reader, graph);
+  if (const std::string defect = ladder_defect(bundle.batches, programs_of(bundle)); !defect.empty())
+    reader.fail(defect);
+  return bundle;
+}
+
+// The step programs of a bundle whose batch grows.
+
+std::vector<const TaskGraph*> programs_of(const Bundle& bundle) {
+  std::vector<const TaskGraph*> programs{&bundle.graph};
+  for (const TaskGraph& graph : bundle.larger) programs.push_back(&graph);
+  return programs;
+}
+
+int program_of(const Bundle& bundle, std::int64_t batch) {
+  const std::vector<const TaskGraph*> programs = programs_of(bundle);
+  for (std::size_t i = 0; i < programs.size(); ++i)
+    if (programs[i]->global_batch == batch) return static_cast<int>(i);
+  throw std::out_of_range("the bundle has no step program for a batch of " + std::to_string(batch));
+}
+
+namespace {
+
+bool have_same_communicators(const TaskGraph& a, const TaskGraph& b) {
+  return std::equal(
+      a.communicators.begin(), a.communicators.end(), b.communicators.begin(), b.communicators.end(),
+      [](const Communicator& x, const Communicator& y) { return x.name == y.name && x.ranks == y.ranks; });
+}
+
+bool have_same_places(const TaskGraph& a, const TaskGraph& b) {
+  const Layout &x = a.layout, &y = b.layout;
+  return a.placement.rank == b.placement.rank && a.placement.copies == b.placement.copies && x.tensor == y.tensor &&
+         x.pipeline == y.pipeline && x.context == y.context && x.data == y.data && x.zero == y.zero &&
+         x.chunks == y.chunks && x.sequence_parallel == y.sequence_parallel;
+}
+
+bool have_same_numbers(const TaskGraph& a, const TaskGraph& b) {
+  return a.shape.micro_batch == b.shape.micro_batch && a.shape.sequence == b.shape.sequence &&
+         a.shape.dtype == b.shape.dtype && a.gradient_dtype == b.gradient_dtype && a.clip_norm == b.clip_norm &&
+         a.slices == b.slices;
+}
+
+// What a rule needs (models/training/batch_rules.h), which a scenario's loader has seen to.
+std::string rule_defect(const BatchPlan& plan) {
+  bool whole = false;
+  switch (plan.rule) {
+    case BatchRule::constant:
+      whole = true;
+      break;
+    case BatchRule::linear:
+      whole = plan.warmup > 0;
+      break;
+    case BatchRule::stages:
+      whole = !plan.stages.empty();
+      break;
+    case BatchRule::norm_test:
+      whole = plan.eta > 0 && plan.test_every > 0;
+      break;
+  }
+  return whole ? "" : "the rule by which the batch grows is none, or lacks a number";
+}
+
+}  // namespace
+
+std::string ladder_defect(const BatchPlan& plan, const std::vector<const TaskGraph*>& programs) {
+  if (plan.rungs.empty()) return programs.size() == 1 ? "" : "step programs of batches that no rule leads to";
+  if (const std::string defect = rule_defect(plan); !defect.empty()) return defect;
+  const TaskGraph& first = *programs.front();
+  std::vector<std::int64_t> batches;
+  for (const TaskGraph* graph : programs) batches.push_back(graph->global_batch);
+  if (batches != plan.rungs || batches.front() < 1 ||
+      std::adjacent_find(batches.begin(), batches.end(), std::greater_equal<>()) != batches.end())
+    return "the step programs are not those of the batches";
+  for (const TaskGraph* graph : programs) {
+    if (graph->model != first.model) return "the step programs are of different models";
+    if (!have_same_places(*graph, first)) return "the step programs are of different layouts";
+    if (!have_same_numbers(*graph, first)) return "the step programs do not compute alike";
+    if (graph->stages != first.stages) return "the step programs have different stages";
+    if (!have_same_communicators(*graph, first)) return "the step programs have different communicators";
+    if (graph->window != 1 || graph->kfac) return "the step programs of a batch that grows have work in the bubbles";
+    if (graph->worker_norms != (plan.rule == BatchRule::norm_test))
+      return "the step programs measure norms that no rule asks for, or do not measure what it asks for";
+  }
+  return "";
+}
+
+}  // namespace slipway::schedules

@@ -1,0 +1,177 @@
+#include "schedules/lower/folding.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "models/machine/topology.h"
+
+namespace slipway::schedules {
+namespace {
+
+// Neighbours of member k in a ring of `degree` members at distance `stride`.
+struct Neighbours {
+  int next = 0, previous = 0;
+};
+Neighbours neighbours_of(int k, int stride, int degree) {
+  const int place = k / stride % degree, first = k - place * stride;
+  return {first + (place + 1) % degree * stride, first + (place + degree - 1) % degree * stride};
+}
+
+class Likeness {
+ public:
+  Likeness(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined, const Folding& folding)
+      : cluster_(cluster),
+        layout_(layout),
+        joined_(joined),
+        folding_(folding),
+        members_(layout.data * layout.context * layout.tensor) {}
+
+  bool holds() const {
+    for (int rank = 0; rank < layout_.pipeline * members_; ++rank)
+      if (!is_like(rank, stands_for(rank))) return false;
+    return true;
+  }
+
+ private:
+  int stands_for(int rank) const { return stand_in(layout_, folding_, rank); }
+
+  bool is_like(int rank, int other) const {
+    if (rank == other) return true;
+    if (place_of(cluster_, rank).group != place_of(cluster_, other).group) return false;
+    if (slowdown_of(cluster_, rank) != slowdown_of(cluster_, other)) return false;
+    const int t = layout_.tensor, c = layout_.context, d = layout_.data;
+    const int first = rank / members_ * members_, k = rank - first, l = other - first;
+    for (const auto& [stride, degree] : {std::pair{1, t}, std::pair{t, c}, std::pair{t, d * c}}) {
+      if (degree == 1) continue;
+      const Neighbours a = neighbours_of(k, stride, degree), b = neighbours_of(l, stride, degree);
+      if (!same_edge(rank, first + a.next, other, first + b.next) ||
+          !same_edge(rank, first + a.previous, other, first + b.previous))
+        return false;
+    }
+    const int all = layout_.pipeline * members_;
+    for (const int ahead : {members_, all - members_})
+      if (ahead % all != 0 && !same_edge(rank, (rank + ahead) % all, other, (other + ahead) % all)) return false;
+    return is_like_in_embedding_ring(rank, other);
+  }
+
+  // That ring goes through the members of one pipeline rank and then through those of the other.
+  bool is_like_in_embedding_ring(int rank, int other) const {
+    const std::vector<std::int32_t>& ends = joined_.embedding;
+    const auto at = std::find(ends.begin(), ends.end(), rank / members_);
+    if (at == ends.end()) return true;
+    const int replicas = members_ / layout_.tensor, all = replicas * static_cast<int>(ends.size());
+    const int first = static_cast<int>(at - ends.begin()) * replicas;
+    const auto ahead_of = [&](int from, int ahead) {
+      const int place = (first + from % members_ / layout_.tensor + ahead) % all;
+      return ends[place / replicas] * members_ + place % replicas * layout_.tensor + from % layout_.tensor;
+    };
+    return same_edge(rank, ahead_of(rank, 1), other, ahead_of(other, 1)) &&
+           same_edge(rank, ahead_of(rank, all - 1), other, ahead_of(other, all - 1));
+  }
+
+  // Two edges over one fabric, as slow or as sound, to members that one member stands for.
+  bool same_edge(int from, int to, int other_from, int other_to) const {
+    const int fabric = fabric_between(cluster_, from, to);
+    if (stands_for(to) != stands_for(other_to) || fabric != fabric_between(cluster_, other_from, other_to))
+      return false;
+    if (cluster_.impairments.ports.empty() && cluster_.weak_pairs.empty()) return true;
+    const Place a = place_of(cluster_, from), b = place_of(cluster_, to);
+    const Place c = place_of(cluster_, other_from), d = place_of(cluster_, other_to);
+    return port_state(cluster_, fabric, a) == port_state(cluster_, fabric, c) &&
+           port_state(cluster_, fabric, b) == port_state(cluster_, fabric, d) &&
+           pair_share(cluster_, a.node, b.node) == pair_share(cluster_, c.node, d.node);
+  }
+
+  const Cluster& cluster_;
+  const Layout& layout_;
+  const JoinedRanks& joined_;
+  const Folding& folding_;
+  int members_;
+};
+
+// Members of a tree are leaves and inner nodes: nobody stands for all of them. Reduce-scatters and all-gathers,
+// groups inside one node and the few bytes of the others make no trees; those that NCCL would choose load their
+// links as rings do (sim/fidelity.h).
+bool takes_trees(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined) {
+  const auto trees = [&](Axis axis, int members) {
+    return cluster.algorithms[static_cast<std::size_t>(axis)] == Algorithm::tree && members > 1 &&
+           std::any_of(cluster.groups.begin(), cluster.groups.end(), [&](const NodeGroup& group) {
+             return group.gpus_per_node % members != 0;  // a group of neighbours crosses nodes
+           });
+  };
+  const int near = layout.tensor * layout.context;
+  if (!joined.embedding.empty()) {  // an all-reduce: what it sums is cut into slices that do not match
+    const auto [first, last] = std::minmax_element(joined.embedding.begin(), joined.embedding.end());
+    if (trees(Axis::embedding, (*last - *first + 1) * near * layout.data)) return true;
+  }
+  return trees(Axis::tensor, layout.tensor) || (layout.context > 1 && trees(Axis::context, near)) ||
+         (layout.zero == 0 && trees(Axis::data, near * layout.data));
+}
+
+bool norm_is_traffic(const Cluster& cluster) {
+  const auto is_traffic = [](const auto& link) { return 8 / link.bandwidth >= link.latency; };
+  const MessageCost& world = cluster.message_costs[static_cast<std::size_t>(Axis::world)];
+  return world.bandwidth > 0 ? is_traffic(world)
+                             : std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(), is_traffic);
+}
+
+// GPUs behind one port must be all there: whole nodes, each within a pipeline rank.
+bool splits_ports(const Cluster& cluster, const Layout& layout, const Folding& folding) {
+  const bool shared = std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(),
+                                  [](const Fabric& fabric) { return fabric.gpus_per_port > 1; });
+  if (!shared) return false;
+  const int lowered = folding.replicas * layout.tensor, members = layout.data * layout.context * layout.tensor;
+  return folding.tensor != layout.tensor ||
+         std::any_of(cluster.groups.begin(), cluster.groups.end(), [&](const NodeGroup& group) {
+           return lowered % group.gpus_per_node != 0 || members % group.gpus_per_node != 0;
+         });
+}
+
+std::vector<int> divisors(int number) {
+  std::vector<int> list;
+  for (int d = 1; d <= number; ++d)
+    if (number % d == 0) list.push_back(d);
+  return list;
+}
+
+}  // namespace
+
+JoinedRanks joined_ranks(const LoweringInput& input) {
+  const Layout& layout = input.layout;
+  JoinedRanks joined{joins_all_ranks(input), {}};
+  if (layout.zero < 2 || layout.data * layout.context == 1 || !blocks_of(input.model).back().tied) return joined;
+  const Placement placement = placement_of(step_actions(input), step_shape(input));
+  joined.embedding = {placement.rank.front()};
+  if (placement.rank.back() != placement.rank.front()) joined.embedding.push_back(placement.rank.back());
+  return joined;
+}
+
+const char* why_unfoldable(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined) {
+  const auto shares_cores = [](const NodeGroup& group) { return group.machine.cores > 0; };
+  const auto shares_links = [&](const Fabric& fabric) { return !is_star(cluster, fabric); };
+  if (cluster.ranks_per_gpu > 1) return "ranks share GPUs";
+  if (std::any_of(cluster.groups.begin(), cluster.groups.end(), shares_cores))
+    return "ranks share the cores of their node";
+  if (std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(), shares_links))
+    return "messages share links of a fabric's topology";
+  if (joined.world && norm_is_traffic(cluster)) return "the gradient norm is traffic on a fabric of so little latency";
+  if (takes_trees(cluster, layout, joined)) return "members of a tree are not alike";
+  return nullptr;
+}
+
+Folding folding_of(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined) {
+  const int replicas = layout.data * layout.context;
+  std::vector<Folding> list;
+  for (const int tensor : divisors(layout.tensor))
+    for (const int count : divisors(replicas))
+      if (count % layout.context == 0 || layout.context % count == 0) list.push_back({tensor, count});
+  std::stable_sort(list.begin(), list.end(),
+                   [](const Folding& a, const Folding& b) { return a.tensor * a.replicas < b.tensor * b.replicas; });
+  if (why_unfoldable(cluster, layout, joined) != nullptr) list = {{layout.tensor, replicas}};
+  const auto found = std::find_if(list.begin(), list.end() - 1, [&](const Folding& folding) {
+    return !splits_ports(cluster, layout, folding) && Likeness(cluster, layout, joined, folding).holds();
+  });
+  return *found;
+}
+
+}  // namespace slipway::schedules

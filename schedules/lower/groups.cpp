@@ -1,0 +1,132 @@
+#include "schedules/lower/groups.h"
+
+namespace slipway::schedules {
+
+Groups::Groups(const Layout& layout, const Placement& placement, bool tied_head, bool needs_world,
+               const Folding& folding, std::vector<Communicator>& communicators)
+    : layout_(layout),
+      placement_(placement),
+      replicas_(folding.replicas > 0 ? folding.replicas : layout.data * layout.context),
+      tensor_degree_(folding.tensor > 0 ? folding.tensor : layout.tensor),
+      communicators_(communicators) {
+  add_inner_groups(Axis::tensor, "tp", tensor_);
+  add_inner_groups(Axis::context, "cp", context_);
+  add_data_groups();
+  for (int copy = 0; copy < placement.copies; ++copy) {
+    const int parts = placement.parts();
+    const int first = placement.rank[copy * parts], last = placement.rank[(copy + 1) * parts - 1];
+    if (tied_head && layout.zero >= 2 && layout.data * layout.context > 1)
+      add_embedding_groups(first, last);
+    else if (tied_head && first != last)
+      add_embedding_pairs(first, last);
+    else
+      embedding_.insert(embedding_.end(), static_cast<std::size_t>(members()), none);
+  }
+  if (needs_world && rank_count(layout) > 1) {
+    world_ = static_cast<int>(communicators_.size());
+    communicators_.push_back({"world", Axis::world, {}});
+    for (int r = 0; r < rank_count(layout); ++r) communicators_.back().ranks.push_back(r);
+  }
+}
+
+void Groups::add_embedding_pairs(int first, int last) {
+  for (int k = 0; k < members(); ++k) {
+    embedding_.push_back(static_cast<int>(communicators_.size()));
+    communicators_.push_back({"embedding", Axis::embedding, {rank(first, k), rank(last, k)}});
+  }
+}
+
+void Groups::add_embedding_groups(int first, int last) {
+  const int begin = static_cast<int>(communicators_.size());
+  for (int t = 0; t < tensor_degree_; ++t) {
+    Communicator& group = communicators_.emplace_back(Communicator{"embedding", Axis::embedding, {}});
+    for (const int pipeline : {first, last}) {
+      for (int place = t; place < per_pipeline_rank(); place += layout_.tensor)
+        group.ranks.push_back(pipeline * per_pipeline_rank() + place);
+      if (first == last) break;
+    }
+  }
+  for (int k = 0; k < members(); ++k) embedding_.push_back(begin + k % tensor_degree_);
+}
+
+int Groups::lowered(int place) const {
+  const int replica = place / layout_.tensor, t = place % layout_.tensor;
+  return replica < replicas_ && t < tensor_degree_ ? replica * tensor_degree_ + t : none;
+}
+
+std::vector<Groups::Group> Groups::make_groups(Axis axis, const char* name, std::span<const std::int32_t> pipelines,
+                                               int degree, int stride) {
+  std::vector<Group> groups;
+  if (static_cast<std::size_t>(degree) * pipelines.size() == 1) return groups;
+  const int all = per_pipeline_rank();
+  for (int first = 0; first < all; ++first) {
+    if (first / stride % degree != 0 || lowered(first) == none) continue;
+    Group group{static_cast<int>(communicators_.size()), {}, {}};
+    Communicator communicator{name, axis, {}};
+    for (const std::int32_t pipeline : pipelines) {
+      for (int place = first; place < first + degree * stride; place += stride) {
+        communicator.ranks.push_back(pipeline * all + place);
+        if (lowered(place) == none) continue;
+        group.members.push_back(lowered(place));
+        group.ranks.push_back(communicator.ranks.back());
+      }
+    }
+    groups.push_back(std::move(group));
+    communicators_.push_back(std::move(communicator));
+  }
+  return groups;
+}
+
+void Groups::add_inner_groups(Axis axis, const char* name, std::vector<std::vector<Group>>& table) {
+  const bool tensor = axis == Axis::tensor;
+  for (std::int32_t pipeline = 0; pipeline < layout_.pipeline; ++pipeline)
+    table.push_back(make_groups(axis, name, std::span(&pipeline, 1), tensor ? layout_.tensor : layout_.context,
+                                tensor ? 1 : layout_.tensor));
+}
+
+void Groups::add_data_groups() {
+  std::map<std::vector<std::int32_t>, std::size_t> known;  // by the pipeline ranks that share the weights
+  for (int part = 0; part < placement_.parts(); ++part) {
+    const std::vector<std::int32_t> holders = placement_.holders(part);
+    const auto [at, is_new] = known.try_emplace(holders, data_.size());
+    data_.push_back(is_new ? make_groups(Axis::data, "dp", holders, layout_.data * layout_.context, layout_.tensor)
+                           : data_[at->second]);
+  }
+}
+
+const std::vector<Groups::Group>& Groups::groups(Axis axis, int pipeline) const {
+  return (axis == Axis::tensor ? tensor_ : context_)[pipeline];
+}
+
+const std::vector<Groups::Group>& Groups::data_groups(int stage) const { return data_[placement_.part_of(stage)]; }
+
+int Groups::embedding_pair(int copy, int member) const { return embedding_[copy * members() + member]; }
+
+int Groups::pipeline_pair(int sender, int receiver, bool forward) {
+  const auto [at, is_new] = pairs_.try_emplace({sender, receiver, forward}, static_cast<int>(communicators_.size()));
+  if (is_new) {
+    const int per_stage = per_pipeline_rank();
+    communicators_.push_back({std::string(forward ? "pp.forward." : "pp.backward.") +
+                                  std::to_string(sender / per_stage) + "-" + std::to_string(receiver / per_stage),
+                              Axis::pipeline,
+                              {sender, receiver}});
+  }
+  return at->second;
+}
+
+GroupNumbers::GroupNumbers(const TaskGraph& folded) {
+  const Layout& layout = folded.layout;
+  std::vector<Communicator> all;
+  Groups groups(layout, folded.placement, blocks_of(folded.model).back().tied, joins_all_ranks(folded), Folding{}, all);
+  const int members = rank_count(layout) / layout.pipeline;
+  for (const Communicator& pair : folded.communicators) {  // all members of a pipeline rank use theirs first at once
+    if (pair.axis != Axis::pipeline) continue;
+    const int sender = pair.ranks[0] / members * members, receiver = pair.ranks[1] / members * members;
+    const bool forward = pair.name.starts_with("pp.forward");
+    for (int member = 0; member < members; ++member) groups.pipeline_pair(sender + member, receiver + member, forward);
+  }
+  for (std::size_t c = 0; c < all.size(); ++c)
+    for (const std::int32_t rank : all[c].ranks) numbers_[{rank, all[c].name}] = static_cast<int>(c);
+}
+
+}  // namespace slipway::schedules

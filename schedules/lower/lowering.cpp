@@ -1,0 +1,347 @@
+#include "schedules/lower/lowering.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "models/model/parameters.h"
+#include "schedules/graph/parallel.h"
+#include "schedules/lower/kfac_shares.h"
+#include "schedules/lower/lowering_state.h"
+#include "schedules/lower/passes.h"
+#include "schedules/step/placement.h"
+
+namespace slipway::schedules {
+
+namespace {
+
+int micro_batches_of(const LoweringInput& input) {
+  const std::int64_t per_round = input.shape.micro_batch * input.layout.data;
+  if (per_round <= 0 || input.global_batch % per_round != 0) {
+    throw std::invalid_argument("global batch " + std::to_string(input.global_batch) +
+                                " is not a multiple of micro-batch × data parallel = " + std::to_string(per_round));
+  }
+  return static_cast<int>(input.global_batch / per_round);
+}
+
+const Schedule& schedule_of(const LoweringInput& input) {
+  const Schedule* schedule = schedule_named(input.schedule);
+  if (schedule == nullptr) throw std::invalid_argument("no schedule is named " + input.schedule);
+  return *schedule;
+}
+
+// Bytes per parameter: bf16 and fp16 weights keep an fp32 master copy beside Adam's two moments (12 bytes,
+// Fujii 2024); wider weights are their own master.
+double optimizer_bytes_per_parameter(Dtype dtype) { return bytes_of(dtype) == 2 ? 12.0 : 2.0 * bytes_of(dtype); }
+
+// Each micro-batch of a copy would be reduced with another one of the other copy, which comes at another time.
+void refuse_sharded_copies(const LoweringInput& input, const ScheduleShape& shape) {
+  if (shape.copies == 1 || input.layout.zero < 2) return;
+  throw std::invalid_argument(input.schedule + " keeps " + std::to_string(shape.copies) +
+                              " copies of the model, whose gradients are reduced once per step; layout.zero " +
+                              std::to_string(input.layout.zero) +
+                              " reduces them for every micro-batch; set layout.zero to 0 or 1");
+}
+
+void refuse_slices(const LoweringInput& input) {
+  if (input.slices == 1) return;
+  if (!is_causal(input.model))
+    throw std::invalid_argument("a sequence of " + input.model.name +
+                                " cannot be cut into slices: its attention is not causal; set schedule.slices to 1");
+  if (input.layout.context > 1 || input.recompute == Recompute::full)
+    throw std::invalid_argument(
+        "slices of a sequence go with neither context parallelism nor full "
+        "recomputation; set layout.context to 1 and schedule.recompute to selective");
+}
+
+void set_static_bytes(const LoweringInput& input, TaskGraph& graph) {
+  const auto members = static_cast<std::size_t>(input.layout.data * input.layout.context * input.layout.tensor);
+  for (const StaticBytes& bytes : static_bytes_of(input))
+    graph.static_bytes.insert(graph.static_bytes.end(), members, bytes);
+}
+
+void refuse_worker_norms(const LoweringInput& input, const ScheduleShape& step, const ActionLists& actions) {
+  if (!input.worker_norms) return;
+  const std::string reason =
+      why_no_worker_norms(input.model, input.layout, step.copies, step.slices, splits_backward(actions));
+  if (!reason.empty()) throw std::invalid_argument("the norms of workers' gradients cannot be measured: " + reason);
+}
+
+TaskGraph described(const LoweringInput& input, const ActionLists& actions) {
+  const ScheduleShape step = step_shape(input);
+  refuse_sharded_copies(input, step);
+  refuse_slices(input);
+  refuse_worker_norms(input, step, actions);
+  TaskGraph graph;
+  graph.model = input.model;
+  graph.layout = input.layout;
+  graph.schedule = input.schedule;
+  graph.shape = input.shape;
+  graph.shape.sharding = sharding_of(input.layout);
+  graph.recompute = input.recompute;
+  graph.shape.recompute_attention = input.recompute == Recompute::selective;
+  graph.micro_batches = step.micro_batches;
+  graph.global_batch = input.global_batch;
+  graph.clip_norm = input.clip_norm;
+  graph.worker_norms = input.worker_norms;
+  graph.folding = input.folding;
+  graph.gradient_dtype = input.gradient_dtype;
+  graph.kfac = input.kfac;
+  graph.placement = placement_of(actions, step);
+  for (int copy = 0; copy < step.copies; ++copy) {
+    const std::vector<BlockRange> parts = split_blocks(input.model, input.layout);
+    graph.stages.insert(graph.stages.end(), parts.begin(), parts.end());
+  }
+  graph.slices = step.slices;
+  set_stage_operators(graph);
+  set_static_bytes(input, graph);
+  return graph;
+}
+
+}  // namespace
+
+ScheduleShape step_shape(const LoweringInput& input) {
+  return {input.layout.pipeline, input.layout.chunks, micro_batches_of(input), input.slices, schedule_of(input).copies};
+}
+
+ActionLists step_actions(const LoweringInput& input) {
+  if (input.actions != nullptr) return *input.actions;
+  const ScheduleShape shape = step_shape(input);
+  const Schedule& schedule = schedule_of(input);
+  if (const std::string reason = schedule.refuse(shape); !reason.empty()) throw std::invalid_argument(reason);
+  return schedule.actions(shape);
+}
+
+LoweringState::LoweringState(const LoweringInput& lowering_input, ActionLists lists, TaskGraph& target)
+    : input(lowering_input),
+      graph(target),
+      builder(target),
+      groups(input.layout, target.placement, blocks_of(input.model).back().tied, joins_all_ranks(target), input.folding,
+             target.communicators),
+      blocks(blocks_of(input.model)),
+      shares_table(slipway::schedules::shares_table(input.model, input.layout, target.placement)),
+      boundary(boundary_bytes(input.model, target.shape)),
+      actions(std::move(lists)) {
+  const auto count = graph.stages.size();
+  const bool recompute = input.recompute == Recompute::full;
+  for (std::size_t stage = 0; stage < count; ++stage) {
+    for (const bool cut : {false, true}) {
+      (cut ? by_block : whole)
+          .push_back(plan_stage(graph.stage_operators[stage * static_cast<std::size_t>(graph.slices)], blocks, cut,
+                                recompute, graph.placement.is_first(static_cast<int>(stage)),
+                                graph.placement.is_last(static_cast<int>(stage))));
+    }
+  }
+  const auto ranks = static_cast<std::size_t>(rank_count(input.layout));
+  passages.resize(count * static_cast<std::size_t>(graph.micro_batches * input.slices));
+  placed.resize(ranks);
+  buckets.resize(static_cast<std::size_t>(input.layout.pipeline * members()) * blocks.size());
+  weight_gathers.resize(ranks);
+  reductions.resize(ranks);
+  worker_squares.resize(ranks);
+  action_index.assign(6 * passages.size(), std::numeric_limits<std::uint32_t>::max());
+  last_micro_batch.assign(count, none);
+  for (const auto& list : actions) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      index_of(list[i]) = static_cast<std::uint32_t>(i);
+      if (list[i].pass != Pass::forward) last_micro_batch[list[i].stage] = list[i].micro_batch;
+    }
+  }
+}
+
+bool LoweringState::shards_gradients_per_micro_batch() const { return input.layout.zero >= 2 && data_degree() > 1; }
+
+const StagePlan& LoweringState::plan_of(int stage, int micro_batch) const {
+  const auto s = static_cast<std::size_t>(stage);
+  const bool overlaps = input.overlap_grad_reduce && data_degree() > 1 && last_micro_batch[s] == micro_batch;
+  return overlaps || shards_gradients_per_micro_batch() ? by_block[s] : whole[s];
+}
+
+Passage& LoweringState::passage(int stage, int micro_batch, int slice) {
+  return passages[(stage * graph.micro_batches + micro_batch) * input.slices + slice];
+}
+
+std::uint32_t& LoweringState::index_of(const Action& action) {
+  if (action.stage < 0 || action.stage >= stages() || action.micro_batch < 0 ||
+      action.micro_batch >= graph.micro_batches || action.slice < 0 || action.slice >= input.slices) {
+    throw std::invalid_argument("the schedule names stage " + std::to_string(action.stage) + ", micro-batch " +
+                                std::to_string(action.micro_batch) + ", slice " + std::to_string(action.slice) +
+                                "; there are " + std::to_string(stages()) + " stages, " +
+                                std::to_string(graph.micro_batches) + " micro-batches and " +
+                                std::to_string(input.slices) + " slices");
+  }
+  const auto item =
+      static_cast<std::size_t>((action.stage * graph.micro_batches + action.micro_batch) * input.slices + action.slice);
+  return action_index[static_cast<std::size_t>(action.pass) * passages.size() + item];
+}
+
+TaskId LoweringState::add_compute(const Action& action, int member, int work, std::span<const BufferId> inputs,
+                                  std::span<const BufferId> outputs) {
+  const int rank = groups.rank(pipeline_rank(action.stage), member);
+  const TaskId id =
+      builder.task({TaskKind::compute, rank, none, work, action.micro_batch, action.slice}, inputs, outputs);
+  placed[rank].emplace_back(index_of(action), id);
+  return id;
+}
+
+TaskId LoweringState::add_collective(int communicator, int work, int micro_batch, int slice,
+                                     std::span<const BufferId> inputs, std::span<const BufferId> outputs) {
+  return builder.task({TaskKind::collective, none, communicator, work, micro_batch, slice}, inputs, outputs);
+}
+
+StaticBytes static_bytes_of(double elements, const Layout& layout, Dtype dtype, Dtype gradient_dtype, int copies) {
+  const double shards = static_cast<double>(layout.data) * layout.context * copies;
+  return {elements * bytes_of(dtype) / (layout.zero >= 3 ? shards : 1),
+          elements * bytes_of(gradient_dtype) / (layout.zero >= 2 ? shards : 1),
+          elements * optimizer_bytes_per_parameter(dtype) / (layout.zero >= 1 ? shards : 1)};
+}
+
+namespace {
+
+// A schedule's placement is that of any number of micro-batches; every schedule runs twice as many as ranks.
+Placement placement_for_any_batch(const LoweringInput& input) {
+  const Schedule& schedule = schedule_of(input);
+  const ScheduleShape shape{input.layout.pipeline, input.layout.chunks, 2 * input.layout.pipeline, input.slices,
+                            schedule.copies};
+  if (input.actions != nullptr) return placement_of(*input.actions, shape);
+  return placement_of(schedule.refuse(shape).empty() ? schedule.actions(shape) : ActionLists{}, shape);
+}
+
+// K-FAC holds none.
+double moments_of(const std::vector<KfacPlace>& matrices, Dtype dtype) {
+  double elements = 0;
+  for (const KfacPlace& place : matrices)
+    elements += static_cast<double>(place.linear.in) * static_cast<double>(place.linear.out);
+  return elements * 2.0 * std::max(4, bytes_of(dtype));
+}
+
+// Of a rank's own share, as it is known where the groups of replicas are. static_bytes_of has counted the fullest one's.
+void set_inverse_bytes(TaskGraph& graph) {
+  const std::vector<Block> blocks = blocks_of(graph.model);
+  const Dtype dtype = graph.shape.dtype;
+  for (std::size_t r = 0; r < graph.static_bytes.size(); ++r) {
+    const auto rank = static_cast<std::int32_t>(r);
+    const auto places = kfac_places(blocks, graph.placement, graph.stages, coordinates_of(graph.layout, rank).pipeline);
+    const auto replicas = static_cast<int>(kfac_replicas(graph, rank).size());
+    graph.static_bytes[r].optimizer +=
+        kfac_inverse_bytes(kfac_share(graph, rank), dtype) - most_kfac_inverse_bytes(places, replicas, dtype);
+  }
+}
+
+}  // namespace
+
+std::vector<StaticBytes> static_bytes_of(const LoweringInput& input) {
+  const Layout& layout = input.layout;
+  const std::vector<BlockRange> parts = split_blocks(input.model, layout);
+  const Placement placement = placement_for_any_batch(input);
+  const bool one_table = shares_table(input.model, layout, placement);
+  const std::vector<Block> blocks = blocks_of(input.model);
+  std::vector<BlockRange> stages;
+  for (int copy = 0; copy < placement.copies; ++copy) stages.insert(stages.end(), parts.begin(), parts.end());
+  std::vector<StaticBytes> result;
+  for (int pipeline = 0; pipeline < layout.pipeline; ++pipeline) {
+    double elements = 0;
+    for (int stage = 0; stage < placement.stages(); ++stage) {
+      if (placement.rank[stage] != pipeline) continue;
+      const BlockRange& part = stages[stage];
+      for (int block = part.first; block < part.last; ++block)
+        elements += static_cast<double>(block_shard_elements(input.model, block, layout.tensor, one_table));
+    }
+    result.push_back(static_bytes_of(elements, layout, input.shape.dtype, input.gradient_dtype, placement.copies));
+    if (!input.kfac) continue;
+    const std::vector<KfacPlace> places = kfac_places(blocks, placement, stages, pipeline);
+    result.back().optimizer +=
+        most_kfac_inverse_bytes(places, layout.data * layout.context * placement.copies, input.shape.dtype) -
+        moments_of(places, input.shape.dtype);
+  }
+  return result;
+}
+
+TaskGraph lower(const LoweringInput& input) {
+  ActionLists actions = step_actions(input);
+  TaskGraph graph = described(input, actions);
+  LoweringState state(input, std::move(actions), graph);
+  if (input.kfac) set_inverse_bytes(graph);
+  lower_passes(state);
+  place_compute_order(state);
+  limit_ring_prefetch(state);
+  limit_gather_prefetch(state);
+  if (input.blocking_transfers) wait_for_transfers(state);
+  lower_step_end(state);
+  state.builder.close();
+  return graph;
+}
+
+// Every action of the schedule, stage by stage: forwards from first to last, backwards from last to first.
+
+namespace {
+
+// A backward is about as many tasks as its forward, twice as many with recomputation. More than that costs a copy.
+void make_room_for_all(LoweringState& state) {
+  std::size_t actions = 0;
+  for (const auto& list : state.actions) actions += list.size();
+  state.builder.make_room(1.6 * static_cast<double>(actions));
+}
+
+void lower_stage_actions(LoweringState& state, int stage, Pass pass) {
+  constexpr auto absent = std::numeric_limits<std::uint32_t>::max();
+  for (int micro_batch = 0; micro_batch < state.graph.micro_batches; ++micro_batch) {
+    for (int i = 0; i < state.input.slices; ++i) {
+      const int slice = pass == Pass::forward ? i : state.input.slices - 1 - i;
+      const Action action{pass, stage, micro_batch, slice};
+      if (state.index_of(action) == absent) continue;
+      ActionLowering lowering(state, action);
+      const bool is_first = state.graph.tasks.empty();
+      if (pass == Pass::forward)
+        lowering.forward();
+      else if (pass == Pass::weight_grad)
+        lowering.weight_grad();
+      else
+        lowering.backward();
+      if (is_first) make_room_for_all(state);
+    }
+  }
+}
+
+}  // namespace
+
+void lower_passes(LoweringState& state) {
+  for (int stage = 0; stage < state.stages(); ++stage) lower_stage_actions(state, stage, Pass::forward);
+  for (int stage = state.stages() - 1; stage >= 0; --stage) {
+    for (const Pass pass : {Pass::backward, Pass::input_grad, Pass::weight_grad}) {
+      lower_stage_actions(state, stage, pass);
+    }
+  }
+}
+
+void place_compute_order(LoweringState& state) {
+  each_in_parallel(state.placed.size(), state.graph.tasks.size(), [&](std::size_t rank) {
+    auto& list = state.placed[rank];
+    std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  });
+}
+
+// Trainers whose ranks wait until a message to the next stage is sent (Megatron-LM's and nanotron's point-to-point
+// calls, unless told otherwise) before they go on:
+//
+//   rank 0 │ F0 │send│ F1 │send│        instead of        F0 │ F1 │
+//                                                            │send│send│
+//
+// Control edges from each transfer to the sender's next action. Guarded by tests/schedules/lowering_test.cpp.
+
+void wait_for_transfers(LoweringState& state) {
+  const TaskGraph& graph = state.graph;
+  for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+    const Task& task = graph.tasks[id];
+    if (task.kind != TaskKind::transfer) continue;
+    const Work& work = graph.work(task);
+    const std::uint32_t sent_by = state.index_of({work.pass, work.stage, task.micro_batch, task.slice});
+    const int sender = graph.communicator(task).ranks[0];
+    const auto& list = state.placed[sender];
+    const auto next =
+        std::find_if(std::lower_bound(list.begin(), list.end(), std::pair<std::uint32_t, TaskId>{sent_by, 0}),
+                     list.end(), [&](const auto& placed) { return placed.first > sent_by; });
+    if (next != list.end()) state.builder.control(id, next->second);
+  }
+}
+
+}  // namespace slipway::schedules

@@ -1,0 +1,124 @@
+// What the parts of the lowering share while one graph is made (private to schedules/graph).
+//
+// All replicas of a pipeline rank do the same work, so they are lowered together: member
+// k = (data·C + context)·T + tensor of pipeline rank q is rank q·members + k.
+#pragma once
+
+#include <array>
+#include <limits>
+#include <vector>
+
+#include "models/model/parameters.h"
+#include "schedules/lower/graph_builder.h"
+#include "schedules/lower/groups.h"
+#include "schedules/lower/lowering.h"
+#include "schedules/lower/segments.h"
+
+namespace slipway::schedules {
+
+constexpr BufferId no_buffer = std::numeric_limits<BufferId>::max();
+
+// The buffer that holds each wire (by bit number) for each member k.
+using WireBuffers = std::array<std::vector<BufferId>, wire_kinds>;
+
+// One (stage, micro-batch, slice): what its forward leaves for its backward.
+struct Passage {
+  std::vector<BufferId> entry;           // [k] residual that arrives from the stage before
+  std::vector<BufferId> exit_gradient;   // [k] residual gradient that arrives from the stage after
+  std::vector<BufferId> block_entry;     // [segment·K + k] residual at a recomputed block's start
+  std::vector<BufferId> saved;           // [segment·K + k]
+  std::vector<BufferId> shard;           // [segment·K + k] of an input that is gathered again for the weight gradient
+  std::vector<BufferId> saved_weight;    // [segment·K + k] between input_grad and weight_grad
+  std::vector<BufferId> cache;           // [segment·K + k] keys and values up to this slice, for the next
+  std::vector<BufferId> cache_gradient;  // [segment·K + k] that the next slice's backward hands back
+};
+
+struct LoweringState {
+  LoweringState(const LoweringInput& lowering_input, ActionLists lists, TaskGraph& target);
+
+  const LoweringInput& input;
+  TaskGraph& graph;
+  GraphBuilder builder;
+  Groups groups;
+  std::vector<Block> blocks;
+  bool shares_table = false;               // schedules/step/placement.h
+  double boundary = 0;                     // bytes of the residual between stages, per rank
+  std::vector<StagePlan> whole, by_block;  // per stage
+  ActionLists actions;                     // per pipeline rank
+  std::vector<int> last_micro_batch;       // per stage: the one whose backward comes last
+  std::vector<Passage> passages;
+  // (index of the action, task) of each rank's compute tasks, sorted into compute_order later.
+  std::vector<std::vector<std::pair<std::uint32_t, TaskId>>> placed;
+  std::vector<std::uint32_t> action_index;
+  // Gradient buckets that are complete, per (rank that has tasks, block): what the optimizer waits for.
+  std::vector<std::vector<BufferId>> buckets;
+  // ZeRO 3: gathers whose first use follows the previous step's optimizer, per (rank).
+  std::vector<std::vector<TaskId>> weight_gathers;
+  // ZeRO 2, 3, per (rank): the task that begins a block's gradient of a micro-batch, and its reduction.
+  std::vector<std::vector<std::pair<TaskId, TaskId>>> reductions;
+
+  // Sums of squares of gradients before they are reduced over the workers, per (rank): what the global norm adds up.
+  std::vector<std::vector<BufferId>> worker_squares;
+
+  int members() const { return groups.members(); }
+  int pipeline_rank(int stage) const { return graph.placement.rank[stage]; }
+  int stages() const { return static_cast<int>(graph.stages.size()); }
+  bool shards_gradients_per_micro_batch() const;
+  const StagePlan& plan_of(int stage, int micro_batch) const;
+  Passage& passage(int stage, int micro_batch, int slice);
+  std::uint32_t& index_of(const Action& action);
+  // Where `block` of `rank` stands in what is kept per (rank that has tasks, block), and the rank there.
+  std::size_t row(int rank, int block) const {
+    return static_cast<std::size_t>(lowered_index(input.layout, input.folding, rank)) * blocks.size() +
+           static_cast<std::size_t>(block);
+  }
+  int rank_at(std::size_t row) const {
+    const int lowered = static_cast<int>(row / blocks.size());
+    return groups.rank(lowered / members(), lowered % members());
+  }
+  std::vector<BufferId>& bucket(int rank, int block) { return buckets[row(rank, block)]; }
+  // Parameters of `block` in a tensor shard.
+  double elements_of_block(int block) const {
+    return static_cast<double>(block_shard_elements(input.model, block, input.layout.tensor, shares_table));
+  }
+  double gradient_bytes() const { return bytes_of(graph.gradient_dtype); }
+  // Ranks that hold the same weights: data × context × copies in the pipeline.
+  double data_degree() const {
+    return static_cast<double>(input.layout.data) * input.layout.context * graph.placement.copies;
+  }
+
+  // A compute task of member k, placed in its rank's order at `action`.
+  TaskId add_compute(const Action& action, int member, int work, std::span<const BufferId> inputs,
+                     std::span<const BufferId> outputs);
+  TaskId add_collective(int communicator, int work, int micro_batch, int slice, std::span<const BufferId> inputs,
+                        std::span<const BufferId> outputs);
+};
+
+// The work of a collective on `block`'s gradient bucket: bytes of the tensor shard, label "L5.ar_grad".
+Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int block);
+
+// The sum of squares of `block`'s gradient, label "L5.worker_norm".
+Work worker_norm_work(const LoweringState& state, int stage, int block);
+
+// ZeRO 3: a gather waits for the compute task two before its first reader; control edges only.
+void limit_weight_prefetch(LoweringState& state);
+
+// ZeRO 2, 3: a block's gradient is begun when the reduction of the one two before it is done; control edges only.
+void limit_unreduced_gradients(LoweringState& state);
+
+// Sequence parallelism: what is gathered again is there in time for its projection and not long before; control edges only.
+void limit_gather_prefetch(LoweringState& state);
+
+// Ring attention: the keys and values that a backward pass sends around again leave a task ahead; control edges only.
+void limit_ring_prefetch(LoweringState& state);
+
+// All forward, recompute, backward and weight-gradient tasks with their wire collectives and transfers.
+void lower_passes(LoweringState& state);
+// compute_order of every rank up to the end of its last action.
+void place_compute_order(LoweringState& state);
+// After place_compute_order, where LoweringInput::blocking_transfers asks for it.
+void wait_for_transfers(LoweringState& state);
+// Gradient reductions, global norm, optimizer, parameter gathers; appends to compute_order.
+void lower_step_end(LoweringState& state);
+
+}  // namespace slipway::schedules

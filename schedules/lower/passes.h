@@ -1,0 +1,108 @@
+// One action of one stage being lowered, for all members of its pipeline rank (private to schedules/graph).
+//
+// Slices hand on the keys and values of the sequence so far, and their gradients (program.h).
+//
+//   2F0:  entry ─ seg ─ ag ─ seg ─ rs ─ seg ─► 2F0.send ─► entry of 3F0        lower_forward.cpp
+//         seg ─ attn0 ─ attn1 ─ ... ─ seg                    of a ring: lower_ring.cpp
+//   2B0:  the same segments backwards, on gradients, with the dual collectives  lower_backward.cpp
+//
+// With full recomputation a backward action is, per transformer block from last to first, the block's
+// forward again (pass R, which keeps what the backward needs) and then its backward. ZeRO 2 and 3 add
+// traffic per action (lower_sharded.cpp), sequence parallelism gathers for the weight gradients (lower_gathered.cpp). Guarded by tests/schedules/lowering_test.cpp.
+#pragma once
+
+#include <bit>
+
+#include "schedules/lower/lowering_state.h"
+
+namespace slipway::schedules {
+
+constexpr Wires wires_with_gradient = wire_residual | wire_branch | wire_kv;
+inline std::size_t wire_index(Wires wire) { return static_cast<std::size_t>(std::countr_zero(wire)); }
+
+template <typename Visit>
+void for_each_wire(Wires wires, Visit visit) {
+  for (Wires rest = wires; rest != 0; rest = static_cast<Wires>(rest & (rest - 1))) {
+    visit(static_cast<Wires>(rest & -rest));
+  }
+}
+
+class ActionLowering {
+ public:
+  ActionLowering(LoweringState& state, const Action& action)
+      : state_(state),
+        action_(action),
+        plan_(state.plan_of(action.stage, action.micro_batch)),
+        operators_(state.graph.operators(action.stage, action.slice)),
+        passage_(state.passage(action.stage, action.micro_batch, action.slice)),
+        members_(state.members()) {
+    for (auto& wire : wires_) wire.assign(members_, no_buffer);
+  }
+
+  void forward();
+  void backward();
+  void weight_grad();
+
+ private:
+  int segments() const { return static_cast<int>(plan_.segments.size()); }
+  const Segment& segment(int i) const { return plan_.segments[i]; }
+  std::size_t slot(int i, std::size_t k) const { return static_cast<std::size_t>(i) * members_ + k; }
+  BufferId& at(Wires wire, std::size_t k) { return wires_[wire_index(wire)][k]; }
+  bool starts_block(int i) const { return i == 0 || segment(i - 1).first_block != segment(i).first_block; }
+
+  void forward_segments(int first, int last, Pass pass);
+  void forward_segment(int i, Pass pass, bool emits);
+  void backward_segment(int i);
+  void recompute_block_ending_at(int last);
+  // A trainer recomputes inside the backward (torch.utils.checkpoint), which begins with the gradient from
+  // the next stage. The recomputation's own inputs are there since the forward, so a control edge says it.
+  void begin_when_gradient_arrives(int recomputed);
+  void collective(int i, Pass pass);
+  // Ring attention whose first round is segment `first` (lower_ring.cpp).
+  bool in_ring(int i) const { return operators_[segment(i).first_op].kind == OpKind::ring_attention; }
+  int rounds() const { return state_.graph.shape.sharding.context; }
+  void ring_forward(int first, Pass pass);
+  void ring_backward(int first);
+  struct RingMessage;
+  void shift(const RingMessage& message, std::vector<BufferId>& arrives);
+  TaskId round_forward(int i, Pass pass, std::span<const BufferId> keys_values, std::vector<BufferId>& attended);
+  TaskId round_backward(int i, std::span<const BufferId> keys_values, std::span<const BufferId> out_gradient,
+                        std::vector<BufferId>& query_gradient);
+  void transfer(int to_stage, std::vector<BufferId>& arrivals, BufferKind kind);
+  void gather_weights(int i, Pass pass, std::vector<std::vector<BufferId>>& gathered);
+  // Sequence parallelism (lower_gathered.cpp).
+  bool comes_again(int i) const {
+    const Segment& s = segment(i);
+    return s.gather >= 0 && !s.recomputed && gathers_input(operators_[s.gather]);
+  }
+  void keep_shards(int i);
+  void gather_again(int i);
+  // `first_writer`: segment i's task of member 0.
+  void reduce_finished_blocks(int i, TaskId first_writer);
+  void measure_workers(int block, const std::vector<int>& members, const std::vector<BufferId>& unreduced);
+  int segment_work(int i, Pass pass);
+  double saved_bytes(const Segment& segment) const;
+  // By the input gradients of segment i for its weight gradients.
+  double bytes_left_by(int i) const;
+  bool has_weight_grad(const Segment& segment) const;
+  // Bytes of the keys and values that the segment's layers have of the slices before this one; 0 without
+  // attention.
+  double bytes_of_cache(const Segment& segment) const;
+  bool has_attention(const Segment& segment) const;
+  std::string label_tail(const std::string& name) const { return name.empty() ? "" : "." + name; }
+
+  LoweringState& state_;
+  Action action_;
+  const StagePlan& plan_;
+  std::span<const Operator> operators_;
+  Passage& passage_;
+  std::size_t members_;
+  WireBuffers wires_;                           // values in a forward, gradients in a backward
+  std::vector<BufferId> came_home_;             // [k] gradient of own keys and values, from the other ranks
+  std::vector<BufferId> again_;                 // [k] input of the segment at hand, gathered again; empty: none
+  int gradient_of_ = none;                      // block whose gradient is being made (ZeRO 2, 3)
+  TaskId gradient_begins_ = 0;                  // of member 0
+  std::vector<std::vector<BufferId>> weights_;  // ZeRO 3: gathered parameters per [block], per member
+};
+
+}  // namespace slipway::schedules

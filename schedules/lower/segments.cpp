@@ -1,0 +1,198 @@
+#include "schedules/lower/segments.h"
+
+#include <algorithm>
+
+#include "schedules/graph/task_graph.h"
+
+namespace slipway::schedules {
+namespace {
+
+// The operator that gives a segment its name: the heaviest kind it contains, the last of equals.
+int naming_rank(OpKind kind) {
+  switch (kind) {
+    case OpKind::loss:
+      return 9;
+    case OpKind::logits:
+      return 8;
+    case OpKind::attention:
+    case OpKind::ring_attention:
+      return 7;
+    case OpKind::qkv:
+      return 6;
+    case OpKind::up:
+      return 5;
+    case OpKind::down:
+      return 4;
+    case OpKind::embed:
+      return 3;
+    case OpKind::norm:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+std::string part_of(const Operator& op) {
+  switch (op.kind) {
+    case OpKind::attention:
+      return "attn";
+    case OpKind::ring_attention:
+      return "attn" + std::to_string(op.round);
+    case OpKind::route:
+    case OpKind::up:
+    case OpKind::activation:
+    case OpKind::down:
+      return "mlp";
+    default:
+      return *op.part != '\0' ? op.part : name_of(op.kind);
+  }
+}
+
+std::string segment_name(const std::vector<Operator>& operators, const std::vector<Block>& blocks,
+                         const Segment& segment) {
+  const auto op_at = [&](int i) -> const Operator& { return operators[i]; };
+  int best = segment.first_op;
+  for (int i = segment.first_op; i < segment.last_op; ++i) {
+    if (naming_rank(op_at(i).kind) >= naming_rank(op_at(best).kind)) best = i;
+  }
+  const int block = op_at(best).block;
+  // Whole: all compute operators of the block, and of no other, are in the segment.
+  bool whole = segment.first_block == block && segment.last_block == block + 1;
+  for (int i = 0; i < static_cast<int>(operators.size()) && whole; ++i) {
+    const bool inside = i >= segment.first_op && i < segment.last_op;
+    whole = inside || op_at(i).block != block || op_at(i).kind == OpKind::communicate;
+  }
+  return block_name(blocks, block) + (whole ? "" : "." + part_of(op_at(best)));
+}
+
+// Wires that some operator at or after `from` reads before one overwrites them unread.
+Wires live_at(const std::vector<Operator>& operators, int from, bool is_last_stage) {
+  Wires live = 0, dead = 0;
+  for (auto i = static_cast<std::size_t>(from); i < operators.size(); ++i) {
+    const Operator& op = operators[i];
+    const auto reads = static_cast<Wires>(op.kind == OpKind::communicate ? op.wire : op.reads);
+    live = static_cast<Wires>(live | (reads & ~dead));
+    dead = static_cast<Wires>(dead | op.writes);
+  }
+  const Wires at_end = is_last_stage ? wire_loss : wire_residual;
+  return static_cast<Wires>(live | (at_end & ~dead) | (from == static_cast<int>(operators.size()) ? at_end : 0));
+}
+
+Wires written_before(const std::vector<Operator>& operators, int to, bool is_first_stage) {
+  Wires written = is_first_stage ? 0 : wire_residual;
+  for (int i = 0; i < to; ++i) written = static_cast<Wires>(written | operators[i].writes);
+  return written;
+}
+
+void finish(const std::vector<Operator>& operators, const std::vector<Block>& blocks, bool is_first_stage,
+            bool is_last_stage, bool recompute_blocks, Segment& segment) {
+  Wires touched = 0;
+  segment.first_block = operators[segment.first_op].block;
+  segment.last_block = operators[segment.last_op - 1].block + 1;
+  segment.recomputed = recompute_blocks;
+  for (int i = segment.first_op; i < segment.last_op; ++i) {
+    const Operator& op = operators[i];
+    touched = static_cast<Wires>(touched | op.reads | op.writes);
+    if (blocks[op.block].kind != BlockKind::transformer) segment.recomputed = false;
+  }
+  segment.in = static_cast<Wires>(touched & live_at(operators, segment.first_op, is_last_stage) &
+                                  written_before(operators, segment.first_op, is_first_stage));
+  segment.out = static_cast<Wires>(touched & live_at(operators, segment.last_op, is_last_stage));
+  segment.name = segment_name(operators, blocks, segment);
+}
+
+// Is operator i, or the one before it in the segment that began at `first`, a round of a ring?
+bool beside_ring(const std::vector<Operator>& operators, int first, int i) {
+  const auto is_round = [&](int op) { return operators[op].kind == OpKind::ring_attention; };
+  return i > first && (is_round(i) || is_round(i - 1));
+}
+
+}  // namespace
+
+bool input_comes_again(std::span<const Operator> operators, int at, const Block& block, Recompute recompute) {
+  const int gather = gather_before(operators, at);
+  return gather >= 0 && gathers_input(operators[gather]) && !is_recomputed(recompute, block);
+}
+
+std::string block_name(const std::vector<Block>& blocks, int block) {
+  switch (blocks[block].kind) {
+    case BlockKind::embedding:
+      return "emb";
+    case BlockKind::head:
+      return "head";
+    case BlockKind::transformer:
+      break;
+  }
+  return "L" + std::to_string(block - 1);
+}
+
+StagePlan plan_stage(const std::vector<Operator>& operators, const std::vector<Block>& blocks, bool by_block,
+                     bool recompute_blocks, bool is_first_stage, bool is_last_stage) {
+  StagePlan plan;
+  const int count = static_cast<int>(operators.size());
+  int first = 0;
+  for (int i = 0; i <= count; ++i) {
+    const bool at_end = i == count;
+    const bool is_communication = !at_end && operators[i].kind == OpKind::communicate;
+    const bool new_block =
+        !at_end && i > first && (by_block || recompute_blocks) && operators[i].block != operators[i - 1].block;
+    if (!at_end && !is_communication && !new_block && !beside_ring(operators, first, i)) continue;
+    if (i > first) {
+      Segment segment;
+      segment.first_op = first;
+      segment.last_op = i;
+      segment.communicate = is_communication ? i : -1;
+      segment.gather = gather_before(operators, first);
+      finish(operators, blocks, is_first_stage, is_last_stage, recompute_blocks, segment);
+      plan.segments.push_back(segment);
+    }
+    first = is_communication ? i + 1 : i;
+  }
+  if (plan.segments.size() == 1) plan.segments.front().name.clear();
+  return plan;
+}
+
+namespace {
+
+// A communicate operator states the bytes of the whole tensor; a member of a gather gives its share, a
+// member of a scatter gets its share.
+WireBytes around(const Operator& communicate, const Sharding& sharding) {
+  const int degree = communicate.axis == Axis::context ? sharding.context : sharding.tensor;
+  const double whole = communicate.message_bytes, part = whole / degree;
+  switch (communicate.forward) {
+    case Collective::all_gather:
+      return {part, whole};
+    case Collective::reduce_scatter:
+      return {whole, part};
+    default:
+      return {whole, whole};
+  }
+}
+
+}  // namespace
+
+WireBytes wire_bytes(std::span<const Operator> operators, int last_op, Wires wire, const Sharding& sharding,
+                     double boundary_bytes) {
+  if (wire == wire_loss) return {8, 8};
+  const auto next = static_cast<std::size_t>(last_op);
+  if (next < operators.size() && operators[next].kind == OpKind::communicate && operators[next].wire == wire) {
+    return around(operators[next], sharding);
+  }
+  if (wire == wire_kv && next + 1 < operators.size() && operators[next].kind == OpKind::ring_attention)
+    return around(operators[next + 1], sharding);  // the shift after it: this rank's keys and values
+  if (wire == wire_residual) return {boundary_bytes, boundary_bytes};
+  for (int i = last_op - 1; i >= 0; --i) {
+    const Operator& op = operators[i];
+    if (op.kind == OpKind::communicate && op.wire == wire) {
+      const double after = around(op, sharding).after;
+      return {after, after};
+    }
+    if ((op.writes & wire) != 0 && op.kind != OpKind::communicate && op.m > 0) {
+      const double bytes = static_cast<double>(op.m) * static_cast<double>(op.n) * bytes_of(op.dtype);
+      return {bytes, bytes};
+    }
+  }
+  return {boundary_bytes, boundary_bytes};
+}
+
+}  // namespace slipway::schedules

@@ -1,0 +1,62 @@
+#include "schedules/step/action.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace slipway::schedules {
+namespace {
+
+// Function-local so that it exists before the first static RegisterSchedule of any file runs.
+std::vector<Schedule>& registry() {
+  static std::vector<Schedule> schedules;
+  return schedules;
+}
+
+}  // namespace
+
+char letter_of(Pass pass) {
+  switch (pass) {
+    case Pass::none:
+      return '-';
+    case Pass::forward:
+      return 'F';
+    case Pass::backward:
+      return 'B';
+    case Pass::input_grad:
+      return 'I';
+    case Pass::weight_grad:
+      return 'W';
+    case Pass::recompute:
+      return 'R';
+  }
+  return '-';
+}
+
+bool splits_backward(const ActionLists& actions) {
+  return std::any_of(actions.begin(), actions.end(), [](const auto& list) {
+    return std::any_of(list.begin(), list.end(), [](const Action& action) { return action.pass == Pass::weight_grad; });
+  });
+}
+
+const std::vector<Schedule>& all_schedules() { return registry(); }
+
+const Schedule* schedule_named(std::string_view name) {
+  for (const Schedule& schedule : registry()) {
+    if (schedule.name == name) return &schedule;
+  }
+  return nullptr;
+}
+
+RegisterSchedule::RegisterSchedule(Schedule schedule) {
+  if (schedule_named(schedule.name) != nullptr) {
+    throw std::logic_error("two schedules are registered as '" + schedule.name + "'");
+  }
+  // Static objects of different files run in no fixed order: sorting on insertion hides it.
+  auto& all = registry();
+  const auto at = std::lower_bound(all.begin(), all.end(), schedule,
+                                   [](const Schedule& a, const Schedule& b) { return a.name < b.name; });
+  all.insert(at, std::move(schedule));
+}
+
+}  // namespace slipway::schedules

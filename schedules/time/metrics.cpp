@@ -1,0 +1,236 @@
+#include "schedules/time/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "schedules/graph/parallel.h"
+#include "schedules/lower/graph_builder.h"
+
+namespace slipway::schedules {
+namespace {
+
+struct Interval {
+  double begin, end;
+};
+
+// Length of [gap] covered by the union of `parts`.
+double covered(const Interval& gap, std::vector<Interval>& parts) {
+  std::sort(parts.begin(), parts.end(), [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
+  double length = 0, reached = gap.begin;
+  for (const Interval& part : parts) {
+    const double begin = std::max(reached, part.begin), end = std::min(gap.end, part.end);
+    if (end > begin) length += end - begin;
+    reached = std::max(reached, end);
+  }
+  return length;
+}
+
+// From a rank's first compute task of the measured step to that of the next; with one step, the whole makespan.
+Interval measured_interval(const TaskGraph& graph, const Timeline& timeline, TaskId first) {
+  if (timeline.steps < 2) return {0, timeline.makespan_s};
+  const std::size_t at = measured_step(timeline) * graph.tasks.size() + first;
+  return {timeline.start[at], timeline.start[at + graph.tasks.size()]};
+}
+
+double left_out_s(const SteadyState* steady) { return steady == nullptr ? 0 : steady->left_out_s(); }
+
+struct RankShares {
+  double window = 0, compute = 0, exposed = 0;
+  // The rest; where there is none, the sum of thousands of tasks differs from the window in its last digits.
+  double bubble() const {
+    constexpr double rounding = 1e-11;
+    const double rest = window - compute - exposed;
+    return std::abs(rest) < rounding * window ? 0 : rest;
+  }
+};
+
+// What all ranks' accounts look up.
+struct Index {
+  Rows carried;                       // per task: those of the step before that it waits for
+  std::vector<std::uint32_t> number;  // per task: among the communications
+  std::uint32_t communications = 0;
+};
+
+Index index_of(const TaskGraph& graph) {
+  Index index;
+  index.carried.begin.assign(graph.tasks.size() + 1, 0);
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
+  for (const auto& [before, after] : graph.carried) pairs.emplace_back(after, before);
+  index.carried = with_added(index.carried, pairs);
+  index.number.resize(graph.tasks.size());
+  for (TaskId id = 0; id < graph.tasks.size(); ++id)
+    if (graph.tasks[id].communicator != none) index.number[id] = index.communications++;
+  return index;
+}
+
+class Accounting {
+ public:
+  Accounting(const TaskGraph& graph, const Index& index, const Timeline& timeline, const SteadyState* steady)
+      : graph_(graph),
+        index_(index),
+        timeline_(timeline),
+        steady_(steady),
+        count_(graph.tasks.size()),
+        inputs_(timeline.steps) {}
+
+  // Ranks [first, last) together, task after task: what neighbours do as their i-th task, they mostly do at the same
+  // time, and their dates lie side by side in memory.
+  void ranks(std::size_t first, std::size_t last, std::vector<RankShares>& shares) {
+    std::vector<Walk> walks;
+    std::size_t most = 0;
+    for (std::size_t rank = first; rank < last; ++rank) {
+      walks.push_back(begun(rank, shares[rank]));
+      most = std::max(most, walks.back().list.size());
+    }
+    for (std::size_t i = 0; i < most; ++i)
+      for (Walk& walk : walks)
+        if (i < walk.list.size()) account(walk, i, shares[walk.rank]);
+    if (timeline_.steps < 2) return;
+    for (const Walk& walk : walks)
+      if (!walk.list.empty())
+        shares[walk.rank].exposed += exposed({walk.free, walk.end}, walk.step + 1, walk.list.front());
+  }
+
+ private:
+  struct Walk {
+    std::size_t rank, step;
+    std::span<const TaskId> list;
+    double free, end;  // of the tasks accounted for; of the measured interval
+  };
+
+  Walk begun(std::size_t rank, RankShares& shares) const {
+    const auto list = graph_.compute_order[rank];
+    if (list.empty()) return {rank, 0, list, 0, 0};
+    const auto [begin, end] = measured_interval(graph_, timeline_, list.front());
+    shares.window = end - begin + left_out_s(steady_);
+    return {rank, measured_step(timeline_), list, begin, end};
+  }
+
+  void account(Walk& walk, std::size_t i, RankShares& shares) {
+    const TaskId task = walk.list[i];
+    const double times = times_in_truth(walk.step, walk.rank, i);
+    shares.exposed += times * exposed({walk.free, start(walk.step, task)}, walk.step, task);
+    walk.free = end(walk.step, task);
+    shares.compute += times * (walk.free - start(walk.step, task));
+  }
+
+  // How often the whole step does what the rank's i-th task does in this one.
+  double times_in_truth(std::size_t step, std::size_t rank, std::size_t i) const {
+    if (steady_ == nullptr) return 1;
+    const SteadyState::Stretch& period = steady_->steps[step].compute[rank];
+    return i >= period.first && i < period.last ? 1 + steady_->left_out : 1;
+  }
+
+  double start(std::size_t step, TaskId task) const { return timeline_.start[step * count_ + task]; }
+  double end(std::size_t step, TaskId task) const { return timeline_.end[step * count_ + task]; }
+
+  // What a communication waited for in a step; asked by each of its members, worked out once.
+  struct Inputs {
+    double ready = unknown;          // when all of them existed
+    bool has_communication = false;  // among them
+  };
+  static constexpr double unknown = -1;
+  const Inputs& inputs_of(std::size_t step, TaskId communication) {
+    auto& of_step = inputs_[step];
+    if (of_step.empty()) of_step.resize(index_.communications);
+    Inputs& inputs = of_step[index_.number[communication]];
+    if (inputs.ready != unknown) return inputs;
+    inputs.ready = 0;
+    for (const TaskId before : graph_.predecessors[communication]) {
+      inputs.ready = std::max(inputs.ready, end(step, before));
+      inputs.has_communication |= graph_.tasks[before].communicator != none;
+    }
+    return inputs;
+  }
+
+  // A communication is queued from the moment its inputs exist. What it waited for through communications
+  // alone counts too: a chain such as norm_grad → ar_grad → optimizer counts from its first link. Links
+  // that ended before the gap began, and so all before them, cover nothing of it.
+  void add_link(const Interval& gap, std::size_t step, TaskId before) {
+    if (graph_.tasks[before].communicator == none || end(step, before) <= gap.begin) return;
+    const Inputs& inputs = inputs_of(step, before);
+    parts_.push_back({std::min(start(step, before), inputs.ready), end(step, before)});
+    if (!inputs.has_communication || inputs.ready <= gap.begin) return;
+    for (const TaskId earlier : graph_.predecessors[before]) add_link(gap, step, earlier);
+  }
+
+  double exposed(const Interval& gap, std::size_t step, TaskId next) {
+    if (gap.end <= gap.begin) return 0;
+    parts_.clear();
+    for (const TaskId before : graph_.predecessors[next]) add_link(gap, step, before);
+    if (step > 0) {
+      for (const TaskId before : index_.carried[next]) add_link(gap, step - 1, before);
+    }
+    return covered(gap, parts_);
+  }
+
+  const TaskGraph& graph_;
+  const Index& index_;
+  const Timeline& timeline_;
+  const SteadyState* steady_;
+  std::size_t count_;
+  std::vector<std::vector<Inputs>> inputs_;  // [step][communication]
+  std::vector<Interval> parts_;              // of the gap at hand
+};
+
+std::vector<RankShares> shares_of_ranks(const TaskGraph& graph, const Timeline& timeline, const SteadyState* steady) {
+  std::vector<RankShares> shares(graph.compute_order.size());
+  const Index index = index_of(graph);
+  constexpr std::size_t together = 16;  // two cache lines of dates
+  parts_in_parallel(shares.size(), graph.tasks.size(), [&](std::size_t first, std::size_t last) {
+    Accounting accounting(graph, index, timeline, steady);
+    for (std::size_t rank = first; rank < last; rank += together)
+      accounting.ranks(rank, std::min(rank + together, last), shares);
+  });
+  return shares;
+}
+
+double first_step_makespan(const TaskGraph& graph, const Timeline& timeline) {
+  double first = std::numeric_limits<double>::infinity(), last = 0;
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
+    first = std::min(first, timeline.start[i]);
+    last = std::max(last, timeline.end[i]);
+  }
+  return last - first;
+}
+
+}  // namespace
+
+std::size_t measured_step(const Timeline& timeline) {
+  return timeline.steps >= 2 ? static_cast<std::size_t>(timeline.steps) - 2 : 0;
+}
+
+double step_time_of(const TaskGraph& graph, const Timeline& timeline, const SteadyState* steady) {
+  double slowest = 0;
+  for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank) {
+    if (graph.compute_order[rank].empty()) continue;
+    const auto [begin, end] = measured_interval(graph, timeline, graph.compute_order[rank].front());
+    slowest = std::max(slowest, end - begin + left_out_s(steady));
+  }
+  return slowest / graph.window;
+}
+
+StepMetrics metrics_of(const TaskGraph& graph, const Timeline& timeline, double peak_flops, const SteadyState* steady) {
+  StepMetrics metrics;
+  if (graph.tasks.empty()) return metrics;
+  metrics.step_time_s = step_time_of(graph, timeline, steady);
+  double ranks = 0;  // that have work: all of them, but of a graph of one member of each pipeline rank
+  for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank)
+    ranks += graph.compute_order[rank].empty() ? 0 : 1;
+  metrics.makespan_s = first_step_makespan(graph, timeline) + left_out_s(steady);
+  for (const RankShares& shares : shares_of_ranks(graph, timeline, steady)) {
+    if (shares.window <= 0) continue;
+    metrics.exposed_comm_s += shares.exposed / graph.window / ranks;
+    metrics.exposed_comm_share += shares.exposed / shares.window / ranks;
+    metrics.compute_share += shares.compute / shares.window / ranks;
+    metrics.bubble_share += shares.bubble() / shares.window / ranks;
+  }
+  const double tokens = static_cast<double>(graph.global_batch) * static_cast<double>(graph.model.sequence);
+  if (metrics.step_time_s > 0 && peak_flops > 0) {
+    metrics.mfu = tokens * mfu_flops_per_token(graph.model) / (peak_flops * metrics.step_time_s);
+  }
+  return metrics;
+}
+
+}  // namespace slipway::schedules

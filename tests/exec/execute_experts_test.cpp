@@ -1,0 +1,167 @@
+// Mixtures of experts as they are executed: rows and products against dense code on all experts, and every way to cut a
+// model with experts against one process.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include "exec/operators/experts.h"
+#include "tests/support/layout_runs.h"
+
+namespace slipway::test {
+namespace {
+
+// ---- Rows --------------------------------------------------------------------------------------------
+
+TEST(ExpertRows, AreTheTokensOfEachExpertInTheirOrderAndSumUpByTheSoftmaxOverTheChosen) {
+  at::manual_seed(3);
+  const std::int64_t tokens = 11, experts = 5, each = 3;
+  const at::Tensor logits = at::randn({tokens, experts}, at::kDouble), x = at::randn({tokens, 4}, at::kDouble);
+  const ExpertRows rows = rows_for_experts(logits, each);
+  const at::Tensor sorted = to_experts(x, rows);
+  ASSERT_EQ(sorted.size(0), tokens * each);
+  EXPECT_EQ(rows.ends[experts - 1].item<int>(), tokens * each);
+  // By hand, token after token: who has the `each` largest logits?
+  at::Tensor expected = at::zeros_like(x);
+  std::int64_t row = 0;
+  for (std::int64_t expert = 0; expert < experts; ++expert) {
+    for (std::int64_t token = 0; token < tokens; ++token) {
+      if (logits[token].gt(logits[token][expert]).sum().item<std::int64_t>() >= each) continue;
+      EXPECT_TRUE(at::equal(sorted[row++], x[token])) << expert << token;
+    }
+    EXPECT_EQ(rows.ends[expert].item<int>(), row) << expert;
+  }
+  // Experts that multiply by their number + 1.
+  at::Tensor y = sorted.clone();
+  for (std::int64_t expert = 0, first = 0; expert < experts; ++expert) {
+    const std::int64_t end = rows.ends[expert].item<int>();
+    y.narrow(0, first, end - first).mul_(static_cast<double>(expert + 1));
+    first = end;
+  }
+  for (std::int64_t token = 0; token < tokens; ++token) {
+    const auto [best, index] = logits[token].topk(each);
+    const at::Tensor share = best.softmax(0);
+    for (std::int64_t i = 0; i < each; ++i) expected[token] += share[i] * x[token] * (index[i].item<double>() + 1);
+  }
+  EXPECT_LE((from_experts(y, rows) - expected).abs().max().item<double>(), 1e-14);
+}
+
+TEST(ExpertRows, HaveTheGradientsThatFiniteDifferencesGive) {
+  at::manual_seed(4);
+  const std::int64_t tokens = 5, experts = 4, each = 2;
+  const at::Tensor weight = at::randn({tokens, 3}, at::kDouble);
+  const auto value = [&](const at::Tensor& logits, const at::Tensor& x) {
+    const ExpertRows rows = rows_for_experts(logits, each);
+    return (from_experts(to_experts(x, rows).square(), rows) * weight).sum();
+  };
+  const at::Tensor logits = at::randn({tokens, experts}, at::kDouble).requires_grad_(true);
+  const at::Tensor x = at::randn({tokens, 3}, at::kDouble).requires_grad_(true);
+  value(logits, x).backward();
+  constexpr double step = 1e-6;
+  for (const at::Tensor& of : {logits, x}) {
+    const at::Tensor slope = at::empty_like(of.detach());
+    for (std::int64_t i = 0; i < of.numel(); ++i) {
+      at::Tensor there = of.detach().clone(), back = there.clone();
+      there.view({-1})[i] += step, back.view({-1})[i] -= step;
+      const at::Tensor &l = logits.detach(), &t = x.detach();
+      const bool router = of.is_same(logits);
+      slope.view({-1})[i] = (router ? value(there, t) - value(back, t) : value(l, there) - value(l, back)) / (2 * step);
+    }
+    EXPECT_LE((of.grad() - slope).abs().max().item<double>(), 1e-8);
+  }
+}
+
+// ---- Products ----------------------------------------------------------------------------------------
+
+TEST(GroupedLinear, GivesEachExpertsRowsItsProductAndGradientsAtOnceOrLater) {
+  at::manual_seed(5);
+  const std::int64_t experts = 3, in = 4, out = 2;
+  const at::Tensor ends = at::tensor({3, 3, 8}, at::kInt);  // the second has no rows
+  const at::Tensor x = at::randn({8, in}, at::kDouble), dy = at::randn({8, out}, at::kDouble);
+  ShardedParameter weight;
+  weight.weight = at::randn({experts * out, in}, at::kDouble);
+  for (const bool later : {false, true}) {
+    weight.gradient = at::ones({experts * out, in}, at::kDouble);
+    WeightGradientQueue queue;
+    queue.deferred = later;
+    const at::Tensor input = x.clone().requires_grad_(true);
+    const at::Tensor y = grouped_linear(input, ends, weight, queue);
+    y.backward(dy);
+    if (later) {
+      EXPECT_TRUE(at::equal(weight.gradient, at::ones({experts * out, in}, at::kDouble))) << "not before run()";
+      queue.run();
+    }
+    for (const auto& [expert, first, rows] : {std::array<std::int64_t, 3>{0, 0, 3}, {1, 3, 0}, {2, 3, 5}}) {
+      const at::Tensor matrix = weight.weight.narrow(0, expert * out, out), own = x.narrow(0, first, rows);
+      const at::Tensor own_dy = dy.narrow(0, first, rows);
+      EXPECT_TRUE(at::allclose(y.narrow(0, first, rows), own.matmul(matrix.t()), 1e-13));
+      EXPECT_TRUE(at::allclose(input.grad().narrow(0, first, rows), own_dy.matmul(matrix), 1e-13));
+      EXPECT_TRUE(at::allclose(weight.gradient.narrow(0, expert * out, out), own_dy.t().matmul(own) + 1, 1e-13));
+    }
+  }
+}
+
+// ---- Layouts -----------------------------------------------------------------------------------------
+
+// A tensor rank has a part of every expert, so it finds a part of the router's gradient.
+TEST(Experts, CutByEveryDegreeGiveTheResultsOfOneProcess) {
+  std::vector<LoweringInput> inputs;
+  for (const int zero : {0, 1, 2, 3})
+    inputs.push_back(
+        with_layout(tiny_mixtral(4, true),
+                    {.tensor = 2, .pipeline = 2, .data = 2, .zero = zero, .sequence_parallel = zero % 2 == 1}));
+  for (const ContextExchange exchange : {ContextExchange::all_gather, ContextExchange::ring}) {
+    inputs.push_back(with_layout(tiny_mixtral(4, true), {.tensor = 2, .pipeline = 2, .context = 2, .zero = 2}));
+    inputs.back().layout.context_exchange = exchange;
+  }
+  inputs.push_back(with_layout(tiny_mixtral(4, true), {.pipeline = 4}));
+  expect_layouts_equal_one_process(inputs);
+}
+
+TEST(Experts, InEverySchedulePassGiveTheResultsOfOneProcess) {
+  std::vector<LoweringInput> inputs;
+  for (const char* schedule :
+       {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "zb-v", "dualpipe-v", "chimera", "terapipe"}) {
+    inputs.push_back(with_layout(tiny_mixtral(4), {.tensor = 2, .pipeline = 2}));
+    LoweringInput& input = inputs.back();
+    input.schedule = schedule;
+    const std::string name = schedule;
+    if (name == "interleaved-1f1b" || name == "zb-v" || name == "dualpipe-v") input.layout.chunks = 2;
+    if (name != "terapipe") continue;
+    input.slices = 2;
+    input.shape.sequence /= 2;
+  }
+  expect_layouts_equal_one_process(inputs);
+}
+
+TEST(Experts, RecomputedGiveTheResultsOfOneProcess) {
+  std::vector<LoweringInput> inputs;
+  for (const Recompute recompute : {Recompute::selective, Recompute::full}) {
+    inputs.push_back(with_layout(tiny_mixtral(2), {.tensor = 2, .data = 2, .zero = 3}));
+    inputs.back().recompute = recompute;
+    inputs.back().clip_norm = 0.5;
+  }
+  expect_layouts_equal_one_process(inputs);
+}
+
+TEST(Experts, WithNormsOfQueryAndKeyAsQwen3HasThemGiveTheResultsOfOneProcess) {
+  Model model = tiny_qwen3(2, false);
+  model.name = "tiny-qwen3-moe";
+  model.runs[1].block.experts = 8;
+  model.runs[1].block.experts_per_token = 3;
+  expect_layouts_equal_one_process({with_layout(model, {.tensor = 2, .data = 2, .zero = 1}),
+                                    with_layout(model, {.tensor = 2, .pipeline = 2, .sequence_parallel = true})});
+}
+
+// Layers without experts among those with them.
+TEST(Experts, InSomeLayersOnlyGiveTheResultsOfOneProcess) {
+  Model model = tiny_mixtral(3);
+  model.name = "tiny-dense-first";
+  BlockRun dense{model.runs[1].block, 1};
+  dense.block.experts = dense.block.experts_per_token = 0;
+  dense.block.ffn = 48;
+  model.runs.insert(model.runs.begin() + 1, dense);
+  expect_layouts_equal_one_process({with_layout(model, {.pipeline = 2, .data = 2, .zero = 1})});
+}
+
+}  // namespace
+}  // namespace slipway::test

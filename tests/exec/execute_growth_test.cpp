@@ -1,0 +1,218 @@
+// Norms of workers' gradients against gradients that one process has made of each worker's samples by themselves, and a batch
+// that grows against one process.
+#include "tests/support/layout_runs.h"
+
+namespace slipway::test {
+namespace {
+
+using Gradient = std::map<std::string, WholeGradient>;
+
+// The gradients of parts of a batch, one after another, at the parameters of the beginning: the learning rate is 0.
+std::vector<Gradient> gradients_of_parts(LoweringInput input, int parts) {
+  input.layout = {};
+  input.schedule = "1f1b";
+  input.slices = 1;
+  input.global_batch /= parts;
+  input.worker_norms = false;
+  Bundle bundle = tiny_bundle(input);
+  bundle.run.optimizer.lr = 0;
+  std::vector<Gradient> gradients;
+  for (int part = 0; part < parts; ++part) {
+    VirtualRanks ranks(bundle, at::kCPU);
+    const std::string folder = temporary_folder().path("part");
+    ranks.dump_gradients_of_step(part, folder);
+    for (int step = 0; step <= part; ++step) ranks.run_step(step);
+    gradients.push_back(read_gradients(folder, 1));
+    if (blocks_of(input.model).back().tied)  // a copy of the embedding's
+      std::erase_if(gradients.back(), [](const auto& each) { return each.first.ends_with("head.weight"); });
+  }
+  return gradients;
+}
+
+double square_of(const Gradient& gradient) {
+  double sum = 0;
+  for (const auto& [name, whole] : gradient)
+    for (const double value : whole.values) sum += value * value;
+  return sum;
+}
+
+Gradient mean_of(const std::vector<Gradient>& parts) {
+  Gradient mean = parts.front();
+  for (auto& [name, whole] : mean)
+    for (std::size_t i = 0; i < whole.values.size(); ++i) {
+      double sum = 0;
+      for (const Gradient& part : parts) sum += part.at(name).values[i];
+      whole.values[i] = sum / static_cast<double>(parts.size());
+    }
+  return mean;
+}
+
+GradientNorms norms_of_parts(const std::vector<Gradient>& parts) {
+  GradientNorms norms{static_cast<std::int64_t>(parts.size()), 0, square_of(mean_of(parts))};
+  for (const Gradient& part : parts) norms.sum_of_squares += square_of(part);
+  return norms;
+}
+
+GradientNorms measured(LoweringInput input) {
+  input.worker_norms = true;
+  const Bundle bundle = tiny_bundle(input);
+  for (const Violation& violation : check_graph(bundle.graph)) ADD_FAILURE() << describe(bundle.graph, violation);
+  VirtualRanks ranks(bundle, at::kCPU);
+  ranks.run_step(0);
+  return ranks.take_norms(0).value();
+}
+
+void expect_same(const GradientNorms& norms, const GradientNorms& truth) {
+  EXPECT_EQ(norms.workers, truth.workers);
+  EXPECT_NEAR(norms.sum_of_squares, truth.sum_of_squares, 1e-11 * truth.sum_of_squares);
+  EXPECT_NEAR(norms.square_of_mean, truth.square_of_mean, 1e-11 * truth.square_of_mean);
+}
+
+TEST(WorkerNorms, AreThoseOfEachWorkersSamplesInEveryLayout) {
+  at::set_num_threads(1);
+  for (const bool tied : {false, true}) {
+    const Model model = tiny_llama(4, tied);
+    const GradientNorms truth = norms_of_parts(gradients_of_parts(tiny_input(model), 2));
+    ASSERT_GT(gradient_variance(truth), 0.01 * truth.square_of_mean);
+    for (const Degrees& degrees :
+         {Degrees{.data = 2}, Degrees{.data = 2, .zero = 1}, Degrees{.pipeline = 2, .data = 2},
+          Degrees{.tensor = 2, .data = 2, .sequence_parallel = true}, Degrees{.tensor = 2, .data = 2},
+          Degrees{.tensor = 2, .pipeline = 2, .data = 2, .zero = 1, .sequence_parallel = true},
+          Degrees{.pipeline = 2, .data = 2, .chunks = 2}}) {
+      SCOPED_TRACE(describe_layout(with_layout(model, degrees)) + (tied ? ", tied" : ""));
+      expect_same(measured(with_layout(model, degrees)), truth);
+    }
+  }
+}
+
+TEST(WorkerNorms, OfOtherModelsAreThoseOfEachWorkersSamples) {
+  at::set_num_threads(1);
+  for (const Model& model : {tiny_gpt(4), tiny_bert(4), tiny_qwen3(4)}) {
+    const GradientNorms truth = norms_of_parts(gradients_of_parts(tiny_input(model), 2));
+    for (const Degrees& degrees :
+         {Degrees{.data = 2}, Degrees{.tensor = 2, .data = 2},
+          Degrees{.tensor = 2, .pipeline = 2, .data = 2, .zero = 1, .sequence_parallel = true}}) {
+      SCOPED_TRACE(model.name + ", " + describe_layout(with_layout(model, degrees)));
+      expect_same(measured(with_layout(model, degrees)), truth);
+    }
+    LoweringInput split = with_layout(model, {.pipeline = 2, .data = 2, .zero = 1});
+    split.schedule = "zb-h2";
+    expect_same(measured(split), truth);
+  }
+}
+
+TEST(WorkerNorms, UnderZero2And3AreThoseOfEachMicroBatch) {
+  at::set_num_threads(1);
+  const Model model = tiny_llama(4, false);
+  const GradientNorms truth = norms_of_parts(gradients_of_parts(tiny_input(model), 8));
+  for (const Degrees& degrees :
+       {Degrees{.data = 2, .zero = 2}, Degrees{.data = 2, .zero = 3}, Degrees{.pipeline = 2, .data = 4, .zero = 2},
+        Degrees{.tensor = 2, .pipeline = 2, .data = 2, .zero = 3}}) {
+    SCOPED_TRACE(describe_layout(with_layout(model, degrees)));
+    expect_same(measured(with_layout(model, degrees)), truth);
+  }
+}
+
+TEST(WorkerNorms, AreTheSameInEverySchedule) {
+  at::set_num_threads(1);
+  const Model model = tiny_llama(4, false);
+  const GradientNorms truth = norms_of_parts(gradients_of_parts(tiny_input(model), 2));
+  for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "zb-h2", "terapipe"}) {
+    SCOPED_TRACE(schedule);
+    LoweringInput input = with_layout(model, {.pipeline = 2, .data = 2});
+    input.schedule = schedule;
+    if (input.schedule == "terapipe") input.slices = 2, input.shape.sequence /= 2;
+    input.clip_norm = 0.5;
+    expect_same(measured(input), truth);
+  }
+  for (const char* schedule : {"zb-v", "dualpipe-v"}) {
+    SCOPED_TRACE(schedule);
+    LoweringInput input = with_layout(model, {.pipeline = 2, .data = 2, .chunks = 2});
+    input.schedule = schedule;
+    expect_same(measured(input), truth);
+  }
+}
+
+// Its two copies of the model are two workers.
+TEST(WorkerNorms, OfChimeraAreThoseOfItsCopies) {
+  at::set_num_threads(1);
+  LoweringInput input = with_layout(tiny_llama(4, false), {.pipeline = 2});
+  input.schedule = "chimera";
+  const GradientNorms norms = measured(input);
+  EXPECT_EQ(norms.workers, 2);
+  const Gradient whole = gradients_of_parts(tiny_input(input.model), 1).front();
+  EXPECT_NEAR(norms.square_of_mean, square_of(whole), 1e-11 * square_of(whole));
+  EXPECT_GT(norms.sum_of_squares, 2 * norms.square_of_mean);
+  // One copy has the even micro-batches, the other the odd ones: of single samples' gradients, whose means they have.
+  const std::vector<Gradient> each = gradients_of_parts(tiny_input(input.model), 8);
+  expect_same(norms, norms_of_parts({mean_of({each[0], each[2], each[4], each[6]}),
+                                     mean_of({each[1], each[3], each[5], each[7]})}));
+}
+
+TEST(WorkerNorms, AreRefusedWhereNoWorkersGradientIsEverThere) {
+  const auto why = [](const Degrees& degrees, bool tied = false, int slices = 1, bool splits_backward = false) {
+    const LoweringInput input = with_layout(tiny_llama(2, tied), degrees);
+    return why_no_worker_norms(input.model, input.layout, 1, slices, splits_backward);
+  };
+  EXPECT_EQ(why({.data = 2, .zero = 1}, false, 1, true), "");
+  EXPECT_NE(why({.data = 2, .zero = 2}, false, 1, true).find("splits the backward"), std::string::npos);
+  EXPECT_EQ(why({.data = 2}), "");
+  EXPECT_NE(why({}).find("one data parallel worker"), std::string::npos);
+  EXPECT_NE(why({.data = 2, .context = 2}).find("set layout.context to 1"), std::string::npos);
+  EXPECT_NE(why({.tensor = 2, .data = 2, .zero = 2, .sequence_parallel = true}).find("set layout.zero to 1"),
+            std::string::npos);
+  EXPECT_NE(why({.data = 2, .zero = 3}, true).find("tied embedding"), std::string::npos);
+  EXPECT_NE(why({.data = 2, .zero = 2}, false, 2).find("slice"), std::string::npos);
+  const Layout normed = with_layout(tiny_qwen3(2, false), {.tensor = 2, .data = 2, .zero = 2}).layout;
+  EXPECT_NE(why_no_worker_norms(tiny_qwen3(2, false), normed, 1, 1, false).find("gradients of norms"),
+            std::string::npos);
+  EXPECT_EQ(why({.tensor = 2, .data = 2, .zero = 2}), "");
+  LoweringInput input = with_layout(tiny_llama(2, false), {.data = 2, .context = 2});
+  input.worker_norms = true;
+  EXPECT_THROW(lower(input), std::invalid_argument);
+  // A micro-batch's part would hold what the input gradients of others have added to norms and biases meanwhile.
+  input = with_layout(tiny_llama(2, false), {.pipeline = 2, .data = 2, .zero = 2});
+  input.worker_norms = true;
+  input.schedule = "zb-h2";
+  EXPECT_THROW(lower(input), std::invalid_argument);
+}
+
+Grown grown(const LoweringInput& input, const BatchPlan& plan) {
+  Bundle bundle = growing_bundle(input, plan);
+  bundle.run.steps = 6;
+  return train_growing(bundle);
+}
+
+TEST(GrowingBatch, GivesEveryLayoutTheLossesOfOneProcess) {
+  const Model model = tiny_llama(4, true);
+  const Grown one = grown(tiny_input(model), in_stages());
+  EXPECT_EQ(one.batches, (std::vector<std::int64_t>{4, 4, 8, 8, 16, 16}));
+  for (const Degrees& degrees : {Degrees{.data = 2, .zero = 1},
+                                 Degrees{.tensor = 2, .pipeline = 2, .data = 2, .zero = 2, .sequence_parallel = true},
+                                 Degrees{.pipeline = 2, .data = 2, .zero = 3}, Degrees{.pipeline = 2, .chunks = 2}}) {
+    SCOPED_TRACE(describe_layout(with_layout(model, degrees)));
+    const Grown many = grown(with_layout(model, degrees), in_stages());
+    for (std::size_t step = 0; step < one.losses.size(); ++step)
+      EXPECT_NEAR(many.losses[step], one.losses[step], 1e-9 * one.losses[step]) << step;
+  }
+}
+
+// Workers are as many in each; what they measure decides.
+TEST(GrowingBatch, ByTheNormTestIsTheSameInEveryLayout) {
+  const Model model = tiny_llama(4, false);
+  const BatchPlan plan = by_norm_test(0.4);
+  const Grown first = grown(with_layout(model, {.data = 2}), plan);
+  EXPECT_EQ(first.batches.front(), 4);
+  EXPECT_GT(first.batches.back(), 4);
+  for (const Degrees& degrees : {Degrees{.data = 2, .zero = 1}, Degrees{.pipeline = 2, .data = 2},
+                                 Degrees{.tensor = 2, .pipeline = 2, .data = 2, .sequence_parallel = true}}) {
+    SCOPED_TRACE(describe_layout(with_layout(model, degrees)));
+    const Grown other = grown(with_layout(model, degrees), plan);
+    EXPECT_EQ(other.batches, first.batches);
+    for (std::size_t step = 0; step < first.losses.size(); ++step)
+      EXPECT_NEAR(other.losses[step], first.losses[step], 1e-9 * first.losses[step]) << step;
+  }
+}
+
+}  // namespace
+}  // namespace slipway::test

@@ -1,0 +1,171 @@
+// What the products of degrees and the schedules leave out: untied heads, other models, recomputation, split
+// backwards, other dtypes, each against one process on layouts in which everything is cut.
+#include <optional>
+
+#include "exec/run/executable.h"
+#include "tests/support/layout_runs.h"
+
+namespace slipway::test {
+namespace {
+
+TEST(OtherRuns, AnUntiedHeadWithoutClippingGivesTheResultsOfOneProcess) {
+  expect_layout_equals_one_process(all_cut(llama_for(2, false)));
+  expect_layout_equals_one_process(with_layout(llama_for(4, false), {.tensor = 2, .pipeline = 4}));
+}
+
+TEST(OtherRuns, ATiedHeadWithoutClippingGivesTheResultsOfOneProcess) {
+  expect_layout_equals_one_process(all_cut(llama_for(2, true), 0));
+}
+
+// Slices of embedding and head that do not match, positions, biases and masked targets, cut over the sequence too.
+TEST(OtherRuns, ContextAndShardedWeightsOfOtherModelsGiveTheResultsOfOneProcess) {
+  for (const Model& model : {tiny_gpt(2), tiny_gpt(2, false), tiny_bert(2)}) {
+    for (const int zero : {0, 2, 3}) {
+      expect_layout_equals_one_process(
+          with_layout(model, {.tensor = 2, .pipeline = 2, .context = 2, .zero = zero, .sequence_parallel = zero != 2}));
+    }
+  }
+}
+
+// As Qwen2 has them: sharded with the projections' rows, three parts in one vector.
+TEST(OtherRuns, BiasesOfQueryKeyAndValueGiveTheResultsOfOneProcess) {
+  Model model = tiny_llama(4, false);
+  model.name = "tiny-qwen";
+  model.runs[1].block.qkv_bias = true;
+  LoweringInput split = with_layout(model, {.pipeline = 4});
+  split.schedule = "zb-h1";
+  expect_layouts_equal_one_process(
+      {with_layout(model, {.tensor = 2, .pipeline = 2, .data = 2, .zero = 1, .sequence_parallel = true}),
+       with_layout(model, {.tensor = 2, .data = 2, .zero = 3}), with_layout(model, {.pipeline = 2, .context = 2}),
+       split});
+}
+
+// A rank finds what its own heads say about their weights: summed over the tensor group without sequence parallel too.
+TEST(OtherRuns, NormsOfQueryAndKeyGiveTheResultsOfOneProcess) {
+  const Model model = tiny_qwen3(4);
+  std::vector<LoweringInput> inputs;
+  for (const int zero : {0, 1, 2, 3})
+    inputs.push_back(
+        with_layout(model, {.tensor = 2, .pipeline = 2, .data = 2, .zero = zero, .sequence_parallel = zero % 2 == 1}));
+  for (const ContextExchange exchange : {ContextExchange::all_gather, ContextExchange::ring}) {
+    inputs.push_back(with_layout(model, {.tensor = 2, .pipeline = 2, .context = 2, .zero = 2}));
+    inputs.back().layout.context_exchange = exchange;
+  }
+  for (const char* schedule : {"zb-h1", "zb-v", "chimera", "terapipe"}) {
+    inputs.push_back(with_layout(model, {.tensor = 2, .pipeline = 2}));
+    inputs.back().schedule = schedule;
+  }
+  inputs[inputs.size() - 3].layout.chunks = 2;
+  inputs.back().slices = 2;
+  inputs.back().shape.sequence /= 2;
+  for (const Recompute recompute : {Recompute::selective, Recompute::full}) {
+    inputs.push_back(with_layout(model, {.tensor = 2, .data = 2, .zero = 3}));
+    inputs.back().recompute = recompute;
+    inputs.back().clip_norm = 0.5;
+  }
+  expect_layouts_equal_one_process(inputs);
+}
+
+TEST(OtherRuns, NormsOfQueryAndKeyWithBiasesOfThemGiveTheResultsOfOneProcess) {
+  Model model = tiny_qwen3(2, false);
+  model.name = "tiny-biased-qwen3";
+  model.runs[1].block.qkv_bias = true;
+  expect_layout_equals_one_process(with_layout(model, {.tensor = 2, .data = 2, .zero = 1}));
+}
+
+TEST(OtherRuns, FullRecomputationChangesNothingWhereWeightsAreGathered) {
+  for (const int context : {1, 2}) {
+    LoweringInput input = with_layout(llama_for(2, true),
+                                      {.tensor = 2, .pipeline = 2, .data = 3 - context, .context = context, .zero = 3});
+    input.recompute = Recompute::full;
+    expect_layout_equals_one_process(input);
+  }
+}
+
+TEST(OtherRuns, FullRecomputationChangesNothing) {
+  for (const bool cut : {false, true}) {
+    LoweringInput input = cut ? all_cut(llama_for(2, true)) : with_layout(llama_for(2, true), {});
+    input.recompute = Recompute::full;
+    input.clip_norm = 0.5;
+    expect_layout_equals_one_process(input);
+  }
+}
+
+TEST(OtherRuns, SelectiveRecomputationAndGPipeChangeNothing) {
+  LoweringInput input = with_layout(llama_for(2, true), {.tensor = 2, .pipeline = 2});
+  input.recompute = Recompute::selective;
+  input.schedule = "gpipe";
+  input.clip_norm = 0.5;
+  expect_layout_equals_one_process(input);
+}
+
+TEST(OtherRuns, GptAndBertGiveTheResultsOfOneProcess) {
+  for (const Model& model : {tiny_gpt(2), tiny_gpt(2, false), tiny_bert(2)}) {
+    for (const bool sequence_parallel : {false, true}) {
+      LoweringInput input = all_cut(model);
+      input.layout.sequence_parallel = sequence_parallel;
+      input.clip_norm = 0.5;
+      expect_layout_equals_one_process(input);
+    }
+  }
+}
+
+// 1F1B with every backward split: W of a micro-batch runs right after the next I of its stage.
+ActionLists split_backward(const ActionLists& lists) {
+  ActionLists split(lists.size());
+  for (std::size_t rank = 0; rank < lists.size(); ++rank) {
+    std::optional<Action> waiting;
+    for (Action action : lists[rank]) {
+      if (action.pass == Pass::backward) action.pass = Pass::input_grad;
+      split[rank].push_back(action);
+      if (action.pass != Pass::input_grad) continue;
+      if (waiting) split[rank].push_back(*waiting);
+      waiting = action;
+      waiting->pass = Pass::weight_grad;
+    }
+    split[rank].push_back(*waiting);
+  }
+  return split;
+}
+
+TEST(OtherRuns, SplittingTheBackwardIntoInputAndWeightGradientsChangesNothing) {
+  for (const bool sequence_parallel : {false, true}) {
+    LoweringInput input = all_cut(llama_for(2, true));
+    input.layout.sequence_parallel = sequence_parallel;
+    input.clip_norm = 0.5;
+    const ActionLists actions = split_backward(schedule_named("1f1b")->actions({2, 1, 4, 1}));
+    input.actions = &actions;
+    expect_layout_equals_one_process(input);
+  }
+}
+
+TEST(OtherRuns, Float32LayoutsFollowOneProcessWithinRoundOff) {
+  expect_float32_follows_one_process(all_cut(llama_for(2, true)));
+}
+
+TEST(OtherRuns, Bfloat16WithFloat32MasterWeightsLearnsLikeFloat64) {
+  LoweringInput input = all_cut(llama_for(2, true));
+  const Trained exact = train(input);
+  input.shape.dtype = Dtype::bfloat16;
+  input.gradient_dtype = Dtype::float32;
+  const Trained rough = train(input);
+  for (std::size_t step = 0; step < exact.losses.size(); ++step)
+    EXPECT_NEAR(rough.losses[step], exact.losses[step], 2e-2 * exact.losses[step]) << "step " << step;
+}
+
+TEST(OtherRuns, ASecondRunGivesTheSameBits) {
+  const LoweringInput input = all_cut(llama_for(2, true));
+  EXPECT_EQ(train(input, 5).losses, train(input, 5).losses);
+}
+
+TEST(OtherRuns, WhatCannotBeExecutedYetIsRefusedByName) {
+  Bundle bundle = tiny_bundle(with_layout(llama_for(2, false), {}));
+  EXPECT_TRUE(not_executable(bundle).empty());
+  bundle.run.optimizer.name = "lamb";
+  const std::vector<std::string> reasons = not_executable(bundle);
+  ASSERT_EQ(reasons.size(), 1U);
+  EXPECT_TRUE(reasons.front().starts_with("run.optimizer.name")) << reasons.front();
+}
+
+}  // namespace
+}  // namespace slipway::test

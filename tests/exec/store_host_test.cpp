@@ -1,0 +1,127 @@
+// How a rank finds the store, and what it says of something else that listens on its port.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "exec/process/store.h"
+#include "exec/process/store_tcp.h"
+
+namespace slipway::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+double seconds_of(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// A port of the loopback address, which belongs to this socket from now on; it accepts from listen() on.
+class Socket {
+ public:
+  Socket() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    EXPECT_EQ(::bind(descriptor_, reinterpret_cast<sockaddr*>(&address), length), 0);
+    EXPECT_EQ(::getsockname(descriptor_, reinterpret_cast<sockaddr*>(&address), &length), 0);
+    port_ = ntohs(address.sin_port);
+  }
+  ~Socket() { ::close(descriptor_); }
+  void listen() { EXPECT_EQ(::listen(descriptor_, 16), 0); }
+  int port() const { return port_; }
+
+ private:
+  int descriptor_ = ::socket(AF_INET, SOCK_STREAM, 0), port_ = 0;
+};
+
+RankEnvironment rank_of_two(int rank, int port) {
+  RankEnvironment at;
+  at.rank = rank;
+  at.world = 2;
+  at.store_port = port;
+  return at;
+}
+
+std::string error_of(int rank, int port, double seconds) {
+  try {
+    const StoreHost host(rank_of_two(rank, port), seconds);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(WaitForListener, SaysWhyNobodyAcceptsAfterTheGivenTime) {
+  const Socket silent;
+  std::string why;
+  EXPECT_GE(seconds_of([&] { why = wait_for_listener("127.0.0.1", silent.port(), 0.3); }), 0.2);
+  EXPECT_EQ(why, "Connection refused");
+  EXPECT_NE(wait_for_listener("no-such-host.invalid", silent.port(), 0.1), "");
+}
+
+TEST(WaitForListener, EndsWhenSomebodyBeginsToListen) {
+  Socket late;
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    late.listen();
+  });
+  EXPECT_EQ(wait_for_listener("127.0.0.1", late.port(), 60), "");
+  other.join();
+}
+
+TEST(StoreHost, AnotherProgramOnThePortIsNotWaitedForAsLongAsAHostThatIsToCome) {
+  Socket foreign;
+  foreign.listen();
+  std::string error;
+  const double seconds = seconds_of([&] { error = error_of(1, foreign.port(), 6); });
+  EXPECT_THAT(error, AllOf(HasSubstr("127.0.0.1:" + std::to_string(foreign.port()) +
+                                     " has not answered as a store does for 3 s"),
+                           HasSubstr("MASTER_PORT")));
+  EXPECT_LT(seconds, 5.5);
+  EXPECT_THAT(error_of(0, foreign.port(), 6), HasSubstr("is in use on this host"));
+}
+
+TEST(StoreHost, ItsOwnNameThatNobodyKnowsIsSaidAtOnce) {
+  RankEnvironment at = rank_of_two(0, 0);
+  at.store_host = "no-such-host.invalid";
+  EXPECT_THAT([&] { const StoreHost host(at, 60); },
+              testing::ThrowsMessage<std::runtime_error>(
+                  AllOf(HasSubstr("rank 0 cannot host the store of this run at no-such-host.invalid"),
+                        HasSubstr("check MASTER_ADDR"), Not(HasSubstr("another program")))));
+}
+
+TEST(StoreHost, AHostThatNeverComesIsNamedWithTheCause) {
+  const Socket nobody;
+  EXPECT_THAT(error_of(1, nobody.port(), 1), AllOf(HasSubstr("could not be reached within 1 s"),
+                                                   HasSubstr("Connection refused"), Not(HasSubstr("answered"))));
+}
+
+TEST(StoreHost, ARankThatComesBeforeItsHostFindsItLater) {
+  int port = 0;
+  {
+    const Socket free_now;
+    port = free_now.port();
+  }
+  std::unique_ptr<StoreHost> host;
+  std::thread late([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    host = std::make_unique<StoreHost>(rank_of_two(0, port), 20);
+    host->connect()->set("key", "value");
+  });
+  const StoreHost guest(rank_of_two(1, port), 20);
+  EXPECT_EQ(guest.connect()->get("key", 20), "value");
+  late.join();
+}
+
+}  // namespace
+}  // namespace slipway::test

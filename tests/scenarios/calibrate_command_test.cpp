@@ -1,0 +1,240 @@
+// `slipway calibrate` as a user calls it, on measurements and traces of a machine that is known because it
+// was made up here.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "models/machine/cost.h"
+#include "scenarios/calibrate/measure_machine.h"
+#include "scenarios/command_line/command.h"
+#include "scenarios/files/chrome_trace.h"
+#include "scenarios/language/profiles.h"
+#include "scenarios/language/scenario.h"
+#include "schedules/draw/timeline_trace.h"
+#include "schedules/time/durations.h"
+#include "schedules/time/order.h"
+
+namespace slipway::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+namespace fs = std::filesystem;
+
+const std::string scenario_path = std::string(SLIPWAY_SOURCE_DIR) + "/scenarios/examples/tiny-llama-cpu.yaml";
+
+Machine truth() {
+  Machine machine;
+  machine.name = "truth";
+  machine.cores = 2;
+  machine.peak_flops[static_cast<std::size_t>(Dtype::float64)] = 30e9;
+  machine.gemm_efficiency = 0.8, machine.gemm_half = 16;
+  machine.attention_efficiency = 0.3;
+  machine.memory_bandwidth = 5e9;
+  machine.launch_overhead = 2e-6, machine.task_overhead = 15e-6;
+  machine.node_link = {"loopback", 3e9, 40e-6, 1};
+  machine.reduce_bandwidth = 6e9;
+  return machine;
+}
+
+// What slipway-rank --measure would write on that machine.
+std::string measured_on(const Machine& machine) {
+  std::ostringstream lines;
+  for (const int m : {64, 256, 1024}) {
+    for (const int n : {16, 64, 256, 1024}) {
+      lines << "measure gemm pass=forward m=" << m << " n=" << n << " k=512 dtype=float64\n";
+    }
+  }
+  for (const int s : {128, 512})
+    lines << "measure attention pass=forward batch_heads=8 s=" << s << " d=64 dtype=float64\n";
+  for (const char* bytes : {"1e4", "1e6", "1e8"})
+    lines << "measure elementwise op=add bytes=" << bytes << " dtype=float64\n";
+  lines << "measure launch dtype=float64\nmeasure task_overhead lanes=2 dtype=float64\n";
+  for (const char* bytes : {"1e3", "1e5", "1e7"}) {
+    for (const char* what : {"transfer", "all-reduce", "all-gather"}) {
+      lines << "measure " << what << " bytes=" << bytes << " members=2 dtype=float64\n";
+    }
+  }
+  // The seconds come from the cost model.
+  std::istringstream unfinished(lines.str());
+  std::ostringstream result;
+  result.precision(17);
+  for (std::string line; std::getline(unfinished, line);) {
+    std::istringstream one(line + " seconds=1");
+    result << line << " seconds=" << observations_of(read_measurements(one, "test")).at(0).predict(machine) << "\n";
+  }
+  return result.str();
+}
+
+class CalibrateCommand : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("slipway-calibrate-test-" + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ / name) << text;
+    return (folder_ / name).string();
+  }
+  // A rank program that is a shell script.
+  std::string script(const std::string& body) {
+    const std::string path = write("rank", "#!/bin/sh\n" + body);
+    ::chmod(path.c_str(), 0755);
+    return path;
+  }
+  int run(std::vector<std::string> args) {
+    args.insert(args.begin(), {"calibrate", scenario_path});
+    out_.str("");
+    err_.str("");
+    return run_slipway(args, out_, err_);
+  }
+  std::string profile() const { return (folder_ / "fitted.yaml").string(); }
+  Machine fitted() const {
+    std::ifstream file(profile());
+    std::stringstream text;
+    text << file.rdbuf();
+    Defects defects;
+    const auto machine = machine_from_yaml(text.str(), profile(), defects);
+    EXPECT_TRUE(machine.has_value());
+    return machine.value_or(Machine{});
+  }
+
+  fs::path folder_;
+  std::ostringstream out_, err_;
+};
+
+void expect_is_truth(const Machine& machine, double tolerance) {
+  const auto near = [&](const char* what, double a, double b) { EXPECT_NEAR(a / b, 1, tolerance) << what; };
+  const auto peak = static_cast<std::size_t>(Dtype::float64);
+  near("GEMM", machine.peak_flops[peak] * machine.gemm_efficiency, 24e9);
+  near("half", machine.gemm_half, 16);
+  near("attention", machine.peak_flops[peak] * machine.attention_efficiency, 9e9);
+  near("memory", machine.memory_bandwidth, 5e9);
+  near("link", machine.node_link.bandwidth, 3e9);
+  near("latency", machine.node_link.latency, 40e-6);
+}
+
+TEST_F(CalibrateCommand, WritesAProfileOfTheMachineThatWasMeasuredAndSaysWhereItComesFrom) {
+  const std::string lines = write("m.0", measured_on(truth()));
+  ASSERT_EQ(run({"--measured", lines, "-o", profile()}), status_done) << err_.str();
+  const Machine machine = fitted();
+  expect_is_truth(machine, 0.02);
+  EXPECT_EQ(machine.name, "fitted");
+  EXPECT_EQ(machine.cores, 2);
+  EXPECT_THAT(machine.provenance.source, HasSubstr("slipway calibrate " + scenario_path + " --measured"));
+  EXPECT_THAT(machine.provenance.source, HasSubstr("peak_flops is the best measured GEMM rate"));
+  EXPECT_EQ(machine.provenance.date.size(), 10U);
+  EXPECT_EQ(machine.provenance.machine, host_description());
+  EXPECT_EQ(machine.peak_flops[static_cast<std::size_t>(Dtype::float32)], 0) << "not measured";
+}
+
+TEST_F(CalibrateCommand, PrintsValuesIntervalsResidualsAndTheLeftOutError) {
+  const std::string lines = write("m.0", measured_on(truth()));
+  ASSERT_EQ(run({"--measured", lines, "-o", profile()}), status_done) << err_.str();
+  for (const char* text :
+       {"gemm_efficiency", "node_link.latency", "± ", "all-reduce", "median error of all rows", "left out (5 folds)"}) {
+    EXPECT_THAT(out_.str(), HasSubstr(text));
+  }
+}
+
+TEST_F(CalibrateCommand, WarnsWhenTheFitIsNoGoodForRowsThatItHasNotSeen) {
+  const std::string good = write("m.0", measured_on(truth()));
+  ASSERT_EQ(run({"--measured", good, "-o", profile()}), status_done) << err_.str();
+  EXPECT_THAT(err_.str(), Not(HasSubstr("warning")));
+  std::istringstream lines(measured_on(truth()));
+  std::ostringstream noisy;
+  const double factors[] = {1, 6, 0.3, 12, 0.1};
+  std::size_t row = 0;
+  for (std::string line; std::getline(lines, line); ++row) {
+    const std::size_t at = line.rfind('=') + 1;
+    noisy << line.substr(0, at) << std::stod(line.substr(at)) * factors[row % 5] << '\n';
+  }
+  ASSERT_EQ(run({"--measured", write("m.1", noisy.str()), "-o", profile()}), status_done) << err_.str();
+  EXPECT_THAT(err_.str(), testing::ContainsRegex("warning: the median error of rows that the fit had not seen is "
+                                                 "[0-9.]+ %; .*Measure while nothing else runs"));
+}
+
+TEST_F(CalibrateCommand, RunsTheRankProgramOncePerRankOfTheMachine) {
+  const std::string lines = write("lines", measured_on(truth()));
+  const std::string program = script(
+      "[ \"$WORLD_SIZE\" = 2 ] && [ -n \"$MASTER_PORT\" ] && [ \"$4\" = float64 ] || exit 9\n"
+      "cp " +
+      lines + " \"$2.$RANK\"\n");
+  ASSERT_EQ(run({"--measure", "--rank-program", program, "-o", profile()}), status_done) << err_.str();
+  expect_is_truth(fitted(), 0.02);
+}
+
+TEST_F(CalibrateCommand, ARankThatFailsIsNamedAndNothingIsWritten) {
+  const std::string program = script("echo no such device >&2; exit 3\n");
+  EXPECT_EQ(run({"--measure", "--rank-program", program, "-o", profile()}), status_failed);
+  EXPECT_THAT(err_.str(), HasSubstr("the micro-benchmarks failed: rank "));
+  EXPECT_THAT(err_.str(), HasSubstr("no such device"));
+  EXPECT_FALSE(fs::exists(profile()));
+}
+
+TEST_F(CalibrateCommand, FitsTheTraceOfAnExecutedRun) {
+  const Scenario scenario = load_scenario(scenario_path, {}).scenario;
+  TaskGraph graph = lower(lowering_input(scenario));
+  Cluster cluster = scenario.cluster;
+  cluster.groups[0].machine = truth();
+  cluster.fabrics = default_fabrics(cluster.groups);
+  const Durations durations = durations_of(graph, cluster);
+  set_global_order(graph, durations);
+  const Trace trace = trace_of(graph, replay(graph, durations, 3), "libtorch");
+  std::ofstream file(folder_ / "t.json");
+  write_chrome_trace(file, trace);
+  file.close();
+
+  const std::string lines = write("m.0", measured_on(truth()));
+  ASSERT_EQ(run({"--measured", lines, "--trace", (folder_ / "t.json").string(), "-o", profile()}), status_done)
+      << err_.str();
+  expect_is_truth(fitted(), 0.05);
+  EXPECT_THAT(fitted().provenance.source, HasSubstr("micro-benchmarks and 1 trace"));
+  ASSERT_EQ(run({"--trace", (folder_ / "t.json").string(), "-o", profile()}), status_done) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("kept: the measurements do not tell it from the others"));
+
+  EXPECT_EQ(run({"--trace", (folder_ / "t.json").string(), "--set", "layout.pipeline=1", "-o", profile()}),
+            status_usage);
+  EXPECT_THAT(err_.str(), HasSubstr("the trace is of another scenario"));
+}
+
+TEST_F(CalibrateCommand, MistakesAreUsageErrorsThatSayWhatToDo) {
+  const auto mistake = [&](const std::vector<std::string>& args) {
+    EXPECT_EQ(run(args), status_usage);
+    EXPECT_FALSE(fs::exists(profile()));
+    return err_.str();
+  };
+  EXPECT_THAT(mistake({"--measure"}), HasSubstr("give -o FILE"));
+  EXPECT_THAT(mistake({"-o", profile()}), HasSubstr("give --measure, --measured FILE or --trace FILE"));
+  EXPECT_THAT(mistake({"--measured", "/no/such/file", "-o", profile()}), HasSubstr("cannot read /no/such/file"));
+  EXPECT_THAT(mistake({"--measure", "--rank-program", "/no/such/program", "-o", profile()}),
+              HasSubstr("there is no /no/such/program"));
+  const std::string cpu = write("slipway-rank", ""), gpu = write("slipway-rank-cuda", "");
+  for (const std::string dtype : {"bfloat16", "float16"})
+    EXPECT_THAT(mistake({"--measure", "--rank-program", cpu, "--set", "cluster.machine=h100-80gb", "--set",
+                         "run.dtype=" + dtype, "-o", profile()}),
+                testing::AllOf(HasSubstr("on this machine's CPU (" + cpu + "), but run.dtype is " + dtype),
+                               HasSubstr("give --set run.dtype=float32"), testing::Not(HasSubstr("--dtype"))));
+  EXPECT_THAT(mistake({"--measure", "--rank-program", gpu, "--set", "cluster.machine=h100-80gb", "--set",
+                       "run.dtype=float16", "-o", profile()}),
+              HasSubstr("float32 or float64 or bfloat16, but run.dtype is float16"));
+  const std::string words = write("words", "no trace and no measurement\n"), json = write("x.json", "{\"a\": 1}");
+  const std::string cut = write("cut.json", "{\"otherData\": {\"engine\": \"libt");
+  for (const std::string& path : {words, json, cut, folder_.string()}) {
+    EXPECT_THAT(mistake({"--trace", path, "-o", profile()}), HasSubstr("give a file that simulate --trace or execute"));
+  }
+  for (const std::string& path : {words, json, write("empty", "")}) {
+    EXPECT_THAT(mistake({"--measured", path, "-o", profile()}), HasSubstr("give a file that `slipway-rank --measure`"));
+  }
+  EXPECT_THAT(mistake({"--measure", "--set", "layout.tensor=7", "-o", profile()}), HasSubstr("layout"));
+}
+
+}  // namespace
+}  // namespace slipway::test

@@ -1,0 +1,178 @@
+// What `slipway plan --emit` prints: a scenario as another trainer's arguments, and what it cannot say with them.
+#include <gmock/gmock.h>
+
+#include "scenarios/plan/answer.h"
+
+namespace slipway::test {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const std::string large = SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-70b-1024xh100.yaml";
+
+LaunchArguments launch(const std::string& file, const std::vector<std::string>& overrides, Trainer trainer) {
+  const LoadResult loaded = load_scenario(file, overrides);
+  EXPECT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
+  return launch_arguments(loaded.scenario, trainer);
+}
+
+// The README of Megatron-LM's examples gives Llama and GPT-3 these options.
+TEST(LaunchArguments, OfMegatronNameTheLayoutAndTheModel) {
+  const auto found = launch(large,
+                            {"layout.pipeline=8", "layout.chunks=5", "layout.data=16", "schedule.name=interleaved-1f1b",
+                             "schedule.recompute=full"},
+                            Trainer::megatron);
+  EXPECT_EQ(found.program, "pretrain_gpt.py");
+  for (const char* argument :
+       {"--tensor-model-parallel-size 8", "--sequence-parallel", "--pipeline-model-parallel-size 8",
+        "--num-virtual-stages-per-pipeline-rank 5", "--micro-batch-size 1", "--global-batch-size 1024",
+        "--use-distributed-optimizer", "--num-layers 80", "--num-query-groups 8", "--swiglu", "--bf16",
+        "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1"})
+    EXPECT_THAT(found.arguments, Contains(argument));
+  EXPECT_THAT(found.missing, IsEmpty());
+  EXPECT_THAT(found.refused, IsEmpty());
+}
+
+TEST(LaunchArguments, OfMegatronNameBiasesOfQueryKeyAndValueWhereTheModelHasThem) {
+  const auto found = launch(large, {"model=qwen2.5-72b"}, Trainer::megatron);
+  EXPECT_THAT(found.arguments, Contains("--add-qkv-bias"));
+  EXPECT_THAT(found.arguments, Contains("--disable-bias-linear"));
+  EXPECT_THAT(launch(large, {}, Trainer::megatron).arguments, Not(Contains("--add-qkv-bias")));
+}
+
+TEST(LaunchArguments, NameExpertsForMegatronAndSayThatTorchtitansAreNotKnown) {
+  const auto megatron = launch(large, {"model=mixtral-8x7b", "model.sequence=4096"}, Trainer::megatron);
+  EXPECT_THAT(megatron.arguments,
+              testing::IsSupersetOf({"--num-experts 8", "--moe-router-topk 2", "--moe-ffn-hidden-size 14336"}));
+  EXPECT_THAT(megatron.to_add, Contains(HasSubstr("--moe-aux-loss-coeff")));
+  EXPECT_THAT(megatron.refused, IsEmpty());
+  EXPECT_THAT(
+      launch(large, {"model=mixtral-8x7b", "model.sequence=4096", "layout.sequence_parallel=false"}, Trainer::megatron)
+          .refused,
+      Contains(HasSubstr("wants both")));
+  const auto titan = launch(large, {"model=mixtral-8x7b", "model.sequence=4096"}, Trainer::torchtitan);
+  EXPECT_THAT(titan.refused, Contains(HasSubstr("experts")));
+}
+
+// The options that users of Megatron-LM give Qwen3.
+TEST(LaunchArguments, NameNormsOfQueryAndKeyAndHeadsOfTheirOwnWidth) {
+  const auto megatron = launch(large, {"model=qwen3-32b"}, Trainer::megatron);
+  EXPECT_THAT(megatron.arguments,
+              testing::IsSupersetOf({"--qk-layernorm", "--kv-channels 128", "--disable-bias-linear"}));
+  EXPECT_THAT(launch(large, {}, Trainer::megatron).arguments, Not(Contains("--qk-layernorm")));
+  const auto titan = launch(large, {"model=qwen3-32b"}, Trainer::torchtitan);
+  EXPECT_THAT(titan.arguments, Contains("--model.name qwen3"));
+  EXPECT_THAT(titan.to_add, Contains(HasSubstr("--model.flavor: the model qwen3-32b")));
+  EXPECT_THAT(titan.refused, Contains(HasSubstr("pipeline or context parallel of qwen3")));
+}
+
+// Megatron-LM's own defaults are others: dropout 0.1, clipping 1, betas 0.9 and 0.999.
+TEST(LaunchArguments, LeaveNothingToTheTrainersDefaultsAndSaySlipwaysOwn) {
+  const auto found = launch(large,
+                            {"run.optimizer.lr=0.002", "run.optimizer.beta2=0.98", "run.optimizer.weight_decay=0.05",
+                             "run.clip_norm=1", "run.tokens=1 T"},
+                            Trainer::megatron);
+  for (const char* argument :
+       {"--optimizer adam", "--adam-beta1 0.9", "--adam-beta2 0.98", "--adam-eps 1e-08", "--weight-decay 0.05",
+        "--lr 0.002", "--clip-grad 1", "--attention-dropout 0", "--hidden-dropout 0", "--train-iters 238419"})
+    EXPECT_THAT(found.arguments, Contains(argument));
+  EXPECT_THAT(found.to_add, Contains(HasSubstr("--tokenizer-type")));
+  EXPECT_THAT(found.to_add, Contains(HasSubstr("--data-path")));
+  EXPECT_THAT(found.to_add, Not(Contains(HasSubstr("default"))));
+  const auto silent = launch(large, {"run.tokens="}, Trainer::megatron);
+  EXPECT_THAT(silent.to_add, Contains(HasSubstr("slipway's default of run.optimizer.lr")));
+  EXPECT_THAT(silent.to_add, Contains(HasSubstr("run.clip_norm is 0")));
+  EXPECT_THAT(silent.to_add, Contains(HasSubstr("--train-iters")));
+}
+
+// Megatron-LM takes lengths in samples only where the whole training is given in samples.
+TEST(LaunchArguments, NameTheScheduleOfTheLearningRate) {
+  const std::vector<std::string> cosine{"run.optimizer.lr=0.002",
+                                        "run.optimizer.min_lr=0.0002",
+                                        "run.optimizer.lr_decay_style=cosine",
+                                        "run.optimizer.lr_warmup_samples=2000",
+                                        "run.optimizer.lr_decay_samples=1000000",
+                                        "run.tokens=1 T"};
+  const auto found = launch(large, cosine, Trainer::megatron);
+  for (const char* argument : {"--train-samples 244141056", "--lr-decay-style cosine", "--lr-warmup-samples 2000",
+                               "--lr-decay-samples 1000000", "--min-lr 2e-04"})
+    EXPECT_THAT(found.arguments, Contains(argument));
+  EXPECT_THAT(found.arguments, Not(Contains(HasSubstr("--train-iters"))));
+  EXPECT_THAT(found.missing, Contains(HasSubstr("its first step has rate 0")));
+  const auto constant = launch(large, {}, Trainer::megatron);
+  EXPECT_THAT(constant.arguments, Contains("--lr-decay-style constant"));
+  EXPECT_THAT(constant.to_add, Contains(HasSubstr("your own schedule of the learning rate")));
+  const auto titan = launch(large, cosine, Trainer::torchtitan);
+  for (const char* argument : {"--lr_scheduler.warmup_steps 2", "--lr_scheduler.decay_type cosine",
+                               "--lr_scheduler.min_lr_factor 0.1", "--lr_scheduler.decay_ratio 1"})
+    EXPECT_THAT(titan.arguments, Contains(argument));
+  EXPECT_THAT(titan.missing, Contains(HasSubstr("run.optimizer.lr_decay_samples")));
+  EXPECT_THAT(launch(large, {}, Trainer::torchtitan).arguments,
+              testing::IsSupersetOf({"--lr_scheduler.warmup_steps 0", "--lr_scheduler.decay_ratio 0"}));
+}
+
+// The assertion of Megatron-LM's scheduler: lr_warmup_steps < lr_decay_steps, for a constant rate, too.
+// 4096 tokens a sequence, 1024 sequences a step: 10 steps.
+TEST(LaunchArguments, SayThatMegatronRefusesAWarmUpAsLongAsTheDecay) {
+  const auto refused = [](std::vector<std::string> overrides) {
+    for (std::string& key : overrides) key = "run." + key;
+    return launch(large, overrides, Trainer::megatron).refused_anyway;
+  };
+  const std::string tokens = "tokens=41943040", cosine = "optimizer.lr_decay_style=cosine";
+  EXPECT_THAT(refused({tokens, "optimizer.lr_warmup_samples=10239"}), IsEmpty());
+  EXPECT_THAT(refused({tokens, "optimizer.lr_warmup_samples=10240"}),
+              Contains(HasSubstr("the warm-up of 10240 samples is not shorter than --train-samples 10240")));
+  EXPECT_THAT(refused({tokens, cosine, "optimizer.lr_warmup_samples=10240"}),
+              Contains(HasSubstr("--train-samples 10240")));
+  EXPECT_THAT(refused({tokens, cosine, "optimizer.lr_warmup_samples=99", "optimizer.lr_decay_samples=100"}), IsEmpty());
+  EXPECT_THAT(refused({tokens, cosine, "optimizer.lr_warmup_samples=100", "optimizer.lr_decay_samples=100"}),
+              Contains(HasSubstr("--lr-decay-samples 100")));
+  EXPECT_THAT(refused({"tokens=", cosine, "optimizer.lr_warmup_samples=10240"}), IsEmpty())
+      << "the end is the user's to add";
+}
+
+// It takes whole steps, and lowers those that are more than the training has.
+TEST(LaunchArguments, SayHowTorchtitanRoundsAndCutsAWarmUp) {
+  const auto missing = [](const std::string& samples) {
+    return launch(large, {"run.tokens=41943040", "run.optimizer.lr_warmup_samples=" + samples}, Trainer::torchtitan)
+        .missing;
+  };
+  const auto rounded = HasSubstr(
+      "a warm-up of 2000 samples (run.optimizer.lr_warmup_samples): rounded up to steps of 1024, 2048 "
+      "samples");
+  EXPECT_THAT(missing("2000"), Contains(rounded));
+  EXPECT_THAT(missing("2048"), Not(Contains(HasSubstr("warm-up"))));
+  EXPECT_THAT(missing("10240"), Not(Contains(HasSubstr("warm-up"))));
+  EXPECT_THAT(missing("11264"),
+              Contains(HasSubstr("a warm-up of 11 steps (run.optimizer.lr_warmup_samples): torchtitan cuts it to the "
+                                 "training, --training.steps 10 (of run.tokens)")));
+}
+
+// torchtitan's own default is bfloat16, whatever the scenario says.
+TEST(LaunchArguments, OfTorchtitanNameTheDtype) {
+  EXPECT_THAT(launch(large, {}, Trainer::torchtitan).arguments, Contains("--training.mixed_precision_param bfloat16"));
+  EXPECT_THAT(launch(large, {"run.dtype=float32"}, Trainer::torchtitan).arguments,
+              Contains("--training.mixed_precision_param float32"));
+}
+
+TEST(LaunchArguments, SayWhatTheTrainerCannotExpress) {
+  EXPECT_THAT(launch(large, {"schedule.name=gpipe"}, Trainer::megatron).refused,
+              Contains(HasSubstr("the schedule gpipe")));
+  EXPECT_THAT(
+      launch(large, {"layout.pipeline=16", "layout.data=8", "layout.chunks=3", "schedule.name=interleaved-1f1b"},
+             Trainer::megatron)
+          .refused,
+      Contains(HasSubstr("split")));
+  const auto titan = launch(large, {}, Trainer::torchtitan);
+  EXPECT_THAT(titan.refused, Contains(HasSubstr("ZeRO 1")));
+  EXPECT_THAT(titan.arguments, Contains("--parallelism.pipeline_parallel_schedule 1F1B"));
+  EXPECT_THAT(titan.arguments, Contains("--parallelism.tensor_parallel_degree 8"));
+  EXPECT_THAT(launch(large, {"layout.zero=3"}, Trainer::torchtitan).arguments,
+              Contains("--parallelism.fsdp_reshard_after_forward always"));
+}
+
+}  // namespace
+}  // namespace slipway::test

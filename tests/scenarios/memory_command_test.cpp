@@ -1,0 +1,256 @@
+// slipway memory, run in this process.
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/answers/json_summary.h"
+#include "scenarios/memory/changes.h"
+#include "tests/support/command_test.h"
+
+namespace slipway::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string examples = SLIPWAY_SOURCE_DIR "/scenarios/examples/";
+const std::string tiny = examples + "tiny-llama-cpu.yaml", llama = examples + "llama-8b-64xh100.yaml";
+
+class MemoryCommand : public CommandTest {
+ protected:
+  static std::vector<std::string> too_big() {
+    return {llama,
+            "--set",
+            "layout.tensor=1",
+            "--set",
+            "layout.sequence_parallel=false",
+            "--set",
+            "layout.data=16",
+            "--set",
+            "schedule.global_batch=64",
+            "--set",
+            "layout.zero=0",
+            "--set",
+            "schedule.micro_batch=4"};
+  }
+  static Answer memory(std::vector<std::string> args, const std::vector<std::string>& more = {}) {
+    args.insert(args.begin(), "memory");
+    args.insert(args.end(), more.begin(), more.end());
+    return slipway_with(args);
+  }
+  static nlohmann::json summary(const std::vector<std::string>& args) {
+    const Answer answer = memory(args, {"--json"});
+    EXPECT_EQ(answer.status, status_done) << answer.err;
+    return nlohmann::json::parse(answer.out);
+  }
+};
+
+TEST_F(MemoryCommand, PrintsTheVerdictFirstThenEveryStagePartByPart) {
+  const Answer answer = memory({llama});
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  EXPECT_LT(answer.out.find("Fits: pipeline rank"), answer.out.find("closed form"));
+  for (const char* text : {"80 % rule", "Pipeline rank 0, by part", "Pipeline rank 3, by part",
+                           "attention (q, k, v, output)", "logits and loss"})
+    EXPECT_THAT(answer.out, HasSubstr(text));
+  EXPECT_THAT(answer.out, Not(HasSubstr("Changes that save memory")));
+}
+
+TEST_F(MemoryCommand, NamesTheStageTheTaskAndTheCheapestChangeThatFits) {
+  const Answer answer = memory(too_big());
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("Does not fit: pipeline rank"));
+  EXPECT_THAT(answer.out, HasSubstr("it peaks in "));
+  EXPECT_THAT(answer.out, HasSubstr("Cheapest that fits: "));
+}
+
+// Two stages of the same layers; the first keeps two micro-batches. On the smaller GPU it is too large.
+class MemoryOfUnequalGpus : public MemoryCommand {
+ protected:
+  std::vector<std::string> placed(const std::string& nodes) {
+    const std::string file = path("mixed.yaml");
+    std::ofstream(file)
+        << "model: {family: llama, layers: 16, hidden: 2048, ffn: 5632, heads: 16, vocab: 32000, sequence: 4096}\n"
+           "cluster: {groups: [{machine: h100-80gb, nodes: 1, gpus_per_node: 1}, "
+           "{machine: a100-40gb, nodes: 1, gpus_per_node: 1}]}\n"
+           "layout: {pipeline: 2}\nschedule: {micro_batch: 8, global_batch: 32}\n";
+    return {file, "--set", "layout.placement=" + nodes};
+  }
+  static Answer simulated(std::vector<std::string> args) {
+    args.insert(args.begin(), "simulate");
+    return slipway_with(args);
+  }
+};
+
+TEST_F(MemoryOfUnequalGpus, JudgesEachStageByItsOwnGpu) {
+  const auto large_first = summary(placed("[0, 1]")), small_first = summary(placed("[1, 0]"));
+  EXPECT_TRUE(large_first["fits"]);
+  EXPECT_FALSE(small_first["fits"]);
+  EXPECT_EQ(small_first["fullest_stage"], 0);
+  EXPECT_EQ(small_first["stages"][0]["estimate"], large_first["stages"][0]["estimate"]);  // the same stage
+  EXPECT_EQ(small_first["stages"][0]["fits"], false);
+  EXPECT_EQ(small_first["stages"][1]["fits"], true);
+  EXPECT_LT(small_first["stages"][0]["capacity_bytes"], small_first["stages"][1]["capacity_bytes"]);
+  EXPECT_THAT(memory(placed("[1, 0]")).out,
+              testing::ContainsRegex("Does not fit: pipeline rank 0 .* of 40.0 GiB of a100-40gb"));
+  EXPECT_THAT(memory(placed("[0, 1]")).out, testing::ContainsRegex("1 \\(rank 1\\).*40.0 GiB of a100-40gb"));
+}
+
+TEST_F(MemoryOfUnequalGpus, IsJudgedPerStageBySimulateToo) {
+  const Answer small_first = simulated(placed("[1, 0]")), large_first = simulated(placed("[0, 1]"));
+  EXPECT_THAT(large_first.out, HasSubstr("(fits: yes)"));
+  EXPECT_THAT(small_first.out, HasSubstr("(fits: no)"));
+  EXPECT_THAT(small_first.out, testing::ContainsRegex("0 \\(rank 0\\).* 40.0 GiB of a100-40gb +no "));
+  EXPECT_THAT(small_first.out, testing::ContainsRegex("1 \\(rank 1\\).* 80.0 GiB of h100-80gb +yes "));
+}
+
+// The same layout as AA-Scaling and Megatron-Core take it, on the machines where they were measured.
+TEST_F(MemoryCommand, WithAStackBothVerdictsAreOfItsTrainer) {
+  const auto book = summary({llama});
+  const auto trainer = summary({llama, "--set", "cluster.stack=nanotron"});
+  EXPECT_EQ(book["stack"], "book");
+  EXPECT_EQ(trainer["stack"], "nanotron");
+  EXPECT_EQ(trainer["stack_machine"], "h100-80gb");
+  EXPECT_GT(trainer["peak_bytes"], book["peak_bytes"]);
+  EXPECT_LT(trainer["usable_bytes"], book["usable_bytes"]);
+  EXPECT_EQ(trainer["stages"][0]["closed_form"], book["stages"][0]["closed_form"]) << "the author's stays";
+  EXPECT_GT(trainer["stages"][0]["estimate"]["tables"], 0);
+  EXPECT_EQ(trainer["fits_cautious"].is_boolean(), true);
+}
+
+TEST_F(MemoryCommand, SaysWhenNobodyMeasuredTheTrainerOnThisMachine) {
+  const Answer answer = memory({llama, "--set", "cluster.stack=aa-scaling"});
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("aa-scaling on a100-80gb (nobody measured it on h100-80gb)"));
+}
+
+TEST_F(MemoryCommand, AnUnknownStackIsOneErrorThatListsThem) {
+  const Answer answer = memory({llama, "--set", "cluster.stack=nanotorn"});
+  EXPECT_EQ(answer.status, status_usage);
+  EXPECT_THAT(answer.err, HasSubstr("there is no stack 'nanotorn'"));
+  EXPECT_THAT(answer.err, HasSubstr("did you mean 'nanotron'?"));
+}
+
+// The advice is taken: with these overrides the scenario fits, at the step time that was promised, and no
+// other change that fits is faster.
+TEST_F(MemoryCommand, TheCheapestChangeReallyFitsAndCostsWhatItSays) {
+  const auto before = summary(too_big());
+  ASSERT_EQ(before["fits"], false);
+  const auto& best = before["changes"][0];
+  EXPECT_EQ(before["cheapest_change"], best["change"]);
+  std::vector<std::string> args = too_big();
+  for (const std::string each : best["set"]) args.insert(args.end(), {"--set", each});
+  const auto after = summary(args);
+  EXPECT_EQ(after["fits"], true);
+  EXPECT_EQ(after["peak_bytes"], best["peak_bytes"]);
+  EXPECT_DOUBLE_EQ(after["step_time_s"], best["step_time_s"]);
+  for (const auto& other : before["changes"]) {
+    if (other["fits"] == true) {
+      EXPECT_GE(other["step_time_s"].get<double>(), best["step_time_s"].get<double>());
+    }
+  }
+}
+
+// Full recomputation alone fits by the estimate, not on its timeline, which also holds messages: on GPUs of a size between
+// the two the search had ended there with "none of them makes it fit", although two changes together do.
+TEST_F(MemoryCommand, AChangeThatFitsByTheEstimateAloneIsNoEndOfTheSearch) {
+  const auto changes_with = [&](double bytes) {
+    std::string machine = text_of(std::string(SLIPWAY_SOURCE_DIR) + "/models/machine/profiles/h100-80gb.yaml");
+    const std::size_t from = machine.find("memory_bytes:");
+    machine.replace(from, machine.find('\n', from) - from,
+                    "memory_bytes: " + std::to_string(static_cast<std::int64_t>(bytes)));
+    std::ofstream(path("gpu.yaml")) << machine;
+    const std::vector<std::string> overrides{"cluster.machine=" + path("gpu.yaml")};
+    const LoadResult loaded = load_scenario(llama, overrides);
+    EXPECT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
+    return search_changes(loaded.scenario, overrides, [](double) {});
+  };
+  const ChangeSearch roomy = changes_with(80e9);
+  double needed = 1e300, estimated = 0;
+  for (const TriedChange& tried : roomy.tried) {
+    if (!tried.refused.empty() || tried.verdict.bytes >= needed) continue;
+    needed = tried.verdict.bytes;
+    estimated = verdict_of(load_scenario(llama, tried.change.overrides).scenario).bytes;
+  }
+  ASSERT_LT(estimated, needed);
+  const ChangeSearch tight = changes_with((estimated + needed) / 2);
+  EXPECT_EQ(tight.changes_together, 2);
+  ASSERT_FALSE(tight.tried.empty());
+  EXPECT_TRUE(tight.tried.front().verdict.fits);
+  EXPECT_GT(tight.tried.front().step_time_s, 0);
+}
+
+// Two changes of one degree are one sentence.
+TEST(MemoryChanges, OfOneDegreeAreNamedOnceFromFirstToLast) {
+  const std::vector<std::string> overrides{"layout.tensor=1", "layout.sequence_parallel=false", "layout.pipeline=1",
+                                           "layout.data=1024", "layout.zero=0"};  // 70 G parameters: nothing helps
+  const LoadResult loaded = load_scenario(examples + "llama-70b-1024xh100.yaml", overrides);
+  ASSERT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
+  const ChangeSearch search = search_changes(
+      loaded.scenario, overrides, [](double) {}, 2);
+  bool twice = false;
+  for (const TriedChange& tried : search.tried) {
+    const std::string name = name_of(tried.change);
+    twice |= name == "ZeRO 2 instead of 0";
+    EXPECT_THAT(name, Not(HasSubstr("ZeRO 2 instead of 1"))) << name;
+  }
+  EXPECT_TRUE(twice);
+}
+
+TEST_F(MemoryCommand, EveryKeyOfTheJsonIsDocumentedAndEveryDocumentedKeyIsThere) {
+  const auto json = summary(too_big()), paced = summary({llama, "--set", "cluster.stack=nanotron"});
+  std::vector<std::string> emitted, documented;
+  for (const auto& [key, value] : json.items()) emitted.push_back(key);
+  for (const auto& [key, value] : paced.items())
+    if (!json.contains(key)) emitted.push_back(key);
+  for (const JsonKey& key : memory_json_keys())
+    if (key.name != "no_closed_form") documented.emplace_back(key.name);
+  EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(documented));
+  for (const auto& stage : json["stages"])
+    for (const char* column : {"closed_form", "timeline", "estimate"}) {
+      std::int64_t total = 0;
+      for (const auto& [part, bytes] : stage[column].items())
+        if (part != "total") total += bytes.get<std::int64_t>();
+      EXPECT_NEAR(static_cast<double>(total), stage[column]["total"].get<double>(), 18);
+    }
+}
+
+TEST_F(MemoryCommand, AModelWithoutAClosedFormSaysSoAndHasTheOtherColumns) {
+  const auto json = summary({examples + "gpt3-175b-1024xa100.yaml", "--set", "cluster.nodes=8", "--set",
+                             "layout.data=1", "--set", "schedule.global_batch=16"});
+  EXPECT_TRUE(json["fits_safe_share"].is_null());
+  EXPECT_THAT(json["no_closed_form"], HasSubstr("Llama"));
+  EXPECT_TRUE(json["stages"][0]["closed_form"].is_null());
+  EXPECT_GT(json["stages"][0]["estimate"]["mlp"], 0);
+}
+
+// K-FAC in the bubbles keeps inputs and errors longer than the passes do: a part of its own, in both sums.
+TEST_F(MemoryCommand, WhatIsKeptForWorkInTheBubblesIsCountedAndNamed) {
+  const std::string bert = SLIPWAY_SOURCE_DIR "/scenarios/studies/pipefisher-2022/bert-base.yaml";
+  const auto filled = summary({bert}),
+             plain = summary({bert, "--set", "schedule.fill=none", "--set", "run.optimizer=adamw"});
+  double kept = 0;
+  for (std::size_t stage = 0; stage < 4; ++stage) {
+    const auto& with = filled["stages"][stage];
+    EXPECT_EQ(with["estimate"].value("kept_for_fillers", 0.0), with["timeline"].value("kept_for_fillers", 0.0));
+    EXPECT_EQ(plain["stages"][stage]["timeline"].value("kept_for_fillers", 0.0), 0);
+    kept = std::max(kept, with["timeline"].value("kept_for_fillers", 0.0));
+  }
+  EXPECT_GT(kept, 100e6);
+  EXPECT_THAT(memory({bert}).out, HasSubstr("kept for work in the bubbles"));
+}
+
+TEST_F(MemoryCommand, ChangesAreTriedOnRequestAlthoughItFits) {
+  EXPECT_THAT(memory({tiny}, {"--changes"}).out, HasSubstr("Changes that save memory"));
+}
+
+TEST_F(MemoryCommand, AWrongScenarioIsStatusTwo) {
+  const Answer answer = memory({tiny, "--set", "layout.pipeline=7"});
+  EXPECT_EQ(answer.status, status_usage);
+  EXPECT_THAT(answer.err, HasSubstr("layout.pipeline"));
+}
+
+TEST_F(MemoryCommand, TheSameScenarioGivesTheSameBytes) { EXPECT_EQ(memory(too_big()).out, memory(too_big()).out); }
+
+}  // namespace
+}  // namespace slipway::test

@@ -1,0 +1,302 @@
+// slipway plan: the command line, the file that it writes, the launch arguments, and what it refuses.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+
+#include "scenarios/answers/json_summary.h"
+#include "scenarios/language/scenario.h"
+#include "scenarios/plan/answer.h"
+#include "tests/support/command_test.h"
+
+namespace slipway::test {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const std::string examples = SLIPWAY_SOURCE_DIR "/scenarios/examples/";
+const std::string tiny = examples + "tiny-llama-cpu.yaml", llama = examples + "llama-8b-64xh100.yaml",
+                  large = examples + "llama-70b-1024xh100.yaml";
+
+using PlanCommand = CommandTest;
+
+nlohmann::json plan_of_file(std::vector<std::string> args) {
+  args.insert(args.begin(), "plan");
+  args.push_back("--json");
+  const Answer answer = slipway_with(args);
+  EXPECT_EQ(answer.status, status_done) << answer.err;
+  return nlohmann::json::parse(answer.out);
+}
+
+TEST_F(PlanCommand, WritesAWinnerThatSimulatesInTheTimeThatItWasRankedBy) {
+  const std::string winner = path("winner.yaml");
+  const auto plan = plan_of_file({tiny, "-o", winner});
+  const Answer simulated = slipway_with({"simulate", winner, "--json"});
+  ASSERT_EQ(simulated.status, status_done) << simulated.err;
+  const auto json = nlohmann::json::parse(simulated.out);
+  EXPECT_DOUBLE_EQ(json["step_time_s"], plan["best"][0]["step_time_s"]);
+  EXPECT_DOUBLE_EQ(json["mfu"], plan["best"][0]["mfu"]);
+  EXPECT_TRUE(json["fits"]);
+  EXPECT_EQ(slipway_with({"lower", winner, "-o", path("r.slip")}).status, status_done);
+  const LoadResult before = load_scenario(tiny, {}), after = load_scenario(winner, {});
+  EXPECT_TRUE(after.errors.empty()) << describe(after.errors);
+  EXPECT_EQ(before.scenario.run.data, after.scenario.run.data);  // a relative path, from another folder
+}
+
+TEST_F(PlanCommand, BeatsEveryLayoutThatItsExampleGuesses) {
+  const auto plan = plan_of_file({llama, "--memory-share", "1"});
+  const Answer guessed = slipway_with({"simulate", llama, "--json"});
+  EXPECT_LE(plan["best"][0]["step_time_s"].get<double>(),
+            nlohmann::json::parse(guessed.out)["step_time_s"].get<double>());
+}
+
+TEST_F(PlanCommand, SearchesLlama70BOnAThousandGpus) {
+  const auto plan = plan_of_file({large});
+  EXPECT_GT(plan["legal"].get<int>(), 50000);
+  EXPECT_EQ(plan["best"].size(), 10u);
+  for (const auto& row : plan["best"]) {
+    EXPECT_LE(row["bound_s"].get<double>(), row["step_time_s"].get<double>() * (1 + 1e-9));
+    EXPECT_LE(row["memory_share"].get<double>(), 0.8);
+    EXPECT_EQ(
+        row["tensor"].get<int>() * row["pipeline"].get<int>() * row["context"].get<int>() * row["data"].get<int>(),
+        1024);
+  }
+}
+
+TEST_F(PlanCommand, ChoosesAnUnevenSplitOnAMixedCluster) {
+  const std::string mixed = examples + "llama-8b-h100-and-a100.yaml", winner = path("winner.yaml");
+  // Fewer layouts, for a test: the schedule and ZeRO of the example's winner.
+  const std::vector<std::string> kept{"--keep", "schedule.name", "--keep", "layout.zero", "--set", "layout.zero=1"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), mixed);
+    more.insert(more.end(), kept.begin(), kept.end());
+    return more;
+  };
+  const auto plan = plan_of_file(with({"-o", winner}));
+  const auto even = plan_of_file(with({"--keep", "layout.split", "--keep", "layout.placement"}));
+  const auto& best = plan["best"][0];
+  EXPECT_FALSE(even["best"][0].contains("split"));
+  EXPECT_LT(best["step_time_s"].get<double>(), 0.8 * even["best"][0]["step_time_s"].get<double>());
+  ASSERT_EQ(best["pipeline"], 2);  // H100 before A100, or the other way round
+  const bool h100_first = best["placement"][0] == 0;
+  EXPECT_GT(best["split"][h100_first ? 0 : 1].get<int>(), best["split"][h100_first ? 1 : 0].get<int>());
+  const Answer simulated = slipway_with({"simulate", winner, "--json"});
+  EXPECT_DOUBLE_EQ(nlohmann::json::parse(simulated.out)["step_time_s"], best["step_time_s"]);
+  const Answer text = slipway_with({"plan", mixed, "--keep", "schedule.name", "--keep", "layout.tensor"});
+  for (const char* part : {"Nodes or links are not alike", "  1  layers per stage ", "; nodes "})
+    EXPECT_THAT(text.out, HasSubstr(part));
+}
+
+TEST_F(PlanCommand, KeepsTheKeysThatItIsTold) {
+  const auto plan = plan_of_file({llama, "--keep", "layout.tensor", "--keep", "schedule.micro_batch"});
+  for (const auto& row : plan["best"]) {
+    EXPECT_EQ(row["tensor"], 8);
+    EXPECT_EQ(row["micro_batch"], 1);
+  }
+  const Answer wrong = slipway_with({"plan", llama, "--keep", "layout.tensr"});
+  EXPECT_EQ(wrong.status, status_usage);
+  EXPECT_THAT(wrong.err, HasSubstr("did you mean '--keep layout.tensor'"));
+  EXPECT_THAT(slipway_with({"plan", llama, "--keep", "layout.tensor=4"}).err,
+              HasSubstr("write --set layout.tensor=4 --keep layout.tensor"));
+}
+
+TEST_F(PlanCommand, EveryKeyOfItsJsonIsDocumentedAndEveryDocumentedKeyIsThere) {
+  const auto json = plan_of_file({tiny, "--emit", "megatron", "--memory-share", "0.005"});
+  const auto book = plan_of_file({llama, "--top", "1"}),
+             paced = plan_of_file({llama, "--set", "cluster.stack=nanotron", "--keep", "layout.tensor", "--keep",
+                                   "layout.pipeline", "--top", "1"});
+  const auto nothing = nlohmann::json::parse(slipway_with({"plan", tiny, "--memory-share", "0.000001", "--json"}).out);
+  std::set<std::string> emitted, documented;
+  for (const auto& [key, value] : json.items()) emitted.insert(key);
+  for (const auto* other : {&nothing, &book, &paced})
+    for (const auto& [key, value] : other->items()) emitted.insert(key);
+  for (const JsonKey& key : plan_json_keys()) documented.emplace(key.name);
+  EXPECT_EQ(emitted, documented);
+  EXPECT_THAT(slipway_with({"list", "json-keys"}).out, HasSubstr("slipway plan --json"));
+}
+
+TEST_F(PlanCommand, PrintsTheTableTheReasonsAndTheFront) {
+  const Answer answer = slipway_with({"plan", tiny});
+  EXPECT_EQ(answer.status, status_done) << answer.err;
+  for (const char* part : {"Why each wins over the next", "the front of both", "simulated in"})
+    EXPECT_THAT(answer.out, HasSubstr(part));
+}
+
+TEST_F(PlanCommand, SaysThatNothingFitsWhatComesClosestAndWhatWouldFit) {
+  const std::string two_nodes = "cluster.nodes=1";
+  const Answer answer =
+      slipway_with({"plan", llama, "--set", two_nodes, "--set", "cluster.gpus_per_node=2", "-o", path("w.yaml")});
+  EXPECT_EQ(answer.status, status_failed) << answer.out;
+  EXPECT_THAT(answer.err, HasSubstr("no layout fits into 80.0 % of the GPUs' memory. The closest needs"));
+  EXPECT_THAT(answer.err, HasSubstr("nodes of 2 GPUs instead of 1: tensor"));
+  EXPECT_THAT(answer.err, HasSubstr("of memory at least"));
+  EXPECT_THAT(answer.out, HasSubstr("The fastest of them would take at least"));
+  EXPECT_EQ(files(), 0u);
+}
+
+// What is said to fit does, and half of it does not.
+TEST_F(PlanCommand, NamesTheLeastPowerOfTwoOfNodesThatFits) {
+  const auto fits_on = [&](int nodes) {
+    return slipway_with(
+               {"plan", llama, "--set", "cluster.nodes=" + std::to_string(nodes), "--set", "cluster.gpus_per_node=2"})
+               .status == status_done;
+  };
+  const Answer answer = slipway_with({"plan", llama, "--set", "cluster.nodes=1", "--set", "cluster.gpus_per_node=2"});
+  int nodes = 0;
+  for (const int n : {2, 4, 8, 16, 32, 64})
+    if (answer.err.find("\n  " + std::to_string(n) + " nodes of 2 GPUs") != std::string::npos) nodes = n;
+  ASSERT_GT(nodes, 1) << answer.err;
+  EXPECT_TRUE(fits_on(nodes));
+  EXPECT_FALSE(fits_on(nodes / 2));
+}
+
+TEST_F(PlanCommand, SaysThatKeptKeysAreTheReason) {
+  const Answer answer = slipway_with({"plan",   llama,
+                                      "--keep", "layout.tensor",
+                                      "--keep", "layout.zero",
+                                      "--keep", "layout.pipeline",
+                                      "--keep", "schedule.recompute",
+                                      "--set",  "layout.tensor=1",
+                                      "--set",  "layout.sequence_parallel=false",
+                                      "--set",  "layout.pipeline=1",
+                                      "--set",  "layout.zero=0",
+                                      "--set",  "layout.data=",
+                                      "--set",  "schedule.global_batch=64"});
+  EXPECT_EQ(answer.status, status_failed) << answer.err;
+  EXPECT_THAT(answer.err, HasSubstr("\n  without --keep: tensor"));
+}
+
+TEST_F(PlanCommand, TheWinnerOnAnotherMachineHasTheNetworkOfThatMachine) {
+  const std::string winner = path("winner.yaml");
+  plan_of_file({llama, "--set", "cluster.machine=b200", "-o", winner});
+  EXPECT_EQ(text_of(winner).find("fabrics:"), std::string::npos);
+  const auto fabrics_of = [](const std::string& scenario) {
+    return load_scenario(scenario, {"cluster.machine=h100-80gb"}).scenario.cluster.fabrics;
+  };
+  const std::vector<Fabric> moved = fabrics_of(winner), written = fabrics_of(llama);
+  ASSERT_EQ(moved.size(), written.size());
+  for (std::size_t i = 0; i < moved.size(); ++i) EXPECT_EQ(moved[i].bandwidth, written[i].bandwidth) << i;
+}
+
+// With the scenario's trainer, and as `slipway memory` tells it of the winner.
+TEST_F(PlanCommand, GivesTheMemoryThatSlipwayMemoryGives) {
+  const std::string winner = path("winner.yaml");
+  const auto plan = plan_of_file({llama, "--set", "cluster.stack=megatron-core", "-o", winner});
+  const Answer memory = slipway_with({"memory", winner, "--json"});
+  ASSERT_EQ(memory.status, status_done) << memory.err;
+  const auto json = nlohmann::json::parse(memory.out);
+  EXPECT_TRUE(json["fits_cautious"]);
+  EXPECT_EQ(json["stack"], "megatron-core");
+  EXPECT_DOUBLE_EQ(plan["best"][0]["memory_bytes"], json["peak_bytes"]);
+}
+
+TEST_F(PlanCommand, RefusesWhatCannotBePlannedWithOneErrorAndNoNumber) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{llama, "--set", "cluster.machine=h1000"}, "cluster.machine"},
+      {{llama, "--set", "model.name=", "--set", "model.family=llama"}, "model."},
+      {{llama, "--set", "schedule.global_batch=7", "--keep", "layout.data"}, "global_batch"},
+      {{llama, "--set", "model.vocab=128257", "--set", "schedule.global_batch=1", "--keep", "layout.tensor"}, "vocab"},
+      {{llama, "--emit", "megatrn"}, "did you mean '--emit megatron'"},
+      {{llama, "--emit", "torchtitan", "--set", "run.dtype=float16"},
+       "--emit torchtitan: run.dtype is float16, in which it does not train (it scales no loss); allowed: bfloat16, "
+       "float32"},
+      {{llama, "--memory-share", "80"}, "--memory-share"},
+      {{"missing.yaml"}, "missing.yaml"},
+  };
+  for (const auto& [args, part] : cases) {
+    std::vector<std::string> all = args;
+    all.insert(all.begin(), "plan");
+    const Answer answer = slipway_with(all);
+    EXPECT_EQ(answer.status, status_usage) << part << answer.out;
+    EXPECT_THAT(answer.err, HasSubstr(part));
+    EXPECT_THAT(answer.out, IsEmpty());
+  }
+}
+
+TEST_F(PlanCommand, SearchesAlsoWhereTheLayoutAsWrittenCannotBe) {
+  // Data parallel over all 64 GPUs does not divide this batch, nor does the layout as it is written.
+  const auto plan = plan_of_file({llama, "--set", "schedule.global_batch=24", "--set", "layout.data=3"});
+  for (const auto& row : plan["best"]) EXPECT_EQ(24 % (row["data"].get<int>() * row["micro_batch"].get<int>()), 0);
+}
+
+TEST_F(PlanCommand, CtrlCEndsTheSearchWithWhatItHas) {
+  std::thread interrupt([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    ::kill(::getpid(), SIGINT);
+  });
+  const Answer answer = slipway_with({"plan", large});  // takes longer
+  interrupt.join();
+  EXPECT_EQ(answer.status, status_failed);
+  EXPECT_THAT(answer.out, HasSubstr("INTERRUPTED"));
+  EXPECT_THAT(answer.err, HasSubstr("interrupted; the answer is the best so far"));
+}
+
+// The winner has ZeRO 2 beside a pipeline, which Megatron-FSDP may refuse.
+TEST_F(PlanCommand, EmitsTheFirstRowThatTheTrainerRunsAsPlanned) {
+  const std::string file = path("winner.yaml");
+  const std::vector<std::string> args{"plan",   large,
+                                      "--keep", "layout.tensor",
+                                      "--set",  "layout.tensor=8",
+                                      "--keep", "layout.pipeline",
+                                      "--set",  "layout.pipeline=2",
+                                      "--emit", "megatron",
+                                      "--top",  "4",
+                                      "-o",     file};
+  const Answer answer = slipway_with(args);
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  std::vector<std::string> as_json = args;
+  as_json.emplace_back("--json");
+  const auto json = nlohmann::json::parse(slipway_with(as_json).out);
+  const std::size_t row = json["launch_row"].get<std::size_t>() - 1;
+  EXPECT_GT(json["best"][0]["zero"], 1);
+  EXPECT_GT(json["best"][0]["pipeline"], 1);
+  ASSERT_GT(row, 0U);
+  EXPECT_LE(json["best"][row]["zero"], 1);
+  EXPECT_THAT(answer.out, HasSubstr("The trainer may refuse the winner: ZeRO 2 and 3 beside a pipeline"));
+  EXPECT_THAT(answer.out, HasSubstr("Row " + std::to_string(row + 1) + " is the fastest of the table that it runs"));
+  EXPECT_THAT(answer.out, Not(HasSubstr("--use-megatron-fsdp")));
+  // The file is row 1, the arguments are not its.
+  EXPECT_THAT(answer.out, HasSubstr("winner: " + file + " (row 1; the arguments below are those of row " +
+                                    std::to_string(row + 1) + ")\n"));
+  EXPECT_THAT(text_of(file), HasSubstr("zero: " + std::to_string(json["best"][0]["zero"].get<int>())));
+}
+
+// 10,000 tokens are less than 2001 samples: no other layout and no longer table would help.
+TEST_F(PlanCommand, SaysWhatTheTrainerRefusesWhateverTheLayoutIs) {
+  const std::vector<std::string> args{
+      "plan", tiny, "--emit", "megatron", "--set", "run.tokens=10000", "--set", "run.optimizer.lr_warmup_samples=2001"};
+  const Answer answer = slipway_with(args);
+  EXPECT_EQ(answer.status, status_done) << answer.err;
+  EXPECT_THAT(answer.out,
+              HasSubstr("The trainer refuses these arguments, whatever the layout is: the warm-up of 2001 samples "));
+  std::vector<std::string> as_json = args;
+  as_json.emplace_back("--json");
+  const auto json = nlohmann::json::parse(slipway_with(as_json).out);
+  EXPECT_THAT(json["may_be_refused"].back().get<std::string>(), HasSubstr("lower run.optimizer.lr_warmup_samples"));
+}
+
+// Layout and schedule are not looked at but for what is kept: the file's data 2 does not go with tensor 4.
+TEST_F(PlanCommand, LooksAtNothingOfTheLayoutButWhatIsKept) {
+  const std::vector<std::pair<std::string, std::string>> kept{{"layout.tensor", "4"},   {"layout.data", "4"},
+                                                              {"layout.pipeline", "8"}, {"schedule.name", "zb-v"},
+                                                              {"layout.zero", "3"},     {"layout.context", "4"}};
+  for (const auto& [key, value] : kept) {
+    const Scenario found = scenario_to_search(llama, {key + "=" + value}, {key});
+    EXPECT_EQ(rank_count(found.layout), 64) << key;
+    EXPECT_EQ(found.schedule.global_batch, 32) << key;
+  }
+  EXPECT_EQ(scenario_to_search(llama, {"layout.tensor=4"}, {"layout.tensor"}).layout.tensor, 4);
+  EXPECT_EQ(scenario_to_search(llama, {"layout.data=4"}, {"layout.data"}).layout.data, 4);
+  EXPECT_EQ(scenario_to_search(llama, {"schedule.name=zb-v"}, {"schedule.name"}).schedule.name, "zb-v");
+  EXPECT_THROW(scenario_to_search(llama, {"layout.tensor=7"}, {"layout.tensor"}), UsageError);
+}
+
+}  // namespace
+}  // namespace slipway::test

@@ -1,0 +1,176 @@
+// Prices of published rows: what they take from a row, what they do not, and why there is none.
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+#include <sstream>
+
+#include "scenarios/tables/formats.h"
+#include "scenarios/tables/price.h"
+#include "scenarios/validate/graph_prices.h"
+#include "tests/support/command_test.h"
+
+namespace slipway::test {
+
+namespace {
+
+using testing::HasSubstr;
+
+PublishedRow hagemann(const std::string& fields) {
+  std::istringstream in(
+      "model,seq_len,gpus,micro_batch,tensor,pipeline,sequence_parallel,recompute,kernel,status,step_time_"
+      "s\n" +
+      fields + "\n");
+  return read_table(in, "t.csv").rows.at(0);
+}
+
+const std::string best = "llama-13b,2048,64,1,1,1,0,none,flash2+rmsnorm,ok,";
+
+TEST(Price, TheMeasuredTimeDoesNotEnterIt) {
+  const RowPrice fast = price(hagemann(best + "26.5")), slow = price(hagemann(best + "99"));
+  EXPECT_GT(fast.step_s, 0);
+  EXPECT_EQ(fast.step_s, slow.step_s);
+}
+
+TEST(Price, ARunOutOfMemoryHasAPredictedTimeToo) {
+  const RowPrice out = price(hagemann("llama-13b,2048,64,8,1,1,0,none,flash2+rmsnorm,oom,"));
+  EXPECT_GT(out.step_s, 0);
+  ASSERT_TRUE(out.memory.has_value());
+  EXPECT_FALSE(out.memory->fits);
+}
+
+// 13B parameters with a vocabulary of 128,000; ZeRO-1 over 64: 2 + 2 + 12/64 bytes each; 5 % for counting
+// norms.
+TEST(Price, StaticBytesAreThoseOfTheBook) {
+  const PublishedRow row = hagemann(best + "26.5");
+  const RowPrice result = price(row);
+  ASSERT_TRUE(result.memory.has_value()) << result.cannot_memory;
+  const double parameters = static_cast<double>(parameter_count(row.model));
+  EXPECT_NEAR(result.memory->static_bytes, parameters * (4 + 12.0 / 64), 0.05 * result.memory->static_bytes);
+  EXPECT_EQ(result.memory->capacity_bytes, 80.0 * 1024 * 1024 * 1024);
+}
+
+// Outside the fitted range there is a price, and it says what it was made of.
+TEST(Price, ATrainerThatWasNeverFittedOnAMachineBorrowsTheConstantsOfTheMostAlike) {
+  PublishedRow row = hagemann(best + "26.5");
+  EXPECT_EQ(price(row).borrowed_from, "");
+  row.machine = "h100-80gb";
+  EXPECT_EQ(price(row).borrowed_from, "a100-80gb");
+  EXPECT_LT(price(row).step_s, price(hagemann(best + "26.5")).step_s);  // three times the peak
+  row.trainer = "megatron-core";
+  row.machine = "h200";
+  EXPECT_EQ(price(row).borrowed_from, "h100-94gb");
+  row.machine = "a100-80gb";
+  EXPECT_EQ(price(row).borrowed_from, "a100-40gb");
+}
+
+TEST(Price, AnUnknownMachineOrTrainerHasNoneAndAReason) {
+  PublishedRow row = hagemann(best + "26.5");
+  row.machine = "abacus";
+  EXPECT_THAT(price(row).cannot, HasSubstr("no machine profile 'abacus'"));
+  EXPECT_THAT(price(row).cannot_memory, HasSubstr("no machine profile 'abacus'"));
+  row.trainer = "nobody";
+  EXPECT_THAT(price(row).cannot, HasSubstr("no stack profile of trainer 'nobody'"));
+}
+
+TEST(Price, WhatAFormulaDoesNotPriceHasNoTimeAndAReasonButAVerdictOfMemory) {
+  PublishedRow row = hagemann(best + "26.5");
+  row.zero = 3;
+  EXPECT_EQ(price(row).step_s, 0);
+  EXPECT_THAT(price(row).cannot, HasSubstr("outside what the formula of aa-scaling prices: ZeRO 2 and 3"));
+  EXPECT_TRUE(price(row).memory.has_value());
+}
+
+// Weights and gradients, 2 bytes each, and the replica's share of Adam's 12: of 40 layers on 16 stages the first has
+// three, on 20 all have two.
+TEST(Price, AStageThatHasALayerMoreHasItsBytesToo) {
+  const auto bytes = [](const char* pipeline, const char* gpus) {
+    return price(hagemann(std::string("llama-13b,2048,") + gpus + ",1,1," + pipeline + ",0,none,flash2+rmsnorm,ok,30"))
+        .memory->static_bytes;
+  };
+  const PublishedRow row = hagemann(best + "26.5");
+  const double layer = static_cast<double>(parameter_count(row.model.runs[1].block));
+  EXPECT_NEAR(bytes("16", "1024") - bytes("20", "1280"), layer * (4 + 12.0 / 64), 1e-3 * layer);
+}
+
+TEST(Price, MoreStagesThanLayersAreRefused) {
+  PublishedRow row = hagemann("llama-13b,2048,64,1,1,64,0,none,flash2,ok,30");
+  EXPECT_EQ(row.unpriceable, "");
+  EXPECT_THAT(price(row).cannot, HasSubstr("more pipeline stages than layers"));
+}
+
+}  // namespace
+
+// A published run as a scenario: the same step time as the scenario file of that layout gives.
+
+namespace {
+
+// A Llama of four layers, tensor 2 x pipeline 2 x data 2 on eight A100, full recompute.
+PublishedTable table_of(const std::string& pipeline) {
+  std::istringstream in(
+      "trainer,machine,model,family,layers,hidden,ffn,heads,kv_heads,vocab,tied,sequence,gpus,gpus_per_"
+      "node,tensor,"
+      "sequence_parallel,context,pipeline,chunks,zero,micro_batch,global_batch,recompute,kernels,gradient_"
+      "dtype,"
+      "status,step_s\n"
+      "anyone,a100-80gb,own,llama,4,1024,2816,16,8,32000,false,1024,8,4,2,true,1," +
+      pipeline + ",1,1,2,16,full,flash1,float32,ok,1\n");
+  return read_table(in, "t.csv");
+}
+
+class GraphPrices : public CommandTest {};
+
+TEST_F(GraphPrices, AreThoseOfSimulateOnTheSameLayout) {
+  std::ofstream(path("s.yaml"))
+      << "model: {family: llama, layers: 4, hidden: 1024, ffn: 2816, heads: 16, kv_heads: 8, vocab: 32000, "
+         "sequence: 1024}\n"
+         "cluster: {machine: a100-80gb, nodes: 2, gpus_per_node: 4}\n"
+         "layout: {tensor: 2, pipeline: 2, sequence_parallel: true, zero: 1}\n"
+         "schedule: {micro_batch: 2, global_batch: 16, recompute: full, kernels: flash1}\n";
+  const Answer answer = slipway_with({"simulate", path("s.yaml"), "--json"});
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  const double expected = nlohmann::json::parse(answer.out)["step_time_s"];
+
+  const PublishedTable table = table_of("2");
+  Validation validation = validate(table, false);
+  double share = 0;
+  price_by_graph(validation, GraphEngine::simulation, [&](double done) { share = done; });
+  EXPECT_DOUBLE_EQ(validation.rows[0].price.step_s, expected);
+  EXPECT_DOUBLE_EQ(share, 1);
+  EXPECT_EQ(validation.priced_by, "simulation");
+  price_by_graph(validation, GraphEngine::replay, [](double) {});
+  EXPECT_NEAR(validation.rows[0].price.step_s, expected, 0.02 * expected);
+}
+
+// Megatron-Core's context parallelism is a ring; of other trainers no row tells.
+TEST_F(GraphPrices, ContextRowsExchangeKeysAndValuesAsTheirTrainerDoes) {
+  PublishedRow row = table_of("2").rows[0];
+  row.shape.sharding.context = 2;
+  EXPECT_EQ(scenario_of(row).layout.context_exchange, ContextExchange::all_gather);
+  row.trainer = "megatron-core";
+  EXPECT_EQ(scenario_of(row).layout.context_exchange, ContextExchange::ring);
+  EXPECT_EQ(choice_of(row).layout.context_exchange, ContextExchange::ring);
+}
+
+TEST_F(GraphPrices, WhatNoScenarioCanDescribeHasNoPriceAndAReason) {
+  const PublishedTable table = table_of("8");
+  Validation validation = validate(table, false);
+  price_by_graph(validation, GraphEngine::replay, [](double) {});
+  EXPECT_EQ(validation.rows[0].price.step_s, 0);
+  EXPECT_FALSE(validation.rows[0].price.cannot.empty());
+  PublishedRow row = table_of("2").rows[0];
+  row.gpus = 6;
+  EXPECT_THROW(scenario_of(row), std::invalid_argument);  // one and a half nodes of four
+}
+
+TEST_F(GraphPrices, RefitAndAnUnknownEngineAreRefused) {
+  const std::string table = SLIPWAY_SOURCE_DIR "/scenarios/studies/megatron-2021/runs.csv";
+  EXPECT_THAT(slipway_with({"validate", table, "--engine", "replay", "--refit"}).err, testing::HasSubstr("--refit"));
+  const Answer answer = slipway_with({"validate", table, "--engine", "guess"});
+  EXPECT_EQ(answer.status, status_usage);
+  EXPECT_THAT(answer.err, testing::HasSubstr("formula, replay, simulation"));
+}
+
+}  // namespace
+
+}  // namespace slipway::test

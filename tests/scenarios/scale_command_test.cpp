@@ -1,0 +1,116 @@
+// `simulate` at scale: what stands for something else is left out, and the answer is the same.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/command_test.h"
+
+namespace slipway::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string scale = SLIPWAY_SOURCE_DIR "/scenarios/studies/scale/";
+
+class Scale : public CommandTest {
+ protected:
+  nlohmann::json summary_of(std::vector<std::string> args) {
+    args.insert(args.begin(), "simulate");
+    args.push_back("--json");
+    const Answer answer = slipway_with(args);
+    EXPECT_EQ(answer.status, status_done) << answer.err;
+    return nlohmann::json::parse(answer.out);
+  }
+
+  // Everything but what tells how it was simulated.
+  void expect_same_answer(const nlohmann::json& a, const nlohmann::json& b) {
+    for (const auto& [key, value] : a.items()) {
+      if (key == "tasks" || key == "simulate_wall_s" || key.starts_with("simulated_")) continue;
+      if (value.is_number_float())
+        EXPECT_NEAR(value.get<double>(), b[key].get<double>(), 1e-9 * std::abs(value.get<double>())) << key;
+      else
+        EXPECT_EQ(value, b[key]) << key;
+    }
+  }
+};
+
+TEST_F(Scale, RanksThatDoTheSameAreSimulatedOnceAndTheAnswerIsThatOfAll) {
+  const std::string llama = scale + "llama-8b-64xh100.yaml";
+  const nlohmann::json folded = summary_of({llama}), all = summary_of({llama, "--exact"});
+  EXPECT_EQ(folded["simulated_ranks"], 4);
+  EXPECT_EQ(all["simulated_ranks"], 64);
+  EXPECT_GT(all["tasks"].get<int>(), 8 * folded["tasks"].get<int>());
+  expect_same_answer(folded, all);
+}
+
+TEST_F(Scale, AHundredThousandRanksAreSimulatedAsOnePerPipelineRank) {
+  const std::string llama = scale + "llama-405b-131072xh100.yaml";
+  EXPECT_EQ(summary_of({llama})["simulated_ranks"], 16);
+  const Answer answer = slipway_with({"simulate", llama});
+  EXPECT_THAT(answer.out, HasSubstr("131,072 ranks simulated as 16"));
+  EXPECT_THAT(answer.out, HasSubstr("fits: yes"));
+}
+
+TEST_F(Scale, NothingIsFoldedWhereNoRankStandsForAnother) {
+  const std::string tiny = SLIPWAY_SOURCE_DIR "/scenarios/examples/tiny-llama-cpu.yaml";
+  EXPECT_THAT(slipway_with({"simulate", tiny}).out, Not(HasSubstr("simulated as")));
+}
+
+TEST_F(Scale, WhereNothingIsFoldedTheReasonIsTold) {
+  const std::string llama = scale + "llama-8b-64xh100.yaml";
+  const auto said = [&](const std::string& setting) { return slipway_with({"simulate", llama, "--set", setting}).out; };
+  const std::string network =
+      "cluster.fabrics=[{scope: node, bandwidth: 450 GB/s, latency: 1 us}, {scope: cluster, bandwidth: 50 GB/s, "
+      "latency: 5 us, topology: {kind: fat-tree, shape: [16], oversubscription: ";
+  EXPECT_THAT(said(network + "2}}]"),
+              HasSubstr("All 64 ranks simulated: messages share links of a fabric's topology."));
+  EXPECT_THAT(said(network + "1}}]"), HasSubstr("64 ranks simulated as 4")) << "a full fat-tree is as good as a star";
+  EXPECT_THAT(said("schedule.name=chimera"),
+              HasSubstr("All 64 ranks simulated: data groups join ranks of both copies of the model."));
+  EXPECT_THAT(
+      said("cluster.stragglers=[{node: 0, gpu: 3, slowdown: 1.5}]"),
+      HasSubstr("All 64 ranks simulated: no pattern of ranks that stand for others holds on all pipeline ranks"));
+  EXPECT_THAT(slipway_with({"simulate", llama, "--unfolded"}).out, Not(HasSubstr("ranks simulated:")));
+}
+
+TEST_F(Scale, RunsOfTasksThatNobodyElseSeesAreSimulatedAsOneAndTheAnswerIsThatOfTaskByTask) {
+  const std::string llama = scale + "llama-8b-64xh100.yaml";
+  for (const std::string sequence_parallel : {"false", "true"}) {
+    const std::string set = "layout.sequence_parallel=" + sequence_parallel;
+    const nlohmann::json chained = summary_of({llama, "--set", set, "--unfolded"}),
+                         exact = summary_of({llama, "--set", set, "--exact"});
+    EXPECT_EQ(chained["simulated_ranks"], 64);
+    EXPECT_EQ(chained["tasks"], exact["tasks"]);
+    EXPECT_EQ(exact["simulated_units"], exact["tasks"]);
+    EXPECT_LT(7 * chained["simulated_units"].get<int>(), exact["tasks"].get<int>());
+    expect_same_answer(chained, exact);
+  }
+}
+
+TEST_F(Scale, MicroBatchesThatRepeatOthersAreLeftOutAndTheAnswerIsThatOfAll) {
+  const std::string llama = scale + "llama-8b-64xh100.yaml", batch = "schedule.global_batch=512";
+  const nlohmann::json part = summary_of({llama, "--set", batch}),
+                       whole = summary_of({llama, "--set", batch, "--whole"});
+  EXPECT_EQ(whole["simulated_micro_batches"], 256);
+  EXPECT_LT(part["simulated_micro_batches"].get<int>(), 64);
+  expect_same_answer(part, whole);
+  EXPECT_THAT(slipway_with({"simulate", llama, "--set", batch}).out,
+              HasSubstr(" of 256 micro-batches simulated: the others repeat these every "));
+  EXPECT_THAT(slipway_with({"simulate", llama, "--set", batch, "--set", "schedule.name=gpipe"}).out,
+              Not(HasSubstr("repeat")));
+}
+
+TEST_F(Scale, ExactLeavesNothingOut) {
+  const std::string llama = scale + "llama-8b-64xh100.yaml", batch = "schedule.global_batch=240";
+  const nlohmann::json part = summary_of({llama, "--set", batch}),
+                       exact = summary_of({llama, "--set", batch, "--exact"});
+  EXPECT_LT(part["simulated_micro_batches"].get<int>(), 120);
+  EXPECT_EQ(exact["simulated_micro_batches"], 120);
+  EXPECT_EQ(exact["simulated_ranks"], 64);
+  EXPECT_EQ(exact["simulated_units"], exact["tasks"]);
+  expect_same_answer(part, exact);
+}
+
+}  // namespace
+}  // namespace slipway::test

@@ -1,0 +1,207 @@
+// The table against itself, against the loader and against the written reference.
+#include <gmock/gmock.h>
+
+#include <set>
+#include <sstream>
+
+#include "models/memory/memory_constants.h"
+#include "scenarios/files/embedded_files.h"
+#include "scenarios/language/keys.h"
+#include "scenarios/language/settings.h"
+#include "scenarios/list/listing.h"
+#include "schedules/step/action.h"
+#include "tests/support/scenario_file.h"
+
+namespace slipway::test {
+
+namespace {
+
+std::string with_index(std::string_view path) {
+  std::string text(path);
+  for (std::size_t at = text.find('*'); at != std::string::npos; at = text.find('*')) text.replace(at, 1, "0");
+  return text;
+}
+
+TEST(Keys, DefaultsHaveTheTypeOfTheirKey) {
+  for (const auto table : {scenario_keys(), machine_keys(), library_keys(), block_table_keys()})
+    for (const Key& key : table) {
+      if (key.fallback.empty()) continue;
+      EXPECT_EQ(wrong_with(key, scalar(std::string(key.fallback), {})), "") << key.path;
+    }
+}
+
+TEST(Keys, AreListedOnceBelowTheirSection) {
+  for (const auto table : {scenario_keys(), machine_keys(), library_keys(), block_table_keys()}) {
+    std::set<std::string_view> seen;
+    for (const Key& key : table) {
+      EXPECT_TRUE(seen.insert(key.path).second) << key.path;
+      EXPECT_FALSE(key.meaning.empty()) << key.path;
+      EXPECT_EQ(key_of(table, with_index(key.path)), &key);
+    }
+  }
+}
+
+// A value that is wrong for every type but text and section: for those a map / a list.
+std::string wrong_value(KeyType type) {
+  switch (type) {
+    case KeyType::section:
+    case KeyType::text:
+      return "[wrong]";
+    case KeyType::sections:
+      return "{wrong: 1}";
+    default:
+      return "certainly wrong";
+  }
+}
+
+class WrongType : public testing::TestWithParam<std::string> {};
+
+// The scenario holds every section, so that the key under test is the only mistake.
+TEST_P(WrongType, IsOneErrorThatNamesTheKey) {
+  ScenarioFolder folder;
+  folder.write("box.yaml", test_machine());
+  const Key& key = *key_of(scenario_keys(), GetParam());
+  std::vector<std::string> overrides;
+  if (GetParam().starts_with("cluster.groups"))
+    overrides.push_back("cluster={groups: [{machine: " + (folder.path() / "box.yaml").string() +
+                        ", nodes: 2, gpus_per_node: 4}]}");
+  if (GetParam().starts_with("cluster.fabrics"))
+    overrides.push_back("cluster.fabrics=[{scope: cluster, bandwidth: 1 GB/s, latency: 0}]");
+  // Lists of which each item is complete, so that only the key under test is wrong.
+  const std::pair<const char*, const char*> lists[] = {{"cluster.stragglers", "[{node: 0}]"},
+                                                       {"cluster.slow_links", "[{node: 0}]"},
+                                                       {"cluster.link_factors", "[{nodes: [0, 1], factor: 0.5}]"},
+                                                       {"cluster.failures", "[{at: 1 h}]"},
+                                                       {"training.growth.stages", "[{from: 100, batch: 32}]"}};
+  for (const auto& [list, item] : lists)
+    if (GetParam().starts_with(std::string(list) + ".")) overrides.push_back(std::string(list) + "=" + item);
+  overrides.push_back(with_index(GetParam()) + "=" + wrong_value(key.type));
+  const LoadResult result = folder.load(sound_scenario(), overrides);
+  ASSERT_EQ(result.errors.size(), 1U) << describe(result.errors);
+  EXPECT_EQ(result.errors[0].key, with_index(GetParam()));
+  EXPECT_THAT(result.errors[0].message, testing::HasSubstr("allowed: "));
+  EXPECT_EQ(result.errors[0].file, "--set " + overrides.back());
+}
+
+std::vector<std::string> all_paths() {
+  std::vector<std::string> paths;
+  for (const Key& key : scenario_keys()) paths.push_back(with_index(key.path));
+  return paths;
+}
+INSTANTIATE_TEST_SUITE_P(OfEveryKey, WrongType, testing::ValuesIn(all_paths()), [](const auto& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '.', '_');
+  return name;
+});
+
+TEST(Reference, HoldsBothTablesWordForWord) {
+  std::ifstream in(std::string(SLIPWAY_SOURCE_DIR) + "/docs/scenario-reference.md");
+  std::ostringstream text;
+  text << in.rdbuf();
+  std::ofstream wanted(std::string(SLIPWAY_BINARY_DIR) + "/keys.md");
+  for (const auto table : {scenario_keys(), machine_keys(), block_table_keys()}) {
+    std::ostringstream reference;
+    list_keys_as_markdown(reference, table);
+    wanted << reference.str() << "\n";
+    EXPECT_NE(text.str().find(reference.str()), std::string::npos)
+        << "a table of docs/scenario-reference.md is out of date; the new ones are in " SLIPWAY_BINARY_DIR "/keys.md";
+  }
+}
+
+}  // namespace
+
+// What first-time users write, and whether the answer gets them on.
+
+namespace {
+
+using testing::HasSubstr;
+
+class Words : public testing::Test {
+ protected:
+  Words() { folder.write("box.yaml", test_machine()); }
+  // Of the sound scenario with this setting, whose key is the only mistake.
+  std::vector<ScenarioError> errors(const std::vector<std::string>& settings, const std::string& key) const {
+    const LoadResult result = folder.load(sound_scenario(), settings);
+    EXPECT_EQ(result.errors.size(), 1U) << describe(result.errors);
+    if (result.errors.empty()) return {{}};
+    EXPECT_EQ(result.errors[0].key, key);
+    return result.errors;
+  }
+  ScenarioFolder folder;
+};
+
+TEST_F(Words, AWordThatMeansSomethingIsAnsweredWithTheWordForIt) {
+  const auto remedy = [&](const std::string& setting) {
+    const std::string key = setting.substr(0, setting.find('='));
+    return errors({setting}, key)[0].remedy;
+  };
+  EXPECT_EQ(remedy("cluster.machine=h100"), "did you mean 'h100-80gb' or 'h100-94gb'?");
+  EXPECT_EQ(remedy("cluster.stack=megatron"), "did you mean 'megatron-core', 'megatron-deepspeed' or 'megatron-lm'?");
+  EXPECT_EQ(remedy("run.dtype=bf16"), "did you mean 'bfloat16'?");
+  EXPECT_EQ(remedy("run.dtype=fp16"), "did you mean 'float16'?");
+  EXPECT_THAT(remedy("run.dtype=fp8"), HasSubstr("fp8 is not modelled; use bfloat16"));
+  EXPECT_EQ(remedy("schedule.name=zero-bubble"), "did you mean 'zb-h1', 'zb-h2' or 'zb-v'?");
+  EXPECT_EQ(remedy("cluster.mtbf_per_node=2000"), "write 'mtbf_per_node: 2000 h' if these are hours");
+}
+
+TEST_F(Words, ARelativePathStartsWhereItWasWritten) {
+  for (const std::string key : {"run.data", "schedule.csv"})
+    EXPECT_THAT(errors({key + "=nowhere.x"}, key)[0].remedy,
+                HasSubstr("with --set it is relative to the current folder"));
+  std::string text = sound_scenario();
+  text.replace(text.find("  steps: 3"), 10, "  steps: 3\n  data: nowhere.txt");
+  const LoadResult result = folder.load(text);
+  ASSERT_EQ(result.errors.size(), 1U) << describe(result.errors);
+  EXPECT_THAT(result.errors[0].remedy, HasSubstr("it is relative to the scenario file"));
+}
+
+TEST_F(Words, ManyGpusAreWrittenInDigits) {
+  EXPECT_THAT(errors({"cluster.nodes=1000000", "layout.data=2"}, "layout.data")[0].message,
+              HasSubstr("the cluster's 4000000 GPUs"));
+}
+
+}  // namespace
+
+// The lists name everything that the loader takes.
+
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Listing, NamesEveryModelMachineScheduleAndKey) {
+  std::ostringstream models, machines, schedules, keys;
+  list_models(models);
+  list_machines(machines);
+  list_schedules(schedules);
+  list_keys(keys, scenario_keys());
+  for (const EmbeddedFile& file : embedded_models()) EXPECT_THAT(models.str(), HasSubstr(std::string(file.name)));
+  for (const EmbeddedFile& file : embedded_machines()) EXPECT_THAT(machines.str(), HasSubstr(std::string(file.name)));
+  for (const Schedule& schedule : all_schedules()) EXPECT_THAT(schedules.str(), HasSubstr(schedule.summary));
+  for (const Key& key : scenario_keys()) EXPECT_THAT(keys.str(), HasSubstr(std::string(key.path) + "\n"));
+}
+
+TEST(Listing, NamesEveryStackAndItsConstants) {
+  std::ostringstream stacks, keys;
+  list_stacks(stacks);
+  list_stack_keys(keys);
+  EXPECT_THAT(stacks.str(), testing::ContainsRegex("megatron-core +h100-94gb +memory +3 / 9"));
+  EXPECT_THAT(stacks.str(), testing::ContainsRegex("nanotron +h100-80gb +time"));
+  for (const MemoryParameter& parameter : memory_parameters())
+    EXPECT_THAT(keys.str(), HasSubstr("memory.MACHINE." + std::string(parameter.name)));
+  EXPECT_THAT(keys.str(), HasSubstr("time.MACHINE.gemm_efficiency"));
+}
+
+TEST(Listing, ShowsPublishedSizes) {
+  std::ostringstream models, machines;
+  list_models(models);
+  list_machines(machines);
+  EXPECT_THAT(models.str(),
+              testing::ContainsRegex("llama-3\\.1-8b +llama +8\\.03 G +32 +4096 +14336 +32 +8 +128256 +8192"));
+  EXPECT_THAT(machines.str(), testing::ContainsRegex("v100-32gb +125 TFLOP/s"));  // of float16: it has no bfloat16
+  EXPECT_THAT(machines.str(),
+              testing::ContainsRegex("h100-80gb +989\\.4 TFLOP/s +85\\.9 GB +3\\.35 TB/s +nvlink4 450 GB/s"));
+}
+
+}  // namespace
+
+}  // namespace slipway::test

@@ -1,0 +1,150 @@
+// slipway validate, run in this process.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "scenarios/answers/json_summary.h"
+#include "scenarios/tables/csv.h"
+#include "tests/support/command_test.h"
+
+namespace slipway::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string hagemann = SLIPWAY_SOURCE_DIR "/scenarios/studies/hagemann-2023/runs.csv";
+const std::string header =
+    "model,seq_len,gpus,micro_batch,tensor,pipeline,sequence_parallel,recompute,kernel,status,step_time_"
+    "s\n";
+const std::string good = "llama-13b,2048,64,1,1,1,0,none,flash2+rmsnorm,ok,26.5\n";
+
+class ValidateCommand : public CommandTest {
+ protected:
+  std::string table(const std::string& text) const {
+    std::ofstream(path("t.csv")) << text;
+    return path("t.csv");
+  }
+  static nlohmann::json json(std::vector<std::string> args) {
+    args.insert(args.begin(), "validate");
+    args.emplace_back("--json");
+    const Answer answer = slipway_with(args);
+    EXPECT_EQ(answer.status, status_done) << answer.err;
+    return nlohmann::json::parse(answer.out);
+  }
+  static Answer refused(const std::string& file) {
+    const Answer answer = slipway_with({"validate", file});
+    EXPECT_EQ(answer.status, status_usage);
+    EXPECT_EQ(answer.out, "");
+    return answer;
+  }
+};
+
+TEST_F(ValidateCommand, PrintsScoresGroupsVerdictsRegretAndWorstRows) {
+  const Answer answer = slipway_with({"validate", hagemann, "--refit"});
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  for (const char* text :
+       {"222 scored", "325 excluded by status", "as built in", "left out by layout", "left out by group",
+        "memory verdict", "recommended layout", "worst rows, left out by layout"})
+    EXPECT_THAT(answer.out, HasSubstr(text));
+  EXPECT_THAT(slipway_with({"validate", hagemann}).out, HasSubstr("worst rows, as built in"));
+}
+
+TEST_F(ValidateCommand, EveryKeyOfTheJsonIsDocumentedAndEveryDocumentedKeyIsThere) {
+  const auto whole = json({hagemann, "--refit"});
+  std::vector<std::string> emitted, documented;
+  for (const auto& [key, value] : whole.items()) emitted.push_back(key);
+  for (const JsonKey& key : validate_json_keys()) documented.emplace_back(key.name);
+  EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(documented));
+}
+
+TEST_F(ValidateCommand, GroupsHaveTheKeysOfTheWholeAndAddUp) {
+  const auto whole = json({hagemann});
+  EXPECT_FALSE(whole.contains("left_out"));
+  int rows = 0, priced = 0, safe = 0;
+  for (const auto& [name, group] : whole["groups"].items()) {
+    for (const char* key : {"rows", "priced", "unpriced", "excluded", "mape", "median_ape", "bias", "rank_correlation",
+                            "regret_mfu", "oom", "oom_cautious"})
+      EXPECT_TRUE(group.contains(key)) << name << " lacks " << key;
+    rows += group["rows"].get<int>();
+    priced += group["priced"].get<int>();
+    safe += group["oom"]["true_fit"].get<int>();
+  }
+  EXPECT_EQ(rows, whole["rows"]);
+  EXPECT_EQ(priced, whole["priced"]);
+  EXPECT_EQ(safe, whole["oom"]["true_fit"]);
+  EXPECT_EQ(rows, 547);
+}
+
+TEST_F(ValidateCommand, ColumnsMayStandInAnyOrderAndOthersBesideThem) {
+  const auto plain = json({table(header + good)});
+  const auto turned =
+      json({table("mfu,kernel,step_time_s,status,recompute,sequence_parallel,pipeline,tensor,micro_batch,"
+                  "gpus,seq_len,model\n"
+                  "0.7,flash2+rmsnorm,26.5,ok,none,0,1,1,1,64,2048,llama-13b\n")});
+  EXPECT_EQ(plain["mape"], turned["mape"]);
+  EXPECT_EQ(plain["oom"], turned["oom"]);
+}
+
+TEST_F(ValidateCommand, RowsThatCannotBePricedAreCountedNamedAndCountAsAHundredPercent) {
+  const std::string file = table(header + good + "llama-13b,2048,64,1,1,64,0,none,flash2,ok,30\n" +
+                                 "llama-99b,2048,64,1,1,1,0,none,flash2,ok,30\n" + "llama-13b,2048,64\n");
+  const auto whole = json({file});
+  EXPECT_EQ(whole["rows"], 4);
+  EXPECT_EQ(whole["priced"], 1);
+  EXPECT_EQ(whole["unpriced"], 3);
+  EXPECT_GE(whole["mape"].get<double>(), 75);
+  EXPECT_EQ(whole["unpriced_rows"][0]["line"], 3);
+  EXPECT_THAT(whole["unpriced_rows"][1]["reason"], HasSubstr("llama-99b"));
+  EXPECT_THAT(slipway_with({"validate", file}).out, HasSubstr("no built-in model 'llama-99b'"));
+}
+
+TEST_F(ValidateCommand, RowsOutsideTheFittedRangeAreCountedAndNamed) {
+  const std::string file = table(
+      "model,gpu,seq_len,global_batch,tensor,context,pipeline,micro_batch,gpus,status,tflops_per_gpu\n"
+      "llama-3.1-8b,H200,8192,1024,2,1,1,1,8,ok,450\n");
+  EXPECT_EQ(json({file})["borrowed"], 1);
+  EXPECT_THAT(slipway_with({"validate", file}).out,
+              HasSubstr("1 row priced by constants of h100-94gb, because megatron-core was never fitted on h200"));
+}
+
+TEST_F(ValidateCommand, AnUnknownHeaderIsOneErrorWithPlaceColumnAndRemedy) {
+  const Answer answer = refused(table("gpus,tokens\n8,1\n"));
+  EXPECT_THAT(answer.err, HasSubstr("t.csv:1: the header is of no known table"));
+  EXPECT_THAT(answer.err, HasSubstr("slipway list tables"));
+  EXPECT_EQ(std::count(answer.err.begin(), answer.err.end(), '\n'), 1);
+}
+
+TEST_F(ValidateCommand, NoFileAnEmptyFileAndAnOpenQuoteAreStatusTwo) {
+  EXPECT_THAT(refused(path("nowhere.csv")).err, HasSubstr("cannot read the table"));
+  EXPECT_THAT(refused(SLIPWAY_SOURCE_DIR "/scenarios/studies/hagemann-2023").err,
+              HasSubstr("hagemann-2023 is a folder; give tables (CSV), for example "));
+  EXPECT_THAT(
+      refused(SLIPWAY_SOURCE_DIR "/scenarios").err,
+      testing::EndsWith("/scenarios is a folder; give tables (CSV)\n"));  // nobody waits for all that lies below
+  EXPECT_THAT(refused(table("")).err, HasSubstr("is empty"));
+  EXPECT_THAT(refused(table(header + "\"llama\n")).err, HasSubstr("t.csv:2: a quoted field is not closed"));
+}
+
+TEST_F(ValidateCommand, WrittenRowsReadBackWithTheSameScores) {
+  const std::string out = path("rows.csv"), first = table(header + good);
+  const auto before = json({first, "--rows", out});
+  const auto after = json({out});
+  EXPECT_EQ(before["mape"], after["mape"]);
+  EXPECT_EQ(before["oom"], after["oom"]);
+  EXPECT_THAT(text_of(out), HasSubstr("predicted_step_s"));
+}
+
+TEST_F(ValidateCommand, TheSameInputGivesTheSameBytes) {
+  EXPECT_EQ(slipway_with({"validate", hagemann, "--refit"}).out, slipway_with({"validate", hagemann, "--refit"}).out);
+}
+
+TEST_F(ValidateCommand, TablesThatCanBeReadAreListedWithTheirColumns) {
+  const Answer answer = slipway_with({"list", "tables"});
+  EXPECT_EQ(answer.status, status_done);
+  for (const char* text : {"hagemann-2023", "fujii-2024", "ultrascale-nanotron", "vtrain", "slipway", "step_time_s"})
+    EXPECT_THAT(answer.out, HasSubstr(text));
+}
+
+}  // namespace
+}  // namespace slipway::test

@@ -1,0 +1,251 @@
+// The closed form of a step against the simulator and the list replay, over random layouts of small models.
+#include "schedules/bound/estimate.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "schedules/memory/memory_timeline.h"
+#include "schedules/time/durations.h"
+#include "schedules/time/metrics.h"
+#include "sim/simulate.h"
+
+namespace slipway::test {
+namespace {
+
+// Two nodes of four GPUs; slow enough links that every kind of message shows.
+Cluster two_nodes(double task_overhead = 0) {
+  Machine gpu;
+  gpu.name = "round numbers";
+  gpu.memory_bytes = 1e9;
+  gpu.peak_flops.fill(1e13);
+  gpu.memory_bandwidth = 1e12;
+  gpu.gemm_half = 64;
+  gpu.launch_overhead = 1e-6;
+  gpu.task_overhead = task_overhead;
+  gpu.reduce_bandwidth = 2e11;
+  gpu.node_link = {"bus", 2e10, 2e-6, 1};
+  gpu.network_link = {"wire", 4e9, 5e-6, 1};
+  Cluster cluster;
+  cluster.name = "two nodes";
+  cluster.groups = {{gpu, 2, 4}};
+  cluster.fabrics = default_fabrics(cluster.groups);
+  return cluster;
+}
+
+struct Drawn {
+  LoweringInput input;
+  std::string text;
+};
+
+// A random layout of eight ranks that can be lowered.
+Drawn random_step(std::mt19937& random) {
+  const auto one_of = [&](std::initializer_list<int> list) {
+    return *(list.begin() + std::uniform_int_distribution<std::size_t>(0, list.size() - 1)(random));
+  };
+  for (;;) {
+    Drawn drawn;
+    LoweringInput& in = drawn.input;
+    const bool is_gpt = one_of({0, 0, 1}) == 1;
+    in.model =
+        is_gpt
+            ? gpt("gpt", {.layers = 8,
+                          .hidden = 128,
+                          .ffn = 512,
+                          .heads = 4,
+                          .vocab = 512,
+                          .max_positions = 64,
+                          .sequence = 64,
+                          .tied = true})
+            : llama("llama",
+                    {.layers = 8, .hidden = 128, .ffn = 384, .heads = 4, .kv_heads = 4, .vocab = 1024, .sequence = 64});
+    Layout& l = in.layout;
+    l.tensor = one_of({1, 2, 4}), l.context = one_of({1, 1, 2}), l.pipeline = one_of({1, 2, 4});
+    if (8 % (l.tensor * l.context * l.pipeline) != 0) continue;
+    l.data = 8 / (l.tensor * l.context * l.pipeline);
+    l.context_exchange = one_of({0, 1}) == 1 ? ContextExchange::ring : ContextExchange::all_gather;
+    l.sequence_parallel = l.tensor > 1 && one_of({0, 1}) == 1;
+    l.zero = l.data * l.context > 1 ? one_of({0, 1, 2, 3}) : 0;
+    in.schedule = l.pipeline == 1 ? "1f1b" : one_of({0, 1}) == 1 ? "1f1b" : "interleaved-1f1b";
+    if (one_of({0, 0, 1}) == 1) in.schedule = "gpipe";
+    l.chunks = in.schedule == "interleaved-1f1b" ? 2 : 1;
+    l.split = one_of({0, 1}) == 1 ? SplitKind::balanced : SplitKind::even;
+    in.shape.micro_batch = one_of({1, 2});
+    in.shape.sequence = in.model.sequence;
+    in.shape.sharding = sharding_of(l);
+    in.recompute = one_of({0, 1}) == 1 ? Recompute::full : Recompute::none;
+    in.global_batch = in.shape.micro_batch * l.data * l.pipeline * one_of({1, 2, 3});
+    in.clip_norm = one_of({0, 1});
+    drawn.text = in.model.name + " " + in.schedule + " t" + std::to_string(l.tensor) + " sp" +
+                 std::to_string(l.sequence_parallel) + " c" + std::to_string(l.context) +
+                 (l.context_exchange == ContextExchange::ring ? " ring" : "") + " p" + std::to_string(l.pipeline) +
+                 " d" + std::to_string(l.data) + " z" + std::to_string(l.zero) + " b" +
+                 std::to_string(in.shape.micro_batch) + " of " + std::to_string(in.global_batch) + " r" +
+                 std::to_string(static_cast<int>(in.recompute)) + " clip" +
+                 std::to_string(static_cast<int>(in.clip_norm));
+    return drawn;
+  }
+}
+
+struct Lowered {
+  TaskGraph graph;
+  Durations durations;
+};
+Lowered lowered(const LoweringInput& input, const Cluster& cluster) {
+  Lowered run{lower(input), {}};
+  run.durations = durations_of(run.graph, cluster);
+  set_global_order(run.graph, run.durations);
+  return run;
+}
+StepMetrics metrics(const Lowered& run, const Timeline& timeline) { return metrics_of(run.graph, timeline, 1); }
+
+double fullest(const TaskGraph& graph, const Timeline& timeline) {
+  double most = 0;
+  for (const RankMemory& rank : memory_timeline(graph, timeline)) most = std::max(most, rank.peak);
+  return most;
+}
+
+constexpr double rounding = 1 + 1e-9;
+
+TEST(StepEstimate, IsALowerBoundOnClustersWithSlowAndFastGpusAndSlowPortsToo) {
+  std::mt19937 random(5);
+  Cluster cluster = two_nodes(0);
+  for (std::uint64_t gpu = 0; gpu < 8; ++gpu)
+    cluster.impairments.slowdown.push_back(spread_factor(Spread::lognormal, 0.3, 1, gpu));
+  cluster.impairments.ports = {{static_cast<int>(cluster.fabrics.size()) - 1, 1, -1, 0.7, 1e-3, 0.4}};
+  for (int i = 0; i < 100; ++i) {
+    const Drawn drawn = random_step(random);
+    const LoweringInput& in = drawn.input;
+    TaskGraph graph = lower(in);
+    const Durations durations = order_and_price(graph, cluster);
+    const StepMetrics step = metrics_of(graph, simulate(graph, cluster, durations, {}).timeline, 1);
+    const LayoutChoice choice{in.layout, schedule_named(in.schedule), in.shape.micro_batch, in.recompute};
+    StepEstimator estimator(in, cluster);
+    EXPECT_LE(estimator.estimate(choice).bound_s, step.step_time_s * rounding) << drawn.text;
+    EXPECT_LE(estimator.passes_bound(choice), step.step_time_s * rounding) << drawn.text;
+  }
+}
+
+// A node of fast GPUs and one of slow ones, in both orders: replicas sit on either, and the step is the slow ones'.
+TEST(StepEstimate, IsALowerBoundOnSeveralMachinesAndKnowsTheSlowestReplica) {
+  std::mt19937 random(9);
+  for (const bool slow_first : {false, true}) {
+    Cluster cluster = two_nodes();
+    cluster.groups = {{cluster.groups[0].machine, 1, 4}, {cluster.groups[0].machine, 1, 4}};
+    Machine& slow = cluster.groups[slow_first ? 0 : 1].machine;
+    slow.name = "slow", slow.peak_flops.fill(2e12);
+    cluster.fabrics = default_fabrics(cluster.groups);
+    double closest_of_replicas = 0;
+    for (int i = 0; i < 100; ++i) {
+      const Drawn drawn = random_step(random);
+      const LoweringInput& in = drawn.input;
+      const Lowered run = lowered(in, cluster);
+      const double step_s = step_time_of(run.graph, simulate(run.graph, cluster, run.durations, {}).timeline);
+      const LayoutChoice choice{in.layout, schedule_named(in.schedule), in.shape.micro_batch, in.recompute};
+      StepEstimator estimator(in, cluster);
+      const double bound = estimator.estimate(choice).bound_s;
+      EXPECT_LE(bound, step_s * rounding) << drawn.text;
+      EXPECT_LE(estimator.passes_bound(choice), step_s * rounding) << drawn.text;
+      if (in.layout.pipeline == 1 && in.layout.data > 1)
+        closest_of_replicas = std::max(closest_of_replicas, bound / step_s);
+    }
+    EXPECT_GT(closest_of_replicas, 0.9) << slow_first;
+  }
+}
+
+TEST(StepEstimate, IsALowerBoundOfTheSimulatedStepAndOfItsMemory) {
+  std::mt19937 random(1);
+  double closest = 0;
+  for (const double overhead : {0.0, 5e-6}) {
+    const Cluster cluster = two_nodes(overhead);
+    for (int i = 0; i < 300; ++i) {
+      const Drawn drawn = random_step(random);
+      const LoweringInput& in = drawn.input;
+      StepEstimator estimator(in, cluster);
+      const LayoutChoice choice{in.layout, schedule_named(in.schedule), in.shape.micro_batch, in.recompute};
+      const StepEstimate estimate = estimator.estimate(choice);
+      const double sharper = estimator.passes_bound(choice);
+      const Lowered run = lowered(in, cluster);
+      const Simulation simulated = simulate(run.graph, cluster, run.durations, {});
+      const StepMetrics step = metrics(run, simulated.timeline);
+      EXPECT_LE(estimate.bound_s, sharper * rounding) << drawn.text;
+      EXPECT_LE(sharper, step.step_time_s * rounding) << drawn.text;
+      EXPECT_LE(estimate.memory_bytes, fullest(run.graph, simulated.timeline) * rounding) << drawn.text;
+      const StepTerms& t = estimate.terms;
+      EXPECT_NEAR(t.compute + t.tensor + t.context + t.pipeline + t.data + t.optimizer, estimate.bound_s,
+                  1e-9 * estimate.bound_s);
+      closest += sharper / step.step_time_s / 600;
+    }
+  }
+  EXPECT_GT(closest, 0.85);  // a bound of nothing would be safe too
+}
+
+// Two GPUs of four ranks each, and one of eight: whatever the ranks do for each other, a GPU does the work of all of its.
+TEST(StepEstimate, IsALowerBoundWhereRanksShareGpusAndKnowsThatTheyDo) {
+  std::mt19937 random(11);
+  for (const int gpus : {1, 2, 4}) {
+    Cluster cluster = two_nodes(5e-6);
+    cluster.groups[0].nodes = 1, cluster.groups[0].gpus_per_node = gpus;
+    cluster.ranks_per_gpu = 8 / gpus;
+    cluster.fabrics = default_fabrics(cluster.groups);
+    for (const Fabric& fabric : shared_gpu_fabrics(cluster.groups)) cluster.fabrics.push_back(fabric);
+    double closest = 0;
+    for (int i = 0; i < 150; ++i) {
+      const Drawn drawn = random_step(random);
+      const LoweringInput& in = drawn.input;
+      const Lowered run = lowered(in, cluster);
+      const double step_s = step_time_of(run.graph, simulate(run.graph, cluster, run.durations, {}).timeline);
+      StepEstimator estimator(in, cluster);
+      const LayoutChoice choice{in.layout, schedule_named(in.schedule), in.shape.micro_batch, in.recompute};
+      const double bound = estimator.passes_bound(choice);
+      EXPECT_LE(bound, step_s * rounding) << drawn.text << " on " << gpus;
+      if (in.layout.tensor == 1 || in.clip_norm > 0) closest = std::max(closest, bound / step_s);
+    }
+    EXPECT_GT(closest, 0.8) << gpus;
+  }
+}
+
+// Schedules that plan does not search by itself: split backwards, stages in a V, copies of the model.
+TEST(StepEstimate, IsALowerBoundOfEverySchedule) {
+  std::mt19937 random(3);
+  const Cluster cluster = two_nodes(5e-6);
+  int compared = 0;
+  for (int i = 0; i < 60; ++i) {
+    Drawn drawn = random_step(random);
+    for (const Schedule& schedule : all_schedules()) {
+      LoweringInput& in = drawn.input;
+      in.schedule = schedule.name;
+      in.layout.chunks = schedule.default_chunks;
+      if (in.layout.pipeline == 1 || schedule.default_slices > 1) continue;
+      if (schedule.copies > 1) in.layout.zero = std::min(in.layout.zero, 1);
+      if (!schedule.refuse(step_shape(in)).empty()) continue;
+      StepEstimator estimator(in, cluster);
+      const LayoutChoice choice{in.layout, &schedule, in.shape.micro_batch, in.recompute};
+      const double bound = estimator.passes_bound(choice);
+      const Lowered run = lowered(in, cluster);
+      const Simulation simulated = simulate(run.graph, cluster, run.durations, {});
+      EXPECT_LE(bound, metrics(run, simulated.timeline).step_time_s * rounding) << schedule.name << drawn.text;
+      EXPECT_LE(estimator.estimate(choice).memory_bytes, fullest(run.graph, simulated.timeline) * rounding)
+          << schedule.name << " for " << drawn.text;
+      EXPECT_GT(bound, 0);
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 100);
+}
+
+TEST(StepEstimate, OfOneRankWithoutCommunicationIsTheStepItself) {
+  Drawn drawn;
+  LoweringInput& in = drawn.input;
+  in.model = llama("llama",
+                   {.layers = 8, .hidden = 128, .ffn = 384, .heads = 4, .kv_heads = 4, .vocab = 1024, .sequence = 64});
+  in.shape.sequence = 64;
+  in.global_batch = 4;
+  Cluster cluster = two_nodes();
+  const Lowered run = lowered(in, cluster);
+  const double step = metrics(run, replay(run.graph, run.durations, 3)).step_time_s;
+  EXPECT_NEAR(estimate_step(in, cluster).bound_s, step, 1e-12 * step);
+}
+
+}  // namespace
+}  // namespace slipway::test

@@ -1,0 +1,263 @@
+// A folded step against the step of all ranks: simulated, replayed and in memory, over random layouts on
+// clusters in which links differ, ports are shared or nodes are not alike.
+#include "schedules/lower/folding.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <tuple>
+
+#include "models/machine/topology.h"
+#include "schedules/check/check.h"
+#include "schedules/draw/timeline_trace.h"
+#include "schedules/memory/memory_timeline.h"
+#include "schedules/time/durations.h"
+#include "schedules/time/metrics.h"
+#include "sim/simulate.h"
+
+namespace slipway::test {
+namespace {
+
+Machine gpu(double network_bandwidth) {
+  Machine machine;
+  machine.name = "round numbers";
+  machine.memory_bytes = 1e9;
+  machine.peak_flops.fill(1e13);
+  machine.memory_bandwidth = 1e12;
+  machine.gemm_half = 64;
+  machine.launch_overhead = 1e-6;
+  machine.overlap_slowdown = 1.1;
+  machine.reduce_bandwidth = 2e11;
+  machine.node_link = {"bus", 2e10, 2e-6, 1};
+  machine.network_link = {"wire", network_bandwidth, 5e-6, 1};
+  return machine;
+}
+
+struct Setting {
+  const char* name;
+  int nodes, gpus, gpus_per_port;
+  double network_bandwidth;
+  bool folds;  // must some layout be folded?
+  Algorithm algorithm = Algorithm::ring;
+  const char* topology = "";  // of the network, with leaves of eight ports or a unit of two nodes
+  double oversubscription = 1;
+};
+constexpr Setting settings[] = {{"nodes of four", 4, 4, 1, 4e9, true},
+                                {"a slow network", 8, 2, 1, 5e8, true},
+                                {"single GPUs", 16, 1, 1, 4e9, true},
+                                {"one node", 1, 16, 1, 4e9, true},
+                                {"two GPUs a port", 4, 4, 2, 4e9, true},
+                                {"four GPUs a port", 4, 4, 4, 4e9, true},
+                                {"rings on every port", 4, 4, 1, 4e9, true, Algorithm::multi_ring},
+                                {"two levels", 4, 4, 1, 4e9, true, Algorithm::hierarchical},
+                                {"as NCCL chooses", 4, 4, 1, 4e9, true, Algorithm::nccl},
+                                {"a full fat tree", 4, 4, 1, 4e9, true, Algorithm::ring, "fat-tree"},
+                                {"a full fat tree as NCCL chooses", 4, 4, 1, 4e9, true, Algorithm::nccl, "fat-tree"},
+                                {"trees", 4, 4, 1, 4e9, true, Algorithm::tree},
+                                {"rails", 4, 4, 1, 4e9, true, Algorithm::multi_ring, "rail-optimised"},
+                                {"an oversubscribed fat tree", 4, 4, 1, 4e9, false, Algorithm::ring, "fat-tree", 2}};
+
+Cluster cluster_of(const Setting& setting) {
+  Cluster cluster;
+  cluster.name = setting.name;
+  cluster.groups = {{gpu(setting.network_bandwidth), setting.nodes, setting.gpus}};
+  cluster.fabrics = default_fabrics(cluster.groups);
+  for (Fabric& fabric : cluster.fabrics)
+    if (fabric.scope == Fabric::Scope::cluster) {
+      fabric.gpus_per_port = setting.gpus_per_port;
+      fabric.topology = topology_named(setting.topology);
+      fabric.links.oversubscription = setting.oversubscription;
+      fabric.links.shape = {setting.topology == std::string("fat-tree") ? 8 : 2};
+    }
+  cluster.algorithms.fill(setting.algorithm);
+  return cluster;
+}
+
+constexpr const char* pipelined[] = {"1f1b", "interleaved-1f1b", "gpipe",   "zb-h1", "zb-h2",
+                                     "zb-v", "dualpipe-v",       "terapipe"};
+
+LoweringInput random_step(std::mt19937& random, int ranks) {
+  const auto one_of = [&](std::initializer_list<int> list) {
+    return *(list.begin() + std::uniform_int_distribution<std::size_t>(0, list.size() - 1)(random));
+  };
+  LoweringInput in;
+  in.model = llama("llama", {.layers = 8,
+                             .hidden = 128,
+                             .ffn = 384,
+                             .heads = 8,
+                             .kv_heads = 8,
+                             .vocab = 4096,
+                             .sequence = 64,
+                             .tied = one_of({0, 1}) == 1});
+  Layout& l = in.layout;
+  do {
+    l.tensor = one_of({1, 2, 4, 8}), l.context = one_of({1, 1, 2, 4}), l.pipeline = one_of({1, 2, 4});
+  } while (ranks % (l.tensor * l.context * l.pipeline) != 0);
+  l.data = ranks / (l.tensor * l.context * l.pipeline);
+  l.context_exchange = one_of({0, 1}) == 1 ? ContextExchange::ring : ContextExchange::all_gather;
+  l.sequence_parallel = l.tensor > 1 && one_of({0, 1}) == 1;
+  l.zero = l.data * l.context > 1 ? one_of({0, 1, 2, 3}) : 0;
+  in.schedule = l.pipeline == 1 ? "1f1b" : pipelined[one_of({0, 1, 2, 3, 4, 5, 6, 7, 7})];
+  l.chunks = in.schedule == "interleaved-1f1b" || in.schedule == "zb-v" || in.schedule == "dualpipe-v" ? 2 : 1;
+  in.shape.sequence = in.model.sequence;
+  in.shape.sharding = sharding_of(l);
+  in.recompute = static_cast<Recompute>(one_of({0, 1, 2}));
+  in.shape.kernels = one_of({0, 1}) == 1 ? Kernels::torch : Kernels::flash2;
+  in.shape.micro_batch = one_of({1, 2});
+  if (in.schedule == "terapipe" && l.context == 1 && in.recompute != Recompute::full) {
+    in.slices = one_of({2, 4});
+    in.shape.sequence = in.model.sequence / in.slices;
+  }
+  if (l.pipeline > 1 && one_of({0, 1}) == 1) {  // uneven: the first stage has a layer less, the last one more
+    l.split = SplitKind::list;
+    l.split_list.assign(stage_count(l), 8 / stage_count(l));
+    if (l.split_list.front() > 1) --l.split_list.front(), ++l.split_list.back();
+  }
+  in.global_batch = in.shape.micro_batch * l.data * l.pipeline * one_of({2, 3});
+  in.clip_norm = one_of({0, 1});
+  return in;
+}
+
+std::string text_of(const LoweringInput& in) {
+  const Layout& l = in.layout;
+  return in.schedule + " t" + std::to_string(l.tensor) + " c" + std::to_string(l.context) +
+         (l.context_exchange == ContextExchange::ring ? " ring" : "") + " p" + std::to_string(l.pipeline) + " d" +
+         std::to_string(l.data) + " z" + std::to_string(l.zero) + " sp" + std::to_string(l.sequence_parallel) +
+         " batch " + std::to_string(in.global_batch) + " slices " + std::to_string(in.slices) + " recompute " +
+         std::to_string(static_cast<int>(in.recompute)) + (l.split == SplitKind::list ? " uneven" : "") +
+         (in.model.runs.back().block.tied ? " tied" : "");
+}
+
+struct Step {
+  StepMetrics metrics;
+  double fullest = 0;
+  std::size_t tasks = 0;
+};
+Step simulated(const LoweringInput& input, const Cluster& cluster) {
+  TaskGraph graph = lower(input);
+  const Durations durations = durations_of(graph, cluster);
+  set_global_order(graph, durations);
+  EXPECT_TRUE(check_graph(graph).empty()) << text_of(input) << describe(graph, check_graph(graph).front());
+  const Simulation simulation = simulate(graph, cluster, durations, {});
+  Step step{metrics_of(graph, simulation.timeline, 1), 0, graph.tasks.size()};
+  for (const RankMemory& rank : memory_timeline(graph, simulation.timeline))
+    step.fullest = std::max(step.fullest, rank.peak);
+  return step;
+}
+
+class FoldedSteps : public testing::TestWithParam<Setting> {};
+
+TEST_P(FoldedSteps, AreTheStepsOfAllRanks) {
+  std::mt19937 random(3);
+  const Cluster cluster = cluster_of(GetParam());
+  const int ranks = rank_capacity(cluster);
+  int folded = 0;
+  for (int i = 0; i < 40; ++i) {
+    LoweringInput input = random_step(random, ranks);
+    const Step whole = simulated(input, cluster);
+    input.folding = folding_of(cluster, input.layout, joined_ranks(input));
+    if (input.folding.tensor * input.folding.replicas == ranks / input.layout.pipeline) continue;
+    ++folded;
+    const Step step = simulated(input, cluster);
+    EXPECT_LT(step.tasks, whole.tasks) << text_of(input);
+    EXPECT_NEAR(step.metrics.step_time_s, whole.metrics.step_time_s, 1e-9 * whole.metrics.step_time_s)
+        << text_of(input);
+    EXPECT_NEAR(step.metrics.compute_share, whole.metrics.compute_share, 1e-6) << text_of(input);
+    EXPECT_NEAR(step.metrics.bubble_share, whole.metrics.bubble_share, 1e-6) << text_of(input);
+    EXPECT_NEAR(step.metrics.exposed_comm_share, whole.metrics.exposed_comm_share, 1e-6) << text_of(input);
+    EXPECT_NEAR(step.fullest, whole.fullest, 1) << text_of(input);
+  }
+  EXPECT_EQ(folded > 10, GetParam().folds) << folded;
+}
+
+INSTANTIATE_TEST_SUITE_P(On, FoldedSteps, testing::ValuesIn(settings), [](const auto& of) {
+  std::string name = of.param.name;
+  std::replace(name.begin(), name.end(), ' ', '_');
+  return name;
+});
+
+TEST(Folding, LeavesOutOnlyMembersThatAreLikeAnother) {
+  Layout layout;
+  layout.tensor = 2, layout.data = 8;
+  const auto lowered = [&](const Cluster& cluster) {
+    const Folding folding = folding_of(cluster, layout, {});
+    return folding.tensor * folding.replicas;
+  };
+  Cluster cluster = cluster_of(settings[0]);
+  EXPECT_EQ(lowered(cluster), 2);  // of a node's two data members, one sends within it and one to the next
+  Cluster mixed = cluster;
+  mixed.groups = {{gpu(4e9), 2, 4}, {gpu(2e9), 2, 4}};
+  mixed.groups[0].machine.network_link.latency = 1e-6;
+  mixed.fabrics = default_fabrics(mixed.groups);
+  EXPECT_EQ(lowered(mixed), 8);  // the two of a tensor group are alike still
+  Cluster offset = cluster;
+  offset.groups[0].gpus_per_node = 3;  // tensor groups cross nodes in some places
+  offset.groups[0].nodes = 6;
+  EXPECT_EQ(lowered(offset), 16);
+  Cluster cores = cluster;
+  cores.groups[0].machine.cores = 2;
+  EXPECT_EQ(lowered(cores), 16);
+}
+
+TEST(Folding, AFoldedGraphIsCheckedLikeAnyOther) {
+  std::mt19937 random(3);
+  LoweringInput input = random_step(random, 16);
+  input.layout.tensor = input.layout.context = 1, input.layout.pipeline = 2, input.layout.data = 8;
+  input.layout.sequence_parallel = false, input.layout.zero = 1, input.layout.chunks = 1;
+  input.layout.split = SplitKind::even;
+  input.schedule = "1f1b", input.slices = 1, input.global_batch = 32;
+  input.shape.micro_batch = 1, input.shape.sequence = input.model.sequence;
+  input.shape.sharding = sharding_of(input.layout);
+  input.folding = folding_of(cluster_of(settings[2]), input.layout, {});
+  TaskGraph graph = lower(input);
+  set_global_order(graph, durations_of(graph, cluster_of(settings[2])));
+  ASSERT_EQ(lowered_count(graph.layout, graph.folding), 2);
+  EXPECT_TRUE(check_graph(graph).empty());
+  for (Task& task : graph.tasks)  // nobody updates the parameters
+    if (task.kind == TaskKind::optimizer) task.kind = TaskKind::compute, task.work = 0;
+  EXPECT_FALSE(check_graph(graph).empty());
+}
+
+TEST(Folding, TheTraceOfAFoldedStepIsThatOfAllRanks) {
+  std::mt19937 random(5);
+  const Cluster cluster = cluster_of(settings[0]);
+  int compared = 0;
+  for (int i = 0; i < 20; ++i) {
+    LoweringInput input = random_step(random, 16);
+    const auto trace = [&] {
+      TaskGraph graph = lower(input);
+      const Durations durations = durations_of(graph, cluster);
+      set_global_order(graph, durations);
+      SimulationOptions options;
+      options.steps = 2;
+      return trace_of(graph, simulate(graph, cluster, durations, options).timeline, "simgrid");
+    };
+    const Trace whole = trace();
+    input.folding = folding_of(cluster, input.layout, joined_ranks(input));
+    if (lowered_count(input.layout, input.folding) == 16) continue;
+    const Trace folded = trace();
+    ASSERT_EQ(folded.records.size(), whole.records.size()) << text_of(input);
+    for (std::size_t r = 0; r < whole.records.size(); ++r) {
+      const TraceRecord &a = whole.records[r], &b = folded.records[r];
+      ASSERT_EQ(std::tie(a.step, a.rank, a.lane, a.label, a.kind, a.flops, a.bytes, a.group),
+                std::tie(b.step, b.rank, b.lane, b.label, b.kind, b.flops, b.bytes, b.group))
+          << text_of(input);
+      ASSERT_NEAR(a.start_s, b.start_s, 1e-9 * whole.records.back().end_s) << text_of(input) << " " << a.label;
+      ASSERT_NEAR(a.end_s, b.end_s, 1e-9 * whole.records.back().end_s) << text_of(input) << " " << a.label;
+      ASSERT_NEAR(a.wait_s, b.wait_s, 1e-9 * whole.records.back().end_s) << text_of(input) << " " << a.label;
+    }
+    ++compared;
+  }
+  EXPECT_GT(compared, 5);
+}
+
+TEST(Folding, KeepsWholeNodesWhereTheirGpusShareAPort) {
+  Layout layout;
+  layout.tensor = 2, layout.data = 8;
+  const Folding folding = folding_of(cluster_of(settings[4]), layout, {});
+  EXPECT_EQ(folding.tensor, 2);
+  EXPECT_EQ(folding.replicas, 2);
+}
+
+}  // namespace
+}  // namespace slipway::test

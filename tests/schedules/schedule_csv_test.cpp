@@ -1,0 +1,132 @@
+#include "schedules/catalogue/schedule_csv.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "schedules/check/actions.h"
+
+namespace slipway::test {
+namespace {
+
+ActionLists read(const std::string& text) {
+  std::istringstream in(text);
+  return read_schedule_csv(in, "own.csv");
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    read(text);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(ScheduleCsv, WritesWhatItReadsForEveryScheduleAndShape) {
+  for (const Schedule& schedule : all_schedules()) {
+    for (const int p : {1, 2, 4}) {
+      for (const int m : {4, 8}) {
+        const ScheduleShape shape{.pipeline = p, .chunks = schedule.default_chunks, .micro_batches = m};
+        if (!schedule.refuse(shape).empty()) continue;
+        const ActionLists lists = schedule.actions(shape);
+        std::ostringstream out;
+        write_schedule_csv(out, lists);
+        EXPECT_EQ(read(out.str()), lists) << schedule.name;
+      }
+    }
+  }
+}
+
+// The form that Python's csv.writer gives PyTorch's _dump_csv: CRLF ends, empty cells where a rank idles.
+TEST(ScheduleCsv, ReadsPyTorchFilesWithIdleCellsAndSplitBackwards) {
+  const ActionLists lists = read("0F0,0F1,,0I0,0W0,0B1\r\n,1F0,1B0,1F1,1B1,\r\n");
+  ASSERT_EQ(lists.size(), 2U);
+  EXPECT_EQ(lists[0], (std::vector<Action>{{Pass::forward, 0, 0},
+                                           {Pass::forward, 0, 1},
+                                           {Pass::input_grad, 0, 0},
+                                           {Pass::weight_grad, 0, 0},
+                                           {Pass::backward, 0, 1}}));
+  EXPECT_EQ(lists[1].size(), 4U);
+}
+
+TEST(ScheduleCsv, ReadsWhatASpreadsheetMarkedAsUtf8) {
+  EXPECT_EQ(read("\xEF\xBB\xBF"
+                 "0F0,0B0\n"),
+            read("0F0,0B0\n"));
+}
+
+TEST(ScheduleCsv, RefusesCommunicationCellsByNameAndPlace) {
+  const std::string error = error_of("0F0,0SEND_F0\n1RECV_F0,1F0\n");
+  EXPECT_NE(error.find("own.csv:1: cell 2 '0SEND_F0'"), std::string::npos) << error;
+  EXPECT_NE(error.find("compute_only"), std::string::npos) << error;
+  for (const std::string cell : {"1RECV_B3", "0UNSHARD", "0RESHARD", "0REDUCE_GRAD"}) {
+    EXPECT_NE(error_of(cell).find("communication"), std::string::npos) << cell;
+  }
+}
+
+TEST(ScheduleCsv, RefusesWhatIsNoAction) {
+  for (const std::string cell : {"F0", "0F", "0X1", "-1F0", "0F1x", "0F99999999999"}) {
+    EXPECT_NE(error_of("0F0," + cell).find("own.csv:1: cell 2 '" + cell + "'"), std::string::npos) << error_of(cell);
+  }
+  EXPECT_NE(error_of("(0F1;1B0)OVERLAP_F_B").find("two cells"), std::string::npos);
+  EXPECT_NE(error_of("").find("empty"), std::string::npos);
+}
+
+TEST(ScheduleCsv, CannotSayARecomputationOrASlice) {
+  std::ostringstream out;
+  EXPECT_THROW(write_schedule_csv(out, {{{Pass::recompute, 0, 0}}}), std::invalid_argument);
+  EXPECT_THROW(write_schedule_csv(out, {{{Pass::forward, 0, 0, 1}}}), std::invalid_argument);
+}
+
+// ---- what is wrong with lists that read well ----
+
+constexpr ScheduleShape two_by_two{.pipeline = 2, .micro_batches = 2};
+
+TEST(ActionLists, AMissingBackwardIsNamedAndMarkedInTheGrid) {
+  const ActionLists lists = read("0F0,0F1,0B0,0B1\n1F0,1B0,1F1\n");
+  const auto defects = check_actions(lists, two_by_two);
+  ASSERT_EQ(defects.size(), 1U);
+  const std::string text = describe(lists, defects.front());
+  EXPECT_NE(text.find("micro-batch 1 of stage 1 has no backward; add it (or I and W), 1B1 to the row of rank 1"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("*1B1?*"), std::string::npos) << text;
+}
+
+TEST(ActionLists, ADoubledForwardIsMarkedAtBothPlaces) {
+  const ActionLists lists = read("0F0,0F1,0F0,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+  const auto defects = check_actions(lists, two_by_two);
+  ASSERT_EQ(defects.size(), 1U);
+  EXPECT_EQ(defects.front().culprits, (std::vector<GridCell>{{0, 0}, {0, 2}}));
+  EXPECT_NE(defects.front().message.find("0F0 appears 2 times"), std::string::npos);
+}
+
+TEST(ActionLists, AStageOnTheWrongRankABackwardFirstAndABeyondTheLastMicroBatchAreNamed) {
+  const auto first_message = [](const std::string& csv) {
+    const auto defects = check_actions(read(csv), two_by_two);
+    return defects.empty() ? "none" : defects.front().message;
+  };
+  EXPECT_NE(first_message("0F0,1F1,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n").find("move it"), std::string::npos);
+  EXPECT_NE(first_message("0F0,0F1,0B0,0B1\n1F0,1B0,1B1,1F1\n").find("1B1 stands before 1F1"), std::string::npos);
+  EXPECT_NE(first_message("0F0,0F1,0B0,0B1,0F2\n1F0,1B0,1F1,1B1\n").find("beyond the last, 1"), std::string::npos);
+  EXPECT_NE(first_message("0F0,0F1,0B0,0B1\n").find("1 rows"), std::string::npos);
+  EXPECT_NE(first_message("0F0,0F1,0B0,0I0,0W0,0B1\n1F0,1B0,1F1,1B1\n").find("split"), std::string::npos);
+}
+
+// Rank 0 wants 0B0 before it sends micro-batch 1, rank 1 wants micro-batch 1 before it makes the gradient
+// of 0.
+TEST(ActionLists, ACircleBetweenRowsIsFoundAndItsHeadsAreMarked) {
+  const ActionLists lists = read("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n");
+  const auto defects = check_actions(lists, two_by_two);
+  ASSERT_EQ(defects.size(), 1U);
+  EXPECT_EQ(describe(lists, defects.front()),
+            "the rows wait for each other in a circle at 0B0 on rank 0, 1F1 on rank 1; an action must not "
+            "stand before "
+            "one that it needs through another row\n"
+            "rank 0 │  0F0    .   *0B0*  0F1   0B1\n"
+            "rank 1 │   .    1F0  *1F1*  1B0   1B1\n");
+}
+
+}  // namespace
+}  // namespace slipway::test

@@ -1,0 +1,47 @@
+// A command line run in this process, and a folder for what it writes.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "scenarios/command_line/command.h"
+
+namespace slipway::test {
+
+struct Answer {
+  int status = 0;
+  std::string out, err;
+};
+
+inline Answer slipway_with(const std::vector<std::string>& args) {
+  std::ostringstream out, err;
+  const int status = run_slipway(args, out, err);
+  return {status, out.str(), err.str()};
+}
+
+inline std::string text_of(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// A folder of its own for each test, removed afterwards.
+class CommandTest : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  std::size_t files() const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder_), {}));
+  }
+
+ private:
+  std::string folder_ = testing::TempDir() + "slipway-command-" + std::to_string(::getpid());
+};
+
+}  // namespace slipway::test

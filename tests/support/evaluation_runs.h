@@ -1,0 +1,35 @@
+// Bundles with held-out micro-batches in their bubbles.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "schedules/check/check.h"
+#include "schedules/fill/evaluation.h"
+#include "tests/support/hand_graph.h"
+#include "tests/support/tiny_runs.h"
+
+namespace slipway::test {
+
+constexpr int held_out_micro_batches = 3;
+
+inline std::string held_out_text() {
+  const std::string path = temporary_folder().path("held-out.txt");
+  std::ofstream out(path);
+  for (int i = 0; i < 90; ++i) out << "what nobody trained on " << i * 7 % 11 << "; ";
+  return path;
+}
+
+// `item_s`: how long the graph thinks an item takes, where a forward takes 1 and a backward 2.
+inline Bundle evaluating(const LoweringInput& input, double item_s) {
+  Bundle bundle = tiny_bundle(input);
+  const Cluster cluster = hand_cluster(1, rank_count(input.layout), 1e9, 1e-6);
+  const Durations durations = unit_durations(bundle.graph);
+  Fillers fillers = evaluation_fillers(bundle.graph, cluster, durations, held_out_micro_batches);
+  for (FillerItem& item : fillers.items) item.seconds = item.task.communicator == none ? item_s : 0.01;
+  bundle.graph = fill(bundle.graph, durations, fillers).graph;
+  for (const Violation& violation : check_graph(bundle.graph)) ADD_FAILURE() << describe(bundle.graph, violation);
+  bundle.run.evaluation_data = held_out_text();
+  return bundle;
+}
+
+}  // namespace slipway::test

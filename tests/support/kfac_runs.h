@@ -1,0 +1,209 @@
+// Training with K-FAC: bundles of windows, filled or not, and an implementation of its own to judge them
+// by, on the plain model of tests/support/reference_model.h. It knows nothing of tasks but one thing, which it is
+// told: from which step of a window on the inverses of a Linear are those of the window's first step.
+#pragma once
+
+#include <torch/optim/adamw.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "models/training/kfac.h"
+#include "schedules/check/check.h"
+#include "schedules/fill/kfac.h"
+#include "tests/support/hand_graph.h"
+#include "tests/support/reference_model.h"
+#include "tests/support/tiny_runs.h"
+
+namespace slipway::test {
+
+struct KfacWindow {
+  bool filled = false;
+  int refresh_steps = 1;        // unfilled
+  double filler_seconds = 0.4;  // each; a forward takes 1, a backward 2
+};
+
+// By them a prediction and a measurement are joined.
+inline void expect_labels_are_unique(const TaskGraph& graph) {
+  std::set<std::tuple<int, std::int32_t, std::string>> seen;  // of (step of the window, rank, label)
+  for (TaskId id = 0; id < graph.tasks.size(); ++id)
+    for (const std::int32_t rank : members_of(graph, id))
+      EXPECT_TRUE(seen.insert({graph.tasks[id].step, rank, label_of(graph, id)}).second) << label_of(graph, id);
+}
+
+inline Bundle kfac_bundle(LoweringInput input, const KfacWindow& window) {
+  input.kfac = true;
+  Bundle bundle = tiny_bundle(input);
+  Cluster cluster = hand_cluster(1, rank_count(input.layout), 1e9, 1e-6);
+  for (const Dtype dtype : {input.shape.dtype, kfac_dtype(input.shape.dtype)})
+    cluster.groups[0].machine.peak_flops[static_cast<std::size_t>(dtype)] = 1e12;
+  cluster.groups[0].machine.memory_bandwidth = 1e12;
+  Fillers fillers = kfac_fillers(bundle.graph, cluster);
+  for (FillerItem& item : fillers.items) item.seconds = item.task.communicator == none ? window.filler_seconds : 0.01;
+  FillOptions options;
+  options.use_bubbles = window.filled;
+  options.steps = window.refresh_steps;
+  bundle.graph = fill(bundle.graph, unit_durations(bundle.graph), fillers, options).graph;
+  for (const Violation& violation : check_graph(bundle.graph)) ADD_FAILURE() << describe(bundle.graph, violation);
+  expect_labels_are_unique(bundle.graph);
+  bundle.run.optimizer.name = "kfac";
+  bundle.run.optimizer.lr = 5e-3;
+  bundle.run.optimizer.damping = 3e-2;
+  return bundle;
+}
+
+// "layers.0.q"
+using LinearName = std::string;
+struct LinearOfModel {
+  LinearName name;
+  std::string weight;  // parameter
+  KfacLinear shape;
+};
+inline std::vector<LinearOfModel> linears_of(const Model& model) {
+  std::vector<LinearOfModel> list;
+  const std::vector<Block> blocks = blocks_of(model);
+  for (std::size_t i = 1; i + 1 < blocks.size(); ++i)
+    for (const KfacLinear& shape : kfac_linears(blocks[i])) {
+      const std::string prefix = "layers." + std::to_string(i - 1) + ".";
+      list.push_back({prefix + shape.name, prefix + shape.parameter, shape});
+    }
+  return list;
+}
+
+// By the order of the compute lanes: how many preconditionings of its rank and stage lie before both
+// inversions of a Linear.
+inline std::map<LinearName, int> first_steps_with_new_inverses(const TaskGraph& graph) {
+  std::map<LinearName, int> first;
+  for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank) {
+    std::map<int, int> preconditioned;  // by stage
+    for (const TaskId id : graph.compute_order[rank]) {
+      const Work& work = graph.work(id);
+      if (work.kind == WorkKind::precondition) ++preconditioned[work.stage];
+      const std::size_t inverse = work.suffix.rfind(".inv");
+      if (inverse == std::string::npos) continue;
+      const std::size_t dot = work.suffix.rfind('.', inverse - 1);
+      const LinearName name = "layers." + std::to_string(work.block - 1) + work.suffix.substr(dot, inverse - dot);
+      first[name] = std::max(first[name], preconditioned[work.stage]);
+    }
+  }
+  return first;
+}
+
+class KfacReference {
+ public:
+  KfacReference(const Bundle& bundle, std::map<LinearName, int> first_step)
+      : bundle_(bundle),
+        first_step_(std::move(first_step)),
+        linears_(linears_of(bundle.graph.model)),
+        weights_(whole_weights(bundle.graph.model, bundle.run.seed)),
+        reference_(bundle.graph.model, weights_,
+                   [this](const std::string& name, const at::Tensor& x, const at::Tensor& y) { note(name, x, y); }),
+        adamw_(others(), torch::optim::AdamWOptions(bundle.run.optimizer.lr)
+                             .betas({bundle.run.optimizer.beta1, bundle.run.optimizer.beta2})
+                             .eps(bundle.run.optimizer.epsilon)),
+        data_(bundle.run.data, bundle.graph.model, bundle.run.seed) {
+    for (auto& group : adamw_.param_groups())
+      static_cast<torch::optim::AdamWOptions&>(group.options())
+          .weight_decay(group.params().front().dim() == 2 ? bundle.run.optimizer.weight_decay : 0);
+  }
+
+  // Steps follow each other from 0 on. Returns the loss.
+  double train(int step) {
+    const std::int64_t batch = bundle_.graph.global_batch;
+    products_.clear();
+    for (auto& [name, weight] : weights_) weight.mutable_grad() = at::zeros_like(weight);
+    const TokenBatch tokens = data_.batch(step * batch, batch, at::kCPU);
+    const at::Tensor loss = reference_.loss(tokens);
+    loss.backward();
+    at::NoGradGuard no_grad;
+    const int in_window = step % bundle_.graph.window;
+    if (in_window == 0) fresh_ = inverses(tokens);
+    for (const LinearOfModel& linear : linears_) {
+      if (first_step_.at(linear.name) <= in_window) used_[linear.name] = fresh_[linear.name];
+      precondition(linear);
+    }
+    clip(weights_, bundle_.graph.clip_norm);
+    update();
+    for (const LinearOfModel& linear : linears_)
+      if (in_window + 1 == bundle_.graph.window) used_[linear.name] = fresh_[linear.name];
+    return loss.item<double>();
+  }
+
+  const Weights& weights() const { return weights_; }  // with the gradients that were used
+
+ private:
+  struct Product {
+    at::Tensor x, y;
+  };
+  struct Pair {
+    at::Tensor a, b;
+  };
+
+  void note(const std::string& name, const at::Tensor& x, const at::Tensor& y) {
+    y.retain_grad();
+    products_[name + ".weight"] = {x.detach(), y};
+  }
+
+  bool is_natural(const std::string& name) const {
+    return std::any_of(linears_.begin(), linears_.end(),
+                       [&](const LinearOfModel& linear) { return linear.weight == name; });
+  }
+
+  std::vector<torch::optim::OptimizerParamGroup> others() {
+    std::vector<torch::optim::OptimizerParamGroup> groups;
+    for (auto& [name, weight] : weights_)
+      if (!is_natural(name)) groups.emplace_back(std::vector<at::Tensor>{weight});
+    return groups;
+  }
+
+  // Osawa et al. 2022: means over tokens, at::linalg_inv.
+  std::map<LinearName, Pair> inverses(const TokenBatch& batch) {
+    std::map<LinearName, Pair> result;
+    const std::int64_t all = batch.tokens.numel();
+    const std::int64_t predicted = batch.counted.defined() ? batch.counted.sum().item<std::int64_t>() : all;
+    for (const LinearOfModel& linear : linears_) {
+      const Product& product = products_.at(linear.weight);
+      const auto in = linear.shape.in, out = linear.shape.out;
+      const at::Tensor x = product.x.reshape({all, in});
+      const at::Tensor g =
+          static_cast<double>(predicted) *
+          product.y.grad().reshape({all, -1}).slice(1, linear.shape.first_row, linear.shape.first_row + out);
+      const at::Tensor a = at::einsum("ti,tj->ij", {x, x}) / all, b = at::einsum("ti,tj->ij", {g, g}) / all;
+      const double mean_a = a.trace().item<double>() / static_cast<double>(in),
+                   mean_b = b.trace().item<double>() / static_cast<double>(out);
+      const double pi = std::sqrt(mean_a / mean_b), root = std::sqrt(bundle_.run.optimizer.damping);
+      result[linear.name] = {at::linalg_inv(a + pi * root * at::eye(in, at::kDouble)),
+                             at::linalg_inv(b + root / pi * at::eye(out, at::kDouble))};
+    }
+    return result;
+  }
+
+  void precondition(const LinearOfModel& linear) {
+    const auto pair = used_.find(linear.name);
+    if (pair == used_.end()) return;
+    at::Tensor rows = weights_.at(linear.weight)
+                          .mutable_grad()
+                          .slice(0, linear.shape.first_row, linear.shape.first_row + linear.shape.out);
+    rows.copy_(pair->second.b.matmul(rows.matmul(pair->second.a)));
+  }
+
+  void update() {
+    const Optimizer& o = bundle_.run.optimizer;
+    adamw_.step();
+    for (auto& [name, weight] : weights_)
+      if (is_natural(name)) weight.copy_(weight - o.lr * (o.weight_decay * weight + weight.grad()));
+  }
+
+  const Bundle& bundle_;
+  std::map<LinearName, int> first_step_;
+  std::vector<LinearOfModel> linears_;
+  Weights weights_;
+  std::map<std::string, Product> products_;
+  ReferenceModel reference_;
+  torch::optim::AdamW adamw_;
+  TokenData data_;
+  std::map<LinearName, Pair> fresh_, used_;
+};
+
+}  // namespace slipway::test

@@ -1,0 +1,132 @@
+// Training one layout as virtual ranks in this process, and one process on the same model to judge it by.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "exec/rank/batches.h"
+#include "exec/rank/virtual_ranks.h"
+#include "schedules/check/check.h"
+#include "schedules/lower/lowering.h"
+#include "tests/support/same_training.h"
+#include "tests/support/tiny_runs.h"
+
+namespace slipway::test {
+
+constexpr int steps_of_a_run = 20;
+
+inline Trained train(const LoweringInput& input, int run_steps = steps_of_a_run) {
+  at::set_num_threads(1);
+  const Bundle bundle = tiny_bundle(input);
+  for (const Violation& violation : check_graph(bundle.graph)) ADD_FAILURE() << describe(bundle.graph, violation);
+  VirtualRanks ranks(bundle, at::kCPU);
+  static std::atomic<int> folders = 0;
+  const std::string folder = temporary_folder().path("layout" + std::to_string(folders++));
+  ranks.dump_gradients_of_step(0, folder);
+  std::vector<double> losses;
+  for (int step = 0; step < run_steps; ++step) {
+    ranks.run_step(step);
+    losses.push_back(ranks.take_loss(step));
+  }
+  return trained(std::move(losses), folder, rank_count(input.layout));
+}
+
+struct Grown {
+  std::vector<double> losses;
+  std::vector<std::int64_t> batches;
+};
+
+// A batch that grows, as virtual ranks that are asked after each step.
+inline Grown train_growing(const Bundle& bundle) {
+  at::set_num_threads(1);
+  for (const TaskGraph* graph : programs_of(bundle))
+    for (const Violation& violation : check_graph(*graph)) ADD_FAILURE() << describe(*graph, violation);
+  VirtualRanks ranks(bundle, at::kCPU);
+  Grown run;
+  Progress now;
+  now.batch = first_batch(bundle, now);
+  for (int step = 0; step < bundle.run.steps; ++step) {
+    const TaskGraph& graph = *programs_of(bundle)[program_of(bundle, now.batch)];
+    if (step == 0 || run.batches.back() != now.batch) ranks.enter(graph, now, step);
+    ranks.run_step(step);
+    run.losses.push_back(ranks.take_loss(step));
+    run.batches.push_back(now.batch);
+    now = {now.steps + 1, now.samples + now.batch, now.batch};
+    now.batch = batch_after(bundle, now, ranks.take_norms(step));
+  }
+  return run;
+}
+
+// One process on the same model, kept for the layouts that share it.
+inline const Trained& one_process(LoweringInput input) {
+  static std::map<std::string, Trained> known;
+  static std::mutex training;
+  input.layout = Layout{};
+  input.schedule = "1f1b";
+  input.slices = 1;
+  input.shape.sequence = input.model.sequence;
+  input.recompute = Recompute::none;
+  const std::string key = input.model.name + std::to_string(layer_count(input.model)) +
+                          std::to_string(blocks_of(input.model).back().tied) + std::to_string(input.clip_norm);
+  const std::lock_guard lock(training);  // others wait for it
+  const auto [at, is_new] = known.try_emplace(key);
+  if (is_new) {
+    at->second = train(input);
+    EXPECT_LE(at->second.losses.back(), 0.9 * at->second.losses.front()) << "the loss hardly falls: a weak test";
+  }
+  return at->second;
+}
+
+inline std::string describe_layout(const LoweringInput& input) {
+  const Layout& l = input.layout;
+  return input.schedule + ": tensor " + std::to_string(l.tensor) + (l.sequence_parallel ? " (sequence parallel)" : "") +
+         ", pipeline " + std::to_string(l.pipeline) + ", data " + std::to_string(l.data) + ", context " +
+         std::to_string(l.context) + ", chunks " + std::to_string(l.chunks) + ", ZeRO " + std::to_string(l.zero);
+}
+
+// A layer per stage, two at least: few models, so that one process is trained once for many layouts.
+inline Model llama_for(int stages, bool tied) { return tiny_llama(std::max(stages, 2), tied); }
+
+// Sums in another order, in float32: the losses stay together for a while, within the round-off of a sum of them.
+inline void expect_float32_follows_one_process(LoweringInput input) {
+  input.shape.dtype = input.gradient_dtype = Dtype::float32;
+  const Trained many = train(input);
+  input.layout = Layout{};
+  const Trained one = train(input);
+  for (std::size_t step = 0; step < one.losses.size(); ++step)
+    EXPECT_NEAR(many.losses[step], one.losses[step], 2e-5 * one.losses[step]) << "step " << step;
+}
+
+inline void expect_layout_equals_one_process(LoweringInput input) {
+  SCOPED_TRACE(describe_layout(input));
+  const Trained& one = one_process(input);
+  try {
+    expect_same_training(one, train(input));
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << error.what();
+  }
+}
+
+// Two at a time: each is trained by one thread.
+inline void expect_layouts_equal_one_process(const std::vector<LoweringInput>& inputs) {
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < inputs.size(); i = next++) expect_layout_equals_one_process(inputs[i]);
+  };
+  std::thread other(work);
+  work();
+  other.join();
+}
+
+// Everything is cut.
+inline LoweringInput all_cut(const Model& model, int zero = 1) {
+  return with_layout(model, {.tensor = 2, .pipeline = 2, .data = 2, .zero = zero, .sequence_parallel = true});
+}
+
+}  // namespace slipway::test
