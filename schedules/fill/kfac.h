@@ -9,7 +9,7 @@
 // They share the inversions out, a Linear's two together. The owner of both inverses preconditions the Linear in every
 // step, with its latest ones (schedules/lower/step_end.cpp). A Linear's input is kept from the end of its backward
 // until A is made, its output gradient until B is made. Under full recomputation inputs exist once they are recomputed.
-// kfac_shares.h counts what the work itself holds. Guarded by tests/schedules/kfac_test.cpp: each of these dependencies.
+// kfac_shares.h counts what the work itself holds. Guarded by tests/schedules/kfac_test.cpp: each dependency.
 #pragma once
 
 #include "models/machine/machine.h"
