@@ -79,15 +79,15 @@ LinkPath world_path(const Cluster& cluster, int ranks);
 // without contention. All prices below are such; contention, shared cores and slowdown by communication only make tasks
 // longer.
 //   F(s), B(s): segments of one action and the collectives between them are a chain: the next segment reads what the
-//     collective writes, and the lane is in order. So they add up, also under full recompute. The exception is R(s), the
+//     collective writes, and the lane is in order. So they add up, also under full recompute. Only R(s) is apart: the
 //     recomputation of the stage's last block: it may run while the gradient is on its way.
 //   m·P(q): rank q's lane runs its m·(F+B) of all its chunks one after the other.
 //   (1): everything on rank q needs a forward of stages 0..q−1 first, all of which start after S(0). Its last action is
 //     the backward of a stage ≥ q, which stages q−1..0 must follow. Then comes the tail of rank 0.
 //   tail(q): after the last backward of stage q, the data group's lane runs the reductions of the blocks [0, i] of the
 //     stage, none of them before the backward of block i:  Σ(j≤i) red(j) − Σ(j<i) B(j), the largest over i. Then come
-//     the norm over all ranks if gradients are clipped, the optimizer of rank q's stages, and the gathers that the first
-//     segment of the next step needs.
+//     the norm over all ranks if gradients are clipped, the optimizer of rank q's stages, and the gathers of the
+//     next step's first segment.
 //   (3): between S(q) and the next S(q) run all reductions of each micro-batch (ZeRO 2, 3) and all gathers but those of
 //     the first two segments (ZeRO 3; a gather may start two segments ahead).
 //   (4): ranks of one GPU compute at a share of its speed, so together they take the sum. Take the rank of stage 0 that

@@ -67,11 +67,11 @@ enum class WorkKind : std::uint8_t {
   transfer,          // a wire (or its gradient) to the next stage's rank
   wire_collective,   // the communicate operator `first_op` of `stage`, on a wire or its gradient
   norm_grad_reduce,  // tensor-group all-reduce of the gradients of `block` that tensor ranks have in parts
+  tied_grad_reduce,  // all-reduce of the embedding gradient between first and last stage (schedules/step/placement.h)
+  grad_reduce,       // data(·context)-group all-reduce (ZeRO 0) or reduce-scatter (1..3) of `block`'s gradient
   worker_norm,  // sum of squares of this rank's part of `block`'s gradient before grad_reduce (training/batch_rules.h)
-  grad_reduce,  // data(·context)-group all-reduce (ZeRO 0) or reduce-scatter (1..3) of `block`'s gradient
-  worker_norm,  // sum of squares of this rank's part of `block`'s gradient before grad_reduce (models/training/batch_rules.h)
-  grad_norm,         // local sum of squares of this rank's gradient shards
-  norm_reduce,       // all-reduce of that scalar over all ranks
+  grad_norm,    // local sum of squares of this rank's gradient shards
+  norm_reduce,  // all-reduce of that scalar over all ranks
   optimizer_step,    // AdamW on this rank's shards of `stage`
   precondition,      // K-FAC: gradients of `stage`'s Linears times the inverses of their factors
   filler,            // Work::filler names its kind: a bubble work, or the collective of one

@@ -5,6 +5,7 @@
 // makespan_s of the whole window.
 // Idle time of a compute lane is exposed communication while a communication task that its next task needs is running
 // or queued. All other idle time is bubble. Shares are means over ranks.
+#pragma once
 
 #include "schedules/time/periodic.h"
 
