@@ -1,15 +1,15 @@
 // Members of a pipeline rank that do the same at the same time are lowered and simulated once.
 //
 //   nodes of 8 GPUs, tensor 4        node 0: 0 1 2 3 | 4 5 6 7     node 1: 8 9 10 11 | 12 13 14 15   ...
-//   tensor ring                      0 → 1 → 2 → 3 → 0                                  folded: 0 → 0
-//   data ring                        0 → 4 (bus) → 8 (network) → 12 (bus) (network)     folded: 0 → 4 (bus) → 0 (network)
+//   tensor ring                      0 → 1 → 2 → 3 → 0                       folded: 0 → 0
+//   data ring                        0 → 4 (bus) → 8 (network) → 12 (bus)    folded: 0 → 4 (bus) → 0 (network)
 //
 // The representative of member (replica m, tensor t) is (m mod replicas, t mod tensor). This is right if each member
 // has the machine of its representative, and its neighbours in every ring and in the pipeline are as far away, over the
 // same fabric, as the representative's. A slow GPU, port or pair of nodes equals only one that is as slow.
 // Then every port carries the messages of its representative's port at the same dates, so max-min sharing gives them
 // the same bandwidth. The folded step is the step of all ranks, contention included. Guarded by
-// tests/schedules/folding_test.cpp and tests/sim/stragglers_test.cpp: both are simulated, over random layouts and clusters.
+// tests/schedules/folding_test.cpp and tests/sim/stragglers_test.cpp, which simulate both for random cases.
 #pragma once
 
 #include <cstdint>

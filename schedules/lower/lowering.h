@@ -18,8 +18,8 @@ struct LoweringInput {
   double clip_norm = 0;
   Dtype gradient_dtype = Dtype::float32;
   bool worker_norms =
-      false;  // measures the norms of data parallel workers' gradients for the norm test (models/training/batch_rules.h)
-  bool kfac = false;                     // a preconditioning task per stage before the update, inverses in memory
+      false;          // measures the norms of workers' gradients for the norm test (models/training/batch_rules.h)
+  bool kfac = false;  // a preconditioning task per stage before the update, inverses in memory
   bool overlap_grad_reduce = true;       // reduce each block's gradient as soon as its last backward is done
   bool blocking_transfers = false;       // a rank goes on only after its message to another stage is sent
   const ActionLists* actions = nullptr;  // instead of the named schedule's (an imported CSV)
