@@ -184,7 +184,7 @@ class Comparison {
   bool complete_ = true;
 };
 
-// True state only if all steps repeat every `period` micro-batches.
+// Returns a state only if all steps repeat every `period` micro-batches.
 std::optional<SteadyState> repeating(const TaskGraph& graph, const std::vector<Lane>& lanes, int period,
                                      const Timeline& timeline) {
   const Comparison comparison(graph, lanes, period);
