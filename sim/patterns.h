@@ -5,9 +5,8 @@
 //   rails         nodes of g members; inside a node all of it around its ring, to the equal member of the next node a
 //                 g-th (multi-ring)
 //   between       only the edges of rails between the nodes (hierarchical; the time inside is paid before)
-//   trees         up and down the edges of two trees over the nodes for each member, half of its part on each, and
-//   along
-//                 the chains inside
+//   trees         up and down the edges of two trees over the nodes for each member, half of its part on each,
+//                 and along the chains inside
 //   pairs         every member to every other (all-to-all)
 //
 // `share` is in units of the bytes that a ring's link carries (RingTraffic::bytes_per_link). For an all-reduce of S

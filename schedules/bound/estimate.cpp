@@ -516,8 +516,7 @@ double data_lane_seconds(Parts& parts, const LayoutChoice& choice, int q) {
   return lane * parts.micro_batches(choice) - 2 * largest;
 }
 
-// Lower bounds for schedules whose backward is cut in two, or whose stages lie otherwise than s mod p (zb-*,
-// dualpipe-v):
+// Lower bounds for schedules whose backward is cut in two, or whose stages are not s mod p (zb-*, dualpipe-v):
 //
 //   busy     a rank's lane runs its forwards, input gradients and weight gradients one after the other; the collectives
 //            of a layer are a chain with its segments, and a weight gradient has none
