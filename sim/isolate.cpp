@@ -25,7 +25,7 @@ constexpr int tick_ms = 250;
   throw std::system_error(errno, std::generic_category(), std::string("cannot start a simulation: ") + what);
 }
 
-// The end of a child that a caller waits for. The child is killed if nobody waited.
+// The end of a child that a caller waits for. The child is killed if no caller waited.
 struct Child {
   pid_t id = -1;
   int messages = -1;  // the reading end of its pipe

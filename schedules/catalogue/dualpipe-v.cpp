@@ -5,7 +5,7 @@
 //   rank 0 │ 0F0 0F1 0F2 3F0 3I0 3W0 3F1 0F3 3B1 3F2 0B0 3B2 3F3 0B1 3B3 0I2 0W2 0I3 0W3       p = 2, m = 4
 //   rank 1 │  .  1F0 2F0 1F1 2F1 1F2 2B0 2F2 1B0 1F3 2B1 2F3 1B1 2B2 1B2 2I3 1I3 2W3 1W3    (a column a pass)
 //
-// In periodic steps a forward of one leg and a backward of the other always stand side by side: an overlapping kernel
+// In the steady state a forward of one leg and a backward of the other always stand side by side: an overlapping kernel
 // would hide communication in the pair. Backwards are whole there, and cut in two only where the pipeline fills and
 // drains. The bubble is (p − 1)/2·F at F = I = W, with F that of both stages of a rank. Every rank holds 2p + 1 stage
 // activations (p + ½ micro-batches).

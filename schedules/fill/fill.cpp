@@ -89,7 +89,7 @@ class Builder {
     }
   }
 
-  // Each rank's lane: the window's own tasks, and behind each of them the fillers placed there.
+  // Each rank's lane: the window's own tasks, and behind each of them the bubble work placed there.
   void insert_in_lanes() {
     std::vector<std::vector<int>> of_rank(step_.compute_order.size());
     for (std::size_t i = 0; i < fillers_.items.size(); ++i)
