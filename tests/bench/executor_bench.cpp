@@ -1,5 +1,4 @@
-// What one task costs the lane runtime: on one lane, and with a hand-over to another lane's thread every
-// time.
+// The cost of one task in the lane runtime: on one lane, and with a hand-over to another lane's thread every time.
 #include <benchmark/benchmark.h>
 
 #include "exec/lanes/overhead.h"

@@ -1,11 +1,10 @@
-// How fast layouts are screened, bounded and priced: Llama 2 70B on 128 nodes of eight H100-like GPUs.
+// The speed of screening, bounding and pricing layouts: Llama 2 70B on 128 nodes of eight H100-like GPUs.
 //
 //   build/tests/plan_bench
 //
-// `Screen` is the closed form of every legal layout of the space (layouts/s on one core; the goal is
-// 20,000), `Bound` the walk through the schedule's actions, `Simulate` the simulation of one layout
-// (of the members that stand for all: folding.h), `Search` the whole search on all cores (the goal is ten
-// seconds on two).
+// `Screen` is the closed form of every legal layout of the space (layouts/s on one core; the goal is 20,000). `Bound`
+// is the walk through the schedule's actions, `Simulate` the simulation of one layout (its representative ranks:
+// folding.h). `Search` is the whole search on all cores (the goal is ten seconds on two).
 #include <benchmark/benchmark.h>
 
 #include "scenarios/plan/screen.h"
@@ -51,7 +50,7 @@ void Simulate(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(price_layout(scenario(), first_guess()));
 }
 
-// The same step with all its ranks: what folding saves, on 64 GPUs.
+// The same step with all its ranks, to show the gain of folding, on 64 GPUs.
 void SimulateFoldedOn64(benchmark::State& state) {
   const Scenario small = example("llama-8b-64xh100");
   const LayoutChoice choice{small.layout, schedule_named(small.schedule.name), small.schedule.micro_batch,

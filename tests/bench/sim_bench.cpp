@@ -1,13 +1,12 @@
-// How fast one 1F1B step goes through the tool, each part apart: graph build (lower), global order, checks,
-// simulation, trace. Tensor 1, so that compute and transfers are about half of the tasks each, and every
-// transfer is a SimGrid flow. Argument: ranks; pipeline 8 or 16, the rest data parallel.
+// The speed of one 1F1B step through the tool, each part apart: graph build (lower), global order, checks, simulation,
+// trace. Tensor 1, so that compute and transfers are about half of the tasks each, and every transfer is a SimGrid
+// flow. Argument: ranks; pipeline 8 or 16, the rest data parallel.
 //
 //   build/tests/sim_bench
 //
-// Rates are tasks (graph nodes) per second of wall time; a simulation runs in a child process, so CPU time
-// of this one says nothing. `simulate` counts the whole call: planning, fork, platform, event loop,
-// results; `loop` the event loop alone. In `Uneven` no two ranks are equally fast, so that nothing happens
-// at the same date; in the even step all replicas move together.
+// Rates are tasks (graph nodes) per second of wall time, because a simulation runs in a child process. `simulate`
+// counts the whole call: planning, fork, platform, event loop, results; `loop` the event loop alone. In `Uneven` no two
+// ranks are equally fast, so nothing happens at the same date. In the even step all replicas move together.
 #include <benchmark/benchmark.h>
 
 #include <map>
@@ -21,7 +20,7 @@
 namespace slipway::test {
 namespace {
 
-// Round numbers of the size of a current GPU node; speed of simulation, not of training, is the question.
+// Round numbers of the size of a current GPU node, because only the speed of simulation matters.
 Cluster bench_cluster(int ranks) {
   Machine gpu;
   gpu.name = "round numbers";

@@ -1,5 +1,5 @@
-// libcublas.so.13 without a GPU: what PyTorch calls for products of matrices. They do nothing; that they were called is
-// counted by name, as of kernels.
+// libcublas.so.13 without a GPU: PyTorch's calls for products of matrices. They do nothing, but are counted by name
+// like kernels.
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 
@@ -16,7 +16,7 @@ cublasStatus_t done(const char* name) {
 
 extern "C" {
 
-// Memory of the device, as the real one takes some: so none is made while a stream is captured.
+// Device memory, because the real one takes some: so none is made while a stream is captured.
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
   void* own = nullptr;
   if (cudaMalloc(&own, 1) != cudaSuccess) return CUBLAS_STATUS_ALLOC_FAILED;

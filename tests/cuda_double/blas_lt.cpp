@@ -1,11 +1,11 @@
-// libcublasLt.so.13 without a GPU: as blas.cpp. For every product there is one way to make it.
+// libcublasLt.so.13 without a GPU, like blas.cpp. Every product has one algorithm.
 #include <cublasLt.h>
 
 #include "tests/cuda_double/kernels.h"
 
 namespace {
 
-int something = 0;  // what a handle points to; nobody looks
+int something = 0;  // target of a handle; never read
 
 template <typename Handle>
 cublasStatus_t make(Handle* handle) {

@@ -1,4 +1,4 @@
-// Captures and graphs of the CUDA runtime's double: what may be issued while a stream is captured, and what comes of it.
+// Captures and graphs of the CUDA runtime's double: what may be issued while a stream is captured, and the result.
 #include <atomic>
 #include <memory>
 
@@ -83,7 +83,7 @@ namespace {
 
 unsigned long long captures_begun = 0;
 
-// Does everything come before these nodes?
+// True if every node of the graph comes before these nodes or is one of them.
 bool reaches(const CUgraph_st& graph, const std::vector<int>& from) {
   std::vector<bool> seen(graph.nodes.size());
   std::vector<int> open = from;

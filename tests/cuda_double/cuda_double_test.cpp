@@ -1,5 +1,5 @@
-// The double of the CUDA runtime (tests/cuda_double/) refuses what CUDA's documentation says the runtime refuses: otherwise
-// tests/exec/cuda_host_test.cpp would show nothing.
+// The double of the CUDA runtime (tests/cuda_double/) refuses what the runtime refuses by CUDA's documentation.
+// Otherwise tests/exec/cuda_host_test.cpp would show nothing.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 

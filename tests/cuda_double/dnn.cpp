@@ -1,5 +1,5 @@
-// libcudnn.so.9 without a GPU: its version, which PyTorch asks for when it chooses an attention: one that is too old for it,
-// so that FlashAttention is taken. Any use ends the process.
+// libcudnn.so.9 without a GPU: its version, which PyTorch reads when it chooses an attention. It is too old for
+// cuDNN's, so FlashAttention is taken. Any use ends the process.
 #include <cstddef>
 
 extern "C" {

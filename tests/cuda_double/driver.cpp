@@ -1,5 +1,5 @@
-// libcuda.so.1 without a GPU: what PyTorch asks the driver for itself. What it looks for by name and does not find, it says.
-// Not with cuda.h, which PyTorch's wheels need not bring: a CUresult is an int, a CUcontext a pointer.
+// libcuda.so.1 without a GPU: PyTorch's own calls of the driver. PyTorch reports names that it does not find.
+// It does not use cuda.h, which PyTorch's wheels need not bring: a CUresult is an int, a CUcontext a pointer.
 extern "C" {
 
 int cuDevicePrimaryCtxGetState(int, unsigned* flags, int* active) {

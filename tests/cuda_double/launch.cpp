@@ -9,7 +9,7 @@ using namespace cuda_double;
 
 namespace {
 
-// Of an H100.
+// True for launch shapes that an H100 allows.
 bool can_be(dim3 grid, dim3 block, std::size_t shared) {
   constexpr unsigned most_threads = 1024, most_yz = 65535;
   constexpr std::size_t most_shared = 227 << 10;
@@ -81,7 +81,7 @@ cudaError_t cudaLaunchCooperativeKernel(const void* kernel, dim3 grid, dim3 bloc
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* how, const void* kernel, void**) {
   return launch(kernel, how->gridDim, how->blockDim, how->dynamicSmemBytes, how->stream);
 }
-// What kernels that copy by tensor maps ask the driver for: such a map says where rows lie, and nobody copies them here.
+// Driver entry for kernels that copy by tensor maps. A map describes where rows lie; nothing is copied here.
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned, unsigned long long,
                                              cudaDriverEntryPointQueryResult* found) {
   const bool known = std::string_view(name) == "cuTensorMapEncodeTiled";

@@ -19,7 +19,7 @@ struct Allocation {
 };
 
 std::map<char*, Allocation> allocations;
-std::map<int, std::size_t> used;  // by device; -1: of the host
+std::map<int, std::size_t> used;  // by device; -1: the host
 
 const Allocation* allocation_of(const void* pointer) {
   const auto after = allocations.upper_bound(const_cast<char*>(static_cast<const char*>(pointer)));

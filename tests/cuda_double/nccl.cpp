@@ -1,6 +1,6 @@
-// libnccl.so.2 without a GPU: nothing travels. Each communicator writes down what it was asked for, a line each in the
-// order of the calls, into SLIPWAY_DOUBLE_LAUNCHES/nccl.<communicator>.<rank>: what NCCL demands of its members, the same
-// operations of the same size in the same order, can be seen in those files:
+// libnccl.so.2 without a GPU: nothing travels. Each communicator writes its calls, a line each in their order, into
+// SLIPWAY_DOUBLE_LAUNCHES/nccl.<communicator>.<rank>. These files show whether members meet NCCL's demand: the same
+// operations of the same size in the same order.
 //
 //   operation, number of elements, their type, peer (-1: all), and which group it is in (ncclGroupStart)
 #include <nccl.h>
@@ -72,7 +72,7 @@ ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
   *rank = comm->rank;
   return ncclSuccess;
 }
-// After so many operations of a communicator, its network is gone.
+// After this many operations of a communicator, its network is gone.
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   const char* limit = std::getenv("SLIPWAY_DOUBLE_NCCL_BREAKS_AFTER");
   *error = limit && comm->operations > std::atol(limit) ? ncclRemoteError : ncclSuccess;

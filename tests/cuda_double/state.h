@@ -1,13 +1,13 @@
-// What the parts of the CUDA runtime's double share: streams, events, captures and the memory that was given out.
+// Common state of the CUDA runtime's double: streams, events, captures and allocated memory.
 //
-// libcudart.so.13 without a GPU, as far as PyTorch's allocator, streams, events and graphs ask for it. Device memory is host
-// memory; a copy is made when it is issued; a kernel does nothing but leave its name. So whatever the host does on a GPU is
-// done, in the order in which it would be done, and nothing is computed. What CUDA refuses is refused: synchronising or
-// copying pageable memory while a stream is captured, calls that a capture's mode forbids, events without times, streams
-// that were not joined, more memory than there is.
+// It is libcudart.so.13 without a GPU, as far as PyTorch's allocator, streams, events and graphs need it. Device memory
+// is host memory; a copy is made when it is issued; a kernel leaves only its name. So everything that the host does on
+// a GPU happens, in the same order, and nothing is computed. It refuses what CUDA refuses: synchronising or copying
+// pageable memory while a stream is captured, calls that a capture's mode forbids, events without times, streams that
+// were not joined, more memory than there is.
 //   SLIPWAY_DOUBLE_GPUS      how many GPUs there are (1)
 //   SLIPWAY_DOUBLE_MEMORY    bytes of each (16 GiB; pages that are never touched cost nothing)
-//   SLIPWAY_DOUBLE_LAUNCHES  a folder: at the end, which kernels were launched and how often, one file per process
+//   SLIPWAY_DOUBLE_LAUNCHES  a folder: at the end, the launched kernels and their counts, one file per process
 // Used by tests/exec/cuda_host_test.cpp.
 #pragma once
 
@@ -21,7 +21,7 @@
 #include <set>
 #include <vector>
 
-// A graph that is being captured or was. Nodes know whom they wait for, so that a stream that never came back shows.
+// A graph, captured or under capture. Nodes hold their predecessors, so that a stream that never joined shows.
 struct CUgraph_st {
   struct Node {
     std::vector<int> after;
@@ -30,7 +30,7 @@ struct CUgraph_st {
   std::vector<Node> nodes;
   unsigned long long id = 0;
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
-  std::size_t thread = 0;  // that began it
+  std::size_t thread = 0;  // the thread that began it
   CUstream_st* origin = nullptr;
   bool broken = false;
   std::set<CUstream_st*> streams;
@@ -51,13 +51,13 @@ struct CUevent_st {
   unsigned flags = 0;
   bool recorded = false;
   std::chrono::steady_clock::time_point time;
-  unsigned long long capture = 0;  // the id of the one in which it was recorded, which goes on or went on
+  unsigned long long capture = 0;  // id of the capture in which it was recorded, whether or not that has ended
   std::vector<int> tips;
 };
 
 namespace cuda_double {
 
-extern std::mutex everything;  // guards all state but what is of a thread
+extern std::mutex everything;  // guards all state except what belongs to a thread
 extern thread_local int current_device;
 extern thread_local cudaStreamCaptureMode thread_mode;
 extern std::map<unsigned long long, CUgraph_st*> captures;  // under way, by id
@@ -71,10 +71,10 @@ std::size_t this_thread();
 CUstream_st* legacy_stream();
 CUstream_st* stream_of(cudaStream_t stream);  // null: the legacy stream
 
-// With `everything` locked: calls that may need the device's cooperation are refused to a thread while a capture forbids them, and break it.
+// With `everything` locked: a capture forbids calls that may need the device's cooperation; such a call also breaks it.
 cudaError_t unsafe_call();
-// With `everything` locked: into a broken capture nothing is issued; nor to the legacy stream, which waits for all blocking streams, while one of
-// those is captured.
+// With `everything` locked: nothing is issued into a broken capture. Nor to the legacy stream, which waits for all
+// blocking streams, while one of those is captured.
 cudaError_t may_issue(CUstream_st* stream);
 // Does `work` at once, or when the graph is launched.
 cudaError_t issue(cudaStream_t on, std::function<void()> work);

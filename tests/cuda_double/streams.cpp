@@ -1,4 +1,4 @@
-// Streams and events of the CUDA runtime's double. What is issued is done, so nobody ever waits.
+// Streams and events of the CUDA runtime's double. Issued work is done at once, so nothing ever waits.
 #include <memory>
 
 #include "tests/cuda_double/kernels.h"

@@ -1,4 +1,4 @@
-// The rules by hand, and what holds of all of them.
+// The batch rules, by hand and by their common properties.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ TEST(BatchRules, StagesBeginWithTheirSample) {
 }
 
 TEST(BatchRules, TheNormTestTakesTheSmallestRungThatItAsksFor) {
-  // B = 24, η = ½: Var/‖ḡ‖² of 16 is 1.5/2.5, so 16·0.6·4 = 38.4 are asked for.
+  // B = 24, η = ½: Var/‖ḡ‖² of 16 is 1.5/2.5, so the test asks for 16·0.6·4 = 38.4.
   EXPECT_EQ(next_batch(plan(BatchRule::norm_test), {16, 1, 16, 24}), 40);
   EXPECT_EQ(next_batch(plan(BatchRule::norm_test), {16, 0, 0, 24}), 16) << "before the first step there is no gradient";
   EXPECT_EQ(next_batch(plan(BatchRule::norm_test), {16, 1, 16, 1e9}), 64);
@@ -72,12 +72,11 @@ TEST(BatchRules, RefuseAPlanThatLacksWhatItNeeds) {
 
 }  // namespace
 
-// The norm test against gradients drawn at random, closed forms and input that tells nothing.
+// The norm test against gradients drawn at random, closed forms and degenerate input.
 
 namespace {
 
-// Gradients of J workers around a true one: each share of b/J samples has noise of variance tr Σ·J/b in
-// all.
+// Gradients of J workers around a true one: each share of b/J samples has noise of total variance tr Σ·J/b.
 GradientNorms drawn(std::mt19937_64& random, int workers, int dimensions, double noise_of_batch) {
   std::normal_distribution<double> normal;
   std::vector<double> mean(dimensions, 0.0);

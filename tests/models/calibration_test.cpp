@@ -27,7 +27,7 @@ Machine truth() {
   return machine;
 }
 
-// What a calibration knows beforehand: a CPU with two cores and the best rate it has seen.
+// The start of a calibration: a CPU with two cores and the best rate it has seen.
 Machine beginner() {
   Machine machine;
   machine.name = "beginner";
@@ -143,7 +143,7 @@ void expect_recovered(const Machine& fitted, const Machine& expected, double tol
   near("reduce", fitted.reduce_bandwidth, expected.reduce_bandwidth);
 }
 
-// Copies of 4 KiB to 64 MiB at 55 and 45 GB/s: each way has its own, and messages learn nothing from them.
+// Copies of 4 KiB to 64 MiB at 55 and 45 GB/s: each way has its own parameters, and they do not affect messages.
 TEST(Calibration, CopiesBetweenHostAndGpuGiveLatencyAndBandwidthOfEachDirection) {
   Machine start;
   start.memory_bandwidth = 3e12;
@@ -228,7 +228,7 @@ TEST(Calibration, KeepsWhatTheMeasurementsCannotTellApartAndSaysSo) {
   }
 }
 
-// The run's level with the benchmarks' ratios: everything takes 1.4 times as long in the run.
+// The run sets the level, the benchmarks the ratios: everything takes 1.4 times as long in the run.
 TEST(Calibration, LetsTheRunSetTheLevelAndBenchmarksTheRatios) {
   auto observations = micro_benchmarks(Clock(), truth());
   for (Observation& observation : observations) observation.isolated = true;

@@ -26,8 +26,8 @@ TEST(RingCost, AllReduceIsAReduceScatterAndAnAllGather) {
                          ring_seconds(Collective::all_gather, n, S, alpha, B, R));
 }
 
-// A round by round replay of the ring, written without the closed form: in each round every member sends
-// one n-th of the tensor to its neighbour, and adds it in the first n−1 rounds.
+// A round by round replay of the ring, written without the closed form. In each round every member sends one n-th of
+// the tensor to its neighbour, which adds it in the first n−1 rounds.
 TEST(RingCost, EqualsARoundByRoundReplay) {
   for (int n : {2, 4, 7}) {
     std::vector<double> clock(n, 0.0);
@@ -71,8 +71,7 @@ TEST(RingTraffic, GivesTheBytesOfEachLinkAndTheRounds) {
 
 }  // namespace
 
-// Collective algorithms: each against its own closed form, the trees against their definition, and the
-// choice.
+// Collective algorithms: each against its own closed form, the trees against their definition, and the choice.
 
 namespace {
 
@@ -156,8 +155,7 @@ TEST(AllToAll, SendsEachMemberItsShareOverThePortThatLeadsThere) {
   }
 }
 
-// Every node but the root has a parent, no cycles, no node with more than two children, and nobody is inner
-// in both.
+// Every node but the root has a parent, no cycles, no node with more than two children, and no node is inner in both.
 TEST(DoubleBinaryTree, LetsEveryNodeBeInnerInOneTreeAtMost) {
   for (int nodes = 1; nodes <= 70; ++nodes) {
     const DoubleTree trees = double_binary_tree(nodes);

@@ -134,9 +134,9 @@ TEST(OperatorCost, RefusesToInventAPeakAndNamesMachineAndDtype) {
   EXPECT_THROW(operator_seconds(machine, operator_of(OpKind::norm), Direction::forward), std::invalid_argument);
 }
 
-// Two runs of Hagemann 2023 without model parallelism, 32 micro-batches on each of 64 A100-80GB, priced
-// with the values of models/machine/profiles/a100-80gb.yaml. What is left out (gradient reduction behind the
-// backward pass, optimizer) is small there; repeated runs of the study differ by up to 1.1 %.
+// Two runs of Hagemann 2023 without model parallelism, 32 micro-batches on each of 64 A100-80GB, priced with the values
+// of models/machine/profiles/a100-80gb.yaml. Gradient reduction behind the backward pass and the optimizer are left
+// out: they are small there. Repeated runs of the study differ by up to 1.1 %.
 TEST(OperatorCost, OfAWholeStepIsWithinFivePercentOfPublishedA100Runs) {
   Machine a100 = plain_machine();
   a100.peak_flops[static_cast<std::size_t>(Dtype::bfloat16)] = 312e12;

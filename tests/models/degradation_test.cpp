@@ -1,4 +1,4 @@
-// Slow GPUs, slow ports and weak pairs as data: who is touched, and by how much.
+// Slow GPUs, slow ports and weak pairs as data: which ranks are affected, and by how much.
 #include "models/machine/degradation.h"
 
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ TEST(SlowPorts, CountEachPortOfTheRanksOnceAndNoOther) {
   EXPECT_EQ(slow_port_count(cluster, 12), 4) << "without a GPU: all ports of the node";
   EXPECT_EQ(slow_port_count(cluster, 6), 2) << "ranks 4 and 5 sit in node 1";
   EXPECT_EQ(slow_port_count(cluster, 4), 0);
-  cluster.impairments.ports.push_back({0, 1, 2, 1, 0.01, 0.1});  // a slow one flaps besides
+  cluster.impairments.ports.push_back({0, 1, 2, 1, 0.01, 0.1});  // a slow one also flaps
   cluster.impairments.ports.push_back({0, 2, 3, 1, 0.01, 0.1});  // and another only flaps
   EXPECT_EQ(slow_port_count(cluster, 12), 5);
   cluster.impairments.ports = {{0, 0, 1, 1, 0, 0}};

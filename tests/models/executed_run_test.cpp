@@ -1,4 +1,4 @@
-// Gradients drawn with a known noise give it back, whatever the batch was, and intervals hold it as often as they say.
+// Gradients drawn with a known noise give it back, whatever the batch was, and intervals hold it as often as stated.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -95,7 +95,7 @@ TEST(MeasuredNoise, RefusesNumbersThatNoStepHas) {
 
 }  // namespace
 
-// A run with known numbers gives them back, and what a fit to one batch says of another is what that one does.
+// A run with known numbers gives them back, and a fit to one batch predicts another batch's run.
 
 namespace {
 

@@ -1,5 +1,4 @@
-// K-FAC's costs: FLOPs and efficiencies against what was measured, and a measured block divided over
-// Linears.
+// K-FAC's costs: FLOPs and efficiencies against measurements, and a measured block divided over Linears.
 #include <gmock/gmock.h>
 
 #include "models/model/parameters.h"
@@ -119,8 +118,8 @@ TEST(BlockTable, SaysWhatItWasMeasuredFor) {
 
 }  // namespace
 
-// The closed-form model of PipeFisher: the check values of BERT-Base on P100 (Osawa et al. 2022), and the
-// simulation without communication.
+// The closed-form model of PipeFisher: the check values of BERT-Base on P100 (Osawa et al. 2022), and the simulation
+// without communication.
 
 namespace {
 

@@ -12,7 +12,7 @@ namespace {
 using testing::DoubleEq;
 using testing::Pointwise;
 
-// Of `steps` steps of `batch` samples from the beginning on, in units of 1/1000.
+// Rates of `steps` steps of `batch` samples from the beginning on, in units of 1/1000.
 std::vector<double> thousandths(const LearningRateSchedule& schedule, int steps, std::int64_t batch) {
   std::vector<double> rates;
   for (int step = 0; step < steps; ++step) rates.push_back(1000 * learning_rate(1, schedule, step * batch, batch));
@@ -37,8 +37,8 @@ TEST(LearningRate, LosesNeitherTheFirstNorTheLastStepOfADecay) {
                                                                500., 2000. / 6, 1000. / 6, 0.}));
 }
 
-// cos(π/3) = 1/2: after a third of the way a quarter of the height is gone, after half of it half, after
-// two thirds three quarters.
+// cos(π/3) = 1/2: after a third of the way a quarter of the height is gone, after half of it half, after two thirds
+// three quarters.
 TEST(LearningRate, FollowsHalfACosineToTheLeast) {
   const LearningRateSchedule cosine{.decay = DecayStyle::cosine, .decay_samples = 48, .least = 0.2};
   EXPECT_THAT(thousandths(cosine, 8, 8), Pointwise(testing::DoubleNear(1e-10), {1000., 946.4101615137755, 800., 600.,
@@ -60,7 +60,7 @@ TEST(LearningRate, OfADecayThatEndsWithinTheWarmUpIsTheLeastAfterIt) {
   EXPECT_THAT(thousandths(schedule, 4, 8), Pointwise(DoubleEq(), {1000. / 3, 2000. / 3, 1000., 500.}));
 }
 
-// So a training that goes on with another batch stays on the same curve.
+// So a training that continues with another batch stays on the same curve.
 TEST(LearningRate, AfterTheWarmUpDependsOnTheSamplesAndNotOnTheBatch) {
   const LearningRateSchedule schedule{.warmup_samples = 16, .decay = DecayStyle::cosine, .decay_samples = 160};
   for (std::int64_t samples = 16; samples < 200; samples += 16)

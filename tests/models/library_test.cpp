@@ -1,5 +1,5 @@
-// The data files that travel with the program: built-in models against the parameter counts that their
-// papers and checkpoints state, and machine profiles, each number with its source.
+// The data files in the program: built-in models against the parameter counts of their papers and checkpoints, and
+// machine profiles, each number with its source.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -64,7 +64,7 @@ TEST(BuiltInModels, HaveExactlyTheParametersOfThePublishedCheckpoints) {
   for (const auto& [name, count] : published) EXPECT_EQ(parameter_count(built_in(name)), count) << name;
 }
 
-// Billions, as their papers and names say: Jiang et al. 2024, Qwen3 Technical Report 2025.
+// Billions, from their papers and names: Jiang et al. 2024, Qwen3 Technical Report 2025.
 TEST(BuiltInModels, WithExpertsUseAsManyParametersForATokenAsPublished) {
   const std::map<std::string, double> published{
       {"mixtral-8x7b", 12.9}, {"mixtral-8x22b", 39}, {"qwen3-30b-a3b", 3.3}, {"qwen3-235b-a22b", 22}};

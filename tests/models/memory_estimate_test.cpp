@@ -131,7 +131,7 @@ namespace {
 
 constexpr double GiB = 1024.0 * 1024 * 1024;
 
-// Llama-3.1-8B of Fujii 2024 with (TP, CP, PP, micro-batch) on so many GPUs.
+// Llama-3.1-8B of Fujii 2024 with (TP, CP, PP, micro-batch) on this many GPUs.
 MemoryInput author_case(int tensor, int context, int pipeline, int micro_batch, int gpus) {
   MemoryInput input;
   input.layers = 32;
@@ -200,7 +200,7 @@ TEST(MemoryPrice, TheFullestStageDecidesBothVerdicts) {
   EXPECT_TRUE(price_memory(run, constants).fits_cautious);
 }
 
-// One parameter more or less on a stage is the only thing that moving a layer changes in the static bytes.
+// A layer that moves changes only one stage's parameter count in the static bytes.
 TEST(MemoryPrice, LayersAreWhereTheTrainerPutsThem) {
   const MemoryInput input = author_case(1, 1, 2, 1, 2);
   const std::vector<double> layers = {20, 12};
@@ -212,8 +212,7 @@ TEST(MemoryPrice, LayersAreWhereTheTrainerPutsThem) {
   EXPECT_THROW(closed_form_stages(input, std::vector<double>{32}, 0), std::invalid_argument);
 }
 
-// Runs of Fujii 2024 on A100-40GB with gathered inputs kept under context parallelism: (4,1,2,1) ran on 8
-// GPUs.
+// Runs of Fujii 2024 on A100-40GB with gathered inputs kept under context parallelism: (4,1,2,1) ran on 8 GPUs.
 TEST(MemoryPrice, GatheredInputsUnderContextParallelismAreNotCutByTheTensorDegree) {
   const MemoryInput input = author_case(4, 2, 2, 4, 256);
   MemoryConstants constants;

@@ -1,4 +1,4 @@
-// Memory constants from verdicts and peaks that other constants made.
+// Memory constants fitted to verdicts and peaks that other constants made.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -32,7 +32,7 @@ StackMemory profile() {
   return memory;
 }
 
-// Layers of one stage, in bytes that the book counts; the truth takes 1.3 of them and 2 GB besides.
+// Layers of one stage, in bytes that the book counts; the truth takes 1.3 of them and 2 GB more.
 std::vector<MemoryRun> runs(bool measured) {
   MemoryConstants truth;
   truth.layer_factor = 1.3;
@@ -84,7 +84,7 @@ TEST(MemoryFit, NeedsRuns) { EXPECT_THROW(fit_memory({}, profile()), std::invali
 
 }  // namespace
 
-// The fit with priors against constants that are known because the times were made from them.
+// The fit with priors against known constants, from which the times were made.
 
 namespace {
 

@@ -1,4 +1,4 @@
-// The closed form of any pipeline rank, and the parts it is made of.
+// The closed form of any pipeline rank, and its parts.
 #include "models/memory/closed_form.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,4 @@
-// The four cases that Fujii et al. publish for Llama-3.1-8B (fp32 gradients, distributed optimizer), in
-// GiB.
+// The four cases that Fujii et al. publish for Llama-3.1-8B (fp32 gradients, distributed optimizer), in GiB.
 #include "models/memory/closed_form.h"
 
 #include <gtest/gtest.h>
@@ -115,8 +114,8 @@ TEST(ClosedFormMemory, RefusesModelsThatTheFormulaDoesNotDescribe) {
   EXPECT_THROW(memory_input(gpt("gpt2", {12, 768, 3072, 12, 50257, 1024, 1024}), WorkShape{}), std::invalid_argument);
 }
 
-// The author's formula with q = a·d in place of h where heads are meant: the layer's parameters and kept
-// bytes are those of its parameter list and its operators.
+// The author's formula with q = a·d in place of h where heads are meant. The layer's parameters and kept bytes are
+// those of its parameter list and its operators.
 TEST(ClosedFormMemory, OfHeadsOfTheirOwnWidthWithNormsIsThatOfTheListsOfParametersAndOperators) {
   LlamaShape shape{2, 64, 96, 8, 4, 128, 32};
   for (const std::int64_t width : {0, 16})

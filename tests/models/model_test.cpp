@@ -1,5 +1,4 @@
-// Parameter counts of published models, to the last parameter: the sums of the tensors that the published
-// checkpoints hold.
+// Parameter counts of published models, to the last parameter: the sums over the tensors of the published checkpoints.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -64,8 +63,8 @@ TEST(MfuFormula, CountsBothEmbeddingsEvenWhenTheyAreTied) {
   EXPECT_EQ(mfu_parameter_count(llama_2_7b()), parameter_count(llama_2_7b()));
 }
 
-// The MFU that Hagemann 2023 reports follows from its step time with this formula: 13B at 2,048 tokens,
-// 64 A100s, (micro-batch, tensor, pipeline) = (1, 1, 1), 26.5 s a step, 70.5 %.
+// With this formula the MFU in Hagemann 2023 follows from its step time: 13B at 2,048 tokens, 64 A100s, (micro-batch,
+// tensor, pipeline) = (1, 1, 1), 26.5 s a step, 70.5 %.
 TEST(MfuFormula, ReproducesThePublishedBestRowOf13B) {
   const Model model = llama("llama-13b", {40, 5120, 13824, 40, 40, 128000, 2048});
   const double mfu = 4194304.0 * mfu_flops_per_token(model) / (64 * 312e12 * 26.5);
@@ -148,8 +147,8 @@ TEST(Shards, OfAReplicatedTensorAreTheWholeTensor) {
   EXPECT_EQ(pieces_of(norm, 3, 4).front().end, 64);
 }
 
-// Each tensor rank uses them on its own heads; a layer's norms it uses on all tokens, or on its own under
-// sequence parallel.
+// Each tensor rank uses them on its own heads. It uses a layer's norms on all tokens, or on its own under sequence
+// parallelism.
 TEST(Shards, OfNormsOfHeadsHavePartsOfTheirGradientsInAnyTensorGroup) {
   LlamaShape shape{2, 64, 96, 8, 4, 128, 32};
   shape.head_dim = 16;
@@ -161,7 +160,7 @@ TEST(Shards, OfNormsOfHeadsHavePartsOfTheirGradientsInAnyTensorGroup) {
   for (const Model& other : small_models()) EXPECT_EQ(block_tensor_sum_elements(other, 1, 2, false), 0) << other.name;
 }
 
-// Each tensor rank has columns of every expert, so it knows what they say about the router only.
+// Each tensor rank has columns of every expert, so it has only their part of the router's gradient.
 TEST(Shards, OfARouterHavePartsOfItsGradientInAnyTensorGroup) {
   LlamaShape shape{2, 64, 96, 8, 4, 128, 32};
   shape.experts = 4, shape.experts_per_token = 2;
@@ -239,7 +238,7 @@ TEST(Dtype, NamesRoundTripAndUnknownOnesAreEmpty) {
 
 }  // namespace
 
-// How a sequence is shared out over context ranks, counted token by token.
+// The division of a sequence over context ranks, counted token by token.
 
 namespace {
 
@@ -280,7 +279,7 @@ TEST(TokenRanges, AreCutAcrossTheirPieces) {
   EXPECT_EQ(ranges_within(ranges, 4, 4), (std::vector<TokenRange>{{44, 4}}));
 }
 
-// Who sees whom, from the rounds, against the definition of causal attention.
+// The visible pairs of all rounds, against the definition of causal attention.
 TEST(RingRounds, ComputeEveryVisiblePairOnceAndAsManyOnEachRank) {
   for (const bool causal : {false, true}) {
     for (const int context : degrees) {

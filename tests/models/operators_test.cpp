@@ -1,5 +1,5 @@
-// Operator figures against formulas published by others: FLOPs and activation memory of Fujii 2024,
-// activation memory without sequence parallelism of Korthikanti 2022.
+// Operator cost against formulas published by others: FLOPs and activation memory of Fujii 2024, activation memory
+// without sequence parallelism of Korthikanti 2022.
 #include "models/model/operators.h"
 
 #include <gtest/gtest.h>
@@ -36,8 +36,8 @@ WorkShape shape_of(int t, bool sp, int c, std::int64_t b = 1, Kernels kernels = 
   return shape;
 }
 
-// FLOPs of forward and backward = 12·b·s·L·h²·[1 + k/a + s/h + 1.5·f/h + V/(2Lh)], attention as a full
-// square. Unfused kernels compute just that, so the sum must be equal. A third of it is the forward pass.
+// FLOPs of forward and backward = 12·b·s·L·h²·[1 + k/a + s/h + 1.5·f/h + V/(2Lh)], with attention as a full square.
+// Unfused kernels compute just that, so the sum must be equal. A third of it is the forward pass.
 TEST(Flops, WithUnfusedKernelsEqualTheFormulaOfFujii) {
   const double formula =
       12.0 * 2 * s * L * h * h * (1 + double(k) / a + double(s) / h + 1.5 * f / h + double(V) / (2 * L * h));
@@ -46,7 +46,8 @@ TEST(Flops, WithUnfusedKernelsEqualTheFormulaOfFujii) {
   EXPECT_DOUBLE_EQ(sums.backward, formula * 2 / 3);
 }
 
-// A token does the matrix work of its own experts and of the router: of Mixtral 8x7B that of 12.9 of 46.7 billion parameters.
+// A token does the matrix work of its own experts and of the router: 12.9 of the 46.7 billion parameters of Mixtral
+// 8x7B.
 TEST(Flops, OfExpertsAreThoseOfTheOnesThatATokenGoesThrough) {
   LlamaShape shape{L, h, f, a, k, V, s};
   const double dense = sums_of(llama("dense", shape), 1, 2, shape_of(1, false, 1)).forward;
@@ -94,8 +95,8 @@ TEST(SavedBytes, OfALlamaLayerEqualTheFormulaOfFujii) {
   }
 }
 
-// 5·b·a·s²/t more where the scores are written to memory, unless selective recompute makes them again;
-// and 4 bytes a number more for each of the two norms that run without the RMSNorm kernel.
+// 5·b·a·s²/t more where the scores are written to memory, unless selective recompute makes them again. And 4 bytes a
+// number more for each of the two norms that run without the RMSNorm kernel.
 TEST(SavedBytes, OfUnfusedKernelsAddTheScoresAndTheNormsInFp32) {
   const double fused = sums_of(llama_8b(), 1, 2, shape_of(2, true, 1)).saved;
   const double norms = 2.0 * 4 * s * h / 2, scores = 5.0 * a * s * s / 2;
@@ -106,9 +107,8 @@ TEST(SavedBytes, OfUnfusedKernelsAddTheScoresAndTheNormsInFp32) {
   EXPECT_EQ(sums_of(llama_8b(), 1, 2, shape).saved, fused + norms);
 }
 
-// Norms of heads keep their inputs, s·b numbers for each query and key of a rank, and their copies in fp32
-// without a kernel of their own; those of a layer are two of h, cut as the sequence is. Heads are as wide
-// as they are.
+// Norms of heads keep their inputs, s·b numbers for each query and key of a rank, and their fp32 copies without a
+// kernel of their own. A layer's norms are two of h, cut like the sequence. Heads have their full width.
 TEST(SavedBytes, OfNormsOfQueryAndKeyAreThoseOfANormOfAsManyNumbers) {
   const LlamaShape plain{L, h, f, a, k, V, s};
   LlamaShape normed = plain;
@@ -134,9 +134,8 @@ TEST(SavedBytes, OfHeadAndLossEqualTheFormulaOfFujii) {
               4.0 * s * h * (1 + double(V) / h) / (t * c));
 }
 
-// Korthikanti 2022, equation 2: s·b·h·(10 + 24/t + 5·a·s/(h·t)) for GPT layers with f = 4h under tensor
-// parallelism. We train without dropout after the sub-layers, whose two masks of one byte a number are
-// among the 10: 8 remain.
+// Korthikanti 2022, equation 2: s·b·h·(10 + 24/t + 5·a·s/(h·t)) for GPT layers with f = 4h under tensor parallelism.
+// Here training has no dropout after the sub-layers. Its two masks of one byte a number are among the 10, so 8 remain.
 TEST(SavedBytes, OfAGptLayerWithoutSequenceParallelEqualTheFormulaOfKorthikanti) {
   const Model model = gpt("gpt", {2, 1024, 4096, 16, 50304, 1024, 1024});
   WorkShape shape = shape_of(1, false, 1, 4, Kernels::torch);

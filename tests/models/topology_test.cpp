@@ -1,4 +1,4 @@
-// Ways through each topology: which links, how wide, how many hops, told by its paper's definition.
+// Ways through each topology: links, bandwidths and hops, from its paper's definition.
 #include "models/machine/topology.h"
 
 #include <gtest/gtest.h>
@@ -77,7 +77,7 @@ TEST(Star, SharesNothingButPorts) {
   expect_sound(cluster);
 }
 
-// The claim of is_star against all ways: between any two ports the two of them alone, at the same latency.
+// is_star against all ways: between any two ports only those two links, at the same latency.
 TEST(Star, IsWhatATopologyClaimsOnlyWhereAllWaysAreLikeThat) {
   int stars = 0;
   for (const char* kind : {"", "fat-tree", "rail-optimised", "dragonfly", "torus"})

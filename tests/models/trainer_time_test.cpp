@@ -1,6 +1,5 @@
-// Formulas of step time: against FLOPs over peak where nothing else costs anything, against a replay of
-// 1F1B, and against the figures of an implementation in another language (numpy) that shares no code with
-// this one.
+// Formulas of step time, against FLOPs over peak where nothing else takes time and against a replay of 1F1B. Also
+// against the values of an implementation in another language (numpy) that shares no code with this one.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -105,7 +104,7 @@ TEST(TimeFormulas, WhereNothingElseCostsTimeAStepIsItsFlopsOverThePeak) {
   }
 }
 
-// Traffic that is longer than the work sets the step; else the work does.
+// Traffic that takes longer than the work sets the step; else the work does.
 TEST(LlmFoundryTime, TheLongerOfWorkAndTrafficIsSeen) {
   const TimeModel& model = *time_model_of("llm-foundry");
   StepWork w = llama_13b();
@@ -119,8 +118,8 @@ TEST(LlmFoundryTime, TheLongerOfWorkAndTrafficIsSeen) {
   EXPECT_NEAR(seconds_of("llm-foundry", w, constants), work, 1e-6);
 }
 
-// torch.utils.checkpoint, non-reentrant: recomputation ends once the last saved tensor is there (early_stop). Behind
-// the last product of a block, from f back to h, nothing is saved.
+// torch.utils.checkpoint, non-reentrant: recomputation ends once the last saved tensor exists (early_stop). After the
+// last product of a block, from f back to h, nothing is saved.
 TEST(LlmFoundryTime, ARecomputedLayerDoesNotRunItsLastProductAgain) {
   const TimeModel& model = *time_model_of("llm-foundry");
   StepWork w = llama_13b();
@@ -131,7 +130,7 @@ TEST(LlmFoundryTime, ARecomputedLayerDoesNotRunItsLastProductAgain) {
   w.recompute = Recompute::full;
   const double again = w.m * w.L * (kept_products + attention) / w.peak_flops;
   EXPECT_NEAR(seconds_of("llm-foundry", w, ideal(model)) - plain, again, 1e-6 * again);
-  // The engines run all of a layer's forward pass again: their backward pass is as much shorter.
+  // The engines run all of a layer's forward pass again, so their backward pass is shorter by as much.
   const StepParts parts = model.parts(w, ideal(model));
   w.recompute = Recompute::none;
   EXPECT_NEAR(model.parts(w, ideal(model)).layer_backward - parts.layer_backward, 2 * M * w.h * w.f / w.peak_flops,

@@ -1,4 +1,4 @@
-// Stack profiles: every built-in file is complete and sourced, and a wrong one is named by line and key.
+// Stack profiles: every built-in file is complete and sourced; a wrong one is reported with line and key.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -54,8 +54,8 @@ TEST(Stacks, EveryTrainerWithAFormulaHasAProfileWithASourceForEveryConstant) {
   EXPECT_EQ(built_in_stack("nobody"), nullptr);
 }
 
-// NCCL's rings run through all ports of a node and leave it once per byte: a GPU of a sharded group over many nodes sees
-// what the data sheet gives the whole node, not its own port.
+// NCCL's rings run through all ports of a node and leave it once per byte. So a GPU of a sharded group over many nodes
+// gets the data sheet's bandwidth of the whole node, not of its own port.
 TEST(Stacks, GathersAcrossNodesStartFromAllPortsOfANode) {
   const TimeModel& model = *time_model_of("llm-foundry");
   const auto named = std::ranges::find(model.parameters, "network_bandwidth", &TimeParameter::name);
@@ -140,8 +140,8 @@ TEST(Stacks, WhatIsNoNumberIsNamedByItsLine) {
 
 }  // namespace
 
-// What features cost in the formulas of step time, each counted in FLOPs or bytes where nothing else costs time. No
-// feature may pass silently: a formula prices it or says that it does not.
+// Costs of features in the formulas of step time, each counted in FLOPs or bytes where nothing else takes time. A
+// formula must price every feature or report that it does not.
 
 namespace {
 
@@ -211,8 +211,8 @@ TEST(TimeFormulas, WhereStagesDoNotDivideTheLayersTheFullestSetsThePace) {
   }
 }
 
-// Four all-reduces of 2·b·s·h bytes a layer (Megatron-Core shows three; AA-Scaling has one more at either end), each byte of a ring over two nodes through
-// their eight ports once.
+// Four all-reduces of 2·b·s·h bytes a layer (Megatron-Core shows three; AA-Scaling has one more at either end). Each
+// byte of a ring over two nodes goes through their eight ports once.
 TEST(TimeFormulas, ATensorGroupThatLeavesTheNodeIsAsFastAsTheNodesPorts) {
   for (const TimeModel& model : time_models()) {
     if (model.trainer == "nanotron" || !has_pipelines(model)) continue;  // nanotron has a constant of its own
@@ -228,7 +228,7 @@ TEST(TimeFormulas, ATensorGroupThatLeavesTheNodeIsAsFastAsTheNodesPorts) {
   }
 }
 
-// The context groups of a node share its ports: here two, one for each tensor rank.
+// The context groups of a node share its ports: here two, one per tensor rank.
 TEST(TimeFormulas, AContextGroupThatLeavesTheNodeSharesItsPorts) {
   for (const char* trainer : {"aa-scaling", "nanotron", "megatron-core"}) {
     const TimeModel& model = *time_model_of(trainer);
@@ -242,7 +242,7 @@ TEST(TimeFormulas, AContextGroupThatLeavesTheNodeSharesItsPorts) {
   }
 }
 
-// Narayanan et al. 2021 against Korthikanti et al. 2022: with sequence parallelism a tensor rank streams only its share.
+// Narayanan et al. 2021 against Korthikanti et al. 2022: with sequence parallelism a tensor rank reads only its share.
 TEST(MegatronLmTime, SequenceParallelismDividesElementWiseWork) {
   const TimeModel& model = *time_model_of("megatron-lm");
   std::vector<double> constants = ideal(model);
@@ -255,7 +255,7 @@ TEST(MegatronLmTime, SequenceParallelismDividesElementWiseWork) {
   EXPECT_NEAR((whole - model.seconds(w, constants)) / saved, 1, 1e-6);
 }
 
-// FSDP's hybrid sharding: weights and gradients move inside the node, and each GPU's eighth of the gradients is reduced
+// FSDP's hybrid sharding: weights and gradients move inside the node. Each GPU's eighth of the gradients is reduced
 // over the four nodes, all eight at once through the node's ports.
 TEST(LlmFoundryTime, ShardsInsideANodeAreReducedOverTheNodesBesides) {
   const TimeModel& model = *time_model_of("llm-foundry");
@@ -282,7 +282,7 @@ TEST(MegatronDeepSpeedTime, AReductionOverNodesIsARingOverTheirPorts) {
   EXPECT_NEAR(model.seconds(w, constants) - unbounded, 2 * 15 / 16.0 * bytes / 1.6e11 + 30 * 1e-5, 1e-3);
 }
 
-// What no constant was fitted to, and what a formula has no term for, has no price (scenarios/tables/price.cpp).
+// Features without a fitted constant or a term in the formula have no price (scenarios/tables/price.cpp).
 TEST(TimeFormulas, SayWhatTheyDoNotPrice) {
   for (const TimeModel& model : time_models()) {
     StepWork w = ideal_run(model);

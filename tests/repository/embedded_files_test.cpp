@@ -1,4 +1,4 @@
-// The data files inside the program are those of the source tree, byte for byte.
+// The data files inside the program equal those of the source tree, byte for byte.
 #include "scenarios/files/embedded_files.h"
 
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
-// Who may include whom, read from the include lines:
+// The allowed includes, read from the include lines:
 //
 //   models <- schedules <- { sim, exec } <- scenarios       no folder includes upward; sim and exec never each other
 //   room <- room <- room                                    inside a folder, in the order of the table below
 //
-// The rank program's files (models, schedules/step, schedules/graph, exec) see no library but LibTorch. No foreign header is
-// reachable from another folder than the one that owns it.
+// The rank program's files (models, schedules/step, schedules/graph, exec) use no library but LibTorch. A foreign
+// header is reachable only from the folder that owns it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace slipway::test {
 namespace {
 
-// The rooms of each folder. A room may include those before it, and no other; so there is no circle.
+// The rooms of each folder. A room may include only those before it, so there is no circle.
 const std::map<std::string, std::vector<std::string>> rooms = {
     {"models", {"model", "trace", "machine", "memory", "training", "trainers", "fit"}},
     {"schedules", {"step", "catalogue", "graph", "lower", "time", "memory", "bound", "draw", "check", "fill"}},
@@ -40,8 +40,8 @@ std::string room_of(const std::string& path) {
   return end == std::string::npos ? folder : path.substr(0, end);
 }
 
-// The place of a room in its folder. What stands in the folder itself is built on all rooms; the names of the folders
-// (models/namespaces.h) are below all of them.
+// The place of a room in its folder. Files of the folder itself are built on all rooms; models/namespaces.h is below
+// all of them.
 std::ptrdiff_t place_of(const std::string& path) {
   if (path == "models/namespaces.h") return -1;
   const std::string folder = top_folder(path), room = room_of(path);
@@ -100,7 +100,7 @@ class IncludeArrows : public testing::Test {
 
   bool ours(const std::string& header) const { return headers_of_.contains(header); }
 
-  // Include lines of the five folders. Tests may include what they like.
+  // Include lines of the five folders. Tests may include anything.
   std::vector<Include> includes() const {
     std::vector<Include> all;
     for (const auto& [file, headers] : headers_of_) {
@@ -110,7 +110,7 @@ class IncludeArrows : public testing::Test {
     return all;
   }
 
-  // Every header that a file sees, through others too.
+  // Every header that a file includes, also through others.
   void collect(const std::string& file, std::set<std::string>& seen) const {
     const auto headers = headers_of_.find(file);
     if (headers == headers_of_.end()) return;

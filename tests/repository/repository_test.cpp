@@ -1,5 +1,5 @@
-// The shape of the repository: files with telling names, headers that open with their story, and no
-// trace of the machine that something was written on.
+// The form of the repository: descriptive file names, headers that begin with a comment, and no trace of the machine on
+// which something was written.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -25,7 +25,7 @@ TEST(Repository, EveryHeaderOpensWithItsStory) {
   }
 }
 
-// By its exact path; "tests/exec/execute_*_test.cpp" names several.
+// A file by its exact path; "tests/exec/execute_*_test.cpp" names several.
 TEST(Repository, EveryTestThatGuardsAHeaderIsThere) {
   const std::regex named("tests/[a-z0-9_/]+_test\\.cpp");
   std::set<std::string> tests;
@@ -39,7 +39,7 @@ TEST(Repository, EveryTestThatGuardsAHeaderIsThere) {
 }
 
 TEST(Repository, NoFileNamesAnAbsolutePathOfADevelopersMachine) {
-  // In pieces, or this file would name them.
+  // Split, so that this file does not contain them.
   const std::vector<std::string> foreign = {
       std::string(" /wo") + "rk/", std::string("\"/wo") + "rk/",  std::string("(/wo") + "rk/",
       std::string("=/wo") + "rk/", std::string("../sha") + "red", std::string("torch") + "env",

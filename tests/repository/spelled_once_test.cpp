@@ -1,4 +1,4 @@
-// What two programs must agree on is written in one place: the launchers' variables (exec/run/launchers.h), the
+// Names that two programs must agree on are written in one place: the launchers' variables (exec/run/launchers.h), the
 // names of a run's files (exec/run/run_files.h).
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// layout.split balanced over machines that are not alike or hold several stages, against every split there is; stages
-// priced and judged by their own machine.
+// layout.split balanced, on unlike machines or with several stages a rank, against every split. Each stage is priced
+// and judged by its own machine.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ TEST(TimeBalancedSplit, GivesAThreeTimesAsFastGpuAboutThreeTimesTheLayers) {
                              .heads = 8,
                              .kv_heads = 8,
                              .vocab = 128,
-                             .sequence = 64});  // or the head is as much as several layers
+                             .sequence = 64});  // the head may be as much as several layers
   const std::vector<int> layers = time_balanced_layers(in, mixed({3e13, 1e13}));
   EXPECT_NEAR(layers[0], 30, 1);
   in.layout.split = SplitKind::balanced;
@@ -77,7 +77,7 @@ TEST(TimeBalancedSplit, GivesAThreeTimesAsFastGpuAboutThreeTimesTheLayers) {
   EXPECT_EQ(split_blocks(in.model, in.layout)[0].last, layers[0] + 1);
 }
 
-// What a stage takes is what its segments take in the task graph, one micro-batch through it.
+// A stage's load equals the seconds of its segments in the task graph for one micro-batch.
 TEST(TimeBalancedSplit, WeighsWhatTheTaskGraphIsPricedBy) {
   const Cluster cluster = mixed({3e13, 1e13});
   const LoweringInput in = step(2, 4, 1);
@@ -104,7 +104,7 @@ TEST(TimeBalancedSplit, CountsTheSlowestReplicaOfAStage) {
   EXPECT_NE(split_loads(in, apart).seconds, split_loads(in, slow).seconds);
 }
 
-// Both directions of Chimera put a copy of each part on either GPU: no split helps.
+// Both directions of Chimera put a copy of each part on either GPU, so no split helps.
 TEST(TimeBalancedSplit, CountsTheSlowestHolderOfAPart) {
   LoweringInput in = step(2, 6, 4);
   in.schedule = "chimera";
@@ -114,7 +114,7 @@ TEST(TimeBalancedSplit, CountsTheSlowestHolderOfAPart) {
 }
 
 // Simulated: two chunks on each of two ranks, in a ring and in a V, and a head that is worth several layers. Balanced
-// chunk by chunk, the rank with the head would have as many layers in its other chunk as anybody.
+// chunk by chunk, the rank with the head would have as many layers in its other chunk as the other rank.
 TEST(TimeBalancedSplit, OfSeveralChunksARankStepsAtLeastAsFastAsChunkByChunk) {
   for (const char* schedule : {"interleaved-1f1b", "zb-v"}) {
     for (const std::vector<double>& peaks : {std::vector<double>{1e13, 1e13}, {3e13, 1e13}}) {
@@ -203,7 +203,7 @@ TEST(BalancedLayers, OfMoreStagesThanBlocksAreRefused) {
   EXPECT_THROW(balanced_layers({{{1, 1}, {1, 1}, {1, 1}}, {}, {}}), std::invalid_argument);
 }
 
-// Loads of ranks, and whether they keep to most_layers; of a split that leaves a stage without a block nothing.
+// Loads of ranks, and whether they keep to most_layers; nothing for a split that leaves a stage without a block.
 struct RankLoads {
   std::vector<double> seconds;
   bool keeps = true;
@@ -223,8 +223,8 @@ std::optional<RankLoads> rank_loads(const SplitLoads& of, const std::vector<int>
   return sums;
 }
 
-// Ranks of random speeds with one to three stages each, in a ring and in a V, embedding and head of random weights, with
-// and without limits; the truth is every split.
+// Ranks of random speeds with one to three stages each, in a ring and in a V, with embedding and head of random
+// weights, with and without limits. The truth is every split.
 TEST(BalancedLayers, OfRanksWithSeveralStagesAreTheBestOfEverySplit) {
   std::mt19937 random(11);
   std::uniform_real_distribution<double> weight(0.1, 3);
@@ -268,7 +268,7 @@ TEST(BalancedLayers, OfRanksWithSeveralStagesAreTheBestOfEverySplit) {
   EXPECT_GT(impossible, 10);
 }
 
-// One stage a rank, layers that are not alike, limits: the other way of the search.
+// One stage a rank, unlike layers, limits: the other branch of the search.
 TEST(BalancedLayers, KeepToTheMostThatEachRankCanHold) {
   const std::vector<double> blocks{0.5, 1, 2, 1, 3, 1, 2};  // five layers
   for (int first = 0; first <= 5; ++first)

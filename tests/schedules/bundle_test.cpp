@@ -86,7 +86,7 @@ TEST(Bundle, ANewerVersionIsRefusedByName) {
   EXPECT_THAT(failure(text), testing::AllOf(testing::HasSubstr("version 12"), testing::HasSubstr("run.slip:1")));
 }
 
-// Two batches of one model; what is changed in the second, or in the rule, no longer goes together.
+// Two batches of one model. A change in the second, or in the rule, makes them incompatible.
 Bundle growing() {
   Bundle bundle = small_bundle();
   bundle.graph.worker_norms = true;

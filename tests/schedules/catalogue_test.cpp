@@ -107,7 +107,7 @@ namespace {
 
 const Schedule& interleaved() { return *schedule_named("interleaved-1f1b"); }
 
-// In units of one chunk's forward and backward; F and B of a whole rank's share are v times that.
+// In units of one chunk's forward and backward; F and B of a whole rank's share are v times as long.
 TEST(Interleaved, BubbleIsThatOfOneForwardOneBackwardDividedByTheChunks) {
   for (const int p : {2, 3, 4, 8}) {
     for (const int v : {2, 3, 4}) {
@@ -162,8 +162,8 @@ TEST(Interleaved, RefusalNamesTheNumbersAndTheKeysToChange) {
 
 }  // namespace
 
-// ZB-H1, ZB-H2, ZB-V and DualPipe-V against the published figures: largest idle time of a rank inside its own
-// span, stage activations held from F to W, makespan; without communication, m ≥ 2p, W ≤ F.
+// ZB-H1, ZB-H2, ZB-V and DualPipe-V against the published values: largest idle time of a rank inside its own span,
+// stage activations held from F to W, makespan; without communication, m ≥ 2p, W ≤ F.
 
 namespace {
 
@@ -223,7 +223,7 @@ TEST(ZeroBubble, H2LeavesNothingWhenTwoWeightGradientsCoverAForwardAndAnInputGra
   }
 }
 
-// Stage activations: a rank holds two stages, each half of what a rank of 1F1B holds.
+// In stage activations: a rank holds two stages, each half of a 1F1B rank's.
 TEST(ZeroBubble, VHasNoIdleTimeAtEqualPassesAndHoldsPMicroBatches) {
   for (const Case& c : cases({split(1, 1, 1)})) {
     const auto result = run("zb-v", c);
@@ -361,7 +361,7 @@ TEST(Chimera, DefectsOfItsListsAreNamed) {
 
 }  // namespace
 
-// TeraPipe: the order of slices, the makespan of equal slices, and what slices of attention cost.
+// TeraPipe: the order of slices, the makespan of equal slices, and the cost of sliced attention.
 
 namespace {
 

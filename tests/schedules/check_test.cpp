@@ -155,7 +155,7 @@ TEST(Checks, I5FindsAReadThatDoesNotWaitForItsWriter) {
   EXPECT_THAT(first(violations), HasSubstr("without waiting for 0F0.send"));
 }
 
-// The gradient that arrives for micro-batch 1 is put where that of micro-batch 0 still waits to be read.
+// The gradient that arrives for micro-batch 1 overwrites that of micro-batch 0, which is not read yet.
 TEST(Checks, I5FindsABufferThatIsRewrittenBeforeItsLastReader) {
   TaskGraph graph = sound({.pipeline = 2});
   const TaskId early = task_called(graph, "1B0.send"), late = task_called(graph, "1B1.send");
@@ -187,8 +187,8 @@ TEST(Checks, I7NamesTheRankAndTheTaskThatPeaks) {
   EXPECT_EQ(first(violations), "rank 1 needs 12.50 GiB of 12.00 GiB, most of it during 1B0");
 }
 
-// "Receive just before use, send just after production" on one lane per pair: each end posts another
-// message first, and with blocking messages both stop.
+// "Receive just before use, send just after production" on one lane per pair: each end posts another message first, and
+// blocking messages stop both.
 TEST(Checks, I8FindsLanesThatWaitForEachOtherForEver) {
   const TaskGraph graph = sound({.pipeline = 2});
   auto lanes = lanes_of(graph);
@@ -204,7 +204,7 @@ TEST(Checks, I8FindsLanesThatWaitForEachOtherForEver) {
 TEST(Checks, I8AsksForNoParticularOrderOnlyForOneThatReachesTheEnd) {
   TaskGraph graph = sound({.pipeline = 2});
   const auto lanes = lanes_of(graph);
-  std::swap(graph.order.front(), graph.order.back());  // the lanes are none of its projections any more
+  std::swap(graph.order.front(), graph.order.back());  // the lanes are no projections of it any more
   EXPECT_FALSE(check_lane_order(graph, lanes).empty());
   EXPECT_TRUE(check_rendezvous(graph, lanes).empty());
 }
@@ -220,7 +220,7 @@ TEST(Checks, I9FindsTwoTasksOfARankWithOneLabel) {
 
 TEST(Checks, I9FindsLabelsThatBecomeEqualOnlyWhenSpelledOut) {
   TaskGraph graph = sound({.pipeline = 2});
-  // Once per step the pass is not spelled: an optimizer task that claims a pass is still called 0.opt.
+  // A once-per-step label has no pass: an optimizer task with a pass is still called 0.opt.
   change_work(graph, task_called(graph, "1.opt"), [](Work& work) { work.stage = 0, work.pass = Pass::forward; });
   graph.tasks[task_called(graph, "0.opt")].rank = 1;
   EXPECT_EQ(first(check_labels(graph)), "two tasks of rank 1 are called 0.opt");

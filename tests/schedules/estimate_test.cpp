@@ -13,7 +13,7 @@
 namespace slipway::test {
 namespace {
 
-// Two nodes of four GPUs; slow enough links that every kind of message shows.
+// Two nodes of four GPUs, with links so slow that every kind of message shows.
 Cluster two_nodes(double task_overhead = 0) {
   Machine gpu;
   gpu.name = "round numbers";
@@ -126,7 +126,7 @@ TEST(StepEstimate, IsALowerBoundOnClustersWithSlowAndFastGpusAndSlowPortsToo) {
   }
 }
 
-// A node of fast GPUs and one of slow ones, in both orders: replicas sit on either, and the step is the slow ones'.
+// A node of fast GPUs and one of slow ones, in both orders. Replicas sit on either, and the slow ones set the step.
 TEST(StepEstimate, IsALowerBoundOnSeveralMachinesAndKnowsTheSlowestReplica) {
   std::mt19937 random(9);
   for (const bool slow_first : {false, true}) {
@@ -177,10 +177,10 @@ TEST(StepEstimate, IsALowerBoundOfTheSimulatedStepAndOfItsMemory) {
       closest += sharper / step.step_time_s / 600;
     }
   }
-  EXPECT_GT(closest, 0.85);  // a bound of nothing would be safe too
+  EXPECT_GT(closest, 0.85);  // a bound of 0 would be safe too
 }
 
-// Two GPUs of four ranks each, and one of eight: whatever the ranks do for each other, a GPU does the work of all of its.
+// Two GPUs of four ranks each, and one of eight: in any layout a GPU does the work of all its ranks.
 TEST(StepEstimate, IsALowerBoundWhereRanksShareGpusAndKnowsThatTheyDo) {
   std::mt19937 random(11);
   for (const int gpus : {1, 2, 4}) {

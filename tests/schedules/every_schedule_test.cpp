@@ -1,5 +1,5 @@
-// One scenario file runs every schedule of the catalogue by its name alone, in every command; and what
-// PyTorch's CSV can say of a schedule comes back as the same step.
+// One scenario file runs every schedule of the catalogue by its name alone, in every command. A schedule that PyTorch's
+// CSV can express comes back as the same step.
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
@@ -47,8 +47,8 @@ TEST_P(EverySchedule, RunsInEveryCommandByItsNameAlone) {
   EXPECT_THAT(text_of(path("run.slip")), HasSubstr(name()));
 }
 
-// gpipe is named with the file, so that the order can only come from it; Chimera's two copies of the model
-// cannot be told from eight stages, so that name stays.
+// The file is given with the name gpipe, so that the order can only come from it. Chimera's two copies of the model
+// cannot be inferred from eight stages, so it keeps its name.
 TEST_P(EverySchedule, ComesBackFromItsCsvOrSaysWhyNot) {
   const Answer csv = slipway_with({"show", compared, "--set", "schedule.name=" + name(), "--csv"});
   if (schedule().default_slices > 1) {

@@ -1,5 +1,5 @@
-// The filling pass on small pipelines of unit durations, with fillers that have nothing to do with K-FAC:
-// what goes where, what is left over, and each invariant broken on purpose.
+// The filling pass on small pipelines of unit durations, with bubble work that is not K-FAC's: places, leftovers, and
+// each invariant broken on purpose.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -124,8 +124,8 @@ TEST(Fill, ACommunicationOfFillersTakesNoGapAndIsWaitedFor) {
   expect_sound(step, fillers, filling);
 }
 
-// Behind the window each of two ranks makes two things that are exchanged one after the other, the first of
-// them for long.
+// Behind the window each of two ranks makes two things that are exchanged one after the other. The first exchange is
+// long.
 TEST(Fill, MessagesOfOneCommunicatorThatWaitForEachOtherBehindTheWindowDelayItByNothingElse) {
   const UnitStep step;
   Fillers fillers = no_fillers(5);
@@ -144,7 +144,7 @@ TEST(Fill, MessagesOfOneCommunicatorThatWaitForEachOtherBehindTheWindowDelayItBy
   expect_sound(step, fillers, fill(step.graph, step.durations, fillers, behind));
 }
 
-// The second item is placed first: it has priority.
+// The second item has priority, so it is placed first.
 TEST(Fill, WhatAGroupMakesIsHeldFromItsFirstItemToTheLastReaderAndWhatNobodyReadsWhileItsItemRuns) {
   const UnitStep step;
   Fillers fillers = no_fillers(2);
@@ -171,7 +171,7 @@ TEST(Fill, WhatAnItemReadsIsKeptFromTheTaskThatWouldFreeItToTheItem) {
   add(fillers, 0, 1, 0, {step.task("0B1")});
   add(fillers, 0, 1, 0, {step.task("0F1")});
   fillers.items[0].reads = {0};
-  fillers.items[1].reads = {1};  // done before 0B1: nothing more is kept for it
+  fillers.items[1].reads = {1};  // done before 0B1, so nothing more is kept for it
   const Filling filling = fill(step.graph, step.durations, fillers);
   const auto plain = memory_timeline(step.graph, replay(step.graph, step.durations, 1));
   const auto filled = memory_timeline(filling.graph, replay(filling.graph, filling.durations, 1));
@@ -247,8 +247,7 @@ TEST_F(BrokenFilling, I12TheWindowIsNoLongerThanUnfilled) {
 
 }  // namespace
 
-// A second filler, which has nothing to do with K-FAC: evaluation micro-batches pass the pipeline in its
-// bubbles.
+// A second kind of bubble work, unrelated to K-FAC: evaluation micro-batches pass the pipeline.
 
 namespace {
 
@@ -326,8 +325,8 @@ TEST(EvaluationFillersMemory, ShardedLayersAreRefused) {
 
 }  // namespace
 
-// K-FAC's work behind the step instead of in its bubbles: invariant I12 (schedules/fill/fill_checks.cpp) bounds how long it may
-// take, and that bound holds where reductions of factors wait for each other, too.
+// K-FAC's work behind the step instead of in its bubbles. Invariant I12 (schedules/fill/fill_checks.cpp) bounds its
+// time, also where reductions of factors wait for each other.
 
 namespace {
 

@@ -1,5 +1,5 @@
-// A folded step against the step of all ranks: simulated, replayed and in memory, over random layouts on
-// clusters in which links differ, ports are shared or nodes are not alike.
+// A folded step against the step of all ranks: simulated, replayed and in memory. Layouts are random, on clusters with
+// different links, shared ports or unlike nodes.
 #include "schedules/lower/folding.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ struct Setting {
   const char* name;
   int nodes, gpus, gpus_per_port;
   double network_bandwidth;
-  bool folds;  // must some layout be folded?
+  bool folds;  // some layout must be folded
   Algorithm algorithm = Algorithm::ring;
   const char* topology = "";  // of the network, with leaves of eight ports or a unit of two nodes
   double oversubscription = 1;
@@ -189,7 +189,7 @@ TEST(Folding, LeavesOutOnlyMembersThatAreLikeAnother) {
   mixed.groups = {{gpu(4e9), 2, 4}, {gpu(2e9), 2, 4}};
   mixed.groups[0].machine.network_link.latency = 1e-6;
   mixed.fabrics = default_fabrics(mixed.groups);
-  EXPECT_EQ(lowered(mixed), 8);  // the two of a tensor group are alike still
+  EXPECT_EQ(lowered(mixed), 8);  // the two of a tensor group are still alike
   Cluster offset = cluster;
   offset.groups[0].gpus_per_node = 3;  // tensor groups cross nodes in some places
   offset.groups[0].nodes = 6;
@@ -213,7 +213,7 @@ TEST(Folding, AFoldedGraphIsCheckedLikeAnyOther) {
   set_global_order(graph, durations_of(graph, cluster_of(settings[2])));
   ASSERT_EQ(lowered_count(graph.layout, graph.folding), 2);
   EXPECT_TRUE(check_graph(graph).empty());
-  for (Task& task : graph.tasks)  // nobody updates the parameters
+  for (Task& task : graph.tasks)  // no task updates the parameters
     if (task.kind == TaskKind::optimizer) task.kind = TaskKind::compute, task.work = 0;
   EXPECT_FALSE(check_graph(graph).empty());
 }

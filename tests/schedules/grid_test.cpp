@@ -1,5 +1,5 @@
-// Every schedule of the catalogue over a grid of shapes: its graph keeps the invariants I1 to I9, and takes, without
-// communication, the time of the tests' own list replay and holds what that counted.
+// Every schedule of the catalogue over a grid of shapes. Its graph keeps the invariants I1 to I9. Without communication
+// it takes the time, and holds the micro-batches, of the tests' own list replay.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ bool holds_a_layer(const TaskGraph& graph, const Work& work) {
   return false;
 }
 
-// Layers take the lengths, everything else nothing.
+// Only layers take time: the given lengths.
 Durations durations_of_layers(const TaskGraph& graph) {
   Durations durations(graph.tasks.size(), 0);
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {
@@ -60,7 +60,7 @@ Durations durations_of_layers(const TaskGraph& graph) {
   return durations;
 }
 
-// Saved activations of layers on each pipeline rank at the worst moment, read off the graph's timeline.
+// Saved activations of layers on each pipeline rank at the worst moment, from the graph's timeline.
 std::vector<int> most_held(const TaskGraph& graph, const Timeline& timeline) {
   std::vector<std::vector<std::pair<double, int>>> changes(graph.layout.pipeline);
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {
@@ -68,7 +68,7 @@ std::vector<int> most_held(const TaskGraph& graph, const Timeline& timeline) {
     const Work& work = graph.work(task);
     if (work.kind != WorkKind::segment || !holds_a_layer(graph, work) || work.pass == Pass::input_grad) continue;
     const auto rank = static_cast<std::size_t>(graph.placement.rank[work.stage]);
-    // As the tests' replay counts: one more, or one less, from the moment at which the pass begins.
+    // As in the tests' replay: one more, or one less, from the moment at which the pass begins.
     changes[rank].emplace_back(timeline.start[id], work.pass == Pass::forward ? 1 : -1);
   }
   std::vector<int> most;

@@ -1,4 +1,4 @@
-// Micro-batches in flight, against the counts that the schedules' papers state.
+// Micro-batches in flight, against the counts in the schedules' papers.
 #include "schedules/memory/in_flight.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// K-FAC's work in the bubbles: every dependency of the PipeFisher rule, read off the filled timeline.
+// K-FAC's work in the bubbles: every dependency of the PipeFisher rule, read from the filled timeline.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ Filled filled(const char* schedule, int data, Recompute recompute = Recompute::n
   return f;
 }
 
-// Label → (start, end) on one rank, of the window's first step and all fillers.
+// Label → (start, end) on one rank, for the window's first step and all bubble work.
 struct Span {
   double start, end;
 };

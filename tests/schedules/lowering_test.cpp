@@ -34,7 +34,7 @@ LoweringInput small_llama(int tensor, int pipeline, int data, int chunks) {
   return input;
 }
 
-// Forward 1, backward 2, everything else nothing.
+// Forward 1, backward 2, everything else 0.
 Durations unit_durations(const TaskGraph& graph) {
   Durations durations(graph.tasks.size(), 0);
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {
@@ -62,8 +62,8 @@ TEST(Lowering, WithoutCommunicationTimeGPipeAnd1F1BTakeNPlusDMinusOneSteps) {
   }
 }
 
-// GPipe on two ranks, three micro-batches, F 1, B 2, a message x: the last forward arrives after 3 (and, blocking,
-// 2x more) + x; the other rank's backwards send two messages before its last one and one after.
+// GPipe on two ranks, three micro-batches, F 1, B 2, a message x. The last forward arrives after 3 (blocking: 3 + 2x) +
+// x. The other rank's backwards send two messages before its last one and one after.
 TEST(Lowering, ARankThatBlocksOnItsMessagesPaysForEachOfThem) {
   LoweringInput input = small_llama(1, 2, 1, 1);
   input.schedule = "gpipe";
@@ -107,7 +107,7 @@ TEST(Lowering, SequenceParallelCutsEachLayerAtItsFourCollectives) {
   EXPECT_EQ(seen["0F0.L3.attn"], 2) << "one compute task per tensor rank";
 }
 
-// 16 numbers of each weight: the group sums both, and every other replicated weight only under sequence parallel.
+// 16 numbers per weight. The group sums both; other replicated weights only under sequence parallelism.
 TEST(Lowering, NormsOfQueryAndKeyAreSummedOverTheTensorGroupInAnyCase) {
   const auto summed = [](bool norms, bool sequence_parallel) {
     LoweringInput input = small_llama(2, 1, 1, 1);
@@ -262,8 +262,8 @@ TEST(Lowering, ATiedHeadIsReducedBetweenFirstAndLastStage) {
 
 }  // namespace
 
-// What sequence parallelism gathers twice, and what of it waits in between: shards before the projections,
-// a second gather for each weight gradient, hidden behind the projection before it.
+// The inputs that sequence parallelism gathers twice, and what waits in between: shards before the projections, a
+// second gather for each weight gradient, hidden behind the projection before it.
 
 namespace {
 
@@ -336,7 +336,7 @@ TEST(GatheredInputs, AreKeptAsShards) {
   EXPECT_EQ(memory.parts[MemoryPart::projection_inputs] / shard, 8 * 4 * 2) << "micro-batches, layers, inputs";
 }
 
-// Nobody holds more than two gathered inputs of the backward passes at a time: one in use, one on its way.
+// No rank holds more than two gathered inputs of the backward passes at a time: one in use, one on its way.
 TEST(GatheredInputs, ComeAtMostOneProjectionAhead) {
   for (const char* schedule : {"1f1b", "gpipe", "zb-h1"}) {
     const TaskGraph graph = graph_of(tensor_pair, schedule);
@@ -367,7 +367,7 @@ namespace {
 
 using namespace test;
 
-// On rank 0, which has embedding and head: the last backward tasks of the two, and the reduction of what they add up.
+// On rank 0, which has embedding and head: the last backward tasks of the two, and the reduction of their sum.
 struct Ends {
   TaskId last = 0, before = 0, reduction = 0;
   bool head_is_last = false;
@@ -481,8 +481,8 @@ TEST(SharedTable, StepsOfVSchedulesAreSound) {
     }
 }
 
-// A reduction that waits for the one that is done first would run while the table's gradient still grows. (In all built-in
-// schedules that is the head.)
+// A reduction that waits for the earlier one (in all built-in schedules the head's) would run while the table's
+// gradient still grows.
 TEST(SharedTable, AReductionThatWaitsForOneOfTheTwoOnlyIsFound) {
   for (const char* schedule : {"zb-v", "dualpipe-v"}) {
     for (const int pipeline : {1, 2, 3}) {

@@ -1,4 +1,4 @@
-// What the peak of a timeline consists of.
+// The parts of a timeline's peak.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ RankMemory first_rank(LoweringInput input) {
   return memory_timeline(graph, replay(graph, durations)).front();
 }
 
-// A segment that saves for its backward keeps its inputs there: they are its own from its start.
+// True if a segment saves for its backward. It then keeps its inputs there, from its start.
 bool saves(const TaskGraph& graph, TaskId task) {
   const auto written = graph.outputs[task];
   return std::any_of(written.begin(), written.end(),
@@ -76,15 +76,15 @@ TEST(MemoryTimelineParts, SumToThePeakInEveryKindOfLayout) {
       }
 }
 
-// The peak of every rank, where tensor peers and replicas do the same at the same time and where no two do, against a
-// count of what is alive whenever a buffer is written: from its writer's start to its last reader's end.
+// The peak of every rank against a count of live buffers at each write, from a writer's start to the last reader's end.
+// Tensor peers and replicas do the same at the same time in one case, and no two ranks do in the other.
 TEST(MemoryTimeline, OfEachRankIsWhatItsBuffersHoldAtTheFullestMoment) {
   LoweringInput input;
   input.model =
       llama("small", {.layers = 2, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 2, .vocab = 256, .sequence = 32});
   input.shape.sequence = 32;
   input.layout.tensor = input.layout.pipeline = 2;
-  input.layout.data = 17;  // more ranks than are looked at together
+  input.layout.data = 17;  // more ranks than are compared together
   input.global_batch = 34;
   TaskGraph graph = lower(input);
   for (const double spread : {0.0, 0.3}) {
@@ -130,8 +130,8 @@ TEST(MemoryTimelineParts, OfZero3AreGatheredWeights) {
   EXPECT_GT(first_rank(input).parts[MemoryPart::gathered_weights], 0);
 }
 
-// A block's gradients wait for their reduction behind one other's at most: DeepSpeed's and FSDP2's two buffers. However
-// slow the network is, they do not pile up over a step, and a larger batch needs no more.
+// A block's gradients wait for their reduction behind at most one other's, as in DeepSpeed's and FSDP2's two buffers.
+// However slow the network is, they do not pile up over a step, and a larger batch needs no more.
 TEST(MemoryTimelineParts, OfZero2And3AreUnreducedGradientsOfTwoBlocksHoweverSlowTheNetwork) {
   for (const int zero : {2, 3})
     for (const char* schedule : {"1f1b", "gpipe", "zb-h1", "interleaved-1f1b"})
@@ -186,7 +186,7 @@ Planned planned(LoweringInput input, int steps = 1) {
   return made;
 }
 
-// Two tasks of a second each on one rank: 100 bytes from the first to the end of the second, 30 of the second alone.
+// Two tasks of a second each on one rank. 100 bytes live in both, 30 in the second alone.
 TEST(MemoryCurve, GivesBackWhatEndsBeforeItTakesWhatStartsAndTellsTheMostMeanwhile) {
   TaskGraph graph;
   graph.works.resize(1);
@@ -214,7 +214,7 @@ TEST(MemoryCurve, GivesBackWhatEndsBeforeItTakesWhatStartsAndTellsTheMostMeanwhi
   expect(-1, -0.5, 1000, 1000);
 }
 
-// What the rank's peak says in the header, the records say task by task.
+// The records show task by task what the header's peak of the rank is.
 TEST(MemoryCurve, OfATraceHasThePeakOfTheTimeline) {
   std::vector<LoweringInput> inputs{
       with_layout(tiny_llama(4, false), {.tensor = 2, .pipeline = 2, .sequence_parallel = true}),
@@ -237,7 +237,7 @@ TEST(MemoryCurve, OfATraceHasThePeakOfTheTimeline) {
   }
 }
 
-// 1F1B: the first stage holds one micro-batch more after each of its warm-up forwards, and none when the step is over.
+// 1F1B: the first stage holds one micro-batch more after each of its warm-up forwards, and none at the end of the step.
 TEST(MemoryCurve, GrowsWithEachForwardOfTheWarmUpAndIsBackAtTheEndOfEveryStep) {
   const Planned made = planned(with_layout(tiny_llama(4, false), {.pipeline = 4}), 2);
   const StaticBytes& fixed = made.graph.static_bytes.front();

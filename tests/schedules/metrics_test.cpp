@@ -46,9 +46,9 @@ TEST(Metrics, WithoutAPipelineThereIsNoBubbleNotEvenOfRoundingErrors) {
   }
 }
 
-// One rank of tensor parallel 1, data parallel 2, no pipeline, one micro-batch: after its backward each
-// rank waits for the reductions of its blocks, one after another on one lane, and then for the global norm.
-// That whole wait is one chain of communications and none of it is bubble.
+// One rank of tensor parallel 1, data parallel 2, no pipeline, one micro-batch. After its backward each rank waits for
+// the reductions of its blocks, one after another on one lane, and then for the global norm. That whole wait is one
+// chain of communications and none of it is bubble.
 TEST(Metrics, AChainOfCommunicationsIsExposedFromItsFirstLink) {
   LoweringInput input;
   input.model =
@@ -74,8 +74,8 @@ TEST(Metrics, AChainOfCommunicationsIsExposedFromItsFirstLink) {
   EXPECT_NEAR(metrics.bubble_share, 0, 1e-12);
 }
 
-// Two stages, one micro-batch, transfers of 1 s: rank 1 waits 1 s for 0F0.send after its input exists, and
-// the time before that, while 0F0 computes, is bubble.
+// Two stages, one micro-batch, transfers of 1 s. Rank 1 waits 1 s for 0F0.send after its input exists. The time before
+// that, while 0F0 computes, is bubble.
 TEST(Metrics, WaitingForARunningTransferIsExposedAndWaitingForAPeersComputeIsBubble) {
   double forward = 1;
   Durations durations;
@@ -136,9 +136,9 @@ TEST(MemoryTimeline, StageKOf1F1BHoldsDMinusKMicroBatchesAndGPipeAllOfThem) {
   }
 }
 
-// Fujii 2024, Table of the author's cases: (TP, CP, PP, micro-batch) of Llama-3.1-8B on H100. The timeline
-// counts buffers one by one. Compared are the terms that both count: the author's embedding-input term has
-// no buffer, and the closed form has no gradients of activations.
+// Fujii 2024, the author's table of cases: (TP, CP, PP, micro-batch) of Llama-3.1-8B on H100. The timeline counts
+// buffers one by one. Only terms that both count are compared: the author's embedding-input term has no buffer, and the
+// closed form has no gradients of activations.
 TEST(MemoryTimeline, AgreesWithTheClosedFormOfFujii2024Within3Percent) {
   struct Case {
     int tensor, context, pipeline, micro_batch, data;

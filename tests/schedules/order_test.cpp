@@ -10,7 +10,7 @@ namespace {
 using Entry = std::pair<double, TaskId>;
 using Heap = std::priority_queue<Entry, std::vector<Entry>, std::greater<>>;
 
-// Every task popped makes others ready after one of `dates` delays; 0: at once.
+// Every task popped makes others ready after one of `delays`; 0: at once.
 void compare_with_a_heap(const std::vector<double>& delays, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<TaskId> ids(4000);

@@ -1,4 +1,4 @@
-// A shortened schedule is the schedule of fewer micro-batches.
+// Periodic steps are the schedule of fewer micro-batches.
 #include "schedules/time/periodic.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ ScheduleShape shape_of(const Schedule& schedule, int pipeline, int micro_batches
   return {pipeline, schedule.default_chunks, micro_batches, schedule.default_slices, schedule.copies};
 }
 
-// All forwards of every rank before its first backward: nothing repeats, what is kept for the backwards only grows.
+// True if all forwards of every rank precede its first backward. Then nothing repeats: what is kept only grows.
 bool ends_forwards_first(const ActionLists& lists) {
   return std::all_of(lists.begin(), lists.end(), [](const std::vector<Action>& list) {
     return std::is_partitioned(list.begin(), list.end(), [](const Action& a) { return a.pass == Pass::forward; });

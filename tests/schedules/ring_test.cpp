@@ -1,5 +1,5 @@
-// Attention around a ring of context ranks: its figures against those of the gathered attention, its graph against
-// the invariants, and its times against closed forms in the list replay and in the simulator.
+// Attention around a ring of context ranks: its operator cost against that of gathered attention, its graph against the
+// invariants, its times against closed forms in the list replay and in the simulator.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -67,7 +67,7 @@ Sums sums_of_layer(LoweringInput input, ContextExchange exchange) {
   return sums;
 }
 
-// The same products; forward the same bytes, backward keys and values beside the gradients.
+// The products are equal. Forward bytes are equal; backward has keys and values beside the gradients.
 TEST(RingAttention, HasTheFlopsOfGatheredAttentionAndHalfAsManyBytesAgain) {
   for (const bool causal : {false, true}) {
     for (const int context : {2, 4, 8}) {
@@ -82,7 +82,7 @@ TEST(RingAttention, HasTheFlopsOfGatheredAttentionAndHalfAsManyBytesAgain) {
   }
 }
 
-// Segments take 1 s, a round `round_s`, backward twice as long; a shift `shift_s`; everything else nothing.
+// Segments take 1 s, a round `round_s`, backward twice as long; a shift `shift_s`; everything else 0.
 Durations durations_of(const TaskGraph& graph, double round_s, double shift_s) {
   Durations durations(graph.tasks.size(), 0);
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {
@@ -121,7 +121,7 @@ TEST(RingAttention, LowersToASoundGraphInEveryLayout) {
             }
 }
 
-// By label, on rank 0.
+// Times by label, on rank 0.
 std::map<std::string, std::pair<double, double>> times_of(const TaskGraph& graph, const Timeline& timeline) {
   std::map<std::string, std::pair<double, double>> times;
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {
@@ -142,7 +142,7 @@ std::vector<Timeline> timelines(const TaskGraph& graph, double round_s, double s
 }
 
 // c rounds of a, c−1 shifts of x. Forward the first shift starts with the first round: c·a where shifts are hidden,
-// else all shifts and the last round. Backward the first shift runs beside the 2 s before the rounds; then each round
+// else all shifts and the last round. Backward the first shift runs beside the 2 s before the rounds. Then each round
 // of 2a has a shift of keys and values and one of gradients beside it.
 TEST(RingAttention, HidesShiftsBehindLongerRoundsAndShowsThemBehindShorterOnes) {
   for (const int context : {2, 4, 8}) {
@@ -177,7 +177,7 @@ TEST(RingAttention, OfTwoRanksTakesItsClosedFormBackwardBehindSlowShifts) {
   }
 }
 
-// However fast the links: own keys and values, the block in use and the one that arrives.
+// However fast the links, a rank holds its own keys and values, the block in use and the one that arrives.
 TEST(RingAttention, HoldsTwoForeignBlocksAtMost) {
   const TaskGraph graph = ordered(ring_of(8), 1, 1e-3);
   const Timeline timeline = replay(graph, durations_of(graph, 1, 1e-3));
@@ -199,7 +199,7 @@ TEST(RingAttention, HoldsTwoForeignBlocksAtMost) {
               2);
 }
 
-// A shift is one message to the next rank, whatever rings or trees the group's other collectives take.
+// A shift is one message to the next rank, whatever algorithm the group's other collectives use.
 TEST(RingAttention, ShiftTakesOneLatencyAndItsBytesOverOneLink) {
   EXPECT_DOUBLE_EQ(ring_seconds(Collective::shift, 8, 1e6, 1e-5, 1e9, 1e9), 1e-5 + 1e-3);
   HandGraph hand(4);
@@ -212,8 +212,8 @@ TEST(RingAttention, ShiftTakesOneLatencyAndItsBytesOverOneLink) {
               1e-5 + 1e-3, 1e-9);
 }
 
-// dkv1 is attn1's gradient alone; what goes on from there has this rank's own added to it: two read, one written. So
-// has, at home, the gradient of attn0.
+// dkv1 is attn1's gradient alone. Each later message has this rank's own gradient added: two are read, one is written.
+// The same holds at home for the gradient of attn0.
 TEST(RingAttention, AddsUpGradientsOnTheirWayAtTheMemorysBandwidth) {
   constexpr int context = 4;
   constexpr double bandwidth = 1e9, latency = 1e-5, memory = 1e10, launch = 3e-6;

@@ -79,7 +79,7 @@ TEST(ScheduleCsv, CannotSayARecomputationOrASlice) {
   EXPECT_THROW(write_schedule_csv(out, {{{Pass::forward, 0, 0, 1}}}), std::invalid_argument);
 }
 
-// ---- what is wrong with lists that read well ----
+// ---- Defects of lists that parse ----
 
 constexpr ScheduleShape two_by_two{.pipeline = 2, .micro_batches = 2};
 
@@ -114,8 +114,7 @@ TEST(ActionLists, AStageOnTheWrongRankABackwardFirstAndABeyondTheLastMicroBatchA
   EXPECT_NE(first_message("0F0,0F1,0B0,0I0,0W0,0B1\n1F0,1B0,1F1,1B1\n").find("split"), std::string::npos);
 }
 
-// Rank 0 wants 0B0 before it sends micro-batch 1, rank 1 wants micro-batch 1 before it makes the gradient
-// of 0.
+// Rank 0 waits for 0B0 before it sends micro-batch 1; rank 1 waits for micro-batch 1 before it makes the gradient of 0.
 TEST(ActionLists, ACircleBetweenRowsIsFoundAndItsHeadsAreMarked) {
   const ActionLists lists = read("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n");
   const auto defects = check_actions(lists, two_by_two);

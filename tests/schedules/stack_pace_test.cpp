@@ -1,5 +1,5 @@
-// A stack profile laid over a cluster: its layers and messages take what the trainer's formula says, and so do steps of
-// published runs, laid out task by task, but for what the order of tasks does.
+// A stack profile on a cluster: its layers and messages take the seconds of the trainer's formula. So do steps of
+// published runs as task graphs, except for the effects of task order.
 #include "schedules/time/stack_pace.h"
 
 #include <gmock/gmock.h>
@@ -68,8 +68,8 @@ TEST(StackPace, ALayersOperatorsAndCollectivesTakeWhatTheFormulaSays) {
   EXPECT_GT(context, 0);
 }
 
-// Formulas are for heads of hidden/heads without norms: what such a layer's operators take, those of another take at the same
-// pace, so that its own work is on top.
+// Formulas are for heads of hidden/heads without norms. Operators of other layers get the pace of such a layer's, so
+// that their own work is on top.
 TEST(StackPace, NormsOfHeadsAndWiderHeadsTakeThePaceOfALayerWithout) {
   const Stack& stack = *built_in_stack("megatron-core");
   LoweringInput input = llama_input(2, 2);
@@ -86,7 +86,7 @@ TEST(StackPace, NormsOfHeadsAndWiderHeadsTakeThePaceOfALayerWithout) {
             plain.message_costs[static_cast<std::size_t>(Axis::context)].bandwidth);
 }
 
-// What a fit sees of a ring is not hidden already: it must not be hidden again.
+// A fit of a ring contains only its visible time, so that must not be hidden again.
 TEST(StackPace, WhatARingShowsIsTheLayersAndItsMessagesAreTheFabrics) {
   const Stack& stack = *built_in_stack("megatron-core");
   LoweringInput input = llama_input(2, 2);
@@ -135,8 +135,8 @@ TEST(StackPace, OfAMachineThatATrainerWasNotFittedOnIsRefusedWithThoseThatItWas)
   }
 }
 
-// Two ways of adding up the same parts. What differs: the graph recomputes only collectives whose result is needed,
-// and hides part of reductions behind the last stages' cool-down.
+// Two sums of the same parts. They differ because the graph recomputes only collectives whose result is needed, and
+// hides part of reductions behind the last stages' cool-down.
 TEST(StackPace, StepsOfPublishedRunsTakeWhatTheirFormulaSays) {
   for (const EmbeddedFile& file : embedded_tables()) {
     std::istringstream in{std::string(file.text)};

@@ -1,4 +1,4 @@
-// The program itself, as a shell starts it: what a test inside the process cannot see.
+// The program itself, as a shell starts it, and membership of large groups.
 #include <sys/wait.h>
 
 #include <gmock/gmock.h>
@@ -107,8 +107,8 @@ TEST(OwnPredecessors, AreThePredecessorsInWhichTheMemberTakesPart) {
   }
 }
 
-// The global norm joins all ranks: n scalars in, n updates that wait. What a rank looks at is its own
-// scalar and its own update, not n of each.
+// The global norm joins all ranks: n scalars in, n updates that wait. A rank reads only its own scalar and its own
+// update, not n of each.
 TEST(OwnPredecessors, OfAGroupOfAllRanksAreAsManyAsItsMembers) {
   for (const int data : {2, 8, 32}) {
     const TaskGraph graph = test::sound({.pipeline = 2, .data = data, .clip_norm = 1});

@@ -1,4 +1,4 @@
-// Who waits how long in a communication: records made from a timeline.
+// Each member's waiting in a communication, in records made from a timeline.
 #include "schedules/draw/timeline_trace.h"
 
 #include <gtest/gtest.h>
@@ -101,9 +101,9 @@ TEST(TimelineTrace, HasOneRecordPerStepRankAndTaskWhoseLanesNeverOverlap) {
   for (const auto& [key, wait_s] : least_wait) EXPECT_EQ(wait_s, 0) << std::get<1>(key) << ": all wait, for nobody";
 }
 
-// 1F1B of m micro-batches on two ranks, forward f, backward b, messages that take no time. A receiver has
-// nothing to do but wait, from 0 to the last message: until f + (m−1)(f+b) for the forwards, when rank 0
-// has done all of them, and until f + m(f+b) for the backwards, when rank 1 has. Senders never wait.
+// 1F1B of m micro-batches on two ranks, forward f, backward b, messages that take no time. A receiver only waits, from
+// 0 to the last message. That is until f + (m−1)(f+b) for the forwards, when rank 0 has done all of them, and until f +
+// m(f+b) for the backwards, when rank 1 has. Senders never wait.
 TEST(TimelineTrace, AReceiverOfAPipelineWaitsUntilTheLastMessageInAll) {
   constexpr double f = 1, b = 2;
   constexpr int m = 5;

@@ -1,5 +1,5 @@
-// The norm test's tasks in the task graph: one for each reduction of a gradient over the workers, before it. That they measure
-// what they should is in execute_growth_test.cpp.
+// The norm test's tasks in the task graph: one before each reduction of a gradient over the workers.
+// execute_growth_test.cpp tests that they measure the right norms.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -70,7 +70,7 @@ TEST(WorkerNorms, AreOneForEachReductionOnEachRank) {
   }
 }
 
-// The executor reduces in place: what is measured later is the sum.
+// The executor reduces in place: a later measurement would see the sum.
 TEST(WorkerNorms, AreMeasuredBeforeTheReductionStarts) {
   const TaskGraph graph = measuring({.tensor = 2, .data = 2, .sequence_parallel = true, .zero = 1});
   std::set<std::pair<int, int>> measured;  // rank, block
@@ -119,8 +119,8 @@ TEST(WorkerNorms, AnUpdateThatDoesNotWaitForThemIsFound) {
 
 }  // namespace
 
-// What ZB-H2 gains over ZB-H1: no rank waits inside its own span, so the next step can start while other ranks
-// still end this one. A gradient norm over all ranks joins them again and the gain is gone.
+// The gain of ZB-H2 over ZB-H1: no rank waits inside its own span, so the next step can start while other ranks still
+// end this one. A gradient norm over all ranks joins them again and removes the gain.
 
 namespace {
 

@@ -1,4 +1,4 @@
-// Collective algorithms as flows: the closed form's time where nobody else is on the links, and contention.
+// Collective algorithms as flows: the closed form's time on links without other traffic, and contention.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -78,8 +78,8 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, FlowsOf,
                                   "_" + std::to_string(of.param.gpus_per_port);
                          });
 
-// Two nodes are each the root of one tree and its only leaf in the other; of three, one has two edges in
-// one tree and one in the other.
+// Two nodes are each the root of one tree and its only leaf in the other. Of three nodes, one has two edges in one tree
+// and one in the other.
 TEST(TreeFlows, OfTwoNodesSendEachByteOnceAndOfThreeOneAndAHalf) {
   for (const auto& [nodes, sent] : {std::pair{2, 1.0}, {3, 1.5}, {4, 2.0}})
     for (const CollectiveFidelity fidelity : {CollectiveFidelity::flows, CollectiveFidelity::closed_form})
@@ -133,8 +133,7 @@ TEST(Nccl, TakesTheTreeForShortAllReducesAndRingsForLongOnes) {
   EXPECT_GT(closed(Algorithm::tree, 1e9), closed(Algorithm::multi_ring, 1e9));
 }
 
-// As NCCL does: up and down a tree over the nodes, and chains inside. A ring over 8,192 ranks is 2 x 8,191
-// latencies.
+// As in NCCL: up and down a tree over the nodes, and chains inside. A ring over 8,192 ranks is 2 x 8,191 latencies.
 TEST(GradientNorm, OverThousandsOfRanksTakesATreesLatenciesUnlessARingIsAskedFor) {
   Cluster cluster = cluster_of(Algorithm::ring, 1024, 8);
   const auto norm = [&] {
@@ -169,8 +168,7 @@ TEST(Override, FallsBackToTheRingWhereNodesHaveUnequalNumbersOfMembers) {
   EXPECT_EQ(path_of(cluster, {"", Axis::data, {0, 1, 4, 5}}).algorithm, Algorithm::hierarchical);
 }
 
-// Each of 4 nodes of 4 reduces with all, and beside it one GPU per node with its equals: they meet on its
-// port.
+// Each of 4 nodes of 4 reduces with all, and beside it one GPU per node with its equals. They meet on its port.
 TEST(Contention, OfAHierarchicalAllReduceIsOnTheNetworkOnly) {
   const Cluster cluster = cluster_of(Algorithm::hierarchical, 4, 4);
   HandGraph hand(16);

@@ -1,4 +1,4 @@
-// A run of tasks that is simulated as one against the same tasks one by one: equal to the last bit.
+// A chain simulated as one unit against its tasks one by one: equal to the last bit.
 #include "sim/chains.h"
 
 #include <gmock/gmock.h>
@@ -78,14 +78,14 @@ TEST(Chains, GiveTheSameDatesToTheLastBitOverAGridOfLayoutsAndSchedules) {
             if (zero % 2 == 1) in.layout.context_exchange = ContextExchange::ring;
             in.shape.sharding = sharding_of(in.layout);
             in.clip_norm = zero % 2;
-            // Most collectives of so small a model meet others on their links and are flows, which nothing shortens.
+            // Most collectives of so small a model meet others on their links and are flows, which have no chains.
             const Both both = simulated(
                 in, cluster,
                 recompute == Recompute::full ? CollectiveFidelity::closed_form : CollectiveFidelity::automatic);
             const std::string text = in.schedule + " t" + std::to_string(tensor) + " c" + std::to_string(context) +
                                      " p" + std::to_string(pipeline) + " d" + std::to_string(data) + " z" +
                                      std::to_string(zero) + " sp" + std::to_string(sequence_parallel);
-            // SimGrid adds up its clock from event to event, fewer with chains: a message that is a flow may end a last bit apart.
+            // SimGrid sums its clock over events, fewer with chains: a flow may end a last bit apart.
             ASSERT_THAT(both.chained.timeline.start,
                         testing::Pointwise(testing::DoubleEq(), both.single.timeline.start))
                 << text;
@@ -158,7 +158,7 @@ TEST(Chains, EndWhereTheirMiddleWaitsForAnotherRank) {
   EXPECT_EQ(units_of(hand), hand.graph.tasks.size());
 }
 
-// rank 0 and 1: a, all-reduce, b, all-reduce, c, all-reduce, d. Beside b a gather of what a has made, for which c waits.
+// rank 0 and 1: a, all-reduce, b, all-reduce, c, all-reduce, d. Beside b: a gather of a's result for c.
 struct WithAGather : HandGraph {
   TaskId other_rank = 0, gather = 0;
   WithAGather() : HandGraph(3) {

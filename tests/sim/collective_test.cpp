@@ -103,7 +103,7 @@ TEST(AutomaticFidelity, UsesFlowsWhereATransferSharesAPort) {
   hand.transfer(0, 2, bytes);
   const Simulation result = run(hand, hand_cluster(3, 1, bandwidth, 0), CollectiveFidelity::automatic);
   EXPECT_EQ(result.flows, 3U);
-  // Up link of rank 0: half a message of the ring and a whole one of the transfer, fairly shared.
+  // Up link of rank 0: half a message of the ring and a whole one of the transfer share it fairly.
   EXPECT_NEAR(result.timeline.end[0], bytes / bandwidth, 1e-12);
   EXPECT_NEAR(result.timeline.end[1], 1.5 * bytes / bandwidth, 1e-12);
 }
@@ -117,8 +117,8 @@ TEST(AutomaticFidelity, KnowsTrafficByItsBytesAlsoWhereAddingIsSlow) {
   EXPECT_EQ(run(hand, cluster, CollectiveFidelity::automatic).flows, 3U);
 }
 
-// From 101 nodes on the latency of the rounds is longer than the bytes take alone; eight rings through one port still take
-// eight times as long for them.
+// From 101 nodes on the rounds' latency is longer than the bytes' time alone. Eight rings through one port still take
+// eight times as long for the bytes.
 TEST(AutomaticFidelity, SharedPortsSlowDownRingsOfAnyLength) {
   constexpr int per_node = 8;
   for (const int nodes : {2, 16, 100, 101, 128}) {
@@ -142,8 +142,8 @@ TEST(AutomaticFidelity, AScalarOverAllRanksMakesNobodyContended) {
   EXPECT_EQ(run(hand, hand_cluster(4, 1, bandwidth, latency), CollectiveFidelity::automatic).flows, 0U);
 }
 
-// Of n nodes with eight GPUs behind one port, rings of equal GPUs: each gets an eighth of the port, whether
-// its latency (which grows with n) or its bytes take longer when it is alone.
+// Rings of equal GPUs over n nodes with eight GPUs behind one port. Each gets an eighth of the port, whether its
+// latency (which grows with n) or its bytes take longer when it is alone.
 TEST(AutomaticFidelity, SharesAPortHoweverLargeTheLatencyTermIs) {
   double before = 0;
   for (const int n : {2, 8, 32, 128}) {
@@ -183,7 +183,7 @@ TEST(SimulatedRing, ItsOwnEdgesShareAPortToo) {
 
 }  // namespace
 
-// The table that tells which task a flow belongs to, against the standard library's.
+// The table from flows to tasks, against the standard library's.
 
 namespace {
 

@@ -48,8 +48,8 @@ TEST(SharedCores, ATaskThatJoinsLaterSlowsTheOthersFromThen) {
   EXPECT_NEAR(timeline.end[0], 4, 1e-12);
 }
 
-// Rank 1's task at t = 1 is too short to move the clock: rank 0 slows down and speeds up again at that
-// date, with the end that it had before. That end must count once.
+// Rank 1's task at t = 1 is too short to move the clock: rank 0 slows down and speeds up again at that date, with its
+// previous end. That end must count once.
 TEST(SharedCores, ATaskThatIsOverAtTheDateItStartsChangesNothing) {
   HandGraph hand(2);
   const TaskId first = hand.compute(0, 3), second = hand.compute(0, 1), third = hand.compute(0, 1);
@@ -83,7 +83,7 @@ TEST(OverlapSlowdown, ATaskHalfOverlappedByACommunicationIsSlowerInThatHalf) {
   HandGraph hand(3);
   hand.compute(0, 2);
   hand.transfer(0, 1, 1e9);
-  hand.compute(2, 2);  // its rank has no part in the transfer
+  hand.compute(2, 2);  // rank 2 takes no part in the transfer
   const Timeline timeline = run(hand, cluster);
   EXPECT_NEAR(timeline.end[0], 1 + (2 - 1 / 1.25), 1e-12);
   EXPECT_NEAR(timeline.end[1], 1, 1e-12);

@@ -104,8 +104,8 @@ TEST(SimulatedTransfer, OneAtATimeOnALaneInGlobalOrder) {
 }
 
 TEST(Simulate, RunsStepsBackToBackAndCarriesDependenciesOver) {
-  // Rank 0 produces (1 s), sends, rank 1 consumes (3 s); rank 0 may begin the next step before rank 1 is
-  // done, unless the consumer's end is carried over.
+  // Rank 0 produces (1 s), sends, rank 1 consumes (3 s). Rank 0 may begin the next step before rank 1 is done, unless
+  // the consumer's end is carried over.
   HandGraph hand(2);
   const TaskId produce = hand.compute(0, 1);
   const TaskId send = hand.transfer(0, 1, bytes, {produce});
@@ -137,7 +137,7 @@ TEST(Simulate, GivesTheSameBytesEveryTime) {
 }
 
 TEST(Simulate, SaysWhoWaitsForWhomOnADeadlock) {
-  // Two ranks that both send first and receive later on one lane each: the classic.
+  // Two ranks that both send first and receive later on one lane each: a classic deadlock.
   HandGraph hand(2);
   const TaskId a = hand.compute(0, 1);
   const TaskId b = hand.compute(1, 1);

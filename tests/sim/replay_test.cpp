@@ -1,5 +1,5 @@
-// Whole training steps: the simulator against the list replay, which knows nothing of SimGrid, and against
-// the closed forms of the schedules.
+// Whole training steps: the simulator against the list replay, which does not use SimGrid, and against the closed forms
+// of the schedules.
 #include <gtest/gtest.h>
 
 #include "schedules/lower/lowering.h"
@@ -29,7 +29,7 @@ LoweringInput small_llama(int tensor, int pipeline, int data, int chunks, int ze
   return input;
 }
 
-// Forward 1 s, backward 2 s; communication `message_s`, everything else nothing.
+// Forward 1 s, backward 2 s; communication `message_s`, everything else 0.
 Durations given_durations(const TaskGraph& graph, double message_s) {
   Durations durations(graph.tasks.size(), 0);
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {
@@ -62,8 +62,8 @@ TEST(SimulatedStep, GPipeAnd1F1BTakeNPlusDMinusOneTimesForwardAndBackwardWithout
   }
 }
 
-// Every message of a link that carries one at a time takes its closed form, so durations and flows agree:
-// each rank has one port per neighbour and direction here.
+// Every message on a link that carries one at a time takes its closed form, so durations and flows agree. Each rank has
+// one port per neighbour and direction here.
 TEST(SimulatedStep, IsTheListReplayWhenNothingContends) {
   for (const int tensor : {1, 2})
     for (const int pipeline : {1, 2, 4})
@@ -107,8 +107,7 @@ TEST(SimulatedStep, IsTheListReplayWithTransfersAsFlowsThatDoNotMeet) {
 }
 
 TEST(SimulatedStep, OfAPipelineRepeatsAfterNPlusDMinusOneTimesForwardAndBackward) {
-  // The first stage ends last and starts first, so each rank's next step is the same step shifted by the
-  // makespan.
+  // The first stage ends last and starts first, so each rank's next step is the same step shifted by the makespan.
   for (const int pipeline : {1, 2, 4}) {
     TaskGraph graph = lower(small_llama(1, pipeline, 1, 1, 0));
     for (Work& work : graph.works) work.bytes = 0;

@@ -1,4 +1,4 @@
-// Contention on what a topology has between its ports, against closed forms.
+// Contention on the links between a topology's ports, against closed forms.
 #include <gtest/gtest.h>
 
 #include "models/machine/topology.h"
@@ -71,7 +71,7 @@ TEST(Rails, RingsOfEqualGpusDoNotMeetAndMessagesToOtherRailsShareTheUplinks) {
   const Cluster cluster = cluster_of("rail-optimised", 4, 2, {.shape = {4}, .oversubscription = 2});
   for (const double end : ends(rings, cluster, CollectiveFidelity::flows))
     EXPECT_NEAR(end, 6 * latency + 1.5 * bytes / bandwidth, 1e-12);
-  for (const double end : ends(rings, cluster)) EXPECT_EQ(end, 7);  // nothing to contend for: closed form
+  for (const double end : ends(rings, cluster)) EXPECT_EQ(end, 7);  // no contention: closed form
   for (const double end : ends(crossing, cluster)) EXPECT_NEAR(end, latency + 2 * bytes / bandwidth, 1e-12);
 }
 
@@ -118,7 +118,7 @@ TEST(Torus, RoutesThroughOneLinkShareItAndOthersDoNot) {
   for (const double end : ends(apart, cluster)) EXPECT_NEAR(end, alone, 1e-12);
 }
 
-// Of a torus [2, 2], 0 → 3 goes through 1, along x first; 3 → 0 through 2.
+// In a torus [2, 2], 0 → 3 goes through 1, along x first; 3 → 0 through 2.
 TEST(Torus, ASlowPortSlowsAllThatCrossesItsVertexBothWays) {
   Cluster cluster = cluster_of("torus", 4, 1, {.shape = {2, 2}});
   cluster.impairments.ports = {{0, 1, -1, 0.1, 0, 0}};
@@ -193,8 +193,8 @@ TEST(ConcurrentRings, OfKStagesOnOneNicTakeKTimesAsLong) {
 }
 
 TEST(PipelineTransfers, ShareThePortWithADataParallelRing) {
-  // A ring of two (bytes/2 each way) and a transfer of `bytes` leave port 0 together: the ring ends after 2
-  // × bytes/2, the transfer after bytes/2 + bytes.
+  // A ring of two (bytes/2 each way) and a transfer of `bytes` leave port 0 together. The ring ends after 2 × bytes/2,
+  // the transfer after bytes/2 + bytes.
   HandGraph hand(3);
   hand.collective(Collective::reduce_scatter, {0, 1}, bytes, 7);
   hand.transfer(0, 2, bytes);
@@ -204,7 +204,7 @@ TEST(PipelineTransfers, ShareThePortWithADataParallelRing) {
 }
 
 TEST(SeveralFabrics, CarryTheTrafficOfTheirOwnMembersSideBySide) {
-  // Group 0 has a fabric of its own besides the one that all share: its traffic stays off the common one.
+  // Group 0 has its own fabric beside the common one, so its traffic stays off the latter.
   Cluster cluster = hand_cluster(2, 1, bandwidth, latency);
   cluster.groups.push_back(cluster.groups[0]);
   Fabric common = cluster.fabrics[0];

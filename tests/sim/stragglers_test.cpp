@@ -1,4 +1,4 @@
-// What a slow GPU or port costs a step, against closed forms; folding where some ranks are slow.
+// The cost of a slow GPU or port for a step, against closed forms; folding where some ranks are slow.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ StepMetrics simulated(const LoweringInput& input, const Cluster& cluster) {
   return metrics_of(graph, simulate(graph, cluster, durations, {}).timeline, 1);
 }
 
-// Seconds of compute of one rank in a step of the healthy cluster.
+// Seconds of compute of one rank in a step of the cluster without degradation.
 double busy(const LoweringInput& input, const Cluster& cluster, int rank) {
   const TaskGraph graph = lower(input);
   const Durations durations = durations_of(graph, healthy(cluster));
@@ -76,8 +76,8 @@ TEST(SlowGpu, MakesItsComputeThatManyTimesAsLong) {
   EXPECT_NEAR(simulated(input, cluster).step_time_s, 1.75 * sound, 1e-9 * sound);
 }
 
-// Each further micro-batch costs what the slowest stage needs for it, so with f large enough f times what the slow
-// stage needs.
+// Each further micro-batch takes the time of the slowest stage. So with f large enough it takes f times the slow
+// stage's.
 TEST(SlowGpu, SetsThePaceOfAPipelineByItsStage) {
   constexpr double f = 3;
   Cluster cluster = cluster_of(4, 1);
@@ -216,7 +216,7 @@ TEST(NodeOrder, CarriesTrafficAroundAWeakPair) {
   EXPECT_NEAR(run(hand, cluster).end[0], latency + bytes / bandwidth, 1e-12);
 }
 
-// Random troubles on nodes of two; what can still be folded gives the step of all ranks.
+// Random degradation on nodes of two: what can still be folded gives the step of all ranks.
 TEST(FoldedWithStragglers, IsTheStepOfAllRanks) {
   std::mt19937 random(11);
   const auto below = [&](int n) { return std::uniform_int_distribution<int>(0, n - 1)(random); };

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double bandwidth = 1e9, bytes = 1e8, compute_s = 1, moved_s = bytes / bandwidth;
 
-// A step of two ranks: each computes, then they reduce; the next step waits for it.
+// A step of two ranks: each computes, then they reduce. The next step waits for the reduction.
 HandGraph job_of_two(double seconds = compute_s) {
   HandGraph hand(2);
   const TaskId a = hand.compute(0, seconds), b = hand.compute(1, seconds);

@@ -1,6 +1,6 @@
-// exec/transport/device.h on the ordered device, each function with the guarantees that exec/cuda/ gives and no more.
+// exec/transport/device.h on the ordered device: each function has the guarantees of exec/transport/cuda/ and no more.
 //
-// SLIPWAY_ORDER_WITHOUT=wait (keep, finish) leaves these out, to see that the checker misses them.
+// SLIPWAY_ORDER_WITHOUT=wait (keep, finish) leaves these out, to test that the checker misses them.
 #include "exec/transport/device.h"
 
 #include <ATen/ATen.h>
@@ -24,7 +24,7 @@ bool is_left_out(std::string_view what) {
   return named != nullptr && what == named;
 }
 
-// A race found makes the program fail, whatever it ended with.
+// A found race makes the program fail, whatever its status.
 void tell_races() {
   const std::vector<std::string> races = stream_order().races();
   for (const std::string& race : races) std::fprintf(stderr, "stream order: %s\n", race.c_str());
@@ -60,9 +60,8 @@ class OrderedQueue : public DeviceQueue {
   static const Reached& reached(const Mark& mark) { return *static_cast<const Reached*>(mark.get()); }
 };
 
-// Between processes: tensors of the host go over Gloo, and what the device would do is on the lane's
-// stream, as with c10d's NCCL (collectives are started on it; it waits for sends and receives, which waited
-// for it).
+// Between processes, tensors of the host go over Gloo. The device's work is on the lane's stream, as with c10d's NCCL:
+// collectives start on it, and it waits for sends and receives, which waited for it.
 class OrderedTransport : public Transport {
  public:
   explicit OrderedTransport(std::unique_ptr<Transport> host) : host_(std::move(host)) {}
@@ -116,7 +115,7 @@ void keep_for_this_lane(const at::Tensor& tensor) {
   if (!is_left_out("keep")) stream_order().keep_for(tensor.storage().data(), this_stream());
 }
 
-// On a stream of its own, which is behind nothing but what the host has waited for.
+// Uses a stream of its own, which is behind only what the host has waited for.
 double number_of(const at::Tensor& scalar) {
   const int mine = this_stream();
   work_on(stream_order().new_stream());

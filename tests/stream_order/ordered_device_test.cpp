@@ -1,6 +1,5 @@
-// The device that checks the order of streams computes what the processor does, and finds what is planted
-// there: a missing wait, an early free, an early look of the host. Whole runs of the executor are in
-// execute_stream_order_test.cpp.
+// The device that checks the order of streams computes like the processor, and finds planted errors: a missing wait, an
+// early free, an early read by the host. Whole runs of the executor are in execute_stream_order_test.cpp.
 #include "tests/stream_order/ordered_device.h"
 
 #include <ATen/ATen.h>
@@ -22,7 +21,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-// What the device's own checker has found since.
+// Races that the device's own checker has found since.
 class NewRaces {
  public:
   std::vector<std::string> found() const {
@@ -53,8 +52,8 @@ TEST(OrderedDevice, ComputesWhatTheProcessorDoes) {
   EXPECT_THAT(races.found(), IsEmpty());
 }
 
-// Two lanes of the executor's runtime: the first makes a tensor, the second doubles it. Twice: no lane ends
-// before the other has read, for then the host would have waited for it.
+// Two lanes of the executor's runtime: the first makes a tensor, the second doubles it. Twice, so that no lane ends
+// before the other has read; the host would have waited for it then.
 double hand_over(bool keep, DeviceQueue& queue) {
   const TaskGraph graph = graph_of({{none, {}, {}, {0}}, {0, {0}, {0}, {}}});
   at::Tensor handed;
@@ -93,7 +92,7 @@ TEST(LanesOnTheOrderedDevice, ThatWaitForEachOtherAndKeepWhatTheyReadHaveNoRace)
   EXPECT_THAT(races.found(), IsEmpty());
 }
 
-// The threads still wait for each other, so the result is right all the same.
+// The threads still wait for each other, so the result is right.
 TEST(LanesOnTheOrderedDevice, WithoutAWaitOnTheDeviceAreFoundThoughTheirThreadsWait) {
   const NewRaces races;
   DeafQueue deaf;

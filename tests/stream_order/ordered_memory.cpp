@@ -18,7 +18,7 @@ struct BytesOf {
   std::size_t bytes = 0;
 };
 
-// The size stands before the memory, so that its end can be told (exec/rank/memory_meter.h).
+// The size stands before the memory, to find its end (exec/rank/memory_meter.h).
 constexpr std::size_t header = 64;
 
 void end_block(void* memory) {

@@ -22,7 +22,7 @@ const c10::DispatchKeySet keys(c10::DispatchKey::PrivateUse1);
 
 bool is_ours(const at::Tensor& tensor) { return tensor.defined() && tensor.device().type() == ordered_device.type(); }
 
-// From its first to its last element.
+// The range from its first to its last element.
 ByteRange bytes_of_tensor(const at::Tensor& tensor) {
   std::int64_t last = 0;
   for (std::int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
@@ -69,7 +69,7 @@ class Call {
         value = c10::Device(c10::kCPU);
       }
     }
-    // Reads first: what an operator overwrites it may have read.
+    // Reads come first: an operator may have read what it overwrites.
     for (const Access access : {Access::read, Access::write})
       for (const Pair& pair : pairs_)
         if ((access == Access::write) == pair.written) note_use(pair.ours, access, name_);
@@ -147,7 +147,7 @@ bool is_same_memory(const at::Tensor& a, const at::Tensor& b) {
          a.strides() == b.strides() && a.scalar_type() == b.scalar_type();
 }
 
-// To the host it is waited for, unless it must not be: then nobody knows when it has arrived.
+// A copy to the host is waited for unless it is non-blocking; then its arrival is unknown.
 at::Tensor& copy(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
   if (is_same_memory(self, source)) return self;
   note_use(source, Access::read, "copy");

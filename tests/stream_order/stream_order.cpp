@@ -28,7 +28,7 @@ int StreamOrder::new_stream() {
   const auto stream = static_cast<int>(clocks_.size());
   clocks_.push_back(finished_);
   clocks_.back().resize(clocks_.size());
-  clocks_.back().back() = 1;  // now; what others know of it is 0
+  clocks_.back().back() = 1;  // now; other streams know 0 of it
   return stream;
 }
 
@@ -68,8 +68,8 @@ void StreamOrder::keep_for(const void* block, int stream) {
   if (found != blocks_.end()) found->second.kept_for.push_back(stream);
 }
 
-// What its allocator hands out next may be this block, to the stream it came from, as soon as those that it
-// was kept for have come by where they are now.
+// The allocator may next give this block to the stream it came from, once the streams that it was kept for have reached
+// their present places.
 void StreamOrder::freed(const void* block) {
   const std::lock_guard lock(mutex_);
   const auto node = blocks_.extract(block);
@@ -105,7 +105,7 @@ void StreamOrder::use(int stream, const void* block, ByteRange part, Access acce
            (past.access == Access::read ? " may not have read yet" : " may not have written yet") + " (bytes " +
            std::to_string(part.begin) + " to " + std::to_string(part.end) + " of " + std::to_string(mine.bytes) + ")");
   }
-  // Who is behind this one is behind those that it stands for, too.
+  // A stream behind this one is also behind those that it covers.
   std::erase_if(mine.past, [&](const Past& past) {
     if (!covers(part, past.part)) return false;
     return past.stream == stream ? access == Access::write || past.access == Access::read

@@ -1,21 +1,18 @@
-// Finds what would be a race on a device with queues (exec/lanes/device_queue.h), without one: it is told what
-// every stream starts, and asks of each access whether marks and waits put it behind the accesses that it
-// must not overtake.
+// Finds what would be a race on a device with queues (exec/lanes/device_queue.h), without one. It gets everything that
+// streams start, and checks that marks and waits put each access behind the accesses that it must not overtake.
 //
 //   stream a   write x │ mark m │                a's clock: 1
 //   stream b            wait m │ read x          b's clock holds a's 1: ordered
 //
-// Without the wait it is a race, however long after the write the read is started.
+// Without the wait it is a race, however late the read starts after the write.
 //
-// A stream's clock says up to which of its own and of every other's marks it is behind (vector clocks,
-// Mattern 1988; kept by access as in FastTrack, Flanagan 2009). What the host has waited for is behind
-// everybody who starts something later. That threads of the host wait for each other is no order: on a
-// device that says only when something is started.
+// A stream's clock holds, for its own and every other stream's marks, the last one that it is behind (vector clocks,
+// Mattern 1988; kept by access as in FastTrack, Flanagan 2009). What the host has waited for is before everything that
+// is started later. Waits between threads of the host are no order: on a device they only decide when something starts.
 //
-// Memory is that of a caching allocator with streams: a block that is freed is its first stream's again at
-// once, even while another stream is still at work on it, unless it was kept for that one. So to allocate
-// is to write, and when a block is freed its own stream, or one that it was kept for, must be behind all
-// that others have done with it.
+// Memory is that of a caching allocator with streams. A freed block is its first stream's again at once, even while
+// another stream still uses it, unless it was kept for that one. So to allocate is to write. When a block is freed, its
+// own stream, or one that it was kept for, must be behind all accesses of others.
 // Plain C++. Guarded by tests/stream_order/stream_order_test.cpp.
 #pragma once
 
@@ -28,7 +25,7 @@
 
 namespace slipway::test {
 
-using StreamClock = std::vector<std::int64_t>;  // by stream: marks of it that are over; shorter ones: none of the rest
+using StreamClock = std::vector<std::int64_t>;  // by stream: its marks that are over; missing entries: none
 
 // A part of a block.
 struct ByteRange {
@@ -41,7 +38,7 @@ class StreamOrder {
 
   // Stream 0 is there: where threads begin.
   StreamOrder() { new_stream(); }
-  // Behind what the host has waited for so far.
+  // The new stream is behind what the host has waited for so far.
   int new_stream();
   Mark mark(int stream);
   void wait_for(int stream, const Mark& mark);
@@ -53,11 +50,11 @@ class StreamOrder {
   enum class Access : std::uint8_t { read, write };
   // `what`: for the message.
   void use(int stream, const void* block, ByteRange part, Access access, const std::string& what);
-  // Whatever else is wrong: what the host looks at too early.
+  // Reports another error: a read by the host that is too early.
   void complain(const std::string& race);
 
   std::vector<std::string> races() const;  // each kind once
-  // Accesses that had to be behind another stream's and were.
+  // Number of accesses that had to be behind another stream's and were.
   std::int64_t ordered() const;
 
  private:

@@ -1,5 +1,5 @@
-// The checker of stream order finds what is planted and nothing else, on clocks alone. On tensors:
-// ordered_device_test.cpp.
+// The checker of stream order finds planted races and nothing else, on clocks alone. ordered_device_test.cpp tests it
+// on tensors.
 #include "tests/stream_order/stream_order.h"
 
 #include <gmock/gmock.h>
@@ -116,7 +116,7 @@ TEST_F(TwoStreams, ABlockThatWasKeptOrWhoseUseIsOverMayBeFreed) {
   EXPECT_THAT(order.races(), IsEmpty());
 }
 
-// As a sender's lane, which waits for the receiver's.
+// Like a sender's lane, which waits for the receiver's.
 TEST_F(TwoStreams, ABlockThatWasKeptForAStreamBehindItsUsersMayBeFreed) {
   const int c = order.new_stream();
   order.wait_for(b, order.mark(a));
@@ -127,7 +127,7 @@ TEST_F(TwoStreams, ABlockThatWasKeptForAStreamBehindItsUsersMayBeFreed) {
   EXPECT_THAT(order.races(), IsEmpty());
 }
 
-// What came before in that memory may still be at work on the stream that it is of.
+// Earlier work in that memory may still run on the stream that owns it.
 TEST_F(TwoStreams, FreshMemoryIsItsFirstStreamsUntilAnotherIsBehindIt) {
   write(b);
   EXPECT_THAT(order.races(), ElementsAre(HasSubstr("what its allocation on stream 1 may not have written")));

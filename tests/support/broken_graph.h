@@ -1,5 +1,4 @@
-// Sound graphs to break: small lowered Llamas and edits that a wrong lowering could make. For the tests of
-// the checks.
+// Sound graphs to break: small lowered Llamas, and edits that a wrong lowering could make. For the tests of the checks.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -103,7 +102,7 @@ inline Lane& lane_of(const TaskGraph& graph, std::vector<Lane>& lanes, int rank,
                        [&](const Lane& lane) { return lane.rank == rank && lane_name(graph, lane) == name; });
 }
 
-// The first violation: a test that expects one says so by looking at it.
+// The first violation, or empty.
 inline std::string first(const std::vector<Violation>& violations) {
   return violations.empty() ? "no violation" : violations.front().message;
 }

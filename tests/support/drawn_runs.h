@@ -1,5 +1,5 @@
-// Runs whose gradient noise and loss are known: each worker's gradient is drawn around a true one, and what the norm test
-// would measure of them is added up by its definition.
+// Runs with known gradient noise and loss. Each worker's gradient is drawn around a true one, and the norm test's
+// measurements are summed by their definition.
 #pragma once
 
 #include <cmath>
@@ -35,8 +35,7 @@ inline void draw_norms(GradientStep& step, double noise_tokens, const DrawnRun& 
   step.variance = (of_workers - workers * step.square) / (workers * (workers - 1.0));
 }
 
-// A step for each batch. Its loss is that of the noiseless steps behind it, which are added up here as McCandlish et al. 2018
-// have them.
+// A step for each batch. Its loss is that of the noiseless steps before it, summed here after McCandlish et al. 2018.
 inline std::vector<GradientStep> drawn_run(const DrawnRun& run, const std::vector<double>& batches,
                                            std::uint64_t seed) {
   std::mt19937_64 random(seed);

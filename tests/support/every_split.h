@@ -1,8 +1,8 @@
-// Every split of layers on stages there is, and what each is worth: the truth for layout.split balanced.
+// Every split of layers on stages, and the load of each: the truth for layout.split balanced.
 //
 //   each_split(2, 3)  ──►  0 3, 1 2, 2 1, 3 0        slowest stage, then the least sum of squares
 //
-// Used by tests/schedules/balanced_split_test.cpp and tests/schedules/balanced_split_test.cpp.
+// Used by tests/schedules/balanced_split_test.cpp.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void each_split(int stages, int layers, std::vector<int>& split, const Visit& vi
   }
 }
 
-// Loads of the stages; empty when one between the first and the last would hold nothing.
+// Loads of the stages; empty if one between the first and the last would hold nothing.
 inline std::vector<double> loads(const std::vector<std::vector<double>>& seconds, const std::vector<int>& layers) {
   std::vector<double> list;
   std::size_t block = 0;
@@ -47,7 +47,7 @@ inline Evenness evenness(const std::vector<double>& loads) {
   return sum;
 }
 
-// The slowest stage as fast as possible, then the least sum of squares, of every split.
+// Best of all splits: the slowest stage as fast as possible, then the least sum of squares.
 inline Evenness best_of_all(const std::vector<std::vector<double>>& seconds) {
   Evenness best{1e300, 1e300};
   std::vector<int> split;

@@ -1,5 +1,4 @@
-// A small pipeline of unit durations and fillers that have nothing to do with K-FAC, for the tests of the
-// filling pass.
+// A small pipeline of unit durations and bubble work that is not K-FAC's, for the tests of the filling pass.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -54,7 +53,7 @@ inline Fillers no_fillers(int groups) {
   return fillers;
 }
 
-// Items are told apart by their micro-batch number.
+// Items have their number as micro-batch number.
 inline int add(Fillers& fillers, int rank, double seconds, FillerGroup group = 0, std::vector<TaskId> after = {},
                std::vector<FillerGroup> after_groups = {}, int priority = 0) {
   const int number = static_cast<int>(fillers.items.size());

@@ -13,7 +13,7 @@ namespace slipway::test {
 
 inline const std::string llama_8b = SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-8b-64xh100.yaml";
 
-// A noise scale that stays, so that closed forms hold. `more` settings go last.
+// A constant noise scale, so that closed forms hold. `more` settings go last.
 inline std::vector<std::string> asked(std::vector<std::string> more = {}) {
   std::vector<std::string> args{"growth", llama_8b};
   for (const char* setting :

@@ -67,7 +67,7 @@ struct HandGraph {
     return *this;
   }
 
-  // Lets a task wait for one that was added later.
+  // Makes a task wait for one that was added later.
   void also_after(TaskId task, TaskId before) { after_[task].push_back(before); }
 
  private:
@@ -97,7 +97,7 @@ struct HandGraph {
   }
 };
 
-// `nodes` nodes of `gpus` GPUs; one fabric joins them all.
+// `nodes` nodes of `gpus` GPUs on one common fabric.
 inline Cluster hand_cluster(int nodes, int gpus, double bandwidth, double latency, int gpus_per_port = 1) {
   Cluster cluster;
   cluster.name = "by hand";

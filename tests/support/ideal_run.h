@@ -1,5 +1,5 @@
-// Formulas of step time where everything but one thing is free: runs and constants for tests that ask what a feature
-// costs by counting its FLOPs or bytes.
+// Formulas of step time where all but one thing is free: runs and constants for tests that count a feature's FLOPs or
+// bytes.
 #pragma once
 
 #include <cmath>
@@ -25,8 +25,7 @@ inline double seconds_of(const char* trainer, const StepWork& work, std::span<co
   return model->seconds(work, constants);
 }
 
-// Products at full peak and everything else free. Memory_traffic and waiting vanish, bandwidth is without
-// end.
+// Products at full peak and everything else free: no memory traffic, no waiting, bandwidth without end.
 inline std::vector<double> ideal(const TimeModel& model) {
   std::vector<double> constants;
   for (const TimeParameter& parameter : model.parameters) {
@@ -42,7 +41,7 @@ inline std::vector<double> ideal(const TimeModel& model) {
   return constants;
 }
 
-// A run of this trainer, on constants with which only its products take time.
+// A run of this trainer whose constants give time only to its products.
 inline StepWork ideal_run(const TimeModel& model) {
   StepWork w = llama_13b();
   w.d = w.gpus = 1, w.m = 8, w.V = 1e-6, w.memory_bandwidth = 1e30;

@@ -1,6 +1,6 @@
-// Training with K-FAC: bundles of windows, filled or not, and an implementation of its own to judge them
-// by, on the plain model of tests/support/reference_model.h. It knows nothing of tasks but one thing, which it is
-// told: from which step of a window on the inverses of a Linear are those of the window's first step.
+// Training with K-FAC: bundles of windows, filled or not, and a separate implementation as their truth, on the plain
+// model of tests/support/reference_model.h. It does not know tasks. It gets only the step of a window from which a
+// Linear's inverses are those of the window's first step.
 #pragma once
 
 #include <torch/optim/adamw.h>
@@ -20,11 +20,11 @@ namespace slipway::test {
 
 struct KfacWindow {
   bool filled = false;
-  int refresh_steps = 1;        // unfilled
-  double filler_seconds = 0.4;  // each; a forward takes 1, a backward 2
+  int refresh_steps = 1;        // without bubble work
+  double filler_seconds = 0.4;  // per item; a forward takes 1, a backward 2
 };
 
-// By them a prediction and a measurement are joined.
+// A prediction and a measurement join on labels.
 inline void expect_labels_are_unique(const TaskGraph& graph) {
   std::set<std::tuple<int, std::int32_t, std::string>> seen;  // of (step of the window, rank, label)
   for (TaskId id = 0; id < graph.tasks.size(); ++id)
@@ -71,8 +71,8 @@ inline std::vector<LinearOfModel> linears_of(const Model& model) {
   return list;
 }
 
-// By the order of the compute lanes: how many preconditionings of its rank and stage lie before both
-// inversions of a Linear.
+// By the order of the compute lanes: the number of preconditionings of its rank and stage before both inversions of a
+// Linear.
 inline std::map<LinearName, int> first_steps_with_new_inverses(const TaskGraph& graph) {
   std::map<LinearName, int> first;
   for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank) {
@@ -108,7 +108,7 @@ class KfacReference {
           .weight_decay(group.params().front().dim() == 2 ? bundle.run.optimizer.weight_decay : 0);
   }
 
-  // Steps follow each other from 0 on. Returns the loss.
+  // Steps must come in order from 0. Returns the loss.
   double train(int step) {
     const std::int64_t batch = bundle_.graph.global_batch;
     products_.clear();

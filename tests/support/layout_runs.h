@@ -1,4 +1,4 @@
-// Training one layout as virtual ranks in this process, and one process on the same model to judge it by.
+// Training of one layout as virtual ranks in this process, and one process on the same model as its truth.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -42,7 +42,7 @@ struct Grown {
   std::vector<std::int64_t> batches;
 };
 
-// A batch that grows, as virtual ranks that are asked after each step.
+// Trains with a growing batch on virtual ranks, which choose the batch after each step.
 inline Grown train_growing(const Bundle& bundle) {
   at::set_num_threads(1);
   for (const TaskGraph* graph : programs_of(bundle))
@@ -93,7 +93,7 @@ inline std::string describe_layout(const LoweringInput& input) {
 // A layer per stage, two at least: few models, so that one process is trained once for many layouts.
 inline Model llama_for(int stages, bool tied) { return tiny_llama(std::max(stages, 2), tied); }
 
-// Sums in another order, in float32: the losses stay together for a while, within the round-off of a sum of them.
+// Sums in another order, in float32: the losses stay together for a while, within the round-off of their sum.
 inline void expect_float32_follows_one_process(LoweringInput input) {
   input.shape.dtype = input.gradient_dtype = Dtype::float32;
   const Trained many = train(input);
@@ -124,7 +124,7 @@ inline void expect_layouts_equal_one_process(const std::vector<LoweringInput>& i
   other.join();
 }
 
-// Everything is cut.
+// A layout in which every dimension is cut.
 inline LoweringInput all_cut(const Model& model, int zero = 1) {
   return with_layout(model, {.tensor = 2, .pipeline = 2, .data = 2, .zero = zero, .sequence_parallel = true});
 }

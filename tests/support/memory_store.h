@@ -1,5 +1,5 @@
-// The ranks' store as a map in this process, for tests of what the ranks agree on through it. `lose()` is
-// the end of the process that hosts it, `stall()` is its being stopped.
+// The ranks' store as a map in this process, for tests of what ranks agree on through it. `lose()` ends the process
+// that hosts it, `stall()` stops that process.
 #pragma once
 
 #include <chrono>

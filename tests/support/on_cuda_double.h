@@ -1,4 +1,4 @@
-// Runs of slipway-rank-cuda over NVIDIA's libraries that do nothing (tests/cuda_double/), and what they called there.
+// Runs of slipway-rank-cuda over NVIDIA's libraries that do nothing (tests/cuda_double/), and the calls that they made.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ struct OnDouble {
     }
     return found;
   }
-  // How often each kernel was launched and each call that is counted was made, over all processes.
+  // Number of launches of each kernel and of each counted call, over all processes.
   std::map<std::string, long> calls() const {
     std::map<std::string, long> counts;
     for (const std::string& name : files("launches.")) {
@@ -53,7 +53,7 @@ struct OnDouble {
       if (name.find(part) != std::string::npos) sum += count;
     return sum;
   }
-  // Kernels that were launched one by one: mangled names begin so, those of functions in C do not.
+  // Number of kernels launched one by one. Their mangled names have this prefix; names of C functions do not.
   long kernels() const {
     long sum = 0;
     for (const auto& [name, count] : calls())

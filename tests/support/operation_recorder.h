@@ -1,13 +1,13 @@
-// Stands in for a device that records what is started on it (exec/lanes/segment_replay.h): it notes every ATen operation below
-// autograd and does them again at a replay, reading and writing the very tensors of the recording. As with a CUDA graph
-// no line of the recorded function runs then. What would be a silent error on a device is seen here:
+// A recorder in place of a device that records what starts on it (exec/lanes/segment_replay.h). It notes every ATen
+// operation below autograd and repeats them at a replay, on the very tensors of the recording. As with a CUDA graph, no
+// line of the recorded function runs then. It finds what would be a silent error on a device:
 //
 //   an operation that hands a number to the host                    an error at once
 //   recordings of a pool in another order than they were made       an error at once
 //   what an earlier replay has left is read, in or out of the pool  NaN: a pool's first replay spoils all it has made
 //
-// Only the memory of values that are gone is not used again. Doing is part of recording here, but whatever was computed
-// meanwhile is spoiled, for on a device it would not be there.
+// Only the memory of freed values is not reused. Recording runs the operations here, but their results are then
+// spoiled, because on a device they would not exist.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -133,7 +133,7 @@ class OperationRecorder : public SegmentCapture {
       }
     };
 
-    // Work that is recorded is not done: weights' gradients, to which it adds, must be as before.
+    // Recorded work is not done: weights' gradients, to which it adds, must be unchanged.
     void keep_what_changes(const Operation& operation) {
       const auto& arguments = operation.op.schema().arguments();
       for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -176,7 +176,7 @@ class OperationRecorder : public SegmentCapture {
   int next_pool_ = 0;
 };
 
-// `Fake` lies between autograd and the device's own kernels, and nobody else uses it here.
+// `Fake` lies between autograd and the device's own kernels, and nothing else uses it here.
 TORCH_LIBRARY_IMPL(_, Fake, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&OperationRecorder::note>());
 }

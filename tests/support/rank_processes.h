@@ -1,5 +1,5 @@
-// Real rank processes for tests: starts slipway-rank once per rank over loopback, kills, waits, and keeps
-// what they printed and when they ended.
+// Real rank processes for tests: starts slipway-rank once per rank over loopback, kills, waits, and keeps their output
+// and their times of end.
 #pragma once
 
 #include <fcntl.h>
@@ -75,8 +75,8 @@ class RankProcesses {
   }
   void mark() { begin_ = Clock::now(); }
 
-  // Waits until every rank has ended or `limit_s` is over (status stays −1 then). Nobody is collected
-  // before that, so that ranks can see in /proc how another one ended.
+  // Waits until every rank has ended or `limit_s` is over (status stays −1 then). Only then the ranks are collected, so
+  // that they can see in /proc how another one ended.
   std::vector<Ended> wait(double limit_s) {
     std::vector<Ended> ended(pids_.size());
     const auto all_ended = [&] {

@@ -26,8 +26,8 @@ class RankScriptTest : public CommandTest {
     ::setenv("SLIPWAY_RANK", path(name).c_str(), 1);
   }
 
-  // Records of `steps` steps as a rank writes them, ready to be copied by the script. The two ranks meet in
-  // one transfer: rank 1 waits 1 s for it.
+  // Records of `steps` steps as a rank writes them, for the script to copy. The two ranks meet in one transfer: rank 1
+  // waits 1 s for it.
   void prepare_records(int steps) const {
     for (int rank = 0; rank < 2; ++rank) {
       std::ofstream out(path("ready-" + std::to_string(rank)));

@@ -1,5 +1,5 @@
-// The models as plain functional code on whole tensors, differentiated by torch's own autograd: what the
-// executor is judged by. Deliberately written otherwise than exec/.
+// The models as plain functional code on whole tensors, differentiated by torch's own autograd: the truth for the
+// executor. Deliberately written otherwise than exec/.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -31,8 +31,7 @@ inline Weights whole_weights(const Model& model, std::uint64_t seed) {
   return weights;
 }
 
-// Batch-first reference model. Deliberately written otherwise than exec/: complex rotation, explicit masks
-// and softmax, norms by their formula.
+// Batch-first reference model, with complex rotation, explicit masks and softmax, and norms by their formula.
 class ReferenceModel {
  public:
   // A product with a matrix: its name without ".weight", x [..., in] and x·Wᵀ.

@@ -1,4 +1,4 @@
-// `slipway execute` of the tiny scenario with checkpoints, as processes: what the tests of going on after an end share.
+// `slipway execute` of the tiny scenario with checkpoints, as processes, for the tests of resuming.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace slipway::test {
 
 constexpr double starting_s = 120;  // on a busy machine
-constexpr double promised_s = 10;   // from a failure to everybody's end, by promise
+constexpr double promised_s = 10;   // promised time from a failure to the end of all ranks
 constexpr int all_steps = 8;
 
 inline std::string fresh(const std::string& name) {

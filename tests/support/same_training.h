@@ -1,5 +1,5 @@
-// What one training run is judged by, whoever ran it (virtual ranks or processes): its losses and the
-// gradients of its first step. A layout must give those of one process up to the rounding of float64.
+// The results of one training run, on virtual ranks or processes: its losses and the gradients of its first step. A
+// layout must give those of one process up to the rounding of float64.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,8 +32,7 @@ inline Trained trained(std::vector<double> losses, const std::string& folder, in
   return run;
 }
 
-// Losses to 1e-9 relative, gradients to 1e-12 of the global gradient norm: each parameter's and all
-// together.
+// Losses to 1e-9 relative, gradients to 1e-12 of the global gradient norm: each parameter's and all together.
 inline void expect_same_training(const Trained& one, const Trained& many) {
   ASSERT_EQ(one.losses.size(), many.losses.size());
   for (std::size_t step = 0; step < one.losses.size(); ++step)

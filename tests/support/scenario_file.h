@@ -1,4 +1,4 @@
-// Scenario files for tests: text to a temporary folder, and the loader's answer.
+// Scenario files for tests: text to a temporary folder, and the loader's result.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The source tree as tests see it: its files without what was built, fetched or belongs to git.
+// The source tree for tests: its files without what was built, fetched or belongs to git.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// A device with queues, made of threads: every lane's queue is a thread that does one thing after the other, behind the
-// host. It can be held, to see what the host does meanwhile.
+// A device with queues, made of threads: every lane's queue is a thread that runs one thing after the other, behind the
+// host. It can be held, to observe the host meanwhile.
 #pragma once
 
 #include <atomic>

@@ -35,7 +35,7 @@ inline Model tiny_qwen3(std::int64_t layers, bool tied = true) {
                               .head_dim = 12,
                               .qk_norm = true});
 }
-// Four experts, two of them a token.
+// Four experts, two per token.
 inline Model tiny_mixtral(std::int64_t layers, bool tied = false) {
   return llama("tiny-mixtral", {.layers = layers,
                                 .hidden = 32,
@@ -105,7 +105,7 @@ inline LoweringInput tiny_input(const Model& model) {
   return input;
 }
 
-// Forward 1, backward 2, everything else nothing.
+// Forward 1, backward 2, everything else 0.
 inline Durations unit_durations(const TaskGraph& graph) {
   Durations durations(graph.tasks.size(), 0);
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {
@@ -126,7 +126,7 @@ inline Bundle tiny_bundle(const LoweringInput& input) {
   return bundle;
 }
 
-// With a step program for each batch.
+// Adds a step program for each batch.
 inline Bundle growing_bundle(LoweringInput input, const BatchPlan& plan) {
   Bundle bundle;
   input.worker_norms = plan.rule == BatchRule::norm_test;
@@ -141,11 +141,11 @@ inline Bundle growing_bundle(LoweringInput input, const BatchPlan& plan) {
   bundle.batches = plan;
   return bundle;
 }
-// 4 samples a step, from 8 samples on 8, from 24 on 16: two steps of each of the first.
+// 4 samples a step, from 8 samples on 8, from 24 on 16: two steps with each of the first two batches.
 inline BatchPlan in_stages() { return {.rule = BatchRule::stages, .rungs = {4, 8, 16}, .stages = {{8, 8}, {24, 16}}}; }
 inline BatchPlan by_norm_test(double eta) { return {.rule = BatchRule::norm_test, .rungs = {4, 8, 16}, .eta = eta}; }
 
-// Of pipeline × data ranks that would train for a very long time.
+// A bundle for pipeline × data ranks that would train for a very long time.
 inline Bundle endless_bundle(int pipeline, int data) {
   LoweringInput input = tiny_input(tiny_llama(2, false));
   input.layout.pipeline = pipeline;
@@ -156,7 +156,7 @@ inline Bundle endless_bundle(int pipeline, int data) {
   return bundle;
 }
 
-// How a tiny run is cut.
+// Degrees of parallelism of a tiny run.
 struct Degrees {
   int tensor = 1, pipeline = 1, data = 1, context = 1, zero = 0, chunks = 1;
   bool sequence_parallel = false;

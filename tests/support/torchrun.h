@@ -1,4 +1,4 @@
-// The torchrun that tests start ranks with: a command line in SLIPWAY_TORCHRUN, or why there is none in
+// The torchrun for tests: a command line in SLIPWAY_TORCHRUN, or the reason why there is none in
 // SLIPWAY_TORCHRUN_MISSING. ctest sets both (tests/torchrun.cmake).
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace slipway::test {
 
-// Empty where there is none.
+// Empty if there is none.
 inline std::string torchrun_command() {
   const char* command = std::getenv("SLIPWAY_TORCHRUN");
   return command == nullptr ? "" : command;

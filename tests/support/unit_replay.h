@@ -1,5 +1,5 @@
-// A tiny list replay of schedule actions for tests: independent of the one in schedules/graph, so that the
-// two can be compared. Time is an integer; every pass has its own length; messages take no time.
+// A tiny list replay of schedule actions for tests, independent of schedules/draw/unit_times.cpp, so that the two can
+// be compared. Time is an integer; every pass has its own length; messages take no time.
 #pragma once
 
 #include <algorithm>
@@ -31,8 +31,8 @@ struct ReplayResult {
                                     // largest
 };
 
-// Sweeps over time steps: at each time, every idle rank starts its next action if what it needs is over.
-// `parts`: stages of one copy of the model; 0: all stages named are one copy.
+// Sweeps over time steps: at each time, every idle rank starts its next action if its inputs exist.
+// `parts`: stages of one copy of the model; 0: all named stages are one copy.
 inline ReplayResult replay_actions(const ActionLists& lists, PassTimes length, int parts = 0) {
   using Key = std::tuple<char, int, int, int>;  // F or G (gradient handed on), stage, micro-batch, slice
   std::map<Key, int> over;                      // when
