@@ -1,4 +1,4 @@
-// Which batch the next step has, and how long nobody needs to ask.
+// The batch of the next step, and the number of steps for which it is known.
 #include "exec/rank/batches.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace slipway::test {
 namespace {
 
-// Step programs without tasks: only their batches are asked for.
+// Step programs without tasks, because only their batches are used.
 Bundle ladder(BatchRule rule, const std::vector<std::int64_t>& rungs) {
   Bundle bundle;
   bundle.run.steps = 100;
@@ -47,7 +47,7 @@ TEST(Batches, ABatchThatStaysIsAskedForOnce) {
 TEST(Batches, StagesChangeTheBatchAtTheirSamplesAndNothingIsAskedInBetween) {
   Bundle bundle = ladder(BatchRule::stages, {4, 8, 16});
   bundle.batches.stages = {{10, 8}, {40, 16}};
-  // 4, 4, 4 | 8, 8, 8, 8 | 16 ...: a stage begins with the first step that has its samples behind it.
+  // 4, 4, 4 | 8, 8, 8, 8 | 16 ...: a stage begins with the first step after its samples.
   EXPECT_EQ(first_batch(bundle, {}), 4);
   EXPECT_EQ(span_from(bundle, {0, 0, 4}).steps, 3);
   EXPECT_EQ(batch_after(bundle, {3, 12, 4}, {}), 8);
@@ -63,7 +63,7 @@ TEST(Batches, TheNormTestIsMadeAtItsStepsAndOnlyWithNorms) {
   EXPECT_EQ(span_from(bundle, {0, 0, 4}).steps, 3);
   EXPECT_EQ(span_from(bundle, {4, 16, 4}).steps, 2);
   EXPECT_EQ(batch_after(bundle, {2, 8, 4}, with_variance(9)), 4) << "no test after step 2";
-  // Var 0.25 is eta² of the norm: content. 0.4 asks for 4·0.4/0.25 = 6.4 samples, 9 for more than there is.
+  // Var 0.25 is eta² of the norm, so the test passes. 0.4 asks for 4·0.4/0.25 = 6.4 samples, 9 for too many.
   EXPECT_EQ(batch_after(bundle, {3, 12, 4}, with_variance(0.25)), 4);
   EXPECT_EQ(batch_after(bundle, {3, 12, 4}, with_variance(0.4)), 8);
   EXPECT_EQ(batch_after(bundle, {3, 12, 4}, with_variance(9)), 16);
@@ -100,7 +100,7 @@ TEST(Batches, PartsOfABatchAreWorkersOrTheirMicroBatches) {
   graph.layout.data = 2;
   graph.micro_batches = 3;
   graph.placement.copies = 1;
-  // Parts are sums over a share of the batch's tokens divided by all tokens: a worker's mean over the number of workers.
+  // Parts are sums over a share of the tokens divided by all tokens: a worker's mean over the number of workers.
   const GradientNorms norms = norms_of(graph, 5, 2);
   EXPECT_EQ(norms.workers, 2);
   EXPECT_EQ(norms.sum_of_squares, 20);

@@ -1,4 +1,4 @@
-// The files of a checkpoint: complete or not there, and every damage is noticed.
+// The files of a checkpoint: complete or absent, and every damage is found.
 #include "exec/files/checkpoint_file.h"
 
 #include <gmock/gmock.h>
@@ -84,7 +84,7 @@ TEST(CheckpointFile, GivesBackWhatWasWritten) {
   EXPECT_EQ(reader.matrix("a.inverse_B"), nullptr);
 }
 
-// As versions before 2 wrote it, without the batch.
+// A manifest of version 1, without the batch.
 TEST(CheckpointFile, AManifestOfVersion1IsReadAndDoesNotSayItsBatch) {
   const std::string folder = written("version1");
   const std::string text = "slipway-checkpoint 1\nstep 4\nsamples 32\nseed 7\nshard 3 5\n";

@@ -10,8 +10,7 @@ namespace slipway::test {
 namespace {
 
 TEST(Clock, TheExchangeWithTheShortestRoundTripGivesTheOffset) {
-  // Rank 0 is 1000 ahead; the answers lie anywhere in the round trips, but in the middle of the shortest
-  // one.
+  // Rank 0 is 1000 ahead. The answers lie anywhere in the round trips, but in the middle of the shortest one.
   const ClockSample best = best_sample({{0, 1090, 100}, {200, 1205, 210}, {300, 1310, 350}});
   EXPECT_EQ(best.at, 205);
   EXPECT_EQ(best.offset, 1000);

@@ -1,5 +1,5 @@
-// What slipway-rank-cuda asks of NVIDIA's libraries (tests/cuda_double/ takes it down): of NCCL, which messages in which
-// order; of the runtime, how often the host waits and which kernels are launched.
+// The calls of slipway-rank-cuda to NVIDIA's libraries, which tests/cuda_double/ records: NCCL's messages and their
+// order, the waits of the host, and the launched kernels.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct Asked {
   std::string what;
   long elements = 0;
   int type = 0, peer = 0;
-  long group = 0;  // of NCCL's: what it holds is started together
+  long group = 0;  // of NCCL; calls of one group start together
 };
 // Per communicator and member.
 using Told = std::map<std::string, std::map<int, std::vector<Asked>>>;
@@ -45,7 +45,7 @@ std::vector<std::string> collectives(const std::vector<Asked>& all) {
   return found;
 }
 
-// How much of which type, of what goes to or comes from `peer`.
+// Number and type of the elements of each message to or from `peer`.
 std::vector<std::pair<long, int>> messages(const std::vector<Asked>& all, const std::string& what, int peer) {
   std::vector<std::pair<long, int>> found;
   for (const Asked& asked : all)
@@ -80,7 +80,7 @@ TEST(CudaCalls, MembersAskNcclForTheSameMessagesInTheSameOrder) {
   }
 }
 
-// Else each member would wait for the other to receive.
+// Otherwise each member would wait for the other to receive.
 TEST(CudaCalls, AroundARingEverySendIsStartedTogetherWithItsReceive) {
   const OnDouble run = run_on_double(bundle_of(ring({.context = 2}), 2, Dtype::bfloat16), 2);
   expect_success(run);
@@ -95,8 +95,8 @@ TEST(CudaCalls, AroundARingEverySendIsStartedTogetherWithItsReceive) {
   }
 }
 
-// How often the host has waited for the device. Allocations, which may wait too, are not counted: which lane is quicker decides
-// whether memory is free again when it is asked for.
+// Number of times the host has waited for the device. Allocations, which may wait too, are not counted: they depend on
+// which lane is faster.
 long waits(const Bundle& bundle, int processes) {
   const OnDouble run = run_on_double(bundle, processes);
   expect_success(run);
@@ -107,23 +107,23 @@ long waits(const Bundle& bundle, int processes) {
   return sum;
 }
 
-// Rows of 16 bytes and more, as the grouped kernel wants them.
+// Rows of at least 16 bytes, as the grouped kernel needs.
 Model experts_for_kernels() {
   Model model = tiny_mixtral(4);
   model.runs[1].block.ffn = 32;
   return model;
 }
 
-// In a step, but the first: each lane for its end and, from then on that so many tasks lie behind it and are not known to be
-// done, for one tasks_ahead back before each task; the rank with the loss for that, rank 0 for the norm by which it clips. Nothing
-// else, whatever a task holds.
+// In a step other than the first, each lane waits for its end. Once tasks_ahead tasks behind it are not known to be
+// done, it also waits before each task for the one tasks_ahead before. The rank with the loss waits for it, rank 0 for
+// the norm by which it clips. Nothing else waits, whatever a task holds.
 TEST(CudaCalls, TheHostWaitsForTheEndOfAStepAndForTasksThatLieFarBack) {
   struct Case {
     Model model;
     Degrees degrees;
     int processes;
   };
-  // With experts too, though only the device knows how many rows each gets.
+  // With experts too, though only the device knows each expert's number of rows.
   for (const auto& [model, degrees, processes] :
        {Case{tiny_llama(4, true), {.pipeline = 2}, 1},
         Case{tiny_llama(4, true), {.tensor = 2, .sequence_parallel = true}, 1},
@@ -157,7 +157,7 @@ TEST(CudaCalls, InBfloat16AttentionNormsAndOptimizerAreTheFusedKernels) {
   EXPECT_EQ(wide.calls_of("flash_fwd_kernel"), 0) << "which has no float64";
 }
 
-// Of a model of 100 KB: cuBLAS's workspaces would be 32 MiB each.
+// For a model of 100 KB: cuBLAS's workspaces would be 32 MiB each.
 // Three products forward would be four; up and down of a layer, and twice as many backward.
 TEST(CudaCalls, InBfloat16AllExpertsOfALayerAreOneKernelAProduct) {
   const OnDouble run = run_on_double(bundle_of(with_layout(experts_for_kernels(), {}), 2, Dtype::bfloat16), 1);

@@ -1,6 +1,6 @@
-// slipway-rank-cuda where there is no GPU: PyTorch's CUDA code and ours over NVIDIA's libraries that do nothing
-// (tests/cuda_double/). Kernels leave only their names, so no number is right; what the host does is what it would do: it
-// allocates, launches, waits, captures and replays, and what tests/cuda_double/state.h lists is refused as CUDA refuses it.
+// slipway-rank-cuda without a GPU: the CUDA code of PyTorch and of this project over NVIDIA's libraries that do nothing
+// (tests/cuda_double/). Kernels leave only their names, so no number is right. The host does what it would do on a GPU:
+// it allocates, launches, waits, captures and replays. What tests/cuda_double/state.h lists is refused as by CUDA.
 #include <gmock/gmock.h>
 
 #include "tests/support/evaluation_runs.h"
@@ -46,16 +46,16 @@ TEST(CudaHost, EveryLayoutAndScheduleRunsToItsEndInOneProcess) {
   }
 }
 
-// Whatever CUDA does not allow while a stream is captured would end the run.
+// An operation that CUDA forbids while a stream is captured would end the run.
 TEST(CudaHost, EveryLayoutIsRecordedAsGraphsAndReplayed) {
-  constexpr int steps = 4;  // two are run as they are; what the third records is launched from then on
+  constexpr int steps = 4;  // two run operator by operator, the third records, and the last replays
   for (const LoweringInput& input : layouts()) {
     SCOPED_TRACE(input.schedule + " on " + std::to_string(rank_count(input.layout)) + " ranks");
     const OnDouble one_by_one = run_on_double(bundle_of(input, steps, Dtype::bfloat16), 1);
     const OnDouble replayed = run_on_double(bundle_of(input, steps, Dtype::bfloat16), 1, {"--cuda-graphs"});
     expect_success(one_by_one);
     expect_success(replayed);
-    const bool is_recorded = input.layout.zero < 2;  // README
+    const bool is_recorded = input.layout.zero < 2;  // exec/lanes/replay_plan.h
     EXPECT_EQ(replayed.calls()["cudaGraphLaunch"] > 0, is_recorded);
     EXPECT_EQ(replayed.kernels() < one_by_one.kernels(), is_recorded);
   }
@@ -64,7 +64,7 @@ TEST(CudaHost, EveryLayoutIsRecordedAsGraphsAndReplayed) {
 // Streams and transports stay; segments of the next program are recorded anew.
 TEST(CudaHost, ABatchThatGrowsRunsToItsEndWithAndWithoutGraphs) {
   BatchPlan stages = in_stages();
-  stages.stages = {{16, 8}, {48, 16}};  // four steps of each of the first: two as they are, one recorded, one replayed
+  stages.stages = {{16, 8}, {48, 16}};  // four steps of each of the first: two run normally, one records, one replays
   for (const int processes : {1, 2}) {
     LoweringInput input = with_layout(tiny_llama(4, true), {.data = 2, .zero = 1});
     input.shape.dtype = Dtype::bfloat16;
@@ -78,14 +78,14 @@ TEST(CudaHost, ABatchThatGrowsRunsToItsEndWithAndWithoutGraphs) {
     EXPECT_GT(replayed.calls()["cudaGraphLaunch"], 0);
     EXPECT_LT(replayed.kernels(), eager.kernels());
     BatchPlan measured = by_norm_test(0.4);
-    measured.test_every = 100;  // norms of gradients that nobody has computed decide nothing
+    measured.test_every = 100;  // norms of gradients that were not computed decide nothing
     Bundle tested = growing_bundle(input, measured);
     tested.run.steps = 6;
     expect_success(run_on_double(tested, processes));
   }
 }
 
-// In float64 the host would ask the device how many rows each expert gets, and here nobody has counted them.
+// In float64 the host would read each expert's number of rows from the device, which has not counted them.
 TEST(CudaHost, ExpertsRunToTheirEndInOneProcessAndInTwo) {
   Model model = tiny_mixtral(4);
   model.runs[1].block.ffn = 32;
@@ -134,7 +134,7 @@ TEST(CudaHost, ACheckpointIsWrittenAndResumed) {
   EXPECT_THAT(second.processes.front().output, AllOf(HasSubstr("step 3/4"), Not(HasSubstr("step 2/4"))));
 }
 
-// Nothing of our own sees it: the device would wait for ever.
+// No code of this project would find it: the device would wait for ever.
 TEST(CudaHost, AnErrorThatOnlyNcclKnowsOfEndsEveryRankWithItsCommunicator) {
   const OnDouble run = run_on_double(endless_bundle(2, 1), 2, {}, {{"SLIPWAY_DOUBLE_NCCL_BREAKS_AFTER", "20"}});
   for (const Ended& process : run.processes) {

@@ -1,5 +1,5 @@
-// A training that has diverged ends as a failure at the first step whose loss or gradient norm is not
-// finite: on all ranks, with the step, what to try, and the last finite checkpoint as it was.
+// A diverged training ends as a failure at the first step whose loss or gradient norm is not finite. All ranks print
+// the step and what to try, and the last finite checkpoint stays unchanged.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,8 +39,8 @@ INSTANTIATE_TEST_SUITE_P(Layouts, DivergedIn,
                          testing::Values("", "--set layout.pipeline=1 --set layout.data=2 --set layout.zero=1",
                                          "--set layout.pipeline=1 --set layout.tensor=2 --set run.clip_norm=0"));
 
-// The loss of the second step is that of logits of zero, its gradient is none: with clipping that is seen
-// at once.
+// The loss of the second step is that of logits of zero, but its gradient is not finite: with clipping that is found at
+// once.
 TEST(Diverged, RunTellsTheGradientsNormWhereTheLossIsStillFinite) {
   const std::string folder = fresh("norm");
   const Ended ended = executed(folder, {"--set run.lr=1e300"});
@@ -50,7 +50,7 @@ TEST(Diverged, RunTellsTheGradientsNormWhereTheLossIsStillFinite) {
   EXPECT_THAT(losses_of(folder), AllOf(HasSubstr("\n2,16,5.54"), Not(HasSubstr("\n3,"))));
 }
 
-// Without clipping the loss tells, on a rank that does not compute it.
+// Without clipping the loss shows it, on a rank that does not compute it.
 TEST(Diverged, RunNamesTheRankOfTheLoss) {
   const std::string folder = fresh("loss");
   const Ended ended = executed(folder, {"--set run.lr=1e300 --set run.clip_norm=0"});
@@ -84,7 +84,7 @@ TEST(LossReporter, EndsTheRunWhereTheLossIsFiniteButTheGradientIsNot) {
               AllOf(HasSubstr("\n1 16 1.2"), HasSubstr("e+57 "), Not(HasSubstr("\n2 "))));
 }
 
-// x86 makes nan with the sign set, which some readers of tables do not know.
+// x86 makes nan with the sign set, which some readers of tables reject.
 TEST(LossReporter, WritesAndPrintsNumbersThatAreNoneWithoutASign) {
   const Bundle bundle = tiny_bundle(tiny_input(tiny_llama(1, false)));
   const std::string folder = temporary_folder().path("unsigned");

@@ -1,5 +1,5 @@
-// Evaluation on the ordered device (tests/stream_order/): no stream reads, writes or gives away weights, residuals or sums
-// that another one is still at work on, and the losses are those of virtual ranks.
+// Evaluation on the ordered device (tests/stream_order/): no stream reads, writes or frees weights, residuals or sums
+// that another one still uses, and the losses are those of virtual ranks.
 #include <gmock/gmock.h>
 
 #include "exec/rank/virtual_ranks.h"

@@ -1,5 +1,5 @@
-// Held-out micro-batches in the bubbles, as they are executed: their loss is that of plain functional code with the weights
-// of the window's beginning, wherever the items lie, and the training is the one without them to the last bit.
+// Executed held-out micro-batches in the bubbles: their loss is that of plain functional code with the weights of the
+// window's beginning, wherever the items lie. The training equals that without them to the last bit.
 #include <gmock/gmock.h>
 #include <torch/optim/adamw.h>
 
@@ -35,7 +35,7 @@ Curves run_windows(const Bundle& bundle, int windows) {
   return curves;
 }
 
-// One process that trains by torch's own autograd and AdamW, and stops before each window to look at the held-out samples.
+// One process that trains by torch's own autograd and AdamW, and evaluates the held-out samples before each window.
 std::vector<double> reference_evaluations(const Bundle& bundle, int windows) {
   const TaskGraph& graph = bundle.graph;
   Weights weights = whole_weights(graph.model, bundle.run.seed);

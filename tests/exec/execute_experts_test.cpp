@@ -1,5 +1,5 @@
-// Mixtures of experts as they are executed: rows and products against dense code on all experts, and every way to cut a
-// model with experts against one process.
+// Executed mixtures of experts: rows and products against dense code on all experts, and every way to cut a model with
+// experts against one process.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -20,7 +20,7 @@ TEST(ExpertRows, AreTheTokensOfEachExpertInTheirOrderAndSumUpByTheSoftmaxOverThe
   const at::Tensor sorted = to_experts(x, rows);
   ASSERT_EQ(sorted.size(0), tokens * each);
   EXPECT_EQ(rows.ends[experts - 1].item<int>(), tokens * each);
-  // By hand, token after token: who has the `each` largest logits?
+  // By hand, token after token: the experts with the `each` largest logits.
   at::Tensor expected = at::zeros_like(x);
   std::int64_t row = 0;
   for (std::int64_t expert = 0; expert < experts; ++expert) {
@@ -102,7 +102,7 @@ TEST(GroupedLinear, GivesEachExpertsRowsItsProductAndGradientsAtOnceOrLater) {
 
 // ---- Layouts -----------------------------------------------------------------------------------------
 
-// A tensor rank has a part of every expert, so it finds a part of the router's gradient.
+// A tensor rank has a part of every expert, so it has a part of the router's gradient.
 TEST(Experts, CutByEveryDegreeGiveTheResultsOfOneProcess) {
   std::vector<LoweringInput> inputs;
   for (const int zero : {0, 1, 2, 3})

@@ -1,5 +1,4 @@
-// When a rank fails, every other ends soon, and all name the rank that failed first and why; never an echo
-// of it.
+// When a rank fails, every other ends soon, and all name the rank that failed first and why, never an echo of it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr double limit_s = 10;     // promised: every survivor has ended by then
+constexpr double limit_s = 10;     // promised: every survivor has ended within it
 constexpr double starting_s = 60;  // on a busy machine
 
 std::vector<std::string> words_for(const std::string& folder, const Bundle& bundle) {
@@ -63,7 +62,7 @@ TEST_P(KilledRank, EndsAllOthersWithItsNameAndItsSignal) {
 }
 INSTANTIATE_TEST_SUITE_P(AnyRank, KilledRank, testing::Values(0, 1, 3));
 
-// Its parent has collected it at once, so that /proc tells nothing: the message still names the rank.
+// Its parent has collected it at once, so that /proc has no details: the message still names the rank.
 TEST(CollectedRank, IsNamedWithoutItsSignal) {
   for (const int killed : {0, 2}) {
     const std::string folder = temporary_folder().path("collected" + std::to_string(killed));
@@ -88,7 +87,7 @@ TEST(FailingRank, GivesItsOwnCauseToAllOthers) {
   }
 }
 
-// All are told by the rank that has it, also those on hosts from which its process cannot be seen.
+// The rank with the failure notifies all, also those on hosts from which its process cannot be seen.
 TEST(RankWithAnotherBundle, TellsAllOthersWhatIsWrong) {
   const std::string folder = temporary_folder().path("other");
   Bundle other = endless_bundle(2, 2);
@@ -129,7 +128,7 @@ TEST(TerminatedRun, EndsInOrderWithWhatItHasRecorded) {
   EXPECT_THAT(text_of_file(folder + "/rank-0.losses"), HasSubstr("\n"));
 }
 
-// The process that runs `bundle` as this rank, started by somebody else; 0 when there is none.
+// The process that runs `bundle` as this rank, started by another process; 0 if there is none.
 pid_t process_of_rank(int rank, const std::string& bundle) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const std::string folder = entry.path().string();
@@ -179,7 +178,7 @@ TEST(KilledRankUnderTorchrun, IsNamedByEverySurvivor) {
   }
 }
 
-// A bundle may come from `slipway lower`, which lowers what can be simulated: the same words as execute's.
+// A bundle may come from `slipway lower`, which lowers what can be simulated. The messages are those of execute.
 TEST(Start, ABundleThatCannotBeExecutedIsRefusedByEveryRankWithTheRemedyOfEachReason) {
   const std::string folder = temporary_folder().path("refused");
   LoweringInput input = tiny_input(tiny_llama(2, false));
@@ -255,7 +254,7 @@ TEST(Start, ASecondRunOnThePortOfAnotherIsRefusedAndDoesNotDisturbIt) {
 TEST(Start, AMissingRankIsNamed) {
   const std::string folder = temporary_folder().path("missing");
   auto words = words_for(folder, endless_bundle(2, 2));
-  // As long as a rank waits by itself, given here only because these tests give more to all others.
+  // The default wait of a rank; it is set here only because these tests use a longer one otherwise.
   words.insert(words.end(), {"--connect-timeout", std::to_string(static_cast<int>(connect_seconds_for(4, 0)))});
   const std::string port = std::to_string(free_port());
   std::map<std::string, std::string> of_four{{"MASTER_PORT", port}, {"WORLD_SIZE", "4"}};

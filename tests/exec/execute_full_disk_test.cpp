@@ -1,4 +1,4 @@
-// A disk that is full while a run writes its losses: the error is met beside the lanes, which wait for each other meanwhile.
+// A disk fills while a run writes its losses: the error appears beside the lanes, which wait for each other meanwhile.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr double limit_s = 10;     // promised: every rank has ended by then
+constexpr double limit_s = 10;     // promised: every rank has ended within it
 constexpr double starting_s = 60;  // on a busy machine
 constexpr int ranks = 4;
 

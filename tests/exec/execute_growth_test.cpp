@@ -1,5 +1,5 @@
-// Norms of workers' gradients against gradients that one process has made of each worker's samples by themselves, and a batch
-// that grows against one process.
+// Norms of workers' gradients against gradients of each worker's samples, made separately by one process. And a growing
+// batch against one process.
 #include "tests/support/layout_runs.h"
 
 namespace slipway::test {
@@ -7,7 +7,7 @@ namespace {
 
 using Gradient = std::map<std::string, WholeGradient>;
 
-// The gradients of parts of a batch, one after another, at the parameters of the beginning: the learning rate is 0.
+// The gradients of parts of a batch, one after another, at the initial parameters: the learning rate is 0.
 std::vector<Gradient> gradients_of_parts(LoweringInput input, int parts) {
   input.layout = {};
   input.schedule = "1f1b";
@@ -143,7 +143,7 @@ TEST(WorkerNorms, OfChimeraAreThoseOfItsCopies) {
   const Gradient whole = gradients_of_parts(tiny_input(input.model), 1).front();
   EXPECT_NEAR(norms.square_of_mean, square_of(whole), 1e-11 * square_of(whole));
   EXPECT_GT(norms.sum_of_squares, 2 * norms.square_of_mean);
-  // One copy has the even micro-batches, the other the odd ones: of single samples' gradients, whose means they have.
+  // One copy has the even micro-batches, the other the odd ones: means of gradients of single samples.
   const std::vector<Gradient> each = gradients_of_parts(tiny_input(input.model), 8);
   expect_same(norms, norms_of_parts({mean_of({each[0], each[2], each[4], each[6]}),
                                      mean_of({each[1], each[3], each[5], each[7]})}));
@@ -170,7 +170,7 @@ TEST(WorkerNorms, AreRefusedWhereNoWorkersGradientIsEverThere) {
   LoweringInput input = with_layout(tiny_llama(2, false), {.data = 2, .context = 2});
   input.worker_norms = true;
   EXPECT_THROW(lower(input), std::invalid_argument);
-  // A micro-batch's part would hold what the input gradients of others have added to norms and biases meanwhile.
+  // A micro-batch's part would contain what others' input gradients have added to norms and biases meanwhile.
   input = with_layout(tiny_llama(2, false), {.pipeline = 2, .data = 2, .zero = 2});
   input.worker_norms = true;
   input.schedule = "zb-h2";
@@ -197,7 +197,7 @@ TEST(GrowingBatch, GivesEveryLayoutTheLossesOfOneProcess) {
   }
 }
 
-// Workers are as many in each; what they measure decides.
+// All have equally many workers; their measurements decide.
 TEST(GrowingBatch, ByTheNormTestIsTheSameInEveryLayout) {
   const Model model = tiny_llama(4, false);
   const BatchPlan plan = by_norm_test(0.4);

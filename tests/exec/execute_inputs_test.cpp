@@ -1,4 +1,4 @@
-// What a run starts from: initial weights that do not depend on the layout, and numbered samples of text.
+// The inputs of a run: initial weights that do not depend on the layout, and numbered samples of text.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>

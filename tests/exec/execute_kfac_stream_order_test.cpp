@@ -1,5 +1,5 @@
-// K-FAC on the ordered device (tests/stream_order/): no stream reads, writes or gives away sums, inverses
-// or gathered gradients that another one is still at work on, and the losses are those of virtual ranks.
+// K-FAC on the ordered device (tests/stream_order/): no stream reads, writes or frees sums, inverses or gathered
+// gradients that another one still uses, and the losses are those of virtual ranks.
 #include <gmock/gmock.h>
 
 #include "exec/rank/virtual_ranks.h"

@@ -1,6 +1,5 @@
-// Training with K-FAC, in any layout and schedule, with its work in the bubbles or behind the window,
-// equals an implementation of its own (tests/support/kfac_runs.h) that is told from which step on a window's
-// inverses are used.
+// Training with K-FAC, in any layout and schedule, with its work in the bubbles or behind the window. It equals a
+// separate implementation (tests/support/kfac_runs.h), which gets the step from which a window's inverses are used.
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 
@@ -119,7 +118,7 @@ TEST(Kfac, UnfilledIsTheSameWithDataAndContextParallelism) {
   }
 }
 
-// Else the test above would not see steps mixed up.
+// Otherwise the test above would not find mixed-up steps.
 TEST(Kfac, FilledWindowsOfTheTestsGiveSomeLinearsTheirInversesInTheirMidst) {
   const Bundle bundle = kfac_bundle(input_of({.pipeline = 2}), {.filled = true, .filler_seconds = 0.4});
   std::set<int> steps;

@@ -1,7 +1,7 @@
-// Any layout trains like one process: all products up to 8 ranks of tensor {1, 2, 2 with sequence parallel},
-// pipeline {1, 2, 4}, data {1, 2}, context {1, 2} and ZeRO {0, 1, 2, 3}, without context also with two chunks, as
-// virtual ranks in this process. Losses of 20 steps to 1e-9 relative, gradients of the first step to 1e-12 of the
-// global gradient norm.
+// Any layout trains like one process, as virtual ranks in this process. The layouts are all products up to 8 ranks of
+// tensor {1, 2, 2 with sequence parallelism}, pipeline {1, 2, 4}, data {1, 2}, context {1, 2} and ZeRO {0, 1, 2, 3};
+// without context also with two chunks. Losses of 20 steps agree to 1e-9 relative, gradients of the first step to 1e-12
+// of the global gradient norm.
 #include "tests/support/layout_runs.h"
 
 namespace slipway::test {

@@ -1,5 +1,4 @@
-// A learning rate that warms up and decays, in layouts: every rank must take each step at the rate of one
-// process.
+// A learning rate that warms up and decays, in layouts: every rank takes each step at the rate of one process.
 #include "tests/support/layout_runs.h"
 
 namespace slipway::test {

@@ -1,4 +1,4 @@
-// The micro-benchmark mode with two real ranks: every kind of measurement is there, positive and complete.
+// The micro-benchmark mode with two real ranks: every kind of measurement is present, positive and complete.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ TEST(Measure, TwoRanksWriteEveryKindOfMeasurement) {
   }
 }
 
-// What a GPU's ranks measure of copies, tried within the host's memory: calibrate reads the lines and gets a rate.
+// The copy measurements of a GPU's ranks, run within the host's memory: calibrate reads the lines and fits a rate.
 TEST(Measure, CopiesOfEachDirectionAreReadByCalibrate) {
   MeasureContext context{at::kFloat, at::kCPU, " dtype=float32", 0, 1, [] {}};
   measure_copies(context, /*pinned=*/false);

@@ -1,5 +1,5 @@
-// What real rank processes record of their memory: at least what they must hold, more where more micro-batches wait for
-// their backward pass, and the same whether ranks share a process or not.
+// Memory records of real rank processes: at least what they must hold, more where more micro-batches wait for their
+// backward pass, and equal whether or not ranks share a process.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ Bundle bundle_of(const Degrees& degrees, const std::string& schedule = "1f1b") {
   return bundle;
 }
 
-// By rank.
+// Records by rank.
 std::vector<std::vector<TraceRecord>> records_of(const Bundle& bundle, int ranks_per_process = 1) {
   static int count = 0;
   const std::string folder = temporary_folder().path("memory" + std::to_string(count++));
@@ -52,7 +52,7 @@ double peak_of(const std::vector<TraceRecord>& records) {
   return peak;
 }
 
-// In float64: weight, gradient and AdamW's two moments, 8 bytes each; there is no other master weight.
+// In float64: weight, gradient and AdamW's two moments, 8 bytes each. There is no other master weight.
 double held_by(const Bundle& bundle, std::size_t rank) {
   const StaticBytes& fixed = bundle.graph.static_bytes[rank];
   return fixed.weights / 8 * 4 * 8;
@@ -89,7 +89,7 @@ TEST(MeasuredMemory, IsTheSameForRanksThatShareAProcess) {
     EXPECT_NEAR(peak_of(together[rank]), peak_of(apart[rank]), 0.1 * peak_of(apart[rank])) << rank;
 }
 
-// Long sequences: activations are most of the memory. As many keys as queries, for on processors others are repeated.
+// Long sequences: activations are most of the memory. On processors fewer keys than queries are repeated.
 LoweringInput long_sequences(const Degrees& degrees, const std::string& schedule = "1f1b",
                              Recompute recompute = Recompute::none) {
   const Model model = llama(
@@ -102,7 +102,7 @@ LoweringInput long_sequences(const Degrees& degrees, const std::string& schedule
   return input;
 }
 
-// The fullest rank's measured peak, as a share of what the task graph says of that rank.
+// The fullest rank's measured peak, as a share of the task graph's peak of that rank.
 double measured_share(const LoweringInput& input) {
   Bundle bundle = tiny_bundle(input);
   bundle.run.steps = steps;
@@ -115,8 +115,8 @@ double measured_share(const LoweringInput& input) {
   return share;
 }
 
-// Without any gathers a rank holds 10 to 15 % more than the graph counts (statistics, what kernels keep for themselves). With
-// them it is as much, in either engine: gathered inputs that stayed would be another 10 %, keys and values that nobody counted too.
+// Without any gathers a rank holds 10 to 15 % more than the graph counts (statistics, and what kernels keep). With them
+// it is as much, in either engine. Gathered inputs that stayed would add 10 %, and so would uncounted keys and values.
 constexpr double most = 1.17;
 
 TEST(MeasuredMemory, UnderSequenceParallelismIsThatOfTheTaskGraphWhichKeepsShardsOfGatheredInputs) {
@@ -166,8 +166,8 @@ TEST(MeasuredMemory, FallsWithEachStageOfZero) {
   EXPECT_NEAR(three / none, 2.0 / 4, 0.04) << "half of all";
 }
 
-// Tensor parallelism makes several segments of a block. With the first of them in the backward pass the whole gradient takes
-// its memory, in the task graph as in the run.
+// Tensor parallelism makes several segments of a block. The first of them in the backward pass takes the memory of the
+// whole gradient, in the task graph as in the run.
 TEST(MeasuredMemory, UnreducedGradientsBeginWithTheFirstBackwardSegmentOfABlock) {
   for (const Recompute recompute : {Recompute::none, Recompute::full}) {
     const Model model =
@@ -196,8 +196,8 @@ TEST(MeasuredMemory, UnreducedGradientsBeginWithTheFirstBackwardSegmentOfABlock)
   }
 }
 
-// ZB-H1 runs several input-gradient passes before the first weight-gradient pass. What ZeRO 2 holds of unreduced
-// gradients must begin with the latter, as the task graph says, or the gradients of all blocks would be held at once.
+// ZB-H1 runs several input-gradient passes before the first weight-gradient pass. ZeRO 2's unreduced gradients must
+// begin with the latter, as in the task graph, or the gradients of all blocks would be held at once.
 TEST(MeasuredMemory, UnreducedGradientsOfASplitBackwardBeginWithTheWeightPass) {
   const Bundle bundle = bundle_of({.pipeline = 2, .data = 2, .zero = 2}, "zb-h1");
   const auto records = records_of(bundle);

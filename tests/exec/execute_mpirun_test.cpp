@@ -1,6 +1,6 @@
-// Ranks that Open MPI's mpirun starts find each other by its variables and train like those that `slipway
-// execute` starts; what goes wrong ends all of them within the promised ten seconds. Slurm's srun differs
-// in its variables only (tests/exec/arguments_test.cpp).
+// Ranks started by Open MPI's mpirun find each other by its variables and train like those of `slipway execute`. A
+// failure ends all of them within the promised ten seconds. Slurm's srun differs only in its variables
+// (tests/exec/arguments_test.cpp).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ class Mpirun : public testing::Test {
     write_bundle_file(bundle_, bundle);
   }
 
-  // Runs `command` as every one of `ranks` ranks; $OMPI_COMM_WORLD_RANK is there, OUT in it is a folder.
+  // Runs `command` as each of `ranks` ranks, with $OMPI_COMM_WORLD_RANK set; OUT in it is a folder.
   Ended run(int ranks, std::string command, const std::string& out) {
     if (const auto at = command.find("OUT"); at != std::string::npos) command.replace(at, 3, out);
     const std::string log = temporary_folder().path("log");

@@ -1,6 +1,5 @@
-// One process against an independent implementation: plain functional code on whole tensors, differentiated
-// by torch's own autograd and updated by torch::optim::AdamW. And the parts, each against a truth of its
-// own.
+// One process against an independent implementation: plain functional code on whole tensors, differentiated by torch's
+// own autograd and updated by torch::optim::AdamW. And the parts, each against a truth of its own.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
@@ -45,9 +44,9 @@ void expect_same_gradients(const Weights& weights, const std::string& folder, do
 }
 
 constexpr int compared_steps = 5;
-using Rates = std::array<double, compared_steps>;  // of the highest
+using Rates = std::array<double, compared_steps>;  // shares of the highest rate
 
-// `rates`: what the schedule gives, set by hand.
+// `rates`: the schedule's, set by hand.
 void compare_with_reference(const Model& model, double clip_norm, Recompute recompute = Recompute::none,
                             const LearningRateSchedule& schedule = {}, const Rates& rates = {1, 1, 1, 1, 1}) {
   at::set_num_threads(1);
@@ -91,17 +90,17 @@ TEST(OneProcess, TiedAndClippedLlamaEqualsPlainFunctionalCode) { compare_with_re
 TEST(OneProcess, RecomputedLlamaEqualsPlainFunctionalCode) {
   compare_with_reference(tiny_llama(2, false), 0.0, Recompute::full);
 }
-// Heads wider than hidden / heads, as Qwen3's are; recomputed the second time.
+// Heads wider than hidden / heads, like Qwen3's; recomputed the second time.
 TEST(OneProcess, LlamaWithNormsOfQueryAndKeyEqualsPlainFunctionalCode) {
   compare_with_reference(tiny_qwen3(2), 0.3);
   compare_with_reference(tiny_qwen3(2), 0.0, Recompute::full);
 }
-// Every expert on every token there, those of each token here.
+// The reference runs every expert on every token, the executor each token's own.
 TEST(OneProcess, LlamaWithExpertsEqualsPlainFunctionalCode) {
   compare_with_reference(tiny_mixtral(2), 0.3);
   compare_with_reference(tiny_mixtral(2), 0.0, Recompute::full);
 }
-// Steps of 4 sequences, the end of the decay given and left to the end of the training: 5 steps.
+// Steps of 4 sequences; the decay ends at a given point, or at the end of the training: 5 steps.
 TEST(OneProcess, WarmedUpAndDecayingLlamaEqualsAdamWWithItsRatesSetByHand) {
   compare_with_reference(tiny_llama(2, true), 0.3, Recompute::none,
                          {.warmup_samples = 8, .decay = DecayStyle::cosine, .least = 0.1 * 5e-3},

@@ -1,5 +1,4 @@
-// The parts of the executor, each against a truth from outside: counted GEMMs, torch::optim::AdamW,
-// at::cross_entropy_loss.
+// The parts of the executor, each against an outside truth: counted GEMMs, torch::optim::AdamW, at::cross_entropy_loss.
 #include <ATen/ATen.h>
 #include <ATen/record_function.h>
 #include <gtest/gtest.h>
@@ -23,7 +22,7 @@ namespace {
 
 double counted_flops = 0;
 
-// 2·m·n·k of every matrix product that ATen runs, whoever asked for it.
+// 2·m·n·k of every matrix product that ATen runs, whatever calls it.
 std::unique_ptr<at::ObserverContext> count_products(const at::RecordFunction& call) {
   const std::string name = call.name();
   const auto inputs = call.inputs();
@@ -158,7 +157,7 @@ TEST(VocabularyLoss, ShardsGiveTheCrossEntropyAndGradientOfTheWholeVocabulary) {
   }
 }
 
-// Of a token that the model is sure of, softmax − 1 is small: a softmax rounded to bfloat16 first has none of its digits.
+// For a confident token, softmax − 1 is small: a softmax rounded to bfloat16 first has none of its digits.
 TEST(VocabularyLoss, InBfloat16EveryGradientIsRoundedOnce) {
   at::manual_seed(3);
   const std::int64_t vocab = 40, tokens = 60;

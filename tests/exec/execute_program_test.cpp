@@ -1,5 +1,5 @@
-// `slipway execute` with real ranks, as a user starts it: what it leaves, that it can be repeated, and how
-// it ends when a rank is killed. What it does around its ranks is tested in command_execute_test.cpp.
+// `slipway execute` with real ranks, as a user starts it: its files, that it is repeatable, and its end when a rank is
+// killed. tests/scenarios/execute_command_test.cpp tests what it does around its ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 using testing::HasSubstr;
 
 constexpr double starting_s = 60;  // on a busy machine
-constexpr double promised_s = 10;  // from a rank's end to everybody's
+constexpr double promised_s = 10;  // from a rank's end to the end of all
 
 std::vector<std::string> execute_words(const std::string& folder, int steps) {
   return {"execute", SLIPWAY_SOURCE_DIR "/scenarios/examples/tiny-llama-cpu.yaml",  // two stages
@@ -26,8 +26,7 @@ std::vector<std::string> execute_words(const std::string& folder, int steps) {
           "--out",   folder};
 }
 
-// A single `slipway execute` without the variables of a launcher. `env` becomes slipway, so its process is
-// slipway's.
+// A single `slipway execute` without the variables of a launcher. `env` execs slipway, so its process is slipway's.
 RankProcesses started_alone(const std::string& folder, int steps, const std::vector<std::string>& more = {}) {
   std::vector<std::string> words;
   for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"})

@@ -1,5 +1,5 @@
 // Ring attention trains like one process: losses of 20 steps to 1e-9 relative, first gradients to 1e-12 of the global
-// norm, as virtual ranks; what real messages add is in execute_run_test.cpp.
+// norm, on virtual ranks. execute_run_test.cpp has the runs with real messages.
 #include "tests/support/layout_runs.h"
 
 namespace slipway::test {
@@ -19,7 +19,7 @@ TEST(RingAttention, OverFourRanksGivesTheResultsOfOneProcess) {
   expect_layout_equals_one_process(ring(llama_for(2, true), {.context = 4}));
 }
 
-// Learned positions, biases, as many key heads as query heads; a head that is not tied; BERT sees all keys.
+// Learned positions, biases, equally many key heads and query heads; an untied head; BERT sees all keys.
 TEST(RingAttention, OfOtherModelsGivesTheResultsOfOneProcess) {
   std::vector<LoweringInput> inputs;
   for (const Model& model : {tiny_gpt(2), tiny_gpt(2, false), tiny_bert(2)})

@@ -1,5 +1,5 @@
-// Whole runs of real rank processes over Gloo: what they write, and that it does not depend on how the
-// ranks are laid out nor on when it is run.
+// Whole runs of real rank processes over Gloo: their files, and that these depend neither on the ranks' layout nor on
+// the time of the run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -174,8 +174,8 @@ void expect_learning(const Trained& one) {
   EXPECT_LT(one.losses.back(), 0.9 * one.losses.front()) << "the run must learn something";
 }
 
-// The full product of these values runs on virtual ranks in execute_layouts_test.cpp; here every value of
-// every degree meets real messages, clipping and a head tied across stages.
+// The full product of these values runs on virtual ranks in execute_layouts_test.cpp. Here every value of every degree
+// meets real messages, clipping and a head tied across stages.
 TEST(RealRanks, OfAnyLayoutGiveTheLossesAndGradientsOfOneProcess) {
   const Variant variant{.tied = true, .clip_norm = 0.5};
   const Trained one = train({}, variant);
@@ -203,8 +203,8 @@ TEST(RealRanks, WithEverythingCutAndAnUntiedHeadGiveTheResultsOfOneProcess) {
   expect_same_training(one, train(everything_cut, {}));
 }
 
-// One rounding of float32 is 2^-24 = 6e-8. Sums in another order differ by a few of them a step, and 20
-// steps of Adam carry that on: 2e-5 leaves room for some 300.
+// One rounding of float32 is 2^-24 = 6e-8. Sums in another order differ by a few of them a step, and 20 steps of Adam
+// propagate that: 2e-5 allows some 300.
 TEST(RealRanks, InFloat32FollowOneProcessWithinRoundOff) {
   const Variant variant{.dtype = Dtype::float32};
   const Trained one = train({}, variant), many = train(everything_cut, variant);

@@ -1,5 +1,5 @@
-// Rank processes over Gloo run every schedule by its name alone, and a schedule that was made elsewhere:
-// all train alike. That they train like one process is in execute_layouts_test.cpp.
+// Rank processes over Gloo run every schedule by its name alone, and an imported schedule: all train alike.
+// execute_layouts_test.cpp tests that they train like one process.
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
@@ -14,7 +14,7 @@ const std::string scenarios = SLIPWAY_SOURCE_DIR "/scenarios/";
 
 class ExecuteSchedules : public ExecutingTest {
  protected:
-  // The loss of the second step, which has seen the gradients of the first.
+  // The loss of the second step, which depends on the gradients of the first.
   double loss(const std::string& scenario, const std::vector<std::string>& settings) const {
     std::vector<std::string> args{"execute", scenario,    "--json", "--overwrite",
                                   "--out",   path("run"), "--set",  "run.steps=2"};
@@ -25,7 +25,7 @@ class ExecuteSchedules : public ExecutingTest {
   }
 };
 
-// The model of gpt-4x8.yaml, small enough for CPUs; the schedule is chosen by its name alone.
+// The model of gpt-4x8.yaml, small enough for CPUs, with a schedule given by its name alone.
 TEST_F(ExecuteSchedules, AllOfTheCatalogueTrainAlikeOnFourRanks) {
   const std::vector<std::string> small{"model.hidden=32",
                                        "model.ffn=64",
@@ -48,8 +48,7 @@ TEST_F(ExecuteSchedules, AllOfTheCatalogueTrainAlikeOnFourRanks) {
   EXPECT_GT(first, 1);
 }
 
-// Split and whole backwards mixed, idle cells and CRLF as Python's csv.writer leaves them: no schedule of
-// ours.
+// Split and whole backwards mixed, idle cells and CRLF as Python's csv.writer leaves them: no built-in schedule.
 TEST_F(ExecuteSchedules, AScheduleMadeElsewhereRunsInBothEngines) {
   const std::string tiny = scenarios + "examples/tiny-llama-cpu.yaml";
   std::ofstream(path("own.csv")) << "0F0,0F1,0F2,,0I0,0F3,0B1,0W0,0I2,0I3,0W3,0W2\r\n"

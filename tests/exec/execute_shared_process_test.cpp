@@ -1,4 +1,4 @@
-// Several ranks in one process of the rank program: they write what a process per rank writes, train like one process,
+// Several ranks in one process of the rank program: they write the files of separate processes, train like one process,
 // and when one of them fails all end with its name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -156,7 +156,7 @@ TEST(AKilledProcess, IsNamedByItsFirstRank) {
         << "what had happened is written";
 }
 
-// The first rank of a process works on its main thread: what it meets before training must not end the others unheard.
+// The first rank of a process works on its main thread. Its error before training must not end the others unreported.
 TEST(RanksOfOneProcess, EndWithTheCauseOfTheFirstOneBeforeTrainingBegins) {
   const Finished done = run(bundle_of({.pipeline = 2}, 2), 1, {"--data", "/no/such/text"});
   EXPECT_EQ(done.processes[0].status, 1) << done.processes[0].errors;

@@ -1,4 +1,4 @@
-// A tied embedding that is one tensor on the rank of both its uses trains like plain code on one process, and like two copies.
+// A tied embedding that is one tensor on the rank of both its uses trains like plain code and like two copies.
 #include <gtest/gtest.h>
 
 #include "exec/rank/buckets.h"

@@ -1,5 +1,5 @@
-// The store falls silent or is lost while the ranks need it: nothing that was recorded is lost with it, and
-// a host that is only stopped for a while has not failed.
+// The store falls silent or is lost while the ranks need it: no record is lost with it, and a host that is only stopped
+// for a while has not failed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,8 +16,8 @@ using testing::HasSubstr;
 
 constexpr double starting_s = 60;  // on a busy machine
 
-// The test plays the launcher's agent, which hosts the store, and lets the only rank wait for a second one
-// at the end of its steps. The store goes away there.
+// The test plays the launcher's agent, which hosts the store. It lets the only rank wait for a second one at the end of
+// its steps, and then the store goes away.
 TEST(StoreLostAfterTheLastStep, LeavesTheRecordsOfEveryStep) {
   const std::string folder = temporary_folder().path("lost-at-the-end");
   std::filesystem::create_directories(folder);
@@ -48,7 +48,7 @@ TEST(StoreLostAfterTheLastStep, LeavesTheRecordsOfEveryStep) {
   EXPECT_EQ(static_cast<std::size_t>(std::count(records.begin(), records.end(), '\n')), 2 * bundle.graph.tasks.size());
 }
 
-// Longer than the silence that means a lost node, shorter than what a visible process is granted.
+// Longer than the silence of a lost node, shorter than the limit for a visible process.
 TEST(StoppedHostOfTheStore, MayGoOnAndSoDoesTheRun) {
   const std::string folder = temporary_folder().path("stopped-host");
   std::filesystem::create_directories(folder);

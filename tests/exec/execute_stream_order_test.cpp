@@ -1,6 +1,6 @@
-// Whole runs of the rank program on the ordered device (tests/stream_order/): in every schedule and at
-// products of degrees no stream reads, writes or gives away what another one is still at work on; and a run
-// in which the executor's waits are left out is found, though it computes the same.
+// Whole runs of the rank program on the ordered device (tests/stream_order/). In every schedule and at products of
+// degrees no stream reads, writes or frees what another one still uses. And a run without the executor's waits is
+// found, though it computes the same.
 #include <gmock/gmock.h>
 
 #include "exec/run/executable.h"
@@ -77,7 +77,7 @@ LoweringInput clipped(const Model& model, const Degrees& degrees) {
   return input;
 }
 
-// Lanes meet, and go on with another graph; norms are made by one lane, summed by another and read by the host.
+// Lanes meet and continue with another graph; one lane makes norms, another sums them and the host reads them.
 TEST(GrowingBatch, LeavesNoRaceBetweenItsPrograms) {
   for (const Degrees& degrees :
        {Degrees{.data = 2}, Degrees{.tensor = 2, .data = 2, .zero = 1, .sequence_parallel = true},

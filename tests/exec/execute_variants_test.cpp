@@ -1,5 +1,5 @@
-// What the products of degrees and the schedules leave out: untied heads, other models, recomputation, split
-// backwards, other dtypes, each against one process on layouts in which everything is cut.
+// What the products of degrees and the schedules leave out: untied heads, other models, recomputation, split backwards,
+// other dtypes. Each runs on layouts in which everything is cut, against one process.
 #include <optional>
 
 #include "exec/run/executable.h"
@@ -27,7 +27,7 @@ TEST(OtherRuns, ContextAndShardedWeightsOfOtherModelsGiveTheResultsOfOneProcess)
   }
 }
 
-// As Qwen2 has them: sharded with the projections' rows, three parts in one vector.
+// Biases as in Qwen2: sharded with the projections' rows, three parts in one vector.
 TEST(OtherRuns, BiasesOfQueryKeyAndValueGiveTheResultsOfOneProcess) {
   Model model = tiny_llama(4, false);
   model.name = "tiny-qwen";
@@ -40,7 +40,7 @@ TEST(OtherRuns, BiasesOfQueryKeyAndValueGiveTheResultsOfOneProcess) {
        split});
 }
 
-// A rank finds what its own heads say about their weights: summed over the tensor group without sequence parallel too.
+// A rank has its own heads' part of their weights' gradient, which is summed also without sequence parallelism.
 TEST(OtherRuns, NormsOfQueryAndKeyGiveTheResultsOfOneProcess) {
   const Model model = tiny_qwen3(4);
   std::vector<LoweringInput> inputs;

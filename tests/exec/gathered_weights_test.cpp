@@ -38,7 +38,7 @@ TEST(StorageMemory, IsHandedToANewTensorAndAViewFindsTheNext) {
   EXPECT_EQ(taken.sum().item<double>(), 6);
 }
 
-// A forward saves the weight; the memory goes, comes back by another gather, and the backward finds it.
+// A forward saves the weight; the memory is freed and filled again by another gather, and the backward reads it.
 TEST(GatheredWeights, SavedByAForwardAreFilledAgainForItsBackward) {
   const at::Tensor flat = at::zeros({3}, at::kDouble), values = at::arange(1, 4, at::kDouble);
   const auto weights = std::make_shared<GatheredWeights>(flat);

@@ -20,7 +20,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Some ranks with heartbeats inside this process; other ranks are played by the test.
+// Some ranks with heartbeats inside this process; the test plays the other ranks.
 class Heartbeats : public testing::Test {
  protected:
   struct Rank {
@@ -116,7 +116,7 @@ TEST_F(Heartbeats, ARankWhoseStoreIsStoppedWhileItJoinsCanStillFail) {
   failing.join();
 }
 
-// Two of three ranks never came: nobody else can hear what the store's host has to say.
+// Two of three ranks never came, so no other rank can read the verdict of the store's host.
 TEST_F(Heartbeats, TheHostDoesNotWaitForRanksThatNeverCameToHearTheVerdict) {
   start(1, 3);
   const auto begin = std::chrono::steady_clock::now();
@@ -151,7 +151,7 @@ TEST_F(Heartbeats, ASuspicionThatNothingExplainsIsReportedInTheEnd) {
 TEST_F(Heartbeats, ARankThatFallsSilentIsNamedByTheRankBeforeIt) {
   start(3, 3);
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  ranks_[2].heartbeat.reset();  // beats no more, without a word
+  ranks_[2].heartbeat.reset();  // stops beating silently
   expect_all(2, "no heartbeat for");
 }
 
@@ -188,8 +188,8 @@ TEST_F(Heartbeats, AVerdictOnDiskIsFoundWhenTheStoreIsLost) {
   expect_all(1, "killed by signal 9");
 }
 
-// The promise for a lost node, with the true limits: two ranks at once, and rank 0, which hosts the store,
-// must not wait for them to hear the verdict.
+// The promise for a lost node, with the true limits: two ranks are lost at once. Rank 0, which hosts the store, must
+// not wait for them to read the verdict.
 TEST_F(Heartbeats, ANodeLostWithTwoOfFourRanksEndsTheOthersWithinTenSeconds) {
   start(4, 4, HeartbeatOptions());
   std::this_thread::sleep_for(std::chrono::seconds(1));

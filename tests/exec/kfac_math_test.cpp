@@ -1,5 +1,5 @@
-// K-FAC's formulas against what they stand for, the dense Fisher block of a Linear: mean over tokens of
-// vec(dW)·vec(dW)ᵀ with dW = g·aᵀ a token's own gradient, damped, inverted as a whole.
+// K-FAC's formulas against the dense Fisher block of a Linear, which they approximate: mean over tokens of
+// vec(dW)·vec(dW)ᵀ with a token's own gradient dW = g·aᵀ, damped, inverted as a whole.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -63,7 +63,7 @@ at::Tensor direction_of(const Factors& f, const at::Tensor& gradient, double dam
   return direction;
 }
 
-// Every input meets every output gradient, so that they are independent, as K-FAC takes them to be.
+// Every input is paired with every output gradient, so that they are independent, as K-FAC assumes.
 TEST(KfacMath, FactorsOfIndependentInputsAndGradientsAreTheDenseFisherBlock) {
   const at::Tensor inputs = numbers({5, 3}, 1), gradients = numbers({4, 2}, 2);
   const at::Tensor a = inputs.repeat_interleave(4, 0), g = gradients.repeat({5, 1});

@@ -1,4 +1,4 @@
-// Lanes on a device that works behind the host: order and times are the device's, the host runs ahead, but not far.
+// Lanes on a device that works behind the host: order and times are the device's, and the host runs ahead, but not far.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -13,7 +13,7 @@
 namespace slipway::test {
 namespace {
 
-// Every task is started at once and takes a moment on the device.
+// Every task starts at once and takes a moment on the device.
 LaneHooks hooks_on(ThreadDevice& device) {
   LaneHooks hooks;
   hooks.device = &device;
@@ -127,7 +127,7 @@ TEST(LanesOfADevice, AStepEndsWhenTheDeviceHasDoneItAndEachIsToldOnceInOrder) {
   EXPECT_EQ(steps, (std::vector<int>{0, 1, 2, 3, 4}));
 }
 
-// As for a checkpoint, which must be of one moment.
+// As for a checkpoint, which must show one moment.
 TEST(LanesOfADevice, TheComputeLanePausesAfterAStepThatIsToBeCompleteFirst) {
   ThreadDevice device;
   std::atomic<int> ended{-1};
@@ -157,12 +157,12 @@ TEST(LanesOfADevice, AnErrorStopsAllLanesAndKeepsTheStepsThatWereDone) {
   EXPECT_GE(runner.stamps().size(), 2 * 3u) << "steps 0 and 1 were over before step 3 began";
 }
 
-// A device on which an error of a task's work appears later, as on a GPU: when the host waits, marks or asks for times.
+// A device on which an error of a task's work appears later, as on a GPU: when the host waits, marks or reads times.
 class BreakingDevice : public ThreadDevice {
  public:
   enum class At { begin, mark, wait, finish, time };
   explicit BreakingDevice(At at) : at_(at), armed_(at == At::begin) {}
-  // The next call of that kind on this thread breaks.
+  // Makes the next call of that kind on this thread throw.
   void arm() {
     lane_ = std::this_thread::get_id();
     armed_ = true;
@@ -208,7 +208,7 @@ struct BreakingCase {
 
 class AnErrorOfTheDevice : public testing::TestWithParam<BreakingCase> {};
 
-// The other lane hangs, as it would for a peer that is never told: until the hook is.
+// The other lane hangs, as it would for a peer that is never notified, until the hook runs.
 TEST_P(AnErrorOfTheDevice, IsToldOnceWithItsPlaceWhileOtherLanesHang) {
   BreakingDevice device(GetParam().at);
   std::atomic<bool> told{false};
@@ -229,8 +229,8 @@ TEST_P(AnErrorOfTheDevice, IsToldOnceWithItsPlaceWhileOtherLanesHang) {
     }
     told = true;
   };
-  // Tasks 0 and 1 of the compute lane, the second after task 3 of another one; task 2 hangs on a third.
-  // Task 3 comes after task 0, or its lane would be steps ahead, and what is over needs no waiting for.
+  // Tasks 0 and 1 of the compute lane, the second after task 3 of another one; task 2 hangs on a third. Task 3 comes
+  // after task 0. Otherwise its lane would be steps ahead, and a finished task needs no wait.
   TaskGraph graph = graph_of({{}, {none, {3}, {}, {}}, {1, {}, {}, {}}, {0, {0}, {}, {}}}, 2);
   graph.communicators[1].name = "pp";
   if (GetParam().at == BreakingDevice::At::begin) graph = graph_of({{}});

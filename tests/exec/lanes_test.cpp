@@ -65,8 +65,8 @@ TEST(Lanes, CarriedEdgesJoinOneStepToTheNext) {
 }
 
 TEST(Lanes, ABufferIsNotWrittenAgainBeforeTheLastStepsReadersAreDone) {
-  // The collective writes buffer 0; the compute lane reads it late. Nothing but the buffer joins step k's
-  // reader to step k + 1's writer.
+  // The collective writes buffer 0; the compute lane reads it late. Only the buffer joins step k's reader to step k +
+  // 1's writer.
   const TaskGraph graph = graph_of({{0, {}, {}, {0}}, {}, {}, {none, {0}, {0}, {}}});
   const auto stamps = run(graph, 4);
   for (int step = 0; step < 3; ++step) EXPECT_GE(stamps.at({step + 1, 0}).start_ns, stamps.at({step, 3}).end_ns);
@@ -142,7 +142,7 @@ TEST(Lanes, AnErrorStopsAllLanesAndComesOutOfRun) {
   EXPECT_EQ(runner.stamps().size(), 15u) << "what ended before is kept";
 }
 
-// New threads get a stack that no machine has.
+// Gives new threads a stack that no machine has.
 class NoMoreThreads {
  public:
   NoMoreThreads() {
@@ -276,12 +276,11 @@ TEST(Lanes, OverheadGraphsRunEachTaskOnce) {
 
 }  // namespace
 
-// Lanes whose graph is a window of several steps: what they tell of each step, and a training that ends
-// within one.
+// Lanes whose graph is a window of several steps: their report of each step, and a training that ends within one.
 
 namespace {
 
-// Two steps of two compute tasks and a message, and behind them what fills bubbles.
+// Two steps of two compute tasks and a message, and behind them bubble work.
 TaskGraph window_of_two() {
   TaskGraph graph = graph_of(
       {{}, {0, {0}, {}, {}}, {none, {1}, {}, {}}, {none, {2}, {}, {}}, {0, {3}, {}, {}}, {}, {none, {4}, {}, {}}});

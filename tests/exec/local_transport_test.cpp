@@ -1,5 +1,5 @@
-// Ranks of one process exchange tensors in memory: the results of a network, in member order, and on a device with
-// queues nothing is read before it is written nor written while it is read.
+// Ranks of one process exchange tensors in memory: the results of a network, in member order. On a device with queues
+// nothing is read before it is written, nor written while it is read.
 #include "exec/transport/local_transport.h"
 
 #include <ATen/ATen.h>
@@ -43,7 +43,7 @@ at::Tensor sum_in_member_order(int size, std::int64_t rows) {
 
 class LocalTransportOf : public testing::TestWithParam<int> {};
 
-// To the last bit: the rounding is that of one sum over the members, whatever part each of them does.
+// To the last bit: the rounding is that of one sum over the members, whatever part each of them sums.
 TEST_P(LocalTransportOf, AllReduceLeavesTheSumInMemberOrderOnEveryMember) {
   on_members(GetParam(), [](Transport& transport, int member) {
     for (const std::int64_t rows : {1, 2, 1000}) {
@@ -132,7 +132,7 @@ TEST(LocalTransport, AMemberThatLeavesBreaksWhatTheOthersWaitForWithTheCommunica
   later.join();
 }
 
-// A device on which marks are numbers: it notes who waited for whose.
+// A device on which marks are numbers: it notes which thread waited for which mark.
 class NotingDevice : public DeviceQueue {
  public:
   void begin_lane() override {}
@@ -152,7 +152,7 @@ class NotingDevice : public DeviceQueue {
   std::map<std::pair<std::thread::id, std::thread::id>, int> waits_;
 };
 
-// Before it reads what the others have written, and before it hands on what they have read.
+// It waits before it reads what the others have written, and before it hands on what they have read.
 TEST(LocalTransportOfADevice, EveryMemberWaitsForAllOthersAtEveryMeetingAndNeverOnTheHost) {
   NotingDevice device;
   on_members(

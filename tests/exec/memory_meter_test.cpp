@@ -1,4 +1,4 @@
-// What a rank's tensors take, as its allocator reports it.
+// The memory of a rank's tensors, as its allocator reports it.
 #include "exec/rank/memory_meter.h"
 
 #include <ATen/ATen.h>
@@ -14,7 +14,7 @@ constexpr std::int64_t megabyte = 1 << 20;
 
 at::Tensor of_bytes(std::int64_t bytes) { return at::empty({bytes}, at::kByte); }
 
-// On a thread of its own, as a rank's; what it counts ends with it.
+// Runs on a thread of its own, like a rank; its count ends with it.
 template <typename Work>
 void as_rank(Work work) {
   std::thread([&] {
@@ -68,7 +68,7 @@ TEST(MemoryMeter, ATaskSeesWhatAnotherLaneAllocatesMeanwhile) {
   });
 }
 
-// Ranks of one process hand tensors to each other: the one who drops the last reference is not always the owner.
+// Ranks of one process hand tensors to each other: the thread that drops the last reference is not always the owner's.
 TEST(MemoryMeter, WhatAnotherRankFreesIsTheOwnersAgain) {
   as_rank([](MemoryMeter& meter) {
     at::Tensor mine = of_bytes(megabyte), here = of_bytes(2 * megabyte);

@@ -1,5 +1,5 @@
-// `make package`: the tarball's program runs from any folder, without the build's libraries, on a PyTorch that it is
-// told of or finds; and says what is missing.
+// `make package`: the tarball's program runs from any folder, without the build's libraries, on a given PyTorch or one
+// that it finds. It prints what is missing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ TEST_P(PackageWith, RunsABundleOnTwoRanksWithNothingButPyTorch) {
 
 INSTANTIATE_TEST_SUITE_P(Libraries, PackageWith, testing::Values("newest", "packed"));
 
-// What the loader says it does (ld.so(8)).
+// The loader's documented search (ld.so(8)).
 TEST(Package, TakesTheNodesLibrariesUnlessTheyAreTooOldOrItIsTold) {
   const std::string package = std::filesystem::path(unpacked()).parent_path().string();
   const auto loads = [&](const std::string& libraries) {

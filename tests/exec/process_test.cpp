@@ -11,7 +11,7 @@
 namespace slipway::test {
 namespace {
 
-// A child that does `end` once it is told to; its identity is taken by itself, as a rank's is.
+// A child that does `end` on a signal from the test. It reads its own identity, like a rank.
 class Child {
  public:
   template <class End>

@@ -1,4 +1,4 @@
-// Which segments share a recording: as few recordings as micro-batches are alive at once, never two for one at a time.
+// Segments that share a recording: as few recordings as micro-batches are alive at once, never two uses at a time.
 #include "exec/lanes/replay_plan.h"
 
 #include <gtest/gtest.h>
@@ -45,8 +45,8 @@ TEST(ReplayPlan, WithoutPipelineOneSlotServesAllMicroBatches) {
   EXPECT_EQ(plan.why_none, "");
 }
 
-// Between the first and the last segment of a micro-batch no other one may use its recordings, and those of a pool are
-// used in one order only.
+// Between the first and the last segment of a micro-batch no other one may use its recordings. Those of a pool are used
+// in one order only.
 void expect_sound(const TaskGraph& graph, int rank) {
   const ReplayPlan plan = replay_plan(graph, rank);
   std::map<std::int32_t, std::vector<std::int32_t>> of_pool, seen;  // recordings

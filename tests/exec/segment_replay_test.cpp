@@ -9,7 +9,7 @@
 namespace slipway::test {
 namespace {
 
-constexpr int run_steps = 5;  // two as they are, one that records, two that only replay
+constexpr int run_steps = 5;  // two run operator by operator, one records, two only replay
 
 struct Replayed {
   Trained trained;
@@ -167,7 +167,7 @@ TEST_F(ByHand, WorkThatLooksAtANumberIsNotRecorded) {
   EXPECT_THROW(replay_.run(first_, 2, {at::ones({3})}, looking), std::runtime_error);
 }
 
-// The stand-in itself must see what goes wrong: otherwise equal losses prove nothing.
+// The recorder itself must find errors; otherwise equal losses prove nothing.
 TEST_F(ByHand, TheStandInSpoilsWhatAnEarlierReplayHasLeft) {
   at::Tensor kept;
   const auto keeps = [&](const SegmentReplay::Tensors& in) {

@@ -1,5 +1,5 @@
 // Several ranks on one GPU: they compute at a share of its speed, have a share of its memory, and their messages are
-// copies in it; against closed forms.
+// copies in it. Compared with closed forms.
 #include <gmock/gmock.h>
 
 #include "schedules/lower/folding.h"

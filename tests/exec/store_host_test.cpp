@@ -1,4 +1,4 @@
-// How a rank finds the store, and what it says of something else that listens on its port.
+// How a rank finds the store, and its error for another program that listens on the port.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// A port of the loopback address, which belongs to this socket from now on; it accepts from listen() on.
+// A port of the loopback address that belongs to this socket from now on; it accepts after listen().
 class Socket {
  public:
   Socket() {

@@ -19,7 +19,7 @@ void put(std::ostream& out, Number value) {
   out.write(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// The layout that megatron/core/datasets/indexed_dataset.py describes, written here by its own words.
+// The layout of megatron/core/datasets/indexed_dataset.py, written here independently.
 template <class Token>
 std::string megatron_files(const std::string& name, int type, const std::vector<std::vector<Token>>& documents) {
   const std::string prefix = temporary_folder().path(name);

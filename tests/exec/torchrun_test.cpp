@@ -1,5 +1,5 @@
-// The torchrun that other tests start (SLIPWAY_TORCHRUN): it starts every rank with the variables that a
-// rank program reads, and fails when one of them fails.
+// The torchrun of other tests (SLIPWAY_TORCHRUN): it starts every rank with the variables that a rank program reads,
+// and fails when one of them fails.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 

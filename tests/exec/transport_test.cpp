@@ -94,7 +94,7 @@ TEST_P(TransportOf, APartMayBeTheMembersOwnRowsOfTheWhole) {
   });
 }
 
-// Two around the ring one after the other, of more bytes than sockets buffer: nobody waits for the other's receive.
+// Two around the ring one after the other, of more bytes than sockets buffer: neither waits for the other's receive.
 TEST_P(TransportOf, ShiftBringsThePartOfTheMemberBefore) {
   on_members(members(), [&](Transport& transport, int rank) {
     const std::int64_t rows = 1 << 19;

@@ -1,4 +1,4 @@
-// The device's errors of which no call tells.
+// Errors of the device that no call reports.
 #include "exec/transport/transport_watch.h"
 
 #include <gtest/gtest.h>

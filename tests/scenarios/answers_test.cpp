@@ -100,7 +100,7 @@ TEST(JsonKeys, EveryKeyIsNamedOnceAndHasUnitAndMeaning) {
 
 }  // namespace
 
-// What the first line of a prediction names, and the dtype that it has where none is written.
+// The contents of a prediction's first line, and the default dtype.
 
 namespace {
 

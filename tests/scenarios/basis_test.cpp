@@ -1,4 +1,4 @@
-// On what a prediction's times rest: told with the answer, and equal to what docs/accuracy.md and the published tables say.
+// The basis of a prediction's times: printed with the answer, and equal to docs/accuracy.md and the published tables.
 #include "scenarios/basis/basis.h"
 
 #include <gmock/gmock.h>
@@ -41,7 +41,7 @@ TEST(Basis, BookValuesSayHowFarOffTheyAreAndWhoWasFittedOnThisMachine) {
   EXPECT_THAT(simulated({}),
               HasSubstr("No trainer's pace: book values of the hardware, on average 5 to 42 % off "
                         "published runs, mostly too fast.\nTrainers fitted on this machine, for cluster.stack: "));
-  // By the files themselves: those with a section of this machine below `time:`.
+  // From the files themselves: those with a section of this machine below `time:`.
   std::vector<std::string> fitted;
   for (const auto& entry : std::filesystem::directory_iterator(root + "/models/trainers")) {
     const std::string text = text_of(entry.path().string());
@@ -119,7 +119,7 @@ TEST(Basis, AStackThatNobodyTimedOnTheMachineIsBookValuesToo) {
 
 TEST(Basis, AProfileOfTheUsersOwnIsNoBookValue) { EXPECT_THAT(simulated({}, tiny), Not(HasSubstr("book values"))); }
 
-// LLM Foundry's tables are of FSDP alone, which is what MosaicML runs: no tensor, pipeline or context parallelism.
+// LLM Foundry's tables are of FSDP alone, as MosaicML runs it: no tensor, pipeline or context parallelism.
 TEST(Basis, ALayoutThatTheTrainerWasNeverFittedToIsNamedWithWhatItWasFittedTo) {
   const std::string text = simulated({"cluster.stack=llm-foundry"});
   EXPECT_THAT(
@@ -134,8 +134,8 @@ TEST(Basis, ALayoutThatTheTrainerWasNeverFittedToIsNamedWithWhatItWasFittedTo) {
   EXPECT_EQ(json["outside_fit"][0], (nlohmann::json{{"what", "tensor"}, {"here", 8.0}, {"least", 1.0}, {"most", 1.0}}));
 }
 
-// The Playbook's runs neither recompute nor use unfused kernels, Megatron-LM's (2021) have no context parallelism: ranges
-// of degrees alone say nothing of the first two.
+// The Playbook's runs neither recompute nor use unfused kernels, Megatron-LM's (2021) have no context parallelism.
+// Ranges of degrees alone do not show the first two.
 TEST(Basis, WhatTheFormulaHasNoTermForAndChoicesThatNoFittedRunMadeAreNamed) {
   const std::string text = simulated({"cluster.stack=nanotron", "schedule.recompute=full", "schedule.kernels=torch"});
   EXPECT_THAT(text, HasSubstr("recompute full (fitted: none)"));
@@ -153,7 +153,7 @@ TEST(Basis, WhatTheFormulaHasNoTermForAndChoicesThatNoFittedRunMadeAreNamed) {
       HasSubstr("The formula of megatron-lm does not price: context parallelism, "));
 }
 
-// Times and memory of a stack are told by five commands; each says what of it is a guess.
+// Five commands print times and memory of a stack; each prints which of them are guesses.
 TEST(Basis, EveryCommandThatShowsTimesOrMemorySaysOnWhatTheyRest) {
   const std::string guess = "does not price: ZeRO 2 and 3; such times are guesses", range = "zero 3 (fitted: 0 to 1)",
                     book = "No trainer's pace: book values of the hardware";
@@ -248,7 +248,7 @@ TEST(Basis, InsideThePublishedRangeNothingIsSaidAndBeyondItTheRangeIsTheTables) 
   EXPECT_LE(named("micro-batch")->most, most);
 }
 
-// Constants of a file of the user's, under a known trainer's name: nobody here knows which runs they were fitted to.
+// Constants of a user's file, under a known trainer's name: the runs of their fit are unknown.
 TEST(Basis, ConstantsThatTheUserFittedHaveNoKnownRange) {
   LoadResult loaded = load_scenario(llama, {"cluster.stack=llm-foundry"});
   ASSERT_TRUE(loaded.errors.empty());

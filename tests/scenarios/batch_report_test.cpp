@@ -47,7 +47,7 @@ TEST(BatchReport, AStepIsTimedWhereAnotherOfItsBatchFollows) {
   EXPECT_THAT(text, HasSubstr("4      1 to 4     1.00 s       256          -       -"));
 }
 
-// B = b·Σ Var / Σ(‖g‖² − Var): of expected norms (models/training/batch_rules.h) it is the noise scale that they were made of.
+// B = b·Σ Var / Σ(‖g‖² − Var): for expected norms (models/training/batch_rules.h) it is the noise scale that made them.
 TEST(BatchReport, TheNoiseScaleIsThatOfTheNormsOfAllStepsTogether) {
   Trace trace = trace_of({0, 1, 2, 3}, {8, 8, 8, 8});
   for (std::size_t i = 0; i < 4; ++i) {
@@ -88,7 +88,7 @@ TEST(BatchReport, ARunWhoseBatchStayedHasNone) {
 
 }  // namespace
 
-// Predictions against what was measured beside them, by hand.
+// Predictions against measurements beside them, by hand.
 
 namespace {
 

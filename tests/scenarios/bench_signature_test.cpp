@@ -1,7 +1,7 @@
-// The bench signature: step times and makespans of a set of small steps, to 12 digits, in tests/data. A change that
-// is to make things only faster or clearer must not change it. Where figures are meant to change:
+// The bench signature: step times and makespans of a set of small steps, to 12 digits, in tests/data. A change for
+// speed or clarity must not change it. Where results are meant to change:
 //
-//   SLIPWAY_WRITE_SIGNATURE=1 build/tests/bench_signature_test      then read the diff, and say why in the commit
+//   SLIPWAY_WRITE_SIGNATURE=1 build/tests/bench_signature_test      then read the diff; give the reason in the commit
 #include <gtest/gtest.h>
 
 #include <cstdio>

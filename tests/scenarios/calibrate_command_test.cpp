@@ -1,5 +1,4 @@
-// `slipway calibrate` as a user calls it, on measurements and traces of a machine that is known because it
-// was made up here.
+// `slipway calibrate` as a user calls it, on measurements and traces of an invented, hence known, machine.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -42,7 +41,7 @@ Machine truth() {
   return machine;
 }
 
-// What slipway-rank --measure would write on that machine.
+// The output of slipway-rank --measure on that machine.
 std::string measured_on(const Machine& machine) {
   std::ostringstream lines;
   for (const int m : {64, 256, 1024}) {

@@ -88,7 +88,7 @@ TEST(ChromeTrace, EveryTaskIsACompleteEventInMicrosecondsOnAThreadNamedLikeItsLa
   EXPECT_EQ(thread.at("tid"), task.at("tid"));
 }
 
-// The most from its start on, what is left from its end on; the same again is not told, and communication is no compute.
+// The maximum from its start on, the rest from its end on. Equal values are not repeated.
 TEST(ChromeTrace, MemoryIsACounterOfTheRankThatEachComputeTaskMoves) {
   Trace trace = random_trace(1, 2);
   trace.records[0] = {2, 1, "compute", "2F0", "forward", 0.5, 0.75, 0, 0, 0, -1, 3e9, 4e9};
@@ -141,7 +141,7 @@ TEST(ChromeTrace, ATraceWithoutRecordsIsValidJson) {
   EXPECT_TRUE(read_back(written(Trace{})).records.empty());
 }
 
-// People count steps from 1, the trace's own field from 0.
+// Labels for readers count steps from 1, the trace's own field from 0.
 TEST(ChromeTrace, ATaskOfAStepThatIsNotThereIsNamedWithItsStepFromOne) {
   Trace trace = random_trace(2, 1);
   trace.ranks = 2, trace.steps = 2;
@@ -165,7 +165,7 @@ TEST(ChromeTrace, AForeignOrCutFileIsRefusedByName) {
   }
 }
 
-// What a trace of one task says when `at` (a JSON pointer) holds `value`, or nothing.
+// The error for a trace of one task when `at` (a JSON pointer) holds `value`, or nothing.
 std::string refusal_with(const std::string& at, const std::optional<nlohmann::json>& value) {
   auto document = nlohmann::json::parse(written(random_trace(1, 1)));
   for (auto& event : document["traceEvents"])

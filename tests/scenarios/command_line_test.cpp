@@ -51,7 +51,7 @@ TEST(CommandLine, HelpOfEveryCommandHasAUsageLineAndAnExampleOfThatCommand) {
     EXPECT_EQ(slipway_with({"help", name}).out, answer.out);
     const std::size_t options = answer.out.find("Options:\n") + 9;
     EXPECT_THAT(answer.out.substr(options, answer.out.find("\n\n", options) - options),
-                Not(testing::ContainsRegex("\n[^ ]")));  // lines that go on are below their option
+                Not(testing::ContainsRegex("\n[^ ]")));  // continued lines are indented below their option
     EXPECT_THAT(answer.err, IsEmpty());
   }
 }
@@ -312,7 +312,7 @@ TEST_F(Interrupted, WhileItSimulatesTellsHowFarItCame) {
   EXPECT_NE(out_.find("3 (rank 48)"), std::string::npos) << out_;
 }
 
-// The line that it waits for comes after two seconds of planning: three times the batch, so that as much is still to come.
+// The awaited line comes after two seconds of planning. Three times the batch, so that as much is still to come.
 TEST_F(Interrupted, WhileItPlansEndsWithStatusOne) {
   std::vector<std::string> larger = minutes_of_simulation;
   larger.insert(larger.end(), {"--set", "schedule.global_batch=6000"});
@@ -320,7 +320,7 @@ TEST_F(Interrupted, WhileItPlansEndsWithStatusOne) {
   EXPECT_NE(err_.find("interrupted"), std::string::npos) << err_;
 }
 
-// Commands that have nothing to say before their end: they tell that, with the status that help promises.
+// Commands without a partial answer: they print that, with the status that help promises.
 TEST_F(Interrupted, EveryCommandEndsWithStatusOneAndALine) {
   const std::vector<std::string> goodput{"goodput", minutes_of_simulation[1],  "--set",  "cluster.mtbf_per_node=1 min",
                                          "--set",   "run.checkpoint_cost=1 s", "--days", "17"};  // 980 M failures
@@ -343,7 +343,7 @@ TEST_F(Interrupted, WhileItStudiesKeepsThePointsThatAreDone) {
 
 }  // namespace
 
-// What the commands refuse to write, and to start on, before they do anything; all reasons at once.
+// What the commands refuse to write or to start, before they do anything; all reasons at once.
 
 namespace {
 

@@ -117,7 +117,7 @@ TEST(Comparison, TracesWithoutACommonTaskAreRefused) {
 
 class CompareCommand : public CommandTest {
  protected:
-  // The engine goes by the name: p.json is a prediction, m.json measured.
+  // The name selects the engine: p.json is a prediction, m.json measured.
   std::string file(const std::string& name, Trace trace) const {
     trace.engine = name == "m.json" ? "libtorch" : "simgrid";
     std::ofstream out(path(name));
@@ -136,7 +136,7 @@ TEST_F(CompareCommand, PrintsTheStepErrorFirstThenKindsAndWorstTasks) {
   EXPECT_THAT(answer.err, IsEmpty());
 }
 
-// Keys at every depth; those of the objects of a list "k" as "k[].key".
+// Keys at every depth; keys of objects in a list "k" are written "k[].key".
 void collect_keys(const nlohmann::json& object, const std::string& prefix, std::set<std::string>& keys) {
   for (const auto& [key, value] : object.items()) {
     keys.insert(prefix + key);
@@ -157,7 +157,7 @@ TEST_F(CompareCommand, JsonHasExactlyTheDocumentedKeys) {
   std::set<std::string> emitted, documented;
   collect_keys(json, "", emitted);
   for (const JsonKey& key : compare_json_keys())
-    if (key.name != "window") documented.emplace(key.name);  // work in the bubbles: command_execute_kfac_test.cpp
+    if (key.name != "window") documented.emplace(key.name);  // work in the bubbles: execute_kfac_command_test.cpp
   EXPECT_EQ(emitted, documented);
   const std::string listed = slipway_with({"list", "json-keys"}).out;
   for (const std::string& key : emitted) EXPECT_THAT(listed, HasSubstr("\n  " + key + "  "));

@@ -1,4 +1,4 @@
-// confirm with a shell script as the rank program, which measures steps of 10 s whatever it is asked.
+// confirm with a shell script as the rank program, which reports steps of 10 s for any scenario.
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
-// The commands with slipway-rank-cuda where there is no GPU (tests/cuda_double/): each does its whole work. What was measured is
-// of kernels that do nothing, so no figure is looked at.
+// The commands with slipway-rank-cuda without a GPU (tests/cuda_double/): each does its whole work. Kernels do nothing,
+// so no measured value is checked.
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -17,7 +17,7 @@ class CudaCommands : public CommandTest {
  protected:
   void SetUp() override {
     CommandTest::SetUp();
-    setenv("LD_PRELOAD", preloaded().c_str(), 1);  // of the ranks that are started
+    setenv("LD_PRELOAD", preloaded().c_str(), 1);  // for the started ranks
     setenv("SLIPWAY_RANK", SLIPWAY_CUDA_RANK_PROGRAM, 1);
     std::ofstream(path("text.txt")) << std::string(5000, 'a');
     std::ofstream(path("s.yaml"))

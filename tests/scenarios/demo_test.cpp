@@ -1,5 +1,5 @@
-// scenarios/demo/run.sh with a slipway that only writes down how it was called: the build folder is the one it is
-// told, for the program, for the machine profiles and for every output.
+// scenarios/demo/run.sh with a slipway that only writes down its arguments: it uses the given build folder for the
+// program, for the machine profiles and for every output.
 #include <gmock/gmock.h>
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// execute with a shell script as the rank program: what is started, merged, refused and told. Real ranks
-// are tested in execute_*_test.cpp.
+// execute with a shell script as the rank program: what it starts, merges, refuses and prints. execute_*_test.cpp test
+// real ranks.
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
@@ -79,7 +79,7 @@ TEST_F(Execute, JsonIsAloneOnStandardOutputWithExactlyTheDocumentedKeys) {
   std::vector<std::string> emitted, documented;
   for (const auto& [key, value] : json.items()) emitted.push_back(key);
   for (const JsonKey& key : execute_json_keys())
-    // With --confirm; with ranks that measure it; with work in the bubbles; where the batch grows.
+    // With --confirm; with ranks that measure memory; with bubble work; with a growing batch.
     if (key.name != "confirmation" && key.name != "peak_memory_bytes" && key.name != "window" &&
         !key.name.starts_with("batches") && !key.name.starts_with("evaluations"))
       documented.emplace_back(key.name);

@@ -1,4 +1,4 @@
-// `slipway execute` with held-out micro-batches in the bubbles, as a user lives through it.
+// `slipway execute` with held-out micro-batches in the bubbles, as a user runs it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using testing::Not;
 
 const std::string scenario = SLIPWAY_SOURCE_DIR "/scenarios/examples/tiny-llama-cpu.yaml";  // two ranks
 
-// Of the text that the scenario trains on: what is held out matters to nobody here.
+// From the text that the scenario trains on, because these tests need no other data.
 std::string held_out() {
   const std::string path = temporary_folder().path("held-out.txt");
   std::ofstream(path) << text_of_file(SLIPWAY_SOURCE_DIR "/scenarios/data/us-founding-documents.txt").substr(0, 3000);
@@ -61,7 +61,7 @@ TEST(ExecuteEvaluation, TellsTheHeldOutLossOfEachWindowAndConfirmsItsTasks) {
   EXPECT_THAT(losses_of(folder), HasSubstr("step,samples,loss,learning_rate,evaluation_loss\n1,8,"));
 }
 
-// Ends within a window, whose held-out loss is not told; the losses are those of a training without evaluation.
+// Ends within a window, whose held-out loss is not printed; the losses are those of a training without evaluation.
 TEST(ExecuteEvaluation, IsTheSameInOneProcessResumedOrCutAndChangesNoLoss) {
   const std::string whole = temporary_folder().path("whole"), apart = temporary_folder().path("one-process"),
                     plain = temporary_folder().path("plain");
@@ -90,7 +90,7 @@ TEST(ExecuteEvaluation, SaysWithWhichWeightsTheHeldOutLossIs) {
   EXPECT_THAT(one, HasSubstr("Held out: with the weights before the step.\n"));
 }
 
-// All are found out before a long training, not after it.
+// All are reported before a long training, not after it.
 TEST(ExecuteEvaluation, SaysBeforeTheRunWhyTheHeldOutLossWillBeNoneOrBiased) {
   const std::string folder = temporary_folder().path("short");
   const Ended cut = executed(folder, evaluating() + "--set run.steps=3");
@@ -112,7 +112,7 @@ TEST(ExecuteEvaluation, SaysBeforeTheRunWhyTheHeldOutLossWillBeNoneOrBiased) {
       HasSubstr("note: run.evaluation_data is not read, for nothing evaluates it; set schedule.fill to evaluation"));
 }
 
-// A bundle goes where the GPUs are, and its data lie elsewhere there.
+// A bundle moves to the GPUs' machine, where its data are elsewhere.
 TEST(ExecuteEvaluation, OfABundleFindsItsHeldOutDataWhereTheRanksAreToldTo) {
   const std::string folder = temporary_folder().path("carried"), there = temporary_folder().path("there.txt");
   executed(folder, evaluating() + "--set run.steps=4");

@@ -1,5 +1,5 @@
-// `slipway execute` of a training whose batch grows, with ranks over Gloo: as a run that is resumed with other batches would
-// train, killed and resumed, in one process and in several, predicted beforehand; and what is refused.
+// `slipway execute` with a growing batch, with ranks over Gloo: it trains like a run resumed with other batches, is
+// killed and resumed, run in one process and in several, and predicted. Impossible scenarios are refused.
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
@@ -89,7 +89,7 @@ TEST_F(ExecuteGrowth, ConfirmSetsTheMeasuredStepOfEachBatchBesideThePredictedOne
   EXPECT_GT(run["confirmation"]["measured_step_s"], 0);
 }
 
-// Of its trace the steps of one batch are taken.
+// Only the steps of one batch are taken from its trace.
 TEST_F(ExecuteGrowth, ItsTraceIsComparedAndFittedBatchByBatch) {
   trained("run", {two_workers, by_stages, "run.steps=9"});
   const auto with = [&](std::vector<std::string> args, const std::string& batch) {
@@ -150,7 +150,7 @@ TEST_F(ExecuteGrowth, ConfirmOfSeveralCasesWantsOneBatch) {
   EXPECT_THAT(answer.err, HasSubstr("a step has no one time where the batch grows"));
 }
 
-// Shapes are judged by the batches that run: not by one that no stage comes to.
+// Shapes are judged by the batches that run, not by one that no stage reaches.
 TEST_F(ExecuteGrowth, ARuleHasTheStepProgramsOfItsOwnBatches) {
   const Answer far = slipway_with({"lower", tiny, "--set",
                                    "training.growth={rule: stages, largest: 4096, stages: [{from: 20, batch: 16}]}",

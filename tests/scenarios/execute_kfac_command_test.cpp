@@ -1,5 +1,5 @@
-// `slipway execute` with K-FAC, as a user lives through it: predicted and measured tasks are the same, a
-// run that was interrupted goes on as if it had not been, what is due within a window happens at its end.
+// `slipway execute` with K-FAC, as a user runs it: predicted and measured tasks are the same, an interrupted run
+// continues as if it had not been, and what is due within a window happens at its end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// With bubbles as slow attention leaves them: a window has two steps then.
+// With bubbles as short as slow attention leaves them, a window has two steps.
 Ended executed(const std::string& folder, const std::vector<std::string>& more) {
   std::string line = "exec env -u RANK -u WORLD_SIZE -u LOCAL_RANK -u MASTER_ADDR -u MASTER_PORT " +
                      std::string(SLIPWAY_PROGRAM) +
@@ -140,8 +140,8 @@ TEST(KfacCheckpoints, OfATrainingThatEndedWithinAWindowIsGoneOnFrom) {
   EXPECT_LT(losses[11], losses[7]);
 }
 
-// Factors are most of it. Every buffer that the prediction counts is one that the executor has (kfac_shares.h), so that
-// they agree on ranks with unlike shares, too.
+// Factors are most of it. Every buffer of the prediction exists in the executor (kfac_shares.h), so they agree on ranks
+// with unlike shares too.
 TEST(KfacMemory, IsPredictedAsItIsMeasured) {
   for (const char* layout : {"--set layout.pipeline=1 --set cluster.gpus_per_node=1 --set schedule.global_batch=4",
                              "--set layout.pipeline=1 --set layout.data=4 --set cluster.gpus_per_node=4",
@@ -159,7 +159,7 @@ TEST(KfacMemory, IsPredictedAsItIsMeasured) {
   }
 }
 
-// Over many steps: of an inverse that was stored in another order of rows and columns the first dozen were the same.
+// Over many steps: an inverse stored in another order of rows and columns gave a dozen equal steps first.
 TEST(KfacCheckpoints, ARunGoesOnWithTheLossesOfTheUninterruptedOneToTheLastBit) {
   const std::string whole = fresh("whole"), parts = fresh("parts");
   executed(whole, {"--set run.steps=60"});

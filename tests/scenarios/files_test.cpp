@@ -1,4 +1,4 @@
-// A file that cannot be read: every command that is given one says which and why, whatever it should have held.
+// A file that cannot be read: every command that gets one reports which and why, whatever it should contain.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,7 +37,7 @@ TEST_F(InputFile, WhatCannotBeReadHasAReason) {
     EXPECT_EQ(unreadable(endless), "it is a device without end");
 }
 
-// To open it would wait for one.
+// An open() would wait for a writer.
 TEST_F(InputFile, APipeIsReadableBeforeItHasAWriter) {
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
   EXPECT_EQ(unreadable(path("pipe")), "");

@@ -96,7 +96,7 @@ TEST_F(Commands, GrowthByTwoRulesThatAreTheSameIsAsFast) {
   EXPECT_THAT(words.out, HasSubstr("; noise scale constant;"));
 }
 
-// The norm test's steps have tasks that no other rule pays for.
+// The norm test's steps have tasks that other rules do not have.
 TEST_F(Commands, GrowthTimesARuleAlikeWhicheverRuleTheScenarioNames) {
   const auto rules_of = [&](const std::string& rule) {
     const Answer answer =

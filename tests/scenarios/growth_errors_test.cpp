@@ -1,5 +1,4 @@
-// Mistakes in `training`: one error each, with line, key, what is allowed and what to do, before anything
-// runs.
+// Mistakes in `training`: one error each, with line, key, what is allowed and what to do, before anything runs.
 #include <gmock/gmock.h>
 
 #include "tests/support/scenario_file.h"
@@ -19,7 +18,7 @@ constexpr const char* training =
 
 struct Case {
   const char *title, *override, *key, *wrong, *remedy;
-  const char* also = "run.steps=1";  // one more override, that is right
+  const char* also = "run.steps=1";  // one more, valid override
 };
 void PrintTo(const Case& test, std::ostream* out) { *out << test.title; }
 

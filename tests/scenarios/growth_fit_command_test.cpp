@@ -1,4 +1,4 @@
-// slipway growth --fit: the study's curves, and tables that are none.
+// slipway growth --fit: the study's curves, and invalid tables.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -61,7 +61,7 @@ TEST_F(Commands, TheStudysNoiseRangeHoldsTheIntervalsOfOneLearningRateAndSaysWhi
   EXPECT_THAT(words.out, HasSubstr("which says nothing of the intervals that are unknown"));
 }
 
-// Curves by a noise scale of 3 M tokens that stays: submission, batch and losses at every 20 M tokens.
+// Curves by a constant noise scale of 3 M tokens: submission, batch and losses at every 20 M tokens.
 std::string rows_of(const std::string& submission, int batch, int points) {
   const LossDynamics truth{3.2, 1.6, 400, 0.3, 3e6, 2.9, 0};
   std::string rows;
@@ -181,7 +181,7 @@ TEST_F(Commands, AFitTakesNoScenarioAndItsOptionsGoWithItAlone) {
 
 }  // namespace
 
-// slipway growth --fit RUN: runs whose noise and loss are known, one that was executed, and folders that are no run.
+// slipway growth --fit RUN: runs with known noise and loss, an executed one, and folders that are no run.
 
 namespace {
 

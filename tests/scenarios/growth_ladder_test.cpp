@@ -63,7 +63,7 @@ TEST(Ladder, StepTimesBetweenRungsLieOnTheirLineAndOutsideThereAreNone) {
   EXPECT_DOUBLE_EQ(step_time_between(rungs, 40), 3);
   EXPECT_THROW(step_time_between(rungs, 9), std::invalid_argument);
   EXPECT_THROW(step_time_between(rungs, 41), std::invalid_argument);
-  // The line from 10 to 40 says 1 + 2/3 at 20.
+  // The line from 10 to 40 gives 1 + 2/3 at 20.
   EXPECT_NEAR(line_error(rungs), (1 + 2.0 / 3) / 1.5 - 1, 1e-12);
 }
 

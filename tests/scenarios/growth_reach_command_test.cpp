@@ -1,5 +1,4 @@
-// What slipway growth says where a noise scale is not known, or an end, memory or the fitted curves are out
-// of reach.
+// Output of slipway growth where a noise scale is unknown, or an end, memory or the fitted curves are out of reach.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -22,8 +21,7 @@ using Commands = CommandTest;
 TEST_F(Commands, GrowthWithANoiseScaleThatIsNotKnownTellsARange) {
   const auto json = answered({"--set", "training.noise.least=1 M", "--set", "training.noise.most=8 M"});
   const auto &first = json["rules"][1], &largest = json["rules"][2];
-  // (offset)·(scale + 32 sequences) stays, and a step of 512 sequences is 1/(1 + scale/batch) of a
-  // noiseless one.
+  // (offset)·(scale + 32 sequences) is constant, and a step of 512 sequences is 1/(1 + scale/batch) of a noiseless one.
   const double small = 32 * 8192, large = 512 * 8192, noiseless = 1000 * (std::pow(2 / 1.5, 2) - 1);
   const auto steps = [&](double scale) { return noiseless * (2e6 + small) / (scale + small) * (1 + scale / large); };
   const double step_s = largest["target"]["time_s"].get<double>() / largest["target"]["steps"].get<double>();
@@ -31,13 +29,13 @@ TEST_F(Commands, GrowthWithANoiseScaleThatIsNotKnownTellsARange) {
   EXPECT_NEAR(largest["target_range_s"][0].get<double>() / step_s, steps(8e6), 1);
   EXPECT_NEAR(largest["target_range_s"][1].get<double>() / step_s, steps(1e6), 1);
   EXPECT_TRUE(largest["always_reached"].get<bool>());
-  // The first batch's own curve is what is known.
+  // Only the first batch's own curve is known.
   EXPECT_NEAR(first["target_range_s"][0].get<double>() / first["target_range_s"][1].get<double>(), 1, 0.01);
 }
 
 TEST_F(Commands, GrowthWhoseTargetNotEveryNoiseScaleReachesSaysSo) {
-  // Batches of 512 get to 2.5 in 1,150 steps, 4.8 G tokens, by 2 M tokens of noise; by 10 K they take as
-  // many steps as batches of 32 do, 16 times the tokens.
+  // With 2 M tokens of noise, batches of 512 reach 2.5 in 1,150 steps, 4.8 G tokens. With 10 K they take as many steps
+  // as batches of 32, so 16 times the tokens.
   const std::vector<std::string> uncertain{"--set", "run.tokens=5 G",           "--set", "training.growth.eta=0.05",
                                            "--set", "training.noise.least=10 K"};
   const Answer words = slipway_with(asked(uncertain));

@@ -1,4 +1,4 @@
-// What `slipway plan --emit` prints: a scenario as another trainer's arguments, and what it cannot say with them.
+// `slipway plan --emit`: a scenario as another trainer's arguments, and what they cannot express.
 #include <gmock/gmock.h>
 
 #include "scenarios/plan/answer.h"
@@ -57,7 +57,7 @@ TEST(LaunchArguments, NameExpertsForMegatronAndSayThatTorchtitansAreNotKnown) {
   EXPECT_THAT(titan.refused, Contains(HasSubstr("experts")));
 }
 
-// The options that users of Megatron-LM give Qwen3.
+// Megatron-LM users' options for Qwen3.
 TEST(LaunchArguments, NameNormsOfQueryAndKeyAndHeadsOfTheirOwnWidth) {
   const auto megatron = launch(large, {"model=qwen3-32b"}, Trainer::megatron);
   EXPECT_THAT(megatron.arguments,
@@ -88,7 +88,7 @@ TEST(LaunchArguments, LeaveNothingToTheTrainersDefaultsAndSaySlipwaysOwn) {
   EXPECT_THAT(silent.to_add, Contains(HasSubstr("--train-iters")));
 }
 
-// Megatron-LM takes lengths in samples only where the whole training is given in samples.
+// Megatron-LM accepts lengths in samples only where the whole training is given in samples.
 TEST(LaunchArguments, NameTheScheduleOfTheLearningRate) {
   const std::vector<std::string> cosine{"run.optimizer.lr=0.002",
                                         "run.optimizer.min_lr=0.0002",
@@ -114,7 +114,7 @@ TEST(LaunchArguments, NameTheScheduleOfTheLearningRate) {
               testing::IsSupersetOf({"--lr_scheduler.warmup_steps 0", "--lr_scheduler.decay_ratio 0"}));
 }
 
-// The assertion of Megatron-LM's scheduler: lr_warmup_steps < lr_decay_steps, for a constant rate, too.
+// The assertion of Megatron-LM's scheduler: lr_warmup_steps < lr_decay_steps, also for a constant rate.
 // 4096 tokens a sequence, 1024 sequences a step: 10 steps.
 TEST(LaunchArguments, SayThatMegatronRefusesAWarmUpAsLongAsTheDecay) {
   const auto refused = [](std::vector<std::string> overrides) {
@@ -134,7 +134,7 @@ TEST(LaunchArguments, SayThatMegatronRefusesAWarmUpAsLongAsTheDecay) {
       << "the end is the user's to add";
 }
 
-// It takes whole steps, and lowers those that are more than the training has.
+// It accepts whole steps, and lowers numbers above the training's.
 TEST(LaunchArguments, SayHowTorchtitanRoundsAndCutsAWarmUp) {
   const auto missing = [](const std::string& samples) {
     return launch(large, {"run.tokens=41943040", "run.optimizer.lr_warmup_samples=" + samples}, Trainer::torchtitan)
@@ -151,7 +151,7 @@ TEST(LaunchArguments, SayHowTorchtitanRoundsAndCutsAWarmUp) {
                                  "training, --training.steps 10 (of run.tokens)")));
 }
 
-// torchtitan's own default is bfloat16, whatever the scenario says.
+// torchtitan's own default is bfloat16, whatever the scenario has.
 TEST(LaunchArguments, OfTorchtitanNameTheDtype) {
   EXPECT_THAT(launch(large, {}, Trainer::torchtitan).arguments, Contains("--training.mixed_precision_param bfloat16"));
   EXPECT_THAT(launch(large, {"run.dtype=float32"}, Trainer::torchtitan).arguments,

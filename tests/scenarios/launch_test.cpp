@@ -61,7 +61,7 @@ TEST(Launch, TheFirstFailureIsNamedWithItsExitStatusAndTheMessageThatTheRankLeft
   const std::string file = testing::TempDir() + "launch-test.error";
   RankProcess failing = script(1, "echo 'out of memory in 2F0' > " + file + "; exit 3");
   failing.error_file = file;
-  // Rank 0 fails because of it, later.
+  // Rank 0 fails as a consequence, later.
   const LaunchResult result = launch({script(0, "sleep 0.5; exit 4"), failing}, {});
   ASSERT_TRUE(result.first_failure);
   EXPECT_EQ(describe(*result.first_failure), "rank 1 ended with exit status 3: out of memory in 2F0");
@@ -129,7 +129,7 @@ TEST(Launch, ABackgroundProcessOfARankDoesNotKeepTheLauncherWaiting) {
   EXPECT_THAT(result.ends, ElementsAre(testing::Field(&RankEnd::exit_code, 0)));
 }
 
-// What the kernel gives to connections may be taken before rank 0 listens, even by a rank of the same run.
+// The kernel's port for a connection may be taken before rank 0 listens, even by a rank of the same run.
 TEST(FreePort, IsNoneThatTheKernelGivesToConnections) {
   std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");
   int first = 0;

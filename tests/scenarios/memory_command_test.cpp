@@ -104,7 +104,7 @@ TEST_F(MemoryOfUnequalGpus, IsJudgedPerStageBySimulateToo) {
   EXPECT_THAT(small_first.out, testing::ContainsRegex("1 \\(rank 1\\).* 80.0 GiB of h100-80gb +yes "));
 }
 
-// The same layout as AA-Scaling and Megatron-Core take it, on the machines where they were measured.
+// The memory of one layout in AA-Scaling and Megatron-Core, on the machines where they were measured.
 TEST_F(MemoryCommand, WithAStackBothVerdictsAreOfItsTrainer) {
   const auto book = summary({llama});
   const auto trainer = summary({llama, "--set", "cluster.stack=nanotron"});
@@ -131,8 +131,8 @@ TEST_F(MemoryCommand, AnUnknownStackIsOneErrorThatListsThem) {
   EXPECT_THAT(answer.err, HasSubstr("did you mean 'nanotron'?"));
 }
 
-// The advice is taken: with these overrides the scenario fits, at the step time that was promised, and no
-// other change that fits is faster.
+// The advice is applied: with these overrides the scenario fits, at the promised step time, and no other change that
+// fits is faster.
 TEST_F(MemoryCommand, TheCheapestChangeReallyFitsAndCostsWhatItSays) {
   const auto before = summary(too_big());
   ASSERT_EQ(before["fits"], false);
@@ -151,8 +151,8 @@ TEST_F(MemoryCommand, TheCheapestChangeReallyFitsAndCostsWhatItSays) {
   }
 }
 
-// Full recomputation alone fits by the estimate, not on its timeline, which also holds messages: on GPUs of a size between
-// the two the search had ended there with "none of them makes it fit", although two changes together do.
+// Full recomputation alone fits by the estimate, but not on its timeline, which also holds messages. On GPUs of a size
+// between the two the search once reported that no change fits, although two changes together do.
 TEST_F(MemoryCommand, AChangeThatFitsByTheEstimateAloneIsNoEndOfTheSearch) {
   const auto changes_with = [&](double bytes) {
     std::string machine = text_of(std::string(SLIPWAY_SOURCE_DIR) + "/models/machine/profiles/h100-80gb.yaml");

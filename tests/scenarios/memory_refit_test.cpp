@@ -1,4 +1,4 @@
-// Memory verdicts of the published tables, by constants that have not seen the rows.
+// Memory verdicts of the published tables, by constants fitted without the rows.
 #include "scenarios/tables/memory_refit.h"
 
 #include <gtest/gtest.h>
@@ -48,8 +48,7 @@ TEST(MemoryRefit, VerdictsOfFujiiLeftOutReachTheirBar) {
   expect_bars("fujii-2024", {{Left::layout, 0.95}, {Left::group, 0.95}, {Left::choice, 0.95}});
 }
 
-// Peak within 10 % (median 7 %) of what the allocator reserved, bytes after a step within 10 % (median 5
-// %).
+// Peak within 10 % (median 7 %) of the allocator's reserve, bytes after a step within 10 % (median 5 %).
 TEST(MemoryRefit, PeaksOfNanotronLeftOutReachTheirBars) {
   const PublishedTable table = study("ultrascale-2025");
   const Validation validation = validate(table, true);
@@ -81,8 +80,8 @@ TEST(MemoryRefit, ARowThatIsLeftOutDoesNotMoveItsOwnPrediction) {
   EXPECT_NE(peak(30), other) << "it does move the others'";
 }
 
-// The profiles' values are those that the rows of the study folders give; a change of the estimate or of a
-// table must be followed by `slipway validate --constants FILE`.
+// The profiles' values are those fitted to the rows of the study folders. After a change of the estimate or of a table
+// run `slipway validate --constants FILE`.
 TEST(MemoryRefit, BuiltInConstantsAreTheFitToTheStudies) {
   for (const char* name : {"hagemann-2023", "fujii-2024", "ultrascale-2025"}) {
     const PublishedTable table = study(name);

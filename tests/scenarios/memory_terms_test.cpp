@@ -1,5 +1,5 @@
-// Memory from a scenario alone: the closed form and the count by operators agree on every pipeline rank, and
-// both with the timeline.
+// Memory from a scenario alone: the closed form and the count by operators agree on every pipeline rank, and both with
+// the timeline.
 #include "scenarios/step/verdict.h"
 
 #include <gtest/gtest.h>

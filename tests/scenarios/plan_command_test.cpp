@@ -1,4 +1,4 @@
-// slipway plan: the command line, the file that it writes, the launch arguments, and what it refuses.
+// slipway plan: the command line, its output file, the launch arguments, and what it refuses.
 #include <gmock/gmock.h>
 #include <unistd.h>
 
@@ -141,7 +141,7 @@ TEST_F(PlanCommand, SaysThatNothingFitsWhatComesClosestAndWhatWouldFit) {
   EXPECT_EQ(files(), 0u);
 }
 
-// What is said to fit does, and half of it does not.
+// A layout that is reported to fit does, and in half of the memory it does not.
 TEST_F(PlanCommand, NamesTheLeastPowerOfTwoOfNodesThatFits) {
   const auto fits_on = [&](int nodes) {
     return slipway_with(
@@ -185,7 +185,7 @@ TEST_F(PlanCommand, TheWinnerOnAnotherMachineHasTheNetworkOfThatMachine) {
   for (std::size_t i = 0; i < moved.size(); ++i) EXPECT_EQ(moved[i].bandwidth, written[i].bandwidth) << i;
 }
 
-// With the scenario's trainer, and as `slipway memory` tells it of the winner.
+// With the scenario's trainer, and as `slipway memory` prints it for the winner.
 TEST_F(PlanCommand, GivesTheMemoryThatSlipwayMemoryGives) {
   const std::string winner = path("winner.yaml");
   const auto plan = plan_of_file({llama, "--set", "cluster.stack=megatron-core", "-o", winner});
@@ -282,7 +282,7 @@ TEST_F(PlanCommand, SaysWhatTheTrainerRefusesWhateverTheLayoutIs) {
   EXPECT_THAT(json["may_be_refused"].back().get<std::string>(), HasSubstr("lower run.optimizer.lr_warmup_samples"));
 }
 
-// Layout and schedule are not looked at but for what is kept: the file's data 2 does not go with tensor 4.
+// Layout and schedule count only where they are kept: the file's data 2 does not go with tensor 4.
 TEST_F(PlanCommand, LooksAtNothingOfTheLayoutButWhatIsKept) {
   const std::vector<std::pair<std::string, std::string>> kept{{"layout.tensor", "4"},   {"layout.data", "4"},
                                                               {"layout.pipeline", "8"}, {"schedule.name", "zb-v"},

@@ -1,4 +1,4 @@
-// Prices of published rows: what they take from a row, what they do not, and why there is none.
+// Prices of published rows: which columns they use, which not, and why a row has none.
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -39,8 +39,7 @@ TEST(Price, ARunOutOfMemoryHasAPredictedTimeToo) {
   EXPECT_FALSE(out.memory->fits);
 }
 
-// 13B parameters with a vocabulary of 128,000; ZeRO-1 over 64: 2 + 2 + 12/64 bytes each; 5 % for counting
-// norms.
+// 13B parameters with a vocabulary of 128,000; ZeRO-1 over 64: 2 + 2 + 12/64 bytes each; 5 % for counting norms.
 TEST(Price, StaticBytesAreThoseOfTheBook) {
   const PublishedRow row = hagemann(best + "26.5");
   const RowPrice result = price(row);
@@ -50,7 +49,7 @@ TEST(Price, StaticBytesAreThoseOfTheBook) {
   EXPECT_EQ(result.memory->capacity_bytes, 80.0 * 1024 * 1024 * 1024);
 }
 
-// Outside the fitted range there is a price, and it says what it was made of.
+// Outside the fitted range there is a price, with a note of what it was extrapolated from.
 TEST(Price, ATrainerThatWasNeverFittedOnAMachineBorrowsTheConstantsOfTheMostAlike) {
   PublishedRow row = hagemann(best + "26.5");
   EXPECT_EQ(price(row).borrowed_from, "");
@@ -81,7 +80,7 @@ TEST(Price, WhatAFormulaDoesNotPriceHasNoTimeAndAReasonButAVerdictOfMemory) {
   EXPECT_TRUE(price(row).memory.has_value());
 }
 
-// Weights and gradients, 2 bytes each, and the replica's share of Adam's 12: of 40 layers on 16 stages the first has
+// Weights and gradients, 2 bytes each, and the replica's share of Adam's 12. With 40 layers on 16 stages the first has
 // three, on 20 all have two.
 TEST(Price, AStageThatHasALayerMoreHasItsBytesToo) {
   const auto bytes = [](const char* pipeline, const char* gpus) {
@@ -101,7 +100,7 @@ TEST(Price, MoreStagesThanLayersAreRefused) {
 
 }  // namespace
 
-// A published run as a scenario: the same step time as the scenario file of that layout gives.
+// A published run as a scenario: its step time equals that of the scenario file of that layout.
 
 namespace {
 
@@ -142,7 +141,7 @@ TEST_F(GraphPrices, AreThoseOfSimulateOnTheSameLayout) {
   EXPECT_NEAR(validation.rows[0].price.step_s, expected, 0.02 * expected);
 }
 
-// Megatron-Core's context parallelism is a ring; of other trainers no row tells.
+// Megatron-Core's context parallelism is a ring; other trainers' rows do not show theirs.
 TEST_F(GraphPrices, ContextRowsExchangeKeysAndValuesAsTheirTrainerDoes) {
   PublishedRow row = table_of("2").rows[0];
   row.shape.sharding.context = 2;

@@ -1,5 +1,5 @@
-// Orders of nodes and splits of layers on uneven clusters: against every order and split, and against sound
-// clusters.
+// Orders of nodes and splits of layers on uneven clusters, against every order and split and against clusters without
+// degradation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ class Refined : public testing::Test {
   ScenarioFolder folder_;
 };
 
-// Calls visit for every list of layers in which a stage between the first and the last has one at least.
+// Calls visit for every list of layers in which each stage between the first and the last has at least one.
 template <class Visit>
 void each_split(int stages, int layers, const Visit& visit, std::vector<int> split = {}) {
   if (std::ssize(split) + 1 == stages) {
@@ -96,7 +96,7 @@ TEST_F(Refined, FindsTheBestOfAllSplitsAndGroupOrders) {
   EXPECT_LE(found.row.bound_s, found.row.step_time_s);
 }
 
-// Three nodes of two kinds and a weak pair: every order, those of alike nodes too, with every split.
+// Three nodes of two kinds and a weak pair: every order, also of alike nodes, with every split.
 TEST_F(Refined, FindsTheBestOfAllSplitsInAllOrdersOnUnequalNodesWithAWeakPair) {
   const Scenario one = scenario(
       "  groups: [{machine: ./slow.yaml, nodes: 1, gpus_per_node: 1}, {machine: ./fast.yaml, nodes: 2, "
@@ -117,7 +117,7 @@ TEST_F(Refined, FindsTheBestOfAllSplitsInAllOrdersOnUnequalNodesWithAWeakPair) {
   EXPECT_EQ(found.row.choice.layout.placement[1], 2);  // so 0 and 1, the weak pair, are no neighbours
 }
 
-// As much memory as the even split needs: the faster ones, with more layers on the fast GPU, need more.
+// As much memory as the even split needs. The faster splits, with more layers on the fast GPU, need more.
 TEST_F(Refined, CountsNoSimulationOfASplitThatDoesNotFit) {
   const Scenario one = scenario(
       "  groups: [{machine: ./slow.yaml, nodes: 1, gpus_per_node: 1}, {machine: ./fast.yaml, nodes: 1, "
@@ -140,7 +140,7 @@ TEST_F(Refined, CountsNoSimulationOfASplitThatDoesNotFit) {
   EXPECT_EQ(found.row.step_time_s, even.step_time_s);
 }
 
-// The best of every layout in every order with every split, by enumeration; plan finds it from two ends.
+// The best of every layout in every order with every split, by enumeration; plan finds it from two starts.
 TEST_F(Refined, PlanFindsTheBestOfAllLayoutsSplitsAndOrders) {
   const Scenario one = scenario(
       "  groups: [{machine: ./slow.yaml, nodes: 1, gpus_per_node: 2}, {machine: ./fast.yaml, nodes: 1, "
@@ -302,7 +302,7 @@ TEST_F(BalancedStages, HoldWhatFitsOfEverySplitTheFastest) {
   EXPECT_GT(nothing, 1);
 }
 
-// The search knows memory by a bound only, so it looks at splits with room to spare besides.
+// The search has only a bound of memory, so it also tries splits with room to spare.
 TEST_F(BalancedStages, ArePlannedToFitWhereTheFastestSplitDoesNot) {
   const Scenario roomy = scenario(1e4, 1e4, two_stages);
   const std::vector<StageNeed> needs = stage_needs(roomy);

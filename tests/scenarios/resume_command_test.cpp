@@ -1,5 +1,5 @@
-// `slipway execute` with checkpoints, as a user lives through it: killed and resumed, resumed in another layout, a
-// damaged checkpoint, a full disk.
+// `slipway execute` with checkpoints, as a user runs it: killed and resumed, resumed in another layout, a damaged
+// checkpoint, a full disk.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,14 +36,14 @@ TEST_P(KilledAt, AnyMomentARunResumesWithTheLossesOfTheUninterruptedOneToTheLast
     std::filesystem::remove_all(checkpoint_path(folder, steps.back()));
     steps.pop_back();
   }
-  // Killed before anything was saved, it begins again; what was half written is no checkpoint.
+  // If it was killed before a save, it begins again; a half-written checkpoint does not count.
   const Ended resumed = executed(folder, {"--set run.checkpoint_steps=2", steps.empty() ? "" : "--resume latest"});
   ASSERT_EQ(resumed.status, 0) << resumed.errors;
   if (!steps.empty()) {
     EXPECT_THAT(resumed.output, HasSubstr("from step " + std::to_string(steps.back())));
   }
   EXPECT_EQ(losses_of(folder), whole_losses());
-  EXPECT_EQ(complete_checkpoints(folder).back(), all_steps);  // the end is saved as well
+  EXPECT_EQ(complete_checkpoints(folder).back(), all_steps);  // the end is saved too
   EXPECT_LE(complete_checkpoints(folder).size(), 2u);         // run.checkpoints_kept
 }
 INSTANTIATE_TEST_SUITE_P(Step, KilledAt, testing::Values(2, 3, 5));
@@ -120,8 +120,8 @@ TEST(ScheduledRate, GoesOnWhereItWasToTheLastBit) {
   EXPECT_DOUBLE_EQ(rates_of(losses_of(whole)).front(), 0.001);
 }
 
-// The checkpoint counts samples: half of the warm-up of 32 is done, whatever the batch is now. A decay to the end of the
-// training ends with what the other batch makes of it: 16 + 3 x 16 sequences.
+// The checkpoint counts samples: half of the warm-up of 32 is done, whatever the batch is now. A decay to the end of
+// the training ends with the samples of the new batch: 16 + 3 x 16 sequences.
 TEST(ScheduledRate, GoesOnInAnotherLayoutAndBatchBySamples) {
   const std::string set = "--set run.optimizer.lr_warmup_samples=32 --set run.optimizer.lr_decay_style=linear";
   const std::string first = fresh("rate-first"), second = fresh("rate-second");
@@ -145,8 +145,8 @@ TEST(ScheduledRate, GoesOnInAnotherLayoutAndBatchBySamples) {
 
 }  // namespace
 
-// What folders of runs hold when something went wrong, and who may go on from it: damaged checkpoints, full disks, replaced
-// runs, traces that are missing.
+// Folders of runs after an error, and which runs may continue from them: damaged checkpoints, full disks, replaced
+// runs, missing traces.
 
 namespace {
 
@@ -201,7 +201,7 @@ TEST_F(Resume, AFullDiskDuringACheckpointEndsTheRunAndLosesNothing) {
   EXPECT_FALSE(std::filesystem::exists(partial_path(checkpoint_path(folder, 6))));
 }
 
-// A file system of its own, so that nothing else has room either. The ranks inherit the shell's mounts.
+// A file system of its own, so that nothing else runs out of room. The ranks inherit the shell's mounts.
 TEST_F(Resume, AFileSystemFullOfACheckpointEndsTheRunWithItsCauseAndLosesNothing) {
   const std::string disk = fresh("small-disk"), folder = disk + "/run";
   std::filesystem::create_directories(disk);
@@ -227,7 +227,7 @@ TEST_F(Resume, AFileSystemFullOfACheckpointEndsTheRunWithItsCauseAndLosesNothing
     EXPECT_NE(entry.path().extension(), ".partial");
 }
 
-// It saves none itself: its --resume latest had gone on from the replaced run's.
+// It saves none itself: its --resume latest continued from the replaced run's.
 TEST_F(Resume, CheckpointsOfAReplacedRunAreTakenByNobody) {
   const std::string folder = ended_at_four("replaced");
   const Ended without = executed(folder, {});
@@ -320,7 +320,7 @@ TEST_F(Resume, WhatCannotBeResumedIsRefusedBeforeAnythingStarts) {
   EXPECT_THAT(refusal({"--resume latest", "--set run.steps=4"}), HasSubstr("nothing is left to do"));
   EXPECT_THAT(refusal({"--set run.checkpoint_steps=2"}), HasSubstr("--resume latest, give --out another"));
   EXPECT_EQ(complete_checkpoints(folder), (std::vector<std::int64_t>{2, 4}));
-  // Going on from another run's checkpoint would replace what a finished run left in the folder.
+  // To continue from another run's checkpoint would replace a finished run's files in the folder.
   const Ended elsewhere = executed(ended_at_four("refused-elsewhere"), {"--resume " + folder});
   EXPECT_EQ(elsewhere.status, 2);
   EXPECT_THAT(elsewhere.errors, HasSubstr("checkpoints of an earlier run, which this one would replace"));
@@ -344,7 +344,7 @@ std::string appended_copy(const std::string& name, const std::string& more) {
   return path;
 }
 
-// By slipway before anything starts, and by ranks that somebody else starts.
+// Reported by slipway before anything starts, and by ranks that another launcher starts.
 TEST_F(Resume, OtherDataAreRefusedButNotTheSameAtAnotherPlace) {
   const std::string folder = ended_at_four("data"), elsewhere = fresh("data-refused");
   const std::string same = appended_copy("same.txt", ""), longer = appended_copy("longer.txt", "More.");

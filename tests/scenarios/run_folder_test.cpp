@@ -1,4 +1,4 @@
-// What execute finds in its folder and leaves there: an earlier run, and steps as people count them.
+// What execute finds in its folder and leaves there: an earlier run, and steps counted from 1.
 #include <gmock/gmock.h>
 
 #include <map>
@@ -26,7 +26,7 @@ class RunFolder : public RankScriptTest {
   }
 };
 
-// Every step is counted from 1, in the words of the ranks ("step 1/3"), in tables, texts and losses.csv.
+// Every step is counted from 1: in the output of the ranks ("step 1/3"), in tables, texts and losses.csv.
 TEST_F(RunFolder, StepsAreCountedFromTheBeginningOfTheTrainingEverywhere) {
   prepare_records(3);
   rank_script(copying_script());
@@ -37,7 +37,7 @@ TEST_F(RunFolder, StepsAreCountedFromTheBeginningOfTheTrainingEverywhere) {
   EXPECT_THAT(answer.out, HasSubstr("\n  3          24  3.500000          0.003\n"));
   EXPECT_THAT(answer.out, HasSubstr("\nStep 2:\n"));
   EXPECT_THAT(answer.out, HasSubstr("against the median of steps 2 to 2 of the training"));
-  // Three more after six steps, whose losses the ranks kept (without rates, as once): the run's second step is the eighth of the training.
+  // Three more after six steps, whose kept losses have no rates (earlier versions): the run's step 2 is step 8.
   std::ofstream losses(path("ready-losses"));
   for (int k = 0; k < 9; ++k) losses << k << ' ' << 8 * (k + 1) << " 5.5\n";
   losses.close();
@@ -70,7 +70,7 @@ TEST_F(RunFolder, AFinishedRunIsOverwrittenOnlyWhenAskedTo) {
   EXPECT_EQ(execute().status, status_done);
 }
 
-// What the run of the folder was is there again, and the answer says so.
+// The earlier run's files are in place again, and the message reports it.
 TEST_F(RunFolder, AStartThatFailsLeavesTheEarlierRunWhole) {
   prepare_records(3);
   rank_script(copying_script());
@@ -106,7 +106,7 @@ TEST_F(RunFolder, AStepIsDoneOnceTheLineOfItsLossIsWhole) {
 
 }  // namespace
 
-// A run that starts in the folder of an earlier one: what becomes of that one's files, whatever happens when.
+// A run that starts in the folder of an earlier one: the fate of the earlier files, whatever happens when.
 
 namespace {
 
@@ -170,7 +170,7 @@ TEST_F(AnEarlierRun, IsSafeFromASecondStartWhileTheFirstIsAtWork) {
   EXPECT_FALSE(std::filesystem::exists(trace_path(folder_)));
 }
 
-// A folder stands where its trace belongs: that is the error each time, and no lock is left behind.
+// A folder stands in place of its trace: each time that is the error, and no lock is left behind.
 TEST_F(AnEarlierRun, ThatCannotBePutBackKeepsNobodyOut) {
   using Blocked = std::filesystem::filesystem_error;
   std::filesystem::remove(trace_path(folder_));
@@ -217,7 +217,7 @@ TEST_F(AnEarlierRun, ThatIsGoneOnWithKeepsWhatIsBeforeTheCheckpointAndNoLatestIs
   EXPECT_FALSE(std::filesystem::exists(trace_path(folder_)));
 }
 
-// Ranks that joined: each its own, in any order.
+// Ranks that joined: each alone, in any order.
 TEST_F(AnEarlierRun, IsSetAsideByEachRankForItself) {
   {
     const SetAside second(folder_, 1, 1, std::nullopt);

@@ -1,4 +1,4 @@
-// `simulate` at scale: what stands for something else is left out, and the answer is the same.
+// `simulate` at scale: represented ranks and periods are left out, and the answer is the same.
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
@@ -23,7 +23,7 @@ class Scale : public CommandTest {
     return nlohmann::json::parse(answer.out);
   }
 
-  // Everything but what tells how it was simulated.
+  // Compares everything but the fields about how it was simulated.
   void expect_same_answer(const nlohmann::json& a, const nlohmann::json& b) {
     for (const auto& [key, value] : a.items()) {
       if (key == "tasks" || key == "simulate_wall_s" || key.starts_with("simulated_")) continue;

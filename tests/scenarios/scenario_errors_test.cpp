@@ -1,5 +1,4 @@
-// Every mistake is one error with file, line, key, what is allowed and what to do; all are reported at
-// once.
+// Every mistake is one error with file, line, key, what is allowed and what to do; all are reported at once.
 #include "scenarios/language/scenario.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +15,7 @@ using testing::HasSubstr;
 
 struct Case {
   const char* title;
-  const char* line;  // what is replaced in the sound scenario
+  const char* line;  // the replaced line of the sound scenario
   const char* replacement;
   int at;  // the error's line
   const char* key;

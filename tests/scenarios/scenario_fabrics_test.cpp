@@ -1,4 +1,4 @@
-// cluster.fabrics: speeds taken from the machines' links, topologies, and what does not fit.
+// cluster.fabrics: speeds from the machines' links, topologies, and what does not fit.
 #include <gmock/gmock.h>
 
 #include "models/machine/topology.h"
@@ -13,7 +13,7 @@ using testing::HasSubstr;
 class ScenarioFabrics : public testing::Test {
  protected:
   ScenarioFabrics() { folder.write("box.yaml", test_machine()); }
-  // Of the sound scenario: two nodes of four.
+  // The sound scenario: two nodes of four.
   LoadResult with(const std::string& fabrics) { return folder.load(sound_scenario(), {"cluster.fabrics=" + fabrics}); }
   Cluster cluster(const std::string& fabrics) {
     const LoadResult result = with(fabrics);
@@ -148,7 +148,7 @@ TEST_F(ScenarioCollectives, AreTheTrainersOwnWithAStack) {
 
 }  // namespace
 
-// cluster.stragglers, slow_links and link_factors and layout.placement: what the loader makes of them, and its errors.
+// cluster.stragglers, slow_links, link_factors and layout.placement: the loader's results, and its errors.
 
 namespace {
 

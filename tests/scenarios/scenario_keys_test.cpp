@@ -56,7 +56,7 @@ std::string wrong_value(KeyType type) {
 
 class WrongType : public testing::TestWithParam<std::string> {};
 
-// The scenario holds every section, so that the key under test is the only mistake.
+// The scenario has every section, so that the key under test is the only mistake.
 TEST_P(WrongType, IsOneErrorThatNamesTheKey) {
   ScenarioFolder folder;
   folder.write("box.yaml", test_machine());
@@ -110,7 +110,7 @@ TEST(Reference, HoldsBothTablesWordForWord) {
 
 }  // namespace
 
-// What first-time users write, and whether the answer gets them on.
+// First-time users' words, and whether the answer helps them.
 
 namespace {
 
@@ -119,7 +119,7 @@ using testing::HasSubstr;
 class Words : public testing::Test {
  protected:
   Words() { folder.write("box.yaml", test_machine()); }
-  // Of the sound scenario with this setting, whose key is the only mistake.
+  // Errors of the sound scenario with this setting, whose key is the only mistake.
   std::vector<ScenarioError> errors(const std::vector<std::string>& settings, const std::string& key) const {
     const LoadResult result = folder.load(sound_scenario(), settings);
     EXPECT_EQ(result.errors.size(), 1U) << describe(result.errors);
@@ -197,7 +197,7 @@ TEST(Listing, ShowsPublishedSizes) {
   list_machines(machines);
   EXPECT_THAT(models.str(),
               testing::ContainsRegex("llama-3\\.1-8b +llama +8\\.03 G +32 +4096 +14336 +32 +8 +128256 +8192"));
-  EXPECT_THAT(machines.str(), testing::ContainsRegex("v100-32gb +125 TFLOP/s"));  // of float16: it has no bfloat16
+  EXPECT_THAT(machines.str(), testing::ContainsRegex("v100-32gb +125 TFLOP/s"));  // float16, as it has no bfloat16
   EXPECT_THAT(machines.str(),
               testing::ContainsRegex("h100-80gb +989\\.4 TFLOP/s +85\\.9 GB +3\\.35 TB/s +nvlink4 450 GB/s"));
 }

@@ -1,4 +1,4 @@
-// Good input: what the loader reads, what it derives, and that the resolved text means the same.
+// Good input: what the loader reads, what it derives, and that the resolved text is equivalent.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -216,7 +216,7 @@ INSTANTIATE_TEST_SUITE_P(AllOf, Examples,
 
 }  // namespace
 
-// What a scenario may say of experts: one clear error for everything else.
+// Experts in a scenario: the valid settings, and one clear error for everything else.
 
 namespace {
 
@@ -256,7 +256,7 @@ TEST_F(ScenarioWithExperts, SaysHowManyATokenGoesThrough) {
   EXPECT_EQ(only_error({"model.experts_per_token=2"}).key, "model.experts_per_token");
 }
 
-// Of its experts' width then.
+// Uses the width of its experts then.
 TEST_F(ScenarioWithExperts, LeavesThemOutOfABuiltInModelWhereTheyAreSetToNone) {
   const Block block = loaded({"model=mixtral-8x7b", "model.experts=0"}).scenario.model.runs[1].block;
   EXPECT_EQ(block.ffn, 14336);
@@ -281,8 +281,8 @@ TEST_F(ScenarioWithExperts, NamesWhatKnowsNoExperts) {
 
 }  // namespace
 
-// The schedule of the learning rate in a scenario: what it means unsaid, one clear error for what cannot
-// be, and what `execute` says of it.
+// The learning rate's schedule in a scenario: its defaults, one clear error for impossible ones, and execute's
+// messages.
 
 namespace {
 
@@ -394,8 +394,7 @@ TEST(ScenarioRate, IsConstantUnlessTheScenarioSaysOtherwise) {
   EXPECT_FALSE(schedule_with({"run.optimizer.lr_warmup_samples=16"}).is_constant());
 }
 
-// `execute` alone has to know how long the training is: others plan with the scenario, or try a few steps
-// of it.
+// Only `execute` needs the length of the training: other commands plan with the scenario, or try a few steps of it.
 TEST(ScenarioRate, MayWarmUpForLongerThanRunSteps) {
   EXPECT_EQ(schedule_with({"run.optimizer.lr_warmup_samples=4900"}).warmup_samples, 4900);
   EXPECT_EQ(

@@ -206,7 +206,7 @@ TEST_F(Config, ReadsMixturesOfExperts) {
   EXPECT_EQ(parameter_count(mixtral), 46702792704);
 }
 
-// Where norm_topk_prob is missing, Transformers takes false: weights that do not add up to 1.
+// Where norm_topk_prob is missing, Transformers uses false: weights that do not add up to 1.
 TEST_F(Config, ExpertsThatWorkOtherwiseAreNeverIgnored) {
   const auto changed = [](const std::string& from, const std::string& to) {
     std::string text = qwen_3_30b_a3b;

@@ -1,5 +1,4 @@
-// The loader's two promises, tried on many inputs: what it accepts can be lowered, and nothing that a
-// user writes makes it throw.
+// The loader's two promises, tried on many inputs: what it accepts can be lowered, and no user's file makes it throw.
 #include <gtest/gtest.h>
 
 #include <random>

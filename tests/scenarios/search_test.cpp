@@ -147,7 +147,7 @@ TEST_P(SearchedSpaces, HaveAFrontOfFallingMemoryAndRisingTime) {
   }
 }
 
-// What the loader accepts is what the space holds: each layout loads, and a wall of other values does not.
+// The space is what the loader accepts: each of its layouts loads, and a wall of other values does not.
 TEST_P(SearchedSpaces, HoldWhatTheLoaderAccepts) {
   const ScenarioFolder folder;
   const Small& small = GetParam();
@@ -188,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(Small, SearchedSpaces, testing::ValuesIn(smalls), [](co
   return name;
 });
 
-// A fast and a slow group of nodes: members differ, so nothing can be folded across them.
+// A fast and a slow group of nodes: members differ, so no folding crosses them.
 TEST(SearchOfUnequalNodes, HasTheTopTenOfExhaustiveSimulation) {
   const ScenarioFolder folder;
   load(folder, smalls[0]);  // writes gpu.yaml
@@ -221,7 +221,7 @@ TEST_P(SearchedSpaces, AreJudgedAsSlipwayMemoryJudgesThem) {
   scenario.trainer.logit_bytes = 2;
   scenario.trainer.library_bytes = 1e5;
   scenario.trainer.usable_share = 0.9;
-  scenario.trainer.machine = scenario.cluster.groups[0].machine.name;  // no book: the closed form has no vote
+  scenario.trainer.machine = scenario.cluster.groups[0].machine.name;  // no book values, so no closed form is used
   StepEstimator estimator(lowering_input(scenario), scenario.cluster, scenario.trainer);
   double closest = 0;
   int layouts = 0;
@@ -281,7 +281,7 @@ TEST(Search, OfSlicesHoldsOnlyWhatCanBeSimulated) {
 
 }  // namespace
 
-// The search where its answer hangs on one thing: the bounds of split backwards, and a memory that only the timeline knows.
+// Searches whose result depends on one thing: the bounds of split backwards, or memory that only the timeline shows.
 
 namespace {
 
@@ -303,8 +303,8 @@ Scenario small_llama(const ScenarioFolder& folder, const std::string& memory, in
       {}, {});
 }
 
-// Split backwards and stages in a V have bounds of their own (estimate_split.cpp); of the compute alone, nearly all was
-// simulated.
+// Split backwards and stages in a V have bounds of their own (schedules/bound/estimate.cpp). With a bound of compute
+// alone, nearly all was simulated.
 TEST(Search, OfASplitBackwardHasTheTopTenOfExhaustiveSimulationAndSimulatesLessThanHalf) {
   const ScenarioFolder folder;
   Scenario scenario = small_llama(folder, "40 MB", 24);
@@ -322,7 +322,7 @@ TEST(Search, OfASplitBackwardHasTheTopTenOfExhaustiveSimulationAndSimulatesLessT
   EXPECT_LT(2 * found.simulated, found.legal);
 }
 
-// A layout whose timeline alone is too large was called the closest with the share of its estimate, below what is allowed.
+// A layout with too large a timeline was once reported as the closest, with its estimate's share below the limit.
 TEST(Search, WithoutALayoutThatFitsSaysWhatTheClosestNeedsOnItsTimeline) {
   const ScenarioFolder folder;
   const Scenario scenario = small_llama(folder, "3 MB", 8);
@@ -347,7 +347,7 @@ TEST(Search, WithoutALayoutThatFitsSaysWhatTheClosestNeedsOnItsTimeline) {
 
 }  // namespace
 
-// The table and the reasons of `slipway plan`: as wide as asked for, complete where there is room, and honest about
+// The table and the reasons of `slipway plan`: as wide as requested, complete where there is room, and correct about
 // what a row gains and loses.
 
 namespace {
@@ -435,7 +435,7 @@ TEST(SearchReport, SaysAtWhosePaceLayoutsArePricedAndHowFarToTrustIt) {
 
 }  // namespace
 
-// Workers of a search: what they answer, what they hand on, and signals to their group.
+// Workers of a search: their results, and signals to their group.
 
 namespace {
 
@@ -464,7 +464,7 @@ TEST(Workers, AnswerEachJobOnceAndHandOnWhatIsThrown) {
   EXPECT_EQ(failures, 1);
 }
 
-// As `timeout` and job schedulers send it: to the whole group. The answer is the parent's to give.
+// As `timeout` and job schedulers send it: to the whole group. The parent gives the answer.
 TEST(Workers, LeaveATerminationOfTheirGroupToTheirParent) {
   Workers workers(1, [](int, std::byte* result) {
     std::raise(SIGTERM);

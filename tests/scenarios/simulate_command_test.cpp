@@ -240,14 +240,14 @@ TEST_F(Commands, AnExportedScheduleSimulatesLikeTheNamedOne) {
     const Answer csv = slipway_with(show);
     ASSERT_EQ(csv.status, status_done) << csv.err;
     std::ofstream(path("s.csv")) << csv.out;
-    // gpipe is named, so that the order can only come from the file.
+    // The name is gpipe, so that the order can only come from the file.
     const auto imported = summary_of({tiny, "--set", "schedule.name=gpipe", "--set", "schedule.csv=" + path("s.csv")});
     EXPECT_EQ(imported["step_time_s"], summary_of(named)["step_time_s"]);
     EXPECT_EQ(imported["tasks"], summary_of(named)["tasks"]);
   }
 }
 
-// The last two give the period: of one step only the makespan would be known.
+// The last two steps give the period: with one step only the makespan would be known.
 TEST_F(Commands, OneStepHasNoPeriod) {
   const Answer answer = slipway_with({"simulate", tiny, "--steps", "1"});
   EXPECT_EQ(answer.status, status_usage);
@@ -321,8 +321,7 @@ class Beside : public CommandTest {
 };
 
 TEST_F(Beside, TwoEqualJobsThatShareNicsDoubleTheirExposedCommunication) {
-  // GPU by GPU each job has one GPU of either node: its ring goes over the NIC that the other one's goes
-  // over.
+  // GPU by GPU each job has one GPU of either node: its ring crosses the NIC that the other job's ring crosses.
   const nlohmann::json json = summary({"--place", "alternate-gpus"});
   const nlohmann::json alone =
       nlohmann::json::parse(slipway_with({"simulate", path("a.yaml"), "--set", "cluster.nodes=2", "--set",
@@ -377,7 +376,7 @@ TEST_F(Beside, SaysWhatCannotBeNeighbours) {
 
 }  // namespace
 
-// Filled bubbles from the command line: the figures of the paper's case, what is refused, what is printed.
+// Bubble work from the command line: the values of the paper's case, what is refused, what is printed.
 
 namespace {
 

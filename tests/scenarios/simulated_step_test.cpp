@@ -1,4 +1,4 @@
-// Steps of which only some periods are simulated against the same steps whole.
+// Periodic steps, of which only some periods are simulated, against the same steps whole.
 #include "scenarios/step/simulated_step.h"
 
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ TEST(SimulatedStep, CostsTheSameForAnyNumberOfMicroBatches) {
 }
 
 TEST(SimulatedStep, IsSimulatedWholeWhereNothingRepeats) {
-  // Two replicas on machines of their own: each has a period, and they meet at the end of the step only.
+  // Two replicas on machines of their own: each has a period, and they meet only at the end of the step.
   Scenario scenario = step_of(
       {"cluster.nodes=4", "layout.tensor=8", "layout.pipeline=2", "layout.data=2", "schedule.global_batch=240"});
   NodeGroup slow = scenario.cluster.groups[0];

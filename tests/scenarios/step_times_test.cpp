@@ -48,7 +48,7 @@ TEST(StepTimes, TwoStepsHaveOnePeriodAndOneStepItsSpan) {
   EXPECT_THAT(step_times(trace).period_s, ElementsAre(9));
 }
 
-// A filler of the first step that ran in the second one.
+// A bubble work of the first step that ran in the second one.
 TEST(StepTimes, OfWindowsAreThoseOfTheWindowDividedByItsSteps) {
   Trace trace = two_ranks();
   trace.steps = 6;

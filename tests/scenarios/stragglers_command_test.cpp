@@ -1,4 +1,4 @@
-// What `slipway simulate` says of slow GPUs and links.
+// Output of `slipway simulate` for slow GPUs and links.
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>

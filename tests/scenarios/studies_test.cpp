@@ -1,4 +1,4 @@
-// The study folders: their scenarios load, and their READMEs say of the findings what the commands print.
+// The study folders: their scenarios load, and the findings in their READMEs are what the commands print.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ TEST_F(Studies, EveryScenarioOfAStudyLoads) {
   EXPECT_GE(scenarios, 5);
 }
 
-// "<!-- findings ARGUMENTS -->", then a block with what findings.awk prints of these rows.
+// "<!-- findings ARGUMENTS -->", then a block with findings.awk's output for these rows.
 TEST_F(Studies, FindingsInTheReadmesAreWhatTheCommandsPrint) {
   for (const std::string study : {"hagemann-2023", "fujii-2024"}) {
     const std::string folder = root + "/scenarios/studies/" + study, text = text_of(folder + "/README.md");
@@ -57,7 +57,7 @@ TEST_F(Studies, FindingsInTheReadmesAreWhatTheCommandsPrint) {
   }
 }
 
-// Every table that a study's run.sh prints stands in its README as it is.
+// Every table that a study's run.sh prints stands in its README unchanged.
 TEST_F(Studies, TablesInTheReadmesAreWhatRunShPrints) {
   for (const auto& [study, expected] :
        {std::pair{"pipefisher-2022", 2}, std::pair{"schedules", 1}, std::pair{"topologies", 2}}) {

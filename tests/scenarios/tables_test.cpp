@@ -1,4 +1,4 @@
-// Rows of the published formats against what their papers say of them.
+// Rows of the published formats against their papers' statements.
 #include <gmock/gmock.h>
 
 #include <sstream>
@@ -108,7 +108,7 @@ TEST(NanotronTable, WithoutAStepTimeItFollowsFromTokensPerSecond) {
       "status,tok/s/gpu\n"
       "8,1.34G_dp8_tp1_pp1_acc32_mbs1_seq4096_zero0,4096,1,32,8,1,1,0,2048,8192,16,32,131072,Success,39273."
       "41\n");
-  EXPECT_NEAR(table.rows[0].step_s, 3.3374, 1e-3);  // what the table's authors derived
+  EXPECT_NEAR(table.rows[0].step_s, 3.3374, 1e-3);  // derived by the table's authors
 }
 
 TEST(LlmFoundryTable, ModelsHaveTheParametersThatTheTableStates) {
@@ -220,8 +220,8 @@ TEST(Tables, EveryFormatSurvivesTheFormatOfSlipway) {
 
 }  // namespace
 
-// What tables of others say in words of their own, and what they do not say: forms of rows that are read, and what is
-// assumed, in the row and in the report.
+// Other groups' tables, with their own words and gaps: the forms of rows that are read, and the assumptions, in the row
+// and in the report.
 
 namespace {
 

@@ -49,7 +49,7 @@ std::shared_ptr<const TaskGraph> graph_of(int tensor, int pipeline, int data, st
   return graph;
 }
 
-// A run on the made-up machine: two steps, the first three times slower.
+// A run on the invented machine: two steps, the first three times slower.
 Trace executed(const std::shared_ptr<const TaskGraph>& graph) {
   const Durations durations = durations_of(*graph, cluster_of(truth()));
   Trace trace = trace_of(*graph, replay(*graph, durations, 2), "libtorch");

@@ -119,9 +119,8 @@ TEST_F(ValidateCommand, NoFileAnEmptyFileAndAnOpenQuoteAreStatusTwo) {
   EXPECT_THAT(refused(path("nowhere.csv")).err, HasSubstr("cannot read the table"));
   EXPECT_THAT(refused(SLIPWAY_SOURCE_DIR "/scenarios/studies/hagemann-2023").err,
               HasSubstr("hagemann-2023 is a folder; give tables (CSV), for example "));
-  EXPECT_THAT(
-      refused(SLIPWAY_SOURCE_DIR "/scenarios").err,
-      testing::EndsWith("/scenarios is a folder; give tables (CSV)\n"));  // nobody waits for all that lies below
+  EXPECT_THAT(refused(SLIPWAY_SOURCE_DIR "/scenarios").err,
+              testing::EndsWith("/scenarios is a folder; give tables (CSV)\n"));  // it does not search the folder
   EXPECT_THAT(refused(table("")).err, HasSubstr("is empty"));
   EXPECT_THAT(refused(table(header + "\"llama\n")).err, HasSubstr("t.csv:2: a quoted field is not closed"));
 }

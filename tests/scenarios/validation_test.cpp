@@ -1,4 +1,4 @@
-// Leaving rows out: folds, refits that have not seen what they predict, and what a score counts.
+// Left-out rows: folds, refits without the rows that they predict, and what a score counts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -117,7 +117,7 @@ TEST(Validation, ScoresTheRowsThatThePapersHave) {
   EXPECT_EQ(set.excluded.at("all_reduce_test"), 9);
 }
 
-// The bars that step times were built for: error on rows that no fit has seen, in percent.
+// The limits for step times: error on rows that no fit has used, in percent.
 TEST(Validation, LeftOutErrorsOfTheStudiesStayWithinTheirBars) {
   struct Bar {
     const char* study;
@@ -145,8 +145,8 @@ TEST(Validation, LeftOutErrorsOfTheStudiesStayWithinTheirBars) {
   }
 }
 
-// The profiles' values are those that the rows of the study folders give; a change of a formula or of a table must
-// be followed by `slipway validate --constants FILE`.
+// The profiles' values are those fitted to the rows of the study folders. After a change of a formula or of a table run
+// `slipway validate --constants FILE`.
 TEST(Validation, BuiltInConstantsAreTheFitToTheStudies) {
   for (const char* name : studies) {
     const PublishedTable table = study(name);
@@ -165,8 +165,8 @@ TEST(Validation, BuiltInConstantsAreTheFitToTheStudies) {
   }
 }
 
-// Models of one width cannot tell element-wise traffic (∝ h) from what else grows with tokens: the count of bytes holds
-// it. Loosely held it went to 235 bytes on the narrow half of the table, six times its count, and wide models cost so.
+// Models of one width cannot separate element-wise traffic (∝ h) from other terms that grow with tokens, so the count
+// of bytes holds it. A loose fit gave 235 bytes on the narrow half of the table, six times its count.
 TEST(Validation, AFitToOneWidthKeepsToTheCountOfElementWiseBytes) {
   const PublishedTable table = study("vtrain-2024");
   std::vector<RefitRow> rows;

@@ -1,5 +1,5 @@
-// One verdict on memory: `memory`, `plan` and `simulate` name the same number for a layout, the largest of those that
-// are known, and the sharded parts of ZeRO 2 and 3 are in all of them.
+// One verdict on memory: `memory`, `plan` and `simulate` print the same number for a layout, the largest known one. The
+// sharded parts of ZeRO 2 and 3 are in all of them.
 #include "scenarios/step/verdict.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ TEST(MemoryVerdict, IsTheSameNumberInMemoryPlanAndSimulate) {
   }
 }
 
-// Counted from the scenario alone what the timeline then shows: two blocks, no more.
+// The count from the scenario alone equals what the timeline then shows: two blocks, no more.
 TEST(MemoryVerdict, CountsWhatZero2And3HoldOfTwoBlocksBeforeThereIsAGraph) {
   for (const char* zero : {"layout.zero=2", "layout.zero=3"}) {
     const Scenario scenario = llama_70b({"layout.tensor=4", "layout.data=64", zero});
