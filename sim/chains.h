@@ -5,7 +5,7 @@
 //                  └─────────── one chain ───────────┘               neighbours on its compute lane
 //
 // A chain begins when its first collective does and ends with its last. Two links are joined if the tasks between them
-// wait only for the chain and for earlier work of their own rank, and no other rank's task waits for them. Later tasks
+// wait only for the chain and for earlier work of their own rank. No other rank's task may wait for them. Later tasks
 // of the own rank may wait, because the lane delays them anyway. So all dates inside a chain follow from its beginning
 // by the additions that the event loop would make: the result is equal to the last bit. Chains are made for tensor
 // groups, whose collectives are most tasks of a step. (Flows end by SimGrid's clock, added up event by event.)

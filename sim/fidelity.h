@@ -11,11 +11,11 @@
 //
 // `automatic` makes a collective flows when its time can depend on others. Then some link on its ways (ports, and what
 // a topology has between them) carries edges that together would send more than it can. They may be other
-// communicators' or its own. Collectives count as no traffic if all others together, on their most loaded link, would
-// slow them by less than a hundredth of their latency term (a scalar over all ranks). They stay closed forms and make
-// no other contended. In a folded graph (schedules/lower/folding.h) the edges of representative ranks represent all
-// edges. An edge that leaves them arrives at the representative of its end, which may be its start.
-// Guarded by tests/sim/collective_test.cpp and tests/sim/algorithm_test.cpp.
+// communicators' or its own. Collectives such as a scalar over all ranks count as no traffic: all others together, on
+// the most loaded link, would slow them by less than 1 % of their latency. They stay closed forms and make no other
+// contended. In a folded graph (schedules/lower/folding.h) the edges of representative ranks represent all edges. An
+// edge that leaves them arrives at the representative of its end, which may be its start. Guarded by
+// tests/sim/collective_test.cpp and tests/sim/algorithm_test.cpp.
 #pragma once
 
 #include <cstdint>

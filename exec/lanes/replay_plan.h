@@ -5,8 +5,8 @@
 //   slot 0                  ├── 0 ────┤├── 2 ───────┤             2 reuses the slot of 0
 //   slot 1                      ├── 1 ────────┤├── 3 ─────┤
 //
-// A recording keeps its addresses: it reads and writes the same memory at every replay. So two micro-batches of a stage
-// that are alive at the same time, from the first segment of a forward to the last of its backward, need recordings of
+// A recording keeps its addresses: it reads and writes the same memory at every replay. A micro-batch is alive from the
+// first segment of its forward to the last of its backward. Two that are alive at the same time need recordings of
 // their own: a slot each, as few as possible. Recordings of one slot share a pool of memory. This is sound while they
 // are replayed in the order in which they were made. So only micro-batches whose segments run in the same order share
 // slots (weight gradients may run in another order in zero-bubble schedules).

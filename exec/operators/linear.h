@@ -66,11 +66,11 @@ class LinearCapture {
 //                                 with the weight-gradient pass) it waits for that pass
 //
 // Gradients are added directly in the block's bucket, in the bucket's dtype (fp32 for bf16 weights). The weight is no
-// input of the autograd graph: a later query to the engine for weight gradients would walk the chain of input gradients
-// a second time (2.75 instead of 2.00 forward-FLOPs for I + W). Sequence parallelism gathers the input of a segment's
-// first Linear once more for the weight gradient, so it is not kept until then.
-// Where the queue has a capture, inputs and output gradients stay there for K-FAC.
-// Guarded by tests/exec/execute_parts_test.cpp: GEMM FLOPs of I + W = those of the full backward.
+// input of the autograd graph. A later query for weight gradients would walk the chain of input gradients again (2.75
+// instead of 2.00 forward-FLOPs for I + W). Sequence parallelism gathers the input of a segment's first Linear once
+// more for the weight gradient, so it is not kept until then. Where the queue has a capture, inputs and output
+// gradients stay there for K-FAC. Guarded by tests/exec/execute_parts_test.cpp: GEMM FLOPs of I + W = those of the full
+// backward.
 
 // A bias's or a norm's gradient whose bucket has no memory yet.
 struct WaitingGradient {

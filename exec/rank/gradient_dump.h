@@ -4,9 +4,9 @@
 //   parameter <name> <rows> <columns> <dtype> shard <dim> <pieces> <begin> <end> ... slice <from> <to>
 //   <to − from numbers>
 //
-// The rank's shard is the named rows (dim 0) or columns (dim 1) of the whole tensor, or all of it when dim is −1,
-// flattened row by row. The numbers are its elements [from, to) (all, unless the optimizer is sharded).
-// Guarded by tests/exec/execute_layouts_test.cpp.
+// The rank's shard is the named rows (dim 0) or columns (dim 1) of the whole tensor, or all of it (dim −1). It is
+// flattened row by row. The numbers are its elements [from, to) (all, unless the optimizer is sharded). Guarded by
+// tests/exec/execute_layouts_test.cpp.
 #pragma once
 
 #include <iosfwd>

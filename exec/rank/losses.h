@@ -1,5 +1,5 @@
 // The loss curve, live. The ranks that hold the head each put their part of a step's loss into the store. Rank 0 adds
-// the parts in rank order and writes "step samples loss learning-rate" to its losses file, so that the curve outlives a
+// the parts in rank order and writes "step samples loss learning-rate" to its losses file. So the curve outlives a
 // killed rank 0. It prints "step 3/20  loss 5.1234  lr 3.00e-03  0.412 s". With evaluation in bubbles
 // (exec/rank/evaluation.h), a window's last step adds "evaluation=4.56". With a growing batch, its size follows, and
 // for the norm test ‖gradient‖² and its variance. A loss or gradient norm that is not finite ends the run when its line

@@ -1,8 +1,8 @@
 // The memory of a rank's tensors at the end of a task, and the most during it.
 //
-// LibTorch's allocators, that of the processor and the caching one of GPUs, report allocations and frees on the thread
-// where they happen, to a listener of that thread (c10::MemoryReportingInfoBase). A rank listens on all of its threads.
-// Autograd's own threads inherit the listener of the thread that calls them:
+// LibTorch's allocators, for the processor and for GPUs, report allocations and frees to a listener of the thread where
+// they happen (c10::MemoryReportingInfoBase). A rank listens on all of its threads. Autograd's own threads inherit the
+// listener of the thread that calls them:
 //
 //   thread of rank 0   │ allocates 4 MB at p │ ···               rank 0: +4 MB
 //   thread of rank 1   ······················│ frees p │         rank 0: −4 MB: the allocating rank counts

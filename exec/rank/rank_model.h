@@ -54,8 +54,8 @@ class RankModel {
   // Called when all tasks of `step` are complete. Throws std::runtime_error for a task whose error is known only now.
   void check(int step);
 
-  // Sum over this rank's tokens of (token loss / global tokens) in the given step of the training, counted from the
-  // beginning of this run (a graph may be a window of several). 0 unless this rank holds the head and is the first of
+  // Sum over this rank's tokens of (token loss / global tokens) in a step of the training. `step` counts from the
+  // beginning of this run; a graph may be a window of several. 0 unless this rank holds the head and is the first of
   // its tensor group. Called once per step, after its compute; then it is forgotten.
   double take_loss(int step);
 

@@ -56,8 +56,8 @@ class Session {
   explicit Session(SessionOptions options);
   ~Session();
 
-  // Joins, calls `work` for every rank of this process, leaves. On a failure here or on another rank it prints one line
-  // with the failed rank and the cause, calls the on_failure functions and ends the process with status 1.
+  // Joins, calls `work` for every rank of this process, leaves. On a failure, here or on another rank, it prints one
+  // line with the failed rank and the cause. Then it calls the on_failure functions and exits with status 1.
   void run(const std::function<void(Seat&)>& work);
 
  private:

@@ -58,12 +58,11 @@ RingTraffic ring_traffic(Collective collective, int members, double bytes);
 //   hierarchical  2((g−1)·α_in + (N−1)·α_out) + 2(g−1)/g·S/B_in + 2(N−1)/N·S/(r·B_out)
 //
 // Half of the bytes crosses each edge of a tree, both ways. Over both trees the busiest of N nodes has min(N, 4) edges,
-// so two or three nodes send less than two bytes per byte (NCCL's tuner, too, gives trees over two nodes more).
+// so two or three nodes send less than two bytes per byte. (NCCL's tuner, too, gives trees over two nodes more.)
 // Latencies and the tree's two bytes per byte and 0.9 are those of NCCL's tuner. Its protocols (LL, LL128) and its
 // corrections for medium sizes are not modelled. Reduce-scatter and all-gather are half an all-reduce, and rings in
 // NCCL. All are linear in S, so each is a ring on other links: `as_ring` returns the α and B for which ring_seconds
-// gives the values above.
-// Guarded by tests/models/collectives_test.cpp.
+// gives the values above. Guarded by tests/models/collectives_test.cpp.
 
 enum class Algorithm : std::uint8_t { ring, multi_ring, tree, hierarchical, nccl };
 const char* name_of(Algorithm algorithm);

@@ -94,10 +94,10 @@ LinkPath world_path(const Cluster& cluster, int ranks);
 //     starts step 2 first: no forward of step 2 runs before it starts. Its step 3 waits for the gradients of all
 //     replicas, so for all their backwards, on any stage. With tensor groups this holds only where gradients are
 //     clipped: else a tensor rank does not wait for its group's last products.
-// (1) and the tails hold for schedules of whole backwards whose ranks end with a backward of their first stage, with
-// stage s on rank s mod p, one copy of the model and whole sequences. The action lists are checked for this. Split
-// backwards and stages in a V have bounds of their own (split_busy_seconds). For slices and copies of the model the
-// bound is only Σ compute of a rank, and memory only its weights; both on clusters of one machine.
+// (1) and the tails hold for whole backwards whose ranks end with a backward of their first stage. Stage s must be on
+// rank s mod p, with one copy of the model and whole sequences. The action lists are checked for this. Split backwards
+// and stages in a V have bounds of their own (split_busy_seconds). For slices and copies of the model the bound is only
+// Σ compute of a rank, and memory only its weights; both on clusters of one machine.
 //
 // passes_bound makes (1) sharper at the price of a walk through the schedule's actions: the longest path from rank 0's
 // first forward to its last backward in the graph of actions and messages, as a list replay.

@@ -1,6 +1,6 @@
-// DualPipe-V: DualPipe (DeepSeek-AI 2024, "DeepSeek-V3 Technical Report") cut in half, so that the two
-// directions of its pipeline become the two legs of a V and no weights are held twice (Sea AI Lab 2025,
-// "DualPipe could be better without the Dual").
+// DualPipe-V: DualPipe (DeepSeek-AI 2024, "DeepSeek-V3 Technical Report") cut in half. The two directions of its
+// pipeline become the two legs of a V, and no weights are held twice (Sea AI Lab 2025, "DualPipe could be better
+// without the Dual").
 //
 //   rank 0 │ 0F0 0F1 0F2 3F0 3I0 3W0 3F1 0F3 3B1 3F2 0B0 3B2 3F3 0B1 3B3 0I2 0W2 0I3 0W3       p = 2, m = 4
 //   rank 1 │  .  1F0 2F0 1F1 2F1 1F2 2B0 2F2 1B0 1F3 2B1 2F3 1B1 2B2 1B2 2I3 1I3 2W3 1W3    (a column a pass)

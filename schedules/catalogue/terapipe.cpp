@@ -1,6 +1,6 @@
-// TeraPipe: pipelining along the sequence. A causal token needs no later one, so a sequence can be cut into
-// slices, and a stage starts a slice as soon as the stage before has done that slice (Li et al. 2021, "TeraPipe:
-// Token-Level Pipeline Parallelism for Training Large-Scale Language Models", ICML 2021).
+// TeraPipe: pipelining along the sequence. A causal token needs no later one, so a sequence can be cut into slices. A
+// stage starts a slice as soon as the stage before has done it (Li et al. 2021, "TeraPipe: Token-Level Pipeline
+// Parallelism for Training Large-Scale Language Models", ICML 2021).
 //
 //   rank 0 │  0F0  0F0/1  0F1  0F1/1   .     .    0B0/1  0B0  0B1/1  0B1       p = 2, m = 2, 2 slices
 //   rank 1 │   .    1F0  1F0/1  1F1  1F1/1  1B0/1  1B0  1B1/1  1B1    .        0F1/1: micro-batch 1, slice 1

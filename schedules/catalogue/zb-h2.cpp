@@ -8,10 +8,9 @@
 // The rule: rank r starts with 2(p − r) − 1 forwards. A W runs right before the forward that would otherwise make the
 // rank hold 2p − 1 micro-batches. When no forward is left, rank r keeps 2r W for the end.
 // Inside a rank's own span the bubble is max(0, (p − 1)(F + I − 2W)): none when F = I = W. The ranks start and end one
-// F after another. So the whole step gains only when a rank may start the next step before the others have ended this
-// one, that is without a gradient norm over all ranks (run.clip_norm).
-// ZB-H2 loses on memory: every rank holds 2p − 1 micro-batches, almost twice the first rank of 1F1B.
-// Guarded by tests/schedules/catalogue_test.cpp.
+// F after another. So the whole step gains only if a rank may start the next step before the others have ended this
+// one. That requires no gradient norm over all ranks (run.clip_norm). ZB-H2 loses on memory: every rank holds 2p − 1
+// micro-batches, almost twice the first rank of 1F1B. Guarded by tests/schedules/catalogue_test.cpp.
 #include "schedules/catalogue/zero_bubble_order.h"
 
 namespace slipway::schedules {

@@ -5,11 +5,11 @@
 //   data ring                        0 → 4 (bus) → 8 (network) → 12 (bus)    folded: 0 → 4 (bus) → 0 (network)
 //
 // The representative of member (replica m, tensor t) is (m mod replicas, t mod tensor). This is right if each member
-// has the machine of its representative, and its neighbours in every ring and in the pipeline are as far away, over the
-// same fabric, as the representative's. A slow GPU, port or pair of nodes equals only one that is as slow.
-// Then every port carries the messages of its representative's port at the same dates, so max-min sharing gives them
-// the same bandwidth. The folded step is the step of all ranks, contention included. Guarded by
-// tests/schedules/folding_test.cpp and tests/sim/stragglers_test.cpp, which simulate both for random cases.
+// has the machine of its representative. Its neighbours in every ring and in the pipeline must be as far away as the
+// representative's, over the same fabric. A slow GPU, port or pair of nodes equals only one that is as slow. Then every
+// port carries the messages of its representative's port at the same dates, so max-min sharing gives them the same
+// bandwidth. The folded step is the step of all ranks, contention included. Guarded by tests/schedules/folding_test.cpp
+// and tests/sim/stragglers_test.cpp, which simulate both for random cases.
 #pragma once
 
 #include <cstdint>

@@ -19,8 +19,8 @@ namespace slipway::exec {
 // may wait on the device.
 std::unique_ptr<SegmentCapture> graph_capture(bool may_wait);
 
-// While it is held, no thread of this process records. c10's allocator takes uses of a tensor on another stream,
-// reported while any stream is captured, for a part of the capture, and forgets them when that ends.
+// While it is held, no thread of this process records. While any stream is captured, c10's allocator takes uses of a
+// tensor on another stream for a part of the capture. It forgets them when that ends.
 std::unique_lock<std::mutex> no_graph_is_recorded();
 
 }  // namespace slipway::exec
