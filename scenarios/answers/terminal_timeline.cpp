@@ -117,8 +117,8 @@ char letter_of_kind(std::string_view kind) {
 }
 
 TimelinePicture picture_of(const TaskGraph& graph, const Timeline& timeline, int step) {
-  TimelinePicture picture = empty_picture(graph.layout, graph.folding);
-  const std::vector<int> rows = rows_of_ranks(graph.layout, graph.folding);
+  TimelinePicture picture = empty_picture(graph.step.layout, graph.folding);
+  const std::vector<int> rows = rows_of_ranks(graph.step.layout, graph.folding);
   const std::size_t tasks = graph.tasks.size();
   for (int s = 0; s < timeline.steps; ++s) {
     for (TaskId id = 0; id < tasks; ++id) {

@@ -18,7 +18,7 @@ inline std::string tokens_text(double tokens) { return readable_count(tokens) + 
 inline std::string whole_training_text(const Scenario& scenario) {
   return tokens_text(scenario.tokens) +
          (scenario.growth.given
-              ? " with batch " + readable_count(static_cast<double>(scenario.schedule.global_batch)) + " throughout"
+              ? " with batch " + readable_count(static_cast<double>(scenario.step.global_batch)) + " throughout"
               : "");
 }
 

@@ -77,7 +77,7 @@ std::vector<Measurement> measurements_in(const std::string& path) {
 Trace of_scenario(Trace trace, const Scenario& scenario, const std::string& path) {
   if (batches_in(trace).empty()) return trace;
   try {
-    return steps_of_batch(trace, scenario.schedule.global_batch);
+    return steps_of_batch(trace, scenario.step.global_batch);
   } catch (const std::invalid_argument& error) {
     throw UsageError(path + ": " + error.what() + "; name one of them, with --set schedule.global_batch=...");
   }
@@ -114,7 +114,7 @@ std::vector<Measurement> measurements_of(const CommandOptions& options, const Sc
   }
   if (options.has("measure")) {
     const MeasureOptions measure{options.has("rank-program") ? *options.text("rank-program") : rank_program(),
-                                 scenario.cluster.groups.front().gpus_per_node, scenario.dtype};
+                                 scenario.cluster.groups.front().gpus_per_node, scenario.step.dtype};
     refuse_unmeasurable(measure);
     err << "measuring with " << counted(measure.ranks, "rank") << " at once ...\n";
     const std::vector<Measurement> more = measure_machine(measure, err);
@@ -146,7 +146,7 @@ Evidence evidence_of(const CommandOptions& options, const Scenario& scenario, st
   // Traces first: a wrong one is found before minutes of measuring.
   std::vector<Observation> from_traces;
   if (!options.all("trace").empty()) {
-    const auto graph = std::make_shared<const TaskGraph>(lower(lowering_input(scenario)));
+    const auto graph = std::make_shared<const TaskGraph>(lower(scenario.step));
     for (const std::string& path : options.all("trace")) {
       const Trace trace = of_scenario(trace_from(path), scenario, path);
       const std::vector<Observation> more = observations_in(trace, graph, scenario, path);
@@ -236,7 +236,7 @@ int calibrate_command(const std::vector<std::string>& args, std::ostream& out, s
   check_output("-o", *path, inputs);
   const Evidence evidence = evidence_of(options, scenario, err);
   Machine start = scenario.cluster.groups.front().machine;
-  const std::string peak_source = set_peaks(start, evidence, scenario.dtype);
+  const std::string peak_source = set_peaks(start, evidence, scenario.step.dtype);
 
   Calibration calibration = calibrated(start, evidence, err);
   const std::string unfitted = unfitted_text(calibration);
@@ -249,8 +249,8 @@ int calibrate_command(const std::vector<std::string>& args, std::ostream& out, s
   file.stream() << machine_to_yaml(calibration.machine);
   file.commit();
   out << "machine " << calibration.machine.name << ", fitted to " << evidence_text(evidence) << "\n"
-      << "  peak " << readable_flops(calibration.machine.peak_flops[static_cast<std::size_t>(scenario.dtype)]) << " in "
-      << name_of(scenario.dtype) << " (" << peak_source << ")\n\n"
+      << "  peak " << readable_flops(calibration.machine.peak_flops[static_cast<std::size_t>(scenario.step.dtype)]) << " in "
+      << name_of(scenario.step.dtype) << " (" << peak_source << ")\n\n"
       << report_text(calibration) << "wrote " << *path << "\n";
   warn_of_doubtful_fit(calibration, err);
   return status_done;

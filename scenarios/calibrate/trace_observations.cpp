@@ -94,7 +94,7 @@ class TraceReader {
   std::vector<Observation> read() {
     const int first_step = trace_.steps > 1 ? 1 : 0;
     for (const TraceRecord& record : trace_.records) {
-      if (graph_->kfac && is_of_a_refresh(record)) continue;
+      if (uses_kfac(graph_->step) && is_of_a_refresh(record)) continue;
       const TaskId task = task_of(record);
       refuse_other_work(record, task);
       if (record.step < first_step) continue;

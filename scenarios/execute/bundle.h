@@ -46,6 +46,6 @@ void refuse_warmup_beyond_end(const Scenario& scenario, const Resumption& from);
 std::string rate_text(const Optimizer& optimizer);
 // That a decay without an end of its own takes this start's, whatever the run of the checkpoint would have
 // ended with, which no checkpoint knows. Empty: nothing depends on it.
-std::vector<std::string> rate_notes(const Run& run, const Resumption& from);
+std::vector<std::string> rate_notes(const Scenario& scenario, const Resumption& from);
 
 }  // namespace slipway::scenarios

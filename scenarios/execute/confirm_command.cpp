@@ -51,8 +51,8 @@ std::string folder_name(std::string name) {
 }
 
 double flops_per_rank(const Scenario& scenario) {
-  return mfu_flops_per_token(scenario.model) * static_cast<double>(scenario.model.sequence) *
-         static_cast<double>(scenario.schedule.global_batch) / rank_count(scenario.layout);
+  return mfu_flops_per_token(scenario.step.model) * static_cast<double>(scenario.step.model->sequence) *
+         static_cast<double>(scenario.step.global_batch) / rank_count(scenario.step.layout);
 }
 
 // Indices of one round: the baseline (0) between the two halves of the cases; every other round backwards.
@@ -153,7 +153,7 @@ int confirm_command(const std::vector<std::string>& args, std::ostream& out, std
   for (int round = 0; round < rounds; ++round) {
     for (const std::size_t i : order_of_round(round, cases.size())) {
       err << fmt::format("[round {}/{}] {}: executing {} on {}\n", round + 1, rounds, cases[i].name,
-                         counted(scenarios[i].run.steps, "step"), counted(rank_count(scenarios[i].layout), "rank"));
+                         counted(scenarios[i].run.steps, "step"), counted(rank_count(scenarios[i].step.layout), "rank"));
       const std::string folder = fmt::format("{}/{}/round-{}", runs, folder_name(cases[i].name), round + 1);
       const auto measured = summary_of(execute_command, path, cases[i], {"--out", folder, "--overwrite"}, err);
       done[i].measured_s.push_back(measured.at("step_time_s"));

@@ -103,7 +103,7 @@ int merge_only(const ExecuteRequest& request) {
 }
 
 int start_and_merge(const ExecuteRequest& request, const std::string& program) {
-  const int ranks = rank_count(request.plan.graph.layout);
+  const int ranks = rank_count(request.plan.graph.step.layout);
   SetAside earlier(request.folder, 0, ranks - 1, goes_on_from(request));
   tell_abandoned(earlier, request.err);
   const std::string bundle = write_bundle_to(bundle_path(request.folder), request);
@@ -133,7 +133,7 @@ int join_and_merge(const ExecuteRequest& request, const std::string& program, co
   const int status = told_failure(request, result, told, first, last, earlier);
   for (int rank = first; rank <= last; ++rank) mark_done(request.folder, rank, status);
   if (status != status_done || first != 0) return status;
-  wait_for_the_others(request, rank_count(request.plan.graph.layout));
+  wait_for_the_others(request, rank_count(request.plan.graph.step.layout));
   return merge_and_report(request);
 }
 
@@ -157,7 +157,7 @@ void refuse_unconfirmable(const Resumption& from, const Run& run, int window) {
 }
 
 void refuse_other_world(const JoinedRank& joined, const Scenario& scenario) {
-  const int ranks = rank_count(scenario.layout), each = scenario.cluster.ranks_per_gpu;
+  const int ranks = rank_count(scenario.step.layout), each = scenario.cluster.ranks_per_gpu;
   if (joined.world * each == ranks) return;
   const std::string sharing = each > 1 ? " in processes of " + std::to_string(each) + " (cluster.ranks_per_gpu)" : "";
   throw UsageError(joined.launcher + " started " + std::to_string(joined.world) + (each > 1 ? " processes" : " ranks") +
@@ -175,14 +175,14 @@ void tell_beginning(const ExecuteRequest& request, const std::string& program, b
   for (const std::string& note : execution_notes(plan.scenario, program)) talk << "note: " << note << '\n';
   if (!is_complete) {
     for (const std::string& note : evaluation_notes(plan, request.from.done)) talk << "note: " << note << '\n';
-    for (const std::string& note : rate_notes(run, request.from)) talk << "note: " << note << '\n';
+    for (const std::string& note : rate_notes(plan.scenario, request.from)) talk << "note: " << note << '\n';
   }
   for (const std::string& note : batch_notes(plan.scenario, request.from)) talk << "note: " << note << '\n';
-  if (!run.optimizer.lr_schedule.is_constant()) talk << rate_text(run.optimizer) << '\n';
+  if (!plan.scenario.step.optimizer.lr_schedule.is_constant()) talk << rate_text(plan.scenario.step.optimizer) << '\n';
   if (!request.larger.empty()) talk << ladder_text(ladder_of(plan.scenario)) << '\n';
   if (!request.predicted.empty())
     talk << "predicted: " << readable_seconds(step_times(request.predicted.front()).period_s.back()) << " a step"
-         << (request.larger.empty() ? "" : fmt::format(" of batch {}", plan.graph.global_batch)) << '\n';
+         << (request.larger.empty() ? "" : fmt::format(" of batch {}", plan.graph.step.global_batch)) << '\n';
   if (is_complete)
     talk << "its " << counted(run.steps, "step") << " are done; the trace is made of what the ranks left\n";
   if (request.resumes()) talk << "from step " << request.from.done << ": " << request.from.checkpoint << '\n';
@@ -204,7 +204,7 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   const std::string folder = std::filesystem::absolute(options.text("out").value_or(scenario.name + ".run")).string();
   if (!joined || joined->rank == 0) restore_killed_start(folder);
   const std::optional<int> unmerged = options.text("resume") == "latest" && !joined
-                                          ? unmerged_from(folder, rank_count(scenario.layout), scenario.run.steps)
+                                          ? unmerged_from(folder, rank_count(scenario.step.layout), scenario.run.steps)
                                           : std::nullopt;
   const Resumption from = unmerged ? Resumption{"", *unmerged, 0, 0, true}
                                    : resumption_of(options.text("resume"), folder, scenario, options.has("overwrite"));

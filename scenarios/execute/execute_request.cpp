@@ -88,7 +88,7 @@ namespace {
 
 MergedRun merged_with_progress(const ExecuteRequest& request) {
   const Ticking ticking(request.err, "merging the ranks' records");
-  return merged_run(request.folder, rank_count(request.plan.graph.layout),
+  return merged_run(request.folder, rank_count(request.plan.graph.step.layout),
                     request.plan.scenario.run.steps - request.from.done);
 }
 
@@ -112,7 +112,7 @@ std::optional<Comparison> confirmed(const ExecuteRequest& request, const Executi
   const BatchMeasured& longest = longest_of(run.batches);
   if (longest.last - longest.first + 1 < fewest_confirmed) return std::nullopt;
   for (std::size_t i = 0; i < request.predicted.size(); ++i)
-    if (plan_of_program(request, i).graph.global_batch == longest.batch)
+    if (plan_of_program(request, i).graph.step.global_batch == longest.batch)
       return compare_traces(request.predicted[i], steps_of_batch(run.trace, longest.batch));
   throw std::runtime_error("the run has steps of a batch that was not simulated: " + std::to_string(longest.batch));
 }
@@ -138,7 +138,7 @@ int merge_and_report(const ExecuteRequest& request) {
   run.times = step_times(run.trace);
   run.batches = batches_of(run.trace, run.times);
   for (std::size_t i = 0; i < request.predicted.size() && !run.batches.empty(); ++i)
-    run.predicted_step_s[plan_of_program(request, i).graph.global_batch] =
+    run.predicted_step_s[plan_of_program(request, i).graph.step.global_batch] =
         step_times(request.predicted[i]).period_s.back();
   write_trace(request, run.trace);
   const std::optional<Comparison> comparison = confirmed(request, run);
@@ -148,7 +148,7 @@ int merge_and_report(const ExecuteRequest& request) {
   }
   request.out << '\n'
               << report_text(plan, run) << drawn_steps(run) << ":\n"
-              << draw(picture_of(run.trace, plan.graph.layout, run.times.last), terminal_width())
+              << draw(picture_of(run.trace, plan.graph.step.layout, run.times.last), terminal_width())
               << "\ntrace: " << request.trace_path << ", losses: " << losses_csv_path(request.folder) << '\n';
   if (comparison)
     request.out << "\nPredicted before the run, and measured"

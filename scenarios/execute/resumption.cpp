@@ -11,7 +11,7 @@ namespace {
 Manifest checked_manifest(const std::string& checkpoint, const Scenario& scenario) {
   const Manifest manifest = read_manifest(checkpoint);
   const Run& run = scenario.run;
-  const std::string other = other_training(checkpoint, manifest, training_of(scenario.model, run));
+  const std::string other = other_training(checkpoint, manifest, training_of(scenario.step.model, run));
   if (!other.empty()) throw UsageError(other);
   if (manifest.step >= run.steps)
     throw UsageError(checkpoint + " is of step " + std::to_string(manifest.step) + " and the training ends at step " +
@@ -74,14 +74,14 @@ void refuse_shrinking_growth(const Scenario& scenario, const Resumption& from) {
 }
 
 std::vector<std::string> batch_notes(const Scenario& scenario, const Resumption& from) {
-  const std::string first = std::to_string(scenario.schedule.global_batch);
+  const std::string first = std::to_string(scenario.step.global_batch);
   if (from.checkpoint.empty()) return {};
   if (from.batch == 0 && scenario.growth.given)
     return {
         "the checkpoint, of an earlier version, does not say its batch: training goes on as from schedule.global_batch "
         "= " +
         first};
-  if (from.batch == 0 || scenario.growth.given || from.batch == scenario.schedule.global_batch) return {};
+  if (from.batch == 0 || scenario.growth.given || from.batch == scenario.step.global_batch) return {};
   return {"the checkpoint's training was to go on with batch " + std::to_string(from.batch) +
           "; it goes on with schedule.global_batch = " + first};
 }

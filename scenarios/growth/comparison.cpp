@@ -60,7 +60,7 @@ std::vector<BatchPlan> plans_of(const Scenario& scenario, const std::vector<std:
 // They tell a range of times to the target: none without one.
 std::vector<LossDynamics> dynamics_that_may_be(const Scenario& scenario, double sequence) {
   const GrowthChoice& growth = scenario.growth;
-  const double known = static_cast<double>(scenario.schedule.global_batch) * sequence;
+  const double known = static_cast<double>(scenario.step.global_batch) * sequence;
   std::vector<LossDynamics> all;
   if (growth.target_loss <= 0) return all;
   for (const double scale : {growth.noise_least, growth.noise_most})
@@ -108,6 +108,7 @@ std::optional<BatchRule> rule_that_steps_otherwise(const std::vector<BatchPlan>&
 std::vector<RungStep> rungs_by(BatchRule rule, Scenario scenario, const std::vector<std::int64_t>& batches,
                                const Report& report) {
   scenario.growth.rule = rule;
+  derive_step(scenario);
   return simulated_rungs(scenario, batches, [&](double share, std::int64_t batch) {
     report(share * static_cast<double>(batches.size()), "step of " + readable_count(static_cast<double>(batch)));
   });
@@ -140,7 +141,7 @@ void check_growth_is_asked(const Scenario& scenario) {
 GrowthAnswer growth_of(const Scenario& scenario, int count,
                        const std::function<void(double, const std::string&)>& progress) {
   GrowthAnswer answer;
-  answer.sequence = static_cast<double>(scenario.model.sequence);
+  answer.sequence = static_cast<double>(scenario.step.model->sequence);
   answer.own_rule = *scenario.growth.rule;
   const std::vector<std::int64_t> rungs = rungs_of(scenario);
   answer.rungs_in_all = rungs.size();
@@ -472,7 +473,7 @@ std::string brackets_text(const Scenario& scenario) {
   return fmt::format(
       "In brackets: with noise scales of {} tokens, by which batch {} throughout takes as many tokens to "
       "loss {}.\n",
-      scales, batch_text(scenario.schedule.global_batch), loss_text(growth.target_loss));
+      scales, batch_text(scenario.step.global_batch), loss_text(growth.target_loss));
 }
 
 std::string sources_text(const Scenario& scenario, const GrowthAnswer& answer) {
@@ -494,8 +495,8 @@ std::string sources_text(const Scenario& scenario, const GrowthAnswer& answer) {
 }  // namespace
 
 std::string growth_text(const Scenario& scenario, const GrowthAnswer& answer) {
-  return fmt::format("{}: {} on {}, batch {} to {} sequences by {}{}\n\n", scenario.name, scenario.model.name,
-                     machines_text(scenario.cluster), batch_text(scenario.schedule.global_batch),
+  return fmt::format("{}: {} on {}, batch {} to {} sequences by {}{}\n\n", scenario.name, scenario.step.model->name,
+                     machines_text(scenario.cluster), batch_text(scenario.step.global_batch),
                      batch_text(scenario.growth.largest), answer.own().name, pace_text(scenario)) +
          headline_of(scenario, answer) + memory_text(answer) + "\n" + rules_text(scenario, answer) + "\n" +
          rungs_text(answer) + noise_text(scenario, answer) + sources_text(scenario, answer);

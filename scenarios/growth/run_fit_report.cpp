@@ -98,11 +98,11 @@ ExecutedRun read_executed_run(const std::string& folder) {
     throw UsageError("'" + folder + "' is no folder; give the folder (--out) of a run of `slipway execute`");
   const CsvTable table = losses_of(folder);
   const TaskGraph graph = graph_of(folder);
-  ExecutedRun run{folder, static_cast<double>(graph.model.sequence), false, {}, {}};
+  ExecutedRun run{folder, static_cast<double>(graph.step.model->sequence), false, {}, {}};
   run.has_norms = std::find(table.header.begin(), table.header.end(), "gradient_variance") != table.header.end();
   for (const CsvRow& row : table.rows) {
     try {
-      add_step(table, row, static_cast<double>(graph.global_batch), run);
+      add_step(table, row, static_cast<double>(graph.step.global_batch), run);
     } catch (const CellError& reason) {
       throw UsageError(losses_csv_path(folder) + ":" + std::to_string(row.line) + ": " + reason.what());
     }

@@ -12,14 +12,14 @@ namespace {
 std::string set(const std::string& key, std::int64_t value) { return key + "=" + std::to_string(value); }
 
 void add_work_changes(const Scenario& scenario, std::vector<Change>& changes) {
-  const ScheduleChoice& schedule = scenario.schedule;
-  const bool unfused = schedule.kernels == Kernels::torch || schedule.kernels == Kernels::fused_softmax;
-  if (schedule.recompute == Recompute::none && unfused)
+  const Step& step = scenario.step;
+  const bool unfused = writes_scores(step.kernels);
+  if (step.recompute == Recompute::none && unfused)
     changes.push_back({{{"selective recompute"}}, {"schedule.recompute=selective"}});
-  if (schedule.recompute != Recompute::full) changes.push_back({{{"full recompute"}}, {"schedule.recompute=full"}});
-  if (schedule.micro_batch % 2 == 0)
-    changes.push_back({{{"micro-batch", schedule.micro_batch / 2, schedule.micro_batch}},
-                       {set("schedule.micro_batch", schedule.micro_batch / 2)}});
+  if (step.recompute != Recompute::full) changes.push_back({{{"full recompute"}}, {"schedule.recompute=full"}});
+  if (step.micro_batch % 2 == 0)
+    changes.push_back({{{"micro-batch", step.micro_batch / 2, step.micro_batch}},
+                       {set("schedule.micro_batch", step.micro_batch / 2)}});
 }
 
 void add_layout_changes(const Layout& layout, std::vector<Change>& changes) {
@@ -28,7 +28,7 @@ void add_layout_changes(const Layout& layout, std::vector<Change>& changes) {
   if (layout.tensor > 1 && !layout.sequence_parallel)
     changes.push_back({{{"sequence parallel"}}, {"layout.sequence_parallel=true"}});
   if (layout.data % 2 != 0) return;
-  const Step data{"data", layout.data / 2, layout.data};
+  const Difference data{"data", layout.data / 2, layout.data};
   const std::string half = set("layout.data", layout.data / 2);
   const auto doubled = [&](const char* what, const char* key, int degree) {
     changes.push_back({{{what, 2 * degree, degree}, data}, {set(key, 2 * degree), half}});
@@ -39,11 +39,11 @@ void add_layout_changes(const Layout& layout, std::vector<Change>& changes) {
 }
 
 // Two changes of the same degree are one.
-std::vector<Step> merged(std::vector<Step> steps, const std::vector<Step>& later) {
-  for (const Step& step : later) {
+std::vector<Difference> merged(std::vector<Difference> steps, const std::vector<Difference>& later) {
+  for (const Difference& step : later) {
     if (step.what == "full recompute")
-      std::erase_if(steps, [](const Step& s) { return s.what == "selective recompute"; });
-    const auto same = std::find_if(steps.begin(), steps.end(), [&](const Step& s) { return s.what == step.what; });
+      std::erase_if(steps, [](const Difference& s) { return s.what == "selective recompute"; });
+    const auto same = std::find_if(steps.begin(), steps.end(), [&](const Difference& s) { return s.what == step.what; });
     if (same == steps.end())
       steps.push_back(step);
     else
@@ -133,7 +133,7 @@ bool ranks_before(const TriedChange& a, const TriedChange& b) {
 
 std::string name_of(const Change& change) {
   std::string name;
-  for (const Step& step : change.steps) {
+  for (const Difference& step : change.steps) {
     name += (name.empty() ? "" : "; ") + step.what;
     if (step.now != step.before) name += " " + std::to_string(step.now) + " instead of " + std::to_string(step.before);
   }
@@ -143,7 +143,7 @@ std::string name_of(const Change& change) {
 std::vector<Change> changes_of(const Scenario& scenario) {
   std::vector<Change> changes;
   add_work_changes(scenario, changes);
-  add_layout_changes(scenario.layout, changes);
+  add_layout_changes(scenario.step.layout, changes);
   return changes;
 }
 

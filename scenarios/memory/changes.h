@@ -18,12 +18,12 @@
 namespace slipway::scenarios {
 
 // "pipeline 4 instead of 2"; with both 0 a change without degrees: "full recompute".
-struct Step {
+struct Difference {
   std::string what;
   std::int64_t now = 0, before = 0;
 };
 struct Change {
-  std::vector<Step> steps;             // of several changes of one thing the first `before` and the last `now`
+  std::vector<Difference> steps;             // of several changes of one thing the first `before` and the last `now`
   std::vector<std::string> overrides;  // "layout.pipeline=4", as for --set
 };
 std::string name_of(const Change& change);  // "ZeRO 2 instead of 0; full recompute"

@@ -40,12 +40,12 @@ void anchor(Value& value, const std::string& path, const std::string& from, cons
 
 }  // namespace
 
-std::string winner_yaml(const Scenario& scenario, const std::vector<std::string>& overrides, const LayoutChoice& choice,
+std::string winner_yaml(const Scenario& scenario, const std::vector<std::string>& overrides, const Step& choice,
                         const std::string& file) {
   std::vector<std::string> options = overrides;
   for (const std::string& option : overrides_of(choice)) options.push_back(option);
   const SplitKind split = choice.layout.split;
-  if (split != SplitKind::list && load_scenario(scenario.path, overrides).scenario.layout.split != split)
+  if (split != SplitKind::list && load_scenario(scenario.path, overrides).scenario.step.layout.split != split)
     options.emplace_back(split == SplitKind::even ? "layout.split=even" : "layout.split=balanced");
   const LoadResult loaded = load_scenario(scenario.path, options);
   if (!loaded.errors.empty())
@@ -143,7 +143,7 @@ nlohmann::json row_json(const Scenario& scenario, const PricedLayout& row) {
                          {"context", l.context},
                          {"data", l.data},
                          {"zero", l.zero},
-                         {"schedule", row.choice.schedule->name},
+                         {"schedule", row.choice.schedule},
                          {"micro_batch", row.choice.micro_batch},
                          {"recompute", recomputes[static_cast<std::size_t>(row.choice.recompute)]},
                          {"bound_s", row.bound_s},
@@ -184,7 +184,7 @@ void tell_what_execute_refuses(const PlanAnswer& answer, std::ostream& out) {
   if (answer.result.best.empty()) return;
   Run run = answer.scenario.run;
   run.data = "chosen later";
-  for (const std::string& reason : not_executable(run, answer.scenario.growth.given))
+  for (const std::string& reason : not_executable(answer.scenario.step, run, answer.scenario.growth.given))
     out << "`slipway execute` does not run it yet: " << reason << "\n";
 }
 
@@ -251,7 +251,7 @@ std::vector<std::string> neutral_layout(const LoadResult& as_written) {
                                    "layout.context=1",       "layout.data=",
                                    "layout.zero=0",          "schedule.name=1f1b",
                                    "schedule.micro_batch=1", "schedule.recompute=none"};
-  if (!as_written.scenario.layout.split_list.empty()) list.emplace_back("layout.split=even");
+  if (!as_written.scenario.step.layout.split_list.empty()) list.emplace_back("layout.split=even");
   return list;
 }
 
@@ -268,7 +268,7 @@ bool only_the_batch_is_uneven(const std::vector<ScenarioError>& errors) {
 
 // Filled bubbles and block tables are no part of the bounds by which a search leaves layouts out.
 void refuse_unsearchable(const Scenario& scenario) {
-  if (scenario.run.optimizer.name == "kfac" || scenario.schedule.fill != FillChoice::none)
+  if (scenario.step.optimizer.name == "kfac" || scenario.fill != FillChoice::none)
     throw UsageError(scenario.path +
                      ": plan does not price K-FAC or filled bubbles yet; unset run.optimizer and schedule.fill, or "
                      "compare layouts with `slipway study`");
@@ -276,7 +276,7 @@ void refuse_unsearchable(const Scenario& scenario) {
     throw UsageError(scenario.path +
                      ": plan does not price by a block table; unset cluster.block_times, or compare "
                      "layouts with `slipway study`");
-  if (scenario.schedule.actions)
+  if (scenario.step.actions)
     throw UsageError(scenario.path + ": schedule.csv fixes what plan searches; remove it, or use `slipway simulate`");
 }
 
@@ -291,11 +291,11 @@ LoadResult load_neutral(const std::string& path, std::vector<std::string> overri
                         const std::vector<std::string>& neutral) {
   LoadResult loaded = load_with(path, overrides, neutral);
   if (!only_the_batch_is_uneven(loaded.errors)) return loaded;
-  const std::int64_t batch = loaded.scenario.schedule.global_batch;
+  const std::int64_t batch = loaded.scenario.step.global_batch;
   overrides.insert(overrides.end(), neutral.begin(), neutral.end());
   overrides.push_back("schedule.global_batch=" + std::to_string(batch * rank_capacity(loaded.scenario.cluster)));
   loaded = load_scenario(path, overrides);
-  loaded.scenario.schedule.global_batch = batch;
+  loaded.scenario.step.global_batch = batch;
   return loaded;
 }
 
@@ -344,9 +344,9 @@ Scenario scenario_to_search(const std::string& path, const std::vector<std::stri
     refuse_unsearchable(as_written.scenario);
     refuse_uncalibrated(as_written.scenario);
     const bool keeps_stages = std::count(kept.begin(), kept.end(), "layout.pipeline") > 0;
-    if (as_written.scenario.layout.split == SplitKind::list && !keeps_stages) {
-      as_written.scenario.layout.split = SplitKind::even;
-      as_written.scenario.layout.split_list.clear();
+    if (as_written.scenario.step.layout.split == SplitKind::list && !keeps_stages) {
+      as_written.scenario.step.layout.split = SplitKind::even;
+      as_written.scenario.step.layout.split_list.clear();
     }
     return std::move(as_written.scenario);
   }

@@ -44,7 +44,7 @@ int print_text(const PlanAnswer& answer, std::ostream& out, std::ostream& err);
 int print_json(const PlanAnswer& answer, std::ostream& out, std::ostream& err);
 
 // A scenario file with this layout; relative paths lead from the folder of `file`.
-std::string winner_yaml(const Scenario& scenario, const std::vector<std::string>& overrides, const LayoutChoice& choice,
+std::string winner_yaml(const Scenario& scenario, const std::vector<std::string>& overrides, const Step& choice,
                         const std::string& file);
 
 }  // namespace slipway::scenarios

@@ -147,7 +147,7 @@ Numbers numbers_of(const PricedLayout& row) {
 
 }  // namespace
 
-void refuse_below_bound(const LayoutChoice& choice, double bound_s, double step_time_s) {
+void refuse_below_bound(const Step& choice, double bound_s, double step_time_s) {
   constexpr double simulated = 1 + 1e-6;  // SimGrid ends flows to nine digits each; a violation is no matter of those
   if (step_time_s * simulated >= bound_s) return;
   throw std::runtime_error(
@@ -279,7 +279,7 @@ void Ranking::note_row(std::size_t candidate, const std::byte* result) {
   std::memcpy(&numbers, result, sizeof numbers);
   PricedLayout& row = rows_[candidate];
   row.choice = candidates_[candidate].choice;
-  if (row.choice.layout.split == SplitKind::balanced) row.choice.layout = with_layout(scenario_, row.choice).layout;
+  if (row.choice.layout.split == SplitKind::balanced) row.choice.layout = with_layout(scenario_, row.choice).step.layout;
   row.bound_s = row.step_time_s = candidates_[candidate].bound_s;
   row.judged = true;
   row.memory_bytes = numbers.memory_bytes, row.memory_share = numbers.memory_share;

@@ -64,7 +64,7 @@ class Workers {
 using ProgressOf = std::function<void(int done, int left)>;
 
 // Throws std::runtime_error that names both, and the defect: the search leaves out layouts by their bounds.
-void refuse_below_bound(const LayoutChoice& choice, double bound_s, double step_time_s);
+void refuse_below_bound(const Step& choice, double bound_s, double step_time_s);
 
 class Ranking {
  public:

@@ -63,7 +63,7 @@ Lists every_order(const Cluster& cluster, std::vector<int> order) {
 
 Variant variant_of(const Scenario& scenario, const Layout& layout) {
   Variant variant;
-  for (const BlockRange& range : split_blocks(scenario.model, layout))
+  for (const BlockRange& range : split_blocks(scenario.step.model, layout))
     variant.layers.push_back(range.last - range.first);
   variant.layers.front() -= 1, variant.layers.back() -= 1;  // embedding and head
   variant.nodes = layout.placement;
@@ -159,18 +159,17 @@ class Refiner {
   }
 
  private:
-  LayoutChoice choice_of(const Variant& variant) const {
-    LayoutChoice choice = row_.choice;
+  Step choice_of(const Variant& variant) const {
+    Step choice = row_.choice;
     if (free_.splits) choice.layout.split = SplitKind::list, choice.layout.split_list = variant.layers;
     if (free_.orders) choice.layout.placement = variant.nodes;
     return choice;
   }
 
   double bound_of(const Variant& variant) const {
-    const LayoutChoice choice = choice_of(variant);
-    const Scenario one = with_layout(scenario_, choice);  // at its pace already
-    return StepEstimator(lowering_input(one), one.cluster)
-        .passes_bound({one.layout, choice.schedule, choice.micro_batch, choice.recompute});
+    const Scenario one = with_layout(scenario_, choice_of(variant));  // at its pace already
+    return StepEstimator(one.step, one.cluster)
+        .passes_bound(one.step);
   }
 
   std::vector<Variant> starts() const {
@@ -229,7 +228,7 @@ class Refiner {
     const int count = static_cast<int>(jobs.size());
     const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     Workers workers(std::min(options_.workers > 0 ? options_.workers : cores, count), [&](int job, std::byte* result) {
-      const LayoutChoice choice = choice_of(jobs[job].variant);
+      const Step choice = choice_of(jobs[job].variant);
       const PricedLayout row = price_if_it_fits(scenario_, choice, options_.memory_share);
       const double seconds = fits(row, options_.memory_share) ? row.step_time_s : infinite;
       const Answer answer{seconds, row.simulated};
@@ -307,21 +306,21 @@ bool lower_limits(const std::vector<StageNeed>& needs, double memory_share, cons
 }  // namespace
 
 std::vector<int> balanced_by_time(const Scenario& scenario, double memory_share) {
-  SplitLoads loads = split_loads(lowering_input(scenario), scenario.cluster);
+  SplitLoads loads = split_loads(scenario.step, scenario.cluster);
   const std::vector<int> fastest = balanced_layers(loads).value();
   if (loads.rank.empty()) return fastest;  // copies of the model: what one rank saves another one holds
-  loads.most_layers.assign(scenario.layout.pipeline, std::numeric_limits<int>::max() / 2);
+  loads.most_layers.assign(scenario.step.layout.pipeline, std::numeric_limits<int>::max() / 2);
   Scenario tried = scenario;
-  tried.layout.split = SplitKind::list;
+  tried.step.layout.split = SplitKind::list;
   for (std::optional<std::vector<int>> layers = fastest; layers; layers = balanced_layers(loads)) {
-    tried.layout.split_list = *layers;
+    tried.step.layout.split_list = *layers;
     if (lower_limits(stage_needs(tried), memory_share, *layers, loads)) return *layers;
   }
   return fastest;
 }
 
 void balance_stages(Scenario& scenario) {
-  Layout& layout = scenario.layout;
+  Layout& layout = scenario.step.layout;
   if (layout.split != SplitKind::balanced) return;
   layout.split_list.clear();
   if (layout.chunks == 1 && !has_unequal_stages(scenario.cluster, layout)) return;

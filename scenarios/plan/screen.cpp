@@ -6,7 +6,7 @@
 namespace slipway::scenarios {
 namespace {
 
-void note_too_large(const LayoutChoice& choice, const StepEstimate& estimate, Screening& screening) {
+void note_too_large(const Step& choice, const StepEstimate& estimate, Screening& screening) {
   ++screening.too_large;
   std::optional<PricedLayout>& best = screening.best_too_large;
   if (best && best->bound_s <= estimate.bound_s) return;
@@ -21,7 +21,7 @@ void note_too_large(const LayoutChoice& choice, const StepEstimate& estimate, Sc
 // is short, in more than one way. What is to be balanced stays so, and its loader will do the same by the verdict, not
 // by the bound.
 template <class Visit>
-void each_split(const LayoutChoice& choice, bool splits, double memory_share, StepEstimator& estimator,
+void each_split(const Step& choice, bool splits, double memory_share, StepEstimator& estimator,
                 const Visit& visit) {
   const SplitKind kind = choice.layout.split;
   if (kind != SplitKind::balanced) visit(choice);
@@ -32,7 +32,7 @@ void each_split(const LayoutChoice& choice, bool splits, double memory_share, St
     return;
   }
   if (!splits) balanced.resize(1);
-  LayoutChoice changed = choice;
+  Step changed = choice;
   if (splits) changed.layout.split = SplitKind::list;
   for (std::vector<int>& layers : balanced) {
     changed.layout.split_list = std::move(layers);
@@ -57,7 +57,7 @@ Screening screen(const Scenario& scenario, const SearchSpace& space, double memo
   Screening screening;
   std::string refusal;
   bool stopped = false;
-  const auto note = [&](const LayoutChoice& choice) {
+  const auto note = [&](const Step& choice) {
     const StepEstimate estimate = estimator.estimate(choice);
     ++screening.legal;
     const Candidate candidate{choice, estimate.bound_s, estimate.memory_bytes, estimate.memory_share};
@@ -67,7 +67,7 @@ Screening screen(const Scenario& scenario, const SearchSpace& space, double memo
     else
       screening.candidates.push_back(candidate);
   };
-  each_layout(scenario, space, [&](const LayoutChoice& choice) {
+  each_layout(scenario, space, [&](const Step& choice) {
     stopped = stopped || ((screening.legal & 1023) == 0 && interrupted());
     if (stopped) return;
     try {

@@ -7,7 +7,7 @@
 namespace slipway::scenarios {
 
 struct Candidate {
-  LayoutChoice choice;
+  Step choice;
   double bound_s = 0, memory_bytes = 0, memory_share = 0;
 };
 

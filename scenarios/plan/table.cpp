@@ -97,7 +97,7 @@ class Table {
     choice("batch", 5, [](const PricedLayout& r) { return std::to_string(r.choice.micro_batch); });
     degree("zero", 6, &Layout::zero);
     choice("recompute", 3, [](const PricedLayout& r) { return std::string(recompute_name(r.choice.recompute)); });
-    choice("schedule", 4, [](const PricedLayout& r) { return std::string(r.choice.schedule->name); });
+    choice("schedule", 4, [](const PricedLayout& r) { return r.choice.schedule; });
     const auto any = [&](std::vector<int> Layout::*list) {
       return std::any_of(rows_.begin(), rows_.end(),
                          [&](const PricedLayout& r) { return !(r.choice.layout.*list).empty(); });
@@ -206,13 +206,13 @@ std::string excluded_text(const SearchResult& result, const SearchOptions& optio
 
 }  // namespace
 
-std::string layout_text(const LayoutChoice& choice) {
+std::string layout_text(const Step& choice) {
   const Layout& l = choice.layout;
   return fmt::format(
       "tensor {}{}, pipeline {}, chunks {}, context {}, data {}, zero {}; {}, micro-batch {}, "
       "recompute {}{}",
       l.tensor, l.sequence_parallel ? " with sequence parallel" : "", l.pipeline, l.chunks, l.context, l.data, l.zero,
-      choice.schedule->name, choice.micro_batch, recompute_name(choice.recompute),
+      choice.schedule, choice.micro_batch, recompute_name(choice.recompute),
       l.split_list.empty() ? "" : ", layers per stage " + joined(l.split_list));
 }
 
@@ -260,8 +260,8 @@ std::string why(const PricedLayout& row, const PricedLayout& next) {
 }
 
 std::string search_text(const Scenario& scenario, const SearchResult& result, const SearchOptions& options) {
-  std::string text = fmt::format("{}: {}, global batch {} of {} tokens, on {}{}\n", scenario.name, scenario.model.name,
-                                 scenario.schedule.global_batch, scenario.model.sequence,
+  std::string text = fmt::format("{}: {}, global batch {} of {} tokens, on {}{}\n", scenario.name, scenario.step.model->name,
+                                 scenario.step.global_batch, scenario.step.model->sequence,
                                  machines_text(scenario.cluster), pace_text(scenario));
   text += fmt::format("{} screened in {}, {} simulated in {}{}\n", counted(result.legal, "legal layout"),
                       readable_seconds(result.screening_s), result.simulated, readable_seconds(result.simulation_s),

@@ -26,11 +26,11 @@ void refuse_unlike(const Scenario& first, const Scenario& second) {
   for (const Scenario* scenario : {&first, &second}) {
     if (scenario->cluster.groups.size() != 1)
       refuse(*scenario, "two jobs share a cluster of one kind of nodes; give cluster.machine instead of groups");
-    if (is_impaired(scenario->cluster) || !scenario->cluster.weak_pairs.empty() || !scenario->layout.placement.empty())
+    if (is_impaired(scenario->cluster) || !scenario->cluster.weak_pairs.empty() || !scenario->step.layout.placement.empty())
       refuse(*scenario,
              "places of two jobs are mixed; remove cluster.stragglers, slow_links and link_factors and "
              "layout.placement, or simulate it alone");
-    if (scenario->schedule.fill != FillChoice::none)
+    if (scenario->fill != FillChoice::none)
       refuse(*scenario, "bubbles are not filled beside another job; set schedule.fill to none");
     if (scenario->cluster.ranks_per_gpu > 1)
       refuse(*scenario, "two jobs share links, no GPUs; set cluster.ranks_per_gpu to 1, or simulate it alone");
@@ -142,7 +142,7 @@ Neighbours beside(const Scenario& first, const Scenario& second, Interleaving in
   const Cluster common = common_cluster(first, second);
   const Scenario* scenarios[] = {&first, &second};
   const auto gpus =
-      gpus_of(interleaving, common.groups[0].gpus_per_node, {rank_count(first.layout), rank_count(second.layout)});
+      gpus_of(interleaving, common.groups[0].gpus_per_node, {rank_count(first.step.layout), rank_count(second.step.layout)});
   std::array<Plan, 2> plans{plan_on(first, common, gpus[0]), plan_on(second, common, gpus[1])};
   Neighbours neighbours;
   const auto options = [&](const std::string& what) {
@@ -154,7 +154,7 @@ Neighbours beside(const Scenario& first, const Scenario& second, Interleaving in
     const Job alone[] = {job_of(plans[j], 3)};
     const Timeline timeline =
         simulate_together(common, alone, options("simulating " + scenarios[j]->name + " alone"))[0];
-    neighbours[j] = {scenarios[j]->name, rank_count(scenarios[j]->layout),
+    neighbours[j] = {scenarios[j]->name, rank_count(scenarios[j]->step.layout),
                      period_of(plans[j].graph, timeline, timeline.makespan_s).seconds, 0, 0};
   }
   simulate_both(neighbours, plans, common, options("simulating both"));

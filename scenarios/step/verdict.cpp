@@ -16,12 +16,13 @@ namespace {
 struct Stages {
   explicit Stages(const Scenario& of)
       : scenario(of),
-        input(lowering_input(of)),
-        blocks(blocks_of(of.model)),
-        actions(step_actions(input)),
-        placement(placement_of(actions, step_shape(input))) {
+        step(of.step),
+        shape(work_shape(of.step)),
+        blocks(blocks_of(of.step.model)),
+        actions(action_lists(of.step)),
+        placement(placement_of(actions, schedule_shape(of.step))) {
     for (int copy = 0; copy < placement.copies; ++copy)
-      for (const BlockRange& range : split_blocks(of.model, of.layout)) ranges.push_back(range);
+      for (const BlockRange& range : split_blocks(of.step.model, of.step.layout)) ranges.push_back(range);
   }
 
   bool on_rank(std::size_t stage, int pipeline) const { return placement.rank[stage] == pipeline; }
@@ -32,7 +33,8 @@ struct Stages {
   }
 
   const Scenario& scenario;
-  LoweringInput input;
+  const Step& step;
+  WorkShape shape;  // of one micro-batch
   std::vector<Block> blocks;
   ActionLists actions;
   Placement placement;
@@ -50,9 +52,9 @@ struct Kept {
 // have told what it keeps (memory_constants.h).
 void add_gathered(const Operator& gather, const Block& block, const Stages& stages, MemoryParts& parts) {
   if (!stages.scenario.trainer.machine.empty()) return;
-  const bool recomputed = is_recomputed(stages.input.recompute, block);
+  const bool recomputed = is_recomputed(stages.step.recompute, block);
   if (!gathers_keys_values(gather) && !(recomputed && gathers_input(gather))) return;
-  parts[part_of_gathered(gather, block)] += bytes_beside_shard(gather, block, stages.input.shape.sharding, recomputed);
+  parts[part_of_gathered(gather, block)] += bytes_beside_shard(gather, block, stages.shape.sharding, recomputed);
 }
 
 MemoryParts of_block(const std::vector<Operator>& operators, const Stages& stages, int index) {
@@ -60,7 +62,7 @@ MemoryParts of_block(const std::vector<Operator>& operators, const Stages& stage
   const Block& block = stages.blocks[index];
   for (const Operator& op : operators) {
     if (op.block != index) continue;
-    add_kept(op, block, stages.input.shape, parts);
+    add_kept(op, block, stages.shape, parts);
     add_gathered(op, block, stages, parts);
   }
   return parts;
@@ -70,9 +72,9 @@ double left_for_weights(const std::vector<Operator>& operators, const Stages& st
   double bytes = 0;
   for (std::size_t i = 0; i < operators.size(); ++i) {
     const Block& block = stages.blocks[operators[i].block];
-    const bool comes_again = input_comes_again(operators, static_cast<int>(i), block, stages.input.recompute);
+    const bool comes_again = input_comes_again(operators, static_cast<int>(i), block, stages.step.recompute);
     bytes += bytes_for_weight_grads(std::span(&operators[i], 1), comes_again);
-    if (comes_again) bytes += operators[i - 1].message_bytes / stages.input.shape.sharding.tensor;
+    if (comes_again) bytes += operators[i - 1].message_bytes / stages.step.layout.tensor;
   }
   return bytes;
 }
@@ -80,12 +82,12 @@ double left_for_weights(const std::vector<Operator>& operators, const Stages& st
 Kept kept_of(const Stages& of) {
   Kept kept;
   Stages stages = of;  // unfused scores of a slice: the mean over the slices, which are all held at the peak
-  stages.input.shape.before = (stages.input.slices - 1) * stages.input.shape.sequence / 2;
-  const bool full = stages.input.recompute == Recompute::full;
-  const double residual = boundary_bytes(stages.scenario.model, stages.input.shape);
+  stages.shape.before = (stages.step.slices - 1) * stages.step.model->sequence / 2;
+  const bool full = stages.step.recompute == Recompute::full;
+  const double residual = boundary_bytes(stages.scenario.step.model, stages.shape);
   for (const BlockRange& range : stages.ranges) {
     MemoryParts parts, at_work;
-    const auto operators = operators_of(stages.scenario.model, range.first, range.last, stages.input.shape);
+    const auto operators = operators_of(stages.scenario.step.model, range.first, range.last, stages.shape);
     for (int block = range.first; block < range.last; ++block) {
       const MemoryParts own = of_block(operators, stages, block);
       if (!full || stages.blocks[block].kind != BlockKind::transformer) {
@@ -108,7 +110,7 @@ double elements_of(const Stages& stages, int pipeline) {
     if (!stages.on_rank(stage, pipeline)) continue;
     for (int block = stages.ranges[stage].first; block < stages.ranges[stage].last; ++block)
       elements +=
-          static_cast<double>(block_shard_elements(stages.scenario.model, block, stages.scenario.layout.tensor));
+          static_cast<double>(block_shard_elements(stages.scenario.step.model, block, stages.scenario.step.layout.tensor));
   }
   return elements;
 }
@@ -122,7 +124,7 @@ double elements_of_two_blocks(const Stages& stages, int pipeline) {
     if (!stages.on_rank(stage, pipeline)) continue;
     for (int block = stages.ranges[stage].first; block < stages.ranges[stage].last; ++block)
       elements.push_back(
-          static_cast<double>(block_shard_elements(stages.scenario.model, block, stages.scenario.layout.tensor)));
+          static_cast<double>(block_shard_elements(stages.scenario.step.model, block, stages.scenario.step.layout.tensor)));
   }
   double most = elements.size() == 1 ? elements[0] : 0;
   for (std::size_t i = 0; i < elements.size() && elements.size() > 1; ++i)
@@ -132,32 +134,32 @@ double elements_of_two_blocks(const Stages& stages, int pipeline) {
 
 // Nothing of that is a trainer's own kept memory: bytes of the book.
 void add_sharded(const Stages& stages, int pipeline, MemoryParts& parts) {
-  const Layout& layout = stages.scenario.layout;
+  const Layout& layout = stages.scenario.step.layout;
   if (layout.zero < 2 || layout.data * layout.context == 1) return;
   const double elements = elements_of_two_blocks(stages, pipeline);
-  parts[MemoryPart::gradient_buckets] = elements * bytes_of(stages.input.gradient_dtype);
-  if (layout.zero == 3) parts[MemoryPart::gathered_weights] = elements * bytes_of(stages.scenario.dtype);
+  parts[MemoryPart::gradient_buckets] = elements * bytes_of(stages.step.gradient_dtype);
+  if (layout.zero == 3) parts[MemoryPart::gathered_weights] = elements * bytes_of(stages.scenario.step.dtype);
 }
 
 // Everything but the bytes themselves.
 StageTerms without_parts(const Stages& stages, int pipeline) {
   const Scenario& s = stages.scenario;
   const Block& layer = stages.blocks[1];
-  const Tokens tokens = tokens_of(stages.input.shape);
-  const double width = bytes_of(s.dtype) / 2.0;
+  const Tokens tokens = tokens_of(stages.shape);
+  const double width = bytes_of(s.step.dtype) / 2.0;
   StageTerms terms;
   terms.parameters = elements_of(stages, pipeline);
-  terms.gradient_bytes = bytes_of(stages.input.gradient_dtype);
-  terms.replicas = static_cast<double>(s.layout.data) * s.layout.context;
-  terms.tensor = s.layout.tensor;
-  terms.pipeline = s.layout.pipeline;
-  terms.context = s.layout.context;
-  terms.zero = s.layout.zero;
-  terms.kernels = s.schedule.kernels;
+  terms.gradient_bytes = bytes_of(stages.step.gradient_dtype);
+  terms.replicas = static_cast<double>(s.step.layout.data) * s.step.layout.context;
+  terms.tensor = s.step.layout.tensor;
+  terms.pipeline = s.step.layout.pipeline;
+  terms.context = s.step.layout.context;
+  terms.zero = s.step.layout.zero;
+  terms.kernels = s.step.kernels;
   terms.hidden = width * static_cast<double>(tokens.whole * layer.hidden);
   terms.hidden_cut = width * static_cast<double>(tokens.sharded * layer.hidden);
   terms.ffn = width * static_cast<double>(tokens.whole * std::max<std::int64_t>(1, layer.experts_per_token) *
-                                          layer.ffn / s.layout.tensor);
+                                          layer.ffn / s.step.layout.tensor);
   return terms;
 }
 
@@ -179,15 +181,15 @@ std::vector<double> held(const Stages& stages, const Kept& kept) {
 
 std::vector<MemoryParts> formula_memory(const Scenario& scenario) {
   const Stages stages(scenario);
-  MemoryInput input = memory_input(scenario.model, stages.input.shape);
-  input.pipeline = scenario.layout.pipeline;
-  input.data = scenario.layout.data * stages.placement.copies;  // copies share the optimizer as well
-  input.zero = scenario.layout.zero;
-  input.gradient_dtype = stages.input.gradient_dtype;
-  input.recompute = stages.input.recompute;
+  MemoryInput input = memory_input(scenario.step.model, stages.shape);
+  input.pipeline = scenario.step.layout.pipeline;
+  input.data = scenario.step.layout.data * stages.placement.copies;  // copies share the optimizer as well
+  input.zero = scenario.step.layout.zero;
+  input.gradient_dtype = stages.step.gradient_dtype;
+  input.recompute = stages.step.recompute;
   const std::vector<double> in_flight = held(stages, kept_of(stages));
   std::vector<MemoryParts> memory;
-  for (int pipeline = 0; pipeline < scenario.layout.pipeline; ++pipeline) {
+  for (int pipeline = 0; pipeline < scenario.step.layout.pipeline; ++pipeline) {
     std::vector<StageShare> shares;
     for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
       if (stages.on_rank(stage, pipeline))
@@ -202,9 +204,9 @@ std::vector<StageTerms> counted_memory(const Scenario& scenario) {
   const Stages stages(scenario);
   const Kept kept = kept_of(stages);
   const std::vector<double> in_flight = held(stages, kept);
-  const std::vector<StaticBytes> fixed = static_bytes_of(stages.input);
+  const std::vector<StaticBytes> fixed = static_bytes_of(stages.step);
   std::vector<StageTerms> memory;
-  for (int pipeline = 0; pipeline < scenario.layout.pipeline; ++pipeline) {
+  for (int pipeline = 0; pipeline < scenario.step.layout.pipeline; ++pipeline) {
     StageTerms terms = without_parts(stages, pipeline);
     MemoryParts& parts = terms.parts;
     MemoryParts at_work;
@@ -216,7 +218,7 @@ std::vector<StageTerms> counted_memory(const Scenario& scenario) {
       if (sum(kept.at_work[stage]) > sum(at_work)) at_work = kept.at_work[stage];
     }
     parts += at_work;
-    if (stages.input.recompute == Recompute::full) terms.layers_kept = 1;
+    if (stages.step.recompute == Recompute::full) terms.layers_kept = 1;
     const StaticBytes& of_rank = fixed[pipeline];
     parts[MemoryPart::weights] = of_rank.weights;
     parts[MemoryPart::gradients] = of_rank.gradients;

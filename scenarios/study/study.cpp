@@ -40,7 +40,7 @@ StudyFigures figures_of(const StudyPoint& point) {
   StudyFigures figures;
   figures.step_time_s = prediction.step.step_time_s;
   figures.tokens_per_s = prediction.tokens_per_s;
-  figures.sequences_per_s = static_cast<double>(plan.scenario.schedule.global_batch) / prediction.step.step_time_s;
+  figures.sequences_per_s = static_cast<double>(plan.scenario.step.global_batch) / prediction.step.step_time_s;
   figures.mfu = prediction.step.mfu > 0 ? prediction.step.mfu : absent;
   figures.bubble_share = prediction.step.bubble_share;
   figures.exposed_comm_share = prediction.step.exposed_comm_share;

@@ -20,7 +20,7 @@ const char* name_of(GraphEngine engine);
 
 // Throws std::invalid_argument for a row that no scenario can describe.
 Scenario scenario_of(const PublishedRow& row);
-LayoutChoice choice_of(const PublishedRow& row);
+Step step_of(const PublishedRow& row);
 
 // Replaces step time and MFU of every row that could be read; memory verdicts stay. Rows are shared out
 // among forked workers, one a core; `progress` gets the share that is done.

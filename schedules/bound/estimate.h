@@ -113,14 +113,6 @@ LinkPath world_path(const Cluster& cluster, int ranks);
 // that is kept counts at the smallest factor of any part: never more than its estimate (memory_estimate.h).
 // Guarded by tests/schedules/estimate_test.cpp: both bounds against simulation over random layouts.
 
-// What a search may choose.
-struct LayoutChoice {
-  Layout layout;
-  const Schedule* schedule = nullptr;
-  std::int64_t micro_batch = 1;
-  Recompute recompute = Recompute::none;
-};
-
 // Seconds of the path that bounds the step; they add up to StepEstimate::bound_s.
 struct StepTerms {
   double compute = 0;  // of the rank that sets the pace, all micro-batches
@@ -141,10 +133,10 @@ struct StepEstimate {
 
 class StepEstimator {
  public:
-  // What is given: everything of `base` but layout, schedule, micro-batch and recompute. `stack`, which must
+  // The steps that it is asked about may differ from `base` in layout, schedule, micro-batch and recompute. `stack`, which must
   // outlive this, is whose pace each layout gets (stack_pace.h; then layouts share nothing, and an estimate takes about
   // ten times as long). nullptr: as counted.
-  StepEstimator(LoweringInput base, const Cluster& cluster, const MemoryConstants& trainer = {},
+  StepEstimator(Step base, const Cluster& cluster, const MemoryConstants& trainer = {},
                 const Stack* stack = nullptr);
   StepEstimator(StepEstimator&& other) noexcept;
   ~StepEstimator();
@@ -152,14 +144,14 @@ class StepEstimator {
   // Keeps what layouts share: fast when choices that follow one another differ in ZeRO, schedule and chunks
   // first, in recompute and micro-batch next. Throws std::invalid_argument for what cannot be lowered or
   // priced.
-  StepEstimate estimate(const LayoutChoice& choice);
-  // ≥ estimate(choice).bound_s, and still ≤ the simulated step_time_s.
-  double passes_bound(const LayoutChoice& choice);
+  StepEstimate estimate(const Step& step);
+  // ≥ estimate(step).bound_s, and still ≤ the simulated step_time_s.
+  double passes_bound(const Step& step);
   // Transformer layers per stage that make the slowest rank as fast as it can be (balanced_split.h) in at most
   // `memory_share` of its memory by the bound; where they come near it, besides in at most 90, 80 and 70 % of that. As
   // far as there are such splits, else the fastest of all. Empty where `balanced` is by FLOPs: no stage sits on machines that another does not
   // sit on, and ranks have one stage or are not to be balanced.
-  std::vector<std::vector<int>> balanced_splits(const LayoutChoice& choice, double memory_share);
+  std::vector<std::vector<int>> balanced_splits(const Step& step, double memory_share);
 
   struct Parts;  // the caches: estimate_parts.h
 
@@ -169,6 +161,6 @@ class StepEstimator {
 };
 
 // One layout: `input` as for lower(), without a CSV's actions.
-StepEstimate estimate_step(const LoweringInput& input, const Cluster& cluster);
+StepEstimate estimate_step(const Step& step, const Cluster& cluster);
 
 }  // namespace slipway::schedules

@@ -17,18 +17,9 @@
 #include <vector>
 
 #include "models/training/batch_rules.h"
-#include "models/training/learning_rate.h"
 #include "schedules/graph/task_graph.h"
 
 namespace slipway::schedules {
-
-struct Optimizer {
-  std::string name = "adamw";
-  double lr = 1e-3, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
-  LearningRateSchedule lr_schedule = {};  // lr is its highest rate
-  int refresh_steps = 1;                  // kfac, where bubbles are not filled
-  double damping = 1e-3;                  // kfac: γ (exec/rank/kfac.h)
-};
 
 struct Run {
   int steps = 1;
@@ -37,8 +28,6 @@ struct Run {
   std::string evaluation_data;  // the same, held out; for evaluation in the bubbles
   int checkpoint_steps = 0;     // between two checkpoints; 0 = none
   int checkpoints_kept = 2;     // the newest ones
-  Optimizer optimizer;
-  double clip_norm = 0;  // 0 = off
 };
 
 // A bundle is the graph and the run; `execute` = lower, start, merge. Durations are not part of it.

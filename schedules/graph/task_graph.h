@@ -45,13 +45,10 @@
 #include <utility>
 #include <vector>
 
-#include "models/model/model.h"
 #include "models/model/operators.h"
-#include "models/model/sharding.h"
-#include "schedules/step/action.h"
 #include "schedules/step/indexed.h"
-#include "schedules/step/layout.h"
 #include "schedules/step/placement.h"
+#include "schedules/step/step.h"
 
 namespace slipway::schedules {
 
@@ -154,24 +151,12 @@ struct StaticBytes {
 
 struct TaskGraph {
   // What it was made from.
-  Model model;
-  Layout layout;
-  std::string schedule;
-  WorkShape shape;
-  Recompute recompute = Recompute::none;
+  Step step;
   // Steps that the tasks make up: 1, or the steps between two refreshes of what fills the bubbles. Then each
-  // task of a step is there once per step of the window (graph/window.h), and an engine's step is a window.
+  // task of a step is there once per step of the window (graph/cut_window.h), and an engine's step is a window.
   int window = 1;
-  int micro_batches = 1;          // per pipeline and step
-  int slices = 1;                 // of a sequence; shape is that of the first
-  std::int64_t global_batch = 0;  // sequences per step
-  double clip_norm = 0;           // 0 = no clipping
-  // How far the workers' gradients lie apart is measured: scalar buffers hold two numbers then, the square of the global
-  // norm and Σ‖part‖², the parts being the gradients that are reduced (gradient_samples of them).
-  bool worker_norms = false;
-  Dtype gradient_dtype = Dtype::float32;
+  int micro_batches = 1;  // per pipeline and step; of a periodic step, those that have tasks
   Folding folding;             // the members of each pipeline rank that have tasks; of all of them unless folded
-  bool kfac = false;           // gradients of Linears are preconditioned before the update
   Placement placement;         // of the stages on pipeline ranks
   Indexed<BlockRange> stages;  // copies of a part have the same blocks
   std::vector<std::vector<Operator>> stage_operators;  // [stage · slices + slice]; slices differ in figures only
@@ -193,6 +178,8 @@ struct TaskGraph {
   std::vector<TaskId> order;
   Indexed<StaticBytes> static_bytes;  // per rank
 
+  // Shape of the work of one micro-batch; of a slice, the first one's.
+  WorkShape shape() const { return work_shape(step); }
   const Work& work(const Task& task) const { return works[task.work]; }
   const Work& work(TaskId task) const { return work(tasks[task]); }
   // Only of a task that has one.
@@ -207,7 +194,7 @@ struct TaskGraph {
   const BlockRange& stage(int id) const { return stages[id]; }
   // The operators of a stage and slice.
   std::span<const Operator> operators(int stage, int slice = 0) const {
-    return stage_operators[static_cast<std::size_t>(stage * slices + slice)];
+    return stage_operators[static_cast<std::size_t>(stage * step.slices + slice)];
   }
   // The operators of the work's stage and slice; Work::first_op and last_op are indices in them.
   std::span<const Operator> operators(const Work& work) const { return operators(work.stage, work.slice); }
@@ -218,8 +205,6 @@ struct TaskGraph {
   }
 };
 
-// Does a step sum over all ranks before it updates anything? Of a TaskGraph or a LoweringInput.
-bool joins_all_ranks(const auto& step) { return step.clip_norm > 0 || step.worker_norms; }
 // Parts of the batch whose gradients are reduced one by one: those of the workers (data × copies of the model), under
 // ZeRO 2 and 3, which reduce each micro-batch by itself, those of all micro-batches.
 std::int64_t gradient_samples(const TaskGraph& graph);

@@ -27,7 +27,7 @@ struct JoinedRanks {
   std::vector<std::int32_t> embedding;  // ZeRO 2 and 3 reduce a tied table over all members of these pipeline ranks, in
                                         // one ring (groups.h); empty: no such ring
 };
-JoinedRanks joined_ranks(const LoweringInput& input);
+JoinedRanks joined_ranks(const Step& step);
 
 // The one with the fewest members; all where none is like another, or why_unfoldable says why nobody asks. Where GPUs
 // share a port, whole nodes.

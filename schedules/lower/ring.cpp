@@ -62,7 +62,7 @@ void ActionLowering::shift(const RingMessage& message, std::vector<BufferId>& ar
 namespace {
 
 double query_numbers(const TaskGraph& graph, const Operator& op, const Block& block) {
-  return static_cast<double>(op.m) * static_cast<double>(block.heads / graph.shape.sharding.tensor * block.head_dim);
+  return static_cast<double>(op.m) * static_cast<double>(block.heads / graph.shape().sharding.tensor * block.head_dim);
 }
 
 // Output so far, or the gradient of the queries so far, in the format of sums.
@@ -171,7 +171,7 @@ void ActionLowering::ring_backward(int first) {
 // The first block of a backward ring has been there since the forward pass. It leaves when the compute task two
 // before the first round is done: it is under way while the gradient of the layer's output is still being made.
 void limit_ring_prefetch(LoweringState& state) {
-  if (state.graph.shape.sharding.context == 1 || state.graph.shape.sharding.exchange != ContextExchange::ring) return;
+  if (state.graph.shape().sharding.context == 1 || state.graph.shape().sharding.exchange != ContextExchange::ring) return;
   const auto is_kept = [&](BufferId b) { return state.graph.buffers[b].kind == BufferKind::saved; };
   for (const auto& list : state.placed) {
     for (std::size_t i = 2; i < list.size(); ++i) {

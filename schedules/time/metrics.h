@@ -23,7 +23,7 @@ struct StepMetrics {
 
 // `timeline` has ≥ 1 steps; the period is taken from the last two when there are ≥ 2, else makespan.
 // `peak_flops` = sum over all GPUs of dense FLOP/s in the model's dtype. `steady`: of a shortened step (steady.h), for
-// the figures of the whole one; graph.global_batch is that of the whole one then.
+// the figures of the whole one; graph.step.global_batch is that of the whole one then.
 StepMetrics metrics_of(const TaskGraph& graph, const Timeline& timeline, double peak_flops,
                        const SteadyState* steady = nullptr);
 // step_time_s alone.

@@ -20,13 +20,13 @@ namespace slipway::schedules {
 
 // The figures of a run that a trainer's formula needs. Throws std::invalid_argument for layers of several shapes and
 // for a machine without a peak or memory bandwidth.
-StepWork step_work_of(const LoweringInput& input, const Machine& machine, int gpus_per_node);
+StepWork step_work_of(const Step& step, const Machine& machine, int gpus_per_node);
 
 // What of the model's layers no trainer's formula knows, in words. Its operators take the pace that the formula gives those of
 // a layer without.
 std::vector<const char*> unknown_to_formulas(const Model& model);
 
 // Throws std::invalid_argument when the profile was never fitted on a machine of the cluster, and as step_work_of.
-Cluster at_pace(Cluster cluster, const Stack& stack, const LoweringInput& input);
+Cluster at_pace(Cluster cluster, const Stack& stack, const Step& step);
 
 }  // namespace slipway::schedules
