@@ -13,7 +13,7 @@ namespace slipway::scenarios {
 // "1 token", "43.0 M tokens"
 inline std::string tokens_text(double tokens) { return readable_count(tokens) + (tokens == 1 ? " token" : " tokens"); }
 
-// "1.50 G tokens". Commands that keep the batch despite training.growth say
+// "1.50 G tokens". Commands that keep the batch despite training.growth print
 // "1.50 G tokens with batch 2,048 throughout".
 inline std::string whole_training_text(const Scenario& scenario) {
   return tokens_text(scenario.tokens) +
