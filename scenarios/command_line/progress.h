@@ -45,7 +45,7 @@ class ExitOnInterrupt {
 // elsewhere a new line appears every two seconds. Guarded by tests/scenarios/command_line_test.cpp.
 //
 //   planning x: simulating the fastest, 12 done, at most 12 left, 50 % after 4 s, about 4 s left
-//   planning x: simulating the fastest, 12 done, at most 12 left, 50 % after 6 s, about 6 s left    nothing new, still at work
+//   planning x: simulating the fastest, 12 done, at most 12 left, 50 % after 6 s, about 6 s left
 
 // A thread of its own repeats the line where no report comes. So nobody else may write to `err` while it lives.
 class ProgressLine {

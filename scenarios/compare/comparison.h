@@ -6,7 +6,6 @@
 //               step time and idle time: the medians over the same steps
 // Work time (without waiting for other members) is compared, with waiting beside it. Tasks on one side only are listed,
 // never dropped. Memory is compared rank by rank. Guarded by tests/scenarios/compare_command_test.cpp.
-// side alone has are listed, never dropped. Memory is compared rank by rank. Guarded by tests/scenarios/compare_command_test.cpp.
 #pragma once
 
 #include <cstdint>

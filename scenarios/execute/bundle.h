@@ -36,7 +36,7 @@ std::string ladder_text(const BatchPlan& batches);
 
 // The parts of a learning rate schedule that only `slipway execute` knows: the end of the training. The rate decays to
 // that end unless run.optimizer.lr_decay_samples sets another.
-// Guarded by tests/scenarios/{scenario_load,execute_command,resume_command}_test.cpp.
+// Guarded by tests/scenarios/scenario_load_test.cpp; in whole runs by tests/scenarios/execute_command_test.cpp and
 // tests/scenarios/resume_command_test.cpp.
 
 // Throws UsageError where the rate decays to the end of the training and that end comes before the warm-up's.

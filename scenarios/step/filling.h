@@ -24,7 +24,7 @@ struct FillSummary {
 };
 
 // Replaces plan.graph and plan.durations by the filled window, where the scenario asks for one. The graph is ordered
-// and sound. Throws UsageError where bubble work has no price, and std::runtime_error with a grid for a broken invariant.
+// and sound. Throws UsageError if bubble work has no price, std::runtime_error with a grid for a broken invariant.
 void fill_bubbles(Plan& plan);
 
 // The closed-form model of Osawa et al. 2022 for this scenario. Unset without a block table, and for stages of

@@ -54,7 +54,7 @@ std::string on_machine(const Scenario& scenario, int rank);
 // Micro-batches per pipeline and step, including those that the graph leaves out.
 int micro_batches_of(const Plan& plan);
 double tokens_per_step(const Scenario& scenario);
-// "llama-8b, sequence 8192, on 64 x h100-80gb: tensor 8, pipeline 4, data 2, zero 1; 1f1b, 16 micro-batches of 1 sequence".
+// "llama-8b, sequence 8192, on 64 x h100-80gb: tensor 8, pipeline 4, data 2; 1f1b, 16 micro-batches of 1 sequence".
 std::string headline(const Plan& plan);
 
 // "64 x h100-80gb + 32 x a100-80gb".
