@@ -64,10 +64,10 @@ class ProgressLine {
   std::string what_;
   bool terminal_ = false, shown_ = false;
   double quiet_s_ = 2;
-  std::size_t width_ = 0;  // of the previous line
+  std::size_t width_ = 0;  // the previous line's
   std::chrono::steady_clock::time_point began_, reported_;
   std::mutex mutex_;             // guards all members
-  std::optional<double> share_;  // of the last report
+  std::optional<double> share_;  // from the last report
   std::string detail_;
   std::jthread thread_;  // stops and joins before the other members go
 };

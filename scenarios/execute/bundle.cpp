@@ -13,7 +13,7 @@ namespace slipway::scenarios {
 
 namespace {
 
-// Such a ladder follows from a rule without training.growth.sizes; nobody asked for it to be this fine.
+// A rule without training.growth.sizes can give a ladder that is finer than intended.
 void refuse_long_ladder(const Scenario& scenario, std::size_t batches) {
   if (batches <= most_step_programs) return;
   throw UsageError(

@@ -23,7 +23,7 @@ struct RunCase {
   std::string name;
   double simulated_s = 0;          // one step, by the profile
   std::vector<double> measured_s;  // one step, one value per round; not empty
-  double flops_per_rank = 0;       // of a step
+  double flops_per_rank = 0;       // per step
 };
 
 struct ConfirmedCase {

@@ -20,7 +20,7 @@ constexpr int fewest_confirmed = 3;  // steps: the first warms up, the last has 
 
 struct ExecuteRequest {
   const Plan& plan;
-  const std::vector<Plan>& larger;  // where the batch grows
+  const std::vector<Plan>& larger;  // set if the batch grows
   std::string folder, trace_path;
   Resumption from;
   std::vector<Trace> predicted;  // with --confirm, one per step program

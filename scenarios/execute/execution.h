@@ -31,7 +31,7 @@ struct Execution {
   Trace trace;
   StepTimes times;
   std::string trace_path, folder;
-  std::vector<BatchMeasured> batches = {};               // where the batch grew
+  std::vector<BatchMeasured> batches = {};               // set if the batch grew
   std::map<std::int64_t, double> predicted_step_s = {};  // by batch, with --confirm
 };
 

@@ -63,7 +63,7 @@ class SetAside {
   bool goes_on_, dropped_ = false;
   std::vector<std::string> abandoned_;
   std::optional<FolderLock> lock_;  // rank 0 holds it for all
-  std::thread removal_;             // of dropped files: checkpoints may be large, and nobody waits
+  std::thread removal_;             // removes dropped files in the background, because checkpoints may be large
 };
 
 // The folder of one execution (its files: exec/run/run_files.h). Merges the ranks' plain records into one trace.
@@ -85,7 +85,7 @@ std::optional<int> unmerged_from(const std::string& folder, int ranks, int steps
 
 struct MergedRun {
   Trace trace;
-  std::vector<std::string> notes;  // what was left out, with reasons
+  std::vector<std::string> notes;  // omissions, with reasons
 };
 // Records and losses of all ranks, with waiting split off. A last line without its end is left out with a note. Throws
 // std::runtime_error with the missing file or the wrong line.

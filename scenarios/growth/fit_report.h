@@ -35,7 +35,7 @@ struct FitRequest {
 
 // Means over left-out batch sizes with a prediction.
 struct LeftOutErrors {
-  double predicted = 0, constant = 0;  // of |predicted/measured − 1| and |constant/measured − 1|
+  double predicted = 0, constant = 0;  // means of |predicted/measured − 1| and |constant/measured − 1|
 };
 
 struct FitAnswer {

@@ -19,7 +19,7 @@ struct ExecutedRun {
   double sequence = 0;  // tokens
   bool has_norms = false;
   std::vector<GradientStep> steps;     // without norms, these are 0
-  std::vector<double> learning_rates;  // of each step
+  std::vector<double> learning_rates;  // one per step
 
   double tokens() const;
   Interval batches() const;  // least and most, sequences
@@ -40,7 +40,7 @@ ExecutedRun read_executed_run(const std::string& folder);
 
 struct RunFitRequest {
   double floor = 0;                   // nats
-  std::optional<double> exponent;     // of the noise scale; unset: fitted
+  std::optional<double> exponent;     // exponent of the noise scale; unset: fitted
   double from_tokens = 0;             // earlier losses and norms do not count
   std::optional<double> target_loss;  // unset: the highest last loss of all runs
 };

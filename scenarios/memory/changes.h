@@ -37,7 +37,7 @@ struct TriedChange {
   double step_time_s = 0;  // replayed; 0: not priced, because the estimate does not fit
 };
 struct ChangeSearch {
-  int changes_together = 0;        // how many of changes_of each try combines
+  int changes_together = 0;        // number of changes_of that each try combines
   std::vector<TriedChange> tried;  // fitting ones first, fastest first; the others by share of the GPU
 };
 // Adds one change at a time, at most `most_together`, until some combination fits by estimate and timeline.

@@ -36,7 +36,7 @@ struct PlanAnswer {
   const SearchOptions& options;
   std::optional<Trainer> trainer;
   std::optional<std::string> file;    // file for the winner's scenario
-  std::vector<std::string> remedies;  // where nothing fits: scenarios/plan/remedies.h
+  std::vector<std::string> remedies;  // set if nothing fits (scenarios/plan/remedies.h)
 };
 // Both write the file. They return the exit status: failed where no layout fits or the search was interrupted.
 int print_text(const PlanAnswer& answer, std::ostream& out, std::ostream& err);

@@ -26,7 +26,7 @@ class Workers {
   struct Outcome {
     int job = 0;
     bool failed = false;
-    char text[1024] = {};  // of the exception
+    char text[1024] = {};  // the exception's
     std::byte result[result_bytes] = {};
   };
   // `work` writes its result. An exception becomes `failed` and `text`.

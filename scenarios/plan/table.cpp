@@ -21,7 +21,7 @@ struct Column {
   std::string name;
   std::vector<std::string> cells;  // per row
   int spared = 0;                  // order of removal from a table that is too wide: 1 before 2, 0 never
-  bool is_choice = true;           // of the layout: removed only if equal in all rows, and then printed below
+  bool is_choice = true;           // a layout setting: removed only if equal in all rows, then printed below
   bool all_same() const {
     return std::all_of(cells.begin(), cells.end(), [&](const std::string& c) { return c == cells.front(); });
   }

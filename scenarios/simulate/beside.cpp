@@ -15,7 +15,7 @@ namespace slipway::scenarios {
 
 namespace {
 
-constexpr double periods_wanted = 5;  // of the slower scenario, in the first attempt
+constexpr double periods_wanted = 5;  // counted for the slower scenario, in the first attempt
 constexpr int attempts = 4;           // each with twice the steps of the previous one
 
 [[noreturn]] void refuse(const Scenario& scenario, const std::string& message) {

@@ -15,8 +15,8 @@ struct StageWaiting {
   double compute_s = 0;
   double waits_s = 0;          // the rest of the step
   double healthy_waits_s = 0;  // the same without stragglers
-  int slowest_rank = 0;        // of its members
-  double slowdown = 1;         // of that rank's GPU
+  int slowest_rank = 0;        // among its members
+  double slowdown = 1;         // that rank's GPU
 };
 
 struct StragglerCost {

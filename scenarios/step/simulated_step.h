@@ -21,7 +21,7 @@ struct SimulatedStep {
   Plan plan;
   Simulation simulation;
   std::optional<SteadyState> steady;  // set for a periodic step
-  double makespan_s = 0;              // of one step alone, with all micro-batches
+  double makespan_s = 0;              // one step alone, with all micro-batches
 };
 
 struct StepOptions {

@@ -28,9 +28,9 @@ struct Variation {
 Variation variation_from(const std::string& option);
 
 struct StudyPoint {
-  std::string path;                    // of the scenario
+  std::string path;                    // the scenario's
   std::vector<std::string> overrides;  // the common ones, then the varied ones
-  std::vector<std::string> values;     // of the varied keys, in order
+  std::vector<std::string> values;     // values of the varied keys, in order
 };
 // All combinations, the last variation fastest.
 std::vector<StudyPoint> points_of(const std::vector<std::string>& scenarios, const std::vector<std::string>& overrides,
@@ -39,9 +39,9 @@ std::vector<StudyPoint> points_of(const std::vector<std::string>& scenarios, con
 // The numbers of a point; NaN where one does not apply.
 struct StudyFigures {
   double step_time_s, tokens_per_s, sequences_per_s, mfu, bubble_share, exposed_comm_share;
-  double needed_memory_bytes;  // of the pipeline rank nearest to its capacity, by the verdict
+  double needed_memory_bytes;  // at the pipeline rank nearest to its capacity, by the verdict
   double peak_memory_bytes;    // on the timeline, of the pipeline rank nearest to its capacity there
-  double fits;                 // whether needed_memory_bytes fit: 1 or 0
+  double fits;                 // 1 if needed_memory_bytes fit, otherwise 0
   double refresh_steps, utilization_before, utilization, utilization_ceiling, utilization_own_cycles;
   double closed_form_step_time_s, closed_form_memory_bytes;  // Osawa et al. 2022
 };
@@ -62,7 +62,7 @@ struct StudyRow {
   StudyPoint point;
   std::string error;  // why there are no numbers; empty: there are
   StudyFigures figures{};
-  Basis basis;  // of the numbers
+  Basis basis;  // basis of the numbers
 };
 
 // `done` is called after each point with the share done. Once `interrupted` returns true, points under way are dropped.
@@ -75,7 +75,7 @@ struct Study {
   std::vector<std::string> keys;        // varied, in order
   std::vector<std::size_t> first_keys;  // indices in `keys`: the first key of each variation, which tables show
   std::vector<StudyRow> rows;
-  std::vector<const StudyFigure*> columns;  // of the text; empty: all that some point has
+  std::vector<const StudyFigure*> columns;  // columns of the text; empty: all that some point has
 };
 std::string study_text(const Study& study);
 std::string study_csv(const Study& study);
