@@ -324,7 +324,7 @@ std::string memory_basis_text(const Basis& basis) {
   return basis_text({memory}, "");
 }
 
-// The list for memory is printed only where it differs from the list for times.
+// Settings outside the fit of times are not repeated for memory, whose fitted runs are mostly the same.
 std::string basis_text(const Basis& basis) {
   Basis once = basis;
   std::erase_if(once.memory_outside, [&](const OutsideFit& each) {

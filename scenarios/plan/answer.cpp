@@ -244,7 +244,7 @@ int print_json(const PlanAnswer& answer, std::ostream& out, std::ostream& err) {
 
 namespace {
 
-// Every rank does the same work on its own. Any file with a sound model and cluster loads with it.
+// Data parallel over all GPUs. Every file with a sound model and cluster loads with it.
 std::vector<std::string> neutral_layout(const LoadResult& as_written) {
   std::vector<std::string> list = {"layout.tensor=1",        "layout.sequence_parallel=false",
                                    "layout.pipeline=1",      "layout.chunks=",

@@ -72,7 +72,7 @@ class Cells {
   Value choice(std::string_view column, const std::map<std::string, Value, std::less<>>& choices) const {
     return choice(column, text(column), choices);
   }
-  // The same for `written`, a word read otherwise.
+  // The same for `word`, a simplified form of the cell.
   template <typename Value>
   Value choice(std::string_view column, const std::string& word,
                const std::map<std::string, Value, std::less<>>& choices) const {
