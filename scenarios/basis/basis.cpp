@@ -46,7 +46,7 @@ constexpr std::array quantities{
              [](const Scenario& s) { return static_cast<double>(rank_count(s.step.layout)); }},
 };
 
-using Word = std::optional<std::string>;  // nothing: a run without that choice
+using Word = std::optional<std::string>;  // none: a run without that choice
 
 std::string recompute_word(Recompute recompute) {
   constexpr const char* words[] = {"none", "selective", "full"};
@@ -57,14 +57,14 @@ Word sequence_parallel_word(int tensor, bool parallel) {
   return tensor > 1 ? Word(parallel ? "true" : "false") : std::nullopt;
 }
 
-// Without a pipeline all schedules are one; interleaving is told by its chunks.
+// All schedules are the same without a pipeline. The chunks distinguish interleaving.
 Word schedule_word(const Scenario& s) {
   if (s.step.layout.pipeline == 1) return std::nullopt;
   if (s.step.actions) return "of a CSV";
   return s.step.schedule == "interleaved-1f1b" ? "1f1b" : s.step.schedule;
 }
 
-// Both 16-bit types are priced alike.
+// Both 16-bit types have the same price.
 std::string dtype_word(Dtype dtype) { return bytes_of(dtype) == 2 ? "of 16 bits" : name_of(dtype); }
 
 struct Choice {
@@ -73,7 +73,7 @@ struct Choice {
   Word (*of_scenario)(const Scenario& scenario);
 };
 
-// Attention kernels are the formula's own affair (TimeModel::outside): many differ in nothing that it prices.
+// Attention kernels are left to the formula (TimeModel::outside), which prices many of them alike.
 constexpr std::array choices{
     Choice{"recompute", [](const PublishedRow& row) { return Word(recompute_word(row.recompute)); },
            [](const Scenario& s) { return Word(recompute_word(s.step.recompute)); }},
@@ -109,11 +109,11 @@ struct Range {
   double least = 0, most = 0;
 };
 struct Ranges {
-  std::vector<Range> quantities;               // as `quantities`; empty: no row
-  std::vector<std::set<std::string>> choices;  // as `choices`
+  std::vector<Range> quantities;               // parallel to the table `quantities`; empty: no row
+  std::vector<std::set<std::string>> choices;  // parallel to the table `choices`
 };
 
-// Of the rows that take part in a fit (stack_text.cpp), of this trainer on this machine.
+// Ranges over the rows of this trainer on this machine that take part in a fit (stack_text.cpp).
 Ranges ranges_of(const std::string& trainer, const std::string& machine, FittedOf of) {
   Ranges ranges;
   ranges.choices.resize(choices.size());
@@ -181,7 +181,7 @@ std::optional<OutsideFit> short_slices(const Scenario& scenario, const std::stri
   OutsideFit found{"tokens of a slice", 0, 0, 0, "", {}};
   found.here = static_cast<double>(scenario.step.micro_batch * scenario.step.model->sequence) / scenario.step.slices /
                scenario.step.layout.context;
-  bool here = false;  // of this machine
+  bool here = false;  // a row of this machine was found
   for (const PublishedRow& row : published_rows()) {
     const bool same = row.machine == machine;
     if (!takes_part(row, FittedOf::times) || (here && !same)) continue;
@@ -271,7 +271,7 @@ Basis without_memory(Basis basis) {
   return basis;
 }
 
-// The words of a basis: for many points of a study, of which one scenario is one; and as JSON.
+// The text of a basis, for one scenario or for many points of a study, and its JSON.
 
 namespace {
 
@@ -282,7 +282,7 @@ std::string book_text(const Basis& basis) {
                         : ".\nTrainers fitted on this machine, for cluster.stack: " + names + ".\n");
 }
 
-// In the order in which they come up first, with how often they do.
+// Texts in the order of their first appearance, with their counts.
 struct Tally {
   std::vector<std::pair<std::string, int>> entries;
   void add(const std::string& text) {
@@ -324,7 +324,7 @@ std::string memory_basis_text(const Basis& basis) {
   return basis_text({memory}, "");
 }
 
-// What memory was fitted to mostly is what times were fitted to.
+// Settings outside the fit of times are not repeated for memory, whose fitted runs are mostly the same.
 std::string basis_text(const Basis& basis) {
   Basis once = basis;
   std::erase_if(once.memory_outside, [&](const OutsideFit& each) {

@@ -13,7 +13,7 @@ namespace slipway::scenarios {
 
 namespace {
 
-// A longer ladder is a rule's that nobody asked to be this fine.
+// A rule without training.growth.sizes can give a ladder that is finer than intended.
 void refuse_long_ladder(const Scenario& scenario, std::size_t batches) {
   if (batches <= most_step_programs) return;
   throw UsageError(
@@ -83,7 +83,7 @@ bool decays_to_the_end(const LearningRateSchedule& schedule) {
   return schedule.decay != DecayStyle::constant && schedule.decay_samples == 0;
 }
 
-// All digits: what is compared may differ in the last one.
+// All digits, because compared counts may differ in the last one.
 std::string exactly(std::int64_t count, const char* noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }

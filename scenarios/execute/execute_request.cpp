@@ -81,8 +81,8 @@ CommandOptions execute_options() {
   return options;
 }
 
-// The answer of `slipway execute`: one trace of all ranks, losses, and the prediction beside it. Guarded by
-// tests/scenarios/execute_command_test.cpp and tests/scenarios/confirm_command_test.cpp.
+// The answer of `slipway execute`: one trace of all ranks, losses, and the prediction beside it.
+// Guarded by tests/scenarios/execute_command_test.cpp and tests/scenarios/confirm_command_test.cpp.
 
 namespace {
 
@@ -105,7 +105,7 @@ void write_trace(const ExecuteRequest& request, const Trace& trace) {
   }
 }
 
-// Of the batch of which most steps ran, where that can be compared.
+// The comparison for the batch with the most steps, where it has enough of them.
 std::optional<Comparison> confirmed(const ExecuteRequest& request, const Execution& run) {
   if (request.predicted.empty()) return std::nullopt;
   if (run.batches.empty()) return compare_traces(request.predicted.front(), run.trace);
@@ -117,7 +117,7 @@ std::optional<Comparison> confirmed(const ExecuteRequest& request, const Executi
   throw std::runtime_error("the run has steps of a batch that was not simulated: " + std::to_string(longest.batch));
 }
 
-// The last step that counts, or its window, of which a short training has only the beginning.
+// The last counted step, or its window. A short training has only the beginning of a window.
 std::string drawn_steps(const Execution& run) {
   const int before = steps_before(run.trace), last = run.times.last, first = last / run.trace.window * run.trace.window;
   if (first == last) return "Step " + std::to_string(before + last + 1);
@@ -128,7 +128,7 @@ std::string drawn_steps(const Execution& run) {
 
 int merge_and_report(const ExecuteRequest& request) {
   const Plan& plan = request.plan;
-  write_losses_csv(request.folder);  // first: it is short, and says that here is a run, should the rest be interrupted
+  write_losses_csv(request.folder);  // first: it is short, and marks a run here if the rest is interrupted
   MergedRun merged = merged_with_progress(request);
   for (const std::string& note : merged.notes) request.err << "note: " << note << '\n';
   Execution run{std::move(merged.trace), {}, request.trace_path, request.folder};

@@ -122,7 +122,7 @@ std::string loss_table(const std::vector<LossPoint>& losses) {
   const bool evaluates = std::any_of(losses.begin(), losses.end(),
                                      [](const LossPoint& point) { return point.evaluation_loss.has_value(); });
   if (evaluates) rows.front().emplace_back("held out");
-  std::vector<LossPoint> told = losses;  // some of them; steps with a held-out loss first of all
+  std::vector<LossPoint> told = losses;  // some of them; steps with a held-out loss first
   if (evaluates)
     std::erase_if(told,
                   [&](const LossPoint& point) { return !point.evaluation_loss && point.step != losses.back().step; });
@@ -162,7 +162,7 @@ double tokens_per_s(const Plan& plan, const Execution& run) {
 
 namespace {
 
-// Of the batch of which most steps ran: between two batches lies no step.
+// The step time of the batch with the most steps. No step lies between two batches.
 double step_time_of(const Execution& run) {
   if (run.batches.empty()) return run.times.median_period_s;
   return longest_of(run.batches).step_s.value_or(run.times.median_period_s);
@@ -190,7 +190,7 @@ nlohmann::json evaluations_json(const std::vector<LossPoint>& losses) {
   return list;
 }
 
-// Of a run before this one, whose losses stand in the same table, nobody knows the length of the windows any more.
+// The length of windows is unknown for an earlier run with losses in the same table.
 std::string held_out_words(const Trace& trace) {
   const int before = steps_before(trace);
   bool is_told = false, is_of_this_run = true;

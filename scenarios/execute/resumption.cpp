@@ -19,7 +19,7 @@ Manifest checked_manifest(const std::string& checkpoint, const Scenario& scenari
   return manifest;
 }
 
-// One of the folder's own: another run's folder may lie in it.
+// True for a checkpoint of the folder itself; another run's folder may lie inside it.
 bool is_of(const std::string& folder, const std::string& checkpoint) {
   const auto whole = [](const std::string& path) {
     return std::filesystem::weakly_canonical(std::filesystem::absolute(path));
@@ -33,7 +33,7 @@ void refuse_checkpoints_in(const std::string& folder) {
                    "go on from them with --resume latest, give --out another folder, or --overwrite to replace them");
 }
 
-// A folder's losses and later checkpoints are of the course that it holds.
+// The folder's losses and later checkpoints belong to its current course.
 void refuse_left_course(const std::string& checkpoint, const std::string& folder, std::int64_t step) {
   const auto name = std::filesystem::path(checkpoint).lexically_normal().filename();
   if (name.empty() || name == std::filesystem::path(checkpoint_path(folder, step)).filename()) return;

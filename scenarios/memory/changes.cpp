@@ -62,7 +62,7 @@ std::vector<std::string> joined(std::vector<std::string> first, const std::vecto
   return first;
 }
 
-// The key of an override is all before its first '='; the last one of a key counts.
+// The last value of each overridden key. The key of an override is the text before its first '='.
 std::set<std::string> meaning_of(const std::vector<std::string>& overrides) {
   std::set<std::string> last, keys;
   for (auto each = overrides.rbegin(); each != overrides.rend(); ++each) {
@@ -92,7 +92,7 @@ Candidate tried(const Scenario& scenario, const std::vector<std::string>& overri
   return candidate;
 }
 
-// One change more on top of each candidate; the same set of overrides is tried once.
+// Each candidate with one more change. Each set of overrides is tried once.
 std::vector<Candidate> one_more(const Scenario& origin, const std::vector<std::string>& overrides,
                                 const std::vector<Candidate>& from) {
   std::vector<Candidate> result;
@@ -110,7 +110,7 @@ std::vector<Candidate> one_more(const Scenario& origin, const std::vector<std::s
 
 bool fits(const TriedChange& change) { return change.refused.empty() && change.verdict.fits; }
 
-// Prices those that fit by the estimate; the timeline, which only these have, may say otherwise.
+// Prices the candidates that fit by the estimate. Only these get a timeline, which may disagree.
 bool some_fits_on_its_timeline(std::vector<Candidate>& level, const std::function<void(double)>& progress) {
   double done = 0;
   bool some = false;

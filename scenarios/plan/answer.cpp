@@ -34,7 +34,7 @@ void anchor(Value& value, const std::string& path, const std::string& from, cons
   std::error_code ignored;
   const auto target = std::filesystem::absolute(resolve_path(from, value.text), ignored).lexically_normal();
   std::string relative = target.lexically_relative(std::filesystem::absolute(to, ignored).lexically_normal()).string();
-  if (!relative.starts_with(".")) relative = "./" + relative;  // or it would look like a built-in name
+  if (!relative.starts_with(".")) relative = "./" + relative;  // without it, it would look like a built-in name
   value.text = relative;
 }
 
@@ -54,7 +54,7 @@ std::string winner_yaml(const Scenario& scenario, const std::vector<std::string>
   Defects defects;
   std::optional<Value> document = parse_document(loaded.scenario.resolved, file, defects);
   if (!document) throw std::logic_error("the resolved scenario is no YAML");
-  // Written out they would stay those of this machine when somebody tries another one.
+  // Written out, the fabrics would stay this machine's when somebody tries another one.
   if (Value* cluster = document->find("cluster"); cluster != nullptr && !loaded.scenario.own_fabrics)
     std::erase_if(cluster->entries, [](const Entry& entry) { return entry.key == "fabrics"; });
   const auto folder = [](const std::string& path) {
@@ -94,11 +94,11 @@ int status_of(const PlanAnswer& answer, std::ostream& err) {
   return status_failed;
 }
 
-// The launch arguments of the first row that the trainer runs as it was planned, of the winner where it runs none.
+// The launch arguments of the first row that the trainer can run as planned; if there is none, the winner's.
 struct Launch {
   LaunchArguments arguments;
   std::size_t row = 0;
-  std::vector<std::string> winner_refused;  // why it is not the winner's
+  std::vector<std::string> winner_refused;  // why the winner's were not taken
 };
 
 std::optional<Launch> launch_of(const PlanAnswer& answer) {
@@ -240,11 +240,11 @@ int print_json(const PlanAnswer& answer, std::ostream& out, std::ostream& err) {
   return status_of(answer, err);
 }
 
-// The scenario that a search starts from: model and cluster as they are written, layout and schedule any that load.
+// The scenario that a search starts from: model and cluster as written; layout and schedule only have to load.
 
 namespace {
 
-// One rank's work on all GPUs: what any file loads with whose model and cluster are sound.
+// Data parallel over all GPUs. Every file with a sound model and cluster loads with it.
 std::vector<std::string> neutral_layout(const LoadResult& as_written) {
   std::vector<std::string> list = {"layout.tensor=1",        "layout.sequence_parallel=false",
                                    "layout.pipeline=1",      "layout.chunks=",
@@ -255,8 +255,7 @@ std::vector<std::string> neutral_layout(const LoadResult& as_written) {
   return list;
 }
 
-// Data parallel over all GPUs may not divide the batch; other layouts do, or the search says that none
-// does.
+// Data parallel over all GPUs may not divide the batch. Other layouts may, or the search reports that none does.
 bool only_the_batch_is_uneven(const std::vector<ScenarioError>& errors) {
   return errors.size() == 1 && errors.front().key == "schedule.global_batch" &&
          errors.front().message.find("is not divisible by") != std::string::npos;
@@ -266,7 +265,7 @@ bool only_the_batch_is_uneven(const std::vector<ScenarioError>& errors) {
   throw UsageError("the scenario cannot be used:\n" + describe(errors));
 }
 
-// Filled bubbles and block tables are no part of the bounds by which a search leaves layouts out.
+// The search leaves layouts out by bounds, which know neither bubble work nor block tables.
 void refuse_unsearchable(const Scenario& scenario) {
   if (scenario.step.optimizer.name == "kfac" || scenario.fill != FillChoice::none)
     throw UsageError(scenario.path +
@@ -286,7 +285,7 @@ LoadResult load_with(const std::string& path, std::vector<std::string> overrides
   return load_scenario(path, overrides);
 }
 
-// With these values of the layout and the schedule; the global batch as it was, although they may not divide it.
+// Loads with these values of layout and schedule. Keeps the global batch even if they do not divide it.
 LoadResult load_neutral(const std::string& path, std::vector<std::string> overrides,
                         const std::vector<std::string>& neutral) {
   LoadResult loaded = load_with(path, overrides, neutral);
@@ -299,7 +298,7 @@ LoadResult load_neutral(const std::string& path, std::vector<std::string> overri
   return loaded;
 }
 
-// What is kept as it is written; of all else some values with which the file loads, if there are such.
+// Loads the kept keys as written, and tries values for all others until the file loads.
 LoadResult load_kept(const std::string& path, const std::vector<std::string>& overrides,
                      const std::vector<std::string>& kept, LoadResult as_written) {
   std::vector<std::string> free = neutral_layout(as_written);
@@ -308,13 +307,13 @@ LoadResult load_kept(const std::string& path, const std::vector<std::string>& ov
   });
   const auto is_free = [&](const std::string& key) { return std::count(kept.begin(), kept.end(), key) == 0; };
   const auto degrees = [&](const std::string& key) {
-    std::vector<std::string> values{""};  // as it is kept
+    std::vector<std::string> values{""};  // the kept value
     if (!is_free(key)) return values;
     values.clear();
     for (int degree = 1; degree <= 64; degree *= 2) values.push_back(key + "=" + std::to_string(degree));
     return values;
   };
-  // Only where the kept data degree leaves ranks over do the others matter.
+  // The other degrees matter only where the kept data degree leaves ranks over.
   const bool all = !is_free("layout.data");
   const auto some = [&](const std::string& key) {
     std::vector<std::string> values = degrees(key);

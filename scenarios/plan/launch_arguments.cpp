@@ -18,7 +18,7 @@ std::int64_t planned_steps(const Scenario& s) {
   return static_cast<std::int64_t>(std::ceil(s.tokens / tokens_per_step(s)));
 }
 
-// The end of its decay is that of the training unless said, for a constant rate, too.
+// Without an end of its own, the decay ends with the training, also for a constant rate.
 void refuse_megatron_warmup(const LearningRateSchedule& schedule, std::int64_t train_samples, LaunchArguments& launch) {
   const bool own_end = schedule.decay_samples > 0;
   const std::int64_t end = own_end ? schedule.decay_samples : train_samples;
@@ -30,7 +30,7 @@ void refuse_megatron_warmup(const LearningRateSchedule& schedule, std::int64_t t
 
 }  // namespace
 
-// Lengths in samples want the training's length in samples, too.
+// Lengths in samples require the training's length in samples.
 void megatron_learning_rate(const Scenario& s, LaunchArguments& launch) {
   const LearningRateSchedule& schedule = s.step.optimizer.lr_schedule;
   const bool in_samples = !schedule.is_constant();
@@ -61,7 +61,7 @@ std::int64_t torchtitan_steps(const Scenario& s) { return s.tokens > 0 ? planned
 
 namespace {
 
-// In steps of the trainer's, rounded up.
+// In the trainer's steps, rounded up.
 void torchtitan_warmup(const Scenario& s, LaunchArguments& launch) {
   const std::int64_t samples = s.step.optimizer.lr_schedule.warmup_samples, batch = s.step.global_batch;
   const std::int64_t steps = samples / batch + (samples % batch > 0), all = torchtitan_steps(s);
@@ -79,8 +79,7 @@ void torchtitan_warmup(const Scenario& s, LaunchArguments& launch) {
 
 }  // namespace
 
-// A decay ends with the training; a ratio of 1 makes it begin where the warm-up ends, which torchtitan cuts
-// it to.
+// A decay ends with the training. With a ratio of 1, torchtitan cuts its beginning to the end of the warm-up.
 void torchtitan_learning_rate(const Scenario& s, LaunchArguments& launch) {
   const Optimizer& own = s.step.optimizer;
   const LearningRateSchedule& schedule = own.lr_schedule;
@@ -99,8 +98,8 @@ void torchtitan_learning_rate(const Scenario& s, LaunchArguments& launch) {
         "the end of the decay (run.optimizer.lr_decay_samples): torchtitan's is that of the training");
 }
 
-// A scenario as the command line of another trainer. Options as in Megatron-LM (Megatron-Core 0.12 and
-// later: megatron/training/arguments.py) and torchtitan (torchtitan/config/job_config.py, 2025).
+// A scenario as the command line of another trainer. Options of Megatron-LM (Megatron-Core 0.12 and later:
+// megatron/training/arguments.py) and torchtitan (torchtitan/config/job_config.py, 2025).
 
 namespace {
 
@@ -117,7 +116,7 @@ const char* placement_words =
     "the order of nodes (layout.placement): list the hosts in this order where ranks are started";
 const char* split_words = "a split of the layers that is not equal for all stages; check the trainer's own";
 
-// Probabilities of the chosen experts alone, no token dropped, no loss that balances them: what the two engines do.
+// As in both engines: probabilities of the chosen experts only, no dropped tokens, no balancing loss.
 void megatron_experts(const Block& block, LaunchArguments& launch) {
   auto& list = launch.arguments;
   list.push_back("--num-experts " + text(block.experts));
@@ -177,7 +176,7 @@ void megatron_data_parallel(const Scenario& s, LaunchArguments& launch) {
   if (s.step.layout.pipeline > 1) launch.refused.emplace_back("ZeRO 2 and 3 beside a pipeline: Megatron-FSDP may refuse it");
 }
 
-// Nothing is left to the trainer's own defaults that the scenario says, and nothing of slipway's is passed unsaid.
+// Every setting of the scenario is passed, never left to the trainer's defaults. Slipway's defaults are passed visibly.
 void megatron_training(const Scenario& s, LaunchArguments& launch) {
   const Optimizer& own = s.step.optimizer;
   auto& list = launch.arguments;
@@ -231,7 +230,7 @@ LaunchArguments megatron(const Scenario& s) {
   return launch;
 }
 
-// Which blocks, is the trainer's own list of models. What its README of qwen3 names is FSDP, tensor parallel and replicas.
+// The trainer's own list of models decides about blocks. Its README of qwen3 names FSDP, tensor parallel and replicas.
 void torchtitan_model(const Scenario& s, LaunchArguments& launch) {
   if (s.step.model->runs[1].block.experts > 0)
     launch.refused.emplace_back("experts: which of torchtitan's models has them as this one does is not known here");
@@ -266,7 +265,7 @@ LaunchArguments torchtitan(const Scenario& s) {
                                                                                   : interleaved ? "Interleaved1F1B"
                                                                                                 : "1F1B"));
     list.push_back("--parallelism.pipeline_parallel_microbatch_size " + text(local_batch));
-    local_batch = s.step.global_batch / l.data;  // of a pipeline; it cuts it into micro-batches itself
+    local_batch = s.step.global_batch / l.data;  // per pipeline; the trainer cuts it into micro-batches
     if (!gpipe && !interleaved && s.step.schedule != "1f1b")
       launch.refused.push_back("the schedule " + s.step.schedule + ": given as 1F1B");
     if (l.chunks > 1)

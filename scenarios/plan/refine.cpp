@@ -27,7 +27,7 @@ bool are_alike(const Cluster& cluster, int a, int b) {
   return group_of_node(cluster, a) == group_of_node(cluster, b) && !weak(a) && !weak(b);
 }
 
-// More than `most` where there are more.
+// Returns more than `most` lists if there are more than `most`.
 Lists every_split(std::size_t stages, int layers, std::size_t most) {
   Lists list;
   std::vector<int> split(stages, 0);
@@ -45,7 +45,7 @@ Lists every_split(std::size_t stages, int layers, std::size_t most) {
   return list;
 }
 
-// Of orders that differ by nodes that are alike only the one in which those ascend.
+// Leaves out orders that differ only by alike nodes, except the one in which these ascend.
 Lists every_order(const Cluster& cluster, std::vector<int> order) {
   std::sort(order.begin(), order.end());
   Lists list;
@@ -128,8 +128,8 @@ std::vector<Variant> moves_of(const Cluster& cluster, const Variant& from, Freed
 
 namespace {
 
-constexpr std::size_t most_considered = 200;  // of all; more are climbed
-constexpr std::size_t most_moves = 48;        // at a time
+constexpr std::size_t most_considered = 200;  // with more variants, the search climbs instead
+constexpr std::size_t most_moves = 48;        // per round
 constexpr int most_simulated = 200;
 constexpr double rounding = 1 + 1e-9;  // the simulator adds up in another order than the bounds
 constexpr double infinite = std::numeric_limits<double>::infinity();
@@ -167,9 +167,8 @@ class Refiner {
   }
 
   double bound_of(const Variant& variant) const {
-    const Scenario one = with_layout(scenario_, choice_of(variant));  // at its pace already
-    return StepEstimator(one.step, one.cluster)
-        .passes_bound(one.step);
+    const Scenario one = with_layout(scenario_, choice_of(variant));  // already at its pace
+    return StepEstimator(one.step, one.cluster).passes_bound(one.step);
   }
 
   std::vector<Variant> starts() const {
@@ -202,27 +201,27 @@ class Refiner {
   struct Job {
     double bound;
     Variant variant;
-    bool simulated = false;  // it fits, and a worker has done it
+    bool simulated = false;  // it fits, and a worker has simulated it
   };
-  struct Answer {  // of a worker
+  struct Answer {  // a worker's
     double seconds;
     bool simulated;
   };
-  // Those that are not known yet, the least bound first.
+  // Jobs for the variants that are not known yet, the least bound first.
   std::vector<Job> jobs_of(const std::vector<Variant>& variants) {
     std::vector<Job> jobs;
     for (const Variant& variant : variants) {
       if (!seconds_.emplace(variant, infinite).second) continue;
       try {
         jobs.push_back({bound_of(variant), variant});
-      } catch (const std::invalid_argument&) {  // no fabric joins these ranks: it stays infinite
+      } catch (const std::invalid_argument&) {  // no fabric joins these ranks; stays infinite
       }
     }
     std::stable_sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) { return a.bound < b.bound; });
     return jobs;
   }
 
-  // Infinite is what does not fit, or cannot be faster than another one.
+  // Prices variants. Infinite: does not fit, or cannot be faster than a known one.
   void price(const std::vector<Variant>& variants) {
     std::vector<Job> jobs = jobs_of(variants);
     const int count = static_cast<int>(jobs.size());
@@ -239,7 +238,7 @@ class Refiner {
       if (workers.busy() == 0) break;
       if (const auto outcome = workers.take(100)) note(*outcome, jobs);
     }
-    // Not those that an idle worker had taken before the bound fell below theirs: the same for any number of workers.
+    // Not counted: jobs taken by an idle worker before the bound fell below theirs, so that workers change no count.
     simulated_ += static_cast<int>(
         std::count_if(jobs.begin(), jobs.end(), [&](const Job& job) { return job.simulated && is_promising(job); }));
   }
@@ -266,7 +265,7 @@ class Refiner {
   Freedom free_;
   const SearchOptions& options_;
   Variant own_;
-  std::map<Variant, double> seconds_;  // known, or not worth knowing
+  std::map<Variant, double> seconds_;  // known, or not needed
   double least_s_ = infinite;
   int simulated_ = 0;
 };
@@ -290,7 +289,7 @@ std::vector<int> layers_of_ranks(const std::vector<int>& layers, const SplitLoad
   return sums;
 }
 
-// Those that need more than they may hold fewer than now. Do all fit?
+// Lowers the layer limit of every rank that needs too much memory. Returns true if all fit.
 bool lower_limits(const std::vector<StageNeed>& needs, double memory_share, const std::vector<int>& layers,
                   SplitLoads& loads) {
   const std::vector<int> now = layers_of_ranks(layers, loads);
@@ -298,7 +297,7 @@ bool lower_limits(const std::vector<StageNeed>& needs, double memory_share, cons
   for (std::size_t rank = 0; rank < needs.size(); ++rank) {
     if (needs[rank].bytes <= memory_share * needs[rank].capacity) continue;
     all_fit = false;
-    loads.most_layers[rank] = std::min(loads.most_layers[rank], now[rank]) - 1;  // ever less: there is an end
+    loads.most_layers[rank] = std::min(loads.most_layers[rank], now[rank]) - 1;  // falls every round, so the loop ends
   }
   return all_fit;
 }
@@ -308,7 +307,7 @@ bool lower_limits(const std::vector<StageNeed>& needs, double memory_share, cons
 std::vector<int> balanced_by_time(const Scenario& scenario, double memory_share) {
   SplitLoads loads = split_loads(scenario.step, scenario.cluster);
   const std::vector<int> fastest = balanced_layers(loads).value();
-  if (loads.rank.empty()) return fastest;  // copies of the model: what one rank saves another one holds
+  if (loads.rank.empty()) return fastest;  // copies of the model: one rank's savings are another one's load
   loads.most_layers.assign(scenario.step.layout.pipeline, std::numeric_limits<int>::max() / 2);
   Scenario tried = scenario;
   tried.step.layout.split = SplitKind::list;

@@ -18,7 +18,7 @@ class Trial {
  public:
   Trial(const SpaceOf& space_of, const SearchOptions& options) : space_of_(space_of), options_(options) {}
 
-  // A layout of `scenario` that fits, of those that need the least memory.
+// A fitting layout of `scenario` among those with the least memory.
   std::optional<Step> fitting(const Scenario& scenario, bool keeps) const {
     try {
       StepEstimator estimator(scenario.step, scenario.cluster, scenario.trainer);
@@ -27,7 +27,7 @@ class Trial {
       for (const Candidate& candidate : screened.smallest)
         if (fits(price_if_it_fits(scenario, candidate.choice, options_.memory_share), options_.memory_share))
           return candidate.choice;
-    } catch (const std::invalid_argument&) {  // no layout of this scenario is possible: it is no remedy
+    } catch (const std::invalid_argument&) {  // no layout of this scenario is possible, so it is no remedy
     }
     return std::nullopt;
   }

@@ -17,9 +17,9 @@ void note_too_large(const Step& choice, const StepEstimate& estimate, Screening&
   best->memory_share = estimate.memory_share;
 }
 
-// Calls visit for the choice as it is, and where stages sit on different machines balanced by time, too: where memory
-// is short, in more than one way. What is to be balanced stays so, and its loader will do the same by the verdict, not
-// by the bound.
+// Calls visit for the choice itself, and for splits balanced by time where stages sit on different machines: several
+// splits where memory is short. A choice with split `balanced` stays so: its loader balances by the verdict, not by the
+// bound.
 template <class Visit>
 void each_split(const Step& choice, bool splits, double memory_share, StepEstimator& estimator,
                 const Visit& visit) {
@@ -40,7 +40,7 @@ void each_split(const Step& choice, bool splits, double memory_share, StepEstima
   }
 }
 
-// Keeps those that need the least, least first.
+// Keeps the candidates with the least memory, ascending.
 void note_smallest(const Candidate& candidate, std::vector<Candidate>& smallest) {
   constexpr std::size_t most = 24;
   if (smallest.size() == most && candidate.memory_share >= smallest.back().memory_share) return;

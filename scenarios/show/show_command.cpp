@@ -20,7 +20,7 @@ void set_micro_batches(Scenario& scenario, int micro_batches) {
       static_cast<std::int64_t>(micro_batches) * scenario.step.micro_batch * scenario.step.layout.data;
 }
 
-// A schedule that was made elsewhere is as long as its file.
+// An imported schedule has the micro-batches of its file.
 void refuse_endless_grid(const Scenario& scenario) {
   constexpr std::int64_t most = 1000;  // no page has room for more
   const std::int64_t micro_batches =

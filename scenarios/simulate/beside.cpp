@@ -15,8 +15,8 @@ namespace slipway::scenarios {
 
 namespace {
 
-constexpr double periods_wanted = 5;  // of the slower one, in the first attempt
-constexpr int attempts = 4;           // each with twice as many steps as the one before
+constexpr double periods_wanted = 5;  // counted for the slower scenario, in the first attempt
+constexpr int attempts = 4;           // each with twice the steps of the previous one
 
 [[noreturn]] void refuse(const Scenario& scenario, const std::string& message) {
   throw UsageError(scenario.path + ": " + message);
@@ -44,13 +44,13 @@ void refuse_unlike(const Scenario& first, const Scenario& second) {
                        "; make them the same");
 }
 
-// The first one's cluster with the nodes of both.
+// The first scenario's cluster with the nodes of both.
 Cluster common_cluster(const Scenario& first, const Scenario& second) {
   Cluster cluster = first.cluster;
   cluster.groups[0].nodes += second.cluster.groups[0].nodes;
   const bool joined = std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(),
                                   [](const Fabric& fabric) { return fabric.scope == Fabric::Scope::cluster; });
-  if (!joined)  // of one node: its machines' own network
+  if (!joined)  // single nodes: their machines' own network
     for (Fabric& fabric : default_fabrics(cluster.groups))
       if (fabric.scope == Fabric::Scope::cluster && fabric.bandwidth > 0) cluster.fabrics.push_back(std::move(fabric));
   for (const Fabric& fabric : cluster.fabrics) {
@@ -62,7 +62,7 @@ Cluster common_cluster(const Scenario& first, const Scenario& second) {
   return cluster;
 }
 
-// GPUs of both, `unit` of them at a time.
+// The GPUs of both scenarios, dealt out `unit` at a time.
 std::array<std::vector<int>, 2> gpus_of(Interleaving interleaving, int gpus_per_node, std::array<int, 2> ranks) {
   const int unit = interleaving == Interleaving::packed            ? std::max(ranks[0], ranks[1])
                    : interleaving == Interleaving::alternate_nodes ? gpus_per_node
@@ -88,10 +88,10 @@ double first_start(const TaskGraph& graph, const Timeline& timeline, std::size_t
 
 struct Period {
   double seconds = 0;
-  int count = std::numeric_limits<int>::max();  // on the rank that had fewest
+  int count = std::numeric_limits<int>::max();  // on the rank with the fewest
 };
 
-// From the start of step 1 on, up to `horizon`: mean distance between starts of steps, on the slowest rank.
+// The mean distance between starts of steps on the slowest rank, from step 1 to `horizon`.
 Period period_of(const TaskGraph& graph, const Timeline& timeline, double horizon) {
   Period period;
   for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank) {

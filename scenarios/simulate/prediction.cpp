@@ -23,7 +23,7 @@ std::vector<StageMemory> stage_memory(const Plan& plan, const Timeline& timeline
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const int stage = coordinates_of(plan.scenario.step.layout, static_cast<int>(rank)).pipeline;
     StageMemory& fullest = stages[stage];
-    // Compared as products: a capacity may be 0.
+    // Compares products, because a capacity may be 0.
     if (fullest.capacity > 0 && ranks[rank].peak * fullest.capacity <= fullest.use.peak * capacities[rank]) continue;
     fullest = {static_cast<int>(rank), ranks[rank], capacities[rank],
                on_machine(plan.scenario, static_cast<int>(rank))};
@@ -170,7 +170,7 @@ std::string training_text(const Scenario& scenario, const TrainingCost& training
   return text + ".\n\n";
 }
 
-// "131,072 ranks simulated as 16: the others do the same at the same time. "
+// States how many ranks were simulated and that the others are identical.
 std::string folding_text(const Plan& plan) {
   const int ranks = rank_count(plan.scenario.step.layout), simulated = simulated_ranks(plan);
   if (!plan.unfolded.empty()) return fmt::format("All {} simulated: {}. ", counted(ranks, "rank"), plan.unfolded);
@@ -179,7 +179,7 @@ std::string folding_text(const Plan& plan) {
                      simulated);
 }
 
-// "22 of 1,024 micro-batches simulated: the others repeat these, 12.3 ms a period. "
+// States how many micro-batches were simulated, and the period of the others.
 std::string repeating_text(const Plan& plan, const Prediction& prediction) {
   if (!plan.shortened) return "";
   return fmt::format("{} of {} simulated: the others repeat these every {}. ", plan.graph.micro_batches,
@@ -198,7 +198,7 @@ std::string tasks_text(const Plan& plan, const Prediction& prediction) {
 
 namespace {
 
-// Parts of the peak that are no activations, but live as long as they.
+// Parts of the peak that are not activations but live as long.
 struct Column {
   const char* name;
   MemoryPart part;
@@ -286,7 +286,7 @@ MemoryInput closed_form_input(const Plan& plan) {
   input.zero = layout.zero;
   input.gradient_dtype = plan.graph.step.gradient_dtype;
   input.recompute = plan.graph.step.recompute;
-  double layers = 0;  // on the first pipeline rank: its stages without embedding and head
+  double layers = 0;  // on the first pipeline rank, without embedding and head
   for (std::size_t stage = 0; stage < plan.graph.stages.size(); stage += static_cast<std::size_t>(layout.pipeline)) {
     layers += plan.graph.stages[stage].last - plan.graph.stages[stage].first;
   }
@@ -298,13 +298,13 @@ MemoryInput closed_form_input(const Plan& plan) {
 
 std::string closed_form_text(const Plan& plan, const StageMemory& first) {
   const std::string& schedule = plan.scenario.step.schedule;
-  if (plan.scenario.step.actions) return "";  // an order of its own
+  if (plan.scenario.step.actions) return "";  // has an order of its own
   if (schedule != "1f1b" && schedule != "interleaved-1f1b") return "";
   MemoryTerms terms;
   try {
     terms = closed_form_memory(closed_form_input(plan));
   } catch (const std::invalid_argument&) {
-    return "";  // another model family: the formula does not exist for it
+    return "";  // another model family, without a formula
   }
   const auto row = [](const char* name, double formula, double timeline) {
     return std::vector<std::string>{name, readable_bytes(formula), readable_bytes(timeline)};

@@ -8,7 +8,7 @@
 namespace slipway::scenarios {
 namespace {
 
-// Compute of every rank in the measured step; 0 for ranks that others stand for.
+// Compute time of every rank in the measured step; 0 for ranks without tasks.
 std::vector<double> compute_per_rank(const TaskGraph& graph, const Timeline& timeline) {
   const std::size_t step = measured_step(timeline);
   std::vector<double> busy(rank_count(graph.step.layout), 0);

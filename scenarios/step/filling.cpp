@@ -44,7 +44,7 @@ void refuse_violations(const TaskGraph& graph, const std::vector<Violation>& vio
   throw std::runtime_error(text);
 }
 
-// Equal stages only; 0 otherwise.
+// Layers of each stage if all are equal; otherwise 0.
 int layers_per_stage(const Scenario& scenario) {
   const std::vector<Block> blocks = blocks_of(scenario.step.model);
   int layers = 0;
@@ -58,7 +58,7 @@ int layers_per_stage(const Scenario& scenario) {
   return layers;
 }
 
-// What the closed form describes, but for stages that are not alike.
+// True for scenarios that the closed form describes, apart from unequal stages.
 bool is_of_the_papers_kind(const Scenario& scenario) {
   const std::string& schedule = scenario.step.schedule;
   return scenario.step.optimizer.name == "kfac" && !scenario.step.actions &&

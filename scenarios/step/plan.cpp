@@ -97,7 +97,7 @@ Folding folding_of(const Scenario& scenario) {
 
 namespace {
 
-// The step's graph, of fewer micro-batches where options allow and the schedule repeats.
+// The step's graph, with fewer micro-batches where options allow it and the schedule repeats.
 TaskGraph lowered(Plan& plan, const PlanOptions& options) {
   Step step = plan.scenario.step;
   Folding folding;
@@ -105,7 +105,7 @@ TaskGraph lowered(Plan& plan, const PlanOptions& options) {
     folding = folding_of(plan.scenario);
     plan.unfolded = why_unfolded(plan.scenario, folding);
   }
-  // A link that flaps keeps no period, and who waits for a straggler is told of the whole step.
+  // Left out: a flapping link keeps no period, and the straggler report covers the whole step.
   if (options.patience > 0 && !has_fillers(plan.scenario) && !is_impaired(plan.scenario.cluster))
     plan.shortened = shortened(action_lists(step), micro_batches_of(step), options.patience);
   if (!plan.shortened) return lower(step, folding);
@@ -149,7 +149,7 @@ Plan plan_of(Scenario scenario, const PlanOptions& options) {
 
 double peak_flops(const Scenario& scenario) {
   double sum = 0;
-  // A block table leaves embedding and head free, which the FLOPs of the MFU count: there is no share of a peak.
+  // A block table leaves embedding and head free, but the FLOPs of the MFU count them. So there is no share of a peak.
   if (!scenario.cluster.groups.front().machine.blocks.empty()) return 0;
   for (int rank = 0; rank < rank_count(scenario.step.layout); ++rank) {
     const double peak = machine_of(scenario, rank).peak_flops[static_cast<std::size_t>(scenario.step.dtype)];
@@ -179,13 +179,13 @@ double tokens_per_step(const Scenario& scenario) {
 
 namespace {
 
-// The word of a scenario for one of a key's choices, which are in the order of the enumeration.
+// The scenario's word for a key's choice. The key lists its choices in the order of the enumeration.
 template <typename Choice>
 std::string word_of(const char* key, Choice choice) {
   return std::string(key_of(scenario_keys(), key)->choices().at(static_cast<std::size_t>(choice)));
 }
 
-// What costs time or memory and is not the default: ", recompute full, kernels torch".
+// Choices that cost time or memory and are not the default: ", recompute full, kernels torch".
 std::string choices_text(const Step& step) {
   std::string text;
   if (step.slices > 1) text += fmt::format(", {} slices", step.slices);

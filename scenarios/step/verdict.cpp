@@ -41,15 +41,15 @@ struct Stages {
   std::vector<BlockRange> ranges;  // per stage
 };
 
-// What one micro-batch keeps on each stage; under full recompute without the layer at work.
+// Bytes that one micro-batch keeps on each stage; under full recompute without the layer at work.
 struct Kept {
   std::vector<MemoryParts> parts;    // per stage
   std::vector<MemoryParts> at_work;  // per stage: its largest recomputed block
-  std::vector<double> for_weights;   // per stage: bytes between input and weight gradients, where they are split
+  std::vector<double> for_weights;   // per stage: bytes between split input and weight gradients
 };
 
-// The executor keeps keys and values that it gathers, and what it gathers when it makes a layer again. A trainer does not: its runs
-// have told what it keeps (memory_constants.h).
+// The executor keeps gathered keys and values, and what it gathers when it recomputes a layer. A trainer does not: its
+// constants come from its own runs (memory_constants.h).
 void add_gathered(const Operator& gather, const Block& block, const Stages& stages, MemoryParts& parts) {
   if (!stages.scenario.trainer.machine.empty()) return;
   const bool recomputed = is_recomputed(stages.step.recompute, block);
@@ -81,7 +81,7 @@ double left_for_weights(const std::vector<Operator>& operators, const Stages& st
 
 Kept kept_of(const Stages& of) {
   Kept kept;
-  Stages stages = of;  // unfused scores of a slice: the mean over the slices, which are all held at the peak
+  Stages stages = of;  // unfused scores of a slice: the mean over all slices, which live at the peak
   stages.shape.before = (stages.step.slices - 1) * stages.step.model->sequence / 2;
   const bool full = stages.step.recompute == Recompute::full;
   const double residual = boundary_bytes(stages.scenario.step.model, stages.shape);
@@ -115,9 +115,9 @@ double elements_of(const Stages& stages, int pipeline) {
   return elements;
 }
 
-// The largest two blocks that follow each other in the backward passes of a rank, where the last one is followed by
-// the next micro-batch's first: so many at a time are gathered (ZeRO 3), or keep an unreduced gradient (ZeRO 2, 3), as
-// the lowering allows it (schedules/lower/passes.cpp).
+// Elements of the two largest blocks that follow each other in a rank's backward passes; the last is followed by the
+// next micro-batch's first. So many are gathered at a time (ZeRO 3), or keep an unreduced gradient (ZeRO 2, 3), as the
+// lowering allows it (schedules/lower/passes.cpp).
 double elements_of_two_blocks(const Stages& stages, int pipeline) {
   std::vector<double> elements;
   for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
@@ -132,7 +132,7 @@ double elements_of_two_blocks(const Stages& stages, int pipeline) {
   return most;
 }
 
-// Nothing of that is a trainer's own kept memory: bytes of the book.
+// Counts book bytes only; no trainer's constants cover these parts.
 void add_sharded(const Stages& stages, int pipeline, MemoryParts& parts) {
   const Layout& layout = stages.scenario.step.layout;
   if (layout.zero < 2 || layout.data * layout.context == 1) return;
@@ -141,7 +141,7 @@ void add_sharded(const Stages& stages, int pipeline, MemoryParts& parts) {
   if (layout.zero == 3) parts[MemoryPart::gathered_weights] = elements * bytes_of(stages.scenario.step.dtype);
 }
 
-// Everything but the bytes themselves.
+// All terms except the bytes by part.
 StageTerms without_parts(const Stages& stages, int pipeline) {
   const Scenario& s = stages.scenario;
   const Block& layer = stages.blocks[1];
@@ -163,7 +163,7 @@ StageTerms without_parts(const Stages& stages, int pipeline) {
   return terms;
 }
 
-// Per stage: micro-batches held on its rank where that is fullest.
+// Per stage: micro-batches held on its rank at the rank's peak.
 std::vector<double> held(const Stages& stages, const Kept& kept) {
   std::vector<double> count(stages.ranges.size());
   for (const auto& list : stages.actions) {
@@ -183,7 +183,7 @@ std::vector<MemoryParts> formula_memory(const Scenario& scenario) {
   const Stages stages(scenario);
   MemoryInput input = memory_input(scenario.step.model, stages.shape);
   input.pipeline = scenario.step.layout.pipeline;
-  input.data = scenario.step.layout.data * stages.placement.copies;  // copies share the optimizer as well
+  input.data = scenario.step.layout.data * stages.placement.copies;  // copies share the optimizer too
   input.zero = scenario.step.layout.zero;
   input.gradient_dtype = stages.step.gradient_dtype;
   input.recompute = stages.step.recompute;
@@ -233,13 +233,13 @@ namespace {
 
 bool has_constants(const Scenario& scenario) { return !scenario.trainer.machine.empty(); }
 
-// Empty where there is none, or where a trainer's runs have said more than the book.
+// Empty without a closed form, and where a trainer's own constants replace it.
 std::vector<MemoryParts> closed_form(const Scenario& scenario) {
   if (has_constants(scenario)) return {};
   try {
     return formula_memory(scenario);
   } catch (const std::invalid_argument&) {
-    return {};  // another model family: the formula does not exist for it
+    return {};  // another model family, without a formula
   }
 }
 

@@ -34,8 +34,8 @@ void keep_price(RowResult& result, const Workers::Outcome& outcome) {
   price.mfu = mfu_of(*result.row, price.step_s, result.peak_flops);
 }
 
-// In Megatron-Core keys and values go around a ring: Transformer Engine's default (cp_comm_type p2p), which Megatron-LM
-// could not choose otherwise before December 2024 (NVIDIA/Megatron-LM, pull request 1160), after Fujii's runs.
+// In Megatron-Core, keys and values go around a ring: Transformer Engine's default (cp_comm_type p2p). Megatron-LM had
+// no other choice before December 2024 (NVIDIA/Megatron-LM, pull request 1160), after Fujii's runs.
 ContextExchange exchange_of(const std::string& trainer) {
   return trainer == "megatron-core" ? ContextExchange::ring : ContextExchange::all_gather;
 }
