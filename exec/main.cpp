@@ -37,7 +37,7 @@ void refuse_what_cannot_run(const Bundle& bundle, const std::string& path) {
   if (!text.empty()) throw std::runtime_error(text);
 }
 
-// With as many ranks per process as now, then with as many processes.
+// Suggests the present number of ranks per process, then the present number of processes.
 std::string remedies(int ranks, int processes, int each) {
   const auto sharing = [](int number) { return "give --ranks-per-process " + std::to_string(number); };
   std::string text = ranks % each == 0 ? "start " + std::to_string(ranks / each)
@@ -62,7 +62,7 @@ double connect_seconds(const Arguments& arguments, const RankEnvironment& enviro
   return connect_seconds_for(environment.world, age_of(this_process()));
 }
 
-// Where the files are here.
+// Replaces the bundle's data paths by those of the arguments.
 void read_data_from(const Arguments& arguments, Bundle& bundle) {
   if (!arguments.data.empty()) bundle.run.data = arguments.data;
   if (arguments.evaluation_data.empty()) return;

@@ -2,7 +2,7 @@
 //
 //   models ◄── schedules ◄── { sim, exec } ◄── scenarios        tests see all of them
 //
-// Headers that include no other header of ours include this one, so every file has it.
+// Headers that include no other header of this project include this one, so every file has it.
 #pragma once
 
 namespace slipway {

@@ -1,9 +1,8 @@
 // The dates at which timed units end and latencies are paid: a heap of (date, unit instance).
 //
-// SimGrid's own Timer costs an allocation and a Fibonacci-heap node each; here only the earliest date is a
-// SimGrid timer (engine.cpp), so that a date at which a thousand tasks end wakes the engine once. An entry
-// whose task has changed speed since is stale: the newer entry counts, and of equal ones the first
-// (SharedCompute::comes_due).
+// SimGrid's own Timer costs an allocation and a Fibonacci-heap node each. Here only the earliest date is a SimGrid
+// timer (engine.cpp), so a date at which a thousand tasks end wakes the engine once. An entry whose task has changed
+// speed since is stale: the newer entry counts, and of equal ones the first (SharedCompute::comes_due).
 #pragma once
 
 #include <algorithm>
@@ -26,7 +25,7 @@ class Calendar {
     entries_.emplace_back(date, instance);
     std::push_heap(entries_.begin(), entries_.end(), std::greater<>());
   }
-  // The earliest entry; of one date, the smallest instance.
+  // Removes and returns the earliest entry; at one date, the smallest instance.
   Entry take() {
     std::pop_heap(entries_.begin(), entries_.end(), std::greater<>());
     const Entry entry = entries_.back();

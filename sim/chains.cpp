@@ -70,7 +70,7 @@ class Finder {
     return graph_.tasks[id].kind == TaskKind::collective && plan_.tasks[id].bytes == 0 && !carries_[id];
   }
 
-  // A collective of known duration behind `link` that waits for tasks of the link's ranks, for which their
+  // True for a collective of known duration behind `link` that waits for tasks of the link's ranks, and for which their
   // later tasks wait.
   bool may_be_beside(TaskId id, TaskId link) const {
     const auto of_ranks = graph_.predecessors[link];
@@ -84,7 +84,7 @@ class Finder {
            std::all_of(after.begin(), after.end(), is_of_them);
   }
 
-  // A collective of known duration that waits for one task of each member, whose next task waits for it.
+  // True for a collective of known duration that waits for one task of each member, whose next task waits for it.
   bool is_link(TaskId id) const {
     if (!has_known_duration(id)) return false;
     const auto before = graph_.predecessors[id];
@@ -95,12 +95,12 @@ class Finder {
     });
   }
 
-  // Is `after`, which waits for `task` or follows it, kept waiting by the lane of the same rank too?
+  // True if the lane of the same rank delays `after` too, which waits for `task` or follows it.
   bool is_later_on_lane(TaskId task, TaskId after) const {
     return is_compute(after) && graph_.tasks[after].rank == graph_.tasks[task].rank;
   }
 
-  // So is what waits for a later task of that lane besides: a gather of what `task` has made long before.
+  // The same, or it waits for a later task of that lane too: a gather of what `task` made long before.
   bool is_kept_waiting(TaskId task, TaskId after) const {
     const auto before = graph_.predecessors[after];
     return is_later_on_lane(task, after) || std::any_of(before.begin(), before.end(), [&](TaskId other) {
@@ -108,7 +108,7 @@ class Finder {
            });
   }
 
-  // Does nobody outside see the end of `first`, a link whose chain goes on?
+  // True if no task outside sees the end of `first`, a link whose chain goes on.
   bool is_hidden(TaskId first) const {
     const auto before = graph_.predecessors[first], after = graph_.successors[first];
     return std::all_of(after.begin(), after.end(), [&](TaskId next) {
@@ -116,8 +116,8 @@ class Finder {
     });
   }
 
-  // What is on the chain's communicator is in it, or the order there puts it before the chain or keeps it
-  // waiting.
+  // True if a task on the chain's communicator is in the chain, or the order there puts it before the chain or delays
+  // it.
   bool may_be_inside(TaskId id, std::int32_t communicator) const {
     const auto before = graph_.predecessors[id], after = graph_.successors[id];
     const auto is_beside = [&](TaskId task) { return graph_.tasks[task].communicator == communicator; };
@@ -128,9 +128,8 @@ class Finder {
     });
   }
 
-  // Appends what runs from the end of link `first` to that of link `second`, collectives `beside` tasks
-  // too; the chain begins with `first` if it is empty. False, and nothing appended, if somebody else could
-  // see what is between them.
+  // Appends what runs from the end of link `first` to that of link `second`, also collectives `beside` tasks. An empty
+  // chain begins with `first`. Returns false, and appends nothing, if another task could see what is between them.
   bool append_between(TaskId first, const std::vector<TaskId>& beside, TaskId second, std::vector<TaskId>& chain) {
     const auto from = graph_.predecessors[first], to = graph_.predecessors[second];
     if (from.size() != to.size() || !is_hidden(first)) return false;
@@ -163,7 +162,7 @@ class Finder {
   const TaskGraph& graph_;
   const SimulationPlan& plan_;
   std::vector<std::uint32_t> position_;  // of compute tasks, in compute_order
-  std::vector<std::uint32_t> when_;      // place in the global order; empty until it is asked for
+  std::vector<std::uint32_t> when_;      // place in the global order; made on first use
   std::vector<bool> carries_;            // to or from another step
 };
 
@@ -176,7 +175,7 @@ Chains find_chains(const TaskGraph& graph, const SimulationPlan& plan, bool spee
   result.unit_of.assign(count, nobody);
   for (std::uint32_t chain = 0; chain < chains.size(); ++chain)
     for (const TaskId task : chains[chain]) result.unit_of[task] = chain;
-  // Units in the order of their first tasks' ids, so that equal dates are told apart as without chains.
+  // Units in the order of their first tasks' ids, so that equal dates have the order that they have without chains.
   std::vector<std::uint32_t> number(chains.size(), nobody);
   result.tasks.values.reserve(count);
   for (TaskId id = 0; id < count; ++id) {

@@ -9,7 +9,7 @@ constexpr double never = -1;  // the simulation begins at 0
 
 }  // namespace
 
-// Ranks of a node, and of a GPU, follow one another, whatever the order of nodes.
+// Ranks of a node, and of a GPU, are consecutive, whatever the order of nodes.
 SharedCompute::SharedCompute(const Cluster& cluster, int ranks) : ranks_(static_cast<std::size_t>(ranks)) {
   Place before;
   for (int r = 0; r < ranks; ++r) {

@@ -4,10 +4,10 @@
 //         = 1 / busy compute lanes of the GPU                     Cluster.ranks_per_gpu > 1: ranks share a GPU
 //         / overlap_slowdown while a communication of the rank is under way
 //
-// Speeds are piecewise constant, so ends are exact: when a speed changes, the work done so far is settled
-// and a new end is written into the calendar; the old entry is stale. Ranks whose speed cannot change
-// (no overlap slowdown, and a core or a GPU for each rank) never come here: their end is fixed at the
-// start. Guarded by tests/sim/compute_test.cpp.
+// Speeds are piecewise constant, so ends are exact. When a speed changes, the work done so far is settled and a new end
+// is written into the calendar; the old entry is stale. Ranks whose speed cannot change (no overlap slowdown, and a
+// core or a GPU for each rank) are not handled here: their end is fixed at the start.
+// Guarded by tests/sim/compute_test.cpp.
 #pragma once
 
 #include <vector>
@@ -30,8 +30,8 @@ class SharedCompute {
   void communication_begins(int rank) { count_communication(rank, 1); }
   void communication_ends(int rank) { count_communication(rank, -1); }
 
-  // Does this calendar entry end the rank's running task? At most one does: a speed that changes back at
-  // the date at which it changed makes a second entry of the same date.
+  // True if this calendar entry ends the rank's running task. At most one entry does: a speed that changes back at the
+  // date at which it changed makes a second entry of the same date.
   bool comes_due(int rank, Instance instance, double date);
   // Settles all changes of one date: new ends go to the calendar.
   void settle(double now, Calendar& calendar);

@@ -11,11 +11,11 @@ namespace {
 
 constexpr double rounding = 1e-9;
 
-// Of a task's latency: the time on links that may be left out of its contention.
+// Share of a task's latency: a shorter time on links may be left out of its contention.
 constexpr double negligible = 0.01;
 
-// How fast the edges of a set would go per share of a whole one where they meet on ports only, as their
-// closed form says: all at once, none waiting.
+// How fast the edges of a set would go per share of a whole one where they meet on ports only. As in their closed form,
+// all go at once and none waits.
 double pace_of(const Planner& planner, const EdgeSet& set) {
   std::map<std::array<int, 4>, double> busy;  // seconds per byte of a whole edge: fabric, node, port, direction
   const auto add = [&](const Edge& edge, std::int32_t rank, int direction, double seconds) {
@@ -33,7 +33,7 @@ double pace_of(const Planner& planner, const EdgeSet& set) {
   return 1 / longest;
 }
 
-using Loads = std::unordered_map<std::uint64_t, double>;  // of links: bytes/s that edges would like to send
+using Loads = std::unordered_map<std::uint64_t, double>;  // bytes/s that edges would send, by link
 
 template <typename Each>
 void visit_links(const Planner& planner, const EdgeSet& set, Each each) {
@@ -62,7 +62,7 @@ void add_loads(const Planner& planner, Loads& loads, Wanted wanted) {
   }
 }
 
-// Against the loads of all that might send.
+// Compares with the loads of everything that might send.
 void find_traffic(Planner& planner, const Loads& loads) {
   for (EdgeSet& set : planner.sets) {
     visit_links(planner, set, [&](const RouteLink& link, const Edge&, const Route&) {
@@ -72,7 +72,7 @@ void find_traffic(Planner& planner, const Loads& loads) {
   }
 }
 
-// Against the loads of what does.
+// Compares with the loads of real traffic.
 void find_contention(Planner& planner, const Loads& loads) {
   for (EdgeSet& set : planner.sets)
     if (set.carries_traffic)

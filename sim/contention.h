@@ -1,12 +1,12 @@
-// What of a step's messages load which links, and where more would be sent than a link can carry (private
-// to sim/fidelity.cpp, which turns tasks into flows).
+// Which links a step's messages load, and where more would be sent than a link can carry (private to sim/fidelity.cpp,
+// which turns tasks into flows).
 //
 //   set of edges      those that one algorithm uses in one communicator
 //   load of a link    Σ of what each edge over it would send by itself
 //   contended         a link of the set would have more than it carries
 //
-// A task whose time on links is below 1 % of its latency, also where all others slow it down as much as
-// they can, is no traffic. Guarded by tests/sim/collective_test.cpp and tests/sim/algorithm_test.cpp.
+// A task is no traffic if its time on links is below 1 % of its latency, even when all others slow it down as much as
+// they can. Guarded by tests/sim/collective_test.cpp and tests/sim/algorithm_test.cpp.
 #pragma once
 
 #include <array>
@@ -27,16 +27,16 @@ constexpr std::size_t no_set = 0xFFFFFFFF;
 // Edges that flows of one pattern use in one communicator.
 struct EdgeSet {
   std::uint32_t first = 0, last = 0;
-  bool whole = true;    // each edge carries all that a ring's link would
-  double busiest = 0;   // the largest time on links of any task, over its latency
-  double overload = 1;  // what would be sent over one of its links, over what the link can carry
+  bool whole = true;    // each edge carries as much as a ring's link would
+  double busiest = 0;   // the largest ratio of a task's time on links to its latency
+  double overload = 1;  // bytes/s that would be sent over the most loaded link, per bytes/s that it carries
   bool carries_traffic = false, contended = false;
 };
 
-// Has it links that are no port's own?
+// True if the cluster has links that are not a single port's own.
 bool has_shared_links(const Cluster& cluster);
 
-// What a step's simulation is planned with.
+// Input and state of a step's plan.
 struct Planner {
   const TaskGraph& graph;
   const Cluster& cluster;
@@ -62,12 +62,10 @@ struct AlgorithmMessage {
 
 AlgorithmMessage message_of(const Planner& planner, TaskId task);
 
-// Seconds that the task loads its links if it is alone, over those that it waits for latency; infinity for
-// a transfer.
+// Seconds that the task loads its links if it is alone, divided by its seconds of latency; infinity for a transfer.
 double busyness_of(const Planner& planner, TaskId task);
 bool is_traffic(const EdgeSet& set, double busyness);
-// Sets `busiest`, `overload`, `carries_traffic` and `contended` of all sets: a link is contended by all
-// steps together.
+// Sets `busiest`, `overload`, `carries_traffic` and `contended` of all sets. All steps together contend for a link.
 void find_contention(std::vector<Planner>& planners);
 
 }  // namespace slipway::sim

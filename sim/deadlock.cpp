@@ -1,5 +1,5 @@
-// The message of a simulated deadlock: who stands at the head of each lane, what it waits for, and where that is in
-// the grid of the schedule.
+// The message of a simulated deadlock: the head of each lane, what it waits for, and where that is in the schedule's
+// grid.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ constexpr std::size_t shown_lanes = 40;  // a screen; a thousand ranks usually w
 
 bool is_done(const Frontier& frontier, Instance instance) { return frontier.blockers[instance] == 0; }
 
-// "2F0 in step 1", the step only where there are several.
+// "2F0 in step 1"; the step only where there are several.
 std::string name_of(const TaskGraph& graph, const Frontier& frontier, Instance instance) {
   const std::string label = label_of(graph, frontier.first_task(instance));
   return frontier.steps == 1 ? label : fmt::format("{} in step {}", label, instance / frontier.units->count + 1);

@@ -36,7 +36,7 @@ class Loop {
   void run() {
     const auto begin = std::chrono::steady_clock::now();
     simgrid::s4u::Engine::on_time_advance_cb([this](double) { at_date(simgrid::s4u::Engine::get_clock()); });
-    Timer::set(0, [] {});  // something to begin with
+    Timer::set(0, [] {});  // a first event
     simgrid::s4u::Engine::get_instance()->run();
     *output_.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     *output_.flows = flows_.opened();
@@ -87,7 +87,7 @@ class Loop {
       done_ += frontier_.tasks_of(instance).size();
       const TaskId id = frontier_.first_task(instance);
       const Task& task = graph_.tasks[id];
-      if (!is_chain(instance)) output_.end[place_of(instance, id)] = now;  // of a chain: noted when it began
+      if (!is_chain(instance)) output_.end[place_of(instance, id)] = now;  // a chain's were written when it began
       if (task.communicator == none) {
         if (compute_.changes(task.rank) && plan_.tasks[id].seconds > 0) compute_.end(task.rank);
       } else if (compute_.slowed_by_communication()) {
@@ -122,9 +122,9 @@ class Loop {
     }
   }
 
-  // All its dates follow from its beginning; only its end is an event. A task starts when the last of those
-  // of the chain is over that it waits for or that stand before it on its lane: of a rank, or of the
-  // chain's communicator.
+  // All dates of a chain follow from its beginning; only its end is an event. A task starts when the last of its
+  // predecessors within the chain is over. These are the tasks that it waits for, and those before it on its lane: of a
+  // rank, or of the chain's communicator.
   void start_chain(Instance instance, double now) {
     const auto& unit_of = frontier_.units->chains->unit_of;
     const std::uint32_t unit = frontier_.unit_of(instance);
@@ -146,7 +146,7 @@ class Loop {
       ended_.push_back(instance);
   }
 
-  // From when on the compute lane of `rank` is free for the chain at hand, which began at `now`.
+  // The date from which the compute lane of `rank` is free for the present chain, which began at `now`.
   double& rank_free(std::int32_t rank, double now) {
     auto& [chain, free] = rank_free_[rank];
     if (std::exchange(chain, chains_begun_) != chains_begun_) free = now;
@@ -154,7 +154,7 @@ class Loop {
   }
 
   bool is_chain(Instance instance) const { return frontier_.units->chains->is_chain(frontier_.unit_of(instance)); }
-  // Where a task's dates are noted.
+  // Index of a task's dates.
   std::size_t place_of(Instance instance, TaskId id) const {
     return instance / frontier_.units->count * graph_.tasks.size() + id;
   }
@@ -191,7 +191,7 @@ class Loop {
   double wake_date_ = -1;
   std::uint64_t done_ = 0;
   std::uint64_t chains_begun_ = 0;
-  std::vector<std::pair<std::uint64_t, double>> rank_free_;  // with the chain of which that was noted
+  std::vector<std::pair<std::uint64_t, double>> rank_free_;  // with the chain that wrote it
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 //   2. sort by unit instance; end the ended, start what became ready, until nothing more is ready now
 //   3. settle changed compute speeds; ask SimGrid to wake us at the calendar's next date
 //
-// Runs in maestro, without actors. Once per process (isolate.h).
+// It runs in maestro, without actors, once per process (isolate.h).
 #pragma once
 
 #include <atomic>
@@ -15,10 +15,10 @@
 
 namespace slipway::sim {
 
-// Where results go: per task instance (step * tasks + id), and the counters of a Simulation.
+// Where results go: times per task instance (step * tasks + id), and the counters of a Simulation.
 struct SimulationOutput {
   std::span<double> start, end;
-  // So far, read by another process: task instances that are done, and the simulated clock.
+  // Progress so far, read by another process: task instances that are done, and the simulated clock.
   std::atomic<std::uint64_t>* done = nullptr;
   std::atomic<double>* now = nullptr;
   std::uint64_t* flows = nullptr;
@@ -26,7 +26,7 @@ struct SimulationOutput {
   double* wall_s = nullptr;
 };
 
-// What is simulated as one: nothing where speeds change (compute.h) or it is not wanted.
+// Chains that are simulated as one unit; none where speeds change (compute.h) or `wanted` is false.
 Chains chains_of(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, bool wanted);
 
 // Throws std::runtime_error on a deadlock.

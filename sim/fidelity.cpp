@@ -17,12 +17,11 @@
 namespace slipway::sim {
 namespace {
 
-// Trees that NCCL would choose by size load the links that its rings would, for as long as the trees take:
-// members stay alike, so that the graph may be folded. What is told to be a tree, or never folds, has a
-// tree's edges.
+// Trees that NCCL would choose by size load the links that its rings would, for as long as the trees take. So members
+// stay alike and the graph may be folded. An explicit tree, or a graph that never folds, has a tree's edges.
 bool has_tree_edges(const Planner& planner, const LinkPath& path) { return !path.chooses || planner.shares_links; }
 
-// Seconds before the flows, and bytes per edge that carries all of it.
+// Seconds before the flows, and bytes of an edge that carries everything.
 TaskPlan flows_of(const Planner& planner, TaskId task) {
   const AlgorithmMessage message = message_of(planner, task);
   const LinkPath& path = message.path;
@@ -90,7 +89,7 @@ EdgeSet add_edges(Planner& planner, std::size_t communicator, Pattern pattern) {
   return set;
 }
 
-// Which task may become flows on which edges.
+// The tasks that may become flows, and their edges.
 void find_edges(Planner& planner) {
   std::array<std::size_t, pattern_kinds> nothing;
   nothing.fill(no_set);

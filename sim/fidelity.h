@@ -1,23 +1,21 @@
-// What each task is for the simulator: a duration, or a delay and then flows on fabric ports.
+// The form of each task in the simulator: a duration, or a delay and then flows on fabric ports.
 //
 //   transfer            latency, then one flow sender → receiver
 //   collective          rounds·α (and the additions), then a flow on each edge of its algorithm's pattern
-//                       (sim/patterns.h); a ring has one from each member to the next, of its bytes per
-//                       link. Done when the last flow ends. α is the slowest edge's, or the algorithm's
-//                       mean.
+//                       (sim/patterns.h). A ring has a flow of its bytes per link from each member to the next.
+//                       It is done when the last flow ends. α is the slowest edge's, or the algorithm's mean.
 //   everything else     its duration
 //
-// n flows instead of 2(n−1) rounds: every edge carries the same bytes per round, so the pipeline of rounds
+// There are n flows instead of 2(n−1) rounds: every edge carries the same bytes per round, so the pipeline of rounds
 // takes as long as one long flow on each edge at once.
 //
-// `automatic` makes a collective flows when its time can depend on others: some link on its ways (ports,
-// and what a topology has between them) carries edges, other communicators' or its own, that together would
-// send more than it can. Collectives that all others together on their most loaded link would slow by less
-// than a hundredth of their latency term (a scalar over all ranks) count as no traffic: they stay closed
-// forms and make nobody else contended. In a folded graph (schedules/lower/folding.h) the edges of the
-// members that were lowered stand for all: an edge that leaves them arrives at the member that stands for
-// its end, which may be the one that it leaves. Guarded by tests/sim/collective_test.cpp and
-// tests/sim/algorithm_test.cpp.
+// `automatic` makes a collective flows when its time can depend on others. Then some link on its ways (ports, and what
+// a topology has between them) carries edges that together would send more than it can. They may be other
+// communicators' or its own. Collectives count as no traffic if all others together, on their most loaded link, would
+// slow them by less than a hundredth of their latency term (a scalar over all ranks). They stay closed forms and make
+// no other contended. In a folded graph (schedules/lower/folding.h) the edges of representative ranks represent all
+// edges. An edge that leaves them arrives at the representative of its end, which may be its start.
+// Guarded by tests/sim/collective_test.cpp and tests/sim/algorithm_test.cpp.
 #pragma once
 
 #include <cstdint>
@@ -32,11 +30,11 @@ struct Edge {
   std::int32_t from = 0, to = 0;  // ranks
   std::int32_t fabric = 0;
   double share = 1;  // of the task's bytes (sim/patterns.h)
-  double weak = 1;   // share of the fabric's bandwidth that a flow gets at most: a weak pair of nodes
+  double weak = 1;   // largest share of the fabric's bandwidth for one flow, for a weak pair of nodes
 };
 
 struct TaskPlan {
-  double seconds = 0;                           // duration; of flows, the delay before them
+  double seconds = 0;                           // duration; with flows, the delay before them
   double bytes = 0;                             // of an edge with share 1; 0: no flows
   std::uint32_t first_edge = 0, last_edge = 0;  // of the flows
 };
@@ -46,17 +44,17 @@ struct SimulationPlan {
   std::vector<Edge> edges;
 };
 
-// One of several steps that share a cluster's links; its `cluster` says where its ranks sit and what messages cost.
+// One of several steps that share a cluster's links. `cluster` has its ranks' places and the costs of messages.
 struct PlannedStep {
   const TaskGraph& graph;
   const Cluster& cluster;
   const Durations& durations;
 };
 
-// Throws std::invalid_argument: too few GPUs, no fabric between two members, an impossible duration.
+// Throws std::invalid_argument for too few GPUs, no fabric between two members, or an impossible duration.
 SimulationPlan plan_simulation(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
                                CollectiveFidelity fidelity);
-// The same of each; a link is contended by all of them together.
+// Plans each of several steps. All of them together contend for a link.
 std::vector<SimulationPlan> plan_simulations(std::span<const PlannedStep> steps, CollectiveFidelity fidelity);
 
 }  // namespace slipway::sim

@@ -2,7 +2,7 @@
 //
 //   up for (1 − down)·period, then down for down·period, from date 0 on
 //
-// A link that is down keeps a trillionth of its bandwidth: SimGrid wants links that carry something. The state is a
+// A link that is down keeps a trillionth of its bandwidth, because SimGrid requires bandwidth above 0. The state is a
 // function of the date alone, so dates at which nothing is under way need no event.
 // Guarded by tests/sim/stragglers_test.cpp: the end of a flow is its closed form.
 #pragma once
@@ -29,8 +29,8 @@ class Flapping {
   bool empty() const { return links_.empty(); }
   // Gives every link the bandwidth that it has from now on.
   void settle(double now);
-  // Gives every link its full bandwidth until settle() is called at the same date: SimGrid caps a flow for good at
-  // the bandwidth that its links have when it is opened.
+  // Gives every link its full bandwidth until settle() is called at the same date. SimGrid caps a flow for good at the
+  // bandwidth that its links have when it is opened.
   void lift();
   // The first date after now at which a link changes; requires !empty().
   double next_date(double now) const;

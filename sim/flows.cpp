@@ -54,7 +54,7 @@ void Flows::open(Instance instance, std::uint32_t first_edge, std::uint32_t last
     flow->set_payload_size(parts);
     flow->set_source(routes_[edge].from);
     flow->detach();
-    flow->set_destination(routes_[edge].to);  // all is known now: SimGrid starts it
+    flow->set_destination(routes_[edge].to);  // the flow is complete now: SimGrid starts it
     flying_.insert(flow->get_impl(), instance);
   }
   open_per_task_[instance % open_per_task_.size()] += last_edge - first_edge;

@@ -1,9 +1,9 @@
-// Flows under way on SimGrid's links, and which task each belongs to.
+// Flows under way on SimGrid's links, and the task of each.
 //
-// A flow is a detached host-to-host Comm: SimGrid keeps it alive until it ends, and we know it only by the
-// address of its activity. When time advances, the network model lists the actions that have just ended;
-// they are looked up here before SimGrid frees them. (Completion callbacks cost more, and dropping the last
-// reference inside one crashes SimGrid 3.32.)
+// A flow is a detached host-to-host Comm: SimGrid keeps it alive until it ends, and only the address of its activity
+// identifies it here. When time advances, the network model lists the actions that have just ended. They are looked up
+// before SimGrid frees them. (Completion callbacks cost more, and dropping the last reference inside one crashes
+// SimGrid 3.32.)
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class FlightTable {
  public:
   FlightTable() : slots_(1024) {}
   void insert(const void* key, Instance instance);
-  Instance take(const void* key);  // key must be there
+  Instance take(const void* key);  // requires that key is there
   bool empty() const { return used_ == 0; }
 
  private:
@@ -47,7 +47,7 @@ class Flows {
   // `routes` of the plan's edges; `tasks` per step. One instance of a task is under way at a time.
   Flows(std::vector<HostPair> routes, std::uint32_t tasks);
 
-  // Opens one flow on each edge [first, last), of its share of `bytes`.
+  // Opens one flow on each edge [first, last), with its share of `bytes`.
   void open(Instance instance, std::uint32_t first_edge, std::uint32_t last_edge, double bytes);
   // Appends the instances whose last flow ended at the present date.
   void collect(std::vector<Instance>& ended);

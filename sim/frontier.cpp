@@ -7,8 +7,7 @@
 namespace slipway::sim {
 namespace {
 
-// Rows from (row, value) pairs given by a function that calls its argument once per pair, in the same
-// order both times it is asked.
+// Rows from (row, value) pairs. The function calls its argument once per pair, in the same order both times it runs.
 template <class Visit>
 Rows rows_of(std::size_t count, const Visit& visit) {
   Rows rows;
@@ -21,7 +20,7 @@ Rows rows_of(std::size_t count, const Visit& visit) {
   return rows;
 }
 
-// The units of each lane: a chain stands once in each of its lanes, where its tasks follow one another.
+// The units of each lane: a chain stands once in each of its lanes, where its tasks are consecutive.
 void index_lanes(const TaskGraph& graph, UnitGraph& units) {
   units.lanes = lanes_of(graph);
   std::erase_if(units.lanes, [](const Lane& lane) { return lane.tasks.empty(); });
@@ -41,7 +40,7 @@ void index_lanes(const TaskGraph& graph, UnitGraph& units) {
   });
 }
 
-// Edges between units; those inside a chain are its own affair.
+// Edges between units, without those inside a chain.
 void index_edges(const TaskGraph& graph, UnitGraph& units) {
   const auto& unit_of = units.chains->unit_of;
   units.successors = rows_of(units.count, [&](const auto& pair) {

@@ -1,10 +1,10 @@
-// Which unit instances may start; a unit is a task or a chain of them (chains.h). One counter per instance:
+// The unit instances that may start; a unit is a task or a chain of them (chains.h). There is one counter per instance:
 //
 //   blockers = units that it waits for, not yet done (carried ones from step 1 on)
 //            + member lanes where it is not the head
 //
-// A unit that ends takes one from each successor, and one from the next unit of each of its lanes; whoever
-// reaches zero is ready. Lanes continue with the next step's list when theirs is done.
+// A unit that ends takes one from each successor, and one from the next unit of each of its lanes. A unit at zero is
+// ready. Lanes continue with the next step's list when theirs is done.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace slipway::sim {
 
-// Of the graph's step; the same for any number of steps, so made once for all simulations of a graph.
+// The units of one step. They do not depend on the number of steps, so all simulations of a graph share them.
 struct UnitGraph {
   std::uint32_t count = 0;
   const Chains* chains = nullptr;
@@ -45,13 +45,13 @@ struct Frontier {
   TaskId first_task(Instance instance) const { return tasks_of(instance).front(); }
 };
 
-// Appends to `ready` what may start at time 0. `units` must outlive it.
+// Appends the instances that may start at time 0 to `ready`. `units` must outlive the frontier.
 Frontier make_frontier(const UnitGraph& units, int steps, std::vector<Instance>& ready);
 
-// `instance` is done: appends to `ready` what may start now.
+// `instance` is done: appends the instances that may start now to `ready`.
 void advance(Frontier& frontier, Instance instance, std::vector<Instance>& ready);
 
-// Why nothing goes on although tasks are left: a line per stuck lane with its head and what that waits for.
+// The reason of a deadlock: a line per stuck lane with its head and what that waits for.
 std::string describe_deadlock(const TaskGraph& graph, const Frontier& frontier);
 
 }  // namespace slipway::sim

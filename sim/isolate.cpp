@@ -25,10 +25,10 @@ constexpr int tick_ms = 250;
   throw std::system_error(errno, std::generic_category(), std::string("cannot start a simulation: ") + what);
 }
 
-// The end of a child that somebody waits for; killed if nobody did.
+// The end of a child that a caller waits for. The child is killed if no caller waited.
 struct Child {
   pid_t id = -1;
-  int messages = -1;  // its end of story, read here
+  int messages = -1;  // the reading end of its pipe
   ~Child() {
     if (messages >= 0) close(messages);
     if (id > 0) {
@@ -49,7 +49,7 @@ void write_all(int file, const char* text, std::size_t size) {
   while (size > 0) {
     const ssize_t written = write(file, text, size);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // nobody listens any more
+    if (written <= 0) return;  // the reader is gone
     text += written;
     size -= static_cast<std::size_t>(written);
   }
@@ -78,8 +78,8 @@ bool has_ended(const Child& child) {
   return waitid(P_PID, static_cast<id_t>(child.id), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
 }
 
-// Reads the child's message up to its end mark. A child that dies without one is noticed at the next tick:
-// the pipe itself may be held open by another thread's child, forked meanwhile.
+// Reads the child's message up to its end mark. A child that dies without one is noticed at the next tick: another
+// thread's child, forked meanwhile, may hold the pipe itself open.
 std::string listen(const Child& child, const std::function<void()>& tick) {
   std::string message;
   char part[4096];

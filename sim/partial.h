@@ -1,4 +1,4 @@
-// What a simulation knows that was told to stop: how far it came, and where each pipeline rank was.
+// The result of an interrupted simulation: how far it came, and where each pipeline rank was.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct PartialSimulation {
   int steps = 1;
   struct Position {
     std::int32_t rank = 0;
-    std::string label;  // the task of its compute lane that began last; empty: none yet
+    std::string label;  // task of its compute lane that began last; empty: none yet
     int step = 0;
   };
   std::vector<Position> positions;  // of one rank of each pipeline rank
@@ -31,7 +31,7 @@ class SimulationInterrupted : public std::runtime_error {
   PartialSimulation partial;
 };
 
-// `start`, `end`: per task instance, 0 where not known yet; chains note dates ahead of the clock.
+// `start`, `end`: per task instance, 0 where not known yet; chains write dates ahead of the clock.
 PartialSimulation partial_simulation(const TaskGraph& graph, int steps, double now, std::uint64_t done,
                                      std::span<const double> start, std::span<const double> end);
 

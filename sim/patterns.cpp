@@ -26,7 +26,7 @@ void add_between(std::vector<MemberEdge>& edges, const Span& span, double share)
   for (std::size_t i = 0; i < n; ++i) edges.push_back({i, (i + g) % n, share});
 }
 
-// Of each member's part S/g one half on each tree, up and down. S = n/(2(n−1))·X.
+// One half of each member's part S/g on each tree, up and down. S = n/(2(n−1))·X.
 void add_trees(std::vector<MemberEdge>& edges, const Span& span) {
   const double n = span.members(), g = span.per_node;
   const double whole = n / (2 * (n - 1)) * (1 / tree_efficiency);

@@ -1,20 +1,17 @@
-// Between which members the flows of a message run, and how much each carries.
+// The pairs of members between which the flows of a message run, and how much each carries.
 //
 //   line          sender → receiver
 //   ring          0 → 1 → … → n−1 → 0
-//   rails         nodes of g members; inside a node all of it around its ring, to the equal member of the
-//   next node
-//                 a g-th (multi-ring)
-//   between       only what rails has between the nodes (hierarchical; what happens inside is paid before)
-//   trees         up and down the edges of two trees over the nodes for each member, half of its part on
-//   each, and
-//                 along the chains inside
+//   rails         nodes of g members; inside a node all of it around its ring, to the equal member of the next node a
+//                 g-th (multi-ring)
+//   between       only the edges of rails between the nodes (hierarchical; the time inside is paid before)
+//   trees         up and down the edges of two trees over the nodes for each member, half of its part on each,
+//                 and along the chains inside
 //   pairs         every member to every other (all-to-all)
 //
-// `share` is in units of the bytes that a ring's link carries (RingTraffic::bytes_per_link), which for an
-// all-reduce of S over n members is X = 2(n−1)/n·S. Uncontended, the slowest link of a pattern is busy for
-// as long as the closed form of its algorithm says (models/machine/collectives.h). Guarded by
-// tests/sim/algorithm_test.cpp.
+// `share` is in units of the bytes that a ring's link carries (RingTraffic::bytes_per_link). For an all-reduce of S
+// over n members these are X = 2(n−1)/n·S. Uncontended, the slowest link of a pattern is busy for as long as the closed
+// form of its algorithm (models/machine/collectives.h). Guarded by tests/sim/algorithm_test.cpp.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +30,7 @@ struct MemberEdge {
   double share = 1;
 };
 
-// `span` describes the n members where the pattern is rails, between or trees.
+// `span` describes the n members for the patterns rails, between and trees.
 std::vector<MemberEdge> edges_of(Pattern pattern, std::size_t members, const Span& span);
 
 }  // namespace slipway::sim

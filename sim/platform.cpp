@@ -23,8 +23,8 @@ struct FabricZone {
   sg4::Host* end = nullptr;
 };
 
-// CM02 with these settings is latency + size/bandwidth and max-min sharing; the default model multiplies
-// latencies by 13 and has a TCP window. SimGrid's dates agree within `surf/precision` seconds.
+// CM02 with these settings is latency + size/bandwidth and max-min sharing. The default model multiplies latencies by
+// 13 and has a TCP window. SimGrid's dates agree within `surf/precision` seconds.
 void start_engine() {
   std::vector<std::string> words{"slipway",
                                  "--log=root.threshold:critical",
@@ -38,7 +38,7 @@ void start_engine() {
   arguments.push_back(nullptr);
   static sg4::Engine engine(&count, arguments.data());
   for (const int signal : {SIGSEGV, SIGBUS}) std::signal(signal, SIG_DFL);  // SimGrid's print
-  std::signal(SIGINT, SIG_IGN);  // the parent ends us, when it has read how far we came
+  std::signal(SIGINT, SIG_IGN);  // the parent ends this process after it has read the progress
 }
 
 class Platform {
@@ -78,7 +78,7 @@ class Platform {
     return sg4::LinkInRoute(link);
   }
 
-  // What each flow of a weak pair gets at most, however many there are.
+  // The most that each flow of a weak pair gets, however many there are.
   sg4::LinkInRoute pair_link_of(FabricZone& fabric, const Edge& edge) {
     sg4::Link*& link = fabric.pair_links[edge.weak];
     if (link == nullptr)

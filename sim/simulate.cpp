@@ -17,7 +17,7 @@
 namespace slipway::sim {
 namespace {
 
-// What the simulating process leaves behind; start and end times follow it in memory.
+// The results of the simulating process; start and end times follow it in memory.
 struct Outcome {
   std::atomic<std::uint64_t> done = 0;
   std::atomic<double> now = 0;
@@ -60,7 +60,7 @@ class Run {
     run_isolated([&] { run_engine(graph_, cluster, plan, units, steps_, output); }, tick);
   }
 
-  // Once: millions of tasks, of which hardly anything is held twice.
+  // Called once, because it releases memory: there are millions of tasks, and hardly anything is held twice.
   Simulation take() {
     Simulation result;
     result.timeline.steps = steps_;

@@ -1,13 +1,11 @@
-// Several jobs on one cluster at the same time: each steps on as its own tasks let it, and they meet on the
-// links.
+// Several jobs on one cluster at the same time. Each proceeds as its own tasks allow; they share only links.
 //
 //   job a   |  step 0  |  step 1  |  step 2  | ...           steps of each back to back, without a barrier;
-//   job b   | step 0 | step 1 | step 2 | ...                 nothing but shared links ties one job to the
-//   other
+//   job b   | step 0 | step 1 | step 2 | ...                 only shared links tie one job to the other
 //
-// The jobs' steps, as often as each shall run, become one graph whose ranks are the GPUs. Which collectives
-// are flows is decided over all jobs (fidelity.h); what a message costs is each job's own. No GPU has two
-// jobs. Guarded by tests/sim/together_test.cpp.
+// The jobs' steps, as often as each shall run, become one graph whose ranks are the GPUs. Which collectives are flows
+// is decided over all jobs (fidelity.h); each job has its own message costs. No GPU has two jobs.
+// Guarded by tests/sim/together_test.cpp.
 #pragma once
 
 #include <span>
@@ -18,13 +16,13 @@ namespace slipway::sim {
 
 struct Job {
   const TaskGraph& graph;      // of all ranks (not folded), one step (no window), with an order
-  const Cluster& cluster;      // the common hardware; gpu_of_rank says where this job's ranks sit
+  const Cluster& cluster;      // the common hardware; gpu_of_rank has the places of this job's ranks
   const Durations& durations;  // of its tasks
   int steps = 3;
 };
 
-// One timeline per job: of its steps, as simulate would give it. options.steps is not read. Throws as
-// simulate does, and std::invalid_argument for a GPU with two ranks.
+// Returns one timeline per job, equal to simulate's for its steps. options.steps is not read. Throws as simulate does,
+// and std::invalid_argument for a GPU with two ranks.
 std::vector<Timeline> simulate_together(const Cluster& hardware, std::span<const Job> jobs,
                                         const SimulationOptions& options);
 

@@ -1,4 +1,4 @@
-// The file that a rank is started with. Guarded by tests/exec/execute_failure_test.cpp.
+// The bundle file that starts a rank. Guarded by tests/exec/execute_failure_test.cpp.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ struct BundleFile {
   Bundle bundle;
   std::string checksum;
 };
-// Throws std::runtime_error naming the file and the defect.
+// Throws std::runtime_error with the file and the defect.
 BundleFile read_bundle_file(const std::string& path);
 
 }  // namespace slipway::exec

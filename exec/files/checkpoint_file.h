@@ -1,15 +1,15 @@
-// The shards of a checkpoint: what one rank wrote, and what the others can read of it in any layout.
+// The shards of a checkpoint: what one rank wrote, readable for the others in any layout.
 //
-//   shard-<r>.index   "entry <parameter> <dtype> <rows> <columns> <shard_dim> <from> <to> <updates> <offset>
-//                     <checksum> <pieces> <begin> <end> ..."   a line each
-//                     "matrix <name> <dtype> <rows> <columns> <offset> <checksum>"
+//   shard-<r>.index   a line each:
+//                     "entry <parameter> <dtype> <rows> <columns> <shard_dim> <from> <to> <updates> <offset> <checksum>
+//                     <pieces> <begin> <end> ..."  or  "matrix <name> <dtype> <rows> <columns> <offset> <checksum>"
 //   shard-<r>.data    per entry: master weights, first moments, second moments, [from, to) of each
 //                     per matrix: its elements in row-major order
 //
-// An entry is a part of one tensor-parallel shard of one parameter: the shard is the concatenation of `pieces` along
-// shard_dim (models/model/parameters.h), and [from, to) of its elements in row-major order are there (all of them, or a
-// ZeRO slice). So shards of any layout can be put together to whole parameters, and cut anew.
-// A matrix is what an optimizer knows besides, whole, from the one rank that has it (K-FAC's inverses, exec/rank/kfac.h).
+// An entry is a part of one tensor-parallel shard of one parameter. The shard is the concatenation of `pieces` along
+// shard_dim (models/model/parameters.h). The entry has [from, to) of its elements in row-major order: all, or a ZeRO
+// slice. So shards of any layout combine to whole parameters, which can be cut anew. A matrix is further optimizer
+// state, whole, from the one rank that has it (K-FAC's inverses, exec/rank/kfac.h).
 // Plain C++. Guarded by tests/exec/checkpoint_file_test.cpp.
 #pragma once
 
@@ -28,10 +28,10 @@ namespace slipway::exec {
 
 struct CheckpointEntry {
   std::string parameter;               // unique in the model
-  Dtype dtype = Dtype::float32;        // of all three
+  Dtype dtype = Dtype::float32;        // of masters and moments
   std::int64_t rows = 0, columns = 0;  // of the whole parameter
   int shard_dim = -1;
-  std::vector<Piece> pieces;  // of a parameter that is not cut: all rows
+  std::vector<Piece> pieces;  // all rows for a parameter that is not cut
   std::int64_t from = 0, to = 0;
   std::int64_t updates = 0;  // optimizer steps so far
 
@@ -48,15 +48,15 @@ struct CheckpointMatrix {
 
 class ShardWriter {
  public:
-  // `folder`: the partial one, which exists.
+  // `folder`: the existing partial folder.
   ShardWriter(const std::string& folder, int rank);
-  // Removes what was not finished: on a full disk it would keep the room that the run's records and messages need.
+  // Removes an unfinished shard: on a full disk it would take the room of the run's records and messages.
   ~ShardWriter();
-  // Both throw std::runtime_error naming the file and the system's reason (a full disk).
+  // Both throw std::runtime_error with the file and the system's reason (a full disk).
   void add(const CheckpointEntry& entry, std::string_view masters, std::string_view first_moments,
            std::string_view second_moments);
   void add(const CheckpointMatrix& matrix, std::string_view elements);
-  // Everything is on the disk afterwards. The index's checksum; nothing, and no file, when nothing was added.
+  // Syncs everything to the disk and returns the index's checksum. Without entries it makes no file.
   std::optional<std::uint64_t> finish();
 
  private:
@@ -80,16 +80,16 @@ struct StoredMatrix : CheckpointMatrix {
 // The entries of all shards. Reading one verifies its checksum.
 class CheckpointReader {
  public:
-  // Throws std::runtime_error naming the file that is missing or damaged.
+  // Throws std::runtime_error with the missing or damaged file.
   explicit CheckpointReader(const std::string& checkpoint);
   const Manifest& manifest() const { return manifest_; }
   const std::string& folder() const { return folder_; }
   std::vector<StoredEntry> entries_of(const std::string& parameter) const;
-  // Of all entries.
+  // Names in all entries.
   std::vector<std::string> parameters() const;
   // Masters, first and second moments one after another.
   std::string read(const StoredEntry& entry) const;
-  // Null when there is none of that name.
+  // Null for an unknown name.
   const StoredMatrix* matrix(const std::string& name) const;
   std::string read(const StoredMatrix& matrix) const;
 
@@ -102,9 +102,9 @@ class CheckpointReader {
   std::map<std::string, StoredMatrix> matrices_;
 };
 
-// Writes `text` so that it is on the disk before this returns. Throws as above.
+// Writes `text` and syncs it to the disk. Throws as ShardWriter does.
 void write_durably(const std::string& path, std::string_view text);
-// Makes a rename or a new file of `folder` itself durable.
+// Makes a rename or a new file of `folder` durable.
 void sync_folder(const std::string& folder);
 
 }  // namespace slipway::exec

@@ -102,7 +102,7 @@ TokenBatch TokenData::batch(std::int64_t first_sample, std::int64_t samples, at:
       counted[at] = true;
     }
   }
-  // To a GPU from pinned memory, so that the host need not wait until it has arrived.
+  // Pinned memory for a copy to a GPU, so that the host need not wait for it.
   const auto sequence_first = [&](const at::Tensor& t) {
     if (!t.defined()) return t;
     const at::Tensor turned = t.t().contiguous();

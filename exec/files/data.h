@@ -1,4 +1,4 @@
-// Numbers that depend on a seed and an index only, so that every rank and every layout draws the same ones.
+// Numbers that depend on a seed and an index only, so that every rank and every layout draws the same numbers.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,18 +13,18 @@
 
 namespace slipway::exec {
 
-// 64 random bits that depend on both arguments (splitmix64, Steele 2014), and on a text (FNV-1a).
+// 64 random bits that depend on both arguments (splitmix64, Steele 2014); a text is hashed with FNV-1a.
 std::uint64_t mix(std::uint64_t seed, std::uint64_t index);
 std::uint64_t mix(std::uint64_t seed, std::string_view text);
 
-// Batches of training tokens. Samples are numbered globally, so any layout reads the same ones:
+// Batches of training tokens. Samples are numbered globally, so any layout reads the same samples:
 //
 //   sample(step k, data rank r, micro-batch m, row j) = k·global_batch + (r·micro_batches + m)·b + j
 //   sample i = the s + 1 tokens of window π(i), π a permutation of all windows in every epoch (token_source.h)
 //
-// Causal models predict each next token. BERT predicts the tokens under a mask: of each sample exactly
-// max(1, round(0.15·s)) positions, those with the smallest hash(seed, sample, position), are replaced by
-// the token vocabulary − 1, so the number of predicted tokens of a step is known without communication.
+// Causal models predict each next token. BERT predicts the tokens under a mask. In each sample it replaces exactly
+// max(1, round(0.15·s)) positions, those with the smallest hash(seed, sample, position), by the token vocabulary − 1.
+// So the number of predicted tokens of a step is known without communication.
 // Guarded by tests/exec/execute_inputs_test.cpp.
 
 struct TokenBatch {
@@ -32,17 +32,17 @@ struct TokenBatch {
   at::Tensor counted;          // bool [s, b]: targets in the loss; undefined = all
 };
 
-// Predicted tokens of one sample.
+// Number of predicted tokens of one sample.
 std::int64_t predicted_tokens(const Model& model);
 
 class TokenData {
  public:
-  // Throws std::runtime_error when the file cannot be read or has fewer than s + 1 tokens, or when the vocabulary
-  // is too small for bytes (256; with a mask token 257).
+  // Throws std::runtime_error when the file cannot be read or has fewer than s + 1 tokens, or when the vocabulary is
+  // too small for bytes (256; with a mask token 257).
   TokenData(const std::string& path, const Model& model, std::uint64_t seed);
-  // Throws std::runtime_error when a token is none of the model's vocabulary.
+  // Throws std::runtime_error when a token is not in the model's vocabulary.
   TokenBatch batch(std::int64_t first_sample, std::int64_t samples, at::Device device);
-  // Of an epoch; the samples after these are the same ones again, in another order.
+  // Number of samples of an epoch; then the same samples come again, in another order.
   std::int64_t samples() const { return samples_; }
 
  private:

@@ -1,5 +1,5 @@
-// The inside of LaneRunner: lanes_waits.cpp finds what every task waits for, lanes.cpp runs the lanes,
-// lanes_gate.cpp has them agree on what comes next. Guarded by tests/exec/lanes_test.cpp.
+// The inside of LaneRunner: what every task waits for, the lanes, and the gate where they agree on what comes next.
+// Guarded by tests/exec/lanes_test.cpp.
 #include "exec/lanes/lanes.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace slipway::exec {
 
 namespace laning {
 
-// A task of this rank: what must be done before it may start.
+// A task of this rank, and what must be done before it may start.
 struct LocalTask {
   TaskId task = 0;
   std::vector<std::uint32_t> same_step;  // local indices, other lanes only
@@ -44,10 +44,9 @@ struct LocalLane {
   std::mutex marks_mutex;
   std::vector<TaskMarks> marks;  // of the tasks of even steps, then of odd ones; empty without a device
   int settled = 0;               // steps, on a device
-  // In order of time; a chunk is made when it is needed, so that a run of many steps takes the memory it
-  // uses.
+  // In order of time. A chunk is made when it is needed, so memory grows with the steps.
   std::vector<std::unique_ptr<Stamp[]>> chunks;
-  std::atomic<std::size_t> ended{0};  // readers look at no later stamp
+  std::atomic<std::size_t> ended{0};  // readers read no later stamp
 
   TaskMarks& marks_of(int step, std::size_t place) {
     return marks[static_cast<std::size_t>(step & 1) * tasks.size() + place];
@@ -61,13 +60,13 @@ struct LocalLane {
   static constexpr std::size_t chunk_size = 4096;
 };
 
-// A step program as this rank runs it.
+// A step program on this rank.
 struct LocalProgram {
   LocalProgram(const TaskGraph& graph, int rank, bool on_device);
 
   const TaskGraph& graph;
   int first_step = 0;  // of the run
-  int until = 0;       // steps of its own that may be run before the lanes meet again
+  int until = 0;       // number of its own steps that may run before the lanes meet again
   std::vector<LocalTask> tasks;
   std::vector<int> lane_of;  // per local task
   std::vector<std::size_t> place_in_lane;
@@ -81,12 +80,12 @@ struct LocalProgram {
   void take_buffer_reuse(int rank);
 };
 
-// A thread, and what it is doing, for the message should it throw; now_step is of the run.
+// A thread and its present action, for an error message; now_step is of the run.
 struct LaneThread {
   std::size_t lane = 0;  // of every program
   bool begun = false;    // has had a task
   const LocalProgram* program = nullptr;
-  int let_through = 0;  // steps of `program` that it has been let through
+  int let_through = 0;  // number of steps of `program` that it may run
   int now_step = 0;
   TaskId now_task = 0;
   const char* doing = "before its first task";  // instead of a task
@@ -102,13 +101,13 @@ struct LaneRunner::State {
   std::function<StepSpan(int)> next;
   LaneHooks hooks;
   std::vector<std::string> names;  // of the lanes
-  // Ascending in first_step. Appended to, and their room for stamps changed, where all lanes have met.
+  // Ascending in first_step. Appended to, and their room for stamps changed, only while all lanes have met.
   std::vector<std::unique_ptr<laning::LocalProgram>> entered;
   mutable std::mutex entered_mutex;
   std::mutex gate;
   std::condition_variable gate_opens;
   std::size_t arrived = 0;
-  int rounds = 0;        // how often it has opened
+  int rounds = 0;        // number of times it has opened
   int steps_agreed = 0;  // of the run
   bool over = false, broken = false;
   std::mutex error_mutex;
@@ -147,7 +146,7 @@ bool LaneRunner::State::wait_for(LocalProgram& program, std::uint32_t task, int 
   return now != stopped;
 }
 
-// Marks that are gone are those of a step that the device has left behind: settle() comes before they are overwritten.
+// Marks that are gone belong to a step that the device has finished: settle() comes before they are overwritten.
 void LaneRunner::State::wait_on_device(LocalProgram& program, std::uint32_t task, int step) {
   if (!hooks.device || step < 0) return;
   LocalLane& lane = *program.lanes[program.lane_of[task]];
@@ -189,8 +188,8 @@ void LaneRunner::State::perform(LocalProgram& program, LocalLane& lane, std::siz
   lane.marks_of(step, place) = std::move(marks);
 }
 
-// Before a task is started: waits until the device has done the one that lies tasks_ahead before it. Of settled steps
-// all are done.
+// Called before a task is started: waits until the device has done the task that is tasks_ahead before it. Settled
+// steps are done.
 void LaneRunner::State::stay_near(LaneThread& thread, LocalLane& lane, std::size_t place, int step) {
   const std::size_t count = lane.tasks.size(), now = static_cast<std::size_t>(step) * count + place;
   if (now < static_cast<std::size_t>(lane.settled) * count + tasks_ahead) return;
@@ -200,7 +199,7 @@ void LaneRunner::State::stay_near(LaneThread& thread, LocalLane& lane, std::size
   thread.doing = nullptr;
 }
 
-// Waits until the device has done the first step of the lane that is not settled, and takes its times.
+// Waits until the device has done the first step of the lane that is not settled, and reads its times.
 void LaneRunner::State::settle(LaneThread& thread, LocalLane& lane) {
   const int step = lane.settled;
   const std::size_t count = lane.tasks.size(), first = static_cast<std::size_t>(step) * count;
@@ -244,7 +243,7 @@ void LaneRunner::State::end_step(LaneThread& thread, LocalLane& lane, int step) 
   hooks.step_ends(thread.now_step, ends_of(*thread.program, lane, step));
 }
 
-// The steps of `program` from `from` to where the lanes meet again.
+// Runs the steps of `program` from `from` to where the lanes meet again.
 void LaneRunner::State::perform_span(LaneThread& thread, LocalProgram& program, int from) {
   LocalLane& lane = *program.lanes[thread.lane];
   for (int step = from; step < program.until; ++step) {
@@ -279,7 +278,7 @@ void LaneRunner::State::perform_all(LaneThread& thread) {
     thread.program = program;
     thread.let_through = program->until;
     const LocalLane& lane = *program->lanes[thread.lane];
-    if (lane.tasks.empty()) continue;  // of a communicator in which this rank has nothing to do
+    if (lane.tasks.empty()) continue;  // this rank has no task on that communicator
     if (!thread.begun) {
       thread.begun = true;
       thread.doing = "before its first task";
@@ -318,7 +317,7 @@ std::string LaneRunner::State::text_of(const LaneThread& thread) const {
   return step(graph.tasks[thread.now_task].step) + label_of(graph, thread.now_task);
 }
 
-// In a handler.
+// Called in a handler.
 void LaneRunner::State::broke(const LaneThread& thread) {
   stop_all(std::current_exception());
   if (hooks.lane_broke) hooks.lane_broke(text_of(thread));
@@ -427,7 +426,7 @@ void LocalProgram::take_dependencies() {
   for (std::uint32_t index = 0; index < tasks.size(); ++index) {
     for (const TaskId before : graph.predecessors[tasks[index].task]) {
       const auto found = local.find(before);
-      // Tasks of one lane follow each other anyway.
+      // Tasks of one lane are in order anyway.
       if (found == local.end() || lane_of[found->second] == lane_of[index]) continue;
       tasks[index].same_step.push_back(found->second);
     }
@@ -461,11 +460,11 @@ void LocalProgram::take_buffer_reuse(int rank) {
 
 }  // namespace laning
 
-// Where all lanes of a rank meet: at the beginning, at the end, and whenever what comes next is not yet known.
+// The gate where all lanes of a rank meet: at the beginning, at the end, and whenever the next steps are not known yet.
 
 using namespace laning;
 
-// Null when the run is over, or broken. The last lane to arrive asks; what it throws is its lane's error.
+// Null when the run is over, or broken. The last lane to arrive calls `next`; what that throws is its lane's error.
 LocalProgram* LaneRunner::State::pass_gate(LaneThread& thread) {
   thread.doing = "before its next steps";
   std::unique_lock lock(gate);

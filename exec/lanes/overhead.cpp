@@ -31,7 +31,7 @@ double task_overhead_seconds(int lanes, int tasks, DeviceQueue* device) {
   LaneHooks hooks;
   hooks.device = device;
   hooks.perform = [](TaskId, int) {};
-  LaneRunner(graph, 0, 1, hooks).run();  // makes what is used again: a device's marks
+  LaneRunner(graph, 0, 1, hooks).run();  // makes what later runs reuse: a device's marks
   LaneRunner runner(graph, 0, 1, std::move(hooks));
   const Nanoseconds before = monotonic_ns();
   runner.run();

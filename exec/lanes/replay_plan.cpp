@@ -10,7 +10,7 @@ namespace {
 struct Unit {
   std::size_t first = 0, last = 0;  // places on the lane
   std::vector<TaskId> tasks;
-  std::vector<std::int32_t> works;  // equal for micro-batches that do the same in the same order
+  std::vector<std::int32_t> works;  // equal for micro-batches with the same work in the same order
 };
 
 bool may_be_recorded(const TaskGraph& graph, TaskId task) {
@@ -35,7 +35,7 @@ std::vector<Unit> units_of(const TaskGraph& graph, const std::vector<TaskId>& la
   return result;
 }
 
-// Slots of units that do the same: each goes to the first one that is free when it begins.
+// Slots of units with equal work: each unit gets the first slot that is free when it begins.
 class Slots {
  public:
   struct Slot {

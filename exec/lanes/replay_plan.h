@@ -1,15 +1,15 @@
-// Which segments of a rank may share one recording of what they start on the device, so that it is replayed instead of
-// started anew, operator by operator.
+// The segments of a rank that may share one recording of what they start on the device. A recording is replayed instead
+// of started anew, operator by operator.
 //
 //   compute lane, 1F1B      0F0 0F1 0B0 0F2 0B1 0F3 0B2 0B3       each step again
-//   slot 0                  ├── 0 ────┤├── 2 ───────┤             2 reuses what 0 has left
+//   slot 0                  ├── 0 ────┤├── 2 ───────┤             2 reuses the slot of 0
 //   slot 1                      ├── 1 ────────┤├── 3 ─────┤
 //
-// A recording keeps its addresses: what it reads and writes is the same memory at every replay. So two micro-batches
-// of a stage that are alive at the same time, from the first segment of the one's forward to the last of its backward,
-// need recordings of their own: a slot each, as few as possible. Recordings of one slot share a pool of memory, which
-// is sound as long as they are replayed in the order in which they were made. Hence slots are shared only by
-// micro-batches whose segments run in the same order (weight gradients need not, in zero-bubble schedules).
+// A recording keeps its addresses: it reads and writes the same memory at every replay. So two micro-batches of a stage
+// that are alive at the same time, from the first segment of a forward to the last of its backward, need recordings of
+// their own: a slot each, as few as possible. Recordings of one slot share a pool of memory. This is sound while they
+// are replayed in the order in which they were made. So only micro-batches whose segments run in the same order share
+// slots (weight gradients may run in another order in zero-bubble schedules).
 //
 // Left out, because memory or shapes change: everything under ZeRO 2 and 3 (gradients, and weights, lose their memory
 // between uses) and with slices; rounds of ring attention, which hand on tensors that they wrote before.
@@ -24,9 +24,9 @@
 namespace slipway::exec {
 
 struct ReplayPlan {
-  std::vector<std::int32_t> recording;  // per task of the graph: which one stands for it on this rank, or none
-  std::vector<std::int32_t> pool;       // per recording; those of a pool stand in the order of their replays
-  std::string why_none;                 // why there is no recording at all; empty: there are
+  std::vector<std::int32_t> recording;  // per task of the graph: its recording on this rank, or none
+  std::vector<std::int32_t> pool;       // per recording; those of a pool are in the order of their replays
+  std::string why_none;                 // why there is no recording at all; empty: there are some
 };
 
 // Requires graph.order.

@@ -13,19 +13,19 @@ at::Tensor from_heads(const at::Tensor& x) { return x.permute({2, 0, 1, 3}).flat
 namespace {
 
 struct Heads {
-  std::int64_t q, kv, size;  // of this tensor rank
+  std::int64_t q, kv, size;  // heads of this tensor rank, and their size
 };
 Heads heads_of(const OperatorContext& c) {
   return {c.block.heads / c.tensor_degree, c.block.kv_heads / c.tensor_degree, c.block.head_dim};
 }
 
-// FlashAttention on a GPU knows groups of queries with one key head; other kernels want as many key as query heads.
+// FlashAttention on a GPU supports groups of queries with one key head. Other kernels need as many key as query heads.
 bool kernel_knows_groups(const at::Tensor& q) {
   return q.is_cuda() && q.element_size() == 2 && q.size(-1) % 8 == 0 && q.size(-1) <= 256;
 }
 
 // Attention of [b, heads, s, d].
-// Causal with more keys than queries: the queries are the last of the sequence.
+// If causal with more keys than queries, the queries are the last of the sequence.
 at::Tensor attend(const at::Tensor& q, at::Tensor k, at::Tensor v, bool causal) {
   const std::int64_t group = q.size(1) / k.size(1), before = k.size(2) - q.size(2);
   const bool masked = before > 0 && causal, grouped = group > 1 && !masked && kernel_knows_groups(q);
@@ -36,21 +36,21 @@ at::Tensor attend(const at::Tensor& q, at::Tensor k, at::Tensor v, bool causal) 
   return at::scaled_dot_product_attention(q, k, v, seen, 0.0, false);
 }
 
-// Keys and values on the context wire, rank after rank, in the order of the sequence.
+// Keys and values on the context wire, which come rank after rank, in the order of the sequence.
 at::Tensor in_sequence(const OperatorContext& c, const at::Tensor& gathered) {
   if (pieces_of(c.block.causal, c.context_degree) == c.context_degree) return gathered;
   const at::Tensor pieces = gathered.unflatten(0, {c.context_degree, 2, -1});
   return at::cat({pieces.select(1, 0), pieces.select(1, 1).flip(0)}).flatten(0, 1);
 }
 
-// This slice's keys and values, behind those of the slices before it.
+// This slice's keys and values behind those of the earlier slices.
 at::Tensor with_cache(KeyValueCache& cache, const at::Tensor& own) {
   const auto layer = static_cast<std::int64_t>(cache.whole.size());
   cache.whole.push_back(cache.past.defined() ? at::cat({cache.past.select(0, layer), own}) : own);
   return cache.whole.back();
 }
 
-// Queries and keys of [q | k | v] as norms of each head leave them.
+// [q | k | v] with queries and keys normed per head.
 at::Tensor with_head_norms(OperatorContext& c, const at::Tensor& packed, const Heads& heads) {
   const std::int64_t q = heads.q * heads.size, kv = heads.kv * heads.size;
   const std::vector<at::Tensor> parts = packed.split_with_sizes({q, kv, kv}, -1);
@@ -60,7 +60,7 @@ at::Tensor with_head_norms(OperatorContext& c, const at::Tensor& packed, const H
   return at::cat({normed(parts[0], "attention.q_norm"), normed(parts[1], "attention.k_norm"), parts[2]}, -1);
 }
 
-// The projection with its heads normed and turned: [q | k | v].
+// The projection with normed heads and rotary positions: [q | k | v].
 at::Tensor projected(OperatorContext& c) {
   at::Tensor packed = linear(c.wires[index_of(wire_branch)], parameter_named(c.parameters, "attention.qkv.weight"),
                              find_parameter(c.parameters, "attention.qkv.bias"), c.region.weight_gradients);
@@ -92,7 +92,7 @@ struct QueriesKeysValues {
   at::Tensor q, k, v;  // [s, b, features]
 };
 
-// Split at once: the backward of a split is one concatenation, of a view a tensor of zeros and a sum.
+// Splits all at once: the backward of a split is one concatenation, that of a view a tensor of zeros and a sum.
 QueriesKeysValues attention_inputs(OperatorContext& c, const Heads& heads) {
   const at::Tensor& branch = c.wires[index_of(wire_branch)];
   const std::int64_t q = heads.q * heads.size, kv = heads.kv * heads.size;
@@ -124,7 +124,7 @@ void run_attention(OperatorContext& c) {
                    values = by_head(inputs.v, heads.size);
   std::vector<at::Tensor> out;
   std::int64_t first = 0;
-  for (const TokenRange& range : c.tokens) {  // what lies behind the last query is of no use to a causal one
+  for (const TokenRange& range : c.tokens) {  // keys behind the last query are invisible to a causal one
     const std::int64_t seen = gathered && c.block.causal ? range.first + range.count : keys.size(2);
     out.push_back(
         attend(rows(queries, first, range.count), rows(keys, 0, seen), rows(values, 0, seen), c.block.causal));

@@ -9,8 +9,8 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Rows of this vocabulary shard; tokens of other shards give zero. The gradient goes straight into the
-// bucket's rows, never through a dense vocabulary × hidden tensor.
+// Rows of this vocabulary shard; tokens of other shards give zero. The gradient goes straight into the bucket's rows,
+// never through a dense vocabulary × hidden tensor.
 struct EmbedFunction : torch::autograd::Function<EmbedFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& /*anchor*/, const at::Tensor& tokens,
                             const ShardedParameter* table) {
@@ -50,7 +50,7 @@ void run_embed(OperatorContext& c) {
   c.wires[index_of(wire_residual)] = EmbedFunction::apply(c.region.anchor(), c.batch.tokens, &table);
 }
 
-// Under sequence parallel this rank holds a part of its context rank's tokens, and so of the positions.
+// Under sequence parallelism this rank holds a part of its context rank's tokens, and so of the positions.
 void run_add_positions(OperatorContext& c) {
   at::Tensor& residual = c.wires[index_of(wire_residual)];
   const std::int64_t rows = residual.size(0), first = c.sequence_parallel ? c.tensor_rank * rows : 0;
@@ -59,7 +59,7 @@ void run_add_positions(OperatorContext& c) {
     positions.push_back(tap_rows(c, parameter_named(c.parameters, "embedding.positions"), range.first, range.count));
   at::Tensor sum = residual + at::cat(positions).unsqueeze(1);
   if (const ShardedParameter* types = find_parameter(c.parameters, "embedding.token_types"))
-    sum = sum + tap_rows(c, *types, 0, 1).unsqueeze(1);  // plain text is one segment: all tokens are of type 0
+    sum = sum + tap_rows(c, *types, 0, 1).unsqueeze(1);  // plain text is one segment: all tokens have type 0
   residual = sum;
 }
 

@@ -18,7 +18,7 @@ at::Tensor by_token(const at::Tensor& rows, const at::Tensor& place, std::int64_
   return rows.index_select(0, place).view({-1, experts_per_token, rows.size(1)});
 }
 
-// Autograd's own backward would add the rows up in the order in which a GPU's threads come by.
+// Autograd's own backward would add the rows in the varying order of a GPU's threads.
 struct ToExperts : torch::autograd::Function<ToExperts> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& order,
                             const at::Tensor& place) {
@@ -100,7 +100,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Its rows must begin at multiples of 16 bytes.
+// True if the one kernel applies: its rows must begin at multiples of 16 bytes.
 bool one_kernel(const at::Tensor& x, std::int64_t width) {
   return x.is_cuda() && x.scalar_type() == at::kBFloat16 && x.size(1) % 8 == 0 && width % 8 == 0;
 }
@@ -159,7 +159,7 @@ at::Tensor grouped_linear(const at::Tensor& x, const at::Tensor& ends, const Sha
   return GroupedLinearFunction::apply(x, ends, &weight, &queue);
 }
 
-// The one kernel adds up in float32 and hands over the weights' dtype: rounded once a micro-batch.
+// The one kernel adds in float32 and returns the weights' dtype: it rounds once per micro-batch.
 void add_grouped_product(at::Tensor sum, const at::Tensor& output_gradient, const at::Tensor& input,
                          const at::Tensor& ends) {
   at::Tensor matrices = by_expert(sum, ends);

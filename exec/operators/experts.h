@@ -1,9 +1,9 @@
-// Which row goes where in a mixture of experts. A token has k rows, one for each of its experts, and all rows are sorted
-// by expert (a token's place among an expert's rows is that among the tokens):
+// The order of rows in a mixture of experts. A token has k rows, one for each of its experts, and all rows are sorted
+// by expert. Within an expert, rows keep the order of the tokens:
 //
 //   choice  = token·k + i, its i-th best expert          row of choice c: place[c]        choice of row r: order[r]
 //
-// Their number is tokens·k whatever the router says, so no shape depends on it.
+// The number of rows is tokens·k, independent of the router, so all shapes are constant.
 // Guarded by tests/exec/execute_experts_test.cpp.
 #pragma once
 
@@ -17,12 +17,12 @@ namespace slipway::exec {
 
 struct ExpertRows {
   at::Tensor order, place;   // [tokens·k]
-  at::Tensor ends;           // [E] int32: rows up to and with each expert's
+  at::Tensor ends;           // [E] int32: end of each expert's rows
   at::Tensor weights;        // [tokens, k], of the rows' dtype; has a gradient
-  std::int64_t samples = 1;  // that the tokens are of: they come as [s', samples, h]
+  std::int64_t samples = 1;  // of the tokens, which come as [s', samples, h]
 };
 
-// From the router's logits [tokens, E].
+// Sorts rows by the router's logits [tokens, E].
 ExpertRows rows_for_experts(const at::Tensor& logits, std::int64_t experts_per_token);
 // x [tokens, h] → [tokens·k, h].
 at::Tensor to_experts(const at::Tensor& x, const ExpertRows& rows);
@@ -33,9 +33,9 @@ at::Tensor from_experts(const at::Tensor& y, const ExpertRows& rows);
 //
 //   x [rows, in]   W [E·out, in], the experts' matrices one below the other   ends [E], int32, on x's device
 //
-// As linear() (exec/operators/linear.h): the weight is no input of the autograd graph, its gradient is handed to the queue. On a GPU
-// in bfloat16, with widths that are multiples of 8, all experts are one kernel and the host never learns how many rows each got; elsewhere it is one product an
-// expert, and on a GPU the host waits for `ends`. Guarded by tests/exec/execute_experts_test.cpp.
+// Like linear() (exec/operators/linear.h): the weight is no input of the autograd graph, its gradient goes to the
+// queue. On a GPU in bfloat16, with widths that are multiples of 8, all experts are one kernel and the host never reads
+// `ends`. Elsewhere each expert is a product, and a GPU's host waits for `ends`.
 
 // `queue` must outlive the backward pass, the parameter both passes.
 at::Tensor grouped_linear(const at::Tensor& x, const at::Tensor& ends, const ShardedParameter& weight,

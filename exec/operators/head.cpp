@@ -34,14 +34,14 @@ struct LossFunction : torch::autograd::Function<LossFunction> {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor matrix = saved[0].reshape({-1, saved[0].size(-1)});
     const at::Tensor weight = saved[3] * gradients[0];
-    // weight·softmax in two passes: the weight, which is not negative, goes into the exponent, and a difference of narrow
-    // logits and float32 is float32.
+    // weight·softmax in two passes. The weight, which is not negative, goes into the exponent, and a difference of
+    // narrow logits and float32 is float32.
     at::Tensor exponent = at::sub(matrix, (saved[1] - weight.log()).unsqueeze(1));
     at::Tensor d = exponent.scalar_type() == matrix.scalar_type() ? exponent : at::empty_like(matrix);
     at::exp_out(d, exponent);
     const LocalTargets target = local_targets(saved[2], context->saved_data["first"].toInt(), d.size(1));
     const at::Tensor column = target.column.unsqueeze(1);
-    // Of a sure token softmax − 1 has digits that are lost when the softmax is rounded first.
+    // For a confident token, softmax − 1 loses its digits when the softmax is rounded first.
     const at::Tensor logit = matrix.gather(1, column).squeeze(1).to(weight.scalar_type());
     const at::Tensor own = at::expm1(logit - saved[1]) * weight;
     d.scatter_(1, column,

@@ -68,7 +68,7 @@ void WeightGradientQueue::run() {
   for (const Item& item : items_) {
     const at::Tensor& input = item.input.defined() ? item.input : again;
     if (!input.defined()) throw std::logic_error("the input of " + item.weight->meta.name + " was not gathered again");
-    at::Tensor into = item.weight->gradient;  // a view: the sum lands in the bucket
+    at::Tensor into = item.weight->gradient;  // a view: the sum goes into the bucket
     if (item.ends.defined())
       add_grouped_product(into, item.output_gradient, input, item.ends);
     else
@@ -86,7 +86,7 @@ void WeightGradientQueue::add_small(WaitingGradient small) {
 
 at::Tensor linear(const at::Tensor& x, const ShardedParameter& weight, const ShardedParameter* bias,
                   WeightGradientQueue& queue) {
-  if (queue.capture && at::GradMode::is_enabled()) queue.capture->keep_input(weight, x);  // else it will be made again
+  if (queue.capture && at::GradMode::is_enabled()) queue.capture->keep_input(weight, x);  // else it is recomputed later
   return LinearFunction::apply(x, &weight, bias, &queue);
 }
 

@@ -1,10 +1,10 @@
-// Inputs and output gradients of Linears that are still needed after their backward pass: K-FAC makes its
-// factors of them (exec/rank/kfac.h). linear() leaves them here in passing, tensors that exist anyway:
+// Inputs and output gradients of Linears that are still needed after their backward pass: K-FAC makes its factors of
+// them (exec/rank/kfac.h). linear() leaves these tensors here; they exist anyway:
 //
 //   forward ─► input ──────────► taken once for each factor A of the weight ─► gone
 //   backward ─► output gradient ─► once for each factor B ─► gone
 //
-// One for each micro-batch (and slice), while the compute lane's thread runs the pass or waits for it. Guarded by
+// There is one for each micro-batch (and slice). The compute lane's thread runs the pass or waits for it. Guarded by
 // tests/exec/execute_kfac_test.cpp.
 #pragma once
 
@@ -22,14 +22,14 @@ namespace slipway::exec {
 
 class LinearCapture {
  public:
-  // Keeps those of `weight` from now on, each to be taken `times`.
+  // Keeps input and output gradient of `weight` from now on, each to be taken `times`.
   void want(const ShardedParameter& weight, int times) { wanted_[&weight] = {{{}, 0}, {{}, 0}, times}; }
 
-  // Others than the wanted ones are let go.
+  // Both ignore weights that are not wanted.
   void keep_input(const ShardedParameter& weight, const at::Tensor& x) { keep(weight, &Kept::input, x); }
   void keep_output_gradient(const ShardedParameter& weight, const at::Tensor& dy) { keep(weight, &Kept::gradient, dy); }
 
-  // Throw std::logic_error when there is none: a task ran before its pass, or once too often.
+  // Both throw std::logic_error when there is none: a task ran before its pass, or once too often.
   at::Tensor take_input(const ShardedParameter& weight) { return take(weight, &Kept::input); }
   at::Tensor take_output_gradient(const ShardedParameter& weight) { return take(weight, &Kept::gradient); }
 
@@ -58,18 +58,18 @@ class LinearCapture {
   std::unordered_map<const ShardedParameter*, Kept> wanted_;
 };
 
-// y = x·Wᵀ + b as our own autograd Function.
+// y = x·Wᵀ + b as this project's own autograd Function.
 //
 //   backward:  dx = dy·W          returned at once: others wait for it
 //              dW += dyᵀ·x        handed to a queue that runs at once, or later as the graph's W task
-//              db += Σ dy         small: at once; where the bucket has no memory yet (ZeRO 2 and 3, whose buckets
-//                                 begin with the weight-gradient pass) it waits for that
+//              db += Σ dy         small: at once. Where the bucket has no memory yet (ZeRO 2 and 3, whose buckets begin
+//                                 with the weight-gradient pass) it waits for that pass
 //
-// Gradients add up directly in the block's bucket, in the bucket's dtype (fp32 for bf16 weights). The
-// weight is no input of the autograd graph: asking the engine for weight gradients later would walk the
-// chain of input gradients a second time (2.75 instead of 2.00 forward-FLOPs for I + W).
-// Sequence parallelism gathers the input of a segment's first Linear once more for the weight gradient: until then it is not kept.
-// Where the queue has a capture, inputs and output gradients stay there for K-FAC (exec/operators/linear.h).
+// Gradients are added directly in the block's bucket, in the bucket's dtype (fp32 for bf16 weights). The weight is no
+// input of the autograd graph: a later query to the engine for weight gradients would walk the chain of input gradients
+// a second time (2.75 instead of 2.00 forward-FLOPs for I + W). Sequence parallelism gathers the input of a segment's
+// first Linear once more for the weight gradient, so it is not kept until then.
+// Where the queue has a capture, inputs and output gradients stay there for K-FAC.
 // Guarded by tests/exec/execute_parts_test.cpp: GEMM FLOPs of I + W = those of the full backward.
 
 // A bias's or a norm's gradient whose bucket has no memory yet.
@@ -83,16 +83,16 @@ struct WaitingGradient {
 class WeightGradientQueue {
  public:
   bool deferred = false;                 // false: add() does the work at once
-  bool first_input_comes_again = false;  // the next Linear's, which turns it off
-  at::Tensor again;                      // that input, to be there when its work is done
+  bool first_input_comes_again = false;  // for the next Linear, which resets it
+  at::Tensor again;                      // that input; must exist when its work is done
   LinearCapture* capture = nullptr;      // must outlive the passes
-  // `input` undefined: it comes again.
+  // `input` undefined: it is gathered again.
   void add(const at::Tensor& input, const at::Tensor& output_gradient, const ShardedParameter& weight);
-  // Of grouped_linear(): rows up to ends[e] are expert e's.
+  // For grouped_linear(): rows up to ends[e] are expert e's.
   void add_grouped(const at::Tensor& input, const at::Tensor& output_gradient, const ShardedParameter& weight,
                    const at::Tensor& ends);
-  void run();  // does what was deferred and forgets it
-  // Adds it, or keeps it where its bucket has no memory.
+  void run();  // does the deferred work and forgets it
+  // Adds the gradient, or keeps it while its bucket has no memory.
   void add_small(WaitingGradient small);
   std::vector<WaitingGradient> take_waiting() { return std::exchange(waiting_, {}); }
 

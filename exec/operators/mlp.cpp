@@ -9,8 +9,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// silu(gate)·up of [gate | up]. Its backward writes both gradients where they belong, which saves autograd's
-// concatenation of the two.
+// silu(gate)·up of [gate | up]. Its backward writes both gradients in place, which saves autograd's concatenation.
 struct SwigluFunction : torch::autograd::Function<SwigluFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& packed) {
     const std::vector<at::Tensor> half = packed.chunk(2, -1);

@@ -8,7 +8,7 @@
 namespace slipway::exec {
 namespace {
 
-// "norm1" and "norm2" are the block's own; the embedding's and the head's carry the block's name.
+// "norm1" and "norm2" are the block's own; the embedding's and the head's have the block's name.
 std::string norm_name(const OperatorContext& c) {
   switch (c.block.kind) {
     case BlockKind::embedding:

@@ -1,10 +1,10 @@
 // The operators of models/model/operators.h with LibTorch: one function per kind, on this rank's shards.
 //
-// With slices of a sequence, attention takes the keys and values before its slice from a cache and adds its own;
-// with context parallelism it reads them, gathered, from wire_kv, or is made in rounds (exec/rank/rank_ring.cpp).
-// Wires are sequence-first, [s', b, features]. Every function runs under autograd inside a Region or under
-// no_grad, the code is the same. The packed projections are cut inside each part: branch after `qkv` is
-// [q | k | v] of this tensor rank's heads, after `up` [gate | up].
+// With slices of a sequence, attention reads the keys and values before its slice from a cache and adds its own. With
+// context parallelism it reads them, gathered, from wire_kv, or runs in rounds (exec/rank/rank_ring.cpp).
+// Wires are sequence-first, [s', b, features]. The same code runs under autograd inside a Region and under no_grad. The
+// packed projections are cut inside each part: branch after `qkv` is [q | k | v] of this tensor rank's heads, after
+// `up` [gate | up].
 // Guarded by tests/exec/execute_numerics_test.cpp: every family against plain functional code, and every layout
 // against one process.
 #pragma once
@@ -25,8 +25,8 @@
 
 namespace slipway::exec {
 
-// Keys and values of the tokens before a slice of a sequence, layer by layer as a segment runs them, and those of
-// all tokens up to its end. Each [tokens, b, 2·heads·d]: keys (turned already), then values.
+// Keys and values of the tokens before a slice of a sequence, layer by layer as a segment runs them, and those of all
+// tokens up to its end. Each is [tokens, b, 2·heads·d]: keys (with rotary positions), then values.
 struct KeyValueCache {
   at::Tensor past;  // [layers of the segment, tokens, b, 2·heads·d]; undefined for the first slice
   std::vector<at::Tensor> whole;
@@ -70,7 +70,7 @@ void run_head_transform(OperatorContext&);  // head.cpp
 void run_logits(OperatorContext&);
 void run_loss(OperatorContext&);
 
-// The rows of `whole`, one per token of a sequence, that are in `ranges`.
+// The rows of `whole` in `ranges`; `whole` has one row per token of a sequence.
 at::Tensor rows_in(const at::Tensor& whole, const std::vector<TokenRange>& ranges);
 
 // [s, b, heads·size] → [b, heads, s, size], and back.
@@ -80,7 +80,7 @@ at::Tensor from_heads(const at::Tensor& x);
 // RMSNorm or LayerNorm with the parameters "<name>.weight" (and ".bias").
 at::Tensor norm_with(OperatorContext& context, const std::string& name, const at::Tensor& x);
 
-// Per token (maximum, sum of exponentials above it, target logit or 0) of this vocabulary shard, stacked to
+// Per token (maximum, sum of exponentials relative to it, target logit or 0) of this vocabulary shard, stacked to
 // [3·tokens]; float32 at least. `first` is the shard's first token.
 at::Tensor vocabulary_statistics(const at::Tensor& logits, const at::Tensor& targets, std::int64_t first);
 // Σ counted token losses / loss_tokens, from local logits and the statistics of all shards [t·3·tokens].

@@ -45,8 +45,8 @@ std::vector<std::int64_t> indices_along(const Parameter& parameter, const std::v
   return indices;
 }
 
-// Each row once, by as many threads as one operator may use: every number has an index of its own, so it is the same
-// whoever draws it. A billion of them take one core most of a minute.
+// Draws each row once, with as many threads as one operator may use. Every number has an index of its own, so it does
+// not depend on the thread. A billion of them take one core most of a minute.
 template <typename Draw>
 void over_rows(std::size_t rows, std::size_t columns, Draw draw) {
   constexpr std::size_t worth_a_thread = 1 << 20;  // numbers
@@ -61,7 +61,7 @@ void over_rows(std::size_t rows, std::size_t columns, Draw draw) {
   for (std::thread& thread : others) thread.join();
 }
 
-// Shapes and offsets; tensors are allocated afterwards, when the block's size is known.
+// Sets shapes and offsets. Tensors are allocated afterwards, when the block's size is known.
 void place(BlockParameters& block, std::vector<Parameter> list, const ParameterPlacement& placement) {
   for (Parameter& meta : list) {
     ShardedParameter parameter;

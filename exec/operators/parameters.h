@@ -4,12 +4,11 @@
 //   flat gradients | the same layout: the block's bucket                                          |
 //                  └ norm_grad_reduce,  with sequence parallel ┘
 //
-// Each parameter is a view into both. The padding makes the bucket a multiple of the number of ranks that
-// share it out (ZeRO ≥ 1), so that a reduce-scatter hands every rank an equal slice.
-// Initial values: element i of the whole tensor is a normal number that depends on (seed, name, i) only, so
-// every rank draws just its own shard and any layout starts from the same weights.
-// Guarded by tests/exec/execute_inputs_test.cpp (shards tile the whole tensor; a tied head equals the
-// embedding).
+// Each parameter is a view into both. The padding makes the bucket a multiple of the number of ranks that divide it
+// (ZeRO ≥ 1), so that a reduce-scatter hands every rank an equal slice.
+// Initial values: element i of the whole tensor is a normal number that depends on (seed, name, i) only. So every rank
+// draws just its own shard, and any layout starts from the same weights.
+// Guarded by tests/exec/execute_inputs_test.cpp (shards tile the whole tensor; a tied head equals the embedding).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -31,7 +30,7 @@ struct ShardedParameter {
   std::vector<Piece> pieces;              // of this tensor rank, along meta.shard_dim
   at::Tensor weight, gradient;            // views, local shape; vectors have one dimension
   std::int64_t offset = 0, elements = 0;  // in the flat tensors
-  bool natural = false;  // its gradient is preconditioned (exec/rank/kfac.h) and taken as it is, not by AdamW
+  bool natural = false;                   // its gradient is preconditioned (exec/rank/kfac.h) and applied without AdamW
 };
 
 struct BlockParameters {
@@ -40,25 +39,25 @@ struct BlockParameters {
   std::int64_t tensor_sum = 0;    // elements whose gradients are summed over the tensor group; they come first
   std::int64_t elements = 0;      // without padding
   std::vector<ShardedParameter> parameters;
-  // What the block uses of another block's tensors, which keeps, reduces, updates and saves it: a tied head's matrix on the
-  // embedding's rank (schedules/step/placement.h).
+  // Tensors of another block that this block uses and the other keeps, reduces, updates and saves: a tied head's matrix
+  // on the embedding's rank (schedules/step/placement.h).
   std::vector<ShardedParameter> elsewhere;
 };
 
 struct ParameterPlacement {
   int tensor_rank = 0, tensor_degree = 1;
   bool sequence_parallel = false;
-  int slices = 1;  // ranks that share the bucket out; pads to a multiple of it
+  int slices = 1;  // ranks that divide the bucket; padding makes it a multiple
   const BlockParameters* table =
       nullptr;  // the embedding's, which holds a tied head's matrix; null: the head has its own
   at::ScalarType weight_dtype = at::kFloat, gradient_dtype = at::kFloat;
   at::Device device = at::kCPU;
 };
 
-// Allocates and draws. Throws std::runtime_error when the tensors that are summed over the tensor group do not come first.
+// Allocates and draws. Throws std::runtime_error unless the tensors summed over the tensor group come first.
 BlockParameters make_parameters(const Model& model, int block, std::uint64_t seed, const ParameterPlacement& placement);
 
-// What of [begin, end) of the flat tensors is of this parameter; empty where from >= to.
+// The part of [begin, end) of the flat tensors that belongs to the parameter; empty if from >= to.
 struct FlatRange {
   std::int64_t from = 0, to = 0;
   bool empty() const { return from >= to; }
@@ -66,7 +65,8 @@ struct FlatRange {
 };
 FlatRange range_within(const ShardedParameter& parameter, std::int64_t begin, std::int64_t end);
 
-// The parameter, of `elsewhere` too, whose name ends with `suffix`: null when there is none, or throws std::runtime_error.
+// The parameter, also of `elsewhere`, whose name ends with `suffix`. If there is none, find_parameter returns null and
+// parameter_named throws std::runtime_error.
 const ShardedParameter* find_parameter(const BlockParameters& block, std::string_view suffix);
 const ShardedParameter& parameter_named(const BlockParameters& block, std::string_view suffix);
 

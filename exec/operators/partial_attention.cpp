@@ -8,7 +8,7 @@
 namespace slipway::exec {
 namespace {
 
-// Kernels want as many heads of keys and values as of queries.
+// Repeats heads, because kernels need as many heads of keys and values as of queries.
 at::Tensor repeated(const at::Tensor& x, std::int64_t heads) {
   return x.size(1) == heads ? x : x.repeat_interleave(heads / x.size(1), 1);
 }

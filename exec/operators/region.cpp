@@ -14,8 +14,8 @@ using torch::autograd::impl::gradient_edge;
 
 namespace {
 
-// Where a wire enters: the gradient is taken here and goes no further. Unlike the accumulator of a leaf it
-// does not hold the value, which lives only as long as an operator needs it.
+// Where a wire enters: the gradient is taken here and goes no further. Unlike the accumulator of a leaf it does not
+// hold the value, which lives only as long as an operator needs it.
 struct Entrance : torch::autograd::Node {
   torch::autograd::variable_list apply(torch::autograd::variable_list&&) override { return {}; }
 };
@@ -39,7 +39,7 @@ bool Region::has_entered(const at::Tensor& value) const {
 
 at::Tensor Region::leave(Wires wire, const at::Tensor& value, bool needed) {
   if (!recording_) return value.detach();
-  // What is handed on unchanged gets a node of its own, so that edges of in and out differ.
+  // A value that is handed on unchanged gets a node of its own, so that edges of in and out differ.
   const at::Tensor out = has_entered(value) ? value.view_as(value) : value;
   if (out.requires_grad()) outs_.push_back({wire, gradient_edge(out), needed});
   if (wire == wire_loss) loss_options_ = out.options();
@@ -76,7 +76,7 @@ WireTensors Region::backward(const WireTensors& out_gradients) {
   }
   for (const auto& [wire, edge] : ins_) wanted.push_back(edge);
   for (const Tap& tap : taps_) wanted.push_back(tap.edge);
-  // The engine runs only what leads to a wanted edge; hence the anchor of an operator without inputs.
+  // The engine runs only what leads to a wanted edge, so an operator without inputs needs the anchor.
   auto found = torch::autograd::Engine::get_default_engine().execute(roots, gradients, false, false, false, wanted);
   WireTensors in_gradients;
   for (std::size_t i = 0; i < ins_.size(); ++i) in_gradients[index_of(ins_[i].first)] = found[i];

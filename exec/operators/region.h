@@ -3,9 +3,9 @@
 //   in wires ─ enter ─► operators (tap: small weights; linear: its own queue) ─► leave ─ out wires
 //   d in     ◄──────────────── one backward per segment ◄──────────────────────  d out
 //
-// `enter` detaches, so no autograd graph spans two segments and no communication hides in one. Only the
-// edges of the graph are kept of the out wires: their values live as long as the task graph's buffers say.
-// What comes in is kept where an operator needs it for its backward pass, not by the region.
+// `enter` detaches, so no autograd graph spans two segments and no communication hides in one. Of the out wires only
+// the edges of the graph are kept: their values live as long as the task graph's buffers. An operator that needs an
+// input for its backward pass keeps it; the region does not.
 // A wire that no operator changes is threaded through, so its gradient is one chain.
 // Guarded by tests/exec/execute_parts_test.cpp.
 #pragma once
@@ -33,12 +33,12 @@ class Region {
   bool recording() const { return recording_; }
 
   at::Tensor enter(Wires wire, const at::Tensor& value);
-  // Returns the value to hand on, detached. `needed`: the backward pass must be given its gradient; a
-  // recomputation cannot know which of its wires lead on, so it leaves them all as not needed.
+  // Returns the value to hand on, detached. `needed`: the backward pass must get its gradient. A recomputation does not
+  // know which of its wires lead on, so it marks all as not needed.
   at::Tensor leave(Wires wire, const at::Tensor& value, bool needed);
-  // A small weight as a leaf of this region; in the backward pass its gradient is added to the rows of `gradient`
-  // from `begin` on, which need no memory before (exec/operators/gathered_weights.h); without memory even then it waits in
-  // `weight_gradients`.
+  // A small weight as a leaf of this region. In the backward pass its gradient is added to the rows of `gradient` from
+  // `begin` on, which need no memory before (exec/operators/gathered_weights.h). If they have none even then, it waits
+  // in `weight_gradients`.
   at::Tensor tap(const at::Tensor& weight, const at::Tensor& gradient, std::int64_t begin = 0);
   // An empty leaf for operators without an input that needs a gradient (embed).
   at::Tensor anchor();
@@ -47,8 +47,8 @@ class Region {
   WireTensors backward(const WireTensors& out_gradients);
 
   WeightGradientQueue weight_gradients;
-  // Rounds of a ring, which have a backward of their own (exec/rank/rank_ring.cpp): queries, keys and values of the first;
-  // output and log-sum-exp of the last.
+  // Rounds of a ring, which have a backward of their own (exec/rank/rank_ring.cpp): queries, keys and values of the
+  // first round; output and log-sum-exp of the last.
   std::vector<at::Tensor> kept;
 
  private:

@@ -9,7 +9,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// `direction`: 1 or, against the angle, -1.
+// `direction`: 1, or −1 against the angle.
 at::Tensor turned(const at::Tensor& packed, const at::Tensor& cosine, const at::Tensor& sine, std::int64_t heads,
                   std::int64_t size, double direction) {
   at::Tensor result = at::empty(packed.sizes(), packed.options());

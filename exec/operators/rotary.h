@@ -3,8 +3,8 @@
 //   x₀' = x₀·cos − x₁·sin        backward: the same with −sin
 //   x₁' = x₁·cos + x₀·sin
 //
-// One autograd Function over the packed projection: autograd's own would go through views and fill a tensor of zeros for
-// each. ATen has no single kernel for it; here it takes five, each in place or into the result.
+// It is one autograd Function over the packed projection: autograd's own would go through views and fill a tensor of
+// zeros for each. ATen has no single kernel for it; here it takes five, each in place or into the result.
 // Guarded by tests/exec/execute_numerics_test.cpp, against a complex rotation.
 #pragma once
 
@@ -28,7 +28,7 @@ class RotaryTables {
   std::map<std::tuple<std::int64_t, std::int64_t, double>, std::pair<at::Tensor, at::Tensor>> tables_;
 };
 
-// packed: [s, b, features], whose first `heads` heads of `size` are turned; what lies behind them stays. `cosine` and
+// packed: [s, b, features]. Its first `heads` heads of `size` are turned; features behind them stay. `cosine` and
 // `sine`: [s, 1, 1, size/2].
 at::Tensor with_positions(const at::Tensor& packed, const at::Tensor& cosine, const at::Tensor& sine,
                           std::int64_t heads, std::int64_t size);

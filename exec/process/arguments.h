@@ -13,26 +13,26 @@ struct Arguments {
   Mode mode = Mode::run;
   std::string bundle;            // run
   std::string out;               // run: folder; measure: file
-  int steps = 0;                 // 0: as the bundle says
+  int steps = 0;                 // 0: the bundle's
   int dump_step = 0;             // of the training, from 1; 0: no gradients are written
   std::string resume;            // run: "latest", a run's folder or a checkpoint; empty: from the beginning
   int threads = 1;               // of one operator
-  std::string data;              // run: instead of the bundle's; empty: as the bundle says
+  std::string data;              // run: instead of the bundle's; empty: the bundle's
   std::string evaluation_data;   // run: likewise
   int ranks_per_process = 1;     // run: ranks that share this process and its device
   bool cuda_graphs = false;      // run: segments are recorded and replayed
-  double connect_seconds = 0;    // to wait for the other ranks at the start; 0: connect_seconds_for
+  double connect_seconds = 0;    // time to wait for the other ranks at the start; 0: connect_seconds_for
   Dtype dtype = Dtype::float32;  // measure
 };
 
 extern const char* const usage;
 
-// How long a process that is ready, `age_s` after its start, waits for `world` ranks that a launcher starts at about the
-// same time: until 8 s, and 50 ms more for each, are over since its start, but 5 s at least. With what comes before and
-// after, a missing rank is an error of all others within ten seconds.
+// How long a process, ready `age_s` seconds after its start, waits for `world` ranks that a launcher starts at about
+// the same time. It waits until 8 s, and 50 ms more per rank, are over since its start, but at least 5 s. With the time
+// before and after, a missing rank is an error of all others within ten seconds.
 double connect_seconds_for(int world, double age_s);
 
-// Throws std::invalid_argument saying what is wrong and what is allowed.
+// Throws std::invalid_argument with the error and the allowed values.
 Arguments arguments_from(const std::vector<std::string>& words);
 
 }  // namespace slipway::exec

@@ -7,7 +7,7 @@ namespace slipway::exec {
 namespace {
 
 constexpr int exchanges_per_rank = 16;
-constexpr double answer_s = 600;  // a dead partner is the heartbeat's business, long before
+constexpr double answer_s = 600;  // the heartbeat finds a dead partner long before
 
 std::string key_of(const std::string& round, const char* what, int rank, int exchange) {
   return "clock/" + round + "/" + what + "/" + std::to_string(rank) + "/" + std::to_string(exchange);

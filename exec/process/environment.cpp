@@ -119,8 +119,8 @@ RankEnvironment rank_environment(const EnvironmentMap& environment) {
   return result;
 }
 
-// Slurm's compressed host lists: comma-separated names, each with any number of [a-b,c] groups whose
-// numbers keep their leading zeros.
+// Slurm's compressed host lists: comma-separated names, each with any number of [a-b,c] groups. Numbers keep their
+// leading zeros.
 
 namespace {
 

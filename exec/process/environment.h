@@ -1,11 +1,11 @@
-// Which rank is this process, and where do the ranks meet? A pure function of the environment.
+// This process's rank, and the place where the ranks meet: a pure function of the environment.
 //
 //   the variables of torchrun and `slipway execute`, srun, or mpirun   exec/run/launchers.h
 //   none of them                                                       one rank
 //
-// MASTER_ADDR and MASTER_PORT always come from the user when set;
-// otherwise srun's ranks meet on the first host of SLURM_NODELIST. With TORCHELASTIC_USE_AGENT_STORE=True
-// torchrun's agent hosts the store and every rank is a client, under a prefix with the restart count.
+// MASTER_ADDR and MASTER_PORT come from the user when set. Otherwise srun's ranks meet on the first host of
+// SLURM_NODELIST. With TORCHELASTIC_USE_AGENT_STORE=True torchrun's agent hosts the store. Then every rank is a client,
+// under a prefix with the restart count.
 // Guarded by tests/exec/arguments_test.cpp.
 #pragma once
 
@@ -27,7 +27,7 @@ struct RankEnvironment {
   std::string store_host = "127.0.0.1";
   int store_port = 0;        // 0: any free port (one rank only)
   bool agent_store = false;  // the launcher hosts the store
-  std::string store_prefix;  // tells runs and restarts that share a store apart
+  std::string store_prefix;  // separates runs and restarts that share a store
 
   int process_of(int a_rank) const { return a_rank / hosted; }
   bool hosts(int a_rank) const { return a_rank >= 0 && process_of(a_rank) == process_of(rank); }
@@ -37,15 +37,14 @@ struct RankEnvironment {
 
 EnvironmentMap process_environment();
 
-// Throws std::runtime_error naming the variable, its value and what to set.
+// Throws std::runtime_error with the variable, its value and what to set.
 RankEnvironment rank_environment(const EnvironmentMap& environment);
 
-// Several ranks in each process: the launcher's process 1 of 2 with four of them hosts ranks 4 to 7 of 8. The local rank
-// stays the process's: it names the device that they share.
+// Puts several ranks in each process: the launcher's process 1 of 2 with four of them hosts ranks 4 to 7 of 8. The
+// local rank stays the process's: it names the device that they share.
 RankEnvironment hosting(RankEnvironment process, int ranks);
 
-// "gpu[01-03,07]-a,login" → gpu01-a gpu02-a gpu03-a gpu07-a login. Throws std::runtime_error when
-// malformed.
+// "gpu[01-03,07]-a,login" → gpu01-a gpu02-a gpu03-a gpu07-a login. Throws std::runtime_error when malformed.
 std::vector<std::string> hosts_of_node_list(std::string_view list);
 
 }  // namespace slipway::exec

@@ -21,7 +21,7 @@ std::optional<std::string> line_in(const std::string& path) {
   return line;
 }
 
-// One line: a cause is shown in one, and the files hold one.
+// Makes a cause one line, as it is shown and stored.
 std::string flat(const std::string& told) {
   std::string text = without_stack(told);
   for (char& c : text) {
@@ -64,7 +64,7 @@ void write_own_error(const std::string& directory, int rank, const std::string& 
 void write_verdict(const std::string& directory, const Failure& failure) {
   const std::string line = to_text(failure) + "\n";
   const int file = open(verdict_path(directory).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (file < 0) return;  // somebody was first, or the directory is gone: the verdict is printed in any case
+  if (file < 0) return;  // another rank was first, or the directory is gone: the verdict is printed anyway
   if (write(file, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
     unlink(verdict_path(directory).c_str());
   close(file);

@@ -1,6 +1,6 @@
-// The inside of Heartbeat: what its two threads share. heartbeat_pulse.cpp speaks with the store,
-// heartbeat_watch.cpp decides; everything below `mutex` is guarded by it, but `store`, `count` and
-// `counted`, which belong to the pulse thread. Guarded by tests/exec/heartbeat_test.cpp.
+// The inside of Heartbeat: the state of its two threads. The pulse talks to the store, the watch decides. `mutex`
+// guards everything below it except `store`, `count` and `counted`, which belong to the pulse thread.
+// Guarded by tests/exec/heartbeat_test.cpp.
 #include "exec/process/heartbeat.h"
 
 #include <poll.h>
@@ -34,7 +34,7 @@ inline Time after(double seconds) {
 inline double seconds_since(Time time) { return std::chrono::duration<double>(Clock::now() - time).count(); }
 
 struct Suspicion {
-  int rank = 0;  // of this process, whose it is
+  int rank = 0;  // the rank of this process that it concerns
   std::string cause;
   Time until;
   bool terminated = false;  // by SIGTERM
@@ -47,22 +47,22 @@ struct Peer {
   ProcessIdentity process;
   bool seen_in_proc = false;
   int descriptor = -1;
-  std::string count;  // its last "beat" value, and since when
+  std::string count;  // its last "beat" value, and its time
   Time counted = Clock::now();
 };
 
 constexpr double alert_s = 0.05;  // the pulse's period while something is suspected
-// The store's host waits for the others to hear the verdict: at most so long, and less when nobody more has
-// heard it lately, for those of a lost node never will. lost_s, two beats and this must stay below 10 s.
+// The store's host waits for the others to read the verdict: at most this long, and less when no further rank has read
+// it lately, because those of a lost node never will. lost_s, two beats and this must stay below 10 s.
 constexpr double hearing_s = 2, deaf_s = 1;
 constexpr double writing_s = 2;  // for a line in a file
-// A lost file server holds the writer only so long. `write` owns what it uses: its thread may stay behind. Where there is
-// no thread left it is called here.
+// Limits the time that a lost file server holds the writer. `write` owns what it uses, because its thread may stay
+// behind. If no thread can be made, `write` is called here.
 void write_in_time(const std::function<void()>& write);
 
 }  // namespace beating
 
-// In the store: processes whose heartbeat has begun, so who can hear a verdict.
+// Store key: number of processes whose heartbeat has begun, which can read a verdict.
 inline constexpr const char* listening_key = "listening";
 
 struct Heartbeat::State {
@@ -77,7 +77,7 @@ struct Heartbeat::State {
   std::mutex mutex;
   std::condition_variable poke;  // for the pulse thread
   bool stop = false, attached = false, ended = false;
-  std::optional<Failure> claim;  // what this rank wants to be the verdict
+  std::optional<Failure> claim;  // the verdict that this rank claims
   beating::Time claimed;
   std::optional<Failure> verdict;
   std::optional<std::string> lost;  // why the store is gone
@@ -182,7 +182,7 @@ void Heartbeat::attach(std::unique_ptr<Store> store) {
 }
 
 void Heartbeat::fail(int rank, const std::string& cause) {
-  // Before the claim, for whoever it ends may collect it; but a lost file server must not keep the cause from the others.
+  // Written before the claim, because its verdict may end this process. A lost file server must not delay the claim.
   write_in_time([directory = state_->options.directory, rank, cause] { write_own_error(directory, rank, cause); });
   const std::lock_guard lock(state_->mutex);
   state_->post_claim({rank, cause});
@@ -228,7 +228,7 @@ void Heartbeat::State::pulse() {
   }
 }
 
-// True when the run is over and the verdict known.
+// Returns true when the run is over and the verdict known.
 bool Heartbeat::State::beat(std::int64_t count) {
   store->set("beat/" + std::to_string(here().rank), std::to_string(count));
   count_termination();
@@ -248,7 +248,7 @@ bool Heartbeat::State::beat(std::int64_t count) {
   return false;
 }
 
-// What this rank wants to be the verdict. A peer that ended because it had finished is no failure.
+// The verdict that this rank claims. A peer that ended after it had finished is no failure.
 std::optional<Failure> Heartbeat::State::wanted_verdict() {
   std::optional<Failure> wanted;
   {
@@ -262,8 +262,7 @@ std::optional<Failure> Heartbeat::State::wanted_verdict() {
   return std::nullopt;
 }
 
-// SIGTERM to all ranks alike is somebody who stops the run; nobody has failed and there is nothing to wait
-// for.
+// SIGTERM to all ranks means that the run is stopped: nothing has failed and there is nothing to wait for.
 void Heartbeat::State::count_termination() {
   std::string cause;
   {
@@ -281,7 +280,7 @@ void Heartbeat::State::count_termination() {
   post_claim({here().rank, cause});
 }
 
-// The store's host must not take the store away before the others have read the verdict.
+// The store's host must keep the store until the others have read the verdict.
 void Heartbeat::State::settle(const Failure& failure) {
   const std::int64_t heard = store->add("heard", 1);
   if (here().hosts_store()) {
@@ -348,7 +347,7 @@ void Heartbeat::State::watch() {
     wait_for_event();
     std::unique_lock lock(mutex);
     if (stop) return;
-    // This process itself was stopped and goes on: the silence that it slept through is nobody's.
+    // This process itself was stopped and continues: the silence meanwhile counts for no peer.
     if (seconds_since(before) > options.lost_s / 2) answered = Clock::now();
     take_signals();
     look_at_peers(lock);
@@ -368,7 +367,7 @@ void Heartbeat::State::wait_for_event() {
   {
     const std::lock_guard lock(mutex);
     for (const Peer& peer : peers) {
-      // The descriptor of an ended process stays readable: no more of it once nobody looks at it.
+      // The descriptor of an ended process stays readable, so it is dropped once it is not needed.
       const bool wanted = peer.descriptor >= 0 && !peer.over && !claim && !verdict;
       if (wanted) events.push_back({peer.descriptor, POLLIN, 0});
     }
@@ -376,7 +375,7 @@ void Heartbeat::State::wait_for_event() {
   poll(events.data(), events.size(), static_cast<int>(options.beat_s * 1000 / 2));
   std::uint64_t ignored = 0;
   if (events[0].revents && read(wake, &ignored, sizeof ignored) < 0) {
-    // Nothing to drain: the poll woke for another reason.
+    // Nothing to read: the poll woke for another reason.
   }
 }
 
@@ -414,7 +413,7 @@ const Peer* Heartbeat::State::visible_host() const {
   return nullptr;
 }
 
-// A host that is seen alive may be stopped for a while, as any other rank on this host.
+// A host that is visibly alive may be stopped for a while, like any other rank on this host.
 bool Heartbeat::State::store_is_silent() const {
   const double silence = seconds_since(answered);
   if (silence <= options.lost_s) return false;
@@ -422,7 +421,7 @@ bool Heartbeat::State::store_is_silent() const {
   return !host || silence > options.stopped_s || cause_of_end(host->process);
 }
 
-// What ends the run, when it is known.
+// The failure that ends the run, when it is known.
 std::optional<Failure> Heartbeat::State::decide(std::unique_lock<std::mutex>& lock) {
   if (verdict) return verdict;
   if (suspicion && Clock::now() >= suspicion->until && !claim) post_claim({suspicion->rank, suspicion->cause});

@@ -1,14 +1,14 @@
-// Who failed first? When one rank dies, all others fail a moment later (their connections break), and a
-// user must not be shown one of those echoes. Two threads per process see to it, which mostly is one rank:
+// Finds who failed first. When one rank dies, all others fail a moment later (their connections break), and a user must
+// not see one of those echoes. Each process, which is mostly one rank, has two threads for this:
 //
-//   pulse   owns a store connection; every 0.5 s it counts up "beat/<rank>", looks for "failed" and watches
-//           the next rank's count (a ring: every dead block of ranks has a living rank in front of it)
-//   watch   never touches the store; it listens to signals and to the ends of the next rank's and rank 0's
-//           process (same host: at once and with the signal's number), and has the last word
+//   pulse   owns a store connection. Every 0.5 s it counts up "beat/<rank>", looks for "failed" and watches the next
+//           rank's count (a ring: every dead block of ranks has a living rank in front of it)
+//   watch   never touches the store. It listens to signals and to the ends of the next rank's and rank 0's process
+//           (same host: at once and with the signal's number), and decides
 //
-// A rank that fails by itself claims "failed" (first claim wins). A rank whose connection broke only
-// suspects: it waits for the verdict and claims its own error only when none comes. When the store is lost,
-// the verdict is whoever hosted it. SIGTERM (torchrun stopping the survivors) is a suspicion too.
+// A rank that fails by itself claims "failed" (first claim wins). A rank whose connection broke only suspects: it waits
+// for the verdict and claims its own error only when none comes. When the store is lost, the verdict names its host.
+// SIGTERM (torchrun stopping the survivors) is a suspicion too.
 // Guarded by tests/exec/heartbeat_test.cpp and, with real processes, tests/exec/execute_failure_test.cpp.
 #pragma once
 
@@ -22,26 +22,26 @@
 namespace slipway::exec {
 
 struct HeartbeatOptions {
-  RankEnvironment environment;  // of the process, for which its first rank stands
+  RankEnvironment environment;  // of the process, represented by its first rank
   std::string directory;        // for the files of exec/process/failure.h
   bool signals = true;          // take SIGTERM and SIGINT (the rank program does)
   double beat_s = 0.5;
   double lost_s = 6;        // silence of another host, or of the store
-  double stopped_s = 30;    // silence of a process that we see alive on this host
+  double stopped_s = 30;    // silence of a process that is visibly alive on this host
   double suspicion_s = 6;   // how long an echo waits for the first cause
   double terminated_s = 3;  // the same after SIGTERM: the sender will use SIGKILL soon
 };
 
 class Heartbeat {
  public:
-  // `end` is called once, from the watch thread, with the failure that ends the run; the rank program's
-  // prints, flushes and exits. Construct it before any other thread exists: it blocks the signals.
+  // The watch thread calls `end` once, with the failure that ends the run; the rank program's prints, flushes and
+  // exits. Construct it before any other thread exists: it blocks the signals.
   Heartbeat(HeartbeatOptions options, std::function<void(const Failure&)> end);
   ~Heartbeat();  // as finish()
 
   // Starts to beat. Ranks must have set "process/<rank>" (to_text(this_process())).
   void attach(std::unique_ptr<Store> store);
-  // This rank of the process failed, for this reason. Returns at once; `end` follows.
+  // This rank of the process failed, with this cause. Returns at once; `end` follows.
   void fail(int rank, const std::string& cause);
   // Something broke that may be the echo of another rank's failure. Returns at once; `end` follows.
   void suspect(int rank, const std::string& cause);
@@ -53,7 +53,7 @@ class Heartbeat {
   std::unique_ptr<State> state_;
 };
 
-// Key that a rank sets when it has run its whole program: its end is no failure any more.
+// Key that a rank sets when it has run its whole program; then its end is no failure.
 std::string finished_key(int rank);
 std::string process_key(int rank);
 

@@ -1,7 +1,7 @@
-// Who a rank is as an operating-system process, and how it ended. Two ranks with the same boot id and
-// process-id namespace can look at each other in /proc, which tells at once that a peer was killed, and
-// how: until its parent has collected it, an ended process keeps its exit code in field 52 of
-// /proc/<pid>/stat. Guarded by tests/exec/process_test.cpp.
+// A rank as an operating-system process, and how it ended. Two ranks with the same boot id and process-id namespace see
+// each other in /proc, which shows at once that a peer was killed, and how. Until its parent has collected it, an ended
+// process keeps its exit code in field 52 of /proc/<pid>/stat.
+// Guarded by tests/exec/process_test.cpp.
 #pragma once
 
 #include <optional>
@@ -14,9 +14,9 @@ namespace slipway::exec {
 struct ProcessIdentity {
   std::string host;           // for messages
   std::string boot_id;        // same boot id = same clock and same kernel
-  std::string pid_namespace;  // ids mean the same thing only inside one
+  std::string pid_namespace;  // process ids are valid only inside one
   long pid = 0;
-  long long start_ticks = 0;  // tells a process from a later one with the same id
+  long long start_ticks = 0;  // distinguishes a process from a later one with the same id
 };
 
 ProcessIdentity this_process();
@@ -24,11 +24,11 @@ std::string to_text(const ProcessIdentity&);
 ProcessIdentity process_from_text(const std::string& text);  // throws std::runtime_error
 
 bool same_clock(const ProcessIdentity& a, const ProcessIdentity& b);
-// May `a` look at `b` in its /proc?
+// True if `a` can see `b` in its /proc.
 bool visible(const ProcessIdentity& a, const ProcessIdentity& b);
 
-// Why a visible process has ended: "killed by signal 9", "ended with exit status 3", or, when its parent
-// has collected it already, "killed or ended without a report". Empty while it lives.
+// Why a visible process has ended: "killed by signal 9", "ended with exit status 3", or, when its parent has collected
+// it already, "killed or ended without a report". Empty while it lives.
 std::optional<std::string> cause_of_end(const ProcessIdentity& process);
 // A descriptor that becomes readable when the visible process ends; -1 when the kernel has none.
 int descriptor_of(const ProcessIdentity& process);

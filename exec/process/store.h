@@ -1,5 +1,5 @@
-// The key-value store where ranks meet: names, heartbeats, losses and clocks pass through it, tensors
-// never do. c10d's TCPStore behind it; nothing but store_tcp.cpp and the transports know that.
+// The key-value store where ranks meet. Names, heartbeats, losses and clocks pass through it, tensors never. It is
+// c10d's TCPStore; only store_tcp.cpp and the transports know that.
 //
 // A Store is one connection and serves one thread. Rank 0 hosts the store unless the launcher's agent does.
 // Guarded by tests/exec/execute_failure_test.cpp (port in use, store lost) and, as an in-memory map, the stage
@@ -25,7 +25,7 @@ class Store;
 
 namespace slipway::exec {
 
-// For waiting on another rank: as long as its compute takes. That it is lost is the heartbeat's business.
+// Time limit to wait for another rank's compute. The heartbeat, not the limit, finds a lost rank.
 constexpr double while_alive_s = 24 * 3600.0;
 
 // The connection to the store is gone: its host ended or cannot be reached any more.
@@ -39,10 +39,10 @@ class Store {
   virtual void set(const std::string& key, const std::string& value) = 0;
   // All of these throw StoreLost when the connection is gone.
   virtual bool has(const std::string& key) = 0;
-  // Waits for the key; throws std::runtime_error naming it when it has not appeared after `seconds`.
+  // Waits for the key. Throws std::runtime_error with its name when it has not appeared after `seconds`.
   virtual std::string get(const std::string& key, double seconds) = 0;
   virtual std::int64_t add(const std::string& key, std::int64_t amount) = 0;
-  // Sets the key if it does not exist; returns the value that it has afterwards.
+  // Sets the key if it does not exist. Returns the value that it has afterwards.
   virtual std::string claim(const std::string& key, const std::string& value) = 0;
   virtual void forget(const std::string& key) = 0;
 };
@@ -50,8 +50,8 @@ class Store {
 // Opens further connections to one store; rank 0's may also be its host. Thread-safe.
 class StoreHost {
  public:
-  // Hosts (rank 0) or finds the store, waiting at most `seconds` for its host.
-  // Throws std::runtime_error: port in use, host unknown or not reachable, each with the remedy.
+  // Hosts (rank 0) or finds the store, and waits at most `seconds` for its host. Throws std::runtime_error with the
+  // remedy: port in use, host unknown or not reachable.
   StoreHost(const RankEnvironment& environment, double seconds);
   ~StoreHost();
 
@@ -65,17 +65,17 @@ class StoreHost {
   std::unique_ptr<State> state_;
 };
 
-// "barrier": every rank adds one to `name` and waits for all; names the missing number when it gives up.
+// Every rank adds one to `name` and waits for all. Throws with the missing number when the time is over.
 void store_barrier(Store& store, const std::string& name, int world, double seconds);
 
-// A bound for calls that have none: c10d's store waits for ever for an answer of a process that is stopped.
+// A time limit for calls that have none: c10d's store waits for ever for the answer of a stopped process.
 //
 //   within(5, [store] { return store->add("left", 1); })     the result, or nothing after five seconds
 //
-// The call goes on in its thread, which is left behind then: it must own what it uses, or the process must end.
-// Plain C++, no LibTorch. Guarded by tests/exec/within_test.cpp.
+// After the limit the call continues in its thread, which is left behind. So it must own what it uses, or the process
+// must end. Plain C++, no LibTorch. Guarded by tests/exec/within_test.cpp.
 
-// Throws what `operation` throws meanwhile.
+// Throws what `operation` throws within the limit.
 template <class Operation>
 auto within(double seconds, Operation operation) -> std::optional<decltype(operation())> {
   std::promise<decltype(operation())> promise;

@@ -19,10 +19,9 @@
 
 #include "exec/process/store.h"
 
-// c10d looks up the host name of every address that it connects to or accepts, only to have it for
-// messages; its store serves nobody meanwhile. Where no DNS server answers, that is 5 s and more for each
-// connection, as long as a lost rank's silence. The program's own getnameinfo goes before libc's and
-// answers with the number.
+// c10d looks up the host name of every address that it connects to or accepts, only for messages. Meanwhile its store
+// serves no rank. Where no DNS server answers, a look-up takes 5 s and more per connection, as long as a lost rank's
+// silence. This program's own getnameinfo takes precedence over libc's and returns the number.
 extern "C" int getnameinfo(const sockaddr* address, socklen_t address_length, char* host, socklen_t host_length,
                            char* service, socklen_t service_length, int flags) {
   using Function = int(const sockaddr*, socklen_t, char*, socklen_t, char*, socklen_t, int);
@@ -63,7 +62,7 @@ int try_to_connect(const addrinfo& address, Clock::time_point until) {
 
 using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
-// Empty, or why there are none.
+// Returns empty, or why there are no addresses.
 std::string look_up(const std::string& host, int port, Addresses& all) {
   addrinfo wanted{};
   wanted.ai_family = AF_UNSPEC;
@@ -107,13 +106,13 @@ std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 
-// The first line of a c10 message; the rest is a stack of our own callers.
+// The first line of a c10 message; the rest is a stack of this program's callers.
 std::string first_line(const char* message) {
   const std::string text = message;
   return text.substr(0, text.find('\n'));
 }
 
-// Connection errors become StoreLost.
+// Turns connection errors into StoreLost.
 template <class Operation>
 auto guarded(Operation operation) {
   try {
@@ -179,7 +178,7 @@ struct StoreHost::State {
 
 namespace {
 
-// Somebody listens there and says nothing.
+// A program listens there and does not answer.
 struct Silent : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -215,10 +214,10 @@ c10::intrusive_ptr<c10d::TCPStore> StoreHost::State::open_within(double limit_s,
 }
 
 StoreHost::StoreHost(const RankEnvironment& at, double seconds) : state_(std::make_unique<State>()) {
-  // Without c10d's own connection warnings: our errors say it once and in full. Set once, because ranks that share a
-  // process come here at the same time.
+  // Turns off c10d's own connection warnings, because the errors here are complete. It is set once, because ranks that
+  // share a process arrive here at the same time.
   [[maybe_unused]] static const int level = FLAGS_caffe2_log_level = 3;
-  constexpr double late_s = 0.3, answering_share = 0.5;  // of the time for its host to come
+  constexpr double late_s = 0.3, answering_share = 0.5;  // share of the time for its host to come
   state_->host = at.store_host;
   state_->port = at.store_port;
   state_->prefix = at.store_prefix;

@@ -1,5 +1,5 @@
-// Does anybody listen at an address? c10d's store client tries to connect and then waits for an answer in one call, with
-// one patience; a port on which another program listens is told apart from a host that is not there yet by asking first.
+// Checks whether a program listens at an address. c10d's store client connects and waits for an answer in one call,
+// with one time limit. A check before it separates a port of another program from a host that is not there yet.
 // Plain C++, no LibTorch. Guarded by tests/exec/store_host_test.cpp.
 #pragma once
 
@@ -9,11 +9,11 @@
 
 namespace slipway::exec {
 
-// Tries to connect until somebody accepts, and hangs up. Empty then; else, after `seconds`, why not: "Connection refused",
-// "Name or service not known". The name's look-up is the system's and may take longer.
+// Tries to connect until somebody accepts, and hangs up; returns empty. After `seconds` it returns the reason:
+// "Connection refused", "Name or service not known". The look-up of the name is the system's and may take longer.
 std::string wait_for_listener(const std::string& host, int port, double seconds);
 
-// Why the system finds no address of that name; empty where it finds one.
+// Why the system finds no address of that name; empty if it finds one.
 std::string why_not_found(const std::string& host);
 
 }  // namespace slipway::exec

@@ -23,7 +23,7 @@ GradientNorms norms_of(const TaskGraph& graph, double parts_squared, double sum_
   return norms;
 }
 
-// What has the largest batch keeps it.
+// A training at the largest batch keeps it.
 bool is_tested(const Bundle& bundle, const Progress& done) {
   return bundle.batches.rule == BatchRule::norm_test && can_grow(bundle, done.batch) &&
          done.steps % bundle.batches.test_every == 0;
@@ -43,7 +43,7 @@ std::int64_t batch_after(const Bundle& bundle, const Progress& done, const std::
   try {
     return next_batch(bundle.batches, state_of(done), norms.value());
   } catch (const std::invalid_argument& error) {
-    if (done.steps >= bundle.run.steps) return done.batch;  // only a training that goes on would ask
+    if (done.steps >= bundle.run.steps) return done.batch;  // only a continued training needs it
     throw std::runtime_error("the norm test after step " + std::to_string(done.steps) + ": " + error.what() +
                              "; has the training diverged? lower run.optimizer.lr");
   }

@@ -15,13 +15,13 @@ namespace slipway::exec {
 
 namespace {
 
-// Gradients are summed in the dtype that was asked for, but never in less than the weights'.
+// Gradients are summed in the requested dtype, but never in less than the weights'.
 at::ScalarType gradient_dtype(const TaskGraph& graph) {
   const at::ScalarType weight = torch_dtype(graph.step.dtype), asked = torch_dtype(graph.step.gradient_dtype);
   return c10::elementSize(asked) >= c10::elementSize(weight) ? asked : weight;
 }
 
-// [1] float64. Together, they are read once, and summed in float64 without a copy in it.
+// [1] float64. All parts are read once together, and summed in float64 without a copy in it.
 at::Tensor squares_of(const std::vector<at::Tensor>& parts, at::Device device) {
   if (parts.empty()) return at::zeros({1}, at::TensorOptions().dtype(at::kDouble).device(device));
   return at::stack(at::_foreach_norm(parts, 2, at::kDouble)).square().sum().reshape({1});
@@ -68,7 +68,7 @@ Buckets::Bucket Buckets::make_bucket(int stage, int block, ParameterPlacement pl
         parameter.natural |= parameter.meta.name.ends_with(linear.parameter);
   const std::int64_t slice = parameters.weights.size(0) / slice_count_;
   const std::int64_t begin = slice_count_ > 1 ? replica_of(stage) * slice : 0, end = begin + slice;
-  // Reduced in place under ZeRO 1; later stages give the bucket's memory away.
+  // Under ZeRO 1 it is reduced in place; later stages give the bucket's memory away.
   const at::Tensor gradient = shards_gradients() ? at::zeros({slice}, parameters.gradients.options())
                                                  : parameters.gradients.narrow(0, begin, slice);
   const bool shards_weights = slice_count_ > 1 && bundle_.graph.step.layout.zero >= 3;
@@ -116,7 +116,7 @@ Message Buckets::message(const Work& work) const {
       const BlockParameters& parameters = block(work.block);
       const Bucket& mine = bucket(work.block);
       const std::int64_t end = std::min(mine.end, parameters.tensor_sum);
-      // All tensor ranks of a replica have the same part of it in their slices, and may have none.
+      // All tensor ranks of a replica have the same part of it in their slices, which may be empty.
       if (shards_gradients() && end <= mine.begin) {
         const at::Tensor nothing = at::zeros({1}, mine.slice_gradient.options());
         return {nothing, nothing};
@@ -192,7 +192,7 @@ Message Buckets::gather(int block, std::shared_ptr<void>& hold) {
   const Bucket& mine = bucket(block);
   GatheredWeights::Use use = mine.gathered->use();
   hold = std::move(use.hold);
-  // Weights that another pass still uses are there already and the same; they are not written again.
+  // Weights that another pass still uses are complete already; they are not written again.
   return {mine.slice_weights,
           use.is_new ? mine.gathered->target()
                      : at::empty({mine.slice_weights.size(0) * slice_count_}, mine.slice_weights.options())};
@@ -235,7 +235,7 @@ void Buckets::dump(int stage, std::ostream& out) const {
   });
 }
 
-// What a checkpoint takes from the buckets and gives back to them.
+// Saving and restoring the buckets' state for checkpoints.
 
 void Buckets::save(ShardWriter& out) const {
   for (const auto& [block, mine] : buckets_) {

@@ -1,12 +1,12 @@
-// All parameters of one rank with what happens to their gradients once the backward passes are done:
+// All parameters of one rank, and the work on their gradients once the backward passes are done:
 //
 //   bucket ─ norm_grad_reduce (tensor group) ─ tied_grad_reduce (first and last stage, of two ranks) ─ grad_reduce (data)
 //     ZeRO 0: the whole bucket is reduced; every rank updates all of it
 //     ZeRO 1: reduce-scatter; this rank keeps, counts and updates its slice, then weights are gathered
 //   ─ grad_norm ─ norm_reduce ─ optimizer_step ─ parameter_gather
 //     ZeRO 2: each micro-batch's gradients of a block leave the bucket when they are complete (take), are
-//             reduce-scattered and added to this rank's slice; what is left above then works on slices
-//     ZeRO 3: besides, a rank keeps its slice of the weights only and gathers a block before each use
+//             reduce-scattered and added to this rank's slice; the later steps above then work on slices
+//     ZeRO 3: a rank also keeps only its slice of the weights and gathers a block before each use
 //
 // Every gradient element counts once in the global norm: replicas (data ranks and copies of the model without
 // ZeRO, tensor ranks of a replicated tensor, a tied head's copy) are left out.
@@ -32,34 +32,34 @@ class Buckets {
   Buckets(const Bundle& bundle, int rank, at::Device device);
 
   const BlockParameters& block(int index) const;
-  std::vector<int> blocks() const;  // that this rank holds, ascending
+  std::vector<int> blocks() const;  // of this rank, ascending
 
-  // The tensors of norm_grad_reduce, tied_grad_reduce, grad_reduce and parameter_gather: views where the
-  // collective works in place. Throws std::runtime_error for any other kind.
+  // The tensors of norm_grad_reduce, tied_grad_reduce, grad_reduce and parameter_gather: views where the collective
+  // works in place. Throws std::runtime_error for any other kind.
   Message message(const Work& work) const;
-  // ZeRO 2 and 3. A bucket has memory from a backward pass to take(), which hands out the gradients so far; a
-  // reduced slice of them is added to this rank's; of the tied embedding's reduced gradient it keeps what lies in
-  // its slices. Small gradients that a split backward finds before its block has memory wait for that.
+  // ZeRO 2 and 3. A bucket has memory from a backward pass to take(), which returns the gradients so far. A reduced
+  // slice of them is added to this rank's. Of the tied embedding's reduced gradient, the rank keeps the part in its
+  // slices. Small gradients of a split backward wait until their block has memory.
   void prepare(int block);
   void add_when_prepared(std::vector<WaitingGradient> small);
   at::Tensor take(int block);
   at::Tensor empty_slice(int block) const;
   void add_to_slice(int block, const at::Tensor& reduced);
   void keep_tied(const at::Tensor& whole);
-  // ZeRO 3: a gather of `block` begins; its memory is there as long as `hold`.
+  // ZeRO 3: a gather of `block` begins; its memory exists as long as `hold`.
   Message gather(int block, std::shared_ptr<void>& hold);
 
   // Sum of squares in float64, [1], of what this rank counts; stage = none: of all its stages.
   at::Tensor square_sum(int stage) const;
-  // The same of the whole of `block`'s flat gradient, `flat`, before it is reduced over the data parallel ranks.
+  // The same for all of `block`'s flat gradient, `flat`, before it is reduced over the data parallel ranks.
   at::Tensor whole_square_sum(int block, const at::Tensor& flat) const;
-  // The optimizer's update at the learning rate `rate` on this rank's slices of `stage` with gradients times `scale` (undefined = 1),
-  // then all its gradients are zero.
+  // Updates this rank's slices of `stage` at the learning rate `rate`, with gradients times `scale` (undefined = 1).
+  // Then all its gradients are zero.
   void step(int stage, double rate, const at::Tensor& scale);
   void dump(int stage, std::ostream& out) const;
 
-  // Masters and moments of what no other rank saves: replicas beyond the first, and tensor ranks of replicated
-  // tensors, have nothing to say.
+  // Saves masters and moments that no other rank saves: replicas beyond the first, and tensor ranks of replicated
+  // tensors, save nothing.
   void save(ShardWriter& out) const;
   void load(const CheckpointReader& checkpoint);
 
@@ -75,7 +75,7 @@ class Buckets {
   };
   Bucket make_bucket(int stage, int block, ParameterPlacement placement) const;
   const Bucket& bucket(int block) const;
-  // Flat view of this rank's copy of the tied embedding: of the copy of the model that `stage` belongs to.
+  // Flat view of this rank's copy of the tied embedding, in the copy of the model that `stage` belongs to.
   at::Tensor tied_gradient(int stage) const;
   bool shards_gradients() const { return slice_count_ > 1 && bundle_.graph.step.layout.zero >= 2; }
   at::Tensor tied_of_slices() const;
@@ -84,7 +84,7 @@ class Buckets {
   void for_tied_parts(const at::Tensor& whole, Visit visit) const;
   // Place of this rank among those that hold the weights of `stage`: data × context × copies of the model.
   int replica_of(int stage) const;
-  // Whether this rank says what `parameter` adds to a norm.
+  // True if this rank counts `parameter` in a norm.
   bool counts(const ShardedParameter& parameter) const {
     return (parameter.meta.shard_dim >= 0 || at_.tensor == 0) && parameter.meta.same_as.empty();
   }

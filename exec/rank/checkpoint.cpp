@@ -49,7 +49,7 @@ void Checkpointer::save(const Progress& done) {
   if (store_->add("checkpoint/" + std::to_string(step) + "/saved", 1) == plan_.world) commit(done);
 }
 
-// On one rank, when all have written.
+// Runs on one rank, when all have written.
 void Checkpointer::commit(const Progress& done) {
   const std::int64_t step = done.steps;
   Manifest manifest = plan_.training;
@@ -75,7 +75,7 @@ void Checkpointer::remove_old(std::int64_t newest) const {
   std::erase_if(steps, [&](std::int64_t step) { return step > newest; });
   for (int left = static_cast<int>(steps.size()) - plan_.keep, i = 0; i < left; ++i) {
     const std::string old = checkpoint_path(plan_.folder, steps[i]);
-    std::filesystem::rename(old, partial_path(old));  // no longer complete, should we be killed now
+    std::filesystem::rename(old, partial_path(old));  // no longer complete if this process is killed now
     std::filesystem::remove_all(partial_path(old));
   }
 }

@@ -1,10 +1,10 @@
-// Checkpoints of a running training: every run.checkpoint_steps steps, and at the end, each rank writes what nobody
-// else holds (its tensor-parallel shard, its ZeRO slice; of replicas only the first), and the last one to be done
-// makes it a checkpoint (exec/run/checkpoint_folder.h). The compute lane waits meanwhile, so that the state is that of one
-// moment: after the rank's own update of that step. Resuming puts whole parameters together from any layout's shards.
+// Checkpoints of a running training: every run.checkpoint_steps steps, and at the end. Each rank writes what no other
+// rank holds: its tensor-parallel shard, its ZeRO slice; of replicas only the first writes. The last rank to finish
+// makes it a checkpoint (exec/run/checkpoint_folder.h). The compute lane waits meanwhile, so the state is that of one
+// moment: after the rank's own update of that step. Resuming combines whole parameters from any layout's shards.
 //
-// Bit-exact on one machine and layout: weights, moments, the number of updates and the place in the data are all that
-// one step hands to the next.
+// It is bit-exact on one machine and layout: weights, moments, the number of updates and the place in the data are all
+// that one step hands to the next.
 // Guarded by tests/exec/checkpoint_file_test.cpp and tests/scenarios/resume_command_test.cpp.
 #pragma once
 
@@ -22,25 +22,25 @@ namespace slipway::exec {
 struct CheckpointPlan {
   std::string folder;  // of the run
   int every = 0;       // steps; 0: never
-  int keep = 2;        // newest ones
+  int keep = 2;        // number of newest ones
   int rank = 0, world = 1;
-  std::int64_t last_step = 0;  // of the run, which is saved as well
-  int window = 1;              // steps that end together: what is due within them is saved at their end
-  Manifest training;           // what every checkpoint says of it (exec/run/checkpoint_folder.h)
+  std::int64_t last_step = 0;  // of the run, which is saved too
+  int window = 1;              // steps that end together; a save due within them is made at their end
+  Manifest training;           // identity of the training (exec/run/checkpoint_folder.h)
 };
 
 class Checkpointer {
  public:
   // `store`: a connection of its own.
   Checkpointer(CheckpointPlan plan, const RankModel& model, std::unique_ptr<Store> store);
-  // On the compute lane, when this rank has updated its parameters and the training has come to `done`. Throws
-  // std::runtime_error naming the file that could not be written, or the parameter that is not finite: such a step makes no
-  // checkpoint and replaces none.
+  // Called on the compute lane, when this rank has updated its parameters and the training has come to `done`. Throws
+  // std::runtime_error with the file that could not be written, or the parameter that is not finite. Such a step makes
+  // no checkpoint and replaces none.
   void step_ended(const Progress& done);
-  // Will step_ended save after so many steps of the training, the end of a window?
+  // True if step_ended saves after this many steps of the training, the end of a window.
   bool is_due(std::int64_t steps) const;
-  // After a save that failed on this rank, so that nobody can complete it: removes all that the ranks have written of it.
-  // From any thread.
+  // After a save that failed on this rank, so that the checkpoint cannot be completed: removes all parts of it, by any
+  // rank. From any thread.
   void make_room() const;
 
  private:
@@ -51,7 +51,7 @@ class Checkpointer {
   CheckpointPlan plan_;
   const RankModel& model_;
   std::unique_ptr<Store> store_;
-  std::atomic<std::int64_t> failed_step_{0};  // none: a checkpoint follows a step
+  std::atomic<std::int64_t> failed_step_{0};  // 0: none, since a checkpoint follows a step
 };
 
 }  // namespace slipway::exec

@@ -16,7 +16,7 @@ namespace slipway::exec {
 
 namespace {
 
-// Read as run.data is, whose errors name that key.
+// Opens the held-out data like run.data, whose errors name that key.
 TokenData held_out(const Bundle& bundle) {
   try {
     return {bundle.run.evaluation_data, bundle.graph.step.model, bundle.run.seed};
@@ -112,7 +112,7 @@ std::optional<double> Evaluation::take_loss(int window) {
   return number_of(found.mapped().loss);
 }
 
-// The forward of a held-out micro-batch through one stage, on the frozen copy of the weights; nothing is kept for a backward.
+// The forward of a held-out micro-batch through one stage, on the frozen weights; nothing is kept for a backward.
 
 void RankModel::State::evaluate(TaskId task, int step) {
   const Work& work = graph.work(task);
@@ -130,7 +130,7 @@ void RankModel::State::evaluate(TaskId task, int step) {
     evaluation->put_residual({step, work.stage + 1, micro_batch}, residual);
 }
 
-// The sender's residual is the one that the next stage would read, were it on the same rank.
+// The sender's residual is the one that the next stage would read if it were on the same rank.
 Message RankModel::State::evaluation_message(TaskId task, int step) const {
   const Work& work = graph.work(task);
   const Task& what = graph.tasks[task];

@@ -4,8 +4,8 @@
 //   parameter <name> <rows> <columns> <dtype> shard <dim> <pieces> <begin> <end> ... slice <from> <to>
 //   <to − from numbers>
 //
-// The rank's shard is the named rows (dim 0) or columns (dim 1) of the whole tensor, all of it when dim is
-// −1, flattened row by row; the numbers are its elements [from, to) (all, unless the optimizer is sharded).
+// The rank's shard is the named rows (dim 0) or columns (dim 1) of the whole tensor, or all of it when dim is −1,
+// flattened row by row. The numbers are its elements [from, to) (all, unless the optimizer is sharded).
 // Guarded by tests/exec/execute_layouts_test.cpp.
 #pragma once
 
@@ -27,7 +27,7 @@ struct WholeGradient {
   std::vector<bool> known;     // elements that some rank has written
   double disagreement = 0;     // largest difference between ranks that hold the same element
 };
-// Puts the files of ranks 0..ranks−1 together. Throws std::runtime_error naming file and parameter.
+// Combines the files of ranks 0..ranks−1. Throws std::runtime_error with file and parameter.
 std::map<std::string, WholeGradient> read_gradients(const std::string& directory, int ranks);
 
 }  // namespace slipway::exec

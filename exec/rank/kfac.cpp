@@ -27,14 +27,14 @@ at::Tensor damping_ratio(const at::Tensor& a, const at::Tensor& b) {
 
 namespace {
 
-// (L·Lᵀ)⁻¹ in place of L. cholesky_inverse reads LAPACK's verdict on the host, which would wait for a
-// device; solving for the columns of 1 costs more and waits for nothing.
+// (L·Lᵀ)⁻¹ in place of L. cholesky_inverse reads LAPACK's result on the host, which would wait for a device. A solve
+// for the columns of 1 costs more and waits for nothing.
 void invert_from_triangle(at::Tensor& triangle) {
   if (triangle.is_cpu()) {
     at::cholesky_inverse_out(triangle, triangle);
     return;
   }
-  at::Tensor columns = at::eye(triangle.size(0), triangle.options()).t();  // stored as the library wants them
+  at::Tensor columns = at::eye(triangle.size(0), triangle.options()).t();  // stored in the library's order
   at::linalg_solve_triangular_out(columns, triangle, columns, /*upper=*/false);
   at::linalg_solve_triangular_out(columns, triangle.t(), columns, /*upper=*/true);
   triangle.copy_(columns);
@@ -90,7 +90,7 @@ void Kfac::take_linears(const Buckets& buckets) {
   }
 }
 
-// The graph says who inverts what, and what of it is this rank's.
+// Reads from the graph which rank inverts what, and this rank's part.
 void Kfac::take_works() {
   std::map<int, std::size_t> first;  // of a block in linears_
   for (std::size_t i = 0; i < linears_.size(); ++i) first.try_emplace(linears_[i].block, i);
@@ -194,7 +194,7 @@ void Kfac::invert(const Filler& filler, TaskId task, int step) {
   used(step);
 }
 
-// Into the memory of the pair before.
+// Writes into the memory of the pair before.
 void Kfac::exchange_pair(Linear& linear, Refresh& refresh) const {
   linear.ratio.reset();
   for (const bool of_input : {true, false}) {
@@ -225,8 +225,8 @@ void Kfac::check(int step) {
   std::erase_if(failures_, [&](const Failure& failure) { return failure.step <= step; });
 }
 
-// K-FAC's inverses in a checkpoint: "layers.0.q.inverse_A", each from the rank that made it, so that any
-// layout finds them.
+// K-FAC's inverses in a checkpoint: "layers.0.q.inverse_A", each from the rank that made it, so that any layout finds
+// them.
 
 std::string Kfac::checkpoint_name(const Linear& linear, bool of_input) const {
   const std::string& weight = linear.weight->meta.name;
@@ -270,7 +270,7 @@ void Kfac::load(const CheckpointReader& checkpoint) {
   }
 }
 
-// What K-FAC's replicas send each other: sums of factors, and the gradients that each has preconditioned.
+// Messages between K-FAC's replicas: sums of factors, and preconditioned gradients.
 
 Message Kfac::message(TaskId task, int step) {
   const Work& work = graph_.work(task);

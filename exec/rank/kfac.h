@@ -1,13 +1,13 @@
-// K-FAC's formulas (Martens and Grosse 2015; as Osawa et al. 2022, PipeFisher, use them) on whole tensors.
-// Of a Linear W (out × in) with inputs a and output gradients g, of T tokens in a step:
+// K-FAC's formulas (Martens and Grosse 2015, in the form of Osawa et al. 2022, PipeFisher) on whole tensors. A Linear W
+// (out × in) has inputs a and output gradients g, over the T tokens of a step:
 //
 //   A = 1/T Σ a·aᵀ             (in × in)
 //   B = 1/T Σ (T·g)(T·g)ᵀ      (out × out)    g: of the mean loss, so that T·g is a token's own
 //   π = √((tr A/in) / (tr B/out))             1 where one of the traces is 0
 //   direction = (B + √γ/π·I)⁻¹ · G · (A + π√γ·I)⁻¹    G: the weight's gradient, γ: damping
 //
-// No moving average. Where only some tokens are predicted (BERT), the means count all of them, and the T of
-// T·g those whose losses the mean is over.
+// There is no moving average. Where only some tokens are predicted (BERT), the means count all tokens, and the T of T·g
+// those whose losses the mean is over.
 // Guarded by tests/exec/kfac_math_test.cpp: against the dense Fisher block of a small Linear.
 #pragma once
 
@@ -28,39 +28,37 @@
 
 namespace slipway::exec {
 
-// sum [n, n] += Σ rowᵀ·row over all rows of x [..., n], times scale², in the sum's dtype. Takes memory
-// where x has another one or is scaled: as much as x there.
+// sum [n, n] += Σ rowᵀ·row over all rows of x [..., n], times scale², in the sum's dtype. It takes memory as large as x
+// (in the sum's dtype) where x has another dtype or is scaled.
 void add_squares(at::Tensor& sum, const at::Tensor& x, double scale);
 
-// π of the two factors, a scalar on their device: nobody waits for its value.
+// π of the two factors, a scalar on their device: no thread waits for its value.
 at::Tensor damping_ratio(const at::Tensor& a, const at::Tensor& b);
 
-// factor ← (factor + damping·I)⁻¹ by Cholesky, symmetric; no numbers that mean anything where it fails.
-// `factor`: contiguous; `damping`: a scalar tensor. Returns an int32 scalar on the factor's device: 0, or
-// the leading minor that is not positive. Takes no memory beside the factor's own on the processor, as much
-// again on a GPU (schedules/lower/kfac_shares.h).
+// factor ← (factor + damping·I)⁻¹ by Cholesky, symmetric; its numbers are invalid where that fails. `factor`:
+// contiguous; `damping`: a scalar tensor. Returns an int32 scalar on the factor's device: 0, or the leading minor that
+// is not positive. On the processor it takes no memory beside the factor's own, on a GPU as much again
+// (schedules/lower/kfac_shares.h).
 at::Tensor invert_damped(at::Tensor& factor, const at::Tensor& damping);
 
-// G ← B⁻¹·G·A⁻¹, in the inverses' dtype, of which it takes one matrix as large as G, two where G has
-// another.
+// G ← B⁻¹·G·A⁻¹, in the inverses' dtype. It takes one matrix as large as G in that dtype, or two where G has another.
 void precondition_gradient(at::Tensor& gradient, const at::Tensor& inverse_a, const at::Tensor& inverse_b);
 
-// K-FAC on one rank: what its tasks do (schedules/fill/kfac.h, lower_step_end.cpp), in the order
-// that the graph gives them. The formulas are in exec/rank/kfac.h.
+// K-FAC's tasks on one rank (schedules/fill/kfac.h, schedules/lower/step_end.cpp), in the graph's order.
 //
-//   F, B of a window's first step   inputs and output gradients are kept (linear_capture.h)
+//   F, B of a window's first step   inputs and output gradients are kept (exec/operators/linear.h)
 //   curvature                       Σ of the refresh += those of a micro-batch
 //   .ar_A, .ar_B                    Σ over replicas, all factors of a kind in one message
-//   inversion                       Σ ─► inverse, in its place; when both of a Linear are there they replace the pair in use
-//   precondition                    gradient ─► B⁻¹·G·A⁻¹ in place, of the Linears that this rank inverts
+//   inversion                       Σ ─► inverse, in its place; both of a Linear together replace the pair in use
+//   precondition                    gradient ─► B⁻¹·G·A⁻¹ in place, for the Linears that this rank inverts
 //   .ag_precondition                each rank's share, padded to the longest, to all replicas
 //
-// Until its first pair is there, a Linear's G is left as it is: a plain gradient step. Which step gets which
-// inverses is the graph's order, nothing else: unfilled, those of one window's first step serve the next
-// window; in the bubbles, from the step on in which the second inversion of the pair lies. Linears of
-// Transformer blocks only; their biases, norms, embedding and head are AdamW's (exec/rank/optimizer.h).
+// Until its first pair exists, a Linear's G is unchanged: a plain gradient step. Only the graph's order decides which
+// step uses which inverses. Without bubble work, those of one window's first step serve the next window. In bubbles, a
+// pair serves from the step of its second inversion on. K-FAC covers only Linears of Transformer blocks; their biases,
+// norms, embedding and head are AdamW's (exec/rank/optimizer.h).
 //
-// Everything runs on the compute lane but messages, which a lane of their own moves.
+// Everything runs on the compute lane except messages, which a lane of their own moves.
 // Not proven on a GPU. Guarded by tests/exec/execute_kfac_test.cpp and tests/exec/execute_kfac_stream_order_test.cpp.
 
 class Kfac {
@@ -68,7 +66,7 @@ class Kfac {
   // Both must outlive this. The graph's optimizer is kfac.
   Kfac(const Bundle& bundle, int rank, const Buckets& buckets);
 
-  // Where the Linears of a segment leave what factors are made of; null where nobody makes any of it.
+  // Where the Linears of a segment leave inputs and output gradients for factors; null where no factor needs them.
   LinearCapture* capture_of(const Task& segment);
 
   // `step`: of the graph, which is a window.
@@ -76,12 +74,12 @@ class Kfac {
   void precondition(int stage) const;
   Message message(TaskId task, int step);
   void arrived(TaskId task, int step, const Message& message);
-  // When all inversions of `step` are complete: throws std::runtime_error naming one that failed.
+  // Called when all inversions of `step` are complete. Throws std::runtime_error with the label of one that failed.
   void check(int step);
 
   // Inverses in use, whole and by name, each from the rank that made it: any layout can read them.
   void save(ShardWriter& out) const;
-  // What the checkpoint does not have starts as a first window does.
+  // Inverses that the checkpoint does not have start as in a first window.
   void load(const CheckpointReader& checkpoint);
 
  private:
@@ -94,7 +92,7 @@ class Kfac {
     at::Tensor inverse_a, inverse_b;        // in use
     at::Tensor ratio;                       // π, from the pair's first inversion to its second
   };
-  // Of one window.
+  // The state of one window.
   struct Refresh {
     at::Tensor a, b;    // flat sums of all factors, from the first curvature of a kind on
     int uses_left = 0;  // inversions and reductions
@@ -129,13 +127,13 @@ class Kfac {
   const TaskGraph& graph_;
   int rank_;
   Dtype dtype_;                  // of factors and inverses
-  double tokens_, loss_tokens_;  // of a step, over all ranks: all of them, and those that are predicted
-  std::vector<Linear> linears_;  // by block, then in forward order: the same on all replicas
+  double tokens_, loss_tokens_;  // of a step, over all ranks: all tokens, and the predicted ones
+  std::vector<Linear> linears_;  // by block, then in forward order: equal on all replicas
   std::int64_t a_elements_ = 0, b_elements_ = 0;
   std::unordered_map<std::int32_t, Filler> fillers_;       // by work
   int uses_ = 0;                                           // of a refresh on this rank
   std::map<std::pair<int, int>, LinearCapture> captures_;  // by micro-batch and slice
-  std::mutex mutex_;                                       // of refreshes_, not of what is in it
+  std::mutex mutex_;                                       // of refreshes_, not of the refreshes
   std::map<int, Refresh> refreshes_;                       // by step
   std::vector<Failure> failures_;
 };

@@ -23,7 +23,7 @@ namespace {
 
 std::string key_of(std::int64_t step, int rank) { return "loss/" + std::to_string(step) + "/" + std::to_string(rank); }
 
-// People and tables read "nan", not "-nan".
+// Readers and tables expect "nan", not "-nan".
 double without_sign_of_nan(double value) { return std::isnan(value) ? std::abs(value) : value; }
 
 std::string exact(double value) {
@@ -32,7 +32,7 @@ std::string exact(double value) {
   return text;
 }
 
-// 5.1234; of a loss that runs away its size, which would have no end of digits: 1.2374e+57.
+// 5.1234; a diverging loss would print its many digits, so it gets an exponent: 1.2374e+57.
 std::string short_text(double value) {
   constexpr double largest_in_full = 1e6;
   char text[40];
@@ -40,7 +40,7 @@ std::string short_text(double value) {
   return text;
 }
 
-// NaN where these are norms of no gradients: a training that has diverged. The norm test itself ends it (exec/rank/batches.h).
+// NaN for impossible norms: the training has diverged. The norm test itself ends it (exec/rank/batches.h).
 double variance_of(const GradientNorms& norms) {
   try {
     return gradient_variance(norms);
@@ -49,7 +49,7 @@ double variance_of(const GradientNorms& norms) {
   }
 }
 
-// "batch 32  ", and how much of the gradient's norm is noise.
+// "batch 32  ", and the share of noise in the gradient's norm.
 std::string batch_text(const StepResult& ended) {
   char text[80];
   std::snprintf(text, sizeof text, "batch %lld  ", static_cast<long long>(ended.batch));
@@ -68,7 +68,7 @@ struct LossParts {
   std::optional<double> held_out;
 };
 
-// As it goes through the store: "loss", or "loss held-out".
+// The form in the store: "loss", or "loss held-out".
 std::string text_of(const LossParts& parts) {
   return exact(parts.loss) + (parts.held_out ? " " + exact(*parts.held_out) : "");
 }
@@ -94,7 +94,7 @@ void refuse_divergence(const StepResult& ended, const std::vector<int>& heads) {
                    short_text(std::sqrt(*square)));
 }
 
-// `errno`: 0 or of the stream's last failure.
+// `errno`: 0, or that of the stream's last failure.
 std::string unwritable(const std::string& path) {
   return "cannot write " + path + (errno != 0 ? std::string(": ") + std::strerror(errno) : " (disk full?)") +
          "; make room, or give --out another folder";
@@ -187,7 +187,7 @@ LossParts LossReporter::State::parts_of_rank(int head, std::int64_t step) {
   return parts;
 }
 
-// Flushed, a line is the kernel's and survives the process.
+// A flushed line belongs to the kernel and survives the process.
 void LossReporter::State::write(const StepResult& whole, double rate) {
   file << whole.before.steps << ' ' << whole.before.samples + whole.batch << ' ' << exact(whole.loss_part) << ' '
        << exact(rate);

@@ -51,7 +51,7 @@ void MeasureContext::add(const std::string& what, double seconds) {
 
 namespace {
 
-// How many calls are timed together: on a GPU, whose end the host waits for once, as many as take 2 ms.
+// Number of calls that are timed together. On a GPU, whose end the host awaits once, it is as many as take 2 ms.
 std::int64_t calls_together(const std::function<void()>& operation, at::Device device) {
   if (device.is_cpu()) return 1;
   constexpr Nanoseconds enough_ns = 2'000'000;
@@ -179,7 +179,7 @@ void measure_copy(MeasureContext& c, const char* what, const at::Tensor& from, a
 
 }  // namespace
 
-// All ranks at once, as they share the way to the host.
+// All ranks measure at once, because they share the way to the host.
 void measure_copies(MeasureContext& c, bool pinned) {
   for (const std::int64_t bytes : sizes) {
     const std::int64_t elements = bytes / static_cast<std::int64_t>(at::elementSize(c.type));
@@ -215,12 +215,12 @@ void measure_linear(MeasureContext& c, std::int64_t m, std::int64_t n, std::int6
   c.together();
   c.add(gemm_text("input_grad", m, k, n), c.median_seconds([&] { at::mm(gradient, weight); }));
   c.together();
-  // As linear (exec/operators/linear.h) has it: onto a sum, which is float32 for narrower weights.
+  // As in linear (exec/operators/linear.h): added to a sum, which is float32 for narrower weights.
   at::Tensor sum = at::zeros({n, k}, c.options().dtype(at::promote_types(input.scalar_type(), at::kFloat)));
   c.add(gemm_text("weight_grad", n, k, m), c.median_seconds([&] { add_product(sum, gradient.t(), input); }));
 }
 
-// What a step of a small model is made of on a core, and of a large one on a GPU.
+// The shapes in a step: those of a small model on a core, of a large one on a GPU.
 struct Shapes {
   std::vector<std::int64_t> tokens;
   std::vector<std::pair<std::int64_t, std::int64_t>> weights;
@@ -305,7 +305,7 @@ void measure_elementwise(MeasureContext& c, std::int64_t rows, std::int64_t colu
 }
 
 void measure_optimizer(MeasureContext& c, std::int64_t elements) {
-  // As OptimizerShard keeps them (exec/rank/optimizer.h): weights of two bytes have float32 masters.
+  // As in OptimizerShard (exec/rank/optimizer.h): weights of two bytes have float32 masters.
   const at::Tensor weight = at::rand({elements}, c.options());
   const at::Tensor master = weight.element_size() >= 4 ? weight : weight.to(at::kFloat);
   const at::Tensor gradient = at::rand_like(master);

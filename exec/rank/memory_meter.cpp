@@ -11,14 +11,14 @@
 
 namespace slipway::exec {
 
-// Outlives the meter: its tensors may.
+// Outlives the meter, because its tensors may.
 struct MeteredRank {
   explicit MeteredRank(c10::DeviceType type) : device(type) {}
 
   const c10::DeviceType device;
   mutable std::mutex mutex;
   std::int64_t bytes = 0;
-  std::vector<std::int64_t*> peaks;  // of the tasks that run now
+  std::vector<std::int64_t*> peaks;  // of the running tasks
   std::vector<MemoryStamp> stamps;
 
   void change(std::int64_t by) {
@@ -30,8 +30,8 @@ struct MeteredRank {
 
 namespace {
 
-// Whose the memory at an address is, in this process. Cut into parts, each with a lock of its own, so that lanes
-// seldom meet at one.
+// The owner of the memory at an address, in this process. The table is cut into parts, each with a lock of its own, so
+// that lanes seldom contend for one.
 class Owners {
  public:
   struct Block {
@@ -56,7 +56,7 @@ class Owners {
     std::unordered_map<void*, Block> blocks;
   };
   Part& part_of(void* address) {
-    constexpr int alignment_bits = 6;  // lower bits are the same for all
+    constexpr int alignment_bits = 6;  // lower bits are equal for all
     return parts_[(reinterpret_cast<std::uintptr_t>(address) >> alignment_bits) % parts_.size()];
   }
   std::array<Part, 31> parts_;
@@ -71,7 +71,7 @@ class Reporter : public c10::MemoryReportingInfoBase {
  public:
   explicit Reporter(std::shared_ptr<MeteredRank> rank) : rank_(std::move(rank)) {}
 
-  // Memory that is given where some was known already was freed by a thread that nobody counts.
+  // If memory at a known address is allocated again, an uncounted thread freed it.
   void reportMemoryUsage(void* address, std::int64_t bytes, std::size_t, std::size_t, c10::Device device) override {
     if (device.type() != rank_->device) return;
     if (const auto before = owners().take(address)) before->owner->change(-before->bytes);

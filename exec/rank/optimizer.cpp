@@ -79,7 +79,7 @@ void OptimizerShard::step_adamw(Range& range, const at::Tensor& gradient, const 
 void OptimizerShard::step(const at::Tensor& gradient, const Optimizer& optimizer, double rate,
                           const at::Tensor& scale) {
   at::NoGradGuard no_grad;
-  // AdamW's own pass takes a divisor, a float32 one: it saves a pass over the gradients.
+  // AdamW's own pass takes a float32 divisor, which saves a pass over the gradients.
   at::Tensor divisor;
   if (scale.defined()) divisor = scale.reciprocal().to(at::kFloat);
   for (Range& range : ranges_) {

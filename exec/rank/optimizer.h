@@ -1,12 +1,12 @@
-// AdamW (Loshchilov 2019), or a natural gradient step, on the slice of a block's flat tensors that this rank updates: the whole block,
-// or 1/n of it when n ranks share the optimizer (ZeRO ≥ 1).
+// AdamW (Loshchilov 2019), or a natural gradient step, on the slice of a block's flat tensors that this rank updates:
+// the whole block, or 1/n of it when n ranks share the optimizer (ZeRO ≥ 1).
 //
 //   w ← w − lr·λ·w                      only where Parameter::decays; lr is the step's rate
 //   m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²
 //   w ← w − lr·m̂/(√v̂ + ε),             m̂ = m/(1−β₁ᵗ), v̂ = v/(1−β₂ᵗ)
 //
-// With the optimizer kfac the matrices of Transformer blocks (ShardedParameter::natural) have no moments; their gradient
-// is a direction already (exec/rank/kfac.h), taken with the same rate, decay and clipping:
+// With the optimizer kfac the matrices of Transformer blocks (ShardedParameter::natural) have no moments. Their
+// gradient is already a direction (exec/rank/kfac.h), applied with the same rate, decay and clipping:
 //
 //   w ← w − lr·(λ·w + direction)
 //
@@ -36,22 +36,22 @@ std::vector<UpdateRange> update_ranges(const BlockParameters& block, std::int64_
 
 class OptimizerShard {
  public:
-  // `begin`: where the slice starts in the block's flat weights. `slice`: its weights; undefined = those of `block`.
+  // `begin`: start of the slice in the block's flat weights. `slice`: its weights; undefined = those of `block`.
   OptimizerShard(const BlockParameters& block, std::int64_t begin, std::int64_t end, at::Tensor slice = {});
   // `gradient`: this rank's slice, any floating dtype; its values are used up. `rate`: the learning rate of this step.
-  // `scale`: clipping factor without dimensions, on the gradient's device so that nobody waits for its value;
+  // `scale`: clipping factor without dimensions, on the gradient's device so that no thread waits for its value;
   // undefined = 1.
   void step(const at::Tensor& gradient, const Optimizer& optimizer, double rate, const at::Tensor& scale);
-  // Of the elements [from, to) of the block's flat tensors, which are of one parameter and in this slice: views. Where there
-  // are no moments they are zeros, after no updates.
+  // State of the elements [from, to) of the block's flat tensors, as views. They belong to one parameter and this
+  // slice. Where there are no moments they are zeros, after no updates.
   ParameterState state(std::int64_t from, std::int64_t to) const;
-  // Sets what there is of it; the weights follow from the masters.
+  // Sets the state that exists; the weights follow from the masters.
   void restore(std::int64_t from, std::int64_t to, const ParameterState& state);
 
  private:
   struct Range {
     std::int64_t elements() const { return master.size(0); }
-    at::Tensor weight, master;       // master is `weight` itself where that is wide enough
+    at::Tensor weight, master;       // master is `weight` itself if that is wide enough
     at::Tensor mean, square, steps;  // undefined where natural
     std::int64_t begin = 0;          // in the slice
     bool decays = false, natural = false;

@@ -1,4 +1,4 @@
-// A parameter with its optimizer state as a checkpoint holds it, whole and cut. Guarded by tests/scenarios/resume_command_test.cpp.
+// A parameter with its optimizer state in a checkpoint, whole and cut; tested in resume_command_test.cpp.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,24 +8,24 @@
 
 namespace slipway::exec {
 
-// Same shape and dtype each, on the CPU: [rows, columns] when whole, flat when it is a shard.
+// All have one shape and dtype, on the CPU: [rows, columns] when whole, flat when it is a shard.
 struct ParameterState {
   at::Tensor master, mean, square;
   std::int64_t updates = 0;
 };
 
-// Puts the parameter together from all shards. Throws std::runtime_error when it is not in the checkpoint, has another
-// shape there, or parts of it are missing or twice there.
+// Combines the parameter from all shards. Throws std::runtime_error when the checkpoint lacks it, has another shape of
+// it, or has parts of it missing or twice.
 ParameterState whole_parameter(const CheckpointReader& checkpoint, const Parameter& parameter);
-// The shard of `pieces`, flat.
+// Returns the shard of `pieces`, flat.
 ParameterState shard_of(const ParameterState& whole, const Parameter& parameter, const std::vector<Piece>& pieces);
 
-// Appends [from, to) of the flat shard of `pieces`. `state`: those elements. Throws std::runtime_error where one is not finite.
+// Appends elements [from, to) of the flat shard of `pieces`. Throws std::runtime_error where one is not finite.
 void add_entry(ShardWriter& out, const Parameter& parameter, const std::vector<Piece>& pieces, std::int64_t from,
                std::int64_t to, const ParameterState& state);
 
-// Throws std::runtime_error where the model that was trained has a parameter more: all that a checkpoint of an earlier
-// version tells of it (exec/run/checkpoint_folder.h).
+// Throws std::runtime_error where the trained model has a further parameter. A checkpoint of an earlier version shows
+// no more of it (exec/run/checkpoint_folder.h).
 void refuse_other_parameters(const CheckpointReader& checkpoint, const Model& model);
 
 }  // namespace slipway::exec

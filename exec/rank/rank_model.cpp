@@ -31,7 +31,7 @@ RankModel::State::State(const Bundle& b, const TaskGraph& g, int r, at::Device d
   note_late_blocks();
 }
 
-// A reduction within the step, of one micro-batch, says whose gradients are in the buffer that it reads.
+// Notes the block of each buffer that a per-micro-batch reduction reads.
 void RankModel::State::note_taken_blocks() {
   for (TaskId task = 0; task < graph.tasks.size(); ++task) {
     const Work& work = graph.work(task);
@@ -42,7 +42,7 @@ void RankModel::State::note_taken_blocks() {
   }
 }
 
-// Under ZeRO 3 another lane has made their memory, which goes with the last reader's start.
+// Under ZeRO 3 another lane has made their memory, which is freed with the last reader's start.
 void RankModel::State::keep_gathered_weights(const Work& work) const {
   if (graph.step.layout.zero < 3) return;
   for (const int block : blocks_in(work)) keep_for_this_lane(buckets.block(block).weights);
@@ -66,7 +66,7 @@ Message RankModel::State::bucket_message(TaskId task, int step) {
   return message;
 }
 
-// What arrives at a stage boundary: this rank's part of the residual.
+// This rank's part of the residual at a stage boundary.
 at::Tensor RankModel::State::received_wire(const Work& work) const {
   if (work.wire != wire_residual) throw std::runtime_error("only the residual crosses a stage boundary");
   std::int64_t rows = own_tokens();

@@ -1,5 +1,5 @@
-// Rounds of ring attention (schedules/lower/ring.cpp): which block of keys and values is here in which
-// round, what of it the queries see (models/model/token_ranges.h), and what goes on to the next rank.
+// Rounds of ring attention (schedules/lower/ring.cpp): the present block of keys and values, the part that the queries
+// see (models/model/token_ranges.h), and the message to the next rank.
 #include <ATen/ATen.h>
 
 #include <stdexcept>

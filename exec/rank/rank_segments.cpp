@@ -78,8 +78,8 @@ void RankModel::State::forward(TaskId task, int step) {
   for (const BufferId buffer : slots.outputs(task, BufferKind::saved)) slots.put(buffer, step, region);
 }
 
-// From the value buffers that the task reads, and tokens, targets and which of them count where it needs them, to the
-// loss (undefined but in the last stage) and the value buffers that it writes. May be recorded: see SegmentReplay.
+// Inputs: the value buffers that the task reads, then tokens, targets and the counted mask where it needs them.
+// Outputs: the loss (undefined but in the last stage) and the value buffers that it writes. May be recorded.
 SegmentReplay::Tensors RankModel::State::compute_forward(TaskId task, Region& region,
                                                          const SegmentReplay::Tensors& from) {
   at::AutoGradMode grad_mode(region.recording());
@@ -122,7 +122,7 @@ SegmentReplay::Tensors RankModel::State::run_or_replay(TaskId task, int step, co
   return replay ? replay->run(task, step - entered_step, inputs, compute) : compute(inputs);
 }
 
-// Operators of a block follow each other.
+// Operators of a block are consecutive.
 std::vector<int> RankModel::State::blocks_in(const Work& segment) const {
   const auto operators = graph.operators(segment);
   std::vector<int> blocks_of_segment;
@@ -154,7 +154,7 @@ void RankModel::State::prepare_gradients(TaskId task) {
 
 namespace {
 
-// A wire has one gradient, but for keys and values that went around a ring.
+// A wire has one gradient, except for keys and values that went around a ring.
 void add_to(at::Tensor& sum, const at::Tensor& gradient) { sum = sum.defined() ? sum + gradient : gradient; }
 
 }  // namespace
@@ -179,8 +179,8 @@ void RankModel::State::backward(TaskId task, int step) {
   for (const BufferId buffer : slots.outputs(task, BufferKind::saved)) slots.put(buffer, step, region);
 }
 
-// From the gradient buffers that the task reads, and its first Linear's input where that was gathered again, to the gradient buffers
-// that it writes. May be recorded.
+// Inputs: the gradient buffers that the task reads, and its first Linear's input where that was gathered again.
+// Outputs: the gradient buffers that it writes. May be recorded.
 SegmentReplay::Tensors RankModel::State::compute_backward(TaskId task, Region& region,
                                                           const SegmentReplay::Tensors& from) {
   WireTensors out_gradients;

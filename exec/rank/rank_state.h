@@ -1,4 +1,4 @@
-// What RankModel holds, shared by the files that implement it: rank_segments.cpp (forward, backward, weight
+// The state of RankModel, shared by the files that implement it: rank_segments.cpp (forward, backward, weight
 // gradients), rank_step_end.cpp (loss, gradient norm, optimizer), rank_model.cpp (dispatch and messages).
 #pragma once
 
@@ -28,7 +28,7 @@
 
 namespace slipway::exec {
 
-// What stays as it is when another step program begins.
+// The state that stays when another step program begins.
 struct RankModel::Training {
   Training(const Bundle& bundle, int rank, at::Device device)
       : buckets(bundle, rank, device), data(bundle.run.data, bundle.graph.step.model, bundle.run.seed) {
@@ -45,14 +45,14 @@ struct RankModel::Training {
 
 // One step program on this rank.
 struct RankModel::State {
-  // `entered`: before its first step, which is `entered_step` of the run.
+  // `entered`: progress before its first step, which is `entered_step` of the run.
   State(const Bundle& bundle, const TaskGraph& graph, int rank, at::Device device, Training& training,
         const Progress& entered, int entered_step);
 
-  // A step of a graph is a window of steps of the training (graph.window), one of which a task belongs to. `step` counts
-  // graphs' steps from the beginning of this run; this counts the training's.
+  // A step of a graph is a window of steps of the training (graph.window); a task belongs to one of them. `step` counts
+  // graphs' steps from the beginning of this run; the result counts the training's.
   int training_step(TaskId task, int step) const { return step * graph.window + graph.tasks[task].step; }
-  // Before the step of the training that the task belongs to.
+  // Progress before the training step that the task belongs to.
   Progress before(TaskId task, int step) const {
     const std::int64_t done = training_step(task, step - entered_step);
     return {entered.steps + done, entered.samples + done * graph.step.global_batch};
@@ -77,7 +77,7 @@ struct RankModel::State {
   Message shift_message(TaskId task, int step) const;
   // `cache`: null unless sequences are cut into slices.
   void run_operators(TaskId task, Region& region, WireTensors& wires, const TokenBatch& batch, KeyValueCache* cache);
-  // Operators [work.first_op, work.last_op) of its stage on `tokens` of a sequence, with the weights of `of(block)`; losses are sums / loss_tokens.
+  // Runs operators [work.first_op, work.last_op) on `tokens` with weights of(block); losses are / loss_tokens.
   struct OperatorInputs {
     const TokenBatch& batch;
     std::vector<TokenRange> tokens;
@@ -86,10 +86,10 @@ struct RankModel::State {
     KeyValueCache* cache = nullptr;
   };
   void run_operators(const Work& work, const OperatorInputs& inputs, Region& region, WireTensors& wires);
-  // Of held-out micro-batches (rank_evaluation.cpp).
+  // Held-out micro-batches (evaluation.cpp).
   void evaluate(TaskId task, int step);
   Message evaluation_message(TaskId task, int step) const;
-  // Tokens of a sequence that a task of this rank has, and where in the sequence they are.
+// The tokens of a sequence that a task of this rank has, and their places in the sequence.
   std::int64_t own_tokens() const { return graph.shape().sequence / graph.step.layout.context; }
   std::vector<TokenRange> tokens_of(const Task& task) const {
     if (graph.step.slices > 1) return {{task.slice * graph.shape().sequence, graph.shape().sequence}};
@@ -105,7 +105,7 @@ struct RankModel::State {
   void keep_norms(int step, const at::Tensor& sums);
   // ZeRO 2, 3.
   void note_taken_blocks();
-  std::vector<int> blocks_in(const Work& segment) const;  // each once
+  std::vector<int> blocks_in(const Work& segment) const;  // each block once
   void note_late_blocks();
   void prepare_gradients(TaskId task);
   void take_gradients(TaskId task, int step);
@@ -135,10 +135,10 @@ struct RankModel::State {
   Training& training;
   Buckets& buckets;
   Kfac* kfac;                                      // null: another optimizer
-  Evaluation* evaluation;                          // null: no such work in the bubbles
-  std::unordered_map<BufferId, int> taken_blocks;  // ZeRO 2, 3: whose gradients a segment puts into this buffer
-  // Blocks whose gradients a weight-gradient pass makes, all but norms' and biases': only that one needs their memory.
-  // (An embedding's rows are added to at once.)
+  Evaluation* evaluation;                          // null: no evaluation in bubbles
+  std::unordered_map<BufferId, int> taken_blocks;  // ZeRO 2, 3: block whose gradients a segment puts into this buffer
+  // Blocks whose gradients a weight-gradient pass makes, except norms' and biases': only that pass needs their memory.
+  // (An embedding's rows are added at once.)
   std::unordered_set<int> late_blocks;
   Progress entered;
   int entered_step;
@@ -147,7 +147,7 @@ struct RankModel::State {
   std::mutex loss_mutex;
   std::map<int, at::Tensor> losses;  // float64 scalars by step, until they are taken
   std::map<int, at::Tensor> norms;  // [2] float64 by step: ‖gradient‖², Σ‖part‖²; with the mutex of the losses
-  std::map<int, at::Tensor> squares;  // float64 scalars by step, on rank 0: ‖gradient‖²; likewise
+  std::map<int, at::Tensor> squares;  // float64 scalars by step, on rank 0: ‖gradient‖²; with the same mutex
 };
 
 }  // namespace slipway::exec

@@ -8,7 +8,7 @@
 namespace slipway::exec {
 
 void RankModel::State::count_loss(int step, const at::Tensor& loss) {
-  if (at.tensor > 0) return;  // the same number on every rank of the group
+  if (at.tensor > 0) return;  // the number is equal on every rank of the group
   const std::lock_guard lock(loss_mutex);
   at::Tensor& sum = losses[step];
   const at::Tensor value = loss.to(at::kDouble);
@@ -23,7 +23,7 @@ at::Tensor RankModel::State::scalar_inputs(TaskId task, int step) const {
   return sum;
 }
 
-// This rank's part of one block's gradient, before it is added to those of others.
+// Norm of this rank's part of one block's gradient, before it is added to those of others.
 void RankModel::State::worker_norm(TaskId task, int step) {
   const int block = graph.work(task).block;
   const std::vector<BufferId> taken = slots.inputs(task, BufferKind::bucket);
@@ -33,7 +33,7 @@ void RankModel::State::worker_norm(TaskId task, int step) {
   for (const BufferId buffer : slots.outputs(task, BufferKind::scalar)) slots.put(buffer, step, sum);
 }
 
-// [1]: the sum of squares. With parts' norms [2]: theirs follows.
+// [1]: the sum of squares. With the workers' norms [2]: their sum follows.
 void RankModel::State::grad_norm(TaskId task, int step) {
   at::Tensor sum = buckets.square_sum(graph.work(task).stage);
   if (graph.step.worker_norms) sum = at::cat({sum, scalar_inputs(task, step)});
@@ -45,7 +45,7 @@ void RankModel::State::keep_norms(int step, const at::Tensor& sums) {
   norms[step] = sums;
 }
 
-// Clipping to the global norm as torch.nn.utils.clip_grad_norm_ does it.
+// Clips to the global norm as torch.nn.utils.clip_grad_norm_ does.
 void RankModel::State::optimizer_step(TaskId task, int step) {
   at::Tensor scale;
   if (graph.step.clip_norm > 0) {

@@ -21,7 +21,7 @@ std::unique_ptr<Transport> RankTransports::connected(const Group& group) {
   return connect_transport(seat_.host(), group, rank_, at.store_host, device_);
 }
 
-// In the order of communicator ids, the same on all ranks, so that no two ranks wait for each other's connect.
+// Connects in the order of communicator ids, equal on all ranks, so that no two ranks wait for each other's connect.
 void RankTransports::connect() {
   for (std::size_t id = 0; id < graph_.communicators.size(); ++id) {
     const Communicator& communicator = graph_.communicators[id];

@@ -1,5 +1,5 @@
-// The transports of one rank, one for each communicator that it is a member of, and what a communication task does on
-// them. Step programs of a run have the same communicators, so transports stay over all of them.
+// The transports of one rank, one for each of its communicators, and the messages of communication tasks on them. Step
+// programs of a run have the same communicators, so they share the transports.
 // Guarded by tests/exec/execute_run_test.cpp and tests/exec/execute_shared_process_test.cpp.
 #pragma once
 
@@ -18,17 +18,17 @@ namespace slipway::exec {
 
 class RankTransports {
  public:
-  // Nothing is connected yet. All must outlive this.
+  // Connects nothing yet. All arguments must outlive this.
   RankTransports(Seat& seat, const TaskGraph& graph, at::Device device, DeviceQueue* queue);
 
-  // Meets the other members of each communicator. Throws std::runtime_error naming one that cannot be.
+  // Meets the other members of each communicator. Throws std::runtime_error with the one that fails.
   void connect();
-  // Does the transfer or collective `task` of `graph`, a step program of the run, with what it moves on this rank. Returns
-  // when it is done, on a device when it is started. Throws std::runtime_error for a collective that there is none of.
+  // Runs the transfer or collective `task` of `graph`, a step program of the run, on this rank's `message`. Returns
+  // when it is done, on a device when it is started. Throws std::runtime_error for an unknown collective.
   void move(const TaskGraph& graph, TaskId task, Message& message);
   void shutdown();
 
-  // By communicator; empty where this rank is no member.
+  // By communicator; null where this rank is no member.
   const std::vector<std::unique_ptr<Transport>>& all() const { return transports_; }
   std::vector<std::string> names() const;
 

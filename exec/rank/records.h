@@ -1,5 +1,5 @@
-// What a rank writes of its run, as plain text that `slipway execute` merges: its trace records, one a line
-// (models/trace/trace.h), on rank 0's clock from its start of step 0. The losses: exec/rank/losses.h.
+// The trace records of a rank as plain text that `slipway execute` merges, one per line (models/trace/trace.h). Times
+// are on rank 0's clock from its start of step 0. exec/rank/losses.h writes the losses.
 // Guarded by tests/exec/execute_run_test.cpp.
 #pragma once
 
@@ -13,12 +13,12 @@
 
 namespace slipway::exec {
 
-// `memory`: in any order; a task without a stamp has no figures.
+// `memory`: in any order; a task without a stamp gets no memory bytes.
 std::vector<TraceRecord> records_of(int rank, const std::vector<LaneStamp>& stamps,
                                     const std::vector<MemoryStamp>& memory, const std::vector<ClockSample>& clock,
                                     Nanoseconds origin);
 
-// To records_path. Throws std::runtime_error naming the file.
+// Writes to records_path. Throws std::runtime_error with the file.
 void write_records(const std::string& directory, int rank, const std::vector<TraceRecord>& records);
 
 }  // namespace slipway::exec

@@ -45,13 +45,13 @@ class BundleRun {
 
   Seat& seat_;
   const Bundle& bundle_;
-  const TaskGraph* graph_;  // of the steps that run
+  const TaskGraph* graph_;  // of the running steps
   const Arguments& arguments_;
   int rank_;
   std::optional<CheckpointReader> resumed_;  // until the model has read it
   Progress first_;
   StepPrograms programs_;
-  Progress now_;  // what step_ended has come to; lanes that ask for more have met since
+  Progress now_;  // progress after step_ended; lanes have met before they read it
   at::Device device_;
   std::unique_ptr<DeviceQueue> queue_;       // null on the processor
   std::unique_ptr<SegmentCapture> capture_;  // null: segments run operator by operator
@@ -78,7 +78,7 @@ Progress progress_of(const std::optional<CheckpointReader>& checkpoint) {
   return {manifest.step, manifest.samples, manifest.batch};
 }
 
-// Where the training begins, with the batch of its first step.
+// The progress at the start, with the batch of its first step.
 Progress beginning(const Bundle& bundle, const std::optional<CheckpointReader>& checkpoint) {
   Progress begin = progress_of(checkpoint);
   if (begin.steps >= bundle.run.steps)
@@ -146,8 +146,8 @@ void BundleRun::replay_segments() {
   std::fflush(stdout);
 }
 
-// While lanes run, an exception must not wait for the other lanes to end, which may hang in their peers' absence: the
-// heartbeat tells the other ranks at once.
+// While lanes run, an exception must not wait for other lanes to end, which may hang because their peers are gone. The
+// heartbeat notifies the other ranks at once.
 LaneHooks BundleRun::hooks() {
   LaneHooks hooks;
   hooks.device = queue_.get();
@@ -189,8 +189,8 @@ void BundleRun::perform(TaskId task, int step) {
   }
 }
 
-// The steps of a window end together; of the last one not all may be run. A checkpoint that cannot be written ends the run; the heartbeat tells the other
-// ranks, which wait in their lanes.
+// The steps of a window end together; of the last window not all may run. A checkpoint that cannot be written ends the
+// run. The heartbeat then notifies the other ranks, which wait in their lanes.
 void BundleRun::step_ended(int step, const std::vector<Nanoseconds>& ends) {
   int of_training = step * static_cast<int>(ends.size());
   for (const Nanoseconds& end : ends) {
@@ -209,7 +209,7 @@ void BundleRun::step_ended(int step, const std::vector<Nanoseconds>& ends) {
   }
 }
 
-// With the batch of the next step. Of the norm test rank 0's answer counts, which the others could give as well.
+// Progress with the batch of the next step. For the norm test rank 0's result decides; the others would get the same.
 Progress BundleRun::agreed(Progress done, const std::optional<GradientNorms>& norms) {
   const auto key = [this](std::int64_t steps) { return "batch/" + std::to_string(steps); };
   const bool asks = grows(bundle_) && is_tested(bundle_, done);
@@ -220,7 +220,7 @@ Progress BundleRun::agreed(Progress done, const std::optional<GradientNorms>& no
     return done;
   }
   seat_.store().set(key(done.steps), std::to_string(done.batch));
-  // Every rank has read the one before: it has had its part in the norms since.
+  // Every rank has read the one before, because it took part in the norms since.
   if (done.steps > bundle_.batches.test_every) seat_.store().forget(key(done.steps - bundle_.batches.test_every));
   return done;
 }
@@ -243,8 +243,8 @@ void BundleRun::write() const {
   write_records(arguments_.out, rank_, records_of(rank_, lanes_.stamps(), memory_.stamps(), clock, origin_));
 }
 
-// After a failure, which may be a disk that is full of a checkpoint: the rank that could not save its part makes room, for
-// the others too.
+// Runs after a failure, which may be a disk that a checkpoint has filled. The rank that could not save its part makes
+// room, for the others too.
 void BundleRun::write_what_is_left() const {
   constexpr double patience_s = 2;
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(patience_s);
@@ -276,7 +276,7 @@ void BundleRun::run() {
   agree_on_origin();
   seat_.on_failure([this] { write_what_is_left(); });
   if (uses_kfac(bundle_.graph.step)) warm_up(device_, bundle_.graph.step.dtype, true);
-  finish_work(device_);  // the model is drawn, before lanes read it
+  finish_work(device_);  // the model is drawn before lanes read it
   run_lanes();
   losses_.finish();
   store_barrier(seat_.store(), "ran", seat_.environment().world, while_alive_s);
@@ -289,12 +289,12 @@ void BundleRun::run() {
 }  // namespace
 
 void run_bundle(Seat& seat, const Bundle& bundle, const Arguments& arguments) {
-  at::set_num_threads(arguments.threads);  // a number of each thread
+  at::set_num_threads(arguments.threads);  // per thread
   BundleRun run(seat, bundle, arguments);
   try {
     run.run();
   } catch (...) {
-    // Not from a caller's handler: `run` must outlive the flush that the heartbeat may call until the end.
+    // Not in a caller's handler: `run` must outlive the flush, which the heartbeat may call until the end.
     seat.fail_with_current_exception("");
   }
 }

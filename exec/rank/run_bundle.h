@@ -1,6 +1,6 @@
-// Runs this rank's part of a bundle: RankModel says what a task does, the lanes say when, transports carry
-// the messages, and what happened is written to DIR (exec/rank/records.h). Guarded by tests/exec/execute_run_test.cpp
-// and tests/scenarios/execute_command_test.cpp.
+// Runs this rank's part of a bundle: RankModel does the tasks, the lanes decide when, transports carry the messages,
+// and DIR gets the records (exec/rank/records.h). Guarded by tests/exec/execute_run_test.cpp and
+// tests/scenarios/execute_command_test.cpp.
 #pragma once
 
 #include "exec/process/arguments.h"
@@ -9,7 +9,7 @@
 
 namespace slipway::exec {
 
-// Throws what went wrong on this rank; other ranks' failures end the process before it returns.
+// Throws this rank's error; other ranks' failures end the process before it returns.
 void run_bundle(Seat& seat, const Bundle& bundle, const Arguments& arguments);
 
 }  // namespace slipway::exec

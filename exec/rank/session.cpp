@@ -28,7 +28,7 @@ struct Session::State {
   LocalGroups local_groups;
 
   const RankEnvironment& here() const { return options.environment; }
-  int rank() const { return here().rank; }  // the first of this process
+  int rank() const { return here().rank; }  // the first rank of this process
   std::string world_text() const;
   void end(const Failure& failure);
   void write_what_is_left();
@@ -51,8 +51,8 @@ constexpr double flush_s = 60;  // for the records of a failed run; a lost file 
 
 }  // namespace
 
-// On the heartbeat's watch thread. Other threads may hang in an operation whose peer is gone, so nothing is
-// joined or destroyed.
+// Runs on the heartbeat's watch thread. Other threads may hang in an operation whose peer is gone, so nothing is joined
+// or destroyed.
 void Session::State::end(const Failure& failure) {
   const std::string line = line_of(here().hosts(failure.rank) ? failure.rank : rank(), failure) + "\n";
   std::fputs(line.c_str(), stderr);
@@ -105,7 +105,7 @@ void Session::State::claim_seat() {
   }
 }
 
-// Nothing watches the store's host before the heartbeat is attached, and one that is stopped just then never answers.
+// Nothing watches the store's host before the heartbeat is attached. A host that is stopped just then never answers.
 void Session::State::sit_down() {
   const auto seated = within(options.connect_seconds, [this] {
     claim_seat();
@@ -155,14 +155,14 @@ void Session::State::join() {
   sit_down();
   processes = wait_for_processes(*store, here().world, options.connect_seconds, here().hosted);
   store_barrier(*store, "joined", here().processes(), options.connect_seconds);
-  compare_bundles();  // when every rank can be told, and before any touches what an earlier run has left
+  compare_bundles();  // when every rank can get the error, and before any rank changes an earlier run's files
   store_barrier(*store, "agreed", here().processes(), options.connect_seconds);
 }
 
 void Session::State::leave() {
   store->set(finished_key(rank()), "1");
   store_barrier(*store, "finished", here().processes(), while_alive_s);
-  // From here on nothing is watched; the results are written. Rank 0 hosts the store and goes last.
+  // From here on nothing is watched; the results are written. Rank 0 hosts the store and leaves last.
   std::optional<std::string> why_not;
   try {
     why_not = within(2 * leave_s, [this]() -> std::string {
@@ -175,14 +175,14 @@ void Session::State::leave() {
         return error.what();
       }
     });
-  } catch (const std::exception& error) {  // no thread for it: nobody would hear of a failure any more
+  } catch (const std::exception& error) {  // without a thread no failure would be reported any more
     why_not = error.what();
   }
   if (why_not && why_not->empty()) return;
   std::fprintf(stderr, "rank %d: the run is complete, but not every rank took leave: %s\n", rank(),
                why_not ? why_not->c_str() : "the store does not answer");
   std::fflush(stdout);
-  if (!why_not) _exit(0);  // a thread still waits with the store
+  if (!why_not) _exit(0);  // a thread still waits for the store
 }
 
 Session::Session(SessionOptions options) : state_(std::make_unique<State>()) {
@@ -191,7 +191,7 @@ Session::Session(SessionOptions options) : state_(std::make_unique<State>()) {
   std::filesystem::create_directories(state_->options.directory);
   for (int rank = at.rank; rank < at.rank + at.hosted; ++rank) forget_failures(state_->options.directory, rank);
   signal(SIGPIPE, SIG_IGN);  // a broken connection is an error of the call that meets it
-  signal(SIGXFSZ, SIG_IGN);  // so is a file that may grow no more
+  signal(SIGXFSZ, SIG_IGN);  // so is a file that may not grow any more
   HeartbeatOptions beat;
   beat.environment = at;
   beat.directory = state_->options.directory;
@@ -214,10 +214,10 @@ void Session::run(const std::function<void(Seat&)>& work) {
     std::vector<std::thread> threads;
     try {
       for (int rank = state_->rank() + 1; state_->here().hosts(rank); ++rank) threads.emplace_back(sit, rank);
-    } catch (...) {  // in here, where the threads that run need not be left
+    } catch (...) {  // in here, because the running threads cannot be left
       state_->fail(state_->rank(), "cannot start a thread for each of its ranks");
     }
-    sit(state_->rank());  // its failure is told in there: here the other threads could not be left
+    sit(state_->rank());  // it reports its failure itself: here the other threads could not be left
     for (std::thread& thread : threads) thread.join();
     state_->leave();
   } catch (...) {

@@ -1,11 +1,10 @@
-// One process's life in a run: join the others, work, leave together, or end with the first cause of a
-// failure.
+// One process's life in a run: join the others, work, leave together, or end with the first cause of a failure.
 //
 //   join    claim a seat in the store, start the heartbeat, wait for everybody
-//   work    run_bundle (exec/rank/run_bundle.cpp) or measure (exec/rank/measure.h), for each rank of this process: mostly one, or
-//           several that share its device, each on a thread of its own
+//   work    run_bundle (exec/rank/run_bundle.cpp) or measure (exec/rank/measure.h), for each rank of this process: one
+//           mostly, or several that share its device, each on a thread of its own
 //   leave   everybody has finished → stop the heartbeat → rank 0, the store's host, goes last
-// Guarded by tests/exec/execute_run_test.cpp, tests/exec/execute_failure_test.cpp and tests/exec/execute_shared_process_test.cpp.
+// Guarded by tests/exec/execute_run_test.cpp, execute_failure_test.cpp and execute_shared_process_test.cpp.
 #pragma once
 
 #include <functional>
@@ -22,13 +21,13 @@ namespace slipway::exec {
 struct SessionOptions {
   RankEnvironment environment;  // of the process: its first rank, and how many it hosts
   std::string directory;        // for failure files
-  std::string identity;         // what all ranks must agree on: the bundle's checksum
+  std::string identity;         // must be equal on all ranks: the bundle's checksum
   double connect_seconds = 60;
 };
 
 class Session;
 
-// The session as the work of one of its ranks sees it, on that rank's thread.
+// The session for the work of one of its ranks, on that rank's thread.
 class Seat {
  public:
   Seat(Session& session, int rank);
@@ -39,7 +38,7 @@ class Seat {
   const std::vector<ProcessIdentity>& processes() const;  // by rank
   LocalGroups& local_groups();                            // of this process
 
-  // What shall still be written when the run fails. Set to nothing when it must not be called any more.
+  // Sets what is still written when the run fails. Set it to an empty function when it must not be called any more.
   void on_failure(std::function<void()> flush);
   // Reports the exception in flight and never returns: the heartbeat ends the process. For worker threads too.
   [[noreturn]] void fail_with_current_exception(const std::string& where);
@@ -57,8 +56,8 @@ class Session {
   explicit Session(SessionOptions options);
   ~Session();
 
-  // Joins, calls `work` for every rank of this process, leaves. When anything fails, here or on another rank, prints
-  // the one line that says who failed and why, calls what on_failure was given and ends the process with status 1.
+  // Joins, calls `work` for every rank of this process, leaves. On a failure here or on another rank it prints one line
+  // with the failed rank and the cause, calls the on_failure functions and ends the process with status 1.
   void run(const std::function<void(Seat&)>& work);
 
  private:
@@ -67,8 +66,8 @@ class Session {
   std::unique_ptr<State> state_;
 };
 
-// Who the ranks are, by rank; `hosted` share each process. Throws std::runtime_error naming the first that has not joined
-// when `seconds` are over, however many joined meanwhile. Guarded by tests/exec/session_test.cpp.
+// The processes by rank; `hosted` ranks share each. Throws std::runtime_error with the first rank that has not joined
+// after `seconds`, however many joined meanwhile. Guarded by tests/exec/session_test.cpp.
 std::vector<ProcessIdentity> wait_for_processes(Store& store, int world, double seconds, int hosted = 1);
 
 }  // namespace slipway::exec

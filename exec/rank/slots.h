@@ -1,10 +1,9 @@
-// The graph's buffers on one rank: what a task has written stays until its last reader on this rank is
-// done.
+// The graph's buffers on one rank: what a task has written stays until its last reader on this rank is done.
 //
-// Readers may run in several lanes' threads, so the counts are atomic. A buffer of step k+1 may be written
-// while a slow lane still reads that of step k, so odd and even steps have slots of their own.
-// Buckets and parameters live in BlockParameters. Under ZeRO 2 and 3 a micro-batch's gradients of a block wait in
-// their buffer until they are reduced, and under ZeRO 3 the buffer of gathered weights holds their memory.
+// Readers may run in several lanes' threads, so the counts are atomic. A buffer of step k+1 may be written while a slow
+// lane still reads that of step k, so odd and even steps have slots of their own.
+// Buckets and parameters are in BlockParameters. Under ZeRO 2 and 3 a micro-batch's gradients of a block wait in their
+// buffer until they are reduced. Under ZeRO 3 the buffer of gathered weights holds their memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,13 +22,13 @@ class Slots {
  public:
   Slots(const TaskGraph& graph, int rank);
 
-  // Throw std::runtime_error naming the buffer when it is empty (a task ran before its input was written).
+  // Throw std::runtime_error with the buffer when it is empty (a task ran before its input was written).
   at::Tensor tensor(BufferId buffer, int step) const;
   std::shared_ptr<Region> region(BufferId buffer, int step) const;
 
   void put(BufferId buffer, int step, at::Tensor tensor);
   void put(BufferId buffer, int step, std::shared_ptr<Region> region);
-  // Kept until the last reader is done.
+  // Keeps `memory` until the last reader is done.
   void hold(BufferId buffer, int step, std::shared_ptr<void> memory);
 
   // `task` has read its inputs.

@@ -1,14 +1,14 @@
-// Where checkpoints are and which of them are complete. A checkpoint is a folder of shards and, written last, its
-// manifest; it gets its name only then, so a folder with that name is whole, whatever was killed when:
+// The folders of checkpoints, and which of them are complete. A checkpoint is a folder of shards and, written last, its
+// manifest. Only then the folder gets its name. So a folder with that name is complete, whatever was killed when:
 //
 //   DIR/checkpoints/step-00000200.partial/   shards are being written
 //   DIR/checkpoints/step-00000200/           manifest, shard-0.index, shard-0.data, shard-1.index, ...
 //
 //   manifest: slipway-checkpoint 4 │ step 200 │ samples 1600 │ batch 8 │ seed 7 │ sequence 256 │ data <bytes> <checksum> <path>
 //             │ setting <value> <name> ... │ shard <rank> <checksum of its index> ... │ checksum <of the lines above>
-// Version 1 did not say the batch, version 2 no settings of the model, and version 3 neither sequence nor data, nor the
-// model's shape among its settings.
-// Plain C++, no LibTorch: `slipway execute` asks too. Guarded by tests/exec/checkpoint_file_test.cpp.
+// Version 1 has no batch, version 2 no settings of the model, and version 3 no sequence, no data, and no model shape
+// among its settings.
+// Plain C++, no LibTorch, because `slipway execute` uses it too. Guarded by tests/exec/checkpoint_file_test.cpp.
 #pragma once
 
 #include <algorithm>
@@ -44,13 +44,13 @@ inline std::string shard_path(const std::string& checkpoint, int rank, const cha
 }
 
 struct Manifest {
-  std::int64_t step = 0;     // steps that were done
-  std::int64_t samples = 0;  // sequences that were trained on
-  std::int64_t batch = 0;    // sequences of the next step; 0: not known
+  std::int64_t step = 0;     // number of steps done
+  std::int64_t samples = 0;  // sequences trained on
+  std::int64_t batch = 0;    // sequences of the next step; 0: unknown
   std::uint64_t seed = 0;
-  std::int64_t sequence = 0;                    // tokens; 0: not known
-  DataIdentity data;                            // not known where it has no bytes
-  std::map<std::string, std::string> settings;  // of the model (exec/run/checkpoint_folder.h)
+  std::int64_t sequence = 0;                    // tokens; 0: unknown
+  DataIdentity data;                            // without bytes: unknown
+  std::map<std::string, std::string> settings;  // of the model (training_of)
   std::map<int, std::uint64_t> shards;          // rank that wrote it → checksum of its index
 };
 
@@ -65,7 +65,7 @@ inline std::string to_text(const Manifest& manifest) {
   return text + "checksum " + std::to_string(checksum_of(text)) + '\n';
 }
 
-// Throws std::runtime_error naming the file and what is wrong.
+// Throws std::runtime_error with the file and its defect.
 inline Manifest read_manifest(const std::string& checkpoint) {
   const std::string path = manifest_path(checkpoint);
   std::ifstream file(path, std::ios::binary);
@@ -106,8 +106,7 @@ inline Manifest read_manifest(const std::string& checkpoint) {
   return manifest;
 }
 
-// How the model that was trained differs from one of these settings ("heads: 4 there, 2 here"), as far as both say; else
-// empty.
+// How the trained model differs from one of these settings ("heads: 4 there, 2 here"), if both have it; else empty.
 inline std::string other_settings(const Manifest& manifest, const std::map<std::string, std::string>& settings) {
   std::string text;
   for (const auto& [name, value] : settings) {
@@ -134,7 +133,7 @@ inline std::vector<std::int64_t> complete_checkpoints(const std::string& run_fol
   return steps;
 }
 
-// Removes what was left half-written. Only while no rank saves: before any does, or when all have ended.
+// Removes half-written checkpoints. No rank may be saving: call it before any does, or when all have ended.
 inline void remove_partial_checkpoints(const std::string& run_folder) {
   std::error_code none;
   std::vector<std::filesystem::path> partial;
@@ -143,8 +142,8 @@ inline void remove_partial_checkpoints(const std::string& run_folder) {
   for (const auto& path : partial) std::filesystem::remove_all(path, none);
 }
 
-// What --resume names: 'latest' of the run's own folder, another run's folder (its latest), or a checkpoint.
-// Throws std::runtime_error where there is none.
+// The checkpoint that --resume names: 'latest' of the run's own folder, another run's folder (its latest), or a
+// checkpoint. Throws std::runtime_error if there is none.
 inline std::string resolve_checkpoint(const std::string& what, const std::string& run_folder) {
   const std::string folder = what == "latest" ? run_folder : what;
   if (what != "latest" && std::filesystem::exists(manifest_path(what))) return what;
@@ -156,16 +155,15 @@ inline std::string resolve_checkpoint(const std::string& what, const std::string
   return checkpoint_path(folder, steps.back());
 }
 
-// Which training a checkpoint is of: the same model on the same samples in the same order. Its manifest
-// says so (exec/run/checkpoint_folder.h), `slipway execute` asks before anything starts, and each rank when it
-// reads the checkpoint.
+// The identity of a checkpoint's training: the same model on the same samples in the same order. It is in the manifest.
+// `slipway execute` checks it before anything starts, and each rank when it reads the checkpoint.
 //
 //   may not change    the model, seed, sequence, data (which samples come when)
 //   may change        layout, schedule, batch, dtype, optimizer, steps
 //
 // Plain C++, no LibTorch. Guarded by tests/scenarios/resume_command_test.cpp.
 
-// What every checkpoint of a training says. Throws std::runtime_error where its data cannot be read.
+// The identity that every checkpoint of a training stores. Throws std::runtime_error where its data cannot be read.
 inline Manifest training_of(const Model& model, const Run& run) {
   Manifest manifest;
   manifest.seed = run.seed;
@@ -182,8 +180,8 @@ inline Manifest training_of(const Model& model, const Run& run) {
   return manifest;
 }
 
-// Why a training that is `here` cannot go on from `checkpoint`, whose manifest is `there`, and the remedy,
-// as far as both say; empty: it can.
+// Why the training `here` cannot continue from `checkpoint`, whose manifest is `there`, and the remedy. Only fields
+// that both have are compared. Empty: it can.
 inline std::string other_training(const std::string& checkpoint, const Manifest& there, const Manifest& here) {
   if (const std::string other = other_settings(there, here.settings); !other.empty())
     return checkpoint + " is of another model (" + other + "); resume with the model that was trained";

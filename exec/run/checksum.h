@@ -1,4 +1,4 @@
-// FNV-1a of words of 8 bytes (the last one filled with zeros), which keeps up with a disk. Guarded by
+// FNV-1a over words of 8 bytes (the last one filled with zeros), fast enough for a disk. Guarded by
 // tests/exec/checkpoint_file_test.cpp.
 #pragma once
 

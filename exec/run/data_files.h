@@ -1,10 +1,10 @@
-// Which files run.data names, and what tells one text from another: a training that goes on with other data
-// would read other samples in another order without a word.
+// The files that run.data names, and the identity of their contents. A training that continued with other data would
+// silently read other samples in another order.
 //
 //   identity   bytes of the files, and a checksum of 256 pieces of 4 KiB spread over each (up to 1 MiB: of all)
 //
-// Not the path: the same data may lie elsewhere on another machine. And why a text has no sample for a model. Plain C++, no LibTorch: `slipway
-// execute` asks too. Guarded by tests/exec/token_source_test.cpp and tests/scenarios/resume_command_test.cpp.
+// The path is not part of it: the same data may be elsewhere on another machine. `slipway execute` uses this too: plain
+// C++, no LibTorch. Guarded by tests/exec/token_source_test.cpp and tests/scenarios/resume_command_test.cpp.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 
 namespace slipway::exec {
 
-// Does `path` name token files (both exist)? If so *prefix is what they share.
+// True if `path` names token files (both exist). Then *prefix is their common part.
 inline bool names_token_files(const std::string& path, std::string* prefix = nullptr) {
   std::error_code ignored;
   const auto is_file = [&](const std::string& name) { return std::filesystem::is_regular_file(name, ignored); };
@@ -33,7 +33,7 @@ inline bool names_token_files(const std::string& path, std::string* prefix = nul
   return true;
 }
 
-// Why `size` bytes or tokens hold no sample; empty: they do.
+// Why `size` bytes or tokens hold no sample; empty: they hold one.
 inline std::string why_no_sample(const std::string& path, std::uint64_t size, bool is_bytes, std::int64_t sequence) {
   const auto needed = static_cast<std::uint64_t>(sequence + 1);
   if (size >= needed) return "";
@@ -51,7 +51,7 @@ inline std::string why_no_bytes(const std::string& path, const Model& model) {
          std::to_string(vocabulary) + "; raise model.vocab, or name token files";
 }
 
-// Of a text file, which is known before anything starts; empty also for token files, whose index only ranks read.
+// The same for a text file, before anything starts. Empty also for token files, whose index only ranks read.
 inline std::string why_no_sample(const std::string& path, const Model& model) {
   std::error_code error;
   if (names_token_files(path)) return "";
@@ -61,14 +61,14 @@ inline std::string why_no_sample(const std::string& path, const Model& model) {
 }
 
 struct DataIdentity {
-  std::uint64_t bytes = 0;  // of all files; 0: not known
+  std::uint64_t bytes = 0;  // of all files; 0: unknown
   std::uint64_t checksum = 0;
-  std::string path;  // for people
+  std::string path;  // for messages
 
   bool is_same(const DataIdentity& other) const { return bytes == other.bytes && checksum == other.checksum; }
 };
 
-// Throws std::runtime_error naming the file that cannot be read.
+// Throws std::runtime_error with the file that cannot be read.
 inline DataIdentity data_identity(const std::string& path) {
   constexpr std::uint64_t pieces = 256, piece = 4096;
   std::string prefix;

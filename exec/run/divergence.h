@@ -1,7 +1,7 @@
-// A training that has diverged: some number of it is not finite, and everything after that is none either.
-// It is seen first where the loss of a step is put together (exec/rank/losses.h), and by each rank before its
-// shard of a checkpoint is written (exec/rank/parameter_state.h), so that no checkpoint holds such a number;
-// either ends the run as a failure. Plain C++, no LibTorch. Guarded by tests/exec/execute_diverged_test.cpp.
+// A diverged training: one of its numbers is not finite, and all later ones are invalid. The check is where the loss of
+// a step is summed (exec/rank/losses.h), and before each rank writes its shard of a checkpoint
+// (exec/rank/parameter_state.h). So no checkpoint holds such a number. Either ends the run as a failure.
+// Plain C++, no LibTorch. Guarded by tests/exec/execute_diverged_test.cpp.
 #pragma once
 
 #include <stdexcept>
@@ -11,7 +11,7 @@
 
 namespace slipway::exec {
 
-// `what`: "the loss is nan".
+// `what`: for example "the loss is nan".
 inline std::runtime_error diverged(const std::string& what) {
   return std::runtime_error(
       "the training has diverged: " + what +

@@ -1,5 +1,5 @@
-// What the executor cannot run yet, in one place: `slipway execute` asks before it lowers and starts anything, the
-// rank program when it has read a bundle that somebody else started it with. Plain C++, no LibTorch.
+// What the executor cannot run, in one place. `slipway execute` checks it before it lowers and starts anything, the
+// rank program after it has read a bundle from any launcher. Plain C++, no LibTorch.
 // Guarded by tests/scenarios/execute_command_test.cpp and tests/exec/execute_failure_test.cpp.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace slipway::exec {
 
-// Each with what to use instead; empty: it can.
+// Reasons, each with what to use instead; empty: it can run.
 inline std::vector<std::string> not_executable(const Step& step, const Run& run, bool batch_grows) {
   std::vector<std::string> reasons;
   const LearningRateSchedule& rate = step.optimizer.lr_schedule;
@@ -30,7 +30,7 @@ inline std::vector<std::string> not_executable(const Step& step, const Run& run,
   return reasons;
 }
 
-// Why evaluation in the bubbles can be simulated, but not executed; empty: it can.
+// Why evaluation in bubbles can be simulated, but not executed; empty: it can be executed.
 inline std::string why_not_evaluated(const Run& run, int zero, int slices) {
   if (run.evaluation_data.empty())
     return "run.evaluation_data is not set: name a file of held-out text or tokens, which schedule.fill evaluation "
@@ -41,7 +41,7 @@ inline std::string why_not_evaluated(const Run& run, int zero, int slices) {
   return "";
 }
 
-// Why no segment of it may be recorded as a CUDA graph; empty: it may.
+// Why no segment of the graph may be recorded as a CUDA graph; empty: it may.
 inline std::string why_no_graphs(const TaskGraph& graph) {
   if (uses_kfac(graph.step))
     return "--cuda-graphs: K-FAC keeps inputs and gradients of Linears beyond their passes, which a replay would "

@@ -1,12 +1,12 @@
-// Who started this process as one of several? The variables of each launcher, in one table that the rank
-// program (exec/process/environment.cpp) and `slipway execute` (scenarios/execute/rank_program.cpp) read.
+// The launchers' environment variables, in one table for the rank program (exec/process/environment.cpp) and
+// `slipway execute` (scenarios/execute/rank_program.cpp).
 //
 //   torchrun   RANK, WORLD_SIZE, LOCAL_RANK
-//   srun       SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID, inside a job step (SLURM_STEP_ID): a batch script has
-//              the others as well, but is no rank
+//   srun       SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID, inside a job step (SLURM_STEP_ID): a batch script has the
+//              others too, but is no rank
 //   mpirun     OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK (Open MPI)
 //
-// The first that is there wins; an empty variable is not there. Plain C++, no LibTorch.
+// The first launcher whose variables are set wins; an empty variable counts as unset. Plain C++, no LibTorch.
 // Guarded by tests/exec/arguments_test.cpp, tests/exec/rank_program_test.cpp and tests/repository/repository_test.cpp.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace slipway::exec {
 
 struct Launcher {
   const char *name, *rank, *world, *local_rank;
-  const char* inside = nullptr;  // must be set besides
+  const char* inside = nullptr;  // must be set too
 };
 
 inline constexpr Launcher launchers[] = {
@@ -27,7 +27,7 @@ inline constexpr Launcher launchers[] = {
     {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
 };
 
-// Null when nobody did. `value`: of a variable, null or empty when it is not set.
+// Null without a launcher. `value` returns a variable, null or empty when it is not set.
 inline const Launcher* launcher_in(const std::function<const char*(const char*)>& value) {
   const auto set = [&](const char* name) {
     const char* text = value(name);

@@ -1,5 +1,5 @@
-// The names of the files in the folder of a run: what the ranks write there (exec) and `slipway execute` reads
-// and adds (scenarios/execute/run_folder.h). Plain C++, no LibTorch. Guarded by tests/repository/repository_test.cpp.
+// The names of the files in the folder of a run. The ranks (exec) write them; `slipway execute` reads them and adds
+// others (scenarios/execute/run_folder.h). Plain C++, no LibTorch. Guarded by tests/repository/repository_test.cpp.
 #pragma once
 
 #include <charconv>
@@ -21,11 +21,11 @@ inline std::string rank_file(const std::string& folder, int rank, const std::str
 // The bundle; ranks that joined a run each have their own.
 inline std::string bundle_path(const std::string& folder) { return folder + "/run.slip"; }
 inline std::string bundle_path(const std::string& folder, int rank) { return rank_file(folder, rank, "slip"); }
-// What rank r did, a line each (models/trace/trace.h).
+// The records of rank r, one per line (models/trace/trace.h).
 inline std::string records_path(const std::string& folder, int rank) { return rank_file(folder, rank, "records"); }
-// "step samples loss learning-rate [batch [norm-squared variance]]" a line, of all ranks together: rank 0 writes it, step by step.
+// Lines "step samples loss learning-rate [batch [norm-squared variance]]" for all ranks together; rank 0 writes them.
 inline std::string losses_path(const std::string& folder) { return rank_file(folder, 0, "losses"); }
-// Why a run failed: in the words of one rank, and the verdict of all ("rank cause").
+// Why a run failed: the cause of one rank, and the verdict of all ("rank cause").
 inline std::string error_path(const std::string& folder, int rank) { return rank_file(folder, rank, "error"); }
 inline std::string verdict_path(const std::string& folder) { return folder + "/failure"; }
 // Joined ranks only: the rank's process has ended, with this exit status.
@@ -36,14 +36,13 @@ inline std::string losses_csv_path(const std::string& folder) { return folder + 
 // The micro-benchmarks of one rank: `slipway-rank --measure PREFIX`.
 inline std::string measured_path(const std::string& prefix, int rank) { return prefix + "." + std::to_string(rank); }
 
-// The lines "step samples loss learning-rate ..." that rank 0 writes, for those who only ask how far a run has
-// come: a last line without its end may look whole ("12" of "123") and is left out, and so is what does not
-// begin with a step. (Who shows losses reads them whole, and calls such a line an error:
-// scenarios/execute/run_folder.h.) Plain C++, no LibTorch. Guarded by tests/scenarios/run_folder_test.cpp and
-// tests/scenarios/run_folder_test.cpp.
+// Reads the lines "step samples loss learning-rate ..." that rank 0 writes, to find how far a run has come. A last line
+// without its end may look whole ("12" of "123"), so it is left out, like a line that does not begin with a step.
+// (Where losses are shown, scenarios/execute/run_folder.h reads them whole and reports such a line as an error.)
+// Plain C++, no LibTorch. Guarded by tests/scenarios/run_folder_test.cpp.
 
-// A number as ranks write them, "nan" and denormal ones too, which streams and std::stod refuse. Throws std::runtime_error
-// that names `what`.
+// A number as ranks write them, also "nan" and denormal ones, which streams and std::stod refuse. Throws
+// std::runtime_error that names `what`.
 inline double number_from(const std::string& text, const char* what) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -57,7 +56,7 @@ struct LossLine {
   std::string text;       // without its end
 };
 
-// None where there is no such file.
+// Empty if there is no such file.
 inline std::vector<LossLine> loss_lines(const std::string& path) {
   std::vector<LossLine> lines;
   std::ifstream file(path);
@@ -70,7 +69,7 @@ inline std::vector<LossLine> loss_lines(const std::string& path) {
   return lines;
 }
 
-// Those of the steps before `step`, as they stand there.
+// The lines of the steps before `step`, unchanged.
 inline std::string losses_before(const std::string& path, std::int64_t step) {
   std::string kept;
   for (const LossLine& line : loss_lines(path))

@@ -9,19 +9,19 @@
 namespace slipway::exec {
 namespace {
 
-// What a member brings to a meeting: a tensor that the others may read once the mark is past.
+// A member's contribution to a meeting: a tensor that the others may read after the mark.
 struct Offer {
   at::Tensor tensor;
   DeviceQueue::Mark mark;
 };
 using Offers = std::vector<Offer>;  // by member
 
-// Where `size` threads meet, again and again.
+// A place where `size` threads meet, again and again.
 class Meeting {
  public:
   explicit Meeting(int size) : size_(size), round_(std::make_shared<Round>(size)) {}
 
-  // Everybody's offers, when all have come. Throws TransportError when somebody has left or leaves meanwhile.
+  // Returns all offers when all have come. Throws TransportError when a member has left or leaves meanwhile.
   std::shared_ptr<const Offers> come(int member, Offer offer) {
     std::unique_lock lock(mutex_);
     const std::shared_ptr<Round> mine = round_;
@@ -55,7 +55,7 @@ class Meeting {
 
 }  // namespace
 
-// All members of one communicator: where they meet all together, and each sender with its receiver.
+// All members of one communicator: one meeting of all, and one of each sender with its receiver.
 struct LocalGroup {
   explicit LocalGroup(int size) : all(size) {}
   Meeting all;
@@ -153,7 +153,7 @@ class LocalTransport : public Transport {
     return {begin, end - begin};
   }
   static const at::Tensor& tensor_of(const Offers& offers, int member) { return offers[member].tensor; }
-  // Of the same part of everybody's tensor, in member order.
+  // Sums the same part of all tensors, in member order.
   at::Tensor sum_of_parts(const Offers& wholes, Share at) const {
     at::Tensor sum = tensor_of(wholes, 0).narrow(0, at.begin, at.length).clone();
     for (int from = 1; from < size_; ++from) sum.add_(tensor_of(wholes, from).narrow(0, at.begin, at.length));

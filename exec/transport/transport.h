@@ -1,9 +1,8 @@
-// How ranks exchange tensors: one Transport per communicator of the graph. c10d process groups behind
-// it (Gloo on CPUs, NCCL on GPUs); which one is exec/transport/device.h's business, nothing else knows. Ranks that share a process
-// exchange theirs by copies (exec/transport/local_transport.h). All calls
-// block the calling lane's thread until the operation is complete on this rank (Gloo) or enqueued on the
-// lane's stream (NCCL). Sums are taken in an order that depends on shapes and member count only: same run,
-// same bits. Guarded by tests/exec/transport_test.cpp.
+// How ranks exchange tensors: one Transport per communicator of the graph. It uses c10d process groups (Gloo on CPUs,
+// NCCL on GPUs), chosen by exec/transport/device.h alone. Ranks that share a process exchange tensors by copies
+// (exec/transport/local_transport.h). All calls block the calling lane's thread until the operation is complete on this
+// rank (Gloo) or enqueued on the lane's stream (NCCL). The order of sums depends on shapes and member count only, so
+// equal runs give equal bits. Guarded by tests/exec/transport_test.cpp.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,15 +28,15 @@ struct Group {
   std::string name;
   std::vector<int> ranks;
 };
-// Its place among them. Throws std::logic_error when `rank` is none of them.
+// Index of `rank` in group.ranks. Throws std::logic_error when it is not there.
 int member_of(const Group& group, int rank);
 
-// Where the ranks of a communicator are when `hosted` share each process: all in one, each in its own, or neither.
+// Place of a communicator's ranks when `hosted` ranks share each process: all in one, each in its own, or neither.
 enum class Reach : std::uint8_t { inside, apart, mixed };
 Reach reach_of(const std::vector<int>& ranks, int hosted);
 
-// What an implementation does for one call: whatever goes wrong there becomes a TransportError with the operation, the
-// communicator and the first line of the cause (the rest is a stack of our own callers).
+// Runs one call of an implementation. Any error becomes a TransportError with the operation, the communicator and the
+// first line of the cause (the rest is a stack of this program's callers).
 template <class Operation>
 void guarded(const std::string& communicator, const char* what, Operation operation) {
   try {
@@ -52,17 +51,17 @@ void guarded(const std::string& communicator, const char* what, Operation operat
 class Transport {
  public:
   virtual ~Transport() = default;
-  // All tensors contiguous. A broken connection throws TransportError naming communicator and operation.
+  // All tensors are contiguous. A broken connection throws TransportError with communicator and operation.
   virtual void all_reduce(at::Tensor& tensor) = 0;  // sum, in place
   // Along dimension 0, in rank order. `part` may be this rank's rows of `whole` themselves.
   virtual void all_gather(at::Tensor& whole, const at::Tensor& part) = 0;
   virtual void reduce_scatter(at::Tensor& part, const at::Tensor& whole) = 0;  // sum
-  // To the next member, and from the one before, at once: no order of blocking sends around a ring could deadlock.
+  // Sends to the next member and receives from the one before, at once: blocking sends around a ring could deadlock.
   virtual void shift(at::Tensor& received, const at::Tensor& sent) = 0;
   virtual void send(const at::Tensor& tensor, int member) = 0;  // member = index in communicator
   virtual void receive(at::Tensor& tensor, int member) = 0;
   virtual void barrier() = 0;
-  // What has gone wrong on the device since, of which no call tells; empty: nothing. From any thread.
+  // Errors on the device since then, which no call reports; empty: none. From any thread.
   virtual std::string broken() { return ""; }
   virtual void shutdown() = 0;
 };

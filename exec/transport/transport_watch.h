@@ -1,5 +1,5 @@
-// Operations that a device goes on with may break when no call is there to throw: a lane waits for the device then, and
-// the device for the peer. A thread asks the transports once a second.
+// Operations that run on a device may break when no call is there to throw: a lane then waits for the device, and the
+// device for the peer. So a thread polls the transports once a second.
 // Guarded by tests/exec/transport_watch_test.cpp.
 #pragma once
 
@@ -18,8 +18,8 @@ namespace slipway::exec {
 
 class TransportWatch {
  public:
-  // `names`: of the communicators, by place; transports may be null, and outlive the watch. `broke` is called once, on the
-  // watch's thread, while a TransportError is in flight.
+  // `names`: of the communicators, by place. Transports may be null, and outlive the watch. `broke` is called once, on
+  // the watch's thread, while a TransportError is in flight.
   TransportWatch(const std::vector<std::unique_ptr<Transport>>& transports, std::vector<std::string> names,
                  std::function<void()> broke, std::chrono::milliseconds period = std::chrono::seconds(1));
   ~TransportWatch();

@@ -2,8 +2,8 @@
 //
 //   gemm_efficiency 0.8  ⇄  θ = 1.25      node_link.bandwidth 10 GB/s  ⇄  θ = 1e-10 s/byte
 //
-// Each has a lower bound: an efficiency is at most 1 where the peak comes from a data sheet, and no memory
-// or link of one rank is faster than 10 TB/s. Private to models/fit.
+// Each has a lower bound: an efficiency is at most 1 where the peak comes from a data sheet, and no memory or link of
+// one rank is faster than 10 TB/s. Private to models/fit.
 #include "models/fit/calibration.h"
 
 #include <algorithm>
@@ -24,31 +24,31 @@ namespace slipway::models {
 
 struct FitParameter {
   std::string name, unit;
-  double guess = 0;                            // θ where the machine does not say; 0 where that means none
+  double guess = 0;                            // θ where the machine has no value; 0 if that means none
   double lowest = 0;                           // θ
   double scale = 0;                            // a small θ, for derivatives
-  std::function<double(const Machine&)> cost;  // θ; 0 = the machine does not say
+  std::function<double(const Machine&)> cost;  // θ; 0 = the machine has no value
   std::function<void(Machine&, double)> set_cost;
   std::function<double(const Machine&)> value;  // as in the profile
 };
 
-// Messages, of which reductions add what arrives; not copies between host and GPU.
+// True for messages, whose reductions add what arrives; not for copies between host and GPU.
 inline bool is_between_ranks(ObservationGroup group) {
   return group == ObservationGroup::node_link || group == ObservationGroup::network_link;
 }
 
-// In the order in which they are told apart: when two explain the same, the earlier one is fitted.
+// In order of preference: when two parameters explain the same, the earlier one is fitted.
 std::vector<FitParameter> parameters_of(ObservationGroup group, const Machine& start, bool with_reduction);
 
-// Is the number itself to be fitted (a CPU, or not known), rather than an efficiency below it?
+// True if the number itself is fitted (a CPU, or unknown), not an efficiency below it.
 bool peak_is_free(const Machine& machine);
 
-// The fit of one group of observations that share parameters (compute; one kind of link). Private to
-// models/fit; see calibration.h for the method.
+// The fit of one group of observations that share parameters (compute; one kind of link); calibration.h has the method.
+// Private to models/fit.
 
 struct FitRow {
   const Observation* observation = nullptr;
-  double seconds = 0;  // measured, what overlap added taken off
+  double seconds = 0;  // measured, without the time that overlap added
   double weight = 1;
 };
 
@@ -69,7 +69,7 @@ double inverse(double value) { return value > 0 ? 1 / value : 0; }
 
 using Cost = std::function<double(const Machine&)>;
 
-// The memory's rate itself, or the share of a data sheet's number.
+// The memory's rate itself, or its share of a data sheet's number.
 FitParameter memory(const Machine& start) {
   const double sheet = start.memory_bandwidth;
   const Cost cost = [](const Machine& m) { return inverse(m.memory_bandwidth * m.memory_efficiency); };
@@ -162,7 +162,7 @@ FitParameter reduction() {
           .value = [](const Machine& m) { return m.reduce_bandwidth; }};
 }
 
-// As the profile names it.
+// The link and its name in the profile.
 std::pair<std::string, Link Machine::*> fitted_link(ObservationGroup group) {
   if (group == ObservationGroup::node_link) return {"node_link", &Machine::node_link};
   if (group == ObservationGroup::network_link) return {"network_link", &Machine::network_link};
@@ -213,7 +213,7 @@ class Fitter {
   const std::vector<bool>& chosen() const { return chosen_; }
   const Machine& start() const { return start_; }
 
-  // Best machine at a fixed gemm_half, and how well it does.
+  // Best machine at a fixed gemm_half, and its loss.
   std::pair<Machine, double> at_half(double half) const {
     Machine machine = start_;
     machine.gemm_half = half;
@@ -225,7 +225,7 @@ class Fitter {
       const RobustFit fit = robust_fit(linear.matrix, linear.right, linear.weights);
       const Machine next = with(machine, fit.solution);
       const double loss = loss_of(next);
-      // Operators change sides between arithmetic and memory: without progress it could go round for ever.
+      // Operators change sides between arithmetic and memory, so without progress it could cycle for ever.
       if (loss >= best_loss * (1 - 1e-9)) break;
       best_loss = loss;
       machine = best = next;
@@ -264,7 +264,7 @@ class Fitter {
     return identified(columns, weights(), independence).back();
   }
 
-  // Standard error of every θ, gemm_half's last; infinity where the data do not tell.
+  // Standard error of every θ, gemm_half's last; infinity where the data have no information.
   std::vector<double> errors(const Machine& machine, bool with_half) const {
     Matrix columns = jacobian(machine);
     for (std::size_t row = 0; row < columns.rows; ++row) {
@@ -405,14 +405,14 @@ GroupFit fit_group(const Machine& start, std::span<const FitParameter> parameter
 
 namespace {
 
-constexpr double clear_overlap = 0.5;      // share above which a task tells about overlap
+constexpr double clear_overlap = 0.5;      // share above which a task counts for overlap
 constexpr std::size_t least_overlaps = 3;  // tasks
 
 double overlap_factor(const Machine& machine, const Observation& observation) {
   return 1 + (machine.overlap_slowdown - 1) * observation.overlap_share;
 }
 
-// What the fit takes as measured.
+// The seconds that the fit takes as measured.
 double measured(const RunFactors& factors, const Observation& observation) {
   return observation.seconds * (observation.isolated ? factors[static_cast<std::size_t>(observation.group)] : 1.0);
 }
@@ -440,7 +440,7 @@ void check(const Machine& start, const std::vector<Observation>& observations) {
   }
 }
 
-// All groups at once, for one choice of observations (weight 0 = left out).
+// Fits all groups at once, for one choice of observations (weight 0 = left out).
 class WholeFit {
  public:
   WholeFit(const Machine& start, const std::vector<Observation>& observations, std::vector<double> weights)
@@ -453,7 +453,7 @@ class WholeFit {
     GroupFit result{start_, {}};
     result.machine.overlap_slowdown = 1;
     const bool overlaps = count_overlaps() >= least_overlaps;
-    // Undisturbed tasks first; then what overlap adds, then all of them with that taken off.
+    // First undisturbed tasks; then the time that overlap adds; then all tasks without that time.
     if (overlaps) {
       fit_compute(result, true);
       FittedParameter slowdown;
@@ -485,8 +485,7 @@ class WholeFit {
     return count;
   }
 
-  // Fits what was measured in isolation alone and asks how much longer the run's work took than that
-  // predicts.
+  // Fits only what was measured in isolation. The run's work then gives its factor over that prediction.
   void find_run_factors() {
     for (const auto group : all_groups) {
       std::vector<FitRow> isolated, in_run;
@@ -553,7 +552,7 @@ class WholeFit {
   RunFactors factors_{1, 1, 1, 1, 1};
 };
 
-// An efficiency above 1 says that the peak, itself measured, was too low.
+// An efficiency above 1 shows that the peak, itself measured, was too low.
 void raise_peak(Calibration& calibration) {
   Machine& machine = calibration.machine;
   const double factor = std::max({1.0, machine.gemm_efficiency, machine.attention_efficiency});
@@ -587,7 +586,7 @@ std::vector<KindResidual> residuals_by_kind(const Machine& machine, const RunFac
   return result;
 }
 
-// Every k-th observation is predicted by a fit of the others.
+// A fit of the others predicts every k-th observation.
 double left_out_error(const Machine& start, const std::vector<Observation>& observations,
                       const std::vector<double>& weights, int folds) {
   std::vector<double> errors;

@@ -1,20 +1,19 @@
-// From measured durations to a machine profile.
+// Fits a machine profile to measured durations.
 //
-// An observation is a duration and a function that predicts it from a Machine: the very cost model that
-// planning uses, so the fit can never disagree with it about what a number means. In the unknowns
+// An observation is a duration and a function that predicts it from a Machine. That function is the cost model of
+// planning, so the fit and the planning give every number the same meaning. In the unknowns
 //
 //   1/gemm_efficiency, 1/attention_efficiency, seconds per byte of memory, launch_overhead, task_overhead
 //   for messages: latency, seconds per byte of the link, seconds per byte added
 //   for copies between host and GPU, each direction: latency, seconds per byte
 //
-// a duration is piecewise linear (an operator is bound by arithmetic or by memory), so derivatives are
-// taken at the present machine, a robust non-negative linear problem in relative residuals is solved
-// (robust.h) and both are repeated until nothing changes. gemm_half multiplies an unknown and is searched
-// in one dimension around that. overlap_slowdown is the robust mean excess of tasks that ran beside
-// communication.
+// a duration is piecewise linear, because an operator is bound by arithmetic or by memory. So derivatives are taken at
+// the present machine and a robust non-negative linear problem in relative residuals is solved (least_squares.h). Both
+// are repeated until nothing changes. gemm_half multiplies an unknown and is searched in one dimension around that.
+// overlap_slowdown is the robust mean excess of tasks that ran beside communication.
 //
-// A parameter that the observations cannot tell from the others keeps its value and says so; nothing is
-// invented. Guarded by tests/models/calibration_test.cpp: known parameters are recovered from synthetic durations.
+// A parameter that the observations cannot separate from the others keeps its value, and its note gives the reason.
+// Guarded by tests/models/calibration_test.cpp: known parameters are recovered from synthetic durations.
 #pragma once
 
 #include <array>
@@ -26,9 +25,9 @@
 
 namespace slipway::models {
 
-// A task whose rank communicated for no more than this share of its time counts as undisturbed. Even if
-// that made it 1.4 times slower meanwhile, it would take 2 % longer, the scale on which fits are compared
-// (robust.cpp); stricter, a message that a task just touches would keep it from telling about itself.
+// A task whose rank communicated for at most this share of its time counts as undisturbed. Even if communication made
+// it 1.4 times slower meanwhile, it would take 2 % longer, the scale on which fits are compared (least_squares.cpp).
+// With a smaller share, a message that a task just touches would exclude its observation.
 constexpr double undisturbed_share = 0.05;
 
 enum class ObservationGroup : std::uint8_t { compute, node_link, network_link, host_to_device, device_to_host };
@@ -49,15 +48,15 @@ struct Observation {
   std::function<double(const Machine&)> predict;
 };
 
-// Work in a run is slower than in isolation (caches, the other lanes' threads, the framework). Where both
-// were observed, the run sets the level and micro-benchmarks tell the ratios: their seconds are multiplied
-// by this factor, the median of run/isolated. [by ObservationGroup]; 1 where only one kind was observed.
+// Work in a run is slower than in isolation (caches, the other lanes' threads, the framework). If both were observed,
+// the run sets the level and micro-benchmarks the ratios: their seconds are multiplied by this factor, the median of
+// run/isolated. [by ObservationGroup]; 1 where only one kind was observed.
 using RunFactors = std::array<double, all_groups.size()>;
 
 struct FittedParameter {
   std::string name, unit;
   double value = 0;
-  double interval = 0;  // ± of the 95 % confidence interval; infinity when it cannot be told
+  double interval = 0;  // ± of the 95 % confidence interval; infinity when unknown
   std::string note;     // "fitted", or why the value was kept
 };
 
@@ -73,7 +72,7 @@ struct Calibration {
   std::vector<FittedParameter> parameters;
   std::vector<KindResidual> residuals;  // sorted by kind
   double in_sample_error = 0;           // median of |predicted/measured − 1| over observations
-  double left_out_error = 0;            // the same, each predicted by a fit that has not seen it
+  double left_out_error = 0;            // the same, each predicted by a fit without it
   RunFactors run_factors{1, 1, 1, 1, 1};
   int folds = 0;  // 0: too few observations to leave any out
 };
@@ -82,10 +81,10 @@ struct CalibrationOptions {
   int folds = 5;
 };
 
-// `start` holds what is not fitted and the first guess of what is; peak_flops must be set for every dtype
-// that the observations use. Where start.memory_bandwidth is 0, or start.cores > 0 (a CPU, whose data sheet
-// is no bound for one rank's share), memory_bandwidth itself is fitted with efficiency 1, likewise a
-// link's. Throws std::invalid_argument when there is no observation, or one that no Machine can predict.
+// `start` has the values that are not fitted and first guesses of the others. peak_flops must be set for every dtype of
+// the observations. If start.memory_bandwidth is 0, or start.cores > 0 (a CPU, whose data sheet does not bound one
+// rank's share), memory_bandwidth itself is fitted with efficiency 1; likewise a link's. Throws std::invalid_argument
+// for no observation, or one that no Machine can predict.
 Calibration calibrate(const Machine& start, const std::vector<Observation>& observations,
                       const CalibrationOptions& options = {});
 

@@ -22,7 +22,7 @@ void check_step(const GradientStep& step) {
   if (!sound) throw std::invalid_argument("a step needs a batch and a finite loss above 0, and finite norms from 0 on");
 }
 
-// `count` groups of as many steps each, the first ones of one more. Empty where one of them is drowned.
+// `count` groups of equally many steps, the first ones of one more. Empty where the noise drowns one of them.
 std::vector<NoiseGroup> groups_of(std::span<const GradientStep> steps, std::size_t count) {
   std::vector<NoiseGroup> groups;
   for (std::size_t i = 0, first = 0; i < count; ++i) {
@@ -41,7 +41,7 @@ std::vector<NoiseGroup> groups_of(std::span<const GradientStep> steps, std::size
   return groups;
 }
 
-// As many groups as have a gradient each.
+// The most groups that each have a gradient.
 std::vector<NoiseGroup> finest_groups(std::span<const GradientStep> steps) {
   const std::size_t most = std::min(most_groups, steps.size() / steps_of_a_group);
   for (std::size_t count = most; count >= least_groups; --count)
@@ -49,10 +49,10 @@ std::vector<NoiseGroup> finest_groups(std::span<const GradientStep> steps) {
   return {};
 }
 
-// What a value of 0 noise stands for in a logarithm: far below every other.
+// A noise of 0 gets a logarithm far below every other.
 double log_noise(const NoiseGroup& group) { return std::log(std::max(group.noise_tokens, 1e-12 * group.batch_tokens)); }
 
-// Of residuals in their order, 0 to 0.9: a trend the other way makes nothing surer.
+// Correlation of residuals in their order, 0 to 0.9. A negative one does not narrow intervals.
 double likeness(const std::vector<double>& residuals) {
   double squares = 0, products = 0;
   for (std::size_t i = 0; i < residuals.size(); ++i) {
@@ -67,7 +67,7 @@ struct Line {
   double height_error = 0, slope_error = 0, degrees = 0;
 };
 
-// Least squares of y on x with mean 0; `slope` is taken where it is given.
+// Least squares of y on x with mean 0, with a given or a fitted `slope`.
 Line line_through(const std::vector<double>& x, const std::vector<double>& y, std::optional<double> slope) {
   const double n = static_cast<double>(x.size());
   double xx = 0, xy = 0, sum = 0;
@@ -148,7 +148,7 @@ LossDynamics with_noise_of(const MeasuredNoise& noise, double floor) {
   return dynamics;
 }
 
-// Behind each step.
+// Noiseless steps done after each step.
 std::vector<double> noiseless_steps_of(std::span<const GradientStep> steps, const LossDynamics& noise) {
   std::vector<double> behind;
   double sum = 0;
@@ -159,7 +159,7 @@ std::vector<double> noiseless_steps_of(std::span<const GradientStep> steps, cons
   return behind;
 }
 
-// From one step to the next, relative: what a residual is measured by. A run without scatter has that of rounding.
+// Relative scatter from one step to the next, the measure of a residual. A run without scatter gets that of rounding.
 double scatter_of(std::span<const GradientStep> steps) {
   constexpr double least = 1e-5, sigma_of_median = 1.4826;
   std::vector<double> changes;

@@ -62,8 +62,7 @@ class ActiveSet {
     return best;
   }
 
-  // Moves towards the unconstrained solution of the free columns; those that reach zero on the way are
-  // bound.
+  // Moves towards the unconstrained solution of the free columns. Columns that reach zero on the way become bound.
   void settle() {
     for (;;) {
       std::vector<Eigen::Index> columns;
@@ -161,8 +160,7 @@ Eigen::MatrixXd weighted(const Matrix& a, std::span<const double> weights) {
   return result;
 }
 
-// A row of leverage 1 is met exactly whatever was measured: its residual of 0 says nothing about its
-// column.
+// A row of leverage 1 is met exactly whatever was measured, so its residual of 0 has no information about its column.
 bool hangs_on_one_row(const Eigen::MatrixXd& a, const Eigen::MatrixXd& inverse, Eigen::Index column) {
   for (Eigen::Index row = 0; row < a.rows(); ++row) {
     const double leverage = a.row(row) * inverse * a.row(row).transpose();

@@ -62,10 +62,10 @@ LossDynamics dynamics_of(std::span<const double> values, const CurveAssumptions&
   return d;
 }
 
-constexpr double wide = 3;  // of priors: standard deviation of ln
+constexpr double wide = 3;  // standard deviation of ln, for priors
 
-// Wide priors, factors of e³ = 20 either way: where points say something, they decide. Noise and exponent:
-// Kaplan et al. 2020; offset: as many noiseless steps as the longest curve takes.
+// Wide priors, factors of e³ = 20 either way: where points have information, they decide. Noise and exponent: Kaplan et
+// al. 2020; offset: as many noiseless steps as the longest curve takes.
 std::vector<PriorParameter> priors_of(const std::vector<LossCurve>& curves, const CurveAssumptions& assumed,
                                       const std::vector<double>& losses, double at_loss) {
   constexpr double kaplan_tokens = 2e8, kaplan_exponent = 0.76;
@@ -181,11 +181,11 @@ std::optional<double> measured_tokens_to(const LossCurve& curve, double loss) {
   return std::nullopt;
 }
 
-// What fits without a submission, a batch size or a learning rate say of the fit of all.
+// Comparison of the fit of all with fits without a submission, a batch size or a learning rate.
 
 namespace {
 
-// With its values by fits without one submission each.
+// Interval of a parameter, from its values by fits without one submission each.
 Interval interval_of(const FittedDynamic& parameter, const std::vector<double>& without) {
   const auto n = static_cast<double>(without.size());
   double mean = 0, squares = 0;
@@ -203,7 +203,7 @@ std::vector<LossCurve> those(const std::vector<LossCurve>& curves, const Keep& k
   return kept;
 }
 
-// What the fit's noise scale, and its interval, are multiplied by at another loss.
+// Factor on the fit's noise scale, and on its interval, at another loss.
 double at_loss(const DynamicsFit& fit, double loss) {
   return noise_scale_at(fit.dynamics, loss) / fit.dynamics.noise_tokens;
 }
@@ -219,7 +219,7 @@ DynamicsFit fit_with_intervals(const std::vector<LossCurve>& curves, const Curve
     const auto rest = those(curves, [&](const LossCurve& curve) { return curve.submission != left_out; });
     if (!why_unfit(rest, assumed).empty()) return fit;
     DynamicsFit one = fit_dynamics(rest, assumed);
-    // At the loss of the whole fit: its own is the median of other points.
+    // At the loss of the whole fit, because its own is the median of other points.
     one.parameters.back().value *= at_loss(one, fit.dynamics.noise_loss);
     for (std::size_t i = 0; i < without.size(); ++i) without[i].push_back(one.parameters[i].value);
   }

@@ -37,7 +37,7 @@ const std::map<std::string, std::vector<std::string>>& known_kinds() {
   throw std::runtime_error(place + ": " + what);
 }
 
-// What a field may be. The largest keep every product of them (flops, bytes) far inside a double and an int64.
+// The range of a field. The largest values keep every product of them (flops, bytes) far inside a double and an int64.
 struct Range {
   double min = 0, max = 0;
   bool whole = false;
@@ -61,7 +61,7 @@ double number_of(const std::string& place, const std::string& key, const std::st
   fail(place, key + "=" + text + " is no " + allowed.str());
 }
 
-// The words of fields that are no numbers; a field that is not here is not looked at.
+// Checks the words of fields that are no numbers. A field that is not listed is not checked.
 void check_word(const std::string& place, const std::string& key, const std::string& word) {
   static const std::map<std::string, std::vector<std::string>> known = {
       {"pass", {"forward", "backward", "input_grad", "weight_grad"}},
@@ -150,8 +150,8 @@ Operator streaming_operator(const Measurement& measurement, double bytes) {
   return op;
 }
 
-// `bytes` counts every tensor once, as if one kernel did it. silu_mul is two kernels with a tensor between
-// them, counted already; PyTorch's RMSNorm on a CPU is six that move 7 tensors for 2 (models/model/operator_cost.cpp,
+// `bytes` counts every tensor once, as if one kernel did it. silu_mul is two kernels with a tensor between them,
+// counted already. PyTorch's RMSNorm on a CPU is six kernels that move 7 tensors for 2 (models/model/operator_cost.cpp,
 // unfused norm).
 Operator elementwise_operator(const Measurement& measurement) {
   const auto kind = measurement.fields.find("op");

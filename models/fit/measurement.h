@@ -1,13 +1,13 @@
-// The micro-benchmark lines of `slipway-rank --measure` and what they say about a machine.
+// The micro-benchmark lines of `slipway-rank --measure`, and the observations that they give.
 //
 //   measure gemm pass=forward m=512 n=512 k=512 dtype=float32 seconds=0.0012
 //   measure transfer bytes=1024 members=2 dtype=float32 seconds=4.1e-05
 //   measure host-to-device bytes=1048576 dtype=float32 seconds=2.6e-05
 //
 // Kinds: gemm, attention, elementwise, launch, optimizer, task_overhead, transfer, all-reduce, all-gather,
-// reduce-scatter, host-to-device, device-to-host (fields: exec/rank/measure.h). Every rank of the machine measures at the same time and writes
-// its own file; the same measurement of several ranks counts once, with the median. Guarded by
-// tests/models/measurement_test.cpp.
+// reduce-scatter, host-to-device, device-to-host (fields: exec/rank/measure.h). Every rank of the machine measures at
+// the same time and writes its own file. Equal measurements of several ranks count once, with the median.
+// Guarded by tests/models/measurement_test.cpp.
 #pragma once
 
 #include <iosfwd>
@@ -25,14 +25,14 @@ struct Measurement {
   double seconds = 0;
 };
 
-// Throws std::runtime_error with file and line: not a measurement, an unknown kind, a field that is missing,
-// no number, or one that no machine measures (no time at all, half a member).
+// Throws std::runtime_error with file and line for: no measurement, an unknown kind, a missing field, no number, or one
+// that no machine measures (no time at all, half a member).
 std::vector<Measurement> read_measurements(std::istream& in, const std::string& name_for_errors);
 
-// Medians over equal measurements, sorted by what they are.
+// Medians over equal measurements, sorted by kind and fields.
 std::vector<Measurement> merged(std::vector<Measurement> measurements);
 
-// One observation each. Of task_overhead only the row with the most lanes counts: in a parallel run nearly
+// Returns one observation each. For task_overhead only the row with the most lanes counts: in a parallel run nearly
 // every task waits for another lane.
 std::vector<Observation> observations_of(const std::vector<Measurement>& measurements);
 

@@ -1,11 +1,11 @@
-// Measured times and bytes of one Transformer block, a row per micro-batch size, as a paper or a profiler
-// gives them. A machine that has such a table is priced by it instead of by operators:
+// Measured times and bytes of one Transformer block, a row per micro-batch size, from a paper or a profiler. A machine
+// with such a table is priced by it instead of by operators:
 //
 //   forward segment  = Σ blocks in it · forward_s         backward likewise
 //   everything that is no Transformer block (embedding, head, optimizer, gradient norm) is free
 //
-// so that a simulated step is the model of whoever measured the table: a pipeline of blocks and nothing
-// else. Guarded by tests/models/kfac_cost_test.cpp and tests/models/kfac_cost_test.cpp.
+// So a simulated step is the model of the table's authors: a pipeline of blocks and nothing else. Guarded by
+// tests/models/kfac_cost_test.cpp.
 #pragma once
 
 #include <cstdint>
@@ -31,14 +31,14 @@ struct BlockTimes {
 
 struct BlockTable {
   std::string name, source;
-  // What was measured; a table says nothing about other shapes.
+  // The measured block. The table is not valid for other shapes.
   std::int64_t hidden = 0, ffn = 0, heads = 0, sequence = 0;
   Dtype dtype = Dtype::float32;
   std::vector<BlockTimes> rows;
   bool empty() const { return rows.empty(); }
 };
 
-// Throws std::invalid_argument with the micro-batches that there are.
+// Throws std::invalid_argument with the available micro-batches.
 const BlockTimes& row_of(const BlockTable& table, std::int64_t micro_batch);
 // Why the table does not describe this block under this shape, or "".
 std::string mismatch(const BlockTable& table, const Block& block, const WorkShape& shape);

@@ -112,8 +112,7 @@ Links pairwise_as_ring(const Span& span) {
   return {latency / (n - 1), (n - 1) / n / seconds_per_byte};
 }
 
-// The second tree is the first one of mirrored numbers, or of shifted ones where mirroring keeps a node
-// inner.
+// The second tree is the first one of mirrored numbers, or of shifted ones where mirroring would keep a node inner.
 DoubleTree double_binary_tree(int nodes) {
   DoubleTree trees;
   const auto other = [&](int node) { return nodes % 2 == 0 ? nodes - 1 - node : (node + 1) % nodes; };

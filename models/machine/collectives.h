@@ -4,7 +4,7 @@
 //   in each of which every member sends S/n to the next:   0 → 1 → 2 → 3 → 0
 //     2(n−1)·α + 2(n−1)/n·S/B   (+ (n−1)/n·S/R to add what arrives, where adding is not free)
 //
-// Other algorithms are rings on other links (models/machine/collectives.h). Bandwidth-optimal rings after Patarasuk and Yuan 2009; the same forms as in nccl-tests (PERFORMANCE.md).
+// Bandwidth-optimal rings after Patarasuk and Yuan 2009, in the forms of nccl-tests (PERFORMANCE.md).
 // Guarded by tests/models/collectives_test.cpp.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace slipway::models {
 
-// Seconds over n members; `bytes` = the whole (gathered, reduced, broadcast or sent) tensor.
+// Seconds over n members. `bytes` S: the whole (gathered, reduced, broadcast or sent) tensor.
 //   all_reduce                 2(n−1)·α + 2(n−1)/n·S/B + (n−1)/n·S/R
 //   reduce_scatter              (n−1)·α +  (n−1)/n·S/B + (n−1)/n·S/R
 //   all_gather                  (n−1)·α +  (n−1)/n·S/B
@@ -24,13 +24,12 @@ namespace slipway::models {
 //   send                              α + S/B
 //   shift                             α + S/B                              S: what each member sends to the next
 //   none, or n = 1              0
-// α = latency in seconds, B = bandwidth in bytes/s of one port and direction, R = reduce_bandwidth in
-// bytes/s (0: adding is free). Throws std::invalid_argument for n < 1, bytes < 0, or no bandwidth.
+// α = latency in seconds, B = bandwidth in bytes/s of one port and direction, R = reduce_bandwidth in bytes/s (0:
+// adding is free). Throws std::invalid_argument for n < 1, bytes < 0, or no bandwidth.
 double ring_seconds(Collective collective, int members, double bytes, double latency, double bandwidth,
                     double reduce_bandwidth);
 
-// What of it travels over each link of the ring, in bytes, and in how many rounds; for engines that model
-// the flow itself.
+// Bytes over each link of the ring and number of rounds, for engines that model the flow itself.
 struct RingTraffic {
   double bytes_per_link = 0;
   int rounds = 0;
@@ -38,18 +37,15 @@ struct RingTraffic {
 };
 RingTraffic ring_traffic(Collective collective, int members, double bytes);
 
-// By which algorithm the members of a communicator do a collective, and what that takes without contention.
+// The algorithm of a communicator's collective, and its seconds without contention.
 //
 //   ring          0 → 1 → … → n−1 → 0 in the order of the ranks; one port of each node is used
-//   multi-ring    as many rings as a node has members, ring i leaving and entering every node by member i,
-//   so
-//                 that all ports are used (NCCL's channels)
-//   tree          all-reduce only: up and down two binary trees over the nodes, in each of which half of
-//   the
-//                 nodes are leaves that are inner in the other (Sanders, Speck and Träff 2009; NCCL
-//                 since 2.4), chains inside the nodes; one pair of trees per member of a node
-//   hierarchical  reduce-scatter inside the nodes, all-reduce of each member's part between the nodes,
-//   all-gather
+//   multi-ring    as many rings as a node has members; ring i leaves and enters every node by member i, so that all
+//                 ports are used (NCCL's channels)
+//   tree          all-reduce only: up and down two binary trees over the nodes; half of the nodes are leaves in one
+//                 tree and inner in the other (Sanders, Speck and Träff 2009; NCCL since 2.4); chains inside the
+//                 nodes; one pair of trees per member of a node
+//   hierarchical  reduce-scatter inside the nodes, all-reduce of each member's part between the nodes, all-gather
 //                 inside (Jia et al. 2018, section 3.3)
 //   nccl          multi-ring or tree, whichever takes less, as NCCL's tuner chooses (src/graph/tuning.cc)
 //
@@ -61,12 +57,12 @@ RingTraffic ring_traffic(Collective collective, int members, double bytes);
 //   tree          2((g−1)·α_in + ⌈log₂N⌉·α_out) + 2·S / (0.9·min(g/(g−1)·B_in, 4/min(N, 4)·r·B_out))
 //   hierarchical  2((g−1)·α_in + (N−1)·α_out) + 2(g−1)/g·S/B_in + 2(N−1)/N·S/(r·B_out)
 //
-// Half of the bytes crosses each edge of a tree, both ways, and over both trees the busiest of N nodes has
-// min(N, 4) edges: two or three nodes send less than two bytes per byte (NCCL's tuner, too, gives trees
-// over two nodes more). Latencies and the tree's two bytes per byte and 0.9 are those of NCCL's tuner; its
-// protocols (LL, LL128) and its corrections for medium sizes are not modelled. Reduce-scatter and
-// all-gather are half an all-reduce, and rings in NCCL. All are linear in S, so each is a ring on other
-// links: `as_ring` gives the α and B with which the ring's formula (models/machine/collectives.h) says the above.
+// Half of the bytes crosses each edge of a tree, both ways. Over both trees the busiest of N nodes has min(N, 4) edges,
+// so two or three nodes send less than two bytes per byte (NCCL's tuner, too, gives trees over two nodes more).
+// Latencies and the tree's two bytes per byte and 0.9 are those of NCCL's tuner. Its protocols (LL, LL128) and its
+// corrections for medium sizes are not modelled. Reduce-scatter and all-gather are half an all-reduce, and rings in
+// NCCL. All are linear in S, so each is a ring on other links: `as_ring` returns the α and B for which ring_seconds
+// gives the values above.
 // Guarded by tests/models/collectives_test.cpp.
 
 enum class Algorithm : std::uint8_t { ring, multi_ring, tree, hierarchical, nccl };
@@ -76,7 +72,7 @@ struct Links {
   double latency = 0, bandwidth = 0;  // s, bytes/s of one port and direction
 };
 
-// How a communicator's members lie on the network: the same number on every node.
+// How a communicator's members lie on the network: equally many on every node.
 struct Span {
   int nodes = 1, per_node = 1;
   int rails = 1;          // ports to the other nodes that a node's members have
@@ -84,16 +80,16 @@ struct Span {
   int members() const { return nodes * per_node; }
 };
 
-// Of a ring's bandwidth that NCCL expects of its trees (src/graph/tuning.cc, 2.12).
+// Share of a ring's bandwidth that NCCL expects of its trees (src/graph/tuning.cc, 2.12).
 constexpr double tree_efficiency = 0.9;
 
 // Bytes per byte of an all-reduce that the busiest node sends, and receives, over the edges of
 // double_binary_tree(nodes).
 double tree_bytes_of_a_node(int nodes);
 
-// For multi_ring, tree (of an all-reduce) and hierarchical. At least two members.
+// For multi_ring, tree (all-reduce) and hierarchical. Requires at least two members.
 Links as_ring(Algorithm algorithm, const Span& span);
-// The same for all_to_all, pairwise: (n−1) messages of S/n from each member, (g−1) of them inside its node.
+// The same for all_to_all, pairwise: each member sends (n−1) messages of S/n, (g−1) of them inside its node.
 //   (g−1)·α_in + (n−g)·α_out + max((g−1)/n·S/B_in, g·(n−g)/n·S/(r·B_out))
 Links pairwise_as_ring(const Span& span);
 

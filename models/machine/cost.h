@@ -1,4 +1,4 @@
-// What one task costs on one machine, in seconds, without contention.
+// Seconds of one task on one machine, without contention.
 //
 //   compute  = task_overhead + Σ over operators [ kernels·launch_overhead
 //                + max( FLOPs / (peak·efficiency(shape)), bytes / R ) + element-wise bytes / R ]
@@ -25,29 +25,29 @@ enum class Direction : std::uint8_t { forward, input_grad, weight_grad, backward
 // gemm_efficiency / (1 + gemm_half / min(m, n, k)), half of the limit where the smallest side is gemm_half.
 double gemm_efficiency(const Machine& machine, std::int64_t m, std::int64_t n, std::int64_t k);
 
-// The factor of Machine::layer_pace or head_pace for an operator of this kind; both gradients go at the pace of
-// the backward pass.
+// The factor of Machine::layer_pace or head_pace for an operator of this kind. Both gradients have the pace of the
+// backward pass.
 double pace_of(const Machine& machine, OpKind kind, Direction direction);
 
-// Seconds of one operator in one direction; 0 for one that has nothing to do in it. A weight gradient is
-// only the GEMM; everything else of the backward pass is input_grad; backward = input_grad + weight_grad.
-// Throws std::invalid_argument for a communicate operator, and when the machine has no
-// peak for the operator's dtype or no memory bandwidth (a profile never lets a number be invented).
+// Seconds of one operator in one direction; 0 if it has no work in it. A weight gradient is only the GEMM; everything
+// else of the backward pass is input_grad; backward = input_grad + weight_grad. Throws std::invalid_argument for a
+// communicate operator, and when the machine has no peak for the operator's dtype or no memory bandwidth: a profile's
+// missing number is never invented.
 double operator_seconds(const Machine& machine, const Operator& op, Direction direction);
 
 // Seconds of a run of compute operators (communicate entries are skipped; task_overhead not included).
 double operators_seconds(const Machine& machine, std::span<const Operator> operators, Direction direction);
 
-// AdamW on `elements` parameters held by this rank, one fused kernel bound by memory traffic: master weight
-// and two moments read and written, gradient read, all in fp32 or wider; and the weight written once more
-// where parameters are kept in a narrower dtype. 30 bytes an element in bfloat16, 28 in float32. And the machine's
-// step_overhead.
+// Seconds of AdamW on `elements` parameters of this rank: one fused kernel bound by memory traffic, plus the machine's
+// step_overhead. It reads and writes master weight and two moments and reads the gradient, all in fp32 or wider. It
+// writes the weight once more where parameters have a narrower dtype. That is 30 bytes an element in bfloat16, 28 in
+// float32.
 double optimizer_seconds(const Machine& machine, double elements, Dtype parameter_dtype);
 
-// Sum of squares over `bytes` of gradients: they are read once.
+// Seconds of a sum of squares over `bytes` of gradients, which are read once.
 double norm_seconds(const Machine& machine, double bytes);
 
-// The sum of two tensors of `bytes`, one kernel bound by memory traffic: both are read, their sum is written.
+// Seconds of the sum of two tensors of `bytes`, one kernel bound by memory traffic: it reads both and writes the sum.
 double adding_seconds(const Machine& machine, double bytes);
 
 }  // namespace slipway::models

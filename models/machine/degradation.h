@@ -1,4 +1,4 @@
-// What of a cluster is not as its profile says: slow GPUs, slow or flapping ports, weak pairs of nodes.
+// Degradation: where a cluster is worse than its profile. Slow GPUs, slow or flapping ports, weak pairs of nodes.
 //
 //   slow GPU        its compute takes `slowdown` times as long
 //   slow port       its links keep `share` of the fabric's bandwidth, each direction
@@ -9,8 +9,8 @@
 //                           ├─ period ──┤
 //   weak pair       a flow between these two nodes gets at most `share` of the fabric's bandwidth
 //
-// The first three are troubles: a plan is made without them and then meets them (healthy()). Weak pairs belong to the
-// cluster as it is, and a plan may place ranks around them (Cluster::gpu_of_rank).
+// A plan is made without the first three and then meets them (healthy()). Weak pairs belong to the cluster as planned,
+// and a plan may place ranks around them (Cluster::gpu_of_rank).
 // Guarded by tests/models/degradation_test.cpp and tests/sim/stragglers_test.cpp.
 #pragma once
 
@@ -30,7 +30,7 @@ struct SlowPort {
   int gpu = -1;       // the port of this GPU; -1: all ports of the node
   double share = 1;   // of the bandwidth, 0 < share ≤ 1
   double period = 0;  // seconds; 0: does not flap
-  double down = 0;    // of each period, 0 ≤ down < 1
+  double down = 0;    // share of each period, 0 ≤ down < 1
 };
 
 struct WeakPair {
@@ -43,7 +43,7 @@ struct Impairments {
   std::vector<SlowPort> ports;
 };
 
-// What one port does; several SlowPorts of one port multiply their shares, and one of them may flap.
+// State of one port. Several SlowPorts of one port multiply their shares, and one of them may flap.
 struct PortState {
   double share = 1, period = 0, down = 0;
   bool operator==(const PortState&) const = default;
@@ -53,26 +53,26 @@ struct PortState {
 bool is_impaired(const Cluster& cluster);
 // The same cluster without slow GPUs and slow ports.
 Cluster healthy(Cluster cluster);
-// The same cluster as it would be at its best, for lower bounds: no port is ever down, no GPU is slower than its profile.
-// fastest_gpu(): the least factor of any GPU, at most 1; a step on `cluster` takes at least this times one at its best.
+// The same cluster at its best, for lower bounds: no port is ever down, no GPU is slower than its profile.
+// fastest_gpu(): the least factor of any GPU, at most 1. A step on `cluster` takes at least this times one at its best.
 Cluster at_best(Cluster cluster);
 double fastest_gpu(const Cluster& cluster);
 
 double slowdown_of(const Cluster& cluster, int rank);
 PortState port_state(const Cluster& cluster, int fabric, const Place& place);
-// Ports with less than the fabric's bandwidth through which GPUs of the first `ranks` ranks send; what several GPUs
-// share counts once.
+// Number of ports with less than the fabric's bandwidth through which GPUs of the first `ranks` ranks send. A port that
+// several GPUs share counts once.
 int slow_port_count(const Cluster& cluster, int ranks);
 double pair_share(const Cluster& cluster, int node_a, int node_b);
 
-// How compute of GPUs spreads around their profile.
+// Distribution of the GPUs' compute time around their profile.
 enum class Spread : std::uint8_t {
   half_normal,  // 1 + σ|z|: none is faster than the profile
   lognormal     // exp(σz): the profile is the median
 };
-// The factor of one GPU. A pure function of its arguments: the same whatever the size of the cluster.
+// The factor of one GPU. A pure function of its arguments, independent of the cluster's size.
 double spread_factor(Spread spread, double sigma, std::uint64_t seed, std::uint64_t gpu);
-// 64 random bits, and a number in (0, 1): splitmix64 (Steele et al. 2014) over both arguments.
+// random_bits: 64 random bits by splitmix64 (Steele et al. 2014) over both arguments. uniform: a number in (0, 1).
 std::uint64_t random_bits(std::uint64_t seed, std::uint64_t index);
 double uniform(std::uint64_t seed, std::uint64_t index);
 

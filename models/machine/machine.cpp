@@ -108,7 +108,7 @@ int gpu_of(const Cluster& cluster, int rank) {
 
 Place place_of(const Cluster& cluster, int rank) {
   int gpu = gpu_of(cluster, rank);
-  int first_node = 0;  // of the group that is looked at
+  int first_node = 0;  // of the present group
   for (std::size_t i = 0; i < cluster.groups.size(); ++i) {
     const NodeGroup& group = cluster.groups[i];
     if (gpu < group.nodes * group.gpus_per_node)

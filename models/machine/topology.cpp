@@ -18,7 +18,7 @@ int ports_in(const NodeGroup& group, const Fabric& fabric) {
   return (group.gpus_per_node + shared - 1) / shared;
 }
 
-// Of a copy inside a node or a GPU: node 0. Else nodes and ports are counted over the member groups, in their order.
+// In a copy inside a node or a GPU: node 0. Else nodes and ports are counted over the member groups, in their order.
 Port port_of(const Cluster& cluster, const Fabric& fabric, const Place& place) {
   const int port = place.gpu / std::max(1, fabric.gpus_per_port);
   if (fabric.scope != Fabric::Scope::cluster) return {0, port, port};
@@ -42,7 +42,7 @@ std::uint64_t id_of(int fabric, int copy, std::uint32_t key) {
 
 constexpr std::uint32_t other_end = 0x80000000U;  // bit of a key that no LinkKind has
 
-// What the port of a number does, -1: none; `copy`: the node of a fabric inside nodes.
+// State of the port with this number (−1: no port). `copy`: the node, for a fabric inside nodes.
 PortState state_of(const Cluster& cluster, int fabric_index, int copy, int number) {
   if (cluster.impairments.ports.empty() || number < 0) return {};
   const Fabric& fabric = cluster.fabrics[fabric_index];

@@ -1,5 +1,5 @@
-// Number formats. A dtype is a property of an operator and of a message: it sets the peak FLOP/s that
-// the cost model may use and the bytes that memory and links must carry.
+// Number formats. A dtype is a property of an operator and of a message. It sets the peak FLOP/s of the cost model and
+// the bytes that memory and links carry.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ constexpr int bytes_of(Dtype dtype) {
   return 0;
 }
 
-// The spelling used in scenario files, bundles and machine profiles: "bfloat16", "float32", ...
+// The spelling in scenario files, bundles and machine profiles: "bfloat16", "float32", ...
 std::string name_of(Dtype dtype);
-// Inverse of name_of; also takes "bf16", "fp32", "fp64", "fp16". Empty when unknown.
+// Inverse of name_of; also accepts "bf16", "fp32", "fp64", "fp16". Empty when unknown.
 std::optional<Dtype> dtype_named(std::string_view name);
 
 }  // namespace slipway::models

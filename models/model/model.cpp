@@ -17,7 +17,7 @@ std::int64_t head_dim_of(const std::string& model, std::int64_t hidden, std::int
   return hidden / heads;
 }
 
-// What embedding, transformer and head have in common.
+// The common features of embedding, transformer and head.
 Block block_of(BlockKind kind, const Block& features) {
   Block block = features;
   block.kind = kind;
@@ -66,7 +66,7 @@ std::int64_t sum_of_blocks(const Model& model) {
   return sum;
 }
 
-// Of experts that a token does not go through.
+// Parameters of the experts that a token does not go through.
 std::int64_t idle_parameters(const Model& model) {
   std::int64_t sum = 0;
   for (const BlockRun& run : model.runs)

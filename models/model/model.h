@@ -1,9 +1,9 @@
-// What is trained: a list of block runs.
+// The trained model: a list of block runs.
 //
 //   embedding ×1 | transformer ×L | head ×1
 //
-// Nothing assumes L equal layers: a run is (block, count) and a model is any list of runs whose first
-// block is an embedding and whose last is a head. Shapes are global (before any sharding).
+// L layers need not be equal: a run is (block, count), and a model is any list of runs whose first block is an
+// embedding and whose last is a head. Shapes are global (before any sharding).
 // Guarded by tests/models/model_test.cpp (parameter counts of published models).
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace slipway::models {
 
-// `mla` is a reserved name: loaders refuse it with one clear error until it exists. Experts are a feature of a transformer block.
+// `mla` is a reserved name: loaders refuse it with one clear error. Experts are a feature of a transformer block.
 enum class BlockKind : std::uint8_t { embedding, transformer, head };
 enum class Norm : std::uint8_t { rms, layer };
 enum class Mlp : std::uint8_t { swiglu, gelu };
@@ -33,8 +33,8 @@ struct Block {
   std::int64_t vocab = 0;          // V, padded; embedding and head
   std::int64_t max_positions = 0;  // rows of the learned position table; embedding with Positions::learned
   std::int64_t token_types = 0;    // rows of BERT's token-type table; embedding
-  // A mixture of experts in place of the MLP: a token goes through the `experts_per_token` of them that its router
-  // gives most, weighted by the softmax over those (Jiang et al. 2024, Mixtral, section 2.1). 0: a plain MLP.
+  // A mixture of experts in place of the MLP. A token goes through the `experts_per_token` experts with the largest
+  // router outputs, weighted by the softmax over those (Jiang et al. 2024, Mixtral, section 2.1). 0: a plain MLP.
   std::int64_t experts = 0, experts_per_token = 0;
   Norm norm = Norm::rms;
   Mlp mlp = Mlp::swiglu;
@@ -64,26 +64,26 @@ struct Model {
   bool operator==(const Model&) const = default;
 };
 
-// The model written out, one entry per block: [embedding, layer 0, ..., layer L-1, head].
+// One entry per block: [embedding, layer 0, ..., layer L-1, head].
 std::vector<Block> blocks_of(const Model& model);
-// No token attends to a later one.
+// True if no token attends to a later one.
 bool is_causal(const Model& model);
 // Number of transformer blocks, L.
 std::int64_t layer_count(const Model& model);
-// Trainable parameters of one block, and N of the whole model (a tied head's matrix counted once).
+// Trainable parameters of one block; of the whole model, N (a tied head's matrix counts once).
 std::int64_t parameter_count(const Block& block);
 std::int64_t parameter_count(const Model& model);
-// The N of the MFU formula: both embeddings counted even when tied (Hagemann 2023), and of experts those that a token
-// goes through, with the router.
+// The N of the MFU formula (Hagemann 2023): both embeddings count even when tied; of experts, the router and those that
+// a token goes through.
 std::int64_t mfu_parameter_count(const Model& model);
-// N without the experts that a token does not go through; a tied head's matrix counted once. Without experts, N.
+// N without the experts that a token does not go through. A tied head's matrix counts once. Without experts it is N.
 std::int64_t active_parameter_count(const Model& model);
 bool has_experts(const Model& model);
-// Model FLOPs of one token, 6N + 12·L·q·s: full attention, recompute not counted (Hagemann 2023). q, the
-// width of all query heads, is h in the paper and in most models (Chowdhery 2022 has heads × head_dim).
+// Model FLOPs of one token, 6N + 12·L·q·s: full attention, recompute not counted (Hagemann 2023). q is the width of all
+// query heads: h in the paper and in most models, heads × head_dim in Chowdhery 2022.
 double mfu_flops_per_token(const Model& model);
 
-// The plain family shapes; loaders of named models and of config.json call these.
+// The plain family shapes, for loaders of named models and of config.json.
 struct LlamaShape {
   std::int64_t layers, hidden, ffn, heads, kv_heads, vocab, sequence;
   bool tied = false;

@@ -24,14 +24,14 @@ void set_gemm(Operator& op, const FigureInput& in, std::int64_t m, std::int64_t 
   op.m = m, op.n = n, op.k = k;
   op.forward_flops = 2.0 * real(m) * real(n) * real(k);
   op.input_grad_flops = op.weight_grad_flops = op.forward_flops;
-  // Two operands read and one written; each of the two gradients is a GEMM over the same three matrices.
+  // Two operands are read and one is written; each gradient is a GEMM over the same three matrices.
   op.forward_bytes = element(in) * (real(m * k) + real(k * n) + real(m * n));
   op.backward_bytes = 2 * op.forward_bytes;
   op.saved_bytes = element(in) * real(m * k);
 }
 
-// Column-parallel projections keep their input as sequence parallelism shards it and gather it again in
-// the backward pass (Korthikanti 2022, the form of Fujii's formula).
+// Column-parallel projections keep their input as sequence parallelism shards it, and gather it again in the backward
+// pass (Korthikanti 2022, the form of Fujii's formula).
 void keep_sharded_input(Operator& op, const FigureInput& in) { op.saved_bytes = element(in) * residual_elements(in); }
 
 }  // namespace
@@ -51,17 +51,17 @@ Tokens tokens_of(const WorkShape& shape) {
   return {per_rank / cut.context, per_rank / parts};
 }
 
-// Forward reads M rows and writes M; backward reads M gradient rows and adds them to M rows of the
-// gradient (read and write). Every tensor rank makes all M rows, before the reduction. The kept token
-// numbers (8 bytes a token) are left out as in Fujii's formula.
+// Forward reads M rows and writes M. Backward reads M gradient rows and adds them to M rows of the gradient (read and
+// write). Every tensor rank makes all M rows, before the reduction. The kept token numbers (8 bytes a token) are left
+// out as in Fujii's formula.
 void set_embed(Operator& op, const FigureInput& in) {
   const double rows = real(in.tokens.whole * in.block.hidden) * element(in);
   op.forward_bytes = 2 * rows;
   op.backward_bytes = 3 * rows;
 }
 
-// One kernel a table: residual read, row read, residual written. Backward per table: gradient read, rows of
-// the table's gradient read and written.
+// One kernel a table: residual read, row read, residual written. Backward per table: gradient read, rows of the table's
+// gradient read and written.
 void set_add_positions(Operator& op, const FigureInput& in) {
   const int tables = in.block.token_types > 0 ? 2 : 1;
   op.forward_bytes = op.backward_bytes = 3.0 * tables * residual_elements(in) * element(in);
@@ -71,17 +71,16 @@ void set_add_positions(Operator& op, const FigureInput& in) {
 namespace {
 
 struct NormFigures {
-  double forward_bytes, backward_bytes, saved_bytes;  // a number that is normed
+  double forward_bytes, backward_bytes, saved_bytes;  // per normed number
   int kernels;
 };
 
-// Fused: x read, y written; backward x and dy read, dx written. Keeps x (the statistics, 2 numbers a
-// token, are left out).
-// Unfused RMSNorm, forward: x→fp32; x² (2F); mean (F); x·rstd (2F); →dtype; ·weight (2B).
+// Fused: x read, y written; backward x and dy read, dx written. Keeps x (the statistics, 2 numbers a token, are left
+// out). Unfused RMSNorm, forward: x→fp32; x² (2F); mean (F); x·rstd (2F); →dtype; ·weight (2B).
 //   Backward: dy·weight (2B), weight gradient dy·x̂ (3B, and B to sum it); →fp32; ·rstd (2F); dot with x
 //   (3F, and F to sum it); the square's gradient 2x·dvar (2F, 2F); sum of both paths (3F); →dtype.
-//   Keeps x in fp32 and x̂ in the dtype. In bf16 that makes 36 + 76 bytes a number instead of 4 + 6, or 224
-//   instead of 20 for a layer; a fit to the rows of Hagemann 2023 gives 274.
+//   Keeps x in fp32 and x̂ in the dtype. In bf16 that makes 36 + 76 bytes a number instead of 4 + 6, or 224 instead of
+//   20 for a layer. A fit to the rows of Hagemann 2023 gives 274.
 NormFigures norm_figures(const FigureInput& in) {
   const double B = element(in), F = summed(in);
   if (fused_norm(in)) return {2 * B, 3 * B, B, 1};
@@ -99,14 +98,14 @@ void set_norm(Operator& op, const FigureInput& in) {
   op.kernels = each.kernels;
 }
 
-// No kernel forward (another name for the same tensor); backward the two gradient paths are summed.
+// No kernel forward (another name for the same tensor). Backward sums the two gradient paths.
 void set_fork(Operator& op, const FigureInput& in) {
   op.backward_bytes = 3 * element(in) * residual_elements(in);
   op.kernels = 0;
 }
 
-// Rotary: queries and keys are read and written once, in either direction. Norms of heads are norms of as many numbers, with a
-// weight for queries and one for keys; they keep what the projection gave, beside what attention keeps.
+// Rotary: queries and keys are read and written once, in either direction. Norms of heads are norms of equally many
+// numbers, with a weight for queries and one for keys. They keep the projection's output beside what attention keeps.
 void set_qkv(Operator& op, const FigureInput& in) {
   const Block& block = in.block;
   const int t = in.shape.sharding.tensor;
@@ -131,8 +130,8 @@ namespace {
 // torch: scale (2B), mask (2B), →fp32, softmax (2F), →dtype; backward: →fp32, softmax (3F), →dtype,
 //   scale (2B). 28 + 28 bytes a score in bf16; a fit to the rows of Hagemann 2023 gives 48 for the sum.
 // fused_softmax: one kernel, 2B forward and 3B backward: 10 in bf16; the same fit gives 11.
-// Kept: 5 bytes a score in bf16 (softmax output, dropout mask of 1 byte, dropout output; Korthikanti 2022),
-// unless selective recompute makes them again.
+// Kept: 5 bytes a score in bf16 (softmax output, dropout mask of 1 byte, dropout output; Korthikanti 2022). Selective
+// recompute makes them again instead.
 void set_scores(Operator& op, const FigureInput& in, double scores) {
   const double B = element(in), F = summed(in);
   const bool fused = in.shape.kernels == Kernels::fused_softmax;
@@ -153,11 +152,10 @@ void set_scores(Operator& op, const FigureInput& in, double scores) {
 
 }  // namespace
 
-// Two products of 2·s·head_dim FLOPs per token, head and key. Flash kernels skip the masked half of a
-// causal square (of a slice: the tokens before it wholly, its own square by half); unfused ones compute all of
-// it. Backward: four products, and for flash a fifth that makes
-// the scores again (Dao 2022: 2.5 × forward). The log-sum-exp that flash keeps (4 bytes per token and head)
-// is left out as in Fujii's formula.
+// Two products of 2·s·head_dim FLOPs per token, head and key. Flash kernels skip the masked half of a causal square. A
+// slice attends to the tokens before it wholly, and to half of its own square. Unfused kernels compute everything.
+// Backward has four products, and for flash a fifth that makes the scores again (Dao 2022: 2.5 × forward). The
+// log-sum-exp that flash keeps (4 bytes per token and head) is left out as in Fujii's formula.
 void set_attention(Operator& op, const FigureInput& in) {
   const Block& block = in.block;
   const Sharding& cut = in.shape.sharding;
@@ -165,7 +163,7 @@ void set_attention(Operator& op, const FigureInput& in) {
   const std::int64_t heads = block.heads / cut.tensor, kv_heads = block.kv_heads / cut.tensor;
   const std::int64_t keys = in.shape.before + in.shape.sequence;
   const double scores = real(in.tokens.whole) * real(heads) * real(keys);
-  const double seen = real(in.shape.before) + 0.5 * real(in.shape.sequence);  // on average, of a causal slice
+  const double seen = real(in.shape.before) + 0.5 * real(in.shape.sequence);  // keys per query of a causal slice, mean
   op.m = in.tokens.whole, op.n = keys, op.k = block.head_dim;
   op.forward_flops = 4.0 * scores * real(block.head_dim) * (flash && block.causal ? seen / real(keys) : 1.0);
   op.input_grad_flops = (flash ? 2.5 : 2.0) * op.forward_flops;
@@ -176,18 +174,18 @@ void set_attention(Operator& op, const FigureInput& in) {
                all_kv = own_kv * cut.context * real(keys) / real(in.shape.sequence);
   op.forward_bytes = B * (2 * q + all_kv);       // q, k, v read; output written
   op.backward_bytes = B * (4 * q + 2 * all_kv);  // q, output, its gradient, k, v read; three gradients written
-  op.saved_bytes = B * (q + own_kv);             // the gathered k, v are gathered again (Fujii's formula); those of the
-                                                 // slices before are kept there
+  op.saved_bytes = B * (q + own_kv);             // the gathered k, v are gathered again (Fujii's formula); earlier
+                                                 // slices keep theirs
   if (!flash) set_scores(op, in, scores);
 }
 
-// One round: the queries of this rank on one block of s/c keys and values. Of a causal sequence the own block is seen
-// by half, and of every other block half the keys by all queries or all by half the queries (models/model/token_ranges.h),
-// so that all rounds but the first are half a square without a mask. Rounds keep the log-sum-exp and make scores
-// again (Liu et al. 2023), as flash kernels do: 5 products backward for 2 forward. Round 0 keeps queries, keys and
-// values; the blocks that pass are sent around once more in the backward pass.
-// Beside it, after round 0: the partial output is read and added to the sum, in the format of sums; backward the
-// gradient of the queries is.
+// One round: the queries of this rank on one block of s/c keys and values. In a causal sequence half of the own block
+// is visible. Of every other block, half the keys are visible to all queries or all keys to half the queries
+// (models/model/token_ranges.h). So all rounds but the first are half a square without a mask. Rounds keep the
+// log-sum-exp and make scores again (Liu et al. 2023), as flash kernels do: 5 products backward for 2 forward. Round 0
+// keeps queries, keys and values; the passing blocks are sent around once more in the backward pass.
+// After round 0, the partial output is also read and added to the sum, in the format of sums. Backward the same happens
+// to the gradient of the queries.
 void set_ring_attention(Operator& op, const FigureInput& in) {
   const Block& block = in.block;
   const Sharding& cut = in.shape.sharding;
@@ -215,9 +213,8 @@ void set_out_projection(Operator& op, const FigureInput& in) {
   set_gemm(op, in, in.tokens.whole, in.block.hidden, in.block.heads * in.block.head_dim / in.shape.sharding.tensor);
 }
 
-// Both read, sum written. Backward the gradient is handed to both paths for nothing; the sum of the two
-// gradients where the sub-layer began (2 read, 1 written) is counted here, or by `fork` in post-norm
-// blocks.
+// Both are read, the sum is written. Backward hands the gradient to both paths for free. The sum of the two gradients
+// where the sub-layer began (2 read, 1 written) is counted here, or by `fork` in post-norm blocks.
 void set_add(Operator& op, const FigureInput& in) {
   op.forward_bytes = 3 * element(in) * residual_elements(in);
   op.backward_bytes = in.block.post_norm ? 0.0 : op.forward_bytes;
@@ -229,8 +226,8 @@ void set_up(Operator& op, const FigureInput& in) {
   keep_sharded_input(op, in);
 }
 
-// SwiGLU: silu (2), product (3); backward: product (3 + 3), silu (3). Keeps gate, up and silu(gate), the
-// unfused form that Fujii's 8f/h counts. GELU: 2, then 3; keeps its input.
+// SwiGLU: silu (2), product (3); backward: product (3 + 3), silu (3). Keeps gate, up and silu(gate), the unfused form
+// of Fujii's 8f/h. GELU: 2, then 3; keeps its input.
 void set_activation(Operator& op, const FigureInput& in) {
   const bool swiglu = in.block.mlp == Mlp::swiglu;
   const double column = real(mlp_rows(in) * in.block.ffn / in.shape.sharding.tensor) * element(in);
@@ -264,7 +261,7 @@ double statistics_bytes(const FigureInput& in) {
 
 }  // namespace
 
-// A vocabulary shard's statistics are made here, so that they can be gathered before the loss.
+// Makes the statistics of a vocabulary shard, so that they can be gathered before the loss.
 void set_logits(Operator& op, const FigureInput& in) {
   set_gemm(op, in, in.tokens.whole, in.block.vocab / in.shape.sharding.tensor, in.block.hidden);
   keep_sharded_input(op, in);
@@ -283,11 +280,11 @@ void set_loss(Operator& op, const FigureInput& in) {
   op.kernels = 2;
 }
 
-// Figures of the operators of a mixture of experts: E experts, k a token, so R = M·k rows.
+// Operator cost of a mixture of experts: E experts, k per token, so R = M·k rows.
 //
-// FLOPs and bytes are those of all R rows, whoever gets them; no expert drops a token. The products of all experts are one
-// grouped kernel, whose tiles fill the machine as those of one product of R rows would: that is its shape, and the weights of
-// all experts are the floor of bytes under it. Tiles that an expert's last rows leave half empty are left out.
+// FLOPs and bytes are those of all R rows, whichever expert gets them; no expert drops a token. The products of all
+// experts are one grouped kernel. Its tiles fill the machine like one product of R rows, so that is its shape. The
+// weights of all experts are the floor of its bytes. Tiles that an expert's last rows leave half empty are left out.
 
 namespace {
 
@@ -310,8 +307,9 @@ std::int64_t mlp_rows(const FigureInput& in) {
 
 // The router's GEMM; its logits in fp32 and the k largest (M·E read twice); then each row copied to its place (R·h read
 // and written). Backward: rows back in the order of tokens (R·h read and written) and summed (R·h, M·h), and the sum of
-// both gradients of the token (3·M·h). Kept beside the input: a row's weight, in fp32 and in the dtype, and three indices.
-// Kernels: GEMM, to fp32, top-k, softmax, to the dtype, sort (2), ends of experts (2), inverse order (2), tokens of rows, copy.
+// both gradients of the token (3·M·h). Keeps beside the input a row's weight, in fp32 and in the dtype, and three
+// indices. Kernels: GEMM, to fp32, top-k, softmax, to the dtype, sort (2), ends of experts (2), inverse order (2),
+// rows' tokens, copy.
 void set_route(Operator& op, const FigureInput& in) {
   const double B = element(in), F = summed(in);
   const double tokens = real(in.tokens.whole), wide = real(in.tokens.whole * in.block.hidden);
@@ -331,7 +329,7 @@ void set_expert_up(Operator& op, const FigureInput& in) {
   set_products(op, in, 2 * in.block.ffn / in.shape.sharding.tensor, in.block.hidden);
 }
 
-// Behind the products: rows in the order of tokens (R·h read and written), weighted (the same) and summed (R·h, M·h).
+// After the products: rows in the order of tokens (R·h read and written), weighted (the same) and summed (R·h, M·h).
 // Backward: the rows once more in the order of tokens (2·R·h); weighted gradients (M·h, R·h) and those of the weights
 // (R·h, M·h); back in the order of experts (2·R·h). Keeps the experts' results.
 void set_expert_down(Operator& op, const FigureInput& in) {

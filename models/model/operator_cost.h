@@ -1,11 +1,11 @@
-// The numbers of one operator: FLOPs, bytes moved, bytes kept. models/model/operators.cpp decides which
-// operators a block has and calls one function of this file for each.
+// Operator cost: FLOPs, bytes moved, bytes kept. models/model/operators.cpp decides which operators a block has and
+// calls one function of this file for each.
 //
-// M = b·s/c tokens per rank; M' = tokens of the wires that sequence parallelism shards (M/t with it, M
-// without). B = bytes of the dtype, F = max(4, B) = bytes of the format in which sums are formed.
-// Element-wise traffic is counted kernel by kernel, each tensor read or written once a kernel. The kernel
-// sequence of unfused norm and softmax is that of the first Llama release (convert to fp32, compute,
-// convert back), which is also what the slow rows of Hagemann 2023 ran.
+// M = b·s/c tokens per rank; M' = tokens of the wires that sequence parallelism shards (M/t with it, M without). B =
+// bytes of the dtype, F = max(4, B) = bytes of the format in which sums are formed. Element-wise traffic is counted
+// kernel by kernel, with each tensor read or written once a kernel. The kernel sequence of unfused norm and softmax is
+// that of the first Llama release (convert to fp32, compute, convert back). The slow rows of Hagemann 2023 ran the
+// same.
 // Guarded by tests/models/operators_test.cpp.
 #pragma once
 
@@ -26,24 +26,24 @@ struct FigureInput {
   Tokens tokens;
 };
 
-// Rows of the MLP: M, or M·k with k experts a token.
+// Rows of the MLP: M, or M·k with k experts per token.
 std::int64_t mlp_rows(const FigureInput& in);
 
-// Each sets every figure of an operator whose kind, block, part and wires are set already.
+// Each function sets the operator cost. Kind, block, part and wires are set already.
 void set_embed(Operator& op, const FigureInput& in);
 void set_add_positions(Operator& op, const FigureInput& in);
 void set_norm(Operator& op, const FigureInput& in);
 void set_fork(Operator& op, const FigureInput& in);
 void set_qkv(Operator& op, const FigureInput& in);
 void set_attention(Operator& op, const FigureInput& in);
-void set_ring_attention(Operator& op, const FigureInput& in);  // of op.round
+void set_ring_attention(Operator& op, const FigureInput& in);  // of round op.round
 void set_out_projection(Operator& op, const FigureInput& in);
 void set_add(Operator& op, const FigureInput& in);
 void set_route(Operator& op, const FigureInput& in);
 void set_up(Operator& op, const FigureInput& in);
 void set_activation(Operator& op, const FigureInput& in);
 void set_down(Operator& op, const FigureInput& in);
-void set_expert_up(Operator& op, const FigureInput& in);  // figures_experts.cpp
+void set_expert_up(Operator& op, const FigureInput& in);
 void set_expert_down(Operator& op, const FigureInput& in);
 void set_head_transform(Operator& op, const FigureInput& in);
 void set_logits(Operator& op, const FigureInput& in);

@@ -61,7 +61,7 @@ class BlockWriter {
     list_.push_back(op);
   }
 
-  // Before a column-parallel projection: every tensor rank needs the whole sequence.
+  // Before a column-parallel projection, because every tensor rank needs the whole sequence.
   void enter_tensor(const char* gather, const char* reduce) {
     if (!tensor()) return;
     const bool sp = sequence_parallel();
@@ -69,7 +69,7 @@ class BlockWriter {
                 sp ? Collective::reduce_scatter : Collective::all_reduce, hidden_numbers());
   }
 
-  // After a row-parallel projection (or a vocabulary shard of the embedding): sum over the tensor ranks.
+  // After a row-parallel projection (or a vocabulary shard of the embedding): the sum over the tensor ranks.
   void leave_tensor(const char* scatter, const char* reduce, Wires wire) {
     if (!tensor()) return;
     const bool sp = sequence_parallel();
@@ -111,7 +111,7 @@ class BlockWriter {
     compute(OpKind::out_projection, "out", wire_branch, wire_branch, set_out_projection);
   }
 
-  // Of this rank's tokens.
+  // Numbers in the keys and values of this rank's tokens.
   double key_value_numbers() const {
     return static_cast<double>(in_.tokens.whole * 2 * in_.block.kv_heads / in_.shape.sharding.tensor *
                                in_.block.head_dim);
@@ -119,7 +119,7 @@ class BlockWriter {
 
   void attention_around_ring() {
     compute(OpKind::qkv, "qkv", wire_branch, wire_branch | wire_kv, set_qkv);
-    // Backward, the gradient that came home is added to that of the own round: two are read and one is written.
+    // Backward, the gradient that came home is added to the own round's: two are read and one is written.
     list_.back().elementwise_backward_bytes += 3 * key_value_numbers() * bytes_of(in_.shape.dtype);
     for (int round = 0; round < in_.shape.sharding.context; ++round) {
       if (round > 0) {

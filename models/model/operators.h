@@ -3,26 +3,26 @@
 //   residual ─┬────────────────────────────────────────────(+)──►
 //             └ norm ─ [ag1] ─ qkv ─ attention ─ out ─ [rs1] ┘        branch wire
 //
-// BERT (post_norm) has `fork` in place of the norm and a norm on the residual after the (+). With tensor
-// parallelism but no sequence parallelism, [ag1] is [ar1]: nothing forward, all-reduce of the gradient
-// backward; and [rs1] is [ar2]: all-reduce forward, nothing backward (Megatron-LM's f and g).
+// BERT (post_norm) has `fork` in place of the norm and a norm on the residual after the (+). Tensor parallelism without
+// sequence parallelism has other communication (Megatron-LM's f and g). [ag1] is [ar1]: nothing forward, all-reduce of
+// the gradient backward. [rs1] is [ar2]: all-reduce forward, nothing backward.
 // The bias of a row-parallel projection (out, down) is replicated and added once, by `add`.
 //
-// With context parallelism keys and values are gathered ([ag_kv] before attention), or attention goes around a ring
-// of c rounds:
+// With context parallelism keys and values are gathered ([ag_kv] before attention), or attention goes around a ring of
+// c rounds:
 //
 //   qkv ─ attn0 ─ [ring_kv] ─ attn1 ─ [ring_kv] ─ ... ─ attn(c−1) ─ out
 //
-// With experts the MLP is route ─ up ─ activation ─ down, over rows: each token once for each of its experts, sorted by
-// expert. A tensor rank has its columns of every expert, as of an MLP, and all of the router.
+// With experts the MLP is route ─ up ─ activation ─ down, over rows: each token has a row for each of its experts, and
+// rows are sorted by expert. A tensor rank holds its columns of every expert, as of an MLP, and the whole router.
 //
-// Operators read and write wires. A communication operator ([ag], [rs], ...) changes one wire and names
-// two collectives: the one of the forward pass and its dual of the backward pass. The lowering
-// (schedules/lowering) cuts an action at every communication operator; what lies between two cuts is a
-// segment, the unit of compute in the task graph. The executor runs the same list with LibTorch, the
-// cost model prices it, so the three cannot disagree about what a task does.
+// Operators read and write wires. A communication operator ([ag], [rs], ...) changes one wire and names two
+// collectives: that of the forward pass and its dual of the backward pass. The lowering (schedules/lower) cuts an
+// action at every communication operator. What lies between two cuts is a segment, the unit of compute in the task
+// graph. The executor runs the list with LibTorch and the cost model prices it, so they cannot disagree about what a
+// task does.
 //
-// All figures are per rank and per micro-batch, after sharding. Where they come from: models/model/operator_cost.cpp.
+// Operator cost is per rank and per micro-batch, after sharding; models/model/operator_cost.cpp has its sources.
 // Guarded by tests/models/operators_test.cpp: FLOPs and saved bytes against the formulas of Fujii 2024 and
 // Korthikanti 2022.
 #pragma once
@@ -37,10 +37,10 @@
 
 namespace slipway::models {
 
-// The values that cross an operator. A mask of these is what a segment takes in and gives out.
+// The values that cross an operator. A mask of them lists what a segment reads and writes.
 enum Wire : std::uint8_t {
   wire_residual = 1,    // b·s/(c[·t under sequence parallel]) × h
-  wire_branch = 2,      // whatever the sub-layer is at: normed input, q, attention output, logits
+  wire_branch = 2,      // the sub-layer's present value: normed input, q, attention output, logits
   wire_kv = 4,          // keys and values, when context parallelism gathers them
   wire_statistics = 8,  // per token (max logit, sum of exponentials, target logit) of a vocabulary shard
   wire_loss = 16,       // scalar: sum of token losses / global tokens
@@ -56,13 +56,13 @@ enum class OpKind : std::uint8_t {
   fork,            // branch = residual; post-norm blocks start a sub-layer with it
   qkv,             // packed projection, norms of heads and rotary included
   attention,       // softmax(q·kᵀ)·v
-  ring_attention,  // one round of it: of this rank's queries on the block of keys and values at hand
+  ring_attention,  // one round: this rank's queries on the present block of keys and values
   out_projection,
-  route,           // of experts: router's projection, top-k, a row for each token and expert of its, sorted by expert
+  route,           // experts: router's projection, top-k, and a row for each token and expert of its, sorted by expert
   add,             // residual += branch (+ bias of the projection before it)
   up,              // packed gate and up (SwiGLU) or up (GELU); of all experts at once
   activation,      // silu(gate)·up, or gelu
-  down,            // of experts: and the weighted sum of a token's rows
+  down,            // with experts, also the weighted sum of a token's rows
   head_transform,  // BERT's masked-LM dense + gelu + norm
   logits,          // vocabulary projection; also makes the local statistics
   loss,            // cross entropy from logits and statistics
@@ -87,21 +87,21 @@ struct Operator {
   const char* part = "";  // name for labels, unique in its block: "attn", "mlp", "norm1", "ag1"
   Wires reads = 0, writes = 0;
 
-  // communicate only: what happens to `wire` in each pass (none = the wire passes through), over which
-  // group, and the bytes of the whole (gathered / reduced) tensor.
+  // communicate only: the collective on `wire` in each pass (none = the wire passes through), its group, and the bytes
+  // of the whole (gathered / reduced) tensor.
   Axis axis = Axis::tensor;
   Wires wire = 0;
   Collective forward = Collective::none, backward = Collective::none;
   double message_bytes = 0;
-  int backward_messages = 1;  // 2 around a ring, where keys and values go as well as their gradients
+  int backward_messages = 1;  // 2 around a ring, where keys and values and their gradients travel
 
   // compute only.
   double forward_flops = 0, input_grad_flops = 0, weight_grad_flops = 0;  // matrix work
-  // Memory traffic of the matrix kernel (a floor under its time), or of the whole operator if it has no
-  // matrix work. A weight gradient causes half of a GEMM's backward bytes.
+  // Memory traffic of the matrix kernel (a floor under its time), or of the whole operator if it has no matrix work. A
+  // weight gradient causes half of a GEMM's backward bytes.
   double forward_bytes = 0, backward_bytes = 0;
-  // Traffic of the element-wise kernels that run beside a matrix kernel, one after the other: rotary,
-  // unfused softmax, statistics. Their time is added.
+  // Traffic of the element-wise kernels that run beside a matrix kernel, one after the other: rotary, unfused softmax,
+  // statistics. Their time is added.
   double elementwise_forward_bytes = 0, elementwise_backward_bytes = 0;
   double saved_bytes = 0;  // kept from forward to backward, input included
   std::int64_t
@@ -113,28 +113,28 @@ struct Operator {
   Dtype dtype = Dtype::bfloat16;  // of the work, or of the message
 };
 
-// The operators of blocks [first, last) of `model`, in forward order. Throws std::invalid_argument with
-// the numbers when the sharding cannot be: heads, KV heads, ffn or vocabulary not divisible by the tensor
-// degree, tokens not divisible by the context (and tensor, under sequence parallel) degree.
+// The operators of blocks [first, last) of `model`, in forward order. Throws std::invalid_argument with the numbers
+// when the sharding is impossible: heads, KV heads, ffn or vocabulary not divisible by the tensor degree, tokens not
+// divisible by the context (and tensor, under sequence parallelism) degree.
 std::vector<Operator> operators_of(const Model& model, int first, int last, const WorkShape& shape);
 
-// Bytes of one wire as it stands at a stage boundary (the message between pipeline stages) per rank.
+// Bytes per rank of the residual wire at a stage boundary: the message between pipeline stages.
 double boundary_bytes(const Model& model, const WorkShape& shape);
 
-// Does it gather the input of a column-parallel projection, which sequence parallelism keeps sharded? Then it is gathered once
-// more, for the weight gradient (Korthikanti 2022).
+// True if it gathers the input of a column-parallel projection, which sequence parallelism keeps sharded. That input is
+// gathered once more for the weight gradient (Korthikanti 2022).
 constexpr bool gathers_input(const Operator& op) {
   return op.kind == OpKind::communicate && op.axis == Axis::tensor && op.wire == wire_branch &&
          op.forward == Collective::all_gather;
 }
 
-// Over a context group; they are kept until the backward pass.
+// True if it gathers keys and values over a context group; they are kept until the backward pass.
 constexpr bool gathers_keys_values(const Operator& op) {
   return op.kind == OpKind::communicate && op.axis == Axis::context && op.forward == Collective::all_gather;
 }
 
-// The communicate operator right before a segment that begins with operator `first`, where it gathers what the segment works
-// on (gathers_input, gathers_keys_values); or -1.
+// The communicate operator right before a segment that begins with operator `first`, if it gathers the segment's input
+// (gathers_input, gathers_keys_values); else -1.
 int gather_before(std::span<const Operator> operators, int first);
 
 constexpr bool is_attention(OpKind kind) { return kind == OpKind::attention || kind == OpKind::ring_attention; }

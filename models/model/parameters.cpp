@@ -58,7 +58,7 @@ std::vector<Parameter> transformer_parameters(const Block& block, const std::str
   const std::int64_t q = block.heads * block.head_dim, kv = block.kv_heads * block.head_dim;
   const std::vector<std::int64_t> qkv{q, kv, kv};
   const std::int64_t experts = std::max<std::int64_t>(1, block.experts);
-  // Of several experts: gate and up of the first, gate and up of the second, ...; their down matrices one below the other.
+  // With experts: gate and up of the first, gate and up of the second, ...; their down matrices one below the other.
   const std::vector<std::int64_t> up(experts * (block.mlp == Mlp::swiglu ? 2 : 1), block.ffn);
   const std::int64_t up_rows = static_cast<std::int64_t>(up.size()) * block.ffn;
 
@@ -126,7 +126,7 @@ std::vector<Parameter> parameters_of(const Block& block, const std::string& pref
 }
 
 std::vector<Parameter> parameters_of(const Model& model, int block_index) {
-  std::int64_t first = 0, layer = 0;  // of the run that is looked at
+  std::int64_t first = 0, layer = 0;  // of the present run
   for (const BlockRun& run : model.runs) {
     const bool transformer = run.block.kind == BlockKind::transformer;
     if (block_index >= first && block_index < first + run.count) {

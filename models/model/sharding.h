@@ -1,5 +1,5 @@
-// How one block's work is shared out inside a pipeline stage. This is the part of a layout that
-// changes shapes and adds communication to the operator list; who the members are is schedules/step/layout.h.
+// How one block's work is divided inside a pipeline stage. This part of a layout changes shapes and adds communication
+// to the operator list. schedules/step/layout.h has the members.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace slipway::models {
 
-// How a context rank comes to the keys and values of the others: all at once before its attention, or block by
-// block while it computes on the one before (Liu et al. 2023; `--cp-comm-type` of Megatron-LM: all_gather, p2p).
+// How a context rank gets the keys and values of the others: all at once before its attention, or block by block while
+// it computes on the one before (Liu et al. 2023; `--cp-comm-type` of Megatron-LM: all_gather, p2p).
 enum class ContextExchange : std::uint8_t { all_gather, ring };
 
 struct Sharding {
@@ -20,9 +20,9 @@ struct Sharding {
   bool operator==(const Sharding&) const = default;
 };
 
-// Which attention and norm kernels run: changes bytes moved and activations kept, never results.
+// Attention and norm kernels. They change bytes moved and activations kept, never results.
 enum class Kernels : std::uint8_t { torch, fused_softmax, flash1, flash2, flash2_rmsnorm };
-// Does attention write its s × s scores to memory?
+// True if attention writes its s × s scores to memory.
 constexpr bool writes_scores(Kernels kernels) { return kernels == Kernels::torch || kernels == Kernels::fused_softmax; }
 enum class Recompute : std::uint8_t { none, selective, full };
 
@@ -33,8 +33,8 @@ struct WorkShape {
   Sharding sharding = {};
   Kernels kernels = Kernels::flash2_rmsnorm;
   Dtype dtype = Dtype::bfloat16;
-  bool recompute_attention = false;  // selective recompute: scores are made again in the backward pass
-  std::int64_t before = 0;           // tokens of the same sequence before this slice: keys and values it attends to
+  bool recompute_attention = false;  // selective recompute: the backward pass makes scores again
+  std::int64_t before = 0;           // tokens of the same sequence before this slice, which it attends to
 };
 
 }  // namespace slipway::models

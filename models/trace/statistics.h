@@ -1,9 +1,9 @@
-// The one definition of a median, for everything that is measured several times, of one whose values do not count
-// alike, and of a mean's standard error.
+// The one definition of a median, for everything that is measured several times, of a weighted median, and of a mean's
+// standard error.
 //
 //   {1, 5, 2} ──► 2        {1, 5, 2, 4} ──► 3, the mean of the two middle values
 //   value (weight) {1 (1), 5 (3), 2 (1)} ──► 5, the first with half of the weight at or below it
-//   s / √n, s² = Σ(x − mean)² / (n − 1)      nothing is known of the error of one value
+//   s / √n, s² = Σ(x − mean)² / (n − 1)      unknown for one value
 //
 // Guarded by tests/models/machine_test.cpp.
 #pragma once
@@ -19,14 +19,14 @@
 
 namespace slipway::models {
 
-// `values` is not empty.
+// Requires values.
 inline double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-// Pairs of value and weight ≥ 0; not empty.
+// Takes pairs of value and weight ≥ 0, at least one.
 inline double weighted_median(std::vector<std::pair<double, double>> values) {
   std::sort(values.begin(), values.end());
   double half = 0, passed = 0;

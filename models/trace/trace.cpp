@@ -48,7 +48,7 @@ void append_number(std::string& text, Number value) {
   text.append(digits.data(), result.ptr);
 }
 
-// Hands out the fields of a line one by one.
+// Returns the fields of a line one by one.
 class FieldReader {
  public:
   explicit FieldReader(std::string_view line) : line_(line), rest_(line) {}

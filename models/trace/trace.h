@@ -1,8 +1,8 @@
-// What happened, or is predicted to happen: one record per (step, rank, task). Both engines write this
-// and nothing else, so a prediction and a measurement join on (step, rank, label).
+// What happened, or is predicted: one record per (step, rank, task). Both engines write this and nothing else, so a
+// prediction and a measurement join on (step, rank, label).
 //
-// work = end − latest start over the members of a transfer or collective; the rest of that rank's
-// interval is waiting. For compute work = end − start.
+// work = end − latest start over the members of a transfer or collective; the rest of that rank's interval is waiting.
+// For compute, work = end − start.
 // Guarded by tests/models/trace_test.cpp.
 #pragma once
 
@@ -25,10 +25,10 @@ struct TraceRecord {
   double start_s = 0, end_s = 0;  // from the start of step 0 of the run
   double wait_s = 0;              // part of [start, end] spent waiting for other members
   double flops = 0, bytes = 0;    // what the task computes and moves, per rank; 0 when it does none
-  // Number of the communicator in the task graph, the same on all of its members; −1 on a compute lane. It
-  // tells two groups apart that run the same label on lanes of the same name (two "tp" groups).
+  // Number of the communicator in the task graph, equal on all its members; −1 on a compute lane. It distinguishes
+  // groups that run the same label on lanes of the same name (two "tp" groups).
   int group = -1;
-  // What the rank's tensors took when the task was over, and the most meanwhile (exec/rank/memory_meter.h); 0: not known.
+  // Bytes of the rank's tensors at the task's end, and the most meanwhile (exec/rank/memory_meter.h); 0: unknown.
   double memory_bytes = 0, memory_peak_bytes = 0;
 };
 
@@ -38,11 +38,11 @@ struct LossPoint {
   int step = 0;
   std::int64_t samples = 0;                  // sequences seen up to and with this step
   double loss = 0;                           // mean over all tokens of the step
-  std::optional<double> learning_rate = {};  // of the step; runs of earlier versions did not tell
+  std::optional<double> learning_rate = {};  // of the step; missing in runs of earlier versions
   std::optional<std::int64_t> batch = {};    // sequences of the step; where the batch grows
-  // Of the step's gradient, where the norm test asks (models/training/batch_rules.h): its squared norm and the variance of that mean.
+  // For the norm test (models/training/batch_rules.h): squared norm and variance of the step's mean gradient.
   std::optional<double> gradient_square = {}, gradient_variance = {};
-  // Of held-out micro-batches in the bubbles, with the weights of the window's beginning; at its last step.
+  // On held-out micro-batches in the bubbles, with the weights of the window's beginning; at its last step.
   std::optional<double> evaluation_loss = {};
 };
 
@@ -53,22 +53,22 @@ struct Trace {
   int ranks = 0, steps = 0;
   std::vector<TraceRecord> records;
   std::vector<LossPoint> losses;        // measured runs only
-  std::vector<double> peak_bytes = {};  // predicted, per rank, of a steady step; a measured one has it in its records
-  // Steps after which the tasks repeat: more than 1 where work fills the bubbles of several steps. Such a task has the
-  // window's first step, whenever it ran. `steps` is a multiple of it.
+  std::vector<double> peak_bytes = {};  // predicted, per rank, of a periodic step; measured peaks are in the records
+  // Steps after which the tasks repeat: more than 1 where bubble work spans several steps. Such a task has the window's
+  // first step, whenever it ran. `steps` is a multiple of it.
   int window = 1;
 };
 
 // Sets wait_s of every record that is a transfer or collective; members share (step, group, lane, label).
-// wait = latest start over the members − own start, and no more than the record's duration: a send that was
-// over before the receiver came has waited all the time. Called once by whoever merges the ranks.
-// `is_communication(kind)` tells which kinds count: "transfer" and the names of the collectives.
+// wait = latest start over the members − own start, and at most the record's duration: a send that was over before the
+// receiver came has waited all the time. Whoever merges the ranks calls it once.
+// is_communication(kind) is true for "transfer" and the names of the collectives.
 bool is_communication(std::string_view kind);
 void split_waiting(Trace& trace);
 
-// The plain text that a rank writes, one line a record, fields separated by tabs, floats with 17 digits, so
-// that reading gives the same bits. to_text throws std::invalid_argument when a name is empty or holds a
-// tab or line end; reading throws std::runtime_error with the field and the line that are bad.
+// The plain text that a rank writes: one line per record, fields separated by tabs, floats with 17 digits, so that
+// reading gives equal bits. to_text throws std::invalid_argument when a name is empty or holds a tab or line end.
+// Reading throws std::runtime_error with the bad field and line.
 std::string to_text(const TraceRecord& record);
 TraceRecord record_from_text(std::string_view line);
 

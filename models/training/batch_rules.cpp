@@ -72,7 +72,7 @@ double by_stages(const BatchPlan& plan, double samples) {
   return wanted;
 }
 
-// The step before was of this batch, and its gradient is what is tested.
+// `state.batch` was the batch of the step before, whose gradient is tested.
 double by_test(const BatchPlan& plan, const BatchState& state, const std::function<GradientNorms()>& norms) {
   if (plan.test_every < 1) throw std::invalid_argument("the norm test needs at least a step between two tests");
   if (state.steps == 0 || state.steps % plan.test_every != 0) return static_cast<double>(state.batch);

@@ -1,13 +1,12 @@
-// The norm test: is the batch large enough for its gradient to be mostly signal? (Lau et al. 2024, arXiv
-// 2412.21124, after Byrd et al. 2012.)
+// The norm test: it asks for a batch whose gradient is mostly signal (Lau et al. 2024, arXiv 2412.21124, after Byrd et
+// al. 2012).
 //
 //   worker j = 1..J holds g_j, the mean gradient of its share; ḡ = mean of g_j
 //   Var  = Σ‖g_j − ḡ‖² / (J(J − 1)) = (Σ‖g_j‖² − J‖ḡ‖²) / (J(J − 1))        unbiased estimate of tr Σ / b
 //   test:  Var ≤ η²‖ḡ‖²            else  b ← ⌈b · Var / (η²‖ḡ‖²)⌉, never smaller
 //
-// Two scalars per test cross the network. With the noise scale B = tr Σ/‖G‖² (McCandlish et al. 2018) the
-// expectations are Var = ‖G‖²·B/b and ‖ḡ‖² = ‖G‖²·(1 + B/b): the measured norm holds the noise, too, so the
-// test is content from
+// Two scalars per test cross the network. With the noise scale B = tr Σ/‖G‖² (McCandlish et al. 2018) the expectations
+// are Var = ‖G‖²·B/b and ‖ḡ‖² = ‖G‖²·(1 + B/b). The measured norm contains noise too. So the test passes from
 //
 //   b ≥ B·(1/η² − 1)               on, not from B/η²; and one test grows a batch at most by 1/η².
 //
@@ -21,7 +20,7 @@
 
 namespace slipway::models {
 
-// What the workers of one step know of its gradient.
+// Gradient norms that the workers of one step know.
 struct GradientNorms {
   std::int64_t workers = 0;   // J
   double sum_of_squares = 0;  // Σ‖g_j‖²
@@ -29,38 +28,37 @@ struct GradientNorms {
   bool operator==(const GradientNorms&) const = default;
 };
 
-// Throws std::invalid_argument for J < 2, of which no variance is known, and for norms that no gradients
-// have: negative, not finite, or J‖ḡ‖² above Σ‖g_j‖² by more than rounding (1e-4 of it; below, the variance
-// is 0).
+// Throws std::invalid_argument for J < 2, which has no variance, and for norms that no gradients have: negative, not
+// finite, or J‖ḡ‖² above Σ‖g_j‖² by more than rounding (1e-4 of it; below that the variance is 0).
 double gradient_variance(const GradientNorms& norms);
 
-// η > 0. A gradient that is zero on every worker passes: nothing tells that its batch is too small.
+// η > 0. A gradient that is zero on every worker passes: nothing shows that its batch is too small.
 bool passes_norm_test(const GradientNorms& norms, double eta);
 
-// Sequences that the test asks for: `batch` where it passes, infinity where ‖ḡ‖² is 0 and the variance is
-// not. To be capped and rounded up by whoever knows which batches there are (models/training/batch_rules.h).
+// Sequences that the test asks for: `batch` where it passes, infinity where ‖ḡ‖² is 0 and the variance is not. The
+// caller caps it and rounds it up to an available batch (rung_of).
 double batch_by_norm_test(std::int64_t batch, const GradientNorms& norms, double eta);
 
-// What is measured on average for a batch of the noise scale's unit, with ‖G‖² = 1. All arguments above 0.
+// Expected measurements for a batch in the noise scale's unit, with ‖G‖² = 1. All arguments above 0.
 GradientNorms expected_norms(double batch, double noise_scale, std::int64_t workers);
 
 // B·(1/η² − 1), where the test begins to pass; 0 for η ≥ 1.
 double batch_content_with(double noise_scale, double eta);
 
-// Which batch comes next: the four rules of Lau et al. 2024 (the norm test and its baselines).
+// The next batch by one of four rules of Lau et al. 2024 (the norm test and its baselines).
 //
 //   constant   ────────────────   always the first
 //   linear     ╱‾‾‾‾‾‾‾‾‾‾‾‾‾‾   first + (largest − first)·samples/warm-up, then the largest
 //   stages     ▁▁▄▄████████████   from sample x on a batch of its own
-//   norm test  ▁▁▂▂▂▄▄▄▄▄██████   as the gradient's noise asks (norm_test.h), tested every so many steps
+//   norm test  ▁▁▂▂▂▄▄▄▄▄██████   as the gradient's noise requires, tested every so many steps
 //
-// A batch that a trainer can run is a rung of a ladder: what is asked for is rounded up to the next rung,
-// and to the last one where there is none. No rule shrinks a batch. Samples are sequences.
+// A batch that a trainer can run is a rung of a ladder. The wanted batch is rounded up to the next rung, or down to the
+// last one. No rule shrinks a batch. Samples are sequences.
 // Guarded by tests/models/batch_rules_test.cpp.
 
 enum class BatchRule : std::uint8_t { constant, linear, stages, norm_test };
 
-// Do its steps measure the norms of the workers' gradients?
+// True if the rule's steps measure the norms of the workers' gradients.
 inline bool measures_norms(BatchRule rule) { return rule == BatchRule::norm_test; }
 
 struct BatchStage {
@@ -78,20 +76,20 @@ struct BatchPlan {
   std::int64_t workers = 2;             // norm test: data parallel, ≥ 2
 };
 
-// The first rung that is not below `wanted`; the last where all are.
+// The first rung that is not below `wanted`; the last rung if all are below.
 std::int64_t rung_of(const std::vector<std::int64_t>& rungs, double wanted);
 
-// Where a training stands before a step.
+// State of a training before a step.
 struct BatchState {
   std::int64_t batch = 0;  // of the step before; the first rung at the beginning
   std::int64_t steps = 0;  // done
   double samples = 0;      // seen
   double noise_scale = 0;  // of the gradient, in samples
 };
-// Throws std::invalid_argument for a plan without rungs, or whose rule lacks what it needs. The norm test sees what is
-// expected of the state's noise scale,
+// Throws std::invalid_argument for a plan without rungs, or without what its rule needs. The norm test gets the norms
+// expected for the state's noise scale,
 std::int64_t next_batch(const BatchPlan& plan, const BatchState& state);
-// or what the step before has measured.
+// or the norms measured in the step before.
 std::int64_t next_batch(const BatchPlan& plan, const BatchState& state, const GradientNorms& measured);
 
 }  // namespace slipway::models

@@ -21,7 +21,7 @@ void check(const FaultyTraining& t) {
     throw std::invalid_argument("times of faults must not be negative");
 }
 
-// Which nodes work, and when the next fails. Failures of a node in use are a Poisson process, so the next date is drawn
+// The working nodes and the next failure. Failures of a node in use are a Poisson process, so the next date is drawn
 // anew whenever their number changes.
 class Nodes {
  public:
@@ -47,7 +47,7 @@ class Nodes {
     take_spares(now);
     draw(now);
   }
-  // Nodes whose repair is done by now are spares, and fill gaps.
+  // Turns nodes whose repair is done by now into spares, and fills gaps.
   void fill(double now) {
     if (take_spares(now) > 0) draw(now);
   }
@@ -96,7 +96,7 @@ class History {
  private:
   static constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 
-  // Checkpoints until the next failure, the horizon, or the end. A failure is left to recover().
+  // Runs checkpoints until the next failure, the horizon, or the end. recover() handles a failure.
   void train() {
     while (steps_left_ > 0) {
       const std::int64_t steps = std::min(training_.steps_per_checkpoint, steps_left_);
@@ -118,7 +118,7 @@ class History {
     }
   }
 
-  // As many equal intervals as end before `limit`: cost of a history does not depend on their number.
+  // Takes as many equal intervals as end before `limit`, so that a history's cost does not depend on their number.
   void commit(std::int64_t steps, double work, double whole, double limit) {
     const std::int64_t fitting =
         std::isinf(limit) ? steps_left_ / steps : static_cast<std::int64_t>((limit - now_) / whole);

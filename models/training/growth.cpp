@@ -50,7 +50,7 @@ double tokens_to(const LossDynamics& d, double batch_tokens, double loss) {
   return d.offset * sum * width / 3;
 }
 
-// Tokens to a loss are the offset times an integral in which it does not occur.
+// Tokens to a loss are the offset times an integral that does not contain the offset.
 LossDynamics with_noise(LossDynamics d, double scale_tokens, double batch_tokens, double loss) {
   const double measured = tokens_to(d, batch_tokens, loss);
   d.noise_tokens = scale_tokens;

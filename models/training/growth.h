@@ -1,23 +1,23 @@
-// How a loss falls with batches of any size, by the noise of their gradients.
+// The fall of a loss with batches of any size, from the noise of their gradients.
 //
 //   L(S) = floor + (start − floor)·(1 + S/offset)^(−exponent)      after S noiseless steps (endless batches)
 //   a step of b tokens is 1/(1 + B/b) of a noiseless one           McCandlish et al. 2018, arXiv 1812.06162
 //   B(L) = noise_tokens·(noise_loss/L)^noise_exponent              Kaplan et al. 2020, arXiv 2001.08361:
 //                                                                  2e8 tokens / L^(1/0.21)
 //
-// With B constant, steps and tokens to a loss lie on the hyperbola (steps/S − 1)(tokens/(B·S) − 1) = 1: a
-// small batch takes 1 + B/b times the steps, a large one 1 + b/B times the tokens. `offset` is the training
-// that lies behind the start, so that a run may begin at a checkpoint. Seven numbers:
+// With B constant, steps and tokens to a loss lie on the hyperbola (steps/S − 1)(tokens/(B·S) − 1) = 1. A small batch
+// takes 1 + B/b times the steps, a large one 1 + b/B times the tokens. `offset` is the training before the start, so
+// that a run may begin at a checkpoint. There are seven numbers:
 //
-//   start, floor     nats     the first loss; what no training gets below (0 to start)
+//   start, floor     nats     the first loss; the limit of any training (0 to start)
 //   offset           steps    noiseless, > 0
 //   exponent         -        > 0; Kaplan et al. 2020 found 0.76 for whole trainings
 //   noise_tokens     tokens   the noise scale at noise_loss, > 0
-//   noise_loss       nats     where it was measured
-//   noise_exponent   -        ≥ 0; Kaplan et al. 2020: 1/0.21 = 4.76; 0: the noise scale stays
+//   noise_loss       nats     the loss at which it was measured
+//   noise_exponent   -        ≥ 0; Kaplan et al. 2020: 1/0.21 = 4.76; 0: the noise scale is constant
 //
-// The learning rate is none of them: progress per noiseless step is that of the runs which the numbers come
-// from. Guarded by tests/models/growth_test.cpp.
+// The learning rate is not among them: progress per noiseless step is that of the runs from which the numbers come.
+// Guarded by tests/models/growth_test.cpp.
 #pragma once
 
 #include <functional>
@@ -37,40 +37,40 @@ struct LossDynamics {
   double noise_exponent = kaplan_noise_exponent;
 };
 
-// Throws std::invalid_argument for numbers outside of these ranges.
+// Throws std::invalid_argument for numbers outside these ranges.
 void check_dynamics(const LossDynamics& dynamics);
 
 double loss_after(const LossDynamics& dynamics, double noiseless_steps);
 // Infinity for a loss at or below the floor, 0 at or above the start.
 double noiseless_steps_to(const LossDynamics& dynamics, double loss);
 double noise_scale_at(const LossDynamics& dynamics, double loss);  // tokens
-// batch + noise scale: what a constant batch pays for the progress of a noiseless step.
+// batch + noise scale: the tokens that a constant batch needs for the progress of a noiseless step.
 double tokens_per_noiseless_step(const LossDynamics& dynamics, double batch_tokens, double loss);
-// Tokens until a loss with one batch throughout, steps being small; infinity at or below the floor.
+// Tokens until a loss with one constant batch and small steps; infinity at or below the floor.
 double tokens_to(const LossDynamics& dynamics, double batch_tokens, double loss);
-// With another noise scale, where one curve was measured and the noise scale is a guess: a constant batch of
-// `batch_tokens` still gets to `loss`, between start and floor, after as many tokens. On the way its loss
-// stays to first order.
+// The same dynamics with another noise scale, for one measured curve and a guessed noise scale. A constant batch of
+// `batch_tokens` still reaches `loss`, between start and floor, after equally many tokens. On the way its loss is
+// unchanged to first order.
 LossDynamics with_noise(LossDynamics dynamics, double scale_tokens, double batch_tokens, double loss);
-// Of a noiseless step, 0..1. Batch and noise scale in the same unit.
+// Progress of a step in noiseless steps, 0..1. Batch and noise scale have the same unit.
 double progress_of_step(double batch, double noise_scale);
 
-// A training with a batch rule, step by step: which batch when, and what the loss is.
+// A training with a batch rule, step by step: its batches and its loss.
 //
 //   before each step   noise scale ◄── loss ◄── noiseless steps so far       (models/training/growth.h)
 //                      batch       ◄── rule, noise scale, samples so far     (models/training/batch_rules.h)
 //   the step           samples += batch,  noiseless steps += 1/(1 + noise/batch)
 //
-// Expectations only: nothing is drawn, so the course of a plan is one. How long a step takes is not asked
-// here. Guarded by tests/models/growth_test.cpp: with a constant batch and noise the course is McCandlish's
-// hyperbola; a batch by the norm test ends where the closed form says.
+// Expectations only: nothing is drawn at random, so a plan has one course. The duration of steps is not part of it.
+// Guarded by tests/models/growth_test.cpp: with a constant batch and noise the course is McCandlish's hyperbola; a
+// batch by the norm test ends at the closed form's value.
 
 // Consecutive steps of one batch.
 struct BatchSpan {
   std::int64_t batch = 0, steps = 0;
   double from_samples = 0, from_loss = 0;
 };
-// What a training has behind it at some moment.
+// The training done at some moment.
 struct Milestone {
   std::int64_t steps = 0;
   double samples = 0, loss = 0;
@@ -83,14 +83,14 @@ struct Course {
 };
 
 struct CourseEnd {
-  double samples = 0;      // at the end of the step that reaches them; 0: not until then
+  double samples = 0;      // ends with the step that reaches them; 0: no such end
   double target_loss = 0;  // 0: none
   std::int64_t most_steps = 50'000'000;
 };
 
-// Until `samples`, and where these are 0 until the target. `sequence`: tokens of a sample. `progress`,
-// which may be empty, is called now and then with the share that is done. Throws std::invalid_argument
-// without an end (neither samples nor a target above the floor).
+// Runs until `samples`, or until the target if these are 0. `sequence`: tokens of a sample. `progress` may be empty; it
+// is called now and then with the share that is done. Throws std::invalid_argument without an end (neither samples nor
+// a target above the floor).
 Course course_of(const BatchPlan& plan, const LossDynamics& dynamics, double sequence, const CourseEnd& end,
                  const std::function<void(double done_share)>& progress = {});
 

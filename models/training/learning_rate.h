@@ -12,10 +12,9 @@
 //           share = x                            linear
 //                   (1 − cos πx)/2               cosine: Loshchilov 2017, "SGDR", eq. 5, without restarts
 //
-// So neither the first step nor the last one before D is lost to a rate of 0 or `least`: the step that ends
-// the warm-up and the one after it have the highest rate. Lengths count samples (sequences), not steps, so
-// that a training that goes on with another batch keeps its schedule; the rate itself is not rescaled with
-// the batch (Lau et al. 2024).
+// So neither the first step nor the last one before D is lost to a rate of 0 or `least`: the step that ends the warm-up
+// and the one after it have the highest rate. Lengths count samples (sequences), not steps, so a training that
+// continues with another batch keeps its schedule. The rate itself is not rescaled with the batch (Lau et al. 2024).
 //
 // Guarded by tests/models/learning_rate_test.cpp; in training by tests/exec/execute_numerics_test.cpp,
 // tests/exec/execute_learning_rate_test.cpp and tests/scenarios/resume_command_test.cpp.
@@ -38,12 +37,12 @@ struct LearningRateSchedule {
   bool is_constant() const { return warmup_samples == 0 && decay == DecayStyle::constant; }
 };
 
-// Of a step of `samples_of_step` after `samples_before_step` of the training; `highest`: the rate that the
-// warm-up leads to. The end of the training is nothing that this knows: where the schedule decays,
-// decay_samples says it. A decay that ends within the warm-up is over after it.
+// The rate of a step of `samples_of_step` after `samples_before_step` of the training. `highest`: the rate that the
+// warm-up leads to. The function does not know the end of the training: a schedule that decays must set decay_samples.
+// A decay that ends within the warm-up is over after it.
 double learning_rate(double highest, const LearningRateSchedule& schedule, std::int64_t samples_before_step,
                      std::int64_t samples_of_step);
 
-const char* name_of(DecayStyle style);  // "cosine", as scenarios write it
+const char* name_of(DecayStyle style);  // "cosine", as in scenarios
 
 }  // namespace slipway::models

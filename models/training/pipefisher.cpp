@@ -27,8 +27,8 @@ void set_passes(const PipeFisherInput& input, PipeFisherModel& model) {
   }
 }
 
-// Activations, factors (with their inverses) and parameters (with their gradients) of one device; a
-// bidirectional pipeline keeps two stages there.
+// Activations, factors (with their inverses) and parameters (with their gradients) of one device. A bidirectional
+// pipeline keeps two stages there.
 double memory_of(const PipeFisherInput& input) {
   const BlockTimes& t = input.stage;
   const double micro_batches = input.micro_batches;

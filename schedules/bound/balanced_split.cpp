@@ -42,7 +42,7 @@ std::vector<std::vector<double>> block_seconds(Parts& parts, const Step& step, c
   return seconds;
 }
 
-// Copies of a part sit on several ranks: each part by itself then.
+// Copies of a part sit on several ranks; then each part is balanced by itself.
 std::vector<int> whose_loads(const Placement& placement) {
   return placement.copies > 1 ? std::vector<int>{} : std::vector<int>(placement.rank.begin(), placement.rank.end());
 }
@@ -105,7 +105,7 @@ const std::vector<std::vector<int>>& StepEstimator::Parts::groups_of(const Layou
                                : groups.emplace(key, groups_of_pipeline_ranks(cluster, layout)).first->second;
 }
 
-// By a bound like that of memory (estimate.h): a layer counts as on the chunk that keeps the fewest micro-batches.
+// A bound like that of memory (estimate.h): a layer counts as on the chunk that keeps the fewest micro-batches.
 std::vector<int> StepEstimator::Parts::most_layers(const Step& step, const ScheduleUse& use,
                                                    double memory_share) {
   const Layout& layout = step.layout;
@@ -127,7 +127,7 @@ std::vector<int> StepEstimator::Parts::most_layers(const Step& step, const Sched
     double room = memory_share * cluster.groups[group].machine.memory_bytes;
     if (use.placement.rank.front() == q) room -= bytes(0, held.front());
     if (use.placement.rank.back() == q) room -= bytes(prices.size() - 1, held.back());
-    double least = std::numeric_limits<double>::infinity();  // of a layer of any kind
+    double least = std::numeric_limits<double>::infinity();  // over layers of any kind
     for (std::size_t run = 1; run + 1 < prices.size(); ++run)
       least = std::min(least, bytes(run, *std::min_element(held.begin(), held.end())));
     most.push_back(static_cast<int>(std::clamp(room / least * (1 + 1e-12), 0.0, 1e6)));
@@ -139,7 +139,7 @@ std::vector<std::vector<int>> StepEstimator::balanced_splits(const Step& step, d
   const bool unequal =
       has_several_machines(parts_->cluster) && differ(parts_->cluster, parts_->groups_of(step.layout));
   if (!unequal && (step.layout.split != SplitKind::balanced || step.layout.chunks == 1)) return {};
-  if (!parts_->cluster.impairments.ports.empty()) {  // troubles move no layers
+  if (!parts_->cluster.impairments.ports.empty()) {  // degradation moves no layers
     std::unique_ptr<StepEstimator>& sound = parts_->without_troubles;
     if (!sound) {
       sound = std::make_unique<StepEstimator>(at_one_pace(healthy(parts_->cluster)));
@@ -164,14 +164,14 @@ std::vector<std::vector<int>> StepEstimator::balanced_splits(const Step& step, d
   return splits;
 }
 
-// The exact search of balanced_split.h: plain numbers, no model and no cluster.
+// The exact search of balanced_split.h, on plain numbers without model and cluster.
 
 namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr double rounding = 1 + 1e-12;  // of differences of sums
-// Units 0, 1, ... dealt to parts one after the other: part p gets fewest[p] to most[p] of them. load(p, from, to) does
-// not fall when `from` does.
+// Units 0, 1, ... are dealt to parts one after the other: part p gets fewest[p] to most[p] of them. load(p, from, to)
+// does not fall when `from` does.
 template <class Load>
 struct Dealing {
   int units = 0;
@@ -180,8 +180,8 @@ struct Dealing {
   int parts() const { return static_cast<int>(fewest.size()); }
 };
 
-// By dynamic programming: least[to] is the largest load of the parts so far on units [0, to). (To fill one part after
-// the other up to a limit would be simpler and wrong: a slow part must hold a unit too, and better a light one.)
+// Dynamic programming: least[to] is the largest load of the parts so far on units [0, to). (To fill one part after the
+// other up to a limit would be simpler and wrong: a slow part must hold a unit too, and better a light one.)
 template <class Load>
 double least_largest(const Dealing<Load>& deal) {
   std::vector<double> least(deal.units + 1, infinite);
@@ -199,7 +199,7 @@ double least_largest(const Dealing<Load>& deal) {
   return least.back();
 }
 
-// How many units each part gets: of the ways with no load above `limit`, the one with the least sum of squares.
+// Number of units of each part: among the ways with no load above `limit`, the one with the least sum of squares.
 template <class Load>
 std::vector<int> evenest_counts(const Dealing<Load>& deal, double limit) {
   const int parts = deal.parts();
@@ -228,7 +228,7 @@ std::optional<std::vector<int>> dealt(const Dealing<Load>& deal) {
   return evenest_counts(deal, limit * rounding);
 }
 
-// Of the blocks of a stage, those that are no layers: the embedding, the head.
+// Number of a stage's blocks that are no layers: the embedding, the head.
 int others_on(int stage, int stages) { return (stage == 0 ? 1 : 0) + (stage + 1 == stages ? 1 : 0); }
 
 int most_layers(const SplitLoads& loads, int rank) {
@@ -252,7 +252,7 @@ std::optional<std::vector<int>> dealt_to_stages(const SplitLoads& loads) {
   return keeps(*counts, loads) ? counts : std::nullopt;
 }
 
-// Of a rank with several stages, on which all layers are alike.
+// A rank with several stages, on which all layers are alike.
 struct RankLoad {
   double layer = 0, others = 0;  // seconds
   int fewest = 0;
@@ -273,7 +273,7 @@ std::vector<RankLoad> rank_loads(const SplitLoads& loads) {
   return ranks;
 }
 
-// A rank's layers one by one to the stage that has the least so far.
+// Deals a rank's layers one by one to the stage that has the least so far.
 void deal_to_own_stages(const SplitLoads& loads, const RankLoad& rank, int count, std::vector<int>& layers) {
   const int stages = static_cast<int>(loads.seconds.size());
   const auto load = [&](int s) {

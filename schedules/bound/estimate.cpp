@@ -28,7 +28,7 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
       price.forward_s += forward;
       price.backward_s += operator_seconds(machine, op, Direction::backward) + (again ? forward : 0);
       price.weight_s += operator_seconds(machine, op, Direction::weight_grad);
-      // What the embedding keeps a trainer's estimate counts in its own way.
+      // A trainer's estimate counts what the embedding keeps in its own way.
       if (op.kind != OpKind::embed && op.kind != OpKind::add_positions) price.kept_bytes += op.saved_bytes;
       continue;
     }
@@ -63,8 +63,7 @@ LinkPath ring_path(const Cluster& cluster, Axis axis, int first, int stride, int
 
 namespace {
 
-// Of the members of a pipeline rank the one whose machines, over all pipeline ranks, have the lowest peaks; the first of
-// several.
+// The member of a pipeline rank whose machines, over all pipeline ranks, have the lowest peaks; the first of several.
 int slowest_member(const Cluster& cluster, const Layout& layout) {
   const int members = layout.data * layout.context * layout.tensor;
   std::vector<double> seconds_per_flop;
@@ -124,7 +123,7 @@ void keep_larger(StepEstimate& estimate, const StepTerms& terms) {
   estimate.terms = terms;
 }
 
-// GPUs that are faster than their profile shorten compute; that all of it were shortened is still a lower bound.
+// GPUs that are faster than their profile shorten compute. To shorten all of it is still a lower bound.
 void scale(StepEstimate& estimate, double factor) {
   StepTerms& t = estimate.terms;
   for (double* term : {&estimate.bound_s, &t.compute, &t.tensor, &t.context, &t.pipeline, &t.data, &t.optimizer})
@@ -136,8 +135,8 @@ bool all_on_one_machine(const Wiring& wires) {
                      [&](int group) { return group == wires.machine_group.front(); });
 }
 
-// A schedule that is not plain: the compute of a rank's forwards with their backwards. (An input gradient and
-// its weight gradient take at least as long as the whole backward; a later slice as the first.)
+// A schedule that is not plain: the compute of a rank's forwards with their backwards. (An input gradient and its
+// weight gradient take at least as long as the whole backward; a later slice at least as long as the first.)
 void bound_compute(Parts& parts, const Step& step, int m, StepEstimate& estimate) {
   if (!all_on_one_machine(parts.wiring(step.layout))) return;
   const StageCosts& costs = parts.costs_of(step);
@@ -283,8 +282,8 @@ StepEstimate estimate_step(const Step& step, const Cluster& cluster) {
   return StepEstimator(step, cluster).estimate(step);
 }
 
-// The longest path from rank 0's first forward to the end of its list: a list replay of the actions, in
-// which a message to another rank takes its time and one to the rank itself none. Guarded by
+// The longest path from rank 0's first forward to the end of its list. It is a list replay of the actions, in which a
+// message to another rank takes its time and one to the rank itself none. Guarded by
 // tests/schedules/estimate_test.cpp and tests/scenarios/search_test.cpp.
 
 namespace {
@@ -346,9 +345,8 @@ class Replay {
           arrival(use_.placement.rank[action.stage], use_.placement.rank[to], forward, now);
   }
 
-  // Of a plain schedule there is one message lane per sender and direction, in the sender's order; of
-  // others no lane is claimed. A send between ranks that are no neighbours, whose links are not known,
-  // takes no time.
+  // A plain schedule has one message lane per sender and direction, in the sender's order. Others are assumed to have
+  // no lanes. A send between ranks that are no neighbours, whose links are not known, takes no time.
   double arrival(int from, int to, bool forward, double now) {
     const int p = static_cast<int>(wires_.to_next.size());
     if (from == to || p == 0) return now;
@@ -400,15 +398,15 @@ double tied_seconds(Parts& parts, const Step& step) {
   return collective_seconds(path, Collective::all_reduce, 2, elements * bytes_of(parts.base.gradient_dtype));
 }
 
-// Of one block in a whole backward of stage q, or in a weight gradient.
+// Seconds of one block in a whole backward of stage q, or in a weight gradient.
 double block_seconds(const BlockPrice& price, Pass pass, const Wiring& wires, int q, double overhead) {
   if (pass == Pass::weight_grad) return price.weight_s + (price.cuts + 1) * overhead;
   return price.backward_s + price.cuts * overhead + seconds_over(wires.tensor[q], price.tensor_backward) +
          seconds_over(wires.context[q], price.context_backward);
 }
 
-// Largest of  Σ(j≤i) red(j) − Σ(j<i) B(j)  over the blocks i of stage q. Within a run of equal blocks it is
-// linear in i, so the ends of the runs are enough. In segments of a weight gradient only blocks with such gradients are.
+// Largest of  Σ(j≤i) red(j) − Σ(j<i) B(j)  over the blocks i of stage q. Within a run of equal blocks it is linear in
+// i, so the ends of the runs are enough. Segments of a weight gradient hold only blocks with such gradients.
 double exposed_reduction(Parts& parts, const Step& step, int q, Pass last_pass) {
   const Layout& layout = step.layout;
   const bool whole = last_pass == Pass::backward;
@@ -509,17 +507,17 @@ double data_lane_seconds(Parts& parts, const Step& step, int q) {
       largest = std::max(largest, gather);
     }
   }
-  // Two gathers may have been fetched before the step's first task; the next step's first one is inside.
+// Two gathers may be fetched before the step's first task; the next step's first one is inside.
   return lane * micro_batches_of(step) - 2 * largest;
 }
 
-// Lower bounds for schedules whose backward is cut in two, or whose stages lie otherwise than s mod p (zb-*, dualpipe-v):
+// Lower bounds for schedules whose backward is cut in two, or whose stages are not s mod p (zb-*, dualpipe-v):
 //
 //   busy     a rank's lane runs its forwards, input gradients and weight gradients one after the other; the collectives
 //            of a layer are a chain with its segments, and a weight gradient has none
-//   passes   the longest path from rank 0's first task to the end of its list (estimate_passes.cpp)
-// after which rank 0 updates its stages. Only on one kind of machine, with the same links in the groups of all ranks: else
-// the compute alone is claimed. Guarded by tests/schedules/estimate_test.cpp and tests/scenarios/search_test.cpp.
+//   passes   the longest path from rank 0's first task to the end of its list, after which rank 0 updates its stages
+// They require one kind of machine and the same links in the groups of all ranks; else only the compute is bounded.
+// Guarded by tests/schedules/estimate_test.cpp and tests/scenarios/search_test.cpp.
 
 namespace {
 

@@ -1,10 +1,10 @@
-// What a step's estimate adds up: the price of one block of each run of the model, and the links between
-// one member of each pipeline rank (private to schedules/graph/estimate*).
+// The parts of a step's estimate: the price of one block of each run of the model, and the links between one member of
+// each pipeline rank (private to schedules/bound).
 //
 //   BlockPrice  one micro-batch through one block: compute, and the ring collectives between its segments
 //   Wiring      rank q·members + k for pipeline rank q: the links of its groups, and to its neighbours. k is the member
-//               with the slowest machines of all: a step takes as long as the replica that takes longest, so a bound
-//               of any one member is a bound of the step
+//               with the slowest machines. A step takes as long as its slowest replica, so a bound for any one member
+//               bounds the step.
 //
 // Prices come from operators_of, cost.h, collectives.h and durations.h, and from nowhere else.
 // Guarded by tests/schedules/estimate_test.cpp.
@@ -24,8 +24,8 @@
 
 namespace slipway::schedules {
 
-// Ring collectives one after the other; linear in the links, so priced by the path afterwards. Where all-reduces
-// may take trees, by the better of both latencies and bandwidths: a bound stays below what is simulated.
+// Ring collectives one after the other. The sum is linear in the links, so the path prices it afterwards. Where
+// all-reduces may take trees, the better of both latencies and bandwidths counts: a bound stays below the simulation.
 struct RingSum {
   double rounds = 0, link_bytes = 0, reduced_bytes = 0;
   void add(Collective collective, int members, double bytes);
@@ -41,9 +41,9 @@ inline double seconds_over(const LinkPath& path, const RingSum& sum) {
 
 struct BlockPrice {
   double forward_s = 0, backward_s = 0;  // backward: both gradients, and the forward again if recomputed
-  double weight_s = 0;                   // of the backward: the weight gradients
+  double weight_s = 0;                   // part of backward_s: the weight gradients
   RingSum tensor_forward, tensor_backward, context_forward, context_backward;
-  double again_s = 0;  // of the backward: the forward again, and its collectives
+  double again_s = 0;  // part of backward_s: the forward again, without its collectives
   RingSum tensor_again, context_again;
   int cuts = 0;           // communicate operators: each begins another segment
   double kept_bytes = 0;  // from the forward to the backward of one micro-batch
@@ -54,7 +54,7 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
                        const Machine& machine);
 
 struct Wiring {
-  std::vector<int> machine_group;               // per pipeline rank, as all below
+  std::vector<int> machine_group;               // per pipeline rank, like all below
   std::vector<LinkPath> tensor, context, data;  // of the member's groups
   std::vector<LinkPath> to_next, to_previous;   // of its messages around the ring of pipeline ranks
   LinkPath embedding;                           // first and last pipeline rank
@@ -62,12 +62,11 @@ struct Wiring {
 Wiring wiring_of(const Cluster& cluster, const Layout& layout);
 LinkPath world_path(const Cluster& cluster, int ranks);
 
-// The step in closed form, before any graph exists: a lower bound of its simulated time with the terms it
-// is made of, and a lower bound of its memory. For searches (100,000 layouts) and for fits (a table of
-// runs).
+// The step in closed form, before any graph exists: a lower bound of its simulated time, split into terms, and a lower
+// bound of its memory. Searches (100,000 layouts) and fits (a table of runs) use it.
 //
-//   rank 0 │ F F F F . . . B F B F B F B . . . B │red│opt│gather│ F          S = start of a rank's first
-//   task rank q │   . . F F F F B B ... m·(F+B) ... B                            in the step
+//   rank 0 │ F F F F . . . B F B F B F B . . . B │red│opt│gather│ F      S = start of a rank's first task in the step
+//   rank q │   . . F F F F B B ... m·(F+B) ... B
 //            ├fill┤├────── m·P(q) ───────┤├drain┤├── tail(0) ──┤
 //
 //   step ≥ max over q of  Σ(i<q) [F(i) + B(i) − R(i) + 2 sends] + m·P(q) + tail(0)  (1)
@@ -75,42 +74,38 @@ LinkPath world_path(const Cluster& cluster, int ranks);
 //          max over q of  the traffic of the data group's lane, ZeRO 2 and 3        (3)
 //          max over GPUs of  Σ m·compute(q) of its ranks, where ranks share GPUs    (4)
 //
-// step_time_s is the largest S(step 3) − S(step 2) of a rank, so a path of tasks in which each needs the
-// one before, from a rank's first task of step 2 to that of step 3, is a lower bound, as long as no task is
-// priced above its time without contention. All prices below are those; contention, shared cores and
-// slowdown by communication only make tasks longer.
-//   F(s), B(s): segments of one action and the collectives between them are a chain (the next segment reads
-//     what the collective writes, and the lane is in order), so they add up. Full recompute likewise, but
-//     for R(s), the recomputation of the stage's last block: it may be done while the gradient is on its
-//     way.
+// step_time_s is the largest S(step 3) − S(step 2) of a rank. Take a path of tasks in which each needs the one before,
+// from a rank's first task of step 2 to that of step 3. Its length is a lower bound if no task is priced above its time
+// without contention. All prices below are such; contention, shared cores and slowdown by communication only make tasks
+// longer.
+//   F(s), B(s): segments of one action and the collectives between them are a chain: the next segment reads what the
+//     collective writes, and the lane is in order. So they add up, also under full recompute. Only R(s) is apart: the
+//     recomputation of the stage's last block: it may run while the gradient is on its way.
 //   m·P(q): rank q's lane runs its m·(F+B) of all its chunks one after the other.
-//   (1): everything on rank q needs a forward of stages 0..q−1 first, all of which start after S(0). Its
-//   last
-//     action is the backward of a stage ≥ q, which stages q−1..0 must follow. Then the tail of rank 0.
-//   tail(q): after the last backward of stage q come, on the data group's lane, the reductions of the
-//   blocks
-//     [0, i] of the stage, and none of them before the backward of block i:  Σ(j≤i) red(j) − Σ(j<i) B(j),
-//     the largest over i; then the norm over all ranks if gradients are clipped, the optimizer of rank q's
-//     stages, and the gathers that the first segment of the next step needs.
-//   (3): after S(q) run all reductions of each micro-batch (ZeRO 2, 3) and all gathers but those of the
-//   first
-//     two segments (ZeRO 3; a gather may start two segments ahead), before the S(q) that follows.
-//   (4): ranks of one GPU compute at a share of its speed, so together they take the sum. Of the ranks of stage 0 take the
-//   one that starts step 2 first: no forward of step 2 runs before it starts, and its step 3 waits for the gradients of all
-//   replicas, so for all their backwards, on any stage. (With tensor groups only where gradients are clipped: else a
-//   tensor rank does not wait for its group's last products.)
-// (1) and the tails hold for schedules of whole backwards whose ranks end with a backward of their first
-// stage, with stage s on rank s mod p, one copy of the model and whole sequences; it is asked of the action
-// lists. Split backwards and stages in a V have bounds of their own (estimate_split.cpp); for slices and copies of the model
-// only Σ compute of a rank and its weights are claimed; both on clusters of one machine.
+//   (1): everything on rank q needs a forward of stages 0..q−1 first, all of which start after S(0). Its last action is
+//     the backward of a stage ≥ q, which stages q−1..0 must follow. Then comes the tail of rank 0.
+//   tail(q): after the last backward of stage q, the data group's lane runs the reductions of the blocks [0, i] of the
+//     stage, none of them before the backward of block i:  Σ(j≤i) red(j) − Σ(j<i) B(j), the largest over i. Then come
+//     the norm over all ranks if gradients are clipped, the optimizer of rank q's stages, and the gathers of the
+//     next step's first segment.
+//   (3): between S(q) and the next S(q) run all reductions of each micro-batch (ZeRO 2, 3) and all gathers but those of
+//     the first two segments (ZeRO 3; a gather may start two segments ahead).
+//   (4): ranks of one GPU compute at a share of its speed, so together they take the sum. Take the rank of stage 0 that
+//     starts step 2 first: no forward of step 2 runs before it starts. Its step 3 waits for the gradients of all
+//     replicas, so for all their backwards, on any stage. With tensor groups this holds only where gradients are
+//     clipped: else a tensor rank does not wait for its group's last products.
+// (1) and the tails hold for schedules of whole backwards whose ranks end with a backward of their first stage, with
+// stage s on rank s mod p, one copy of the model and whole sequences. The action lists are checked for this. Split
+// backwards and stages in a V have bounds of their own (split_busy_seconds). For slices and copies of the model the
+// bound is only Σ compute of a rank, and memory only its weights; both on clusters of one machine.
 //
-// passes_bound makes (1) sharper at the price of a walk through the schedule's actions: the longest path
-// from rank 0's first forward to its last backward in the graph of actions and messages, as a list replay.
+// passes_bound makes (1) sharper at the price of a walk through the schedule's actions: the longest path from rank 0's
+// first forward to its last backward in the graph of actions and messages, as a list replay.
 //
-// Memory: weights, gradients and optimizer as the lowering counts them, and what the micro-batches in
-// flight at the fullest moment of the schedule keep; work space and messages are left out, so never more
-// than the timeline's peak. Of a trainer, whose constants (memory_constants.h) may make parts smaller, all
-// that is kept counts at the smallest factor of any part: never more than its estimate (memory_estimate.h).
+// Memory: weights, gradients and optimizer as the lowering counts them, and what the micro-batches in flight at the
+// fullest moment of the schedule keep. Work space and messages are left out, so it is never more than the timeline's
+// peak. A trainer's constants (memory_constants.h) may make parts smaller. Then all that is kept counts at the smallest
+// factor of any part, so it is never more than the trainer's estimate (memory_estimate.h).
 // Guarded by tests/schedules/estimate_test.cpp: both bounds against simulation over random layouts.
 
 // Seconds of the path that bounds the step; they add up to StepEstimate::bound_s.
@@ -127,30 +122,29 @@ struct StepEstimate {
   StepTerms terms;
   double bound_s = 0;       // ≤ the simulated step_time_s
   double memory_bytes = 0;  // ≤ the peak, of the pipeline rank that is nearest to its capacity
-  double memory_share = 0;  // of that machine's memory; infinite where it has none
-  int memory_rank = 0;      // pipeline rank
+  double memory_share = 0;  // share of that machine's memory; infinite where it has none
+  int memory_rank = 0;      // that pipeline rank
 };
 
 class StepEstimator {
  public:
-  // The steps that it is asked about may differ from `base` in layout, schedule, micro-batch and recompute. `stack`, which must
-  // outlive this, is whose pace each layout gets (stack_pace.h; then layouts share nothing, and an estimate takes about
-  // ten times as long). nullptr: as counted.
+// `base` gives everything but layout, schedule, micro-batch and recompute. `stack` sets the pace of each layout
+// (stack_pace.h) and must outlive this; then layouts share nothing, and an estimate takes about ten times as long.
+// nullptr: prices as counted.
   StepEstimator(Step base, const Cluster& cluster, const MemoryConstants& trainer = {},
                 const Stack* stack = nullptr);
   StepEstimator(StepEstimator&& other) noexcept;
   ~StepEstimator();
 
-  // Keeps what layouts share: fast when choices that follow one another differ in ZeRO, schedule and chunks
-  // first, in recompute and micro-batch next. Throws std::invalid_argument for what cannot be lowered or
-  // priced.
+// Caches what layouts share. It is fast when successive choices differ in ZeRO, schedule and chunks first, then in
+// recompute and micro-batch. Throws std::invalid_argument for what cannot be lowered or priced.
   StepEstimate estimate(const Step& step);
-  // ≥ estimate(step).bound_s, and still ≤ the simulated step_time_s.
+// ≥ estimate(choice).bound_s, and still ≤ the simulated step_time_s.
   double passes_bound(const Step& step);
-  // Transformer layers per stage that make the slowest rank as fast as it can be (balanced_split.h) in at most
-  // `memory_share` of its memory by the bound; where they come near it, besides in at most 90, 80 and 70 % of that. As
-  // far as there are such splits, else the fastest of all. Empty where `balanced` is by FLOPs: no stage sits on machines that another does not
-  // sit on, and ranks have one stage or are not to be balanced.
+// Transformer layers per stage that make the slowest rank as fast as possible (balanced_split.h), in at most
+// `memory_share` of its memory by the bound. Where they come near it, further splits keep 90, 80 and 70 % of that. If
+// no split fits, returns the fastest of all. Empty where `balanced` is by FLOPs: all stages sit on the same machines,
+// and ranks have one stage or are not to be balanced.
   std::vector<std::vector<int>> balanced_splits(const Step& step, double memory_share);
 
   struct Parts;  // the caches: estimate_parts.h
@@ -160,7 +154,7 @@ class StepEstimator {
   std::unique_ptr<Parts> parts_;
 };
 
-// One layout: `input` as for lower(), without a CSV's actions.
+// Estimates one layout: `input` as for lower(), without a CSV's actions.
 StepEstimate estimate_step(const Step& step, const Cluster& cluster);
 
 }  // namespace slipway::schedules

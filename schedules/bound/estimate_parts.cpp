@@ -141,7 +141,7 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
     const int group = wires.machine_group[q];
     const std::vector<BlockPrice>& price = prices_of(step, group);
     const double overhead = cluster.groups[group].machine.task_overhead;
-    double forward = overhead, backward = overhead, weight = 0, kept = 0, held = 0;  // a segment at least
+    double forward = overhead, backward = overhead, weight = 0, kept = 0, held = 0;  // at least one segment
     double tensor_forward = 0, tensor_backward = 0, context_forward = 0, context_backward = 0;
     for (const auto [run, count] : stages[s]) {
       const BlockPrice& one = price[run];

@@ -1,9 +1,9 @@
-// What estimates of many layouts share, each kept until its key changes or for good (private to
-// schedules/graph/estimate*).
+// Caches that estimates of many layouts share, each kept until its key changes or for good (private to
+// schedules/bound).
 //
 //   shape (t, sp, c, b, recompute) ──► price of each block run ─┐
-//   (t, c, d, p) ──► Wiring ────────────────────────────────────┼──► StageCosts ──► bound of (schedule,
-//   ZeRO) p·v stages ──► blocks of each run on each stage ────────────┘ (schedule, p, v, m) ──► ScheduleUse
+//   (t, c, d, p) ──► Wiring ────────────────────────────────────┼──► StageCosts ──► bound of (schedule, ZeRO)
+//   p·v stages ──► blocks of each run on each stage ────────────┘    (schedule, p, v, m) ──► ScheduleUse
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace slipway::schedules {
 
-// What a schedule's action lists say of one shape.
+// Properties of a schedule's action lists for one shape.
 struct ScheduleUse {
   // Whole backwards only; stage s on rank s mod p; each rank ends with a backward of its first stage.
   bool is_plain = false;
@@ -30,8 +30,8 @@ struct RunCount {
 struct StageCosts {
   // Seconds of one action, collectives included.
   std::vector<double> forward_s, backward_s;  // per stage
-  // Per stage, part of backward_s: making the last block's activations again needs no gradient, so it may
-  // be done before the next stage's arrives.
+  // Per stage, part of backward_s: recomputation of the last block needs no gradient, so it may run before the next
+  // stage's gradient arrives.
   std::vector<double> early_s;
   std::vector<double> weight_s;    // per stage, part of backward_s: the weight gradients
   std::vector<double> kept_bytes;  // per stage, of one micro-batch
@@ -45,15 +45,15 @@ struct StageCosts {
 struct StepEstimator::Parts {
   Parts(Step given, const Cluster& on);
 
-  Step base;  // what all layouts share is read from it
-  Cluster cluster;         // at its best (models/machine/degradation.h)
-  double fastest_gpu = 1;  // of the cluster as it is
+  Step base;
+  Cluster cluster;  // without degradation (models/machine/degradation.h)
+  double fastest_gpu = 1;  // of the degraded cluster
   const Stack* stack = nullptr;
   std::vector<int> first_block;  // of each run
   bool tied = false;
-  double least_gradients = 1, least_kept = 1;       // factors of the trainer on these bytes, at least
+  double least_gradients = 1, least_kept = 1;       // the trainer's smallest factors on these bytes
   std::map<int, LinkPath> world;                    // by ranks
-  std::unique_ptr<StepEstimator> without_troubles;  // of the healthy cluster, where that is another one
+  std::unique_ptr<StepEstimator> without_troubles;  // for the cluster without degradation, where that differs
 
   using ShapeKey = std::tuple<int, bool, int, std::int64_t, Recompute, int>;
   std::map<ShapeKey, std::vector<BlockPrice>> prices;
@@ -78,26 +78,25 @@ struct StepEstimator::Parts {
   bool shares_table(const Step& step);  // schedules/step/placement.h
   const StageCosts& costs_of(const Step& step);
   const LinkPath& world_links(int ranks);
-  // balanced_split.cpp: more layers a pipeline rank cannot hold in this share of its memory.
+// balanced_split.cpp: the most layers that a pipeline rank can hold in this share of its memory.
   std::vector<int> most_layers(const Step& step, const ScheduleUse& use, double memory_share);
 };
 
-// What follows the last backward of stage q (< p) on pipeline rank q, at least; in (1) and (2) of
-// estimate.h.
+// Least seconds of what follows the last backward of stage q (< p) on pipeline rank q; for (1) and (2) of estimate.h.
 struct StepEndSeconds {
   double data = 0, optimizer = 0;
 };
 StepEndSeconds step_end(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs, int q);
-// The same on rank 0 of a schedule that is_split: `reduces`: its list ends with the weight gradient of stage 0.
+// The same on rank 0 of a schedule that is_split. `reduces`: its list ends with the weight gradient of stage 0.
 StepEndSeconds split_end(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs,
                          const ScheduleUse& use, int q, bool reduces);
-// estimate_split.cpp: may its bounds be asked? Then a rank's busy time.
+// is_split: the bounds for split backwards apply. split_busy_seconds: a rank's busy time, then.
 bool is_split(StepEstimator::Parts& parts, const Step& step, int micro_batches);
 double split_busy_seconds(StepEstimator::Parts& parts, const Step& step, int micro_batches, int q);
-// estimate_passes.cpp: of a schedule that is plain or is_split, the path through all actions up to the end of rank 0's list.
+// For a schedule that is plain or is_split: seconds of the path through all actions up to the end of rank 0's list.
 double passes_seconds(StepEstimator::Parts& parts, const Step& step, int micro_batches,
                       const ActionLists& lists);
-// (3): seconds of the data group's lane of pipeline rank q under ZeRO 2 and 3; 0 otherwise.
+// (3): seconds of the data group's lane of pipeline rank q under ZeRO 2 and 3; else 0.
 double data_lane_seconds(StepEstimator::Parts& parts, const Step& step, int q);
 
 }  // namespace slipway::schedules

@@ -6,10 +6,10 @@
 //   rank 2 │  .   .  2F0 2B0 2F1 2B1 2F2 2B2 2F3 2B3  .   .
 //            warm-up ─────┘   one forward, one backward  └─ cool-down
 //
-// Rank r warms up with p − r − 1 forwards and then takes turns, so it never holds the activations of more
-// than min(p − r, m) micro-batches, whatever m is. Makespan (m + p − 1)(F + B), the same as GPipe: it wins
-// by memory, and with it by a larger m. Loses where the bubble (p − 1)/(m + p − 1) hurts: few micro-batches
-// on a deep pipeline; then interleave, or split the backward.
+// Rank r warms up with p − r − 1 forwards and then takes turns. So it never holds the activations of more than
+// min(p − r, m) micro-batches, whatever m is. The makespan (m + p − 1)(F + B) is that of GPipe: 1F1B wins by memory,
+// and with it by a larger m. It loses where the bubble (p − 1)/(m + p − 1) hurts: few micro-batches on a deep pipeline.
+// Interleaving or a split backward helps there.
 // Guarded by tests/schedules/catalogue_test.cpp.
 #include <algorithm>
 #include <string>

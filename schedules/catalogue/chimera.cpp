@@ -9,16 +9,15 @@
 //
 // Even micro-batches go down (stage s on rank s), odd ones up (stage p + s on rank p − 1 − s). Both copies of
 // a part share their gradients, as if they were data-parallel ranks.
-// Makespan p·F + (2p − 2)·B for m = p, (m + p/2 − 1)(F + B) for larger multiples of p (Osawa et al. 2022,
-// PipeFisher): half the bubble of 1F1B or less. Wins with few micro-batches. Pays with two stages' weights per
-// rank, gradient reductions between the copies even at one data-parallel rank, and activations of up to 2p − 2
-// stages.
+// The makespan is p·F + (2p − 2)·B for m = p, and (m + p/2 − 1)(F + B) for larger multiples of p (Osawa et al. 2022,
+// PipeFisher): half the bubble of 1F1B or less. Chimera wins with few micro-batches. It pays with two stages' weights
+// per rank, with gradient reductions between the copies even at one data-parallel rank, and with activations of up to
+// 2p − 2 stages.
 //
-// The order is what a greedy run of all ranks gives, with F = B = 1 up to p micro-batches and F = 1, B = 3
-// beyond (so that backwards are not kept waiting; orders from other ratios are worse, these are optimal for
-// B/F from 1 to 3): at any time a free rank takes a forward if its last action was a backward and one is ready,
-// else a backward, else a forward, each of the earlier micro-batch; at most p forwards of a direction wait for
-// their backward.
+// The order is that of a greedy run of all ranks, with F = B = 1 up to p micro-batches and F = 1, B = 3 beyond. The
+// latter ratio keeps backwards from waiting; its orders are optimal for B/F from 1 to 3, those of other ratios are
+// worse. A free rank takes a forward if its last action was a backward and a forward is ready, else a backward, else a
+// forward. Each time it takes the earliest micro-batch. At most p forwards of a direction wait for their backward.
 // Guarded by tests/schedules/catalogue_test.cpp.
 #include <algorithm>
 #include <optional>

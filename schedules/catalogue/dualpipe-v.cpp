@@ -5,14 +5,14 @@
 //   rank 0 │ 0F0 0F1 0F2 3F0 3I0 3W0 3F1 0F3 3B1 3F2 0B0 3B2 3F3 0B1 3B3 0I2 0W2 0I3 0W3       p = 2, m = 4
 //   rank 1 │  .  1F0 2F0 1F1 2F1 1F2 2B0 2F2 1B0 1F3 2B1 2F3 1B1 2B2 1B2 2I3 1I3 2W3 1W3    (a column a pass)
 //
-// In the steady state a forward of one leg and a backward of the other stand side by side, all day long: the
-// pair is what an overlapping kernel would hide communication in. Backwards are whole there and cut in two
-// only where the pipeline fills and drains. Bubble (p − 1)/2·F at F = I = W, F that of both stages of a rank;
-// 2p + 1 stage activations (p + ½ micro-batches) on every rank.
-// Wins where long messages (experts) must hide behind compute. ZB-V has no bubble in half a micro-batch less,
-// but leaves nothing to hide messages in.
+// In the steady state a forward of one leg and a backward of the other always stand side by side: an overlapping kernel
+// would hide communication in the pair. Backwards are whole there, and cut in two only where the pipeline fills and
+// drains. The bubble is (p − 1)/2·F at F = I = W, with F that of both stages of a rank. Every rank holds 2p + 1 stage
+// activations (p + ½ micro-batches).
+// DualPipe-V wins where long messages (experts) must hide behind compute. ZB-V has no bubble and holds half a
+// micro-batch less, but leaves nothing to hide messages in.
 //
-// The order of rank r; `W`: the oldest weight gradient that waits:
+// The order of rank r; `W` is the oldest waiting weight gradient:
 //   2(p−r−1) F down │ r+1 × (F down, F up) │ p−r−1 × (I up, W, F up)                      fills the pipeline
 //   m−2p+r+1 × (F down, B up, F up, B down)                                               steady state
 //   p−r−1 × (B up, F up, B down) │ r+1 × (B up, B down), the later half I for B           drains it
@@ -37,8 +37,8 @@ std::string refuse(const ScheduleShape& shape) {
   return {};
 }
 
-// One rank's list while it grows. What is not possible (no micro-batch left, its forward not done) is left
-// out, so few micro-batches make a short version of every phase.
+// One rank's list while it grows. Impossible actions (no micro-batch left, its forward not done) are left out, so few
+// micro-batches make a short version of every phase.
 class RankOrder {
  public:
   RankOrder(const ScheduleShape& shape, int rank, std::vector<Action>& list)

@@ -5,11 +5,11 @@
 //   rank 1 │  .  1F0 1F1 1F2 1F3  .   .  1B0 1B1 1B2 1B3  .
 //   rank 2 │  .   .  2F0 2F1 2F2 2F3 2B0 2B1 2B2 2B3  .   .
 //
-// Makespan (m + p − 1)(F + B): the bubble is that of 1F1B. Wins by simplicity and where the backward of
-// the whole batch must come after its forward. Loses on memory: every rank holds the activations of all m
-// micro-batches at its peak, where 1F1B holds at most p.
-// The backward runs in the order of the forward, so the first gradient needed is that of the activation
-// kept longest; either order gives the same makespan.
+// The makespan is (m + p − 1)(F + B), with the bubble of 1F1B. GPipe wins by simplicity and where the backward of the
+// whole batch must come after its forward. It loses on memory: at its peak every rank holds the activations of all m
+// micro-batches, where 1F1B holds at most p.
+// The backward runs in the order of the forward, so the first gradient needed is that of the activation kept longest.
+// Either order gives the same makespan.
 // Guarded by tests/schedules/catalogue_test.cpp.
 #include <string>
 

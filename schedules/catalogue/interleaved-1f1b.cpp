@@ -5,12 +5,11 @@
 //   rank 0 │ 0F0 0F1 2F0 2F1 0F2 2B0 0F3 2B1 2F2 0B0 2F3 0B1 ...    p = 2, v = 2, m = 4
 //   rank 1 │  .  1F0 1F1 3F0 3B0 3F1 3B1 1F2 1B0 1F3 1B1 3F2 ...    (a column is one stage's pass)
 //
-// Micro-batches go in groups of p: a rank runs the group through its first chunk, then through its second,
-// and so on; backwards take the chunks in reverse. Rank r warms up with 2(p − r − 1) + (v − 1)p chunk
-// forwards, then takes turns.
-// Wins where the bubble hurts: it shrinks from (p − 1)(F + B) to (p − 1)(F + B)/v. Pays with v times the
-// pipeline messages, and with activations: the first rank holds p(1 + (p − 1)/(pv)) stages' worth, not p.
-// Needs m to be a multiple of p, otherwise the last group would leave holes on every pass around the ring.
+// Micro-batches go in groups of p: a rank runs the group through its first chunk, then through its second, and so on.
+// Backwards take the chunks in reverse. Rank r warms up with 2(p − r − 1) + (v − 1)p chunk forwards, then takes turns.
+// Interleaving wins where the bubble hurts: it shrinks from (p − 1)(F + B) to (p − 1)(F + B)/v. It pays with v times
+// the pipeline messages, and with activations: the first rank holds p(1 + (p − 1)/(pv)) stages' worth, not p.
+// m must be a multiple of p, otherwise the last group would leave holes on every pass around the ring.
 // Guarded by tests/schedules/catalogue_test.cpp.
 #include <algorithm>
 #include <string>
@@ -37,7 +36,7 @@ std::string refuse(const ScheduleShape& shape) {
   return {};
 }
 
-// The k-th forward (backward) that a rank runs: which of its chunks, which micro-batch.
+// The k-th forward (backward) that a rank runs: its chunk and its micro-batch.
 Action turn(const ScheduleShape& shape, int rank, Pass pass, int k) {
   const int round = shape.pipeline * shape.chunks;  // one group of p micro-batches through all chunks
   const int position = k % round / shape.pipeline;

@@ -19,7 +19,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(blank) - first + 1);
 }
 
-// Takes a non-negative number off the front of `text`; false when there is none.
+// Removes a non-negative number from the front of `text`; false when there is none.
 bool take_number(std::string_view& text, int& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || number < 0) return false;
@@ -27,7 +27,7 @@ bool take_number(std::string_view& text, int& number) {
   return true;
 }
 
-// PyTorch's words for what is not a compute action.
+// PyTorch's names for cells that are no compute action.
 bool is_communication_cell(std::string_view cell) {
   for (const std::string_view word : {"SEND", "RECV", "SHARD", "REDUCE_GRAD"}) {
     if (cell.find(word) != std::string_view::npos) return true;

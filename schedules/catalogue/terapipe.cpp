@@ -5,12 +5,12 @@
 //   rank 0 │  0F0  0F0/1  0F1  0F1/1   .     .    0B0/1  0B0  0B1/1  0B1       p = 2, m = 2, 2 slices
 //   rank 1 │   .    1F0  1F0/1  1F1  1F1/1  1B0/1  1B0  1B1/1  1B1    .        0F1/1: micro-batch 1, slice 1
 //
-// All forwards, slice after slice, then all backwards, each micro-batch from its last slice to its first: the
-// keys and values of a slice get gradients from every later one. With S slices of equal time the makespan is
-// (m·S + p − 1)(F + B)/S, the bubble 1/S of GPipe's. Real slices are not equal: attention of a later one sees
-// more keys, which the cost model counts.
-// Wins where there are few micro-batches of long sequences. Loses on memory (everything is held, as in GPipe)
-// and by small kernels: a slice must be large enough to fill the GPU.
+// All forwards run, slice after slice, then all backwards, each micro-batch from its last slice to its first: the keys
+// and values of a slice get gradients from every later one. With S slices of equal time the makespan is
+// (m·S + p − 1)(F + B)/S, the bubble 1/S of GPipe's. Real slices are not equal: attention of a later one reads more
+// keys, which the cost model counts.
+// TeraPipe wins with few micro-batches of long sequences. It loses on memory (everything is held, as in GPipe) and by
+// small kernels: a slice must be large enough to fill the GPU.
 // Guarded by tests/schedules/catalogue_test.cpp.
 #include <string>
 

@@ -5,11 +5,11 @@
 //   rank 1 │  .  1F0 1F1  .  1I0 1F2 1I1 1W0 1F3 1I2 1W1 1I3 1W2 1W3
 //   rank 2 │  .   .  2F0 2I0 2F1 2I1 2F2 2I2 2W0 2F3 2I3 2W1 2W2 2W3
 //
-// The rule: the order of 1F1B; a W runs as late as memory allows, that is right before the forward for which
-// p micro-batches would otherwise be held; when no forward is left, rank r keeps r of them for the end.
-// So every rank holds p micro-batches from F to W, as much as the first rank of 1F1B, and the bubble shrinks
-// from (p − 1)(F + I + W) to (p − 1)(F + I − W). Wins over 1F1B wherever activations of p micro-batches fit on
-// every rank; ZB-H2 takes twice the memory for the rest of the bubble, ZB-V cuts stages for it.
+// The rule: the order of 1F1B; a W runs as late as memory allows. That is right before the forward that would otherwise
+// make the rank hold p micro-batches. When no forward is left, rank r keeps r W for the end.
+// So every rank holds p micro-batches from F to W, as much as the first rank of 1F1B. The bubble shrinks from
+// (p − 1)(F + I + W) to (p − 1)(F + I − W). ZB-H1 wins over 1F1B wherever activations of p micro-batches fit on every
+// rank. ZB-H2 takes twice the memory for the rest of the bubble, ZB-V cuts stages for it.
 // Guarded by tests/schedules/catalogue_test.cpp.
 #include "schedules/catalogue/zero_bubble_order.h"
 

@@ -5,12 +5,12 @@
 //   rank 1 │  .  1F0 1F1 1F2 1I0 1F3 1I1 1F4 1I2 1W0 1I3 1W1 1I4 1W2 1W3 1W4  .
 //   rank 2 │  .   .  2F0 2I0 2F1 2I1 2F2 2I2 2F3 2I3 2F4 2I4 2W0 2W1 2W2 2W3 2W4
 //
-// The rule: rank r starts with 2(p − r) − 1 forwards; a W runs right before the forward for which 2p − 1
-// micro-batches would otherwise be held; when no forward is left, rank r keeps 2r of them for the end.
-// Inside a rank's own span the bubble is max(0, (p − 1)(F + I − 2W)): none when F = I = W. The ranks start and
-// end one F after another, so the step as a whole gains only when a rank may start the next step before the
-// others have ended this one, that is without a gradient norm over all ranks (run.clip_norm).
-// Loses on memory: every rank holds 2p − 1 micro-batches, almost twice the first rank of 1F1B.
+// The rule: rank r starts with 2(p − r) − 1 forwards. A W runs right before the forward that would otherwise make the
+// rank hold 2p − 1 micro-batches. When no forward is left, rank r keeps 2r W for the end.
+// Inside a rank's own span the bubble is max(0, (p − 1)(F + I − 2W)): none when F = I = W. The ranks start and end one
+// F after another. So the whole step gains only when a rank may start the next step before the others have ended this
+// one, that is without a gradient norm over all ranks (run.clip_norm).
+// ZB-H2 loses on memory: every rank holds 2p − 1 micro-batches, almost twice the first rank of 1F1B.
 // Guarded by tests/schedules/catalogue_test.cpp.
 #include "schedules/catalogue/zero_bubble_order.h"
 

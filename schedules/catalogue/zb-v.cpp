@@ -6,11 +6,11 @@
 //   rank 1 │  .  1F0 2F0 1F1 2F1 2I0 2W0 1F2 1I0 1W0 2F2 2I1 2W1 1F3 1I1 1W1 2F3 2I2 2W2 1I2 2I3 1I3 1W2 2W3 1W3
 //                                                                        p = 2, m = 4; 2F0 follows 1F0 on rank 1
 //
-// Loss and first backward are on rank 0, so a rank knows its backward early: the stage on the way up is kept
-// for a short time, the one on the way down for a long time, 2p stage activations (p whole micro-batches) on
-// every rank. Without communication and with F = I = W no rank is ever idle between its first and its last
-// task; with other durations small gaps appear.
-// Wins on memory against ZB-H2. Pays with twice the messages, and with gaps when a message takes its time.
+// Loss and first backward are on rank 0, so a rank knows its backward early. The stage on the way up is kept for a
+// short time, the one on the way down for a long time: 2p stage activations (p whole micro-batches) on every rank.
+// Without communication and with F = I = W no rank is ever idle between its first and its last task. With other
+// durations small gaps appear.
+// ZB-V wins on memory against ZB-H2. It pays with twice the messages, and with gaps when a message takes its time.
 //
 // The order of rank r:
 //   2(p−r)−1 F down │ r × (F up, F down) │ p−r × (F up, I up, W up)                  fills the pipeline
@@ -36,8 +36,8 @@ std::string refuse(const ScheduleShape& shape) {
   return {};
 }
 
-// One rank's list while it grows. An action that is not possible (no micro-batch left, or its forward or
-// input gradient not done) is left out, so few micro-batches make a short version of every phase.
+// One rank's list while it grows. An impossible action (no micro-batch left, or its forward or input gradient not done)
+// is left out, so few micro-batches make a short version of every phase.
 class RankOrder {
  public:
   RankOrder(const ScheduleShape& shape, int rank, std::vector<Action>& list)

@@ -17,7 +17,7 @@ std::string text_of(const Action& action) {
          (action.slice > 0 ? "/" + std::to_string(action.slice) : "");
 }
 
-// Numbers that the shape does not have, and stages on the wrong rank. Such cells take no further part.
+// Refuses numbers that the shape does not have, and stages on the wrong rank. Such cells take no further part.
 bool refuse_cell(const Action& action, GridCell cell, const ScheduleShape& shape, const Placement& placement,
                  std::vector<ActionDefect>& defects) {
   const int stages = shape.stages();
@@ -53,7 +53,7 @@ std::map<Slot, Occurrences> collect(const ActionLists& lists, const ScheduleShap
   return found;
 }
 
-// One (stage, micro-batch, slice): every pass the right number of times, in the right order.
+// One (stage, micro-batch, slice) has every pass the right number of times, in the right order.
 class SlotCheck {
  public:
   SlotCheck(const Slot& slot, const Occurrences& cells, int row, std::vector<ActionDefect>& defects)
@@ -160,7 +160,7 @@ std::vector<ActionDefect> check_actions(const ActionLists& lists, const Schedule
   }
   const Placement placement = placement_of(lists, shape);
   const auto found = collect(lists, shape, placement, defects);
-  if (!defects.empty()) return defects;  // each would be missing somewhere else as well
+  if (!defects.empty()) return defects;  // each defect would make another action look missing
   const std::vector<int> copy_of = copies_of_micro_batches(found, placement, shape);
   const Occurrences nothing;
   for (int stage = 0; stage < shape.stages(); ++stage) {

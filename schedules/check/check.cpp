@@ -28,8 +28,8 @@ std::string gibibytes(double bytes) {
   return text;
 }
 
-// Two tasks have the same label iff stage, pass, micro-batch, slice and suffix agree, in the same step. Interning the
-// part that comes from the work leaves integers to compare, so that no label is spelled out.
+// Within a step two tasks have the same label iff stage, pass, micro-batch, slice and suffix agree. The part that comes
+// from the work is interned. Integers remain to be compared, so no label is spelled out.
 struct WorkLabels {
   std::uint32_t in_micro_batch, once;  // once per step there is no pass
 };
@@ -50,7 +50,7 @@ std::vector<WorkLabels> interned_labels(const TaskGraph& graph, std::size_t& cou
 
 auto label_fields(const Task& task) { return std::tuple(task.micro_batch, task.slice, task.step); }
 
-// Tasks by what their label has from the work, then by the rest of it, then by id.
+// Tasks by the work's part of their label, then by the rest of it, then by id.
 Rows tasks_by_label(const TaskGraph& graph) {
   std::size_t count = 0;
   const std::vector<WorkLabels> labels = interned_labels(graph, count);
@@ -66,7 +66,7 @@ Rows tasks_by_label(const TaskGraph& graph) {
   std::vector<std::uint32_t> next = rows.begin;
   for (TaskId id = 0; id < graph.tasks.size(); ++id) rows.values[next[row_of(graph.tasks[id])]++] = id;
   const auto earlier = [&](TaskId a, TaskId b) { return label_fields(graph.tasks[a]) < label_fields(graph.tasks[b]); };
-  for (std::size_t row = 0; row < count; ++row) {  // lowered in the order of micro-batches: mostly sorted already
+  for (std::size_t row = 0; row < count; ++row) {  // lowered in the order of micro-batches, so mostly sorted already
     const auto first = rows.values.begin() + rows.begin[row], last = rows.values.begin() + rows.begin[row + 1];
     if (!std::is_sorted(first, last, earlier)) std::stable_sort(first, last, earlier);
   }
@@ -116,7 +116,7 @@ std::vector<Violation> check_labels(const TaskGraph& graph) {
   for (const Communicator& group : graph.communicators) {
     for (const std::int32_t rank : group.ranks) ranks = std::max(ranks, rank + 1);
   }
-  // owner[rank] is the place of the last task seen there; it shares the label iff it is in the same run of tasks.
+  // owner[rank] is the place of the last task of that rank. It shares the label iff it is in the same run of tasks.
   const std::size_t nowhere = rows.values.size();
   std::vector<std::size_t> owner(ranks, nowhere);
   for (std::size_t row = 0; row < rows.size(); ++row) {
@@ -147,7 +147,7 @@ std::vector<Violation> check_graph(const TaskGraph& graph) {
   };
   const std::vector<Lane> lanes = graph.order.size() == graph.tasks.size() ? lanes_of(graph) : std::vector<Lane>{};
   collect_all({[&] { return check_acyclic(graph); }, [&] { return check_lane_order(graph, lanes); }});
-  if (!all.empty()) return all;             // the others take the order for granted
+  if (!all.empty()) return all;             // the other checks require a valid order
   const bool is_window = graph.window > 1;  // the step that it repeats was checked (fill.cpp)
   collect_all({[&] { return is_window ? std::vector<Violation>{} : check_passes(graph); },
                [&] { return check_labels(graph); }, [&] { return check_buffers(graph); },
@@ -190,8 +190,8 @@ bool has_topological_order(const Csr& graph) {
   return true;
 }
 
-// A global order in which every task comes after what it waits for is such an order: looking is quicker than
-// finding one.
+// A global order in which every task comes after its predecessors is a topological order. To verify it is quicker than
+// to find one.
 bool is_topological(const TaskGraph& graph) {
   const std::vector<std::uint32_t> position = positions_of(graph);
   if (position.size() != graph.tasks.size()) return false;
@@ -201,8 +201,8 @@ bool is_topological(const TaskGraph& graph) {
   return true;
 }
 
-// One circle of tasks: what remains when everything that can run has run waits for something that remains
-// too, so walking backwards inside the rest must come round.
+// Returns one circle of tasks. What remains when everything that can run has run waits for something that remains too,
+// so a walk backwards inside the rest must come round.
 std::vector<TaskId> circle_in(const TaskGraph& graph) {
   std::vector<std::uint32_t> waiting(graph.tasks.size());
   std::vector<TaskId> ready;
@@ -273,8 +273,8 @@ std::vector<Violation> check_acyclic(const TaskGraph& graph) {
   return findings.take();
 }
 
-// I2 (every lane is a projection of the global order), I3 (members of a communicator see one sequence) and
-// I8 (blocking rendezvous reaches the end): what must hold of orders.
+// I2 (every lane is a projection of the global order), I3 (members of a communicator see one sequence) and I8 (blocking
+// rendezvous reaches the end): conditions on orders.
 
 namespace {
 
@@ -304,7 +304,7 @@ void check_lane(const TaskGraph& graph, const Lane& lane, const std::vector<std:
   }
 }
 
-// (kind, label, dtype) of lane positions; ids decide nearly always, strings only where they differ.
+// Compares (kind, label, dtype) of lane positions. Ids decide nearly always, strings only where they differ.
 bool same_event(const TaskGraph& graph, TaskId a, TaskId b) {
   if (a == b) return true;
   const auto dtype = [&](TaskId id) { return graph.work(id).dtype; };
@@ -347,9 +347,9 @@ std::uint32_t places_of(const TaskGraph& graph, const std::vector<std::uint32_t>
   return communicator == none ? 1 : members[communicator];
 }
 
-// Of the tasks not yet run, the first in the global order heads all its lanes and has all that it needs, if every
-// lane runs in that order, every task comes after its predecessors, and stands in as many lanes as it has members:
-// then blocking rendezvous reaches the end, without being replayed.
+// Sufficient for I8, without a replay: every lane runs in the global order, every task comes after its predecessors,
+// and stands in as many lanes as it has members. Then the first task not yet run heads all its lanes and has all its
+// inputs.
 bool runs_in_global_order(const TaskGraph& graph, const std::vector<Lane>& lanes) {
   const std::vector<std::uint32_t> position = positions_of(graph);
   if (position.size() != graph.tasks.size()) return false;
@@ -369,8 +369,7 @@ bool runs_in_global_order(const TaskGraph& graph, const std::vector<Lane>& lanes
   return true;
 }
 
-// Blocking rendezvous: a task runs when it heads the lanes of all its members and its predecessors are
-// done.
+// Blocking rendezvous: a task runs when it heads the lanes of all its members and its predecessors are done.
 class Rendezvous {
  public:
   Rendezvous(const TaskGraph& graph, const std::vector<Lane>& lanes)
@@ -410,7 +409,7 @@ class Rendezvous {
   }
 
  private:
-  // Which lanes hold each task, compressed.
+  // Lists the lanes that hold each task, compressed.
   void count_places() {
     place_begin_.assign(graph_.tasks.size() + 1, 0);
     for (const Lane& lane : lanes_) {
@@ -513,8 +512,8 @@ std::vector<Violation> check_rendezvous(const TaskGraph& graph, const std::vecto
   return findings.take();
 }
 
-// I4 (a transfer has one sender, one receiver, equal bytes) and I5 (buffers are written before they are
-// read, by one task, on a rank that takes part).
+// I4 (a transfer has one sender, one receiver, equal bytes) and I5 (buffers are written before they are read, by one
+// task, on a rank that takes part).
 
 namespace {
 
@@ -540,14 +539,14 @@ std::string end_defect(const TaskGraph& graph, std::span<const BufferId> buffers
   return {};
 }
 
-// Is `first` certainly over when `second` starts? A direct edge or a common compute lane nearly always
-// answers; otherwise walk backwards as far as the global order allows.
+// True if `first` is certainly over when `second` starts. A direct edge or a common compute lane nearly always decides.
+// Otherwise it walks backwards as far as the global order allows.
 class Precedence {
  public:
   Precedence(const TaskGraph& graph, const std::vector<std::uint32_t>& position)
       : graph_(graph), position_(position), seen_(graph.tasks.size(), none), next_(seen_) {}
 
-  // Ask everything about one `second` before the next one.
+  // Queries about one `second` must come together.
   bool operator()(TaskId first, TaskId second) {
     if (std::exchange(second_, second) != second) {
       for (const TaskId before : graph_.predecessors[second]) next_[before] = second;

@@ -1,5 +1,5 @@
-// What the checks share: collecting violations of one invariant without drowning the reader, the position
-// of every task in the global order, and a task's name as a person reads it.
+// What the checks share: a limited collection of one invariant's violations, the position of every task in the global
+// order, and a task's name for a reader.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace slipway::schedules {
 
-// The first `most` violations of an invariant are kept: one wrong rule breaks thousands of tasks alike.
+// Keeps the first `most` violations of an invariant, because one wrong rule breaks thousands of tasks alike.
 class Findings {
  public:
   static constexpr std::size_t most = 20;
@@ -27,13 +27,13 @@ class Findings {
   std::vector<Violation> found_;
 };
 
-// Position of every task in graph.order; empty when the order is no permutation of the tasks (I2 says so).
+// Position of every task in graph.order; empty when the order is no permutation of the tasks (I2 reports that).
 std::vector<std::uint32_t> positions_of(const TaskGraph& graph);
 
 // Second half of I6: every shard of parameters is updated once, after its own reductions.
 void find_update_defects(const TaskGraph& graph, const std::vector<std::uint32_t>& position, Findings& findings);
 
-// And of sequence parallelism: weight gradients have their inputs.
+// Third part of I6, for sequence parallelism: weight gradients have their inputs.
 void find_gather_defects(const TaskGraph& graph, Findings& findings);
 
 // "2F0 on rank 2", "2F0.send on ranks 2, 3".

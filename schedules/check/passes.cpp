@@ -1,4 +1,4 @@
-// A graph's segment tasks in the order of what they belong to, for checks of actions (checks_passes.cpp).
+// I6: passes. A graph's segment tasks, sorted by action and operator, and their checks.
 // Guarded by tests/schedules/check_test.cpp.
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace slipway::schedules {
 
-// One segment task, sortable by where it belongs.
+// One segment task, sortable by its action.
 struct SegmentTask {
   std::array<std::int32_t, 4> action;  // rank, stage, micro-batch, slice
   std::int32_t first_op, last_op;
@@ -22,15 +22,15 @@ struct SegmentTask {
   auto fields() const { return std::tuple(action, pass, first_op, last_op, task); }
 };
 
-// Of all ranks, by rank first; each sort is of one rank's tasks.
+// All ranks, by rank first; each sort is of one rank's tasks.
 std::vector<SegmentTask> sorted_segments(const TaskGraph& graph);
 
 namespace {
 
 bool comes_first(const SegmentTask& a, const SegmentTask& b) { return a.fields() < b.fields(); }
 
-// Sorts one rank's tasks after another's. Neighbours have theirs in the same disorder mostly: what sorted the one
-// before is tried first.
+// Sorts one rank's tasks after another's. Neighbours mostly have theirs in the same disorder, so the permutation that
+// sorted the one before is tried first.
 class AlikeSort {
  public:
   void operator()(std::span<SegmentTask> list) {
@@ -52,7 +52,7 @@ class AlikeSort {
     return true;
   }
 
-  std::vector<std::uint32_t> from_;  // where each place's task stood
+  std::vector<std::uint32_t> from_;  // the old position of each place's task
   std::vector<SegmentTask> sorted_;
 };
 
@@ -62,7 +62,7 @@ std::vector<SegmentTask> sorted_segments(const TaskGraph& graph) {
   const auto is_segment = [&](const Task& task) {
     return task.kind == TaskKind::compute && graph.work(task).kind == WorkKind::segment;
   };
-  const int last_rank = rank_count(graph.step.layout) - 1;  // a rank that is none stays in order beyond the ends
+  const int last_rank = rank_count(graph.step.layout) - 1;  // an invalid rank stays in order beyond the ends
   const auto row_of = [&](const Task& task) { return static_cast<std::size_t>(std::clamp(task.rank, 0, last_rank)); };
   std::vector<std::size_t> begin(static_cast<std::size_t>(last_rank) + 2);
   for (const Task& task : graph.tasks)
@@ -87,21 +87,20 @@ std::vector<SegmentTask> sorted_segments(const TaskGraph& graph) {
 
 // I6, first half: every (rank, stage, micro-batch, slice) has F and then B, or I and then W, exactly once.
 //
-// An action may be cut into segments, so what is counted is operators: the forward segments of an action
-// must cover every compute operator of its stage once; each has exactly one B (or I) of the same range
-// after it, and each I that leaves weight gradients exactly one W after it. A recomputation stands between
-// F and B.
+// An action may be cut into segments, so operators are counted. The forward segments of an action must cover every
+// compute operator of its stage once. Each has exactly one B (or I) of the same range after it, and each I that leaves
+// weight gradients exactly one W after it. A recomputation stands between F and B.
 
 namespace {
 
-// How many compute operators (and how many with a weight gradient) stand before each operator of a stage.
+// Number of compute operators (and of those with a weight gradient) before each operator of a stage.
 struct OperatorCounts {
   std::vector<int> compute{0}, weights{0};
 };
 
 std::vector<OperatorCounts> operator_counts(const TaskGraph& graph) {
   std::vector<OperatorCounts> counts;
-  for (int stage = 0; stage < static_cast<int>(graph.stages.size()); ++stage) {  // the same for all slices
+  for (int stage = 0; stage < static_cast<int>(graph.stages.size()); ++stage) {  // equal for all slices
     OperatorCounts& count = counts.emplace_back();
     for (const Operator& op : graph.operators(stage)) {
       count.compute.push_back(count.compute.back() + (op.kind == OpKind::communicate ? 0 : 1));
@@ -118,7 +117,7 @@ class ActionCheck {
   ActionCheck(const TaskGraph& graph, const std::vector<std::uint32_t>& position, Findings& findings)
       : graph_(graph), position_(position), counts_(operator_counts(graph)), findings_(findings) {}
 
-  // `segments` = everything this rank does for one (stage, micro-batch, slice), by pass, then by operator.
+  // `segments`: everything this rank does for one (stage, micro-batch, slice), by pass, then by operator.
   void run(int rank, const Action& action, Range segments) {
     action_ = action;
     rank_ = rank;
@@ -172,8 +171,8 @@ class ActionCheck {
                   place() + " has no forward of operator " + std::to_string(at) + " of " + std::to_string(end));
   }
 
-  // Each segment of `firsts` has exactly one partner of its range in `seconds`, later in the order. With
-  // `if_weights` a segment without weight gradients needs none.
+  // Each segment of `firsts` has exactly one partner of its range in `seconds`, later in the order. With `if_weights` a
+  // segment without weight gradients needs none.
   void matches(Range firsts, std::span<const SegmentTask> seconds, const std::string& what, bool if_weights) {
     std::size_t j = 0;
     for (const SegmentTask& first : firsts) {
@@ -239,7 +238,7 @@ std::vector<std::vector<int>> stages_by_rank(const TaskGraph& graph) {
   return stages;
 }
 
-// The copy of the model whose first stage a micro-batch enters; segments in another one are misplaced.
+// The copy of the model whose first stage a micro-batch enters. Segments in another copy are misplaced.
 std::vector<int> copies_of_micro_batches(const TaskGraph& graph) {
   std::vector<int> copies(graph.micro_batches, 0);
   for (const Task& task : graph.tasks) {
@@ -299,9 +298,8 @@ std::vector<Violation> check_passes(const TaskGraph& graph) {
   return findings.take();
 }
 
-// I6, of sequence parallelism: a segment that makes the weight gradient of a projection whose input was
-// gathered has that input, gathered again from the shard of the same micro-batch; a segment that makes none
-// needs none.
+// I6, of sequence parallelism: a segment that makes the weight gradient of a projection with gathered input has that
+// input, gathered again from the shard of the same micro-batch. A segment that makes none needs none.
 
 namespace {
 

@@ -1,11 +1,11 @@
-// I6, second half. For each rank and each stage on it:
+// I6, second half, for each rank and each stage on it:
 //
 //   last backward of a block ─► its reductions ─► [norm ─► norm reduction over all ranks] ─► one update
 //
-// The reductions that a layout requires must exist (data and context group; tensor group for replicated
-// weights under sequence parallel, and of norms of heads always; first and last stage for a tied embedding of two ranks), the last of a block must
-// wait for that block's last backward, and the update must wait for all of them. Waiting means a path of
-// edges through tasks of this rank: being earlier in the order on another lane is a race.
+// The reductions that a layout requires must exist: data and context group; tensor group for replicated weights under
+// sequence parallelism, and for norms of heads always; first and last stage for a tied embedding of two ranks. The last
+// reduction of a block must wait for that block's last backward, and the update for all of them. To wait means a path
+// of edges through tasks of this rank: an earlier place in the order on another lane is a race.
 #include <algorithm>
 #include <optional>
 
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t nothing = -1;
 
-// What one rank has to do with one block.
+// The work of one rank on one block.
 struct BlockState {
   std::int64_t last_gradient = nothing;  // position of its last backward
   TaskId last_gradient_task = 0;
@@ -60,7 +60,7 @@ class UpdateCheck {
   }
 
  private:
-  // Row of a rank in what is kept per rank: of all that have tasks.
+  // Row of a rank in per-rank tables, which cover the ranks that have tasks.
   std::size_t row(int rank) const {
     return static_cast<std::size_t>(lowered_index(graph_.step.layout, graph_.folding, rank));
   }
@@ -103,7 +103,7 @@ class UpdateCheck {
     }
   }
 
-  // Embedding and head of one copy of the model: that of the work's stage, the first without one.
+  // Embedding and head of one copy of the model: that of the work's stage, or the first copy.
   void note_tied(TaskId id, const Work& work) {
     const Placement& placement = graph_.placement;
     const int first = (work.stage == none ? 0 : placement.copy_of(work.stage)) * placement.parts();
@@ -131,8 +131,7 @@ class UpdateCheck {
     if (shares_table_ && last_block + 1 == static_cast<int>(blocks_.size())) note(0);
   }
 
-  // The tasks from which walk_back can look further: updates, reductions and what they wait for, up to the
-  // backwards.
+  // The tasks from which walk_back can look further: updates, reductions and their predecessors, up to the backwards.
   std::vector<TaskId> step_end() {
     ++stamp_;
     std::vector<TaskId> tasks;
@@ -149,8 +148,8 @@ class UpdateCheck {
     return tasks;
   }
 
-  // Everything of `rank` that must be over before one of `from` starts, without walking past the
-  // backwards: marks seen_ with the current stamp and returns the position of the latest backward met.
+  // Finds everything of `rank` that must be over before one of `from` starts, without a walk past the backwards. Marks
+  // seen_ with the current stamp and returns the position of the latest backward met.
   std::int64_t walk_back(const std::vector<TaskId>& from, int rank) {
     ++stamp_;
     std::int64_t latest = nothing;
@@ -186,7 +185,7 @@ class UpdateCheck {
     check_norm(rank, update);
   }
 
-  // Those that the layout requires are there, and the last waits for the block's last backward.
+  // The reductions that the layout requires exist, and the last waits for the block's last backward.
   void check_reductions(int rank, int block, const std::string& place) {
     const BlockState& at = state(rank, block);
     const auto require = [&](WorkKind kind, bool required, const char* what) {
@@ -211,7 +210,7 @@ class UpdateCheck {
     }
   }
 
-  // Once for each of its reductions over the data group.
+  // One worker norm exists for each reduction over the data group.
   void check_worker_norms(int rank, int block, const std::string& place) {
     const BlockState& at = state(rank, block);
     const auto reductions = std::count_if(at.reductions.begin(), at.reductions.end(),

@@ -41,7 +41,7 @@ Window window_of(const std::vector<Row>& rows, int around) {
     }
   }
   if (around <= 0) return {0, columns, columns};
-  // Nothing marked in the pipeline: the culprit belongs to the end of the step.
+  // No column is marked in the pipeline, so the culprit belongs to the end of the step.
   if (at == std::numeric_limits<int>::max()) at = columns - 1;
   return {std::max(0, at - around), std::min(columns, at + around + 1), columns};
 }
@@ -120,15 +120,15 @@ ActionKey key_of(const Action& action) {
   return {static_cast<int>(action.pass), action.stage, action.micro_batch, action.slice};
 }
 
-// Actions of the wanted ranks in global order; a run of segments collapses to its action, which stands
-// where its first segment does.
+// Actions of the wanted ranks in global order. A run of segments collapses to its action, which stands where its first
+// segment does.
 std::map<int, std::vector<Action>> actions_of(const TaskGraph& graph, const std::vector<bool>& wanted) {
   std::map<int, std::vector<Action>> lists;
   std::map<int, std::set<ActionKey>> seen;
   const auto add = [&](TaskId id) {
     const Task& task = graph.tasks[id];
     if (task.kind != TaskKind::compute || task.micro_batch == none || task.rank < 0) return;
-    if (task.step > 0) return;  // of a window the first step is shown; the others are the same
+    if (task.step > 0) return;  // a window shows its first step; the others are equal
     if (static_cast<std::size_t>(task.rank) >= wanted.size() || !wanted[task.rank]) return;
     const Action action = action_of(graph, task);
     if (seen[task.rank].insert(key_of(action)).second) lists[task.rank].push_back(action);
@@ -141,7 +141,7 @@ std::map<int, std::vector<Action>> actions_of(const TaskGraph& graph, const std:
   return lists;
 }
 
-// Each row's pipeline is replayed whole, also where only some of its ranks are shown.
+// Replays each row's pipeline whole, even where only some of its ranks are shown.
 std::vector<Row> rows_of(const TaskGraph& graph, const std::vector<int>& ranks) {
   std::map<int, std::vector<int>> pipelines;  // rank of the first stage → shown ranks
   std::vector<bool> wanted(rank_count(graph.step.layout), false);
@@ -168,8 +168,8 @@ std::vector<Row> rows_of(const TaskGraph& graph, const std::vector<int>& ranks) 
   return rows;
 }
 
-// A culprit that has a cell (or whose action has one: its transfer, its collective) marks it; anything else
-// stands behind the row.
+// Marks a culprit that has a cell, or whose action has one (its transfer, its collective). Any other culprit is noted
+// behind the row.
 void mark(const TaskGraph& graph, TaskId culprit, Row& row) {
   const auto cell = std::find(row.actions.begin(), row.actions.end(), action_of(graph, graph.tasks[culprit]));
   if (cell != row.actions.end()) {

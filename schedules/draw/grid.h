@@ -3,11 +3,11 @@
 //   rank 0 │ 0F0  0F1  0F2   .    .   0B0 ...     a row per rank, a column per unit of time;
 //   rank 1 │  .   1F0  1F1   .  *1B0* 1F2 ...     *...* is the culprit of a violation
 //
-// Every action takes one column, so the picture shows order and dependencies, not durations (those are in
-// the timeline of a simulation). An action starts when its rank is free, its own earlier passes are done,
-// the neighbouring stage has delivered and, of a sliced sequence, so has the slice before it (after it, for a
-// backward). Actions that can never start (a missing or crossed
-// dependency) follow in list order behind the point where everything stopped, and the heads are `stuck`.
+// Every action takes one column. The picture shows order and dependencies; durations are in a simulated timeline.
+// An action starts when its rank is free, its own earlier passes are done and the neighbouring stage has delivered.
+// A slice also waits for the slice before it; a backward waits for the slice after it.
+// Actions that can never start (a missing or crossed dependency) follow in list order behind the point where
+// everything stopped. The first of them on each row are `stuck`.
 // Guarded by tests/schedules/grid_test.cpp (golden pictures that a person can check by hand).
 #pragma once
 
@@ -30,22 +30,22 @@ struct GridCell {
 struct UnitTimes {
   std::vector<std::vector<int>> column;  // like the lists
   int columns = 0;
-  std::vector<GridCell> stuck;  // heads that could not start; empty when everything ran
+  std::vector<GridCell> stuck;  // first action of each row that could not start; empty when everything ran
 };
-// `parts`: stages of one copy of the model (Placement::parts); 0: all that the lists name are one copy.
+// `parts`: stages of one copy of the model (Placement::parts); 0: the lists hold one copy.
 UnitTimes unit_times(const ActionLists& lists, int parts = 0);
 
 struct GridOptions {
   std::vector<int> ranks;        // rows; empty = the pipeline of tensor, context and data rank 0
   std::vector<TaskId> culprits;  // marked; their rows are added
-  int around = 0;                // > 0: only so many columns on both sides of the first culprit
+  int around = 0;                // > 0: shows only this many columns on both sides of the first culprit
 };
 
-// The grid of a graph, in the order of graph.order (of ids when it has none yet).
+// Draws a graph in the order of graph.order, or of task ids while there is no order.
 std::string grid(const TaskGraph& graph, const GridOptions& options = {});
 
-// The grid of lists that are not lowered yet. `missing` are (row, action) that should be there: shown at
-// the end of the row as *2B0?*.
+// Draws lists that are not lowered yet. `missing` holds (row, action) pairs that should exist; they are drawn at the
+// end of the row as *2B0?*.
 struct MissingAction {
   int row = 0;
   Action action;
@@ -53,8 +53,8 @@ struct MissingAction {
 std::string grid(const ActionLists& lists, std::span<const GridCell> culprits = {},
                  std::span<const MissingAction> missing = {}, int parts = 0);
 
-// DOT of the whole graph: a cluster per rank, transfers and collectives between them, lane order dotted.
-// Same graph, same bytes.
+// Writes DOT of the whole graph: a cluster per rank, transfers and collectives between them, lane order dotted.
+// Equal graphs give equal bytes.
 void write_dot(std::ostream& out, const TaskGraph& graph);
 
 }  // namespace slipway::schedules

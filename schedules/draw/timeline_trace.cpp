@@ -12,7 +12,7 @@
 namespace slipway::schedules {
 namespace {
 
-// FLOPs of a work's tasks, worked out at the first of them.
+// FLOPs of a work's tasks, computed for the first of them.
 class Flops {
  public:
   explicit Flops(const TaskGraph& graph) : graph_(graph), of_work_(graph.works.size(), unknown) {}
@@ -42,8 +42,8 @@ Rows carried_into(const TaskGraph& graph) {
   return rows;
 }
 
-// When those inputs of a communication that come from a member itself are there, for all communications and
-// members. A row of `first` per task; compute tasks have none.
+// The date at which the inputs that come from a member itself are there, for all communications and members. `first`
+// has a row per task; compute tasks have none.
 class InputsReady {
  public:
   explicit InputsReady(const TaskGraph& graph) : graph_(graph), membership_(graph), carried_(carried_into(graph)) {
@@ -133,7 +133,7 @@ void enter_tasks(const Timeline& timeline, std::size_t base, const InputsReady& 
 
 }  // namespace
 
-// The memory of ranks in one step. Folded, a rank's curve is that of its stand-in, and made once.
+// The memory of ranks in one step. When folded, a rank's curve is that of its representative, made once.
 class MemoryOfRanks {
  public:
   MemoryOfRanks(const TaskGraph& graph, const Timeline& timeline, int step)
@@ -142,7 +142,7 @@ class MemoryOfRanks {
   const MemoryCurve& of(std::int32_t rank, bool again) {
     const auto found = curves_.find(rank);
     if (found != curves_.end()) return found->second;
-    if (!again) curves_.clear();  // of a rank that nobody asks for any more
+    if (!again) curves_.clear();  // curves of finished ranks
     const StaticBytes& fixed = graph_.static_bytes[rank];
     return curves_.try_emplace(rank, graph_, lives_, buffers_[rank], fixed.weights + fixed.gradients + fixed.optimizer)
         .first->second;

@@ -1,14 +1,14 @@
-// A timeline of the graph as trace records, comparable with a measured trace: one per (step, member rank,
-// task).
+// A timeline of the graph as trace records, comparable with a measured trace. There is one record per step, member
+// rank and task.
 //
 //   member 0   ──[compute]──|wait|==== all-reduce ====|      start_s = own readiness
 //   member 1   ──[compute.......]|==== all-reduce ====|      wait_s  = common start − own readiness
 //
-// A rank that runs for real enters a transfer or collective as soon as its lane is free and its own inputs
-// are there, and blocks until the others come. A timeline knows only the common start; the member's own
-// readiness is worked out from the lanes and from those predecessors that ran on this member.
-// Each record has what its rank's tensors take when the task is over, and the most meanwhile (memory_curve.h), where the
-// graph says what ranks hold. Guarded by tests/schedules/timeline_trace_test.cpp and tests/schedules/memory_timeline_test.cpp.
+// A real rank enters a transfer or collective when its lane is free and its own inputs are there; then it blocks until
+// the others come. A timeline knows only the common start. A member's own readiness follows from its lanes and from
+// the predecessors that ran on it. Where the graph knows what ranks hold, each record has the bytes at the task's end
+// and their maximum during the task (schedules/memory/memory_timeline.h).
+// Guarded by tests/schedules/timeline_trace_test.cpp and tests/schedules/memory_timeline_test.cpp.
 #pragma once
 
 #include <functional>
@@ -19,14 +19,14 @@
 
 namespace slipway::schedules {
 
-// All but the records. `engine` names the maker ("simgrid", "replay"); scenario and summary are left to the caller.
+// Everything but the records. `engine` names the maker ("simgrid", "replay"). The caller sets scenario and summary.
 Trace trace_header(const TaskGraph& graph, const Timeline& timeline, std::string engine);
-// Calls `visit` with one record after the other, in order of step, rank, lane, start; it is another one's after the
-// call, so that a trace of millions of tasks needs no memory. A rank that another stands for (folding.h) has the
-// records of its stand-in, in its own groups. Requires graph.order.
+// Calls `visit` with each record, in order of step, rank, lane, start. The record is reused after the call, so a trace
+// of millions of tasks needs no memory. In a folded graph every rank gets the records of its representative rank, in
+// its own groups (schedules/lower/folding.h). Requires graph.order.
 void each_record(const TaskGraph& graph, const Timeline& timeline,
                  const std::function<void(const TraceRecord&)>& visit);
-// Both in memory.
+// Header and records in memory.
 Trace trace_of(const TaskGraph& graph, const Timeline& timeline, std::string engine);
 
 }  // namespace slipway::schedules

@@ -28,7 +28,7 @@ class Maker {
   }
 
  private:
-  // Per replica (rank within its pipeline rank) the stages that micro-batch 0 passes, in their order.
+  // Per replica (rank within its pipeline rank): the stages that micro-batch 0 passes, in their order.
   std::map<std::int32_t, std::vector<Stop>> chains() const {
     std::map<std::int32_t, std::vector<Stop>> chains;
     const std::int32_t members = step_.step.layout.data * step_.step.layout.context * step_.step.layout.tensor;
@@ -68,7 +68,7 @@ class Maker {
     }
   }
 
-  // Index in Fillers::kept of what arrives; `before` becomes the message.
+  // Returns the index in Fillers::kept of the residual that arrives; `before` becomes the message.
   int send(int stage, std::int32_t from, std::int32_t to, int micro_batch, std::vector<FillerGroup>& before) {
     FillerItem item;
     const int id = work(stage, Collective::send, ".eval_send");

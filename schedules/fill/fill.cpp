@@ -1,4 +1,4 @@
-// Which gap each filler goes to (private to the filling pass): the rule is told in fill.h.
+// Assigns each bubble work to a gap (private to the filling pass); fill.h has the rule.
 // Guarded by tests/schedules/fill_test.cpp.
 #include "schedules/fill/fill.h"
 
@@ -18,11 +18,11 @@ struct FillPlace {
   int step = 0;             // of the window
   std::uint32_t after = 0;  // tasks of the lane before it, in this step
   double start_s = 0;       // in the unfilled timeline's time, from the window's first task
-  bool behind = false;      // found no gap: behind everything of the window
+  bool behind = false;      // found no gap, so it runs behind the whole window
 };
 
 struct Assignment {
-  std::vector<FillPlace> places;  // per item; a communication's step and after say nothing
+  std::vector<FillPlace> places;  // per item; step and after are unused for a communication
   int steps = 1;                  // of the window
 };
 
@@ -89,7 +89,7 @@ class Builder {
     }
   }
 
-  // Each rank's lane: the window's own tasks, and behind each of them the fillers placed there.
+  // Each rank's lane: the window's own tasks, and behind each of them the bubble work placed there.
   void insert_in_lanes() {
     std::vector<std::vector<int>> of_rank(step_.compute_order.size());
     for (std::size_t i = 0; i < fillers_.items.size(); ++i)
@@ -117,7 +117,7 @@ class Builder {
     for (std::size_t i = 0; i < graph_.compute_order.values.size(); ++i) position_[graph_.compute_order.values[i]] = i;
   }
 
-  // Of a group whose items share a lane only the last one is waited for: the others end before it.
+  // If items of a group share a lane, only the last one is waited for: the others end before it.
   std::vector<std::vector<TaskId>> last_of_groups() const {
     std::vector<std::vector<TaskId>> members(fillers_.groups);
     std::vector<std::vector<std::pair<std::int32_t, TaskId>>> last(members.size());
@@ -161,7 +161,7 @@ class Builder {
     return first;
   }
 
-  // A buffer for every tensor that an item makes, or reads after the task that would free it.
+  // Makes a buffer for every tensor that an item makes, or reads after the task that would free it.
   void keep() {
     std::vector<std::vector<TaskId>> readers(fillers_.kept.size());
     for (std::size_t i = 0; i < fillers_.items.size(); ++i)
@@ -260,7 +260,7 @@ Utilization utilization_of(const Filling& filling) {
       result.ceiling_steps = 0;
       break;
     }
-    // A rounding error more than whole steps is none.
+    // An excess over whole steps by a rounding error does not count.
     result.ceiling_steps = std::max(result.ceiling_steps, static_cast<int>(std::ceil(rank.filler_s / bubble - 1e-9)));
   }
   for (const RankFilling& rank : filling.ranks) end = std::max(end, rank.end_s);
@@ -330,8 +330,8 @@ SteadyStep steady_step(const TaskGraph& step, const Durations& durations) {
 namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
-// Items whose dependencies are known to end, by the date at which they do, and those whose date has come,
-// in the order of choice.
+// Items whose dependencies are known to end, by the date of that end, and those whose date has come, in the order of
+// choice.
 class Queue {
  public:
   explicit Queue(const std::vector<FillerItem>& items) : ready_(Order{&items}) {}
@@ -341,7 +341,7 @@ class Queue {
     for (; !waiting_.empty() && waiting_.top().first <= now; waiting_.pop()) ready_.insert(waiting_.top().second);
   }
   double next_date() const { return waiting_.empty() ? never : waiting_.top().first; }
-  // The first that `fits`, taken out; −1 when none does.
+  // Removes and returns the first that `fits`; −1 when none does.
   template <class Fits>
   int take(const Fits& fits) {
     const auto found = std::find_if(ready_.begin(), ready_.end(), fits);
@@ -365,7 +365,7 @@ class Queue {
   std::set<int, Order> ready_;
 };
 
-// Where a rank's walk through its gaps stands.
+// A rank's position in the walk through its gaps.
 struct Walk {
   int step = 0;
   std::size_t gap = 0;
@@ -409,14 +409,14 @@ class Assigner {
   void enter(int i) {
     for (const TaskId task : item(i).after) ready_at_[i] = std::max(ready_at_[i], steady_.end[task]);
     for (const FillerGroup group : item(i).after_groups) {
-      if (group_left_[group] == 0) continue;  // nothing in it
+      if (group_left_[group] == 0) continue;  // an empty group
       ++missing_[i];
       waiters_[group].push_back(i);
     }
     if (missing_[i] == 0) release(i);
   }
 
-  // All that `i` waits for is placed: it can run from ready_at_ on.
+  // Everything that `i` waits for is placed, so it can run from ready_at_ on.
   void release(int i) {
     const Task& task = item(i).task;
     if (task.communicator == none) return queues_[task.rank].add(i, ready_at_[i]);
@@ -445,7 +445,7 @@ class Assigner {
     return gaps(rank)[walk.gap].end + walk.step * steady_.period_s;
   }
 
-  // In time over all ranks, so that what a rank waits for of others is known.
+  // Walks in time over all ranks, so that what a rank waits for on others is known.
   void walk_gaps() {
     using Turn = std::pair<double, std::size_t>;
     std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns;
@@ -454,8 +454,8 @@ class Assigner {
       walks_[rank].now = begin_of(walks_[rank], rank);
       turns.emplace(walks_[rank].now, rank);
     }
-    int last_step = 0;                // in which something was placed
-    std::vector<std::size_t> parked;  // ranks that are two steps beyond that: they wait for others to place
+    int last_step = 0;                // the last step in which something was placed
+    std::vector<std::size_t> parked;  // ranks two steps beyond last_step: they wait for others to place
     while (left_ > 0 && !turns.empty()) {
       const std::size_t rank = turns.top().second;
       turns.pop();
@@ -496,7 +496,7 @@ class Assigner {
     return false;
   }
 
-  // Per rank: when everything of its lane is over.
+  // Per rank: the end of its lane.
   std::vector<double> ends_of_window() const {
     std::vector<double> ends(walks_.size(), 0);
     for (std::size_t rank = 0; rank < walks_.size(); ++rank)
@@ -510,7 +510,7 @@ class Assigner {
     return ends;
   }
 
-  // Behind the last task of the window's last step, and behind what was placed there.
+  // Runs items behind the last task of the window's last step, and behind what was placed there.
   void run_behind() {
     const int step = result_.steps - 1;
     std::vector<double> free = ends_of_window();
@@ -522,7 +522,7 @@ class Assigner {
         const double can = queues_[rank].has_ready() ? free[rank] : std::max(free[rank], queues_[rank].next_date());
         if (can < date) date = can, next = rank;
       }
-      if (next == walks_.size()) return;  // nobody can go on: a circle
+      if (next == walks_.size()) return;  // no rank can go on: a circle
       queues_[next].advance(date);
       const int i = queues_[next].take([](int) { return true; });
       result_.places[i] = {step, gaps(next).empty() ? 0 : gaps(next).back().after, date, true};

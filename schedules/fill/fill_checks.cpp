@@ -1,4 +1,4 @@
-// I10 to I12, of filled bubbles (fill.h).
+// I10 to I12, for filled bubbles (fill.h).
 #include <algorithm>
 #include <array>
 
@@ -12,8 +12,8 @@ bool same_task(const Task& a, const Task& b) {
   return a.kind == b.kind && a.rank == b.rank && a.micro_batch == b.micro_batch && a.slice == b.slice;
 }
 
-// The window is `window` copies of the step and then the items; a lane names each of its tasks once, those
-// of the step in the step's order.
+// The window is `window` copies of the step and then the items. A lane lists each of its tasks once, those of the step
+// in the step's order.
 std::vector<Violation> check_complete(const TaskGraph& step, const Fillers& fillers, const TaskGraph& graph) {
   Findings findings(10);
   const std::size_t own = step.tasks.size() * graph.window;
@@ -81,7 +81,7 @@ class DependencyCheck {
     const Task &a = graph_.tasks[before], &b = graph_.tasks[after];
     return a.communicator == none && b.communicator == none && a.rank == b.rank && position_[before] < position_[after];
   }
-  // Directly, by the lane, or by a later task of the same lane that is waited for directly.
+  // True directly, by the lane, or by a later task of the same lane that is waited for directly.
   bool is_over(TaskId before, TaskId after) const {
     if (earlier_on_lane(before, after)) return true;
     const auto direct = graph_.predecessors[after];
@@ -96,13 +96,13 @@ class DependencyCheck {
   std::vector<std::vector<TaskId>> members_;  // per group
 };
 
-// What runs behind the window takes by itself: the longest way through its lanes, those of its messages among them, and what
-// they wait for.
+// Time that the work behind the window takes by itself: the longest way through its lanes, also those of its messages,
+// and what they wait for.
 // `own`: tasks of the window's steps, which come first.
 double span_behind(const Filling& filling, std::size_t own) {
   const TaskGraph& graph = filling.graph;
   std::vector<bool> behind(graph.tasks.size(), false);
-  std::vector<TaskId> before(graph.tasks.size(), 0);  // on the lane, where that is behind as well
+  std::vector<TaskId> before(graph.tasks.size(), 0);  // previous task on the lane, if it is behind the window too
   for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank) {
     const auto lane = graph.compute_order[rank];
     for (std::size_t i = lane.size(); i-- > 0 && lane[i] >= own;) {
@@ -127,7 +127,7 @@ double span_behind(const Filling& filling, std::size_t own) {
 }
 
 std::vector<Violation> check_not_delayed(const TaskGraph& step, const Filling& filling) {
-  constexpr double rounding = 1e-8;  // of a window of thousands of steps
+  constexpr double rounding = 1e-8;  // for a window of thousands of steps
   Findings findings(12);
   const double window = steady_step(filling.graph, filling.durations).period_s;
   const double allowed =
@@ -143,7 +143,7 @@ std::vector<Violation> check_not_delayed(const TaskGraph& step, const Filling& f
 
 std::vector<Violation> check_filling(const TaskGraph& step, const Fillers& fillers, const Filling& filling) {
   std::vector<Violation> all = check_complete(step, fillers, filling.graph);
-  if (!all.empty()) return all;  // the others take it for granted
+  if (!all.empty()) return all;  // the other checks require this one
   for (std::vector<Violation>& more :
        std::array{DependencyCheck(step, fillers, filling.graph).run(), check_not_delayed(step, filling)})
     all.insert(all.end(), more.begin(), more.end());

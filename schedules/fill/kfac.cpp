@@ -22,9 +22,9 @@ struct Visit {
   auto operator<=>(const Visit&) const = default;
 };
 struct VisitTasks {
-  TaskId inputs = 0;  // from then on inputs are there: forward, or recomputation
-  TaskId errors = 0;  // output gradients are: backward, or input gradient
-  TaskId last = 0;    // after it both would be freed: backward, or weight gradient
+  TaskId inputs = 0;  // inputs exist from its end on: forward, or recomputation
+  TaskId errors = 0;  // output gradients exist: backward, or input gradient
+  TaskId last = 0;    // both would be freed after it: backward, or weight gradient
 };
 
 class Maker {
@@ -50,7 +50,7 @@ class Maker {
     int index = 0, count = 1;
     FillerGroup reduced_a = none, reduced_b = none;
   };
-  struct Reduction {  // of one kind, over one group of replicas
+  struct Reduction {  // one kind, over one group of replicas
     std::int32_t communicator = none;
     FillerGroup group = none;
     std::vector<FillerGroup> after;
@@ -82,7 +82,7 @@ class Maker {
     }
   }
 
-  // In the lane's order, so that of several segments of a pass the last one stays.
+  // Reads in the lane's order, so that of several segments of a pass the last one stays.
   std::map<Visit, VisitTasks> visits_of(std::int32_t rank) const {
     std::map<Visit, VisitTasks> visits;
     for (const TaskId id : step_.compute_order[rank]) {
@@ -142,7 +142,7 @@ class Maker {
     add_inversions(rank, costs, a, b);
   }
 
-  // Of one micro-batch's activations or gradients of this width.
+  // Keeps one micro-batch's activations or gradients of this width.
   int kept(TaskId from, std::int64_t width) {
     const double tokens =
         static_cast<double>(step_.shape().micro_batch * step_.shape().sequence) / step_.shape().sharding.context;
@@ -150,12 +150,12 @@ class Maker {
     return static_cast<int>(fillers_.kept.size()) - 1;
   }
 
-  // What the last item needs besides, while it runs.
+  // Adds bytes that the last item holds while it runs.
   void holds(std::int32_t rank, double bytes) {
     if (bytes > 0) fillers_.kept.push_back({0, bytes, static_cast<int>(fillers_.items.size()) - 1, rank});
   }
 
-  // Sums of all factors of a kind, from the first curvature on.
+  // Adds the sums of all factors of a kind, held from the first curvature on.
   int sums(std::int32_t rank, FillerGroup curvature, double bytes) {
     fillers_.kept.push_back({0, bytes, none, rank, curvature});
     return static_cast<int>(fillers_.kept.size()) - 1;
@@ -197,7 +197,7 @@ class Maker {
       reduction.after.push_back(of_input ? a : b);
       reduction.sums.push_back(of_input ? read[0] : read[1]);
       reduction.bytes = of_input ? bytes_a : bytes_b;
-      reduction.stage = step_.placement.part_of(all.front().stage);  // lowest block: the same on all
+      reduction.stage = step_.placement.part_of(all.front().stage);  // of the lowest block: equal on all replicas
     }
     std::vector<FillerGroup> both{a, b};
     if (replicas.communicator != none) both = {replicas.reduced_a, replicas.reduced_b};

@@ -1,8 +1,8 @@
-// Which of K-FAC's factors a filler is about. The lowering writes it into the work's label and everybody
-// who runs the graph reads it from there, so that both are in this one place:
+// Which K-FAC factor a bubble work makes. The lowering writes it into the work's label, and everybody who runs the
+// graph reads it from there. This file holds both directions.
 //
-//   ".L5.q.A"   curvature of q's inputs in block 5          ".L5.q.invA"   inverse of that factor
-//   ".L5.q.B"   of its output gradients                     ".L5.q.invB"
+//   ".L5.q.A"   curvature of q's inputs in block 5               ".L5.q.invA"   inverse of that factor
+//   ".L5.q.B"   curvature of q's output gradients in block 5     ".L5.q.invB"   inverse of that factor
 //
 // Guarded by tests/schedules/kfac_test.cpp.
 #pragma once
@@ -20,14 +20,14 @@ enum class KfacStage : std::uint8_t { curvature, inversion };
 struct KfacWork {
   KfacStage stage = KfacStage::curvature;
   std::size_t linear = 0;  // index in kfac_linears of the work's block
-  bool of_input = true;    // factor A; else B
+  bool of_input = true;    // true: factor A; false: factor B
 };
 
 // The label's tail behind the block's name.
 std::string kfac_suffix(const KfacLinear& linear, KfacStage stage, bool of_input);
-// Of a work that is no collective. Throws std::runtime_error naming the label of one that is not K-FAC's.
+// Requires a work that is no collective. Throws std::runtime_error with the label of a work that is not K-FAC's.
 KfacWork kfac_work_of(const TaskGraph& graph, const Work& work);
-// A reduction of all factors of the inputs (`.ar_A`), or of the output gradients, of its members.
+// True for the reduction of all factors of its members' inputs (`.ar_A`), false for that of output gradients.
 bool reduces_input_factors(const Work& work);
 // Work::filler of curvature and inversion tasks.
 const char* name_of(KfacStage stage);
@@ -35,8 +35,8 @@ const char* name_of(KfacStage stage);
 inline constexpr const char* input_reduction_suffix = ".ar_A";
 inline constexpr const char* gradient_reduction_suffix = ".ar_B";
 
-// Which works are evaluation in the bubbles: the forward of a held-out micro-batch in one stage, and its residual on the way
-// to the next (schedules/fill/evaluation.h makes them, exec/rank/evaluation.h does them).
+// Evaluation in bubbles: a held-out micro-batch's forward in one stage, and its residual on the way to the next stage.
+// schedules/fill/evaluation.h makes these works, exec/rank/evaluation.h runs them.
 
 inline bool is_evaluation(const Work& work) { return work.kind == WorkKind::filler && work.filler == "evaluation"; }
 inline bool sends_evaluated(const Work& work) {

@@ -76,7 +76,7 @@ void fields(auto& a, Is<Buffer> auto& b) {
   a(b.kind, b.wire, b.rank, b.bytes, b.writer);
 }
 
-// One row of the compressed lists; a reader appends it.
+// One row of the compressed lists. A reader appends it.
 void row(auto& a, auto& rows, std::size_t index) {
   std::vector<std::uint32_t> values;
   if constexpr (!std::remove_reference_t<decltype(a)>::reads) values.assign(rows[index].begin(), rows[index].end());
@@ -149,7 +149,7 @@ std::uint64_t checksum(std::string_view text) {
   return hash;
 }
 
-// Ids that point outside their table would be undefined behaviour later: refused here.
+// Refuses ids that point outside their table; they would be undefined behaviour later.
 class ReferenceCheck {
  public:
   ReferenceCheck(const TextReader& reader, const TaskGraph& graph)
@@ -178,7 +178,7 @@ class ReferenceCheck {
     check_order();
   }
 
-  // After the operators are derived.
+  // Requires the derived operators.
   void check_operators() const {
     for (const Work& work : graph_.works) {
       if (work.stage == none) continue;
@@ -232,7 +232,7 @@ class ReferenceCheck {
   std::int32_t ranks_;
 };
 
-// What the text does not repeat: operators, successors, each rank's compute order.
+// Derives what the text does not repeat: operators, successors, each rank's compute order.
 void derive(TaskGraph& g) {
   set_stage_operators(g);
   g.successors = transposed(g.predecessors);
@@ -326,7 +326,7 @@ bool have_same_numbers(const TaskGraph& a, const TaskGraph& b) {
          a.step.slices == b.step.slices;
 }
 
-// What a rule needs (models/training/batch_rules.h), which a scenario's loader has seen to.
+// Checks a rule's parameters (models/training/batch_rules.h); a scenario's loader has checked them already.
 std::string rule_defect(const BatchPlan& plan) {
   bool whole = false;
   switch (plan.rule) {

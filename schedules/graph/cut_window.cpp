@@ -11,7 +11,7 @@ bool is_own(const TaskGraph& graph, TaskId id, int steps) {
   return graph.work(task).kind != WorkKind::filler && task.step < steps;
 }
 
-// Steps' own tasks, and on compute lanes all before the last of them.
+// The steps' own tasks, and on compute lanes all before the last of them.
 std::vector<bool> within(const TaskGraph& graph, int steps) {
   std::vector<bool> kept(graph.tasks.size(), false);
   for (TaskId id = 0; id < graph.tasks.size(); ++id)

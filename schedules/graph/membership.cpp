@@ -9,7 +9,7 @@ Membership::Membership(const TaskGraph& graph) : graph_(graph) {
   for (const Communicator& communicator : graph.communicators) {
     for (std::size_t i = 0; i < communicator.ranks.size(); ++i)
       members_.push_back({communicator.ranks[i], static_cast<std::int32_t>(i)});
-    // Stable: of a rank that a wrong graph lists twice, the first place counts.
+    // Stable: if a wrong graph lists a rank twice, the first place counts.
     std::stable_sort(members_.begin() + static_cast<std::ptrdiff_t>(begin_.back()), members_.end(),
                      [](const Member& a, const Member& b) { return a.rank < b.rank; });
     begin_.push_back(members_.size());

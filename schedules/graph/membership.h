@@ -1,10 +1,10 @@
-// Which rank takes part in which task, answered without walking member lists: a group of all ranks has as
-// many predecessors and buffers as members, and a walk for each of them is quadratic.
+// Which rank takes part in which task, answered without a walk over member lists. A group of all ranks has as many
+// predecessors and buffers as members, and a walk for each of them is quadratic.
 //
 //   communicator 5: ranks {4, 0, 2}  ──►  sorted {(0, 1), (2, 2), (4, 0)}: rank and place in the list
 //
-// Guarded by tests/schedules/task_graph_test.cpp: against walks of the member
-// lists, and that the edges to a group of all ranks are as many as its members.
+// Guarded by tests/schedules/task_graph_test.cpp: results equal walks of the member lists, and a group of all ranks
+// has as many edges as members.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ namespace slipway::schedules {
 
 class Membership {
  public:
-  // `graph` must outlive this, its tasks and communicators unchanged.
+  // `graph` must outlive this. Its tasks and communicators must not change.
   explicit Membership(const TaskGraph& graph);
 
-  // Index of `rank` in members_of(graph, task); none when it has no part. Logarithmic in the members.
+  // Index of `rank` in members_of(graph, task); none when it takes no part. Logarithmic in the members.
   std::int32_t place_of(TaskId task, std::int32_t rank) const;
   bool has(TaskId task, std::int32_t rank) const { return place_of(task, rank) != none; }
 
-  // Calls visit(place in members_of(graph, task)) for every member of `task` that takes part in `other`
-  // too. Costs as many look-ups as the smaller of the two has members.
+  // Calls visit(place in members_of(graph, task)) for every member of `task` that takes part in `other` too.
+  // The number of look-ups is the size of the smaller group.
   template <class Visit>
   void for_common(TaskId task, TaskId other, const Visit& visit) const {
     const auto members = members_of(graph_, task), others = members_of(graph_, other);
@@ -46,13 +46,13 @@ class Membership {
   std::vector<Member> members_;        // by rank
 };
 
-// Per task and member, the predecessors that this member takes part in too: what it waits for itself.
-// Made for the tasks named; their edges are visited once.
+// The predecessors that a member of a task takes part in too: what this member itself waits for. Only the tasks named
+// are indexed; their edges are visited once.
 class OwnPredecessors {
  public:
   OwnPredecessors(const TaskGraph& graph, const Membership& membership, std::vector<TaskId> tasks);
 
-  // Empty for a rank without part and for a task that was not named.
+  // Empty for a rank that takes no part and for a task that was not named.
   std::span<const TaskId> of(TaskId task, std::int32_t rank) const;
   std::size_t edges() const { return rows_.values.size(); }
 

@@ -1,13 +1,13 @@
-// Independent parts of one answer on all cores.
+// Runs independent parts of one answer on all cores.
 //
 //   each_in_parallel(ranks, tasks, [&](std::size_t rank) { result[rank] = ...; });
 //   queued_in_parallel(checks, tasks, [&](std::size_t check) { found[check] = ...; });   few, of unequal length
 //
-// Each item is worked on once, by one thread; items of neighbouring numbers by the same one, so that what they share
-// stays in its cache; of a queue the next by whoever is free, so the longest come first. An exception ends that thread's work and
-// is thrown again here, of several that of the first part. `effort`: how many small things all items are
-// about; where they are too few for a thread to pay, or on one core, there is none. Results do not depend on the number of threads as long as items do not.
-// Guarded by tests/schedules/parallel_test.cpp.
+// One thread works on each item once. Neighbouring items share a thread, so that what they share stays in its cache.
+// A free thread takes the next item of a queue, so the longest items come first. An exception ends its thread's work
+// and is rethrown here; of several, that of the first part. `effort`: how many small things all items contain. Below
+// a threshold, or on one core, no thread is started. Results do not depend on the number of threads as long as items
+// do not depend on each other. Guarded by tests/schedules/parallel_test.cpp.
 #pragma once
 
 #include <algorithm>

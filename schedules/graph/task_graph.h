@@ -1,39 +1,38 @@
-// The task graph as plain data. One node per *logical* event: a transfer or a collective is one node
-// with a member list, never a send node and a receive node. No durations, no tensors: engines ask the
-// cost model or run the operators.
+// The task graph as plain data. One node is one *logical* event: a transfer or a collective is one node with a member
+// list, never a send node and a receive node. The graph has no durations and no tensors: engines query the cost model
+// or run the operators.
 //
 //   2F0 ──► buffer(residual) ──► 2F0.send ──► buffer(residual) ──► 3F0
 //   stage 2, forward, micro-batch 0; the transfer's members are the two ranks
 //
 // Millions of tasks share few Work entries; a Task is small. Labels are made from fields on demand.
-// Segments and wires (models/model/operators.h). A forward segment covers operators [a, b) of its stage.
+// Segments and wires (models/model/operators.h): a forward segment covers operators [a, b) of its stage.
 //   touched = all wires its operators read or write
 //   in      = touched wires that are live at a (written earlier in the stage; the residual at the entry
 //             of any stage but the first)
 //   out     = touched wires that are live at b (read later before being overwritten; at the end of the
 //             stage: the residual, or the loss in the last stage). A residual that is only read is in
-//             `out` as well: it is threaded through, so that each wire's gradient is one chain.
-// Forward reads the value buffers of `in`, writes those of `out`, and writes one `saved` buffer when its
-// backward will need it (not under full recompute: then a `recompute` segment writes it).
-// Backward of [a, b) reads that `saved` buffer and the gradient buffers of `out` (the loss and statistics
-// wires have no gradient: the loss is seeded with 1) and writes gradient buffers of `in`.
-// input_grad is backward that leaves weight gradients for later: it writes one more `saved` buffer, each product's input and its
-// output's gradient, which weight_grad reads. Tokens and targets are not buffers: `embed` and `loss` take them from the data.
-// Slices of a sequence (TeraPipe): slice j of a causal model attends to the keys and values of the slices before
-// it. A segment with attention reads the value buffer wire_kv of slice j−1 (the cache, no bytes of its own: the
-// keys and values are in `saved`) and writes that of slice j; its backward reads the gradient buffer wire_kv of
-// slice j+1 and writes that of slice j−1, so backwards run from the last slice to the first.
+//             `out` too: it is threaded through, so that each wire's gradient is one chain.
+// A forward reads the value buffers of `in` and writes those of `out`. It writes one `saved` buffer when its backward
+// will need it. Under full recompute a `recompute` segment writes that buffer instead.
+// A backward of [a, b) reads that `saved` buffer and the gradient buffers of `out`; it writes gradient buffers of `in`.
+// The loss and statistics wires have no gradient: the loss is seeded with 1.
+// input_grad is a backward that leaves weight gradients for later. It writes one more `saved` buffer, with each
+// product's input and its output's gradient; weight_grad reads it. Tokens and targets are data, not buffers.
+// Slices of a sequence (TeraPipe): slice j of a causal model attends to the keys and values of the slices before it. A
+// segment with attention reads the value buffer wire_kv of slice j−1 and writes that of slice j. This cache has no
+// bytes of its own: the keys and values are in `saved`. The backward reads the gradient buffer wire_kv of slice j+1
+// and writes that of slice j−1, so backwards run from the last slice to the first.
 // Keys and values gathered over a context group are in `saved`, with those of the other ranks.
-// Sequence parallelism (graph/lower_gathered.cpp): the input of a column-parallel projection is kept as the value buffer of
-// its shard, and not in `saved`. A wire_collective of the backward (or weight_grad) pass reads it, and the segment with the
-// projection reads the gathered value that this writes. A recomputed segment gathers its inputs itself and keeps them.
-// Ring attention (graph/lower_ring.cpp): each round is a segment of its own, not a region of autograd. Rounds hand on
-// the value wire_attended and, backwards, a gradient wire_attended of the queries; the first and the last write
-// `saved` buffers, which every backward round reads, the first one's first. Where keys and values went around, the
-// segment that made them reads two gradients of wire_kv, whose sum counts.
-// A segment is cut at every communicate operator, also one that has no collective in this pass, so that
-// forward and backward segments are the same ranges.
-//
+// Sequence parallelism (schedules/lower/passes.cpp): the input of a column-parallel projection is kept as the value
+// buffer of its shard, not in `saved`. A wire_collective of the backward (or weight_grad) pass reads the shard; the
+// segment with the projection reads the gathered value. A recomputed segment gathers its inputs itself and keeps them.
+// Ring attention (schedules/lower/ring.cpp): each round is a segment of its own, not a region of autograd. Rounds hand
+// on the value wire_attended and, backwards, a gradient wire_attended of the queries. The first and the last round
+// write `saved` buffers. Every backward round reads them, starting with the first round's. Where keys and values went
+// around, the segment that made them reads two gradients of wire_kv and adds them.
+// A segment is cut at every communicate operator, even one without a collective in this pass. So forward and backward
+// segments are the same ranges.
 // Ids are dense. `order` is the global order: every lane of every rank is a projection of it.
 #pragma once
 
@@ -56,23 +55,23 @@ using TaskId = std::uint32_t;
 using BufferId = std::uint32_t;
 constexpr std::int32_t none = -1;
 
-// filler: work of a rank's compute lane that no schedule asked for, placed in its bubbles (graph/fill.h).
+// filler: bubble work on a rank's compute lane, which no schedule contains (schedules/fill/fill.h).
 enum class TaskKind : std::uint8_t { compute, transfer, collective, optimizer, filler };
 
-// What a task does with what it is given.
+// What a task does with its inputs.
 enum class WorkKind : std::uint8_t {
   segment,           // operators [first_op, last_op) of `stage` in `pass`
   transfer,          // a wire (or its gradient) to the next stage's rank
   wire_collective,   // the communicate operator `first_op` of `stage`, on a wire or its gradient
-  norm_grad_reduce,  // tensor-group all-reduce of the gradients of `block` that tensor ranks found parts of
-  tied_grad_reduce,  // all-reduce of the embedding gradient between first and last stage (shared_table.h: where they are two)
-  grad_reduce,  // data(·context)-group all-reduce (ZeRO 0) or reduce-scatter (1..3) of `block`'s gradient
-  worker_norm,  // sum of squares of this rank's part of `block`'s gradient before grad_reduce (models/training/batch_rules.h)
-  grad_norm,         // local sum of squares of this rank's gradient shards
-  norm_reduce,       // all-reduce of that scalar over all ranks
+  norm_grad_reduce,  // tensor-group all-reduce of the gradients of `block` that tensor ranks have in parts
+  tied_grad_reduce,  // all-reduce of the embedding gradient between first and last stage (schedules/step/placement.h)
+  grad_reduce,       // data(·context)-group all-reduce (ZeRO 0) or reduce-scatter (1..3) of `block`'s gradient
+  worker_norm,  // sum of squares of this rank's part of `block`'s gradient before grad_reduce (training/batch_rules.h)
+  grad_norm,    // local sum of squares of this rank's gradient shards
+  norm_reduce,  // all-reduce of that scalar over all ranks
   optimizer_step,    // AdamW on this rank's shards of `stage`
   precondition,      // K-FAC: gradients of `stage`'s Linears times the inverses of their factors
-  filler,            // what Work::filler says: a filler task, or the collective of one
+  filler,            // Work::filler names its kind: a bubble work, or the collective of one
   parameter_gather,  // all-gather of `block`'s parameters (ZeRO 1, 2: after the step; ZeRO 3: before use)
 };
 
@@ -80,7 +79,7 @@ struct Work {
   WorkKind kind = WorkKind::segment;
   Pass pass = Pass::none;
   int stage = none;
-  int slice = 0;                  // segment: of the sequence; its attention's work depends on it
+  int slice = 0;                  // segment: slice of the sequence; its attention's work depends on it
   int block = none;               // bucket works: index in blocks_of(model)
   int first_op = 0, last_op = 0;  // segment: range in TaskGraph::operators(work); wire_collective: first_op only
   Collective collective = Collective::none;
@@ -89,9 +88,9 @@ struct Work {
   double bytes = 0;  // message: whole tensor of a collective, message of a transfer; else 0
   double elements =
       0;  // optimizer_step, grad_norm, worker_norm: parameters of this rank's shards; shift: numbers that each
-          // member adds to what it has got before it sends it on, all of them or none
+          // member adds to what it received before it sends it on (all of them or none)
   std::string filler;  // filler: its kind for traces: "curvature", "inversion", "evaluation"
-  std::string suffix;  // label's tail: ".L5.mlp", ".send", ".L5.rs_grad"; may be empty
+  std::string suffix;  // tail of the label: ".L5.mlp", ".send", ".L5.rs_grad"; may be empty
 };
 
 struct Task {
@@ -101,11 +100,11 @@ struct Task {
   std::int32_t work = 0;             // index in TaskGraph::works
   std::int32_t micro_batch = none;   // none: once per step
   std::int32_t slice = 0;
-  std::int32_t step = 0;  // of the graph's window
+  std::int32_t step = 0;  // step within the graph's window
 };
 
-// Ordered ranks and a purpose. Every communicator is a lane on each of its members: it runs one task at a
-// time, in global order. name: "tp", "cp", "dp", "pp.forward.2-3", "pp.backward.3-2", "embedding", "world".
+// Ordered ranks and a purpose. Every communicator is a lane on each of its members and runs one task at a time, in
+// global order. name: "tp", "cp", "dp", "pp.forward.2-3", "pp.backward.3-2", "embedding", "world".
 struct Communicator {
   std::string name;
   Axis axis = Axis::tensor;
@@ -119,7 +118,7 @@ enum class BufferKind : std::uint8_t {
   bucket,     // a block's accumulated parameter gradient
   parameter,  // a block's parameters after the step
   scalar,     // gradient-norm parts
-  kept,  // what a filler still needs after the pass that would free it, or holds while it runs; K-FAC's, also in a step
+  kept,  // what bubble work needs after the pass that would free it, or holds while it runs; also K-FAC's in a step
 };
 
 struct Buffer {
@@ -127,7 +126,7 @@ struct Buffer {
   Wires wire = 0;  // value, gradient
   std::int32_t rank = 0;
   double bytes = 0;            // memory it holds from the start of its writer to the end of its last reader
-  std::int32_t writer = none;  // task; none = there before the step
+  std::int32_t writer = none;  // task; none: exists before the step
 };
 
 // Compressed lists: items of row i are values[begin[i] .. begin[i+1]).
@@ -141,7 +140,7 @@ struct Rows {
   std::size_t size() const { return begin.size() - 1; }
 };
 
-// Row i of the result lists, ascending, every j whose row in `rows` contains i; both have rows.size() rows.
+// Row i of the result lists, ascending, every j whose row in `rows` contains i. Both have rows.size() rows.
 Rows transposed(const Rows& rows);
 
 // Memory that a rank holds throughout the step.
@@ -150,16 +149,16 @@ struct StaticBytes {
 };
 
 struct TaskGraph {
-  // What it was made from.
+  // The input of the lowering.
   Step step;
-  // Steps that the tasks make up: 1, or the steps between two refreshes of what fills the bubbles. Then each
-  // task of a step is there once per step of the window (graph/cut_window.h), and an engine's step is a window.
+  // Steps that the tasks make up: 1, or the steps between two refreshes of bubble work. Then each task of a step exists
+  // once per step of the window (schedules/lower/graph_builder.h), and an engine's step is a window.
   int window = 1;
-  int micro_batches = 1;  // per pipeline and step; of a periodic step, those that have tasks
-  Folding folding;             // the members of each pipeline rank that have tasks; of all of them unless folded
+  int micro_batches = 1;       // per pipeline and step; of a periodic step, those that have tasks
+  Folding folding;             // the members of each pipeline rank that have tasks; all members unless folded
   Placement placement;         // of the stages on pipeline ranks
   Indexed<BlockRange> stages;  // copies of a part have the same blocks
-  std::vector<std::vector<Operator>> stage_operators;  // [stage · slices + slice]; slices differ in figures only
+  std::vector<std::vector<Operator>> stage_operators;  // [stage · slices + slice]; slices differ in operator cost only
 
   // Nodes.
   Indexed<Work> works;
@@ -168,7 +167,7 @@ struct TaskGraph {
   Indexed<Buffer> buffers;
   Rows inputs;   // per task: buffers read, on any member rank
   Rows outputs;  // per task: buffers written
-  // Edges: data dependencies (through buffers) and control dependencies; not lane order.
+  // Edges: data dependencies (through buffers) and control dependencies, without lane order.
   Rows predecessors, successors;
   // Dependencies on the previous step: (task of step k, task of step k+1).
   std::vector<std::pair<TaskId, TaskId>> carried;
@@ -182,10 +181,10 @@ struct TaskGraph {
   WorkShape shape() const { return work_shape(step); }
   const Work& work(const Task& task) const { return works[task.work]; }
   const Work& work(TaskId task) const { return work(tasks[task]); }
-  // Only of a task that has one.
+  // Requires a task that has a communicator.
   const Communicator& communicator(const Task& task) const { return communicators[task.communicator]; }
   const Communicator& communicator(TaskId task) const { return communicator(tasks[task]); }
-  // The task that writes the buffer; nothing when the buffer is there before the step.
+  // The task that writes the buffer; nothing when the buffer exists before the step.
   std::optional<TaskId> writer(const Buffer& buffer) const {
     return buffer.writer == none ? std::nullopt : std::optional(static_cast<TaskId>(buffer.writer));
   }
@@ -205,33 +204,33 @@ struct TaskGraph {
   }
 };
 
-// Parts of the batch whose gradients are reduced one by one: those of the workers (data × copies of the model), under
-// ZeRO 2 and 3, which reduce each micro-batch by itself, those of all micro-batches.
+// Number of parts of the batch whose gradients are reduced one by one. It counts the workers (data × copies of the
+// model). ZeRO 2 and 3 reduce each micro-batch by itself, so there it counts all micro-batches.
 std::int64_t gradient_samples(const TaskGraph& graph);
 
-// A communication from its first member to its second: a transfer between stages, or a message between two fillers.
+// True for communication from first to second member: a transfer between stages, or a message between bubble works.
 bool goes_one_way(const TaskGraph& graph, const Task& task);
-// Is the block made again in its backward pass, with all its gathers?
+// True if the backward pass makes the block again, with all its gathers.
 bool is_recomputed(Recompute recompute, const Block& block);
-// Is it an all-gather of the input of a projection for its weight gradient?
+// True for an all-gather of a projection's input for its weight gradient.
 bool gathers_again(const TaskGraph& graph, const Work& work);
 // Fills graph.stage_operators from model, shape, stages and slices.
 void set_stage_operators(TaskGraph& graph);
 
-// "2F0.L5.mlp"; unique per rank and step (I9). Fillers: "2.L5.q.A0" (of micro-batch 0), "2.L5.q.invA".
+// "2F0.L5.mlp"; unique per rank and step (I9). Bubble work: "2.L5.q.A0" (of micro-batch 0), "2.L5.q.invA".
 std::string label_of(const TaskGraph& graph, TaskId task);
 std::string label_of(const TaskGraph& graph, const Task& task);
 // "forward", "backward", "all-gather", "transfer", "optimizer", ...: TraceRecord::kind.
 std::string kind_of(const TaskGraph& graph, TaskId task);
 // The members of a task: {rank}, or the communicator's ranks.
 std::span<const std::int32_t> members_of(const TaskGraph& graph, TaskId task);
-// Has this rank tasks of its own? In a folded graph only those that stand for others.
+// True if the rank has tasks of its own. In a folded graph only representative ranks have.
 bool is_lowered(const TaskGraph& graph, std::int32_t rank);
 // FLOPs and bytes of a task, per member rank, for traces.
 double flops_of(const TaskGraph& graph, TaskId task);
 
-// Lanes: (rank, none) is the rank's compute lane, (rank, c) that of communicator c; of ranks that have tasks.
-// Dense lane ids.
+// Lanes of ranks that have tasks: (rank, none) is the rank's compute lane, (rank, c) that of communicator c.
+// Lane ids are dense.
 struct Lane {
   std::int32_t rank = 0, communicator = none;
   std::vector<TaskId> tasks;  // projection of the global order

@@ -1,10 +1,10 @@
-// Tokens in lines of text, written and read by the same description of a struct's fields:
+// Tokens in lines of text. One description of a struct's fields serves for writing and for reading:
 //
 //   void fields(auto& archive, Is<Work> auto& work) { archive(work.kind, work.stage, work.suffix); }
 //
-// A writer prints the tokens, a reader fills them, so the two cannot drift apart. Integers and enums are
-// decimal, doubles have 17 significant digits (exact), strings are quoted. Guarded by
-// tests/schedules/bundle_test.cpp.
+// A writer prints the tokens, a reader fills them, so the two cannot drift apart. Integers and enums are decimal,
+// doubles have 17 significant digits (exact), strings are quoted.
+// Guarded by tests/schedules/bundle_test.cpp.
 #pragma once
 
 #include <charconv>
@@ -87,7 +87,7 @@ class TextReader {
   void list(List& items, Visit visit) {
     std::uint64_t count = 0;
     read(count);
-    // Every item takes at least two characters: a count beyond that is damage, not a reason to allocate.
+    // Every item takes at least two characters. A larger count is damage, not a reason to allocate.
     if (count > rest_.size())
       fail("a list of " + std::to_string(count) + " items in " + std::to_string(rest_.size()) + " characters");
     items.resize(count);

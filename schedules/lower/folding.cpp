@@ -69,7 +69,7 @@ class Likeness {
            same_edge(rank, ahead_of(rank, all - 1), other, ahead_of(other, all - 1));
   }
 
-  // Two edges over one fabric, as slow or as sound, to members that one member stands for.
+  // True for two edges over one fabric, as slow or as sound, to members that one member represents.
   bool same_edge(int from, int to, int other_from, int other_to) const {
     const int fabric = fabric_between(cluster_, from, to);
     if (stands_for(to) != stands_for(other_to) || fabric != fabric_between(cluster_, other_from, other_to))
@@ -89,9 +89,9 @@ class Likeness {
   int members_;
 };
 
-// Members of a tree are leaves and inner nodes: nobody stands for all of them. Reduce-scatters and all-gathers,
-// groups inside one node and the few bytes of the others make no trees; those that NCCL would choose load their
-// links as rings do (sim/fidelity.h).
+// Members of a tree are leaves and inner nodes, so nobody represents all of them. Reduce-scatters and all-gathers,
+// groups inside one node and the few bytes of the others make no trees. Trees that NCCL would choose load their links
+// as rings do (sim/fidelity.h).
 bool takes_trees(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined) {
   const auto trees = [&](Axis axis, int members) {
     return cluster.algorithms[static_cast<std::size_t>(axis)] == Algorithm::tree && members > 1 &&
@@ -100,7 +100,7 @@ bool takes_trees(const Cluster& cluster, const Layout& layout, const JoinedRanks
            });
   };
   const int near = layout.tensor * layout.context;
-  if (!joined.embedding.empty()) {  // an all-reduce: what it sums is cut into slices that do not match
+  if (!joined.embedding.empty()) {  // an all-reduce: its sum is cut into slices that do not match
     const auto [first, last] = std::minmax_element(joined.embedding.begin(), joined.embedding.end());
     if (trees(Axis::embedding, (*last - *first + 1) * near * layout.data)) return true;
   }
@@ -115,7 +115,7 @@ bool norm_is_traffic(const Cluster& cluster) {
                              : std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(), is_traffic);
 }
 
-// GPUs behind one port must be all there: whole nodes, each within a pipeline rank.
+// All GPUs behind one port must be there: whole nodes, each within a pipeline rank.
 bool splits_ports(const Cluster& cluster, const Layout& layout, const Folding& folding) {
   const bool shared = std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(),
                                   [](const Fabric& fabric) { return fabric.gpus_per_port > 1; });

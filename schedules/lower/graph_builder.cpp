@@ -74,7 +74,7 @@ Rows with_added(const Rows& rows, std::vector<std::pair<std::uint32_t, std::uint
 
 namespace {
 
-// The writers of a task's inputs and whom it waits for by control, ascending, into `found`; how many they are.
+// Writes the writers of a task's inputs and its control predecessors into `found`, ascending; returns their number.
 using Control = std::span<const std::pair<TaskId, TaskId>>;
 std::size_t predecessors_of(const TaskGraph& graph, TaskId id, Control control, TaskId* found) {
   TaskId* end = found;
@@ -93,7 +93,7 @@ void GraphBuilder::close() {
     return a.second != b.second ? a.second < b.second : a.first < b.first;
   });
   const std::size_t count = graph_.tasks.size();
-  // Of tasks before `id`; so many places and those of their inputs are before its own, at most.
+  // Controls of tasks before `id`. With their inputs they are the most entries that can stand before its own.
   const auto controls_before = [&](std::size_t id) {
     return std::lower_bound(control_.begin(), control_.end(), id,
                             [](const auto& pair, std::size_t task) { return pair.second < task; });
@@ -127,7 +127,7 @@ void GraphBuilder::close() {
 
 namespace {
 
-// `copies` of the rows one after another; values of copy i are moved by i·stride.
+// `copies` of the rows one after another; values of copy i are shifted by i·stride.
 Rows repeated(const Rows& rows, int copies, std::size_t stride) {
   Rows result;
   result.values.reserve(rows.values.size() * static_cast<std::size_t>(copies));
@@ -141,7 +141,7 @@ Rows repeated(const Rows& rows, int copies, std::size_t stride) {
   return result;
 }
 
-// What one step carries to the next is a plain edge inside the window.
+// An edge to the next step is a plain edge inside the window.
 Rows with_carried(const TaskGraph& step, Rows predecessors, int steps) {
   const std::size_t count = step.tasks.size();
   std::vector<std::pair<std::uint32_t, std::uint32_t>> added;

@@ -1,5 +1,5 @@
-// Appends tasks, buffers and shared works to a TaskGraph and closes it: edges are not stated, they follow
-// from who writes and who reads a buffer (plus the few control edges that are given).
+// Appends tasks, buffers and shared works to a TaskGraph and closes it. Edges follow from who writes and who reads a
+// buffer, plus a few control edges that are given.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace slipway::schedules {
 
-// `rows` with (row, value) pairs added behind each row's own values; sorts `added`.
+// Returns `rows` with (row, value) pairs added behind each row's own values. Sorts `added`.
 Rows with_added(const Rows& rows, std::vector<std::pair<std::uint32_t, std::uint32_t>>& added);
 
 class GraphBuilder {
@@ -25,12 +25,12 @@ class GraphBuilder {
   BufferId buffer(BufferKind kind, Wires wire, int rank, double bytes);
   // Ids of consecutive tasks are consecutive. Sets the writer of every output.
   TaskId task(const Task& task, std::span<const BufferId> inputs, std::span<const BufferId> outputs);
-  // `before` ends before `after` starts, though no buffer says so.
+  // `before` ends before `after` starts, though no buffer requires it.
   void control(TaskId before, TaskId after) { control_.emplace_back(before, after); }
-  // Room for so many times what there is: vectors that grow by millions would be copied again and again. What is not
-  // used later costs addresses, no memory.
+  // Reserves this many times the present size: vectors that grow by millions would be copied again and again. Unused
+  // reserve costs addresses, no memory.
   void make_room(double times);
-  // One more output of a task that exists already (known only once the compute order is).
+  // Adds an output to an existing task (known only once the compute order is).
   void late_output(TaskId task, BufferId buffer);
   // Builds predecessors and successors.
   void close();
@@ -43,17 +43,17 @@ class GraphBuilder {
   std::vector<std::pair<TaskId, BufferId>> late_outputs_;
 };
 
-// Several steps as one graph: what repeats only every k steps (a refresh of K-FAC's inverses) is then an
-// ordinary task of it, and what is kept from one step for a later one an ordinary buffer.
+// Several steps as one graph. What repeats only every k steps (a refresh of K-FAC's inverses) is then an ordinary
+// task, and what one step keeps for a later one is an ordinary buffer.
 //
 //   step graph   F F B B O          window of 3   F F B B O  F F B B O  F F B B O       Task::step 0, 1, 2
 //   carried:     O ─► next F                      └────────┴─►┘ └──────┴─►┘ ... carried to the next window
 //
-// Task s·n + t is task t of step s (n tasks a step), and so for buffers. Engines run a window as they run a
-// step; what they call a step is then `window` steps long. Guarded by tests/schedules/fill_test.cpp.
+// With n tasks a step, task s·n + t is task t of step s; buffers likewise. Engines run a window as they run a step;
+// what they call a step is then `window` steps long. Guarded by tests/schedules/fill_test.cpp.
 
-// `step` has an order (it is not used) or none; the result has none. Throws std::invalid_argument for steps
-// < 1 and for a graph that is a window already.
+// An order of `step` is not used; the result has none. Throws std::invalid_argument for steps < 1 and for a graph
+// that is a window already.
 TaskGraph window_of(const TaskGraph& step, int steps);
 
 }  // namespace slipway::schedules

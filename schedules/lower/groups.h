@@ -1,5 +1,5 @@
-// The communicators of a layout, numbered in a fixed order: tensor groups, context groups, data groups,
-// embedding pairs, the world, then pipeline pairs as they are first used. Groups of one have none.
+// The communicators of a layout, numbered in a fixed order: tensor groups, context groups, data groups, embedding
+// pairs, the world, then pipeline pairs as they are first used. A group of one has no communicator.
 #pragma once
 
 #include <map>
@@ -15,26 +15,23 @@ namespace slipway::schedules {
 
 class Groups {
  public:
-  // Embedding pairs exist only for a tied head, the world only when a scalar is reduced over it. A data group
-  // joins the members of all pipeline ranks that hold a copy of the same part; parts on the same ranks share
-  // it.
-  // Folded: only the groups that have a member which is lowered, and only these among their members; their
-  // communicators name all ranks all the same.
+  // Embedding pairs exist only for a tied head, the world only when a scalar is reduced over it. A data group joins the
+  // members of all pipeline ranks that hold a copy of the same part; parts on the same ranks share it.
+  // When folded, only groups with a lowered member exist, and a Group lists only its lowered members. Their
+  // communicators still list all ranks.
   // Where ZeRO 2 or 3 cuts embedding and head into slices that do not match, the pairs of all replicas are one group.
   Groups(const Layout& layout, const Placement& placement, bool tied_head, bool needs_world, const Folding& folding,
          std::vector<Communicator>& communicators);
 
-  // Members of one pipeline rank that are lowered, numbered k = (data·C + context)·T + tensor (folded: with
-  // the folded T).
+  // Lowered members of one pipeline rank, numbered k = (data·C + context)·T + tensor (T: the lowered tensor ranks).
   int members() const { return replicas_ * tensor_degree_; }
   int rank(int pipeline, int member) const {
     return pipeline * per_pipeline_rank() + member / tensor_degree_ * layout_.tensor + member % tensor_degree_;
   }
 
-  // The groups of `axis` (tensor, context) inside a pipeline rank, or those of the data axis (data × context
-  // × copies) that reduce a stage: for each its communicator and, of the ranks that are lowered, the members k
-  // in communicator order. With copies, `ranks` says which pipeline rank each is on. Empty when the degree is
-  // 1.
+  // groups: those of `axis` (tensor, context) inside a pipeline rank. data_groups: those of the data axis (data ×
+  // context × copies) that reduce a stage. A Group holds the communicator and its lowered members k in communicator
+  // order. With copies, `ranks` holds the pipeline rank of each. Empty when the degree is 1.
   struct Group {
     int communicator = none;
     std::vector<int> members;
@@ -42,17 +39,17 @@ class Groups {
   };
   const std::vector<Group>& groups(Axis axis, int pipeline) const;
   const std::vector<Group>& data_groups(int stage) const;
-  // Pair of the ranks with the first and the last stage of `copy`, for member k, or its group of pairs; none when
-  // they are one rank.
+  // Pair of the ranks with the first and the last stage of `copy`, for member k, or its group of pairs; none when they
+  // are one rank.
   int embedding_pair(int copy, int member) const;
-  // All ranks; none when there is one rank or nothing to reduce.
+  // Communicator of all ranks; none when there is one rank or nothing to reduce.
   int world() const { return world_; }
   // Created on first use. `forward` = activations, else gradients.
   int pipeline_pair(int sender, int receiver, bool forward);
 
  private:
   int per_pipeline_rank() const { return layout_.data * layout_.context * layout_.tensor; }
-  // Number of the place-th member of a pipeline rank among those that are lowered; none if it is not.
+  // Number of the place-th member of a pipeline rank among the lowered ones; none if it is not lowered.
   int lowered(int place) const;
   void add_inner_groups(Axis axis, const char* name, std::vector<std::vector<Group>>& table);
   void add_data_groups();
@@ -64,7 +61,7 @@ class Groups {
 
   Layout layout_;
   const Placement& placement_;
-  int replicas_ = 1, tensor_degree_ = 1;  // that are lowered
+  int replicas_ = 1, tensor_degree_ = 1;  // lowered ones
   std::vector<Communicator>& communicators_;
   std::vector<std::vector<Group>> tensor_, context_;  // per pipeline rank
   std::vector<std::vector<Group>> data_;              // per part
@@ -73,17 +70,17 @@ class Groups {
   std::map<std::tuple<int, int, bool>, int> pairs_;
 };
 
-// The numbers that communicators have in the graph of all ranks, asked of a folded one: a trace says of every rank
-// what its stand-in did, in the groups that it is in itself.
+// Maps a folded graph's communicators to their numbers in the graph of all ranks. A trace repeats for every rank the
+// records of its representative rank, in the rank's own groups.
 //
 //   folded: tp of rank 0 is 0, dp of rank 0 is 4        all: tp of ranks 0..7 is 0, of 8..15 is 1, ..., dp of rank 5 is 13
 //
-// Guarded by tests/schedules/folding_test.cpp: traces of folded and of whole graphs are the same.
+// Guarded by tests/schedules/folding_test.cpp: traces of folded and of whole graphs are equal.
 
 class GroupNumbers {
  public:
   explicit GroupNumbers(const TaskGraph& folded);
-  // `name`: of the communicator (a rank is in one of each name).
+  // `name`: the communicator's name (a rank is in one of each name).
   int of(std::int32_t rank, const std::string& name) const { return numbers_.at({rank, name}); }
 
  private:

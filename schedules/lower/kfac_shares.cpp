@@ -66,7 +66,7 @@ double most_kfac_inverse_bytes(const std::vector<KfacPlace>& places, int replica
   return *std::max_element(bytes.begin(), bytes.end());
 }
 
-// Output gradients are scaled to a token's own.
+// Output gradients are scaled to a single token's.
 double kfac_curvature_bytes(const WorkShape& shape, const KfacLinear& linear, bool of_input) {
   if (of_input && kfac_dtype(shape.dtype) == shape.dtype) return 0;
   const auto tokens = static_cast<double>(shape.micro_batch * shape.sequence / shape.sharding.context);

@@ -1,18 +1,16 @@
-// Which Linears a rank has, which of them it inverts and preconditions for its replicas, and what that
-// holds in memory (exec/rank/kfac.h allocates it so):
+// The Linears of a rank, which of them it inverts and preconditions for its replicas, and the memory that this takes
+// (exec/rank/kfac.h allocates the same):
 //
-//   throughout            inverses in use, of its share
-//   in a refresh          sums of all factors, from the first curvature of their kind to the last
-//   inversion; an inverse is
-//                         made in its factor's place
-//   curvature             rows that are widened or scaled before they are multiplied
-//   inversion             on a GPU as much as the factor again: the columns that are solved for
-//   precondition          one matrix of the longest of its share; two where gradients have another dtype
-//   than inverses .ag_precondition      what all replicas have preconditioned, each share padded to the
-//   longest
+//   throughout         inverses in use, of its share
+//   in a refresh       sums of all factors, from the first curvature of their kind to the last inversion;
+//                      an inverse is made in its factor's place
+//   curvature          rows that are widened or scaled before they are multiplied
+//   inversion          on a GPU as much as the factor again: the columns of the solve
+//   precondition       one matrix of the longest of its share; two where gradients and inverses differ in dtype
+//   .ag_precondition   what all replicas have preconditioned, each share padded to the longest
 //
-// A solver's own scratch (cuSOLVER's) is in nobody's figures. Guarded by tests/schedules/kfac_test.cpp and,
-// against what ranks measure, tests/scenarios/execute_kfac_command_test.cpp.
+// A solver's own scratch (cuSOLVER's) is not counted. Guarded by tests/schedules/kfac_test.cpp and, against
+// measurements of ranks, tests/scenarios/execute_kfac_command_test.cpp.
 #pragma once
 
 #include <vector>
@@ -27,21 +25,20 @@ struct KfacPlace {
   int stage = 0, block = 0;
   KfacLinear linear;
 };
-// Of one pipeline rank: by block, then stage, then in forward order. `stages`: blocks of each stage, copies
-// too.
+// Linears of one pipeline rank: by block, then stage, then in forward order. `stages`: blocks of each stage, also of
+// copies.
 std::vector<KfacPlace> kfac_places(const std::vector<Block>& blocks, const Placement& placement,
                                    const std::vector<BlockRange>& stages, int pipeline);
-// Per entry of `places`: the replica, by number.
+// Returns the number of the owning replica for each entry of `places`.
 std::vector<int> kfac_owners(const std::vector<KfacPlace>& places, int replicas);
 
-// Ranks with the same stages, in the order of the graph's communicator for gradients; {rank} where it has
-// none.
+// Ranks with the same stages, in the order of the graph's communicator for gradients; {rank} where it has none.
 std::vector<std::int32_t> kfac_replicas(const TaskGraph& graph, std::int32_t rank);
-// What of kfac_places a rank inverts.
+// The part of kfac_places that a rank inverts.
 std::vector<KfacPlace> kfac_share(const TaskGraph& graph, std::int32_t rank);
 
+// Bytes; the maximum over replicas for most_kfac_inverse_bytes.
 double kfac_inverse_bytes(const std::vector<KfacPlace>& share, Dtype weights);
-// Of the replica that has most.
 double most_kfac_inverse_bytes(const std::vector<KfacPlace>& places, int replicas, Dtype weights);
 double kfac_curvature_bytes(const WorkShape& shape, const KfacLinear& linear, bool of_input);
 double kfac_inversion_bytes(const Machine& machine, std::int64_t side, Dtype weights);

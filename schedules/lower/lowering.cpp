@@ -14,11 +14,11 @@ namespace slipway::schedules {
 
 namespace {
 
-// Bytes per parameter: bf16 and fp16 weights keep an fp32 master copy beside Adam's two moments (12 bytes,
-// Fujii 2024); wider weights are their own master.
+// Bytes per parameter: bf16 and fp16 weights keep an fp32 master copy beside Adam's two moments (12 bytes, Fujii 2024).
+// Wider weights are their own master.
 double optimizer_bytes_per_parameter(Dtype dtype) { return bytes_of(dtype) == 2 ? 12.0 : 2.0 * bytes_of(dtype); }
 
-// Each micro-batch of a copy would be reduced with another one of the other copy, which comes at another time.
+// Each micro-batch of a copy would be reduced with one of the other copy, which comes at another time.
 void refuse_sharded_copies(const Step& step, const ScheduleShape& shape) {
   if (shape.copies == 1 || step.layout.zero < 2) return;
   throw std::invalid_argument(step.schedule + " keeps " + std::to_string(shape.copies) +
@@ -158,7 +158,7 @@ StaticBytes static_bytes_of(double elements, const Layout& layout, Dtype dtype, 
 
 namespace {
 
-// A schedule's placement is that of any number of micro-batches; every schedule runs twice as many as ranks.
+// A schedule's placement holds for any number of micro-batches; every schedule runs twice as many as ranks.
 Placement placement_for_any_batch(const Step& step) {
   const Schedule& schedule = schedule_of(step);
   const ScheduleShape shape{step.layout.pipeline, step.layout.chunks, 2 * step.layout.pipeline, step.slices,
@@ -167,7 +167,7 @@ Placement placement_for_any_batch(const Step& step) {
   return placement_of(schedule.refuse(shape).empty() ? schedule.actions(shape) : ActionLists{}, shape);
 }
 
-// K-FAC holds none.
+// K-FAC holds no moments for these matrices.
 double moments_of(const std::vector<KfacPlace>& matrices, Dtype dtype) {
   double elements = 0;
   for (const KfacPlace& place : matrices)
@@ -175,7 +175,7 @@ double moments_of(const std::vector<KfacPlace>& matrices, Dtype dtype) {
   return elements * 2.0 * std::max(4, bytes_of(dtype));
 }
 
-// Of a rank's own share, as it is known where the groups of replicas are. static_bytes_of has counted the fullest one's.
+// Sets a rank's own share, known once the groups of replicas are. static_bytes_of has counted the fullest one's.
 void set_inverse_bytes(TaskGraph& graph) {
   const std::vector<Block> blocks = blocks_of(graph.step.model);
   const Dtype dtype = graph.step.dtype;
@@ -281,13 +281,13 @@ void place_compute_order(LoweringState& state) {
   });
 }
 
-// Trainers whose ranks wait until a message to the next stage is sent (Megatron-LM's and nanotron's point-to-point
-// calls, unless told otherwise) before they go on:
+// Trainers whose ranks wait until a message to the next stage is sent before they go on (the default of Megatron-LM's
+// and nanotron's point-to-point calls):
 //
 //   rank 0 │ F0 │send│ F1 │send│        instead of        F0 │ F1 │
 //                                                            │send│send│
 //
-// Control edges from each transfer to the sender's next action. Guarded by tests/schedules/lowering_test.cpp.
+// Each transfer gets a control edge to the sender's next action. Guarded by tests/schedules/lowering_test.cpp.
 
 void wait_for_transfers(LoweringState& state) {
   const TaskGraph& graph = state.graph;

@@ -1,26 +1,25 @@
-// From a step to its task graph: the one pass that cuts actions into segments and adds all
-// communication and everything a layout must not forget (tied embeddings, sequence-parallel norms,
-// gradient norm, ZeRO traffic, recomputation). Then the global order is computed once and stored.
+// From a scenario's numbers to the task graph. The lowering cuts actions into segments and adds all communication. It
+// also adds what a layout needs: tied embeddings, sequence-parallel norms, gradient norm, ZeRO traffic, recomputation.
+// Then the global order is computed once and stored.
 #pragma once
 
 #include "schedules/graph/task_graph.h"
 
 namespace slipway::schedules {
 
-// Why no step can measure the norms of workers' gradients; empty: it can.
+// Why no step can measure the norms of workers' gradients; empty: steps can.
 std::string why_no_worker_norms(const Model& model, const Layout& layout, int copies, int slices, bool splits_backward);
 
-// What each pipeline rank's members hold throughout a step: their shard's weights, gradients and optimizer. K-FAC's
-// inverses are those of the replica that has most.
+// Bytes that each pipeline rank's members hold throughout a step: weights, gradients and optimizer of their shard.
+// K-FAC's inverses are those of the replica with most.
 std::vector<StaticBytes> static_bytes_of(const Step& step);
 // The same for `elements` parameters (of a tensor shard) on one rank; `copies` of the model in the pipeline.
 StaticBytes static_bytes_of(double elements, const Layout& layout, Dtype dtype, Dtype gradient_dtype, int copies = 1);
 
-// Graph without `order`. Only the members of `folding` get tasks and stand for all others; list replay and simulator
-// take such a graph, checks and bundles do not. Throws std::invalid_argument with the reason for an impossible combination.
+// The graph without `order`. Throws std::invalid_argument with the reason for an impossible combination.
 TaskGraph lower(const Step& step, const Folding& folding = {});
 
-// Seconds of each task; size = number of tasks. Made from models/ by schedules/time/durations.h.
+// Seconds of each task; size = number of tasks. schedules/time/durations.h makes them.
 using Durations = std::vector<double>;
 
 // Sets graph.order: topological order by start time in a list replay with these durations, ties by id.

@@ -1,4 +1,4 @@
-// What the parts of the lowering share while one graph is made (private to schedules/graph).
+// State that the parts of the lowering share while one graph is made (private to schedules/lower).
 //
 // All replicas of a pipeline rank do the same work, so they are lowered together: member
 // k = (data·C + context)·T + tensor of pipeline rank q is rank q·members + k.
@@ -21,7 +21,7 @@ constexpr BufferId no_buffer = std::numeric_limits<BufferId>::max();
 // The buffer that holds each wire (by bit number) for each member k.
 using WireBuffers = std::array<std::vector<BufferId>, wire_kinds>;
 
-// One (stage, micro-batch, slice): what its forward leaves for its backward.
+// What the forward of one (stage, micro-batch, slice) leaves for its backward.
 struct Passage {
   std::vector<BufferId> entry;           // [k] residual that arrives from the stage before
   std::vector<BufferId> exit_gradient;   // [k] residual gradient that arrives from the stage after
@@ -45,19 +45,19 @@ struct LoweringState {
   double boundary = 0;                     // bytes of the residual between stages, per rank
   std::vector<StagePlan> whole, by_block;  // per stage
   ActionLists actions;                     // per pipeline rank
-  std::vector<int> last_micro_batch;       // per stage: the one whose backward comes last
+  std::vector<int> last_micro_batch;       // per stage: the micro-batch whose backward comes last
   std::vector<Passage> passages;
   // (index of the action, task) of each rank's compute tasks, sorted into compute_order later.
   std::vector<std::vector<std::pair<std::uint32_t, TaskId>>> placed;
   std::vector<std::uint32_t> action_index;
-  // Gradient buckets that are complete, per (rank that has tasks, block): what the optimizer waits for.
+  // Complete gradient buckets per (rank that has tasks, block); the optimizer waits for them.
   std::vector<std::vector<BufferId>> buckets;
   // ZeRO 3: gathers whose first use follows the previous step's optimizer, per (rank).
   std::vector<std::vector<TaskId>> weight_gathers;
   // ZeRO 2, 3, per (rank): the task that begins a block's gradient of a micro-batch, and its reduction.
   std::vector<std::vector<std::pair<TaskId, TaskId>>> reductions;
 
-  // Sums of squares of gradients before they are reduced over the workers, per (rank): what the global norm adds up.
+  // Sums of squares of gradients before the reduction over the workers, per (rank); the global norm adds them up.
   std::vector<std::vector<BufferId>> worker_squares;
 
   int members() const { return groups.members(); }
@@ -67,7 +67,7 @@ struct LoweringState {
   const StagePlan& plan_of(int stage, int micro_batch) const;
   Passage& passage(int stage, int micro_batch, int slice);
   std::uint32_t& index_of(const Action& action);
-  // Where `block` of `rank` stands in what is kept per (rank that has tasks, block), and the rank there.
+  // Row of (rank, block) in tables per (rank that has tasks, block), and the rank of a row.
   std::size_t row(int rank, int block) const {
     return static_cast<std::size_t>(lowered_index(step.layout, graph.folding, rank)) * blocks.size() +
            static_cast<std::size_t>(block);
@@ -103,10 +103,10 @@ Work worker_norm_work(const LoweringState& state, int stage, int block);
 // ZeRO 3: a gather waits for the compute task two before its first reader; control edges only.
 void limit_weight_prefetch(LoweringState& state);
 
-// ZeRO 2, 3: a block's gradient is begun when the reduction of the one two before it is done; control edges only.
+// ZeRO 2, 3: a block's gradient begins when the reduction of the one two before it is done; control edges only.
 void limit_unreduced_gradients(LoweringState& state);
 
-// Sequence parallelism: what is gathered again is there in time for its projection and not long before; control edges only.
+// Sequence parallelism: a gathered input arrives in time for its projection and not long before; control edges only.
 void limit_gather_prefetch(LoweringState& state);
 
 // Ring attention: the keys and values that a backward pass sends around again leave a task ahead; control edges only.
@@ -116,7 +116,7 @@ void limit_ring_prefetch(LoweringState& state);
 void lower_passes(LoweringState& state);
 // compute_order of every rank up to the end of its last action.
 void place_compute_order(LoweringState& state);
-// After place_compute_order, where Step::blocking_transfers asks for it.
+// Requires place_compute_order. Called for LoweringInput::blocking_transfers.
 void wait_for_transfers(LoweringState& state);
 // Gradient reductions, global norm, optimizer, parameter gathers; appends to compute_order.
 void lower_step_end(LoweringState& state);

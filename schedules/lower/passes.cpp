@@ -1,4 +1,4 @@
-// The forward of an action, and what both directions share: wire collectives and transfers.
+// Lowers forwards, and wire collectives and transfers of both directions.
 #include "schedules/lower/passes.h"
 
 #include <algorithm>
@@ -296,20 +296,19 @@ void ActionLowering::weight_grad() {
   }
 }
 
-// Sequence parallelism: the input of a column-parallel projection is kept as this rank's shard and gathered
-// once more for the weight gradient (Korthikanti 2022). Of a layer, with the lanes of one rank:
+// Sequence parallelism: the input of a column-parallel projection is kept as this rank's shard and gathered once more
+// for the weight gradient (Korthikanti 2022). One layer, with the lanes of one rank:
 //
 //   forward    compute   norm1 │   │qkv attn out│   │add norm2│   │up act down│
 //              tp              │ag1│            │rs1│         │ag2│           │rs2│
 //   backward   compute   │     up act down      │   │add norm2│   │    qkv attn out    │   │norm1│
 //              tp     rs2│ag1_again│            │ag2│         │rs1│ag2_again│          │ag1│
 //
-// (backward, rs is an all-gather of the gradient and ag a reduce-scatter). A gather may begin when the
-// compute task ends that comes before the projection before: it is hidden behind that projection and at
-// most two gathered inputs are there. Where the backward pass is split, the input gradient needs none and
-// the weight gradient waits for it. A recomputed block gathers its inputs itself and keeps them until its
-// backward pass, which follows at once. Guarded by tests/schedules/lowering_test.cpp, and
-// tests/exec/execute_variants_test.cpp (results).
+// In the backward, rs is an all-gather of the gradient and ag a reduce-scatter. A gather may begin when the compute
+// task before the previous projection ends. So it is hidden behind that projection, and at most two gathered inputs
+// exist. Where the backward pass is split, the input gradient needs no gather and the weight gradient waits for it. A
+// recomputed block gathers its inputs itself and keeps them until its backward pass, which follows at once.
+// Guarded by tests/schedules/lowering_test.cpp and tests/exec/execute_variants_test.cpp (results).
 
 void ActionLowering::keep_shards(int i) {
   for (std::size_t k = 0; k < members_; ++k) passage_.shard[slot(i, k)] = at(wire_branch, k);
@@ -361,9 +360,9 @@ TaskId gather_for(const TaskGraph& graph, TaskId task) {
 
 }  // namespace
 
-// Shards are there since the forward pass: without this all gathers could start at once. The first
-// projection of an action begins behind another action: nothing is to be hidden there that far ahead, and
-// its gather waits for the task two before.
+// Shards exist since the forward pass, so without this limit all gathers could start at once. The first projection of
+// an action begins behind another action. Its gather need not be hidden that far ahead, so it waits for the task two
+// before.
 void limit_gather_prefetch(LoweringState& state) {
   if (!state.graph.shape().sharding.sequence_parallel) return;
   for (const auto& list : state.placed) {
@@ -381,7 +380,7 @@ void limit_gather_prefetch(LoweringState& state) {
   }
 }
 
-// ZeRO 2 and 3: gradients that stay sharded, and weights that are gathered before each use.
+// ZeRO 2 and 3: gradients stay sharded, and weights are gathered before each use.
 
 void ActionLowering::gather_weights(int i, Pass pass, std::vector<std::vector<BufferId>>& gathered) {
   if (state_.step.layout.zero < 3 || state_.data_degree() <= 1) return;
@@ -408,10 +407,10 @@ void ActionLowering::gather_weights(int i, Pass pass, std::vector<std::vector<Bu
   }
 }
 
-// ZeRO 2 and 3 keep gradients sharded: each micro-batch's gradient of a block takes its memory with the first segment
-// that adds to it (the block's last) and is reduce-scattered as soon as the last of them (the block's first, of those
-// with work in this pass) is done. Where those are two tasks, the reduction reads two buffers of a rank: first that of the
-// segment that finishes the gradient, which has no bytes of its own, then that of the one that takes the memory.
+// ZeRO 2 and 3 keep gradients sharded. Each micro-batch's gradient of a block takes its memory with the first segment
+// that adds to it (the block's last). It is reduce-scattered when the last such segment (the block's first with work in
+// this pass) is done. If these are two tasks, the reduction reads two buffers of a rank: first that of the finishing
+// segment, which has no bytes of its own, then that of the segment that takes the memory.
 void ActionLowering::reduce_finished_blocks(int i, TaskId first_writer) {
   if (!state_.shards_gradients_per_micro_batch()) return;
   const int block = segment(i).first_block, pipeline = state_.pipeline_rank(action_.stage);
@@ -455,11 +454,11 @@ void ActionLowering::reduce_finished_blocks(int i, TaskId first_writer) {
   }
 }
 
-// `unreduced`: the gradients of `members`, which the reduction reads as well.
+// `unreduced`: the gradients of `members`, which the reduction reads too.
 void ActionLowering::measure_workers(int block, const std::vector<int>& members,
                                      const std::vector<BufferId>& unreduced) {
   Work work = worker_norm_work(state_, action_.stage, block);
-  work.pass = action_.pass;  // of a micro-batch
+  work.pass = action_.pass;  // once per micro-batch
   const int id = state_.builder.work(work);
   for (std::size_t i = 0; i < members.size(); ++i) {
     const int rank = state_.groups.rank(state_.pipeline_rank(action_.stage), members[i]);
@@ -469,8 +468,8 @@ void ActionLowering::measure_workers(int block, const std::vector<int>& members,
   }
 }
 
-// ZeRO 3: without this every gather could start at once and all weights would be held. A gather may start
-// when the compute task two before its first reader ends: one segment computes while the next is fetched.
+// ZeRO 3: without this limit every gather could start at once and all weights would be held. A gather may start when
+// the compute task two before its first reader ends: one segment computes while the next is fetched.
 void limit_weight_prefetch(LoweringState& state) {
   if (state.step.layout.zero < 3) return;
   std::vector<bool> seen(state.graph.buffers.size());
@@ -487,9 +486,9 @@ void limit_weight_prefetch(LoweringState& state) {
   }
 }
 
-// ZeRO 2 and 3: without this, gradients would pile up over a whole step where the network is slower than the
-// backward. Trainers have room for two: one block's gradient is made while the one before is reduced (PyTorch's
-// FSDP2 waits for the last reduce-scatter before the next; DeepSpeed's overlap_comm has two buckets).
+// ZeRO 2 and 3: without this limit, gradients would pile up over a whole step where the network is slower than the
+// backward. Trainers have room for two: one block's gradient is made while the one before is reduced. (PyTorch's FSDP2
+// waits for the last reduce-scatter before the next; DeepSpeed's overlap_comm has two buckets.)
 void limit_unreduced_gradients(LoweringState& state) {
   constexpr auto no_task = std::numeric_limits<TaskId>::max();
   std::vector<TaskId> reduction_of;

@@ -1,14 +1,14 @@
-// One action of one stage being lowered, for all members of its pipeline rank (private to schedules/graph).
+// Lowers one action of one stage, for all members of its pipeline rank (private to schedules/lower).
 //
-// Slices hand on the keys and values of the sequence so far, and their gradients (program.h).
+// Slices hand on the keys and values of the sequence so far, and their gradients (schedules/graph/task_graph.h).
 //
-//   2F0:  entry ─ seg ─ ag ─ seg ─ rs ─ seg ─► 2F0.send ─► entry of 3F0        lower_forward.cpp
-//         seg ─ attn0 ─ attn1 ─ ... ─ seg                    of a ring: lower_ring.cpp
-//   2B0:  the same segments backwards, on gradients, with the dual collectives  lower_backward.cpp
+//   2F0:  entry ─ seg ─ ag ─ seg ─ rs ─ seg ─► 2F0.send ─► entry of 3F0          passes.cpp
+//         seg ─ attn0 ─ attn1 ─ ... ─ seg                    of a ring:          ring.cpp
+//   2B0:  the same segments backwards, on gradients, with the dual collectives   passes.cpp
 //
-// With full recomputation a backward action is, per transformer block from last to first, the block's
-// forward again (pass R, which keeps what the backward needs) and then its backward. ZeRO 2 and 3 add
-// traffic per action (lower_sharded.cpp), sequence parallelism gathers for the weight gradients (lower_gathered.cpp). Guarded by tests/schedules/lowering_test.cpp.
+// With full recomputation a backward action takes the transformer blocks from last to first. For each it runs the
+// forward again (pass R, which keeps what the backward needs) and then the backward. ZeRO 2 and 3 add traffic per
+// action; sequence parallelism gathers for the weight gradients. Guarded by tests/schedules/lowering_test.cpp.
 #pragma once
 
 #include <bit>
@@ -54,11 +54,11 @@ class ActionLowering {
   void forward_segment(int i, Pass pass, bool emits);
   void backward_segment(int i);
   void recompute_block_ending_at(int last);
-  // A trainer recomputes inside the backward (torch.utils.checkpoint), which begins with the gradient from
-  // the next stage. The recomputation's own inputs are there since the forward, so a control edge says it.
+  // A trainer recomputes inside the backward (torch.utils.checkpoint), which begins with the gradient from the next
+  // stage. The recomputation's own inputs exist since the forward, so it gets a control edge.
   void begin_when_gradient_arrives(int recomputed);
   void collective(int i, Pass pass);
-  // Ring attention whose first round is segment `first` (lower_ring.cpp).
+  // Ring attention whose first round is segment `first` (ring.cpp).
   bool in_ring(int i) const { return operators_[segment(i).first_op].kind == OpKind::ring_attention; }
   int rounds() const { return state_.graph.shape().sharding.context; }
   void ring_forward(int first, Pass pass);
@@ -70,7 +70,7 @@ class ActionLowering {
                         std::vector<BufferId>& query_gradient);
   void transfer(int to_stage, std::vector<BufferId>& arrivals, BufferKind kind);
   void gather_weights(int i, Pass pass, std::vector<std::vector<BufferId>>& gathered);
-  // Sequence parallelism (lower_gathered.cpp).
+  // Sequence parallelism: a gathered input is gathered again for its weight gradient.
   bool comes_again(int i) const {
     const Segment& s = segment(i);
     return s.gather >= 0 && !s.recomputed && gathers_input(operators_[s.gather]);
@@ -82,11 +82,10 @@ class ActionLowering {
   void measure_workers(int block, const std::vector<int>& members, const std::vector<BufferId>& unreduced);
   int segment_work(int i, Pass pass);
   double saved_bytes(const Segment& segment) const;
-  // By the input gradients of segment i for its weight gradients.
+  // Bytes that the input gradients of segment i leave for its weight gradients.
   double bytes_left_by(int i) const;
   bool has_weight_grad(const Segment& segment) const;
-  // Bytes of the keys and values that the segment's layers have of the slices before this one; 0 without
-  // attention.
+  // Bytes of the keys and values that the segment's layers have from the slices before this one; 0 without attention.
   double bytes_of_cache(const Segment& segment) const;
   bool has_attention(const Segment& segment) const;
   std::string label_tail(const std::string& name) const { return name.empty() ? "" : "." + name; }

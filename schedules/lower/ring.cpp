@@ -1,21 +1,21 @@
-// Attention around a ring of context ranks (Liu et al. 2023): each computes on the block of keys and values that it
-// has while it sends it on to the next rank and receives another one. Three ranks, one layer:
+// Attention around a ring of context ranks (Liu et al. 2023). Each rank computes on the block of keys and values that
+// it has, while it sends that block to the next rank and receives another one. Three ranks, one layer:
 //
 //   forward   compute  qkv │attn0│attn1│attn2│ out      attn0: own block
 //             cp           │kv1 │kv2 │                   kv1: every rank sends its own, kv2: what kv1 brought
 //   backward  compute  out │attn1│attn2 │attn0│ qkv
 //             cp       │kv1│kv2 │dkv1│dkv2 │             dkv2 brings each block's gradient home
 //
-// Backward, the blocks go around again, so that a rank keeps its own only. dkv1 is attn1's gradient of the block that
-// is here, dkv2 the sum of attn2's and what dkv1 brought: what a rank adds travels in the blocks' own direction, to
-// where they came from after c−1 steps. A block is received while the one before it is in use and the one before
-// that is forgotten: the shift of round r waits for round r−2. Guarded by tests/schedules/ring_test.cpp (times, memory,
-// order) and tests/exec/execute_ring_test.cpp (results).
+// In the backward the blocks go around again, so that a rank keeps only its own. dkv1 is attn1's gradient of the
+// present block, dkv2 the sum of attn2's and what dkv1 brought. Gradients travel in the blocks' own direction and are
+// home after c−1 steps. A block is received while the one before it is in use and the one before that is freed: the
+// shift of round r waits for round r−2. Guarded by tests/schedules/ring_test.cpp (times, memory, order) and
+// tests/exec/execute_ring_test.cpp (results).
 #include "schedules/lower/passes.h"
 
 namespace slipway::schedules {
 
-// What every member of a context group sends to the next one: the sum of its buffers.
+// The message of every member of a context group to the next one: the sum of its buffers.
 struct ActionLowering::RingMessage {
   int op = 0;  // the communicate operator
   Pass pass = Pass::forward;
@@ -65,7 +65,7 @@ double query_numbers(const TaskGraph& graph, const Operator& op, const Block& bl
   return static_cast<double>(op.m) * static_cast<double>(block.heads / graph.shape().sharding.tensor * block.head_dim);
 }
 
-// Output so far, or the gradient of the queries so far, in the format of sums.
+// Bytes of the output so far, or of the queries' gradient so far, in the format of sums.
 double running_bytes(const TaskGraph& graph, const Operator& op, const Block& block) {
   return std::max(4, bytes_of(op.dtype)) * query_numbers(graph, op, block);
 }
@@ -86,7 +86,7 @@ TaskId ActionLowering::round_forward(int i, Pass pass, std::span<const BufferId>
   TaskId task = 0;
   for (std::size_t k = 0; k < members_; ++k) {
     const int rank = state_.groups.rank(pipeline, static_cast<int>(k));
-    // The first round keeps the queries, and the others take them from there.
+    // The first round keeps the queries; the others read them from there.
     inputs.assign({is_first || !saves ? at(wire_branch, k) : passage_.saved[slot(i - op.round, k)], keys_values[k]});
     if (!is_first) inputs.push_back(attended[k]);
     outputs.assign(1, state_.builder.buffer(BufferKind::value, is_last ? wire_branch : wire_attended, rank, out_bytes));
@@ -168,8 +168,8 @@ void ActionLowering::ring_backward(int first) {
   wires_[wire_index(wire_branch)] = query_gradient;
 }
 
-// The first block of a backward ring has been there since the forward pass. It leaves when the compute task two
-// before the first round is done: it is under way while the gradient of the layer's output is still being made.
+// The first block of a backward ring exists since the forward pass. It leaves when the compute task two before the
+// first round is done, so it travels while the gradient of the layer's output is still being made.
 void limit_ring_prefetch(LoweringState& state) {
   if (state.graph.shape().sharding.context == 1 || state.graph.shape().sharding.exchange != ContextExchange::ring) return;
   const auto is_kept = [&](BufferId b) { return state.graph.buffers[b].kind == BufferKind::saved; };

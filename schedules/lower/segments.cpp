@@ -7,7 +7,7 @@
 namespace slipway::schedules {
 namespace {
 
-// The operator that gives a segment its name: the heaviest kind it contains, the last of equals.
+// Rank of an operator as a segment's name: the heaviest kind wins, and the last of equals.
 int naming_rank(OpKind kind) {
   switch (kind) {
     case OpKind::loss:
@@ -56,7 +56,7 @@ std::string segment_name(const std::vector<Operator>& operators, const std::vect
     if (naming_rank(op_at(i).kind) >= naming_rank(op_at(best).kind)) best = i;
   }
   const int block = op_at(best).block;
-  // Whole: all compute operators of the block, and of no other, are in the segment.
+  // Whole: the segment holds all compute operators of the block, and of no other.
   bool whole = segment.first_block == block && segment.last_block == block + 1;
   for (int i = 0; i < static_cast<int>(operators.size()) && whole; ++i) {
     const bool inside = i >= segment.first_op && i < segment.last_op;
@@ -65,7 +65,7 @@ std::string segment_name(const std::vector<Operator>& operators, const std::vect
   return block_name(blocks, block) + (whole ? "" : "." + part_of(op_at(best)));
 }
 
-// Wires that some operator at or after `from` reads before one overwrites them unread.
+// Wires that some operator at or after `from` reads before one overwrites them.
 Wires live_at(const std::vector<Operator>& operators, int from, bool is_last_stage) {
   Wires live = 0, dead = 0;
   for (auto i = static_cast<std::size_t>(from); i < operators.size(); ++i) {
@@ -101,7 +101,7 @@ void finish(const std::vector<Operator>& operators, const std::vector<Block>& bl
   segment.name = segment_name(operators, blocks, segment);
 }
 
-// Is operator i, or the one before it in the segment that began at `first`, a round of a ring?
+// True if operator i, or the one before it in the segment that began at `first`, is a round of a ring.
 bool beside_ring(const std::vector<Operator>& operators, int first, int i) {
   const auto is_round = [&](int op) { return operators[op].kind == OpKind::ring_attention; };
   return i > first && (is_round(i) || is_round(i - 1));
@@ -154,8 +154,8 @@ StagePlan plan_stage(const std::vector<Operator>& operators, const std::vector<B
 
 namespace {
 
-// A communicate operator states the bytes of the whole tensor; a member of a gather gives its share, a
-// member of a scatter gets its share.
+// A communicate operator has the bytes of the whole tensor. A member of a gather gives its share; a member of a scatter
+// receives its share.
 WireBytes around(const Operator& communicate, const Sharding& sharding) {
   const int degree = communicate.axis == Axis::context ? sharding.context : sharding.tensor;
   const double whole = communicate.message_bytes, part = whole / degree;

@@ -1,11 +1,11 @@
-// How one stage's operator list is cut into segments, the unit of compute in the graph.
+// Cuts one stage's operator list into segments, the unit of compute in the graph.
 //
 //   norm1 | ag1 | qkv attention out | rs1 | add norm2 | ag2 | up act down | rs2 | add norm1 | ...
 //   └seg┘ comm  └────── seg ──────┘ comm  └── seg ──┘ ...
 //
-// Always at a communicate operator and around a round of ring attention; at block boundaries too when something happens per block (a gradient
-// reduction that overlaps, gathered weights, recomputation). Wire rules: schedules/graph/task_graph.h.
-// Guarded by tests/schedules/lowering_test.cpp.
+// Cuts are at every communicate operator and around a round of ring attention. Block boundaries are cut too when
+// something happens per block: a gradient reduction that overlaps, gathered weights, recomputation.
+// Wire rules: schedules/graph/task_graph.h. Guarded by tests/schedules/lowering_test.cpp.
 #pragma once
 
 #include <span>
@@ -20,7 +20,7 @@ namespace slipway::schedules {
 struct Segment {
   int first_op = 0, last_op = 0;        // compute operators [first, last) of the stage
   int communicate = -1;                 // the communicate operator that follows, or -1
-  int gather = -1;                      // the one before, where it gathers what this segment works on; or -1
+  int gather = -1;                      // the communicate operator before, if it gathers this segment's input; or -1
   int first_block = 0, last_block = 0;  // blocks touched, [first, last)
   Wires in = 0, out = 0;
   std::string name;         // "" (whole action), "L5", "L5.mlp", "emb", "head.loss"
@@ -35,14 +35,14 @@ struct StagePlan {
 StagePlan plan_stage(const std::vector<Operator>& operators, const std::vector<Block>& blocks, bool by_block,
                      bool recompute_blocks, bool is_first_stage, bool is_last_stage);
 
-// Is the input of operator `at`, of `block`, gathered once more for its weight gradient (graph/lower_gathered.cpp)?
+// True if the input of operator `at`, of `block`, is gathered again for its weight gradient (passes.cpp).
 bool input_comes_again(std::span<const Operator> operators, int at, const Block& block, Recompute recompute);
 
 // "L5", "emb", "head".
 std::string block_name(const std::vector<Block>& blocks, int block);
 
-// Bytes of `wire` per rank where segment [.., last_op) ends, before and after the communicate operator that
-// follows it (equal when none does).
+// Bytes of `wire` per rank where segment [.., last_op) ends, before and after the communicate operator that follows it
+// (equal when none does).
 struct WireBytes {
   double before = 0, after = 0;
 };

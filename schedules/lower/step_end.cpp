@@ -1,5 +1,5 @@
-// Where the compute tasks of a step's end stand in their rank's order: behind the passes, or in between, right after the
-// task that has made what they read.
+// Places the compute tasks of a step's end in their rank's order: behind the passes, or between them, right after the
+// task that made what they read.
 //
 //   passes   │ 0B3.L2 │ 0B3.L1 │ 0B3.L0 │                  at_end   grad_norm, opt, ...
 //   written  │ 0B3.L2 │ 0.L2.worker_norm │ 0B3.L1 │ 0.L1.worker_norm │ 0B3.L0 │ ... │ grad_norm │ opt │
@@ -22,12 +22,12 @@ class ComputePlaces {
  public:
   // `state` has the passes in place, and must outlive this.
   explicit ComputePlaces(LoweringState& state) : state_(state), behind_(state.placed.size()) {}
-  // Behind everything of the rank that has a place yet.
+  // Places behind everything of the rank that has a place yet.
   void at_end(int rank, TaskId task);
-  // Right after `task` of the passes. `waits_for_message`: one task of the passes later, where there is one, so that the
-  // lane has something to do while the message travels.
+  // Places right after `task` of the passes. `waits_for_message`: one task of the passes later, if there is one, so
+  // that the lane has work while the message travels.
   void behind(int rank, TaskId task, TaskId follower, bool waits_for_message);
-  // To graph.compute_order. Once, at the end.
+  // Writes graph.compute_order. Called once, at the end.
   void write();
 
  private:
@@ -46,11 +46,11 @@ class ComputePlaces {
 //   opt ─ ag_param (ZeRO 1, 2) ─► first use in the next step
 //
 // Each arrow is a buffer, so the order of a parameter's reductions and its update is a data dependency.
-// worker_norm, where the norm test asks for it, reads what the reduction is about to overwrite: the reduction waits for it.
-// ZeRO 2 and 3 have reduced each micro-batch already (lower_passes.cpp): their buckets arrive here done,
-// and what tensor ranks have found parts of is summed over the tensor group afterwards.
-// Private to the lowering: lower_step_end.cpp (uses, reductions, update, gathers) and step_end_norms.cpp (norms and K-FAC's
-// preconditioning). Guarded by tests/schedules/lowering_test.cpp and tests/schedules/worker_norms_test.cpp.
+// For the norm test, worker_norm reads what the reduction is about to overwrite: the reduction waits for it.
+// ZeRO 2 and 3 have reduced each micro-batch already (passes.cpp): their buckets arrive here reduced. Gradients that
+// tensor ranks have in parts are summed over the tensor group afterwards.
+// Private to the lowering.
+// Guarded by tests/schedules/lowering_test.cpp and tests/schedules/worker_norms_test.cpp.
 
 class StepEnd {
  public:
@@ -90,20 +90,19 @@ class StepEnd {
   void reduce_norms(int stage);
   void reduce_tied_embedding(int copy);
   void measure_workers(int stage);
-  void reduce_over_data(int part);  // all copies of it together
+  void reduce_over_data(int part);  // all its copies together
   void precondition(int stage);
   void gather_preconditioned(Work work, const std::vector<int>& blocks);
   void while_it_runs(TaskId task, int rank, double bytes);
   void reduce_global_norm();
   void step(int stage);
   void gather_parameters(int part);
-  // What has made a bucket; of passes, segment.
+  // The work that made a bucket; segment for passes.
   WorkKind maker_of(BufferId bucket) const {
     const auto writer = state_.graph.writer(bucket);
     return writer ? state_.graph.work(*writer).kind : WorkKind::segment;
   }
-  // One collective of `work` on each member's bucket of (rank, block) pairs; the buckets become its
-  // outputs.
+  // One collective of `work` on each member's bucket of (rank, block) pairs. The buckets become its outputs.
   TaskId on_buckets(int communicator, const Work& work, const std::vector<std::pair<int, int>>& at);
 
   LoweringState& state_;
@@ -147,7 +146,7 @@ void ComputePlaces::write() {
   }
 }
 
-// What a collective on one block's gradients or parameters moves, and what it is called.
+// Bytes and labels of collectives on one block's gradients or parameters.
 
 Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int block) {
   const Step& step = state.step;
@@ -327,9 +326,9 @@ void StepEnd::gather_parameters(int part) {
 
 void lower_step_end(LoweringState& state) { StepEnd(state).run(); }
 
-// What a step's end does with whole gradients: norms of the workers', K-FAC's preconditioning, the global norm.
+// Work on whole gradients at a step's end: norms of the workers', K-FAC's preconditioning, the global norm.
 
-// As soon as a block's last gradient is there, so that its reduction still overlaps the blocks that follow.
+// Runs as soon as a block's last gradient exists, so that its reduction still overlaps the blocks that follow.
 void StepEnd::measure_workers(int stage) {
   if (!reduces_later()) return;
   for (int block = range(stage).first; block < range(stage).last; ++block) {
@@ -351,7 +350,7 @@ void StepEnd::measure_workers(int stage) {
   }
 }
 
-// Replicas share a stage's Linears among them and then gather what the others have preconditioned.
+// Replicas share a stage's Linears out and then gather what the others have preconditioned.
 void StepEnd::precondition(int stage) {
   if (!uses_kfac(state_.step)) return;
   Work work;
@@ -443,7 +442,7 @@ void StepEnd::reduce_global_norm() {
   state_.add_collective(state_.groups.world(), state_.builder.work(reduce), none, 0, parts, sums);
 }
 
-// Under ZeRO 2 and 3 what is summed after the reduction over the workers is of no worker.
+// Under ZeRO 2 and 3 a sum after the reduction over the workers belongs to no single worker.
 std::string why_no_worker_norms(const Model& model, const Layout& layout, int copies, int slices,
                                 bool splits_backward) {
   if (layout.data * copies < 2) return "there is one data parallel worker; set layout.data to 2 or more";
@@ -463,7 +462,7 @@ std::string why_no_worker_norms(const Model& model, const Layout& layout, int co
   if (blocks.back().tied)
     return at_zero("the tied embedding's two gradients are added after the reduction over the workers");
   if (slices > 1) return at_zero("each slice of a sequence is reduced by itself");
-  if (splits_backward)  // what is small is added up in the input gradient's pass, that of a later micro-batch too
+  if (splits_backward)  // small gradients are added up in the input gradient's pass, also those of later micro-batches
     return at_zero(
         "gradients of norms and biases go with those of other micro-batches where the schedule splits the backward");
   return "";

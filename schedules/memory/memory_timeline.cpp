@@ -55,8 +55,8 @@ Rows BufferLives::by_rank() const {
 
 namespace {
 
-constexpr std::size_t compared_together = 64;  // ranks: what neighbours do lies side by side in memory
-constexpr std::size_t listed_together = 8;     // whose lists of changes a cache holds; their dates fill a line of it
+constexpr std::size_t compared_together = 64;  // ranks: dates of neighbours are adjacent in memory
+constexpr std::size_t listed_together = 8;     // ranks whose lists of changes fit a cache; dates fill a line of it
 
 struct Change {
   double time = 0;
@@ -99,7 +99,7 @@ class Accounting {
     for (TaskId task = 0; task < graph_.tasks.size(); ++task) note_shards(task);
   }
 
-  // What is gathered again for a weight gradient is kept till then.
+  // Keeps what is gathered again until its weight gradient.
   void note_shards(TaskId task) {
     const Work& work = graph_.work(task);
     if (!gathers_again(graph_, work)) return;
@@ -110,8 +110,8 @@ class Accounting {
   using Pair = std::array<Change, 2>;  // what a buffer takes and gives back
   using Lists = std::array<std::vector<Change>, listed_together>;
 
-  // The peaks of ranks [begin, end), of those that are all alike once: replicas and tensor peers mostly do the same at
-  // the same time.
+  // The peaks of ranks [begin, end), computed once for ranks that are all alike. Replicas and tensor peers mostly do
+  // the same at the same time.
   void account(const Rows& buffers, std::size_t begin, std::size_t end, Lists& lists,
                std::vector<RankMemory>& result) const {
     const std::vector<char> as_before = compare(buffers, begin, end);
@@ -127,9 +127,9 @@ class Accounting {
       if (as_before[rank - begin]) result[rank] = result[rank - 1];
   }
 
-  // Of ranks [begin, end): do all buffers change like those of the rank before, the peak being the same then?
+  // For ranks [begin, end): true if all buffers change like those of the rank before; then the peak is the same.
   std::vector<char> compare(const Rows& buffers, std::size_t begin, std::size_t end) const {
-    std::vector<char> as_before(end - begin + 1, false);  // one more: the last rank has nobody behind it
+    std::vector<char> as_before(end - begin + 1, false);  // one more: the last rank has no successor
     std::size_t most = 0;
     for (std::size_t rank = begin + 1; rank < end; ++rank) {
       as_before[rank - begin] = buffers[rank].size() == buffers[rank - 1].size() &&
@@ -149,7 +149,7 @@ class Accounting {
     return as_before;
   }
 
-  // What the buffers of some ranks take and give back, in the order of the buffers.
+  // The changes of some ranks' buffers, in the order of the buffers.
   void list_changes(const Rows& buffers, const std::vector<std::size_t>& ranks, Lists& lists) const {
     std::size_t most = 0;
     for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -183,7 +183,7 @@ class Accounting {
 
   const Block& block_of(const Operator& op) const { return blocks_[op.block]; }
 
-  // Of each segment: what it keeps, by part.
+  // What each segment keeps, by part.
   void list_kept() {
     for (std::size_t w = 0; w < graph_.works.size(); ++w) {
       const Work& work = graph_.works[w];
@@ -234,7 +234,7 @@ class Accounting {
 
   RankMemory peak_of(std::size_t rank, std::vector<Change>& changes) const {
     // What ends at a date is free for what starts at it. Buffers are made stage by stage, each micro-batch after
-    // micro-batch: long runs, which merging likes.
+    // micro-batch. Such long runs suit a merge sort.
     std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
       return a.time != b.time ? a.time < b.time : a.bytes < b.bytes;
     });
@@ -264,7 +264,7 @@ class Accounting {
   const BufferLives lives_;
   std::vector<MemoryParts> kept_;  // per work
   const std::vector<Block> blocks_ = blocks_of(graph_.step.model);
-  std::vector<MemoryPart> held_as_;  // per buffer: a message, or what a recomputed block or a gather starts from
+  std::vector<MemoryPart> held_as_;  // per buffer: a message, or the input of a recomputed block or of a gather
 };
 
 }  // namespace

@@ -1,11 +1,11 @@
-// From when to when each buffer of a step takes memory, in a timeline:
+// The time during which each buffer of a step takes memory, in a timeline:
 //
 //   writer ███████████            reader ███████            last reader ████████
 //          ├─ taken ────────────────────────────────────────────────────────────┤ freed
-//                                                                       ├ freed, if that reader keeps the value for its
-//                                                                         backward: then it is part of `saved`
+//                                                                       ├ freed, if that reader keeps the value for
+//                                                                         its backward: it is then part of `saved`
 //
-// What input gradients leave for weight gradients is part of what they read: taken when they end.
+// What input gradients leave for weight gradients is part of what they read, so it is taken when they end.
 //
 // Guarded by tests/schedules/memory_timeline_test.cpp.
 #pragma once
@@ -23,7 +23,7 @@ namespace slipway::schedules {
 
 class BufferLives {
  public:
-  // Of step number `step` of the timeline; both must outlive this.
+  // Looks at step number `step` of the timeline. Both must outlive this.
   BufferLives(const TaskGraph& graph, const Timeline& timeline, int step = 0);
 
   double taken(BufferId buffer) const {
@@ -32,7 +32,7 @@ class BufferLives {
   }
   double freed(BufferId buffer) const;
   TaskId last_reader(BufferId buffer) const { return last_reader_[buffer]; }
-  // What a recomputed block starts from.
+  // True for the input from which a block is recomputed.
   bool is_layer_input(BufferId buffer) const { return is_layer_input_[buffer]; }
   // Buffers that take memory, by rank.
   Rows by_rank() const;
@@ -53,15 +53,14 @@ class BufferLives {
   std::vector<bool> is_layer_input_;
 };
 
-// Memory of every rank over a step, from the buffers that are alive in a timeline, and what it consists of
-// where it is largest.
+// Memory of every rank over a step, from the buffers that are alive in a timeline, and its parts at the peak.
 //
 //   bytes │        ┌──┐ peak: 0F3          held from the start of the writer to the end of the last reader,
 //         │     ┌──┘  └──┐                 or to its start when that reader keeps the value for its backward
 //         │  ┌──┘        └──┐              (then it is part of `saved`)
 //         └──┴── weights, gradients, optimizer: throughout ──► time
 //
-// The first step of the timeline is looked at. The parts sum to the peak.
+// Only the first step of the timeline counts. The parts sum to the peak.
 // Guarded by tests/schedules/metrics_test.cpp (against Fujii 2024) and tests/schedules/memory_timeline_test.cpp.
 
 struct RankMemory {
@@ -69,23 +68,23 @@ struct RankMemory {
   double activations_peak = 0;  // largest sum of live buffers
   double peak = 0;              // fixed + activations_peak
   std::string peak_task;        // label of the task during which the peak occurs
-  MemoryParts parts;            // of the peak
+  MemoryParts parts;            // at the peak
 };
-// The verdict of I7, for everybody who gives it (check_memory, reports): does this use fit `capacity` bytes?
+// The verdict of I7, for check_memory and for reports: the use fits into `capacity` bytes.
 inline bool fits(const RankMemory& use, double capacity) { return use.peak <= capacity; }
 
-// `steady`: of a shortened step; the peak is the whole one's, only its task may be of a later micro-batch.
+// `steady`: for periodic steps. The peak is that of the whole step; only its task may be of a later micro-batch.
 std::vector<RankMemory> memory_timeline(const TaskGraph& graph, const Timeline& timeline,
                                         const SteadyState* steady = nullptr);
 
-// A rank's memory over one step of a timeline, as the executor's meter would read it (exec/rank/memory_meter.h): when a task is
-// over, and the most while it ran.
+// A rank's memory over one step of a timeline, as the executor's meter reads it (exec/rank/memory_meter.h): at the end
+// of a task, and the most while it ran.
 //
-//   bytes │      ┌────┐            at one date first what ends is given back, then what starts is taken
+//   bytes │      ┌────┐            at one date, first what ends is given back, then what starts is taken
 //         │  ┌───┘    └──┐
 //         └──┴───────────┴── weights, gradients, optimizer ──► time
 //
-// What lives from one step to the next beside these is not seen. Guarded by tests/schedules/memory_timeline_test.cpp.
+// Buffers that live from one step to the next are not counted. Guarded by tests/schedules/memory_timeline_test.cpp.
 
 class MemoryCurve {
  public:
@@ -93,16 +92,16 @@ class MemoryCurve {
     double at_end = 0, most = 0;  // bytes
   };
 
-  // `buffers`: those of the rank that take memory. `fixed`: bytes that it holds all the time.
+  // `buffers`: the rank's buffers that take memory. `fixed`: bytes that it holds all the time.
   MemoryCurve(const TaskGraph& graph, const BufferLives& lives, std::span<const BufferId> buffers, double fixed);
 
-  // Of a task from `start` to `end`, seconds of the timeline.
+  // For a task from `start` to `end`, in seconds of the timeline.
   Use during(double start, double end) const;
 
  private:
   struct Point {
     double time = 0;
-    double given_back = 0, taken = 0;  // bytes then, before and after what starts at `time`
+    double given_back = 0, taken = 0;  // bytes at `time`, before and after what starts then
   };
   double fixed_;
   std::vector<Point> points_;  // ascending times

@@ -7,7 +7,7 @@
 namespace slipway::schedules {
 namespace {
 
-// Function-local so that it exists before the first static RegisterSchedule of any file runs.
+// Function-local, so that it exists before the first static RegisterSchedule of any file runs.
 std::vector<Schedule>& registry() {
   static std::vector<Schedule> schedules;
   return schedules;
@@ -52,7 +52,7 @@ RegisterSchedule::RegisterSchedule(Schedule schedule) {
   if (schedule_named(schedule.name) != nullptr) {
     throw std::logic_error("two schedules are registered as '" + schedule.name + "'");
   }
-  // Static objects of different files run in no fixed order: sorting on insertion hides it.
+  // Static objects of different files run in no fixed order. Sorting on insertion hides this.
   auto& all = registry();
   const auto at = std::lower_bound(all.begin(), all.end(), schedule,
                                    [](const Schedule& a, const Schedule& b) { return a.name < b.name; });

@@ -1,5 +1,5 @@
-// A vector that is read by id. Ids are integers of several widths, some signed because `none` is −1, so every read would
-// need a cast; this type makes it, and debug builds check the range.
+// A vector that is read by id. Ids are integers of several widths, some signed because `none` is −1. This type makes
+// the cast that every read would need, and debug builds check the range.
 #pragma once
 
 #include <cassert>

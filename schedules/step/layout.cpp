@@ -14,7 +14,7 @@ std::string plural(int count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
-// Forward FLOPs of each block for one sequence: what `balanced` weighs.
+// Forward FLOPs of each block for one sequence: the weights of `balanced`.
 std::vector<double> block_weights(const Model& model, int blocks) {
   WorkShape shape;
   shape.sequence = model.sequence;
@@ -27,9 +27,9 @@ std::vector<double> block_weights(const Model& model, int blocks) {
   return weights;
 }
 
-// Best contiguous partitions by dynamic programming: best(s, i) = least cost of putting blocks [0, i) on s
-// stages, none of them empty. `join` combines the cost of the earlier stages with the load of the next.
-// Ties go to the longer early stages. Returns the ends of the stages, empty if no finite cost exists.
+// Best contiguous partitions by dynamic programming: best(s, i) = least cost of blocks [0, i) on s non-empty stages.
+// `join` combines the cost of the earlier stages with the load of the next. Ties go to the longer early stages.
+// Returns the ends of the stages, empty if no finite cost exists.
 template <class Join>
 std::vector<int> partition(const std::vector<double>& weights, int stages, Join join) {
   constexpr double infinite = std::numeric_limits<double>::infinity();
@@ -59,8 +59,8 @@ std::vector<int> partition(const std::vector<double>& weights, int stages, Join 
   return ends;
 }
 
-// Least largest load first; among those partitions the least sum of squares, so that the stages which do
-// not set the pace are even too.
+// Least largest load first. Among those partitions the least sum of squares, so that stages which do not set the pace
+// are even too.
 std::vector<int> balanced_ends(const std::vector<double>& weights, int stages) {
   constexpr double infinite = std::numeric_limits<double>::infinity();
   const std::vector<int> ends =
@@ -101,7 +101,7 @@ void check_list(const std::vector<int>& list, int layers, int stages) {
   }
 }
 
-// Layers per stage → block ranges: the embedding is block 0, layer i is block i + 1, the head comes last.
+// Block ranges from layers per stage: the embedding is block 0, layer i is block i + 1, the head comes last.
 std::vector<BlockRange> ranges_of(const std::vector<int>& layers_per_stage) {
   std::vector<BlockRange> ranges;
   int at = 0;

@@ -1,9 +1,9 @@
-// Who works with whom: the parallel degrees, the numbering of ranks and the split of blocks on stages.
+// The parallel degrees, the numbering of ranks and the split of blocks on stages.
 //
 //   rank = ((pipeline·data + d)·context + c)·tensor + t        (tensor fastest, pipeline slowest)
 //
-// A *stage* here is a virtual stage (model chunk): with v chunks per rank there are pipeline·v stages of one
-// copy of the model. Which rank each lives on is the schedule's choice (schedules/step/placement.h).
+// A *stage* here is a virtual stage (model chunk): with v chunks per rank, one copy of the model has pipeline·v stages.
+// The schedule chooses the rank of each stage (schedules/step/placement.h).
 // Guarded by tests/schedules/layout_test.cpp.
 #pragma once
 
@@ -25,11 +25,11 @@ struct Layout {
   int zero = 0;  // 0..3
   SplitKind split = SplitKind::even;
   std::vector<int> split_list = {};  // transformer layers per stage when split == list
-  std::vector<int> placement = {};   // node that holds the first ranks, the next, ...; empty: 0, 1, ...
+  std::vector<int> placement = {};   // node that holds the first ranks, the next ranks, ...; empty: 0, 1, ...
 };
 
-// The members of a pipeline rank that get tasks and stand for all others (schedules/lower/folding.h): those of
-// tensor coordinate < tensor and replica data·C + context < replicas. 0: all.
+// The members of a pipeline rank that get tasks and represent all others (schedules/lower/folding.h): those of tensor
+// coordinate < tensor and replica data·C + context < replicas. 0: all members.
 struct Folding {
   int tensor = 0, replicas = 0;
   bool operator==(const Folding&) const = default;
@@ -46,9 +46,9 @@ int rank_of(const Layout& layout, const Coordinates& at);
 Coordinates coordinates_of(const Layout& layout, int rank);
 Sharding sharding_of(const Layout& layout);
 
-// The rank that has the tasks of `rank`: itself unless folded.
+// The representative rank, which has the tasks of `rank`: `rank` itself unless folded.
 std::int32_t stand_in(const Layout& layout, const Folding& folding, std::int32_t rank);
-// Ranks that have tasks, and the number of rank's stand-in among them, in order of rank.
+// Number of ranks that have tasks, and the place of rank's representative among them, in order of rank.
 int lowered_count(const Layout& layout, const Folding& folding);
 int lowered_index(const Layout& layout, const Folding& folding, std::int32_t rank);
 
@@ -57,9 +57,9 @@ struct BlockRange {
   int first = 0, last = 0;
   bool operator==(const BlockRange&) const = default;
 };
-// One range per stage; the embedding goes with the first stage, the head with the last.
-// even: early stages get one more layer. balanced: the largest stage by FLOPs (head counted) is as small
-// as possible. list: as given. Throws std::invalid_argument with the reason when impossible.
+// Returns one range per stage. The embedding goes with the first stage, the head with the last.
+// even: early stages get one more layer. balanced: the largest stage by FLOPs (head counted) is as small as possible.
+// list: as given. Throws std::invalid_argument with the reason when impossible.
 std::vector<BlockRange> split_blocks(const Model& model, const Layout& layout);
 
 }  // namespace slipway::schedules

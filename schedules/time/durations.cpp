@@ -22,7 +22,7 @@ Direction direction_of(Pass pass) {
   }
 }
 
-// Whole blocks only: a table knows nothing of parts.
+// Requires whole blocks: a table has no entries for parts.
 double table_seconds(const TaskGraph& graph, const Work& work, const BlockTable& table) {
   if (work.kind != WorkKind::segment) return 0;
   const std::vector<Block> blocks = blocks_of(graph.step.model);
@@ -40,7 +40,7 @@ double table_seconds(const TaskGraph& graph, const Work& work, const BlockTable&
       input_flops += op.input_grad_flops;
       weight_flops += op.weight_grad_flops;
     }
-    const double input_share = input_flops / (input_flops + weight_flops);  // of a split backward
+    const double input_share = input_flops / (input_flops + weight_flops);  // for a split backward
     seconds += work.pass == Pass::backward      ? times.backward_s
                : work.pass == Pass::input_grad  ? times.backward_s * input_share
                : work.pass == Pass::weight_grad ? times.backward_s * (1 - input_share)
@@ -49,7 +49,7 @@ double table_seconds(const TaskGraph& graph, const Work& work, const BlockTable&
   return seconds;
 }
 
-// Of this rank's share: the replicas of a stage, its copies in the pipeline among them, divide its Linears.
+// Seconds of this rank's share: the replicas of a stage, with its copies in the pipeline, divide its Linears.
 double precondition_seconds(const TaskGraph& graph, const Work& work, const Machine& machine) {
   const std::vector<Block> blocks = blocks_of(graph.step.model);
   const BlockRange range = graph.stages[work.stage];

@@ -11,7 +11,7 @@
 namespace slipway::schedules {
 namespace {
 
-// Of the way from rank a to rank b. `sound`: as if no port were slow and no pair of nodes weak.
+// Links from rank a to rank b. `sound`: as if no port were slow and no pair of nodes weak.
 Links way_between(const Cluster& cluster, int a, int b, bool sound = false) {
   thread_local Route route;
   const int index = fabric_between(cluster, a, b);

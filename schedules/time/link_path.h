@@ -1,13 +1,12 @@
-// The links under a communicator, as one latency and one bandwidth: what the closed forms of its messages
-// need.
+// The links under a communicator, as one latency and one bandwidth, for the closed forms of its messages.
 //
-//   ring            the slowest link on the ways between neighbours (models/machine/topology.h), the slowest adder
-//   multi-ring, tree, hierarchical   the α and β that make the ring's formula theirs (models/machine/collectives.h),
-//   if the
-//                   members lie on every node alike; else, and of a pair of pipeline ranks, the ring's
-//   nccl            multi-ring, and for each all-reduce the tree where that takes less
+//   ring                             the slowest link between neighbours (models/machine/topology.h), the slowest adder
+//   multi-ring, tree, hierarchical   the α and β that make the ring's formula theirs (models/machine/collectives.h), if
+//                                    the members lie on every node alike; else, and for a pair of pipeline ranks, the
+//                                    ring's
+//   nccl                             multi-ring, and for each all-reduce the tree where that takes less
 //
-// Cluster::message_costs (what a trainer's messages were measured to cost) stand above all of them.
+// Cluster::message_costs (measured costs of a trainer's messages) override all of them.
 // Guarded by tests/sim/algorithm_test.cpp.
 #pragma once
 
@@ -23,17 +22,16 @@ struct LinkPath {
   double latency = 0, bandwidth = 0, reduce_bandwidth = 0;  // s, bytes/s, bytes/s
   double weight = 1;  // bytes that a port is busy with for each byte of a message: more than 1 where
                       // messages of this axis cost more than their fabric
-  Algorithm algorithm = Algorithm::ring;  // what latency and bandwidth stand for; never nccl
+  Algorithm algorithm = Algorithm::ring;  // of latency and bandwidth; never nccl
   bool chooses = false;                   // nccl: all-reduces by `tree` where they take less
-  Links tree{};                           // of an all-reduce by trees; bandwidth 0: not in question
-  Span span{};                            // of algorithms other than ring
-  Links neighbours{};                     // the slowest from one rank to the next: of a shift
+  Links tree{};                           // for an all-reduce by trees; bandwidth 0: not available
+  Span span{};                            // for algorithms other than ring
+  Links neighbours{};                     // the slowest from one rank to the next, for a shift
 };
 
 // Throws std::invalid_argument when two neighbours share no fabric, or one without a bandwidth.
 LinkPath path_of(const Cluster& cluster, const Communicator& communicator);
-// How the members lie on the nodes; empty where nodes have unequal numbers of them, or come back in the
-// order.
+// The members' positions on the nodes; empty where nodes have unequal numbers of them, or recur in the order.
 std::optional<Span> span_of(const Cluster& cluster, const Communicator& communicator);
 
 // The algorithm that a message takes, and its seconds without contention. `bytes` as in ring_seconds.

@@ -37,7 +37,7 @@ double left_out_s(const SteadyState* steady) { return steady == nullptr ? 0 : st
 
 struct RankShares {
   double window = 0, compute = 0, exposed = 0;
-  // The rest; where there is none, the sum of thousands of tasks differs from the window in its last digits.
+  // The rest. Where there is none, the sum of thousands of tasks differs from the window in its last digits.
   double bubble() const {
     constexpr double rounding = 1e-11;
     const double rest = window - compute - exposed;
@@ -45,10 +45,10 @@ struct RankShares {
   }
 };
 
-// What all ranks' accounts look up.
+// Look-up tables for all ranks' accounts.
 struct Index {
-  Rows carried;                       // per task: those of the step before that it waits for
-  std::vector<std::uint32_t> number;  // per task: among the communications
+  Rows carried;                       // per task: the tasks of the step before that it waits for
+  std::vector<std::uint32_t> number;  // per task: its number among the communications
   std::uint32_t communications = 0;
 };
 
@@ -74,8 +74,8 @@ class Accounting {
         count_(graph.tasks.size()),
         inputs_(timeline.steps) {}
 
-  // Ranks [first, last) together, task after task: what neighbours do as their i-th task, they mostly do at the same
-  // time, and their dates lie side by side in memory.
+  // Accounts ranks [first, last) together, task after task. Neighbours mostly run their i-th task at the same time, and
+  // their dates are adjacent in memory.
   void ranks(std::size_t first, std::size_t last, std::vector<RankShares>& shares) {
     std::vector<Walk> walks;
     std::size_t most = 0;
@@ -115,7 +115,7 @@ class Accounting {
     shares.compute += times * (walk.free - start(walk.step, task));
   }
 
-  // How often the whole step does what the rank's i-th task does in this one.
+  // How often the whole step runs what the rank's i-th task is in this one.
   double times_in_truth(std::size_t step, std::size_t rank, std::size_t i) const {
     if (steady_ == nullptr) return 1;
     const SteadyState::Stretch& period = steady_->steps[step].compute[rank];
@@ -125,10 +125,10 @@ class Accounting {
   double start(std::size_t step, TaskId task) const { return timeline_.start[step * count_ + task]; }
   double end(std::size_t step, TaskId task) const { return timeline_.end[step * count_ + task]; }
 
-  // What a communication waited for in a step; asked by each of its members, worked out once.
+  // What a communication waited for in a step. Each of its members asks for it, so it is computed once.
   struct Inputs {
     double ready = unknown;          // when all of them existed
-    bool has_communication = false;  // among them
+    bool has_communication = false;  // one of them is a communication
   };
   static constexpr double unknown = -1;
   const Inputs& inputs_of(std::size_t step, TaskId communication) {
@@ -144,9 +144,9 @@ class Accounting {
     return inputs;
   }
 
-  // A communication is queued from the moment its inputs exist. What it waited for through communications
-  // alone counts too: a chain such as norm_grad → ar_grad → optimizer counts from its first link. Links
-  // that ended before the gap began, and so all before them, cover nothing of it.
+  // A communication is queued from the moment its inputs exist. What it waited for through communications alone counts
+  // too: a chain such as norm_grad → ar_grad → optimizer counts from its first link. Links that ended before the gap
+  // began, and so all before them, cover nothing of it.
   void add_link(const Interval& gap, std::size_t step, TaskId before) {
     if (graph_.tasks[before].communicator == none || end(step, before) <= gap.begin) return;
     const Inputs& inputs = inputs_of(step, before);
@@ -215,7 +215,7 @@ StepMetrics metrics_of(const TaskGraph& graph, const Timeline& timeline, double 
   StepMetrics metrics;
   if (graph.tasks.empty()) return metrics;
   metrics.step_time_s = step_time_of(graph, timeline, steady);
-  double ranks = 0;  // that have work: all of them, but of a graph of one member of each pipeline rank
+  double ranks = 0;  // ranks that have work: all, except in a graph of one member of each pipeline rank
   for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank)
     ranks += graph.compute_order[rank].empty() ? 0 : 1;
   metrics.makespan_s = first_step_makespan(graph, timeline) + left_out_s(steady);

@@ -34,12 +34,12 @@ Timeline replay(const TaskGraph& graph, const Durations& durations, int steps) {
   return timeline;
 }
 
-// The global order: list replay without contention. Compute lanes are in-order servers (the schedule's
-// order); a communicator is one server shared by all its members' lanes, first ready first served.
+// The global order: list replay without contention. Compute lanes are in-order servers (the schedule's order). A
+// communicator is one server shared by all its members' lanes, first ready first served.
 
 namespace {
 
-// What the replay knows of a task until it runs.
+// The state of a task in the replay until it runs.
 struct Waiting {
   double ready_at = 0;
   std::uint32_t blockers = 0;  // predecessors, and the task before on its lane
@@ -70,7 +70,7 @@ void set_global_order(TaskGraph& graph, const Durations& durations) {
   ReadyQueue queue;
   for (TaskId id = 0; id < count; ++id)
     if (waiting[id].blockers == 0) queue.push(0, id);
-  std::vector<TaskId> prompt, delayed;  // that start when they are ready, that wait for their communicator
+  std::vector<TaskId> prompt, delayed;  // start when they are ready; wait for their communicator
   prompt.reserve(count);
   while (!queue.empty()) {
     const auto [time, id] = queue.pop();
@@ -96,8 +96,8 @@ void set_global_order(TaskGraph& graph, const Durations& durations) {
     throw std::logic_error("the schedule's order and the data dependencies contradict each other: " +
                            std::to_string(count - popped) + " tasks can never start");
   }
-  // By start, among equal starts in popping order, which is topological. Prompt tasks were popped like that; a delayed
-  // one was popped before all prompt ones of its start.
+  // By start, among equal starts in popping order, which is topological. Prompt tasks were popped in that order; a
+  // delayed one was popped before all prompt ones of its start.
   const auto earlier = [&](TaskId a, TaskId b) { return start[a] < start[b]; };
   std::stable_sort(delayed.begin(), delayed.end(), earlier);
   graph.order.resize(count);

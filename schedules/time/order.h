@@ -1,11 +1,11 @@
-// Tasks that are ready, in the order of their dates, at one date in the order of their numbers.
+// Ready tasks in the order of their dates, at one date in the order of their numbers.
 //
 //   dates (a heap)   3.5 ── 4.0 ── 7.25
 //   tasks            {2, 9} {1}    {4, 5, 6, 7}      a bucket for each date
 //
-// Replicas and tensor peers become ready together, a hundred at a time: a heap of dates is much smaller than one of
-// tasks. Times never go back: nothing is pushed before the date of what was popped last. What is pushed at that very
-// date still comes in its place among the rest. Dates are numbers. Guarded by tests/schedules/order_test.cpp, against a heap of tasks.
+// Replicas and tensor peers become ready together, a hundred at a time. So a heap of dates is much smaller than one of
+// tasks. Times never go back: nothing is pushed before the date of the last pop. A task pushed at that very date still
+// gets its place among the rest. Dates are not NaN. Guarded by tests/schedules/order_test.cpp, against a heap of tasks.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ class ReadyQueue {
 
   bool empty() const { return size_ == 0; }
 
-  // Of what is left, the first; there is something left.
+  // Removes and returns the first. Requires !empty().
   Ready pop() {
     --size_;
     if (next_ == current_.size() && late_.empty()) open_next_date();
@@ -58,7 +58,7 @@ class ReadyQueue {
     std::vector<TaskId> tasks;
   };
 
-  // A date forgotten by `known_` gets a second bucket: both are opened together.
+  // A date that `known_` forgot gets a second bucket. Both are opened together.
   std::size_t bucket_of(double time) {
     constexpr int slot_bits = 8;
     static_assert(std::tuple_size_v<decltype(known_)> == 1 << slot_bits);
@@ -96,15 +96,15 @@ class ReadyQueue {
   double now_ = no_date;
   std::vector<TaskId> current_;                                            // of the date at hand, ascending
   std::size_t next_ = 0;                                                   // in current_
-  std::priority_queue<TaskId, std::vector<TaskId>, std::greater<>> late_;  // pushed at that date since
+  std::priority_queue<TaskId, std::vector<TaskId>, std::greater<>> late_;  // pushed since at that date
   std::vector<Bucket> buckets_;
   std::vector<std::uint32_t> unused_;
   std::priority_queue<Date, std::vector<Date>, std::greater<>> dates_;
   std::array<std::uint32_t, 256> known_{};  // buckets by the hash of their dates
 };
 
-// List replay: runs the graph in its global order with fixed durations, no contention. The independent
-// reference that the simulator is tested against, and the source of the global order itself.
+// List replay: runs the graph in its global order with fixed durations and no contention. It is the independent
+// reference for tests of the simulator, and it makes the global order.
 
 struct Timeline {
   std::vector<double> start, end;  // per task instance: step * tasks + id
@@ -112,8 +112,8 @@ struct Timeline {
   double makespan_s = 0;
 };
 
-// Requires graph.order. Every lane runs its tasks in order; a task starts when its predecessors are done
-// and all of its members' lanes are free.
+// Requires graph.order. Every lane runs its tasks in order. A task starts when its predecessors are done and the lanes
+// of all its members are free.
 Timeline replay(const TaskGraph& graph, const Durations& durations, int steps = 1);
 
 }  // namespace slipway::schedules

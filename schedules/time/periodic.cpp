@@ -11,7 +11,7 @@ namespace {
 using List = std::vector<Action>;
 
 // Actions [first, last) of a list repeat: each but those of the last period is followed, `length` later, by the same
-// of `period` micro-batches later.
+// action of `period` micro-batches later.
 struct Region {
   std::size_t first = 0, last = 0, length = 1;
   int periods() const { return static_cast<int>((last - first) / length); }
@@ -66,7 +66,7 @@ ShortenedActions without(const ActionLists& lists, const std::vector<Region>& re
 }  // namespace
 
 std::optional<ShortenedActions> shortened(const ActionLists& lists, int micro_batches, int patience) {
-  const int longest = 2 * static_cast<int>(lists.size());  // of the periods that are looked for
+  const int longest = 2 * static_cast<int>(lists.size());  // longest period that is searched
   for (int period = 1; period <= longest && 3 * period < micro_batches; ++period) {
     const std::vector<Region> regions = regions_of(lists, micro_batches, period);
     if (regions.empty()) continue;
@@ -98,7 +98,7 @@ bool are_twins(const TaskGraph& graph, TaskId a, TaskId b, int period) {
   return x.micro_batch != none && x.work == y.work && x.slice == y.slice && x.micro_batch + period == y.micro_batch;
 }
 
-// Nothing for a lane without micro-batches; an empty run where none repeats.
+// Returns nothing for a lane without micro-batches, an empty run where none repeats.
 std::optional<Repeating> repeating_part(const TaskGraph& graph, const std::vector<TaskId>& tasks, int period) {
   const auto runs = [&](TaskId id) { return graph.tasks[id].micro_batch != none; };
   if (std::none_of(tasks.begin(), tasks.end(), runs)) return std::nullopt;
@@ -134,7 +134,7 @@ class Comparison {
     }
   }
 
-  // One step of a timeline. Sets period_s, or compares with it where it is set already.
+  // One step of a timeline. Sets period_s, or compares with it if it is set.
   std::optional<SteadyState::Step> step(const Timeline& timeline, int step, double& period_s) const {
     if (!complete_ || parts_.empty()) return std::nullopt;
     const std::size_t base = static_cast<std::size_t>(step) * graph_.tasks.size();
@@ -175,16 +175,16 @@ class Comparison {
       if (start[part.twin(at)] < from) return true;
       if (!as_long_after(start, at) || !as_long_after(end, at)) return false;
     }
-    return false;  // it began to repeat too late to tell
+    return false;  // it began to repeat too late to be compared
   }
 
   const TaskGraph& graph_;
   std::vector<Repeating> parts_;
-  std::vector<std::int32_t> ranks_;  // per part: whose compute lane, or none
+  std::vector<std::int32_t> ranks_;  // per part: the rank of a compute lane, or none
   bool complete_ = true;
 };
 
-// All steps repeat every `period` micro-batches.
+// Returns a state only if all steps repeat every `period` micro-batches.
 std::optional<SteadyState> repeating(const TaskGraph& graph, const std::vector<Lane>& lanes, int period,
                                      const Timeline& timeline) {
   const Comparison comparison(graph, lanes, period);

@@ -1,12 +1,12 @@
-// The same schedule with fewer micro-batches, for steps of thousands of them.
+// A step of thousands of micro-batches as the same schedule with fewer micro-batches: periodic steps.
 //
 //   rank 0   F F F│F B F B F B F B ... F B F B│B B B        warm-up │ periods │ cool-down
 //   rank 1   F F│F B F B F B F B ... F B F B F B│B B
 //                    └┬┘ a period: `period` micro-batches forward and backward
 //
-// Found in the action lists themselves, so it holds for every schedule, imported ones too, or not at all (GPipe).
-// What is left out are whole periods, the same number on every rank; later micro-batches move up. A rank's periods
-// begin after the first micro-batch and end before the last, which are lowered differently.
+// Periods are found in the action lists, so this works for every schedule, also imported ones, or not at all (GPipe).
+// Whole periods are left out, the same number on every rank; later micro-batches move up. A rank's periods begin after
+// the first micro-batch and end before the last, because these are lowered differently.
 // Guarded by tests/schedules/periodic_test.cpp: the result is what the schedule gives for fewer micro-batches.
 #pragma once
 
@@ -19,48 +19,48 @@ namespace slipway::schedules {
 
 struct ShortenedActions {
   ActionLists actions;
-  int micro_batches = 0;  // that are left
+  int micro_batches = 0;  // remaining ones
   int period = 0;         // micro-batches
   int left_out = 0;       // periods; a multiple of `shortening_step`
 };
 
-// Left-out periods are a multiple of this, so that they are whole periods of time also where a timeline repeats
+// The number of left-out periods is a multiple of this. So it is whole periods of time also where a timeline repeats
 // only every 2, 3 or 4 periods of the actions.
 constexpr int shortening_step = 12;
 
-// With more `patience` (1, 2, ...) more periods stay, in which dates may settle: about as many times what a pipeline
-// takes to fill twice. Nothing when the lists do not repeat, or less than a third could be left out.
+// More `patience` (1, 2, ...) keeps more periods, in which dates may settle: about `patience` times what the pipeline
+// takes to fill twice. Returns nothing when the lists do not repeat, or less than a third could be left out.
 std::optional<ShortenedActions> shortened(const ActionLists& lists, int micro_batches, int patience);
 
-// Does a timeline repeat, so that a step with more periods in it is as much longer?
+// The period of a timeline: with it, a step with more periods is longer by exactly that much.
 //
 //   rank 0 lane   ...|FB|FB|FB|·BB                 T: the first date at which some lane runs out of periods
 //   pp lane       ..| s  | s  | s                  before T, for several periods, every task of every lane starts and
 //   rank 1 lane   ....|FB|FB|FB|FBB                ends as long after its twin of the period before: period_s
 //                         └──┘ T
 //
-// Then all that the machine does from T on depends only on what it did in that last period, and the same would follow
-// from T − period_s: one more period of the schedule, and everything after T is period_s later, by induction for any
-// number. Where a shared flow or a slowly filling queue breaks the period, dates do not repeat and there is no answer.
+// What the machine does from T on depends only on what it did in that last period, and the same would follow from
+// T − period_s. So with one more period of the schedule, everything after T is period_s later; by induction for any
+// number. Where a shared flow or a slowly filling queue breaks the period, dates do not repeat and there is no result.
 // Guarded by tests/scenarios/simulated_step_test.cpp: shortened steps against whole ones.
 
 struct SteadyState {
-  int micro_batches = 0;  // of a period of the timeline: 1, 2, 3 or 4 periods of the actions
+  int micro_batches = 0;  // in a period of the timeline: 1, 2, 3 or 4 periods of the actions
   int left_out = 0;       // such periods
   double period_s = 0;
   struct Stretch {
     std::uint32_t first = 0, last = 0;
   };
   struct Step {
-    double until_s = 0;            // T; what starts later is left_out · period_s later in truth
+    double until_s = 0;            // T; the whole step has what starts later left_out · period_s later
     std::vector<Stretch> compute;  // per rank: one period, as places in its row of compute_order
   };
   std::vector<Step> steps;
-  double left_out_s() const { return left_out * period_s; }  // of each step
+  double left_out_s() const { return left_out * period_s; }  // per step
 };
 
-// `graph` was lowered from `actions`. Every step of the timeline must repeat, and so must the list replay that made
-// the global order (else a longer step would be ordered differently).
+// `graph` was lowered from `actions`. Every step of the timeline must repeat, and so must the list replay that made the
+// global order; else a longer step would be ordered differently.
 std::optional<SteadyState> steady_state(const TaskGraph& graph, const Durations& durations,
                                         const ShortenedActions& actions, const Timeline& timeline);
 

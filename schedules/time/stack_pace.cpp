@@ -31,7 +31,7 @@ BlockSums sums_of(const Step& step, int block, const Machine& machine) {
   return sums;
 }
 
-// Of the fullest pipeline rank's gradients and weights, over each link of its data-parallel ring.
+// Bytes of the fullest pipeline rank's gradients and weights, over each link of its data-parallel ring.
 double reduction_bytes(const Step& step) {
   double elements = 0;
   for (const StaticBytes& held : static_bytes_of(step))
@@ -64,9 +64,9 @@ void set_pace(Machine& machine, const StepParts& parts, const BlockSums& layer, 
   machine.step_overhead = parts.fixed;
 }
 
-// What was fitted of a ring is what it shows: the rounds' own kernels and what attention leaves of the messages. On a lane
-// of its own it would be hidden once more, so the rounds take it, a third forward (keys and values go around once, and
-// backward twice), and messages take what their fabric says.
+// A fitted ring holds only its visible time: the rounds' own kernels and what attention leaves of the messages. On a
+// lane of its own that would be hidden once more. So the rounds take it, a third forward (keys and values go around
+// once, and backward twice), and messages take what their fabric gives.
 StepParts as_shown(StepParts parts, const Sharding& sharding) {
   if (sharding.exchange != ContextExchange::ring) return parts;
   parts.layer_forward += parts.layer_context / 3;
@@ -122,10 +122,10 @@ StepWork step_work_of(const Step& step, const Machine& machine, int gpus_per_nod
 }
 
 Cluster at_pace(Cluster cluster, const Stack& stack, const Step& sliced) {
-  Step step = sliced;  // no trainer cuts sequences into slices: its pace is that of whole ones
-  step.model = as_formulas_know(*step.model);
+  Step step = sliced;  // no trainer cuts sequences into slices, so its pace is that of whole ones
+  step.model = as_formulas_know(step.model);
   step.slices = 1;
-  cluster.algorithms = default_algorithms;  // what messages cost was fitted as rings
+  cluster.algorithms = default_algorithms;  // message costs were fitted as rings
   const int blocks = static_cast<int>(blocks_of(step.model).size());
   for (std::size_t g = 0; g < cluster.groups.size(); ++g) {
     Machine& machine = cluster.groups[g].machine;

@@ -9,7 +9,7 @@ namespace slipway::exec {
 void prepare_device(bool, Dtype) {}
 at::Device device_of_rank(int) { return at::kCPU; }
 
-// Operators return when they are done.
+// No queue: operators return when they are done.
 std::unique_ptr<DeviceQueue> queue_of(at::Device) { return nullptr; }
 std::unique_ptr<SegmentCapture> capture_of(at::Device) { return nullptr; }
 void warm_up(at::Device, Dtype, bool) {}

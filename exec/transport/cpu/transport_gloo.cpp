@@ -11,14 +11,14 @@
 namespace slipway::exec {
 namespace {
 
-// A connection that a peer's end has closed throws at once, whatever this is.
+// A connection that a peer has closed throws at once, whatever this limit is.
 constexpr auto patience = std::chrono::milliseconds(static_cast<std::int64_t>(while_alive_s * 1000));
 constexpr auto connect_patience = std::chrono::seconds(120);
 
-// c10d notes every operation in a flight recorder that all process groups of a process share, and enters a
-// group's first operation in it without a lock (PyTorch 2.11, FlightRecorderDetail.hpp): two lanes that do
-// so at once may crash. It reads its size when it is first used, nobody reads what it keeps, and before
-// main there is only one thread, so it is switched off here.
+// c10d writes every operation to a flight recorder that all process groups of a process share. It enters a group's
+// first operation without a lock (PyTorch 2.11, FlightRecorderDetail.hpp), so two lanes that do so at once may crash.
+// The recorder reads its size at first use and its contents are unused. It is switched off here, because before main
+// there is only one thread.
 [[maybe_unused]] const bool flight_recorder_is_off = setenv("TORCH_FR_BUFFER_SIZE", "0", 1) == 0;
 
 bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0; }
@@ -30,13 +30,11 @@ std::shared_ptr<gloo::transport::Device> make_device(const std::string& store_ho
   return c10d::ProcessGroupGloo::createDefaultDevice();
 }
 
-// A device is a thread that reads sockets. When it wakes up beside a lane that is just writing, it finds
-// that connection locked and asks again and again until it is not (gloo/transport/tcp/pair.cc,
-// handleEvents: it tries the lock and leaves it to the next poll); on the lane's own core it asks in vain
-// until its time slice ends. Seen on Linux 6.18 with one core per rank: a quarter of the exchanges of 400
-// kB took 3 to 5 ms instead of 0.2. A batch thread does not take the core from a thread that is running
-// (sched(7)), so that the lane ends its write first. A new thread inherits the policy of the one that makes
-// it.
+// A device is a thread that reads sockets. When it wakes beside a lane that is writing, that connection is locked. The
+// device then polls until it is free (gloo/transport/tcp/pair.cc, handleEvents: it tries the lock and leaves it to the
+// next poll). On the lane's own core it polls in vain until its time slice ends. On Linux 6.18 with one core per rank,
+// a quarter of the exchanges of 400 kB took 3 to 5 ms instead of 0.2. A batch thread does not preempt a running thread
+// (sched(7)), so the lane ends its write first. A new thread inherits the policy of the thread that makes it.
 std::shared_ptr<gloo::transport::Device> device_for(const std::string& store_host) {
   const sched_param no_priority{};
   const int policy = ::sched_getscheduler(0);
@@ -72,10 +70,9 @@ class GlooTransport : public Transport {
       backend_->allreduce(tensors)->wait(patience);
     });
   }
-  // Both below are direct exchanges of parts. c10d's own for Gloo take more than twice as long (16 MiB, two
-  // ranks on loopback: all-gather 22 ms against 8; reduce-scatter, which is an all-reduce there, 32 ms
-  // against 12), and a reduce-scatter that costs an all-reduce would fit no α-β formula that the all-reduce
-  // fits.
+  // Both below are direct exchanges of parts. c10d's own for Gloo take more than twice as long (16 MiB, two ranks on
+  // loopback: all-gather 22 ms against 8; reduce-scatter, which is an all-reduce there, 32 ms against 12). And a
+  // reduce-scatter at the cost of an all-reduce would fit no α-β formula that the all-reduce fits.
   void all_gather(at::Tensor& whole, const at::Tensor& part) override {
     guarded(group_.name, "all-gather", [&] {
       part_of(whole, member_).copy_(part);  // mostly itself
@@ -120,8 +117,8 @@ class GlooTransport : public Transport {
     const std::int64_t rows = whole.size(0) / size();
     return whole.narrow(0, member * rows, rows);
   }
-  // Every member sends one tensor to each other member and receives one; in round k to the k-th next and
-  // from the k-th before, so that every connection is used once and in both directions.
+  // Every member sends one tensor to each other member and receives one: in round k to the k-th next and from the k-th
+  // before. So every connection is used once and in both directions.
   void exchange(const std::function<at::Tensor(int)>& to_send, const std::function<at::Tensor(int)>& to_receive) {
     for (int round = 1; round < size(); ++round)
       exchange_round(round, to_send((member_ + round) % size()), to_receive((member_ + size() - round) % size()));

@@ -8,8 +8,8 @@
 
 namespace slipway::exec {
 
-// As connect_transport (exec/transport/device.h). The network interface is GLOO_SOCKET_IFNAME, else loopback when the
-// store is on loopback, else the one that the host name resolves to.
+// Like connect_transport (exec/transport/device.h). The network interface is GLOO_SOCKET_IFNAME, else loopback when the
+// store is on loopback, else that of the host name's address.
 std::unique_ptr<Transport> connect_gloo(const StoreHost& store, const Group& group, int rank,
                                         const std::string& store_host);
 

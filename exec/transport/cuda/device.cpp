@@ -19,9 +19,9 @@ bool has_peers = false;  // written before other threads exist
 
 }  // namespace
 
-// A kernel that is loaded when it is first used may have to wait for those that run, and a receive that is posted early
-// runs until its peer sends, which may need that kernel's result: with peers all kernels are loaded at the start, and
-// attention is none of cuDNN's, which are compiled when they are first used.
+// A kernel that is loaded at first use may have to wait for running ones. A receive that is posted early runs until its
+// peer sends, which may need that kernel's result. So with peers all kernels are loaded at the start, and attention
+// does not use cuDNN's, which are compiled at first use.
 void prepare_device(bool peers, Dtype dtype) {
   has_peers = peers;
   if (peers) {
@@ -50,7 +50,7 @@ void warm_up(at::Device device, Dtype dtype, bool inverts) {
   matrix.set_requires_grad(true);
   at::mm(matrix, matrix).sum().backward();
   if (!inverts) return;
-  const at::NoGradGuard no_grad;  // as kfac_math.cpp does it, in the dtypes of factors
+  const at::NoGradGuard no_grad;  // as exec/rank/kfac.cpp inverts, in the dtypes of factors
   const at::Tensor unit = at::eye(16, matrix.options().dtype(dtype == Dtype::float64 ? at::kDouble : at::kFloat));
   at::Tensor columns = at::eye(16, unit.options());
   at::linalg_solve_triangular_out(columns, std::get<0>(at::linalg_cholesky_ex(unit)), columns, /*upper=*/false);
@@ -66,7 +66,7 @@ void keep_for_this_lane(const at::Tensor& tensor) {
   tensor.record_stream(c10::cuda::getCurrentCUDAStream(tensor.device().index()).unwrap());
 }
 
-// On a stream of its own: what the lane has started since need not be over.
+// Uses a stream of its own, because what the lane has started since need not be over.
 double number_of(const at::Tensor& scalar) {
   const c10::cuda::CUDAStreamGuard aside(c10::cuda::getStreamFromPool(true, scalar.device().index()));
   return scalar.item<double>();
@@ -74,7 +74,7 @@ double number_of(const at::Tensor& scalar) {
 
 void finish_work(at::Device device) { c10::cuda::getCurrentCUDAStream(device.index()).synchronize(); }
 
-// Widened, the product would be one of float32 matrices, at a fourteenth of the speed of bfloat16's (H100).
+// Not widened: a product of float32 matrices has a fourteenth of the speed of bfloat16's (H100).
 void add_product(at::Tensor& sum, const at::Tensor& left, const at::Tensor& right) {
   at::addmm_out(sum, sum, left, right, sum.scalar_type());
 }

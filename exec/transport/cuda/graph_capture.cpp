@@ -13,9 +13,9 @@
 namespace slipway::exec {
 namespace {
 
-// Graphs register with the device's generator of random numbers, which takes no lock, and a replay counts it up, which it
-// refuses while another recording is under way: of the ranks that share a process one records, replays or destroys at a
-// time. Nothing that is recorded waits for another rank.
+// Graphs register with the device's random number generator, which takes no lock. A replay counts it up, which it
+// refuses while another recording is under way. So one of the ranks that share a process records, replays or destroys
+// at a time. Nothing that is recorded waits for another rank.
 std::mutex& one_at_a_time() {
   static std::mutex mutex;
   return mutex;
@@ -54,11 +54,11 @@ class Graph : public SegmentCapture::Recording {
   }
 
  private:
-  // When the work breaks its own error is what counts; the stream must leave the capture in any case.
+  // If the work breaks, its own error is reported; the stream must leave the capture in any case.
   void leave() {
     try {
       graph_->capture_end();
-    } catch (const std::exception&) {  // says only that the capture is broken
+    } catch (const std::exception&) {  // reports only that the capture is broken
     }
     graph_.reset();
   }

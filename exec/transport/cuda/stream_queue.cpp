@@ -18,10 +18,10 @@
 namespace slipway::exec {
 namespace {
 
-// Streams share hardware queues, 8 unless CUDA is told otherwise before it begins; lanes that share one wait for each other.
+// Streams share hardware queues, by default 8; lanes that share one wait for each other. CUDA reads this at its start.
 [[maybe_unused]] const bool queues_for_lanes = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0) == 0;
 
-// Events that are used again and again: making one costs more than recording it.
+// Reused events, because making one costs more than recording it.
 class EventPool {
  public:
   cudaEvent_t take() {
@@ -52,7 +52,7 @@ EventPool& pool() {
   return *events;
 }
 
-// An event of which the host's clock is known; one for all ranks that share a device, so that their times agree.
+// An event with a known host time. All ranks that share a device use one, so that their times agree.
 class Anchor {
  public:
   explicit Anchor(c10::Device device) : device_(device) {
@@ -63,7 +63,7 @@ class Anchor {
     C10_CUDA_CHECK(cudaStreamCreateWithPriority(&idle_, cudaStreamNonBlocking, highest));
   }
 
-  // When the device came by each of `marks`.
+  // The host times at which the device reached each of `marks`.
   std::vector<Nanoseconds> times_of(const std::vector<DeviceQueue::Mark>& marks) {
     const std::lock_guard lock(mutex_);
     renew();
@@ -78,8 +78,8 @@ class Anchor {
   }
 
  private:
-  // The best of a few: the nearer the two readings of the clock, the surer what it was between them. A stream may share
-  // a hardware queue with one that waits, and stand there too; then the old anchor is the better one for a while.
+  // Takes the best of a few: the closer the two readings of the clock, the surer the time between them. A stream may
+  // share a hardware queue with one that waits, and stand there too; then the old anchor is the better one for a while.
   void renew() {
     constexpr Nanoseconds fresh_ns = 100'000'000, stale_ns = 100 * fresh_ns, sure_ns = 50'000;
     constexpr int tries = 5;
@@ -98,7 +98,7 @@ class Anchor {
     }
   }
 
-  // How long it takes the device to come by `next_`; not much more than `patience`.
+  // Time that the device takes to reach `next_`; not much more than `patience`.
   Nanoseconds reached_after(Nanoseconds before, Nanoseconds patience) const {
     for (;;) {
       const cudaError_t state = cudaEventQuery(next_);
@@ -128,7 +128,7 @@ class StreamQueue : public DeviceQueue {
 
   void begin_lane() override {
     c10::cuda::set_device(device_.index());
-    cudaStream_t own = nullptr;  // c10's pool has 32 for all; it is never destroyed, for memory may be bound to it
+    cudaStream_t own = nullptr;  // c10's pool has 32 for all. Never destroyed, because memory may be bound to it
     C10_CUDA_CHECK(cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking));
     c10::cuda::setCurrentCUDAStream(c10::cuda::getStreamFromExternal(own, device_.index()));
   }

@@ -1,6 +1,6 @@
-// The only file with NCCL headers. Collectives are enqueued on the lane's own stream (asyncOp = false: c10d's own streams
-// are 32 for all groups), sends and receives on the group's; `wait` makes the lane's stream wait for them, not the lane's
-// thread: with a time limit it would wait itself (ProcessGroupNCCL.hpp, WorkNCCL::wait), so the limit is the group's.
+// The only file with NCCL headers. Collectives are enqueued on the lane's own stream (asyncOp = false: c10d's own
+// streams are 32 for all groups), sends and receives on the group's. `wait` makes the lane's stream wait for them, not
+// the lane's thread. With a time limit the thread would wait (ProcessGroupNCCL.hpp, WorkNCCL::wait): the group has it.
 #include "exec/transport/cuda/transport_nccl.h"
 
 #include <ATen/ATen.h>
@@ -17,8 +17,8 @@ constexpr auto patience = std::chrono::milliseconds(static_cast<std::int64_t>(wh
 
 // As for Gloo (exec/transport/cpu/transport_gloo.cpp): groups of several lanes would share c10d's flight recorder.
 [[maybe_unused]] const bool flight_recorder_is_off = setenv("TORCH_FR_BUFFER_SIZE", "0", 1) == 0;
-// When a peer is gone, c10d's watchdog and its monitor would end the process before the heartbeat has told why
-// (exec/process/heartbeat.h). What the watchdog finds is asked for instead (exec/transport/transport_watch.h).
+// When a peer is gone, c10d's watchdog and its monitor would end the process before the heartbeat has reported why
+// (exec/process/heartbeat.h). The watchdog's findings are polled instead (exec/transport/transport_watch.h).
 [[maybe_unused]] const bool watchdog_looks_on =
     setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", 0) == 0 && setenv("TORCH_NCCL_ENABLE_MONITORING", "0", 0) == 0;
 [[maybe_unused]] const bool order_is_meant =
@@ -33,14 +33,14 @@ class NcclTransport : public Transport {
         store_(store.raw("group/" + std::to_string(group_.id))) {
     const auto shared = c10::intrusive_ptr<c10d::Store>::reclaim_copy(store_.get());
     guarded(group_.name, "connect", [&] {
-      shared->setTimeout(patience);  // members meet in it, and one may draw its model longer than it took to connect
+      shared->setTimeout(patience);  // one member may draw its model longer than the connect took
       auto options = c10d::ProcessGroupNCCL::Options::create();
       options->timeout = patience;
       backend_ =
           c10::make_intrusive<c10d::ProcessGroupNCCL>(shared, member_, static_cast<int>(group_.ranks.size()), options);
       backend_->setBoundDeviceId(device_);
-      // Now, by all members; otherwise sends and receives make one of their own in the first step, while kernels of other
-      // communicators wait on the device.
+      // All members connect now. Otherwise sends and receives make a connection of their own in the first step, while
+      // kernels of other communicators wait on the device.
       backend_->eagerConnectSingleDevice(device_);
     });
   }
@@ -69,7 +69,7 @@ class NcclTransport : public Transport {
       finish(backend_->_reduce_scatter_base(part, input, options));
     });
   }
-  // Both in one NCCL group, so that neither waits for the other.
+  // Both are in one NCCL group, so that neither waits for the other.
   void shift(at::Tensor& received, const at::Tensor& sent) override {
     guarded(group_.name, "shift", [&] {
       const int size = static_cast<int>(group_.ranks.size());
@@ -92,7 +92,7 @@ class NcclTransport : public Transport {
       finish(backend_->recv(tensors, member, 0));
     });
   }
-  // One element summed and one passed on, and waited for: the connections that NCCL makes when they are first used.
+  // Sums one element and passes one on, and waits: this makes the connections that NCCL makes at first use.
   void barrier() override {
     at::Tensor one = at::ones({1}, at::TensorOptions().device(device_)), other = at::empty_like(one);
     all_reduce(one);

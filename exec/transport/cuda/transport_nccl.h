@@ -9,7 +9,7 @@
 
 namespace slipway::exec {
 
-// As connect_transport (exec/transport/device.h); tensors are on `device`.
+// Like connect_transport (exec/transport/device.h); tensors are on `device`.
 std::unique_ptr<Transport> connect_nccl(const StoreHost& store, const Group& group, int rank, at::Device device);
 
 }  // namespace slipway::exec

@@ -4,9 +4,9 @@
 //   group 0  r0 ══ r1 ══ r2       shape [2, 3, 2]: 2 ports and 2 global links per router, 3 routers a group
 //            ╱╲    ╱╲    ╱╲
 //
-// Global channel k of group i is on its router k / (global links) and leads to group i + 1 + k mod (groups
-// − 1). Minimal routing: to the gateway, over one global link, to the destination's router. Where two
-// groups have several links, the routers at both ends say which.
+// Global channel k of group i is on its router k / (global links) and leads to group i + 1 + k mod (groups − 1).
+// Minimal routing: to the gateway, over one global link, to the destination's router. Where two groups have several
+// links, the routers at both ends choose one.
 #include <algorithm>
 
 #include "models/machine/topology.h"
@@ -17,7 +17,7 @@ namespace {
 struct Sizes {
   int ports = 1, routers = 1, global = 1;  // per router, per group, per router
   int groups = 1;
-  int channels() const { return routers * global; }  // of a group
+  int channels() const { return routers * global; }  // per group
 };
 
 Sizes sizes_of(const Fabric& fabric, const FabricPorts& ports) {

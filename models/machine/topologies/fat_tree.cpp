@@ -6,10 +6,10 @@
 //      ║ ║   ║ ║         16 ports: 4 leaves, 2 pods
 //      leaves
 //
-// A message climbs to the first switch that both ports are below. The uplinks of a switch are one link of
-// their common bandwidth (adaptive routing spreads messages over them); pinned, a message takes the one
-// that its destination's number says (d-mod-k, Zahavi 2010; what InfiniBand's static routing does), and two
-// that meet there halve each other while others idle. Leiserson 1985.
+// A message climbs to the first switch that both ports are below. The uplinks of a switch are one link of their common
+// bandwidth (adaptive routing spreads messages over them). When pinned, a message takes the uplink that its
+// destination's number selects (d-mod-k, Zahavi 2010; InfiniBand's static routing does the same). Two messages that
+// meet there halve each other while other uplinks idle. Leiserson 1985.
 #include "models/machine/topology.h"
 
 namespace slipway::models {
@@ -19,7 +19,7 @@ struct Level {
   double below = 0;  // bytes/s that one switch takes from below
   double above = 0;  // bytes/s of all its uplinks
   int ports = 1;     // below one switch
-  int uplinks = 0;   // 0: not told apart
+  int uplinks = 0;   // 0: one common link
 };
 
 // Level `l` of the shape, from 0.

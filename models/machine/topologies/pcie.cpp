@@ -2,12 +2,12 @@
 //
 //   processor 0 ═══ processor 1         shape [2, 2]: 2 GPUs on a switch, 2 switches on a host bridge
 //     ║     ║         ║     ║
-//    sw    sw        sw    sw           ═  shared: an uplink is as wide as one GPU's link, whatever hangs
-//    below g g   g g       g g   g g
+//    sw    sw        sw    sw           ═  shared: an uplink is as wide as one GPU's link, whatever hangs below
+//    g g   g g       g g   g g
 //
-// GPUs of one switch reach each other through it; others cross the uplinks, and those of different
-// processors the link between them. link_bandwidth: of a switch's uplink; global_bandwidth: between two
-// processors (Li et al. 2020, "Evaluating modern GPU interconnect", has measured ones).
+// GPUs of one switch reach each other through it. Others cross the uplinks, and those of different processors also the
+// link between them. link_bandwidth: of a switch's uplink; global_bandwidth: between two processors (Li et al. 2020,
+// "Evaluating modern GPU interconnect", has measured ones).
 #include "models/machine/topology.h"
 
 namespace slipway::models {

@@ -1,14 +1,14 @@
-// Rails: GPU i of each node is on leaf switch i of its unit, so that the ring of GPUs i never leaves that
-// leaf. (NVIDIA DGX SuperPOD reference architectures; Wang et al. 2023, "Rail-only".)
+// Rails: GPU i of each node is on leaf switch i of its unit, so the ring of GPUs i never leaves that leaf. (NVIDIA DGX
+// SuperPOD reference architectures; Wang et al. 2023, "Rail-only".)
 //
 //   node 0   g0 g1 g2 g3        shape [2]: 2 nodes on the leaves of a unit; a unit has a leaf per rail
 //   node 1   g0 g1 g2 g3
 //            │  │  │  │
 //        leaf 0  1  2  3   ═► core ═►  leaves of the other units
 //
-// Same rail and unit: through the leaf alone. Same rail, other unit: leaf ═► core ═► leaf. Another rail:
-// over the core, or, where messages move inside (NCCL's PXN, release notes of 2.12), over the node's own
-// fabric to the GPU of the destination's rail and from there along that rail.
+// Same rail and unit: through the leaf alone. Same rail, other unit: leaf ═► core ═► leaf. Another rail: over the core.
+// Where messages move inside (NCCL's PXN, release notes of 2.12): over the node's own fabric to the GPU of the
+// destination's rail, and from there along that rail.
 #include "models/machine/topology.h"
 
 namespace slipway::models {
@@ -31,7 +31,7 @@ Topology::Misfit refuse(const Fabric& fabric, const FabricPorts&) {
   return {};
 }
 
-// bytes/s that a leaf takes from below, and of all its uplinks.
+// bytes/s that a leaf takes from below, and bytes/s of all its uplinks.
 struct Leaf {
   double below = 0, above = 0;
 };

@@ -1,14 +1,12 @@
-// Torus: every port is a vertex of a grid that closes on itself, with a link to each neighbour and
-// direction.
+// Torus: every port is a vertex of a grid that closes on itself, with a link to each neighbour and direction.
 //
 //   shape [4, 2]    0 ═ 1 ═ 2 ═ 3 ═ (0)       a message goes along x, then y, then z, the shorter way
 //                   ║   ║   ║   ║             round each; half way round, upward
 //                   4 ═ 5 ═ 6 ═ 7 ═ (4)
 //
 // A slow port is slow on all links of its vertex, both directions.
-// The first number of the shape counts neighbours in rank order. A chip is its own router: what it forwards
-// costs it nothing but the links (Dally and Seitz 1987; TPU pods, Jouppi et al. 2023). GPUs behind one port
-// reach each other through it.
+// The first number of the shape counts neighbours in rank order. A chip is its own router, so forwarding costs it only
+// the links (Dally and Seitz 1987; TPU pods, Jouppi et al. 2023). GPUs behind one port reach each other through it.
 #include "models/machine/topology.h"
 
 namespace slipway::models {
