@@ -75,8 +75,8 @@ std::string Evaluation::note() const {
   if (data_.samples() >= samples()) return "";
   const std::int64_t fit = data_.samples() / (std::int64_t{graph_.step.layout.data} * graph_.step.micro_batch);
   return "run.evaluation_data has " + std::to_string(data_.samples()) + " samples of " +
-         std::to_string(graph_.step.model->sequence) + " tokens, and each window evaluates " + std::to_string(samples()) +
-         ": some count several times in the held-out loss; " +
+         std::to_string(graph_.step.model->sequence) + " tokens, and each window evaluates " +
+         std::to_string(samples()) + ": some count several times in the held-out loss; " +
          (fit > 0
               ? "set schedule.evaluation_micro_batches to at most " + std::to_string(fit) + ", or name a longer text"
               : "name a longer text");

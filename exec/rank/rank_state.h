@@ -89,7 +89,7 @@ struct RankModel::State {
   // Held-out micro-batches (evaluation.cpp).
   void evaluate(TaskId task, int step);
   Message evaluation_message(TaskId task, int step) const;
-// The tokens of a sequence that a task of this rank has, and their places in the sequence.
+  // The tokens of a sequence that a task of this rank has, and their places in the sequence.
   std::int64_t own_tokens() const { return graph.shape().sequence / graph.step.layout.context; }
   std::vector<TokenRange> tokens_of(const Task& task) const {
     if (graph.step.slices > 1) return {{task.slice * graph.shape().sequence, graph.shape().sequence}};

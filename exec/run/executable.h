@@ -21,7 +21,8 @@ inline std::vector<std::string> not_executable(const Step& step, const Run& run,
         "the learning rate decays to the end of the training, in samples, and the batch grows; set "
         "run.optimizer.lr_decay_samples");
   if (step.optimizer.name != "adamw" && step.optimizer.name != "kfac")
-    reasons.push_back("run.optimizer.name is " + step.optimizer.name + ": adamw and kfac are executed; use one of them");
+    reasons.push_back("run.optimizer.name is " + step.optimizer.name +
+                      ": adamw and kfac are executed; use one of them");
   if (run.data.empty()) {
     reasons.emplace_back(
         "run.data is not set: name a text file or Megatron token files to train on, for example with --set "

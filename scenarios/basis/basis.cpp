@@ -83,7 +83,9 @@ constexpr std::array choices{
            [](const PublishedRow& row) {
              return sequence_parallel_word(row.shape.sharding.tensor, row.shape.sharding.sequence_parallel);
            },
-           [](const Scenario& s) { return sequence_parallel_word(s.step.layout.tensor, s.step.layout.sequence_parallel); }},
+           [](const Scenario& s) {
+             return sequence_parallel_word(s.step.layout.tensor, s.step.layout.sequence_parallel);
+           }},
     Choice{"dtype", [](const PublishedRow& row) { return Word(dtype_word(row.shape.dtype)); },
            [](const Scenario& s) { return Word(dtype_word(s.step.dtype)); }},
 };

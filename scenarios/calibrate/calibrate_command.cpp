@@ -249,8 +249,8 @@ int calibrate_command(const std::vector<std::string>& args, std::ostream& out, s
   file.stream() << machine_to_yaml(calibration.machine);
   file.commit();
   out << "machine " << calibration.machine.name << ", fitted to " << evidence_text(evidence) << "\n"
-      << "  peak " << readable_flops(calibration.machine.peak_flops[static_cast<std::size_t>(scenario.step.dtype)]) << " in "
-      << name_of(scenario.step.dtype) << " (" << peak_source << ")\n\n"
+      << "  peak " << readable_flops(calibration.machine.peak_flops[static_cast<std::size_t>(scenario.step.dtype)])
+      << " in " << name_of(scenario.step.dtype) << " (" << peak_source << ")\n\n"
       << report_text(calibration) << "wrote " << *path << "\n";
   warn_of_doubtful_fit(calibration, err);
   return status_done;

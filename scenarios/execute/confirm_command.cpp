@@ -152,7 +152,8 @@ int confirm_command(const std::vector<std::string>& args, std::ostream& out, std
   for (int round = 0; round < rounds; ++round) {
     for (const std::size_t i : order_of_round(round, cases.size())) {
       err << fmt::format("[round {}/{}] {}: executing {} on {}\n", round + 1, rounds, cases[i].name,
-                         counted(scenarios[i].run.steps, "step"), counted(rank_count(scenarios[i].step.layout), "rank"));
+                         counted(scenarios[i].run.steps, "step"),
+                         counted(rank_count(scenarios[i].step.layout), "rank"));
       const std::string folder = fmt::format("{}/{}/round-{}", runs, folder_name(cases[i].name), round + 1);
       const auto measured = summary_of(execute_command, path, cases[i], {"--out", folder, "--overwrite"}, err);
       done[i].measured_s.push_back(measured.at("step_time_s"));

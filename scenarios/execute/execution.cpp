@@ -56,9 +56,9 @@ void refuse_what_does_not_fit(const Plan& plan) {
   const Timeline timeline = replay(plan.graph, plan.durations);
   const std::vector<Violation> violations = memory_violations(plan, timeline);
   if (violations.empty()) return;
-  const std::string batch = plan.scenario.growth.given
-                                ? fmt::format(" with batch {}, to which training.growth leads", plan.graph.step.global_batch)
-                                : "";
+  const std::string batch = plan.scenario.growth.given ? fmt::format(" with batch {}, to which training.growth leads",
+                                                                     plan.graph.step.global_batch)
+                                                       : "";
   throw UsageError("the scenario does not fit into memory" + batch +
                    "; nothing was started (--force starts all the same): " + violations.front().message + "\n" +
                    memory_text(stage_memory(plan, timeline)));
@@ -219,7 +219,8 @@ std::string report_text(const Plan& plan, const Execution& run) {
                                    "  ");
   if (!run.batches.empty())
     text += "\nBatches (step time: median of the steps that another of the same batch follows):\n" +
-            batches_text(run.batches, static_cast<double>(plan.scenario.step.model->sequence), before, run.predicted_step_s);
+            batches_text(run.batches, static_cast<double>(plan.scenario.step.model->sequence), before,
+                         run.predicted_step_s);
   text += fmt::format(
       "\nStep time: {} ({}); waiting: compute lanes without work.\n"
       "Peak memory: of all tensors of the fullest rank in these steps.\n\nLoss:\n",

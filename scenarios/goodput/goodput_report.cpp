@@ -20,7 +20,8 @@ namespace {
 
 int nodes_in_use(const Scenario& scenario) {
   std::set<int> nodes;
-  for (int rank = 0; rank < rank_count(scenario.step.layout); ++rank) nodes.insert(place_of(scenario.cluster, rank).node);
+  for (int rank = 0; rank < rank_count(scenario.step.layout); ++rank)
+    nodes.insert(place_of(scenario.cluster, rank).node);
   return static_cast<int>(nodes.size());
 }
 

@@ -36,8 +36,7 @@ void check_rule_is_whole(const Scenario& scenario) {
 
 std::vector<std::int64_t> rungs_of(const Scenario& scenario) {
   const GrowthChoice& growth = scenario.growth;
-  const std::vector<std::int64_t> all =
-      rungs_between(step_cut(scenario), scenario.step.global_batch, growth.largest);
+  const std::vector<std::int64_t> all = rungs_between(step_cut(scenario), scenario.step.global_batch, growth.largest);
   return growth.sizes == 0 ? all : some_rungs(all, stage_batches(scenario), growth.sizes);
 }
 

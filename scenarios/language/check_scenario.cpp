@@ -598,7 +598,8 @@ void check_growth(Settings& settings, const Scenario& scenario, bool schedule_is
 void derive_placement(Settings& settings, Scenario& scenario) {
   if (!settings.given("layout.placement")) return;
   scenario.step.layout.placement = settings.integers("layout.placement");
-  std::vector<int> sorted = scenario.step.layout.placement, nodes(static_cast<std::size_t>(node_count(scenario.cluster)));
+  std::vector<int> sorted = scenario.step.layout.placement,
+                   nodes(static_cast<std::size_t>(node_count(scenario.cluster)));
   std::sort(sorted.begin(), sorted.end());
   std::iota(nodes.begin(), nodes.end(), 0);
   if (sorted == nodes) {
@@ -687,8 +688,8 @@ bool is_countable(Settings& settings, const Scenario& scenario) {
   const double tokens = static_cast<double>(scenario.step.micro_batch) * static_cast<double>(model.sequence);
   if (tokens * static_cast<double>(widest) <= most) return true;
   settings.refuse("schedule.micro_batch",
-                  "micro_batch " + str(scenario.step.micro_batch) + " x model.sequence " + str(model.sequence) +
-                      " x " + str(widest) +
+                  "micro_batch " + str(scenario.step.micro_batch) + " x model.sequence " + str(model.sequence) + " x " +
+                      str(widest) +
                       " (the largest of hidden, ffn and vocab, with experts those of a token together) is more than "
                       "can be counted; allowed: "
                       "products up to 9e16",

@@ -290,7 +290,8 @@ void read_run(Settings& settings, const std::string& folder, Scenario& scenario)
   run.checkpoint_steps = settings.small_integer("run.checkpoint_steps");
   run.checkpoints_kept = settings.small_integer("run.checkpoints_kept");
   scenario.tokens = settings.number("run.tokens");
-  if (settings.given("run.dtype")) scenario.step.dtype = dtype_named(settings.text("run.dtype")).value_or(Dtype::bfloat16);
+  if (settings.given("run.dtype"))
+    scenario.step.dtype = dtype_named(settings.text("run.dtype")).value_or(Dtype::bfloat16);
   scenario.step.optimizer = load_optimizer(settings);
   run.data = data_named(settings, "run.data", folder);
   run.evaluation_data = data_named(settings, "run.evaluation_data", folder);

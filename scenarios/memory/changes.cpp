@@ -43,7 +43,8 @@ std::vector<Difference> merged(std::vector<Difference> steps, const std::vector<
   for (const Difference& step : later) {
     if (step.what == "full recompute")
       std::erase_if(steps, [](const Difference& s) { return s.what == "selective recompute"; });
-    const auto same = std::find_if(steps.begin(), steps.end(), [&](const Difference& s) { return s.what == step.what; });
+    const auto same =
+        std::find_if(steps.begin(), steps.end(), [&](const Difference& s) { return s.what == step.what; });
     if (same == steps.end())
       steps.push_back(step);
     else

@@ -23,7 +23,7 @@ struct Difference {
   std::int64_t now = 0, before = 0;
 };
 struct Change {
-  std::vector<Difference> steps;  // for several changes of one setting: the first `before`, the last `now`
+  std::vector<Difference> steps;       // for several changes of one setting: the first `before`, the last `now`
   std::vector<std::string> overrides;  // "layout.pipeline=4", as for --set
 };
 std::string name_of(const Change& change);  // "ZeRO 2 instead of 0; full recompute"

@@ -170,10 +170,11 @@ void megatron_data_parallel(const Scenario& s, LaunchArguments& launch) {
   if (s.step.layout.zero == 1) return;
   list.emplace_back("--use-megatron-fsdp");
   list.emplace_back(s.step.layout.zero == 2 ? "--data-parallel-sharding-strategy optim_grads"
-                                       : "--data-parallel-sharding-strategy optim_grads_params");
+                                            : "--data-parallel-sharding-strategy optim_grads_params");
   list.emplace_back("--no-gradient-accumulation-fusion");
   list.emplace_back("--ckpt-format fsdp_dtensor");
-  if (s.step.layout.pipeline > 1) launch.refused.emplace_back("ZeRO 2 and 3 beside a pipeline: Megatron-FSDP may refuse it");
+  if (s.step.layout.pipeline > 1)
+    launch.refused.emplace_back("ZeRO 2 and 3 beside a pipeline: Megatron-FSDP may refuse it");
 }
 
 // Every setting of the scenario is passed, never left to the trainer's defaults. Slipway's defaults are passed visibly.
@@ -311,9 +312,11 @@ std::optional<Trainer> trainer_named(const std::optional<std::string>& name) {
 }
 
 void refuse_what_trainer_lacks(const Scenario& scenario, Trainer trainer) {
-  if (trainer != Trainer::torchtitan || scenario.step.dtype == Dtype::float32 || scenario.step.dtype == Dtype::bfloat16) return;
+  if (trainer != Trainer::torchtitan || scenario.step.dtype == Dtype::float32 || scenario.step.dtype == Dtype::bfloat16)
+    return;
   throw UsageError(std::string("--emit torchtitan: run.dtype is ") + name_of(scenario.step.dtype) +
-                   ", in which it does not train" + (scenario.step.dtype == Dtype::float16 ? " (it scales no loss)" : "") +
+                   ", in which it does not train" +
+                   (scenario.step.dtype == Dtype::float16 ? " (it scales no loss)" : "") +
                    "; allowed: bfloat16, float32; set run.dtype to one of them, or leave --emit out");
 }
 

@@ -279,7 +279,8 @@ void Ranking::note_row(std::size_t candidate, const std::byte* result) {
   std::memcpy(&numbers, result, sizeof numbers);
   PricedLayout& row = rows_[candidate];
   row.choice = candidates_[candidate].choice;
-  if (row.choice.layout.split == SplitKind::balanced) row.choice.layout = with_layout(scenario_, row.choice).step.layout;
+  if (row.choice.layout.split == SplitKind::balanced)
+    row.choice.layout = with_layout(scenario_, row.choice).step.layout;
   row.bound_s = row.step_time_s = candidates_[candidate].bound_s;
   row.judged = true;
   row.memory_bytes = numbers.memory_bytes, row.memory_share = numbers.memory_share;

@@ -18,7 +18,7 @@ class Trial {
  public:
   Trial(const SpaceOf& space_of, const SearchOptions& options) : space_of_(space_of), options_(options) {}
 
-// A fitting layout of `scenario` among those with the least memory.
+  // A fitting layout of `scenario` among those with the least memory.
   std::optional<Step> fitting(const Scenario& scenario, bool keeps) const {
     try {
       StepEstimator estimator(scenario.step, scenario.cluster, scenario.trainer);
@@ -66,8 +66,8 @@ void try_sequence(const Trial& trial, const Scenario& scenario, bool keeps, std:
     shorter.step.model = model;
     const auto choice = trial.fitting(shorter, keeps);
     if (!choice) continue;
-    list.push_back(
-        fmt::format("model.sequence {} instead of {}: {}", sequence, scenario.step.model->sequence, layout_text(*choice)));
+    list.push_back(fmt::format("model.sequence {} instead of {}: {}", sequence, scenario.step.model->sequence,
+                               layout_text(*choice)));
     return;
   }
 }

@@ -21,8 +21,7 @@ void note_too_large(const Step& choice, const StepEstimate& estimate, Screening&
 // splits where memory is short. A choice with split `balanced` stays so: its loader balances by the verdict, not by the
 // bound.
 template <class Visit>
-void each_split(const Step& choice, bool splits, double memory_share, StepEstimator& estimator,
-                const Visit& visit) {
+void each_split(const Step& choice, bool splits, double memory_share, StepEstimator& estimator, const Visit& visit) {
   const SplitKind kind = choice.layout.split;
   if (kind != SplitKind::balanced) visit(choice);
   if (kind == SplitKind::list || (kind == SplitKind::even && !splits)) return;

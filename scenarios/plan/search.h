@@ -42,8 +42,7 @@ SearchSpace search_space(const Scenario& scenario, const std::vector<std::string
 // Calls `visit` for each layout of the space that the scenario's loader accepts, in a fixed order; layouts
 // that are another one in disguise are left out: chunks or another schedule than 1f1b without a pipeline,
 // ZeRO without a data group, selective recomputation of what fused kernels never keep.
-void each_layout(const Scenario& scenario, const SearchSpace& space,
-                 const std::function<void(const Step&)>& visit);
+void each_layout(const Scenario& scenario, const SearchSpace& space, const std::function<void(const Step&)>& visit);
 // The scenario with this layout; `resolved` and `summary` still say the old one.
 Scenario with_layout(const Scenario& scenario, const Step& choice);
 // The same as options of --set.

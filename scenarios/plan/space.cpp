@@ -53,7 +53,8 @@ class Walk {
             choice_.layout = scenario_.step.layout;
             choice_.layout.tensor = tensor, choice_.layout.sequence_parallel = sp;
             choice_.layout.context = context, choice_.layout.pipeline = pipeline, choice_.layout.data = data;
-            if (scenario_.step.layout.split == SplitKind::balanced) choice_.layout.split_list.clear();  // another layout's
+            if (scenario_.step.layout.split == SplitKind::balanced)
+              choice_.layout.split_list.clear();  // another layout's
             batches();
           }
   }
@@ -157,8 +158,7 @@ SearchSpace search_space(const Scenario& scenario, const std::vector<std::string
   return space;
 }
 
-void each_layout(const Scenario& scenario, const SearchSpace& space,
-                 const std::function<void(const Step&)>& visit) {
+void each_layout(const Scenario& scenario, const SearchSpace& space, const std::function<void(const Step&)>& visit) {
   Walk(scenario, space, visit).shapes();
 }
 

@@ -260,8 +260,8 @@ std::string why(const PricedLayout& row, const PricedLayout& next) {
 }
 
 std::string search_text(const Scenario& scenario, const SearchResult& result, const SearchOptions& options) {
-  std::string text = fmt::format("{}: {}, global batch {} of {} tokens, on {}{}\n", scenario.name, scenario.step.model->name,
-                                 scenario.step.global_batch, scenario.step.model->sequence,
+  std::string text = fmt::format("{}: {}, global batch {} of {} tokens, on {}{}\n", scenario.name,
+                                 scenario.step.model->name, scenario.step.global_batch, scenario.step.model->sequence,
                                  machines_text(scenario.cluster), pace_text(scenario));
   text += fmt::format("{} screened in {}, {} simulated in {}{}\n", counted(result.legal, "legal layout"),
                       readable_seconds(result.screening_s), result.simulated, readable_seconds(result.simulation_s),

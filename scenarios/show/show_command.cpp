@@ -23,8 +23,7 @@ void set_micro_batches(Scenario& scenario, int micro_batches) {
 // An imported schedule has the micro-batches of its file.
 void refuse_endless_grid(const Scenario& scenario) {
   constexpr std::int64_t most = 1000;  // no page has room for more
-  const std::int64_t micro_batches =
-      scenario.step.global_batch / scenario.step.micro_batch / scenario.step.layout.data;
+  const std::int64_t micro_batches = scenario.step.global_batch / scenario.step.micro_batch / scenario.step.layout.data;
   if (scenario.step.actions || micro_batches <= most) return;
   throw UsageError(fmt::format(
       "the grid would have columns for {} micro-batches; allowed: up to {}; give --micro-batches 16 for a picture, "

@@ -26,7 +26,8 @@ void refuse_unlike(const Scenario& first, const Scenario& second) {
   for (const Scenario* scenario : {&first, &second}) {
     if (scenario->cluster.groups.size() != 1)
       refuse(*scenario, "two jobs share a cluster of one kind of nodes; give cluster.machine instead of groups");
-    if (is_impaired(scenario->cluster) || !scenario->cluster.weak_pairs.empty() || !scenario->step.layout.placement.empty())
+    if (is_impaired(scenario->cluster) || !scenario->cluster.weak_pairs.empty() ||
+        !scenario->step.layout.placement.empty())
       refuse(*scenario,
              "places of two jobs are mixed; remove cluster.stragglers, slow_links and link_factors and "
              "layout.placement, or simulate it alone");
@@ -141,8 +142,8 @@ Neighbours beside(const Scenario& first, const Scenario& second, Interleaving in
   refuse_unlike(first, second);
   const Cluster common = common_cluster(first, second);
   const Scenario* scenarios[] = {&first, &second};
-  const auto gpus =
-      gpus_of(interleaving, common.groups[0].gpus_per_node, {rank_count(first.step.layout), rank_count(second.step.layout)});
+  const auto gpus = gpus_of(interleaving, common.groups[0].gpus_per_node,
+                            {rank_count(first.step.layout), rank_count(second.step.layout)});
   std::array<Plan, 2> plans{plan_on(first, common, gpus[0]), plan_on(second, common, gpus[1])};
   Neighbours neighbours;
   const auto options = [&](const std::string& what) {

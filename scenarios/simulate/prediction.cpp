@@ -114,7 +114,8 @@ std::string json_text(const Plan& plan, const Prediction& prediction) {
   json.set("micro_batches", micro_batches_of(plan));
   json.set("simulated_micro_batches", plan.graph.micro_batches);
   json.set("parameters", parameter_count(plan.scenario.step.model));
-  if (has_experts(plan.scenario.step.model)) json.set("active_parameters", active_parameter_count(plan.scenario.step.model));
+  if (has_experts(plan.scenario.step.model))
+    json.set("active_parameters", active_parameter_count(plan.scenario.step.model));
   json.set("tasks", static_cast<std::uint64_t>(plan.graph.tasks.size()));
   json.set("simulated_units", prediction.units);
   json.set("steps", prediction.steps);

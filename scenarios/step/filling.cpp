@@ -63,7 +63,8 @@ bool is_of_the_papers_kind(const Scenario& scenario) {
   const std::string& schedule = scenario.step.schedule;
   return scenario.step.optimizer.name == "kfac" && !scenario.step.actions &&
          (schedule == "gpipe" || schedule == "1f1b" || schedule == "chimera") &&
-         scenario.step.layout.data * scenario.step.layout.context == 1 && !scenario.cluster.groups.front().machine.blocks.empty();
+         scenario.step.layout.data * scenario.step.layout.context == 1 &&
+         !scenario.cluster.groups.front().machine.blocks.empty();
 }
 
 std::string closed_form_row(const PipeFisherModel& model) { return fmt::format("{:.4g} steps", model.ratio); }
@@ -78,9 +79,9 @@ void fill_bubbles(Plan& plan) {
   Fillers fillers;
   Filling filling;
   try {
-    fillers = kfac ? kfac_fillers(plan.graph, scenario.cluster)
-                   : evaluation_fillers(plan.graph, scenario.cluster, plan.durations,
-                                        scenario.evaluation_micro_batches);
+    fillers = kfac
+                  ? kfac_fillers(plan.graph, scenario.cluster)
+                  : evaluation_fillers(plan.graph, scenario.cluster, plan.durations, scenario.evaluation_micro_batches);
     filling = fill(plan.graph, plan.durations, fillers, options);
   } catch (const std::invalid_argument& error) {
     throw UsageError(scenario.path + ": " + error.what());

@@ -67,9 +67,7 @@ void refuse_uncalibrated(const Scenario& scenario) {
 
 namespace {
 
-bool has_fillers(const Scenario& scenario) {
-  return scenario.fill != FillChoice::none || uses_kfac(scenario.step);
-}
+bool has_fillers(const Scenario& scenario) { return scenario.fill != FillChoice::none || uses_kfac(scenario.step); }
 
 const char* why_unfoldable(const Scenario& scenario) {
   if (has_fillers(scenario)) return "work in the bubbles differs from rank to rank";
@@ -190,8 +188,7 @@ std::string choices_text(const Step& step) {
   std::string text;
   if (step.slices > 1) text += fmt::format(", {} slices", step.slices);
   if (step.recompute != Recompute::none) text += ", recompute " + word_of("schedule.recompute", step.recompute);
-  if (step.kernels != Step{}.kernels)
-    text += ", kernels " + word_of("schedule.kernels", step.kernels);
+  if (step.kernels != Step{}.kernels) text += ", kernels " + word_of("schedule.kernels", step.kernels);
   return text;
 }
 
@@ -226,8 +223,8 @@ std::string parameters_text(const Model& model) {
 std::string headline(const Plan& plan) {
   const Scenario& s = plan.scenario;
   return fmt::format("{}: {} ({}), sequence {}, on {}: {}; {}, {} of {}, {}{}{}", s.name, s.step.model->name,
-                     parameters_text(s.step.model), s.step.model->sequence, machines_text(s.cluster), layout_text(s.step.layout),
-                     s.step.actions ? "schedule of a CSV" : s.step.schedule,
+                     parameters_text(s.step.model), s.step.model->sequence, machines_text(s.cluster),
+                     layout_text(s.step.layout), s.step.actions ? "schedule of a CSV" : s.step.schedule,
                      counted(micro_batches_of(plan), "micro-batch"), counted(s.step.micro_batch, "sequence"),
                      name_of(s.step.dtype), choices_text(s.step), pace_text(s));
 }

@@ -109,8 +109,8 @@ double elements_of(const Stages& stages, int pipeline) {
   for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
     if (!stages.on_rank(stage, pipeline)) continue;
     for (int block = stages.ranges[stage].first; block < stages.ranges[stage].last; ++block)
-      elements +=
-          static_cast<double>(block_shard_elements(stages.scenario.step.model, block, stages.scenario.step.layout.tensor));
+      elements += static_cast<double>(
+          block_shard_elements(stages.scenario.step.model, block, stages.scenario.step.layout.tensor));
   }
   return elements;
 }
@@ -123,8 +123,8 @@ double elements_of_two_blocks(const Stages& stages, int pipeline) {
   for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
     if (!stages.on_rank(stage, pipeline)) continue;
     for (int block = stages.ranges[stage].first; block < stages.ranges[stage].last; ++block)
-      elements.push_back(
-          static_cast<double>(block_shard_elements(stages.scenario.step.model, block, stages.scenario.step.layout.tensor)));
+      elements.push_back(static_cast<double>(
+          block_shard_elements(stages.scenario.step.model, block, stages.scenario.step.layout.tensor)));
   }
   double most = elements.size() == 1 ? elements[0] : 0;
   for (std::size_t i = 0; i < elements.size() && elements.size() > 1; ++i)

@@ -106,8 +106,7 @@ const std::vector<std::vector<int>>& StepEstimator::Parts::groups_of(const Layou
 }
 
 // A bound like that of memory (estimate.h): a layer counts as on the chunk that keeps the fewest micro-batches.
-std::vector<int> StepEstimator::Parts::most_layers(const Step& step, const ScheduleUse& use,
-                                                   double memory_share) {
+std::vector<int> StepEstimator::Parts::most_layers(const Step& step, const ScheduleUse& use, double memory_share) {
   const Layout& layout = step.layout;
   const Wiring& wires = wiring(layout);
   const std::vector<double>& elements = elements_of_runs(step);
@@ -136,8 +135,7 @@ std::vector<int> StepEstimator::Parts::most_layers(const Step& step, const Sched
 }
 
 std::vector<std::vector<int>> StepEstimator::balanced_splits(const Step& step, double memory_share) {
-  const bool unequal =
-      has_several_machines(parts_->cluster) && differ(parts_->cluster, parts_->groups_of(step.layout));
+  const bool unequal = has_several_machines(parts_->cluster) && differ(parts_->cluster, parts_->groups_of(step.layout));
   if (!unequal && (step.layout.split != SplitKind::balanced || step.layout.chunks == 1)) return {};
   if (!parts_->cluster.impairments.ports.empty()) {  // degradation moves no layers
     std::unique_ptr<StepEstimator>& sound = parts_->without_troubles;

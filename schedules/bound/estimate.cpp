@@ -210,8 +210,8 @@ void bound_memory(Parts& parts, const Step& step, int m, StepEstimate& estimate)
       elements += costs.elements[part];
       if (use.is_plain) kept += use.in_flight[q][stage / p] * costs.kept_bytes[part];
     }
-    const StaticBytes fixed = static_bytes_of(elements, step.layout, step.dtype,
-                                              parts.base.gradient_dtype, use.placement.copies);
+    const StaticBytes fixed =
+        static_bytes_of(elements, step.layout, step.dtype, parts.base.gradient_dtype, use.placement.copies);
     const double bytes =
         fixed.weights + parts.least_gradients * fixed.gradients + fixed.optimizer + parts.least_kept * kept;
     const double capacity = parts.cluster.groups[wires.machine_group[q]].machine.memory_bytes;
@@ -225,8 +225,7 @@ void bound_memory(Parts& parts, const Step& step, int m, StepEstimate& estimate)
 
 }  // namespace
 
-StepEstimator::StepEstimator(Step base, const Cluster& cluster, const MemoryConstants& trainer,
-                             const Stack* stack)
+StepEstimator::StepEstimator(Step base, const Cluster& cluster, const MemoryConstants& trainer, const Stack* stack)
     : parts_(std::make_unique<Parts>(std::move(base), cluster)) {
   if (trainer.gradient_bytes > 0)
     parts_->least_gradients = std::min(1.0, trainer.gradient_bytes / bytes_of(parts_->base.gradient_dtype));
@@ -266,8 +265,7 @@ double StepEstimator::passes_bound(const Step& step) {
   const double bound = estimate(step).bound_s;
   const int m = micro_batches_of(step);
   const ScheduleUse& use = parts_->use_of(step, m);
-  if (!use.is_plain && (!is_split(*parts_, step, m) || !all_on_one_machine(parts_->wiring(step.layout))))
-    return bound;
+  if (!use.is_plain && (!is_split(*parts_, step, m) || !all_on_one_machine(parts_->wiring(step.layout)))) return bound;
   const ActionLists lists = schedule_of(step).actions(schedule_shape(step));
   const StageCosts& costs = parts_->costs_of(step);
   const Action& last = lists.front().back();
@@ -366,8 +364,7 @@ class Replay {
 
 }  // namespace
 
-double passes_seconds(StepEstimator::Parts& parts, const Step& step, int micro_batches,
-                      const ActionLists& lists) {
+double passes_seconds(StepEstimator::Parts& parts, const Step& step, int micro_batches, const ActionLists& lists) {
   return Replay(parts.costs_of(step), parts.wiring(step.layout), parts.use_of(step, micro_batches), micro_batches)
       .run(lists);
 }
@@ -385,8 +382,7 @@ double reduce_seconds(const Parts& parts, const Layout& layout, const LinkPath& 
                             data_degree(layout), elements * bytes_of(parts.base.gradient_dtype));
 }
 double gather_seconds(const Parts& parts, const Layout& layout, const LinkPath& path, double elements) {
-  return collective_seconds(path, Collective::all_gather, data_degree(layout),
-                            elements * bytes_of(parts.base.dtype));
+  return collective_seconds(path, Collective::all_gather, data_degree(layout), elements * bytes_of(parts.base.dtype));
 }
 
 double tied_seconds(Parts& parts, const Step& step) {
@@ -453,16 +449,15 @@ double first_gather(Parts& parts, const Step& step, int q) {
 
 }  // namespace
 
-StepEndSeconds split_end(Parts& parts, const Step& step, const StageCosts& costs, const ScheduleUse& use,
-                         int q, bool reduces) {
+StepEndSeconds split_end(Parts& parts, const Step& step, const StageCosts& costs, const ScheduleUse& use, int q,
+                         bool reduces) {
   const Layout& layout = step.layout;
   const Machine& machine = parts.cluster.groups[parts.wiring(layout).machine_group[q]].machine;
   const double shards = layout.zero >= 1 ? data_degree(layout) : 1;
   StepEndSeconds end;
   for (int stage = 0; stage < use.placement.stages(); ++stage)
     if (use.placement.rank[stage] == q)
-      end.optimizer +=
-          machine.task_overhead + optimizer_seconds(machine, costs.elements[stage] / shards, step.dtype);
+      end.optimizer += machine.task_overhead + optimizer_seconds(machine, costs.elements[stage] / shards, step.dtype);
   if (reduces) end.data = exposed_reduction(parts, step, q, Pass::weight_grad);
   return end;
 }
@@ -474,8 +469,7 @@ StepEndSeconds step_end(Parts& parts, const Step& step, const StageCosts& costs,
   double first = 0, later = 0, held = 0;  // the optimizer of stage q, and of the rank's other stages
   for (int chunk = 0; chunk < layout.chunks; ++chunk) {
     const double elements = costs.elements[chunk * layout.pipeline + q] / shards;
-    (chunk == 0 ? first : later) +=
-        machine.task_overhead + optimizer_seconds(machine, elements, step.dtype);
+    (chunk == 0 ? first : later) += machine.task_overhead + optimizer_seconds(machine, elements, step.dtype);
     held += elements;
   }
   StepEndSeconds end{exposed_reduction(parts, step, q, Pass::backward), first};
@@ -507,7 +501,7 @@ double data_lane_seconds(Parts& parts, const Step& step, int q) {
       largest = std::max(largest, gather);
     }
   }
-// Two gathers may be fetched before the step's first task; the next step's first one is inside.
+  // Two gathers may be fetched before the step's first task; the next step's first one is inside.
   return lane * micro_batches_of(step) - 2 * largest;
 }
 

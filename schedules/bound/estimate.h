@@ -128,23 +128,22 @@ struct StepEstimate {
 
 class StepEstimator {
  public:
-// `base` gives everything but layout, schedule, micro-batch and recompute. `stack` sets the pace of each layout
-// (stack_pace.h) and must outlive this; then layouts share nothing, and an estimate takes about ten times as long.
-// nullptr: prices as counted.
-  StepEstimator(Step base, const Cluster& cluster, const MemoryConstants& trainer = {},
-                const Stack* stack = nullptr);
+  // `base` gives everything but layout, schedule, micro-batch and recompute. `stack` sets the pace of each layout
+  // (stack_pace.h) and must outlive this; then layouts share nothing, and an estimate takes about ten times as long.
+  // nullptr: prices as counted.
+  StepEstimator(Step base, const Cluster& cluster, const MemoryConstants& trainer = {}, const Stack* stack = nullptr);
   StepEstimator(StepEstimator&& other) noexcept;
   ~StepEstimator();
 
-// Caches what layouts share. It is fast when successive choices differ in ZeRO, schedule and chunks first, then in
-// recompute and micro-batch. Throws std::invalid_argument for what cannot be lowered or priced.
+  // Caches what layouts share. It is fast when successive choices differ in ZeRO, schedule and chunks first, then in
+  // recompute and micro-batch. Throws std::invalid_argument for what cannot be lowered or priced.
   StepEstimate estimate(const Step& step);
-// ≥ estimate(choice).bound_s, and still ≤ the simulated step_time_s.
+  // ≥ estimate(choice).bound_s, and still ≤ the simulated step_time_s.
   double passes_bound(const Step& step);
-// Transformer layers per stage that make the slowest rank as fast as possible (balanced_split.h), in at most
-// `memory_share` of its memory by the bound. Where they come near it, further splits keep 90, 80 and 70 % of that. If
-// no split fits, returns the fastest of all. Empty where `balanced` is by FLOPs: all stages sit on the same machines,
-// and ranks have one stage or are not to be balanced.
+  // Transformer layers per stage that make the slowest rank as fast as possible (balanced_split.h), in at most
+  // `memory_share` of its memory by the bound. Where they come near it, further splits keep 90, 80 and 70 % of that. If
+  // no split fits, returns the fastest of all. Empty where `balanced` is by FLOPs: all stages sit on the same machines,
+  // and ranks have one stage or are not to be balanced.
   std::vector<std::vector<int>> balanced_splits(const Step& step, double memory_share);
 
   struct Parts;  // the caches: estimate_parts.h

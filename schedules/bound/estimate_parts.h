@@ -46,7 +46,7 @@ struct StepEstimator::Parts {
   Parts(Step given, const Cluster& on);
 
   Step base;
-  Cluster cluster;  // without degradation (models/machine/degradation.h)
+  Cluster cluster;         // without degradation (models/machine/degradation.h)
   double fastest_gpu = 1;  // of the degraded cluster
   const Stack* stack = nullptr;
   std::vector<int> first_block;  // of each run
@@ -78,7 +78,7 @@ struct StepEstimator::Parts {
   bool shares_table(const Step& step);  // schedules/step/placement.h
   const StageCosts& costs_of(const Step& step);
   const LinkPath& world_links(int ranks);
-// balanced_split.cpp: the most layers that a pipeline rank can hold in this share of its memory.
+  // balanced_split.cpp: the most layers that a pipeline rank can hold in this share of its memory.
   std::vector<int> most_layers(const Step& step, const ScheduleUse& use, double memory_share);
 };
 
@@ -88,14 +88,13 @@ struct StepEndSeconds {
 };
 StepEndSeconds step_end(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs, int q);
 // The same on rank 0 of a schedule that is_split. `reduces`: its list ends with the weight gradient of stage 0.
-StepEndSeconds split_end(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs,
-                         const ScheduleUse& use, int q, bool reduces);
+StepEndSeconds split_end(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs, const ScheduleUse& use,
+                         int q, bool reduces);
 // is_split: the bounds for split backwards apply. split_busy_seconds: a rank's busy time, then.
 bool is_split(StepEstimator::Parts& parts, const Step& step, int micro_batches);
 double split_busy_seconds(StepEstimator::Parts& parts, const Step& step, int micro_batches, int q);
 // For a schedule that is plain or is_split: seconds of the path through all actions up to the end of rank 0's list.
-double passes_seconds(StepEstimator::Parts& parts, const Step& step, int micro_batches,
-                      const ActionLists& lists);
+double passes_seconds(StepEstimator::Parts& parts, const Step& step, int micro_batches, const ActionLists& lists);
 // (3): seconds of the data group's lane of pipeline rank q under ZeRO 2 and 3; else 0.
 double data_lane_seconds(StepEstimator::Parts& parts, const Step& step, int q);
 

@@ -45,7 +45,8 @@ class UpdateCheck {
     own_.emplace(graph, membership_, step_end());
     for (const Block& block : blocks_) {
       tensor_sums_.push_back(block_tensor_sum_elements(graph.step.model, static_cast<int>(&block - blocks_.data()),
-                                                       graph.step.layout.tensor, graph.step.layout.sequence_parallel) > 0);
+                                                       graph.step.layout.tensor,
+                                                       graph.step.layout.sequence_parallel) > 0);
     }
   }
 

@@ -157,7 +157,8 @@ std::vector<Row> rows_of(const TaskGraph& graph, const std::vector<int>& ranks) 
   for (const auto& [first, shown] : pipelines) {
     ActionLists pipeline;
     Coordinates at = coordinates_of(graph.step.layout, first);
-    for (; at.pipeline < graph.step.layout.pipeline; ++at.pipeline) pipeline.push_back(lists[rank_of(graph.step.layout, at)]);
+    for (; at.pipeline < graph.step.layout.pipeline; ++at.pipeline)
+      pipeline.push_back(lists[rank_of(graph.step.layout, at)]);
     const UnitTimes times = unit_times(pipeline, graph.placement.parts());
     for (const int rank : shown) {
       const auto p = static_cast<std::size_t>(coordinates_of(graph.step.layout, rank).pipeline);

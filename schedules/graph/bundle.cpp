@@ -322,8 +322,8 @@ bool have_same_places(const TaskGraph& a, const TaskGraph& b) {
 
 bool have_same_numbers(const TaskGraph& a, const TaskGraph& b) {
   return a.shape().micro_batch == b.shape().micro_batch && a.shape().sequence == b.shape().sequence &&
-         a.shape().dtype == b.shape().dtype && a.step.gradient_dtype == b.step.gradient_dtype && a.step.clip_norm == b.step.clip_norm &&
-         a.step.slices == b.step.slices;
+         a.shape().dtype == b.shape().dtype && a.step.gradient_dtype == b.step.gradient_dtype &&
+         a.step.clip_norm == b.step.clip_norm && a.step.slices == b.step.slices;
 }
 
 // Checks a rule's parameters (models/training/batch_rules.h); a scenario's loader has checked them already.
@@ -363,7 +363,8 @@ std::string ladder_defect(const BatchPlan& plan, const std::vector<const TaskGra
     if (!have_same_numbers(*graph, first)) return "the step programs do not compute alike";
     if (graph->stages != first.stages) return "the step programs have different stages";
     if (!have_same_communicators(*graph, first)) return "the step programs have different communicators";
-    if (graph->window != 1 || uses_kfac(graph->step)) return "the step programs of a batch that grows have work in the bubbles";
+    if (graph->window != 1 || uses_kfac(graph->step))
+      return "the step programs of a batch that grows have work in the bubbles";
     if (graph->step.worker_norms != (plan.rule == BatchRule::norm_test))
       return "the step programs measure norms that no rule asks for, or do not measure what it asks for";
   }

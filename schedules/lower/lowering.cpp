@@ -181,7 +181,8 @@ void set_inverse_bytes(TaskGraph& graph) {
   const Dtype dtype = graph.step.dtype;
   for (std::size_t r = 0; r < graph.static_bytes.size(); ++r) {
     const auto rank = static_cast<std::int32_t>(r);
-    const auto places = kfac_places(blocks, graph.placement, graph.stages, coordinates_of(graph.step.layout, rank).pipeline);
+    const auto places =
+        kfac_places(blocks, graph.placement, graph.stages, coordinates_of(graph.step.layout, rank).pipeline);
     const auto replicas = static_cast<int>(kfac_replicas(graph, rank).size());
     graph.static_bytes[r].optimizer +=
         kfac_inverse_bytes(kfac_share(graph, rank), dtype) - most_kfac_inverse_bytes(places, replicas, dtype);

@@ -116,7 +116,7 @@ void limit_ring_prefetch(LoweringState& state);
 void lower_passes(LoweringState& state);
 // compute_order of every rank up to the end of its last action.
 void place_compute_order(LoweringState& state);
-// Requires place_compute_order. Called for LoweringInput::blocking_transfers.
+// Requires place_compute_order. Called for Step::blocking_transfers.
 void wait_for_transfers(LoweringState& state);
 // Gradient reductions, global norm, optimizer, parameter gathers; appends to compute_order.
 void lower_step_end(LoweringState& state);

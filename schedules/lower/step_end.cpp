@@ -160,8 +160,7 @@ Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int block
   double elements = state.elements_of_block(block);
   const char* tail = ".ar_grad";
   if (kind == WorkKind::norm_grad_reduce) {
-    elements =
-        static_cast<double>(block_tensor_sum_elements(step.model, block, tensor, step.layout.sequence_parallel));
+    elements = static_cast<double>(block_tensor_sum_elements(step.model, block, tensor, step.layout.sequence_parallel));
     tail = ".norm_grad";
   } else if (kind == WorkKind::tied_grad_reduce) {
     const Block& head = state.blocks.back();

@@ -55,7 +55,8 @@ double precondition_seconds(const TaskGraph& graph, const Work& work, const Mach
   const BlockRange range = graph.stages[work.stage];
   double seconds = 0;
   for (int block = range.first; block < range.last; ++block)
-    for (const KfacSeconds& linear : kfac_seconds(blocks[block], graph.shape(), machine)) seconds += linear.precondition;
+    for (const KfacSeconds& linear : kfac_seconds(blocks[block], graph.shape(), machine))
+      seconds += linear.precondition;
   return seconds / (static_cast<double>(graph.step.layout.data) * graph.step.layout.context * graph.placement.copies);
 }
 

@@ -93,7 +93,7 @@ TEST(CudaHost, ExpertsRunToTheirEndInOneProcessAndInTwo) {
   split.schedule = "zb-h1";
   for (const int processes : {1, 2}) {
     for (const Step& input : {with_layout(model, {.tensor = 2, .sequence_parallel = true}),
-                                       with_layout(model, {.data = 2, .zero = 3}), split})
+                              with_layout(model, {.data = 2, .zero = 3}), split})
       expect_success(run_on_double(bundle_of(input, 3, Dtype::bfloat16), processes));
   }
 }

@@ -57,7 +57,8 @@ std::vector<double> reference_evaluations(const Bundle& bundle, int windows) {
   for (int step = 0; step < windows * graph.window; ++step) {
     if (step % graph.window == 0) {
       at::NoGradGuard no_grad;
-      const std::int64_t samples = std::int64_t{graph.step.layout.data} * held_out_micro_batches * graph.step.micro_batch;
+      const std::int64_t samples =
+          std::int64_t{graph.step.layout.data} * held_out_micro_batches * graph.step.micro_batch;
       evaluations.push_back(reference.loss(held_out.batch(0, samples, at::kCPU)).item<double>());
     }
     optimizer.zero_grad();

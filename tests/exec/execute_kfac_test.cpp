@@ -82,8 +82,7 @@ class KfacOfSchedule : public testing::TestWithParam<Schedule> {
  protected:
   static Step input(int data) {
     const Schedule& schedule = GetParam();
-    Step input =
-        with_layout(tiny_llama(4, false), {.pipeline = 2, .data = data, .chunks = schedule.default_chunks});
+    Step input = with_layout(tiny_llama(4, false), {.pipeline = 2, .data = data, .chunks = schedule.default_chunks});
     input.schedule = schedule.name;
     input.slices = schedule.default_slices;
     return input;

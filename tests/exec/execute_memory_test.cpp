@@ -90,7 +90,7 @@ TEST(MeasuredMemory, IsTheSameForRanksThatShareAProcess) {
 
 // Long sequences: activations are most of the memory. As many keys as queries, for on processors others are repeated.
 Step long_sequences(const Degrees& degrees, const std::string& schedule = "1f1b",
-                             Recompute recompute = Recompute::none) {
+                    Recompute recompute = Recompute::none) {
   const Model model = llama(
       "long-llama", {.layers = 4, .hidden = 64, .ffn = 176, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 256});
   Step input = with_layout(model, degrees);

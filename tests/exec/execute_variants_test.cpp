@@ -76,7 +76,7 @@ TEST(OtherRuns, NormsOfQueryAndKeyWithBiasesOfThemGiveTheResultsOfOneProcess) {
 TEST(OtherRuns, FullRecomputationChangesNothingWhereWeightsAreGathered) {
   for (const int context : {1, 2}) {
     Step input = with_layout(llama_for(2, true),
-                                      {.tensor = 2, .pipeline = 2, .data = 3 - context, .context = context, .zero = 3});
+                             {.tensor = 2, .pipeline = 2, .data = 3 - context, .context = context, .zero = 3});
     input.recompute = Recompute::full;
     expect_layout_equals_one_process(input);
   }

@@ -93,8 +93,9 @@ Bundle growing() {
   bundle.graph.step.worker_norms = true;
   bundle.larger = {bundle.graph};
   bundle.larger[0].global_batch *= 2;
-  bundle.batches = {
-      .rule = BatchRule::norm_test, .rungs = {bundle.graph.step.global_batch, 2 * bundle.graph.step.global_batch}, .eta = 0.3};
+  bundle.batches = {.rule = BatchRule::norm_test,
+                    .rungs = {bundle.graph.step.global_batch, 2 * bundle.graph.step.global_batch},
+                    .eta = 0.3};
   return bundle;
 }
 

@@ -212,10 +212,9 @@ TEST(MemoryCurve, GivesBackWhatEndsBeforeItTakesWhatStartsAndTellsTheMostMeanwhi
 
 // What the rank's peak says in the header, the records say task by task.
 TEST(MemoryCurve, OfATraceHasThePeakOfTheTimeline) {
-  std::vector<Step> inputs{
-      with_layout(tiny_llama(4, false), {.tensor = 2, .pipeline = 2, .sequence_parallel = true}),
-      with_layout(tiny_llama(4, true), {.data = 2, .zero = 3}),
-      with_layout(tiny_llama(4, false), {.pipeline = 2, .data = 2, .zero = 2})};
+  std::vector<Step> inputs{with_layout(tiny_llama(4, false), {.tensor = 2, .pipeline = 2, .sequence_parallel = true}),
+                           with_layout(tiny_llama(4, true), {.data = 2, .zero = 3}),
+                           with_layout(tiny_llama(4, false), {.pipeline = 2, .data = 2, .zero = 2})};
   inputs.front().recompute = Recompute::full;
   inputs.back().schedule = "zb-h1";
   for (const Step& input : inputs) {

@@ -45,8 +45,7 @@ Step step_of(int tensor, int context, int pipeline, int data) {
 struct Both {
   Simulation chained, single;
 };
-Both simulated(const Step& input, const Cluster& cluster,
-               CollectiveFidelity fidelity = CollectiveFidelity::automatic) {
+Both simulated(const Step& input, const Cluster& cluster, CollectiveFidelity fidelity = CollectiveFidelity::automatic) {
   TaskGraph graph = lower(input);
   const Durations durations = durations_of(graph, cluster);
   set_global_order(graph, durations);

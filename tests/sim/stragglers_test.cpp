@@ -224,8 +224,7 @@ TEST(FoldedWithStragglers, IsTheStepOfAllRanks) {
   for (int i = 0; i < 40; ++i) {
     Cluster cluster = cluster_of(4, 2);
     for (Fabric& fabric : cluster.fabrics) fabric.bandwidth = 4e9, fabric.latency = 2e-6;
-    const std::vector<Step> layouts{step_of(2, 2, 2, 4), step_of(1, 4, 2, 2), step_of(4, 1, 2, 4),
-                                             step_of(2, 4, 1, 2)};
+    const std::vector<Step> layouts{step_of(2, 2, 2, 4), step_of(1, 4, 2, 2), step_of(4, 1, 2, 4), step_of(2, 4, 1, 2)};
     Step input = layouts[below(4)];
     const int node = below(4);
     if (below(2) == 0) {
