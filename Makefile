@@ -1,64 +1,73 @@
 # What a person types. Everything here is safe to run again: what is there already is left alone.
 # Variables: SLIPWAY_TORCH=<torch/ folder of an installed PyTorch 2.11>, BUILD=<build folder>, JOBS=<number>.
+# `make help` prints what stands behind two number signs.
 BUILD ?= build
 JOBS ?= $(shell nproc)
 STEP := setup/step.sh
 GENERATOR = $(if $(wildcard $(BUILD)/CMakeCache.txt),,-G Ninja)
 TORCH = $(if $(SLIPWAY_TORCH),-DSLIPWAY_TORCH="$(SLIPWAY_TORCH)")
+# The packages of tests, where a goal needs them.
+PACKAGES = $(if $(filter test bench format check-format,$(MAKECMDGOALS)),test)
 
-.PHONY: all setup configure demo test bench gpu-program test-gpu gpu-kit package clean help
+.PHONY: all setup packages configure demo test format check-format bench gpu-program test-gpu gpu-kit package clean help
 
-all: configure
+all: configure  ## what make alone does: install what is missing, build build/slipway and build/slipway-rank
 	@$(STEP) "Building $(BUILD)/slipway and $(BUILD)/slipway-rank" \
 	  cmake --build $(BUILD) --parallel $(JOBS) --target slipway slipway-rank
 
-setup:
-	@$(STEP) "Debian packages" setup/debian.sh
+packages:  ## install the Debian packages that are missing
+	@$(STEP) "Debian packages" setup/debian.sh $(PACKAGES)
+
+setup: packages  ## the same, and LibTorch in .venv/
 	@$(STEP) "LibTorch" setup/libtorch.sh
 
-configure: setup
+configure: setup  ## the same, and configure build/
 	@$(STEP) "Configuring" cmake -S . -B $(BUILD) $(GENERATOR) $(TORCH)
 
-demo: all
+demo: all  ## the main job: simulate, execute, calibrate, predict, compare
 	@echo "==> Demo"
 	@BUILD="$(BUILD)" scenarios/demo/run.sh  # tells its times itself: its last line is the result
 
-test: configure
+# tests/not_run.py prints after ctest; the exit status is ctest's.
+test: configure  ## build and run every test, and name those that could not run
 	@$(STEP) "Building programs and tests" cmake --build $(BUILD) --parallel $(JOBS)
 	@echo "==> Running the tests"
-	@ctest --test-dir $(BUILD) --parallel $(JOBS) --output-on-failure --no-tests=error
+	@rm -f $(BUILD)/tests/ctest.xml
+	@ctest --test-dir $(BUILD) --parallel $(JOBS) --output-on-failure --no-tests=error --output-junit tests/ctest.xml; \
+	  status=$$?; python3 tests/not_run.py $(BUILD); exit $$status
+
+format: packages  ## write every .h and .cpp as clang-format 14 does
+	@$(STEP) "Formatting" setup/format.sh
+
+check-format: packages  ## print what clang-format 14 would change (a test of make test, too)
+	@$(STEP) "Checking the format" setup/format.sh --check
+
+bench: configure  ## build and run the benchmarks
+	@$(STEP) "Benchmarks" cmake --build $(BUILD) --parallel $(JOBS) --target bench
 
 # Where nvcc 13 was found when the build was configured.
-gpu-program: all
+gpu-program: all  ## build build/slipway-rank-cuda, where nvcc 13 is installed
 	@if cmake --build $(BUILD) --target help | grep -q slipway-rank-cuda; then \
 	  $(STEP) "Building $(BUILD)/slipway-rank-cuda" cmake --build $(BUILD) --parallel $(JOBS) --target slipway-rank-cuda; fi
 
 # 77: skipped, with the reason.
-test-gpu: gpu-program
+test-gpu: gpu-program  ## runs on this machine's GPU: layouts against one rank, speed beside PyTorch, one table
 	@$(STEP) "Bundles and predictions" python3 tests/gpu/kit.py $(BUILD) $(BUILD)/gpu-kit
 	@python3 tests/gpu/run.py $(BUILD)/gpu-kit || [ $$? -eq 77 ]
 
-gpu-kit: package
+gpu-kit: package  ## the same as one tarball, for a GPU node that has PyTorch 2.11 and nothing else of ours
 	@$(STEP) "Bundles and predictions" python3 tests/gpu/kit.py $(BUILD) $(BUILD)/gpu-kit \
 	  --package $(BUILD)/slipway-rank-$$($(BUILD)/slipway-rank --version | cut -d' ' -f2)-x86_64.tar.gz
 	@tar -C $(BUILD) -czf $(BUILD)/gpu-kit.tar.gz gpu-kit && echo "$(BUILD)/gpu-kit.tar.gz: unpack it on a GPU node with PyTorch 2.11, python3 gpu-kit/run.py"
 
-package: gpu-program
+package: gpu-program  ## one tarball with the rank program, for any x86-64 Linux node with PyTorch 2.11
 	@$(STEP) "Packing the rank program" env BUILD="$(BUILD)" setup/package.sh
 
-bench: configure
-	@$(STEP) "Benchmarks" cmake --build $(BUILD) --parallel $(JOBS) --target bench
-
-clean:
+clean:  ## remove build/ (installed packages and .venv/ stay)
 	rm -rf $(BUILD)
 
-help:
-	@echo "make         install what is missing, build $(BUILD)/slipway and $(BUILD)/slipway-rank"
-	@echo "make demo    the main job: simulate, execute, calibrate, predict, compare"
-	@echo "make test    build and run every test"
-	@echo "make bench   build and run the benchmarks"
-	@echo "make test-gpu runs on this machine's GPU: layouts against one rank, speed beside PyTorch, one table"
-	@echo "make gpu-kit  the same as one tarball, for a GPU node that has PyTorch 2.11 and nothing else of ours"
-	@echo "make package one tarball with the rank program, for any x86-64 Linux node with PyTorch 2.11"
-	@echo "make clean   remove $(BUILD)/ (installed packages and .venv/ stay)"
+help:  ## print this list
+	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | while IFS="	" read -r target text; do \
+	  printf 'make %-14s %s\n' "$$target" "$$text"; done
+	@echo "BUILD=DIR builds in DIR instead of build/; JOBS=N runs N compilers and tests at a time"
 	@echo "SLIPWAY_TORCH=DIR uses the PyTorch 2.11 whose torch/ folder is DIR instead of installing one in .venv/"

@@ -84,9 +84,9 @@ int run_program(const Arguments& arguments) {
                              ": the training ends at step " + std::to_string(file.bundle.run.steps) +
                              "; name one of its steps");
   refuse_what_cannot_run(file.bundle, arguments.bundle);
-  const int ranks = rank_count(file.bundle.graph.layout);
+  const int ranks = rank_count(file.bundle.graph.step.layout);
   if (ranks != environment.world) refuse_world(arguments, ranks, started);
-  prepare_device(environment.processes() > 1, file.bundle.graph.shape.dtype);
+  prepare_device(environment.processes() > 1, file.bundle.graph.step.dtype);
   Session session({environment, arguments.out, file.checksum, connect_seconds(arguments, environment)});
   use_threads(arguments.threads);
   session.run([&](Seat& seat) { run_bundle(seat, file.bundle, arguments); });

@@ -14,8 +14,9 @@ if(NOT torch)
     message(FATAL_ERROR "LibTorch not found: run setup/libtorch.sh, or set SLIPWAY_TORCH to the torch/ folder of "
                         "an installed PyTorch 2.11.")
   endif()
-  message(STATUS "LibTorch not found: everything but slipway-rank is built. Run setup/libtorch.sh, or set "
-                 "SLIPWAY_TORCH to the torch/ folder of an installed PyTorch 2.11.")
+  set(SLIPWAY_TORCH_MISSING "LibTorch is not found: run setup/libtorch.sh, or set SLIPWAY_TORCH to the torch/ folder \
+of an installed PyTorch 2.11" CACHE INTERNAL "Why slipway-rank is not built")
+  message(STATUS "Everything but slipway-rank is built. ${SLIPWAY_TORCH_MISSING}.")
   return()
 endif()
 foreach(needed lib/libtorch_cpu.so lib/libc10.so include/ATen/ATen.h)

@@ -12,9 +12,9 @@
 
 namespace {
 
-// A graph of ten million tasks is vectors of hundreds of megabytes, made and dropped one after another.
-// glibc maps each anew and the kernel clears its pages, which was a fifth of the whole time on 1,024 ranks;
-// kept in the heap, the same pages serve again.
+// Keeps freed memory in the heap, so that its pages serve again. A graph of ten million tasks is vectors of hundreds of
+// megabytes, made and dropped one after another. glibc maps each anew and the kernel clears its pages. That was a fifth
+// of the whole time on 1,024 ranks.
 void keep_freed_memory() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_MAX, 0);
@@ -22,7 +22,7 @@ void keep_freed_memory() {
 #endif
 }
 
-// What every command, thread and simulating child says where memory ends; the library's own word is "std::bad_alloc".
+// The message of every command, thread and simulating child out of memory. The library's own is "std::bad_alloc".
 struct OutOfMemory : std::bad_alloc {
   const char* what() const noexcept override {
     return "out of memory: what this command holds (a task graph, a trace) is larger than this machine, or its limit "

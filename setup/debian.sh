@@ -1,7 +1,13 @@
 #!/bin/sh
-# Installs the Debian packages that are missing, and only those. Debian 12 is what Slipway is tested on; the
-# second word of a line is the upstream version there, and another one is said, not refused.
+# debian.sh [test]: installs the Debian packages that are missing, and only those: what the programs are built with, and
+# with `test` also what tests, benchmarks and make format need. Slipway is tested on Debian 12. The second word of a line is
+# the upstream version there; another version is noted, not refused.
 set -eu
+
+case "$#,${1:-}" in
+  0, | 1,test) ;;
+  *) sed -n '2,4s/^# //p' "$0" >&2; exit 2 ;;
+esac
 
 packages="
 g++ 4:12.2
@@ -18,10 +24,15 @@ libyaml-cpp-dev 0.7
 nlohmann-json3-dev 3.11
 libfmt-dev 9.1
 libgloo-dev 0.0
+"
+test_packages="
 libgtest-dev 1.12
 libgmock-dev 1.12
 libbenchmark-dev 1.7
+clang-format 1:14
+openmpi-bin 4.1
 "
+if [ "${1:-}" = test ]; then packages="$packages$test_packages"; fi
 
 # "1:3.32-2+b1" of an installed package; nothing when it is not installed.
 installed_version() {

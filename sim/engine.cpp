@@ -26,12 +26,12 @@ class Loop {
       : graph_(graph),
         plan_(plan),
         output_(output),
-        compute_(cluster, rank_count(graph.layout)),
+        compute_(cluster, rank_count(graph.step.layout)),
         frontier_(make_frontier(units, steps, ready_)),
         network_(build_platform(cluster, plan.edges)),
         flapping_(network_.flapping),
         flows_(network_.pairs, frontier_.units->count),
-        rank_free_(rank_count(graph.layout)) {}
+        rank_free_(rank_count(graph.step.layout)) {}
 
   void run() {
     const auto begin = std::chrono::steady_clock::now();
@@ -197,7 +197,7 @@ class Loop {
 }  // namespace
 
 Chains chains_of(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, bool wanted) {
-  return find_chains(graph, plan, !wanted || SharedCompute(cluster, rank_count(graph.layout)).any_changes());
+  return find_chains(graph, plan, !wanted || SharedCompute(cluster, rank_count(graph.step.layout)).any_changes());
 }
 
 void run_engine(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, const UnitGraph& units,

@@ -71,7 +71,7 @@ bool can_flow(const Planner& planner, TaskId task) {
 
 EdgeSet add_edges(Planner& planner, std::size_t communicator, Pattern pattern) {
   const auto& ranks = planner.graph.communicators[communicator].ranks;
-  const Layout& layout = planner.graph.layout;
+  const Layout& layout = planner.graph.step.layout;
   const Folding& folding = planner.graph.folding;
   std::vector<Edge>& edges = planner.plan.edges;
   const bool some_weak = !planner.cluster.weak_pairs.empty();
@@ -117,7 +117,7 @@ bool becomes_flows(const Planner& planner, TaskId task, CollectiveFidelity fidel
 }
 
 void check(const TaskGraph& graph, const Cluster& cluster, const Durations& durations) {
-  const int ranks = rank_count(graph.layout), capacity = rank_capacity(cluster);
+  const int ranks = rank_count(graph.step.layout), capacity = rank_capacity(cluster);
   if (capacity < ranks)
     throw std::invalid_argument(
         fmt::format("the layout has {} ranks but cluster {} has {} GPUs; add nodes or make "

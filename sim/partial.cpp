@@ -6,8 +6,8 @@ PartialSimulation partial_simulation(const TaskGraph& graph, int steps, double n
                                      std::span<const double> start, std::span<const double> end) {
   PartialSimulation partial{now, done, start.size(), steps, {}};
   const std::size_t tasks = graph.tasks.size();
-  const int members = rank_count(graph.layout) / graph.layout.pipeline;
-  for (int pipeline = 0; pipeline < graph.layout.pipeline; ++pipeline) {
+  const int members = rank_count(graph.step.layout) / graph.step.layout.pipeline;
+  for (int pipeline = 0; pipeline < graph.step.layout.pipeline; ++pipeline) {
     PartialSimulation::Position at{pipeline * members, "", 0};
     std::int64_t last = none;
     const auto lane = graph.compute_order[at.rank];

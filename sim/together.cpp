@@ -83,7 +83,7 @@ Merged merged_of(const Cluster& hardware, std::span<const Job> jobs, CollectiveF
   for (const Job& job : jobs) steps.push_back({job.graph, job.cluster, job.durations});
   const std::vector<SimulationPlan> plans = plan_simulations(steps, fidelity);
   Merged merged;
-  merged.graph.layout.data = gpu_count(hardware);
+  merged.graph.step.layout.data = gpu_count(hardware);
   merged.lists.resize(gpu_count(hardware));
   for (std::size_t j = 0; j < jobs.size(); ++j) add_job(merged, jobs[j], plans[j]);
   for (const auto& list : merged.lists) {

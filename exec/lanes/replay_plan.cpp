@@ -59,11 +59,11 @@ class Slots {
 ReplayPlan replay_plan(const TaskGraph& graph, int rank) {
   ReplayPlan plan;
   plan.recording.assign(graph.tasks.size(), none);
-  if (graph.layout.zero >= 2) {
+  if (graph.step.layout.zero >= 2) {
     plan.why_none = "under layout.zero 2 and 3 gradients and weights lose their memory between uses";
     return plan;
   }
-  if (graph.slices > 1) {
+  if (graph.step.slices > 1) {
     plan.why_none = "slices of a sequence differ in shape";
     return plan;
   }

@@ -30,7 +30,7 @@ bool is_tested(const Bundle& bundle, const Progress& done) {
 }
 
 std::int64_t first_batch(const Bundle& bundle, const Progress& begin) {
-  if (!grows(bundle)) return bundle.graph.global_batch;
+  if (!grows(bundle)) return bundle.graph.step.global_batch;
   const std::int64_t before = begin.batch > 0 ? rung_of(bundle.batches.rungs, static_cast<double>(begin.batch)) : 0;
   if (bundle.batches.rule == BatchRule::norm_test) return std::max(before, bundle.batches.rungs.front());
   return next_batch(bundle.batches, state_of({begin.steps, begin.samples, before}));

@@ -17,7 +17,7 @@ namespace {
 
 // Gradients are summed in the requested dtype, but never in less than the weights'.
 at::ScalarType gradient_dtype(const TaskGraph& graph) {
-  const at::ScalarType weight = torch_dtype(graph.shape.dtype), asked = torch_dtype(graph.gradient_dtype);
+  const at::ScalarType weight = torch_dtype(graph.step.dtype), asked = torch_dtype(graph.step.gradient_dtype);
   return c10::elementSize(asked) >= c10::elementSize(weight) ? asked : weight;
 }
 
@@ -30,19 +30,19 @@ at::Tensor squares_of(const std::vector<at::Tensor>& parts, at::Device device) {
 }  // namespace
 
 Buckets::Buckets(const Bundle& bundle, int rank, at::Device device)
-    : bundle_(bundle), at_(coordinates_of(bundle.graph.layout, rank)) {
+    : bundle_(bundle), at_(coordinates_of(bundle.graph.step.layout, rank)) {
   const TaskGraph& graph = bundle.graph;
-  const Layout& layout = graph.layout;
+  const Layout& layout = graph.step.layout;
   if (layout.zero >= 1) slice_count_ = layout.data * layout.context * graph.placement.copies;
   ParameterPlacement placement;
   placement.tensor_rank = at_.tensor;
   placement.tensor_degree = layout.tensor;
   placement.sequence_parallel = layout.sequence_parallel;
   placement.slices = slice_count_;
-  placement.weight_dtype = torch_dtype(graph.shape.dtype);
+  placement.weight_dtype = torch_dtype(graph.step.dtype);
   placement.gradient_dtype = gradient_dtype(graph);
   placement.device = device;
-  const bool one_table = shares_table(graph.model, layout, graph.placement);
+  const bool one_table = shares_table(graph.step.model, layout, graph.placement);
   for (int stage = 0; stage < graph.placement.stages(); ++stage) {
     if (graph.placement.rank[stage] != at_.pipeline) continue;
     const BlockRange& range = graph.stages[stage];
@@ -54,16 +54,16 @@ Buckets::Buckets(const Bundle& bundle, int rank, at::Device device)
 }
 
 int Buckets::replica_of(int stage) const {
-  const Layout& layout = bundle_.graph.layout;
+  const Layout& layout = bundle_.graph.step.layout;
   const std::vector<std::int32_t> holders = bundle_.graph.placement.holders(bundle_.graph.placement.part_of(stage));
   const auto copy = std::find(holders.begin(), holders.end(), at_.pipeline) - holders.begin();
   return (static_cast<int>(copy) * layout.data + at_.data) * layout.context + at_.context;
 }
 
 Buckets::Bucket Buckets::make_bucket(int stage, int block, ParameterPlacement placement) const {
-  BlockParameters parameters = make_parameters(bundle_.graph.model, block, bundle_.run.seed, placement);
-  if (bundle_.graph.kfac)
-    for (const KfacLinear& linear : kfac_linears(blocks_of(bundle_.graph.model)[block]))
+  BlockParameters parameters = make_parameters(bundle_.graph.step.model, block, bundle_.run.seed, placement);
+  if (uses_kfac(bundle_.graph.step))
+    for (const KfacLinear& linear : kfac_linears(blocks_of(bundle_.graph.step.model)[block]))
       for (ShardedParameter& parameter : parameters.parameters)
         parameter.natural |= parameter.meta.name.ends_with(linear.parameter);
   const std::int64_t slice = parameters.weights.size(0) / slice_count_;
@@ -71,7 +71,7 @@ Buckets::Bucket Buckets::make_bucket(int stage, int block, ParameterPlacement pl
   // Under ZeRO 1 it is reduced in place; later stages give the bucket's memory away.
   const at::Tensor gradient = shards_gradients() ? at::zeros({slice}, parameters.gradients.options())
                                                  : parameters.gradients.narrow(0, begin, slice);
-  const bool shards_weights = slice_count_ > 1 && bundle_.graph.layout.zero >= 3;
+  const bool shards_weights = slice_count_ > 1 && bundle_.graph.step.layout.zero >= 3;
   const at::Tensor weights = shards_weights ? parameters.weights.narrow(0, begin, slice).clone() : at::Tensor();
   OptimizerShard optimizer(parameters, begin, end, weights);
   if (shards_gradients()) free_memory(parameters.gradients);
@@ -224,7 +224,7 @@ at::Tensor Buckets::whole_square_sum(int block, const at::Tensor& flat) const {
 void Buckets::step(int stage, double rate, const at::Tensor& scale) {
   for_each(stage, [&](const Bucket& bucket) {
     Bucket& mine = buckets_.at(bucket.parameters.block);
-    mine.optimizer.step(mine.slice_gradient, bundle_.run.optimizer, rate, scale);
+    mine.optimizer.step(mine.slice_gradient, bundle_.graph.step.optimizer, rate, scale);
     (shards_gradients() ? mine.slice_gradient : mine.parameters.gradients).zero_();
   });
 }

@@ -77,7 +77,7 @@ class Buckets {
   const Bucket& bucket(int block) const;
   // Flat view of this rank's copy of the tied embedding, in the copy of the model that `stage` belongs to.
   at::Tensor tied_gradient(int stage) const;
-  bool shards_gradients() const { return slice_count_ > 1 && bundle_.graph.layout.zero >= 2; }
+  bool shards_gradients() const { return slice_count_ > 1 && bundle_.graph.step.layout.zero >= 2; }
   at::Tensor tied_of_slices() const;
   // Calls visit(part of a whole tied gradient, the same part of this rank's slice) for embedding and head.
   template <typename Visit>

@@ -19,7 +19,7 @@ namespace {
 // Opens the held-out data like run.data, whose errors name that key.
 TokenData held_out(const Bundle& bundle) {
   try {
-    return {bundle.run.evaluation_data, bundle.graph.model, bundle.run.seed};
+    return {bundle.run.evaluation_data, bundle.graph.step.model, bundle.run.seed};
   } catch (const std::runtime_error& error) {
     const std::string what = error.what(), key = "run.data: ";
     throw std::runtime_error("run.evaluation_data: " + (what.starts_with(key) ? what.substr(key.size()) : what));
@@ -40,7 +40,7 @@ Evaluation::Evaluation(const Bundle& bundle, int rank, const Buckets& buckets, a
     : graph_(bundle.graph),
       buckets_(buckets),
       device_(device),
-      data_rank_(coordinates_of(graph_.layout, rank).data),
+      data_rank_(coordinates_of(graph_.step.layout, rank).data),
       data_(held_out(bundle)) {
   for (const Task& task : graph_.tasks)
     if (is_evaluation(graph_.work(task))) micro_batches_ = std::max(micro_batches_, task.micro_batch + 1);
@@ -61,22 +61,22 @@ void Evaluation::begin(int window) {
 }
 
 TokenBatch Evaluation::batch(int micro_batch) {
-  const std::int64_t b = graph_.shape.micro_batch;
+  const std::int64_t b = graph_.step.micro_batch;
   return data_.batch((std::int64_t{data_rank_} * micro_batches_ + micro_batch) * b, b, device_);
 }
 
 std::int64_t Evaluation::samples() const {
-  return std::int64_t{graph_.layout.data} * micro_batches_ * graph_.shape.micro_batch;
+  return std::int64_t{graph_.step.layout.data} * micro_batches_ * graph_.step.micro_batch;
 }
 
-double Evaluation::loss_tokens() const { return static_cast<double>(samples() * predicted_tokens(graph_.model)); }
+double Evaluation::loss_tokens() const { return static_cast<double>(samples() * predicted_tokens(graph_.step.model)); }
 
 std::string Evaluation::note() const {
   if (data_.samples() >= samples()) return "";
-  const std::int64_t fit = data_.samples() / (std::int64_t{graph_.layout.data} * graph_.shape.micro_batch);
+  const std::int64_t fit = data_.samples() / (std::int64_t{graph_.step.layout.data} * graph_.step.micro_batch);
   return "run.evaluation_data has " + std::to_string(data_.samples()) + " samples of " +
-         std::to_string(graph_.model.sequence) + " tokens, and each window evaluates " + std::to_string(samples()) +
-         ": some count several times in the held-out loss; " +
+         std::to_string(graph_.step.model->sequence) + " tokens, and each window evaluates " +
+         std::to_string(samples()) + ": some count several times in the held-out loss; " +
          (fit > 0
               ? "set schedule.evaluation_micro_batches to at most " + std::to_string(fit) + ", or name a longer text"
               : "name a longer text");
@@ -137,8 +137,8 @@ Message RankModel::State::evaluation_message(TaskId task, int step) const {
   if (graph.communicator(what).ranks.front() == rank)
     return {evaluation->take_residual({step, work.stage + 1, what.micro_batch}).contiguous(), {}};
   return {{},
-          at::empty({own_tokens(), graph.shape.micro_batch, blocks.front().hidden},
-                    at::TensorOptions().dtype(torch_dtype(graph.shape.dtype)).device(device))};
+          at::empty({own_tokens(), graph.step.micro_batch, blocks.front().hidden},
+                    at::TensorOptions().dtype(torch_dtype(graph.step.dtype)).device(device))};
 }
 
 void RankModel::tell_notes() const {

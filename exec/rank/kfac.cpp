@@ -63,16 +63,16 @@ Kfac::Kfac(const Bundle& bundle, int rank, const Buckets& buckets)
     : bundle_(bundle),
       graph_(bundle.graph),
       rank_(rank),
-      dtype_(kfac_dtype(graph_.shape.dtype)),
-      tokens_(static_cast<double>(graph_.global_batch * graph_.model.sequence)),
-      loss_tokens_(static_cast<double>(graph_.global_batch * predicted_tokens(graph_.model))) {
+      dtype_(kfac_dtype(graph_.step.dtype)),
+      tokens_(static_cast<double>(graph_.step.global_batch * graph_.step.model->sequence)),
+      loss_tokens_(static_cast<double>(graph_.step.global_batch * predicted_tokens(graph_.step.model))) {
   take_linears(buckets);
   take_works();
 }
 
 void Kfac::take_linears(const Buckets& buckets) {
-  const int pipeline = coordinates_of(graph_.layout, rank_).pipeline;
-  const std::vector<Block> blocks = blocks_of(graph_.model);
+  const int pipeline = coordinates_of(graph_.step.layout, rank_).pipeline;
+  const std::vector<Block> blocks = blocks_of(graph_.step.model);
   std::map<int, int> stage_of;  // blocks of this rank
   for (int stage = 0; stage < graph_.placement.stages(); ++stage) {
     if (graph_.placement.rank[stage] != pipeline) continue;
@@ -187,7 +187,7 @@ void Kfac::invert(const Filler& filler, TaskId task, int step) {
   if (is_first) linear.ratio = damping_ratio(factor(refresh, linear, true), factor(refresh, linear, false));
   at::Tensor own = factor(refresh, linear, of_input);
   own.div_(tokens_);
-  const double root = std::sqrt(bundle_.run.optimizer.damping);
+  const double root = std::sqrt(bundle_.graph.step.optimizer.damping);
   const at::Tensor failed = invert_damped(own, of_input ? linear.ratio * root : root / linear.ratio);
   failures_.push_back({step, label_of(graph_, task), failed.to(at::kDouble)});
   if (!is_first) exchange_pair(linear, refresh);

@@ -17,9 +17,9 @@ RankModel::State::State(const Bundle& b, const TaskGraph& g, int r, at::Device d
     : bundle(b),
       graph(g),
       rank(r),
-      at(coordinates_of(graph.layout, r)),
+      at(coordinates_of(graph.step.layout, r)),
       device(d),
-      blocks(blocks_of(graph.model)),
+      blocks(blocks_of(graph.step.model)),
       slots(graph, r),
       training(t),
       buckets(t.buckets),
@@ -44,7 +44,7 @@ void RankModel::State::note_taken_blocks() {
 
 // Under ZeRO 3 another lane has made their memory, which is freed with the last reader's start.
 void RankModel::State::keep_gathered_weights(const Work& work) const {
-  if (graph.layout.zero < 3) return;
+  if (graph.step.layout.zero < 3) return;
   for (const int block : blocks_in(work)) keep_for_this_lane(buckets.block(block).weights);
 }
 
@@ -70,9 +70,9 @@ Message RankModel::State::bucket_message(TaskId task, int step) {
 at::Tensor RankModel::State::received_wire(const Work& work) const {
   if (work.wire != wire_residual) throw std::runtime_error("only the residual crosses a stage boundary");
   std::int64_t rows = own_tokens();
-  if (graph.layout.sequence_parallel) rows /= graph.layout.tensor;
-  return at::empty({rows, graph.shape.micro_batch, blocks.front().hidden},
-                   at::TensorOptions().dtype(torch_dtype(graph.shape.dtype)).device(device));
+  if (graph.step.layout.sequence_parallel) rows /= graph.step.layout.tensor;
+  return at::empty({rows, graph.step.micro_batch, blocks.front().hidden},
+                   at::TensorOptions().dtype(torch_dtype(graph.step.dtype)).device(device));
 }
 
 Message RankModel::State::wire_message(TaskId task, int step) const {
@@ -179,12 +179,12 @@ void RankModel::arrived(TaskId task, int step, Message message) {
     s.evaluation->put_residual({step, work.stage + 1, s.graph.tasks[task].micro_batch}, message.output);
   if (work.kind == WorkKind::grad_reduce && s.graph.tasks[task].micro_batch != none)
     s.buckets.add_to_slice(work.block, message.output);
-  if (work.kind == WorkKind::tied_grad_reduce && s.graph.layout.zero >= 2) s.buckets.keep_tied(message.output);
+  if (work.kind == WorkKind::tied_grad_reduce && s.graph.step.layout.zero >= 2) s.buckets.keep_tied(message.output);
   if (s.moves_wire(work))
     for (const BufferKind kind : {BufferKind::value, BufferKind::gradient})
       for (const BufferId buffer : s.slots.outputs(task, kind)) s.slots.put(buffer, step, message.output);
   for (const BufferId buffer : s.slots.outputs(task, BufferKind::scalar)) s.slots.put(buffer, step, message.output);
-  if (work.kind == WorkKind::norm_reduce && s.graph.worker_norms)
+  if (work.kind == WorkKind::norm_reduce && s.graph.step.worker_norms)
     s.keep_norms(s.training_step(task, step), message.output);
   s.slots.release_inputs(task, step);
 }
@@ -224,9 +224,10 @@ void RankModel::save(ShardWriter& out) const {
 void RankModel::load(const CheckpointReader& checkpoint) {
   const Manifest& manifest = checkpoint.manifest();
   const Bundle& bundle = state_->bundle;
-  const std::string other = other_training(checkpoint.folder(), manifest, training_of(bundle.graph.model, bundle.run));
+  const std::string other =
+      other_training(checkpoint.folder(), manifest, training_of(bundle.graph.step.model, bundle.run));
   if (!other.empty()) throw std::runtime_error(other);
-  refuse_other_parameters(checkpoint, bundle.graph.model);
+  refuse_other_parameters(checkpoint, bundle.graph.step.model);
   state_->buckets.load(checkpoint);
   if (state_->kfac) state_->kfac->load(checkpoint);
   state_->entered = {manifest.step, manifest.samples};

@@ -40,7 +40,8 @@ void RankModel::State::ring_forward(TaskId task, int step) {
   const at::Tensor queries = saved.empty() ? find_wire(graph, slots, values, wire_branch, step)
                                            : slots.region(saved.front(), step)->kept.front();
   const at::Tensor keys_values = find_wire(graph, slots, values, wire_kv, step);
-  const RingRound round = ring_round(is_causal(graph.model), graph.layout.context, at.context, op.round, own_tokens());
+  const RingRound round =
+      ring_round(is_causal(graph.step.model), graph.step.layout.context, at.context, op.round, own_tokens());
   const KeysValues block = cut(keys_values, head_dim);
   const PartialAttention partial =
       attend_to_part(part(by_head(queries, head_dim), round.queries), part(block.k, round.keys),
@@ -75,7 +76,8 @@ void RankModel::State::ring_backward(TaskId task, int step) {
   const std::vector<at::Tensor> first = slots.region(saved[0], step)->kept, last = slots.region(saved[1], step)->kept;
   const at::Tensor arrived = find_wire(graph, slots, slots.inputs(task, BufferKind::value), wire_kv, step);
   const at::Tensor keys_values = arrived.defined() ? arrived : first[1];
-  const RingRound round = ring_round(is_causal(graph.model), graph.layout.context, at.context, op.round, own_tokens());
+  const RingRound round =
+      ring_round(is_causal(graph.step.model), graph.step.layout.context, at.context, op.round, own_tokens());
   const KeysValues block = cut(keys_values, head_dim);
   const at::Tensor queries = by_head(first[0], head_dim),
                    out = by_head(find_wire(graph, slots, gradients, wire_branch, step), head_dim);

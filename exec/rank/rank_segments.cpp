@@ -9,9 +9,9 @@ namespace slipway::exec {
 
 TokenBatch RankModel::State::batch_of(TaskId task, int step) {
   const Task& t = graph.tasks[task];
-  const std::int64_t of_step = (at.data * graph.micro_batches + t.micro_batch) * graph.shape.micro_batch;
-  TokenBatch batch = training.data.batch(before(task, step).samples + of_step, graph.shape.micro_batch, device);
-  if (own_tokens() == graph.model.sequence) return batch;
+  const std::int64_t of_step = (at.data * graph.micro_batches + t.micro_batch) * graph.step.micro_batch;
+  TokenBatch batch = training.data.batch(before(task, step).samples + of_step, graph.step.micro_batch, device);
+  if (own_tokens() == graph.step.model->sequence) return batch;
   for (at::Tensor* whole : {&batch.tokens, &batch.targets, &batch.counted})
     if (whole->defined()) *whole = rows_in(*whole, tokens_of(t)).contiguous();
   return batch;
@@ -33,18 +33,18 @@ void RankModel::State::run_operators(const Work& work, const OperatorInputs& inp
                             rotary,
                             rows,
                             at.tensor,
-                            graph.layout.tensor,
-                            graph.layout.sequence_parallel,
+                            graph.step.layout.tensor,
+                            graph.step.layout.sequence_parallel,
                             inputs.loss_tokens,
                             inputs.cache,
-                            graph.layout.context};
+                            graph.step.layout.context};
     run_operator(context);
   }
 }
 
 void RankModel::State::run_operators(TaskId task, Region& region, WireTensors& wires, const TokenBatch& batch,
                                      KeyValueCache* cache) {
-  const double loss_tokens = static_cast<double>(graph.global_batch * predicted_tokens(graph.model));
+  const double loss_tokens = static_cast<double>(graph.step.global_batch * predicted_tokens(graph.step.model));
   const auto of = [this](int block) -> const BlockParameters& { return buckets.block(block); };
   run_operators(graph.work(task), {batch, tokens_of(graph.tasks[task]), loss_tokens, of, cache}, region, wires);
 }
@@ -92,8 +92,8 @@ SegmentReplay::Tensors RankModel::State::compute_forward(TaskId task, Region& re
   }
   TokenBatch batch;
   if (from.size() > values.size()) batch = {from[values.size()], from[values.size() + 1], from[values.size() + 2]};
-  if (graph.slices > 1) std::swap(cache.past, wires[index_of(wire_kv)]);
-  run_operators(task, region, wires, batch, graph.slices > 1 ? &cache : nullptr);
+  if (graph.step.slices > 1) std::swap(cache.past, wires[index_of(wire_kv)]);
+  run_operators(task, region, wires, batch, graph.step.slices > 1 ? &cache : nullptr);
   if (!cache.whole.empty()) wires[index_of(wire_kv)] = at::stack(cache.whole);
   return leave_forward(task, region, wires);
 }

@@ -31,8 +31,8 @@ namespace slipway::exec {
 // The state that stays when another step program begins.
 struct RankModel::Training {
   Training(const Bundle& bundle, int rank, at::Device device)
-      : buckets(bundle, rank, device), data(bundle.run.data, bundle.graph.model, bundle.run.seed) {
-    if (bundle.graph.kfac) kfac.emplace(bundle, rank, buckets);
+      : buckets(bundle, rank, device), data(bundle.run.data, bundle.graph.step.model, bundle.run.seed) {
+    if (uses_kfac(bundle.graph.step)) kfac.emplace(bundle, rank, buckets);
     if (evaluates(bundle.graph)) evaluation.emplace(bundle, rank, buckets, device);
   }
   Buckets buckets;
@@ -55,7 +55,7 @@ struct RankModel::State {
   // Progress before the training step that the task belongs to.
   Progress before(TaskId task, int step) const {
     const std::int64_t done = training_step(task, step - entered_step);
-    return {entered.steps + done, entered.samples + done * graph.global_batch};
+    return {entered.steps + done, entered.samples + done * graph.step.global_batch};
   }
 
   void run_segment(TaskId task, int step);
@@ -90,10 +90,10 @@ struct RankModel::State {
   void evaluate(TaskId task, int step);
   Message evaluation_message(TaskId task, int step) const;
   // The tokens of a sequence that a task of this rank has, and their places in the sequence.
-  std::int64_t own_tokens() const { return graph.shape.sequence / graph.layout.context; }
+  std::int64_t own_tokens() const { return graph.shape().sequence / graph.step.layout.context; }
   std::vector<TokenRange> tokens_of(const Task& task) const {
-    if (graph.slices > 1) return {{task.slice * graph.shape.sequence, graph.shape.sequence}};
-    return token_ranges(is_causal(graph.model), graph.layout.context, at.context, graph.shape.sequence);
+    if (graph.step.slices > 1) return {{task.slice * graph.shape().sequence, graph.shape().sequence}};
+    return token_ranges(is_causal(graph.step.model), graph.step.layout.context, at.context, graph.shape().sequence);
   }
   TokenBatch batch_of(TaskId task, int step);
   void count_loss(int step, const at::Tensor& loss);

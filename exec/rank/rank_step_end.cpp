@@ -36,7 +36,7 @@ void RankModel::State::worker_norm(TaskId task, int step) {
 // [1]: the sum of squares. With the workers' norms [2]: their sum follows.
 void RankModel::State::grad_norm(TaskId task, int step) {
   at::Tensor sum = buckets.square_sum(graph.work(task).stage);
-  if (graph.worker_norms) sum = at::cat({sum, scalar_inputs(task, step)});
+  if (graph.step.worker_norms) sum = at::cat({sum, scalar_inputs(task, step)});
   for (const BufferId buffer : slots.outputs(task, BufferKind::scalar)) slots.put(buffer, step, sum);
 }
 
@@ -48,9 +48,9 @@ void RankModel::State::keep_norms(int step, const at::Tensor& sums) {
 // Clips to the global norm as torch.nn.utils.clip_grad_norm_ does.
 void RankModel::State::optimizer_step(TaskId task, int step) {
   at::Tensor scale;
-  if (graph.clip_norm > 0) {
+  if (graph.step.clip_norm > 0) {
     const at::Tensor square = scalar_inputs(task, step)[0];
-    scale = (graph.clip_norm / (square.sqrt() + 1e-6)).clamp_max(1.0);
+    scale = (graph.step.clip_norm / (square.sqrt() + 1e-6)).clamp_max(1.0);
     if (rank == 0) {
       const std::lock_guard lock(loss_mutex);
       squares[training_step(task, step)] = square;
@@ -58,7 +58,7 @@ void RankModel::State::optimizer_step(TaskId task, int step) {
   }
   const int stage = graph.work(task).stage;
   if (training_step(task, step) == training.dump_step) dump(stage);
-  buckets.step(stage, learning_rate_of(bundle, before(task, step), graph.global_batch), scale);
+  buckets.step(stage, learning_rate_of(bundle, before(task, step), graph.step.global_batch), scale);
 }
 
 void RankModel::State::dump(int stage) {

@@ -98,7 +98,7 @@ CheckpointPlan checkpoint_plan(const RankEnvironment& at, const Bundle& bundle, 
   plan.world = at.world;
   plan.last_step = bundle.run.steps;
   plan.window = bundle.graph.window;
-  if (plan.every > 0) plan.training = training_of(bundle.graph.model, bundle.run);
+  if (plan.every > 0) plan.training = training_of(bundle.graph.step.model, bundle.run);
   return plan;
 }
 
@@ -156,7 +156,7 @@ LaneHooks BundleRun::hooks() {
   hooks.lane_broke = [this](const std::string& where) { seat_.fail_with_current_exception(where); };
   hooks.thread_begins = [this](bool computes) {
     at::set_num_threads(arguments_.threads);
-    if (computes) warm_up(device_, bundle_.graph.shape.dtype, bundle_.graph.kfac);
+    if (computes) warm_up(device_, bundle_.graph.step.dtype, uses_kfac(bundle_.graph.step));
     memory_.count_this_thread();
   };
   hooks.step_ends = [this](int step, const std::vector<Nanoseconds>& ends) { step_ended(step, ends); };
@@ -275,7 +275,7 @@ void BundleRun::run() {
   model_.tell_notes();
   agree_on_origin();
   seat_.on_failure([this] { write_what_is_left(); });
-  if (bundle_.graph.kfac) warm_up(device_, bundle_.graph.shape.dtype, true);
+  if (uses_kfac(bundle_.graph.step)) warm_up(device_, bundle_.graph.step.dtype, true);
   finish_work(device_);  // the model is drawn before lanes read it
   run_lanes();
   losses_.finish();

@@ -51,7 +51,7 @@ void exchange(Collective collective, std::vector<Message>& messages) {
 
 VirtualRanks::VirtualRanks(const Bundle& bundle, at::Device device) : graph_(&bundle.graph) {
   if (bundle.graph.order.size() != bundle.graph.tasks.size()) throw std::runtime_error("the graph has no global order");
-  for (int rank = 0; rank < rank_count(bundle.graph.layout); ++rank)
+  for (int rank = 0; rank < rank_count(bundle.graph.step.layout); ++rank)
     ranks_.push_back(std::make_unique<RankModel>(bundle, rank, device));
 }
 

@@ -16,7 +16,7 @@ struct Scale {
   const char* unit;
 };
 
-// Three significant digits; whole numbers from 100 on.
+// Three significant digits below 100, whole numbers from 100 on.
 std::string three_digits(double value) {
   const double size = std::abs(value);
   if (size >= 99.95) return fmt::format("{:.0f}", value);
@@ -27,7 +27,7 @@ std::string three_digits(double value) {
 template <std::size_t n>
 std::string scaled(double value, const std::array<Scale, n>& descending) {
   if (!std::isfinite(value)) return fmt::format("{}", value);
-  // 0.9995 of a unit already rounds up to one of it.
+  // 0.9995 of a unit rounds up to one of it.
   for (const Scale& scale : descending) {
     if (std::abs(value) >= 0.9995 * scale.factor) {
       return three_digits(value / scale.factor) + " " + scale.unit;

@@ -9,12 +9,12 @@
 namespace slipway::scenarios {
 namespace {
 
-// What a rank's compute lane did in one window, which is a step where nothing fills bubbles.
+// The compute lane of a rank in one window. Without bubble work a window is one step.
 struct ComputeSpan {
   double start = std::numeric_limits<double>::infinity(), end = 0, busy = 0;
 };
 
-// [window][rank]. A last window that was cut by the training's end is left out, unless there is no other.
+// [window][rank]. Leaves out a last window that the training's end cut, unless it is the only one.
 std::vector<std::vector<ComputeSpan>> compute_spans(const Trace& trace) {
   std::vector<std::vector<ComputeSpan>> spans(static_cast<std::size_t>(std::max(1, trace.steps / trace.window)),
                                               std::vector<ComputeSpan>(trace.ranks));

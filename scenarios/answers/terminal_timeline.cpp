@@ -53,7 +53,7 @@ TimelinePicture empty_picture(const Layout& layout, const Folding& folding) {
   return picture;
 }
 
-// rank → row, −1 = not shown
+// rank → row; −1: not shown
 std::vector<int> rows_of_ranks(const Layout& layout, const Folding& folding) {
   std::vector<int> rows(rank_count(layout), -1);
   int next = 0;
@@ -72,7 +72,7 @@ void add_span(TimelinePicture& picture, int row, bool of_step, const TimelineSpa
 constexpr char idle = ' ';
 using Shares = std::map<char, double>;
 
-// What a row does in each column, idle included; each column's shares add up to one.
+// The shares of each column by letter, idle included. The shares of a column add up to one.
 std::vector<Shares> shares_of(const TimelineRow& row, double begin_s, double column_s, int columns) {
   std::vector<Shares> shares(columns, Shares{{idle, 1.0}});
   for (const TimelineSpan& span : row.spans) {
@@ -87,8 +87,8 @@ std::vector<Shares> shares_of(const TimelineRow& row, double begin_s, double col
   return shares;
 }
 
-// One letter a column. What a column could not show is credited to the next ones, as long as it goes on
-// there: where a column holds many tasks, letters take turns in proportion to their time.
+// One letter per column. A task that a column could not show is credited to the next columns while it goes on.
+// So letters take turns in proportion to their time where a column holds many tasks.
 std::string columns_of(const TimelineRow& row, double begin_s, double column_s, int columns) {
   std::string text;
   Shares credit;
@@ -117,8 +117,8 @@ char letter_of_kind(std::string_view kind) {
 }
 
 TimelinePicture picture_of(const TaskGraph& graph, const Timeline& timeline, int step) {
-  TimelinePicture picture = empty_picture(graph.layout, graph.folding);
-  const std::vector<int> rows = rows_of_ranks(graph.layout, graph.folding);
+  TimelinePicture picture = empty_picture(graph.step.layout, graph.folding);
+  const std::vector<int> rows = rows_of_ranks(graph.step.layout, graph.folding);
   const std::size_t tasks = graph.tasks.size();
   for (int s = 0; s < timeline.steps; ++s) {
     for (TaskId id = 0; id < tasks; ++id) {

@@ -5,9 +5,9 @@
 //                                          T tied gradients added, P preconditioning, C curvature, V inversion,
 //                                          E evaluation, · idle
 //
-// A column shows what the rank's compute lane did for most of that slice; where a slice holds many tasks,
-// the letters of a row take turns in proportion to their time. Guarded by tests/scenarios/answers_test.cpp
-// (pictures that a person can check).
+// A column shows the work that took most of its slice on the rank's compute lane. Where a slice holds many tasks,
+// the letters of a row take turns in proportion to their time.
+// Guarded by tests/scenarios/answers_test.cpp (pictures that a person can check).
 #pragma once
 
 #include <string>
@@ -29,28 +29,28 @@ struct TimelineRow {
   std::vector<TimelineSpan> spans;  // do not overlap
 };
 
-// Rows of one picture and what was left out of it.
+// The rows of one picture, and its extent.
 struct TimelinePicture {
   std::vector<TimelineRow> rows;
-  double begin_s = 0, end_s = 0;  // what the columns cover
-  int ranks = 0;                  // of the run, shown or not
+  double begin_s = 0, end_s = 0;  // extent of the columns
+  int ranks = 0;                  // ranks of the run, shown or not
 };
 
 // `kind` as in TraceRecord::kind.
 char letter_of_kind(std::string_view kind);
 
-// Step `step` of a timeline or trace: from its first start to its last end, what neighbouring steps do in
-// between included. At most 16 ranks: the first of every pipeline rank, when all are more than that.
+// Step `step` of a timeline, from its first start to its last end; work of neighbouring steps in between is included.
+// At most 16 rows: with more ranks, the first rank of every pipeline rank.
 TimelinePicture picture_of(const TaskGraph& graph, const Timeline& timeline, int step);
-// Of the trace's window that the step is in.
+// The window of the trace that holds the step.
 TimelinePicture picture_of(const Trace& trace, const Layout& layout, int step);
 
-// `width` characters per line at most. Says how long a column is and how many ranks are not shown.
+// At most `width` characters per line. States the length of a column and the number of ranks not shown.
 std::string draw(const TimelinePicture& picture, int width);
 
-// Columns of the terminal on standard output, 100 when it is none.
+// Columns of the terminal on standard output; 100 without one.
 int terminal_width();
-// Columns that a table may have: of COLUMNS, else of the terminal; 0, any, where there is neither.
+// Most columns of a table: COLUMNS, otherwise the terminal's; 0 (any number) where there is neither.
 int table_columns();
 
 }  // namespace slipway::scenarios

@@ -29,24 +29,24 @@ struct Quantity {
 
 constexpr std::array quantities{
     Quantity{"tensor", [](const PublishedRow& row) { return static_cast<double>(row.shape.sharding.tensor); },
-             [](const Scenario& s) { return static_cast<double>(s.layout.tensor); }},
+             [](const Scenario& s) { return static_cast<double>(s.step.layout.tensor); }},
     Quantity{"pipeline", [](const PublishedRow& row) { return static_cast<double>(row.pipeline); },
-             [](const Scenario& s) { return static_cast<double>(s.layout.pipeline); }},
+             [](const Scenario& s) { return static_cast<double>(s.step.layout.pipeline); }},
     Quantity{"chunks", [](const PublishedRow& row) { return static_cast<double>(row.chunks); },
-             [](const Scenario& s) { return static_cast<double>(s.layout.chunks); }},
+             [](const Scenario& s) { return static_cast<double>(s.step.layout.chunks); }},
     Quantity{"context", [](const PublishedRow& row) { return static_cast<double>(row.shape.sharding.context); },
-             [](const Scenario& s) { return static_cast<double>(s.layout.context); }},
+             [](const Scenario& s) { return static_cast<double>(s.step.layout.context); }},
     Quantity{"zero", [](const PublishedRow& row) { return static_cast<double>(row.zero); },
-             [](const Scenario& s) { return static_cast<double>(s.layout.zero); }},
+             [](const Scenario& s) { return static_cast<double>(s.step.layout.zero); }},
     Quantity{"sequence", [](const PublishedRow& row) { return static_cast<double>(row.model.sequence); },
-             [](const Scenario& s) { return static_cast<double>(s.model.sequence); }},
+             [](const Scenario& s) { return static_cast<double>(s.step.model->sequence); }},
     Quantity{"micro-batch", [](const PublishedRow& row) { return static_cast<double>(row.shape.micro_batch); },
-             [](const Scenario& s) { return static_cast<double>(s.schedule.micro_batch); }},
+             [](const Scenario& s) { return static_cast<double>(s.step.micro_batch); }},
     Quantity{"GPUs", [](const PublishedRow& row) { return static_cast<double>(row.gpus); },
-             [](const Scenario& s) { return static_cast<double>(rank_count(s.layout)); }},
+             [](const Scenario& s) { return static_cast<double>(rank_count(s.step.layout)); }},
 };
 
-using Word = std::optional<std::string>;  // nothing: a run without that choice
+using Word = std::optional<std::string>;  // none: a run without that choice
 
 std::string recompute_word(Recompute recompute) {
   constexpr const char* words[] = {"none", "selective", "full"};
@@ -57,14 +57,14 @@ Word sequence_parallel_word(int tensor, bool parallel) {
   return tensor > 1 ? Word(parallel ? "true" : "false") : std::nullopt;
 }
 
-// Without a pipeline all schedules are one; interleaving is told by its chunks.
+// All schedules are the same without a pipeline. The chunks distinguish interleaving.
 Word schedule_word(const Scenario& s) {
-  if (s.layout.pipeline == 1) return std::nullopt;
-  if (s.schedule.actions) return "of a CSV";
-  return s.schedule.name == "interleaved-1f1b" ? "1f1b" : s.schedule.name;
+  if (s.step.layout.pipeline == 1) return std::nullopt;
+  if (s.step.actions) return "of a CSV";
+  return s.step.schedule == "interleaved-1f1b" ? "1f1b" : s.step.schedule;
 }
 
-// Both 16-bit types are priced alike.
+// Both 16-bit types have the same price.
 std::string dtype_word(Dtype dtype) { return bytes_of(dtype) == 2 ? "of 16 bits" : name_of(dtype); }
 
 struct Choice {
@@ -73,19 +73,21 @@ struct Choice {
   Word (*of_scenario)(const Scenario& scenario);
 };
 
-// Attention kernels are the formula's own affair (TimeModel::outside): many differ in nothing that it prices.
+// Attention kernels are left to the formula (TimeModel::outside), which prices many of them alike.
 constexpr std::array choices{
     Choice{"recompute", [](const PublishedRow& row) { return Word(recompute_word(row.recompute)); },
-           [](const Scenario& s) { return Word(recompute_word(s.schedule.recompute)); }},
+           [](const Scenario& s) { return Word(recompute_word(s.step.recompute)); }},
     Choice{"schedule", [](const PublishedRow& row) { return row.pipeline > 1 ? Word("1f1b") : std::nullopt; },
            schedule_word},
     Choice{"sequence parallel",
            [](const PublishedRow& row) {
              return sequence_parallel_word(row.shape.sharding.tensor, row.shape.sharding.sequence_parallel);
            },
-           [](const Scenario& s) { return sequence_parallel_word(s.layout.tensor, s.layout.sequence_parallel); }},
+           [](const Scenario& s) {
+             return sequence_parallel_word(s.step.layout.tensor, s.step.layout.sequence_parallel);
+           }},
     Choice{"dtype", [](const PublishedRow& row) { return Word(dtype_word(row.shape.dtype)); },
-           [](const Scenario& s) { return Word(dtype_word(s.dtype)); }},
+           [](const Scenario& s) { return Word(dtype_word(s.step.dtype)); }},
 };
 
 bool takes_part(const PublishedRow& row, FittedOf of) {
@@ -109,11 +111,11 @@ struct Range {
   double least = 0, most = 0;
 };
 struct Ranges {
-  std::vector<Range> quantities;               // as `quantities`; empty: no row
-  std::vector<std::set<std::string>> choices;  // as `choices`
+  std::vector<Range> quantities;               // parallel to the table `quantities`; empty: no row
+  std::vector<std::set<std::string>> choices;  // parallel to the table `choices`
 };
 
-// Of the rows that take part in a fit (stack_text.cpp), of this trainer on this machine.
+// Ranges over the rows of this trainer on this machine that take part in a fit (stack_text.cpp).
 Ranges ranges_of(const std::string& trainer, const std::string& machine, FittedOf of) {
   Ranges ranges;
   ranges.choices.resize(choices.size());
@@ -174,14 +176,14 @@ std::vector<OutsideFit> outside_fit(const Scenario& scenario, const std::string&
 }
 
 std::optional<OutsideFit> short_slices(const Scenario& scenario, const std::string& machine) {
-  if (scenario.schedule.slices < 2) return std::nullopt;
+  if (scenario.step.slices < 2) return std::nullopt;
   const auto tokens_of = [](const PublishedRow& row) {
     return static_cast<double>(row.shape.micro_batch * row.shape.sequence) / row.shape.sharding.context;
   };
   OutsideFit found{"tokens of a slice", 0, 0, 0, "", {}};
-  found.here = static_cast<double>(scenario.schedule.micro_batch * scenario.model.sequence) / scenario.schedule.slices /
-               scenario.layout.context;
-  bool here = false;  // of this machine
+  found.here = static_cast<double>(scenario.step.micro_batch * scenario.step.model->sequence) / scenario.step.slices /
+               scenario.step.layout.context;
+  bool here = false;  // a row of this machine was found
   for (const PublishedRow& row : published_rows()) {
     const bool same = row.machine == machine;
     if (!takes_part(row, FittedOf::times) || (here && !same)) continue;
@@ -218,9 +220,9 @@ std::vector<std::string> stacks_timed_on(const Cluster& cluster) {
 void add_trainers_times(const Scenario& scenario, Basis& basis) {
   basis.trainer = scenario.stack->trainer;
   const NodeGroup& first = scenario.cluster.groups.front();
-  const StepWork work = step_work_of(lowering_input(scenario), first.machine, first.gpus_per_node);
+  const StepWork work = step_work_of(scenario.step, first.machine, first.gpus_per_node);
   for (const char* feature : scenario.stack->model->outside(work)) basis.not_priced.emplace_back(feature);
-  for (const char* feature : unknown_to_formulas(scenario.model)) basis.not_priced.emplace_back(feature);
+  for (const char* feature : unknown_to_formulas(scenario.step.model)) basis.not_priced.emplace_back(feature);
   for (const NodeGroup& group : scenario.cluster.groups)
     if (basis.outside.empty()) basis.outside = outside_fit(scenario, group.machine.name, FittedOf::times);
 }
@@ -271,7 +273,7 @@ Basis without_memory(Basis basis) {
   return basis;
 }
 
-// The words of a basis: for many points of a study, of which one scenario is one; and as JSON.
+// The text of a basis, for one scenario or for many points of a study, and its JSON.
 
 namespace {
 
@@ -282,7 +284,7 @@ std::string book_text(const Basis& basis) {
                         : ".\nTrainers fitted on this machine, for cluster.stack: " + names + ".\n");
 }
 
-// In the order in which they come up first, with how often they do.
+// Texts in the order of their first appearance, with their counts.
 struct Tally {
   std::vector<std::pair<std::string, int>> entries;
   void add(const std::string& text) {
@@ -324,7 +326,7 @@ std::string memory_basis_text(const Basis& basis) {
   return basis_text({memory}, "");
 }
 
-// What memory was fitted to mostly is what times were fitted to.
+// Settings outside the fit of times are not repeated for memory, whose fitted runs are mostly the same.
 std::string basis_text(const Basis& basis) {
   Basis once = basis;
   std::erase_if(once.memory_outside, [&](const OutsideFit& each) {

@@ -1,4 +1,4 @@
-// What of a scenario lies outside the published runs that a built-in stack was fitted to (scenarios/*/runs.csv).
+// Settings of a scenario outside the published runs that a built-in stack was fitted to (scenarios/studies/*/runs.csv).
 //
 //   rows of a trainer on a machine ──► least and most of each quantity, words of each choice ──┐
 //   scenario ──────────────────────────────────────────────────────────────────────────────────┴─► OutsideFit, ...
@@ -16,8 +16,8 @@
 
 namespace slipway::scenarios {
 
-// A quantity of the scenario beyond all fitted runs: tensor 8, where these had 1 to 4; or a choice that none of them
-// made: recompute full, where these had none.
+// A quantity of the scenario beyond all fitted runs: tensor 8, where these had 1 to 4.
+// Or a choice that none of them made: recompute full, where these had none.
 struct OutsideFit {
   std::string what;
   double here = 0, least = 0, most = 0;
@@ -30,26 +30,26 @@ std::string describe(const OutsideFit& outside);
 // Step times and memory are fitted to different rows: runs that ran out of memory have no time.
 enum class FittedOf : std::uint8_t { times, memory };
 
-// Of these constants on this machine, where they are the built-in ones; a profile of the user's was fitted to runs that
-// only the user knows.
+// The list for the stack's constants on this machine, if they are built in; otherwise empty. Only the user knows the
+// runs that an own profile was fitted to.
 std::vector<OutsideFit> outside_fit(const Scenario& scenario, const std::string& machine, FittedOf of);
 
-// Slices of a sequence (TeraPipe) with fewer tokens than a pass of any published run: on this machine or, where there is
-// none, on any. What a kernel takes for so few is extrapolated, with a trainer's pace and without.
+// Slices of a sequence (TeraPipe) with fewer tokens than any pass of a published run on this machine, or on any machine
+// where this one has none. Kernel times for so few tokens are extrapolated, with a trainer's pace and without.
 std::optional<OutsideFit> short_slices(const Scenario& scenario, const std::string& machine);
 
-// On what the times and the memory of a prediction rest, and how far to trust them.
+// The basis of a prediction's times and memory, and its limits.
 //
-//   cluster.stack, timed on these machines ──► that trainer's pace; what its formula has no term for, and what lies
-//                                              outside the published runs that its constants were fitted to
+//   cluster.stack, timed on these machines ──► that trainer's pace; features without a term in its formula, and
+//                                              settings outside the published runs of its fit
 //   no stack, a built-in machine profile ────► book values: no trainer's pace, wrong by `book_error`
-//   no stack, a profile of a file ───────────► that file's: what it says of its origin, or that it says nothing
-//   a block table ───────────────────────────► blocks take its times, on whatever machine
+//   no stack, a profile of a file ───────────► that file's values, and its origin where it states one
+//   a block table ───────────────────────────► blocks take its times, on any machine
 //
-// Told by every command that shows them: simulate, plan, study, goodput, growth, memory. Guarded by tests/scenarios/basis_test.cpp.
+// simulate, plan, study, goodput, growth and memory print it. Guarded by tests/scenarios/basis_test.cpp.
 
-// How far step times by book values alone are off published runs: mean errors of `slipway validate --engine book`, in the
-// best and the worst line of the README (Scored against published runs).
+// Mean errors of step times by book values against published runs: the best and the worst line of
+// `slipway validate --engine book` (docs/accuracy.md).
 struct ErrorRange {
   int least_percent, most_percent;
 };
@@ -62,27 +62,27 @@ struct Basis {
   std::vector<std::string> own_profiles;  // "FILE: SOURCE, DATE" of profiles that are not built in
   std::vector<std::string> fitted_here;   // with book values: built-in stacks that were timed on these machines
   std::vector<std::string> not_priced;    // features that the trainer's formula has no term for (TimeModel::outside)
-  std::vector<OutsideFit> outside;        // of the trainer's fitted runs on the cluster's machines
-  std::optional<OutsideFit> slices;       // shorter than what any published run computed at once
-  std::string memory_trainer;             // whose constants of memory are used; empty: the book's
+  std::vector<OutsideFit> outside;        // settings outside the trainer's fitted runs on the cluster's machines
+  std::optional<OutsideFit> slices;       // shorter than in any published run
+  std::string memory_trainer;             // its memory constants are used; empty: the book's
   std::vector<OutsideFit> memory_outside;
 };
 Basis basis_of(const Scenario& scenario);
-Basis without_memory(Basis basis);  // that of times alone
+Basis without_memory(Basis basis);  // the basis of times only
 
 // "on average 5 to 42 % off published runs, mostly too fast"
 std::string book_error_text();
-// The paragraph under the answer; empty where there is nothing to warn of. What is outside of the fits of both times and
-// memory is said once.
+// The paragraph under the answer; empty without a warning. A setting outside the fits of both times and memory is
+// printed once.
 std::string basis_text(const Basis& basis);
-std::string memory_basis_text(const Basis& basis);  // of memory alone
-// Of many points, or rows of a table (`noun`): each thing once, and for how many of them it holds.
+std::string memory_basis_text(const Basis& basis);  // for memory only
+// For many points, or rows of a table (`noun`): each warning once, with the number of points that it holds for.
 std::string basis_text(const std::vector<Basis>& points, const char* noun);
-// Such a paragraph at the end of a text: without the empty line after it; and with one before it.
+// Such a paragraph as the end of a text: without the empty line after it, or with one before it.
 std::string without_empty_line(const std::string& paragraph);
 std::string empty_line_first(const std::string& paragraph);
 
-// The keys of json_keys_basis.h.
+// Sets the keys of a basis (answers/json_summary.h).
 void set_basis_keys(JsonSummary& json, const Basis& basis);
 nlohmann::json basis_json(const Basis& basis);
 

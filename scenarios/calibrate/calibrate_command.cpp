@@ -25,9 +25,9 @@
 namespace slipway::scenarios {
 namespace {
 
-// Tried on scenarios/demo/demo.yaml with one trace on two CPU cores (2026-11-21): the median error of rows
-// left out of the fit was 7.5, 7.3, 6.6, 6.5 and 6.8 % at weights 1, 2, 4, 8 and 16, and the step time
-// predicted for a layout that was not in the trace moved by 0.9 % in all. The least weight with the gain.
+// The least weight with the gain. Tried on scenarios/demo/demo.yaml with one trace on two CPU cores (2026-11-21):
+// the median error of rows left out of the fit was 7.5, 7.3, 6.6, 6.5 and 6.8 % at weights 1, 2, 4, 8 and 16.
+// The predicted step time of a layout outside the trace moved by 0.9 % in all.
 constexpr double trace_weight = 4;
 
 CommandOptions calibrate_options() {
@@ -51,15 +51,15 @@ CommandOptions calibrate_options() {
   return options;
 }
 
-// Everything that was measured, with what the profile needs to say about it.
+// All measurements, with what the profile states about them.
 struct Evidence {
   std::vector<Observation> observations;
-  std::array<double, 5> best_rates{};  // by dtype, of GEMMs
+  std::array<double, 5> best_rates{};  // by dtype; of GEMMs
   double best_task_rate = 0;
   std::size_t measurements = 0, traces = 0;
 };
 
-// What is no file of measurements, or a trace of something else, is a mistake of the user.
+// Throws UsageError for a file without measurements.
 std::vector<Measurement> measurements_in(const std::string& path) {
   if (const std::string reason = unreadable(path); !reason.empty())
     throw UsageError("cannot read " + path + ": " + reason + "; give a file that `slipway-rank --measure` wrote");
@@ -73,11 +73,11 @@ std::vector<Measurement> measurements_in(const std::string& path) {
   }
 }
 
-// Of a run whose batch grew the steps of the scenario's own batch.
+// If the run's batch grew: only the steps of the scenario's own batch.
 Trace of_scenario(Trace trace, const Scenario& scenario, const std::string& path) {
   if (batches_in(trace).empty()) return trace;
   try {
-    return steps_of_batch(trace, scenario.schedule.global_batch);
+    return steps_of_batch(trace, scenario.step.global_batch);
   } catch (const std::invalid_argument& error) {
     throw UsageError(path + ": " + error.what() + "; name one of them, with --set schedule.global_batch=...");
   }
@@ -114,7 +114,7 @@ std::vector<Measurement> measurements_of(const CommandOptions& options, const Sc
   }
   if (options.has("measure")) {
     const MeasureOptions measure{options.has("rank-program") ? *options.text("rank-program") : rank_program(),
-                                 scenario.cluster.groups.front().gpus_per_node, scenario.dtype};
+                                 scenario.cluster.groups.front().gpus_per_node, scenario.step.dtype};
     refuse_unmeasurable(measure);
     err << "measuring with " << counted(measure.ranks, "rank") << " at once ...\n";
     const std::vector<Measurement> more = measure_machine(measure, err);
@@ -123,9 +123,9 @@ std::vector<Measurement> measurements_of(const CommandOptions& options, const Sc
   return merged(std::move(all));
 }
 
-// A trace has a few kinds of work and is what shall be predicted; micro-benchmarks, a hundred, tell apart
-// what always comes together there. So the traces weigh trace_weight times as much as all micro-benchmarks
-// of a group, shared out by the time that each kind of work took.
+// Traces weigh trace_weight times as much as all micro-benchmarks of a group, shared out by the time of each kind.
+// A trace has few kinds of work, and it is the target of the prediction. The hundred micro-benchmarks separate
+// effects that always come together in a trace.
 void balance(std::vector<Observation>& observations, std::size_t first_from_trace) {
   for (const auto group : all_groups) {
     double benchmarks = 0, rows = 0, seconds = 0;
@@ -143,10 +143,10 @@ void balance(std::vector<Observation>& observations, std::size_t first_from_trac
 
 Evidence evidence_of(const CommandOptions& options, const Scenario& scenario, std::ostream& err) {
   Evidence evidence;
-  // Traces first: a wrong one is found before minutes of measuring.
+  // Traces first: a wrong trace is found before minutes of measuring.
   std::vector<Observation> from_traces;
   if (!options.all("trace").empty()) {
-    const auto graph = std::make_shared<const TaskGraph>(lower(lowering_input(scenario)));
+    const auto graph = std::make_shared<const TaskGraph>(lower(scenario.step));
     for (const std::string& path : options.all("trace")) {
       const Trace trace = of_scenario(trace_from(path), scenario, path);
       const std::vector<Observation> more = observations_in(trace, graph, scenario, path);
@@ -165,8 +165,8 @@ Evidence evidence_of(const CommandOptions& options, const Scenario& scenario, st
   return evidence;
 }
 
-// A peak that is not a data sheet's is the best rate seen; those of dtypes that nobody measured go, because
-// efficiencies are shares of a measured one now. Says how it was found.
+// The best measured rate replaces a peak that is not from a data sheet. Peaks of dtypes that were not measured are
+// removed, because efficiencies are now shares of a measured peak. Returns how the peak was found.
 std::string set_peaks(Machine& machine, const Evidence& evidence, Dtype dtype) {
   const bool is_free = machine.cores > 0;
   const auto& rates = evidence.best_rates;
@@ -236,7 +236,7 @@ int calibrate_command(const std::vector<std::string>& args, std::ostream& out, s
   check_output("-o", *path, inputs);
   const Evidence evidence = evidence_of(options, scenario, err);
   Machine start = scenario.cluster.groups.front().machine;
-  const std::string peak_source = set_peaks(start, evidence, scenario.dtype);
+  const std::string peak_source = set_peaks(start, evidence, scenario.step.dtype);
 
   Calibration calibration = calibrated(start, evidence, err);
   const std::string unfitted = unfitted_text(calibration);
@@ -249,8 +249,8 @@ int calibrate_command(const std::vector<std::string>& args, std::ostream& out, s
   file.stream() << machine_to_yaml(calibration.machine);
   file.commit();
   out << "machine " << calibration.machine.name << ", fitted to " << evidence_text(evidence) << "\n"
-      << "  peak " << readable_flops(calibration.machine.peak_flops[static_cast<std::size_t>(scenario.dtype)]) << " in "
-      << name_of(scenario.dtype) << " (" << peak_source << ")\n\n"
+      << "  peak " << readable_flops(calibration.machine.peak_flops[static_cast<std::size_t>(scenario.step.dtype)])
+      << " in " << name_of(scenario.step.dtype) << " (" << peak_source << ")\n\n"
       << report_text(calibration) << "wrote " << *path << "\n";
   warn_of_doubtful_fit(calibration, err);
   return status_done;

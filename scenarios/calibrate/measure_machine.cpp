@@ -16,7 +16,7 @@
 namespace slipway::scenarios {
 namespace {
 
-// A folder of our own that is gone when we are.
+// A temporary folder that the destructor removes.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -25,7 +25,7 @@ class TemporaryFolder {
     path_ = pattern;
   }
   ~TemporaryFolder() {
-    std::error_code ignored;  // a left-over folder in /tmp is no reason to fail
+    std::error_code ignored;  // a left-over folder in /tmp is no failure
     std::filesystem::remove_all(path_, ignored);
   }
   TemporaryFolder(const TemporaryFolder&) = delete;

@@ -1,6 +1,6 @@
-// Runs the micro-benchmarks on this machine: one `slipway-rank --measure` per rank, all at once, because a
-// core whose neighbour is busy is slower than a core alone, and training keeps them all busy. Guarded by
-// tests/scenarios/calibrate_command_test.cpp.
+// Runs the micro-benchmarks on this machine: one `slipway-rank --measure` per rank, all at once. Training keeps all
+// cores busy, and a core with a busy neighbour is slower than a core alone.
+// Guarded by tests/scenarios/calibrate_command_test.cpp.
 #pragma once
 
 #include <iosfwd>
@@ -18,11 +18,11 @@ struct MeasureOptions {
   Dtype dtype = Dtype::float32;  // float32 or float64; bfloat16 on GPUs
 };
 
-// Equal measurements of the ranks merged. Output of the ranks goes to `err`. Throws std::runtime_error with
-// the first rank that failed and its message.
+// Merges equal measurements of the ranks. The ranks' output goes to `err`. Throws std::runtime_error with the first
+// rank that failed and its message.
 std::vector<Measurement> measure_machine(const MeasureOptions& options, std::ostream& err);
 
-// "AMD EPYC 7763 64-Core Processor, 2 cores" of this host.
+// This host: "AMD EPYC 7763 64-Core Processor, 2 cores".
 std::string host_description();
 
 }  // namespace slipway::scenarios

@@ -23,7 +23,7 @@ struct Interval {
   double start = 0, end = 0;
 };
 
-// Per (step, rank) the times in which messages really moved, sorted and merged.
+// The times in which messages really moved, per (step, rank), sorted and merged.
 using BusyTimes = std::map<std::pair<int, int>, std::vector<Interval>>;
 
 BusyTimes busy_times(const Trace& trace) {
@@ -31,7 +31,7 @@ BusyTimes busy_times(const Trace& trace) {
   for (const TraceRecord& record : trace.records) {
     if (!is_communication(record.kind)) continue;
     const Interval moved{record.start_s + record.wait_s, record.end_s};
-    // What is of a window's first step may run in a later one.
+    // A task of a window's first step may run in a later step.
     if (moved.end > moved.start) busy[{record.step / trace.window, record.rank}].push_back(moved);
   }
   for (auto& [at, intervals] : busy) {
@@ -62,14 +62,14 @@ double overlap_share(const BusyTimes& busy, const TraceRecord& record, int windo
   return std::clamp(shared / length, 0.0, 1.0);
 }
 
-// Label → tasks of that label (one per rank or communicator).
+// Label → tasks of that label, one per rank or communicator.
 std::unordered_map<std::string, std::vector<TaskId>> tasks_by_label(const TaskGraph& graph) {
   std::unordered_map<std::string, std::vector<TaskId>> tasks;
   for (TaskId id = 0; id < graph.tasks.size(); ++id) tasks[label_of(graph, id)].push_back(id);
   return tasks;
 }
 
-// K-FAC's curvature and inversions, with their reductions: nothing is fitted to them, and a step's graph has none.
+// K-FAC's curvature and inversions, with their reductions. Nothing is fitted to them, and a step's graph has none.
 bool is_of_a_refresh(const TraceRecord& record) {
   return record.kind == name_of(KfacStage::curvature) || record.kind == name_of(KfacStage::inversion) ||
          record.label.ends_with(input_reduction_suffix) || record.label.ends_with(gradient_reduction_suffix);
@@ -94,7 +94,7 @@ class TraceReader {
   std::vector<Observation> read() {
     const int first_step = trace_.steps > 1 ? 1 : 0;
     for (const TraceRecord& record : trace_.records) {
-      if (graph_->kfac && is_of_a_refresh(record)) continue;
+      if (uses_kfac(graph_->step) && is_of_a_refresh(record)) continue;
       const TaskId task = task_of(record);
       refuse_other_work(record, task);
       if (record.step < first_step) continue;
@@ -106,7 +106,7 @@ class TraceReader {
     std::vector<Observation> observations;
     for (const auto& [key, sample] : compute_) observations.push_back(compute_observation(key, sample));
     for (const auto& observation : message_observations()) observations.push_back(observation);
-    // Shorter than the clock's grain: nothing was measured.
+    // Times below the clock's grain are no measurements.
     std::erase_if(observations, [](const Observation& observation) { return !(observation.seconds > 1e-7); });
     return observations;
   }
@@ -128,9 +128,9 @@ class TraceReader {
     throw of_another_scenario(record, "which the scenario does not have");
   }
 
-  // The same label is another task where the shapes are others: it would be fitted as if it were this one.
+  // The same label names another task in a graph of other shapes. The fit would take it for this one.
   void refuse_other_work(const TraceRecord& record, TaskId task) const {
-    constexpr double most_apart = 0.01;  // versions may count a norm's FLOPs differently, other shapes differ by more
+    constexpr double most_apart = 0.01;  // versions may count a norm's FLOPs differently; other shapes differ by more
     const double flops = flops_of(*graph_, task);
     if (std::abs(record.flops - flops) > most_apart * std::max(record.flops, flops))
       throw of_another_scenario(
@@ -144,7 +144,7 @@ class TraceReader {
         name_, record.rank, record.label, why, trace_.scenario.empty() ? "without a name" : trace_.scenario));
   }
 
-  // Only ranks on machines of the first node group are fitted: that machine is what is written.
+  // The fit takes only ranks of the first node group, whose machine it writes.
   bool is_of_first_group(int rank) const { return place_of(cluster_, rank).group == 0; }
 
   void note_compute(const TraceRecord& record, TaskId task) {
@@ -184,7 +184,7 @@ class TraceReader {
     return nodes.size() == 1;
   }
 
-  // Messages of one work over equally many members and the same kind of link.
+  // One sample per work, number of members and kind of link.
   std::vector<Observation> message_observations() const {
     std::map<std::tuple<std::int32_t, std::size_t, bool>, Sample> samples;
     for (const auto& [at, seconds] : message_) {

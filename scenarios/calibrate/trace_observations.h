@@ -1,13 +1,12 @@
-// A measured trace as observations for the fit: which operators a recorded duration consisted of is told by
-// the graph, because the record's label is a task's.
+// A measured trace as observations for the fit. A record's label is a task's, so the graph knows its operators.
 //
 //   record "1B0" of rank 1, 0.081 s ──► task 1B0 ──► its segment's operators ──► Observation
 //
-// Equal work counts once, with the median over its instances (steps, micro-batches, replicas): the first
-// step warms caches up and is left out where there are others. A message's work time is that of its slowest
-// member. What takes most of the run's time weighs most: its weight is its seconds. A compute task knows
-// for which share of its time its rank also communicated. Guarded by tests/scenarios/trace_observations_test.cpp: a
-// fit to the trace of a made-up machine finds that machine.
+// Equal work counts once, with the median over its instances (steps, micro-batches, replicas). The first step
+// warms caches up and is left out where there are others. The work time of a message is its slowest member's.
+// The weight of an observation is its seconds in the run. A compute task has the share of its time in which its
+// rank also communicated.
+// Guarded by tests/scenarios/trace_observations_test.cpp: the fit to the trace of a made-up machine finds that machine.
 #pragma once
 
 #include <memory>
@@ -20,12 +19,12 @@
 
 namespace slipway::scenarios {
 
-// Throws std::runtime_error naming the trace and the first record whose task the graph does not have, or has with other
-// FLOPs, and for a trace that is a prediction.
+// Throws std::runtime_error for a predicted trace, and for a record whose task is not in the graph or has other FLOPs
+// there. The message names the trace and the record.
 std::vector<Observation> observations_of(const Trace& trace, std::shared_ptr<const TaskGraph> graph,
                                          const Cluster& cluster, const std::string& trace_name);
 
-// FLOP/s of the fastest compute task, for a machine of which nothing else is known.
+// FLOP/s of the fastest compute task, for a machine of unknown peak.
 double best_task_rate(const Trace& trace);
 
 }  // namespace slipway::scenarios

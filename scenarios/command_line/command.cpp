@@ -57,7 +57,7 @@ std::string unknown_command(const std::string& name) {
   return "unknown command '" + name + "'" + suggestion(name, names, "slipway ") + " (`slipway help` lists all)";
 }
 
-// Ctrl-C ends a command with the status that help promises, also one that has nothing of its own to say then.
+// Ctrl-C ends every command with the exit status that help promises, even commands that do not catch it.
 int run_command(const Command& command, const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   const ExitOnInterrupt otherwise;
   try {

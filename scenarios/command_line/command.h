@@ -1,10 +1,10 @@
-// The sub-commands of `slipway`, in one table (table.cpp). A new command is a new file
-// commands/<name>_command.cpp with one function, its declaration here and one line of the table.
+// The sub-commands of `slipway`, in one table (command.cpp). A new command is a new file
+// scenarios/<name>/<name>_command.cpp with one function, its declaration here and one line of the table.
 //
 //   main ──► run_slipway(arguments) ──► Command::run(arguments after the name, out, err) ──► exit status
 //
-// A command answers on `out`; progress and errors go to `err`. It checks all of its input before it writes
-// or starts anything, and throws UsageError for a mistake of the user (wrong option, wrong scenario).
+// A command answers on `out`. Progress and errors go to `err`. It checks all of its input before it writes or starts
+// anything. It throws UsageError for a mistake of the user (wrong option, wrong scenario).
 // Guarded by tests/scenarios/command_line_test.cpp.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace slipway::scenarios {
 
-// Exit status of every command: the work was done; it failed or was interrupted; it was asked for in a wrong way.
+// Exit status of every command: the work was done; it failed or was interrupted; the request was wrong.
 constexpr int status_done = 0, status_failed = 1, status_usage = 2;
 
 struct Command {
@@ -26,10 +26,10 @@ struct Command {
   int (*run)(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 };
 
-// In the order in which `slipway help` names them.
+// In the order of `slipway help`.
 const std::vector<Command>& all_commands();
 
-// The whole program but for main: `args` without the program's name. Never throws.
+// The whole program without main: `args` without the program's name. Never throws.
 int run_slipway(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 
 int simulate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);

@@ -21,7 +21,7 @@ namespace po = boost::program_options;
 
 namespace {
 
-// Its lines after the first begin in that column.
+// Lines after the first begin in column `column`.
 std::string indented(std::string text, std::size_t column) {
   for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += column + 1)
     text.insert(at + 1, column, ' ');
@@ -94,7 +94,7 @@ void CommandOptions::fail(const std::string& message) const {
 }
 
 std::string CommandOptions::unknown_option(const std::string& option) const {
-  std::vector<std::string> names{"--help"};  // what it is taken for where others are as near
+  std::vector<std::string> names{"--help"};  // --help wins among equally near names
   for (const Option& known : options_) names.push_back("--" + known.name);
   const std::string word = option.substr(std::min(option.size(), option.find_first_not_of('-')));
   std::string meant = as_override(word);
@@ -102,7 +102,7 @@ std::string CommandOptions::unknown_option(const std::string& option) const {
   return "unknown option '" + option + "'" + (meant.empty() ? as_key(word) : meant);
 }
 
-// "steps", which is an option elsewhere and a number of the scenario here: "run.steps"; else nothing.
+// "run.steps" for "steps", which is an option of other commands and a scenario key here; empty without such a key.
 std::string CommandOptions::as_key(const std::string& name) const {
   std::string leaf = name.substr(0, name.find('=')), meant;
   std::replace(leaf.begin(), leaf.end(), '-', '_');
@@ -115,7 +115,7 @@ std::string CommandOptions::as_key(const std::string& name) const {
   return meant.empty() ? "" : as_override(meant);
 }
 
-// "layout.tensor=4", which is a key and its value and wants --set; else nothing.
+// "layout.tensor=4" if `word` is a key with its value, which needs --set; otherwise empty.
 std::string CommandOptions::as_override(const std::string& word) const {
   const bool has_set = std::any_of(options_.begin(), options_.end(), [](const Option& o) { return o.name == "set"; });
   const std::string key = word.substr(0, word.find('='));

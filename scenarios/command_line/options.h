@@ -1,11 +1,11 @@
-// The options of one command, declared once: the same list parses the command line and prints --help.
+// The options of one command, declared once. The same list parses the command line and prints --help.
 //
 //   CommandOptions options("simulate SCENARIO [options]", "Predicts ...", "slipway simulate s.yaml");
 //   options.positional("scenario", 1, 1).value("trace", "FILE", "write the timeline").flag("json", "...");
-//   if (!options.parse(args, out)) return status_done;   // --help was asked for and is printed
+//   if (!options.parse(args, out)) return status_done;   // --help was given and is printed
 //
-// Mistakes throw UsageError that names the option and the nearest known one. Options are never abbreviated,
-// so a new option cannot change what an old command line means.
+// Mistakes throw UsageError with the option and the nearest known one. Options cannot be abbreviated, so a new option
+// never changes the meaning of an old command line.
 // Guarded by tests/scenarios/command_line_test.cpp.
 #pragma once
 
@@ -25,29 +25,29 @@ class CommandOptions {
  public:
   CommandOptions(std::string usage, std::string purpose, std::string example);
 
-  // Between `least` and `most` arguments without a dash.
+  // Accepts `least` to `most` arguments without a dash.
   CommandOptions& positional(std::string name, std::size_t least, std::size_t most);
   CommandOptions& flag(std::string name, std::string meaning);
   CommandOptions& value(std::string name, std::string placeholder, std::string meaning);
-  // The option declared last also has a short form: -o.
+  // Adds a short form to the option declared last: -o.
   CommandOptions& letter(char letter);
-  // A value that may be given several times, in order.
+  // An option that may be given several times; the values keep their order.
   CommandOptions& values(std::string name, std::string placeholder, std::string meaning);
-  // --help-json: the meaning of every key that --json prints.
+  // Adds --help-json, which prints the meaning of every key of --json.
   CommandOptions& json_keys(std::span<const JsonKey> keys);
-  // Paragraphs printed after the options.
+  // Adds paragraphs after the options.
   CommandOptions& notes(std::string text);
 
-  // False when --help, -h or --help-json was given (and is answered on `out`).
+  // Returns false for --help, -h and --help-json, whose text is then on `out`.
   bool parse(const std::vector<std::string>& args, std::ostream& out);
 
   bool has(const std::string& name) const;
   std::optional<std::string> text(const std::string& name) const;
   const std::vector<std::string>& all(const std::string& name) const;
   const std::vector<std::string>& arguments() const { return arguments_; }
-  // A whole number of at least `least`, or `fallback` when the option was not given.
+  // A whole number of at least `least`; `fallback` without the option. Throws UsageError for anything else.
   int integer(const std::string& name, int fallback, int least) const;
-  // A number above 0, or `fallback`.
+  // A number above 0; `fallback` without the option. Throws UsageError for anything else.
   double number(const std::string& name, double fallback) const;
 
  private:
@@ -71,11 +71,11 @@ class CommandOptions {
   std::vector<std::string> arguments_;
 };
 
-// A trace that a command was given: what is no complete trace of Slipway is a mistake of the user (exit status
-// 2) and not a failure while running. Guarded by tests/scenarios/compare_command_test.cpp and
-// tests/scenarios/calibrate_command_test.cpp.
+// Reads a trace that the user named. A file that is no complete trace of Slipway is a mistake of the user (exit status
+// 2), not a failure while running.
+// Guarded by tests/scenarios/compare_command_test.cpp and tests/scenarios/calibrate_command_test.cpp.
 
-// Throws UsageError naming the file, what is wrong with it and what to give.
+// Throws UsageError with the file, the defect and the remedy.
 Trace trace_from(const std::string& path);
 
 }  // namespace slipway::scenarios

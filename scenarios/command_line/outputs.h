@@ -1,4 +1,4 @@
-// What a command is asked to write, checked before any work: a mistake here is one of the user.
+// Checks of output files before any work. A mistake here is the user's.
 // Guarded by tests/scenarios/command_line_test.cpp.
 #pragma once
 
@@ -9,11 +9,11 @@
 
 namespace slipway::scenarios {
 
-// `option` ("--trace") is to write `path`. Throws UsageError for "-", for a folder, where the path is the same file as
-// one of `inputs` (by whatever name), and where it cannot be written.
+// Checks `path`, the output of `option` ("--trace"). Throws UsageError for "-", for a folder, for one of `inputs` (by
+// any name), and where it cannot be written.
 void check_output(const std::string& option, const std::string& path, const std::vector<std::string>& inputs);
 
-// The same for a folder, which need not be there yet.
+// The same for a folder, which may not exist yet.
 void check_output_folder(const std::string& option, const std::string& path);
 
 // All files that the scenario was read from.

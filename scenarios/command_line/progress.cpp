@@ -56,7 +56,7 @@ bool is_terminal(const std::ostream& err) { return &err == &std::cerr && ::isatt
 
 namespace {
 
-// Calls `tick` every `pause` until it is asked to stop.
+// Calls `tick` every `pause` until the thread is asked to stop.
 std::jthread ticker(std::chrono::duration<double> pause, std::function<void()> tick) {
   return std::jthread([pause, tick = std::move(tick)](const std::stop_token& stop) {
     std::mutex mutex;
@@ -125,8 +125,8 @@ Plan planned(Scenario scenario, std::ostream& err, const PlanOptions& options, s
 void keep_freed_memory() {
 #ifdef M_MMAP_MAX
   constexpr int lent_at_once = 64 << 20;  // bytes
-  mallopt(M_MMAP_MAX, 0);                 // no block is given back by itself
-  mallopt(M_TRIM_THRESHOLD, -1);          // nor is the end of the heap
+  mallopt(M_MMAP_MAX, 0);                 // no block returns to the system by itself
+  mallopt(M_TRIM_THRESHOLD, -1);          // nor does the end of the heap
   mallopt(M_TOP_PAD, lent_at_once);
 #endif
 }

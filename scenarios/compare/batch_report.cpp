@@ -20,7 +20,7 @@ struct Sums {
   bool measured = false;
 };
 
-// The losses of the trace's own steps: those of the training before it are left out.
+// The losses of the trace's own steps, without those of the training before it.
 std::vector<LossPoint> own_losses(const Trace& trace) {
   const int before = steps_before(trace);
   std::vector<LossPoint> own;
@@ -35,7 +35,7 @@ std::optional<double> noise_scale_of(const Sums& sums, std::int64_t batch) {
   return static_cast<double>(batch) * sums.noise / sums.signal;
 }
 
-// Three digits: a scale of a few sequences is told from one of one.
+// Three digits, so that a scale of a few sequences differs visibly from one of one.
 std::string noise_text(double sequences) {
   return (sequences < 1000 ? fmt::format("{:.3g}", sequences) : readable_count(sequences)) + " sequences";
 }

@@ -1,12 +1,12 @@
-// What an executed run whose batch grew has measured, batch by batch: how long its steps took, beside what was simulated, and
-// how noisy its gradients were.
+// The measurements of an executed run with a growing batch: for each batch the step time, beside the simulated one, and
+// the noise of the gradients.
 //
 //   batch  steps     step time  tokens/s  noise scale
 //   16     1 to 12   0.10 s     10 k      21 sequences
 //   32     13 to 40  0.19 s     11 k      35 sequences
 //
-// Noise scale B = batch · Σ Var / Σ (‖g‖² − Var) over the batch's steps (models/training/batch_rules.h): sums, because one step's estimate
-// is a ratio of two noisy numbers. Guarded by tests/scenarios/batch_report_test.cpp.
+// Noise scale B = batch · Σ Var / Σ (‖g‖² − Var) over the batch's steps (models/training/batch_rules.h). Sums, because
+// the estimate of one step is a ratio of two noisy numbers. Guarded by tests/scenarios/batch_report_test.cpp.
 #pragma once
 
 #include <map>
@@ -22,27 +22,27 @@ namespace slipway::scenarios {
 struct BatchMeasured {
   std::int64_t batch = 0;
   int first = 0, last = 0;       // steps of the trace, from 0
-  std::optional<double> step_s;  // median of the steps that have a successor of the same batch
-  // In sequences; none where nothing was measured, infinite where the gradients show no signal above the noise.
+  std::optional<double> step_s;  // median of the steps with a successor of the same batch
+  // Sequences; unset where nothing was measured, infinite where the gradients have no signal above the noise.
   std::optional<double> noise_scale;
 };
 
-// In order of time. Empty where the batch stayed. `times` are those of the trace.
+// In order of time. Empty where the batch stayed. `times`: the trace's.
 std::vector<BatchMeasured> batches_of(const Trace& trace, const StepTimes& times);
 
-// That of which most steps ran. There is one.
+// The batch with the most steps. `batches` is not empty.
 const BatchMeasured& longest_of(const std::vector<BatchMeasured>& batches);
 
 // The batches of a run, in order of time; empty where the batch stayed.
 std::vector<std::int64_t> batches_in(const Trace& trace);
-// Its steps of one batch as a trace of their own, whose steps keep their places in the training by the losses. Throws
-// std::invalid_argument that names the batches where this is none.
+// The steps of one batch as a trace of their own. The steps keep their places in the training through the losses.
+// Throws std::invalid_argument with the trace's batches where it has no such batch.
 Trace steps_of_batch(const Trace& trace, std::int64_t batch);
 
-// `sequence`: tokens. `predicted_s`: simulated steps, by batch; may be empty.
+// `sequence`: tokens. `predicted_s`: simulated step times by batch; may be empty.
 std::string batches_text(const std::vector<BatchMeasured>& batches, double sequence, int steps_before,
                          const std::map<std::int64_t, double>& predicted_s);
-// The same as objects; steps are counted from 1.
+// The same as JSON objects; steps count from 1.
 nlohmann::json batches_json(const std::vector<BatchMeasured>& batches, int steps_before,
                             const std::map<std::int64_t, double>& predicted_s);
 

@@ -20,7 +20,7 @@ std::set<std::pair<int, std::string>> tasks_of(const Trace& trace, int step) {
   return tasks;
 }
 
-// Where the batch of the run grew, its steps of the batch that was predicted: those with the same tasks.
+// If the run's batch grew: its steps of the predicted batch, which have the same tasks.
 Trace comparable(const Trace& predicted, Trace measured) {
   const std::vector<std::int64_t> batches = batches_in(measured);
   if (batches.empty()) return measured;
@@ -42,8 +42,8 @@ Comparison compared(const Trace& predicted, Trace measured) {
   }
 }
 
-// The settings of `a` that `b` does not have, a line each. The machine's figures are left out: between a
-// prediction and a measurement they are what differs.
+// The settings of `a` that `b` does not have, one per line. The machine's numbers are left out, because they always
+// differ between a prediction and a measurement.
 std::string only_in(const std::string& a, const std::string& b, const std::string& indent) {
   std::set<std::string> known;
   std::istringstream other(b), own(a);

@@ -17,7 +17,7 @@ namespace slipway::scenarios {
 
 namespace {
 
-// One task of the step that stands for a trace.
+// One task of a trace's typical step.
 struct TypicalTask {
   std::string kind;
   double work_s = 0, wait_s = 0;
@@ -90,8 +90,8 @@ std::vector<TaskPair> five_worst(std::vector<TaskPair> pairs) {
   return pairs;
 }
 
-// Of every rank, the compute task in steps [first, last] during which most is taken, the first of equals; empty where no
-// memory is known.
+// For each rank, the compute task with the highest memory in steps [first, last]; the first among equals. Empty where
+// the memory is unknown.
 std::vector<std::string> fullest_tasks(const Trace& trace, int first, int last) {
   std::vector<const TraceRecord*> fullest(static_cast<std::size_t>(trace.ranks));
   for (const TraceRecord& record : trace.records) {
@@ -164,7 +164,7 @@ Comparison compare_traces(const Trace& predicted, const Trace& measured) {
 
 namespace {
 
-// Signed error of a prediction; a measured time of zero has none.
+// Signed error of a prediction; empty for a measured time of zero.
 std::string error_text(double predicted, double measured) {
   if (measured == 0) return predicted == 0 ? "0.0 %" : "-";
   return fmt::format("{:+.1f} %", 100 * (predicted / measured - 1));
@@ -191,7 +191,7 @@ std::string worst_text(const std::vector<TaskPair>& worst) {
          aligned_table(rows, "  ");
 }
 
-// The fullest ranks, by what was measured.
+// The fullest ranks by measured memory.
 std::string memory_text(std::vector<RankPeak> peaks) {
   constexpr std::size_t most_shown = 8;
   if (peaks.empty()) return "";

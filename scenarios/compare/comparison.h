@@ -1,12 +1,11 @@
-// A predicted and a measured trace, joined task by task on (step, rank, label).
+// A predicted and a measured trace, joined task by task on (rank, label).
 //
-// Steps: the predicted trace has few, all alike once steady; the measured one has many, all different. So
-// one step stands for each side:
-//   predicted   the last step with a successor (steady on both sides); of a trace with windows the last such window
-//   measured    per task, the median over the counted steps of its work and of its waiting (step_times.h:
-//               step 0 is warm-up); step time and idle time: the median over the same steps
-// Work time (without waiting for other members) is compared; waiting is shown beside it. Tasks that one
-// side alone has are listed, never dropped. Memory is compared rank by rank. Guarded by tests/scenarios/compare_command_test.cpp.
+// One step stands for each side. Predicted steps are few, alike once periodic; measured ones are many and all differ.
+//   predicted   the last step with a successor; in a trace with windows, the last such window
+//   measured    per task, the medians of work and waiting over the counted steps (step_times.h: step 0 is warm-up);
+//               step time and idle time: the medians over the same steps
+// Work time (without waiting for other members) is compared, with waiting beside it. Tasks on one side only are listed,
+// never dropped. Memory is compared rank by rank. Guarded by tests/scenarios/compare_command_test.cpp.
 #pragma once
 
 #include <cstdint>
@@ -30,28 +29,28 @@ struct KindComparison {
   double predicted_s = 0, measured_s = 0, predicted_wait_s = 0, measured_wait_s = 0;  // sums
 };
 
-// The most that a rank's tensors take at once: by the simulated timeline, and measured in the counted steps.
+// The peak memory of a rank's tensors: simulated, and measured in the counted steps.
 struct RankPeak {
   int rank = 0;
   double predicted_bytes = 0, measured_bytes = 0;
-  std::string predicted_task, measured_task;  // compute task during which it is; empty where the trace does not say
+  std::string predicted_task, measured_task;  // compute task at the peak; empty where the trace does not know it
 };
 
 struct Comparison {
   double predicted_step_s = 0, measured_step_s = 0;
   double predicted_idle_s = 0, measured_idle_s = 0;
-  int window = 1;  // steps that the predicted tasks are of: what fills bubbles is there once, the rest in each of them
-  int predicted_step = 0, first_measured = 0, last_measured = 0;  // which steps stand for each side
+  int window = 1;  // steps that the predicted tasks span: bubble work occurs once, other tasks in each step
+  int predicted_step = 0, first_measured = 0, last_measured = 0;  // the steps that stand for each side
   int measured_before = 0;            // steps of the training before the measured ones (step_times.h)
   std::vector<KindComparison> kinds;  // largest measured time first
   std::vector<TaskPair> worst;        // the five with the largest |measured − predicted|, largest first
-  std::vector<RankPeak> memory;       // of all ranks; empty where a trace does not know it
+  std::vector<RankPeak> memory;       // all ranks; empty where a trace has no memory
   std::int64_t joined = 0;
   std::vector<std::string> only_predicted, only_measured;  // "rank 0: 2F0", in order of rank and label
   double step_error() const { return predicted_step_s / measured_step_s - 1; }
 };
 
-// Of every rank, the most in steps [first, last]; empty where that was not measured.
+// The peak of each rank in steps [first, last]; empty where it was not measured.
 std::vector<double> peak_memory(const Trace& measured, int first, int last);
 
 // Throws std::invalid_argument when the traces have no task in common.

@@ -13,13 +13,13 @@ namespace slipway::scenarios {
 
 namespace {
 
-// A longer ladder is a rule's that nobody asked to be this fine.
+// A rule without training.growth.sizes can give a ladder that is finer than intended.
 void refuse_long_ladder(const Scenario& scenario, std::size_t batches) {
   if (batches <= most_step_programs) return;
   throw UsageError(
       fmt::format("{}: training.growth leads through {} batches from {} to {}, each with a step program of its own; "
                   "allowed: up to {}; set training.growth.sizes, for example --set training.growth.sizes=16",
-                  scenario.path, batches, scenario.schedule.global_batch, scenario.growth.largest, most_step_programs));
+                  scenario.path, batches, scenario.step.global_batch, scenario.growth.largest, most_step_programs));
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ std::vector<Plan> larger_plans(const Plan& plan, const std::function<void(double
   for (std::size_t i = 1; i < rungs.size(); ++i) {
     if (progress) progress(static_cast<double>(i - 1) / static_cast<double>(rungs.size() - 1), rungs[i]);
     Scenario own = plan.scenario;
-    own.schedule.global_batch = rungs[i];
+    own.step.global_batch = rungs[i];
     larger.push_back(plan_of(std::move(own)));
   }
   std::vector<const TaskGraph*> programs{&plan.graph};
@@ -83,7 +83,7 @@ bool decays_to_the_end(const LearningRateSchedule& schedule) {
   return schedule.decay != DecayStyle::constant && schedule.decay_samples == 0;
 }
 
-// All digits: what is compared may differ in the last one.
+// All digits, because compared counts may differ in the last one.
 std::string exactly(std::int64_t count, const char* noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
@@ -91,9 +91,9 @@ std::string exactly(std::int64_t count, const char* noun) {
 }  // namespace
 
 void refuse_warmup_beyond_end(const Scenario& scenario, const Resumption& from) {
-  const LearningRateSchedule& schedule = scenario.run.optimizer.lr_schedule;
+  const LearningRateSchedule& schedule = scenario.step.optimizer.lr_schedule;
   if (!decays_to_the_end(schedule)) return;
-  const std::int64_t left = scenario.run.steps - from.done, batch = scenario.schedule.global_batch;
+  const std::int64_t left = scenario.run.steps - from.done, batch = scenario.step.global_batch;
   const std::int64_t samples = samples_at_end({from.done, from.samples}, scenario.run.steps, batch);
   if (schedule.warmup_samples <= samples) return;
   throw UsageError(fmt::format(
@@ -114,13 +114,13 @@ std::string rate_text(const Optimizer& optimizer) {
                                                        : "over the training");
 }
 
-std::vector<std::string> rate_notes(const Run& run, const Resumption& from) {
-  if (from.checkpoint.empty() || !decays_to_the_end(run.optimizer.lr_schedule)) return {};
+std::vector<std::string> rate_notes(const Scenario& scenario, const Resumption& from) {
+  if (from.checkpoint.empty() || !decays_to_the_end(scenario.step.optimizer.lr_schedule)) return {};
   return {
       fmt::format("the learning rate decays to the end of this start, step {}, whatever end the run of the "
                   "checkpoint had; "
                   "give run.optimizer.lr_decay_samples for the same curve",
-                  run.steps)};
+                  scenario.run.steps)};
 }
 
 }  // namespace slipway::scenarios

@@ -1,8 +1,8 @@
-// What `slipway execute` and `lower` hand to the ranks: the plan's step program, and where the batch grows
-// (`training.growth`) one for each batch that the training may come to, lowered beforehand.
+// The step programs that `slipway execute` and `lower` give to the ranks: the plan's own, and with `training.growth`
+// one for each batch that the training may reach, lowered beforehand.
 //
 //   batches   16   32   64   128        the same stages, lanes and communicators, more micro-batches
-//   tasks     ▁    ▂    ▄    █          so ladders are short: training.growth.sizes says how many
+//   tasks     ▁    ▂    ▄    █          so ladders are short; training.growth.sizes sets their length
 //
 // Guarded by tests/scenarios/execute_growth_command_test.cpp.
 #pragma once
@@ -20,32 +20,31 @@ namespace slipway::scenarios {
 
 constexpr int most_step_programs = 64;
 
-// Before anything is lowered. Throws UsageError: a rule that is not said whole, more batches than are lowered.
+// Checks the rule before lowering. Throws UsageError for an incomplete rule, and for more batches than can be lowered.
 void check_ladder(const Scenario& scenario);
-// The rule with the batches that there are step programs of; without batches where the batch stays.
+// The rule with the batches that have step programs; without batches where the batch stays.
 BatchPlan ladder_of(const Scenario& scenario);
-// Of the batches after the plan's own, ascending; none where the batch stays. `progress`: share that is done, and the batch
-// that is lowered; may be empty. Throws UsageError where a larger batch is cut into other stages.
+// The plans of the batches after the plan's own, ascending; none where the batch stays. `progress` (may be empty) gets
+// the share done and the batch being lowered. Throws UsageError where a larger batch is cut into other stages.
 std::vector<Plan> larger_plans(const Plan& plan, const std::function<void(double, std::int64_t batch)>& progress = {});
-// Telling how far it is, should it take long.
+// The same, with a progress line on `err` when it takes long.
 std::vector<Plan> larger_plans(const Plan& plan, std::ostream& err);
 Bundle bundle_of(const Plan& plan, const std::vector<Plan>& larger);
 
 // "batches 16, 32, 64, 128, norm test, eta 0.2 (4 step programs)".
 std::string ladder_text(const BatchPlan& batches);
 
-// What `slipway execute` knows and says of a learning rate's schedule beyond what the scenario does: where
-// the training ends, with which the rate decays unless run.optimizer.lr_decay_samples says otherwise.
-// Guarded by tests/scenarios/scenario_load_test.cpp; in whole runs by tests/scenarios/execute_command_test.cpp,
+// The parts of a learning rate schedule that only `slipway execute` knows: the end of the training. The rate decays to
+// that end unless run.optimizer.lr_decay_samples sets another.
+// Guarded by tests/scenarios/scenario_load_test.cpp; in whole runs by tests/scenarios/execute_command_test.cpp and
 // tests/scenarios/resume_command_test.cpp.
 
-// Throws UsageError where the learning rate is to decay to the end of the training, which comes before the
-// warm-up's.
+// Throws UsageError where the rate decays to the end of the training and that end comes before the warm-up's.
 void refuse_warmup_beyond_end(const Scenario& scenario, const Resumption& from);
 // "learning rate: 0.003 after a warm-up of 64 sequences, cosine decay to 0.0003 after 160 sequences".
 std::string rate_text(const Optimizer& optimizer);
-// That a decay without an end of its own takes this start's, whatever the run of the checkpoint would have
-// ended with, which no checkpoint knows. Empty: nothing depends on it.
-std::vector<std::string> rate_notes(const Run& run, const Resumption& from);
+// A note that a decay without an end of its own takes this start's end. No checkpoint knows the end of its own run.
+// Empty where nothing depends on it.
+std::vector<std::string> rate_notes(const Scenario& scenario, const Resumption& from);
 
 }  // namespace slipway::scenarios

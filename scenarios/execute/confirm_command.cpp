@@ -1,8 +1,7 @@
-// `slipway confirm`: predicts cases that a calibration has not seen, executes them, and says how far off
-// the predictions were. The baseline (what the profile was fitted to) and the cases run in turn, in rounds
-// that go back and forth with the baseline in the middle, so that a machine which becomes slower or faster does
-// so for all, and no case is far from what it is compared with. Guarded by
-// tests/scenarios/confirm_command_test.cpp.
+// `slipway confirm`: predicts cases that a calibration has not seen, executes them, and prints the prediction errors.
+// The baseline (the case that the profile was fitted to) and the cases run in turn. Rounds go back and forth with the
+// baseline in the middle. So a machine that becomes slower or faster does so for all, and no case is far from the
+// baseline that it is compared with. Guarded by tests/scenarios/confirm_command_test.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,7 +40,7 @@ Case case_from(const std::string& text) {
   return found;
 }
 
-// "width 512" → "width-512"; what no folder's name should have becomes a dash as well.
+// "width 512" → "width-512"; characters that do not belong in a folder's name also become dashes.
 std::string folder_name(std::string name) {
   for (char& c : name) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '-';
@@ -51,11 +50,11 @@ std::string folder_name(std::string name) {
 }
 
 double flops_per_rank(const Scenario& scenario) {
-  return mfu_flops_per_token(scenario.model) * static_cast<double>(scenario.model.sequence) *
-         static_cast<double>(scenario.schedule.global_batch) / rank_count(scenario.layout);
+  return mfu_flops_per_token(scenario.step.model) * static_cast<double>(scenario.step.model->sequence) *
+         static_cast<double>(scenario.step.global_batch) / rank_count(scenario.step.layout);
 }
 
-// Indices of one round: the baseline (0) between the two halves of the cases; every other round backwards.
+// Indices of one round: the baseline (0) between the two halves of the cases. Every other round is reversed.
 std::vector<std::size_t> order_of_round(int round, std::size_t cases) {
   std::vector<std::size_t> order;
   for (std::size_t i = 1; i < cases; ++i) order.push_back(i);
@@ -97,7 +96,7 @@ CommandOptions confirm_options() {
   return options;
 }
 
-// Everything that execute would refuse, of every case, before the first one runs.
+// Loads all cases and throws for everything that execute would refuse, before the first one runs.
 std::vector<Scenario> checked_cases(const std::string& path, const std::vector<Case>& cases) {
   std::vector<Scenario> scenarios;
   for (const Case& one : cases) {
@@ -153,7 +152,8 @@ int confirm_command(const std::vector<std::string>& args, std::ostream& out, std
   for (int round = 0; round < rounds; ++round) {
     for (const std::size_t i : order_of_round(round, cases.size())) {
       err << fmt::format("[round {}/{}] {}: executing {} on {}\n", round + 1, rounds, cases[i].name,
-                         counted(scenarios[i].run.steps, "step"), counted(rank_count(scenarios[i].layout), "rank"));
+                         counted(scenarios[i].run.steps, "step"),
+                         counted(rank_count(scenarios[i].step.layout), "rank"));
       const std::string folder = fmt::format("{}/{}/round-{}", runs, folder_name(cases[i].name), round + 1);
       const auto measured = summary_of(execute_command, path, cases[i], {"--out", folder, "--overwrite"}, err);
       done[i].measured_s.push_back(measured.at("step_time_s"));

@@ -17,7 +17,7 @@ std::string readable(double seconds) { return fmt::format("{:.3f} s", seconds); 
 
 double error_of(double said_s, const ConfirmedCase& one) { return std::abs(said_s / one.measured_s - 1); }
 
-// The case in the middle of all in the order of the error of what `said` says of it.
+// The median case by the error of the prediction `said`.
 const ConfirmedCase& middle_of(const std::vector<ConfirmedCase>& cases, double ConfirmedCase::*said) {
   std::vector<const ConfirmedCase*> sorted;
   for (const ConfirmedCase& one : cases) sorted.push_back(&one);

@@ -1,5 +1,5 @@
-// `slipway execute`: refuses before anything starts, starts the ranks or joins those that a launcher started, and merges
-// what they measured. Its options: execute_options.h; its answer: execute_answer.cpp. Guarded by tests/scenarios/execute_command_test.cpp.
+// `slipway execute`: checks everything first, starts the ranks or joins those of a launcher, and merges their records.
+// Options and answer: execute_request.h. Guarded by tests/scenarios/execute_command_test.cpp.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -28,8 +28,8 @@
 namespace slipway::scenarios {
 namespace {
 
-// Rank 0's standard output is the run's; others, and every error line, say whose they are.
-// `told`: gets the first cause of a failure that they tell.
+// Rank 0's standard output is the run's. Lines of other ranks, and all error lines, get the rank's number in front.
+// `told` gets the first cause of a failure in these lines.
 LaunchOptions passing_output_of(const ExecuteRequest& request, SetAside& earlier, std::string& told) {
   LaunchOptions options;
   options.line = [&request, &earlier, &told](int rank, std::string_view line, bool is_error) {
@@ -50,14 +50,14 @@ std::string write_bundle_to(const std::string& path, const ExecuteRequest& reque
   return path;
 }
 
-// Says why ranks first_rank to last_rank did not get to the end, if so, and what is left of them.
+// If ranks first_rank to last_rank did not finish: prints why, and what is left of them.
 int told_failure(const ExecuteRequest& request, const LaunchResult& result, const std::string& told, int first_rank,
                  int last_rank, SetAside& earlier) {
   if (!result.interrupted && !result.first_failure) {
     earlier.drop();
     return status_done;
   }
-  // Of ranks that joined, but for rank 0, which may have put its losses back already, the records tell.
+  // For joined ranks the records decide. Rank 0 has the losses, but it may have put back earlier ones already.
   if (first_rank == 0 ? has_done_a_step(request.folder, request.from.done)
                       : has_records_of_two_steps(request.folder, first_rank))
     earlier.drop();
@@ -79,7 +79,7 @@ void wait_for_the_others(const ExecuteRequest& request, int ranks) {
   wait_for_done(request.folder, ranks, others_end_s);
 }
 
-// Says which checkpoints the run leaves behind.
+// Prints the checkpoints that the run leaves behind.
 void tell_abandoned(const SetAside& earlier, std::ostream& err) {
   for (const std::string& checkpoint : earlier.abandoned())
     err << "note: a later checkpoint, which this run does not come from, is kept as " << checkpoint << '\n';
@@ -89,7 +89,7 @@ std::optional<int> goes_on_from(const ExecuteRequest& request) {
   return request.from.is_here ? std::optional(request.from.done) : std::nullopt;
 }
 
-// Of a training that is complete but for its trace.
+// For a complete training without a trace.
 int merge_only(const ExecuteRequest& request) {
   const FolderLock lock(request.folder);
   std::ostringstream bundle, left;
@@ -103,7 +103,7 @@ int merge_only(const ExecuteRequest& request) {
 }
 
 int start_and_merge(const ExecuteRequest& request, const std::string& program) {
-  const int ranks = rank_count(request.plan.graph.layout);
+  const int ranks = rank_count(request.plan.graph.step.layout);
   SetAside earlier(request.folder, 0, ranks - 1, goes_on_from(request));
   tell_abandoned(earlier, request.err);
   const std::string bundle = write_bundle_to(bundle_path(request.folder), request);
@@ -112,13 +112,13 @@ int start_and_merge(const ExecuteRequest& request, const std::string& program) {
       launch(local_ranks(program, request.arguments(bundle), ranks, request.ranks_per_process(), request.folder),
              passing_output_of(request, earlier, told));
   if (result.first_failure)
-    remove_partial_checkpoints(request.folder);  // room for losses.csv: the disk may be full of it
+    remove_partial_checkpoints(request.folder);  // frees space for losses.csv, because the disk may be full of them
   const int status = told_failure(request, result, told, 0, ranks - 1, earlier);
   return status == status_done ? merge_and_report(request) : status;
 }
 
-// Each rank clears its own old files before its rank program starts, and no rank program gets past the
-// first meeting before all have started: a .done file that rank 0 sees after its own end is of this run.
+// Each rank clears its own old files before its rank program starts. No rank program gets past the first meeting
+// before all have started. So a .done file that rank 0 sees after its own end is from this run.
 int join_and_merge(const ExecuteRequest& request, const std::string& program, const JoinedRank& joined) {
   const int each = request.ranks_per_process(), first = joined.rank * each, last = first + each - 1;
   SetAside earlier(request.folder, first, last, goes_on_from(request));
@@ -133,11 +133,11 @@ int join_and_merge(const ExecuteRequest& request, const std::string& program, co
   const int status = told_failure(request, result, told, first, last, earlier);
   for (int rank = first; rank <= last; ++rank) mark_done(request.folder, rank, status);
   if (status != status_done || first != 0) return status;
-  wait_for_the_others(request, rank_count(request.plan.graph.layout));
+  wait_for_the_others(request, rank_count(request.plan.graph.step.layout));
   return merge_and_report(request);
 }
 
-// The same tasks on SimGrid, before any rank starts.
+// Simulates the same tasks before any rank starts.
 Trace prediction_of(const Plan& plan, std::ostream& err) {
   const Ticking ticking(err, "simulating");
   const Timeline timeline = simulate(plan.graph, plan.scenario.cluster, plan.durations, {}).timeline;
@@ -157,7 +157,7 @@ void refuse_unconfirmable(const Resumption& from, const Run& run, int window) {
 }
 
 void refuse_other_world(const JoinedRank& joined, const Scenario& scenario) {
-  const int ranks = rank_count(scenario.layout), each = scenario.cluster.ranks_per_gpu;
+  const int ranks = rank_count(scenario.step.layout), each = scenario.cluster.ranks_per_gpu;
   if (joined.world * each == ranks) return;
   const std::string sharing = each > 1 ? " in processes of " + std::to_string(each) + " (cluster.ranks_per_gpu)" : "";
   throw UsageError(joined.launcher + " started " + std::to_string(joined.world) + (each > 1 ? " processes" : " ranks") +
@@ -166,7 +166,7 @@ void refuse_other_world(const JoinedRank& joined, const Scenario& scenario) {
                    ", or change the layout");
 }
 
-// What is about to run, in front of its own lines. `is_complete`: only its trace is to be made.
+// Prints a headline in front of the run's own lines. `is_complete`: only the trace is missing.
 void tell_beginning(const ExecuteRequest& request, const std::string& program, bool is_complete) {
   const Plan& plan = request.plan;
   const Run& run = plan.scenario.run;
@@ -175,14 +175,14 @@ void tell_beginning(const ExecuteRequest& request, const std::string& program, b
   for (const std::string& note : execution_notes(plan.scenario, program)) talk << "note: " << note << '\n';
   if (!is_complete) {
     for (const std::string& note : evaluation_notes(plan, request.from.done)) talk << "note: " << note << '\n';
-    for (const std::string& note : rate_notes(run, request.from)) talk << "note: " << note << '\n';
+    for (const std::string& note : rate_notes(plan.scenario, request.from)) talk << "note: " << note << '\n';
   }
   for (const std::string& note : batch_notes(plan.scenario, request.from)) talk << "note: " << note << '\n';
-  if (!run.optimizer.lr_schedule.is_constant()) talk << rate_text(run.optimizer) << '\n';
+  if (!plan.scenario.step.optimizer.lr_schedule.is_constant()) talk << rate_text(plan.scenario.step.optimizer) << '\n';
   if (!request.larger.empty()) talk << ladder_text(ladder_of(plan.scenario)) << '\n';
   if (!request.predicted.empty())
     talk << "predicted: " << readable_seconds(step_times(request.predicted.front()).period_s.back()) << " a step"
-         << (request.larger.empty() ? "" : fmt::format(" of batch {}", plan.graph.global_batch)) << '\n';
+         << (request.larger.empty() ? "" : fmt::format(" of batch {}", plan.graph.step.global_batch)) << '\n';
   if (is_complete)
     talk << "its " << counted(run.steps, "step") << " are done; the trace is made of what the ranks left\n";
   if (request.resumes()) talk << "from step " << request.from.done << ": " << request.from.checkpoint << '\n';
@@ -204,7 +204,7 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   const std::string folder = std::filesystem::absolute(options.text("out").value_or(scenario.name + ".run")).string();
   if (!joined || joined->rank == 0) restore_killed_start(folder);
   const std::optional<int> unmerged = options.text("resume") == "latest" && !joined
-                                          ? unmerged_from(folder, rank_count(scenario.layout), scenario.run.steps)
+                                          ? unmerged_from(folder, rank_count(scenario.step.layout), scenario.run.steps)
                                           : std::nullopt;
   const Resumption from = unmerged ? Resumption{"", *unmerged, 0, 0, true}
                                    : resumption_of(options.text("resume"), folder, scenario, options.has("overwrite"));

@@ -81,14 +81,14 @@ CommandOptions execute_options() {
   return options;
 }
 
-// The answer of `slipway execute`: one trace of all ranks, losses, and the prediction beside it. Guarded by
-// tests/scenarios/execute_command_test.cpp and tests/scenarios/confirm_command_test.cpp.
+// The answer of `slipway execute`: one trace of all ranks, losses, and the prediction beside it.
+// Guarded by tests/scenarios/execute_command_test.cpp and tests/scenarios/confirm_command_test.cpp.
 
 namespace {
 
 MergedRun merged_with_progress(const ExecuteRequest& request) {
   const Ticking ticking(request.err, "merging the ranks' records");
-  return merged_run(request.folder, rank_count(request.plan.graph.layout),
+  return merged_run(request.folder, rank_count(request.plan.graph.step.layout),
                     request.plan.scenario.run.steps - request.from.done);
 }
 
@@ -105,19 +105,19 @@ void write_trace(const ExecuteRequest& request, const Trace& trace) {
   }
 }
 
-// Of the batch of which most steps ran, where that can be compared.
+// The comparison for the batch with the most steps, where it has enough of them.
 std::optional<Comparison> confirmed(const ExecuteRequest& request, const Execution& run) {
   if (request.predicted.empty()) return std::nullopt;
   if (run.batches.empty()) return compare_traces(request.predicted.front(), run.trace);
   const BatchMeasured& longest = longest_of(run.batches);
   if (longest.last - longest.first + 1 < fewest_confirmed) return std::nullopt;
   for (std::size_t i = 0; i < request.predicted.size(); ++i)
-    if (plan_of_program(request, i).graph.global_batch == longest.batch)
+    if (plan_of_program(request, i).graph.step.global_batch == longest.batch)
       return compare_traces(request.predicted[i], steps_of_batch(run.trace, longest.batch));
   throw std::runtime_error("the run has steps of a batch that was not simulated: " + std::to_string(longest.batch));
 }
 
-// The last step that counts, or its window, of which a short training has only the beginning.
+// The last counted step, or its window. A short training has only the beginning of a window.
 std::string drawn_steps(const Execution& run) {
   const int before = steps_before(run.trace), last = run.times.last, first = last / run.trace.window * run.trace.window;
   if (first == last) return "Step " + std::to_string(before + last + 1);
@@ -128,7 +128,7 @@ std::string drawn_steps(const Execution& run) {
 
 int merge_and_report(const ExecuteRequest& request) {
   const Plan& plan = request.plan;
-  write_losses_csv(request.folder);  // first: it is short, and says that here is a run, should the rest be interrupted
+  write_losses_csv(request.folder);  // first: it is short, and marks a run here if the rest is interrupted
   MergedRun merged = merged_with_progress(request);
   for (const std::string& note : merged.notes) request.err << "note: " << note << '\n';
   Execution run{std::move(merged.trace), {}, request.trace_path, request.folder};
@@ -138,7 +138,7 @@ int merge_and_report(const ExecuteRequest& request) {
   run.times = step_times(run.trace);
   run.batches = batches_of(run.trace, run.times);
   for (std::size_t i = 0; i < request.predicted.size() && !run.batches.empty(); ++i)
-    run.predicted_step_s[plan_of_program(request, i).graph.global_batch] =
+    run.predicted_step_s[plan_of_program(request, i).graph.step.global_batch] =
         step_times(request.predicted[i]).period_s.back();
   write_trace(request, run.trace);
   const std::optional<Comparison> comparison = confirmed(request, run);
@@ -148,7 +148,7 @@ int merge_and_report(const ExecuteRequest& request) {
   }
   request.out << '\n'
               << report_text(plan, run) << drawn_steps(run) << ":\n"
-              << draw(picture_of(run.trace, plan.graph.layout, run.times.last), terminal_width())
+              << draw(picture_of(run.trace, plan.graph.step.layout, run.times.last), terminal_width())
               << "\ntrace: " << request.trace_path << ", losses: " << losses_csv_path(request.folder) << '\n';
   if (comparison)
     request.out << "\nPredicted before the run, and measured"

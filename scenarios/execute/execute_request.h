@@ -1,4 +1,4 @@
-// What `slipway execute` can be asked for, and its --help. Guarded by tests/scenarios/command_line_test.cpp.
+// The options of `slipway execute`, and its --help. Guarded by tests/scenarios/command_line_test.cpp.
 #pragma once
 
 #include <iosfwd>
@@ -14,21 +14,21 @@ namespace slipway::scenarios {
 
 CommandOptions execute_options();
 
-// What all parts of one `slipway execute` need, and its answer. Guarded by tests/scenarios/execute_command_test.cpp.
+// One request to `slipway execute`, and its answer. Guarded by tests/scenarios/execute_command_test.cpp.
 
 constexpr int fewest_confirmed = 3;  // steps: the first warms up, the last has no successor
 
 struct ExecuteRequest {
   const Plan& plan;
-  const std::vector<Plan>& larger;  // where the batch grows
+  const std::vector<Plan>& larger;  // set if the batch grows
   std::string folder, trace_path;
   Resumption from;
-  std::vector<Trace> predicted;  // with --confirm, of every step program
+  std::vector<Trace> predicted;  // with --confirm, one per step program
   bool json = false, cuda_graphs = false;
   std::ostream &out, &err;
   bool resumes() const { return !from.checkpoint.empty(); }
   int ranks_per_process() const { return plan.scenario.cluster.ranks_per_gpu; }
-  // What a rank program is given.
+  // The arguments of a rank program.
   std::vector<std::string> arguments(const std::string& bundle) const {
     std::vector<std::string> words{bundle, "--out", folder};
     if (resumes()) words.insert(words.end(), {"--resume", from.checkpoint});
@@ -41,8 +41,8 @@ inline const Plan& plan_of_program(const ExecuteRequest& request, std::size_t pr
   return program == 0 ? request.plan : request.larger[program - 1];
 }
 
-// Merges what the ranks left into the trace and losses.csv, and tells the answer. Returns the exit status;
-// throws std::runtime_error naming the file that is missing, wrong or cannot be written.
+// Merges the ranks' files into the trace and losses.csv, and prints the answer. Returns the exit status. Throws
+// std::runtime_error with the file that is missing, wrong or cannot be written.
 int merge_and_report(const ExecuteRequest& request);
 
 }  // namespace slipway::scenarios

@@ -21,26 +21,26 @@ namespace {
 
 double executed_mfu(const Plan& plan, double tokens_per_s) {
   const double peak = peak_flops(plan.scenario);
-  return peak > 0 ? tokens_per_s * mfu_flops_per_token(plan.scenario.model) / peak : 0;
+  return peak > 0 ? tokens_per_s * mfu_flops_per_token(plan.scenario.step.model) / peak : 0;
 }
 
 }  // namespace
 
 void refuse_what_cannot_run(const Scenario& scenario) {
-  std::vector<std::string> reasons = not_executable(scenario.run, scenario.growth.given);
-  if (scenario.dtype == Dtype::float16)
+  std::vector<std::string> reasons = not_executable(scenario.step, scenario.run, scenario.growth.given);
+  if (scenario.step.dtype == Dtype::float16)
     reasons.emplace_back(
         "run.dtype is float16, whose small gradients need loss scaling, which the executor does not do; "
         "set run.dtype to bfloat16 or float32");
-  const bool evaluates = scenario.schedule.fill == FillChoice::evaluation;
+  const bool evaluates = scenario.fill == FillChoice::evaluation;
   if (evaluates)
-    if (const std::string why = why_not_evaluated(scenario.run, scenario.layout.zero, scenario.schedule.slices);
+    if (const std::string why = why_not_evaluated(scenario.run, scenario.step.layout.zero, scenario.step.slices);
         !why.empty())
       reasons.push_back(why);
   for (const auto& [key, path] :
        {std::pair{"run.data", scenario.run.data},
         std::pair{"run.evaluation_data", evaluates ? scenario.run.evaluation_data : std::string()}})
-    if (const std::string why = path.empty() ? "" : why_no_sample(path, scenario.model); !why.empty())
+    if (const std::string why = path.empty() ? "" : why_no_sample(path, scenario.step.model); !why.empty())
       reasons.push_back(std::string(key) + ": " + why);
   if (reasons.empty()) return;
   std::string text = "this scenario can be simulated but not executed:";
@@ -56,9 +56,9 @@ void refuse_what_does_not_fit(const Plan& plan) {
   const Timeline timeline = replay(plan.graph, plan.durations);
   const std::vector<Violation> violations = memory_violations(plan, timeline);
   if (violations.empty()) return;
-  const std::string batch = plan.scenario.growth.given
-                                ? fmt::format(" with batch {}, to which training.growth leads", plan.graph.global_batch)
-                                : "";
+  const std::string batch = plan.scenario.growth.given ? fmt::format(" with batch {}, to which training.growth leads",
+                                                                     plan.graph.step.global_batch)
+                                                       : "";
   throw UsageError("the scenario does not fit into memory" + batch +
                    "; nothing was started (--force starts all the same): " + violations.front().message + "\n" +
                    memory_text(stage_memory(plan, timeline)));
@@ -73,14 +73,14 @@ std::vector<std::string> execution_notes(const Scenario& scenario, const std::st
                     (gpus ? "GPUs" : "CPU") + ", so times are not that machine's");
     break;
   }
-  if (writes_scores(scenario.schedule.kernels) && !(gpus && scenario.dtype == Dtype::float64))
+  if (writes_scores(scenario.step.kernels) && !(gpus && scenario.step.dtype == Dtype::float64))
     notes.push_back(std::string("schedule.kernels says that attention writes its scores to memory; the ranks' "
                                 "attention does not, so time and "
                                 "memory are predicted of other kernels: set schedule.kernels: ") +
                     (gpus ? "flash2_rmsnorm" : "flash2"));
   if (gpus) return notes;
   const auto cores = static_cast<int>(std::thread::hardware_concurrency());
-  const int ranks = rank_count(scenario.layout);
+  const int ranks = rank_count(scenario.step.layout);
   if (cores > 0 && ranks > cores) {
     notes.push_back(fmt::format("{} share {}; slipway-rank computes with one thread per rank", counted(ranks, "rank"),
                                 counted(cores, "core")));
@@ -91,9 +91,9 @@ std::vector<std::string> execution_notes(const Scenario& scenario, const std::st
 std::vector<std::string> evaluation_notes(const Plan& plan, int done) {
   const Scenario& scenario = plan.scenario;
   const int steps = scenario.run.steps - done, window = plan.graph.window;
-  if (scenario.schedule.fill != FillChoice::evaluation) {
+  if (scenario.fill != FillChoice::evaluation) {
     if (scenario.run.evaluation_data.empty()) return {};
-    const bool can = !plan.graph.kfac && !scenario.growth.given;
+    const bool can = !uses_kfac(plan.graph.step) && !scenario.growth.given;
     return {std::string("run.evaluation_data is not read, for nothing evaluates it; ") +
             (can ? "set schedule.fill to evaluation"
                  : "evaluation needs schedule.fill evaluation, run.optimizer adamw and a batch that stays")};
@@ -122,7 +122,7 @@ std::string loss_table(const std::vector<LossPoint>& losses) {
   const bool evaluates = std::any_of(losses.begin(), losses.end(),
                                      [](const LossPoint& point) { return point.evaluation_loss.has_value(); });
   if (evaluates) rows.front().emplace_back("held out");
-  std::vector<LossPoint> told = losses;  // some of them; steps with a held-out loss first of all
+  std::vector<LossPoint> told = losses;  // some of them; steps with a held-out loss first
   if (evaluates)
     std::erase_if(told,
                   [&](const LossPoint& point) { return !point.evaluation_loss && point.step != losses.back().step; });
@@ -157,12 +157,12 @@ double tokens_per_s(const Plan& plan, const Execution& run) {
       samples += static_cast<double>(each.batch);
       seconds += run.times.period_s[step - run.times.first];
     }
-  return samples * static_cast<double>(plan.scenario.model.sequence) / seconds;
+  return samples * static_cast<double>(plan.scenario.step.model->sequence) / seconds;
 }
 
 namespace {
 
-// Of the batch of which most steps ran: between two batches lies no step.
+// The step time of the batch with the most steps. No step lies between two batches.
 double step_time_of(const Execution& run) {
   if (run.batches.empty()) return run.times.median_period_s;
   return longest_of(run.batches).step_s.value_or(run.times.median_period_s);
@@ -190,7 +190,7 @@ nlohmann::json evaluations_json(const std::vector<LossPoint>& losses) {
   return list;
 }
 
-// Of a run before this one, whose losses stand in the same table, nobody knows the length of the windows any more.
+// The length of windows is unknown for an earlier run with losses in the same table.
 std::string held_out_words(const Trace& trace) {
   const int before = steps_before(trace);
   bool is_told = false, is_of_this_run = true;
@@ -219,7 +219,8 @@ std::string report_text(const Plan& plan, const Execution& run) {
                                    "  ");
   if (!run.batches.empty())
     text += "\nBatches (step time: median of the steps that another of the same batch follows):\n" +
-            batches_text(run.batches, static_cast<double>(plan.scenario.model.sequence), before, run.predicted_step_s);
+            batches_text(run.batches, static_cast<double>(plan.scenario.step.model->sequence), before,
+                         run.predicted_step_s);
   text += fmt::format(
       "\nStep time: {} ({}); waiting: compute lanes without work.\n"
       "Peak memory: of all tensors of the fullest rank in these steps.\n\nLoss:\n",

@@ -56,13 +56,13 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return pointers;
 }
 
-// Between fork and exec: system calls only, all memory is prepared before.
+// Runs between fork and exec: only system calls; all memory is prepared before.
 [[noreturn]] void become(char* const* arguments, char* const* environment, const std::optional<cpu_set_t>& cores,
                          int out, int errors, int failure, pid_t parent) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(127);  // it died in between
-  // Binding makes a run faster, not right: where the system refuses it, the rank runs unbound.
+  if (::getppid() != parent) ::_exit(127);  // the parent died in between
+  // Binding makes a run faster, not right. Where the system refuses it, the rank runs unbound.
   if (cores) ::sched_setaffinity(0, sizeof *cores, &*cores);
   struct sigaction standard = {};
   standard.sa_handler = SIG_DFL;
@@ -95,10 +95,10 @@ ChildProcess start_child(const std::vector<std::string>& command, const std::map
   const pid_t parent = ::getpid(), pid = ::fork();
   if (pid < 0) fail("cannot start " + command[0]);
   if (pid == 0) become(argv.data(), envp.data(), core_set, out.write, errors.write, failure.write, parent);
-  ::setpgid(pid, pid);  // here as well: whoever comes first
+  ::setpgid(pid, pid);  // here and in the child: whichever comes first
   for (const int end : {out.write, errors.write, failure.write}) ::close(end);
   int reason = 0;
-  const auto size = ::read(failure.read, &reason, sizeof reason);  // ends empty when exec succeeded
+  const auto size = ::read(failure.read, &reason, sizeof reason);  // end of file after a successful exec
   ::close(failure.read);
   if (size > 0) {
     ::close(out.read);
@@ -160,14 +160,14 @@ namespace {
 
 constexpr int lowest = 10000;
 
-// The first port that the kernel chooses by itself.
+// The first of the ports that the kernel hands out by itself.
 int first_ephemeral() {
   std::ifstream file("/proc/sys/net/ipv4/ip_local_port_range");
   int first = 0;
   return file >> first ? first : 32768;  // Linux's default
 }
 
-// The port that could be bound, `port` or for 0 the kernel's choice; 0 with errno when none could.
+// Tries to bind `port`; for 0 the kernel chooses. Returns the bound port, or 0 with errno.
 int bound_port(int port) {
   const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -205,7 +205,7 @@ using Clock = std::chrono::steady_clock;
 volatile std::sig_atomic_t interrupts = 0;  // SIGINT, SIGTERM and SIGHUP since launch() began
 extern "C" void count_interrupt(int) { interrupts = interrupts + 1; }
 
-// Counts interrupts for as long as it lives; the handlers that were there before come back afterwards.
+// Counts interrupts while it lives, and restores the previous handlers afterwards.
 class InterruptGuard {
  public:
   InterruptGuard() {
@@ -214,7 +214,7 @@ class InterruptGuard {
     action.sa_handler = count_interrupt;
     ::sigaction(SIGINT, &action, &old_int_);
     ::sigaction(SIGTERM, &action, &old_term_);
-    ::sigaction(SIGHUP, nullptr, &old_hup_);  // a lost terminal; nohup ignores that, and so it stays
+    ::sigaction(SIGHUP, nullptr, &old_hup_);  // a lost terminal; nohup ignores SIGHUP, and it stays ignored
     if (old_hup_.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);
   }
   ~InterruptGuard() {
@@ -263,7 +263,7 @@ RankEnd end_of(const RankProcess& rank, int status, bool stopping) {
   return end;
 }
 
-// The ranks of one launch. Destroyed early (an exception), it ends whoever runs.
+// The ranks of one launch. Destroyed early (an exception), it ends all that still run.
 class Flock {
  public:
   explicit Flock(const LaunchOptions& options) : options_(options) {}
@@ -286,8 +286,7 @@ class Flock {
     return std::any_of(ranks_.begin(), ranks_.end(), [](const RunningRank& rank) { return rank.running; });
   }
 
-  // Passes output on for at most `milliseconds`, sooner back when something arrives or a rank's pipe
-  // closes.
+  // Passes output on for at most `milliseconds`; returns earlier when output arrives or a rank's pipe closes.
   void pass_output(int milliseconds) {
     std::vector<pollfd> waiting;
     for (const RunningRank& rank : ranks_) {
@@ -295,11 +294,11 @@ class Flock {
         if (pipe->descriptor >= 0) waiting.push_back({pipe->descriptor, POLLIN, 0});
       }
     }
-    ::poll(waiting.data(), waiting.size(), milliseconds);  // also woken by an interrupt
+    ::poll(waiting.data(), waiting.size(), milliseconds);  // an interrupt also wakes it
     for (RunningRank& rank : ranks_) drain(rank);
   }
 
-  // Collects those that have ended since the last call. `stopping`: we have sent SIGTERM or SIGKILL.
+  // Collects the ranks that ended since the last call. `stopping`: we have sent SIGTERM or SIGKILL.
   std::vector<RankEnd> collect(bool stopping) {
     std::vector<RankEnd> ended;
     for (RunningRank& rank : ranks_) {
@@ -307,7 +306,7 @@ class Flock {
       if (!rank.running || ::waitpid(rank.child.pid, &status, WNOHANG) != rank.child.pid) continue;
       rank.running = false;
       drain(rank);
-      // A grandchild may hold the pipes open; its output is nobody's any more.
+      // A grandchild may hold the pipes open; nobody needs its output any more.
       signal_child(rank.child, SIGKILL);
       close_pipes(rank);
       ended.push_back(end_of(*rank.what, status, stopping));
@@ -338,8 +337,8 @@ class Flock {
   std::vector<RunningRank> ranks_;
 };
 
-// Of ranks that were seen to end in the same moment, one that a signal ended is the cause: it could not
-// have failed because of another one's failure.
+// The cause among ranks that ended in the same moment: preferably one that a signal ended, because another rank's
+// failure does not end a rank by a signal.
 const RankEnd* first_cause(const std::vector<RankEnd>& ended) {
   const RankEnd* cause = nullptr;
   for (const RankEnd& end : ended) {
@@ -349,7 +348,7 @@ const RankEnd* first_cause(const std::vector<RankEnd>& ended) {
   return cause;
 }
 
-// When to signal the survivors, and with what.
+// The next signal to the survivors, and its time.
 struct Ending {
   Clock::time_point term_at = Clock::time_point::max(), kill_at = Clock::time_point::max();
   bool stopping = false;

@@ -27,7 +27,7 @@ int number_of(const char* name, const char* text) {
   return number;
 }
 
-// Of a rank to which the launcher had sent SIGTERM or SIGKILL: is it that signal which its verdict tells?
+// For a rank that got SIGTERM or SIGKILL from the launcher: true if its verdict names only that signal.
 bool is_a_signal(const std::string& cause) {
   return cause.starts_with("ended by SIGTERM") || cause.starts_with("killed ");
 }
@@ -55,7 +55,7 @@ std::vector<RankProcess> local_ranks(const std::string& program, const std::vect
   const std::string port = std::to_string(free_port()), world = std::to_string(count);
   std::vector<std::string> command{program};
   command.insert(command.end(), arguments.begin(), arguments.end());
-  // Whoever does not start is seen by the launcher, so a busy machine may take its time.
+  // A busy machine may take its time. The launcher sees a rank that does not start.
   command.insert(command.end(), {"--connect-timeout", "60"});
   for (const std::string& word : sharing_arguments(ranks_per_process)) command.push_back(word);
   std::vector<RankProcess> processes;

@@ -11,7 +11,7 @@ namespace {
 Manifest checked_manifest(const std::string& checkpoint, const Scenario& scenario) {
   const Manifest manifest = read_manifest(checkpoint);
   const Run& run = scenario.run;
-  const std::string other = other_training(checkpoint, manifest, training_of(scenario.model, run));
+  const std::string other = other_training(checkpoint, manifest, training_of(scenario.step.model, run));
   if (!other.empty()) throw UsageError(other);
   if (manifest.step >= run.steps)
     throw UsageError(checkpoint + " is of step " + std::to_string(manifest.step) + " and the training ends at step " +
@@ -19,7 +19,7 @@ Manifest checked_manifest(const std::string& checkpoint, const Scenario& scenari
   return manifest;
 }
 
-// One of the folder's own: another run's folder may lie in it.
+// True for a checkpoint of the folder itself; another run's folder may lie inside it.
 bool is_of(const std::string& folder, const std::string& checkpoint) {
   const auto whole = [](const std::string& path) {
     return std::filesystem::weakly_canonical(std::filesystem::absolute(path));
@@ -33,7 +33,7 @@ void refuse_checkpoints_in(const std::string& folder) {
                    "go on from them with --resume latest, give --out another folder, or --overwrite to replace them");
 }
 
-// A folder's losses and later checkpoints are of the course that it holds.
+// The folder's losses and later checkpoints belong to its current course.
 void refuse_left_course(const std::string& checkpoint, const std::string& folder, std::int64_t step) {
   const auto name = std::filesystem::path(checkpoint).lexically_normal().filename();
   if (name.empty() || name == std::filesystem::path(checkpoint_path(folder, step)).filename()) return;
@@ -74,14 +74,14 @@ void refuse_shrinking_growth(const Scenario& scenario, const Resumption& from) {
 }
 
 std::vector<std::string> batch_notes(const Scenario& scenario, const Resumption& from) {
-  const std::string first = std::to_string(scenario.schedule.global_batch);
+  const std::string first = std::to_string(scenario.step.global_batch);
   if (from.checkpoint.empty()) return {};
   if (from.batch == 0 && scenario.growth.given)
     return {
         "the checkpoint, of an earlier version, does not say its batch: training goes on as from schedule.global_batch "
         "= " +
         first};
-  if (from.batch == 0 || scenario.growth.given || from.batch == scenario.schedule.global_batch) return {};
+  if (from.batch == 0 || scenario.growth.given || from.batch == scenario.step.global_batch) return {};
   return {"the checkpoint's training was to go on with batch " + std::to_string(from.batch) +
           "; it goes on with schedule.global_batch = " + first};
 }

@@ -1,4 +1,4 @@
-// From where `slipway execute` goes on: what --resume names, checked against the scenario before anything starts.
+// The checkpoint from which `slipway execute` resumes: --resume, checked against the scenario before anything starts.
 // Guarded by tests/scenarios/resume_command_test.cpp.
 #pragma once
 
@@ -14,19 +14,19 @@ struct Resumption {
   std::string checkpoint;    // its folder; empty: from the beginning
   int done = 0;              // steps
   std::int64_t samples = 0;  // sequences of those steps
-  std::int64_t batch = 0;    // sequences that its next step was to have; 0: it does not say
-  bool is_here = false;      // a checkpoint of the run's own folder: the run goes on there
+  std::int64_t batch = 0;    // sequences of its next step; 0: unknown
+  bool is_here = false;      // in the run's own folder, where the run then goes on
 };
 
-// `what`: of --resume, `folder`: of the run. Throws UsageError: no such checkpoint, a damaged one, one of another
-// training (exec/run/checkpoint_folder.h), nothing left to do; and, but for `overwrite`, where the folder holds checkpoints of another course, which the run would
-// replace.
+// `what`: value of --resume; `folder`: the run's. Throws UsageError for a missing or damaged checkpoint, one of another
+// training (exec/run/checkpoint_folder.h), and a complete training. Without `overwrite` it also throws where the run
+// would replace checkpoints of another course in the folder.
 Resumption resumption_of(const std::optional<std::string>& what, const std::string& folder, const Scenario& scenario,
                          bool overwrite);
 
-// Throws UsageError where the batch of a training that goes on could not come up to the one it had.
+// Throws UsageError where the batch of a resumed training could not reach the batch that it had.
 void refuse_shrinking_growth(const Scenario& scenario, const Resumption& from);
-// What becomes of the batch, where it is not the one that the training was to go on with.
+// Notes on the batch, where it differs from the checkpoint's next one.
 std::vector<std::string> batch_notes(const Scenario& scenario, const Resumption& from);
 
 }  // namespace slipway::scenarios

@@ -48,7 +48,7 @@ namespace fs = std::filesystem;
 
 std::string name_in(const std::string& folder, const std::string& path) { return path.substr(folder.size() + 1); }
 
-// The first name that is free: a course may be left more than once.
+// The first free name: a course may be left more than once.
 std::string abandoned_path(const std::string& checkpoint) {
   std::string path = checkpoint + ".abandoned";
   for (int number = 2; fs::exists(path); ++number) path = checkpoint + ".abandoned-" + std::to_string(number);
@@ -70,7 +70,7 @@ void make_folder(const std::string& folder) {
                              "; name a folder that you may create or write to");
 }
 
-// All of one folder into another; folders that are there already are joined.
+// Moves the content of one folder into another, and joins folders that exist in both.
 void move_all(const std::string& from, const std::string& to) {
   fs::create_directories(to);
   for (const auto& entry : fs::directory_iterator(from)) {
@@ -83,7 +83,7 @@ void move_all(const std::string& from, const std::string& to) {
   fs::remove_all(from);
 }
 
-// False where nothing had been set aside.
+// Returns false where nothing had been set aside.
 bool bring_back(const std::string& aside, const std::string& folder) {
   if (!fs::exists(aside)) return false;
   move_all(aside, folder);
@@ -108,8 +108,8 @@ SetAside::SetAside(std::string folder, int first_rank, int last_rank, std::optio
   make_folder(folder_);
   if (first_rank_ == 0) lock_.emplace(folder_);
   std::error_code none;
-  fs::remove_all(dropped_path(folder_, first_rank_), none);  // of a run that was killed while it removed them
-  bring_back(aside_, folder_);                               // of a start that was killed before its first step
+  fs::remove_all(dropped_path(folder_, first_rank_), none);  // left by a run that was killed while it removed them
+  bring_back(aside_, folder_);                               // left by a start that was killed before its first step
   try {
     take_files();
     if (first_rank_ == 0 && goes_on_from) {
@@ -128,7 +128,7 @@ SetAside::~SetAside() {
 }
 
 void SetAside::take_files() {
-  std::vector<std::string> kept, messages;  // of the run, and of why it failed
+  std::vector<std::string> kept, messages;  // files of the run, and messages about its failure
   for (int rank = first_rank_; rank <= last_rank_; ++rank) {
     kept.insert(kept.end(), {bundle_path(folder_, rank), records_path(folder_, rank)});
     messages.insert(messages.end(), {error_path(folder_, rank), done_path(folder_, rank)});
@@ -176,14 +176,14 @@ void SetAside::drop() noexcept {
     if (goes_on_)
       for (const std::int64_t step : complete_checkpoints(aside_))
         fs::rename(checkpoint_path(aside_, step), abandoned_path(checkpoint_path(folder_, step)));
-    // In one go: half of it would be put back at the next start.
+    // Renamed at once: the next start would put back a half of it.
     const std::string dropped = dropped_path(folder_, first_rank_);
     fs::rename(aside_, dropped);
     removal_ = std::thread([dropped] {
-      std::error_code left;  // what is left of it is in nobody's way, and removed by the next start
+      std::error_code left;  // leftovers disturb nobody; the next start removes them
       fs::remove_all(dropped, left);
     });
-  } catch (const std::exception&) {  // what is left of it is in nobody's way, and no reason to end a training
+  } catch (const std::exception&) {  // leftovers disturb nobody and must not end a training
   }
 }
 
@@ -198,9 +198,9 @@ bool SetAside::put_back() noexcept {
 
 namespace {
 
-// Calls take(line) for every line of a file that a rank wrote, and names file and line where that throws. A rank
-// that was killed while it wrote leaves a last line without its end, which may look whole ("12" of "123"): it is
-// left out, and `notes` says so.
+// Calls take(line) for every line of a rank's file; its exceptions get file and line. A rank that was killed while it
+// wrote leaves a last line without its end, which may look whole ("12" of "123"). That line is left out, with a note
+// in `notes`.
 template <typename Take>
 void read_lines(const std::string& path, std::vector<std::string>& notes, Take take) {
   std::ifstream in(path);
@@ -347,7 +347,7 @@ void write_losses_csv(const std::string& path, const std::vector<LossPoint>& los
 
 namespace {
 
-// Where they are: what ended the run may be a full disk.
+// Writes losses.csv and returns where the losses are. A full disk may have ended the run.
 std::string written_losses(const std::string& folder, const std::vector<LossPoint>& losses) {
   try {
     write_losses_csv(losses_csv_path(folder), losses);
@@ -391,7 +391,7 @@ void mark_done(const std::string& folder, int rank, int status) {
 
 namespace {
 
-// "rank 1: no such tensor", or without a message its exit status.
+// "rank 1: no such tensor"; the exit status where there is no message.
 std::string failure_of(const std::string& folder, int rank) {
   const std::string file = done_path(folder, rank);
   std::ifstream in(file);

@@ -18,7 +18,7 @@ namespace {
 
 std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
 
-// Shortest digits that read back as the same double; JSON has no NaN (a diverged loss), so null.
+// The shortest digits that read back as the same double. NaN (a diverged loss) becomes null, because JSON has no NaN.
 std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
 
 std::string memory_of(const TraceRecord& record) {
@@ -89,8 +89,8 @@ void ChromeTraceWriter::write(const TraceRecord& record) {
   if (record.memory_peak_bytes > 0) write_memory(record);
 }
 
-// A counter of the rank's process, drawn as a curve: a compute task's most from its start on, since nobody knows when within
-// it that is, and what is left at its end. What has not changed is not told again.
+// Writes a counter of the rank's process, which viewers draw as a curve: a compute task's peak from its start, and the
+// rest at its end. The time of the peak within a task is unknown. Unchanged values are not repeated.
 void ChromeTraceWriter::write_memory(const TraceRecord& record) {
   if (record.lane != "compute") return;
   write_counter(record.rank, record.start_s, record.memory_peak_bytes);
@@ -122,15 +122,15 @@ namespace {
 using Json = nlohmann::json;
 using LaneNames = std::map<std::pair<int, int>, std::string>;  // (pid, tid) → lane
 
-// What belongs at a place that holds something else.
+// The error for a value of the wrong type.
 std::runtime_error misplaced(const std::string& at, const Json& value, const char* expected) {
   std::string held = value.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (held.size() > 40) held = std::string("a long ") + value.type_name();
   return std::runtime_error(at + " is " + held + ", where " + expected + " belongs");
 }
 
-// One value of an object by its key; `at`: the object's place, "" or "args.", which outlives this. Errors
-// name the place.
+// One value of an object by its key. `at`: the object's place, "" or "args."; it must outlive this. Errors name the
+// place.
 class Field {
  public:
   Field(const Json& object, std::string_view at, const char* key) : at_(at), key_(key) {
@@ -242,8 +242,8 @@ void refuse_outside(const TraceRecord& record, const Trace& trace) {
                            " ranks and " + std::to_string(trace.steps) + " steps");
 }
 
-// "[json.exception.parse_error.101] parse error at line 3, column 5: ..." without what only a programmer
-// asks for.
+// Strips the library's prefix of "[json.exception.parse_error.101] parse error at line 3, column 5: ...", which only
+// programmers need.
 std::string without_library(const std::string& reason) {
   const std::size_t end = reason.starts_with("[json.exception") ? reason.find("] ") : std::string::npos;
   return end == std::string::npos ? reason : reason.substr(end + 2);
@@ -254,8 +254,8 @@ std::string without_library(const std::string& reason) {
 Trace read_chrome_trace(std::istream& in, const std::string& name_for_errors) {
   Trace trace;
   LaneNames lanes;
-  // Depth 0 is the document, 1 its values, 2 an event of traceEvents (or a value of otherData). Events are
-  // taken and dropped as they complete; otherData stays and is read at the end.
+  // Depth 0 is the document, 1 its values, 2 an event of traceEvents (or a value of otherData). Complete events are
+  // taken and dropped. otherData stays and is read at the end.
   bool in_events = false;
   std::size_t events = 0;
   const auto callback = [&](int depth, Json::parse_event_t event, Json& value) {

@@ -5,10 +5,10 @@
 //                     {"ph":"C", the rank's memory from the start and from the end of a compute task on}, ... ]}
 //
 // pid = rank, tid = lane of the rank (1 is the first lane seen, usually compute), ts and dur in µs.
-// args hold step, label, kind, group (communicator, −1: none), wait_s, flops, bytes, memory where it is known, and, because µs lose
-// digits, start_s and end_s; its `step` counts from 0, what people read from 1 (step_times.h). Reading a file back gives the trace bit for bit. The writer streams and the
-// reader keeps no document, so that traces of millions of tasks pass through little memory. Guarded by
-// tests/scenarios/chrome_trace_test.cpp.
+// args hold step (from 0), label, kind, group (communicator, −1: none), wait_s, flops, bytes, and memory where it is
+// known. start_s and end_s are there because µs lose digits. Reading a file back gives the trace bit for bit.
+// Traces of millions of tasks pass through little memory: the writer streams, and the reader keeps no document.
+// Guarded by tests/scenarios/chrome_trace_test.cpp.
 #pragma once
 
 #include <iosfwd>
@@ -19,12 +19,12 @@
 
 namespace slipway::scenarios {
 
-// Writes a trace record by record. The header (everything but `records`) comes first, finish() last.
+// Writes a trace record by record. The header (all but `records`) comes first, finish() last.
 class ChromeTraceWriter {
  public:
   ChromeTraceWriter(std::ostream& out, const Trace& header);
   void write(const TraceRecord& record);
-  // Closes the document. Throws std::runtime_error when the stream failed.
+  // Closes the document. Throws std::runtime_error when the stream has failed.
   void finish();
 
  private:
@@ -34,14 +34,14 @@ class ChromeTraceWriter {
   void begin_event();
   std::ostream& out_;
   std::map<int, std::map<std::string, int>> threads_;  // rank → lane → tid
-  std::map<int, double> counted_;                      // rank → memory as it was last told
+  std::map<int, double> counted_;                      // rank → memory as last written
   bool first_ = true;
 };
 
 void write_chrome_trace(std::ostream& out, const Trace& trace);
 
-// Reads what write_chrome_trace wrote. Throws std::runtime_error naming the file and what is wrong: no
-// JSON, or not a trace of Slipway.
+// Reads the output of write_chrome_trace. Throws std::runtime_error with the file and the defect: no JSON, or no trace
+// of Slipway.
 Trace read_chrome_trace(std::istream& in, const std::string& name_for_errors);
 
 }  // namespace slipway::scenarios

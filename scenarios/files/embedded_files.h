@@ -1,7 +1,7 @@
-// The data files that travel inside the program: machine profiles (models/machine/profiles/*.yaml), built-in models
+// The data files inside the program: machine profiles (models/machine/profiles/*.yaml), built-in models
 // (models/model/library/*.yaml), stack profiles (models/trainers/*.yaml) and the tables of the study folders
-// (scenarios/*/runs.csv). The build copies their text into a generated source file, so that a new GPU or model is
-// one new YAML file and the program can be copied to another machine.
+// (scenarios/studies/*/runs.csv). The build copies their text into a generated source file. So a new GPU or model is
+// one new YAML file, and the program can be copied to another machine.
 // Invariant: text is the file byte for byte; entries are sorted by name.
 // Guarded by tests/repository/repository_test.cpp.
 #pragma once
@@ -15,13 +15,13 @@ namespace slipway::scenarios {
 
 struct EmbeddedFile {
   std::string_view name;  // file name without extension: "a100-80gb"
-  std::string_view path;  // where it lies in the source tree, for error messages
+  std::string_view path;  // its place in the source tree, for error messages
   std::string_view text;
 };
 
 std::span<const EmbeddedFile> embedded_machines();
 std::span<const EmbeddedFile> embedded_models();
 std::span<const EmbeddedFile> embedded_stacks();  // models/trainers/<trainer>.yaml
-std::span<const EmbeddedFile> embedded_tables();  // scenarios/<study>/runs.csv; the name is the study's
+std::span<const EmbeddedFile> embedded_tables();  // scenarios/studies/<study>/runs.csv; the name is the study's
 
 }  // namespace slipway::scenarios

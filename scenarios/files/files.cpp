@@ -13,7 +13,7 @@ namespace slipway::scenarios {
 
 namespace {
 
-// Linux's memory devices: zero, full, random and urandom would be read until memory is full; null (minor 3) is empty.
+// Linux's memory devices. Reading zero, full, random or urandom would fill memory; null (minor 3) is empty.
 bool is_endless(const struct stat& status) {
   return S_ISCHR(status.st_mode) && major(status.st_rdev) == 1 && minor(status.st_rdev) != 3;
 }
@@ -46,8 +46,8 @@ void refuse_folder(const std::string& path) {
   if (path.ends_with('/')) fail(path, "a path that ends in / is a folder's", "name a file");
 }
 
-// Is this something that is not replaced but written to? What lies below /dev and /proc (/dev/stdout,
-// /dev/fd/3) stands for an open file even where that is a regular one.
+// True for a path that is written to, not replaced. Paths below /dev and /proc (/dev/stdout, /dev/fd/3) stand for an
+// open file, even where that is a regular one.
 bool is_written_directly(const std::string& path) {
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);
@@ -56,9 +56,9 @@ bool is_written_directly(const std::string& path) {
   return !fs::is_regular_file(status) || whole.starts_with("/dev/") || whole.starts_with("/proc/");
 }
 
-// Behind all symbolic links, also where the last one leads to a file that does not exist yet.
+// The path behind all symbolic links, even where the last one leads to a file that does not exist yet.
 std::string target_of(const std::string& path) {
-  constexpr int most_links = 40;  // as Linux allows
+  constexpr int most_links = 40;  // Linux's limit
   fs::path target = path;
   std::error_code ignored;
   for (int links = 0; fs::is_symlink(fs::symlink_status(target, ignored)); ++links) {
@@ -83,7 +83,7 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
 OutputFile::~OutputFile() {
   if (temporary_.empty()) return;
   stream_.close();
-  // An error is already under way; a left-over temporary file is not worth another.
+  // An error is already under way; a left-over temporary file needs no second one.
   std::error_code ignored;
   fs::remove(temporary_, ignored);
 }

@@ -53,7 +53,7 @@ int goodput_command(const std::vector<std::string>& args, std::ostream& out, std
   if (days > most_days) throw UsageError("--days: at most 1,000,000 days");
   const int histories = options.integer("histories", 1000, 2);
   const Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
-  // Asks for what is missing before anything is simulated.
+  // Reports missing keys before anything is simulated.
   check_histories(training_of(scenario, 1), days, histories);
   const double step_s = simulated_step_s(scenario, err);
   const Ticking ticking(err, "simulating failures");

@@ -20,7 +20,8 @@ namespace {
 
 int nodes_in_use(const Scenario& scenario) {
   std::set<int> nodes;
-  for (int rank = 0; rank < rank_count(scenario.layout); ++rank) nodes.insert(place_of(scenario.cluster, rank).node);
+  for (int rank = 0; rank < rank_count(scenario.step.layout); ++rank)
+    nodes.insert(place_of(scenario.cluster, rank).node);
   return static_cast<int>(nodes.size());
 }
 
@@ -53,7 +54,7 @@ IntervalRow row_of(FaultyTraining training, std::int64_t steps, const GoodputAns
           training.node_mtbf_s > 0 ? std::optional(daly_share(training)) : std::nullopt};
 }
 
-// A quarter to four times the interval.
+// Intervals from a quarter to four times `steps`.
 std::set<std::int64_t> intervals_around(std::int64_t steps) {
   std::set<std::int64_t> all;
   for (const double factor : {0.25, 0.5, 1.0, 2.0, 4.0})
@@ -61,7 +62,7 @@ std::set<std::int64_t> intervals_around(std::int64_t steps) {
   return all;
 }
 
-// Durations of the column of intervals, in the unit of the longest.
+// Durations of the column of intervals, in the unit of the longest one.
 std::string in_column(const GoodputAnswer& answer, double seconds) {
   const double longest_s = answer.around.back().interval_s;
   if (longest_s >= 2 * day_s) return fmt::format("{:.2f} days", seconds / day_s);
@@ -69,7 +70,7 @@ std::string in_column(const GoodputAnswer& answer, double seconds) {
   return fmt::format("{:.0f} s", seconds);
 }
 
-// An error wants digits, however small it is: "0.013 %".
+// Two digits for any size of error: "0.013 %".
 std::string readable_error(double share) { return fmt::format("{:.2g} %", 100 * share); }
 
 // "2.88 ± 0.05 failures", "10,370 ± 7 failures"

@@ -1,5 +1,5 @@
-// What `slipway goodput` answers: days of training with the simulated step, on nodes that fail; the simulated histories
-// beside the closed form, and the best interval between checkpoints. Guarded by tests/scenarios/goodput_command_test.cpp.
+// The answer of `slipway goodput`: days of training with the simulated step on nodes that fail. Simulated histories
+// stand beside the closed form and the best checkpoint interval. Guarded by tests/scenarios/goodput_command_test.cpp.
 #pragma once
 
 #include <optional>
@@ -11,11 +11,11 @@
 
 namespace slipway::scenarios {
 
-// Means over histories, shares of the time.
+// Means over histories, as shares of the time.
 struct MeanGoodput {
   int histories = 0;
   double share = 0;
-  std::optional<double> error;  // standard error of `share`; unknown of one history
+  std::optional<double> error;  // standard error of `share`; unset for one history
   double checkpoint = 0, lost = 0, restart = 0, waiting = 0;
   double failures = 0;                   // per history
   std::optional<double> failures_error;  // its standard error
@@ -33,16 +33,16 @@ struct GoodputAnswer {
   bool interval_is_given = false;
   IntervalRow own;                  // at the scenario's interval, else at Daly's
   std::vector<IntervalRow> around;  // shorter and longer intervals, ascending, own among them
-  // With random failures. 0 where a checkpoint costs nothing.
+  // Set for random failures; 0 where a checkpoint costs nothing.
   std::optional<double> daly_interval_s, young_interval_s;
 };
 
-// The scenario's faults with a step of `step_s`. Throws UsageError that names the keys that are missing.
+// The scenario's faults with a step of `step_s`. Throws UsageError with the missing keys.
 FaultyTraining training_of(const Scenario& scenario, double step_s);
-// Throws UsageError where simulating all histories at all intervals would take much more than a minute: a mean time
-// between failures of a second is a slip of its unit.
+// Throws UsageError where the simulation of all histories at all intervals would take much more than a minute. A mean
+// time between failures of a second is a slip of its unit.
 void check_histories(const FaultyTraining& training, double days, int histories);
-// One history where all failures are planned, else `histories` with seeds counted from run.seed.
+// One history where all failures are planned; otherwise `histories` of them, with seeds from run.seed on.
 GoodputAnswer goodput_of(const Scenario& scenario, double step_s, double days, int histories);
 
 std::string goodput_text(const Scenario& scenario, const GoodputAnswer& answer);

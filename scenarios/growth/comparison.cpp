@@ -45,7 +45,7 @@ bool can_run(const Scenario& scenario, BatchRule rule) {
   return growth.eta > 0 && why_no_norm_test(step_cut(scenario)).empty();
 }
 
-// The scenario's rule first, then the constant batches and whatever else it says enough of.
+// The scenario's rule first, then the constant batches and all other rules that the scenario gives enough for.
 std::vector<BatchPlan> plans_of(const Scenario& scenario, const std::vector<std::int64_t>& rungs) {
   std::vector<BatchPlan> plans{batch_plan(scenario, *scenario.growth.rule, rungs)};
   const auto add = [&](BatchRule rule, const std::vector<std::int64_t>& own) {
@@ -57,10 +57,10 @@ std::vector<BatchPlan> plans_of(const Scenario& scenario, const std::vector<std:
   return plans;
 }
 
-// They tell a range of times to the target: none without one.
+// Dynamics for the range of times to the target; empty without a target.
 std::vector<LossDynamics> dynamics_that_may_be(const Scenario& scenario, double sequence) {
   const GrowthChoice& growth = scenario.growth;
-  const double known = static_cast<double>(scenario.schedule.global_batch) * sequence;
+  const double known = static_cast<double>(scenario.step.global_batch) * sequence;
   std::vector<LossDynamics> all;
   if (growth.target_loss <= 0) return all;
   for (const double scale : {growth.noise_least, growth.noise_most})
@@ -94,20 +94,21 @@ RuleAnswer answer_of(const Scenario& scenario, const BatchPlan& plan, const Grow
   return rule;
 }
 
-// `since`: pieces of work, since those that were done before.
+// `since`: pieces of work completed since the last finished part.
 using Report = std::function<void(double since, const std::string& detail)>;
 
-// Of the plans, whose first is the scenario's own.
+// The first rule whose steps differ from those of the scenario's own rule, the first plan's.
 std::optional<BatchRule> rule_that_steps_otherwise(const std::vector<BatchPlan>& plans) {
   for (const BatchPlan& plan : plans)
     if (measures_norms(plan.rule) != measures_norms(plans.front().rule)) return plan.rule;
   return std::nullopt;
 }
 
-// Steps of these batches in a training by this rule.
+// Simulated steps of these batches in a training by this rule.
 std::vector<RungStep> rungs_by(BatchRule rule, Scenario scenario, const std::vector<std::int64_t>& batches,
                                const Report& report) {
   scenario.growth.rule = rule;
+  derive_step(scenario);
   return simulated_rungs(scenario, batches, [&](double share, std::int64_t batch) {
     report(share * static_cast<double>(batches.size()), "step of " + readable_count(static_cast<double>(batch)));
   });
@@ -140,7 +141,7 @@ void check_growth_is_asked(const Scenario& scenario) {
 GrowthAnswer growth_of(const Scenario& scenario, int count,
                        const std::function<void(double, const std::string&)>& progress) {
   GrowthAnswer answer;
-  answer.sequence = static_cast<double>(scenario.model.sequence);
+  answer.sequence = static_cast<double>(scenario.step.model->sequence);
   answer.own_rule = *scenario.growth.rule;
   const std::vector<std::int64_t> rungs = rungs_of(scenario);
   answer.rungs_in_all = rungs.size();
@@ -193,14 +194,14 @@ std::vector<OutsideCurves> outside_curves(const Scenario& scenario, const Growth
                            readable_count(from) + " to " + readable_count(to)});
     if (outside.size() == 2 && least == most) outside.pop_back();
   }
-  // A target that was measured is passed by a step.
+  // A course passes its target by a step, also a measured target.
   constexpr double rounding = 1e-3;
   if (growth.fitted_loss > 0 && lowest < growth.fitted_loss * (1 - rounding))
     outside.push_back({fmt::format("loss {:.4g}", lowest), fmt::format("down to {:.4g}", growth.fitted_loss)});
   return outside;
 }
 
-// The answer of `slipway growth` for programs.
+// The answer of `slipway growth` as JSON.
 
 namespace {
 
@@ -271,7 +272,7 @@ std::string growth_json(const Scenario& scenario, const GrowthAnswer& answer) {
   return json.text();
 }
 
-// The answer of `slipway growth` for people.
+// The answer of `slipway growth` as a report.
 
 namespace {
 
@@ -279,7 +280,7 @@ std::string count_text(double count) { return readable_count(std::round(count));
 std::string batch_text(std::int64_t batch) { return readable_count(static_cast<double>(batch)); }
 std::string loss_text(double loss) { return fmt::format("{:.4g}", loss); }
 
-// "50.0 M steps": as far as a course is run.
+// "50.0 M steps": the limit of a course.
 std::string most_steps_text() { return readable_count(static_cast<double>(CourseEnd().most_steps)) + " steps"; }
 
 bool is_one_time(const TimeRange& range) {
@@ -346,7 +347,7 @@ std::string headline_of(const Scenario& scenario, const GrowthAnswer& answer) {
   return text + ".\n";
 }
 
-// Batches that do not fit are below among the others; that there are any belongs to the answer.
+// States whether any batches do not fit. The tables below mark them one by one.
 std::string memory_text(const GrowthAnswer& answer) {
   const auto fits = [](const RungStep& rung) { return rung.fits; };
   const auto fitting = std::count_if(answer.rungs.begin(), answer.rungs.end(), fits);
@@ -379,7 +380,7 @@ std::string rules_text(const Scenario& scenario, const GrowthAnswer& answer) {
   return aligned_table(rows, "  ") + "  * this scenario's\n";
 }
 
-// Steps of a course with batches from one simulated rung to the next.
+// The steps of a course with batches from one simulated rung to the next.
 struct Stay {
   std::int64_t steps = 0;
   double seconds = 0, from_samples = 0, from_loss = 0;
@@ -462,7 +463,7 @@ std::string outside_text(const Scenario& scenario, const GrowthAnswer& answer) {
   return text.empty() ? "" : "Outside the runs that loss and noise scale were fitted to: " + text + ".\n";
 }
 
-// Courses between these noise scales were not run: the ends of a range need not be those of the time.
+// Lists the noise scales of the courses. Scales between them were not run and may have times outside the range.
 std::string brackets_text(const Scenario& scenario) {
   const GrowthChoice& growth = scenario.growth;
   const bool least = growth.noise_least > 0, most = growth.noise_most > 0;
@@ -472,7 +473,7 @@ std::string brackets_text(const Scenario& scenario) {
   return fmt::format(
       "In brackets: with noise scales of {} tokens, by which batch {} throughout takes as many tokens to "
       "loss {}.\n",
-      scales, batch_text(scenario.schedule.global_batch), loss_text(growth.target_loss));
+      scales, batch_text(scenario.step.global_batch), loss_text(growth.target_loss));
 }
 
 std::string sources_text(const Scenario& scenario, const GrowthAnswer& answer) {
@@ -494,8 +495,8 @@ std::string sources_text(const Scenario& scenario, const GrowthAnswer& answer) {
 }  // namespace
 
 std::string growth_text(const Scenario& scenario, const GrowthAnswer& answer) {
-  return fmt::format("{}: {} on {}, batch {} to {} sequences by {}{}\n\n", scenario.name, scenario.model.name,
-                     machines_text(scenario.cluster), batch_text(scenario.schedule.global_batch),
+  return fmt::format("{}: {} on {}, batch {} to {} sequences by {}{}\n\n", scenario.name, scenario.step.model->name,
+                     machines_text(scenario.cluster), batch_text(scenario.step.global_batch),
                      batch_text(scenario.growth.largest), answer.own().name, pace_text(scenario)) +
          headline_of(scenario, answer) + memory_text(answer) + "\n" + rules_text(scenario, answer) + "\n" +
          rungs_text(answer) + noise_text(scenario, answer) + sources_text(scenario, answer);

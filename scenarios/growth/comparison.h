@@ -1,14 +1,14 @@
-// What `slipway growth` answers: a training with the scenario's batch rule beside the same one with the
-// others, in steps, samples and time.
+// The answer of `slipway growth`: a training with the scenario's batch rule beside the same training with other rules,
+// in steps, samples and time.
 //
 //   rungs ──► simulated steps ──► time of every batch (ladder.h) ─┐
 //   rules ──► courses of batch and loss (models/training/growth.h) ────────┴─► time to the target, loss at the end
 //
-// Compared are the rules of which the scenario says all they need: the first batch throughout, the largest
-// throughout, linear warm-up, stages, norm test. Nothing is assumed for the others. With
-// training.noise.least and .most each course to a target is run with these noise scales, too, such that the
-// first batch throughout needs as many tokens for the target as before (with_noise). Guarded by
-// tests/scenarios/growth_command_test.cpp and tests/scenarios/growth_reach_command_test.cpp.
+// It compares the rules that the scenario gives enough for: the first batch throughout, the largest throughout, linear
+// warm-up, stages, norm test. Nothing is assumed for the others. With training.noise.least and .most, each course to a
+// target also runs with these noise scales. They are such that the first batch throughout needs as many tokens for the
+// target as before (with_noise).
+// Guarded by tests/scenarios/growth_command_test.cpp and tests/scenarios/growth_reach_command_test.cpp.
 #pragma once
 
 #include <optional>
@@ -26,25 +26,25 @@ struct TimeRange {
 struct RuleAnswer {
   std::string name;  // "norm test", "batch 2,048 throughout"
   BatchPlan plan;
-  Course course;                   // of the scenario's rule whole, of the others perhaps not
+  Course course;                   // whole for the scenario's rule, perhaps cut for the others
   double end_s = 0;                // time of the whole course
   std::optional<double> target_s;  // time to the target
-  // Over the scenario's noise scale and those that may be: time to the target by those that reach it.
-  // Nothing where there are no others, or none reaches it.
+  // The range of the time to the target over the scenario's noise scale and those of noise.least and .most that reach
+  // it. Unset without such scales, or where none reaches it.
   std::optional<TimeRange> target_range;
-  bool always_reached = true;  // the target, by all of them
+  bool always_reached = true;  // by all noise scales
 };
 
-// What of the courses lies outside the runs that loss and noise scale were fitted to (training.fitted).
+// Parts of the courses outside the runs that loss and noise scale were fitted to (training.fitted).
 struct OutsideCurves {
   std::string what;    // "batch 8,192", "loss 2.61"
   std::string fitted;  // "2,048 to 6,144"
 };
 
 struct GrowthAnswer {
-  std::vector<RungStep> rungs;  // simulated, ascending; of the scenario's rule
-  // The same batches as the other rules step: the norm test's steps measure norms, the others' do not. Empty where all
-  // rules step alike.
+  std::vector<RungStep> rungs;  // simulated, ascending; by the scenario's rule
+  // The same batches by the other rules. Only the norm test's steps measure norms. Empty where all rules have the same
+  // steps.
   std::vector<RungStep> other_rungs;
   std::size_t rungs_in_all = 0;
   double line_error = 0;
@@ -56,17 +56,17 @@ struct GrowthAnswer {
     const bool alike = measures_norms(rule) == measures_norms(own_rule);
     return alike || other_rungs.empty() ? rungs : other_rungs;
   }
-  // The constant first batch; own() where that is the scenario's rule.
+  // The constant first batch; own() if that is the scenario's rule.
   const RuleAnswer& first() const { return own().plan.rule == BatchRule::constant ? own() : rules[1]; }
 };
 
-// Empty where nothing does, or where the scenario does not say what was fitted.
+// Empty where nothing lies outside, or where the scenario does not give the fitted runs.
 std::vector<OutsideCurves> outside_curves(const Scenario& scenario, const GrowthAnswer& answer);
 
-// Throws UsageError that names the keys which are missing, with what to do.
+// Throws UsageError with the missing keys and the remedy.
 void check_growth_is_asked(const Scenario& scenario);
-// `progress`: share of all, and what is done. Throws UsageError where the scenario's rule needs more steps
-// than are run (CourseEnd::most_steps).
+// `progress`: the share of all work, and the current part. Throws UsageError where the scenario's rule needs more than
+// CourseEnd::most_steps steps.
 GrowthAnswer growth_of(const Scenario& scenario, int simulated_rungs,
                        const std::function<void(double, const std::string& detail)>& progress = {});
 

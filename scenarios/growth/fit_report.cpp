@@ -105,7 +105,7 @@ std::optional<LeftOutErrors> errors_of(const std::vector<LeftOutBatch>& rows) {
   return LeftOutErrors{sum.predicted / predicted, sum.constant / predicted};
 }
 
-// Where a rate's interval is unknown its value is held at least.
+// Joins intervals of the rates. A rate with an unknown interval adds its value.
 std::optional<Interval> noise_range_of(const FitAnswer& answer) {
   std::optional<Interval> range = answer.fit.parameters.back().interval;
   if (!range) return range;
@@ -164,7 +164,7 @@ FitAnswer fitted_curves(CurvesFile file, const FitRequest& request) {
   return answer;
 }
 
-// The answer of `slipway growth --fit` for programs.
+// The answer of `slipway growth --fit` as JSON.
 
 namespace {
 
@@ -219,7 +219,7 @@ std::string fit_json(const FitAnswer& answer) {
   return json.text();
 }
 
-// The answer of `slipway growth --fit` for people, with the lines for a scenario.
+// The answer of `slipway growth --fit` as a report, with the lines for a scenario.
 
 namespace {
 
@@ -325,7 +325,7 @@ std::string scenario_text(const FitAnswer& answer) {
                         answer.fit.dynamics, answer.noise_range);
 }
 
-// What is known of the noise scale, before what would follow from it.
+// The known facts about the noise scale, before their consequences.
 std::string headline_text(const FitAnswer& answer) {
   const FittedDynamic& noise = answer.fit.parameters.back();
   const std::string value = fmt::format("{}, {} sequences", tokens_text(noise.value),

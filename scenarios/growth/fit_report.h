@@ -1,7 +1,7 @@
-// A table of losses of runs with constant batches, as `slipway growth --fit` reads it:
+// The table of `slipway growth --fit`: losses of runs with constant batches.
 //
-//   submission,run,sequence,global_batch,learning_rate,tokens,loss        tokens: seen since the run's
-//   beginning
+//   submission,run,sequence,global_batch,learning_rate,tokens,loss        tokens: since the run's beginning
+//
 //
 // Rows of one submission, run, batch and rate are a curve. Guarded by tests/scenarios/growth_fit_command_test.cpp.
 #pragma once
@@ -20,34 +20,34 @@ struct CurvesFile {
   std::vector<LossCurve> curves;
 };
 
-// Throws UsageError with file and line: unreadable, a missing column, a cell that is no number above 0, a
-// batch or sequence that is not whole, two sequences.
+// Throws UsageError with file and line: unreadable, a missing column, a cell that is no number above 0, a batch or
+// sequence that is not whole, two sequences.
 CurvesFile read_curves(const std::string& path);
 
-// What `slipway growth --fit` answers: the loss and the noise scale of measured curves, how sure they are,
-// and how far a batch size that the fit has not seen is off. Guarded by tests/scenarios/growth_fit_command_test.cpp.
+// The answer of `slipway growth --fit`: loss and noise scale of measured curves, their uncertainty, and the error for a
+// batch size that the fit has not seen. Guarded by tests/scenarios/growth_fit_command_test.cpp.
 
 struct FitRequest {
   CurveAssumptions assumed;
-  double from_tokens = 0;             // losses before do not count
-  std::optional<double> target_loss;  // unset: the lowest that every run reaches
+  double from_tokens = 0;             // earlier losses do not count
+  std::optional<double> target_loss;  // unset: the lowest loss that every run reaches
 };
 
-// Means over left-out batch sizes that have a prediction.
+// Means over left-out batch sizes with a prediction.
 struct LeftOutErrors {
-  double predicted = 0, constant = 0;  // of |predicted/measured − 1| and |constant/measured − 1|
+  double predicted = 0, constant = 0;  // means of |predicted/measured − 1| and |constant/measured − 1|
 };
 
 struct FitAnswer {
-  CurvesFile file;  // what counts of it
+  CurvesFile file;  // the rows that count
   CurveAssumptions assumed;
   double target_loss = 0;
   DynamicsFit fit;
   std::vector<OneRate> by_rate;
   std::vector<LeftOutBatch> left_out;
   std::optional<LeftOutErrors> errors;
-  // Of the noise scale, tokens: its interval joined with those of the fits of one learning rate, and with
-  // the value of a rate whose interval is unknown; unknown where its own is.
+  // The interval of the noise scale in tokens. It includes the intervals of the fits of one learning rate, and the
+  // values of rates with an unknown interval. Unset where the fit's own interval is unknown.
   std::optional<Interval> noise_range;
 };
 

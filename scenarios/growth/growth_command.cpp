@@ -1,5 +1,5 @@
-// `slipway growth`: a training whose batch grows; with --fit what its loss and noise are fitted to, curves of many runs or the
-// norms of an executed one.
+// `slipway growth`: a training with a growing batch. With --fit: the fit of its loss and noise to curves of many runs,
+// or to the norms of an executed run.
 #include <filesystem>
 #include <ostream>
 
@@ -60,9 +60,8 @@ CommandOptions declared_options() {
   return options;
 }
 
-// A floor of 0 says nothing, a noise scale that stays has the exponent 0, and both are allowed;
-// CommandOptions::number wants more.
-// `key`: whose value it is in a scenario, with its limit.
+// Accepts 0, unlike CommandOptions::number: a floor of 0 and the exponent 0 of a constant noise scale are allowed.
+// `key`: the scenario key of the value, with its limit.
 double from_zero(const CommandOptions& options, const std::string& name, const std::string& what,
                  const std::string& key, double otherwise) {
   const auto text = options.text(name);

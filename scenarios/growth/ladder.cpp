@@ -27,7 +27,7 @@ std::vector<RungStep> simulated_rungs(const Scenario& scenario, const std::vecto
   for (const std::int64_t batch : batches) {
     const double before = static_cast<double>(rungs.size()), all = static_cast<double>(batches.size());
     Scenario own = scenario;
-    own.schedule.global_batch = batch;
+    own.step.global_batch = batch;
     const StepWorkers workers{[](const Scenario& of, const PlanOptions& how) { return plan_of(of, how); },
                               [&](const Plan& plan, SimulationOptions how, const std::vector<int>& steps) {
                                 how.progress = [&](double share) {

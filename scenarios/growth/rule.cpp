@@ -22,13 +22,13 @@ void check_rule_is_whole(const Scenario& scenario) {
   if (growth.largest == 0)
     refuse_missing(scenario, "training.growth.largest",
                    "growth needs the largest batch, for example --set training.growth.largest=" +
-                       std::to_string(4 * scenario.schedule.global_batch));
+                       std::to_string(4 * scenario.step.global_batch));
   if (growth.rule == BatchRule::linear && growth.warmup == 0)
     refuse_missing(scenario, "training.growth.warmup", "the linear rule needs the sequences until the largest batch");
   if (growth.rule == BatchRule::stages && growth.stages.empty())
     refuse_missing(scenario, "training.growth.stages",
                    "this rule needs them, for example [{from: 100000, batch: " +
-                       std::to_string(2 * scenario.schedule.global_batch) + "}]");
+                       std::to_string(2 * scenario.step.global_batch) + "}]");
   if (growth.rule == BatchRule::norm_test && growth.eta == 0)
     refuse_missing(scenario, "training.growth.eta",
                    "the norm test needs it, for example --set training.growth.eta=0.2");
@@ -36,8 +36,7 @@ void check_rule_is_whole(const Scenario& scenario) {
 
 std::vector<std::int64_t> rungs_of(const Scenario& scenario) {
   const GrowthChoice& growth = scenario.growth;
-  const std::vector<std::int64_t> all =
-      rungs_between(step_cut(scenario), scenario.schedule.global_batch, growth.largest);
+  const std::vector<std::int64_t> all = rungs_between(step_cut(scenario), scenario.step.global_batch, growth.largest);
   return growth.sizes == 0 ? all : some_rungs(all, stage_batches(scenario), growth.sizes);
 }
 
@@ -52,7 +51,7 @@ std::vector<std::int64_t> rungs_that_run(const Scenario& scenario) {
     return rungs_of(scenario);
   std::vector<std::int64_t> rungs;
   if (scenario.growth.rule == BatchRule::stages) rungs = stage_batches(scenario);
-  rungs.push_back(scenario.schedule.global_batch);
+  rungs.push_back(scenario.step.global_batch);
   std::sort(rungs.begin(), rungs.end());
   rungs.erase(std::unique(rungs.begin(), rungs.end()), rungs.end());
   return rungs;
@@ -74,7 +73,7 @@ std::string rule_text(const BatchPlan& plan) {
 
 BatchPlan batch_plan(const Scenario& scenario, BatchRule rule, std::vector<std::int64_t> rungs) {
   const GrowthChoice& growth = scenario.growth;
-  const int workers = scenario.layout.data * step_cut(scenario).schedule->copies;
+  const int workers = scenario.step.layout.data * step_cut(scenario).schedule->copies;
   return {rule, std::move(rungs), growth.warmup, growth.stages, growth.eta, growth.test_every, workers};
 }
 

@@ -39,7 +39,7 @@ CsvTable losses_of(const std::string& folder) {
   }
 }
 
-// Of the run's bundle: a sequence's tokens and the first batch.
+// The graph of the run's bundle, with a sequence's tokens and the first batch.
 TaskGraph graph_of(const std::string& folder) {
   const std::string path = bundle_path(folder);
   std::ifstream in(path);
@@ -98,11 +98,11 @@ ExecutedRun read_executed_run(const std::string& folder) {
     throw UsageError("'" + folder + "' is no folder; give the folder (--out) of a run of `slipway execute`");
   const CsvTable table = losses_of(folder);
   const TaskGraph graph = graph_of(folder);
-  ExecutedRun run{folder, static_cast<double>(graph.model.sequence), false, {}, {}};
+  ExecutedRun run{folder, static_cast<double>(graph.step.model->sequence), false, {}, {}};
   run.has_norms = std::find(table.header.begin(), table.header.end(), "gradient_variance") != table.header.end();
   for (const CsvRow& row : table.rows) {
     try {
-      add_step(table, row, static_cast<double>(graph.global_batch), run);
+      add_step(table, row, static_cast<double>(graph.step.global_batch), run);
     } catch (const CellError& reason) {
       throw UsageError(losses_csv_path(folder) + ":" + std::to_string(row.line) + ": " + reason.what());
     }
@@ -139,7 +139,7 @@ RunFit fit_of(std::span<const GradientStep> steps, std::size_t from, const RunFi
   return fit_run(steps, from, noise, request.floor);
 }
 
-// Mean over the last of these steps by the dynamics.
+// Mean predicted loss over the last of these steps.
 double predicted_last(const LossDynamics& dynamics, std::span<const GradientStep> steps, std::size_t last) {
   const std::vector<double> losses = predicted_losses(dynamics, batches_of(steps));
   double sum = 0;
@@ -147,7 +147,7 @@ double predicted_last(const LossDynamics& dynamics, std::span<const GradientStep
   return sum / static_cast<double>(last);
 }
 
-// By the first half, two thirds and five sixths of the run, where that much can be fitted.
+// Fits to the first half, two thirds and five sixths of the run, where there are enough steps.
 std::vector<RunEnd> ends_of(const RunFitAnswer& answer) {
   const std::span<const GradientStep> steps = answer.run.steps;
   const std::size_t last = last_steps(steps.size());
@@ -220,7 +220,7 @@ RunFitAnswer fitted_run(ExecutedRun run, std::vector<ExecutedRun> unseen, const 
   return answer;
 }
 
-// The answer of `slipway growth --fit RUN` for programs.
+// The answer of `slipway growth --fit RUN` as JSON.
 
 namespace {
 
@@ -279,7 +279,7 @@ std::string run_fit_json(const RunFitAnswer& answer) {
   return json.text();
 }
 
-// The answer of `slipway growth --fit RUN` for people, with the lines for a scenario.
+// The answer of `slipway growth --fit RUN` as a report, with the lines for a scenario.
 
 namespace {
 

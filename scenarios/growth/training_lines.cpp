@@ -7,7 +7,7 @@
 namespace slipway::scenarios {
 namespace {
 
-// A text as YAML reads it back whatever stands in it: JSON's strings are YAML's quoted ones.
+// A text that YAML reads back whatever it contains: JSON's strings are YAML's quoted strings.
 std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

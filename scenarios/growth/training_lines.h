@@ -1,5 +1,5 @@
-// An interval as both answers of `slipway growth --fit` give it to programs: [least, most]. Guarded by
-// tests/scenarios/growth_fit_command_test.cpp and command_growth_run_test.cpp.
+// An interval as JSON for both answers of `slipway growth --fit`: [least, most].
+// Guarded by tests/scenarios/growth_fit_command_test.cpp.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,10 +13,10 @@ namespace slipway::scenarios {
 
 inline nlohmann::json interval_json(const Interval& interval) { return {interval.least, interval.most}; }
 
-// The lines `training:` of a scenario for what a fit has found. Guarded by tests/scenarios/growth_fit_command_test.cpp: they load,
-// whatever the source is called.
+// The scenario lines `training:` for the result of a fit.
+// Guarded by tests/scenarios/growth_fit_command_test.cpp: they load with any name of the source.
 
-// `batches`: least and most of those that were fitted, sequences; `noise_range`: tokens.
+// `batches`: least and most fitted batch, sequences. `noise_range`: tokens.
 std::string training_lines(const std::string& source, const Interval& batches, double lowest_loss,
                            const LossDynamics& dynamics, const std::optional<Interval>& noise_range);
 

@@ -16,8 +16,8 @@
 namespace slipway::scenarios {
 
 StepCut step_cut(const Scenario& scenario) {
-  return {schedule_named(scenario.schedule.name), scenario.model, scenario.layout, scenario.schedule.micro_batch,
-          scenario.schedule.slices};
+  return {schedule_named(scenario.step.schedule), scenario.step.model, scenario.step.layout, scenario.step.micro_batch,
+          scenario.step.slices};
 }
 
 namespace {
@@ -116,7 +116,7 @@ void check_pieces(Settings& settings, int context, bool causal, std::int64_t seq
 
 // The scores that unfused kernels write are of whole rows; only fused ones hand out a log-sum-exp to merge by.
 void check_exchange(Settings& settings, const Scenario& scenario) {
-  if (scenario.layout.context_exchange != ContextExchange::ring || !writes_scores(scenario.schedule.kernels)) return;
+  if (scenario.step.layout.context_exchange != ContextExchange::ring || !writes_scores(scenario.step.kernels)) return;
   if (!settings.good({"layout.context_exchange", "schedule.kernels"})) return;
   settings.refuse("layout.context_exchange",
                   "ring attention merges partial results by their log-sum-exp, which unfused kernels do not "
@@ -125,10 +125,10 @@ void check_exchange(Settings& settings, const Scenario& scenario) {
 }
 
 void check_shards(Settings& settings, const Scenario& scenario) {
-  const Layout& layout = scenario.layout;
-  const Block* block = first_block(scenario.model, BlockKind::transformer);
-  const Block* head = first_block(scenario.model, BlockKind::head);
-  const std::int64_t sequence = scenario.model.sequence;
+  const Layout& layout = scenario.step.layout;
+  const Block* block = first_block(scenario.step.model, BlockKind::transformer);
+  const Block* head = first_block(scenario.step.model, BlockKind::head);
+  const std::int64_t sequence = scenario.step.model->sequence;
   if (settings.good({"layout.tensor"}) && block != nullptr && head != nullptr) {
     const std::pair<std::string, std::int64_t> sizes[] = {{"model.heads", block->heads},
                                                           {"model.kv_heads", block->kv_heads},
@@ -187,9 +187,9 @@ void derive_data(Settings& settings, const Cluster& cluster, Layout& layout) {
 }
 
 void check_stages(Settings& settings, const Scenario& scenario) {
-  const Layout& layout = scenario.layout;
+  const Layout& layout = scenario.step.layout;
   if (!settings.good({"layout.pipeline", "layout.chunks"})) return;
-  const std::int64_t layers = layer_count(scenario.model);
+  const std::int64_t layers = layer_count(scenario.step.model);
   const std::int64_t stages = static_cast<std::int64_t>(layout.pipeline) * layout.chunks;
   if (stages > layers) {
     settings.refuse(settings.given("layout.pipeline") ? "layout.pipeline" : "layout.chunks",
@@ -212,7 +212,7 @@ void check_stages(Settings& settings, const Scenario& scenario) {
                     "change the list so that it adds up");
   } else {
     try {
-      split_blocks(scenario.model, layout);
+      split_blocks(scenario.step.model, layout);
     } catch (const std::invalid_argument& reason) {
       settings.refuse("layout.split", reason.what() + allowed, "change the list");
     }
@@ -246,19 +246,20 @@ void derive_dtype(Settings& settings, const Cluster& cluster, Dtype& dtype) {
 }  // namespace
 
 void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scenario& scenario) {
-  Layout& layout = scenario.layout;
-  const Schedule* schedule = schedule_named(scenario.schedule.name);
+  Layout& layout = scenario.step.layout;
+  const Schedule* schedule = schedule_named(scenario.step.schedule);
   if (!settings.given("schedule.slices") && schedule != nullptr)  // the CSV format knows no slices
-    scenario.schedule.slices = scenario.schedule.actions ? 1 : schedule->default_slices;
+    scenario.step.slices = scenario.step.actions ? 1 : schedule->default_slices;
   if (!settings.given("layout.chunks") && schedule != nullptr)
     layout.chunks =
-        scenario.schedule.actions ? chunks_of(*scenario.schedule.actions, schedule->copies) : schedule->default_chunks;
+        scenario.step.actions ? chunks_of(*scenario.step.actions, schedule->copies) : schedule->default_chunks;
   check_layout_alone(settings, layout);
   const bool data_is_written = settings.given("layout.data");
   if (has_cluster) {
     derive_placement(settings, scenario);
     derive_data(settings, scenario.cluster, layout);
-    derive_dtype(settings, scenario.cluster, scenario.dtype);
+    derive_dtype(settings, scenario.cluster, scenario.step.dtype);
+    derive_step(scenario);
   }
   derive_fill(settings, scenario);
   if (has_model && has_cluster) check_block_times(settings, scenario);
@@ -291,7 +292,7 @@ bool looks_bidirectional(const ActionLists& lists, const ScheduleShape& shape) {
 
 void check_csv(Settings& settings, const Scenario& scenario, const ScheduleShape& shape) {
   constexpr std::size_t most = 3;
-  const ActionLists& lists = *scenario.schedule.actions;
+  const ActionLists& lists = *scenario.step.actions;
   const std::vector<ActionDefect> defects = check_actions(lists, shape);
   const std::string file = settings.text("schedule.csv");  // a refused key has none any more
   if (!defects.empty() && looks_bidirectional(lists, shape)) {
@@ -343,11 +344,11 @@ struct AxisOfLayout {
 
 // The first pair of neighbours along an axis that no fabric connects is one error.
 bool check_axis(Settings& settings, const Scenario& scenario, const AxisOfLayout& axis) {
-  const int ranks = rank_count(scenario.layout);
+  const int ranks = rank_count(scenario.step.layout);
   for (int rank = 0; rank < ranks && axis.degree > 1; ++rank) {
-    Coordinates at = coordinates_of(scenario.layout, rank);
+    Coordinates at = coordinates_of(scenario.step.layout, rank);
     at.*axis.position = (at.*axis.position + 1) % axis.degree;
-    const int peer = rank_of(scenario.layout, at);
+    const int peer = rank_of(scenario.step.layout, at);
     const Place here = place_of(scenario.cluster, rank), there = place_of(scenario.cluster, peer);
     if (connected(scenario.cluster, here, there)) continue;
     settings.refuse("cluster.fabrics",
@@ -365,7 +366,7 @@ bool check_axis(Settings& settings, const Scenario& scenario, const AxisOfLayout
 }  // namespace
 
 void check_fabrics(Settings& settings, const Scenario& scenario) {
-  const Layout& layout = scenario.layout;
+  const Layout& layout = scenario.step.layout;
   const AxisOfLayout axes[] = {{"tensor", layout.tensor, &Coordinates::tensor},
                                {"context", layout.context, &Coordinates::context},
                                {"data", layout.data, &Coordinates::data},
@@ -379,9 +380,9 @@ void check_fabrics(Settings& settings, const Scenario& scenario) {
 namespace {
 
 void check_kfac(Settings& settings, const Scenario& scenario) {
-  if (scenario.run.optimizer.name != "kfac") return;
-  const Layout& layout = scenario.layout;
-  if (has_experts(scenario.model))
+  if (scenario.step.optimizer.name != "kfac") return;
+  const Layout& layout = scenario.step.layout;
+  if (has_experts(scenario.step.model))
     settings.refuse(
         "run.optimizer",
         "K-FAC of experts is not modelled: each has few tokens for factors of its own; allowed with model.experts: "
@@ -415,17 +416,17 @@ void check_evaluation(Settings& settings, const Layout& layout) {
 void derive_fill(Settings& settings, Scenario& scenario) {
   check_kfac(settings, scenario);
   if (!settings.good({"schedule.fill", "run.optimizer.name"})) return;
-  const bool kfac = scenario.run.optimizer.name == "kfac";
-  FillChoice& fill = scenario.schedule.fill;
+  const bool kfac = scenario.step.optimizer.name == "kfac";
+  FillChoice& fill = scenario.fill;
   fill = settings.given("schedule.fill") ? static_cast<FillChoice>(settings.choice("schedule.fill"))
          : kfac                          ? FillChoice::kfac
                                          : FillChoice::none;
   if (fill == FillChoice::kfac && !kfac)
     settings.refuse("schedule.fill",
-                    "there is no K-FAC work: run.optimizer is " + scenario.run.optimizer.name +
+                    "there is no K-FAC work: run.optimizer is " + scenario.step.optimizer.name +
                         "; allowed with it: none, evaluation",
                     "set run.optimizer to kfac");
-  if (fill == FillChoice::evaluation) check_evaluation(settings, scenario.layout);
+  if (fill == FillChoice::evaluation) check_evaluation(settings, scenario.step.layout);
   if (fill == FillChoice::evaluation && kfac)
     settings.refuse("schedule.fill",
                     "the bubbles take one kind of work, and run.optimizer kfac brings its own; allowed with it: "
@@ -444,11 +445,11 @@ void check_block_times(Settings& settings, const Scenario& scenario) {
     return;
   const BlockTable& table = scenario.cluster.groups.front().machine.blocks;
   WorkShape shape;
-  shape.micro_batch = scenario.schedule.micro_batch;
-  shape.sequence = scenario.model.sequence / scenario.schedule.slices;
-  shape.sharding = sharding_of(scenario.layout);
-  shape.dtype = scenario.dtype;
-  for (const BlockRun& run : scenario.model.runs) {
+  shape.micro_batch = scenario.step.micro_batch;
+  shape.sequence = scenario.step.model->sequence / scenario.step.slices;
+  shape.sharding = sharding_of(scenario.step.layout);
+  shape.dtype = scenario.step.dtype;
+  for (const BlockRun& run : scenario.step.model->runs) {
     if (run.block.kind != BlockKind::transformer) continue;
     const std::string reason = mismatch(table, run.block, shape);
     if (reason.empty()) continue;
@@ -472,7 +473,7 @@ std::string nearest_rungs(const std::vector<std::int64_t>& rungs, std::int64_t b
 }
 
 void check_batch(Settings& settings, const Scenario& scenario, const std::string& key, std::int64_t batch) {
-  const std::int64_t first = scenario.schedule.global_batch, unit = step_cut(scenario).unit();
+  const std::int64_t first = scenario.step.global_batch, unit = step_cut(scenario).unit();
   if (batch < first) {
     settings.refuse(key,
                     "a batch does not shrink, and " + str(batch) + " is below schedule.global_batch = " + str(first) +
@@ -489,12 +490,12 @@ void check_batch(Settings& settings, const Scenario& scenario, const std::string
   const StepCut cut = step_cut(scenario);
   if (is_rung(cut, batch)) return;
   // As far around as a schedule that wants whole rounds of the pipeline has its next one.
-  const std::int64_t round = unit * 4 * std::max(1, scenario.layout.pipeline);
+  const std::int64_t round = unit * 4 * std::max(1, scenario.step.layout.pipeline);
   const std::vector<std::int64_t> rungs = rungs_between(cut, std::max(first, batch - round), batch + round);
   settings.refuse(key,
-                  str(batch) + " sequences cannot be a step of micro_batch " + str(scenario.schedule.micro_batch) +
-                      " x data " + str(scenario.layout.data) + " = " + str(unit) + " in whole micro-batches of " +
-                      scenario.schedule.name + "; allowed: such as " + nearest_rungs(rungs, batch),
+                  str(batch) + " sequences cannot be a step of micro_batch " + str(scenario.step.micro_batch) +
+                      " x data " + str(scenario.step.layout.data) + " = " + str(unit) + " in whole micro-batches of " +
+                      scenario.step.schedule + "; allowed: such as " + nearest_rungs(rungs, batch),
                   "set it to " + nearest_rungs(rungs, batch));
 }
 
@@ -520,10 +521,10 @@ void check_stages_of_growth(Settings& settings, const Scenario& scenario) {
 }
 
 void check_rule(Settings& settings, const Scenario& scenario) {
-  if (scenario.schedule.actions)
+  if (scenario.step.actions)
     settings.refuse("training.growth", "schedule.csv holds the actions of one batch; allowed: a named schedule",
                     "remove schedule.csv or training.growth");
-  if (scenario.schedule.fill != FillChoice::none)
+  if (scenario.fill != FillChoice::none)
     settings.refuse("training.growth",
                     "work in the bubbles is placed for one batch; allowed: schedule.fill none and run.optimizer adamw",
                     "remove training.growth, or schedule.fill and run.optimizer");
@@ -587,7 +588,7 @@ void check_growth(Settings& settings, const Scenario& scenario, bool schedule_is
   if (!settings.given("training.growth")) return;
   check_rule(settings, scenario);
   // Batches are judged by a layout and schedule that can be.
-  if (!schedule_is_sound || scenario.schedule.actions) return;
+  if (!schedule_is_sound || scenario.step.actions) return;
   check_norm_test(settings, scenario);
   if (settings.given("training.growth.largest"))
     check_batch(settings, scenario, "training.growth.largest", scenario.growth.largest);
@@ -596,12 +597,13 @@ void check_growth(Settings& settings, const Scenario& scenario, bool schedule_is
 
 void derive_placement(Settings& settings, Scenario& scenario) {
   if (!settings.given("layout.placement")) return;
-  scenario.layout.placement = settings.integers("layout.placement");
-  std::vector<int> sorted = scenario.layout.placement, nodes(static_cast<std::size_t>(node_count(scenario.cluster)));
+  scenario.step.layout.placement = settings.integers("layout.placement");
+  std::vector<int> sorted = scenario.step.layout.placement,
+                   nodes(static_cast<std::size_t>(node_count(scenario.cluster)));
   std::sort(sorted.begin(), sorted.end());
   std::iota(nodes.begin(), nodes.end(), 0);
   if (sorted == nodes) {
-    scenario.cluster.gpu_of_rank = gpus_in_order(scenario.cluster, scenario.layout.placement);
+    scenario.cluster.gpu_of_rank = gpus_in_order(scenario.cluster, scenario.step.layout.placement);
     return;
   }
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
@@ -650,14 +652,14 @@ std::string grid_of_nearest(const Schedule& schedule, ScheduleShape shape) {
 // written, and where no degree is known by micro_batch alone, so that both mistakes are told at once.
 std::int64_t micro_batches(Settings& settings, const Scenario& scenario, bool has_data) {
   if (!settings.good({"schedule.global_batch", "schedule.micro_batch"})) return 0;
-  const std::int64_t batch = scenario.schedule.global_batch;
-  const std::int64_t unit = scenario.schedule.micro_batch * (has_data ? scenario.layout.data : 1);
+  const std::int64_t batch = scenario.step.global_batch;
+  const std::int64_t unit = scenario.step.micro_batch * (has_data ? scenario.step.layout.data : 1);
   if (batch % unit != 0) {
     const std::int64_t below = batch / unit * unit;
     settings.refuse("schedule.global_batch",
                     "global_batch = " + str(batch) + " is not divisible by micro_batch " +
-                        str(scenario.schedule.micro_batch) +
-                        (has_data ? " x data " + str(scenario.layout.data) + " = " + str(unit) : "") +
+                        str(scenario.step.micro_batch) +
+                        (has_data ? " x data " + str(scenario.step.layout.data) + " = " + str(unit) : "") +
                         "; allowed: multiples of " + str(unit),
                     "set it to " + (below > 0 ? str(below) + " or " : "") + str(below + unit));
     return 0;
@@ -678,16 +680,16 @@ std::int64_t rows_of(const Block& block) { return std::max<std::int64_t>(1, bloc
 bool is_countable(Settings& settings, const Scenario& scenario) {
   if (!settings.good({"model.sequence", "schedule.micro_batch"})) return true;
   constexpr double most = 9e16;
-  const Model& model = scenario.model;
+  const Model& model = scenario.step.model;
   std::int64_t widest = 0;
   for (const BlockRun& run : model.runs)
     widest = std::max(
         {widest, rows_of(run.block) * std::max(run.block.hidden, run.block.ffn), run.block.experts, run.block.vocab});
-  const double tokens = static_cast<double>(scenario.schedule.micro_batch) * static_cast<double>(model.sequence);
+  const double tokens = static_cast<double>(scenario.step.micro_batch) * static_cast<double>(model.sequence);
   if (tokens * static_cast<double>(widest) <= most) return true;
   settings.refuse("schedule.micro_batch",
-                  "micro_batch " + str(scenario.schedule.micro_batch) + " x model.sequence " + str(model.sequence) +
-                      " x " + str(widest) +
+                  "micro_batch " + str(scenario.step.micro_batch) + " x model.sequence " + str(model.sequence) + " x " +
+                      str(widest) +
                       " (the largest of hidden, ffn and vocab, with experts those of a token together) is more than "
                       "can be counted; allowed: "
                       "products up to 9e16",
@@ -697,19 +699,19 @@ bool is_countable(Settings& settings, const Scenario& scenario) {
 
 // What the lowering would refuse because of how the schedule runs, whatever its shape.
 void check_combinations(Settings& settings, const Scenario& scenario, const Schedule& schedule) {
-  const Layout& layout = scenario.layout;
+  const Layout& layout = scenario.step.layout;
   if (schedule.copies > 1 && layout.zero >= 2 && settings.good({"layout.zero"}))
     settings.refuse("layout.zero",
                     "layout.zero " + str(layout.zero) + " reduces the gradients of every micro-batch, but " +
                         schedule.name + " sends them through different copies of the model; allowed: 0, 1",
                     "set layout.zero to 0 or 1, or choose another schedule");
-  if (scenario.schedule.slices == 1) return;
+  if (scenario.step.slices == 1) return;
   if (layout.context > 1 && settings.good({"layout.context"}))
     settings.refuse("layout.context",
                     "context parallelism and slices both cut the sequence; allowed with schedule.slices " +
-                        str(scenario.schedule.slices) + ": 1",
+                        str(scenario.step.slices) + ": 1",
                     "set layout.context to 1 or schedule.slices to 1");
-  if (scenario.schedule.recompute == Recompute::full && settings.good({"schedule.recompute"}))
+  if (scenario.step.recompute == Recompute::full && settings.good({"schedule.recompute"}))
     settings.refuse("schedule.recompute",
                     "a slice attends to the keys and values of the slices before it, which full recomputation "
                     "would have to make again for each of them; allowed with slices: none, selective",
@@ -721,24 +723,24 @@ void check_combinations(Settings& settings, const Scenario& scenario, const Sche
 void check_schedule(Settings& settings, const Scenario& scenario, bool has_model, bool has_data) {
   if (has_model && !is_countable(settings, scenario)) return;
   const std::int64_t count = micro_batches(settings, scenario, has_data);
-  const Schedule* schedule = schedule_named(scenario.schedule.name);
+  const Schedule* schedule = schedule_named(scenario.step.schedule);
   if (!settings.good({"schedule.name", "schedule.slices", "layout.pipeline", "layout.chunks"}) || schedule == nullptr)
     return;
-  const Block* block = has_model ? first_block(scenario.model, BlockKind::transformer) : nullptr;
-  if (schedule->needs_causal && !scenario.schedule.actions && block != nullptr && !block->causal)
+  const Block* block = has_model ? first_block(scenario.step.model, BlockKind::transformer) : nullptr;
+  if (schedule->needs_causal && !scenario.step.actions && block != nullptr && !block->causal)
     settings.refuse("schedule.name",
-                    schedule->name + " needs causal attention, which " + scenario.model.name +
+                    schedule->name + " needs causal attention, which " + scenario.step.model->name +
                         " does not have; allowed: schedules without slices",
                     "choose another schedule (slipway list schedules)");
-  if (has_model && scenario.model.sequence % scenario.schedule.slices != 0) {
-    check_divides(settings, "schedule.slices", scenario.schedule.slices, "model.sequence", scenario.model.sequence);
+  if (has_model && scenario.step.model->sequence % scenario.step.slices != 0) {
+    check_divides(settings, "schedule.slices", scenario.step.slices, "model.sequence", scenario.step.model->sequence);
     return;
   }
   check_combinations(settings, scenario, *schedule);
   if (count == 0) return;
-  const ScheduleShape shape{scenario.layout.pipeline, scenario.layout.chunks, static_cast<int>(count),
-                            scenario.schedule.slices, schedule->copies};
-  if (scenario.schedule.actions) return check_csv(settings, scenario, shape);
+  const ScheduleShape shape{scenario.step.layout.pipeline, scenario.step.layout.chunks, static_cast<int>(count),
+                            scenario.step.slices, schedule->copies};
+  if (scenario.step.actions) return check_csv(settings, scenario, shape);
   if (schedule->refuse == nullptr) return;
   const std::string reason = schedule->refuse(shape);
   if (reason.empty()) return;

@@ -84,7 +84,7 @@ const Block* first_block(const Model& model, BlockKind kind);
 void check_divides(Settings& settings, const std::string& degree_key, std::int64_t degree, const std::string& name,
                    std::int64_t size);
 
-// check_csv.cpp: is scenario.schedule.actions a whole step of this shape? Each defect is an error with its
+// check_csv.cpp: is scenario.step.actions a whole step of this shape? Each defect is an error with its
 // grid; the first few, because one slip of the pen makes many.
 void check_csv(Settings& settings, const Scenario& scenario, const ScheduleShape& shape);
 // Stages per row of the lists and copy of the model, rounded up: what an unset layout.chunks means beside a

@@ -187,7 +187,7 @@ void read_stack(Settings& settings, const std::string& folder, Scenario& scenari
   const std::string key = "cluster.stack";
   if (!settings.given(key)) return;
   scenario.stack = load_stack(settings.text(key), {settings.origin(key), key, folder}, settings.defects());
-  if (has_experts(scenario.model))
+  if (has_experts(scenario.step.model))
     settings.refuse(
         key,
         "no trainer's formula of step time has a term for experts; allowed with model.experts: without cluster.stack",
@@ -218,15 +218,16 @@ void read_layout(const Settings& settings, Layout& layout) {
                                                                : SplitKind::even;
 }
 
-void read_schedule(const Settings& settings, ScheduleChoice& schedule) {
-  schedule.name = settings.text("schedule.name");
-  schedule.micro_batch = settings.integer("schedule.micro_batch");
-  schedule.global_batch = settings.integer("schedule.global_batch");
-  schedule.slices = settings.small_integer("schedule.slices");
+void read_schedule(const Settings& settings, Scenario& scenario) {
+  Step& step = scenario.step;
+  step.schedule = settings.text("schedule.name");
+  step.micro_batch = settings.integer("schedule.micro_batch");
+  step.global_batch = settings.integer("schedule.global_batch");
+  step.slices = settings.small_integer("schedule.slices");
   // The table lists the choices in the order of the enumerations.
-  schedule.recompute = static_cast<Recompute>(std::max(0, settings.choice("schedule.recompute")));
-  schedule.evaluation_micro_batches = settings.small_integer("schedule.evaluation_micro_batches");
-  schedule.kernels = static_cast<Kernels>(std::max(0, settings.choice("schedule.kernels")));
+  step.recompute = static_cast<Recompute>(std::max(0, settings.choice("schedule.recompute")));
+  scenario.evaluation_micro_batches = settings.small_integer("schedule.evaluation_micro_batches");
+  step.kernels = static_cast<Kernels>(std::max(0, settings.choice("schedule.kernels")));
 }
 
 // Where a relative path of this key starts (anchor_paths).
@@ -247,7 +248,7 @@ void read_actions(Settings& settings, const std::string& folder, Scenario& scena
   }
   std::ifstream file(path);
   try {
-    scenario.schedule.actions = read_schedule_csv(file, path);
+    scenario.step.actions = std::make_shared<const ActionLists>(read_schedule_csv(file, path));
   } catch (const std::invalid_argument& reason) {
     settings.refuse("schedule.csv", reason.what(), "`slipway show --csv` writes one to start from");
   }
@@ -285,12 +286,13 @@ void read_run(Settings& settings, const std::string& folder, Scenario& scenario)
   Run& run = scenario.run;
   run.steps = settings.small_integer("run.steps");
   run.seed = static_cast<std::uint64_t>(settings.integer("run.seed"));
-  run.clip_norm = settings.number("run.clip_norm");
+  scenario.step.clip_norm = settings.number("run.clip_norm");
   run.checkpoint_steps = settings.small_integer("run.checkpoint_steps");
   run.checkpoints_kept = settings.small_integer("run.checkpoints_kept");
   scenario.tokens = settings.number("run.tokens");
-  if (settings.given("run.dtype")) scenario.dtype = dtype_named(settings.text("run.dtype")).value_or(Dtype::bfloat16);
-  run.optimizer = load_optimizer(settings);
+  if (settings.given("run.dtype"))
+    scenario.step.dtype = dtype_named(settings.text("run.dtype")).value_or(Dtype::bfloat16);
+  scenario.step.optimizer = load_optimizer(settings);
   run.data = data_named(settings, "run.data", folder);
   run.evaluation_data = data_named(settings, "run.evaluation_data", folder);
 }
@@ -317,14 +319,14 @@ void note_files(const Settings& settings, const std::string& folder, Scenario& s
 
 // Everything that was derived or defaulted is written out, so that the text means the same for ever.
 void write_resolved(Settings& settings, Scenario& scenario) {
-  settings.set("layout.data", scalar(std::to_string(scenario.layout.data), {}));
-  settings.set("layout.chunks", scalar(std::to_string(scenario.layout.chunks), {}));
-  settings.set("schedule.slices", scalar(std::to_string(scenario.schedule.slices), {}));
-  settings.set("run.dtype", scalar(name_of(scenario.dtype), {}));
+  settings.set("layout.data", scalar(std::to_string(scenario.step.layout.data), {}));
+  settings.set("layout.chunks", scalar(std::to_string(scenario.step.layout.chunks), {}));
+  settings.set("schedule.slices", scalar(std::to_string(scenario.step.slices), {}));
+  settings.set("run.dtype", scalar(name_of(scenario.step.dtype), {}));
   constexpr const char* fills[] = {"none", "kfac", "evaluation"};
-  settings.set("schedule.fill", scalar(fills[static_cast<std::size_t>(scenario.schedule.fill)], {}));
-  settings.set("run.lr", scalar(number_text(scenario.run.optimizer.lr), {}));
-  settings.set("model.sequence", scalar(std::to_string(scenario.model.sequence), {}));
+  settings.set("schedule.fill", scalar(fills[static_cast<std::size_t>(scenario.fill)], {}));
+  settings.set("run.lr", scalar(number_text(scenario.step.optimizer.lr), {}));
+  settings.set("model.sequence", scalar(std::to_string(scenario.step.model->sequence), {}));
   if (settings.given("cluster.machine") && !settings.given("cluster.nodes"))
     settings.set("cluster.nodes", scalar("1", {}));
   if (settings.given("cluster.collectives")) settings.set("cluster.collectives", algorithms_value(scenario.cluster));
@@ -355,11 +357,11 @@ LoadResult load_scenario(const std::string& path, const std::vector<std::string>
   Settings settings(std::move(*document), scenario_keys(), result.errors);
   std::optional<Model> model = load_model(settings, folder);
   std::optional<Cluster> cluster = load_cluster(settings, folder);
-  if (model) scenario.model = std::move(*model);
+  if (model) scenario.step.model = std::move(*model);
   if (cluster) scenario.cluster = std::move(*cluster);
   read_stack(settings, folder, scenario);
-  read_layout(settings, scenario.layout);
-  read_schedule(settings, scenario.schedule);
+  read_layout(settings, scenario.step.layout);
+  read_schedule(settings, scenario);
   read_actions(settings, folder, scenario);
   read_run(settings, folder, scenario);
   load_faults(settings, cluster ? &scenario.cluster : nullptr, scenario.faults);
@@ -388,38 +390,20 @@ bool has_pace(const Scenario& scenario) {
   return scenario.stack && scenario.stack->model != nullptr && std::all_of(groups.begin(), groups.end(), timed);
 }
 
-LoweringInput lowering_input(const Scenario& scenario) {
-  LoweringInput input;
-  input.model = scenario.model;
-  input.layout = scenario.layout;
-  input.schedule = scenario.schedule.name;
-  if (scenario.schedule.actions) input.actions = &*scenario.schedule.actions;
-  input.shape.micro_batch = scenario.schedule.micro_batch;
-  input.shape.sequence = scenario.model.sequence / scenario.schedule.slices;
-  input.shape.sharding = sharding_of(scenario.layout);
-  input.shape.kernels = scenario.schedule.kernels;
-  input.shape.dtype = scenario.dtype;
-  input.shape.recompute_attention = scenario.schedule.recompute == Recompute::selective;
-  input.recompute = scenario.schedule.recompute;
-  input.global_batch = scenario.schedule.global_batch;
-  input.slices = scenario.schedule.slices;
-  input.kfac = scenario.run.optimizer.name == "kfac";
-  input.clip_norm = scenario.run.clip_norm;
-  input.worker_norms = scenario.growth.given && scenario.growth.rule == BatchRule::norm_test;
+void derive_step(Scenario& scenario) {
+  Step& step = scenario.step;
+  step.worker_norms = scenario.growth.given && scenario.growth.rule == BatchRule::norm_test;
   // Gradients are accumulated in at least float32; float64 runs stay float64 throughout.
-  input.gradient_dtype = scenario.dtype == Dtype::float64 ? Dtype::float64 : Dtype::float32;
-  if (scenario.stack) {
-    if (scenario.trainer.gradient_bytes > 0 && scenario.trainer.gradient_bytes <= bytes_of(scenario.dtype))
-      input.gradient_dtype = scenario.dtype;
-    input.blocking_transfers = has_pace(scenario);
-    input.overlap_grad_reduce = !has_pace(scenario) || scenario.stack->model->overlaps_reduction;
-  }
-  return input;
+  step.gradient_dtype = step.dtype == Dtype::float64 ? Dtype::float64 : Dtype::float32;
+  step.blocking_transfers = has_pace(scenario);
+  step.overlap_grad_reduce = !has_pace(scenario) || scenario.stack->model->overlaps_reduction;
+  if (scenario.stack && scenario.trainer.gradient_bytes > 0 && scenario.trainer.gradient_bytes <= bytes_of(step.dtype))
+    step.gradient_dtype = step.dtype;
 }
 
 void set_pace(Scenario& scenario) {
   if (!has_pace(scenario)) return;
-  scenario.cluster = at_pace(std::move(scenario.cluster), *scenario.stack, lowering_input(scenario));
+  scenario.cluster = at_pace(std::move(scenario.cluster), *scenario.stack, scenario.step);
 }
 
 }  // namespace slipway::scenarios

@@ -18,24 +18,12 @@
 #include "models/training/goodput.h"
 #include "models/training/growth.h"
 #include "schedules/graph/bundle.h"
-#include "schedules/lower/lowering.h"
+#include "schedules/step/step.h"
 
 namespace slipway::scenarios {
 
 // What runs in the bubbles (schedule.fill).
 enum class FillChoice : std::uint8_t { none, kfac, evaluation };
-
-struct ScheduleChoice {
-  std::string name = "1f1b";
-  std::int64_t micro_batch = 1;   // sequences
-  std::int64_t global_batch = 1;  // sequences per step
-  Recompute recompute = Recompute::none;
-  Kernels kernels = Kernels::flash2_rmsnorm;
-  int slices = 1;
-  FillChoice fill = FillChoice::none;
-  int evaluation_micro_batches = 8;
-  std::optional<ActionLists> actions;  // of schedule.csv: instead of the named schedule's
-};
 
 // How nodes fail and training recovers (`slipway goodput`).
 struct FaultModel {
@@ -68,15 +56,14 @@ struct Scenario {
   std::string path;
   std::vector<std::string> files;          // all that was read: the scenario and the files it names
   std::vector<std::string> machine_files;  // one per node group; empty: built-in
-  Model model;
+  Step step;
   Cluster cluster;
   std::optional<Stack> stack;  // of cluster.stack
   std::string stack_file;      // as cluster.stack names it; empty: built-in
   MemoryConstants trainer;     // its memory on this machine, or on another where it has none; else the book's
-  Layout layout;
-  ScheduleChoice schedule;
+  FillChoice fill = FillChoice::none;
+  int evaluation_micro_batches = 8;
   Run run;
-  Dtype dtype = Dtype::bfloat16;
   FaultModel faults;
   GrowthChoice growth;
   double tokens = 0;  // run.tokens: planned training length; 0 = not given
@@ -110,9 +97,10 @@ std::string describe(const std::vector<ScenarioError>& errors);
 // nobody timed the trainer: then the machine profiles alone price the work.
 bool has_pace(const Scenario& scenario);
 
-// Points into `scenario`, which must outlive it. At a trainer's pace ranks block on their messages and reductions
-// overlap or not, as that trainer does.
-LoweringInput lowering_input(const Scenario& scenario);
+// Sets what run.dtype, training.growth and the habits of cluster.stack mean for the step: gradients' type, norms of
+// workers' gradients, what communication overlaps. After loading, and again when one of these changed. At a trainer's pace
+// ranks block on their messages, and reductions overlap where that trainer overlaps them.
+void derive_step(Scenario& scenario);
 
 // Lays the stack's pace for this layout over the cluster (schedules/time/stack_pace.h), where there is one. Before
 // anything is priced, and again after a change of layout or schedule.

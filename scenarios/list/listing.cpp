@@ -15,7 +15,7 @@
 namespace slipway::scenarios {
 namespace {
 
-// The built-in files are tested; a defect here is ours.
+// The built-in files are tested, so a defect here is Slipway's.
 [[noreturn]] void broken(const Defects& defects) {
   throw std::logic_error("a built-in file is broken: " + describe(defects));
 }
@@ -24,7 +24,7 @@ Model built_in_model(std::string_view name) {
   Defects defects;
   std::optional<Value> document = parse_document("{model: " + std::string(name) + "}", "", defects);
   if (!document) broken(defects);
-  Defects of_the_rest;  // there is no cluster and no schedule
+  Defects of_the_rest;  // complaints about cluster and schedule, which are missing here
   Settings settings(std::move(*document), scenario_keys(), of_the_rest);
   const std::optional<Model> model = load_model(settings, "");
   if (!model) broken(of_the_rest);
@@ -51,7 +51,7 @@ std::string type_text(const Key& key) {
   return text;
 }
 
-// Names that are listed by a command of their own stay out of the table, or every new one would change it.
+// Left out are names with a list command of their own; otherwise every new name would change the table.
 std::string allowed_text(const Key& key) {
   if (key.path == "model.name") return "slipway list models";
   if (key.path == "schedule.name") return "slipway list schedules";

@@ -1,6 +1,6 @@
-// What `slipway list` prints: everything that can be named in a scenario, from the same tables and files
-// that the loader reads, so that a list cannot be out of date.
-// Guarded by tests/scenarios/scenario_keys_test.cpp; the Markdown form is compared with scenarios/README.md.
+// The text of `slipway list`: all names that a scenario may use. It comes from the tables and files that the loader
+// reads, so that it is always up to date.
+// Guarded by tests/scenarios/scenario_keys_test.cpp, which compares the Markdown form with docs/scenario-reference.md.
 #pragma once
 
 #include <iosfwd>
@@ -15,9 +15,9 @@ void list_machines(std::ostream& out);  // name, peak, memory, links
 void list_stacks(std::ostream& out);    // name, machines of its time and memory constants
 void list_stack_keys(std::ostream& out);
 void list_schedules(std::ostream& out);   // name, chunks, what it is
-void list_topologies(std::ostream& out);  // name, what it is, what it reads
+void list_topologies(std::ostream& out);  // name, description, the numbers that it reads
 void list_keys(std::ostream& out, std::span<const Key> table);
-// The reference table of scenarios/README.md.
+// The reference table of docs/scenario-reference.md.
 void list_keys_as_markdown(std::ostream& out, std::span<const Key> table);
 
 }  // namespace slipway::scenarios

@@ -35,7 +35,7 @@ int lower_command(const std::vector<std::string>& args, std::ostream& out, std::
   write_bundle(file.stream(), bundle);
   const std::uint64_t bytes = file.commit();
   out << headline(plan) << '\n'
-      << fmt::format("{}: {}, {} a step{}\n", *path, counted(rank_count(plan.graph.layout), "rank"),
+      << fmt::format("{}: {}, {} a step{}\n", *path, counted(rank_count(plan.graph.step.layout), "rank"),
                      counted(static_cast<std::int64_t>(plan.graph.tasks.size()), "task"),
                      bytes > 0 ? ", " + readable_bytes(static_cast<double>(bytes)) : "");
   if (grows(bundle)) out << "first of " << ladder_text(bundle.batches) << '\n';

@@ -12,14 +12,14 @@ namespace {
 std::string set(const std::string& key, std::int64_t value) { return key + "=" + std::to_string(value); }
 
 void add_work_changes(const Scenario& scenario, std::vector<Change>& changes) {
-  const ScheduleChoice& schedule = scenario.schedule;
-  const bool unfused = schedule.kernels == Kernels::torch || schedule.kernels == Kernels::fused_softmax;
-  if (schedule.recompute == Recompute::none && unfused)
+  const Step& step = scenario.step;
+  const bool unfused = writes_scores(step.kernels);
+  if (step.recompute == Recompute::none && unfused)
     changes.push_back({{{"selective recompute"}}, {"schedule.recompute=selective"}});
-  if (schedule.recompute != Recompute::full) changes.push_back({{{"full recompute"}}, {"schedule.recompute=full"}});
-  if (schedule.micro_batch % 2 == 0)
-    changes.push_back({{{"micro-batch", schedule.micro_batch / 2, schedule.micro_batch}},
-                       {set("schedule.micro_batch", schedule.micro_batch / 2)}});
+  if (step.recompute != Recompute::full) changes.push_back({{{"full recompute"}}, {"schedule.recompute=full"}});
+  if (step.micro_batch % 2 == 0)
+    changes.push_back({{{"micro-batch", step.micro_batch / 2, step.micro_batch}},
+                       {set("schedule.micro_batch", step.micro_batch / 2)}});
 }
 
 void add_layout_changes(const Layout& layout, std::vector<Change>& changes) {
@@ -28,7 +28,7 @@ void add_layout_changes(const Layout& layout, std::vector<Change>& changes) {
   if (layout.tensor > 1 && !layout.sequence_parallel)
     changes.push_back({{{"sequence parallel"}}, {"layout.sequence_parallel=true"}});
   if (layout.data % 2 != 0) return;
-  const Step data{"data", layout.data / 2, layout.data};
+  const Difference data{"data", layout.data / 2, layout.data};
   const std::string half = set("layout.data", layout.data / 2);
   const auto doubled = [&](const char* what, const char* key, int degree) {
     changes.push_back({{{what, 2 * degree, degree}, data}, {set(key, 2 * degree), half}});
@@ -39,11 +39,12 @@ void add_layout_changes(const Layout& layout, std::vector<Change>& changes) {
 }
 
 // Two changes of the same degree are one.
-std::vector<Step> merged(std::vector<Step> steps, const std::vector<Step>& later) {
-  for (const Step& step : later) {
+std::vector<Difference> merged(std::vector<Difference> steps, const std::vector<Difference>& later) {
+  for (const Difference& step : later) {
     if (step.what == "full recompute")
-      std::erase_if(steps, [](const Step& s) { return s.what == "selective recompute"; });
-    const auto same = std::find_if(steps.begin(), steps.end(), [&](const Step& s) { return s.what == step.what; });
+      std::erase_if(steps, [](const Difference& s) { return s.what == "selective recompute"; });
+    const auto same =
+        std::find_if(steps.begin(), steps.end(), [&](const Difference& s) { return s.what == step.what; });
     if (same == steps.end())
       steps.push_back(step);
     else
@@ -62,7 +63,7 @@ std::vector<std::string> joined(std::vector<std::string> first, const std::vecto
   return first;
 }
 
-// The key of an override is all before its first '='; the last one of a key counts.
+// The last value of each overridden key. The key of an override is the text before its first '='.
 std::set<std::string> meaning_of(const std::vector<std::string>& overrides) {
   std::set<std::string> last, keys;
   for (auto each = overrides.rbegin(); each != overrides.rend(); ++each) {
@@ -92,7 +93,7 @@ Candidate tried(const Scenario& scenario, const std::vector<std::string>& overri
   return candidate;
 }
 
-// One change more on top of each candidate; the same set of overrides is tried once.
+// Each candidate with one more change. Each set of overrides is tried once.
 std::vector<Candidate> one_more(const Scenario& origin, const std::vector<std::string>& overrides,
                                 const std::vector<Candidate>& from) {
   std::vector<Candidate> result;
@@ -110,7 +111,7 @@ std::vector<Candidate> one_more(const Scenario& origin, const std::vector<std::s
 
 bool fits(const TriedChange& change) { return change.refused.empty() && change.verdict.fits; }
 
-// Prices those that fit by the estimate; the timeline, which only these have, may say otherwise.
+// Prices the candidates that fit by the estimate. Only these get a timeline, which may disagree.
 bool some_fits_on_its_timeline(std::vector<Candidate>& level, const std::function<void(double)>& progress) {
   double done = 0;
   bool some = false;
@@ -133,7 +134,7 @@ bool ranks_before(const TriedChange& a, const TriedChange& b) {
 
 std::string name_of(const Change& change) {
   std::string name;
-  for (const Step& step : change.steps) {
+  for (const Difference& step : change.steps) {
     name += (name.empty() ? "" : "; ") + step.what;
     if (step.now != step.before) name += " " + std::to_string(step.now) + " instead of " + std::to_string(step.before);
   }
@@ -143,7 +144,7 @@ std::string name_of(const Change& change) {
 std::vector<Change> changes_of(const Scenario& scenario) {
   std::vector<Change> changes;
   add_work_changes(scenario, changes);
-  add_layout_changes(scenario.layout, changes);
+  add_layout_changes(scenario.step.layout, changes);
   return changes;
 }
 

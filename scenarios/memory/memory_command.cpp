@@ -31,7 +31,7 @@ CommandOptions declared_options() {
   return options;
 }
 
-// One step, of which only what differs is simulated; what is being done is told while it takes long.
+// Simulates one step, without repetitions. Prints progress on `err` when it takes long.
 SimulatedStep simulated(const Scenario& scenario, std::ostream& err) {
   StepOptions once;
   once.steps = 1;

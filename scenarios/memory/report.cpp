@@ -49,7 +49,7 @@ MemoryReport memory_report(const Plan& plan, const Timeline& timeline, const Ste
   return report;
 }
 
-// `slipway memory --json`; keys: json_keys.cpp.
+// The answer of `slipway memory --json`; keys: answers/json_summary.h.
 
 namespace {
 
@@ -127,7 +127,7 @@ std::string json_text(const Plan& plan, const MemoryReport& report) {
   return summary.text();
 }
 
-// `slipway memory` for people.
+// The answer of `slipway memory` as a report.
 
 namespace {
 

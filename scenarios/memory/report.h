@@ -1,5 +1,5 @@
-// What `slipway memory` answers: each pipeline rank's memory by part, in closed form, on the simulated
-// timeline and as its trainer will take it; the verdict; and what the cheapest change is that fits.
+// The answer of `slipway memory`: each pipeline rank's memory by part, in closed form, on the simulated timeline and by
+// its trainer's constants; the verdict; and the cheapest change that fits.
 //
 //   scenario ─┬─► closed form                      (Fujii et al. 2024)      ┐
 //             ├─► counted parts × trainer's constants                       ├─ the largest: one verdict
@@ -22,26 +22,26 @@ namespace slipway::scenarios {
 struct StageReport {
   int rank = 0;
   double capacity = 0;                 // bytes of its machine
-  std::string on;                      // which machine, where there are several (plan.h: on_machine)
-  std::optional<MemoryParts> formula;  // closed form; not for every model
+  std::string on;                      // its machine, where there are several (plan.h: on_machine)
+  std::optional<MemoryParts> formula;  // closed form; unset for models without one
   MemoryParts timeline;
   MemoryParts estimate;
   std::string peak_task;
-  double needs = 0;  // the largest of them (scenarios/step/verdict.h), by which it ...
+  double needs = 0;  // the largest of them (scenarios/step/verdict.h)
   bool fits = true, fits_cautious = true;
   bool is_safe() const { return formula && sum(*formula) <= safe_share * capacity; }
 };
 
 struct MemoryReport {
   std::vector<StageReport> stages;  // per pipeline rank
-  std::string no_formula;           // why there is no closed form; empty: there is
+  std::string no_formula;           // why there is no closed form; empty: there is one
   Verdict verdict;
   double step_time_s = 0;              // replayed, as changes are priced
-  std::optional<ChangeSearch> search;  // only when it was made
+  std::optional<ChangeSearch> search;  // only after a search
   bool is_safe() const;
 };
 
-// `timeline`: simulated or replayed, of a shortened step with its `steady` state.
+// `timeline`: simulated or replayed; for a step with periodic micro-batches also its state `steady`.
 MemoryReport memory_report(const Plan& plan, const Timeline& timeline, const SteadyState* steady = nullptr);
 
 std::string report_text(const Plan& plan, const MemoryReport& report);

@@ -34,18 +34,18 @@ void anchor(Value& value, const std::string& path, const std::string& from, cons
   std::error_code ignored;
   const auto target = std::filesystem::absolute(resolve_path(from, value.text), ignored).lexically_normal();
   std::string relative = target.lexically_relative(std::filesystem::absolute(to, ignored).lexically_normal()).string();
-  if (!relative.starts_with(".")) relative = "./" + relative;  // or it would look like a built-in name
+  if (!relative.starts_with(".")) relative = "./" + relative;  // without it, it would look like a built-in name
   value.text = relative;
 }
 
 }  // namespace
 
-std::string winner_yaml(const Scenario& scenario, const std::vector<std::string>& overrides, const LayoutChoice& choice,
+std::string winner_yaml(const Scenario& scenario, const std::vector<std::string>& overrides, const Step& choice,
                         const std::string& file) {
   std::vector<std::string> options = overrides;
   for (const std::string& option : overrides_of(choice)) options.push_back(option);
   const SplitKind split = choice.layout.split;
-  if (split != SplitKind::list && load_scenario(scenario.path, overrides).scenario.layout.split != split)
+  if (split != SplitKind::list && load_scenario(scenario.path, overrides).scenario.step.layout.split != split)
     options.emplace_back(split == SplitKind::even ? "layout.split=even" : "layout.split=balanced");
   const LoadResult loaded = load_scenario(scenario.path, options);
   if (!loaded.errors.empty())
@@ -54,7 +54,7 @@ std::string winner_yaml(const Scenario& scenario, const std::vector<std::string>
   Defects defects;
   std::optional<Value> document = parse_document(loaded.scenario.resolved, file, defects);
   if (!document) throw std::logic_error("the resolved scenario is no YAML");
-  // Written out they would stay those of this machine when somebody tries another one.
+  // Written out, the fabrics would stay this machine's when somebody tries another one.
   if (Value* cluster = document->find("cluster"); cluster != nullptr && !loaded.scenario.own_fabrics)
     std::erase_if(cluster->entries, [](const Entry& entry) { return entry.key == "fabrics"; });
   const auto folder = [](const std::string& path) {
@@ -94,11 +94,11 @@ int status_of(const PlanAnswer& answer, std::ostream& err) {
   return status_failed;
 }
 
-// The launch arguments of the first row that the trainer runs as it was planned, of the winner where it runs none.
+// The launch arguments of the first row that the trainer can run as planned; if there is none, the winner's.
 struct Launch {
   LaunchArguments arguments;
   std::size_t row = 0;
-  std::vector<std::string> winner_refused;  // why it is not the winner's
+  std::vector<std::string> winner_refused;  // why the winner's were not taken
 };
 
 std::optional<Launch> launch_of(const PlanAnswer& answer) {
@@ -143,7 +143,7 @@ nlohmann::json row_json(const Scenario& scenario, const PricedLayout& row) {
                          {"context", l.context},
                          {"data", l.data},
                          {"zero", l.zero},
-                         {"schedule", row.choice.schedule->name},
+                         {"schedule", row.choice.schedule},
                          {"micro_batch", row.choice.micro_batch},
                          {"recompute", recomputes[static_cast<std::size_t>(row.choice.recompute)]},
                          {"bound_s", row.bound_s},
@@ -184,7 +184,7 @@ void tell_what_execute_refuses(const PlanAnswer& answer, std::ostream& out) {
   if (answer.result.best.empty()) return;
   Run run = answer.scenario.run;
   run.data = "chosen later";
-  for (const std::string& reason : not_executable(run, answer.scenario.growth.given))
+  for (const std::string& reason : not_executable(answer.scenario.step, run, answer.scenario.growth.given))
     out << "`slipway execute` does not run it yet: " << reason << "\n";
 }
 
@@ -240,23 +240,22 @@ int print_json(const PlanAnswer& answer, std::ostream& out, std::ostream& err) {
   return status_of(answer, err);
 }
 
-// The scenario that a search starts from: model and cluster as they are written, layout and schedule any that load.
+// The scenario that a search starts from: model and cluster as written; layout and schedule only have to load.
 
 namespace {
 
-// One rank's work on all GPUs: what any file loads with whose model and cluster are sound.
+// Data parallel over all GPUs. Every file with a sound model and cluster loads with it.
 std::vector<std::string> neutral_layout(const LoadResult& as_written) {
   std::vector<std::string> list = {"layout.tensor=1",        "layout.sequence_parallel=false",
                                    "layout.pipeline=1",      "layout.chunks=",
                                    "layout.context=1",       "layout.data=",
                                    "layout.zero=0",          "schedule.name=1f1b",
                                    "schedule.micro_batch=1", "schedule.recompute=none"};
-  if (!as_written.scenario.layout.split_list.empty()) list.emplace_back("layout.split=even");
+  if (!as_written.scenario.step.layout.split_list.empty()) list.emplace_back("layout.split=even");
   return list;
 }
 
-// Data parallel over all GPUs may not divide the batch; other layouts do, or the search says that none
-// does.
+// Data parallel over all GPUs may not divide the batch. Other layouts may, or the search reports that none does.
 bool only_the_batch_is_uneven(const std::vector<ScenarioError>& errors) {
   return errors.size() == 1 && errors.front().key == "schedule.global_batch" &&
          errors.front().message.find("is not divisible by") != std::string::npos;
@@ -266,9 +265,9 @@ bool only_the_batch_is_uneven(const std::vector<ScenarioError>& errors) {
   throw UsageError("the scenario cannot be used:\n" + describe(errors));
 }
 
-// Filled bubbles and block tables are no part of the bounds by which a search leaves layouts out.
+// The search leaves layouts out by bounds, which know neither bubble work nor block tables.
 void refuse_unsearchable(const Scenario& scenario) {
-  if (scenario.run.optimizer.name == "kfac" || scenario.schedule.fill != FillChoice::none)
+  if (scenario.step.optimizer.name == "kfac" || scenario.fill != FillChoice::none)
     throw UsageError(scenario.path +
                      ": plan does not price K-FAC or filled bubbles yet; unset run.optimizer and schedule.fill, or "
                      "compare layouts with `slipway study`");
@@ -276,7 +275,7 @@ void refuse_unsearchable(const Scenario& scenario) {
     throw UsageError(scenario.path +
                      ": plan does not price by a block table; unset cluster.block_times, or compare "
                      "layouts with `slipway study`");
-  if (scenario.schedule.actions)
+  if (scenario.step.actions)
     throw UsageError(scenario.path + ": schedule.csv fixes what plan searches; remove it, or use `slipway simulate`");
 }
 
@@ -286,20 +285,20 @@ LoadResult load_with(const std::string& path, std::vector<std::string> overrides
   return load_scenario(path, overrides);
 }
 
-// With these values of the layout and the schedule; the global batch as it was, although they may not divide it.
+// Loads with these values of layout and schedule. Keeps the global batch even if they do not divide it.
 LoadResult load_neutral(const std::string& path, std::vector<std::string> overrides,
                         const std::vector<std::string>& neutral) {
   LoadResult loaded = load_with(path, overrides, neutral);
   if (!only_the_batch_is_uneven(loaded.errors)) return loaded;
-  const std::int64_t batch = loaded.scenario.schedule.global_batch;
+  const std::int64_t batch = loaded.scenario.step.global_batch;
   overrides.insert(overrides.end(), neutral.begin(), neutral.end());
   overrides.push_back("schedule.global_batch=" + std::to_string(batch * rank_capacity(loaded.scenario.cluster)));
   loaded = load_scenario(path, overrides);
-  loaded.scenario.schedule.global_batch = batch;
+  loaded.scenario.step.global_batch = batch;
   return loaded;
 }
 
-// What is kept as it is written; of all else some values with which the file loads, if there are such.
+// Loads the kept keys as written, and tries values for all others until the file loads.
 LoadResult load_kept(const std::string& path, const std::vector<std::string>& overrides,
                      const std::vector<std::string>& kept, LoadResult as_written) {
   std::vector<std::string> free = neutral_layout(as_written);
@@ -308,13 +307,13 @@ LoadResult load_kept(const std::string& path, const std::vector<std::string>& ov
   });
   const auto is_free = [&](const std::string& key) { return std::count(kept.begin(), kept.end(), key) == 0; };
   const auto degrees = [&](const std::string& key) {
-    std::vector<std::string> values{""};  // as it is kept
+    std::vector<std::string> values{""};  // the kept value
     if (!is_free(key)) return values;
     values.clear();
     for (int degree = 1; degree <= 64; degree *= 2) values.push_back(key + "=" + std::to_string(degree));
     return values;
   };
-  // Only where the kept data degree leaves ranks over do the others matter.
+  // The other degrees matter only where the kept data degree leaves ranks over.
   const bool all = !is_free("layout.data");
   const auto some = [&](const std::string& key) {
     std::vector<std::string> values = degrees(key);
@@ -344,9 +343,9 @@ Scenario scenario_to_search(const std::string& path, const std::vector<std::stri
     refuse_unsearchable(as_written.scenario);
     refuse_uncalibrated(as_written.scenario);
     const bool keeps_stages = std::count(kept.begin(), kept.end(), "layout.pipeline") > 0;
-    if (as_written.scenario.layout.split == SplitKind::list && !keeps_stages) {
-      as_written.scenario.layout.split = SplitKind::even;
-      as_written.scenario.layout.split_list.clear();
+    if (as_written.scenario.step.layout.split == SplitKind::list && !keeps_stages) {
+      as_written.scenario.step.layout.split = SplitKind::even;
+      as_written.scenario.step.layout.split_list.clear();
     }
     return std::move(as_written.scenario);
   }

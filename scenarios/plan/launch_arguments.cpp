@@ -18,7 +18,7 @@ std::int64_t planned_steps(const Scenario& s) {
   return static_cast<std::int64_t>(std::ceil(s.tokens / tokens_per_step(s)));
 }
 
-// The end of its decay is that of the training unless said, for a constant rate, too.
+// Without an end of its own, the decay ends with the training, also for a constant rate.
 void refuse_megatron_warmup(const LearningRateSchedule& schedule, std::int64_t train_samples, LaunchArguments& launch) {
   const bool own_end = schedule.decay_samples > 0;
   const std::int64_t end = own_end ? schedule.decay_samples : train_samples;
@@ -30,12 +30,12 @@ void refuse_megatron_warmup(const LearningRateSchedule& schedule, std::int64_t t
 
 }  // namespace
 
-// Lengths in samples want the training's length in samples, too.
+// Lengths in samples require the training's length in samples.
 void megatron_learning_rate(const Scenario& s, LaunchArguments& launch) {
-  const LearningRateSchedule& schedule = s.run.optimizer.lr_schedule;
+  const LearningRateSchedule& schedule = s.step.optimizer.lr_schedule;
   const bool in_samples = !schedule.is_constant();
   const std::string length = in_samples ? "--train-samples" : "--train-iters";
-  const std::int64_t planned = s.tokens > 0 ? planned_steps(s) * (in_samples ? s.schedule.global_batch : 1) : 0;
+  const std::int64_t planned = s.tokens > 0 ? planned_steps(s) * (in_samples ? s.step.global_batch : 1) : 0;
   auto& list = launch.arguments;
   if (planned > 0)
     list.push_back(fmt::format("{} {}", length, planned));
@@ -61,9 +61,9 @@ std::int64_t torchtitan_steps(const Scenario& s) { return s.tokens > 0 ? planned
 
 namespace {
 
-// In steps of the trainer's, rounded up.
+// In the trainer's steps, rounded up.
 void torchtitan_warmup(const Scenario& s, LaunchArguments& launch) {
-  const std::int64_t samples = s.run.optimizer.lr_schedule.warmup_samples, batch = s.schedule.global_batch;
+  const std::int64_t samples = s.step.optimizer.lr_schedule.warmup_samples, batch = s.step.global_batch;
   const std::int64_t steps = samples / batch + (samples % batch > 0), all = torchtitan_steps(s);
   launch.arguments.push_back(fmt::format("--lr_scheduler.warmup_steps {}", steps));
   if (samples % batch > 0)
@@ -79,10 +79,9 @@ void torchtitan_warmup(const Scenario& s, LaunchArguments& launch) {
 
 }  // namespace
 
-// A decay ends with the training; a ratio of 1 makes it begin where the warm-up ends, which torchtitan cuts
-// it to.
+// A decay ends with the training. With a ratio of 1, torchtitan cuts its beginning to the end of the warm-up.
 void torchtitan_learning_rate(const Scenario& s, LaunchArguments& launch) {
-  const Optimizer& own = s.run.optimizer;
+  const Optimizer& own = s.step.optimizer;
   const LearningRateSchedule& schedule = own.lr_schedule;
   auto& list = launch.arguments;
   list.push_back("--optimizer.lr " + number_text(own.lr));
@@ -99,8 +98,8 @@ void torchtitan_learning_rate(const Scenario& s, LaunchArguments& launch) {
         "the end of the decay (run.optimizer.lr_decay_samples): torchtitan's is that of the training");
 }
 
-// A scenario as the command line of another trainer. Options as in Megatron-LM (Megatron-Core 0.12 and
-// later: megatron/training/arguments.py) and torchtitan (torchtitan/config/job_config.py, 2025).
+// A scenario as the command line of another trainer. Options of Megatron-LM (Megatron-Core 0.12 and later:
+// megatron/training/arguments.py) and torchtitan (torchtitan/config/job_config.py, 2025).
 
 namespace {
 
@@ -110,14 +109,14 @@ std::string text(Number number) {
 }
 
 bool is_uneven(const Scenario& s) {
-  return s.layout.split != SplitKind::even || layer_count(s.model) % stage_count(s.layout) != 0;
+  return s.step.layout.split != SplitKind::even || layer_count(s.step.model) % stage_count(s.step.layout) != 0;
 }
 
 const char* placement_words =
     "the order of nodes (layout.placement): list the hosts in this order where ranks are started";
 const char* split_words = "a split of the layers that is not equal for all stages; check the trainer's own";
 
-// Probabilities of the chosen experts alone, no token dropped, no loss that balances them: what the two engines do.
+// As in both engines: probabilities of the chosen experts only, no dropped tokens, no balancing loss.
 void megatron_experts(const Block& block, LaunchArguments& launch) {
   auto& list = launch.arguments;
   list.push_back("--num-experts " + text(block.experts));
@@ -131,16 +130,16 @@ void megatron_experts(const Block& block, LaunchArguments& launch) {
 }
 
 void megatron_model(const Scenario& s, LaunchArguments& launch) {
-  const Block& block = s.model.runs[1].block;
-  const Block& head = s.model.runs.back().block;
+  const Block& block = s.step.model->runs[1].block;
+  const Block& head = s.step.model->runs.back().block;
   auto& list = launch.arguments;
-  launch.program = s.model.family == Family::bert ? "pretrain_bert.py" : "pretrain_gpt.py";
-  list = {"--num-layers " + text(layer_count(s.model)),
+  launch.program = s.step.model->family == Family::bert ? "pretrain_bert.py" : "pretrain_gpt.py";
+  list = {"--num-layers " + text(layer_count(s.step.model)),
           "--hidden-size " + text(block.hidden),
           "--ffn-hidden-size " + text(block.ffn),
           "--num-attention-heads " + text(block.heads),
-          "--seq-length " + text(s.model.sequence),
-          "--max-position-embeddings " + text(s.model.sequence),
+          "--seq-length " + text(s.step.model->sequence),
+          "--max-position-embeddings " + text(s.step.model->sequence),
           "--vocab-size " + text(head.vocab)};
   if (block.kv_heads != block.heads) {
     list.emplace_back("--group-query-attention");
@@ -163,28 +162,29 @@ void megatron_model(const Scenario& s, LaunchArguments& launch) {
 
 void megatron_data_parallel(const Scenario& s, LaunchArguments& launch) {
   auto& list = launch.arguments;
-  if (s.layout.data * s.layout.context == 1) return;
+  if (s.step.layout.data * s.step.layout.context == 1) return;
   list.emplace_back("--overlap-grad-reduce");
-  if (s.layout.zero == 0) return;
+  if (s.step.layout.zero == 0) return;
   list.emplace_back("--use-distributed-optimizer");
   list.emplace_back("--overlap-param-gather");
-  if (s.layout.zero == 1) return;
+  if (s.step.layout.zero == 1) return;
   list.emplace_back("--use-megatron-fsdp");
-  list.emplace_back(s.layout.zero == 2 ? "--data-parallel-sharding-strategy optim_grads"
-                                       : "--data-parallel-sharding-strategy optim_grads_params");
+  list.emplace_back(s.step.layout.zero == 2 ? "--data-parallel-sharding-strategy optim_grads"
+                                            : "--data-parallel-sharding-strategy optim_grads_params");
   list.emplace_back("--no-gradient-accumulation-fusion");
   list.emplace_back("--ckpt-format fsdp_dtensor");
-  if (s.layout.pipeline > 1) launch.refused.emplace_back("ZeRO 2 and 3 beside a pipeline: Megatron-FSDP may refuse it");
+  if (s.step.layout.pipeline > 1)
+    launch.refused.emplace_back("ZeRO 2 and 3 beside a pipeline: Megatron-FSDP may refuse it");
 }
 
-// Nothing is left to the trainer's own defaults that the scenario says, and nothing of slipway's is passed unsaid.
+// Every setting of the scenario is passed, never left to the trainer's defaults. Slipway's defaults are passed visibly.
 void megatron_training(const Scenario& s, LaunchArguments& launch) {
-  const Optimizer& own = s.run.optimizer;
+  const Optimizer& own = s.step.optimizer;
   auto& list = launch.arguments;
   list.insert(list.end(),
               {"--optimizer adam", "--adam-beta1 " + number_text(own.beta1), "--adam-beta2 " + number_text(own.beta2),
                "--adam-eps " + number_text(own.epsilon), "--weight-decay " + number_text(own.weight_decay),
-               "--lr " + number_text(own.lr), "--clip-grad " + number_text(s.run.clip_norm), "--attention-dropout 0",
+               "--lr " + number_text(own.lr), "--clip-grad " + number_text(s.step.clip_norm), "--attention-dropout 0",
                "--hidden-dropout 0"});
   megatron_learning_rate(s, launch);
   launch.to_add.emplace_back("--tokenizer-type and --tokenizer-model");
@@ -192,7 +192,7 @@ void megatron_training(const Scenario& s, LaunchArguments& launch) {
   launch.to_add.emplace_back("--save, --load and --save-interval, and --seed");
   if (own.lr == Optimizer{}.lr)
     launch.to_add.push_back("your own --lr: " + number_text(own.lr) + " is slipway's default of run.optimizer.lr");
-  if (s.run.clip_norm == 0)
+  if (s.step.clip_norm == 0)
     launch.to_add.emplace_back(
         "your own --clip-grad, if any: run.clip_norm is 0, which is off (Megatron-LM's default is 1)");
 }
@@ -200,54 +200,54 @@ void megatron_training(const Scenario& s, LaunchArguments& launch) {
 LaunchArguments megatron(const Scenario& s) {
   LaunchArguments launch;
   megatron_model(s, launch);
-  const Layout& l = s.layout;
+  const Layout& l = s.step.layout;
   auto& list = launch.arguments;
   list.push_back("--tensor-model-parallel-size " + text(l.tensor));
   if (l.sequence_parallel) list.emplace_back("--sequence-parallel");
-  if (has_experts(s.model) && l.tensor > 1 && !l.sequence_parallel)
+  if (has_experts(s.step.model) && l.tensor > 1 && !l.sequence_parallel)
     launch.refused.emplace_back("experts and tensor parallel without sequence parallel: Megatron-LM wants both");
   list.push_back("--pipeline-model-parallel-size " + text(l.pipeline));
   if (l.chunks > 1) list.push_back("--num-virtual-stages-per-pipeline-rank " + text(l.chunks));
   list.push_back("--context-parallel-size " + text(l.context));
   if (l.context > 1)
     list.emplace_back(l.context_exchange == ContextExchange::ring ? "--cp-comm-type p2p" : "--cp-comm-type all_gather");
-  list.push_back("--micro-batch-size " + text(s.schedule.micro_batch));
-  list.push_back("--global-batch-size " + text(s.schedule.global_batch));
+  list.push_back("--micro-batch-size " + text(s.step.micro_batch));
+  list.push_back("--global-batch-size " + text(s.step.global_batch));
   megatron_data_parallel(s, launch);
-  if (s.schedule.recompute == Recompute::selective) list.emplace_back("--recompute-granularity selective");
-  if (s.schedule.recompute == Recompute::full)
+  if (s.step.recompute == Recompute::selective) list.emplace_back("--recompute-granularity selective");
+  if (s.step.recompute == Recompute::full)
     list.emplace_back("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1");
-  if (s.dtype == Dtype::bfloat16) list.emplace_back("--bf16");
-  if (s.dtype == Dtype::float16) list.emplace_back("--fp16");
-  if (s.dtype == Dtype::float64)
+  if (s.step.dtype == Dtype::bfloat16) list.emplace_back("--bf16");
+  if (s.step.dtype == Dtype::float16) list.emplace_back("--fp16");
+  if (s.step.dtype == Dtype::float64)
     launch.missing.emplace_back("float64: Megatron-LM trains in float32, without --bf16 and --fp16");
   megatron_training(s, launch);
-  if (l.pipeline > 1 && s.schedule.name != "1f1b" && s.schedule.name != "interleaved-1f1b")
-    launch.refused.push_back("the schedule " + s.schedule.name + ": Megatron-LM runs 1F1B, interleaved with chunks");
+  if (l.pipeline > 1 && s.step.schedule != "1f1b" && s.step.schedule != "interleaved-1f1b")
+    launch.refused.push_back("the schedule " + s.step.schedule + ": Megatron-LM runs 1F1B, interleaved with chunks");
   if (is_uneven(s)) launch.refused.emplace_back(split_words);
   if (!l.placement.empty()) launch.missing.emplace_back(placement_words);
-  if (s.schedule.kernels != Kernels::flash2_rmsnorm)
+  if (s.step.kernels != Kernels::flash2_rmsnorm)
     launch.missing.emplace_back("schedule.kernels: the kernels are those that Transformer Engine chooses");
   return launch;
 }
 
-// Which blocks, is the trainer's own list of models. What its README of qwen3 names is FSDP, tensor parallel and replicas.
+// The trainer's own list of models decides about blocks. Its README of qwen3 names FSDP, tensor parallel and replicas.
 void torchtitan_model(const Scenario& s, LaunchArguments& launch) {
-  if (s.model.runs[1].block.experts > 0)
+  if (s.step.model->runs[1].block.experts > 0)
     launch.refused.emplace_back("experts: which of torchtitan's models has them as this one does is not known here");
-  if (!s.model.runs[1].block.qk_norm) {
-    launch.to_add.push_back("--model.name and --model.flavor: the model " + s.model.name);
+  if (!s.step.model->runs[1].block.qk_norm) {
+    launch.to_add.push_back("--model.name and --model.flavor: the model " + s.step.model->name);
     return;
   }
   launch.arguments.emplace_back("--model.name qwen3");
-  launch.to_add.push_back("--model.flavor: the model " + s.model.name +
+  launch.to_add.push_back("--model.flavor: the model " + s.step.model->name +
                           ", among those of qwen3, which have norms of query and key");
-  if (s.layout.pipeline > 1 || s.layout.context > 1)
+  if (s.step.layout.pipeline > 1 || s.step.layout.context > 1)
     launch.refused.emplace_back("pipeline or context parallel of qwen3: torchtitan may not have it for this model");
 }
 
 LaunchArguments torchtitan(const Scenario& s) {
-  const Layout& l = s.layout;
+  const Layout& l = s.step.layout;
   LaunchArguments launch;
   launch.program = "torchtitan/train.py";
   auto& list = launch.arguments;
@@ -259,42 +259,42 @@ LaunchArguments torchtitan(const Scenario& s) {
           "--parallelism.data_parallel_replicate_degree " + text(shards ? 1 : l.data)};
   if (shards)
     list.emplace_back(std::string("--parallelism.fsdp_reshard_after_forward ") + (l.zero == 3 ? "always" : "never"));
-  std::int64_t local_batch = s.schedule.micro_batch;
+  std::int64_t local_batch = s.step.micro_batch;
   if (l.pipeline > 1) {
-    const bool gpipe = s.schedule.name == "gpipe", interleaved = s.schedule.name == "interleaved-1f1b";
+    const bool gpipe = s.step.schedule == "gpipe", interleaved = s.step.schedule == "interleaved-1f1b";
     list.emplace_back(std::string("--parallelism.pipeline_parallel_schedule ") + (gpipe         ? "GPipe"
                                                                                   : interleaved ? "Interleaved1F1B"
                                                                                                 : "1F1B"));
     list.push_back("--parallelism.pipeline_parallel_microbatch_size " + text(local_batch));
-    local_batch = s.schedule.global_batch / l.data;  // of a pipeline; it cuts it into micro-batches itself
-    if (!gpipe && !interleaved && s.schedule.name != "1f1b")
-      launch.refused.push_back("the schedule " + s.schedule.name + ": given as 1F1B");
+    local_batch = s.step.global_batch / l.data;  // per pipeline; the trainer cuts it into micro-batches
+    if (!gpipe && !interleaved && s.step.schedule != "1f1b")
+      launch.refused.push_back("the schedule " + s.step.schedule + ": given as 1F1B");
     if (l.chunks > 1)
       launch.missing.push_back(text(l.chunks) + " chunks a rank: set parallelism.pipeline_parallel_layers_per_stage");
   }
   list.push_back("--training.local_batch_size " + text(local_batch));
-  list.push_back("--training.global_batch_size " + text(s.schedule.global_batch));
-  list.push_back("--training.seq_len " + text(s.model.sequence));
+  list.push_back("--training.global_batch_size " + text(s.step.global_batch));
+  list.push_back("--training.seq_len " + text(s.step.model->sequence));
   list.push_back("--training.steps " + text(torchtitan_steps(s)));
   list.push_back("--optimizer.name AdamW");
   torchtitan_learning_rate(s, launch);
-  list.push_back("--optimizer.beta1 " + number_text(s.run.optimizer.beta1));
-  list.push_back("--optimizer.beta2 " + number_text(s.run.optimizer.beta2));
-  list.push_back("--optimizer.eps " + number_text(s.run.optimizer.epsilon));
-  list.push_back("--optimizer.weight_decay " + number_text(s.run.optimizer.weight_decay));
-  if (s.run.clip_norm > 0) list.push_back("--training.max_norm " + number_text(s.run.clip_norm));
-  list.push_back(std::string("--training.mixed_precision_param ") + name_of(s.dtype));
+  list.push_back("--optimizer.beta1 " + number_text(s.step.optimizer.beta1));
+  list.push_back("--optimizer.beta2 " + number_text(s.step.optimizer.beta2));
+  list.push_back("--optimizer.eps " + number_text(s.step.optimizer.epsilon));
+  list.push_back("--optimizer.weight_decay " + number_text(s.step.optimizer.weight_decay));
+  if (s.step.clip_norm > 0) list.push_back("--training.max_norm " + number_text(s.step.clip_norm));
+  list.push_back(std::string("--training.mixed_precision_param ") + name_of(s.step.dtype));
   list.emplace_back(std::string("--activation_checkpoint.mode ") +
-                    (s.schedule.recompute == Recompute::full ? "full" : "none"));
+                    (s.step.recompute == Recompute::full ? "full" : "none"));
   torchtitan_model(s, launch);
   launch.to_add.emplace_back("--training.dataset and --model.tokenizer_path");
   if (l.zero == 1)
     launch.refused.emplace_back("ZeRO 1: given as replicas; torchtitan shards weights as well or nothing");
   if (l.tensor > 1 && !l.sequence_parallel)
     launch.refused.emplace_back("tensor parallel without sequence parallel: torchtitan always has both");
-  if (s.schedule.recompute == Recompute::selective)
+  if (s.step.recompute == Recompute::selective)
     launch.missing.emplace_back("recomputation of attention scores only: given as none; fused attention keeps none");
-  if (s.run.clip_norm == 0) launch.missing.emplace_back("no clipping: training.max_norm has a default");
+  if (s.step.clip_norm == 0) launch.missing.emplace_back("no clipping: training.max_norm has a default");
   if (l.pipeline > 1 && is_uneven(s)) launch.refused.emplace_back(split_words);
   if (l.context > 1)
     launch.missing.emplace_back("the way keys and values travel: set by torchtitan's context parallel");
@@ -312,9 +312,11 @@ std::optional<Trainer> trainer_named(const std::optional<std::string>& name) {
 }
 
 void refuse_what_trainer_lacks(const Scenario& scenario, Trainer trainer) {
-  if (trainer != Trainer::torchtitan || scenario.dtype == Dtype::float32 || scenario.dtype == Dtype::bfloat16) return;
-  throw UsageError(std::string("--emit torchtitan: run.dtype is ") + name_of(scenario.dtype) +
-                   ", in which it does not train" + (scenario.dtype == Dtype::float16 ? " (it scales no loss)" : "") +
+  if (trainer != Trainer::torchtitan || scenario.step.dtype == Dtype::float32 || scenario.step.dtype == Dtype::bfloat16)
+    return;
+  throw UsageError(std::string("--emit torchtitan: run.dtype is ") + name_of(scenario.step.dtype) +
+                   ", in which it does not train" +
+                   (scenario.step.dtype == Dtype::float16 ? " (it scales no loss)" : "") +
                    "; allowed: bfloat16, float32; set run.dtype to one of them, or leave --emit out");
 }
 

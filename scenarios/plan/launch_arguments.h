@@ -1,6 +1,6 @@
-// The length of a training and the schedule of its learning rate (models/training/learning_rate.h) as options of
-// another trainer, with what that trainer refuses, rounds or cuts. Schedulers as in Megatron-LM
-// (megatron/core/optimizer_param_scheduler.py, whose warm-up has to end before its decay) and torchtitan
+// A training's length and learning rate schedule (models/training/learning_rate.h) as options of another trainer, with
+// the settings that it refuses, rounds or cuts. Schedulers as in Megatron-LM
+// (megatron/core/optimizer_param_scheduler.py, whose warm-up must end before its decay) and torchtitan
 // (torchtitan/components/lr_scheduler.py, in steps). Guarded by tests/scenarios/launch_arguments_test.cpp.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace slipway::scenarios {
 void megatron_learning_rate(const Scenario& scenario, LaunchArguments& launch);
 // Adds the rate and its schedule.
 void torchtitan_learning_rate(const Scenario& scenario, LaunchArguments& launch);
-// Of run.tokens, rounded up; where that is not given, run.steps.
+// The steps for run.tokens, rounded up; without it run.steps.
 std::int64_t torchtitan_steps(const Scenario& scenario);
 
 }  // namespace slipway::scenarios

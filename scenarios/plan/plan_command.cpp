@@ -56,7 +56,7 @@ CommandOptions declared_options() {
   return options;
 }
 
-// Of a GPU's memory: what almost never runs out of it with this trainer, unless the user says otherwise.
+// The share of a GPU's memory that layouts may use: the user's, otherwise one that almost never runs out of memory.
 double share_of(const CommandOptions& options, const Scenario& scenario) {
   const std::optional<std::string> text = options.text("memory-share");
   if (!text) return scenario.trainer.cautious_share;

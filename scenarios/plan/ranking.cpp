@@ -50,7 +50,7 @@ bool write_all(int file, const void* from, std::size_t size) {
 [[noreturn]] void be_a_worker(int jobs, int outcomes, pid_t parent, const std::function<void(int, std::byte*)>& work) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
-  std::signal(SIGINT, SIG_IGN);  // both may be sent to the whole group: the parent, which answers them, ends us
+  std::signal(SIGINT, SIG_IGN);  // both may reach the whole group; the parent answers them and ends us
   std::signal(SIGTERM, SIG_IGN);
   for (int job = 0; read_all(jobs, &job, sizeof job);) {
     Workers::Outcome outcome;
@@ -133,7 +133,7 @@ int workers_of(const SearchOptions& options) {
   return options.workers > 0 ? options.workers : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
-struct Numbers {  // what a worker sends
+struct Numbers {  // the message of a worker
   bool simulated;
   double step_time_s, mfu, compute_share, bubble_share, exposed_comm_share;
   double memory_bytes, memory_share, timeline_bytes, timeline_share;
@@ -147,8 +147,8 @@ Numbers numbers_of(const PricedLayout& row) {
 
 }  // namespace
 
-void refuse_below_bound(const LayoutChoice& choice, double bound_s, double step_time_s) {
-  constexpr double simulated = 1 + 1e-6;  // SimGrid ends flows to nine digits each; a violation is no matter of those
+void refuse_below_bound(const Step& choice, double bound_s, double step_time_s) {
+  constexpr double simulated = 1 + 1e-6;  // SimGrid ends flows to nine digits each; that is no violation
   if (step_time_s * simulated >= bound_s) return;
   throw std::runtime_error(
       fmt::format("the layout {} was simulated to take {:.9g} s, less than its lower bound of {:.9g} s; "
@@ -170,7 +170,7 @@ struct Ranking::Round {
   std::vector<Item> given;
   std::vector<double> fastest;  // ascending, at most `count`
 
-  // Nothing above this can be among them.
+  // A candidate with a bound above this cannot be one of them.
   double limit() const {
     return static_cast<int>(fastest.size()) < count ? std::numeric_limits<double>::infinity()
                                                     : fastest.back() * rounding;
@@ -217,7 +217,7 @@ std::vector<std::size_t> Ranking::fastest(int count, const ProgressOf& progress)
     progress(round.done, workers_.busy() + round.queue.up_to(round.limit()));
   }
   for (const Item& item : round.given) {
-    const PricedLayout& row = rows_[item.candidate];  // what is as fast as the last of the fastest is one of them
+    const PricedLayout& row = rows_[item.candidate];  // a row as fast as the slowest of them counts too
     const bool counts = item.bound <= round.limit() || (fits(item.candidate) && row.step_time_s <= round.limit());
     if (row.judged && counts) judged_.insert(item.candidate);
   }
@@ -279,7 +279,8 @@ void Ranking::note_row(std::size_t candidate, const std::byte* result) {
   std::memcpy(&numbers, result, sizeof numbers);
   PricedLayout& row = rows_[candidate];
   row.choice = candidates_[candidate].choice;
-  if (row.choice.layout.split == SplitKind::balanced) row.choice.layout = with_layout(scenario_, row.choice).layout;
+  if (row.choice.layout.split == SplitKind::balanced)
+    row.choice.layout = with_layout(scenario_, row.choice).step.layout;
   row.bound_s = row.step_time_s = candidates_[candidate].bound_s;
   row.judged = true;
   row.memory_bytes = numbers.memory_bytes, row.memory_share = numbers.memory_share;

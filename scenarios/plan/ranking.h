@@ -1,9 +1,9 @@
-// Forked workers that price layouts: a simulation needs a process of its own, and a layout that exhausts
-// memory must not take the search along. Jobs are numbers; what they mean the workers know from the fork.
+// Forked workers that price layouts. A simulation needs its own process, and a layout that exhausts memory must not end
+// the search. Jobs are numbers, whose meaning the workers know from the fork.
 //
 //   parent ──► give(job) ──► pipe ──► worker: work(job) → Outcome ──► pipe ──► take() ──► parent
 //
-// Workers end with the parent, by any end of it. Guarded by tests/scenarios/search_test.cpp.
+// Workers end with the parent, however it ends. Guarded by tests/scenarios/search_test.cpp.
 #pragma once
 
 #include <sys/types.h>
@@ -21,24 +21,24 @@ namespace slipway::scenarios {
 
 class Workers {
  public:
-  // A job's result is at most this many bytes of plain data.
+  // The limit on a job's result, which is plain data.
   static constexpr std::size_t result_bytes = 128;
   struct Outcome {
     int job = 0;
     bool failed = false;
-    char text[1024] = {};  // of the exception
+    char text[1024] = {};  // the exception's
     std::byte result[result_bytes] = {};
   };
-  // `work` writes its result; what it throws becomes `failed` and `text`.
+  // `work` writes its result. An exception becomes `failed` and `text`.
   Workers(int count, std::function<void(int job, std::byte* result)> work);
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  bool idle() const;  // is there one without a job?
+  bool idle() const;  // a worker has no job
   int busy() const;
   void give(int job);  // requires idle()
-  // The next result; nothing after `wait_ms` without one. Throws std::runtime_error when a worker died.
+  // The next result; unset after `wait_ms` without one. Throws std::runtime_error when a worker died.
   std::optional<Outcome> take(int wait_ms);
 
  private:
@@ -50,36 +50,36 @@ class Workers {
   std::vector<Worker> workers_;
 };
 
-// The fastest of many candidates, simulating as few as possible (private to search*).
+// The fastest of many candidates, with as few simulations as possible (private to search*).
 //
 //   closed form (estimate.h) ──► passes through the schedule (passes_bound) ──► verdict, simulation
 //   microseconds                 a millisecond                                  a tenth of a second
 //
-// Neither bound exceeds the simulated step, and what is next is asked of the candidate with the least bound
-// so far, until the bounds of all that are left exceed what has been simulated. Which candidates count as
-// simulated does not depend on the number of workers: one whose bound is above the final limit does not,
-// although an idle worker may have taken it. Guarded by tests/scenarios/search_test.cpp.
+// Neither bound exceeds the simulated step. The candidate with the least bound so far goes on to its next stage, until
+// all remaining bounds exceed the simulated steps. The set of candidates that count as simulated does not depend on the
+// number of workers: a candidate with a bound above the final limit does not count, even if an idle worker took it.
+// Guarded by tests/scenarios/search_test.cpp.
 
-// Layouts that were simulated, and those that may be yet.
+// Layouts that were simulated, and those that may still be.
 using ProgressOf = std::function<void(int done, int left)>;
 
-// Throws std::runtime_error that names both, and the defect: the search leaves out layouts by their bounds.
-void refuse_below_bound(const LayoutChoice& choice, double bound_s, double step_time_s);
+// Throws std::runtime_error with layout and bound, as a defect: the search leaves out layouts by their bounds.
+void refuse_below_bound(const Step& choice, double bound_s, double step_time_s);
 
 class Ranking {
  public:
-  // All must outlive this.
+  // All arguments must outlive this.
   Ranking(const Scenario& scenario, const SearchOptions& options, StepEstimator& estimator,
           const std::vector<Candidate>& candidates);
 
-  // The first `count` candidates by step time, then memory, of those that fit; all
-  // of them have a row. Fewer where fewer fit, or when interrupted. `progress` as a share of this call.
+  // The first `count` fitting candidates by step time, then memory; all of them have a row. Fewer where fewer fit, or
+  // when interrupted. `progress` is a share of this call.
   std::vector<std::size_t> fastest(int count, const ProgressOf& progress);
-  // Simulates these as well.
+  // Simulates these too.
   void simulate(const std::vector<std::size_t>& which, const ProgressOf& progress);
 
   const PricedLayout& row(std::size_t candidate) const { return rows_[candidate]; }
-  // All that had to be judged so far, and simulated where they fit.
+  // All candidates that had to be judged so far, simulated where they fit.
   const std::set<std::size_t>& judged() const { return judged_; }
 
  private:
@@ -102,9 +102,9 @@ class Ranking {
   const SearchOptions& options_;
   StepEstimator& estimator_;
   const std::vector<Candidate>& candidates_;
-  std::vector<PricedLayout> rows_;    // per candidate, as the next
-  std::vector<bool> is_sharp_;        // was passes_bound asked?
-  std::vector<double> sharp_bounds_;  // its answer, or 0
+  std::vector<PricedLayout> rows_;    // per candidate, like the next two
+  std::vector<bool> is_sharp_;        // passes_bound was computed
+  std::vector<double> sharp_bounds_;  // its result, or 0
   std::set<std::size_t> judged_;
   Workers workers_;
 };

@@ -27,7 +27,7 @@ bool are_alike(const Cluster& cluster, int a, int b) {
   return group_of_node(cluster, a) == group_of_node(cluster, b) && !weak(a) && !weak(b);
 }
 
-// More than `most` where there are more.
+// Returns more than `most` lists if there are more than `most`.
 Lists every_split(std::size_t stages, int layers, std::size_t most) {
   Lists list;
   std::vector<int> split(stages, 0);
@@ -45,7 +45,7 @@ Lists every_split(std::size_t stages, int layers, std::size_t most) {
   return list;
 }
 
-// Of orders that differ by nodes that are alike only the one in which those ascend.
+// Leaves out orders that differ only by alike nodes, except the one in which these ascend.
 Lists every_order(const Cluster& cluster, std::vector<int> order) {
   std::sort(order.begin(), order.end());
   Lists list;
@@ -63,7 +63,7 @@ Lists every_order(const Cluster& cluster, std::vector<int> order) {
 
 Variant variant_of(const Scenario& scenario, const Layout& layout) {
   Variant variant;
-  for (const BlockRange& range : split_blocks(scenario.model, layout))
+  for (const BlockRange& range : split_blocks(scenario.step.model, layout))
     variant.layers.push_back(range.last - range.first);
   variant.layers.front() -= 1, variant.layers.back() -= 1;  // embedding and head
   variant.nodes = layout.placement;
@@ -128,8 +128,8 @@ std::vector<Variant> moves_of(const Cluster& cluster, const Variant& from, Freed
 
 namespace {
 
-constexpr std::size_t most_considered = 200;  // of all; more are climbed
-constexpr std::size_t most_moves = 48;        // at a time
+constexpr std::size_t most_considered = 200;  // with more variants, the search climbs instead
+constexpr std::size_t most_moves = 48;        // per round
 constexpr int most_simulated = 200;
 constexpr double rounding = 1 + 1e-9;  // the simulator adds up in another order than the bounds
 constexpr double infinite = std::numeric_limits<double>::infinity();
@@ -159,18 +159,16 @@ class Refiner {
   }
 
  private:
-  LayoutChoice choice_of(const Variant& variant) const {
-    LayoutChoice choice = row_.choice;
+  Step choice_of(const Variant& variant) const {
+    Step choice = row_.choice;
     if (free_.splits) choice.layout.split = SplitKind::list, choice.layout.split_list = variant.layers;
     if (free_.orders) choice.layout.placement = variant.nodes;
     return choice;
   }
 
   double bound_of(const Variant& variant) const {
-    const LayoutChoice choice = choice_of(variant);
-    const Scenario one = with_layout(scenario_, choice);  // at its pace already
-    return StepEstimator(lowering_input(one), one.cluster)
-        .passes_bound({one.layout, choice.schedule, choice.micro_batch, choice.recompute});
+    const Scenario one = with_layout(scenario_, choice_of(variant));  // already at its pace
+    return StepEstimator(one.step, one.cluster).passes_bound(one.step);
   }
 
   std::vector<Variant> starts() const {
@@ -203,33 +201,33 @@ class Refiner {
   struct Job {
     double bound;
     Variant variant;
-    bool simulated = false;  // it fits, and a worker has done it
+    bool simulated = false;  // it fits, and a worker has simulated it
   };
-  struct Answer {  // of a worker
+  struct Answer {  // a worker's
     double seconds;
     bool simulated;
   };
-  // Those that are not known yet, the least bound first.
+  // Jobs for the variants that are not known yet, the least bound first.
   std::vector<Job> jobs_of(const std::vector<Variant>& variants) {
     std::vector<Job> jobs;
     for (const Variant& variant : variants) {
       if (!seconds_.emplace(variant, infinite).second) continue;
       try {
         jobs.push_back({bound_of(variant), variant});
-      } catch (const std::invalid_argument&) {  // no fabric joins these ranks: it stays infinite
+      } catch (const std::invalid_argument&) {  // no fabric joins these ranks; stays infinite
       }
     }
     std::stable_sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) { return a.bound < b.bound; });
     return jobs;
   }
 
-  // Infinite is what does not fit, or cannot be faster than another one.
+  // Prices variants. Infinite: does not fit, or cannot be faster than a known one.
   void price(const std::vector<Variant>& variants) {
     std::vector<Job> jobs = jobs_of(variants);
     const int count = static_cast<int>(jobs.size());
     const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     Workers workers(std::min(options_.workers > 0 ? options_.workers : cores, count), [&](int job, std::byte* result) {
-      const LayoutChoice choice = choice_of(jobs[job].variant);
+      const Step choice = choice_of(jobs[job].variant);
       const PricedLayout row = price_if_it_fits(scenario_, choice, options_.memory_share);
       const double seconds = fits(row, options_.memory_share) ? row.step_time_s : infinite;
       const Answer answer{seconds, row.simulated};
@@ -240,7 +238,7 @@ class Refiner {
       if (workers.busy() == 0) break;
       if (const auto outcome = workers.take(100)) note(*outcome, jobs);
     }
-    // Not those that an idle worker had taken before the bound fell below theirs: the same for any number of workers.
+    // Not counted: jobs taken by an idle worker before the bound fell below theirs, so that workers change no count.
     simulated_ += static_cast<int>(
         std::count_if(jobs.begin(), jobs.end(), [&](const Job& job) { return job.simulated && is_promising(job); }));
   }
@@ -267,7 +265,7 @@ class Refiner {
   Freedom free_;
   const SearchOptions& options_;
   Variant own_;
-  std::map<Variant, double> seconds_;  // known, or not worth knowing
+  std::map<Variant, double> seconds_;  // known, or not needed
   double least_s_ = infinite;
   int simulated_ = 0;
 };
@@ -291,7 +289,7 @@ std::vector<int> layers_of_ranks(const std::vector<int>& layers, const SplitLoad
   return sums;
 }
 
-// Those that need more than they may hold fewer than now. Do all fit?
+// Lowers the layer limit of every rank that needs too much memory. Returns true if all fit.
 bool lower_limits(const std::vector<StageNeed>& needs, double memory_share, const std::vector<int>& layers,
                   SplitLoads& loads) {
   const std::vector<int> now = layers_of_ranks(layers, loads);
@@ -299,7 +297,7 @@ bool lower_limits(const std::vector<StageNeed>& needs, double memory_share, cons
   for (std::size_t rank = 0; rank < needs.size(); ++rank) {
     if (needs[rank].bytes <= memory_share * needs[rank].capacity) continue;
     all_fit = false;
-    loads.most_layers[rank] = std::min(loads.most_layers[rank], now[rank]) - 1;  // ever less: there is an end
+    loads.most_layers[rank] = std::min(loads.most_layers[rank], now[rank]) - 1;  // falls every round, so the loop ends
   }
   return all_fit;
 }
@@ -307,21 +305,21 @@ bool lower_limits(const std::vector<StageNeed>& needs, double memory_share, cons
 }  // namespace
 
 std::vector<int> balanced_by_time(const Scenario& scenario, double memory_share) {
-  SplitLoads loads = split_loads(lowering_input(scenario), scenario.cluster);
+  SplitLoads loads = split_loads(scenario.step, scenario.cluster);
   const std::vector<int> fastest = balanced_layers(loads).value();
-  if (loads.rank.empty()) return fastest;  // copies of the model: what one rank saves another one holds
-  loads.most_layers.assign(scenario.layout.pipeline, std::numeric_limits<int>::max() / 2);
+  if (loads.rank.empty()) return fastest;  // copies of the model: one rank's savings are another one's load
+  loads.most_layers.assign(scenario.step.layout.pipeline, std::numeric_limits<int>::max() / 2);
   Scenario tried = scenario;
-  tried.layout.split = SplitKind::list;
+  tried.step.layout.split = SplitKind::list;
   for (std::optional<std::vector<int>> layers = fastest; layers; layers = balanced_layers(loads)) {
-    tried.layout.split_list = *layers;
+    tried.step.layout.split_list = *layers;
     if (lower_limits(stage_needs(tried), memory_share, *layers, loads)) return *layers;
   }
   return fastest;
 }
 
 void balance_stages(Scenario& scenario) {
-  Layout& layout = scenario.layout;
+  Layout& layout = scenario.step.layout;
   if (layout.split != SplitKind::balanced) return;
   layout.split_list.clear();
   if (layout.chunks == 1 && !has_unequal_stages(scenario.cluster, layout)) return;

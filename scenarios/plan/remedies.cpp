@@ -18,16 +18,16 @@ class Trial {
  public:
   Trial(const SpaceOf& space_of, const SearchOptions& options) : space_of_(space_of), options_(options) {}
 
-  // A layout of `scenario` that fits, of those that need the least memory.
-  std::optional<LayoutChoice> fitting(const Scenario& scenario, bool keeps) const {
+  // A fitting layout of `scenario` among those with the least memory.
+  std::optional<Step> fitting(const Scenario& scenario, bool keeps) const {
     try {
-      StepEstimator estimator(lowering_input(scenario), scenario.cluster, scenario.trainer);
+      StepEstimator estimator(scenario.step, scenario.cluster, scenario.trainer);
       const Screening screened = screen(scenario, space_of_(scenario, keeps), options_.memory_share, estimator,
                                         [this] { return interrupted(); });
       for (const Candidate& candidate : screened.smallest)
         if (fits(price_if_it_fits(scenario, candidate.choice, options_.memory_share), options_.memory_share))
           return candidate.choice;
-    } catch (const std::invalid_argument&) {  // no layout of this scenario is possible: it is no remedy
+    } catch (const std::invalid_argument&) {  // no layout of this scenario is possible, so it is no remedy
     }
     return std::nullopt;
   }
@@ -47,7 +47,7 @@ void try_nodes(const Trial& trial, const Scenario& scenario, bool keeps, std::ve
                                         [](const Fabric& fabric) { return fabric.scope == Fabric::Scope::cluster; });
   for (int times = 2; times <= most_times && !trial.interrupted(); times *= 2) {
     nodes = times * before;
-    larger.cluster.gpu_of_rank.clear(), larger.layout.placement.clear(), larger.cluster.impairments = {};
+    larger.cluster.gpu_of_rank.clear(), larger.step.layout.placement.clear(), larger.cluster.impairments = {};
     if (!is_networked) larger.cluster.fabrics = default_fabrics(larger.cluster.groups);
     const auto choice = trial.fitting(larger, keeps);
     if (!choice) continue;
@@ -59,13 +59,15 @@ void try_nodes(const Trial& trial, const Scenario& scenario, bool keeps, std::ve
 
 void try_sequence(const Trial& trial, const Scenario& scenario, bool keeps, std::vector<std::string>& list) {
   Scenario shorter = scenario;
-  std::int64_t& sequence = shorter.model.sequence;
-  while (sequence % 2 == 0 && sequence * most_times > scenario.model.sequence && !trial.interrupted()) {
+  Model model = scenario.step.model;
+  std::int64_t& sequence = model.sequence;
+  while (sequence % 2 == 0 && sequence * most_times > scenario.step.model->sequence && !trial.interrupted()) {
     sequence /= 2;
+    shorter.step.model = model;
     const auto choice = trial.fitting(shorter, keeps);
     if (!choice) continue;
-    list.push_back(
-        fmt::format("model.sequence {} instead of {}: {}", sequence, scenario.model.sequence, layout_text(*choice)));
+    list.push_back(fmt::format("model.sequence {} instead of {}: {}", sequence, scenario.step.model->sequence,
+                               layout_text(*choice)));
     return;
   }
 }

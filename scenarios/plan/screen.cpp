@@ -6,7 +6,7 @@
 namespace slipway::scenarios {
 namespace {
 
-void note_too_large(const LayoutChoice& choice, const StepEstimate& estimate, Screening& screening) {
+void note_too_large(const Step& choice, const StepEstimate& estimate, Screening& screening) {
   ++screening.too_large;
   std::optional<PricedLayout>& best = screening.best_too_large;
   if (best && best->bound_s <= estimate.bound_s) return;
@@ -17,12 +17,11 @@ void note_too_large(const LayoutChoice& choice, const StepEstimate& estimate, Sc
   best->memory_share = estimate.memory_share;
 }
 
-// Calls visit for the choice as it is, and where stages sit on different machines balanced by time, too: where memory
-// is short, in more than one way. What is to be balanced stays so, and its loader will do the same by the verdict, not
-// by the bound.
+// Calls visit for the choice itself, and for splits balanced by time where stages sit on different machines: several
+// splits where memory is short. A choice with split `balanced` stays so: its loader balances by the verdict, not by the
+// bound.
 template <class Visit>
-void each_split(const LayoutChoice& choice, bool splits, double memory_share, StepEstimator& estimator,
-                const Visit& visit) {
+void each_split(const Step& choice, bool splits, double memory_share, StepEstimator& estimator, const Visit& visit) {
   const SplitKind kind = choice.layout.split;
   if (kind != SplitKind::balanced) visit(choice);
   if (kind == SplitKind::list || (kind == SplitKind::even && !splits)) return;
@@ -32,7 +31,7 @@ void each_split(const LayoutChoice& choice, bool splits, double memory_share, St
     return;
   }
   if (!splits) balanced.resize(1);
-  LayoutChoice changed = choice;
+  Step changed = choice;
   if (splits) changed.layout.split = SplitKind::list;
   for (std::vector<int>& layers : balanced) {
     changed.layout.split_list = std::move(layers);
@@ -40,7 +39,7 @@ void each_split(const LayoutChoice& choice, bool splits, double memory_share, St
   }
 }
 
-// Keeps those that need the least, least first.
+// Keeps the candidates with the least memory, ascending.
 void note_smallest(const Candidate& candidate, std::vector<Candidate>& smallest) {
   constexpr std::size_t most = 24;
   if (smallest.size() == most && candidate.memory_share >= smallest.back().memory_share) return;
@@ -57,7 +56,7 @@ Screening screen(const Scenario& scenario, const SearchSpace& space, double memo
   Screening screening;
   std::string refusal;
   bool stopped = false;
-  const auto note = [&](const LayoutChoice& choice) {
+  const auto note = [&](const Step& choice) {
     const StepEstimate estimate = estimator.estimate(choice);
     ++screening.legal;
     const Candidate candidate{choice, estimate.bound_s, estimate.memory_bytes, estimate.memory_share};
@@ -67,7 +66,7 @@ Screening screen(const Scenario& scenario, const SearchSpace& space, double memo
     else
       screening.candidates.push_back(candidate);
   };
-  each_layout(scenario, space, [&](const LayoutChoice& choice) {
+  each_layout(scenario, space, [&](const Step& choice) {
     stopped = stopped || ((screening.legal & 1023) == 0 && interrupted());
     if (stopped) return;
     try {

@@ -1,4 +1,4 @@
-// The closed form of every legal layout: what fits, with the bound that orders the search (private to
+// The closed form of every legal layout: the layouts that fit, with the bounds that order the search (private to
 // search*). Guarded by tests/scenarios/search_test.cpp.
 #pragma once
 
@@ -7,17 +7,17 @@
 namespace slipway::scenarios {
 
 struct Candidate {
-  LayoutChoice choice;
+  Step choice;
   double bound_s = 0, memory_bytes = 0, memory_share = 0;
 };
 
 struct Screening {
-  std::vector<Candidate> candidates;  // that fit, in the order of the space
+  std::vector<Candidate> candidates;  // fitting ones, in the order of the space
   std::int64_t legal = 0, too_large = 0;
-  std::vector<Candidate> smallest;             // the few that need the least memory, whether they fit or not
+  std::vector<Candidate> smallest;             // the few with the least memory, fitting or not
   std::optional<PricedLayout> best_too_large;  // by its bound
 };
-// Throws std::invalid_argument when nothing is legal, with the reason of the first that is not.
+// Throws std::invalid_argument when no layout is legal, with the reason for the first one.
 Screening screen(const Scenario& scenario, const SearchSpace& space, double memory_share, StepEstimator& estimator,
                  const std::function<bool()>& interrupted);
 

@@ -141,7 +141,7 @@ bool is_better(const PricedLayout& a, const PricedLayout& b) {
 SearchResult search_layouts(const Scenario& scenario, const SearchSpace& space, const SearchOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   const auto stopped = [&] { return options.interrupted && options.interrupted(); };
-  StepEstimator estimator(lowering_input(scenario), scenario.cluster, scenario.trainer,
+  StepEstimator estimator(scenario.step, scenario.cluster, scenario.trainer,
                           has_pace(scenario) ? &*scenario.stack : nullptr);
   Screening screened = screen(scenario, space, options.memory_share, estimator, stopped);
   SearchResult result;
@@ -208,15 +208,15 @@ void note_simulation(const Scenario& one, PricedLayout& row) {
 
 }  // namespace
 
-PricedLayout price_layout(const Scenario& scenario, const LayoutChoice& choice) {
+PricedLayout price_layout(const Scenario& scenario, const Step& choice) {
   return price_if_it_fits(scenario, choice, std::numeric_limits<double>::infinity());
 }
 
-PricedLayout price_if_it_fits(const Scenario& scenario, const LayoutChoice& choice, double memory_share) {
+PricedLayout price_if_it_fits(const Scenario& scenario, const Step& choice, double memory_share) {
   const Scenario one = with_layout(scenario, choice);
   PricedLayout row;
   row.choice = choice;
-  row.choice.layout = one.layout;  // as it is balanced
+  row.choice.layout = one.step.layout;  // as it is balanced
   note_verdict(one, row);
   if (row.memory_share <= memory_share) note_simulation(one, row);
   return row;

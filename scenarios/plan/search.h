@@ -42,16 +42,15 @@ SearchSpace search_space(const Scenario& scenario, const std::vector<std::string
 // Calls `visit` for each layout of the space that the scenario's loader accepts, in a fixed order; layouts
 // that are another one in disguise are left out: chunks or another schedule than 1f1b without a pipeline,
 // ZeRO without a data group, selective recomputation of what fused kernels never keep.
-void each_layout(const Scenario& scenario, const SearchSpace& space,
-                 const std::function<void(const LayoutChoice&)>& visit);
+void each_layout(const Scenario& scenario, const SearchSpace& space, const std::function<void(const Step&)>& visit);
 // The scenario with this layout; `resolved` and `summary` still say the old one.
-Scenario with_layout(const Scenario& scenario, const LayoutChoice& choice);
+Scenario with_layout(const Scenario& scenario, const Step& choice);
 // The same as options of --set.
 std::string joined(const std::vector<int>& numbers);  // "9, 8, 8, 7"
-std::vector<std::string> overrides_of(const LayoutChoice& choice);
+std::vector<std::string> overrides_of(const Step& choice);
 
 struct PricedLayout {
-  LayoutChoice choice;
+  Step choice;
   double bound_s = 0;
   bool simulated = false;  // or else step_time_s is the bound, and the timeline and all shares of time are 0
   double step_time_s = 0, mfu = 0;
@@ -103,11 +102,11 @@ struct SearchResult {
 SearchResult search_layouts(const Scenario& scenario, const SearchSpace& space, const SearchOptions& options);
 
 // One layout, judged and simulated; without its bound. Throws std::invalid_argument for what cannot be.
-PricedLayout price_layout(const Scenario& scenario, const LayoutChoice& choice);
+PricedLayout price_layout(const Scenario& scenario, const Step& choice);
 // The same, but not simulated where the verdict's share of memory is above `memory_share`.
-PricedLayout price_if_it_fits(const Scenario& scenario, const LayoutChoice& choice, double memory_share);
+PricedLayout price_if_it_fits(const Scenario& scenario, const Step& choice, double memory_share);
 
-std::string layout_text(const LayoutChoice& choice);  // "tensor 8 sp, pipeline 4, ..."
+std::string layout_text(const Step& choice);  // "tensor 8 sp, pipeline 4, ..."
 std::string search_text(const Scenario& scenario, const SearchResult& result, const SearchOptions& options);
 std::string search_json(const Scenario& scenario, const SearchResult& result, const SearchOptions& options);
 // Why `row` beats `next`, in a phrase: the largest gain, and the losses that it outweighs.

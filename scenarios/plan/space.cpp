@@ -24,14 +24,18 @@ bool shards(const Model& model, int tensor) {
   });
 }
 
-bool unfused(Kernels kernels) { return kernels == Kernels::torch || kernels == Kernels::fused_softmax; }
-
 // One pipeline shape (tensor ... data are set): all schedules and chunks of a micro-batch and
 // recomputation.
 class Walk {
  public:
-  Walk(const Scenario& scenario, const SearchSpace& space, const std::function<void(const LayoutChoice&)>& visit)
-      : scenario_(scenario), space_(space), visit_(visit), layers_(static_cast<int>(layer_count(scenario.model))) {}
+  Walk(const Scenario& scenario, const SearchSpace& space, const std::function<void(const Step&)>& visit)
+      : scenario_(scenario),
+        space_(space),
+        visit_(visit),
+        layers_(static_cast<int>(layer_count(scenario.step.model))),
+        choice_(scenario.step) {
+    choice_.actions = nullptr;
+  }
 
   void shapes() {
     const int gpus = rank_capacity(scenario_.cluster);
@@ -43,20 +47,21 @@ class Walk {
             if (others > gpus || gpus % others != 0 || pipeline > layers_ || (sp && tensor == 1)) continue;
             const int data = static_cast<int>(gpus / others);
             if (space_.data != 0 && space_.data != data) continue;
-            const std::int64_t sequence = scenario_.model.sequence;
-            if (sequence % pieces_of(is_causal(scenario_.model), context) != 0) continue;
+            const std::int64_t sequence = scenario_.step.model->sequence;
+            if (sequence % pieces_of(is_causal(scenario_.step.model), context) != 0) continue;
             if (sp && sequence / context % tensor != 0) continue;
-            choice_.layout = scenario_.layout;
+            choice_.layout = scenario_.step.layout;
             choice_.layout.tensor = tensor, choice_.layout.sequence_parallel = sp;
             choice_.layout.context = context, choice_.layout.pipeline = pipeline, choice_.layout.data = data;
-            if (scenario_.layout.split == SplitKind::balanced) choice_.layout.split_list.clear();  // another layout's
+            if (scenario_.step.layout.split == SplitKind::balanced)
+              choice_.layout.split_list.clear();  // another layout's
             batches();
           }
   }
 
  private:
   void batches() {
-    const std::int64_t batch = scenario_.schedule.global_batch;
+    const std::int64_t batch = scenario_.step.global_batch;
     if (batch % choice_.layout.data != 0) return;
     const std::int64_t share = batch / choice_.layout.data;
     for (const std::int64_t micro_batch : space_.micro_batch) {
@@ -75,21 +80,21 @@ class Walk {
     const int most = pipeline == 1 ? 1 : layers_ / pipeline;
     for (int chunks = 1; chunks <= most; ++chunks) {
       if (!space_.chunks.empty() && space_.chunks.front() != chunks) continue;
-      const Layout& layout = scenario_.layout;
+      const Layout& layout = scenario_.step.layout;
       if (layout.split == SplitKind::list && static_cast<int>(layout.split_list.size()) != pipeline * chunks) continue;
       choice_.layout.chunks = chunks;
       for (const Schedule* schedule : space_.schedules) {
         if (pipeline == 1 && space_.schedules.size() > 1 && schedule->name != "1f1b") continue;
-        if (!schedule->refuse({pipeline, chunks, micro_batches_, scenario_.schedule.slices, schedule->copies}).empty())
+        if (!schedule->refuse({pipeline, chunks, micro_batches_, scenario_.step.slices, schedule->copies}).empty())
           continue;
-        choice_.schedule = schedule;
+        choice_.schedule = schedule->name;
         for (const int zero : space_.zero) {
           if (zero > 0 && choice_.layout.data * choice_.layout.context == 1 && space_.zero.size() > 1) continue;
           if (zero >= 2 && schedule->copies > 1) continue;  // the lowering refuses it
-          if (scenario_.schedule.slices > 1 && !takes_slices()) continue;
+          if (scenario_.step.slices > 1 && !takes_slices()) continue;
           choice_.layout.zero = zero;
-          if (!runs_every_batch(scenario_.growth, {schedule, scenario_.model, choice_.layout, choice_.micro_batch,
-                                                   scenario_.schedule.slices}))
+          if (!runs_every_batch(scenario_.growth, {schedule, scenario_.step.model, choice_.layout, choice_.micro_batch,
+                                                   scenario_.step.slices}))
             continue;
           visit_(choice_);
         }
@@ -102,9 +107,9 @@ class Walk {
 
   const Scenario& scenario_;
   const SearchSpace& space_;
-  const std::function<void(const LayoutChoice&)>& visit_;
+  const std::function<void(const Step&)>& visit_;
   int layers_, micro_batches_ = 0;
-  LayoutChoice choice_;
+  Step choice_;
 };
 
 }  // namespace
@@ -121,11 +126,11 @@ const std::vector<std::string>& searched_keys() {
 
 SearchSpace search_space(const Scenario& scenario, const std::vector<std::string>& kept) {
   const auto keeps = [&](const char* key) { return std::find(kept.begin(), kept.end(), key) != kept.end(); };
-  const Layout& layout = scenario.layout;
+  const Layout& layout = scenario.step.layout;
   const int gpus = rank_capacity(scenario.cluster);
   SearchSpace space;
   space.tensor = keeps("layout.tensor") ? std::vector{layout.tensor} : divisors(gpus, gpus);
-  std::erase_if(space.tensor, [&](int tensor) { return !shards(scenario.model, tensor); });
+  std::erase_if(space.tensor, [&](int tensor) { return !shards(scenario.step.model, tensor); });
   space.sequence_parallel = {false, true};
   if (keeps("layout.sequence_parallel")) space.sequence_parallel = {layout.sequence_parallel};
   space.context = keeps("layout.context") ? std::vector{layout.context} : divisors(gpus, gpus);
@@ -135,26 +140,25 @@ SearchSpace search_space(const Scenario& scenario, const std::vector<std::string
   space.splits = !keeps("layout.split") && layout.split != SplitKind::list;
   space.orders = !keeps("layout.placement");
   space.zero = keeps("layout.zero") ? std::vector{layout.zero} : std::vector{0, 1, 2, 3};
-  const Block& block = scenario.model.runs[scenario.model.runs.size() / 2].block;
+  const Block& block = scenario.step.model->runs[scenario.step.model->runs.size() / 2].block;
   for (const Schedule& schedule : all_schedules()) {
-    if (keeps("schedule.name") ? schedule.name != scenario.schedule.name : !schedule.searched) continue;
+    if (keeps("schedule.name") ? schedule.name != scenario.step.schedule : !schedule.searched) continue;
     if (!schedule.needs_causal || block.causal) space.schedules.push_back(&schedule);
   }
-  const std::int64_t batch = scenario.schedule.global_batch;
-  space.micro_batch = {scenario.schedule.micro_batch};
+  const std::int64_t batch = scenario.step.global_batch;
+  space.micro_batch = {scenario.step.micro_batch};
   if (!keeps("schedule.micro_batch")) {
     space.micro_batch.clear();
     for (const int d : divisors(batch, most_micro_batches)) space.micro_batch.push_back(d);
   }
   // Selective recomputation makes attention scores again, which fused kernels never keep.
   space.recompute = {Recompute::none, Recompute::full};
-  if (unfused(scenario.schedule.kernels)) space.recompute.insert(space.recompute.begin() + 1, Recompute::selective);
-  if (keeps("schedule.recompute")) space.recompute = {scenario.schedule.recompute};
+  if (writes_scores(scenario.step.kernels)) space.recompute.insert(space.recompute.begin() + 1, Recompute::selective);
+  if (keeps("schedule.recompute")) space.recompute = {scenario.step.recompute};
   return space;
 }
 
-void each_layout(const Scenario& scenario, const SearchSpace& space,
-                 const std::function<void(const LayoutChoice&)>& visit) {
+void each_layout(const Scenario& scenario, const SearchSpace& space, const std::function<void(const Step&)>& visit) {
   Walk(scenario, space, visit).shapes();
 }
 
@@ -164,21 +168,18 @@ std::string joined(const std::vector<int>& numbers) {
   return text;
 }
 
-Scenario with_layout(const Scenario& scenario, const LayoutChoice& choice) {
+Scenario with_layout(const Scenario& scenario, const Step& choice) {
   Scenario changed = scenario;
-  changed.layout = choice.layout;
+  changed.step = choice;
   changed.cluster.gpu_of_rank.clear();
   if (!choice.layout.placement.empty())
     changed.cluster.gpu_of_rank = gpus_in_order(changed.cluster, choice.layout.placement);
-  changed.schedule.name = choice.schedule->name;
-  changed.schedule.micro_batch = choice.micro_batch;
-  changed.schedule.recompute = choice.recompute;
   balance_stages(changed);
   set_pace(changed);
   return changed;
 }
 
-std::vector<std::string> overrides_of(const LayoutChoice& choice) {
+std::vector<std::string> overrides_of(const Step& choice) {
   const Layout& l = choice.layout;
   constexpr const char* recomputes[] = {"none", "selective", "full"};
   const auto number = [](const char* key, std::int64_t value) {
@@ -192,7 +193,7 @@ std::vector<std::string> overrides_of(const LayoutChoice& choice) {
       number("layout.context", l.context),
       number("layout.data", l.data),
       number("layout.zero", l.zero),
-      "schedule.name=" + choice.schedule->name,
+      "schedule.name=" + choice.schedule,
       number("schedule.micro_batch", choice.micro_batch),
       std::string("schedule.recompute=") + recomputes[static_cast<std::size_t>(choice.recompute)]};
   if (l.split == SplitKind::list) options.push_back("layout.split=[" + joined(l.split_list) + "]");

@@ -20,8 +20,8 @@ namespace {
 struct Column {
   std::string name;
   std::vector<std::string> cells;  // per row
-  int spared = 0;                  // which goes first where the table is too wide: 1 before 2, 0 never
-  bool is_choice = true;           // of the layout: goes only if all rows have the same, and is told below
+  int spared = 0;                  // order of removal from a table that is too wide: 1 before 2, 0 never
+  bool is_choice = true;           // a layout setting: removed only if equal in all rows, then printed below
   bool all_same() const {
     return std::all_of(cells.begin(), cells.end(), [&](const std::string& c) { return c == cells.front(); });
   }
@@ -97,7 +97,7 @@ class Table {
     choice("batch", 5, [](const PricedLayout& r) { return std::to_string(r.choice.micro_batch); });
     degree("zero", 6, &Layout::zero);
     choice("recompute", 3, [](const PricedLayout& r) { return std::string(recompute_name(r.choice.recompute)); });
-    choice("schedule", 4, [](const PricedLayout& r) { return std::string(r.choice.schedule->name); });
+    choice("schedule", 4, [](const PricedLayout& r) { return r.choice.schedule; });
     const auto any = [&](std::vector<int> Layout::*list) {
       return std::any_of(rows_.begin(), rows_.end(),
                          [&](const PricedLayout& r) { return !(r.choice.layout.*list).empty(); });
@@ -108,7 +108,7 @@ class Table {
       });
   }
 
-  // The next column to do without; false: none.
+  // Removes the next column; false: there is none.
   bool spare() {
     auto next = columns_.end();
     for (auto at = columns_.begin(); at != columns_.end(); ++at)
@@ -159,11 +159,11 @@ std::string table_of(const Scenario& scenario, const std::vector<PricedLayout>& 
   return rows.empty() ? "" : Table(scenario, rows).text(columns);
 }
 
-// The answer of `slipway plan` for people.
+// The answer of `slipway plan` as a report.
 
 namespace {
 
-// "0-3, 6, 4-5": what ascends by ones is written as a range.
+// "0-3, 6, 4-5": numbers that ascend by one become a range.
 std::string ranges(const std::vector<int>& numbers) {
   std::string text;
   for (std::size_t i = 0, end = 0; i < numbers.size(); i = end) {
@@ -206,13 +206,13 @@ std::string excluded_text(const SearchResult& result, const SearchOptions& optio
 
 }  // namespace
 
-std::string layout_text(const LayoutChoice& choice) {
+std::string layout_text(const Step& choice) {
   const Layout& l = choice.layout;
   return fmt::format(
       "tensor {}{}, pipeline {}, chunks {}, context {}, data {}, zero {}; {}, micro-batch {}, "
       "recompute {}{}",
       l.tensor, l.sequence_parallel ? " with sequence parallel" : "", l.pipeline, l.chunks, l.context, l.data, l.zero,
-      choice.schedule->name, choice.micro_batch, recompute_name(choice.recompute),
+      choice.schedule, choice.micro_batch, recompute_name(choice.recompute),
       l.split_list.empty() ? "" : ", layers per stage " + joined(l.split_list));
 }
 
@@ -223,7 +223,7 @@ struct Part {
   double gain_s;
 };
 
-// Where there is no pipeline, idle ranks wait for others, whose micro-batches or reductions are not done.
+// Without a pipeline, idle ranks wait for unfinished micro-batches or reductions of others.
 std::string idle_name(const PricedLayout& a, const PricedLayout& b) {
   const bool piped = a.choice.layout.pipeline > 1, other_piped = b.choice.layout.pipeline > 1;
   if (piped && other_piped) return "bubble";
@@ -260,8 +260,8 @@ std::string why(const PricedLayout& row, const PricedLayout& next) {
 }
 
 std::string search_text(const Scenario& scenario, const SearchResult& result, const SearchOptions& options) {
-  std::string text = fmt::format("{}: {}, global batch {} of {} tokens, on {}{}\n", scenario.name, scenario.model.name,
-                                 scenario.schedule.global_batch, scenario.model.sequence,
+  std::string text = fmt::format("{}: {}, global batch {} of {} tokens, on {}{}\n", scenario.name,
+                                 scenario.step.model->name, scenario.step.global_batch, scenario.step.model->sequence,
                                  machines_text(scenario.cluster), pace_text(scenario));
   text += fmt::format("{} screened in {}, {} simulated in {}{}\n", counted(result.legal, "legal layout"),
                       readable_seconds(result.screening_s), result.simulated, readable_seconds(result.simulation_s),

@@ -16,16 +16,15 @@ namespace {
 
 // The schedule with another number of micro-batches per pipeline, for a picture that fits on a page.
 void set_micro_batches(Scenario& scenario, int micro_batches) {
-  scenario.schedule.global_batch =
-      static_cast<std::int64_t>(micro_batches) * scenario.schedule.micro_batch * scenario.layout.data;
+  scenario.step.global_batch =
+      static_cast<std::int64_t>(micro_batches) * scenario.step.micro_batch * scenario.step.layout.data;
 }
 
-// A schedule that was made elsewhere is as long as its file.
+// An imported schedule has the micro-batches of its file.
 void refuse_endless_grid(const Scenario& scenario) {
   constexpr std::int64_t most = 1000;  // no page has room for more
-  const std::int64_t micro_batches =
-      scenario.schedule.global_batch / scenario.schedule.micro_batch / scenario.layout.data;
-  if (scenario.schedule.actions || micro_batches <= most) return;
+  const std::int64_t micro_batches = scenario.step.global_batch / scenario.step.micro_batch / scenario.step.layout.data;
+  if (scenario.step.actions || micro_batches <= most) return;
   throw UsageError(fmt::format(
       "the grid would have columns for {} micro-batches; allowed: up to {}; give --micro-batches 16 for a picture, "
       "or --csv for the whole schedule",
@@ -60,17 +59,17 @@ int show_command(const std::vector<std::string>& args, std::ostream& out, std::o
   if (options.has("csv") && dot == "-")
     throw UsageError("--csv and --dot - both print on standard output; give --dot a file");
   Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
-  if (options.has("csv") && scenario.schedule.slices > 1)
+  if (options.has("csv") && scenario.step.slices > 1)
     throw UsageError("--csv: PyTorch's schedule CSV has no slices, but schedule.slices is " +
-                     std::to_string(scenario.schedule.slices) + "; set it to 1 or leave --csv out");
-  if (options.has("micro-batches") && scenario.schedule.actions)
+                     std::to_string(scenario.step.slices) + "; set it to 1 or leave --csv out");
+  if (options.has("micro-batches") && scenario.step.actions)
     throw UsageError("schedule.csv has its own number of micro-batches; leave --micro-batches out");
   if (options.has("micro-batches")) set_micro_batches(scenario, options.integer("micro-batches", 1, 1));
   if (dot && dot != "-") check_output("--dot", *dot, inputs_of(scenario));
   if (!options.has("csv") && dot != "-") refuse_endless_grid(scenario);
   const Plan plan = planned(std::move(scenario), err);
   if (options.has("csv")) {
-    write_schedule_csv(out, step_actions(lowering_input(plan.scenario)));
+    write_schedule_csv(out, action_lists(plan.scenario.step));
   } else if (dot != "-") {
     out << headline(plan) << "\n\n" << grid(plan.graph);
   }

@@ -15,8 +15,8 @@ namespace slipway::scenarios {
 
 namespace {
 
-constexpr double periods_wanted = 5;  // of the slower one, in the first attempt
-constexpr int attempts = 4;           // each with twice as many steps as the one before
+constexpr double periods_wanted = 5;  // counted for the slower scenario, in the first attempt
+constexpr int attempts = 4;           // each with twice the steps of the previous one
 
 [[noreturn]] void refuse(const Scenario& scenario, const std::string& message) {
   throw UsageError(scenario.path + ": " + message);
@@ -26,11 +26,12 @@ void refuse_unlike(const Scenario& first, const Scenario& second) {
   for (const Scenario* scenario : {&first, &second}) {
     if (scenario->cluster.groups.size() != 1)
       refuse(*scenario, "two jobs share a cluster of one kind of nodes; give cluster.machine instead of groups");
-    if (is_impaired(scenario->cluster) || !scenario->cluster.weak_pairs.empty() || !scenario->layout.placement.empty())
+    if (is_impaired(scenario->cluster) || !scenario->cluster.weak_pairs.empty() ||
+        !scenario->step.layout.placement.empty())
       refuse(*scenario,
              "places of two jobs are mixed; remove cluster.stragglers, slow_links and link_factors and "
              "layout.placement, or simulate it alone");
-    if (scenario->schedule.fill != FillChoice::none)
+    if (scenario->fill != FillChoice::none)
       refuse(*scenario, "bubbles are not filled beside another job; set schedule.fill to none");
     if (scenario->cluster.ranks_per_gpu > 1)
       refuse(*scenario, "two jobs share links, no GPUs; set cluster.ranks_per_gpu to 1, or simulate it alone");
@@ -44,13 +45,13 @@ void refuse_unlike(const Scenario& first, const Scenario& second) {
                        "; make them the same");
 }
 
-// The first one's cluster with the nodes of both.
+// The first scenario's cluster with the nodes of both.
 Cluster common_cluster(const Scenario& first, const Scenario& second) {
   Cluster cluster = first.cluster;
   cluster.groups[0].nodes += second.cluster.groups[0].nodes;
   const bool joined = std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(),
                                   [](const Fabric& fabric) { return fabric.scope == Fabric::Scope::cluster; });
-  if (!joined)  // of one node: its machines' own network
+  if (!joined)  // single nodes: their machines' own network
     for (Fabric& fabric : default_fabrics(cluster.groups))
       if (fabric.scope == Fabric::Scope::cluster && fabric.bandwidth > 0) cluster.fabrics.push_back(std::move(fabric));
   for (const Fabric& fabric : cluster.fabrics) {
@@ -62,7 +63,7 @@ Cluster common_cluster(const Scenario& first, const Scenario& second) {
   return cluster;
 }
 
-// GPUs of both, `unit` of them at a time.
+// The GPUs of both scenarios, dealt out `unit` at a time.
 std::array<std::vector<int>, 2> gpus_of(Interleaving interleaving, int gpus_per_node, std::array<int, 2> ranks) {
   const int unit = interleaving == Interleaving::packed            ? std::max(ranks[0], ranks[1])
                    : interleaving == Interleaving::alternate_nodes ? gpus_per_node
@@ -88,10 +89,10 @@ double first_start(const TaskGraph& graph, const Timeline& timeline, std::size_t
 
 struct Period {
   double seconds = 0;
-  int count = std::numeric_limits<int>::max();  // on the rank that had fewest
+  int count = std::numeric_limits<int>::max();  // on the rank with the fewest
 };
 
-// From the start of step 1 on, up to `horizon`: mean distance between starts of steps, on the slowest rank.
+// The mean distance between starts of steps on the slowest rank, from step 1 to `horizon`.
 Period period_of(const TaskGraph& graph, const Timeline& timeline, double horizon) {
   Period period;
   for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank) {
@@ -141,8 +142,8 @@ Neighbours beside(const Scenario& first, const Scenario& second, Interleaving in
   refuse_unlike(first, second);
   const Cluster common = common_cluster(first, second);
   const Scenario* scenarios[] = {&first, &second};
-  const auto gpus =
-      gpus_of(interleaving, common.groups[0].gpus_per_node, {rank_count(first.layout), rank_count(second.layout)});
+  const auto gpus = gpus_of(interleaving, common.groups[0].gpus_per_node,
+                            {rank_count(first.step.layout), rank_count(second.step.layout)});
   std::array<Plan, 2> plans{plan_on(first, common, gpus[0]), plan_on(second, common, gpus[1])};
   Neighbours neighbours;
   const auto options = [&](const std::string& what) {
@@ -154,7 +155,7 @@ Neighbours beside(const Scenario& first, const Scenario& second, Interleaving in
     const Job alone[] = {job_of(plans[j], 3)};
     const Timeline timeline =
         simulate_together(common, alone, options("simulating " + scenarios[j]->name + " alone"))[0];
-    neighbours[j] = {scenarios[j]->name, rank_count(scenarios[j]->layout),
+    neighbours[j] = {scenarios[j]->name, rank_count(scenarios[j]->step.layout),
                      period_of(plans[j].graph, timeline, timeline.makespan_s).seconds, 0, 0};
   }
   simulate_both(neighbours, plans, common, options("simulating both"));

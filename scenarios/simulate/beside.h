@@ -1,13 +1,12 @@
-// Two scenarios trained at the same time in one cluster: what each step takes alone, and beside the other.
+// Two scenarios trained at the same time in one cluster: the step time of each, alone and beside the other.
 //
 //   a.yaml   nodes 0 … m−1 ─┐
 //                            ├─ the fabrics of a, with room for both     packed: a's nodes, then b's
-//   b.yaml   nodes m … ─────┘                                            alternate: node by node, or GPU by
-//   GPU
+//   b.yaml   nodes m … ─────┘                                            alternate: node by node, or GPU by GPU
 //
-// Both step back to back until either has had some periods beside the other; a period is the mean distance
-// between starts of steps, slowest rank, while both run. Alone: the same ranks on the same GPUs without the
-// other. Guarded by tests/scenarios/simulate_command_test.cpp.
+// Both run step after step until each has had some periods beside the other. A period is the mean distance between
+// starts of steps on the slowest rank while both run. Alone means the same ranks on the same GPUs without the other.
+// Guarded by tests/scenarios/simulate_command_test.cpp.
 #pragma once
 
 #include <array>
@@ -22,12 +21,12 @@ enum class Interleaving : std::uint8_t { packed, alternate_nodes, alternate_gpus
 struct Neighbour {
   std::string name;
   int gpus = 0;
-  double alone_s = 0, beside_s = 0;  // of a step
-  int periods = 0;                   // over which beside_s is the mean
+  double alone_s = 0, beside_s = 0;  // seconds of a step
+  int periods = 0;                   // number of periods in the mean beside_s
 };
 using Neighbours = std::array<Neighbour, 2>;
 
-// `progress`: share done of the simulation named. Throws UsageError for scenarios that cannot be
+// `progress` gets the name of the current simulation and its share done. Throws UsageError for scenarios that cannot be
 // neighbours.
 Neighbours beside(const Scenario& first, const Scenario& second, Interleaving interleaving,
                   const std::function<void(const std::string& what, double done_share)>& progress);

@@ -19,11 +19,11 @@ namespace slipway::scenarios {
 std::vector<StageMemory> stage_memory(const Plan& plan, const Timeline& timeline, const SteadyState* steady) {
   const std::vector<RankMemory> ranks = memory_timeline(plan.graph, timeline, steady);
   const std::vector<double> capacities = memory_capacities(plan.scenario);
-  std::vector<StageMemory> stages(plan.scenario.layout.pipeline);
+  std::vector<StageMemory> stages(plan.scenario.step.layout.pipeline);
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    const int stage = coordinates_of(plan.scenario.layout, static_cast<int>(rank)).pipeline;
+    const int stage = coordinates_of(plan.scenario.step.layout, static_cast<int>(rank)).pipeline;
     StageMemory& fullest = stages[stage];
-    // Compared as products: a capacity may be 0.
+    // Compares products, because a capacity may be 0.
     if (fullest.capacity > 0 && ranks[rank].peak * fullest.capacity <= fullest.use.peak * capacities[rank]) continue;
     fullest = {static_cast<int>(rank), ranks[rank], capacities[rank],
                on_machine(plan.scenario, static_cast<int>(rank))};
@@ -34,8 +34,8 @@ std::vector<StageMemory> stage_memory(const Plan& plan, const Timeline& timeline
 std::vector<double> rank_peaks(const Plan& plan, const Timeline& timeline) {
   const std::vector<RankMemory> ranks = memory_timeline(plan.graph, timeline);
   std::vector<double> peaks;
-  for (std::int32_t rank = 0; rank < rank_count(plan.graph.layout); ++rank)
-    peaks.push_back(ranks[stand_in(plan.graph.layout, plan.graph.folding, rank)].peak);
+  for (std::int32_t rank = 0; rank < rank_count(plan.graph.step.layout); ++rank)
+    peaks.push_back(ranks[stand_in(plan.graph.step.layout, plan.graph.folding, rank)].peak);
   return peaks;
 }
 
@@ -62,7 +62,7 @@ std::optional<TrainingCost> training_cost(const Scenario& scenario, double step_
   return training;
 }
 
-int simulated_ranks(const Plan& plan) { return lowered_count(plan.graph.layout, plan.graph.folding); }
+int simulated_ranks(const Plan& plan) { return lowered_count(plan.graph.step.layout, plan.graph.folding); }
 
 Prediction prediction_of(const SimulatedStep& simulated) {
   const Plan& plan = simulated.plan;
@@ -109,12 +109,13 @@ std::string json_text(const Plan& plan, const Prediction& prediction) {
   json.set("fits", prediction.fits());
   json.set("fits_cautious", prediction.verdict.fits_cautious);
   set_basis_keys(json, prediction.basis);
-  json.set("ranks", rank_count(plan.scenario.layout));
+  json.set("ranks", rank_count(plan.scenario.step.layout));
   json.set("simulated_ranks", simulated_ranks(plan));
   json.set("micro_batches", micro_batches_of(plan));
   json.set("simulated_micro_batches", plan.graph.micro_batches);
-  json.set("parameters", parameter_count(plan.scenario.model));
-  if (has_experts(plan.scenario.model)) json.set("active_parameters", active_parameter_count(plan.scenario.model));
+  json.set("parameters", parameter_count(plan.scenario.step.model));
+  if (has_experts(plan.scenario.step.model))
+    json.set("active_parameters", active_parameter_count(plan.scenario.step.model));
   json.set("tasks", static_cast<std::uint64_t>(plan.graph.tasks.size()));
   json.set("simulated_units", prediction.units);
   json.set("steps", prediction.steps);
@@ -170,16 +171,16 @@ std::string training_text(const Scenario& scenario, const TrainingCost& training
   return text + ".\n\n";
 }
 
-// "131,072 ranks simulated as 16: the others do the same at the same time. "
+// States how many ranks were simulated and that the others are identical.
 std::string folding_text(const Plan& plan) {
-  const int ranks = rank_count(plan.scenario.layout), simulated = simulated_ranks(plan);
+  const int ranks = rank_count(plan.scenario.step.layout), simulated = simulated_ranks(plan);
   if (!plan.unfolded.empty()) return fmt::format("All {} simulated: {}. ", counted(ranks, "rank"), plan.unfolded);
   if (simulated == ranks) return "";
   return fmt::format("{} simulated as {}: the others do the same at the same time. ", counted(ranks, "rank"),
                      simulated);
 }
 
-// "22 of 1,024 micro-batches simulated: the others repeat these, 12.3 ms a period. "
+// States how many micro-batches were simulated, and the period of the others.
 std::string repeating_text(const Plan& plan, const Prediction& prediction) {
   if (!plan.shortened) return "";
   return fmt::format("{} of {} simulated: the others repeat these every {}. ", plan.graph.micro_batches,
@@ -198,7 +199,7 @@ std::string tasks_text(const Plan& plan, const Prediction& prediction) {
 
 namespace {
 
-// Parts of the peak that are no activations, but live as long as they.
+// Parts of the peak that are not activations but live as long.
 struct Column {
   const char* name;
   MemoryPart part;
@@ -277,16 +278,16 @@ std::string report_text(const Plan& plan, const Prediction& prediction) {
 namespace {
 
 MemoryInput closed_form_input(const Plan& plan) {
-  const Layout& layout = plan.graph.layout;
-  MemoryInput input = memory_input(plan.graph.model, plan.graph.shape);
+  const Layout& layout = plan.graph.step.layout;
+  MemoryInput input = memory_input(plan.graph.step.model, plan.graph.shape());
   input.pipeline = layout.pipeline;
   input.data = layout.data;
   input.chunks = layout.chunks;
   input.micro_batches = micro_batches_of(plan);
   input.zero = layout.zero;
-  input.gradient_dtype = plan.graph.gradient_dtype;
-  input.recompute = plan.graph.recompute;
-  double layers = 0;  // on the first pipeline rank: its stages without embedding and head
+  input.gradient_dtype = plan.graph.step.gradient_dtype;
+  input.recompute = plan.graph.step.recompute;
+  double layers = 0;  // on the first pipeline rank, without embedding and head
   for (std::size_t stage = 0; stage < plan.graph.stages.size(); stage += static_cast<std::size_t>(layout.pipeline)) {
     layers += plan.graph.stages[stage].last - plan.graph.stages[stage].first;
   }
@@ -297,14 +298,14 @@ MemoryInput closed_form_input(const Plan& plan) {
 }  // namespace
 
 std::string closed_form_text(const Plan& plan, const StageMemory& first) {
-  const std::string& schedule = plan.scenario.schedule.name;
-  if (plan.scenario.schedule.actions) return "";  // an order of its own
+  const std::string& schedule = plan.scenario.step.schedule;
+  if (plan.scenario.step.actions) return "";  // has an order of its own
   if (schedule != "1f1b" && schedule != "interleaved-1f1b") return "";
   MemoryTerms terms;
   try {
     terms = closed_form_memory(closed_form_input(plan));
   } catch (const std::invalid_argument&) {
-    return "";  // another model family: the formula does not exist for it
+    return "";  // another model family, without a formula
   }
   const auto row = [](const char* name, double formula, double timeline) {
     return std::vector<std::string>{name, readable_bytes(formula), readable_bytes(timeline)};

@@ -1,5 +1,5 @@
-// What `slipway simulate` answers: the figures of a simulated step, as numbers, as a report for people and
-// as JSON (keys: json_keys.cpp). Guarded by tests/scenarios/simulate_command_test.cpp.
+// The answer of `slipway simulate`: the numbers of a simulated step as data, as a report and as JSON (keys:
+// answers/json_summary.h). Guarded by tests/scenarios/simulate_command_test.cpp.
 #pragma once
 
 #include <optional>
@@ -26,10 +26,10 @@ struct StageMemory {
   bool fits() const { return schedules::fits(use, capacity); }
 };
 
-// A whole training of run.tokens tokens, at so many seconds a step; nothing where the scenario gives no tokens.
+// A whole training of run.tokens tokens at this step time; unset where the scenario gives no tokens.
 struct TrainingCost {
   double days = 0, gpu_hours = 0;
-  std::optional<double> cost;  // with a price only
+  std::optional<double> cost;  // only with a price
 };
 
 std::optional<TrainingCost> training_cost(const Scenario& scenario, double step_time_s);
@@ -38,39 +38,39 @@ struct Prediction {
   StepMetrics step;
   double tokens_per_s = 0;
   std::vector<StageMemory> memory;  // per pipeline rank
-  std::vector<StageNeed> needs;     // per pipeline rank: the largest of timeline, closed form, estimate
+  std::vector<StageNeed> needs;     // per pipeline rank: the largest of timeline, closed form and estimate
   Verdict verdict;
   bool fits() const { return verdict.fits; }
   std::optional<TrainingCost> training;
   Basis basis;
-  std::optional<StragglerCost> stragglers;  // of a cluster with slow GPUs or ports
+  std::optional<StragglerCost> stragglers;  // for a cluster with slow GPUs or ports
   int steps = 0;
-  std::uint64_t units = 0;  // of a step: its tasks, runs that were simulated as one counted once
-  double repeats_s = 0;     // of a shortened step: its period
+  std::uint64_t units = 0;  // tasks of a step, with a chain simulated as one counted once
+  double repeats_s = 0;     // the period of a periodic step
   double simulate_wall_s = 0;
 };
 
-// Ranks that have tasks: all, or those that stand for others.
+// Ranks with tasks: all, or the representative ranks.
 int simulated_ranks(const Plan& plan);
 
 Prediction prediction_of(const SimulatedStep& step);
-// Per pipeline rank, the rank that needs the largest share of its memory. From the timeline's first step.
+// Per pipeline rank, the rank that needs the largest share of its memory. Uses the timeline's first step.
 std::vector<StageMemory> stage_memory(const Plan& plan, const Timeline& timeline, const SteadyState* steady = nullptr);
 
-// The most that each rank of the layout needs at once; that of its stand-in where the graph is folded. For traces.
+// The peak of each rank of the layout, or of its representative rank. For traces.
 std::vector<double> rank_peaks(const Plan& plan, const Timeline& timeline);
 
-// I7: a violation per rank that needs more than its machine has (schedules/check/check.h).
+// I7: a violation per rank that needs more memory than its machine has (schedules/check/check.h).
 std::vector<Violation> memory_violations(const Plan& plan, const Timeline& timeline);
 
 std::string report_text(const Plan& plan, const Prediction& prediction);
-// `needs`: with what each pipeline rank needs, and whether that fits; empty: whether the timeline does.
+// `needs`: adds the need of each pipeline rank and whether it fits. Empty: judges the timeline alone.
 std::string memory_text(const std::vector<StageMemory>& memory, const std::vector<StageNeed>& needs = {},
                         double usable_share = 1);
-// What the timeline of each pipeline rank tells the verdict.
+// The timeline's input to the verdict, per pipeline rank.
 std::vector<OnTimeline> on_timeline(const std::vector<StageMemory>& memory);
-// The first pipeline rank's memory term by term beside the closed form of Fujii et al. 2024; empty where
-// that says nothing (a model that is no plain Llama, a schedule that is not 1F1B).
+// The first pipeline rank's memory term by term beside the closed form of Fujii et al. 2024. Empty without a closed
+// form (a model that is no plain Llama, a schedule that is not 1F1B).
 std::string closed_form_text(const Plan& plan, const StageMemory& first);
 std::string json_text(const Plan& plan, const Prediction& prediction);
 

@@ -66,7 +66,7 @@ void write_trace(const std::string& path, const Plan& plan, const Simulation& si
   file.commit();
 }
 
-// simulate_each, with a line on `err` where it takes long; Ctrl-C ends it.
+// simulate_each with a progress line on `err` when it takes long. Ctrl-C ends it.
 std::vector<Simulation> simulate_showing(const std::string& what, std::ostream& err, const Plan& plan,
                                          const Cluster& cluster, const Durations& durations, SimulationOptions how,
                                          const std::vector<int>& steps) {
@@ -87,7 +87,7 @@ SimulatedStep simulated(const Scenario& scenario, const StepOptions& options, st
                          }});
 }
 
-// Nothing where all GPUs and ports are sound. The fillers of a window were placed for the slow ones.
+// Unset where all GPUs and ports are sound, and with bubble work, which was placed for the slow ones.
 std::optional<StragglerCost> cost_of_stragglers(const SimulatedStep& step, double step_s, const StepOptions& options,
                                                 std::ostream& err) {
   const Plan& plan = step.plan;
@@ -100,7 +100,7 @@ std::optional<StragglerCost> cost_of_stragglers(const SimulatedStep& step, doubl
   return straggler_cost(plan, step_s, step.simulation.timeline, without.front().timeline);
 }
 
-// What is known of a step that was not simulated to its end.
+// Progress of each pipeline rank in a step that was interrupted.
 std::string partial_text(const PartialSimulation& partial) {
   std::string text = fmt::format("interrupted: {} of {} done ({}), {} of simulated time\n",
                                  readable_count(static_cast<double>(partial.done)),

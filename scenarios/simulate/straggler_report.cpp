@@ -8,10 +8,10 @@
 namespace slipway::scenarios {
 namespace {
 
-// Compute of every rank in the measured step; 0 for ranks that others stand for.
+// Compute time of every rank in the measured step; 0 for ranks without tasks.
 std::vector<double> compute_per_rank(const TaskGraph& graph, const Timeline& timeline) {
   const std::size_t step = measured_step(timeline);
-  std::vector<double> busy(rank_count(graph.layout), 0);
+  std::vector<double> busy(rank_count(graph.step.layout), 0);
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {
     if (graph.tasks[id].communicator != none) continue;
     const std::size_t instance = step * graph.tasks.size() + id;
@@ -39,14 +39,14 @@ StragglerCost straggler_cost(const Plan& plan, double step_s, const Timeline& ti
   StragglerCost cost;
   cost.step_s = step_s;
   cost.healthy_step_s = step_time_of(plan.graph, healthy);
-  cost.slow_ports = slow_port_count(cluster, rank_count(plan.scenario.layout));
+  cost.slow_ports = slow_port_count(cluster, rank_count(plan.scenario.step.layout));
   const std::vector<double> busy = compute_per_rank(plan.graph, timeline);
   const std::vector<double> healthy_busy = compute_per_rank(plan.graph, healthy);
-  cost.stages.resize(plan.scenario.layout.pipeline);
+  cost.stages.resize(plan.scenario.step.layout.pipeline);
   std::vector<int> members(cost.stages.size(), 0);
-  for (int rank = 0; rank < rank_count(plan.scenario.layout); ++rank) {
+  for (int rank = 0; rank < rank_count(plan.scenario.step.layout); ++rank) {
     const auto at = static_cast<std::size_t>(rank);
-    const auto p = static_cast<std::size_t>(coordinates_of(plan.scenario.layout, rank).pipeline);
+    const auto p = static_cast<std::size_t>(coordinates_of(plan.scenario.step.layout, rank).pipeline);
     StageWaiting& stage = cost.stages[p];
     const double slowdown = slowdown_of(cluster, rank);
     cost.slow_gpus += slowdown > 1.001 ? 1 : 0;

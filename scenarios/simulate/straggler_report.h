@@ -1,5 +1,5 @@
-// What slow GPUs and ports cost a step, and who waits for them: the step beside that of the same ranks, in the same
-// order, on the healthy cluster. Guarded by tests/scenarios/stragglers_command_test.cpp.
+// The cost of slow GPUs and ports for a step, and the ranks that wait for them. It compares the step with the same
+// ranks, in the same order, on the healthy cluster. Guarded by tests/scenarios/stragglers_command_test.cpp.
 #pragma once
 
 #include <string>
@@ -10,24 +10,24 @@
 
 namespace slipway::scenarios {
 
-// One pipeline rank, means over its members, in one steady step.
+// One pipeline rank in one periodic step, as means over its members.
 struct StageWaiting {
   double compute_s = 0;
   double waits_s = 0;          // the rest of the step
   double healthy_waits_s = 0;  // the same without stragglers
-  int slowest_rank = 0;        // of its members
-  double slowdown = 1;         // of that rank's GPU
+  int slowest_rank = 0;        // among its members
+  double slowdown = 1;         // that rank's GPU
 };
 
 struct StragglerCost {
   double step_s = 0, healthy_step_s = 0;
   std::vector<StageWaiting> stages;
-  int slow_gpus = 0;   // that hold ranks and are more than a thousandth slower than their profile
-  int slow_ports = 0;  // of GPUs that hold ranks
+  int slow_gpus = 0;   // holding ranks, and more than a thousandth slower than their profile
+  int slow_ports = 0;  // ports of GPUs that hold ranks
   double lost_s() const { return step_s - healthy_step_s; }
 };
 
-// Both timelines are of `plan.graph`, with as many steps; `step_s` is the first one's step_time_s.
+// Both timelines are of `plan.graph` with the same number of steps. `step_s`: step_time_s of the first one.
 StragglerCost straggler_cost(const Plan& plan, double step_s, const Timeline& timeline, const Timeline& healthy);
 std::string straggler_text(const StragglerCost& cost);
 

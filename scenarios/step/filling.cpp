@@ -15,8 +15,8 @@ namespace {
 
 FillOptions options_of(const Scenario& scenario) {
   FillOptions options;
-  options.use_bubbles = scenario.schedule.fill != FillChoice::none;
-  options.steps = scenario.run.optimizer.refresh_steps;
+  options.use_bubbles = scenario.fill != FillChoice::none;
+  options.steps = scenario.step.optimizer.refresh_steps;
   return options;
 }
 
@@ -44,11 +44,11 @@ void refuse_violations(const TaskGraph& graph, const std::vector<Violation>& vio
   throw std::runtime_error(text);
 }
 
-// Equal stages only; 0 otherwise.
+// Layers of each stage if all are equal; otherwise 0.
 int layers_per_stage(const Scenario& scenario) {
-  const std::vector<Block> blocks = blocks_of(scenario.model);
+  const std::vector<Block> blocks = blocks_of(scenario.step.model);
   int layers = 0;
-  for (const BlockRange& stage : split_blocks(scenario.model, scenario.layout)) {
+  for (const BlockRange& stage : split_blocks(scenario.step.model, scenario.step.layout)) {
     int count = 0;
     for (int block = stage.first; block < stage.last; ++block)
       count += blocks[block].kind == BlockKind::transformer ? 1 : 0;
@@ -58,12 +58,13 @@ int layers_per_stage(const Scenario& scenario) {
   return layers;
 }
 
-// What the closed form describes, but for stages that are not alike.
+// True for scenarios that the closed form describes, apart from unequal stages.
 bool is_of_the_papers_kind(const Scenario& scenario) {
-  const std::string& schedule = scenario.schedule.name;
-  return scenario.run.optimizer.name == "kfac" && !scenario.schedule.actions &&
+  const std::string& schedule = scenario.step.schedule;
+  return scenario.step.optimizer.name == "kfac" && !scenario.step.actions &&
          (schedule == "gpipe" || schedule == "1f1b" || schedule == "chimera") &&
-         scenario.layout.data * scenario.layout.context == 1 && !scenario.cluster.groups.front().machine.blocks.empty();
+         scenario.step.layout.data * scenario.step.layout.context == 1 &&
+         !scenario.cluster.groups.front().machine.blocks.empty();
 }
 
 std::string closed_form_row(const PipeFisherModel& model) { return fmt::format("{:.4g} steps", model.ratio); }
@@ -72,15 +73,15 @@ std::string closed_form_row(const PipeFisherModel& model) { return fmt::format("
 
 void fill_bubbles(Plan& plan) {
   const Scenario& scenario = plan.scenario;
-  const bool kfac = scenario.run.optimizer.name == "kfac";
-  if (!kfac && scenario.schedule.fill == FillChoice::none) return;
+  const bool kfac = scenario.step.optimizer.name == "kfac";
+  if (!kfac && scenario.fill == FillChoice::none) return;
   const FillOptions options = options_of(scenario);
   Fillers fillers;
   Filling filling;
   try {
-    fillers = kfac ? kfac_fillers(plan.graph, scenario.cluster)
-                   : evaluation_fillers(plan.graph, scenario.cluster, plan.durations,
-                                        scenario.schedule.evaluation_micro_batches);
+    fillers = kfac
+                  ? kfac_fillers(plan.graph, scenario.cluster)
+                  : evaluation_fillers(plan.graph, scenario.cluster, plan.durations, scenario.evaluation_micro_batches);
     filling = fill(plan.graph, plan.durations, fillers, options);
   } catch (const std::invalid_argument& error) {
     throw UsageError(scenario.path + ": " + error.what());
@@ -94,15 +95,15 @@ void fill_bubbles(Plan& plan) {
 
 std::optional<PipeFisherModel> pipefisher_of(const Scenario& scenario) {
   const BlockTable& table = scenario.cluster.groups.front().machine.blocks;
-  const bool one_way = scenario.schedule.name != "chimera";
+  const bool one_way = scenario.step.schedule != "chimera";
   const int layers = is_of_the_papers_kind(scenario) ? layers_per_stage(scenario) : 0;
   if (layers == 0) return std::nullopt;
   PipeFisherInput input;
   input.shape = one_way ? PipelineShape::one_way : PipelineShape::bidirectional;
-  input.stages = scenario.layout.pipeline;
-  input.micro_batches = static_cast<int>(scenario.schedule.global_batch / scenario.schedule.micro_batch);
-  input.recompute = scenario.schedule.recompute == Recompute::full;
-  input.stage = stage_times(row_of(table, scenario.schedule.micro_batch), layers);
+  input.stages = scenario.step.layout.pipeline;
+  input.micro_batches = static_cast<int>(scenario.step.global_batch / scenario.step.micro_batch);
+  input.recompute = scenario.step.recompute == Recompute::full;
+  input.stage = stage_times(row_of(table, scenario.step.micro_batch), layers);
   return pipefisher(input);
 }
 

@@ -67,19 +67,16 @@ void refuse_uncalibrated(const Scenario& scenario) {
 
 namespace {
 
-bool has_fillers(const Scenario& scenario) {
-  return scenario.schedule.fill != FillChoice::none || lowering_input(scenario).kfac;
-}
+bool has_fillers(const Scenario& scenario) { return scenario.fill != FillChoice::none || uses_kfac(scenario.step); }
 
 const char* why_unfoldable(const Scenario& scenario) {
-  const LoweringInput input = lowering_input(scenario);
   if (has_fillers(scenario)) return "work in the bubbles differs from rank to rank";
-  if (step_shape(input).copies > 1) return "data groups join ranks of both copies of the model";
-  return why_unfoldable(scenario.cluster, scenario.layout, joined_ranks(input));
+  if (schedule_of(scenario.step).copies > 1) return "data groups join ranks of both copies of the model";
+  return why_unfoldable(scenario.cluster, scenario.step.layout, joined_ranks(scenario.step));
 }
 
 std::string why_unfolded(const Scenario& scenario, const Folding& folding) {
-  const Layout& layout = scenario.layout;
+  const Layout& layout = scenario.step.layout;
   if (layout.tensor * layout.context * layout.data == 1) return "";
   if (lowered_count(layout, folding) < rank_count(layout)) return "";
   const char* reason = why_unfoldable(scenario);
@@ -93,26 +90,27 @@ std::string why_unfolded(const Scenario& scenario, const Folding& folding) {
 
 Folding folding_of(const Scenario& scenario) {
   if (why_unfoldable(scenario) != nullptr) return {};
-  return folding_of(scenario.cluster, scenario.layout, joined_ranks(lowering_input(scenario)));
+  return folding_of(scenario.cluster, scenario.step.layout, joined_ranks(scenario.step));
 }
 
 namespace {
 
-// The step's graph, of fewer micro-batches where options allow and the schedule repeats.
+// The step's graph, with fewer micro-batches where options allow it and the schedule repeats.
 TaskGraph lowered(Plan& plan, const PlanOptions& options) {
-  LoweringInput input = lowering_input(plan.scenario);
+  Step step = plan.scenario.step;
+  Folding folding;
   if (options.folded) {
-    input.folding = folding_of(plan.scenario);
-    plan.unfolded = why_unfolded(plan.scenario, input.folding);
+    folding = folding_of(plan.scenario);
+    plan.unfolded = why_unfolded(plan.scenario, folding);
   }
-  // A link that flaps keeps no period, and who waits for a straggler is told of the whole step.
+  // Left out: a flapping link keeps no period, and the straggler report covers the whole step.
   if (options.patience > 0 && !has_fillers(plan.scenario) && !is_impaired(plan.scenario.cluster))
-    plan.shortened = shortened(step_actions(input), step_shape(input).micro_batches, options.patience);
-  if (!plan.shortened) return lower(input);
-  input.actions = &plan.shortened->actions;
-  input.global_batch = plan.shortened->micro_batches * input.shape.micro_batch * input.layout.data;
-  TaskGraph graph = lower(input);
-  graph.global_batch = plan.scenario.schedule.global_batch;
+    plan.shortened = shortened(action_lists(step), micro_batches_of(step), options.patience);
+  if (!plan.shortened) return lower(step, folding);
+  step.actions = std::make_shared<const ActionLists>(plan.shortened->actions);
+  step.global_batch = plan.shortened->micro_batches * step.micro_batch * step.layout.data;
+  TaskGraph graph = lower(step, folding);
+  graph.step = plan.scenario.step;
   return graph;
 }
 
@@ -149,10 +147,10 @@ Plan plan_of(Scenario scenario, const PlanOptions& options) {
 
 double peak_flops(const Scenario& scenario) {
   double sum = 0;
-  // A block table leaves embedding and head free, which the FLOPs of the MFU count: there is no share of a peak.
+  // A block table leaves embedding and head free, but the FLOPs of the MFU count them. So there is no share of a peak.
   if (!scenario.cluster.groups.front().machine.blocks.empty()) return 0;
-  for (int rank = 0; rank < rank_count(scenario.layout); ++rank) {
-    const double peak = machine_of(scenario, rank).peak_flops[static_cast<std::size_t>(scenario.dtype)];
+  for (int rank = 0; rank < rank_count(scenario.step.layout); ++rank) {
+    const double peak = machine_of(scenario, rank).peak_flops[static_cast<std::size_t>(scenario.step.dtype)];
     if (peak <= 0) return 0;
     sum += peak;
   }
@@ -161,7 +159,7 @@ double peak_flops(const Scenario& scenario) {
 
 std::vector<double> memory_capacities(const Scenario& scenario) {
   std::vector<double> bytes;
-  for (int rank = 0; rank < rank_count(scenario.layout); ++rank) {
+  for (int rank = 0; rank < rank_count(scenario.step.layout); ++rank) {
     bytes.push_back(machine_of(scenario, rank).memory_bytes);
   }
   return bytes;
@@ -171,27 +169,26 @@ std::string on_machine(const Scenario& scenario, int rank) {
   return has_several_machines(scenario.cluster) ? " of " + machine_of(scenario, rank).name : "";
 }
 
-int micro_batches_of(const Plan& plan) { return step_shape(lowering_input(plan.scenario)).micro_batches; }
+int micro_batches_of(const Plan& plan) { return schedules::micro_batches_of(plan.scenario.step); }
 
 double tokens_per_step(const Scenario& scenario) {
-  return static_cast<double>(scenario.schedule.global_batch) * static_cast<double>(scenario.model.sequence);
+  return static_cast<double>(scenario.step.global_batch) * static_cast<double>(scenario.step.model->sequence);
 }
 
 namespace {
 
-// The word of a scenario for one of a key's choices, which are in the order of the enumeration.
+// The scenario's word for a key's choice. The key lists its choices in the order of the enumeration.
 template <typename Choice>
 std::string word_of(const char* key, Choice choice) {
   return std::string(key_of(scenario_keys(), key)->choices().at(static_cast<std::size_t>(choice)));
 }
 
-// What costs time or memory and is not the default: ", recompute full, kernels torch".
-std::string choices_text(const ScheduleChoice& schedule) {
+// Choices that cost time or memory and are not the default: ", recompute full, kernels torch".
+std::string choices_text(const Step& step) {
   std::string text;
-  if (schedule.slices > 1) text += fmt::format(", {} slices", schedule.slices);
-  if (schedule.recompute != Recompute::none) text += ", recompute " + word_of("schedule.recompute", schedule.recompute);
-  if (schedule.kernels != ScheduleChoice{}.kernels)
-    text += ", kernels " + word_of("schedule.kernels", schedule.kernels);
+  if (step.slices > 1) text += fmt::format(", {} slices", step.slices);
+  if (step.recompute != Recompute::none) text += ", recompute " + word_of("schedule.recompute", step.recompute);
+  if (step.kernels != Step{}.kernels) text += ", kernels " + word_of("schedule.kernels", step.kernels);
   return text;
 }
 
@@ -225,11 +222,11 @@ std::string parameters_text(const Model& model) {
 
 std::string headline(const Plan& plan) {
   const Scenario& s = plan.scenario;
-  return fmt::format("{}: {} ({}), sequence {}, on {}: {}; {}, {} of {}, {}{}{}", s.name, s.model.name,
-                     parameters_text(s.model), s.model.sequence, machines_text(s.cluster), layout_text(s.layout),
-                     s.schedule.actions ? "schedule of a CSV" : s.schedule.name,
-                     counted(micro_batches_of(plan), "micro-batch"), counted(s.schedule.micro_batch, "sequence"),
-                     name_of(s.dtype), choices_text(s.schedule), pace_text(s));
+  return fmt::format("{}: {} ({}), sequence {}, on {}: {}; {}, {} of {}, {}{}{}", s.name, s.step.model->name,
+                     parameters_text(s.step.model), s.step.model->sequence, machines_text(s.cluster),
+                     layout_text(s.step.layout), s.step.actions ? "schedule of a CSV" : s.step.schedule,
+                     counted(micro_batches_of(plan), "micro-batch"), counted(s.step.micro_batch, "sequence"),
+                     name_of(s.step.dtype), choices_text(s.step), pace_text(s));
 }
 
 }  // namespace slipway::scenarios

@@ -22,7 +22,7 @@ SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& option
       step.steady = steady_in(step.plan, step.simulation);
       if (!step.steady) continue;
     }
-    const bool apart = results.size() > 1;  // has the step alone been simulated by itself?
+    const bool apart = results.size() > 1;  // the step alone has its own simulation
     const auto steady = apart && step.plan.shortened ? steady_in(step.plan, results.back()) : step.steady;
     if (step.plan.shortened && !steady) continue;
     const Simulation& alone = apart ? results.back() : step.simulation;

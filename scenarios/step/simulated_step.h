@@ -1,10 +1,10 @@
-// From a scenario to its simulated step, with as little simulated as gives the same answer:
+// From a scenario to its simulated step, with the least simulation that gives the same answer:
 //
-//   folded      ranks that do the same at the same time, once                    (schedules/lower/folding.h)
-//   chains      runs of tasks whose middle nobody else sees, as one              (sim/chains.h)
-//   shortened   of micro-batches that repeat each other, a few periods           (schedules/time/periodic.h, steady.h)
+//   folded      only representative ranks                                           (schedules/lower/folding.h)
+//   chains      a run of tasks whose middle no other task sees, as one task         (sim/chains.h)
+//   shortened   a few periods of micro-batches that repeat                          (schedules/time/periodic.h)
 //
-// A shortened step whose dates do not repeat is tried again with more periods, and at last whole.
+// If the dates of a periodic step do not repeat, it is simulated with more periods, and finally as a whole.
 // Guarded by tests/scenarios/simulated_step_test.cpp and tests/scenarios/scale_command_test.cpp.
 #pragma once
 
@@ -20,18 +20,18 @@ namespace slipway::scenarios {
 struct SimulatedStep {
   Plan plan;
   Simulation simulation;
-  std::optional<SteadyState> steady;  // of a shortened step
-  double makespan_s = 0;              // of a step alone, whole
+  std::optional<SteadyState> steady;  // set for a periodic step
+  double makespan_s = 0;              // one step alone, with all micro-batches
 };
 
 struct StepOptions {
   bool folded = true, chains = true, shortened = true;
   int steps = 3;
-  bool makespan = true;  // of a step alone, which the first of several is not: it shares links with the second
+  bool makespan = true;  // also simulate a step alone: the first of several shares links with the second
 };
 
-// How the two long parts of the work are done; a command adds progress. Simulated is the plan's step for each number
-// of steps back to back (simulate_each).
+// The two long parts of the work; a command adds progress. `simulate` runs the plan's step once for each number of
+// steps back to back (simulate_each).
 struct StepWorkers {
   std::function<Plan(const Scenario&, const PlanOptions&)> plan;
   std::function<std::vector<Simulation>(const Plan&, const SimulationOptions&, const std::vector<int>& steps)> simulate;
@@ -40,7 +40,7 @@ struct StepWorkers {
 SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& options, const StepWorkers& work);
 SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& options);
 
-// For steady_state's users, which know none where a step is whole.
+// Null where the whole step was simulated.
 inline const SteadyState* steady_of(const SimulatedStep& step) { return step.steady ? &*step.steady : nullptr; }
 
 }  // namespace slipway::scenarios

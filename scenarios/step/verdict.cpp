@@ -16,12 +16,13 @@ namespace {
 struct Stages {
   explicit Stages(const Scenario& of)
       : scenario(of),
-        input(lowering_input(of)),
-        blocks(blocks_of(of.model)),
-        actions(step_actions(input)),
-        placement(placement_of(actions, step_shape(input))) {
+        step(of.step),
+        shape(work_shape(of.step)),
+        blocks(blocks_of(of.step.model)),
+        actions(action_lists(of.step)),
+        placement(placement_of(actions, schedule_shape(of.step))) {
     for (int copy = 0; copy < placement.copies; ++copy)
-      for (const BlockRange& range : split_blocks(of.model, of.layout)) ranges.push_back(range);
+      for (const BlockRange& range : split_blocks(of.step.model, of.step.layout)) ranges.push_back(range);
   }
 
   bool on_rank(std::size_t stage, int pipeline) const { return placement.rank[stage] == pipeline; }
@@ -32,27 +33,28 @@ struct Stages {
   }
 
   const Scenario& scenario;
-  LoweringInput input;
+  const Step& step;
+  WorkShape shape;  // of one micro-batch
   std::vector<Block> blocks;
   ActionLists actions;
   Placement placement;
   std::vector<BlockRange> ranges;  // per stage
 };
 
-// What one micro-batch keeps on each stage; under full recompute without the layer at work.
+// Bytes that one micro-batch keeps on each stage; under full recompute without the layer at work.
 struct Kept {
   std::vector<MemoryParts> parts;    // per stage
   std::vector<MemoryParts> at_work;  // per stage: its largest recomputed block
-  std::vector<double> for_weights;   // per stage: bytes between input and weight gradients, where they are split
+  std::vector<double> for_weights;   // per stage: bytes between split input and weight gradients
 };
 
-// The executor keeps keys and values that it gathers, and what it gathers when it makes a layer again. A trainer does not: its runs
-// have told what it keeps (memory_constants.h).
+// The executor keeps gathered keys and values, and what it gathers when it recomputes a layer. A trainer does not: its
+// constants come from its own runs (memory_constants.h).
 void add_gathered(const Operator& gather, const Block& block, const Stages& stages, MemoryParts& parts) {
   if (!stages.scenario.trainer.machine.empty()) return;
-  const bool recomputed = is_recomputed(stages.input.recompute, block);
+  const bool recomputed = is_recomputed(stages.step.recompute, block);
   if (!gathers_keys_values(gather) && !(recomputed && gathers_input(gather))) return;
-  parts[part_of_gathered(gather, block)] += bytes_beside_shard(gather, block, stages.input.shape.sharding, recomputed);
+  parts[part_of_gathered(gather, block)] += bytes_beside_shard(gather, block, stages.shape.sharding, recomputed);
 }
 
 MemoryParts of_block(const std::vector<Operator>& operators, const Stages& stages, int index) {
@@ -60,7 +62,7 @@ MemoryParts of_block(const std::vector<Operator>& operators, const Stages& stage
   const Block& block = stages.blocks[index];
   for (const Operator& op : operators) {
     if (op.block != index) continue;
-    add_kept(op, block, stages.input.shape, parts);
+    add_kept(op, block, stages.shape, parts);
     add_gathered(op, block, stages, parts);
   }
   return parts;
@@ -70,22 +72,22 @@ double left_for_weights(const std::vector<Operator>& operators, const Stages& st
   double bytes = 0;
   for (std::size_t i = 0; i < operators.size(); ++i) {
     const Block& block = stages.blocks[operators[i].block];
-    const bool comes_again = input_comes_again(operators, static_cast<int>(i), block, stages.input.recompute);
+    const bool comes_again = input_comes_again(operators, static_cast<int>(i), block, stages.step.recompute);
     bytes += bytes_for_weight_grads(std::span(&operators[i], 1), comes_again);
-    if (comes_again) bytes += operators[i - 1].message_bytes / stages.input.shape.sharding.tensor;
+    if (comes_again) bytes += operators[i - 1].message_bytes / stages.step.layout.tensor;
   }
   return bytes;
 }
 
 Kept kept_of(const Stages& of) {
   Kept kept;
-  Stages stages = of;  // unfused scores of a slice: the mean over the slices, which are all held at the peak
-  stages.input.shape.before = (stages.input.slices - 1) * stages.input.shape.sequence / 2;
-  const bool full = stages.input.recompute == Recompute::full;
-  const double residual = boundary_bytes(stages.scenario.model, stages.input.shape);
+  Stages stages = of;  // unfused scores of a slice: the mean over all slices, which live at the peak
+  stages.shape.before = (stages.step.slices - 1) * stages.step.model->sequence / 2;
+  const bool full = stages.step.recompute == Recompute::full;
+  const double residual = boundary_bytes(stages.scenario.step.model, stages.shape);
   for (const BlockRange& range : stages.ranges) {
     MemoryParts parts, at_work;
-    const auto operators = operators_of(stages.scenario.model, range.first, range.last, stages.input.shape);
+    const auto operators = operators_of(stages.scenario.step.model, range.first, range.last, stages.shape);
     for (int block = range.first; block < range.last; ++block) {
       const MemoryParts own = of_block(operators, stages, block);
       if (!full || stages.blocks[block].kind != BlockKind::transformer) {
@@ -107,22 +109,22 @@ double elements_of(const Stages& stages, int pipeline) {
   for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
     if (!stages.on_rank(stage, pipeline)) continue;
     for (int block = stages.ranges[stage].first; block < stages.ranges[stage].last; ++block)
-      elements +=
-          static_cast<double>(block_shard_elements(stages.scenario.model, block, stages.scenario.layout.tensor));
+      elements += static_cast<double>(
+          block_shard_elements(stages.scenario.step.model, block, stages.scenario.step.layout.tensor));
   }
   return elements;
 }
 
-// The largest two blocks that follow each other in the backward passes of a rank, where the last one is followed by
-// the next micro-batch's first: so many at a time are gathered (ZeRO 3), or keep an unreduced gradient (ZeRO 2, 3), as
-// the lowering allows it (schedules/lower/passes.cpp).
+// Elements of the two largest blocks that follow each other in a rank's backward passes; the last is followed by the
+// next micro-batch's first. So many are gathered at a time (ZeRO 3), or keep an unreduced gradient (ZeRO 2, 3), as the
+// lowering allows it (schedules/lower/passes.cpp).
 double elements_of_two_blocks(const Stages& stages, int pipeline) {
   std::vector<double> elements;
   for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
     if (!stages.on_rank(stage, pipeline)) continue;
     for (int block = stages.ranges[stage].first; block < stages.ranges[stage].last; ++block)
-      elements.push_back(
-          static_cast<double>(block_shard_elements(stages.scenario.model, block, stages.scenario.layout.tensor)));
+      elements.push_back(static_cast<double>(
+          block_shard_elements(stages.scenario.step.model, block, stages.scenario.step.layout.tensor)));
   }
   double most = elements.size() == 1 ? elements[0] : 0;
   for (std::size_t i = 0; i < elements.size() && elements.size() > 1; ++i)
@@ -130,38 +132,38 @@ double elements_of_two_blocks(const Stages& stages, int pipeline) {
   return most;
 }
 
-// Nothing of that is a trainer's own kept memory: bytes of the book.
+// Counts book bytes only; no trainer's constants cover these parts.
 void add_sharded(const Stages& stages, int pipeline, MemoryParts& parts) {
-  const Layout& layout = stages.scenario.layout;
+  const Layout& layout = stages.scenario.step.layout;
   if (layout.zero < 2 || layout.data * layout.context == 1) return;
   const double elements = elements_of_two_blocks(stages, pipeline);
-  parts[MemoryPart::gradient_buckets] = elements * bytes_of(stages.input.gradient_dtype);
-  if (layout.zero == 3) parts[MemoryPart::gathered_weights] = elements * bytes_of(stages.scenario.dtype);
+  parts[MemoryPart::gradient_buckets] = elements * bytes_of(stages.step.gradient_dtype);
+  if (layout.zero == 3) parts[MemoryPart::gathered_weights] = elements * bytes_of(stages.scenario.step.dtype);
 }
 
-// Everything but the bytes themselves.
+// All terms except the bytes by part.
 StageTerms without_parts(const Stages& stages, int pipeline) {
   const Scenario& s = stages.scenario;
   const Block& layer = stages.blocks[1];
-  const Tokens tokens = tokens_of(stages.input.shape);
-  const double width = bytes_of(s.dtype) / 2.0;
+  const Tokens tokens = tokens_of(stages.shape);
+  const double width = bytes_of(s.step.dtype) / 2.0;
   StageTerms terms;
   terms.parameters = elements_of(stages, pipeline);
-  terms.gradient_bytes = bytes_of(stages.input.gradient_dtype);
-  terms.replicas = static_cast<double>(s.layout.data) * s.layout.context;
-  terms.tensor = s.layout.tensor;
-  terms.pipeline = s.layout.pipeline;
-  terms.context = s.layout.context;
-  terms.zero = s.layout.zero;
-  terms.kernels = s.schedule.kernels;
+  terms.gradient_bytes = bytes_of(stages.step.gradient_dtype);
+  terms.replicas = static_cast<double>(s.step.layout.data) * s.step.layout.context;
+  terms.tensor = s.step.layout.tensor;
+  terms.pipeline = s.step.layout.pipeline;
+  terms.context = s.step.layout.context;
+  terms.zero = s.step.layout.zero;
+  terms.kernels = s.step.kernels;
   terms.hidden = width * static_cast<double>(tokens.whole * layer.hidden);
   terms.hidden_cut = width * static_cast<double>(tokens.sharded * layer.hidden);
   terms.ffn = width * static_cast<double>(tokens.whole * std::max<std::int64_t>(1, layer.experts_per_token) *
-                                          layer.ffn / s.layout.tensor);
+                                          layer.ffn / s.step.layout.tensor);
   return terms;
 }
 
-// Per stage: micro-batches held on its rank where that is fullest.
+// Per stage: micro-batches held on its rank at the rank's peak.
 std::vector<double> held(const Stages& stages, const Kept& kept) {
   std::vector<double> count(stages.ranges.size());
   for (const auto& list : stages.actions) {
@@ -179,15 +181,15 @@ std::vector<double> held(const Stages& stages, const Kept& kept) {
 
 std::vector<MemoryParts> formula_memory(const Scenario& scenario) {
   const Stages stages(scenario);
-  MemoryInput input = memory_input(scenario.model, stages.input.shape);
-  input.pipeline = scenario.layout.pipeline;
-  input.data = scenario.layout.data * stages.placement.copies;  // copies share the optimizer as well
-  input.zero = scenario.layout.zero;
-  input.gradient_dtype = stages.input.gradient_dtype;
-  input.recompute = stages.input.recompute;
+  MemoryInput input = memory_input(scenario.step.model, stages.shape);
+  input.pipeline = scenario.step.layout.pipeline;
+  input.data = scenario.step.layout.data * stages.placement.copies;  // copies share the optimizer too
+  input.zero = scenario.step.layout.zero;
+  input.gradient_dtype = stages.step.gradient_dtype;
+  input.recompute = stages.step.recompute;
   const std::vector<double> in_flight = held(stages, kept_of(stages));
   std::vector<MemoryParts> memory;
-  for (int pipeline = 0; pipeline < scenario.layout.pipeline; ++pipeline) {
+  for (int pipeline = 0; pipeline < scenario.step.layout.pipeline; ++pipeline) {
     std::vector<StageShare> shares;
     for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
       if (stages.on_rank(stage, pipeline))
@@ -202,9 +204,9 @@ std::vector<StageTerms> counted_memory(const Scenario& scenario) {
   const Stages stages(scenario);
   const Kept kept = kept_of(stages);
   const std::vector<double> in_flight = held(stages, kept);
-  const std::vector<StaticBytes> fixed = static_bytes_of(stages.input);
+  const std::vector<StaticBytes> fixed = static_bytes_of(stages.step);
   std::vector<StageTerms> memory;
-  for (int pipeline = 0; pipeline < scenario.layout.pipeline; ++pipeline) {
+  for (int pipeline = 0; pipeline < scenario.step.layout.pipeline; ++pipeline) {
     StageTerms terms = without_parts(stages, pipeline);
     MemoryParts& parts = terms.parts;
     MemoryParts at_work;
@@ -216,7 +218,7 @@ std::vector<StageTerms> counted_memory(const Scenario& scenario) {
       if (sum(kept.at_work[stage]) > sum(at_work)) at_work = kept.at_work[stage];
     }
     parts += at_work;
-    if (stages.input.recompute == Recompute::full) terms.layers_kept = 1;
+    if (stages.step.recompute == Recompute::full) terms.layers_kept = 1;
     const StaticBytes& of_rank = fixed[pipeline];
     parts[MemoryPart::weights] = of_rank.weights;
     parts[MemoryPart::gradients] = of_rank.gradients;
@@ -231,13 +233,13 @@ namespace {
 
 bool has_constants(const Scenario& scenario) { return !scenario.trainer.machine.empty(); }
 
-// Empty where there is none, or where a trainer's runs have said more than the book.
+// Empty without a closed form, and where a trainer's own constants replace it.
 std::vector<MemoryParts> closed_form(const Scenario& scenario) {
   if (has_constants(scenario)) return {};
   try {
     return formula_memory(scenario);
   } catch (const std::invalid_argument&) {
-    return {};  // another model family: the formula does not exist for it
+    return {};  // another model family, without a formula
   }
 }
 

@@ -1,10 +1,10 @@
 // Memory of each pipeline rank from a scenario alone, before any graph: in closed form (Fujii et al. 2024,
-// models/memory/closed_form.h) and counted operator by operator for every model family.
+// models/memory/closed_form.h), and counted operator by operator for every model family.
 //
 //   split of blocks ─► shares of a rank ┐
 //   action list ─► micro-batches held ──┴─► closed form (Llama shapes)  ≈  counted parts ─► estimate
 //
-// Both see what the schedule holds on every rank, not only on the first.
+// Both use the micro-batches held on every rank, not only on the first.
 // Guarded by tests/scenarios/memory_terms_test.cpp: the two agree term by term, and the closed form of rank 0 is the
 // author's.
 #pragma once
@@ -19,46 +19,45 @@
 
 namespace slipway::scenarios {
 
-// Per pipeline rank. Throws std::invalid_argument where the formula says nothing (another model family).
+// Bytes per pipeline rank. Throws std::invalid_argument for a model family without a formula.
 std::vector<MemoryParts> formula_memory(const Scenario& scenario);
-// Per pipeline rank, for every model, without embedding input; under full recompute head and the layer at work
-// are added up (memory_estimate.h). Throws std::invalid_argument for an
-// impossible split.
+// Terms per pipeline rank, for every model, without embedding input. Under full recompute, head and the layer at work
+// are added up (memory_estimate.h). Throws std::invalid_argument for an impossible split.
 std::vector<StageTerms> counted_memory(const Scenario& scenario);
 
-// Whether a scenario fits: one verdict for `memory`, `plan` and `simulate`.
+// The verdict whether a scenario fits, shared by `memory`, `plan` and `simulate`.
 //
 //   closed form (Fujii et al. 2024; not with a trainer's own constants) ┐
 //   parts counted × trainer's constants                                 ├─ largest ≤ usable_share · GPU: fits
 //   the simulated timeline, once there is one                           ┘          ≤ cautious_share · GPU: cautiously
 //
-// The three count a little differently: the author's embedding input is held by no buffer, messages between tasks are
-// in no formula. Nobody is told the smallest of them. Guarded by tests/scenarios/verdict_test.cpp.
+// The three differ a little: no buffer holds the author's embedding input, and no formula has the messages between
+// tasks. The largest counts, to be safe. Guarded by tests/scenarios/verdict_test.cpp.
 
 enum class MemoryWay : std::uint8_t { estimate, closed_form, timeline };
 
-// What a graph's timeline knows of a pipeline rank.
+// Memory of a pipeline rank on a graph's timeline.
 struct OnTimeline {
   double bytes = 0;
-  double kept_for_fillers = 0;  // of them; no formula knows how long
+  double kept_for_fillers = 0;  // part of bytes; no formula knows how long it lives
 };
 
-// Per pipeline rank: of its members the one with the smallest GPU.
+// The need of a pipeline rank, on its member with the smallest GPU.
 struct StageNeed {
   int rank = 0;
   double bytes = 0, capacity = 0;
-  MemoryWay way = MemoryWay::estimate;  // that says so
+  MemoryWay way = MemoryWay::estimate;  // the source of `bytes`
 };
-// `timeline`: per pipeline rank; empty = before any graph.
+// `timeline`: per pipeline rank; empty before any graph.
 std::vector<StageNeed> stage_needs(const Scenario& scenario, const std::vector<OnTimeline>& timeline = {});
 
 struct Verdict {
   bool fits = true;
   bool fits_cautious = true;  // up to cautious_share of every GPU
   int fullest = 0;            // pipeline rank with the largest share of its GPU
-  int rank = 0;               // of it, the one with the smallest GPU
-  double bytes = 0;           // there
-  double usable = 0;          // there: the GPU's memory times usable_share
+  int rank = 0;               // its member with the smallest GPU
+  double bytes = 0;           // needed there
+  double usable = 0;          // memory of that GPU times usable_share
   MemoryWay way = MemoryWay::estimate;
   double share() const { return bytes / usable; }
 };

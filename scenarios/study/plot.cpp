@@ -11,7 +11,7 @@ namespace slipway::scenarios {
 namespace {
 
 constexpr double width = 960, height = 480, left = 90, top = 56, bottom = 64, right = 24;
-// Okabe and Ito's colours, which colour-blind readers can tell apart.
+// Okabe and Ito's colours, which colour-blind readers can distinguish.
 constexpr std::array<const char*, 7> colours{"#0072B2", "#E69F00", "#009E73", "#CC79A7",
                                              "#56B4E9", "#D55E00", "#999999"};
 
@@ -43,7 +43,7 @@ std::string bar(double x, double from_y, double to_y, double bar_width, const st
       x, to_y, bar_width, from_y - to_y, colour, opacity);
 }
 
-// Which group and which bar of it each row is; both in the order of first appearance.
+// Group and bar of each row; both in the order of first appearance.
 struct Axes {
   std::vector<std::string> groups, series;
   std::vector<std::pair<std::size_t, std::size_t>> places;  // per row

@@ -1,13 +1,12 @@
-// One figure of a study as an SVG picture: a group of bars per value of the last variation, a bar per
-// combination of the others. Utilization shows what it was before filling and its ceiling as well.
+// One figure of a study as an SVG picture: a group of bars per value of the last variation, a bar per combination of
+// the others. Utilization also shows its value before filling and its ceiling.
 //
-//        ▐ █  ─ ceiling                SVG is written here: a bar chart needs rectangles and text, no
-//        library;
-//      █ ▐ █  ░ filled                 every browser opens it.
+//        ▐ █  ─ ceiling                SVG is written here: a bar chart needs rectangles and text, no library.
+//      █ ▐ █  ░ filled                 Every browser opens it.
 //      █ ▐ █  █ before
 //      D=4     D=8
 //
-// Points without figures leave a gap marked "×". Same study, same bytes.
+// Points without numbers leave a gap marked "×". The same study gives the same bytes.
 // Guarded by tests/scenarios/study_command_test.cpp.
 #pragma once
 

@@ -40,7 +40,7 @@ StudyFigures figures_of(const StudyPoint& point) {
   StudyFigures figures;
   figures.step_time_s = prediction.step.step_time_s;
   figures.tokens_per_s = prediction.tokens_per_s;
-  figures.sequences_per_s = static_cast<double>(plan.scenario.schedule.global_batch) / prediction.step.step_time_s;
+  figures.sequences_per_s = static_cast<double>(plan.scenario.step.global_batch) / prediction.step.step_time_s;
   figures.mfu = prediction.step.mfu > 0 ? prediction.step.mfu : absent;
   figures.bubble_share = prediction.step.bubble_share;
   figures.exposed_comm_share = prediction.step.exposed_comm_share;
@@ -56,7 +56,7 @@ StudyFigures figures_of(const StudyPoint& point) {
   return figures;
 }
 
-// The first complaint; the first line alone is a headline when more follow.
+// The first complaint. If more follow, its first line is only a headline.
 std::string in_short(const std::string& text) {
   std::vector<std::string> lines;
   for (std::size_t at = 0; at < text.size();) {
@@ -71,8 +71,8 @@ std::string in_short(const std::string& text) {
   return reason;
 }
 
-// Hands points to workers until all are done. A worker that dies takes the points under way with it: which
-// of them it was nobody can tell, so each says so, and the rest goes to new workers.
+// Hands points to workers until all are done. A worker that dies takes its points under way with it. Nobody knows which
+// of them caused that, so each row states it, and new workers get the rest.
 class Runner {
  public:
   Runner(const std::vector<StudyPoint>& points, int workers, const std::function<void(double)>& done,
@@ -164,11 +164,11 @@ std::vector<StudyRow> run_study(const std::vector<StudyPoint>& points, int worke
   return Runner(points, std::min(workers, static_cast<int>(points.size())), done, interrupted).run();
 }
 
-// --vary: "schedule.name=gpipe,1f1b", "layout.pipeline=4,8 model.layers=4,8", "layout.split=[3,3,2],even".
+// Values of --vary: "schedule.name=gpipe,1f1b", "layout.pipeline=4,8 model.layers=4,8", "layout.split=[3,3,2],even".
 
 namespace {
 
-// Cut at `at` outside of brackets.
+// Cuts at `at` outside of brackets.
 std::vector<std::string> cut(const std::string& text, char at) {
   std::vector<std::string> parts(1);
   int depth = 0;

@@ -1,11 +1,11 @@
-// Many variations of scenarios, each simulated: what `slipway study` does.
+// Many variations of scenarios, each simulated: the work of `slipway study`.
 //
 //   --vary schedule.name=gpipe,1f1b --vary layout.pipeline=4,8       2 × 2 points, the last varies fastest
 //   --vary "layout.pipeline=4,8 model.layers=4,8"                    keys that move together: 2 points
 //
-// Points run in forked workers, one per core; a point that cannot be (a refused scenario, memory of this
-// machine exhausted) is a row with its reason and stops nobody. The rows are in the order of the points, so
-// the same study gives the same bytes. Guarded by tests/scenarios/study_command_test.cpp.
+// Points run in forked workers, one per core. An impossible point (a refused scenario, this machine out of memory) is a
+// row with its reason and stops no other. Rows are in the order of the points, so the same study gives the same bytes.
+// Guarded by tests/scenarios/study_command_test.cpp.
 #pragma once
 
 #include <functional>
@@ -19,29 +19,29 @@
 
 namespace slipway::scenarios {
 
-// Keys that move together, and for each point along them a value of each.
+// Keys that move together, with one value of each per point.
 struct Variation {
   std::vector<std::string> keys;
   std::vector<std::vector<std::string>> values;
 };
-// Throws UsageError: no such key, a value that is missing, keys of different lengths.
+// Throws UsageError: no such key, a missing value, keys of different lengths.
 Variation variation_from(const std::string& option);
 
 struct StudyPoint {
-  std::string path;                    // of the scenario
+  std::string path;                    // the scenario's
   std::vector<std::string> overrides;  // the common ones, then the varied ones
-  std::vector<std::string> values;     // of the varied keys, in order
+  std::vector<std::string> values;     // values of the varied keys, in order
 };
 // All combinations, the last variation fastest.
 std::vector<StudyPoint> points_of(const std::vector<std::string>& scenarios, const std::vector<std::string>& overrides,
                                   const std::vector<Variation>& variations);
 
-// One number of a point; what does not apply to it is NaN.
+// The numbers of a point; NaN where one does not apply.
 struct StudyFigures {
   double step_time_s, tokens_per_s, sequences_per_s, mfu, bubble_share, exposed_comm_share;
-  double needed_memory_bytes;  // of the pipeline rank that is nearest to its capacity, as the verdict takes it
-  double peak_memory_bytes;    // on the timeline, of the one that is nearest there
-  double fits;                 // needed_memory_bytes do: 1 or 0
+  double needed_memory_bytes;  // at the pipeline rank nearest to its capacity, by the verdict
+  double peak_memory_bytes;    // on the timeline, of the pipeline rank nearest to its capacity there
+  double fits;                 // 1 if needed_memory_bytes fit, otherwise 0
   double refresh_steps, utilization_before, utilization, utilization_ceiling, utilization_own_cycles;
   double closed_form_step_time_s, closed_form_memory_bytes;  // Osawa et al. 2022
 };
@@ -60,22 +60,22 @@ std::string readable(const StudyFigure& figure, double value);
 
 struct StudyRow {
   StudyPoint point;
-  std::string error;  // why there are no figures; empty: there are
+  std::string error;  // why there are no numbers; empty: there are
   StudyFigures figures{};
-  Basis basis;  // on what they rest
+  Basis basis;  // basis of the numbers
 };
 
-// `done` is called after each point with the share done. Once `interrupted` says so, what is under way is
-// dropped; those points and the ones after them say that they were not simulated.
+// `done` is called after each point with the share done. Once `interrupted` returns true, points under way are dropped.
+// Their rows, and those of the points after them, state that they were not simulated.
 std::vector<StudyRow> run_study(const std::vector<StudyPoint>& points, int workers,
                                 const std::function<void(double)>& done, const std::function<bool()>& interrupted);
 
 struct Study {
   std::vector<std::string> scenarios;
   std::vector<std::string> keys;        // varied, in order
-  std::vector<std::size_t> first_keys;  // index in `keys` of the first key of each variation: what tables show
+  std::vector<std::size_t> first_keys;  // indices in `keys`: the first key of each variation, which tables show
   std::vector<StudyRow> rows;
-  std::vector<const StudyFigure*> columns;  // of the text; empty: all that some point has
+  std::vector<const StudyFigure*> columns;  // columns of the text; empty: all that some point has
 };
 std::string study_text(const Study& study);
 std::string study_csv(const Study& study);

@@ -76,7 +76,7 @@ std::vector<const StudyFigure*> columns_of(const std::optional<std::string>& opt
   return columns;
 }
 
-// A key that is varied twice, or varied and set, would take one value only.
+// Refuses a key that is varied twice, or varied and set: it would take only one value.
 void check_spoken_once(const std::vector<std::string>& keys, const std::vector<std::string>& overrides) {
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if (std::find(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(i), keys[i]) !=
@@ -100,7 +100,7 @@ void check_size(std::size_t scenarios, const std::vector<Variation>& variations)
     throw UsageError("that is " + product + " points; allowed: up to 100000; vary fewer keys or values");
 }
 
-// A file that cannot be read is the same mistake in every point.
+// Checked once, because an unreadable file is the same mistake in every point.
 void check_readable(const std::vector<std::string>& scenarios) {
   std::vector<ScenarioError> errors;
   for (const std::string& path : scenarios) read_document(path, {path, 0}, "", errors);

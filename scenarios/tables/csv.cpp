@@ -28,7 +28,7 @@ class Scanner {
     return begin < end ? text_.substr(begin, end - begin) : std::string();
   }
 
-  // The next row that is not an empty line.
+  // The next row that is not empty.
   std::optional<CsvRow> next() {
     while (at_ < text_.size()) {
       CsvRow row{line_, {}};
@@ -41,7 +41,7 @@ class Scanner {
   }
 
  private:
-  // Reads one field; true at the end of the row.
+  // Reads one field. Returns true at the end of the row.
   bool field(CsvRow& row) {
     std::string value;
     const bool quoted = at_ < text_.size() && text_[at_] == '"';

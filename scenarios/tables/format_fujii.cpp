@@ -1,7 +1,6 @@
-// Fujii et al. 2024 (arXiv 2411.06465): Llama-3.1-8B on TSUBAME4.0 (H100-94GB, four per node) and a cluster
-// of A100-40GB, trained with Megatron-Core: FlashAttention 2, fused RMSNorm, sequence parallel, distributed
-// optimizer, fp32 gradients. `dash` did not run: out of memory, or more ranks than GPUs. TFLOP/s per GPU
-// count
+// Fujii et al. 2024 (arXiv 2411.06465): Llama-3.1-8B on TSUBAME4.0 (H100-94GB, four per node) and a cluster of
+// A100-40GB. Trained with Megatron-Core: FlashAttention 2, fused RMSNorm, sequence parallel, distributed optimizer,
+// fp32 gradients. `dash` did not run: out of memory, or more ranks than GPUs. TFLOP/s per GPU count
 //
 //   12·B·s·L·h²·[1 + k/a + s/h + 1.5·f/h + V/(2Lh)]   per iteration
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
-// Hagemann et al. 2023 (arXiv 2311.05610): Llama on A100-80GB, eight per node, trained with AA-Scaling
-// (Megatron style), 4,194,304 tokens a step, AdamW in bf16 with ZeRO-1 and bf16 gradients, 1F1B.
-// `recompute` every_layer is full recompute, selective that of attention alone; a run whose kernel was not available has neither time nor
-// memory.
+// Hagemann et al. 2023 (arXiv 2311.05610): Llama on A100-80GB, eight per node, trained with AA-Scaling (Megatron
+// style): 4,194,304 tokens per step, AdamW in bf16 with ZeRO-1 and bf16 gradients, 1F1B.
+// `recompute` every_layer is full recompute; selective covers attention only. A run without its kernel has neither time
+// nor memory.
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"

@@ -1,7 +1,7 @@
-// MosaicML's LLM Foundry throughput tables: MPT models under FSDP on A100 and H100. `micro_batch` is per
-// GPU and `global_batch` in sequences. The shapes of the models are those of the project's MPT
-// configurations (1.3b, 2.7b, 6.7b and 65b are what the table's 1b, 3b, 7b and 70b hold); learned positions, biases and a tied vocabulary of 50,368 give the parameter counts that
-// the table states.
+// MosaicML's LLM Foundry throughput tables: MPT models under FSDP on A100 and H100. `micro_batch` is per GPU,
+// `global_batch` in sequences. Model shapes are those of the project's MPT configurations: 1.3b, 2.7b, 6.7b and 65b for
+// the table's 1b, 3b, 7b and 70b. Learned positions, biases and a tied vocabulary of 50,368 give the table's parameter
+// counts.
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
@@ -31,7 +31,7 @@ const std::map<std::string, MptShape, std::less<>> mpt_shapes = {{"125m", {"125m
                                                                  {"70b", mpt_70b},
                                                                  {"65b", mpt_70b}};
 
-// How FSDP shards: hybrid inside a node, between nodes replicas.
+// The sharding of FSDP. Hybrid: shards inside a node, replicas between nodes.
 struct FsdpSharding {
   int zero = 0;
   bool inside_node = false;

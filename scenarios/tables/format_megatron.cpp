@@ -1,11 +1,11 @@
-// Two tables of Megatron-LM. Narayanan et al. 2021 (arXiv 2104.04473, table 1): GPTs of 1.7B to 1T on
-// A100-80GB with full recompute, interleaved where pipeline > 1; what the table does not have is assumed: the
-// micro-batch (tuned_micro_batch.h) and the fewest chunks that divide a stage's layers. Their TFLOP/s count
-// 96·B·s·L·h²·(1 + s/(6h) + V/(16Lh)), vocabulary 51,200, of which a quarter of the layers' is recomputation: a row
-// that says it ran without it counts 72·B·s·L·h²·(1 + s/(6h) + V/(12Lh)) (Korthikanti et al. 2022, arXiv 2205.05198,
-// which leave attention that was made again out too). And the
-// project's weak scaling of tensor and data parallelism (2021) on DGX-2 (V100) and DGX A100, sequence 1024,
-// in milliseconds.
+// Two tables of Megatron-LM.
+// Narayanan et al. 2021 (arXiv 2104.04473, table 1): GPTs of 1.7B to 1T on A100-80GB with full recompute, interleaved
+// where pipeline > 1. Two columns are missing and assumed: the micro-batch (tuned_micro_batch.h) and the fewest chunks
+// that divide a stage's layers. Their TFLOP/s count 96·B·s·L·h²·(1 + s/(6h) + V/(16Lh)), vocabulary 51,200, of which a
+// quarter of the layers' part is recomputation. A row without recomputation counts 72·B·s·L·h²·(1 + s/(6h) + V/(12Lh)),
+// without recomputed attention as well (Korthikanti et al. 2022, arXiv 2205.05198).
+// The project's weak scaling of tensor and data parallelism (2021): DGX-2 (V100) and DGX A100, sequence 1024, in
+// milliseconds.
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
@@ -30,8 +30,8 @@ void read_gpt(const Cells& cells, std::int64_t sequence, PublishedRow& row) {
   row.shape.dtype = row.gradient_dtype = Dtype::float16;
 }
 
-// Smallest divisor above 1 of a stage's layers; 1 where there is none, or where Megatron-LM could not interleave: it
-// needs equal stages and as many micro-batches as a multiple of them.
+// The smallest divisor above 1 of a stage's layers. 1 where there is none, or where Megatron-LM cannot interleave: it
+// needs equal stages, and a multiple of their number as micro-batches.
 int fewest_chunks(const PublishedRow& row) {
   const std::int64_t layers = row.model.runs[1].count;
   if (row.pipeline <= 1 || layers % row.pipeline != 0 || row.micro_batches % row.pipeline != 0) return 1;
@@ -53,7 +53,7 @@ double counted_flops(const PublishedRow& row, double sequences) {
   return sequences * s * h * (per_layer * L * h * (1 + s / (6 * h)) + 6 * V);
 }
 
-// 0: to be assumed.
+// Chunks in the table; 0: to be assumed.
 int told_chunks(const Cells& cells) {
   for (const char* column : {"chunks", "interleave"})
     if (!cells.empty(column)) return cells.count(column);
@@ -88,7 +88,7 @@ void read_megatron_tensor(const Cells& cells, PublishedRow& row) {
   row.step_s = cells.number("iter_ms") / 1e3;
   row.group = row.choice = row.table = fmt::format("{} on {} {}", row.model.name, row.gpus, row.machine);
   const std::int64_t batch = cells.integer("global_batch");
-  row.shape.micro_batch = batch / cells.integer("dp");  // one micro-batch a step, without accumulation
+  row.shape.micro_batch = batch / cells.integer("dp");  // one micro-batch per step, without accumulation
   set_batch(row, batch);
 }
 

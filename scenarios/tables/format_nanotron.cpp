@@ -1,10 +1,10 @@
-// Hugging Face, The Ultra-Scale Playbook (2025): Llamas of 1.3B to 9B on H100-80GB, eight per node, trained
-// with nanotron: 1F1B, sequence parallel (tp_mode REDUCE_SCATTER; ALL_REDUCE has none), gradients added up in fp32
-// (accumulate_grad_in_fp32). `after_pp_fix` separates two
-// versions of the trainer. A run that ended out of memory left no columns of its own, so its layout is read
-// from its name "3.57G_dp16_tp2_pp1_acc8_mbs1_seq4096_zero1_..."; the widest model has an untied head, the
-// others a tied one (the parameter counts of the successful runs; where the table tells it, in tie_word_embeddings, it stands). `Mem Alloc` is what is held after the
-// step, `Mem Res` the peak of PyTorch's caching allocator; both are printed in units of 2^30 bytes.
+// Hugging Face, The Ultra-Scale Playbook (2025): Llamas of 1.3B to 9B on H100-80GB, eight per node, trained with
+// nanotron: 1F1B, sequence parallel (tp_mode REDUCE_SCATTER; ALL_REDUCE has none), fp32 sums of gradients
+// (accumulate_grad_in_fp32). `after_pp_fix` separates two versions of the trainer. A run out of memory has no columns
+// of its own, so its layout is read from its name "3.57G_dp16_tp2_pp1_acc8_mbs1_seq4096_zero1_...". Without a column
+// tie_word_embeddings, the widest model has an untied head and the others a tied one, as the parameter counts of
+// successful runs show. `Mem Alloc` is the memory after the step, `Mem Res` the peak of PyTorch's
+// caching allocator; both are printed in units of 2^30 bytes.
 #include <fmt/format.h>
 
 #include <regex>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr double gibibyte = 1073741824.0;
 
-// Numbers after "dp", "tp", ... in the run's name.
+// The number after "dp", "tp", ... in the run's name.
 std::int64_t named(const std::string& name, const char* part) {
   std::smatch match;
   if (!std::regex_search(name, match, std::regex("_" + std::string(part) + "([0-9]{1,9})(\\.0)?(_|$)")))

@@ -1,7 +1,6 @@
-// The format of Slipway's own tables: one run in the words of a scenario. `table`, `group` and `choice` may
-// be left out (then each is derived from model, sequence, machine and GPUs), as may `allocated_bytes`,
-// `reserved_bytes`, `all_reduce_bytes_per_s`, `after_pp_fix`, `dtype` (bfloat16), `fp8` (false) and `shard_group` (0). Base
-// units.
+// The format of Slipway's own tables: one run in the words of a scenario, in base units. `table`, `group` and `choice`
+// may be left out; each is then derived from model, sequence, machine and GPUs. Also optional: `allocated_bytes`,
+// `reserved_bytes`, `all_reduce_bytes_per_s`, `after_pp_fix`, `dtype` (bfloat16), `fp8` (false) and `shard_group` (0).
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"

@@ -1,6 +1,6 @@
-// vTrain (MICRO 2024): small GPTs on one node of A100, trained with Megatron-DeepSpeed: full recompute,
-// 1F1B, plain attention. The table does not tell the vocabulary; 51,200, tied, is assumed (GPT-2's, padded
-// by Megatron-LM for eight tensor ranks).
+// vTrain (MICRO 2024): small GPTs on one node of A100, trained with Megatron-DeepSpeed: full recompute, 1F1B, plain
+// attention. The table has no vocabulary; 51,200, tied, is assumed (GPT-2's, padded by Megatron-LM for eight tensor
+// ranks).
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"

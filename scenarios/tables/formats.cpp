@@ -15,7 +15,7 @@ std::vector<std::string_view> missing_columns(const TableFormat& format, const s
   return missing;
 }
 
-// Files of measurements that hold no training layouts, by columns that only they have.
+// Known files of other measurements, without training layouts, by columns that only they have.
 struct OtherTable {
   std::vector<std::string_view> columns;
   const char* holds;
@@ -79,7 +79,7 @@ const TableFormat& recognised(const CsvTable& table) {
 PublishedRow read_row(const TableFormat& format, const CsvTable& table, const CsvRow& source) {
   PublishedRow row;
   row.line = source.line;
-  row.status = RowStatus::ok;  // until the reader knows better: what cannot be read is not skipped
+  row.status = RowStatus::ok;  // until the reader sets it: an unreadable row is not skipped
   row.machine = row.table = row.group = row.choice = "unreadable";
   if (source.fields.size() != table.header.size()) {
     row.unpriceable = "it has " + std::to_string(source.fields.size()) + " fields where the header has " +
@@ -91,7 +91,7 @@ PublishedRow read_row(const TableFormat& format, const CsvTable& table, const Cs
     check_row(row);
   } catch (const CellError& error) {
     row.unpriceable = error.what();
-  } catch (const std::invalid_argument& error) {  // a model that cannot be
+  } catch (const std::invalid_argument& error) {  // an impossible model
     row.unpriceable = error.what();
   }
   return row;
@@ -155,12 +155,12 @@ PublishedTable read_table(std::istream& in, const std::string& file) {
 void set_batch(PublishedRow& row, std::int64_t global_batch) {
   if (row.shape.micro_batch < 1)
     throw CellError("the global batch of " + std::to_string(global_batch) + " is less than one sequence per replica");
-  // Each degree is below 2^31: the product of two fits, and is out of question long before the third.
+  // Each degree is below 2^31. So the product of two fits in 64 bits, and exceeds any GPU count long before the third.
   constexpr std::int64_t most = std::int64_t{1} << 31;
   const std::int64_t two = std::int64_t{row.shape.sharding.tensor} * row.shape.sharding.context;
   const std::int64_t ranks = two < most ? two * row.pipeline : most;
   if (row.gpus % ranks != 0) {
-    // More ranks than GPUs is a layout that cannot be; the tables list some.
+    // A layout with more ranks than GPUs is impossible, but some tables list such rows.
     if (row.status == RowStatus::ok)
       throw CellError("tensor x context x pipeline = " + std::to_string(ranks) + " does not divide " +
                       std::to_string(row.gpus) + " GPUs");
@@ -181,7 +181,7 @@ void set_batch(PublishedRow& row, std::int64_t global_batch) {
 }
 
 void check_row(const PublishedRow& row) {
-  constexpr std::int64_t most_layers = 10000;  // as in a scenario
+  constexpr std::int64_t most_layers = 10000;  // the limit of a scenario
   if (layer_count(row.model) > most_layers)
     throw CellError("the model has more than " + std::to_string(most_layers) + " layers");
   if (row.status == RowStatus::ok && !(row.step_s > 0 && std::isfinite(row.step_s)))

@@ -1,12 +1,12 @@
-// Tables that `slipway validate` reads, recognised by their header.
+// Tables for `slipway validate`, recognised by their header.
 //
 //   hagemann.csv ─┐                       a format = name, source, columns it needs, reader of one row
-//   fujii.csv    ─┼─ recognised(header) ─► rows, in file order; a broken one stays in, without a price
+//   fujii.csv    ─┼─ recognised(header) ─► rows, in file order; a broken one stays, without a price
 //   own.csv      ─┘
 //
-// One file per format (format_*.cpp): what its columns mean and which FLOP formula turns its figures into
-// step seconds. A table of your own is best written in the format `slipway` (format_slipway.cpp): every
-// other one can be turned into it (`slipway validate TABLE.csv --rows OUT.csv`).
+// One file per format (format_*.cpp): the meaning of its columns, and the FLOP formula that turns its numbers into step
+// seconds. Write a table of your own in the format `slipway` (format_slipway.cpp). Any other table can be converted to
+// it: `slipway validate TABLE.csv --rows OUT.csv`.
 // Guarded by tests/scenarios/tables_test.cpp.
 #pragma once
 
@@ -23,7 +23,7 @@ namespace slipway::scenarios {
 struct TableFormat {
   std::string_view name;                                // "hagemann-2023"
   std::string_view source;                              // citation
-  std::vector<std::string_view> columns;                // must be there; others may be
+  std::vector<std::string_view> columns;                // required; others may exist
   void (*read)(const Cells& cells, PublishedRow& row);  // throws CellError
 };
 
@@ -36,8 +36,8 @@ struct PublishedTable {
   std::vector<PublishedRow> rows;
 };
 
-// Throws std::runtime_error with the file and, for a header that no format has, the columns that the
-// nearest format misses and all formats' names. A row that cannot be read has `unpriceable` set.
+// Throws std::runtime_error with the file. For a header that no format has, it adds the columns that the nearest format
+// misses, and all formats' names. A row that cannot be read has `unpriceable` set.
 PublishedTable read_table(std::istream& in, const std::string& file);
 
 // The row in the columns of format `slipway`.
@@ -54,14 +54,14 @@ void read_megatron_scaling(const Cells& cells, PublishedRow& row);
 void read_megatron_tensor(const Cells& cells, PublishedRow& row);
 void read_slipway(const Cells& cells, PublishedRow& row);
 
-// What several readers need: the Llama of models/model/library with another sequence length, also by other names of it
-// (model_names.cpp; CellError when there is none) and with a vocabulary of 128,000.
+// For several readers: the Llama of models/model/library with another sequence length, also by its other names
+// (names.cpp; CellError for an unknown name), and with a vocabulary of 128,000.
 Model library_llama(const std::string& name, std::int64_t sequence);
 Model library_llama_of_128k(const std::string& name, std::int64_t sequence);
-// Data parallel degree and micro-batches from GPUs and batch. CellError when the ranks do not divide the GPUs or a
-// replica gets less than a micro-batch; where replicas do not divide the micro-batches, the last is assumed to be full.
+// Sets data parallel degree and micro-batches from GPUs and batch. CellError when the ranks do not divide the GPUs or a
+// replica gets less than a micro-batch. Where replicas do not divide the micro-batches, the last is assumed to be full.
 void set_batch(PublishedRow& row, std::int64_t global_batch);
-// Shapes that no parser would refuse but no trainer could run: degrees that do not divide heads or GPUs.
+// Throws CellError for shapes that a parser accepts but no trainer could run: degrees that do not divide heads or GPUs.
 void check_row(const PublishedRow& row);
 
 }  // namespace slipway::scenarios

@@ -1,7 +1,7 @@
-// The memory constants of one trainer on one machine, fitted again without some of the rows (as refit.h
-// does it for times): verdicts of runs that fitted and of runs that ran out of memory, and peaks where they
-// were measured. Guarded by tests/scenarios/memory_refit_test.cpp: the bars of the published tables, and that a row
-// left out does not move its own prediction.
+// The memory constants of one trainer on one machine, fitted again without some of the rows (as refit.h does for
+// times). It fits to verdicts of runs that fitted or ran out of memory, and to measured peaks. Guarded by
+// tests/scenarios/memory_refit_test.cpp: the bars of the published tables, and that a row left out does not move its
+// own prediction.
 #pragma once
 
 #include <optional>
@@ -14,13 +14,13 @@ namespace slipway::scenarios {
 
 class MemoryRefit {
  public:
-  // Rows of one trainer on one machine, each of which fitted or ran out of memory; not empty. Throws
+  // `rows`: of one trainer on one machine, each of which fitted or ran out of memory; not empty. Throws
   // std::invalid_argument as price() does, or when the trainer has no memory constants for the machine.
   explicit MemoryRefit(const std::vector<const PublishedRow*>& rows);
 
-  // Of each row, by a fit without the rows of its part; none where no other part has rows.
+  // The prediction of each row by a fit without the rows of its part; unset where no other part has rows.
   std::vector<std::optional<MemoryPrice>> left_out(const std::vector<int>& parts) const;
-  // The fit on all rows: what a stack profile's values are made of.
+  // The fit on all rows, which gives a stack profile its values.
   MemoryFit all() const { return fit_memory(runs_, *memory_); }
   const StackMemory& memory() const { return *memory_; }
   const std::vector<MemoryRun>& runs() const { return runs_; }
@@ -30,7 +30,7 @@ class MemoryRefit {
   std::vector<MemoryRun> runs_;
 };
 
-// Whether a row says something of memory: it fitted, or ran out of it.
+// True for a row that fitted or ran out of memory.
 bool tells_of_memory(const PublishedRow& row);
 bool has_memory_constants(const PublishedRow& row);
 

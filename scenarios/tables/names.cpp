@@ -76,9 +76,8 @@ void set_machine(PublishedRow& row, const Cells& cells, const std::vector<std::s
   if (!told) assume(row, "gpu " + written + " is " + row.machine + ", as in its authors' other runs");
 }
 
-// Names of Llamas in tables as files of models/model/library. Llama 3 and 3.1 have the same shapes; those of the first
-// Llama (Touvron et al. 2023, arXiv 2302.13971), which also go by the name of Llama 2, differ from a file's in vocabulary
-// or width.
+// Names of Llamas in tables, as files of models/model/library. Llama 3 and 3.1 have the same shapes. The first Llama
+// (Touvron et al. 2023, arXiv 2302.13971), whose shapes Llama 2 shares, differs from a file in vocabulary or width.
 
 namespace {
 

@@ -1,5 +1,5 @@
-// Words of published tables that mean the same thing: "every_layer", "every-layer" and "full (use_checkpoint=true)" are
-// all full recomputation. Whatever is no known word is an error that lists what is: nothing is guessed.
+// Words of published tables with the same meaning: "every_layer", "every-layer" and "full (use_checkpoint=true)" are
+// all full recomputation. Nothing is guessed: an unknown word is an error that lists the known ones.
 // Guarded by tests/scenarios/tables_test.cpp.
 #pragma once
 
@@ -13,23 +13,22 @@
 
 namespace slipway::scenarios {
 
-// Lower case, dashes as underscores, without blanks.
+// Lower case, with underscores for dashes and without blanks.
 std::string joined_words(std::string word);
-// The same, up to the first blank or parenthesis.
+// The same up to the first blank or parenthesis.
 std::string plain_word(const std::string& written);
-// none, selective, full (every_layer); `otherwise` where the table has no such column or leaves it empty.
+// none, selective, full (every_layer). `otherwise` for a missing column or an empty cell.
 Recompute recompute_word(const Cells& cells, Recompute otherwise);
 
-// Names of GPUs in tables as names of machine profiles: "A100-80GB SXM", "a100_80gb" and "A100 SXM4 80 GB"
-// are all a100-80gb. The generation decides, then the gigabytes; "A100" alone is what the table's authors
-// had.
+// Names of GPUs in tables as names of machine profiles: "A100-80GB SXM", "a100_80gb" and "A100 SXM4 80 GB" are all
+// a100-80gb. The generation decides first, then the gigabytes. "A100" alone means the GPU of the table's authors.
 // Guarded by tests/scenarios/tables_test.cpp.
 
-// `usual`: the profiles that names without gigabytes mean where there are several, one of a generation (none: an
-// error). Throws CellError with the column when no profile is meant.
+// `usual`: for each generation with several profiles, the one for names without gigabytes (none: an error). Throws
+// CellError with the column when no profile matches.
 std::string machine_named(std::string_view column, const std::string& written,
                           const std::vector<std::string>& usual = {});
-// Of column `gpu`, with a word in `assumed` where one of the usual ones was taken.
+// Reads column `gpu`. Adds to `assumed` where one of `usual` was taken.
 void set_machine(PublishedRow& row, const Cells& cells, const std::vector<std::string>& usual);
 
 }  // namespace slipway::scenarios

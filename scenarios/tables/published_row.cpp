@@ -5,7 +5,7 @@
 namespace slipway::scenarios {
 namespace {
 
-// Below it the network of the node was ill: healthy nodes of Hugging Face's runs show 400 to 480 GB/s.
+// Below it the node's network was faulty: healthy nodes of Hugging Face's runs show 400 to 480 GB/s.
 constexpr double healthy_all_reduce = 300e9;
 
 const char* word_of(Kernels kernels) {

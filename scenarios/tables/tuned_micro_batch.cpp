@@ -18,16 +18,16 @@ double book_seconds(const PublishedRow& row) {
   return time_model_of(row.trainer)->seconds(work_of(row), priors);
 }
 
-// Bytes that a layer of GPT keeps for one micro-batch: s·b·h·(10 + 24/t) + 5·a·b·s²/t, the 10 cut as well by sequence
-// parallelism, the scores not kept under selective recomputation (Korthikanti et al. 2022, arXiv 2205.05198).
+// Bytes that a GPT layer keeps for one micro-batch: s·b·h·(10 + 24/t) + 5·a·b·s²/t. Sequence parallelism divides the 10
+// by t too; selective recomputation drops the scores (Korthikanti et al. 2022, arXiv 2205.05198).
 double layer_bytes(const StepWork& w, Recompute recompute) {
   const double M = w.b * w.s, norms = w.sequence_parallel ? 10 / w.t : 10;
   const double scores = recompute == Recompute::selective ? 0 : 5 * w.a * w.b * w.s * w.s / w.t;
   return M * w.h * (norms + 24 / w.t) + scores;
 }
 
-// The first stage: 18 bytes per parameter (weight 2, fp32 gradient 4, Adam 12); activations of the micro-batches in
-// flight, under full recomputation inputs only and one layer at work. The verdict of memory_estimate.h has no GPTs.
+// The first stage: 18 bytes per parameter (weight 2, fp32 gradient 4, Adam 12), and the activations in flight: under
+// full recomputation only inputs and one layer at work. The verdict of memory_estimate.h has no GPTs.
 double peak_bytes(const StepWork& w, const MemoryConstants& c) {
   const double parameters = (fullest_layers(w) * layer_matrix_parameters(w) + w.V * w.h) / w.t;
   const double interleaved = w.chunks > 1 ? 1 + (w.p - 1) / (w.p * w.chunks) : 1;

@@ -34,8 +34,8 @@ void keep_price(RowResult& result, const Workers::Outcome& outcome) {
   price.mfu = mfu_of(*result.row, price.step_s, result.peak_flops);
 }
 
-// In Megatron-Core keys and values go around a ring: Transformer Engine's default (cp_comm_type p2p), which Megatron-LM
-// could not choose otherwise before December 2024 (NVIDIA/Megatron-LM, pull request 1160), after Fujii's runs.
+// In Megatron-Core, keys and values go around a ring: Transformer Engine's default (cp_comm_type p2p). Megatron-LM had
+// no other choice before December 2024 (NVIDIA/Megatron-LM, pull request 1160), after Fujii's runs.
 ContextExchange exchange_of(const std::string& trainer) {
   return trainer == "megatron-core" ? ContextExchange::ring : ContextExchange::all_gather;
 }
@@ -50,7 +50,6 @@ const char* name_of(GraphEngine engine) {
 Scenario scenario_of(const PublishedRow& row) {
   Scenario scenario;
   scenario.name = in_words(row);
-  scenario.model = row.model;
   scenario.cluster.name = row.machine;
   scenario.cluster.groups = {nodes_of(row)};
   scenario.cluster.fabrics = default_fabrics(scenario.cluster.groups);
@@ -59,32 +58,31 @@ Scenario scenario_of(const PublishedRow& row) {
     scenario.stack = *stack;
     scenario.trainer = memory_constants(*stack, row.machine);
   }
-  scenario.layout = choice_of(row).layout;
-  scenario.schedule.name = choice_of(row).schedule->name;
-  scenario.schedule.micro_batch = row.shape.micro_batch;
-  scenario.schedule.global_batch = row.micro_batches * row.shape.micro_batch * row.data;
-  scenario.schedule.recompute = row.recompute;
-  scenario.schedule.kernels = row.shape.kernels;
-  scenario.dtype = row.shape.dtype;
+  scenario.step = step_of(row);
+  derive_step(scenario);
   return scenario;
 }
 
-LayoutChoice choice_of(const PublishedRow& row) {
+Step step_of(const PublishedRow& row) {
   const Sharding& cut = row.shape.sharding;
-  LayoutChoice choice;
-  choice.layout.tensor = cut.tensor;
-  choice.layout.sequence_parallel = cut.sequence_parallel && cut.tensor > 1;
-  choice.layout.context = cut.context;
-  choice.layout.context_exchange = exchange_of(row.trainer);
-  choice.layout.pipeline = row.pipeline;
-  choice.layout.chunks = row.chunks;
-  choice.layout.data = row.data;
-  choice.layout.zero = row.data > 1 ? row.zero : 0;
-  choice.layout.split = row.trainer == "nanotron" ? SplitKind::balanced : SplitKind::even;
-  choice.schedule = schedule_named(row.chunks > 1 ? "interleaved-1f1b" : "1f1b");
-  choice.micro_batch = row.shape.micro_batch;
-  choice.recompute = row.recompute;
-  return choice;
+  Step step;
+  step.model = row.model;
+  step.layout.tensor = cut.tensor;
+  step.layout.sequence_parallel = cut.sequence_parallel && cut.tensor > 1;
+  step.layout.context = cut.context;
+  step.layout.context_exchange = exchange_of(row.trainer);
+  step.layout.pipeline = row.pipeline;
+  step.layout.chunks = row.chunks;
+  step.layout.data = row.data;
+  step.layout.zero = row.data > 1 ? row.zero : 0;
+  step.layout.split = row.trainer == "nanotron" ? SplitKind::balanced : SplitKind::even;
+  step.schedule = row.chunks > 1 ? "interleaved-1f1b" : "1f1b";
+  step.micro_batch = row.shape.micro_batch;
+  step.global_batch = row.micro_batches * row.shape.micro_batch * row.data;
+  step.recompute = row.recompute;
+  step.kernels = row.shape.kernels;
+  step.dtype = row.shape.dtype;
+  return step;
 }
 
 void price_by_graph(Validation& validation, GraphEngine engine, const std::function<void(double)>& progress) {
@@ -97,8 +95,11 @@ void price_by_graph(Validation& validation, GraphEngine engine, const std::funct
   const auto work = [&](int job, std::byte* result) {
     const PublishedRow& row = *result_of(job).row;
     Scenario scenario = scenario_of(row);
-    if (engine == GraphEngine::book) scenario.stack.reset();
-    const double seconds = engine == GraphEngine::simulation ? price_layout(scenario, choice_of(row)).step_time_s
+    if (engine == GraphEngine::book) {
+      scenario.stack.reset();
+      derive_step(scenario);
+    }
+    const double seconds = engine == GraphEngine::simulation ? price_layout(scenario, scenario.step).step_time_s
                                                              : replayed_step_s(scenario);
     std::memcpy(result, &seconds, sizeof seconds);
   };

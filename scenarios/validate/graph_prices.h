@@ -1,11 +1,11 @@
-// Published runs priced by their task graph, as `slipway plan` prices a layout, at the pace of their trainer; `book`:
-// as without cluster.stack, by the machine profile alone, of which only efficiencies have seen a published step time.
+// Published runs priced by their task graph at their trainer's pace, as `slipway plan` prices a layout. `book` prices
+// by the machine profile alone, as without cluster.stack; only its efficiencies were fitted to published step times.
 //
 //   row ──► Scenario ──► lower ──► list replay, without contention (replay, book), or SimGrid ──► step_s
 //
-// The layers of a pipeline are split evenly, nanotron's by FLOPs with the head counted, as the trainers do.
-// What the graph cannot hold (a stage without layers) is a row without a price.
-// Guarded by tests/scenarios/price_test.cpp: the same step time as `slipway simulate` gives.
+// The layers of a pipeline are split as the trainers do it: evenly, nanotron's by FLOPs including the head.
+// A run that the graph cannot hold (a stage without layers) is a row without a price.
+// Guarded by tests/scenarios/price_test.cpp: `slipway simulate` gives the same step time.
 #pragma once
 
 #include <functional>
@@ -20,10 +20,10 @@ const char* name_of(GraphEngine engine);
 
 // Throws std::invalid_argument for a row that no scenario can describe.
 Scenario scenario_of(const PublishedRow& row);
-LayoutChoice choice_of(const PublishedRow& row);
+Step step_of(const PublishedRow& row);
 
-// Replaces step time and MFU of every row that could be read; memory verdicts stay. Rows are shared out
-// among forked workers, one a core; `progress` gets the share that is done.
+// Replaces step time and MFU of every readable row; memory verdicts stay. Forked workers, one per core, share the rows.
+// `progress` gets the share done.
 void price_by_graph(Validation& validation, GraphEngine engine, const std::function<void(double)>& progress);
 
 }  // namespace slipway::scenarios

@@ -4,8 +4,7 @@
 //         ├─ part 1 ─┤
 //         └─ part 2 ─┘      so that no row is predicted by constants that have seen it
 //
-// Every fit starts from the book values (prior) of the stack profile, never from its fitted values, which
-// have seen all rows.
+// Every fit starts from the book values (prior) of the stack profile. Its fitted values have seen all rows.
 // Guarded by tests/scenarios/validation_test.cpp.
 #pragma once
 
@@ -24,14 +23,12 @@ struct RefitRow {
 
 class Refit {
  public:
-  // Rows of one trainer on one machine that can be priced; not empty. Throws std::invalid_argument as
-  // price() does.
+  // `rows`: of one trainer on one machine, priceable, not empty. Throws std::invalid_argument as price() does.
   explicit Refit(const std::vector<RefitRow>& rows);
 
-  // Seconds of each row, predicted by a fit without the rows of its part; 0 where no other part has rows to
-  // train.
+  // Seconds of each row, predicted by a fit without the rows of its part. 0 where no other part has rows to train on.
   std::vector<double> left_out(const std::vector<int>& parts) const;
-  // The fit on all rows that train: what a stack profile's values are made of.
+  // The fit on all training rows, which gives a stack profile its values.
   PriorFit all() const;
   const StackTime& time() const { return *time_; }
   const TimeModel& model() const { return *model_; }

@@ -143,7 +143,7 @@ std::string memory_text(const Validation& validation) {
   return text + '\n';
 }
 
-// The tables where the recommendation lost most.
+// The tables with the largest regret.
 std::string regret_text(const Validation& validation) {
   constexpr std::size_t shown = 8;
   ScoreSet set = score(pointers(validation.rows), validation.refitted ? std::optional(Left::choice) : std::nullopt);
@@ -159,7 +159,7 @@ std::string regret_text(const Validation& validation) {
   return aligned_table(lines, "  ") + (all > shown ? fmt::format("  ... of {} tables\n", all) : "") + '\n';
 }
 
-// Rows outside of what their trainer was fitted to.
+// Rows on machines that their trainer was not fitted on, with the machine of the constants used.
 std::string borrowed_text(const Validation& validation) {
   std::map<std::pair<std::string, std::string>, int> counts;
   for (const RowResult& result : validation.rows)
@@ -179,7 +179,7 @@ std::string lines_text(const std::vector<int>& lines) {
   return text + (lines.size() > shown ? " ... (--json names all)\n" : "\n");
 }
 
-// What the table does not tell and its reader took for it.
+// Values that a reader assumed because the table lacks them.
 std::string assumed_text(const Validation& validation) {
   std::map<std::string, std::vector<int>> what;
   for (const RowResult& result : validation.rows)
@@ -192,7 +192,7 @@ std::string assumed_text(const Validation& validation) {
   return text;
 }
 
-// Reasons with their rows' lines; every row that a score needed and that has no price is here.
+// Reasons with the lines of their rows: all rows that a score needed and that have no price.
 std::string unpriced_text(const Validation& validation) {
   std::map<std::string, std::vector<int>> reasons;
   for (const RowResult& result : validation.rows)
@@ -219,7 +219,7 @@ namespace {
 using nlohmann::json;
 using Rows = std::vector<const RowResult*>;
 
-// NaN is null in JSON.
+// NaN becomes null in JSON.
 json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
 
 json object(const Confusion& c) {
@@ -252,7 +252,7 @@ json regrets(const ScoreSet& set) {
   return list;
 }
 
-// The keys that every set of rows has: the whole, each group, each table, each way of leaving out.
+// The keys of every set of rows: the whole, each group, each table, each way of leaving out.
 json object(const ScoreSet& set) {
   return {{"rows", set.rows},
           {"priced", set.priced},

@@ -1,4 +1,4 @@
-// A validation for people and for programs.
+// A validation as a report and as JSON.
 //
 //   hagemann-2023 (Hagemann et al. 2023, arXiv 2311.05610): 547 rows, 222 scored
 //                          n   MAPE  median  bias  rank  regret  of 3
@@ -15,11 +15,11 @@
 
 namespace slipway::scenarios {
 
-// Scores as built in and left out, per group, worst rows, regret per table, memory verdicts, and what could
-// not be priced and why.
+// Scores as built in and left out, per group; worst rows; regret per table; memory verdicts; and rows without a price,
+// with reasons.
 std::string report_text(const Validation& validation);
 
-// One object: the scores of all rows as built in, the same under "groups", "tables" and "left_out".
+// One object: the scores of all rows as built in; the same under "groups", "tables" and "left_out".
 std::string json_text(const std::vector<Validation>& validations);
 
 }  // namespace slipway::scenarios

@@ -39,8 +39,8 @@ std::string memory_text(const std::string& machine, const std::vector<const Publ
       heading(machine, rows.size(), file) + fmt::format("    width: {}\n    scale: {}\n", memory.width, memory.scale);
   for (std::size_t i = 0; i < memory.sources.size(); ++i) {
     const StackConstant& constant = memory.sources[i];
-    if (constant.source.empty()) continue;  // the book's
-    // What is not fitted keeps its digits.
+    if (constant.source.empty()) continue;  // a book value
+    // Values that are not fitted keep their digits.
     const std::string_view name = memory_parameters()[i].name;
     text += constant.spread > 0 ? constant_text(name, fit.values[i], constant)
                                 : fmt::format("    {}: {{value: {}, prior: {}, source: \"{}\"}}\n", name,
@@ -49,7 +49,7 @@ std::string memory_text(const std::string& machine, const std::vector<const Publ
   return text;
 }
 
-// Rows by trainer and machine.
+// Groups rows by trainer and machine.
 template <typename Row>
 using Sets = std::map<std::pair<std::string, std::string>, std::vector<Row>>;
 

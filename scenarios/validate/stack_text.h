@@ -1,6 +1,6 @@
-// A stack profile's sections with constants that were fitted to a table: what `slipway validate
-// --constants` writes, in the form that load_stack.h reads. The value is new; prior, spread and source stay
-// as they were. Guarded by tests/models/trainers_test.cpp: what is written reads back.
+// The output of `slipway validate --constants`: a stack profile's sections with constants fitted to a table, in the
+// form that load_stack.h reads. The value is new; prior, spread and source stay. Guarded by
+// tests/models/trainers_test.cpp: the text reads back.
 #pragma once
 
 #include <string>

@@ -45,12 +45,12 @@ CommandOptions declared_options() {
   return options;
 }
 
-// With the first of its tables, so that the next try works.
+// Names the first table of the folder, so that the next try works.
 void refuse_folder(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return;
   std::string first;
-  for (const auto& entry : std::filesystem::directory_iterator(path, ignored))  // not below it: it may be any folder
+  for (const auto& entry : std::filesystem::directory_iterator(path, ignored))  // not recursive
     if (const std::string found = entry.path().string(); found.ends_with(".csv") && (first.empty() || found < first))
       first = found;
   throw UsageError(path + " is a folder; give tables (CSV)" + (first.empty() ? "" : ", for example " + first));
@@ -79,7 +79,7 @@ std::vector<PublishedTable> tables_of(const std::vector<std::string>& paths) {
   return tables;
 }
 
-// Nothing: the formula.
+// Unset: the formula.
 std::optional<GraphEngine> engine_of(const CommandOptions& options) {
   const std::string name = options.text("engine").value_or("formula");
   if (name == "formula") return std::nullopt;
@@ -96,7 +96,7 @@ std::string number_text(double value) {
   return text.str();
 }
 
-// The format `slipway` with predictions behind it; it reads back as a table.
+// The format `slipway` with predictions as further columns. It reads back as a table.
 void write_rows(const std::string& path, const std::vector<Validation>& validations) {
   OutputFile file(path);
   std::vector<std::string> columns = slipway_columns();
@@ -106,7 +106,7 @@ void write_rows(const std::string& path, const std::vector<Validation>& validati
   file.stream() << csv_line(columns);
   for (const Validation& validation : validations) {
     for (const RowResult& result : validation.rows) {
-      if (result.row->model.runs.empty()) continue;  // unreadable: named in the report
+      if (result.row->model.runs.empty()) continue;  // unreadable; the report names it
       std::vector<std::string> fields = slipway_fields(*result.row);
       fields.push_back(number_text(result.price.step_s));
       for (const double seconds : result.left_out_s) fields.push_back(number_text(seconds));

@@ -29,12 +29,12 @@ std::vector<int> parts_of(const std::vector<const PublishedRow*>& rows, Left way
   return folds_of(keys, way == Left::layout ? layout_folds : static_cast<int>(keys.size()));
 }
 
-// A table's recommendation chooses among all its layouts, those that ran out of memory included.
+// Candidates of a table's recommendation: all its layouts, also those that ran out of memory.
 bool choosable(const RowResult& result) {
   return scored(result) || (result.row->status == RowStatus::out_of_memory && result.row->fixed_pipeline);
 }
 
-// All ways of leaving out, for the rows of one trainer on one machine.
+// Predicts the rows of one trainer on one machine by all ways of leaving out.
 void refit(std::vector<RowResult*>& results) {
   std::vector<const PublishedRow*> rows;
   std::vector<RefitRow> fit_rows;
@@ -153,7 +153,7 @@ std::vector<int> folds_of(const std::vector<std::string>& keys, int folds) {
   const std::set<std::string> distinct(keys.begin(), keys.end());
   std::vector<std::string> order(distinct.begin(), distinct.end());
   std::mt19937_64 random(20231);
-  // Fisher and Yates, spelled out: std::shuffle differs between standard libraries.
+  // Fisher and Yates, written out, because std::shuffle differs between standard libraries.
   for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
   std::map<std::string, int> part;
   for (std::size_t i = 0; i < order.size(); ++i) part[order[i]] = static_cast<int>(i) % folds;

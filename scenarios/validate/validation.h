@@ -1,12 +1,12 @@
-// Predictions of a published table beside what was measured, and how good they are.
+// Predictions of a published table beside its measurements, with their scores.
 //
 //   rows ─┬─ priced with the built-in constants ─────────────► as built in    (fitted rows: the constants saw them)
 //         ├─ constants refitted without a fifth of the layouts ► by layout     ┐
 //         ├─ ... without a whole group (model, sequence, ...) ─► by group      ├ left out: no fit saw the row
 //         └─ ... without the table that a layout is chosen from ► by choice    ┘  (regret)
 //
-// Every scored row is predicted once in each column. A refit starts from the book values of the stack profile,
-// with the rows of the same trainer and machine that are scored (rules of published_row.h) and not left out.
+// Every scored row is predicted once per column. A refit starts from the book values of the stack profile. It uses the
+// rows of the same trainer and machine that are scored (rules of published_row.h) and not left out.
 // Deterministic: folds come from a fixed seed.
 // Guarded by tests/scenarios/validation_test.cpp.
 #pragma once
@@ -31,9 +31,9 @@ struct RowResult {
   const PublishedRow* row = nullptr;
   Exclusion exclusion = Exclusion::none;
   double peak_flops = 0;
-  RowPrice price;                              // as built in
-  std::array<double, left_ways> left_out_s{};  // 0: cannot be priced, or no refit was asked for
-  std::array<std::optional<MemoryPrice>, left_ways> left_out_memory{};  // none: the same
+  RowPrice price;                                                       // as built in
+  std::array<double, left_ways> left_out_s{};                           // 0: not priceable, or no refit was asked for
+  std::array<std::optional<MemoryPrice>, left_ways> left_out_memory{};  // unset: no such fit
 };
 
 struct NamedRegret {
@@ -43,20 +43,20 @@ struct NamedRegret {
 
 struct ScoreSet {
   int rows = 0, priced = 0, unpriced = 0;
-  int borrowed = 0;                     // of the priced, by constants of another machine
+  int borrowed = 0;                     // priced by constants of another machine
   std::map<std::string, int> excluded;  // rule → rows; rows = priced + unpriced + all of these
   TimeScore time;
   double rank = 0;                   // Spearman's ρ of MFU
   std::vector<NamedRegret> regrets;  // tables with at least two measured layouts
   Confusion oom, oom_cautious;
-  TimeScore allocated, reserved;  // bytes: after a step and at its peak, where the allocator told them
-  int memory_unpriced = 0;        // rows with a verdict of their own (ok or oom) that got none from us
+  TimeScore allocated, reserved;  // bytes after a step and at its peak, where the allocator reported them
+  int memory_unpriced = 0;        // rows with an own verdict (ok or oom) and without one of ours
 };
 double mean_regret(const ScoreSet& set);  // NaN without tables
 double median_regret(const ScoreSet& set);
 double mean_regret_of_three(const ScoreSet& set);
 
-// Rows of one file, priced; refitted with left-out rows if asked for.
+// Rows of one file, priced, and on request refitted with rows left out.
 struct Validation {
   const PublishedTable* table = nullptr;
   std::vector<RowResult> rows;
@@ -65,13 +65,13 @@ struct Validation {
 };
 Validation validate(const PublishedTable& table, bool refit);
 
-// Scores of some rows. `way` empty: as built in.
+// Scores of some rows. `way` unset: as built in.
 ScoreSet score(const std::vector<const RowResult*>& rows, std::optional<Left> way);
 double predicted_seconds(const RowResult& result, std::optional<Left> way);
 const std::optional<MemoryPrice>& predicted_memory(const RowResult& result, std::optional<Left> way);
 
-// Which of `folds` parts each key is in: the distinct keys in order of name, shuffled by a fixed seed and dealt
-// out in turn.
+// The part (0 to `folds` − 1) of each key. The distinct keys are sorted by name, shuffled by a fixed seed and dealt out
+// in turn.
 std::vector<int> folds_of(const std::vector<std::string>& keys, int folds);
 
 }  // namespace slipway::scenarios

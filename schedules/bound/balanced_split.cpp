@@ -20,17 +20,17 @@ double seconds_of(const BlockPrice& price, double overhead, const LinkPath& tens
          seconds_over(context, price.context_backward);
 }
 
-std::vector<std::vector<double>> block_seconds(Parts& parts, const LayoutChoice& choice, const Placement& placement) {
-  const Wiring& wires = parts.wiring(choice.layout);
-  const std::vector<std::vector<int>>& groups = parts.groups_of(choice.layout);
-  const std::vector<BlockRun>& runs = parts.base.model.runs;
+std::vector<std::vector<double>> block_seconds(Parts& parts, const Step& step, const Placement& placement) {
+  const Wiring& wires = parts.wiring(step.layout);
+  const std::vector<std::vector<int>>& groups = parts.groups_of(step.layout);
+  const std::vector<BlockRun>& runs = parts.base.model->runs;
   std::vector<std::vector<double>> seconds(placement.parts(),
                                            std::vector<double>(blocks_of(parts.base.model).size(), 0));
   for (int stage = 0; stage < placement.stages(); ++stage) {
     const std::size_t q = placement.rank[stage];
     std::vector<double>& row = seconds[placement.part_of(stage)];
     for (const int group : groups[q]) {
-      const std::vector<BlockPrice>& prices = parts.prices_of(choice, group);
+      const std::vector<BlockPrice>& prices = parts.prices_of(step, group);
       const double overhead = parts.cluster.groups[group].machine.task_overhead;
       for (std::size_t run = 0; run < runs.size(); ++run) {
         const double one = seconds_of(prices[run], overhead, wires.tensor[q], wires.context[q]);
@@ -42,17 +42,13 @@ std::vector<std::vector<double>> block_seconds(Parts& parts, const LayoutChoice&
   return seconds;
 }
 
-LayoutChoice choice_of(const LoweringInput& input) {
-  return {input.layout, schedule_named(input.schedule), input.shape.micro_batch, input.recompute};
-}
-
 // Copies of a part sit on several ranks; then each part is balanced by itself.
 std::vector<int> whose_loads(const Placement& placement) {
   return placement.copies > 1 ? std::vector<int>{} : std::vector<int>(placement.rank.begin(), placement.rank.end());
 }
 
-Placement placement_of(const LoweringInput& input) {
-  return slipway::schedules::placement_of(step_actions(input), step_shape(input));
+Placement placement_of(const Step& step) {
+  return slipway::schedules::placement_of(action_lists(step), schedule_shape(step));
 }
 
 }  // namespace
@@ -92,14 +88,14 @@ bool has_unequal_stages(const Cluster& cluster, const Layout& layout) {
   return has_several_machines(cluster) && differ(cluster, groups_of_pipeline_ranks(cluster, layout));
 }
 
-SplitLoads split_loads(const LoweringInput& input, const Cluster& cluster) {
-  Parts parts(input, healthy(cluster));
-  const Placement placement = placement_of(input);
-  return {block_seconds(parts, choice_of(input), placement), whose_loads(placement), {}};
+SplitLoads split_loads(const Step& step, const Cluster& cluster) {
+  Parts parts(step, healthy(cluster));
+  const Placement placement = placement_of(step);
+  return {block_seconds(parts, step, placement), whose_loads(placement), {}};
 }
 
-std::vector<int> time_balanced_layers(const LoweringInput& input, const Cluster& cluster) {
-  return balanced_layers(split_loads(input, cluster)).value();
+std::vector<int> time_balanced_layers(const Step& step, const Cluster& cluster) {
+  return balanced_layers(split_loads(step, cluster)).value();
 }
 
 const std::vector<std::vector<int>>& StepEstimator::Parts::groups_of(const Layout& layout) {
@@ -110,20 +106,19 @@ const std::vector<std::vector<int>>& StepEstimator::Parts::groups_of(const Layou
 }
 
 // A bound like that of memory (estimate.h): a layer counts as on the chunk that keeps the fewest micro-batches.
-std::vector<int> StepEstimator::Parts::most_layers(const LayoutChoice& choice, const ScheduleUse& use,
-                                                   double memory_share) {
-  const Layout& layout = choice.layout;
+std::vector<int> StepEstimator::Parts::most_layers(const Step& step, const ScheduleUse& use, double memory_share) {
+  const Layout& layout = step.layout;
   const Wiring& wires = wiring(layout);
-  const std::vector<double>& elements = elements_of_runs(choice);
+  const std::vector<double>& elements = elements_of_runs(step);
   const auto fixed_bytes = [&](std::size_t run) {
     const StaticBytes fixed =
-        static_bytes_of(elements[run], layout, base.shape.dtype, base.gradient_dtype, use.placement.copies);
+        static_bytes_of(elements[run], layout, base.dtype, base.gradient_dtype, use.placement.copies);
     return fixed.weights + least_gradients * fixed.gradients + fixed.optimizer;
   };
   std::vector<int> most;
   for (int q = 0; q < layout.pipeline; ++q) {
     const int group = wires.machine_group[q];
-    const std::vector<BlockPrice>& prices = prices_of(choice, group);
+    const std::vector<BlockPrice>& prices = prices_of(step, group);
     const auto& held = use.in_flight[q];
     const auto bytes = [&](std::size_t run, int micro_batches) {
       return fixed_bytes(run) + (use.is_plain ? least_kept * micro_batches * prices[run].kept_bytes : 0);
@@ -139,26 +134,25 @@ std::vector<int> StepEstimator::Parts::most_layers(const LayoutChoice& choice, c
   return most;
 }
 
-std::vector<std::vector<int>> StepEstimator::balanced_splits(const LayoutChoice& choice, double memory_share) {
-  const bool unequal =
-      has_several_machines(parts_->cluster) && differ(parts_->cluster, parts_->groups_of(choice.layout));
-  if (!unequal && (choice.layout.split != SplitKind::balanced || choice.layout.chunks == 1)) return {};
+std::vector<std::vector<int>> StepEstimator::balanced_splits(const Step& step, double memory_share) {
+  const bool unequal = has_several_machines(parts_->cluster) && differ(parts_->cluster, parts_->groups_of(step.layout));
+  if (!unequal && (step.layout.split != SplitKind::balanced || step.layout.chunks == 1)) return {};
   if (!parts_->cluster.impairments.ports.empty()) {  // degradation moves no layers
     std::unique_ptr<StepEstimator>& sound = parts_->without_troubles;
     if (!sound) {
       sound = std::make_unique<StepEstimator>(at_one_pace(healthy(parts_->cluster)));
       sound->parts_->stack = parts_->stack;
     }
-    return sound->balanced_splits(choice, memory_share);
+    return sound->balanced_splits(step, memory_share);
   }
-  if (parts_->stack != nullptr) return at_one_pace(parts_->paced_for(choice)).balanced_splits(choice, memory_share);
-  const ScheduleUse& use = parts_->use_of(choice, parts_->micro_batches(choice));
-  SplitLoads loads{block_seconds(*parts_, choice, use.placement), whose_loads(use.placement), {}};
+  if (parts_->stack != nullptr) return at_one_pace(parts_->paced_for(step)).balanced_splits(step, memory_share);
+  const ScheduleUse& use = parts_->use_of(step, micro_batches_of(step));
+  SplitLoads loads{block_seconds(*parts_, step, use.placement), whose_loads(use.placement), {}};
   std::vector<std::vector<int>> splits{slipway::schedules::balanced_layers(loads).value()};
   if (use.placement.copies > 1) return splits;
   constexpr double shares[] = {1, 0.9, 0.8, 0.7};  // of memory_share: the bound leaves out a part of what is needed
   for (const double share : shares) {
-    loads.most_layers = parts_->most_layers(choice, use, share * memory_share);
+    loads.most_layers = parts_->most_layers(step, use, share * memory_share);
     if (keeps(splits.back(), loads)) continue;
     const auto smaller = slipway::schedules::balanced_layers(loads);
     if (!smaller) break;

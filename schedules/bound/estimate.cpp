@@ -137,31 +137,31 @@ bool all_on_one_machine(const Wiring& wires) {
 
 // A schedule that is not plain: the compute of a rank's forwards with their backwards. (An input gradient and its
 // weight gradient take at least as long as the whole backward; a later slice at least as long as the first.)
-void bound_compute(Parts& parts, const LayoutChoice& choice, int m, StepEstimate& estimate) {
-  if (!all_on_one_machine(parts.wiring(choice.layout))) return;
-  const StageCosts& costs = parts.costs_of(choice);
-  const ScheduleUse& use = parts.use_of(choice, m);
-  const bool split = is_split(parts, choice, m);
-  std::vector<double> busy(choice.layout.pipeline, 0);
+void bound_compute(Parts& parts, const Step& step, int m, StepEstimate& estimate) {
+  if (!all_on_one_machine(parts.wiring(step.layout))) return;
+  const StageCosts& costs = parts.costs_of(step);
+  const ScheduleUse& use = parts.use_of(step, m);
+  const bool split = is_split(parts, step, m);
+  std::vector<double> busy(step.layout.pipeline, 0);
   for (int stage = 0; stage < use.placement.stages(); ++stage)
     busy[use.placement.rank[stage]] += use.forwards[stage] * costs.passes_s[use.placement.part_of(stage)];
-  for (int q = 0; q < choice.layout.pipeline; ++q) {
+  for (int q = 0; q < step.layout.pipeline; ++q) {
     StepTerms terms{busy[q], 0, 0, 0, 0, 0};
     if (split) {  // collectives within layers, of both groups
-      (choice.layout.tensor > 1 ? terms.tensor : terms.context) = split_busy_seconds(parts, choice, m, q) - busy[q];
-      terms.optimizer = split_end(parts, choice, costs, use, q, false).optimizer;
+      (step.layout.tensor > 1 ? terms.tensor : terms.context) = split_busy_seconds(parts, step, m, q) - busy[q];
+      terms.optimizer = split_end(parts, step, costs, use, q, false).optimizer;
     }
     keep_larger(estimate, terms);
   }
 }
 
 // (4) of estimate.h.
-void bound_shared_gpus(Parts& parts, const LayoutChoice& choice, int m, StepEstimate& estimate) {
+void bound_shared_gpus(Parts& parts, const Step& step, int m, StepEstimate& estimate) {
   const Cluster& cluster = parts.cluster;
-  const bool all_wait = choice.layout.tensor == 1 || joins_all_ranks(parts.base);
+  const bool all_wait = step.layout.tensor == 1 || joins_all_ranks(parts.base);
   if (cluster.ranks_per_gpu == 1 || cluster.groups.size() > 1 || !all_wait) return;
-  const StageCosts& costs = parts.costs_of(choice);
-  const int ranks = rank_count(choice.layout), members = ranks / choice.layout.pipeline;
+  const StageCosts& costs = parts.costs_of(step);
+  const int ranks = rank_count(step.layout), members = ranks / step.layout.pipeline;
   std::map<std::pair<int, int>, double> busy;  // by node and GPU
   for (int rank = 0; rank < ranks; ++rank) {
     const Place place = place_of(cluster, rank);
@@ -170,37 +170,37 @@ void bound_shared_gpus(Parts& parts, const LayoutChoice& choice, int m, StepEsti
 }
 
 // (1) to (4) of estimate.h.
-void bound_time(Parts& parts, const LayoutChoice& choice, int m, StepEstimate& estimate) {
-  const StageCosts& costs = parts.costs_of(choice);
-  const Wiring& wires = parts.wiring(choice.layout);
-  if (!parts.use_of(choice, m).is_plain) return bound_compute(parts, choice, m, estimate);
-  bound_shared_gpus(parts, choice, m, estimate);
+void bound_time(Parts& parts, const Step& step, int m, StepEstimate& estimate) {
+  const StageCosts& costs = parts.costs_of(step);
+  const Wiring& wires = parts.wiring(step.layout);
+  if (!parts.use_of(step, m).is_plain) return bound_compute(parts, step, m, estimate);
+  bound_shared_gpus(parts, step, m, estimate);
   double fill = 0;  // other stages before and after rank q, sends included
   StepEndSeconds first_end;
-  for (int q = 0; q < choice.layout.pipeline; ++q) {
-    const StepEndSeconds end = step_end(parts, choice, costs, q);
+  for (int q = 0; q < step.layout.pipeline; ++q) {
+    const StepEndSeconds end = step_end(parts, step, costs, q);
     if (q == 0) first_end = end;
     keep_larger(estimate, pace_of(costs, q, m, end));
     StepTerms through = pace_of(costs, q, m, first_end);
     through.pipeline = fill;
     keep_larger(estimate, through);
-    const double lane = data_lane_seconds(parts, choice, q);
+    const double lane = data_lane_seconds(parts, step, q);
     if (lane > estimate.bound_s) {
       StepTerms busy = pace_of(costs, q, m, end);
       busy.data = lane - (sum_of(busy) - busy.data);
       keep_larger(estimate, busy);
     }
-    if (q + 1 == choice.layout.pipeline) break;
+    if (q + 1 == step.layout.pipeline) break;
     fill += costs.forward_s[q] + costs.backward_s[q] - costs.early_s[q] +
             send_seconds(wires.to_next[q], costs.send_bytes) + send_seconds(wires.to_previous[q + 1], costs.send_bytes);
   }
 }
 
-void bound_memory(Parts& parts, const LayoutChoice& choice, int m, StepEstimate& estimate) {
-  const StageCosts& costs = parts.costs_of(choice);
-  const Wiring& wires = parts.wiring(choice.layout);
-  const ScheduleUse& use = parts.use_of(choice, m);
-  const int p = choice.layout.pipeline;
+void bound_memory(Parts& parts, const Step& step, int m, StepEstimate& estimate) {
+  const StageCosts& costs = parts.costs_of(step);
+  const Wiring& wires = parts.wiring(step.layout);
+  const ScheduleUse& use = parts.use_of(step, m);
+  const int p = step.layout.pipeline;
   estimate.memory_share = -1;
   for (int q = 0; q < p; ++q) {
     double elements = 0, kept = 0;
@@ -210,8 +210,8 @@ void bound_memory(Parts& parts, const LayoutChoice& choice, int m, StepEstimate&
       elements += costs.elements[part];
       if (use.is_plain) kept += use.in_flight[q][stage / p] * costs.kept_bytes[part];
     }
-    const StaticBytes fixed = static_bytes_of(elements, choice.layout, parts.base.shape.dtype,
-                                              parts.base.gradient_dtype, use.placement.copies);
+    const StaticBytes fixed =
+        static_bytes_of(elements, step.layout, step.dtype, parts.base.gradient_dtype, use.placement.copies);
     const double bytes =
         fixed.weights + parts.least_gradients * fixed.gradients + fixed.optimizer + parts.least_kept * kept;
     const double capacity = parts.cluster.groups[wires.machine_group[q]].machine.memory_bytes;
@@ -225,8 +225,7 @@ void bound_memory(Parts& parts, const LayoutChoice& choice, int m, StepEstimate&
 
 }  // namespace
 
-StepEstimator::StepEstimator(LoweringInput base, const Cluster& cluster, const MemoryConstants& trainer,
-                             const Stack* stack)
+StepEstimator::StepEstimator(Step base, const Cluster& cluster, const MemoryConstants& trainer, const Stack* stack)
     : parts_(std::make_unique<Parts>(std::move(base), cluster)) {
   if (trainer.gradient_bytes > 0)
     parts_->least_gradients = std::min(1.0, trainer.gradient_bytes / bytes_of(parts_->base.gradient_dtype));
@@ -245,46 +244,40 @@ StepEstimator StepEstimator::at_one_pace(const Cluster& paced) const {
   return one;
 }
 
-StepEstimate StepEstimator::estimate(const LayoutChoice& choice) {
-  if (choice.schedule == nullptr) throw std::invalid_argument("an estimate needs a schedule");
+StepEstimate StepEstimator::estimate(const Step& step) {
   if (parts_->stack != nullptr) {
-    const Cluster paced = parts_->paced_for(choice);
-    return at_one_pace(paced).estimate(choice);
+    const Cluster paced = parts_->paced_for(step);
+    return at_one_pace(paced).estimate(step);
   }
-  const int m = parts_->micro_batches(choice);
+  const int m = micro_batches_of(step);
   StepEstimate estimate;
-  bound_time(*parts_, choice, m, estimate);
+  bound_time(*parts_, step, m, estimate);
   scale(estimate, parts_->fastest_gpu);
-  bound_memory(*parts_, choice, m, estimate);
+  bound_memory(*parts_, step, m, estimate);
   return estimate;
 }
 
-double StepEstimator::passes_bound(const LayoutChoice& choice) {
+double StepEstimator::passes_bound(const Step& step) {
   if (parts_->stack != nullptr) {
-    const Cluster paced = parts_->paced_for(choice);
-    return at_one_pace(paced).passes_bound(choice);
+    const Cluster paced = parts_->paced_for(step);
+    return at_one_pace(paced).passes_bound(step);
   }
-  const double bound = estimate(choice).bound_s;
-  const int m = parts_->micro_batches(choice);
-  const ScheduleUse& use = parts_->use_of(choice, m);
-  const ScheduleShape shape{choice.layout.pipeline, choice.layout.chunks, m, parts_->base.slices,
-                            choice.schedule->copies};
-  if (!use.is_plain && (!is_split(*parts_, choice, m) || !all_on_one_machine(parts_->wiring(choice.layout))))
-    return bound;
-  const ActionLists lists = choice.schedule->actions(shape);
-  const StageCosts& costs = parts_->costs_of(choice);
+  const double bound = estimate(step).bound_s;
+  const int m = micro_batches_of(step);
+  const ScheduleUse& use = parts_->use_of(step, m);
+  if (!use.is_plain && (!is_split(*parts_, step, m) || !all_on_one_machine(parts_->wiring(step.layout)))) return bound;
+  const ActionLists lists = schedule_of(step).actions(schedule_shape(step));
+  const StageCosts& costs = parts_->costs_of(step);
   const Action& last = lists.front().back();
   const bool ends_with_weights = last.pass == Pass::weight_grad && last.stage == 0;
   const StepEndSeconds end =
-      use.is_plain ? step_end(*parts_, choice, costs, 0) : split_end(*parts_, choice, costs, use, 0, ends_with_weights);
-  return std::max(bound, parts_->fastest_gpu * (passes_seconds(*parts_, choice, m, lists) + end.data + end.optimizer));
+      use.is_plain ? step_end(*parts_, step, costs, 0) : split_end(*parts_, step, costs, use, 0, ends_with_weights);
+  return std::max(bound, parts_->fastest_gpu * (passes_seconds(*parts_, step, m, lists) + end.data + end.optimizer));
 }
 
-StepEstimate estimate_step(const LoweringInput& input, const Cluster& cluster) {
-  if (input.actions != nullptr) throw std::invalid_argument("a schedule of a CSV has no closed form; name a schedule");
-  const Schedule* schedule = schedule_named(input.schedule);
-  if (schedule == nullptr) throw std::invalid_argument("no schedule is named " + input.schedule);
-  return StepEstimator(input, cluster).estimate({input.layout, schedule, input.shape.micro_batch, input.recompute});
+StepEstimate estimate_step(const Step& step, const Cluster& cluster) {
+  if (step.actions != nullptr) throw std::invalid_argument("a schedule of a CSV has no closed form; name a schedule");
+  return StepEstimator(step, cluster).estimate(step);
 }
 
 // The longest path from rank 0's first forward to the end of its list. It is a list replay of the actions, in which a
@@ -371,9 +364,8 @@ class Replay {
 
 }  // namespace
 
-double passes_seconds(StepEstimator::Parts& parts, const LayoutChoice& choice, int micro_batches,
-                      const ActionLists& lists) {
-  return Replay(parts.costs_of(choice), parts.wiring(choice.layout), parts.use_of(choice, micro_batches), micro_batches)
+double passes_seconds(StepEstimator::Parts& parts, const Step& step, int micro_batches, const ActionLists& lists) {
+  return Replay(parts.costs_of(step), parts.wiring(step.layout), parts.use_of(step, micro_batches), micro_batches)
       .run(lists);
 }
 
@@ -390,14 +382,13 @@ double reduce_seconds(const Parts& parts, const Layout& layout, const LinkPath& 
                             data_degree(layout), elements * bytes_of(parts.base.gradient_dtype));
 }
 double gather_seconds(const Parts& parts, const Layout& layout, const LinkPath& path, double elements) {
-  return collective_seconds(path, Collective::all_gather, data_degree(layout),
-                            elements * bytes_of(parts.base.shape.dtype));
+  return collective_seconds(path, Collective::all_gather, data_degree(layout), elements * bytes_of(parts.base.dtype));
 }
 
-double tied_seconds(Parts& parts, const LayoutChoice& choice) {
-  const Layout& layout = choice.layout;
+double tied_seconds(Parts& parts, const Step& step) {
+  const Layout& layout = step.layout;
   if (!parts.tied || layout.pipeline == 1) return 0;
-  const Block& head = parts.base.model.runs.back().block;
+  const Block& head = parts.base.model->runs.back().block;
   const double elements = static_cast<double>(head.vocab) / layout.tensor * static_cast<double>(head.hidden);
   const LinkPath& path = parts.wiring(layout).embedding;
   return collective_seconds(path, Collective::all_reduce, 2, elements * bytes_of(parts.base.gradient_dtype));
@@ -412,14 +403,14 @@ double block_seconds(const BlockPrice& price, Pass pass, const Wiring& wires, in
 
 // Largest of  Σ(j≤i) red(j) − Σ(j<i) B(j)  over the blocks i of stage q. Within a run of equal blocks it is linear in
 // i, so the ends of the runs are enough. Segments of a weight gradient hold only blocks with such gradients.
-double exposed_reduction(Parts& parts, const LayoutChoice& choice, int q, Pass last_pass) {
-  const Layout& layout = choice.layout;
+double exposed_reduction(Parts& parts, const Step& step, int q, Pass last_pass) {
+  const Layout& layout = step.layout;
   const bool whole = last_pass == Pass::backward;
-  const double tied = whole && q == 0 ? tied_seconds(parts, choice) : 0;
+  const double tied = whole && q == 0 ? tied_seconds(parts, step) : 0;
   if (data_degree(layout) == 1) return tied;
   const Wiring& wires = parts.wiring(layout);
-  const std::vector<BlockPrice>& prices = parts.prices_of(choice, wires.machine_group[q]);
-  const std::vector<double>& elements = parts.elements_of_runs(choice);
+  const std::vector<BlockPrice>& prices = parts.prices_of(step, wires.machine_group[q]);
+  const std::vector<double>& elements = parts.elements_of_runs(step);
   const double overhead = parts.cluster.groups[wires.machine_group[q]].machine.task_overhead;
   double lane = 0, before = 0, most = 0;  // `before`: the pass of the blocks before, as StageCosts counts it
   for (const auto [run, count] : parts.split_of(layout)[q]) {
@@ -439,14 +430,14 @@ double exposed_reduction(Parts& parts, const LayoutChoice& choice, int q, Pass l
 }
 
 // Parameters that the first segment of the next step's first forward of stage q waits for.
-double first_gather(Parts& parts, const LayoutChoice& choice, int q) {
-  const Layout& layout = choice.layout;
+double first_gather(Parts& parts, const Step& step, int q) {
+  const Layout& layout = step.layout;
   if (layout.zero < 1 || data_degree(layout) == 1) return 0;
   const LinkPath& path = parts.wiring(layout).data[q];
-  const std::vector<double>& elements = parts.elements_of_runs(choice);
+  const std::vector<double>& elements = parts.elements_of_runs(step);
   const auto& runs = parts.split_of(layout)[q];
-  const bool cut = layout.tensor > 1 || layout.context > 1 || layout.zero >= 2 || choice.recompute == Recompute::full ||
-                   parts.micro_batches(choice) == 1;
+  const bool cut = layout.tensor > 1 || layout.context > 1 || layout.zero >= 2 || step.recompute == Recompute::full ||
+                   micro_batches_of(step) == 1;
   double seconds = 0;
   for (const auto [run, count] : runs) {
     const double one = gather_seconds(parts, layout, path, elements[run]);
@@ -458,33 +449,31 @@ double first_gather(Parts& parts, const LayoutChoice& choice, int q) {
 
 }  // namespace
 
-StepEndSeconds split_end(Parts& parts, const LayoutChoice& choice, const StageCosts& costs, const ScheduleUse& use,
-                         int q, bool reduces) {
-  const Layout& layout = choice.layout;
+StepEndSeconds split_end(Parts& parts, const Step& step, const StageCosts& costs, const ScheduleUse& use, int q,
+                         bool reduces) {
+  const Layout& layout = step.layout;
   const Machine& machine = parts.cluster.groups[parts.wiring(layout).machine_group[q]].machine;
   const double shards = layout.zero >= 1 ? data_degree(layout) : 1;
   StepEndSeconds end;
   for (int stage = 0; stage < use.placement.stages(); ++stage)
     if (use.placement.rank[stage] == q)
-      end.optimizer +=
-          machine.task_overhead + optimizer_seconds(machine, costs.elements[stage] / shards, parts.base.shape.dtype);
-  if (reduces) end.data = exposed_reduction(parts, choice, q, Pass::weight_grad);
+      end.optimizer += machine.task_overhead + optimizer_seconds(machine, costs.elements[stage] / shards, step.dtype);
+  if (reduces) end.data = exposed_reduction(parts, step, q, Pass::weight_grad);
   return end;
 }
 
-StepEndSeconds step_end(Parts& parts, const LayoutChoice& choice, const StageCosts& costs, int q) {
-  const Layout& layout = choice.layout;
+StepEndSeconds step_end(Parts& parts, const Step& step, const StageCosts& costs, int q) {
+  const Layout& layout = step.layout;
   const Machine& machine = parts.cluster.groups[parts.wiring(layout).machine_group[q]].machine;
   const double shards = layout.zero >= 1 ? data_degree(layout) : 1;
   double first = 0, later = 0, held = 0;  // the optimizer of stage q, and of the rank's other stages
   for (int chunk = 0; chunk < layout.chunks; ++chunk) {
     const double elements = costs.elements[chunk * layout.pipeline + q] / shards;
-    (chunk == 0 ? first : later) +=
-        machine.task_overhead + optimizer_seconds(machine, elements, parts.base.shape.dtype);
+    (chunk == 0 ? first : later) += machine.task_overhead + optimizer_seconds(machine, elements, step.dtype);
     held += elements;
   }
-  StepEndSeconds end{exposed_reduction(parts, choice, q, Pass::backward), first};
-  const double gather = first_gather(parts, choice, q);
+  StepEndSeconds end{exposed_reduction(parts, step, q, Pass::backward), first};
+  const double gather = first_gather(parts, step, q);
   end.optimizer += later;
   end.data += std::max(0.0, gather - later);
   if (joins_all_ranks(parts.base)) {
@@ -498,11 +487,11 @@ StepEndSeconds step_end(Parts& parts, const LayoutChoice& choice, const StageCos
   return end;
 }
 
-double data_lane_seconds(Parts& parts, const LayoutChoice& choice, int q) {
-  const Layout& layout = choice.layout;
+double data_lane_seconds(Parts& parts, const Step& step, int q) {
+  const Layout& layout = step.layout;
   if (layout.zero < 2 || data_degree(layout) == 1) return 0;
   const LinkPath& path = parts.wiring(layout).data[q];
-  const std::vector<double>& elements = parts.elements_of_runs(choice);
+  const std::vector<double>& elements = parts.elements_of_runs(step);
   const auto& stages = parts.split_of(layout);
   double lane = 0, largest = 0;
   for (int chunk = 0; chunk < layout.chunks; ++chunk) {
@@ -513,7 +502,7 @@ double data_lane_seconds(Parts& parts, const LayoutChoice& choice, int q) {
     }
   }
   // Two gathers may be fetched before the step's first task; the next step's first one is inside.
-  return lane * parts.micro_batches(choice) - 2 * largest;
+  return lane * micro_batches_of(step) - 2 * largest;
 }
 
 // Lower bounds for schedules whose backward is cut in two, or whose stages are not s mod p (zb-*, dualpipe-v):
@@ -538,16 +527,16 @@ bool are_alike(const std::vector<LinkPath>& paths) {
 
 }  // namespace
 
-bool is_split(Parts& parts, const LayoutChoice& choice, int micro_batches) {
-  const Wiring& wires = parts.wiring(choice.layout);
-  const ScheduleUse& use = parts.use_of(choice, micro_batches);
+bool is_split(Parts& parts, const Step& step, int micro_batches) {
+  const Wiring& wires = parts.wiring(step.layout);
+  const ScheduleUse& use = parts.use_of(step, micro_batches);
   return !use.is_plain && use.placement.copies == 1 && parts.base.slices == 1 && use.placement.rank.front() == 0 &&
          are_alike(wires.tensor) && are_alike(wires.context);
 }
 
-double split_busy_seconds(Parts& parts, const LayoutChoice& choice, int micro_batches, int q) {
-  const StageCosts& costs = parts.costs_of(choice);
-  const ScheduleUse& use = parts.use_of(choice, micro_batches);
+double split_busy_seconds(Parts& parts, const Step& step, int micro_batches, int q) {
+  const StageCosts& costs = parts.costs_of(step);
+  const ScheduleUse& use = parts.use_of(step, micro_batches);
   double busy = 0;
   for (int stage = 0; stage < use.placement.stages(); ++stage)
     if (use.placement.rank[stage] == q)

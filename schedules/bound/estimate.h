@@ -108,14 +108,6 @@ LinkPath world_path(const Cluster& cluster, int ranks);
 // factor of any part, so it is never more than the trainer's estimate (memory_estimate.h).
 // Guarded by tests/schedules/estimate_test.cpp: both bounds against simulation over random layouts.
 
-// The choices of a search.
-struct LayoutChoice {
-  Layout layout;
-  const Schedule* schedule = nullptr;
-  std::int64_t micro_batch = 1;
-  Recompute recompute = Recompute::none;
-};
-
 // Seconds of the path that bounds the step; they add up to StepEstimate::bound_s.
 struct StepTerms {
   double compute = 0;  // of the rank that sets the pace, all micro-batches
@@ -139,21 +131,20 @@ class StepEstimator {
   // `base` gives everything but layout, schedule, micro-batch and recompute. `stack` sets the pace of each layout
   // (stack_pace.h) and must outlive this; then layouts share nothing, and an estimate takes about ten times as long.
   // nullptr: prices as counted.
-  StepEstimator(LoweringInput base, const Cluster& cluster, const MemoryConstants& trainer = {},
-                const Stack* stack = nullptr);
+  StepEstimator(Step base, const Cluster& cluster, const MemoryConstants& trainer = {}, const Stack* stack = nullptr);
   StepEstimator(StepEstimator&& other) noexcept;
   ~StepEstimator();
 
   // Caches what layouts share. It is fast when successive choices differ in ZeRO, schedule and chunks first, then in
   // recompute and micro-batch. Throws std::invalid_argument for what cannot be lowered or priced.
-  StepEstimate estimate(const LayoutChoice& choice);
+  StepEstimate estimate(const Step& step);
   // ≥ estimate(choice).bound_s, and still ≤ the simulated step_time_s.
-  double passes_bound(const LayoutChoice& choice);
+  double passes_bound(const Step& step);
   // Transformer layers per stage that make the slowest rank as fast as possible (balanced_split.h), in at most
   // `memory_share` of its memory by the bound. Where they come near it, further splits keep 90, 80 and 70 % of that. If
   // no split fits, returns the fastest of all. Empty where `balanced` is by FLOPs: all stages sit on the same machines,
   // and ranks have one stage or are not to be balanced.
-  std::vector<std::vector<int>> balanced_splits(const LayoutChoice& choice, double memory_share);
+  std::vector<std::vector<int>> balanced_splits(const Step& step, double memory_share);
 
   struct Parts;  // the caches: estimate_parts.h
 
@@ -163,6 +154,6 @@ class StepEstimator {
 };
 
 // Estimates one layout: `input` as for lower(), without a CSV's actions.
-StepEstimate estimate_step(const LoweringInput& input, const Cluster& cluster);
+StepEstimate estimate_step(const Step& step, const Cluster& cluster);
 
 }  // namespace slipway::schedules

@@ -43,48 +43,26 @@ ScheduleUse schedule_use(const Schedule& schedule, const ScheduleShape& shape) {
   return use;
 }
 
-StepEstimator::Parts::Parts(LoweringInput given, const Cluster& on)
+StepEstimator::Parts::Parts(Step given, const Cluster& on)
     : base(std::move(given)), cluster(at_best(on)), fastest_gpu(slipway::schedules::fastest_gpu(on)) {
   int block = 0;
-  for (const BlockRun& run : base.model.runs) {
+  for (const BlockRun& run : base.model->runs) {
     first_block.push_back(block);
     block += static_cast<int>(run.count);
   }
-  tied = base.model.runs.back().block.tied;
+  tied = base.model->runs.back().block.tied;
 }
 
-int StepEstimator::Parts::micro_batches(const LayoutChoice& choice) const {
-  const std::int64_t round = choice.micro_batch * choice.layout.data;
-  if (round < 1 || base.global_batch % round != 0)
-    throw std::invalid_argument("global batch " + std::to_string(base.global_batch) +
-                                " is not a multiple of micro-batch × data parallel = " + std::to_string(round));
-  return static_cast<int>(base.global_batch / round);
-}
+Cluster StepEstimator::Parts::paced_for(const Step& step) const { return at_pace(cluster, *stack, step); }
 
-Cluster StepEstimator::Parts::paced_for(const LayoutChoice& choice) const {
-  LoweringInput input = base;
-  input.layout = choice.layout;
-  input.shape = shape_of(choice);
-  input.recompute = choice.recompute;
-  return at_pace(cluster, *stack, input);
-}
-
-WorkShape StepEstimator::Parts::shape_of(const LayoutChoice& choice) const {
-  WorkShape shape = base.shape;
-  shape.micro_batch = choice.micro_batch;
-  shape.sharding = sharding_of(choice.layout);
-  shape.recompute_attention = choice.recompute == Recompute::selective;
-  return shape;
-}
-
-const std::vector<BlockPrice>& StepEstimator::Parts::prices_of(const LayoutChoice& choice, int group) {
-  const Layout& l = choice.layout;
-  const ShapeKey key{l.tensor, l.sequence_parallel, l.context, choice.micro_batch, choice.recompute, group};
+const std::vector<BlockPrice>& StepEstimator::Parts::prices_of(const Step& step, int group) {
+  const Layout& l = step.layout;
+  const ShapeKey key{l.tensor, l.sequence_parallel, l.context, step.micro_batch, step.recompute, group};
   const auto found = prices.find(key);
   if (found != prices.end()) return found->second;
   std::vector<BlockPrice> list;
   for (const int block : first_block)
-    list.push_back(block_price(base.model, block, shape_of(choice), choice.recompute, cluster.groups[group].machine));
+    list.push_back(block_price(base.model, block, work_shape(step), step.recompute, cluster.groups[group].machine));
   return prices.emplace(key, std::move(list)).first->second;
 }
 
@@ -102,7 +80,7 @@ const std::vector<std::vector<RunCount>>& StepEstimator::Parts::split_of(const L
   for (const BlockRange& range : split_blocks(base.model, layout)) {
     auto& stage = counts.emplace_back();
     for (int run = 0; run < static_cast<int>(first_block.size()); ++run) {
-      const int begin = first_block[run], end = begin + static_cast<int>(base.model.runs[run].count);
+      const int begin = first_block[run], end = begin + static_cast<int>(base.model->runs[run].count);
       const int count = std::min(end, range.last) - std::max(begin, range.first);
       if (count > 0) stage.push_back({run, count});
     }
@@ -110,30 +88,28 @@ const std::vector<std::vector<RunCount>>& StepEstimator::Parts::split_of(const L
   return splits.emplace(key, std::move(counts)).first->second;
 }
 
-const ScheduleUse& StepEstimator::Parts::use_of(const LayoutChoice& choice, int micro_batches) {
-  const std::tuple key{choice.schedule, choice.layout.pipeline, choice.layout.chunks, micro_batches};
+const ScheduleUse& StepEstimator::Parts::use_of(const Step& step, int micro_batches) {
+  const Schedule& schedule = schedule_of(step);
+  const std::tuple key{&schedule, step.layout.pipeline, step.layout.chunks, micro_batches};
   const auto found = uses.find(key);
   if (found != uses.end()) return found->second;
-  const ScheduleShape shape{choice.layout.pipeline, choice.layout.chunks, micro_batches, base.slices,
-                            choice.schedule->copies};
-  return uses.emplace(key, schedule_use(*choice.schedule, shape)).first->second;
+  return uses.emplace(key, schedule_use(schedule, schedule_shape(step))).first->second;
 }
 
-bool StepEstimator::Parts::shares_table(const LayoutChoice& choice) {
-  const Layout& l = choice.layout;
+bool StepEstimator::Parts::shares_table(const Step& step) {
+  const Layout& l = step.layout;
   const auto on = [&](const Placement& placement) {
     return slipway::schedules::shares_table(base.model, l, placement);
   };
   if (l.pipeline == 1) return on({1, {0}});
   if (!tied || l.chunks == 1) return false;  // one stage a rank
-  const int m = micro_batches(choice);
-  const ScheduleShape shape{l.pipeline, l.chunks, m, base.slices, choice.schedule->copies};
-  return choice.schedule->refuse(shape).empty() && on(use_of(choice, m).placement);
+  const ScheduleShape shape = schedule_shape(step);
+  return schedule_of(step).refuse(shape).empty() && on(use_of(step, shape.micro_batches).placement);
 }
 
-const std::vector<double>& StepEstimator::Parts::elements_of_runs(const LayoutChoice& choice) {
-  const int tensor = choice.layout.tensor;
-  const std::pair key{tensor, shares_table(choice)};
+const std::vector<double>& StepEstimator::Parts::elements_of_runs(const Step& step) {
+  const int tensor = step.layout.tensor;
+  const std::pair key{tensor, shares_table(step)};
   const auto found = run_elements.find(key);
   if (found != run_elements.end()) return found->second;
   std::vector<double> list;
@@ -147,23 +123,23 @@ const LinkPath& StepEstimator::Parts::world_links(int ranks) {
   return found != world.end() ? found->second : world.emplace(ranks, world_path(cluster, ranks)).first->second;
 }
 
-const StageCosts& StepEstimator::Parts::costs_of(const LayoutChoice& choice) {
-  const Layout& l = choice.layout;
-  const ShapeKey shape{l.tensor, l.sequence_parallel, l.context, choice.micro_batch, choice.recompute, 0};
-  const std::tuple key{shape, l.data, l.pipeline, split_key(l), shares_table(choice)};
+const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
+  const Layout& l = step.layout;
+  const ShapeKey shape{l.tensor, l.sequence_parallel, l.context, step.micro_batch, step.recompute, 0};
+  const std::tuple key{shape, l.data, l.pipeline, split_key(l), shares_table(step)};
   if (costs && costs_key == key) return *costs;
   const Wiring& wires = wiring(l);
   const auto& stages = split_of(l);
-  const std::vector<double>& elements = elements_of_runs(choice);
+  const std::vector<double>& elements = elements_of_runs(step);
   costs.emplace();
   StageCosts& c = *costs;
   const std::size_t p = l.pipeline;
   c.compute_s.assign(p, 0), c.tensor_s.assign(p, 0), c.context_s.assign(p, 0);
-  c.send_bytes = boundary_bytes(base.model, shape_of(choice));
+  c.send_bytes = boundary_bytes(base.model, work_shape(step));
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const std::size_t q = s % p;
     const int group = wires.machine_group[q];
-    const std::vector<BlockPrice>& price = prices_of(choice, group);
+    const std::vector<BlockPrice>& price = prices_of(step, group);
     const double overhead = cluster.groups[group].machine.task_overhead;
     double forward = overhead, backward = overhead, weight = 0, kept = 0, held = 0;  // at least one segment
     double tensor_forward = 0, tensor_backward = 0, context_forward = 0, context_backward = 0;

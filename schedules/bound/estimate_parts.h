@@ -43,9 +43,9 @@ struct StageCosts {
 };
 
 struct StepEstimator::Parts {
-  Parts(LoweringInput given, const Cluster& on);
+  Parts(Step given, const Cluster& on);
 
-  LoweringInput base;
+  Step base;
   Cluster cluster;         // without degradation (models/machine/degradation.h)
   double fastest_gpu = 1;  // of the degraded cluster
   const Stack* stack = nullptr;
@@ -68,37 +68,34 @@ struct StepEstimator::Parts {
   std::tuple<ShapeKey, int, int, SplitKey, bool> costs_key{};
   std::optional<StageCosts> costs;
 
-  int micro_batches(const LayoutChoice& choice) const;
-  Cluster paced_for(const LayoutChoice& choice) const;  // only with a stack
-  WorkShape shape_of(const LayoutChoice& choice) const;
-  const std::vector<BlockPrice>& prices_of(const LayoutChoice& choice, int machine_group);
+  Cluster paced_for(const Step& step) const;  // only with a stack
+  const std::vector<BlockPrice>& prices_of(const Step& step, int machine_group);
   const Wiring& wiring(const Layout& layout);
   const std::vector<std::vector<int>>& groups_of(const Layout& layout);  // groups_of_pipeline_ranks
   const std::vector<std::vector<RunCount>>& split_of(const Layout& layout);
-  const ScheduleUse& use_of(const LayoutChoice& choice, int micro_batches);
-  const std::vector<double>& elements_of_runs(const LayoutChoice& choice);
-  bool shares_table(const LayoutChoice& choice);  // schedules/step/placement.h
-  const StageCosts& costs_of(const LayoutChoice& choice);
+  const ScheduleUse& use_of(const Step& step, int micro_batches);
+  const std::vector<double>& elements_of_runs(const Step& step);
+  bool shares_table(const Step& step);  // schedules/step/placement.h
+  const StageCosts& costs_of(const Step& step);
   const LinkPath& world_links(int ranks);
   // balanced_split.cpp: the most layers that a pipeline rank can hold in this share of its memory.
-  std::vector<int> most_layers(const LayoutChoice& choice, const ScheduleUse& use, double memory_share);
+  std::vector<int> most_layers(const Step& step, const ScheduleUse& use, double memory_share);
 };
 
 // Least seconds of what follows the last backward of stage q (< p) on pipeline rank q; for (1) and (2) of estimate.h.
 struct StepEndSeconds {
   double data = 0, optimizer = 0;
 };
-StepEndSeconds step_end(StepEstimator::Parts& parts, const LayoutChoice& choice, const StageCosts& costs, int q);
+StepEndSeconds step_end(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs, int q);
 // The same on rank 0 of a schedule that is_split. `reduces`: its list ends with the weight gradient of stage 0.
-StepEndSeconds split_end(StepEstimator::Parts& parts, const LayoutChoice& choice, const StageCosts& costs,
-                         const ScheduleUse& use, int q, bool reduces);
+StepEndSeconds split_end(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs, const ScheduleUse& use,
+                         int q, bool reduces);
 // is_split: the bounds for split backwards apply. split_busy_seconds: a rank's busy time, then.
-bool is_split(StepEstimator::Parts& parts, const LayoutChoice& choice, int micro_batches);
-double split_busy_seconds(StepEstimator::Parts& parts, const LayoutChoice& choice, int micro_batches, int q);
+bool is_split(StepEstimator::Parts& parts, const Step& step, int micro_batches);
+double split_busy_seconds(StepEstimator::Parts& parts, const Step& step, int micro_batches, int q);
 // For a schedule that is plain or is_split: seconds of the path through all actions up to the end of rank 0's list.
-double passes_seconds(StepEstimator::Parts& parts, const LayoutChoice& choice, int micro_batches,
-                      const ActionLists& lists);
+double passes_seconds(StepEstimator::Parts& parts, const Step& step, int micro_batches, const ActionLists& lists);
 // (3): seconds of the data group's lane of pipeline rank q under ZeRO 2 and 3; else 0.
-double data_lane_seconds(StepEstimator::Parts& parts, const LayoutChoice& choice, int q);
+double data_lane_seconds(StepEstimator::Parts& parts, const Step& step, int q);
 
 }  // namespace slipway::schedules

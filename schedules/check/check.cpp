@@ -111,7 +111,7 @@ std::vector<Violation> check_memory(const std::vector<RankMemory>& memory, const
 std::vector<Violation> check_labels(const TaskGraph& graph) {
   Findings findings(9);
   const Rows rows = tasks_by_label(graph);
-  std::int32_t ranks = rank_count(graph.layout);
+  std::int32_t ranks = rank_count(graph.step.layout);
   for (const Task& task : graph.tasks) ranks = std::max(ranks, task.rank + 1);
   for (const Communicator& group : graph.communicators) {
     for (const std::int32_t rank : group.ranks) ranks = std::max(ranks, rank + 1);

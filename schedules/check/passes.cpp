@@ -62,7 +62,7 @@ std::vector<SegmentTask> sorted_segments(const TaskGraph& graph) {
   const auto is_segment = [&](const Task& task) {
     return task.kind == TaskKind::compute && graph.work(task).kind == WorkKind::segment;
   };
-  const int last_rank = rank_count(graph.layout) - 1;  // an invalid rank stays in order beyond the ends
+  const int last_rank = rank_count(graph.step.layout) - 1;  // an invalid rank stays in order beyond the ends
   const auto row_of = [&](const Task& task) { return static_cast<std::size_t>(std::clamp(task.rank, 0, last_rank)); };
   std::vector<std::size_t> begin(static_cast<std::size_t>(last_rank) + 2);
   for (const Task& task : graph.tasks)
@@ -233,7 +233,7 @@ int slice_count(const TaskGraph& graph) {
 
 // Ascending, for each pipeline rank.
 std::vector<std::vector<int>> stages_by_rank(const TaskGraph& graph) {
-  std::vector<std::vector<int>> stages(graph.layout.pipeline);
+  std::vector<std::vector<int>> stages(graph.step.layout.pipeline);
   for (int stage = 0; stage < graph.placement.stages(); ++stage) stages[graph.placement.rank[stage]].push_back(stage);
   return stages;
 }
@@ -263,9 +263,9 @@ void check_actions_of_ranks(const TaskGraph& graph, const std::vector<std::uint3
                                           "rank, or no such micro-batch");
     ++at;
   };
-  for (int rank = 0; rank < rank_count(graph.layout); ++rank) {
+  for (int rank = 0; rank < rank_count(graph.step.layout); ++rank) {
     if (!is_lowered(graph, rank)) continue;
-    for (const int stage : stages[coordinates_of(graph.layout, rank).pipeline]) {
+    for (const int stage : stages[coordinates_of(graph.step.layout, rank).pipeline]) {
       for (int m = 0; m < graph.micro_batches; ++m) {
         if (graph.placement.copy_of(stage) != copy_of[m]) continue;
         for (int slice = 0; slice < slices && !findings.full(); ++slice) {
@@ -306,10 +306,10 @@ namespace {
 class GatherCheck {
  public:
   GatherCheck(const TaskGraph& graph, Findings& findings)
-      : graph_(graph), blocks_(blocks_of(graph.model)), findings_(findings) {}
+      : graph_(graph), blocks_(blocks_of(graph.step.model)), findings_(findings) {}
 
   void run() {
-    if (!graph_.shape.sharding.sequence_parallel) return;
+    if (!graph_.shape().sharding.sequence_parallel) return;
     for (TaskId task = 0; task < graph_.tasks.size() && !findings_.full(); ++task) {
       const Work& work = graph_.work(task);
       if (work.kind != WorkKind::segment || work.pass == Pass::forward || work.pass == Pass::recompute) continue;
@@ -325,7 +325,7 @@ class GatherCheck {
   bool comes_again(const Work& segment) const {
     const auto operators = graph_.operators(segment);
     const int block = operators[segment.first_op].block;
-    return input_comes_again(operators, segment.first_op, blocks_[block], graph_.recompute);
+    return input_comes_again(operators, segment.first_op, blocks_[block], graph_.step.recompute);
   }
 
   bool is_same_action(TaskId a, TaskId b) const {

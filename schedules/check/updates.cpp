@@ -34,9 +34,9 @@ class UpdateCheck {
         position_(position),
         findings_(findings),
         membership_(graph),
-        blocks_(blocks_of(graph.model)),
-        shares_table_(shares_table(graph.model, graph.layout, graph.placement)),
-        lowered_(lowered_count(graph.layout, graph.folding)),
+        blocks_(blocks_of(graph.step.model)),
+        shares_table_(shares_table(graph.step.model, graph.step.layout, graph.placement)),
+        lowered_(lowered_count(graph.step.layout, graph.folding)),
         states_(lowered_ * blocks_.size()),
         updates_(lowered_ * graph.stages.size()),
         norms_(lowered_),
@@ -44,15 +44,16 @@ class UpdateCheck {
     for (TaskId id = 0; id < graph.tasks.size(); ++id) sort_in(id);
     own_.emplace(graph, membership_, step_end());
     for (const Block& block : blocks_) {
-      tensor_sums_.push_back(block_tensor_sum_elements(graph.model, static_cast<int>(&block - blocks_.data()),
-                                                       graph.layout.tensor, graph.layout.sequence_parallel) > 0);
+      tensor_sums_.push_back(block_tensor_sum_elements(graph.step.model, static_cast<int>(&block - blocks_.data()),
+                                                       graph.step.layout.tensor,
+                                                       graph.step.layout.sequence_parallel) > 0);
     }
   }
 
   void run() {
-    for (int rank = 0; rank < rank_count(graph_.layout); ++rank) {
+    for (int rank = 0; rank < rank_count(graph_.step.layout); ++rank) {
       if (!is_lowered(graph_, rank)) continue;
-      const int pipeline = coordinates_of(graph_.layout, rank).pipeline;
+      const int pipeline = coordinates_of(graph_.step.layout, rank).pipeline;
       for (int stage = 0; stage < graph_.placement.stages() && !findings_.full(); ++stage) {
         if (graph_.placement.rank[stage] == pipeline) check_stage(rank, stage);
       }
@@ -62,7 +63,7 @@ class UpdateCheck {
  private:
   // Row of a rank in per-rank tables, which cover the ranks that have tasks.
   std::size_t row(int rank) const {
-    return static_cast<std::size_t>(lowered_index(graph_.layout, graph_.folding, rank));
+    return static_cast<std::size_t>(lowered_index(graph_.step.layout, graph_.folding, rank));
   }
   BlockState& state(int rank, int block) {
     return states_[row(rank) * blocks_.size() + static_cast<std::size_t>(block)];
@@ -108,7 +109,7 @@ class UpdateCheck {
     const Placement& placement = graph_.placement;
     const int first = (work.stage == none ? 0 : placement.copy_of(work.stage)) * placement.parts();
     const auto note = [&](int rank, int stage, int block) {
-      if (coordinates_of(graph_.layout, rank).pipeline == placement.rank[stage])
+      if (coordinates_of(graph_.step.layout, rank).pipeline == placement.rank[stage])
         state(rank, block).reductions.push_back(id);
     };
     each_member(id, [&](int rank) {
@@ -195,7 +196,7 @@ class UpdateCheck {
       findings_.add(at.last_gradient == nothing ? std::vector<TaskId>{} : std::vector<TaskId>{at.last_gradient_task},
                     "block " + std::to_string(block) + " of " + place + " lacks its gradient reduction " + what);
     };
-    const Layout& layout = graph_.layout;
+    const Layout& layout = graph_.step.layout;
     const bool is_end = block == 0 || block + 1 == static_cast<int>(blocks_.size());
     require(WorkKind::grad_reduce, layout.data * layout.context * graph_.placement.copies > 1,
             "over the data and context group");
@@ -216,7 +217,7 @@ class UpdateCheck {
     const auto reductions = std::count_if(at.reductions.begin(), at.reductions.end(),
                                           [&](TaskId id) { return graph_.work(id).kind == WorkKind::grad_reduce; });
     const auto norms = static_cast<std::ptrdiff_t>(at.worker_norms.size());
-    if (norms == (graph_.worker_norms ? reductions : 0)) return;
+    if (norms == (graph_.step.worker_norms ? reductions : 0)) return;
     findings_.add(at.reductions, "the gradient of block " + std::to_string(block) + " of " + place + " is reduced " +
                                      std::to_string(reductions) + " times and measured before that " +
                                      std::to_string(norms) + " times");
@@ -236,16 +237,16 @@ class UpdateCheck {
   }
 
   std::string joined_for() const {
-    return graph_.clip_norm > 0 ? "clipping is on" : "the norms of workers' gradients are measured";
+    return graph_.step.clip_norm > 0 ? "clipping is on" : "the norms of workers' gradients are measured";
   }
 
   void check_norm(int rank, TaskId update) {
-    if (!joins_all_ranks(graph_)) return;
+    if (!joins_all_ranks(graph_.step)) return;
     const auto& norms = norms_[row(rank)];
     const auto count = [&](WorkKind kind) {
       return std::count_if(norms.begin(), norms.end(), [&](TaskId id) { return graph_.work(id).kind == kind; });
     };
-    if (count(WorkKind::grad_norm) == 0 || (rank_count(graph_.layout) > 1 && count(WorkKind::norm_reduce) == 0)) {
+    if (count(WorkKind::grad_norm) == 0 || (rank_count(graph_.step.layout) > 1 && count(WorkKind::norm_reduce) == 0)) {
       findings_.add({update}, joined_for() + ", but rank " + std::to_string(rank) + " takes no part in a global norm");
     }
     for (const TaskId id : norms) {

@@ -94,11 +94,11 @@ std::vector<int> shown_ranks(const TaskGraph& graph, const GridOptions& options)
   Coordinates at;
   if (!options.culprits.empty()) {
     const auto members = members_of(graph, options.culprits.front());
-    if (!members.empty()) at = replica_of(graph.layout, members.front());
+    if (!members.empty()) at = replica_of(graph.step.layout, members.front());
   }
   if (ranks.empty()) {
-    for (at.pipeline = 0; at.pipeline < graph.layout.pipeline; ++at.pipeline)
-      ranks.push_back(rank_of(graph.layout, at));
+    for (at.pipeline = 0; at.pipeline < graph.step.layout.pipeline; ++at.pipeline)
+      ranks.push_back(rank_of(graph.step.layout, at));
   }
   constexpr std::size_t most_rows = 64;  // a collective over the world would add every rank
   for (const TaskId culprit : options.culprits) {
@@ -144,23 +144,24 @@ std::map<int, std::vector<Action>> actions_of(const TaskGraph& graph, const std:
 // Replays each row's pipeline whole, even where only some of its ranks are shown.
 std::vector<Row> rows_of(const TaskGraph& graph, const std::vector<int>& ranks) {
   std::map<int, std::vector<int>> pipelines;  // rank of the first stage → shown ranks
-  std::vector<bool> wanted(rank_count(graph.layout), false);
+  std::vector<bool> wanted(rank_count(graph.step.layout), false);
   for (const int rank : ranks) {
-    Coordinates at = replica_of(graph.layout, rank);
-    pipelines[rank_of(graph.layout, at)].push_back(rank);
-    for (; at.pipeline < graph.layout.pipeline; ++at.pipeline) {
-      wanted[rank_of(graph.layout, at)] = true;
+    Coordinates at = replica_of(graph.step.layout, rank);
+    pipelines[rank_of(graph.step.layout, at)].push_back(rank);
+    for (; at.pipeline < graph.step.layout.pipeline; ++at.pipeline) {
+      wanted[rank_of(graph.step.layout, at)] = true;
     }
   }
   auto lists = actions_of(graph, wanted);
   std::vector<Row> rows;
   for (const auto& [first, shown] : pipelines) {
     ActionLists pipeline;
-    Coordinates at = coordinates_of(graph.layout, first);
-    for (; at.pipeline < graph.layout.pipeline; ++at.pipeline) pipeline.push_back(lists[rank_of(graph.layout, at)]);
+    Coordinates at = coordinates_of(graph.step.layout, first);
+    for (; at.pipeline < graph.step.layout.pipeline; ++at.pipeline)
+      pipeline.push_back(lists[rank_of(graph.step.layout, at)]);
     const UnitTimes times = unit_times(pipeline, graph.placement.parts());
     for (const int rank : shown) {
-      const auto p = static_cast<std::size_t>(coordinates_of(graph.layout, rank).pipeline);
+      const auto p = static_cast<std::size_t>(coordinates_of(graph.step.layout, rank).pipeline);
       rows.push_back({"rank " + std::to_string(rank), pipeline[p], times.column[p],
                       std::vector<bool>(pipeline[p].size(), false), ""});
     }
@@ -238,7 +239,7 @@ void write_node(std::ostream& out, const TaskGraph& graph, TaskId id, const char
 }
 
 std::vector<std::vector<TaskId>> tasks_by_rank(const TaskGraph& graph) {
-  std::vector<std::vector<TaskId>> tasks(rank_count(graph.layout));
+  std::vector<std::vector<TaskId>> tasks(rank_count(graph.step.layout));
   const auto add = [&](TaskId id) {
     const std::int32_t rank = graph.tasks[id].rank;
     if (rank != none) tasks[rank].push_back(id);

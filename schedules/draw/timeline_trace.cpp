@@ -91,7 +91,7 @@ class InputsReady {
 Trace trace_header(const TaskGraph& graph, const Timeline& timeline, std::string engine) {
   Trace trace;
   trace.engine = std::move(engine);
-  trace.ranks = rank_count(graph.layout);
+  trace.ranks = rank_count(graph.step.layout);
   trace.steps = timeline.steps * graph.window;
   trace.window = graph.window;
   return trace;
@@ -107,9 +107,9 @@ struct RankLanes {
 };
 
 std::vector<RankLanes> lanes_by_rank(const TaskGraph& graph) {
-  std::vector<RankLanes> ranks(lowered_count(graph.layout, graph.folding));
+  std::vector<RankLanes> ranks(lowered_count(graph.step.layout, graph.folding));
   for (Lane& lane : lanes_of(graph)) {
-    const int index = lowered_index(graph.layout, graph.folding, lane.rank);
+    const int index = lowered_index(graph.step.layout, graph.folding, lane.rank);
     ranks[index].lanes.push_back(std::move(lane));
   }
   for (RankLanes& rank : ranks) rank.own.resize(rank.lanes.size()), rank.free.resize(rank.lanes.size());
@@ -160,7 +160,7 @@ void each_record(const TaskGraph& graph, const Timeline& timeline,
   Flops flops(graph);
   InputsReady inputs(graph);
   std::vector<RankLanes> ranks = lanes_by_rank(graph);
-  const int all = rank_count(graph.layout);
+  const int all = rank_count(graph.step.layout);
   const bool folded = static_cast<int>(ranks.size()) < all;
   std::optional<GroupNumbers> numbers;
   if (folded) numbers.emplace(graph);
@@ -172,7 +172,7 @@ void each_record(const TaskGraph& graph, const Timeline& timeline,
     std::optional<MemoryOfRanks> memory;
     if (!graph.static_bytes.empty()) memory.emplace(graph, timeline, step);
     for (record.rank = 0; record.rank < all; ++record.rank) {
-      const RankLanes& like = ranks[lowered_index(graph.layout, graph.folding, record.rank)];
+      const RankLanes& like = ranks[lowered_index(graph.step.layout, graph.folding, record.rank)];
       for (std::size_t l = 0; l < like.lanes.size(); ++l) {
         const Lane& lane = like.lanes[l];
         record.lane = lane_name(graph, lane);

@@ -31,7 +31,7 @@ class Maker {
   // Per replica (rank within its pipeline rank): the stages that micro-batch 0 passes, in their order.
   std::map<std::int32_t, std::vector<Stop>> chains() const {
     std::map<std::int32_t, std::vector<Stop>> chains;
-    const std::int32_t members = step_.layout.data * step_.layout.context * step_.layout.tensor;
+    const std::int32_t members = step_.step.layout.data * step_.step.layout.context * step_.step.layout.tensor;
     for (TaskId id = 0; id < step_.tasks.size(); ++id) {
       const Task& task = step_.tasks[id];
       const Work& work = step_.work(task);
@@ -103,11 +103,11 @@ class Maker {
     work.stage = stage;
     work.filler = collective == Collective::none ? "evaluation" : name_of(collective);
     work.collective = collective;
-    work.dtype = step_.shape.dtype;
+    work.dtype = step_.shape().dtype;
     if (collective == Collective::none)
       work.last_op = static_cast<int>(step_.operators(stage).size());
     else
-      work.bytes = boundary_bytes(step_.model, step_.shape);
+      work.bytes = boundary_bytes(step_.step.model, step_.shape());
     work.suffix = suffix;
     fillers_.works.push_back(work);
     return known->second;
@@ -125,7 +125,7 @@ class Maker {
 
 Fillers evaluation_fillers(const TaskGraph& step, const Cluster& cluster, const Durations& durations,
                            int micro_batches) {
-  if (step.layout.tensor > 1 || step.layout.context > 1)
+  if (step.step.layout.tensor > 1 || step.step.layout.context > 1)
     throw std::invalid_argument(
         "evaluation in the bubbles needs whole layers on a rank (tensor 1, context 1): sharded forwards "
         "communicate");

@@ -32,7 +32,7 @@ Assignment assign(const SteadyStep& steady, const Fillers& fillers, const FillOp
 namespace {
 
 void refuse_strangers(const TaskGraph& step, const Fillers& fillers) {
-  const int ranks = rank_count(step.layout);
+  const int ranks = rank_count(step.step.layout);
   for (const FillerItem& item : fillers.items) {
     const bool compute = item.task.communicator == none;
     if (compute && (item.task.rank < 0 || item.task.rank >= ranks))

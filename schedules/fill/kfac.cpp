@@ -30,7 +30,7 @@ struct VisitTasks {
 class Maker {
  public:
   Maker(const TaskGraph& step, const Cluster& cluster)
-      : step_(step), cluster_(cluster), blocks_(blocks_of(step.model)) {}
+      : step_(step), cluster_(cluster), blocks_(blocks_of(step.step.model)) {}
 
   Fillers run() {
     fillers_.name = "kfac";
@@ -108,7 +108,7 @@ class Maker {
     work.stage = stage;
     work.block = block;
     work.filler = name_of(kind);
-    work.dtype = kfac_dtype(step_.shape.dtype);
+    work.dtype = kfac_dtype(step_.shape().dtype);
     work.suffix = "." + block_name(blocks_, block) + kfac_suffix(linear, kind, of_input);
     fillers_.works.push_back(work);
     return static_cast<int>(fillers_.works.size()) - 1;
@@ -122,7 +122,7 @@ class Maker {
       const Block& block = blocks_[visit.block];
       const auto linears = kfac_linears(block);
       auto& seconds = costs[{visit.block, visit.stage}];
-      if (seconds.empty()) seconds = kfac_seconds(block, step_.shape, machine_of(rank));
+      if (seconds.empty()) seconds = kfac_seconds(block, step_.shape(), machine_of(rank));
       std::map<std::string, int> inputs;  // Linears of the same input keep it once
       for (std::size_t l = 0; l < linears.size(); ++l) {
         for (const int side : {0, 1}) {
@@ -133,10 +133,10 @@ class Maker {
         if (first) input->second = kept(tasks.last, linears[l].in);
         add({TaskKind::filler, rank, none, works[{visit.stage, visit.block, l, 0}], visit.micro_batch, visit.slice},
             seconds[l].curvature_a, curvature_a, a, {tasks.inputs}, {}, {input->second});
-        holds(rank, kfac_curvature_bytes(step_.shape, linears[l], true));
+        holds(rank, kfac_curvature_bytes(step_.shape(), linears[l], true));
         add({TaskKind::filler, rank, none, works[{visit.stage, visit.block, l, 1}], visit.micro_batch, visit.slice},
             seconds[l].curvature_b, curvature_b, b, {tasks.errors}, {}, {kept(tasks.last, linears[l].out)});
-        holds(rank, kfac_curvature_bytes(step_.shape, linears[l], false));
+        holds(rank, kfac_curvature_bytes(step_.shape(), linears[l], false));
       }
     }
     add_inversions(rank, costs, a, b);
@@ -145,8 +145,8 @@ class Maker {
   // Keeps one micro-batch's activations or gradients of this width.
   int kept(TaskId from, std::int64_t width) {
     const double tokens =
-        static_cast<double>(step_.shape.micro_batch * step_.shape.sequence) / step_.shape.sharding.context;
-    fillers_.kept.push_back({from, tokens * static_cast<double>(width) * bytes_of(step_.shape.dtype), none, none});
+        static_cast<double>(step_.shape().micro_batch * step_.shape().sequence) / step_.shape().sharding.context;
+    fillers_.kept.push_back({from, tokens * static_cast<double>(width) * bytes_of(step_.shape().dtype), none, none});
     return static_cast<int>(fillers_.kept.size()) - 1;
   }
 
@@ -178,7 +178,7 @@ class Maker {
     std::vector<Linear> all;
     std::vector<KfacLinear> shapes;
     double bytes_a = 0, bytes_b = 0;
-    const double bytes_each = bytes_of(kfac_dtype(step_.shape.dtype));
+    const double bytes_each = bytes_of(kfac_dtype(step_.shape().dtype));
     for (const auto& [place, seconds] : costs) {
       const auto [block, stage] = place;
       const auto linears = kfac_linears(blocks_[block]);
@@ -212,7 +212,7 @@ class Maker {
             of_input ? linear.seconds.inversion_a : linear.seconds.inversion_b, of_input ? inversion_a : inversion_b,
             done, {}, both, read);
         const std::int64_t side = of_input ? linear.linear.in : linear.linear.out;
-        holds(rank, kfac_inversion_bytes(machine_of(rank), side, step_.shape.dtype));
+        holds(rank, kfac_inversion_bytes(machine_of(rank), side, step_.shape().dtype));
       }
     }
   }
@@ -225,7 +225,7 @@ class Maker {
       work.stage = reduction.stage;
       work.filler = name_of(Collective::all_reduce);
       work.collective = Collective::all_reduce;
-      work.dtype = kfac_dtype(step_.shape.dtype);
+      work.dtype = kfac_dtype(step_.shape().dtype);
       work.bytes = reduction.bytes;
       work.suffix = reduction.suffix;
       fillers_.works.push_back(work);
@@ -249,7 +249,7 @@ class Maker {
 }  // namespace
 
 Fillers kfac_fillers(const TaskGraph& step, const Cluster& cluster) {
-  if (step.layout.tensor > 1)
+  if (step.step.layout.tensor > 1)
     throw std::invalid_argument("K-FAC needs whole layers on a rank (tensor 1): their factors are not sharded");
   return Maker(step, cluster).run();
 }

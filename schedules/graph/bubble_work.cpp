@@ -12,7 +12,7 @@ std::string kfac_suffix(const KfacLinear& linear, KfacStage stage, bool of_input
 
 KfacWork kfac_work_of(const TaskGraph& graph, const Work& work) {
   if (work.block != none) {
-    const std::vector<KfacLinear> linears = kfac_linears(blocks_of(graph.model).at(work.block));
+    const std::vector<KfacLinear> linears = kfac_linears(blocks_of(graph.step.model).at(work.block));
     for (std::size_t l = 0; l < linears.size(); ++l)
       for (const KfacStage stage : {KfacStage::curvature, KfacStage::inversion})
         for (const bool of_input : {true, false})

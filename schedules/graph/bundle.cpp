@@ -12,7 +12,7 @@ namespace slipway::schedules {
 namespace {
 
 constexpr std::string_view magic = "slipway-bundle";
-constexpr int version = 11;
+constexpr int version = 12;
 
 void fields(auto& a, Is<BlockRun> auto& run) {
   auto& b = run.block;
@@ -29,19 +29,34 @@ void fields(auto& a, Is<Layout> auto& l) {
   a.list(l.split_list, [&](auto& layers) { a(layers); });
 }
 
-void fields(auto& a, Is<WorkShape> auto& s) {
-  a.line("shape");
-  a(s.micro_batch, s.sequence, s.sharding.tensor, s.sharding.sequence_parallel, s.sharding.context, s.sharding.exchange,
-    s.kernels, s.dtype, s.recompute_attention);
+void fields(auto& a, Is<Model> auto& model) {
+  a.line("model");
+  a(model.name, model.family, model.sequence);
+  a.list(model.runs, [&](auto& run) { fields(a, run); });
+}
+
+void fields(auto& a, Is<Optimizer> auto& o) {
+  a.line("optimizer");
+  auto& rate = o.lr_schedule;
+  a(o.name, o.refresh_steps, o.damping, o.lr, rate.warmup_samples, rate.decay, rate.decay_samples, rate.least, o.beta1,
+    o.beta2, o.epsilon, o.weight_decay);
+}
+
+// Without `actions`: the tasks are in their order.
+void fields(auto& a, Is<Step> auto& s) {
+  Model model = s.model;
+  fields(a, model);
+  if constexpr (std::remove_reference_t<decltype(a)>::reads) s.model = std::move(model);
+  fields(a, s.layout);
+  fields(a, s.optimizer);
+  a.line("step");
+  a(s.schedule, s.slices, s.micro_batch, s.global_batch, s.dtype, s.gradient_dtype, s.recompute, s.kernels, s.clip_norm,
+    s.worker_norms, s.overlap_grad_reduce, s.blocking_transfers);
 }
 
 void fields(auto& a, Is<Run> auto& run) {
   a.line("run");
-  auto& o = run.optimizer;
-  auto& rate = o.lr_schedule;
-  a(run.steps, run.seed, run.data, run.evaluation_data, run.checkpoint_steps, run.checkpoints_kept, o.name,
-    o.refresh_steps, o.damping, o.lr, rate.warmup_samples, rate.decay, rate.decay_samples, rate.least, o.beta1, o.beta2,
-    o.epsilon, o.weight_decay, run.clip_norm);
+  a(run.steps, run.seed, run.data, run.evaluation_data, run.checkpoint_steps, run.checkpoints_kept);
 }
 
 void fields(auto& a, Is<Work> auto& w) {
@@ -90,14 +105,9 @@ void tasks(auto& a, auto& g) {
 }
 
 void fields(auto& a, Is<TaskGraph> auto& g) {
-  a.line("model");
-  a(g.model.name, g.model.family, g.model.sequence);
-  a.list(g.model.runs, [&](auto& run) { fields(a, run); });
-  fields(a, g.layout);
-  fields(a, g.shape);
-  a.line("schedule");
-  a(g.schedule, g.recompute, g.window, g.micro_batches, g.slices, g.global_batch, g.clip_norm, g.gradient_dtype, g.kfac,
-    g.worker_norms);
+  fields(a, g.step);
+  a.line("graph");
+  a(g.window, g.micro_batches);
   a.line("placement");
   a(g.placement.copies);
   a.list(g.placement.rank, [&](auto& rank) { a(rank); });
@@ -143,22 +153,22 @@ std::uint64_t checksum(std::string_view text) {
 class ReferenceCheck {
  public:
   ReferenceCheck(const TextReader& reader, const TaskGraph& graph)
-      : reader_(reader), graph_(graph), ranks_(rank_count(graph.layout)) {}
+      : reader_(reader), graph_(graph), ranks_(rank_count(graph.step.layout)) {}
 
   void run() const {
-    const auto blocks = static_cast<int>(blocks_of(graph_.model).size());
+    const auto blocks = static_cast<int>(blocks_of(graph_.step.model).size());
     const Placement& placement = graph_.placement;
     require(placement.copies > 0 && placement.rank.size() == graph_.stages.size() &&
                 placement.stages() % placement.copies == 0,
             "the placement of the stages");
     for (const std::int32_t rank : placement.rank)
-      require(inside(rank, static_cast<std::size_t>(graph_.layout.pipeline)), "a stage's pipeline rank");
+      require(inside(rank, static_cast<std::size_t>(graph_.step.layout.pipeline)), "a stage's pipeline rank");
     for (const BlockRange& stage : graph_.stages) {
       require(stage.first >= 0 && stage.first <= stage.last && stage.last <= blocks, "a stage's blocks");
     }
     for (const Work& work : graph_.works) {
       require(work.stage == none || inside(work.stage, graph_.stages.size()), "a work's stage");
-      require(inside(work.slice, static_cast<std::size_t>(graph_.slices)), "a work's slice");
+      require(inside(work.slice, static_cast<std::size_t>(graph_.step.slices)), "a work's slice");
       require(work.block == none || inside(work.block, static_cast<std::size_t>(blocks)), "a work's block");
     }
     for (const Communicator& c : graph_.communicators) {
@@ -226,7 +236,7 @@ class ReferenceCheck {
 void derive(TaskGraph& g) {
   set_stage_operators(g);
   g.successors = transposed(g.predecessors);
-  std::vector<std::vector<TaskId>> lists(rank_count(g.layout));
+  std::vector<std::vector<TaskId>> lists(rank_count(g.step.layout));
   for (const TaskId id : g.order) {
     if (g.tasks[id].communicator == none) lists[g.tasks[id].rank].push_back(id);
   }
@@ -291,7 +301,7 @@ std::vector<const TaskGraph*> programs_of(const Bundle& bundle) {
 int program_of(const Bundle& bundle, std::int64_t batch) {
   const std::vector<const TaskGraph*> programs = programs_of(bundle);
   for (std::size_t i = 0; i < programs.size(); ++i)
-    if (programs[i]->global_batch == batch) return static_cast<int>(i);
+    if (programs[i]->step.global_batch == batch) return static_cast<int>(i);
   throw std::out_of_range("the bundle has no step program for a batch of " + std::to_string(batch));
 }
 
@@ -304,16 +314,16 @@ bool have_same_communicators(const TaskGraph& a, const TaskGraph& b) {
 }
 
 bool have_same_places(const TaskGraph& a, const TaskGraph& b) {
-  const Layout &x = a.layout, &y = b.layout;
+  const Layout &x = a.step.layout, &y = b.step.layout;
   return a.placement.rank == b.placement.rank && a.placement.copies == b.placement.copies && x.tensor == y.tensor &&
          x.pipeline == y.pipeline && x.context == y.context && x.data == y.data && x.zero == y.zero &&
          x.chunks == y.chunks && x.sequence_parallel == y.sequence_parallel;
 }
 
 bool have_same_numbers(const TaskGraph& a, const TaskGraph& b) {
-  return a.shape.micro_batch == b.shape.micro_batch && a.shape.sequence == b.shape.sequence &&
-         a.shape.dtype == b.shape.dtype && a.gradient_dtype == b.gradient_dtype && a.clip_norm == b.clip_norm &&
-         a.slices == b.slices;
+  return a.shape().micro_batch == b.shape().micro_batch && a.shape().sequence == b.shape().sequence &&
+         a.shape().dtype == b.shape().dtype && a.step.gradient_dtype == b.step.gradient_dtype &&
+         a.step.clip_norm == b.step.clip_norm && a.step.slices == b.step.slices;
 }
 
 // Checks a rule's parameters (models/training/batch_rules.h); a scenario's loader has checked them already.
@@ -343,18 +353,19 @@ std::string ladder_defect(const BatchPlan& plan, const std::vector<const TaskGra
   if (const std::string defect = rule_defect(plan); !defect.empty()) return defect;
   const TaskGraph& first = *programs.front();
   std::vector<std::int64_t> batches;
-  for (const TaskGraph* graph : programs) batches.push_back(graph->global_batch);
+  for (const TaskGraph* graph : programs) batches.push_back(graph->step.global_batch);
   if (batches != plan.rungs || batches.front() < 1 ||
       std::adjacent_find(batches.begin(), batches.end(), std::greater_equal<>()) != batches.end())
     return "the step programs are not those of the batches";
   for (const TaskGraph* graph : programs) {
-    if (graph->model != first.model) return "the step programs are of different models";
+    if (graph->step.model != first.step.model) return "the step programs are of different models";
     if (!have_same_places(*graph, first)) return "the step programs are of different layouts";
     if (!have_same_numbers(*graph, first)) return "the step programs do not compute alike";
     if (graph->stages != first.stages) return "the step programs have different stages";
     if (!have_same_communicators(*graph, first)) return "the step programs have different communicators";
-    if (graph->window != 1 || graph->kfac) return "the step programs of a batch that grows have work in the bubbles";
-    if (graph->worker_norms != (plan.rule == BatchRule::norm_test))
+    if (graph->window != 1 || uses_kfac(graph->step))
+      return "the step programs of a batch that grows have work in the bubbles";
+    if (graph->step.worker_norms != (plan.rule == BatchRule::norm_test))
       return "the step programs measure norms that no rule asks for, or do not measure what it asks for";
   }
   return "";

@@ -17,18 +17,9 @@
 #include <vector>
 
 #include "models/training/batch_rules.h"
-#include "models/training/learning_rate.h"
 #include "schedules/graph/task_graph.h"
 
 namespace slipway::schedules {
-
-struct Optimizer {
-  std::string name = "adamw";
-  double lr = 1e-3, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
-  LearningRateSchedule lr_schedule = {};  // lr is its highest rate
-  int refresh_steps = 1;                  // kfac without bubble work: steps between two refreshes
-  double damping = 1e-3;                  // kfac: γ (exec/rank/kfac.h)
-};
 
 struct Run {
   int steps = 1;
@@ -37,8 +28,6 @@ struct Run {
   std::string evaluation_data;  // the same for held-out data, evaluated in the bubbles
   int checkpoint_steps = 0;     // between two checkpoints; 0: no checkpoints
   int checkpoints_kept = 2;     // the newest ones are kept
-  Optimizer optimizer;
-  double clip_norm = 0;  // 0 = off
 };
 
 // A bundle is the graph and the run, without durations. `execute` lowers, starts the ranks and merges their records.

@@ -19,8 +19,8 @@ Rows transposed(const Rows& rows) {
 
 std::int64_t gradient_samples(const TaskGraph& graph) {
   // The micro-batches of a pipeline are shared out among copies of the model.
-  return static_cast<std::int64_t>(graph.layout.data) *
-         (graph.layout.zero >= 2 ? graph.micro_batches : graph.placement.copies);
+  return static_cast<std::int64_t>(graph.step.layout.data) *
+         (graph.step.layout.zero >= 2 ? graph.micro_batches : graph.placement.copies);
 }
 
 bool goes_one_way(const TaskGraph& graph, const Task& task) {
@@ -39,10 +39,10 @@ bool gathers_again(const TaskGraph& graph, const Work& work) {
 void set_stage_operators(TaskGraph& graph) {
   graph.stage_operators.clear();
   for (const BlockRange& range : graph.stages) {
-    for (int slice = 0; slice < graph.slices; ++slice) {
-      WorkShape shape = graph.shape;
+    for (int slice = 0; slice < graph.step.slices; ++slice) {
+      WorkShape shape = graph.shape();
       shape.before = slice * shape.sequence;
-      graph.stage_operators.push_back(operators_of(graph.model, range.first, range.last, shape));
+      graph.stage_operators.push_back(operators_of(graph.step.model, range.first, range.last, shape));
     }
   }
 }
@@ -114,7 +114,7 @@ std::span<const std::int32_t> members_of(const TaskGraph& graph, TaskId id) {
 }
 
 bool is_lowered(const TaskGraph& graph, std::int32_t rank) {
-  return stand_in(graph.layout, graph.folding, rank) == rank;
+  return stand_in(graph.step.layout, graph.folding, rank) == rank;
 }
 
 double flops_of(const TaskGraph& graph, TaskId id) {
@@ -133,7 +133,7 @@ double flops_of(const TaskGraph& graph, TaskId id) {
 
 std::vector<Lane> lanes_of(const TaskGraph& graph) {
   std::vector<Lane> lanes;
-  const auto ranks = static_cast<std::size_t>(rank_count(graph.layout));
+  const auto ranks = static_cast<std::size_t>(rank_count(graph.step.layout));
   std::vector<std::size_t> lane_of_rank(ranks);
   for (std::size_t r = 0; r < ranks; ++r) {
     lane_of_rank[r] = lanes.size();

@@ -44,13 +44,10 @@
 #include <utility>
 #include <vector>
 
-#include "models/model/model.h"
 #include "models/model/operators.h"
-#include "models/model/sharding.h"
-#include "schedules/step/action.h"
 #include "schedules/step/indexed.h"
-#include "schedules/step/layout.h"
 #include "schedules/step/placement.h"
+#include "schedules/step/step.h"
 
 namespace slipway::schedules {
 
@@ -152,25 +149,13 @@ struct StaticBytes {
 };
 
 struct TaskGraph {
-  // The inputs of the lowering.
-  Model model;
-  Layout layout;
-  std::string schedule;
-  WorkShape shape;
-  Recompute recompute = Recompute::none;
+  // The input of the lowering.
+  Step step;
   // Steps that the tasks make up: 1, or the steps between two refreshes of bubble work. Then each task of a step exists
   // once per step of the window (schedules/lower/graph_builder.h), and an engine's step is a window.
   int window = 1;
-  int micro_batches = 1;          // per pipeline and step
-  int slices = 1;                 // of a sequence; shape is that of the first slice
-  std::int64_t global_batch = 0;  // sequences per step
-  double clip_norm = 0;           // 0 = no clipping
-  // The distance between the workers' gradients is measured. Scalar buffers then hold two numbers: the square of the
-  // global norm and Σ‖part‖². The parts are the gradients that are reduced (gradient_samples of them).
-  bool worker_norms = false;
-  Dtype gradient_dtype = Dtype::float32;
+  int micro_batches = 1;       // per pipeline and step; of a periodic step, those that have tasks
   Folding folding;             // the members of each pipeline rank that have tasks; all members unless folded
-  bool kfac = false;           // gradients of Linears are preconditioned before the update
   Placement placement;         // of the stages on pipeline ranks
   Indexed<BlockRange> stages;  // copies of a part have the same blocks
   std::vector<std::vector<Operator>> stage_operators;  // [stage · slices + slice]; slices differ in operator cost only
@@ -192,6 +177,8 @@ struct TaskGraph {
   std::vector<TaskId> order;
   Indexed<StaticBytes> static_bytes;  // per rank
 
+  // Shape of the work of one micro-batch; of a slice, the first one's.
+  WorkShape shape() const { return work_shape(step); }
   const Work& work(const Task& task) const { return works[task.work]; }
   const Work& work(TaskId task) const { return work(tasks[task]); }
   // Requires a task that has a communicator.
@@ -206,7 +193,7 @@ struct TaskGraph {
   const BlockRange& stage(int id) const { return stages[id]; }
   // The operators of a stage and slice.
   std::span<const Operator> operators(int stage, int slice = 0) const {
-    return stage_operators[static_cast<std::size_t>(stage * slices + slice)];
+    return stage_operators[static_cast<std::size_t>(stage * step.slices + slice)];
   }
   // The operators of the work's stage and slice; Work::first_op and last_op are indices in them.
   std::span<const Operator> operators(const Work& work) const { return operators(work.stage, work.slice); }
@@ -217,8 +204,6 @@ struct TaskGraph {
   }
 };
 
-// True if a step sums over all ranks before it updates anything. `step`: a TaskGraph or a LoweringInput.
-bool joins_all_ranks(const auto& step) { return step.clip_norm > 0 || step.worker_norms; }
 // Number of parts of the batch whose gradients are reduced one by one. It counts the workers (data × copies of the
 // model). ZeRO 2 and 3 reduce each micro-batch by itself, so there it counts all micro-batches.
 std::int64_t gradient_samples(const TaskGraph& graph);

@@ -136,11 +136,11 @@ std::vector<int> divisors(int number) {
 
 }  // namespace
 
-JoinedRanks joined_ranks(const LoweringInput& input) {
-  const Layout& layout = input.layout;
-  JoinedRanks joined{joins_all_ranks(input), {}};
-  if (layout.zero < 2 || layout.data * layout.context == 1 || !blocks_of(input.model).back().tied) return joined;
-  const Placement placement = placement_of(step_actions(input), step_shape(input));
+JoinedRanks joined_ranks(const Step& step) {
+  const Layout& layout = step.layout;
+  JoinedRanks joined{joins_all_ranks(step), {}};
+  if (layout.zero < 2 || layout.data * layout.context == 1 || !blocks_of(step.model).back().tied) return joined;
+  const Placement placement = placement_of(action_lists(step), schedule_shape(step));
   joined.embedding = {placement.rank.front()};
   if (placement.rank.back() != placement.rank.front()) joined.embedding.push_back(placement.rank.back());
   return joined;

@@ -26,7 +26,7 @@ struct JoinedRanks {
   std::vector<std::int32_t> embedding;  // pipeline ranks over whose members ZeRO 2 and 3 reduce a tied table in one
                                         // ring (groups.h); empty: no such ring
 };
-JoinedRanks joined_ranks(const LoweringInput& input);
+JoinedRanks joined_ranks(const Step& step);
 
 // The valid folding with the fewest members. It is all members where no two are alike or why_unfoldable gives a reason.
 // Where GPUs share a port, it has whole nodes.

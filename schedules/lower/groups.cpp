@@ -115,9 +115,10 @@ int Groups::pipeline_pair(int sender, int receiver, bool forward) {
 }
 
 GroupNumbers::GroupNumbers(const TaskGraph& folded) {
-  const Layout& layout = folded.layout;
+  const Layout& layout = folded.step.layout;
   std::vector<Communicator> all;
-  Groups groups(layout, folded.placement, blocks_of(folded.model).back().tied, joins_all_ranks(folded), Folding{}, all);
+  Groups groups(layout, folded.placement, blocks_of(folded.step.model).back().tied, joins_all_ranks(folded.step),
+                Folding{}, all);
   const int members = rank_count(layout) / layout.pipeline;
   for (const Communicator& pair : folded.communicators) {  // all members of a pipeline rank use theirs first at once
     if (pair.axis != Axis::pipeline) continue;

@@ -10,8 +10,8 @@ double elements_of(const KfacLinear& linear) {
 }
 
 std::vector<KfacPlace> places_of(const TaskGraph& graph, std::int32_t rank) {
-  return kfac_places(blocks_of(graph.model), graph.placement, graph.stages,
-                     coordinates_of(graph.layout, rank).pipeline);
+  return kfac_places(blocks_of(graph.step.model), graph.placement, graph.stages,
+                     coordinates_of(graph.step.layout, rank).pipeline);
 }
 
 }  // namespace
@@ -82,8 +82,8 @@ double kfac_precondition_bytes(const TaskGraph& graph, std::int32_t rank, int st
   double longest = 0;
   for (const KfacPlace& place : kfac_share(graph, rank))
     if (place.stage == stage) longest = std::max(longest, elements_of(place.linear));
-  const Dtype dtype = kfac_dtype(graph.shape.dtype);
-  return longest * bytes_of(dtype) * (graph.gradient_dtype == dtype ? 1 : 2);
+  const Dtype dtype = kfac_dtype(graph.step.dtype);
+  return longest * bytes_of(dtype) * (graph.step.gradient_dtype == dtype ? 1 : 2);
 }
 
 double kfac_gather_bytes(const TaskGraph& graph, std::int32_t rank, int part) {
@@ -95,7 +95,7 @@ double kfac_gather_bytes(const TaskGraph& graph, std::int32_t rank, int part) {
   for (std::size_t i = 0; i < places.size(); ++i)
     if (places[i].block >= range.first && places[i].block < range.last)
       elements[owners[i]] += elements_of(places[i].linear);
-  return *std::max_element(elements.begin(), elements.end()) * replicas * bytes_of(graph.gradient_dtype);
+  return *std::max_element(elements.begin(), elements.end()) * replicas * bytes_of(graph.step.gradient_dtype);
 }
 
 }  // namespace slipway::schedules

@@ -14,127 +14,88 @@ namespace slipway::schedules {
 
 namespace {
 
-int micro_batches_of(const LoweringInput& input) {
-  const std::int64_t per_round = input.shape.micro_batch * input.layout.data;
-  if (per_round <= 0 || input.global_batch % per_round != 0) {
-    throw std::invalid_argument("global batch " + std::to_string(input.global_batch) +
-                                " is not a multiple of micro-batch × data parallel = " + std::to_string(per_round));
-  }
-  return static_cast<int>(input.global_batch / per_round);
-}
-
-const Schedule& schedule_of(const LoweringInput& input) {
-  const Schedule* schedule = schedule_named(input.schedule);
-  if (schedule == nullptr) throw std::invalid_argument("no schedule is named " + input.schedule);
-  return *schedule;
-}
-
 // Bytes per parameter: bf16 and fp16 weights keep an fp32 master copy beside Adam's two moments (12 bytes, Fujii 2024).
 // Wider weights are their own master.
 double optimizer_bytes_per_parameter(Dtype dtype) { return bytes_of(dtype) == 2 ? 12.0 : 2.0 * bytes_of(dtype); }
 
 // Each micro-batch of a copy would be reduced with one of the other copy, which comes at another time.
-void refuse_sharded_copies(const LoweringInput& input, const ScheduleShape& shape) {
-  if (shape.copies == 1 || input.layout.zero < 2) return;
-  throw std::invalid_argument(input.schedule + " keeps " + std::to_string(shape.copies) +
+void refuse_sharded_copies(const Step& step, const ScheduleShape& shape) {
+  if (shape.copies == 1 || step.layout.zero < 2) return;
+  throw std::invalid_argument(step.schedule + " keeps " + std::to_string(shape.copies) +
                               " copies of the model, whose gradients are reduced once per step; layout.zero " +
-                              std::to_string(input.layout.zero) +
+                              std::to_string(step.layout.zero) +
                               " reduces them for every micro-batch; set layout.zero to 0 or 1");
 }
 
-void refuse_slices(const LoweringInput& input) {
-  if (input.slices == 1) return;
-  if (!is_causal(input.model))
-    throw std::invalid_argument("a sequence of " + input.model.name +
+void refuse_slices(const Step& step) {
+  if (step.slices == 1) return;
+  if (!is_causal(step.model))
+    throw std::invalid_argument("a sequence of " + step.model->name +
                                 " cannot be cut into slices: its attention is not causal; set schedule.slices to 1");
-  if (input.layout.context > 1 || input.recompute == Recompute::full)
+  if (step.layout.context > 1 || step.recompute == Recompute::full)
     throw std::invalid_argument(
         "slices of a sequence go with neither context parallelism nor full "
         "recomputation; set layout.context to 1 and schedule.recompute to selective");
 }
 
-void set_static_bytes(const LoweringInput& input, TaskGraph& graph) {
-  const auto members = static_cast<std::size_t>(input.layout.data * input.layout.context * input.layout.tensor);
-  for (const StaticBytes& bytes : static_bytes_of(input))
+void set_static_bytes(const Step& step, TaskGraph& graph) {
+  const auto members = static_cast<std::size_t>(step.layout.data * step.layout.context * step.layout.tensor);
+  for (const StaticBytes& bytes : static_bytes_of(step))
     graph.static_bytes.insert(graph.static_bytes.end(), members, bytes);
 }
 
-void refuse_worker_norms(const LoweringInput& input, const ScheduleShape& step, const ActionLists& actions) {
-  if (!input.worker_norms) return;
+void refuse_worker_norms(const Step& step, const ScheduleShape& shape, const ActionLists& actions) {
+  if (!step.worker_norms) return;
   const std::string reason =
-      why_no_worker_norms(input.model, input.layout, step.copies, step.slices, splits_backward(actions));
+      why_no_worker_norms(step.model, step.layout, shape.copies, shape.slices, splits_backward(actions));
   if (!reason.empty()) throw std::invalid_argument("the norms of workers' gradients cannot be measured: " + reason);
 }
 
-TaskGraph described(const LoweringInput& input, const ActionLists& actions) {
-  const ScheduleShape step = step_shape(input);
-  refuse_sharded_copies(input, step);
-  refuse_slices(input);
-  refuse_worker_norms(input, step, actions);
+TaskGraph described(const Step& step, const Folding& folding, const ActionLists& actions) {
+  const ScheduleShape shape = schedule_shape(step);
+  refuse_sharded_copies(step, shape);
+  refuse_slices(step);
+  refuse_worker_norms(step, shape, actions);
   TaskGraph graph;
-  graph.model = input.model;
-  graph.layout = input.layout;
-  graph.schedule = input.schedule;
-  graph.shape = input.shape;
-  graph.shape.sharding = sharding_of(input.layout);
-  graph.recompute = input.recompute;
-  graph.shape.recompute_attention = input.recompute == Recompute::selective;
-  graph.micro_batches = step.micro_batches;
-  graph.global_batch = input.global_batch;
-  graph.clip_norm = input.clip_norm;
-  graph.worker_norms = input.worker_norms;
-  graph.folding = input.folding;
-  graph.gradient_dtype = input.gradient_dtype;
-  graph.kfac = input.kfac;
-  graph.placement = placement_of(actions, step);
-  for (int copy = 0; copy < step.copies; ++copy) {
-    const std::vector<BlockRange> parts = split_blocks(input.model, input.layout);
+  graph.step = step;
+  graph.micro_batches = shape.micro_batches;
+  graph.folding = folding;
+  graph.placement = placement_of(actions, shape);
+  for (int copy = 0; copy < shape.copies; ++copy) {
+    const std::vector<BlockRange> parts = split_blocks(step.model, step.layout);
     graph.stages.insert(graph.stages.end(), parts.begin(), parts.end());
   }
-  graph.slices = step.slices;
   set_stage_operators(graph);
-  set_static_bytes(input, graph);
+  set_static_bytes(step, graph);
   return graph;
 }
 
 }  // namespace
 
-ScheduleShape step_shape(const LoweringInput& input) {
-  return {input.layout.pipeline, input.layout.chunks, micro_batches_of(input), input.slices, schedule_of(input).copies};
-}
-
-ActionLists step_actions(const LoweringInput& input) {
-  if (input.actions != nullptr) return *input.actions;
-  const ScheduleShape shape = step_shape(input);
-  const Schedule& schedule = schedule_of(input);
-  if (const std::string reason = schedule.refuse(shape); !reason.empty()) throw std::invalid_argument(reason);
-  return schedule.actions(shape);
-}
-
-LoweringState::LoweringState(const LoweringInput& lowering_input, ActionLists lists, TaskGraph& target)
-    : input(lowering_input),
+LoweringState::LoweringState(ActionLists lists, TaskGraph& target)
+    : step(target.step),
       graph(target),
       builder(target),
-      groups(input.layout, target.placement, blocks_of(input.model).back().tied, joins_all_ranks(target), input.folding,
+      groups(step.layout, target.placement, blocks_of(step.model).back().tied, joins_all_ranks(step), target.folding,
              target.communicators),
-      blocks(blocks_of(input.model)),
-      shares_table(slipway::schedules::shares_table(input.model, input.layout, target.placement)),
-      boundary(boundary_bytes(input.model, target.shape)),
+      blocks(blocks_of(step.model)),
+      shares_table(slipway::schedules::shares_table(step.model, step.layout, target.placement)),
+      boundary(boundary_bytes(step.model, target.shape())),
       actions(std::move(lists)) {
   const auto count = graph.stages.size();
-  const bool recompute = input.recompute == Recompute::full;
+  const bool recompute = step.recompute == Recompute::full;
   for (std::size_t stage = 0; stage < count; ++stage) {
     for (const bool cut : {false, true}) {
       (cut ? by_block : whole)
-          .push_back(plan_stage(graph.stage_operators[stage * static_cast<std::size_t>(graph.slices)], blocks, cut,
+          .push_back(plan_stage(graph.stage_operators[stage * static_cast<std::size_t>(graph.step.slices)], blocks, cut,
                                 recompute, graph.placement.is_first(static_cast<int>(stage)),
                                 graph.placement.is_last(static_cast<int>(stage))));
     }
   }
-  const auto ranks = static_cast<std::size_t>(rank_count(input.layout));
-  passages.resize(count * static_cast<std::size_t>(graph.micro_batches * input.slices));
+  const auto ranks = static_cast<std::size_t>(rank_count(step.layout));
+  passages.resize(count * static_cast<std::size_t>(graph.micro_batches * step.slices));
   placed.resize(ranks);
-  buckets.resize(static_cast<std::size_t>(input.layout.pipeline * members()) * blocks.size());
+  buckets.resize(static_cast<std::size_t>(step.layout.pipeline * members()) * blocks.size());
   weight_gathers.resize(ranks);
   reductions.resize(ranks);
   worker_squares.resize(ranks);
@@ -148,29 +109,29 @@ LoweringState::LoweringState(const LoweringInput& lowering_input, ActionLists li
   }
 }
 
-bool LoweringState::shards_gradients_per_micro_batch() const { return input.layout.zero >= 2 && data_degree() > 1; }
+bool LoweringState::shards_gradients_per_micro_batch() const { return step.layout.zero >= 2 && data_degree() > 1; }
 
 const StagePlan& LoweringState::plan_of(int stage, int micro_batch) const {
   const auto s = static_cast<std::size_t>(stage);
-  const bool overlaps = input.overlap_grad_reduce && data_degree() > 1 && last_micro_batch[s] == micro_batch;
+  const bool overlaps = step.overlap_grad_reduce && data_degree() > 1 && last_micro_batch[s] == micro_batch;
   return overlaps || shards_gradients_per_micro_batch() ? by_block[s] : whole[s];
 }
 
 Passage& LoweringState::passage(int stage, int micro_batch, int slice) {
-  return passages[(stage * graph.micro_batches + micro_batch) * input.slices + slice];
+  return passages[(stage * graph.micro_batches + micro_batch) * step.slices + slice];
 }
 
 std::uint32_t& LoweringState::index_of(const Action& action) {
   if (action.stage < 0 || action.stage >= stages() || action.micro_batch < 0 ||
-      action.micro_batch >= graph.micro_batches || action.slice < 0 || action.slice >= input.slices) {
+      action.micro_batch >= graph.micro_batches || action.slice < 0 || action.slice >= step.slices) {
     throw std::invalid_argument("the schedule names stage " + std::to_string(action.stage) + ", micro-batch " +
                                 std::to_string(action.micro_batch) + ", slice " + std::to_string(action.slice) +
                                 "; there are " + std::to_string(stages()) + " stages, " +
                                 std::to_string(graph.micro_batches) + " micro-batches and " +
-                                std::to_string(input.slices) + " slices");
+                                std::to_string(step.slices) + " slices");
   }
   const auto item =
-      static_cast<std::size_t>((action.stage * graph.micro_batches + action.micro_batch) * input.slices + action.slice);
+      static_cast<std::size_t>((action.stage * graph.micro_batches + action.micro_batch) * step.slices + action.slice);
   return action_index[static_cast<std::size_t>(action.pass) * passages.size() + item];
 }
 
@@ -198,11 +159,11 @@ StaticBytes static_bytes_of(double elements, const Layout& layout, Dtype dtype, 
 namespace {
 
 // A schedule's placement holds for any number of micro-batches; every schedule runs twice as many as ranks.
-Placement placement_for_any_batch(const LoweringInput& input) {
-  const Schedule& schedule = schedule_of(input);
-  const ScheduleShape shape{input.layout.pipeline, input.layout.chunks, 2 * input.layout.pipeline, input.slices,
+Placement placement_for_any_batch(const Step& step) {
+  const Schedule& schedule = schedule_of(step);
+  const ScheduleShape shape{step.layout.pipeline, step.layout.chunks, 2 * step.layout.pipeline, step.slices,
                             schedule.copies};
-  if (input.actions != nullptr) return placement_of(*input.actions, shape);
+  if (step.actions != nullptr) return placement_of(*step.actions, shape);
   return placement_of(schedule.refuse(shape).empty() ? schedule.actions(shape) : ActionLists{}, shape);
 }
 
@@ -216,11 +177,12 @@ double moments_of(const std::vector<KfacPlace>& matrices, Dtype dtype) {
 
 // Sets a rank's own share, known once the groups of replicas are. static_bytes_of has counted the fullest one's.
 void set_inverse_bytes(TaskGraph& graph) {
-  const std::vector<Block> blocks = blocks_of(graph.model);
-  const Dtype dtype = graph.shape.dtype;
+  const std::vector<Block> blocks = blocks_of(graph.step.model);
+  const Dtype dtype = graph.step.dtype;
   for (std::size_t r = 0; r < graph.static_bytes.size(); ++r) {
     const auto rank = static_cast<std::int32_t>(r);
-    const auto places = kfac_places(blocks, graph.placement, graph.stages, coordinates_of(graph.layout, rank).pipeline);
+    const auto places =
+        kfac_places(blocks, graph.placement, graph.stages, coordinates_of(graph.step.layout, rank).pipeline);
     const auto replicas = static_cast<int>(kfac_replicas(graph, rank).size());
     graph.static_bytes[r].optimizer +=
         kfac_inverse_bytes(kfac_share(graph, rank), dtype) - most_kfac_inverse_bytes(places, replicas, dtype);
@@ -229,12 +191,12 @@ void set_inverse_bytes(TaskGraph& graph) {
 
 }  // namespace
 
-std::vector<StaticBytes> static_bytes_of(const LoweringInput& input) {
-  const Layout& layout = input.layout;
-  const std::vector<BlockRange> parts = split_blocks(input.model, layout);
-  const Placement placement = placement_for_any_batch(input);
-  const bool one_table = shares_table(input.model, layout, placement);
-  const std::vector<Block> blocks = blocks_of(input.model);
+std::vector<StaticBytes> static_bytes_of(const Step& step) {
+  const Layout& layout = step.layout;
+  const std::vector<BlockRange> parts = split_blocks(step.model, layout);
+  const Placement placement = placement_for_any_batch(step);
+  const bool one_table = shares_table(step.model, layout, placement);
+  const std::vector<Block> blocks = blocks_of(step.model);
   std::vector<BlockRange> stages;
   for (int copy = 0; copy < placement.copies; ++copy) stages.insert(stages.end(), parts.begin(), parts.end());
   std::vector<StaticBytes> result;
@@ -244,28 +206,28 @@ std::vector<StaticBytes> static_bytes_of(const LoweringInput& input) {
       if (placement.rank[stage] != pipeline) continue;
       const BlockRange& part = stages[stage];
       for (int block = part.first; block < part.last; ++block)
-        elements += static_cast<double>(block_shard_elements(input.model, block, layout.tensor, one_table));
+        elements += static_cast<double>(block_shard_elements(step.model, block, layout.tensor, one_table));
     }
-    result.push_back(static_bytes_of(elements, layout, input.shape.dtype, input.gradient_dtype, placement.copies));
-    if (!input.kfac) continue;
+    result.push_back(static_bytes_of(elements, layout, step.dtype, step.gradient_dtype, placement.copies));
+    if (!uses_kfac(step)) continue;
     const std::vector<KfacPlace> places = kfac_places(blocks, placement, stages, pipeline);
     result.back().optimizer +=
-        most_kfac_inverse_bytes(places, layout.data * layout.context * placement.copies, input.shape.dtype) -
-        moments_of(places, input.shape.dtype);
+        most_kfac_inverse_bytes(places, layout.data * layout.context * placement.copies, step.dtype) -
+        moments_of(places, step.dtype);
   }
   return result;
 }
 
-TaskGraph lower(const LoweringInput& input) {
-  ActionLists actions = step_actions(input);
-  TaskGraph graph = described(input, actions);
-  LoweringState state(input, std::move(actions), graph);
-  if (input.kfac) set_inverse_bytes(graph);
+TaskGraph lower(const Step& step, const Folding& folding) {
+  ActionLists actions = action_lists(step);
+  TaskGraph graph = described(step, folding, actions);
+  LoweringState state(std::move(actions), graph);
+  if (uses_kfac(step)) set_inverse_bytes(graph);
   lower_passes(state);
   place_compute_order(state);
   limit_ring_prefetch(state);
   limit_gather_prefetch(state);
-  if (input.blocking_transfers) wait_for_transfers(state);
+  if (step.blocking_transfers) wait_for_transfers(state);
   lower_step_end(state);
   state.builder.close();
   return graph;
@@ -285,8 +247,8 @@ void make_room_for_all(LoweringState& state) {
 void lower_stage_actions(LoweringState& state, int stage, Pass pass) {
   constexpr auto absent = std::numeric_limits<std::uint32_t>::max();
   for (int micro_batch = 0; micro_batch < state.graph.micro_batches; ++micro_batch) {
-    for (int i = 0; i < state.input.slices; ++i) {
-      const int slice = pass == Pass::forward ? i : state.input.slices - 1 - i;
+    for (int i = 0; i < state.step.slices; ++i) {
+      const int slice = pass == Pass::forward ? i : state.step.slices - 1 - i;
       const Action action{pass, stage, micro_batch, slice};
       if (state.index_of(action) == absent) continue;
       ActionLowering lowering(state, action);

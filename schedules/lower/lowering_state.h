@@ -34,9 +34,9 @@ struct Passage {
 };
 
 struct LoweringState {
-  LoweringState(const LoweringInput& lowering_input, ActionLists lists, TaskGraph& target);
+  LoweringState(ActionLists lists, TaskGraph& target);
 
-  const LoweringInput& input;
+  const Step& step;
   TaskGraph& graph;
   GraphBuilder builder;
   Groups groups;
@@ -69,7 +69,7 @@ struct LoweringState {
   std::uint32_t& index_of(const Action& action);
   // Row of (rank, block) in tables per (rank that has tasks, block), and the rank of a row.
   std::size_t row(int rank, int block) const {
-    return static_cast<std::size_t>(lowered_index(input.layout, input.folding, rank)) * blocks.size() +
+    return static_cast<std::size_t>(lowered_index(step.layout, graph.folding, rank)) * blocks.size() +
            static_cast<std::size_t>(block);
   }
   int rank_at(std::size_t row) const {
@@ -79,12 +79,12 @@ struct LoweringState {
   std::vector<BufferId>& bucket(int rank, int block) { return buckets[row(rank, block)]; }
   // Parameters of `block` in a tensor shard.
   double elements_of_block(int block) const {
-    return static_cast<double>(block_shard_elements(input.model, block, input.layout.tensor, shares_table));
+    return static_cast<double>(block_shard_elements(step.model, block, step.layout.tensor, shares_table));
   }
-  double gradient_bytes() const { return bytes_of(graph.gradient_dtype); }
+  double gradient_bytes() const { return bytes_of(graph.step.gradient_dtype); }
   // Ranks that hold the same weights: data × context × copies in the pipeline.
   double data_degree() const {
-    return static_cast<double>(input.layout.data) * input.layout.context * graph.placement.copies;
+    return static_cast<double>(step.layout.data) * step.layout.context * graph.placement.copies;
   }
 
   // A compute task of member k, placed in its rank's order at `action`.
@@ -116,7 +116,7 @@ void limit_ring_prefetch(LoweringState& state);
 void lower_passes(LoweringState& state);
 // compute_order of every rank up to the end of its last action.
 void place_compute_order(LoweringState& state);
-// Requires place_compute_order. Called for LoweringInput::blocking_transfers.
+// Requires place_compute_order. Called for Step::blocking_transfers.
 void wait_for_transfers(LoweringState& state);
 // Gradient reductions, global norm, optimizer, parameter gathers; appends to compute_order.
 void lower_step_end(LoweringState& state);

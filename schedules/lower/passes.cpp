@@ -17,7 +17,7 @@ int ActionLowering::segment_work(int i, Pass pass) {
   work.slice = action_.slice;
   work.first_op = s.first_op;
   work.last_op = s.last_op;
-  work.dtype = state_.graph.shape.dtype;
+  work.dtype = state_.graph.step.dtype;
   work.suffix = label_tail(s.name);
   return state_.builder.work(work);
 }
@@ -27,7 +27,7 @@ double ActionLowering::saved_bytes(const Segment& s) const {
   for (int i = s.first_op; i < s.last_op; ++i) bytes += operators_[i].saved_bytes;
   if (s.gather < 0) return bytes;
   const Operator& gather = operators_[s.gather];
-  return bytes + bytes_beside_shard(gather, state_.blocks[gather.block], state_.graph.shape.sharding, s.recomputed);
+  return bytes + bytes_beside_shard(gather, state_.blocks[gather.block], state_.graph.shape().sharding, s.recomputed);
 }
 
 bool ActionLowering::has_attention(const Segment& s) const {
@@ -56,12 +56,12 @@ void ActionLowering::forward_segment(int i, Pass pass, bool emits) {
     }
     if (emits) {
       for_each_wire(s.out, [&](Wires wire) {
-        const WireBytes bytes = wire_bytes(operators_, s.last_op, wire, state_.graph.shape.sharding, state_.boundary);
+        const WireBytes bytes = wire_bytes(operators_, s.last_op, wire, state_.graph.shape().sharding, state_.boundary);
         outputs.push_back(state_.builder.buffer(BufferKind::value, wire, rank, bytes.before));
         at(wire, k) = outputs.back();
       });
     }
-    if (attends && action_.slice + 1 < state_.input.slices) {
+    if (attends && action_.slice + 1 < state_.step.slices) {
       outputs.push_back(state_.builder.buffer(BufferKind::value, wire_kv, rank, 0));
       passage_.cache[slot(i, k)] = outputs.back();
     }
@@ -92,7 +92,7 @@ void ActionLowering::collective(int i, Pass pass) {
   work.bytes = op.message_bytes;
   work.suffix = "." + block_name(state_.blocks, op.block) + "." + op.part;
   const int id = state_.builder.work(work);
-  const WireBytes bytes = wire_bytes(operators_, at_op, op.wire, state_.graph.shape.sharding, state_.boundary);
+  const WireBytes bytes = wire_bytes(operators_, at_op, op.wire, state_.graph.shape().sharding, state_.boundary);
   const int pipeline = state_.pipeline_rank(action_.stage);
   std::vector<BufferId> inputs, outputs;
   for (const auto& group : state_.groups.groups(op.axis, pipeline)) {
@@ -122,7 +122,7 @@ void ActionLowering::transfer(int to_stage, std::vector<BufferId>& arrivals, Buf
   work.stage = action_.stage;
   work.collective = Collective::send;
   work.wire = wire_residual;
-  work.dtype = state_.graph.shape.dtype;
+  work.dtype = state_.graph.step.dtype;
   work.bytes = state_.boundary;
   work.suffix = ".send";
   const int id = state_.builder.work(work);
@@ -177,7 +177,7 @@ bool ActionLowering::has_weight_grad(const Segment& s) const {
 }
 
 double ActionLowering::bytes_of_cache(const Segment& s) const {
-  const WorkShape& shape = state_.graph.shape;
+  const WorkShape& shape = state_.graph.shape();
   double numbers = 0;
   for (int i = s.first_op; i < s.last_op; ++i) {
     const Operator& op = operators_[i];
@@ -240,11 +240,11 @@ void ActionLowering::backward_segment(int i) {
       if ((s.out & wire) != 0) at(wire, k) = no_buffer;  // consumed
       if ((s.in & wire) == 0) return;
       const double bytes =
-          wire_bytes(operators_, s.first_op - 1, wire, state_.graph.shape.sharding, state_.boundary).after;
+          wire_bytes(operators_, s.first_op - 1, wire, state_.graph.shape().sharding, state_.boundary).after;
       outputs.push_back(state_.builder.buffer(BufferKind::gradient, wire, rank, bytes));
       at(wire, k) = outputs.back();
     });
-    if (attends && action_.slice + 1 < state_.input.slices) inputs.push_back(passage_.cache_gradient[slot(i, k)]);
+    if (attends && action_.slice + 1 < state_.step.slices) inputs.push_back(passage_.cache_gradient[slot(i, k)]);
     if (attends && action_.slice > 0) {
       outputs.push_back(state_.builder.buffer(BufferKind::gradient, wire_kv, rank, bytes_of_cache(s)));
       state_.passage(action_.stage, action_.micro_batch, action_.slice - 1).cache_gradient[slot(i, k)] = outputs.back();
@@ -364,7 +364,7 @@ TaskId gather_for(const TaskGraph& graph, TaskId task) {
 // an action begins behind another action. Its gather need not be hidden that far ahead, so it waits for the task two
 // before.
 void limit_gather_prefetch(LoweringState& state) {
-  if (!state.graph.shape.sharding.sequence_parallel) return;
+  if (!state.graph.shape().sharding.sequence_parallel) return;
   for (const auto& list : state.placed) {
     std::size_t projection = 0;
     bool any = false;
@@ -383,7 +383,7 @@ void limit_gather_prefetch(LoweringState& state) {
 // ZeRO 2 and 3: gradients stay sharded, and weights are gathered before each use.
 
 void ActionLowering::gather_weights(int i, Pass pass, std::vector<std::vector<BufferId>>& gathered) {
-  if (state_.input.layout.zero < 3 || state_.data_degree() <= 1) return;
+  if (state_.step.layout.zero < 3 || state_.data_degree() <= 1) return;
   gathered.resize(state_.blocks.size());
   const int pipeline = state_.pipeline_rank(action_.stage);
   for (int block = segment(i).first_block; block < segment(i).last_block; ++block) {
@@ -447,7 +447,7 @@ void ActionLowering::reduce_finished_blocks(int i, TaskId first_writer) {
     }
     const TaskId reduction =
         state_.add_collective(group.communicator, id, action_.micro_batch, action_.slice, inputs, outputs);
-    if (state_.graph.worker_norms) measure_workers(block, group.members, finished);
+    if (state_.graph.step.worker_norms) measure_workers(block, group.members, finished);
     for (const int k : group.members)
       state_.reductions[state_.groups.rank(pipeline, k)].emplace_back(gradient_begins_ + static_cast<TaskId>(k),
                                                                       reduction);
@@ -471,7 +471,7 @@ void ActionLowering::measure_workers(int block, const std::vector<int>& members,
 // ZeRO 3: without this limit every gather could start at once and all weights would be held. A gather may start when
 // the compute task two before its first reader ends: one segment computes while the next is fetched.
 void limit_weight_prefetch(LoweringState& state) {
-  if (state.input.layout.zero < 3) return;
+  if (state.step.layout.zero < 3) return;
   std::vector<bool> seen(state.graph.buffers.size());
   for (const auto& list : state.placed) {
     for (std::size_t i = 0; i < list.size(); ++i) {

@@ -60,7 +60,7 @@ class ActionLowering {
   void collective(int i, Pass pass);
   // Ring attention whose first round is segment `first` (ring.cpp).
   bool in_ring(int i) const { return operators_[segment(i).first_op].kind == OpKind::ring_attention; }
-  int rounds() const { return state_.graph.shape.sharding.context; }
+  int rounds() const { return state_.graph.shape().sharding.context; }
   void ring_forward(int first, Pass pass);
   void ring_backward(int first);
   struct RingMessage;

@@ -62,7 +62,7 @@ void ActionLowering::shift(const RingMessage& message, std::vector<BufferId>& ar
 namespace {
 
 double query_numbers(const TaskGraph& graph, const Operator& op, const Block& block) {
-  return static_cast<double>(op.m) * static_cast<double>(block.heads / graph.shape.sharding.tensor * block.head_dim);
+  return static_cast<double>(op.m) * static_cast<double>(block.heads / graph.shape().sharding.tensor * block.head_dim);
 }
 
 // Bytes of the output so far, or of the queries' gradient so far, in the format of sums.
@@ -171,7 +171,8 @@ void ActionLowering::ring_backward(int first) {
 // The first block of a backward ring exists since the forward pass. It leaves when the compute task two before the
 // first round is done, so it travels while the gradient of the layer's output is still being made.
 void limit_ring_prefetch(LoweringState& state) {
-  if (state.graph.shape.sharding.context == 1 || state.graph.shape.sharding.exchange != ContextExchange::ring) return;
+  if (state.graph.shape().sharding.context == 1 || state.graph.shape().sharding.exchange != ContextExchange::ring)
+    return;
   const auto is_kept = [&](BufferId b) { return state.graph.buffers[b].kind == BufferKind::saved; };
   for (const auto& list : state.placed) {
     for (std::size_t i = 2; i < list.size(); ++i) {

@@ -62,11 +62,11 @@ class StepEnd {
     open_buckets();
     for (int stage = 0; stage < state_.stages(); ++stage) reduce_norms(stage);
     for (int copy = 0; copy < state_.graph.placement.copies; ++copy) reduce_tied_embedding(copy);
-    if (state_.graph.worker_norms)
+    if (state_.graph.step.worker_norms)
       for (int stage = 0; stage < state_.stages(); ++stage) measure_workers(stage);
     for (int part = 0; part < state_.graph.placement.parts(); ++part) reduce_over_data(part);
     for (int stage = 0; stage < state_.stages(); ++stage) precondition(stage);
-    if (joins_all_ranks(state_.graph)) reduce_global_norm();
+    if (joins_all_ranks(state_.step)) reduce_global_norm();
     for (int stage = 0; stage < state_.stages(); ++stage) step(stage);
     for (int part = 0; part < state_.graph.placement.parts(); ++part) gather_parameters(part);
     limit_weight_prefetch(state_);
@@ -79,7 +79,7 @@ class StepEnd {
   int rank(int stage, int k) const { return state_.groups.rank(state_.pipeline_rank(stage), k); }
   const BlockRange& range(int stage) const { return state_.graph.stages[stage]; }
   bool reduces_later() const { return !state_.shards_gradients_per_micro_batch(); }
-  double scalar_bytes() const { return state_.graph.worker_norms ? 16 : 8; }
+  double scalar_bytes() const { return state_.graph.step.worker_norms ? 16 : 8; }
   std::size_t key(int rank, int block) const { return state_.row(rank, block); }
   // Parameters of a tensor shard of these blocks that one rank updates.
   double shard_elements(const BlockRange& blocks) const;
@@ -149,19 +149,18 @@ void ComputePlaces::write() {
 // Bytes and labels of collectives on one block's gradients or parameters.
 
 Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int block) {
-  const LoweringInput& input = state.input;
-  const int tensor = input.layout.tensor;
+  const Step& step = state.step;
+  const int tensor = step.layout.tensor;
   Work work;
   work.kind = kind;
   work.stage = stage;
   work.block = block;
-  work.dtype = state.graph.gradient_dtype;
+  work.dtype = state.graph.step.gradient_dtype;
   work.collective = Collective::all_reduce;
   double elements = state.elements_of_block(block);
   const char* tail = ".ar_grad";
   if (kind == WorkKind::norm_grad_reduce) {
-    elements =
-        static_cast<double>(block_tensor_sum_elements(input.model, block, tensor, input.layout.sequence_parallel));
+    elements = static_cast<double>(block_tensor_sum_elements(step.model, block, tensor, step.layout.sequence_parallel));
     tail = ".norm_grad";
   } else if (kind == WorkKind::tied_grad_reduce) {
     const Block& head = state.blocks.back();
@@ -169,9 +168,9 @@ Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int block
     tail = ".tied_grad";
   } else if (kind == WorkKind::parameter_gather) {
     work.collective = Collective::all_gather;
-    work.dtype = state.graph.shape.dtype;
+    work.dtype = state.graph.step.dtype;
     tail = ".ag_param";
-  } else if (input.layout.zero >= 1) {
+  } else if (step.layout.zero >= 1) {
     work.collective = Collective::reduce_scatter;
     tail = ".rs_grad";
   }
@@ -185,7 +184,7 @@ Work worker_norm_work(const LoweringState& state, int stage, int block) {
   work.kind = WorkKind::worker_norm;
   work.stage = stage;
   work.block = block;
-  work.dtype = state.graph.gradient_dtype;
+  work.dtype = state.graph.step.gradient_dtype;
   work.elements = state.elements_of_block(block);
   work.suffix = "." + block_name(state.blocks, block) + ".worker_norm";
   return work;
@@ -240,10 +239,10 @@ TaskId StepEnd::on_buckets(int communicator, const Work& work, const std::vector
 }
 
 void StepEnd::reduce_norms(int stage) {
-  const Layout& layout = state_.input.layout;
+  const Layout& layout = state_.step.layout;
   if (layout.tensor == 1) return;
   for (int block = range(stage).first; block < range(stage).last; ++block) {
-    if (block_tensor_sum_elements(state_.input.model, block, layout.tensor, layout.sequence_parallel) == 0) continue;
+    if (block_tensor_sum_elements(state_.step.model, block, layout.tensor, layout.sequence_parallel) == 0) continue;
     const Work work = bucket_work(state_, WorkKind::norm_grad_reduce, stage, block);
     for (const auto& group : state_.groups.groups(Axis::tensor, state_.pipeline_rank(stage))) {
       std::vector<std::pair<int, int>> at;
@@ -284,7 +283,7 @@ void StepEnd::step(int stage) {
   Work work;
   work.kind = WorkKind::optimizer_step;
   work.stage = stage;
-  work.dtype = state_.graph.shape.dtype;
+  work.dtype = state_.graph.step.dtype;
   work.elements = shard_elements(range(stage));
   work.suffix = ".opt";
   const int id = state_.builder.work(work);
@@ -297,7 +296,7 @@ void StepEnd::step(int stage) {
       updated_[key(r, block)] = state_.builder.buffer(BufferKind::parameter, 0, r, 0);
       outputs.push_back(updated_[key(r, block)]);
     }
-    if (joins_all_ranks(state_.graph)) inputs.push_back(scalars_[r]);
+    if (joins_all_ranks(state_.step)) inputs.push_back(scalars_[r]);
     const TaskId task = state_.builder.task({TaskKind::optimizer, r, none, id, none, 0}, inputs, outputs);
     place(r, task);
     for (const TaskId gather : state_.weight_gathers[r]) {
@@ -309,7 +308,7 @@ void StepEnd::step(int stage) {
 }
 
 void StepEnd::gather_parameters(int part) {
-  if (state_.input.layout.zero < 1 || state_.input.layout.zero > 2) return;
+  if (state_.step.layout.zero < 1 || state_.step.layout.zero > 2) return;
   for (int block = range(part).first; block < range(part).last; ++block) {
     const int id = state_.builder.work(bucket_work(state_, WorkKind::parameter_gather, part, block));
     for (const auto& group : state_.groups.data_groups(part)) {
@@ -352,11 +351,11 @@ void StepEnd::measure_workers(int stage) {
 
 // Replicas share a stage's Linears out and then gather what the others have preconditioned.
 void StepEnd::precondition(int stage) {
-  if (!state_.input.kfac) return;
+  if (!uses_kfac(state_.step)) return;
   Work work;
   work.kind = WorkKind::precondition;
   work.stage = stage;
-  work.dtype = state_.graph.gradient_dtype;
+  work.dtype = state_.graph.step.gradient_dtype;
   work.suffix = ".precondition";
   std::vector<int> blocks;
   for (int block = range(stage).first; block < range(stage).last; ++block)
@@ -398,17 +397,17 @@ void StepEnd::gather_preconditioned(Work work, const std::vector<int>& blocks) {
 double StepEnd::shard_elements(const BlockRange& blocks) const {
   double elements = 0;
   for (int block = blocks.first; block < blocks.last; ++block) elements += state_.elements_of_block(block);
-  return elements / (state_.input.layout.zero >= 1 ? state_.data_degree() : 1);
+  return elements / (state_.step.layout.zero >= 1 ? state_.data_degree() : 1);
 }
 
 void StepEnd::reduce_global_norm() {
   const int ranks = static_cast<int>(state_.placed.size());
   Work local;
   local.kind = WorkKind::grad_norm;
-  local.dtype = state_.graph.gradient_dtype;
+  local.dtype = state_.graph.step.gradient_dtype;
   local.suffix = ".grad_norm";
   std::vector<std::size_t> lowered;
-  for (int i = 0; i < state_.input.layout.pipeline * members(); ++i) {
+  for (int i = 0; i < state_.step.layout.pipeline * members(); ++i) {
     const int pipeline = i / members(), r = state_.groups.rank(pipeline, i % members());
     lowered.push_back(static_cast<std::size_t>(r));
     std::vector<BufferId> inputs;

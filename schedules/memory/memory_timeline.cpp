@@ -195,14 +195,14 @@ class Accounting {
       }
       for (int i = work.first_op; i < work.last_op; ++i) {
         const Operator& op = operators[i];
-        add_kept(op, block_of(op), graph_.shape, kept_[w]);
+        add_kept(op, block_of(op), graph_.shape(), kept_[w]);
       }
       const int gather_op = gather_before(operators, work.first_op);
       if (gather_op < 0) continue;
       const Operator& gather = operators[gather_op];
       const Block& block = block_of(gather);
       kept_[w][part_of_gathered(gather, block)] +=
-          bytes_beside_shard(gather, block, graph_.shape.sharding, is_recomputed(graph_.recompute, block));
+          bytes_beside_shard(gather, block, graph_.shape().sharding, is_recomputed(graph_.step.recompute, block));
     }
   }
 
@@ -210,7 +210,7 @@ class Accounting {
     for (int i = work.first_op; i < work.last_op; ++i) {
       const auto own = operators.subspan(i, 1);
       const Block& block = block_of(own.front());
-      add_kept_for_weights(own, input_comes_again(operators, i, block, graph_.recompute), block, parts);
+      add_kept_for_weights(own, input_comes_again(operators, i, block, graph_.step.recompute), block, parts);
     }
   }
 
@@ -263,7 +263,7 @@ class Accounting {
   const SteadyState* steady_;
   const BufferLives lives_;
   std::vector<MemoryParts> kept_;  // per work
-  const std::vector<Block> blocks_ = blocks_of(graph_.model);
+  const std::vector<Block> blocks_ = blocks_of(graph_.step.model);
   std::vector<MemoryPart> held_as_;  // per buffer: a message, or the input of a recomputed block or of a gather
 };
 

@@ -25,15 +25,15 @@ Direction direction_of(Pass pass) {
 // Requires whole blocks: a table has no entries for parts.
 double table_seconds(const TaskGraph& graph, const Work& work, const BlockTable& table) {
   if (work.kind != WorkKind::segment) return 0;
-  const std::vector<Block> blocks = blocks_of(graph.model);
+  const std::vector<Block> blocks = blocks_of(graph.step.model);
   const auto in_segment = graph.operators_run_by(work);
   double seconds = 0;
   for (int b = in_segment.front().block; b <= in_segment.back().block; ++b) {
     const Block& block = blocks[b];
     if (block.kind != BlockKind::transformer) continue;
-    if (const std::string reason = mismatch(table, block, graph.shape); !reason.empty())
+    if (const std::string reason = mismatch(table, block, graph.shape()); !reason.empty())
       throw std::invalid_argument(reason);
-    const BlockTimes& times = row_of(table, graph.shape.micro_batch);
+    const BlockTimes& times = row_of(table, graph.step.micro_batch);
     double input_flops = 0, weight_flops = 0;
     for (const Operator& op : in_segment) {
       if (op.block != b) continue;
@@ -51,12 +51,13 @@ double table_seconds(const TaskGraph& graph, const Work& work, const BlockTable&
 
 // Seconds of this rank's share: the replicas of a stage, with its copies in the pipeline, divide its Linears.
 double precondition_seconds(const TaskGraph& graph, const Work& work, const Machine& machine) {
-  const std::vector<Block> blocks = blocks_of(graph.model);
+  const std::vector<Block> blocks = blocks_of(graph.step.model);
   const BlockRange range = graph.stages[work.stage];
   double seconds = 0;
   for (int block = range.first; block < range.last; ++block)
-    for (const KfacSeconds& linear : kfac_seconds(blocks[block], graph.shape, machine)) seconds += linear.precondition;
-  return seconds / (static_cast<double>(graph.layout.data) * graph.layout.context * graph.placement.copies);
+    for (const KfacSeconds& linear : kfac_seconds(blocks[block], graph.shape(), machine))
+      seconds += linear.precondition;
+  return seconds / (static_cast<double>(graph.step.layout.data) * graph.step.layout.context * graph.placement.copies);
 }
 
 }  // namespace
@@ -107,7 +108,7 @@ bool is_priced_with_others(const TaskGraph& graph, const Work& work, const Clust
 static_assert(static_cast<std::size_t>(Axis::world) + 1 == message_axes);
 
 Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
-  const int ranks = rank_count(graph.layout);
+  const int ranks = rank_count(graph.step.layout);
   if (rank_capacity(cluster) < ranks) {
     throw std::invalid_argument("the layout has " + std::to_string(ranks) + " ranks and the cluster " +
                                 std::to_string(rank_capacity(cluster)) + " GPUs");

@@ -226,9 +226,9 @@ StepMetrics metrics_of(const TaskGraph& graph, const Timeline& timeline, double 
     metrics.compute_share += shares.compute / shares.window / ranks;
     metrics.bubble_share += shares.bubble() / shares.window / ranks;
   }
-  const double tokens = static_cast<double>(graph.global_batch) * static_cast<double>(graph.model.sequence);
+  const double tokens = static_cast<double>(graph.step.global_batch) * static_cast<double>(graph.step.model->sequence);
   if (metrics.step_time_s > 0 && peak_flops > 0) {
-    metrics.mfu = tokens * mfu_flops_per_token(graph.model) / (peak_flops * metrics.step_time_s);
+    metrics.mfu = tokens * mfu_flops_per_token(graph.step.model) / (peak_flops * metrics.step_time_s);
   }
   return metrics;
 }

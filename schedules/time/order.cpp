@@ -14,7 +14,7 @@ Timeline replay(const TaskGraph& graph, const Durations& durations, int steps) {
   timeline.steps = steps;
   timeline.start.resize(count * static_cast<std::size_t>(steps));
   timeline.end.resize(timeline.start.size());
-  std::vector<double> rank_free(rank_count(graph.layout), 0);
+  std::vector<double> rank_free(rank_count(graph.step.layout), 0);
   std::vector<double> communicator_free(graph.communicators.size(), 0);
   std::vector<double> carried(count, 0);  // earliest start that the previous step allows
   for (std::size_t base = 0; base < timeline.start.size(); base += count) {

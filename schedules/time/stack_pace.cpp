@@ -14,17 +14,16 @@ struct BlockSums {
   double tensor_bytes = 0, context_bytes = 0;  // over each link of the groups' rings, both directions
 };
 
-BlockSums sums_of(const LoweringInput& input, int block, const Machine& machine) {
+BlockSums sums_of(const Step& step, int block, const Machine& machine) {
   BlockSums sums;
-  for (const Operator& op : operators_of(input.model, block, block + 1, input.shape)) {
+  for (const Operator& op : operators_of(step.model, block, block + 1, work_shape(step))) {
     if (op.kind != OpKind::communicate) {
       sums.forward += operator_seconds(machine, op, Direction::forward);
       sums.backward += operator_seconds(machine, op, Direction::backward);
       continue;
     }
     const bool context = op.axis == Axis::context;
-    const Sharding& cut = input.shape.sharding;
-    const int members = context ? cut.context : cut.tensor;
+    const int members = context ? step.layout.context : step.layout.tensor;
     (context ? sums.context_bytes : sums.tensor_bytes) +=
         ring_traffic(op.forward, members, op.message_bytes).bytes_per_link +
         op.backward_messages * ring_traffic(op.backward, members, op.message_bytes).bytes_per_link;
@@ -33,16 +32,16 @@ BlockSums sums_of(const LoweringInput& input, int block, const Machine& machine)
 }
 
 // Bytes of the fullest pipeline rank's gradients and weights, over each link of its data-parallel ring.
-double reduction_bytes(const LoweringInput& input) {
+double reduction_bytes(const Step& step) {
   double elements = 0;
-  for (const StaticBytes& held : static_bytes_of(input))
-    elements = std::max(elements, held.weights / bytes_of(input.shape.dtype));
-  const int members = input.layout.data * input.layout.context;
+  for (const StaticBytes& held : static_bytes_of(step))
+    elements = std::max(elements, held.weights / bytes_of(step.dtype));
+  const int members = step.layout.data * step.layout.context;
   const auto ring = [&](Collective collective, Dtype dtype) {
     return ring_traffic(collective, members, elements * bytes_of(dtype)).bytes_per_link;
   };
-  if (input.layout.zero < 1) return ring(Collective::all_reduce, input.gradient_dtype);
-  return ring(Collective::reduce_scatter, input.gradient_dtype) + ring(Collective::all_gather, input.shape.dtype);
+  if (step.layout.zero < 1) return ring(Collective::all_reduce, step.gradient_dtype);
+  return ring(Collective::reduce_scatter, step.gradient_dtype) + ring(Collective::all_gather, step.dtype);
 }
 
 const StackTime& constants_on(const Stack& stack, const Machine& machine) {
@@ -102,49 +101,48 @@ std::vector<const char*> unknown_to_formulas(const Model& model) {
   return features;
 }
 
-StepWork step_work_of(const LoweringInput& input, const Machine& machine, int gpus_per_node) {
-  StepWork work = step_work(input.model, machine, input.shape.dtype);
-  const Layout& layout = input.layout;
-  work.s = static_cast<double>(input.shape.sequence);
-  work.b = static_cast<double>(input.shape.micro_batch);
-  work.m = static_cast<double>(input.global_batch) / (work.b * layout.data);
+StepWork step_work_of(const Step& step, const Machine& machine, int gpus_per_node) {
+  StepWork work = step_work(step.model, machine, step.dtype);
+  const Layout& layout = step.layout;
+  work.s = static_cast<double>(work_shape(step).sequence);
+  work.b = static_cast<double>(step.micro_batch);
+  work.m = static_cast<double>(step.global_batch) / (work.b * layout.data);
   work.t = layout.tensor;
   work.c = layout.context;
   work.p = layout.pipeline;
   work.d = layout.data;
   work.gpus = rank_count(layout);
   work.gpus_per_node = gpus_per_node;
-  work.sequence_parallel = input.shape.sharding.sequence_parallel;
+  work.sequence_parallel = step.layout.sequence_parallel;
   work.zero = layout.zero;
-  work.kernels = input.shape.kernels;
-  work.recompute = input.recompute;
-  work.gradient_bytes = bytes_of(input.gradient_dtype);
+  work.kernels = step.kernels;
+  work.recompute = step.recompute;
+  work.gradient_bytes = bytes_of(step.gradient_dtype);
   return work;
 }
 
-Cluster at_pace(Cluster cluster, const Stack& stack, const LoweringInput& sliced) {
-  LoweringInput input = sliced;  // no trainer cuts sequences into slices, so its pace is that of whole ones
-  input.shape.sequence *= input.slices;
-  input.model = as_formulas_know(std::move(input.model));
-  input.slices = 1;
+Cluster at_pace(Cluster cluster, const Stack& stack, const Step& sliced) {
+  Step step = sliced;  // no trainer cuts sequences into slices, so its pace is that of whole ones
+  step.model = as_formulas_know(step.model);
+  step.slices = 1;
   cluster.algorithms = default_algorithms;  // message costs were fitted as rings
-  const int blocks = static_cast<int>(blocks_of(input.model).size());
+  const int blocks = static_cast<int>(blocks_of(step.model).size());
   for (std::size_t g = 0; g < cluster.groups.size(); ++g) {
     Machine& machine = cluster.groups[g].machine;
     machine.layer_pace = machine.head_pace = {};
     const StackTime& constants = constants_on(stack, machine);
-    StepWork work = step_work_of(input, machine, cluster.groups[g].gpus_per_node);
+    StepWork work = step_work_of(step, machine, cluster.groups[g].gpus_per_node);
     work.all_reduce_bytes_per_s = cluster.all_reduce_test;
-    const StepParts parts = as_shown(stack.model->parts(work, values_of(constants)), input.shape.sharding);
-    const BlockSums layer = sums_of(input, 1, machine), head = sums_of(input, blocks - 1, machine);
+    const StepParts parts = as_shown(stack.model->parts(work, values_of(constants)), sharding_of(step.layout));
+    const BlockSums layer = sums_of(step, 1, machine), head = sums_of(step, blocks - 1, machine);
     if (g == 0) {  // messages between groups cost what they cost in the first
       set_cost(cluster, Axis::tensor, layer.tensor_bytes, parts.layer_tensor);
       set_cost(cluster, Axis::context, layer.context_bytes, parts.layer_context);
-      set_cost(cluster, Axis::pipeline, boundary_bytes(input.model, input.shape), parts.transfer);
+      set_cost(cluster, Axis::pipeline, boundary_bytes(step.model, work_shape(step)), parts.transfer);
       if (parts.data_bandwidth > 0)
         cluster.message_costs[static_cast<std::size_t>(Axis::data)] = {0, parts.data_bandwidth};
       else
-        set_cost(cluster, Axis::data, reduction_bytes(input), parts.reduction);
+        set_cost(cluster, Axis::data, reduction_bytes(step), parts.reduction);
     }
     const MessageCost& tensor = cluster.message_costs[static_cast<std::size_t>(Axis::tensor)];
     set_pace(machine, parts, layer, head, tensor.bandwidth > 0 ? head.tensor_bytes / tensor.bandwidth : 0);

@@ -20,13 +20,13 @@ namespace slipway::schedules {
 
 // The quantities of a run that a trainer's formula needs. Throws std::invalid_argument for layers of several shapes and
 // for a machine without a peak or memory bandwidth.
-StepWork step_work_of(const LoweringInput& input, const Machine& machine, int gpus_per_node);
+StepWork step_work_of(const Step& step, const Machine& machine, int gpus_per_node);
 
 // Names of the model's layer features that no trainer's formula knows. Their operators get the pace that the formula
 // gives to a layer without them.
 std::vector<const char*> unknown_to_formulas(const Model& model);
 
 // Throws std::invalid_argument as step_work_of, and when the profile was never fitted on a machine of the cluster.
-Cluster at_pace(Cluster cluster, const Stack& stack, const LoweringInput& input);
+Cluster at_pace(Cluster cluster, const Stack& stack, const Step& step);
 
 }  // namespace slipway::schedules

@@ -26,15 +26,12 @@ const Scenario& scenario() {
   return loaded;
 }
 
-LayoutChoice first_guess() {
-  return {scenario().layout, schedule_named(scenario().schedule.name), scenario().schedule.micro_batch,
-          scenario().schedule.recompute};
-}
+const Step& first_guess() { return scenario().step; }
 
 void Screen(benchmark::State& state) {
   std::int64_t layouts = 0;
   for (auto _ : state) {
-    StepEstimator estimator(lowering_input(scenario()), scenario().cluster);
+    StepEstimator estimator(scenario().step, scenario().cluster);
     layouts += screen(scenario(), search_space(scenario(), {}), 0.8, estimator, [] { return false; }).legal;
   }
   state.counters["layouts"] = static_cast<double>(layouts) / static_cast<double>(state.iterations());
@@ -42,7 +39,7 @@ void Screen(benchmark::State& state) {
 }
 
 void Bound(benchmark::State& state) {
-  StepEstimator estimator(lowering_input(scenario()), scenario().cluster);
+  StepEstimator estimator(scenario().step, scenario().cluster);
   for (auto _ : state) benchmark::DoNotOptimize(estimator.passes_bound(first_guess()));
 }
 
@@ -53,9 +50,7 @@ void Simulate(benchmark::State& state) {
 // The same step with all its ranks, to show the gain of folding, on 64 GPUs.
 void SimulateFoldedOn64(benchmark::State& state) {
   const Scenario small = example("llama-8b-64xh100");
-  const LayoutChoice choice{small.layout, schedule_named(small.schedule.name), small.schedule.micro_batch,
-                            small.schedule.recompute};
-  for (auto _ : state) benchmark::DoNotOptimize(price_layout(small, choice));
+  for (auto _ : state) benchmark::DoNotOptimize(price_layout(small, small.step));
 }
 
 void SimulateWholeOn64(benchmark::State& state) {

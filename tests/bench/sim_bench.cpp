@@ -43,8 +43,8 @@ Cluster bench_cluster(int ranks) {
   return cluster;
 }
 
-LoweringInput bench_step(int ranks) {
-  LoweringInput input;
+Step bench_step(int ranks) {
+  Step input;
   input.layout.pipeline = ranks >= 512 ? 16 : 8;
   input.layout.data = ranks / input.layout.pipeline;
   input.layout.zero = 1;
@@ -55,23 +55,21 @@ LoweringInput bench_step(int ranks) {
                                 .kv_heads = 8,
                                 .vocab = 128256,
                                 .sequence = 4096});
-  input.shape.micro_batch = 1;
-  input.shape.sequence = 4096;
-  input.shape.sharding = sharding_of(input.layout);
+  input.micro_batch = 1;
   input.global_batch = 64 * input.layout.data;
   return input;
 }
 
-struct Step {
+struct OrderedStep {
   Cluster cluster;
   TaskGraph graph;
   Durations durations;
 };
 
-const Step& step_of(int ranks) {
-  static std::map<int, Step> steps;
+const OrderedStep& step_of(int ranks) {
+  static std::map<int, OrderedStep> steps;
   auto [at, missing] = steps.try_emplace(ranks);
-  Step& step = at->second;
+  OrderedStep& step = at->second;
   if (missing) {
     step.cluster = bench_cluster(ranks);
     step.graph = lower(bench_step(ranks));
@@ -91,27 +89,27 @@ void count_tasks(benchmark::State& state, const TaskGraph& graph) {
 int ranks_of(const benchmark::State& state) { return static_cast<int>(state.range(0)); }
 
 void Lower(benchmark::State& state) {
-  const LoweringInput input = bench_step(ranks_of(state));
+  const Step input = bench_step(ranks_of(state));
   for (auto _ : state) benchmark::DoNotOptimize(lower(input));
   count_tasks(state, step_of(ranks_of(state)).graph);
 }
 
 void Order(benchmark::State& state) {
-  const Step& step = step_of(ranks_of(state));
+  const OrderedStep& step = step_of(ranks_of(state));
   TaskGraph graph = step.graph;
   for (auto _ : state) set_global_order(graph, step.durations);
   count_tasks(state, graph);
 }
 
 void Check(benchmark::State& state) {
-  const Step& step = step_of(ranks_of(state));
+  const OrderedStep& step = step_of(ranks_of(state));
   for (auto _ : state)
     if (!check_graph(step.graph).empty()) state.SkipWithError("the graph is not sound");
   count_tasks(state, step.graph);
 }
 
 void simulate_step(benchmark::State& state, const Durations& durations) {
-  const Step& step = step_of(ranks_of(state));
+  const OrderedStep& step = step_of(ranks_of(state));
   SimulationOptions options;
   options.steps = 1;
   double loop_s = 0;
@@ -137,7 +135,7 @@ void SimulateUneven(benchmark::State& state) {
 }
 
 void MakeTrace(benchmark::State& state) {
-  const Step& step = step_of(ranks_of(state));
+  const OrderedStep& step = step_of(ranks_of(state));
   const Timeline timeline = replay(step.graph, step.durations);
   for (auto _ : state) benchmark::DoNotOptimize(trace_of(step.graph, timeline, "replay"));
   count_tasks(state, step.graph);

@@ -15,7 +15,7 @@ Bundle ladder(BatchRule rule, const std::vector<std::int64_t>& rungs) {
   bundle.run.steps = 100;
   bundle.batches.rule = rule;
   bundle.batches.rungs = rungs;
-  bundle.graph.global_batch = rungs.front();
+  bundle.graph.step.global_batch = rungs.front();
   for (std::size_t i = 1; i < rungs.size(); ++i) {
     bundle.larger.emplace_back();
     bundle.larger.back().global_batch = rungs[i];
@@ -35,7 +35,7 @@ GradientNorms with_variance(double variance) { return {2, 2 + 2 * variance, 1}; 
 
 TEST(Batches, ABatchThatStaysIsAskedForOnce) {
   Bundle bundle;
-  bundle.graph.global_batch = 8;
+  bundle.graph.step.global_batch = 8;
   bundle.run.steps = 20;
   const Progress begin{5, 40, first_batch(bundle, {5, 40})};
   EXPECT_EQ(begin.batch, 8);
@@ -97,7 +97,7 @@ TEST(Batches, ATrainingThatGoesOnHasTheBatchThatWasDecided) {
 
 TEST(Batches, PartsOfABatchAreWorkersOrTheirMicroBatches) {
   TaskGraph graph;
-  graph.layout.data = 2;
+  graph.step.layout.data = 2;
   graph.micro_batches = 3;
   graph.placement.copies = 1;
   // Parts are sums over a share of the tokens divided by all tokens: a worker's mean over the number of workers.
@@ -105,9 +105,9 @@ TEST(Batches, PartsOfABatchAreWorkersOrTheirMicroBatches) {
   EXPECT_EQ(norms.workers, 2);
   EXPECT_EQ(norms.sum_of_squares, 20);
   EXPECT_EQ(norms.square_of_mean, 2);
-  graph.layout.zero = 2;
+  graph.step.layout.zero = 2;
   EXPECT_EQ(norms_of(graph, 5, 2).workers, 6);
-  graph.layout.zero = 0;
+  graph.step.layout.zero = 0;
   graph.placement.copies = 2;
   EXPECT_EQ(norms_of(graph, 5, 2).workers, 4);
 }

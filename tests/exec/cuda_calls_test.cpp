@@ -53,7 +53,7 @@ std::vector<std::pair<long, int>> messages(const std::vector<Asked>& all, const 
   return found;
 }
 
-std::vector<LoweringInput> layouts() {
+std::vector<Step> layouts() {
   return {with_layout(tiny_llama(4, true), {.tensor = 2, .sequence_parallel = true}),
           with_layout(tiny_llama(4, true), {.pipeline = 2}),
           scheduled("interleaved-1f1b", {.pipeline = 2, .chunks = 2}),
@@ -64,7 +64,7 @@ std::vector<LoweringInput> layouts() {
 }
 
 TEST(CudaCalls, MembersAskNcclForTheSameMessagesInTheSameOrder) {
-  for (const LoweringInput& input : layouts()) {
+  for (const Step& input : layouts()) {
     SCOPED_TRACE(input.schedule + ", pipeline " + std::to_string(input.layout.pipeline));
     const OnDouble run = run_on_double(bundle_of(input, 2, Dtype::bfloat16), 2);
     expect_success(run);
@@ -129,7 +129,7 @@ TEST(CudaCalls, TheHostWaitsForTheEndOfAStepAndForTasksThatLieFarBack) {
         Case{tiny_llama(4, true), {.tensor = 2, .sequence_parallel = true}, 1},
         Case{tiny_llama(4, true), {.pipeline = 2}, 2}, Case{experts_for_kernels(), {.pipeline = 2}, 1}}) {
     constexpr int few = 4, more = 8;
-    const LoweringInput input = with_layout(model, degrees);
+    const Step input = with_layout(model, degrees);
     const Bundle longer = bundle_of(input, more, Dtype::bfloat16);
     long expected = 2;
     for (const Lane& lane : lanes_of(longer.graph)) {

@@ -13,8 +13,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-std::vector<LoweringInput> layouts() {
-  std::vector<LoweringInput> inputs{
+std::vector<Step> layouts() {
+  std::vector<Step> inputs{
       with_layout(tiny_llama(4, true), {}),
       with_layout(tiny_llama(4, true), {.tensor = 2, .pipeline = 2, .data = 2, .zero = 1, .sequence_parallel = true}),
       with_layout(tiny_llama(4, true), {.tensor = 2, .data = 2, .context = 2, .zero = 3}),
@@ -29,14 +29,14 @@ std::vector<LoweringInput> layouts() {
       scheduled("zb-v", {.pipeline = 4, .chunks = 2}),
       scheduled("dualpipe-v", {.pipeline = 2, .chunks = 2}),
   };
-  LoweringInput recomputed = with_layout(tiny_llama(4, false), {.pipeline = 2});
+  Step recomputed = with_layout(tiny_llama(4, false), {.pipeline = 2});
   recomputed.recompute = Recompute::full;
   inputs.push_back(recomputed);
   return inputs;
 }
 
 TEST(CudaHost, EveryLayoutAndScheduleRunsToItsEndInOneProcess) {
-  for (const LoweringInput& input : layouts()) {
+  for (const Step& input : layouts()) {
     for (const Dtype dtype : {Dtype::float64, Dtype::bfloat16}) {
       SCOPED_TRACE(input.schedule + " on " + std::to_string(rank_count(input.layout)) + " ranks");
       const OnDouble run = run_on_double(bundle_of(input, 2, dtype), 1);
@@ -49,7 +49,7 @@ TEST(CudaHost, EveryLayoutAndScheduleRunsToItsEndInOneProcess) {
 // An operation that CUDA forbids while a stream is captured would end the run.
 TEST(CudaHost, EveryLayoutIsRecordedAsGraphsAndReplayed) {
   constexpr int steps = 4;  // two run operator by operator, the third records, and the last replays
-  for (const LoweringInput& input : layouts()) {
+  for (const Step& input : layouts()) {
     SCOPED_TRACE(input.schedule + " on " + std::to_string(rank_count(input.layout)) + " ranks");
     const OnDouble one_by_one = run_on_double(bundle_of(input, steps, Dtype::bfloat16), 1);
     const OnDouble replayed = run_on_double(bundle_of(input, steps, Dtype::bfloat16), 1, {"--cuda-graphs"});
@@ -66,8 +66,8 @@ TEST(CudaHost, ABatchThatGrowsRunsToItsEndWithAndWithoutGraphs) {
   BatchPlan stages = in_stages();
   stages.stages = {{16, 8}, {48, 16}};  // four steps of each of the first: two run normally, one records, one replays
   for (const int processes : {1, 2}) {
-    LoweringInput input = with_layout(tiny_llama(4, true), {.data = 2, .zero = 1});
-    input.shape.dtype = Dtype::bfloat16;
+    Step input = with_layout(tiny_llama(4, true), {.data = 2, .zero = 1});
+    input.dtype = Dtype::bfloat16;
     input.gradient_dtype = Dtype::float32;
     Bundle bundle = growing_bundle(input, stages);
     bundle.run.steps = 10;
@@ -89,19 +89,19 @@ TEST(CudaHost, ABatchThatGrowsRunsToItsEndWithAndWithoutGraphs) {
 TEST(CudaHost, ExpertsRunToTheirEndInOneProcessAndInTwo) {
   Model model = tiny_mixtral(4);
   model.runs[1].block.ffn = 32;
-  LoweringInput split = with_layout(model, {.pipeline = 2});
+  Step split = with_layout(model, {.pipeline = 2});
   split.schedule = "zb-h1";
   for (const int processes : {1, 2}) {
-    for (const LoweringInput& input : {with_layout(model, {.tensor = 2, .sequence_parallel = true}),
-                                       with_layout(model, {.data = 2, .zero = 3}), split})
+    for (const Step& input : {with_layout(model, {.tensor = 2, .sequence_parallel = true}),
+                              with_layout(model, {.data = 2, .zero = 3}), split})
       expect_success(run_on_double(bundle_of(input, 3, Dtype::bfloat16), processes));
   }
 }
 
 TEST(CudaHost, EvaluationInTheBubblesRunsToItsEndInOneProcessAndInTwo) {
   for (const int processes : {1, 2}) {
-    LoweringInput input = with_layout(tiny_llama(4, true), {.pipeline = 2});
-    input.shape.dtype = Dtype::bfloat16;
+    Step input = with_layout(tiny_llama(4, true), {.pipeline = 2});
+    input.dtype = Dtype::bfloat16;
     input.gradient_dtype = Dtype::float32;
     Bundle bundle = evaluating(input, 0.3);
     bundle.run.steps = 2 * bundle.graph.window;
@@ -110,7 +110,7 @@ TEST(CudaHost, EvaluationInTheBubblesRunsToItsEndInOneProcessAndInTwo) {
 }
 
 TEST(CudaHost, TwoProcessesRunToTheirEndWithAndWithoutGraphs) {
-  for (const LoweringInput& input :
+  for (const Step& input :
        {with_layout(tiny_llama(4, true), {.tensor = 2, .sequence_parallel = true}),
         with_layout(tiny_llama(4, true), {.data = 2, .zero = 1}), scheduled("zb-v", {.pipeline = 2, .chunks = 2})}) {
     for (const Dtype dtype : {Dtype::float64, Dtype::bfloat16}) {

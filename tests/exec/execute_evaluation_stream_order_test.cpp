@@ -9,7 +9,7 @@
 namespace slipway::test {
 namespace {
 
-void expect_no_race(const LoweringInput& input, double item_s) {
+void expect_no_race(const Step& input, double item_s) {
   static int count = 0;
   const std::string folder = temporary_folder().path("ordered" + std::to_string(count++));
   std::filesystem::create_directories(folder);
@@ -19,7 +19,7 @@ void expect_no_race(const LoweringInput& input, double item_s) {
   write_bundle_file(folder + "/run.slip", bundle);
   RankProcesses ranks(SLIPWAY_ORDERED_RANK_PROGRAM,
                       {folder + "/run.slip", "--out", folder, "--connect-timeout", "120", "--ranks-per-process",
-                       std::to_string(rank_count(bundle.graph.layout))},
+                       std::to_string(rank_count(bundle.graph.step.layout))},
                       1, folder);
   const Ended process = ranks.wait(120).front();
   EXPECT_EQ(process.status, 0);
@@ -40,7 +40,7 @@ void expect_no_race(const LoweringInput& input, double item_s) {
 
 TEST(EvaluationStreams, OfReplicasAndStagesLeaveNoRaceBetweenLanes) {
   for (const char* schedule : {"1f1b", "chimera"}) {
-    LoweringInput input = with_layout(tiny_llama(2, true), {.pipeline = 2, .data = 2});
+    Step input = with_layout(tiny_llama(2, true), {.pipeline = 2, .data = 2});
     input.schedule = schedule;
     for (const double item_s : {0.3, 2.5}) expect_no_race(input, item_s);
   }

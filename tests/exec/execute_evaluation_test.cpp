@@ -38,11 +38,11 @@ Curves run_windows(const Bundle& bundle, int windows) {
 // One process that trains by torch's own autograd and AdamW, and evaluates the held-out samples before each window.
 std::vector<double> reference_evaluations(const Bundle& bundle, int windows) {
   const TaskGraph& graph = bundle.graph;
-  Weights weights = whole_weights(graph.model, bundle.run.seed);
-  ReferenceModel reference(graph.model, weights);
+  Weights weights = whole_weights(graph.step.model, bundle.run.seed);
+  ReferenceModel reference(graph.step.model, weights);
   std::vector<at::Tensor> matrices, vectors;
   for (auto& [name, weight] : weights) (weight.dim() == 2 ? matrices : vectors).push_back(weight);
-  const Optimizer& o = bundle.run.optimizer;
+  const Optimizer& o = bundle.graph.step.optimizer;
   const auto options = [&](double decay) {
     return std::make_unique<torch::optim::AdamWOptions>(
         torch::optim::AdamWOptions(o.lr).betas({o.beta1, o.beta2}).eps(o.epsilon).weight_decay(decay));
@@ -51,24 +51,25 @@ std::vector<double> reference_evaluations(const Bundle& bundle, int windows) {
   groups.emplace_back(matrices, options(o.weight_decay));
   groups.emplace_back(vectors, options(0.0));
   torch::optim::AdamW optimizer(std::move(groups), torch::optim::AdamWOptions(o.lr));
-  TokenData training(bundle.run.data, graph.model, bundle.run.seed),
-      held_out(bundle.run.evaluation_data, graph.model, bundle.run.seed);
+  TokenData training(bundle.run.data, graph.step.model, bundle.run.seed),
+      held_out(bundle.run.evaluation_data, graph.step.model, bundle.run.seed);
   std::vector<double> evaluations;
   for (int step = 0; step < windows * graph.window; ++step) {
     if (step % graph.window == 0) {
       at::NoGradGuard no_grad;
-      const std::int64_t samples = std::int64_t{graph.layout.data} * held_out_micro_batches * graph.shape.micro_batch;
+      const std::int64_t samples =
+          std::int64_t{graph.step.layout.data} * held_out_micro_batches * graph.step.micro_batch;
       evaluations.push_back(reference.loss(held_out.batch(0, samples, at::kCPU)).item<double>());
     }
     optimizer.zero_grad();
-    reference.loss(training.batch(step * graph.global_batch, graph.global_batch, at::kCPU)).backward();
+    reference.loss(training.batch(step * graph.step.global_batch, graph.step.global_batch, at::kCPU)).backward();
     optimizer.step();
   }
   return evaluations;
 }
 
-std::vector<LoweringInput> pipelines() {
-  std::vector<LoweringInput> inputs;
+std::vector<Step> pipelines() {
+  std::vector<Step> inputs;
   const auto add = [&](const char* schedule, const Degrees& degrees, const Model& model) {
     inputs.push_back(with_layout(model, degrees));
     inputs.back().schedule = schedule;
@@ -87,7 +88,7 @@ std::vector<LoweringInput> pipelines() {
 
 // Items that fit into the bubbles of a step, and items so long that they take several steps or lie behind the window.
 TEST(ExecutedEvaluation, IsTheLossOfPlainCodeWithTheWeightsOfTheWindowsBeginning) {
-  for (const LoweringInput& input : pipelines()) {
+  for (const Step& input : pipelines()) {
     for (const double item_s : {0.3, 2.5}) {
       const Bundle bundle = evaluating(input, item_s);
       SCOPED_TRACE(input.schedule + ", window " + std::to_string(bundle.graph.window));
@@ -101,7 +102,7 @@ TEST(ExecutedEvaluation, IsTheLossOfPlainCodeWithTheWeightsOfTheWindowsBeginning
 }
 
 TEST(ExecutedEvaluation, ChangesNoBitOfTheTraining) {
-  for (const LoweringInput& input : pipelines()) {
+  for (const Step& input : pipelines()) {
     const Bundle bundle = evaluating(input, 2.5);
     Bundle plain = tiny_bundle(input);
     at::set_num_threads(1);
@@ -130,14 +131,14 @@ TEST(ExecutedEvaluation, SaysWhenSomeHeldOutSamplesCountSeveralTimes) {
   const Buckets buckets(bundle, 0, at::kCPU);
   EXPECT_EQ(Evaluation(bundle, 0, buckets, at::kCPU).note(), "");
   const std::string path = temporary_folder().path("two-samples.txt");
-  std::ofstream(path) << std::string(static_cast<std::size_t>(2 * bundle.graph.model.sequence + 1), 'a');
+  std::ofstream(path) << std::string(static_cast<std::size_t>(2 * bundle.graph.step.model->sequence + 1), 'a');
   bundle.run.evaluation_data = path;
-  const std::int64_t samples = held_out_micro_batches * bundle.graph.shape.micro_batch;
+  const std::int64_t samples = held_out_micro_batches * bundle.graph.step.micro_batch;
   ASSERT_GT(samples, 2);
   EXPECT_THAT(Evaluation(bundle, 0, buckets, at::kCPU).note(),
               AllOf(HasSubstr("has 2 samples of "), HasSubstr("each window evaluates " + std::to_string(samples)),
                     HasSubstr("schedule.evaluation_micro_batches to at most " +
-                              std::to_string(2 / bundle.graph.shape.micro_batch))));
+                              std::to_string(2 / bundle.graph.step.micro_batch))));
 }
 
 TEST(ExecutedEvaluation, IsRefusedWithTheReasonWhereItCannotBe) {
@@ -149,8 +150,8 @@ TEST(ExecutedEvaluation, IsRefusedWithTheReasonWhereItCannotBe) {
   EXPECT_THAT(reasons([](Bundle&) {}), testing::IsEmpty());
   EXPECT_THAT(reasons([](Bundle& b) { b.run.evaluation_data.clear(); }),
               ElementsAre(HasSubstr("run.evaluation_data is not set")));
-  EXPECT_THAT(reasons([](Bundle& b) { b.graph.layout.zero = 1; }), ElementsAre(HasSubstr("set layout.zero to 0")));
-  EXPECT_THAT(reasons([](Bundle& b) { b.graph.slices = 2; }), ElementsAre(HasSubstr("without slices")));
+  EXPECT_THAT(reasons([](Bundle& b) { b.graph.step.layout.zero = 1; }), ElementsAre(HasSubstr("set layout.zero to 0")));
+  EXPECT_THAT(reasons([](Bundle& b) { b.graph.step.slices = 2; }), ElementsAre(HasSubstr("without slices")));
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ TEST(GroupedLinear, GivesEachExpertsRowsItsProductAndGradientsAtOnceOrLater) {
 
 // A tensor rank has a part of every expert, so it has a part of the router's gradient.
 TEST(Experts, CutByEveryDegreeGiveTheResultsOfOneProcess) {
-  std::vector<LoweringInput> inputs;
+  std::vector<Step> inputs;
   for (const int zero : {0, 1, 2, 3})
     inputs.push_back(
         with_layout(tiny_mixtral(4, true),
@@ -118,23 +118,22 @@ TEST(Experts, CutByEveryDegreeGiveTheResultsOfOneProcess) {
 }
 
 TEST(Experts, InEverySchedulePassGiveTheResultsOfOneProcess) {
-  std::vector<LoweringInput> inputs;
+  std::vector<Step> inputs;
   for (const char* schedule :
        {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "zb-v", "dualpipe-v", "chimera", "terapipe"}) {
     inputs.push_back(with_layout(tiny_mixtral(4), {.tensor = 2, .pipeline = 2}));
-    LoweringInput& input = inputs.back();
+    Step& input = inputs.back();
     input.schedule = schedule;
     const std::string name = schedule;
     if (name == "interleaved-1f1b" || name == "zb-v" || name == "dualpipe-v") input.layout.chunks = 2;
     if (name != "terapipe") continue;
     input.slices = 2;
-    input.shape.sequence /= 2;
   }
   expect_layouts_equal_one_process(inputs);
 }
 
 TEST(Experts, RecomputedGiveTheResultsOfOneProcess) {
-  std::vector<LoweringInput> inputs;
+  std::vector<Step> inputs;
   for (const Recompute recompute : {Recompute::selective, Recompute::full}) {
     inputs.push_back(with_layout(tiny_mixtral(2), {.tensor = 2, .data = 2, .zero = 3}));
     inputs.back().recompute = recompute;

@@ -181,10 +181,10 @@ TEST(KilledRankUnderTorchrun, IsNamedByEverySurvivor) {
 // A bundle may come from `slipway lower`, which lowers what can be simulated. The messages are those of execute.
 TEST(Start, ABundleThatCannotBeExecutedIsRefusedByEveryRankWithTheRemedyOfEachReason) {
   const std::string folder = temporary_folder().path("refused");
-  LoweringInput input = tiny_input(tiny_llama(2, false));
+  Step input = tiny_input(tiny_llama(2, false));
   input.layout.data = 2;
   Bundle bundle = tiny_bundle(input);
-  bundle.run.optimizer.name = "kfac";
+  bundle.graph.step.optimizer.name = "kfac";
   bundle.run.data.clear();
   const auto words = words_for(folder, bundle);
   RankProcesses ranks(SLIPWAY_RANK_PROGRAM, words, 2, folder + "/logs");

@@ -36,7 +36,7 @@ Trained run_of(const Bundle& bundle, int steps) {
 }
 
 // Losses of all steps, and the gradients that the last one's update used, to 1e-9 relative.
-void expect_like_reference(const LoweringInput& input, const KfacWindow& window, int steps = compared_steps) {
+void expect_like_reference(const Step& input, const KfacWindow& window, int steps = compared_steps) {
   const Bundle bundle = kfac_bundle(input, window);
   SCOPED_TRACE(input.schedule + ", pipeline " + std::to_string(input.layout.pipeline) + ", data " +
                std::to_string(input.layout.data) + ", context " + std::to_string(input.layout.context) +
@@ -58,8 +58,8 @@ void expect_like_reference(const LoweringInput& input, const KfacWindow& window,
   EXPECT_LE(run.losses.back(), 0.95 * run.losses.front()) << "the loss hardly falls: a weak test";
 }
 
-LoweringInput input_of(const Degrees& degrees, const std::string& schedule = "1f1b") {
-  LoweringInput input = with_layout(tiny_llama(std::max(2, degrees.pipeline * degrees.chunks), false), degrees);
+Step input_of(const Degrees& degrees, const std::string& schedule = "1f1b") {
+  Step input = with_layout(tiny_llama(std::max(2, degrees.pipeline * degrees.chunks), false), degrees);
   if (degrees.chunks == 1) input.schedule = schedule;
   return input;
 }
@@ -72,20 +72,18 @@ TEST(Kfac, OfOneProcessEqualsPlainFormulasForEveryModelFamily) {
 }
 
 TEST(Kfac, ClipsTheNormOfThePreconditionedGradient) {
-  LoweringInput input = tiny_input(tiny_llama(2, false));
+  Step input = tiny_input(tiny_llama(2, false));
   input.clip_norm = 0.3;
   expect_like_reference(input, {.refresh_steps = 1});
 }
 
 class KfacOfSchedule : public testing::TestWithParam<Schedule> {
  protected:
-  static LoweringInput input(int data) {
+  static Step input(int data) {
     const Schedule& schedule = GetParam();
-    LoweringInput input =
-        with_layout(tiny_llama(4, false), {.pipeline = 2, .data = data, .chunks = schedule.default_chunks});
+    Step input = with_layout(tiny_llama(4, false), {.pipeline = 2, .data = data, .chunks = schedule.default_chunks});
     input.schedule = schedule.name;
     input.slices = schedule.default_slices;
-    input.shape.sequence = input.model.sequence / input.slices;
     return input;
   }
 };
@@ -111,7 +109,7 @@ TEST(Kfac, UnfilledIsTheSameWithDataAndContextParallelism) {
   for (const int refresh : {1, 3}) {
     expect_like_reference(input_of({.data = 2}), {.refresh_steps = refresh});
     expect_like_reference(input_of({.context = 2}), {.refresh_steps = refresh});
-    LoweringInput ring = input_of({.pipeline = 2, .context = 2});
+    Step ring = input_of({.pipeline = 2, .context = 2});
     ring.layout.context_exchange = ContextExchange::ring;
     ring.shape.sharding = sharding_of(ring.layout);
     expect_like_reference(ring, {.refresh_steps = refresh});
@@ -134,10 +132,10 @@ TEST(Kfac, FilledChimeraOfFourStagesSharesInversionsBetweenItsTwoCopies) {
 
 // Their factors are float32: rounding is that of the weights, not of a Cholesky.
 TEST(Kfac, OfBfloat16WeightsFollowsThatOfFloat32) {
-  LoweringInput input = tiny_input(tiny_llama(2, false));
-  input.gradient_dtype = input.shape.dtype = Dtype::float32;
+  Step input = tiny_input(tiny_llama(2, false));
+  input.gradient_dtype = input.dtype = Dtype::float32;
   const Trained wide = run_of(kfac_bundle(input, {.refresh_steps = 1}), compared_steps);
-  input.shape.dtype = Dtype::bfloat16;
+  input.dtype = Dtype::bfloat16;
   const Trained narrow = run_of(kfac_bundle(input, {.refresh_steps = 1}), compared_steps);
   for (std::size_t step = 0; step < wide.losses.size(); ++step)
     EXPECT_NEAR(narrow.losses[step], wide.losses[step], 2e-2 * wide.losses[step]) << "step " << step;
@@ -145,14 +143,14 @@ TEST(Kfac, OfBfloat16WeightsFollowsThatOfFloat32) {
 
 TEST(Kfac, ATrainingThatDivergesIsToldByTheFactorThatCannotBeInverted) {
   Bundle bundle = kfac_bundle(tiny_input(tiny_llama(2, false)), {.refresh_steps = 1});
-  bundle.run.optimizer.lr = 1e200;
+  bundle.graph.step.optimizer.lr = 1e200;
   EXPECT_THAT([&] { run_of(bundle, 5); }, testing::ThrowsMessage<std::runtime_error>(testing::AllOf(
                                               testing::HasSubstr(".inv"), testing::HasSubstr("cannot be inverted"),
                                               testing::HasSubstr("raise run.optimizer.damping"))));
 }
 
 TEST(Kfac, WithRecomputationTakesInputsThatAreMadeAgain) {
-  LoweringInput input = input_of({.pipeline = 2}, "1f1b");
+  Step input = input_of({.pipeline = 2}, "1f1b");
   for (const Recompute recompute : {Recompute::full, Recompute::selective}) {
     input.recompute = recompute;
     for (const bool filled : {false, true}) expect_like_reference(input, {.filled = filled, .refresh_steps = 2});
@@ -170,7 +168,7 @@ std::vector<double> losses_of_cut(const Bundle& bundle, int steps) {
 }
 
 TEST(KfacWindow, CutAfterAnyStepHasTheLossesOfTheWholeOneToTheLastBit) {
-  for (const LoweringInput& input :
+  for (const Step& input :
        {input_of({.pipeline = 2}), input_of({.pipeline = 2, .data = 2}), input_of({.pipeline = 4}, "chimera")}) {
     Bundle bundle = kfac_bundle(input, {.filled = true, .filler_seconds = 0.4});
     const int window = bundle.graph.window;
@@ -227,17 +225,17 @@ TEST(KfacBundle, ThatCannotBeExecutedIsRefusedWithTheRemedy) {
     return not_executable(bundle);
   };
   using testing::ElementsAre;
-  EXPECT_THAT(reasons([](Bundle& b) { b.graph.layout.tensor = 2; }),
+  EXPECT_THAT(reasons([](Bundle& b) { b.graph.step.layout.tensor = 2; }),
               ElementsAre("K-FAC needs whole layers on a rank; set layout.tensor to 1"));
-  EXPECT_THAT(reasons([](Bundle& b) { b.graph.layout.zero = 1; }),
+  EXPECT_THAT(reasons([](Bundle& b) { b.graph.step.layout.zero = 1; }),
               ElementsAre("K-FAC needs the gradients of whole matrices on a rank; set layout.zero to 0"));
-  EXPECT_THAT(reasons([](Bundle& b) { b.batches.rungs = {b.graph.global_batch}; }),
+  EXPECT_THAT(reasons([](Bundle& b) { b.batches.rungs = {b.graph.step.global_batch}; }),
               ElementsAre("K-FAC's work is lowered for one batch; remove training.growth, or set "
                           "run.optimizer.name to adamw"));
   EXPECT_THAT(reasons([](Bundle& b) { b.run.optimizer.name = "adamw"; }),
               ElementsAre("the bundle's tasks are not those of its optimizer adamw; lower the scenario again"));
   EXPECT_THAT(reasons([](Bundle& b) {
-                b.graph.kfac = false;
+                uses_kfac(b.graph.step) = false;
                 b.run.optimizer.name = "adamw";
               }),
               ElementsAre("the bundle's tasks are not those of its optimizer adamw; lower the scenario again"));

@@ -11,14 +11,14 @@ class EveryLayout : public testing::TestWithParam<Degrees> {};
 
 TEST_P(EveryLayout, GivesTheLossesAndGradientsOfOneProcess) {
   Degrees degrees = GetParam();
-  std::vector<LoweringInput> inputs;
+  std::vector<Step> inputs;
   for (const int chunks : {1, 2}) {
     if (chunks > 1 && (degrees.pipeline == 1 || degrees.context > 1)) continue;
     for (const int zero : {0, 1, 2, 3}) {
       for (const bool sequence_parallel : {false, true}) {
         if (sequence_parallel ? degrees.tensor == 1 : chunks > 1 && degrees.tensor > 1) continue;
         degrees.chunks = chunks, degrees.zero = zero, degrees.sequence_parallel = sequence_parallel;
-        LoweringInput input = with_layout(llama_for(degrees.pipeline * chunks, true), degrees);
+        Step input = with_layout(llama_for(degrees.pipeline * chunks, true), degrees);
         input.clip_norm = 0.5;
         inputs.push_back(input);
       }

@@ -7,11 +7,11 @@ namespace {
 constexpr int run_steps = 12;
 
 std::vector<double> losses_of(const Degrees& degrees, const LearningRateSchedule& schedule) {
-  LoweringInput input = with_layout(tiny_llama(4, true), degrees);
+  Step input = with_layout(tiny_llama(4, true), degrees);
   input.clip_norm = 0.5;
   Bundle bundle = tiny_bundle(input);
   bundle.run.steps = run_steps;
-  bundle.run.optimizer.lr_schedule = schedule;
+  bundle.graph.step.optimizer.lr_schedule = schedule;
   VirtualRanks ranks(bundle, at::kCPU);
   std::vector<double> losses;
   for (int step = 0; step < run_steps; ++step) {

@@ -17,9 +17,8 @@ namespace {
 constexpr int steps = 3;
 
 Bundle bundle_of(const Degrees& degrees, const std::string& schedule = "1f1b") {
-  LoweringInput input = with_layout(tiny_llama(4, false), degrees);
+  Step input = with_layout(tiny_llama(4, false), degrees);
   input.schedule = schedule;
-  input.shape.sharding = sharding_of(input.layout);
   Bundle bundle = tiny_bundle(input);
   bundle.run.steps = steps;
   return bundle;
@@ -31,7 +30,7 @@ std::vector<std::vector<TraceRecord>> records_of(const Bundle& bundle, int ranks
   const std::string folder = temporary_folder().path("memory" + std::to_string(count++));
   std::filesystem::create_directories(folder);
   write_bundle_file(folder + "/run.slip", bundle);
-  const int ranks = rank_count(bundle.graph.layout);
+  const int ranks = rank_count(bundle.graph.step.layout);
   RankProcesses processes(
       SLIPWAY_RANK_PROGRAM,
       {folder + "/run.slip", "--out", folder, "--ranks-per-process", std::to_string(ranks_per_process)},
@@ -90,20 +89,19 @@ TEST(MeasuredMemory, IsTheSameForRanksThatShareAProcess) {
 }
 
 // Long sequences: activations are most of the memory. On processors fewer keys than queries are repeated.
-LoweringInput long_sequences(const Degrees& degrees, const std::string& schedule = "1f1b",
-                             Recompute recompute = Recompute::none) {
+Step long_sequences(const Degrees& degrees, const std::string& schedule = "1f1b",
+                    Recompute recompute = Recompute::none) {
   const Model model = llama(
       "long-llama", {.layers = 4, .hidden = 64, .ffn = 176, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 256});
-  LoweringInput input = with_layout(model, degrees);
+  Step input = with_layout(model, degrees);
   input.global_batch = 4;
   input.schedule = schedule;
   input.recompute = recompute;
-  input.shape.sharding = sharding_of(input.layout);
   return input;
 }
 
 // The fullest rank's measured peak, as a share of the task graph's peak of that rank.
-double measured_share(const LoweringInput& input) {
+double measured_share(const Step& input) {
   Bundle bundle = tiny_bundle(input);
   bundle.run.steps = steps;
   const std::vector<RankMemory> predicted =
@@ -134,8 +132,8 @@ TEST(MeasuredMemory, UnderSequenceParallelismIsThatOfTheTaskGraphWhichKeepsShard
 TEST(MeasuredMemory, OfASplitBackwardIsThatOfTheTaskGraphWhichKeepsWhatWeightGradientsNeed) {
   for (const auto& [schedule, chunks] : {std::pair{"zb-h1", 1}, std::pair{"zb-h2", 1}, std::pair{"zb-v", 2}})
     for (const Recompute recompute : {Recompute::none, Recompute::full}) {
-      LoweringInput input = long_sequences({.pipeline = 2, .chunks = chunks}, schedule, recompute);
-      input.shape.kernels = Kernels::flash2;  // on processors norms keep copies
+      Step input = long_sequences({.pipeline = 2, .chunks = chunks}, schedule, recompute);
+      input.kernels = Kernels::flash2;  // on processors norms keep copies
       const double share = measured_share(input);
       EXPECT_GT(share, 1) << schedule;
       EXPECT_LT(share, most) << schedule;
@@ -173,10 +171,9 @@ TEST(MeasuredMemory, UnreducedGradientsBeginWithTheFirstBackwardSegmentOfABlock)
     const Model model =
         llama("wide-llama",
               {.layers = 2, .hidden = 256, .ffn = 704, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 64});
-    LoweringInput input = with_layout(model, {.tensor = 2, .data = 2, .zero = 2});
+    Step input = with_layout(model, {.tensor = 2, .data = 2, .zero = 2});
     input.global_batch = 2;
     input.recompute = recompute;
-    input.shape.sharding = sharding_of(input.layout);
     Bundle bundle = tiny_bundle(input);
     bundle.run.steps = steps;
     const TaskGraph& graph = bundle.graph;

@@ -22,9 +22,8 @@ class Mpirun : public testing::Test {
       GTEST_SKIP() << "Open MPI's mpirun is not on PATH (Debian: openmpi-bin)";
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);  // containers
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-    LoweringInput input = tiny_input(tiny_llama(2, false));
+    Step input = tiny_input(tiny_llama(2, false));
     input.layout.pipeline = 2;
-    input.shape.sharding = sharding_of(input.layout);
     Bundle bundle = tiny_bundle(input);
     bundle.run.steps = 5;
     write_bundle_file(bundle_, bundle);

@@ -50,21 +50,21 @@ using Rates = std::array<double, compared_steps>;  // shares of the highest rate
 void compare_with_reference(const Model& model, double clip_norm, Recompute recompute = Recompute::none,
                             const LearningRateSchedule& schedule = {}, const Rates& rates = {1, 1, 1, 1, 1}) {
   at::set_num_threads(1);
-  LoweringInput input = tiny_input(model);
+  Step input = tiny_input(model);
   input.clip_norm = clip_norm;
   input.recompute = recompute;
   input.global_batch = 4;
-  input.shape.micro_batch = 2;
+  input.micro_batch = 2;
   Bundle bundle = tiny_bundle(input);
   bundle.run.steps = compared_steps;
-  bundle.run.optimizer.lr_schedule = schedule;
+  bundle.graph.step.optimizer.lr_schedule = schedule;
   VirtualRanks ours(bundle, at::kCPU);
   const std::string folder = temporary_folder().path(model.name);
   ours.dump_gradients_of_step(0, folder);
 
   Weights weights = whole_weights(model, bundle.run.seed);
   ReferenceModel reference(model, weights);
-  torch::optim::AdamW optimizer = reference_optimizer(weights, bundle.run.optimizer);
+  torch::optim::AdamW optimizer = reference_optimizer(weights, bundle.graph.step.optimizer);
   TokenData data(bundle.run.data, model, bundle.run.seed);
   for (int step = 0; step < compared_steps; ++step) {
     ours.run_step(step);
@@ -78,7 +78,7 @@ void compare_with_reference(const Model& model, double clip_norm, Recompute reco
       expect_same_gradients(weights, folder, norm);
     }
     clip(weights, clip_norm);
-    for (auto& group : optimizer.param_groups()) group.options().set_lr(bundle.run.optimizer.lr * rates[step]);
+    for (auto& group : optimizer.param_groups()) group.options().set_lr(bundle.graph.step.optimizer.lr * rates[step]);
     optimizer.step();
   }
 }

@@ -53,7 +53,7 @@ struct PassFlops {
 };
 
 PassFlops flops_of_one_step(const ActionLists* actions) {
-  LoweringInput input = tiny_input(tiny_llama(2, false));
+  Step input = tiny_input(tiny_llama(2, false));
   input.actions = actions;
   input.global_batch = 1;
   const Bundle bundle = tiny_bundle(input);
@@ -260,7 +260,7 @@ TEST(Adamw, ClippedInFloat32EqualsTorchsOnClippedGradients) {
 // ---- Buffers -----------------------------------------------------------------------------------------
 
 TEST(Slots, AStepLeavesNoActivationBehind) {
-  LoweringInput input = tiny_input(tiny_llama(2, false));
+  Step input = tiny_input(tiny_llama(2, false));
   const Bundle bundle = tiny_bundle(input);
   Slots slots(bundle.graph, 0);
   for (const TaskId task : bundle.graph.order) {

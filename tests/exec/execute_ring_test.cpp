@@ -5,8 +5,8 @@
 namespace slipway::test {
 namespace {
 
-LoweringInput ring(const Model& model, const Degrees& degrees) {
-  LoweringInput input = with_layout(model, degrees);
+Step ring(const Model& model, const Degrees& degrees) {
+  Step input = with_layout(model, degrees);
   input.layout.context_exchange = ContextExchange::ring;
   return input;
 }
@@ -21,14 +21,14 @@ TEST(RingAttention, OverFourRanksGivesTheResultsOfOneProcess) {
 
 // Learned positions, biases, equally many key heads and query heads; an untied head; BERT sees all keys.
 TEST(RingAttention, OfOtherModelsGivesTheResultsOfOneProcess) {
-  std::vector<LoweringInput> inputs;
+  std::vector<Step> inputs;
   for (const Model& model : {tiny_gpt(2), tiny_gpt(2, false), tiny_bert(2)})
     for (const int context : {2, 4}) inputs.push_back(ring(model, {.context = context}));
   expect_layouts_equal_one_process(inputs);
 }
 
 TEST(RingAttention, WithEveryOtherDegreeAndZeroStageGivesTheResultsOfOneProcess) {
-  std::vector<LoweringInput> inputs;
+  std::vector<Step> inputs;
   for (const int zero : {0, 1, 2, 3}) {
     for (const Degrees& degrees :
          {Degrees{.data = 2, .context = 2}, Degrees{.tensor = 2, .context = 2},
@@ -45,7 +45,7 @@ TEST(RingAttention, WithEveryOtherDegreeAndZeroStageGivesTheResultsOfOneProcess)
 }
 
 TEST(RingAttention, RecomputedGivesTheResultsOfOneProcess) {
-  std::vector<LoweringInput> inputs;
+  std::vector<Step> inputs;
   for (const Recompute recompute : {Recompute::selective, Recompute::full}) {
     for (const int zero : {0, 3}) {
       inputs.push_back(ring(llama_for(2, true), {.context = 4, .zero = zero}));
@@ -59,7 +59,7 @@ TEST(RingAttention, RecomputedGivesTheResultsOfOneProcess) {
 }
 
 TEST(RingAttention, UnderEveryOtherScheduleGivesTheResultsOfOneProcess) {
-  std::vector<LoweringInput> inputs;
+  std::vector<Step> inputs;
   for (const char* name : {"gpipe", "zb-h1", "zb-h2", "chimera"}) {
     inputs.push_back(ring(llama_for(2, true), {.pipeline = 2, .context = 2}));
     inputs.back().schedule = name;

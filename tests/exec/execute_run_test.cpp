@@ -28,7 +28,7 @@ struct Variant {
 };
 
 Bundle bundle_of(const Layouts& layouts, int steps, const Variant& variant = {}) {
-  LoweringInput input = tiny_input(tiny_llama(4, variant.tied));
+  Step input = tiny_input(tiny_llama(4, variant.tied));
   input.layout.tensor = layouts.tensor;
   input.layout.pipeline = layouts.pipeline;
   input.layout.data = layouts.data;
@@ -38,8 +38,7 @@ Bundle bundle_of(const Layouts& layouts, int steps, const Variant& variant = {})
   input.layout.chunks = layouts.chunks;
   input.layout.sequence_parallel = layouts.sequence_parallel;
   if (layouts.chunks > 1) input.schedule = "interleaved-1f1b";
-  input.shape.sharding = sharding_of(input.layout);
-  input.shape.dtype = input.gradient_dtype = variant.dtype;
+  input.dtype = input.gradient_dtype = variant.dtype;
   input.clip_norm = variant.clip_norm;
   Bundle bundle = tiny_bundle(input);
   bundle.run.steps = steps;
@@ -51,7 +50,7 @@ std::vector<Ended> run(const Bundle& bundle, const std::string& folder, std::vec
   write_bundle_file(folder + "/run.slip", bundle);
   std::vector<std::string> words{folder + "/run.slip", "--out", folder};
   words.insert(words.end(), more.begin(), more.end());
-  RankProcesses ranks(SLIPWAY_RANK_PROGRAM, words, rank_count(bundle.graph.layout), folder);
+  RankProcesses ranks(SLIPWAY_RANK_PROGRAM, words, rank_count(bundle.graph.step.layout), folder);
   return ranks.wait(120);
 }
 
@@ -225,7 +224,7 @@ TEST(Run, StepsAndGradientDumpsCanBeAskedFor) {
 TEST(Run, ADecayToTheEndEndsWithTheStepsAskedForAndEachLineTellsItsRate) {
   const std::string folder = temporary_folder().path("decaying");
   Bundle bundle = bundle_of({}, 7);
-  bundle.run.optimizer.lr_schedule.decay = DecayStyle::linear;
+  bundle.graph.step.optimizer.lr_schedule.decay = DecayStyle::linear;
   const auto ended = run(bundle, folder, {"--steps", "2"});
   expect_success(ended);
   std::vector<double> rates;

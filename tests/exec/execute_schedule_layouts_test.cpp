@@ -5,11 +5,10 @@
 namespace slipway::test {
 namespace {
 
-LoweringInput with_schedule(const Schedule& schedule, LoweringInput input) {
+Step with_schedule(const Schedule& schedule, Step input) {
   input.schedule = schedule.name;
   input.layout.chunks = schedule.default_chunks;
   input.slices = schedule.default_slices;
-  input.shape.sequence = input.model.sequence / input.slices;
   input.clip_norm = 0.5;
   return input;
 }

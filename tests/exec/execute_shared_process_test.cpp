@@ -17,9 +17,8 @@ using testing::HasSubstr;
 constexpr int training_steps = 20;
 
 Bundle bundle_of(const Degrees& degrees, int steps = training_steps) {
-  LoweringInput input = with_layout(tiny_llama(4, true), degrees);
+  Step input = with_layout(tiny_llama(4, true), degrees);
   input.layout.sequence_parallel = degrees.tensor > 1;
-  input.shape.sharding = sharding_of(input.layout);
   input.clip_norm = 0.5;
   Bundle bundle = tiny_bundle(input);
   bundle.run.steps = steps;
@@ -41,7 +40,7 @@ Finished run(const Bundle& bundle, int processes, std::vector<std::string> more 
   std::filesystem::create_directories(folder);
   write_bundle_file(folder + "/run.slip", bundle);
   std::vector<std::string> words{folder + "/run.slip", "--out", folder, "--ranks-per-process",
-                                 std::to_string(rank_count(bundle.graph.layout) / processes)};
+                                 std::to_string(rank_count(bundle.graph.step.layout) / processes)};
   words.insert(words.end(), more.begin(), more.end());
   RankProcesses ranks(SLIPWAY_RANK_PROGRAM, words, processes, folder);
   return {folder, ranks.wait(120)};
@@ -62,7 +61,7 @@ Trained train(const Degrees& degrees, int processes) {
   std::vector<double> losses;
   long long step = 0, samples = 0;
   for (double loss = 0, rate = 0; file >> step >> samples >> loss >> rate;) losses.push_back(loss);
-  return trained(std::move(losses), done.folder, rank_count(bundle.graph.layout));
+  return trained(std::move(losses), done.folder, rank_count(bundle.graph.step.layout));
 }
 
 const Trained& one_process() {

@@ -7,24 +7,24 @@
 namespace slipway::test {
 namespace {
 
-LoweringInput clipped(LoweringInput input) {
+Step clipped(Step input) {
   input.clip_norm = 0.3;
   return input;
 }
 
 // The gradients of one process are those of plain code: execute_numerics_test.cpp.
 TEST(SharedTable, TrainsLikeOneProcessOnEveryLayoutThatSharesIt) {
-  std::vector<LoweringInput> inputs;
+  std::vector<Step> inputs;
   for (const Model& model : {tiny_llama(2, true), tiny_gpt(2)})
     for (const int zero : {0, 1}) inputs.push_back(clipped(with_layout(model, {.tensor = 2, .data = 2, .zero = zero})));
   expect_layouts_equal_one_process(inputs);
 }
 
 TEST(SharedTable, OfAVOfStagesTrainsLikeOneProcess) {
-  std::vector<LoweringInput> inputs;
+  std::vector<Step> inputs;
   for (const char* schedule : {"zb-v", "dualpipe-v"})
     for (const int zero : {0, 1}) {
-      LoweringInput input = clipped(with_layout(tiny_llama(4, true), {.pipeline = 2, .data = 2, .zero = zero}));
+      Step input = clipped(with_layout(tiny_llama(4, true), {.pipeline = 2, .data = 2, .zero = zero}));
       input.schedule = schedule;
       input.layout.chunks = 2;
       inputs.push_back(input);
@@ -48,7 +48,7 @@ TEST(SharedTable, IsOneTensorForEmbeddingAndHead) {
   EXPECT_EQ(embedding.gradient.data_ptr(), head.gradient.data_ptr());
   std::int64_t held = 0;
   for (int block = 0; block < 4; ++block) held += buckets.block(block).elements;
-  EXPECT_EQ(held, parameter_count(bundle.graph.model));
+  EXPECT_EQ(held, parameter_count(bundle.graph.step.model));
 }
 
 }  // namespace

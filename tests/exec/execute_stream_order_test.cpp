@@ -27,7 +27,7 @@ Finished run(Bundle bundle, int processes = 1, const std::map<std::string, std::
   std::filesystem::create_directories(folder);
   bundle.run.checkpoint_steps = saved_after;
   write_bundle_file(folder + "/run.slip", bundle);
-  const int each = rank_count(bundle.graph.layout) / processes;
+  const int each = rank_count(bundle.graph.step.layout) / processes;
   RankProcesses ranks(SLIPWAY_ORDERED_RANK_PROGRAM,
                       {folder + "/run.slip", "--out", folder, "--dump-gradients", "2", "--connect-timeout", "120",
                        "--ranks-per-process", std::to_string(each)},
@@ -45,13 +45,13 @@ Finished run(Bundle bundle, int processes = 1, const std::map<std::string, std::
   return done;
 }
 
-Finished run(const LoweringInput& input, int processes = 1, const std::map<std::string, std::string>& more = {}) {
+Finished run(const Step& input, int processes = 1, const std::map<std::string, std::string>& more = {}) {
   Bundle bundle = tiny_bundle(input);
   bundle.run.steps = run_steps;
   return run(std::move(bundle), processes, more);
 }
 
-Finished expect_clean(const LoweringInput& input, int processes = 1) {
+Finished expect_clean(const Step& input, int processes = 1) {
   SCOPED_TRACE(describe_layout(input));
   Finished done = run(input, processes);
   for (const Ended& process : done.processes) {
@@ -62,7 +62,7 @@ Finished expect_clean(const LoweringInput& input, int processes = 1) {
   return done;
 }
 
-void expect_no_race(const LoweringInput& input, int processes = 1) {
+void expect_no_race(const Step& input, int processes = 1) {
   const Finished done = expect_clean(input, processes);
   SCOPED_TRACE(describe_layout(input));
   const Trained expected = train(input, run_steps);
@@ -71,8 +71,8 @@ void expect_no_race(const LoweringInput& input, int processes = 1) {
     EXPECT_NEAR(done.losses[step], expected.losses[step], 1e-9 * expected.losses[step]);
 }
 
-LoweringInput clipped(const Model& model, const Degrees& degrees) {
-  LoweringInput input = with_layout(model, degrees);
+Step clipped(const Model& model, const Degrees& degrees) {
+  Step input = with_layout(model, degrees);
   input.clip_norm = 0.5;
   return input;
 }
@@ -83,7 +83,7 @@ TEST(GrowingBatch, LeavesNoRaceBetweenItsPrograms) {
        {Degrees{.data = 2}, Degrees{.tensor = 2, .data = 2, .zero = 1, .sequence_parallel = true},
         Degrees{.pipeline = 2, .data = 2, .zero = 2}, Degrees{.data = 2, .zero = 3}}) {
     for (const BatchPlan& plan : {in_stages(), by_norm_test(0.4)}) {
-      const LoweringInput input = clipped(llama_for(2, false), degrees);
+      const Step input = clipped(llama_for(2, false), degrees);
       SCOPED_TRACE(describe_layout(input));
       Bundle bundle = growing_bundle(input, plan);
       bundle.run.steps = 6;
@@ -102,12 +102,11 @@ TEST(GrowingBatch, LeavesNoRaceBetweenItsPrograms) {
 class EverySchedule : public testing::TestWithParam<Schedule> {};
 
 TEST_P(EverySchedule, LeavesNoRaceBetweenItsLanes) {
-  LoweringInput input =
+  Step input =
       clipped(llama_for(4, true), {.tensor = 2, .pipeline = 2, .data = 2, .zero = 1, .sequence_parallel = true});
   input.schedule = GetParam().name;
   input.layout.chunks = GetParam().default_chunks;
   input.slices = GetParam().default_slices;
-  input.shape.sequence = input.model.sequence / input.slices;
   expect_no_race(input);
 }
 
@@ -124,7 +123,7 @@ TEST(EveryStageOfZero, LeavesNoRaceBetweenItsLanes) {
 
 TEST(ASplitBackward, OfShardedGradientsLeavesNoRaceBetweenItsLanes) {
   for (const int zero : {2, 3}) {
-    LoweringInput input = clipped(llama_for(2, true), {.pipeline = 2, .data = 2, .zero = zero});
+    Step input = clipped(llama_for(2, true), {.pipeline = 2, .data = 2, .zero = zero});
     input.schedule = "zb-h1";
     expect_no_race(input);
   }
@@ -133,7 +132,7 @@ TEST(ASplitBackward, OfShardedGradientsLeavesNoRaceBetweenItsLanes) {
 TEST(ARingOfContext, LeavesNoRaceBetweenItsLanes) {
   for (const auto& [recompute, zero] :
        {std::pair{Recompute::none, 0}, {Recompute::none, 3}, {Recompute::selective, 0}, {Recompute::full, 0}}) {
-    LoweringInput input = clipped(llama_for(2, true), {.tensor = 2, .context = 2, .zero = zero});
+    Step input = clipped(llama_for(2, true), {.tensor = 2, .context = 2, .zero = zero});
     input.recompute = recompute;
     expect_no_race(input);
   }
@@ -142,7 +141,7 @@ TEST(ARingOfContext, LeavesNoRaceBetweenItsLanes) {
 TEST(Recomputation, LeavesNoRaceBetweenItsLanes) {
   for (const auto& [recompute, zero] :
        {std::pair{Recompute::selective, 0}, {Recompute::full, 0}, {Recompute::full, 3}}) {
-    LoweringInput input =
+    Step input =
         clipped(llama_for(2, false),
                 {.tensor = 2, .pipeline = 2, .data = zero > 0 ? 2 : 1, .zero = zero, .sequence_parallel = true});
     input.recompute = recompute;
@@ -157,8 +156,8 @@ TEST(OtherModels, LeaveNoRaceBetweenTheirLanes) {
 
 TEST(NarrowWeights, LeaveNoRaceBetweenTheirMastersAndTheirGathers) {
   for (const int zero : {1, 3}) {
-    LoweringInput input = clipped(llama_for(2, true), {.data = 2, .zero = zero});
-    input.shape.dtype = Dtype::bfloat16;
+    Step input = clipped(llama_for(2, true), {.data = 2, .zero = zero});
+    input.dtype = Dtype::bfloat16;
     input.gradient_dtype = Dtype::float32;
     expect_clean(input);
   }
@@ -174,7 +173,7 @@ class SomethingLeftOut : public testing::TestWithParam<std::pair<const char*, co
 
 TEST_P(SomethingLeftOut, IsFoundAndFailsTheRun) {
   const auto [what, race] = GetParam();
-  const LoweringInput input = clipped(llama_for(2, true), {.tensor = 2, .pipeline = 2, .data = 2, .zero = 3});
+  const Step input = clipped(llama_for(2, true), {.tensor = 2, .pipeline = 2, .data = 2, .zero = 3});
   const Finished done = run(input, 1, {{"SLIPWAY_ORDER_WITHOUT", what}});
   EXPECT_EQ(done.processes[0].status, 1);
   EXPECT_THAT(done.processes[0].errors, HasSubstr(race));

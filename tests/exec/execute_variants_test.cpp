@@ -32,7 +32,7 @@ TEST(OtherRuns, BiasesOfQueryKeyAndValueGiveTheResultsOfOneProcess) {
   Model model = tiny_llama(4, false);
   model.name = "tiny-qwen";
   model.runs[1].block.qkv_bias = true;
-  LoweringInput split = with_layout(model, {.pipeline = 4});
+  Step split = with_layout(model, {.pipeline = 4});
   split.schedule = "zb-h1";
   expect_layouts_equal_one_process(
       {with_layout(model, {.tensor = 2, .pipeline = 2, .data = 2, .zero = 1, .sequence_parallel = true}),
@@ -43,7 +43,7 @@ TEST(OtherRuns, BiasesOfQueryKeyAndValueGiveTheResultsOfOneProcess) {
 // A rank has its own heads' part of their weights' gradient, which is summed also without sequence parallelism.
 TEST(OtherRuns, NormsOfQueryAndKeyGiveTheResultsOfOneProcess) {
   const Model model = tiny_qwen3(4);
-  std::vector<LoweringInput> inputs;
+  std::vector<Step> inputs;
   for (const int zero : {0, 1, 2, 3})
     inputs.push_back(
         with_layout(model, {.tensor = 2, .pipeline = 2, .data = 2, .zero = zero, .sequence_parallel = zero % 2 == 1}));
@@ -75,8 +75,8 @@ TEST(OtherRuns, NormsOfQueryAndKeyWithBiasesOfThemGiveTheResultsOfOneProcess) {
 
 TEST(OtherRuns, FullRecomputationChangesNothingWhereWeightsAreGathered) {
   for (const int context : {1, 2}) {
-    LoweringInput input = with_layout(llama_for(2, true),
-                                      {.tensor = 2, .pipeline = 2, .data = 3 - context, .context = context, .zero = 3});
+    Step input = with_layout(llama_for(2, true),
+                             {.tensor = 2, .pipeline = 2, .data = 3 - context, .context = context, .zero = 3});
     input.recompute = Recompute::full;
     expect_layout_equals_one_process(input);
   }
@@ -84,7 +84,7 @@ TEST(OtherRuns, FullRecomputationChangesNothingWhereWeightsAreGathered) {
 
 TEST(OtherRuns, FullRecomputationChangesNothing) {
   for (const bool cut : {false, true}) {
-    LoweringInput input = cut ? all_cut(llama_for(2, true)) : with_layout(llama_for(2, true), {});
+    Step input = cut ? all_cut(llama_for(2, true)) : with_layout(llama_for(2, true), {});
     input.recompute = Recompute::full;
     input.clip_norm = 0.5;
     expect_layout_equals_one_process(input);
@@ -92,7 +92,7 @@ TEST(OtherRuns, FullRecomputationChangesNothing) {
 }
 
 TEST(OtherRuns, SelectiveRecomputationAndGPipeChangeNothing) {
-  LoweringInput input = with_layout(llama_for(2, true), {.tensor = 2, .pipeline = 2});
+  Step input = with_layout(llama_for(2, true), {.tensor = 2, .pipeline = 2});
   input.recompute = Recompute::selective;
   input.schedule = "gpipe";
   input.clip_norm = 0.5;
@@ -102,7 +102,7 @@ TEST(OtherRuns, SelectiveRecomputationAndGPipeChangeNothing) {
 TEST(OtherRuns, GptAndBertGiveTheResultsOfOneProcess) {
   for (const Model& model : {tiny_gpt(2), tiny_gpt(2, false), tiny_bert(2)}) {
     for (const bool sequence_parallel : {false, true}) {
-      LoweringInput input = all_cut(model);
+      Step input = all_cut(model);
       input.layout.sequence_parallel = sequence_parallel;
       input.clip_norm = 0.5;
       expect_layout_equals_one_process(input);
@@ -130,7 +130,7 @@ ActionLists split_backward(const ActionLists& lists) {
 
 TEST(OtherRuns, SplittingTheBackwardIntoInputAndWeightGradientsChangesNothing) {
   for (const bool sequence_parallel : {false, true}) {
-    LoweringInput input = all_cut(llama_for(2, true));
+    Step input = all_cut(llama_for(2, true));
     input.layout.sequence_parallel = sequence_parallel;
     input.clip_norm = 0.5;
     const ActionLists actions = split_backward(schedule_named("1f1b")->actions({2, 1, 4, 1}));
@@ -144,9 +144,9 @@ TEST(OtherRuns, Float32LayoutsFollowOneProcessWithinRoundOff) {
 }
 
 TEST(OtherRuns, Bfloat16WithFloat32MasterWeightsLearnsLikeFloat64) {
-  LoweringInput input = all_cut(llama_for(2, true));
+  Step input = all_cut(llama_for(2, true));
   const Trained exact = train(input);
-  input.shape.dtype = Dtype::bfloat16;
+  input.dtype = Dtype::bfloat16;
   input.gradient_dtype = Dtype::float32;
   const Trained rough = train(input);
   for (std::size_t step = 0; step < exact.losses.size(); ++step)
@@ -154,14 +154,14 @@ TEST(OtherRuns, Bfloat16WithFloat32MasterWeightsLearnsLikeFloat64) {
 }
 
 TEST(OtherRuns, ASecondRunGivesTheSameBits) {
-  const LoweringInput input = all_cut(llama_for(2, true));
+  const Step input = all_cut(llama_for(2, true));
   EXPECT_EQ(train(input, 5).losses, train(input, 5).losses);
 }
 
 TEST(OtherRuns, WhatCannotBeExecutedYetIsRefusedByName) {
   Bundle bundle = tiny_bundle(with_layout(llama_for(2, false), {}));
   EXPECT_TRUE(not_executable(bundle).empty());
-  bundle.run.optimizer.name = "lamb";
+  bundle.graph.step.optimizer.name = "lamb";
   const std::vector<std::string> reasons = not_executable(bundle);
   ASSERT_EQ(reasons.size(), 1U);
   EXPECT_TRUE(reasons.front().starts_with("run.optimizer.name")) << reasons.front();

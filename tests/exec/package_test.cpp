@@ -43,7 +43,7 @@ class PackageWith : public testing::TestWithParam<std::string> {};
 
 TEST_P(PackageWith, RunsABundleOnTwoRanksWithNothingButPyTorch) {
   const std::string folder = temporary_folder().path("packed-run-" + GetParam());
-  LoweringInput input = tiny_input(tiny_llama(2, false));
+  Step input = tiny_input(tiny_llama(2, false));
   input.layout.pipeline = 2;
   Bundle bundle = tiny_bundle(input);
   bundle.run.steps = 2;

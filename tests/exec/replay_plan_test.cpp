@@ -12,14 +12,13 @@
 namespace slipway::test {
 namespace {
 
-TaskGraph graph_of(LoweringInput input) {
-  input.shape.sharding = sharding_of(input.layout);
+TaskGraph graph_of(Step input) {
   TaskGraph graph = lower(input);
   set_global_order(graph, unit_durations(graph));
   return graph;
 }
 TaskGraph graph_of(const Degrees& degrees, const std::string& schedule, Recompute recompute = Recompute::none) {
-  LoweringInput input = with_layout(tiny_llama(8, false), degrees);
+  Step input = with_layout(tiny_llama(8, false), degrees);
   input.schedule = schedule;
   input.recompute = recompute;
   return graph_of(std::move(input));
@@ -80,7 +79,7 @@ TEST(ReplayPlan, NeverSharesARecordingBetweenMicroBatchesThatAreAliveAtOnce) {
         const bool has_chunks = name == "interleaved-1f1b" || name == "zb-v" || name == "dualpipe-v";
         const TaskGraph graph =
             graph_of({.tensor = tensor, .pipeline = 4, .chunks = has_chunks ? 2 : 1}, schedule, recompute);
-        for (int rank = 0; rank < rank_count(graph.layout); ++rank) expect_sound(graph, rank);
+        for (int rank = 0; rank < rank_count(graph.step.layout); ++rank) expect_sound(graph, rank);
       }
 }
 
@@ -88,7 +87,7 @@ TEST(ReplayPlan, SaysWhyThereIsNone) {
   const ReplayPlan two = replay_plan(graph_of({.data = 2, .zero = 2}, "1f1b"), 0);
   EXPECT_TRUE(two.pool.empty());
   EXPECT_NE(two.why_none.find("layout.zero 2 and 3"), std::string::npos);
-  LoweringInput sliced = with_layout(tiny_llama(4, false), {.pipeline = 2});
+  Step sliced = with_layout(tiny_llama(4, false), {.pipeline = 2});
   sliced.schedule = "terapipe";
   sliced.slices = 2;
   sliced.shape.sequence = sliced.model.sequence / 2;
@@ -96,7 +95,7 @@ TEST(ReplayPlan, SaysWhyThereIsNone) {
 }
 
 TEST(ReplayPlan, LeavesOutRoundsOfARing) {
-  LoweringInput input = with_layout(tiny_llama(4, false), {.context = 2});
+  Step input = with_layout(tiny_llama(4, false), {.context = 2});
   input.layout.context_exchange = ContextExchange::ring;
   const TaskGraph graph = graph_of(input);
   const ReplayPlan plan = replay_plan(graph, 0);

@@ -17,7 +17,7 @@ struct Replayed {
 };
 
 // Gradients are those of the last step, which has only replayed.
-Replayed run_of(const LoweringInput& input, bool replays) {
+Replayed run_of(const Step& input, bool replays) {
   at::set_num_threads(1);
   const Bundle bundle = tiny_bundle(input);
   OperationRecorder recorder;
@@ -36,20 +36,19 @@ Replayed run_of(const LoweringInput& input, bool replays) {
 
 int recordings_of(const TaskGraph& graph) {
   std::size_t count = 0;
-  for (int rank = 0; rank < rank_count(graph.layout); ++rank) count += replay_plan(graph, rank).pool.size();
+  for (int rank = 0; rank < rank_count(graph.step.layout); ++rank) count += replay_plan(graph, rank).pool.size();
   return static_cast<int>(count);
 }
 
 int replays_per_step(const TaskGraph& graph) {
   int count = 0;
-  for (int rank = 0; rank < rank_count(graph.layout); ++rank)
+  for (int rank = 0; rank < rank_count(graph.step.layout); ++rank)
     for (const std::int32_t recording : replay_plan(graph, rank).recording) count += recording != none ? 1 : 0;
   return count;
 }
 
-void expect_same_bits(LoweringInput input) {
+void expect_same_bits(Step input) {
   SCOPED_TRACE(describe_layout(input));
-  input.shape.sharding = sharding_of(input.layout);
   const Replayed plain = run_of(input, false), replayed = run_of(input, true);
   EXPECT_EQ(replayed.trained.losses, plain.trained.losses);
   ASSERT_EQ(replayed.trained.gradients.size(), plain.trained.gradients.size());
@@ -61,8 +60,8 @@ void expect_same_bits(LoweringInput input) {
   EXPECT_EQ(replayed.replayed, replays_per_step(graph) * (run_steps - SegmentReplay::eager_steps));
 }
 
-LoweringInput input_of(const Degrees& degrees, const std::string& schedule = "1f1b") {
-  LoweringInput input = with_layout(tiny_llama(4, true), degrees);
+Step input_of(const Degrees& degrees, const std::string& schedule = "1f1b") {
+  Step input = with_layout(tiny_llama(4, true), degrees);
   input.schedule = schedule;
   input.clip_norm = 0.5;
   return input;
@@ -82,32 +81,31 @@ TEST(SegmentReplay, TrainsLikeOperatorByOperatorInOtherLayouts) {
   expect_same_bits(input_of({.tensor = 2, .pipeline = 2, .sequence_parallel = true}));
   expect_same_bits(input_of({.data = 2, .zero = 1}));
   expect_same_bits(input_of({.context = 2}));
-  LoweringInput ring = input_of({.context = 2});
+  Step ring = input_of({.context = 2});
   ring.layout.context_exchange = ContextExchange::ring;
   expect_same_bits(ring);
 }
 
 TEST(SegmentReplay, TrainsLikeOperatorByOperatorWithRecomputation) {
   for (const Recompute recompute : {Recompute::selective, Recompute::full}) {
-    LoweringInput input = input_of({.pipeline = 2});
+    Step input = input_of({.pipeline = 2});
     input.recompute = recompute;
     expect_same_bits(input);
   }
 }
 
 TEST(SegmentReplay, TrainsLikeOperatorByOperatorOtherModels) {
-  LoweringInput gpt = with_layout(tiny_gpt(4), {.pipeline = 2}), bert = with_layout(tiny_bert(4), {.tensor = 2});
+  Step gpt = with_layout(tiny_gpt(4), {.pipeline = 2}), bert = with_layout(tiny_bert(4), {.tensor = 2});
   expect_same_bits(gpt);
   expect_same_bits(bert);
-  LoweringInput narrow = input_of({.pipeline = 2});
+  Step narrow = input_of({.pipeline = 2});
   narrow.shape.dtype = Dtype::bfloat16;  // float32 gradients and masters
   narrow.gradient_dtype = Dtype::float32;
   expect_same_bits(narrow);
 }
 
 TEST(SegmentReplay, RunsAsItIsWhereNothingCanBeRecorded) {
-  LoweringInput input = input_of({.data = 2, .zero = 3});
-  input.shape.sharding = sharding_of(input.layout);
+  Step input = input_of({.data = 2, .zero = 3});
   const Replayed plain = run_of(input, false), asked = run_of(input, true);
   EXPECT_EQ(asked.recorded, 0);
   EXPECT_EQ(asked.trained.losses, plain.trained.losses);

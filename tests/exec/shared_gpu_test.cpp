@@ -93,7 +93,7 @@ TEST(RanksPerGpu, MakeRoomForRanksAndCutTheMemoryOfAGpu) {
   ASSERT_TRUE(shared.errors.empty()) << describe(shared.errors);
   const Cluster &before = plain.scenario.cluster, &after = shared.scenario.cluster;
   EXPECT_EQ(rank_capacity(after), 2 * rank_capacity(before));
-  EXPECT_EQ(shared.scenario.layout.data, 2 * plain.scenario.layout.data);
+  EXPECT_EQ(shared.scenario.step.layout.data, 2 * plain.scenario.step.layout.data);
   EXPECT_DOUBLE_EQ(after.groups[0].machine.memory_bytes, before.groups[0].machine.memory_bytes / 2);
   EXPECT_EQ(after.fabrics.back().scope, Fabric::Scope::gpu);
 }

@@ -4,6 +4,7 @@
 
 #include <regex>
 #include <set>
+#include <sstream>
 
 #include "tests/support/source_tree.h"
 
@@ -53,6 +54,21 @@ TEST(Repository, NoFileNamesAnAbsolutePathOfADevelopersMachine) {
       }
     }
   }
+}
+
+// `make help` prints what follows "##".
+TEST(Repository, EveryTargetOfTheMakefileSaysWhatItDoes) {
+  const std::regex described("^([a-z-]+):.*  ## .+");
+  std::set<std::string> targets, helped;
+  for (const std::string& line : lines_of(SLIPWAY_SOURCE_DIR "/Makefile")) {
+    std::smatch match;
+    if (std::regex_match(line, match, described)) helped.insert(match[1]);
+    if (!line.starts_with(".PHONY:")) continue;
+    std::istringstream words(line.substr(std::string(".PHONY:").size()));
+    for (std::string target; words >> target;) targets.insert(target);
+  }
+  EXPECT_FALSE(targets.empty());
+  EXPECT_EQ(helped, targets);
 }
 
 TEST(Repository, NoDocumentHoldsAPlaceholder) {

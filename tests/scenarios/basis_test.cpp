@@ -240,9 +240,9 @@ TEST(Basis, InsideThePublishedRangeNothingIsSaidAndBeyondItTheRangeIsTheTables) 
       if (outside.what == what) return std::optional(outside);
     return std::optional<OutsideFit>();
   };
-  scenario.schedule.micro_batch = static_cast<std::int64_t>(least);
+  scenario.step.micro_batch = static_cast<std::int64_t>(least);
   EXPECT_FALSE(named("micro-batch"));
-  scenario.schedule.micro_batch = 100000;
+  scenario.step.micro_batch = 100000;
   ASSERT_TRUE(named("micro-batch"));
   EXPECT_GE(named("micro-batch")->least, least);
   EXPECT_LE(named("micro-batch")->most, most);

@@ -180,7 +180,7 @@ TEST_F(CalibrateCommand, ARankThatFailsIsNamedAndNothingIsWritten) {
 
 TEST_F(CalibrateCommand, FitsTheTraceOfAnExecutedRun) {
   const Scenario scenario = load_scenario(scenario_path, {}).scenario;
-  TaskGraph graph = lower(lowering_input(scenario));
+  TaskGraph graph = lower(scenario.step);
   Cluster cluster = scenario.cluster;
   cluster.groups[0].machine = truth();
   cluster.fabrics = default_fabrics(cluster.groups);

@@ -20,7 +20,7 @@ Scenario scenario_of(const std::vector<std::string>& overrides) {
 }
 
 std::vector<std::int64_t> rungs_of(const Scenario& scenario, std::int64_t largest) {
-  return rungs_between(step_cut(scenario), scenario.schedule.global_batch, largest);
+  return rungs_between(step_cut(scenario), scenario.step.global_batch, largest);
 }
 
 TEST(Ladder, RungsAreWholeMicroBatchesOfEveryReplica) {
@@ -44,7 +44,7 @@ TEST(Ladder, ALayoutThatCannotRunABatchOrTheRuleDoesNotRunTheGrowth) {
   EXPECT_FALSE(runs_every_batch(scenario.growth, step_cut(scenario)));
   scenario.growth.stages.clear();
   scenario.growth.rule = BatchRule::norm_test;
-  scenario.layout.data = 1;
+  scenario.step.layout.data = 1;
   EXPECT_FALSE(runs_every_batch(scenario.growth, step_cut(scenario)));
 }
 
@@ -73,7 +73,7 @@ TEST(Ladder, ASimulatedRungIsWhatSimulateSaysAndTheLineHoldsBetween) {
   EXPECT_THAT(std::vector<int>({rungs[0].micro_batches, rungs[1].micro_batches, rungs[2].micro_batches}),
               ElementsAre(4, 16, 32));
   Scenario middle = scenario;
-  middle.schedule.global_batch = 96;
+  middle.step.global_batch = 96;
   const Prediction alone = prediction_of(simulated_step(middle, {}));
   EXPECT_NEAR(step_time_between(rungs, 96) / alone.step.step_time_s, 1, 1e-6);
   EXPECT_GT(rungs[2].tokens_per_s, rungs[0].tokens_per_s) << "the bubble is the same, the work more";

@@ -41,7 +41,7 @@ TEST_F(MemoryTermsOf, TheClosedFormAndTheCountAgreeOnEveryRankPartByPart) {
     for (std::size_t stage = 0; stage < closed.size(); ++stage) {
       const MemoryParts& estimate = counted[stage].parts;
       // Added up there, the larger of the two in the closed form.
-      if (s.schedule.recompute == Recompute::full && estimate[MemoryPart::logits] > 0) continue;
+      if (s.step.recompute == Recompute::full && estimate[MemoryPart::logits] > 0) continue;
       for (std::size_t i = 0; i < memory_parts; ++i) {
         const auto part = static_cast<MemoryPart>(i);
         if (part == MemoryPart::embedding_input) continue;                                           // the author's own

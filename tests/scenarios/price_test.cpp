@@ -148,7 +148,7 @@ TEST_F(GraphPrices, ContextRowsExchangeKeysAndValuesAsTheirTrainerDoes) {
   EXPECT_EQ(scenario_of(row).layout.context_exchange, ContextExchange::all_gather);
   row.trainer = "megatron-core";
   EXPECT_EQ(scenario_of(row).layout.context_exchange, ContextExchange::ring);
-  EXPECT_EQ(choice_of(row).layout.context_exchange, ContextExchange::ring);
+  EXPECT_EQ(step_of(row).layout.context_exchange, ContextExchange::ring);
 }
 
 TEST_F(GraphPrices, WhatNoScenarioCanDescribeHasNoPriceAndAReason) {

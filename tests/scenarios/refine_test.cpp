@@ -28,12 +28,12 @@ class Refined : public testing::Test {
     EXPECT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
     return loaded.scenario;
   }
-  static LayoutChoice choice_of(const Scenario& scenario) {
-    return {scenario.layout, schedule_named(scenario.schedule.name), scenario.schedule.micro_batch,
-            scenario.schedule.recompute};
+  static Step choice_of(const Scenario& scenario) {
+    return {scenario.step.layout, schedule_named(scenario.step.schedule), scenario.step.micro_batch,
+            scenario.step.recompute};
   }
   static double seconds(const Scenario& scenario, std::vector<int> layers, std::vector<int> nodes) {
-    LayoutChoice choice = choice_of(scenario);
+    Step choice = choice_of(scenario);
     if (!layers.empty()) choice.layout.split = SplitKind::list, choice.layout.split_list = std::move(layers);
     choice.layout.placement = std::move(nodes);
     return price_layout(scenario, choice).step_time_s;
@@ -128,7 +128,7 @@ TEST_F(Refined, CountsNoSimulationOfASplitThatDoesNotFit) {
   options.memory_share = even.memory_share;
   int too_large = 0, slower = 0;
   each_split(2, 8, [&](const std::vector<int>& layers) {
-    LayoutChoice choice = choice_of(one);
+    Step choice = choice_of(one);
     choice.layout.split = SplitKind::list, choice.layout.split_list = layers;
     const PricedLayout row = price_layout(one, choice);
     (row.memory_share > options.memory_share ? too_large : slower) += row.step_time_s != even.step_time_s ? 1 : 0;
@@ -150,10 +150,10 @@ TEST_F(Refined, PlanFindsTheBestOfAllLayoutsSplitsAndOrders) {
                                       "layout.chunks", "layout.zero",          "layout.context"};
   const SearchSpace space = search_space(one, kept);
   double best = 1e300;
-  each_layout(one, space, [&](const LayoutChoice& choice) {
+  each_layout(one, space, [&](const Step& choice) {
     for (const std::vector<int>& nodes : {std::vector<int>{0, 1}, {1, 0}})
       each_split(choice.layout.pipeline, 4, [&](const std::vector<int>& layers) {
-        LayoutChoice each = choice;
+        Step each = choice;
         each.layout.split = SplitKind::list, each.layout.split_list = layers, each.layout.placement = nodes;
         best = std::min(best, price_layout(one, each).step_time_s);
       });
@@ -269,7 +269,7 @@ Scenario with_split(const Scenario& scenario, std::vector<int> layers) {
 
 // Seconds of the slowest of two ranks with a stage each.
 double slowest(const Scenario& scenario, int first) {
-  const SplitLoads loads = split_loads(lowering_input(scenario), scenario.cluster);
+  const SplitLoads loads = split_loads(scenario.step, scenario.cluster);
   const auto sum = [](const std::vector<double>& row, int from, int to) {
     return std::accumulate(row.begin() + from, row.begin() + to, 0.0);
   };
@@ -317,7 +317,7 @@ TEST_F(BalancedStages, ArePlannedToFitWhereTheFastestSplitDoesNot) {
     EXPECT_LE(free.best.front().memory_share, 1);
     double best = 1e300;
     for (int n = 0; n <= 12; ++n) {
-      LayoutChoice choice = free.best.front().choice;
+      Step choice = free.best.front().choice;
       choice.layout.split = SplitKind::list, choice.layout.split_list = {n, 12 - n};
       const PricedLayout row = price_if_it_fits(short_of, choice, 1);
       if (fits(row, 1)) best = std::min(best, row.step_time_s);
@@ -337,7 +337,7 @@ const std::string two_chunks =
 TEST_F(BalancedStages, OfSeveralChunksBalanceTheRanks) {
   const LoadResult result = loaded(1e4, 1e4, two_chunks);
   ASSERT_TRUE(result.errors.empty()) << describe(result.errors);
-  const std::vector<int>& layers = result.scenario.layout.split_list;
+  const std::vector<int>& layers = result.scenario.step.layout.split_list;
   ASSERT_EQ(layers.size(), 4U);
   EXPECT_EQ(std::accumulate(layers.begin(), layers.end(), 0), 12);
   EXPECT_GT(layers[0] + layers[2], layers[1] + layers[3]) << "the first GPU is the faster one";
@@ -351,7 +351,7 @@ TEST_F(BalancedStages, OfSeveralChunksOnLikeGpusMakeUpForTheHead) {
       "cluster: {machine: a100-80gb, nodes: 1, gpus_per_node: 2}\n" +
       two_chunks;
   const Scenario scenario = folder().load(alike).scenario;
-  const std::vector<int>& layers = scenario.layout.split_list;
+  const std::vector<int>& layers = scenario.step.layout.split_list;
   ASSERT_EQ(layers.size(), 4U);
   EXPECT_EQ(std::accumulate(layers.begin(), layers.end(), 0), 12);
   EXPECT_GT(layers[0] + layers[2], layers[1] + layers[3]);
@@ -366,8 +366,8 @@ TEST_F(BalancedStages, AreNotMovedBySlowPorts) {
   const LoadResult with = folder().load(sound + ", slow_links: [{node: 0, fabric: 0, bandwidth: 0.01}]}\n"),
                    without = folder().load(sound + "}\n");
   ASSERT_TRUE(with.errors.empty()) << describe(with.errors);
-  EXPECT_FALSE(with.scenario.layout.split_list.empty());
-  EXPECT_EQ(with.scenario.layout.split_list, without.scenario.layout.split_list);
+  EXPECT_FALSE(with.scenario.step.layout.split_list.empty());
+  EXPECT_EQ(with.scenario.step.layout.split_list, without.scenario.step.layout.split_list);
 }
 
 }  // namespace

@@ -43,19 +43,19 @@ TEST_F(ScenarioLoad, EveryKeyArrivesInItsPlace) {
   EXPECT_EQ(s.layout.zero, 1);
   EXPECT_EQ(s.layout.context_exchange, ContextExchange::ring);
   EXPECT_TRUE(s.layout.sequence_parallel);
-  EXPECT_EQ(s.schedule.recompute, Recompute::selective);
-  EXPECT_EQ(s.schedule.kernels, Kernels::flash2);
+  EXPECT_EQ(s.step.recompute, Recompute::selective);
+  EXPECT_EQ(s.step.kernels, Kernels::flash2);
   EXPECT_EQ(s.run.seed, 7U);
   EXPECT_EQ(s.run.data, (folder.path() / "text.txt").string());
-  EXPECT_EQ(s.run.optimizer.lr, 0.01);
-  EXPECT_EQ(s.run.optimizer.beta1, 0.9);
-  EXPECT_EQ(s.run.optimizer.beta2, 0.99);
-  EXPECT_EQ(s.run.optimizer.weight_decay, 0.0);
-  EXPECT_EQ(s.run.optimizer.lr_schedule.warmup_samples, 32);
-  EXPECT_EQ(s.run.optimizer.lr_schedule.decay, DecayStyle::linear);
-  EXPECT_EQ(s.run.optimizer.lr_schedule.decay_samples, 5'000'000'000);
-  EXPECT_EQ(s.run.optimizer.lr_schedule.least, 1e-4);
-  EXPECT_EQ(s.run.clip_norm, 1.5);
+  EXPECT_EQ(s.step.optimizer.lr, 0.01);
+  EXPECT_EQ(s.step.optimizer.beta1, 0.9);
+  EXPECT_EQ(s.step.optimizer.beta2, 0.99);
+  EXPECT_EQ(s.step.optimizer.weight_decay, 0.0);
+  EXPECT_EQ(s.step.optimizer.lr_schedule.warmup_samples, 32);
+  EXPECT_EQ(s.step.optimizer.lr_schedule.decay, DecayStyle::linear);
+  EXPECT_EQ(s.step.optimizer.lr_schedule.decay_samples, 5'000'000'000);
+  EXPECT_EQ(s.step.optimizer.lr_schedule.least, 1e-4);
+  EXPECT_EQ(s.step.clip_norm, 1.5);
   EXPECT_EQ(s.tokens, 2e9);
   EXPECT_EQ(s.dtype, Dtype::float32);
   EXPECT_EQ(s.cluster.price_per_gpu_hour, 2.5);
@@ -95,7 +95,7 @@ TEST_F(ScenarioLoad, OverridesReachListsNestedKeysAndItems) {
                    "cluster.groups.0.nodes=3", "schedule.global_batch=24"}));
   EXPECT_EQ(s.layout.split, SplitKind::list);
   EXPECT_EQ(s.layout.split_list, (std::vector<int>{5, 3}));
-  EXPECT_EQ(s.run.optimizer.lr, 0.5);
+  EXPECT_EQ(s.step.optimizer.lr, 0.5);
   EXPECT_EQ(s.cluster.groups[0].nodes, 3);
   EXPECT_EQ(s.layout.data, 3);
 }
@@ -109,7 +109,7 @@ TEST_F(ScenarioLoad, AnEmptyOverrideLeavesTheKeyToItsDefault) {
 
 TEST_F(ScenarioLoad, UnsetChunksAreTheSchedulesOwn) {
   const Scenario s = loaded(folder.load(sound_scenario(), {"schedule=interleaved-1f1b", "schedule.global_batch=16"}));
-  EXPECT_EQ(s.schedule.name, "interleaved-1f1b");
+  EXPECT_EQ(s.step.schedule, "interleaved-1f1b");
   EXPECT_EQ(s.layout.chunks, schedule_named("interleaved-1f1b")->default_chunks);
 }
 
@@ -167,7 +167,7 @@ TEST_F(ScenarioLoad, TheOrderOfKeysInTheFileDoesNotChangeTheResolvedText) {
 TEST_F(ScenarioLoad, KeysAndValuesAreGatheredUnlessTheyAreToGoAround) {
   EXPECT_EQ(loaded(folder.load(sound_scenario())).layout.context_exchange, ContextExchange::all_gather);
   const Scenario s = loaded(folder.load(sound_scenario(), {"layout.context=2", "layout.context_exchange=ring"}));
-  EXPECT_EQ(lowering_input(s).shape.sharding.exchange, ContextExchange::ring);
+  EXPECT_EQ(s.step.shape.sharding.exchange, ContextExchange::ring);
 }
 
 TEST_F(ScenarioLoad, ContextRanksOfACausalModelNeedTwoPiecesEach) {
@@ -188,14 +188,14 @@ TEST_F(ScenarioLoad, ARingNeedsKernelsThatHaveALogSumExp) {
 TEST_F(ScenarioLoad, TheLoweringTakesEveryNumberFromTheScenario) {
   const Scenario s = loaded(folder.load(sound_scenario(), {"schedule.recompute=selective", "run.clip_norm=2",
                                                            "layout.sequence_parallel=true", "run.dtype=float32"}));
-  const LoweringInput input = lowering_input(s);
+  const Step input = s.step;
   EXPECT_EQ(input.model, s.model);
   EXPECT_EQ(input.schedule, "1f1b");
-  EXPECT_EQ(input.shape.micro_batch, 2);
-  EXPECT_EQ(input.shape.sequence, 128);
-  EXPECT_EQ(input.shape.sharding, (Sharding{.tensor = 2, .sequence_parallel = true, .context = 1}));
-  EXPECT_EQ(input.shape.dtype, Dtype::float32);
-  EXPECT_TRUE(input.shape.recompute_attention);
+  EXPECT_EQ(input.micro_batch, 2);
+  EXPECT_EQ(input.model->sequence, 128);
+  EXPECT_EQ(work_shape(input).sharding, (Sharding{.tensor = 2, .sequence_parallel = true, .context = 1}));
+  EXPECT_EQ(input.dtype, Dtype::float32);
+  EXPECT_TRUE(work_shape(input).recompute_attention);
   EXPECT_EQ(input.global_batch, 16);
   EXPECT_EQ(input.clip_norm, 2.0);
 }
@@ -242,9 +242,9 @@ class ScenarioWithExperts : public testing::Test {
 TEST_F(ScenarioWithExperts, HasThemInEveryLayer) {
   const LoadResult result = loaded({"model.experts=8", "model.experts_per_token=2"});
   ASSERT_TRUE(result.errors.empty()) << describe(result.errors);
-  EXPECT_EQ(result.scenario.model.runs[1].block.experts, 8);
-  EXPECT_EQ(result.scenario.model.runs[1].block.experts_per_token, 2);
-  EXPECT_EQ(result.scenario.model.runs[0].block.experts, 0);
+  EXPECT_EQ(result.scenario.step.model->runs[1].block.experts, 8);
+  EXPECT_EQ(result.scenario.step.model->runs[1].block.experts_per_token, 2);
+  EXPECT_EQ(result.scenario.step.model->runs[0].block.experts, 0);
 }
 
 TEST_F(ScenarioWithExperts, SaysHowManyATokenGoesThrough) {
@@ -258,7 +258,7 @@ TEST_F(ScenarioWithExperts, SaysHowManyATokenGoesThrough) {
 
 // Uses the width of its experts then.
 TEST_F(ScenarioWithExperts, LeavesThemOutOfABuiltInModelWhereTheyAreSetToNone) {
-  const Block block = loaded({"model=mixtral-8x7b", "model.experts=0"}).scenario.model.runs[1].block;
+  const Block block = loaded({"model=mixtral-8x7b", "model.experts=0"}).scenario.step.model->runs[1].block;
   EXPECT_EQ(block.ffn, 14336);
   EXPECT_EQ(block.experts_per_token, 0);
 }

@@ -89,7 +89,7 @@ class Config : public testing::Test {
   Model model(const std::string& json) {
     const LoadResult result = load(json);
     EXPECT_EQ(describe(result.errors), "");
-    return result.scenario.model;
+    return result.scenario.step.model;
   }
   ScenarioError error(const std::string& json, const std::string& sequence = "128") {
     const LoadResult result = load(json, sequence);

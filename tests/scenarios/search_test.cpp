@@ -76,7 +76,7 @@ Scenario load(const ScenarioFolder& folder, const Small& small) {
 std::vector<PricedLayout> exhaustive(const Scenario& scenario, double memory_share) {
   std::vector<PricedLayout> rows;
   each_layout(scenario, search_space(scenario, {}),
-              [&](const LayoutChoice& choice) { rows.push_back(price_layout(scenario, choice)); });
+              [&](const Step& choice) { rows.push_back(price_layout(scenario, choice)); });
   std::erase_if(rows, [&](const PricedLayout& row) { return !fits(row, memory_share); });
   std::stable_sort(rows.begin(), rows.end(), [](const PricedLayout& a, const PricedLayout& b) {
     return a.step_time_s != b.step_time_s ? a.step_time_s < b.step_time_s : a.memory_bytes < b.memory_bytes;
@@ -106,9 +106,9 @@ TEST_P(SearchedSpaces, HaveTheTopTenOfExhaustiveSimulation) {
 TEST_P(SearchedSpaces, HaveBoundsThatNoLayoutIsBelow) {
   const ScenarioFolder folder;
   const Scenario scenario = load(folder, GetParam());
-  StepEstimator estimator(lowering_input(scenario), scenario.cluster);
+  StepEstimator estimator(scenario.step, scenario.cluster);
   int layouts = 0;
-  each_layout(scenario, search_space(scenario, {}), [&](const LayoutChoice& choice) {
+  each_layout(scenario, search_space(scenario, {}), [&](const Step& choice) {
     if (++layouts % 3 != 0) return;
     const PricedLayout row = price_layout(scenario, choice);
     const StepEstimate estimate = estimator.estimate(choice);
@@ -153,7 +153,7 @@ TEST_P(SearchedSpaces, HoldWhatTheLoaderAccepts) {
   const Small& small = GetParam();
   const Scenario scenario = load(folder, small);
   std::set<std::string> in_space;
-  each_layout(scenario, search_space(scenario, {}), [&](const LayoutChoice& choice) {
+  each_layout(scenario, search_space(scenario, {}), [&](const Step& choice) {
     const LoadResult loaded = load_scenario(scenario.path, overrides_of(choice));
     EXPECT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
     EXPECT_EQ(rank_count(choice.layout), small.nodes * small.gpus);
@@ -168,7 +168,7 @@ TEST_P(SearchedSpaces, HoldWhatTheLoaderAccepts) {
             for (const bool sp : {false, true})
               for (const Schedule& schedule : all_schedules()) {
                 if (!schedule.searched) continue;
-                LayoutChoice choice;
+                Step choice;
                 choice.layout.tensor = t, choice.layout.pipeline = p, choice.layout.context = c;
                 choice.layout.chunks = v, choice.layout.sequence_parallel = sp;
                 choice.layout.data = std::max(1, small.nodes * small.gpus / (t * p * c));
@@ -222,10 +222,10 @@ TEST_P(SearchedSpaces, AreJudgedAsSlipwayMemoryJudgesThem) {
   scenario.trainer.library_bytes = 1e5;
   scenario.trainer.usable_share = 0.9;
   scenario.trainer.machine = scenario.cluster.groups[0].machine.name;  // no book values, so no closed form is used
-  StepEstimator estimator(lowering_input(scenario), scenario.cluster, scenario.trainer);
+  StepEstimator estimator(scenario.step, scenario.cluster, scenario.trainer);
   double closest = 0;
   int layouts = 0;
-  each_layout(scenario, search_space(scenario, {}), [&](const LayoutChoice& choice) {
+  each_layout(scenario, search_space(scenario, {}), [&](const Step& choice) {
     const PricedLayout row = price_if_it_fits(scenario, choice, 0);
     const Verdict verdict = verdict_of(with_layout(scenario, choice));
     EXPECT_DOUBLE_EQ(row.memory_bytes, verdict.bytes);
@@ -252,8 +252,8 @@ TEST(Search, ThatIsInterruptedSaysSo) {
 TEST(Search, TakesNoStepBelowItsBoundForAnAnswer) {
   const ScenarioFolder folder;
   const Scenario scenario = load(folder, smalls[0]);
-  LayoutChoice choice;
-  choice.layout = scenario.layout;
+  Step choice;
+  choice.layout = scenario.step.layout;
   choice.schedule = schedule_named("1f1b");
   EXPECT_NO_THROW(refuse_below_bound(choice, 1, 1));
   EXPECT_NO_THROW(refuse_below_bound(choice, 1, 1 - 1e-9)) << "another order of additions";
@@ -270,9 +270,9 @@ TEST(Search, TakesNoStepBelowItsBoundForAnAnswer) {
 TEST(Search, OfSlicesHoldsOnlyWhatCanBeSimulated) {
   const ScenarioFolder folder;
   Scenario scenario = load(folder, smalls[0]);
-  scenario.schedule.name = "terapipe", scenario.schedule.slices = 2;
+  scenario.step.schedule = "terapipe", scenario.step.slices = 2;
   int layouts = 0;
-  each_layout(scenario, search_space(scenario, {"schedule.name"}), [&](const LayoutChoice& choice) {
+  each_layout(scenario, search_space(scenario, {"schedule.name"}), [&](const Step& choice) {
     ++layouts;
     EXPECT_NO_THROW(price_layout(scenario, choice)) << layout_text(choice);
   });
@@ -308,10 +308,10 @@ Scenario small_llama(const ScenarioFolder& folder, const std::string& memory, in
 TEST(Search, OfASplitBackwardHasTheTopTenOfExhaustiveSimulationAndSimulatesLessThanHalf) {
   const ScenarioFolder folder;
   Scenario scenario = small_llama(folder, "40 MB", 24);
-  scenario.schedule.name = "zb-v";
+  scenario.step.schedule = "zb-v";
   const SearchSpace space = search_space(scenario, {"schedule.name"});
   std::vector<PricedLayout> all;
-  each_layout(scenario, space, [&](const LayoutChoice& choice) { all.push_back(price_layout(scenario, choice)); });
+  each_layout(scenario, space, [&](const Step& choice) { all.push_back(price_layout(scenario, choice)); });
   SearchOptions options;
   std::erase_if(all, [&](const PricedLayout& row) { return !fits(row, options.memory_share); });
   std::stable_sort(all.begin(), all.end(), is_better);
@@ -326,9 +326,9 @@ TEST(Search, OfASplitBackwardHasTheTopTenOfExhaustiveSimulationAndSimulatesLessT
 TEST(Search, WithoutALayoutThatFitsSaysWhatTheClosestNeedsOnItsTimeline) {
   const ScenarioFolder folder;
   const Scenario scenario = small_llama(folder, "3 MB", 8);
-  std::optional<LayoutChoice> large;
+  std::optional<Step> large;
   double estimated = 0, needed = 0;
-  each_layout(scenario, search_space(scenario, {}), [&](const LayoutChoice& choice) {
+  each_layout(scenario, search_space(scenario, {}), [&](const Step& choice) {
     if (large) return;
     estimated = price_if_it_fits(scenario, choice, 0).memory_share,
     needed = price_layout(scenario, choice).memory_share;

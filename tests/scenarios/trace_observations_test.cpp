@@ -33,15 +33,14 @@ Cluster cluster_of(const Machine& machine) {
 }
 
 std::shared_ptr<const TaskGraph> graph_of(int tensor, int pipeline, int data, std::int64_t hidden = 128) {
-  LoweringInput input;
+  Step input;
   input.model = llama(
       "small",
       {.layers = 4, .hidden = hidden, .ffn = 3 * hidden, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 64});
   input.layout.tensor = tensor, input.layout.pipeline = pipeline, input.layout.data = data;
   input.layout.sequence_parallel = tensor > 1;
-  input.shape.micro_batch = 2;
-  input.shape.sequence = 64;
-  input.shape.dtype = Dtype::float32;
+  input.micro_batch = 2;
+  input.dtype = Dtype::float32;
   input.global_batch = 8 * data;
   input.clip_norm = 1;
   auto graph = std::make_shared<TaskGraph>(lower(input));

@@ -29,9 +29,9 @@ const std::vector<std::vector<std::string>> layouts{
     {"cluster.stack=nanotron"},
 };
 
-LayoutChoice choice_of(const Scenario& scenario) {
-  return {scenario.layout, schedule_named(scenario.schedule.name), scenario.schedule.micro_batch,
-          scenario.schedule.recompute};
+Step choice_of(const Scenario& scenario) {
+  return {scenario.step.layout, schedule_named(scenario.step.schedule), scenario.step.micro_batch,
+          scenario.step.recompute};
 }
 
 TEST(MemoryVerdict, IsTheSameNumberInMemoryPlanAndSimulate) {

@@ -35,8 +35,8 @@ Cluster mixed(std::vector<double> peaks) {
   return cluster;
 }
 
-LoweringInput step(int pipeline, int layers, int micro_batches) {
-  LoweringInput in;
+Step step(int pipeline, int layers, int micro_batches) {
+  Step in;
   in.model = llama(
       "llama", {.layers = layers, .hidden = 128, .ffn = 384, .heads = 8, .kv_heads = 8, .vocab = 4096, .sequence = 64});
   in.layout.pipeline = pipeline;
@@ -51,7 +51,7 @@ TEST(TimeBalancedSplit, HasTheFastestSlowestStageOfAllSplits) {
   for (const std::vector<double>& peaks : clusters) {
     for (const int layers : {4, 7, 10}) {
       const Cluster cluster = mixed(peaks);
-      const LoweringInput in = step(static_cast<int>(peaks.size()), layers, 4);
+      const Step in = step(static_cast<int>(peaks.size()), layers, 4);
       const auto seconds = split_loads(in, cluster).seconds;
       const std::vector<int> balanced = time_balanced_layers(in, cluster);
       EXPECT_EQ(std::accumulate(balanced.begin(), balanced.end(), 0), layers);
@@ -62,7 +62,7 @@ TEST(TimeBalancedSplit, HasTheFastestSlowestStageOfAllSplits) {
 }
 
 TEST(TimeBalancedSplit, GivesAThreeTimesAsFastGpuAboutThreeTimesTheLayers) {
-  LoweringInput in = step(2, 40, 4);
+  Step in = step(2, 40, 4);
   in.model = llama("llama", {.layers = 40,
                              .hidden = 128,
                              .ffn = 384,
@@ -80,7 +80,7 @@ TEST(TimeBalancedSplit, GivesAThreeTimesAsFastGpuAboutThreeTimesTheLayers) {
 // A stage's load equals the seconds of its segments in the task graph for one micro-batch.
 TEST(TimeBalancedSplit, WeighsWhatTheTaskGraphIsPricedBy) {
   const Cluster cluster = mixed({3e13, 1e13});
-  const LoweringInput in = step(2, 4, 1);
+  const Step in = step(2, 4, 1);
   const auto seconds = split_loads(in, cluster).seconds;
   const TaskGraph graph = lower(in);
   const Durations durations = durations_of(graph, cluster);
@@ -93,7 +93,7 @@ TEST(TimeBalancedSplit, WeighsWhatTheTaskGraphIsPricedBy) {
 }
 
 TEST(TimeBalancedSplit, CountsTheSlowestReplicaOfAStage) {
-  LoweringInput in = step(2, 12, 4);
+  Step in = step(2, 12, 4);
   in.layout.data = 2;
   const Cluster both = mixed({3e13, 1e13, 1e13, 3e13}), slow = mixed({1e13, 1e13, 1e13, 1e13}),
                 apart = mixed({3e13, 3e13, 1e13, 1e13});
@@ -106,7 +106,7 @@ TEST(TimeBalancedSplit, CountsTheSlowestReplicaOfAStage) {
 
 // Both directions of Chimera put a copy of each part on either GPU, so no split helps.
 TEST(TimeBalancedSplit, CountsTheSlowestHolderOfAPart) {
-  LoweringInput in = step(2, 6, 4);
+  Step in = step(2, 6, 4);
   in.schedule = "chimera";
   const auto seconds = split_loads(in, mixed({3e13, 1e13})).seconds;
   EXPECT_EQ(seconds[0], seconds[1]);
@@ -118,7 +118,7 @@ TEST(TimeBalancedSplit, CountsTheSlowestHolderOfAPart) {
 TEST(TimeBalancedSplit, OfSeveralChunksARankStepsAtLeastAsFastAsChunkByChunk) {
   for (const char* schedule : {"interleaved-1f1b", "zb-v"}) {
     for (const std::vector<double>& peaks : {std::vector<double>{1e13, 1e13}, {3e13, 1e13}}) {
-      LoweringInput in = step(2, 20, 16);
+      Step in = step(2, 20, 16);
       in.model.runs.back().block.vocab = 16384;  // the head is as much as eight layers
       in.layout.chunks = 2;
       in.schedule = schedule;
@@ -143,7 +143,7 @@ TEST(TimeBalancedSplit, OfSeveralChunksARankStepsAtLeastAsFastAsChunkByChunk) {
 }
 
 TEST(UnequalStages, ArePricedByTheirOwnMachine) {
-  const LoweringInput in = step(2, 4, 2);
+  const Step in = step(2, 4, 2);
   const Cluster cluster = mixed({3e13, 1e13});
   EXPECT_TRUE(has_unequal_stages(cluster, in.layout));
   EXPECT_FALSE(has_unequal_stages(mixed({1e13, 1e13}), in.layout));
@@ -158,7 +158,7 @@ TEST(UnequalStages, ArePricedByTheirOwnMachine) {
 }
 
 TEST(UnequalStages, AreFasterInBalanceThanEven) {
-  LoweringInput in = step(2, 16, 16);
+  Step in = step(2, 16, 16);
   const Cluster cluster = mixed({3e13, 1e13});
   const auto seconds = [&] {
     TaskGraph graph = lower(in);

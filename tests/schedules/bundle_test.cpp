@@ -11,11 +11,12 @@ namespace slipway::test {
 namespace {
 
 Bundle small_bundle() {
-  LoweringInput input;
+  Step input;
   input.model = llama("small \"quoted\" model",
                       {.layers = 4, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 2, .vocab = 256, .sequence = 32});
   input.layout = {.tensor = 2, .pipeline = 2, .data = 2, .sequence_parallel = true, .zero = 1};
-  input.shape = {.micro_batch = 1, .sequence = 32, .dtype = Dtype::float64};
+  input.micro_batch = 1;
+  input.dtype = Dtype::float64;
   input.global_batch = 8;
   input.clip_norm = 0.3;
   Bundle bundle;
@@ -25,8 +26,8 @@ Bundle small_bundle() {
   bundle.run.steps = 3;
   bundle.run.seed = 18446744073709551615ull;
   bundle.run.data = "/a path/with \\ and \"quotes\".txt";
-  bundle.run.optimizer.lr = 0.1;
-  bundle.run.optimizer.lr_schedule = {1L << 40, DecayStyle::cosine, 1L << 62, 1.0 / 3};
+  bundle.graph.step.optimizer.lr = 0.1;
+  bundle.graph.step.optimizer.lr_schedule = {1L << 40, DecayStyle::cosine, 1L << 62, 1.0 / 3};
   return bundle;
 }
 
@@ -66,7 +67,7 @@ TEST(Bundle, WhatIsNotInTheTextIsDerivedAsTheLoweringMadeIt) {
   EXPECT_EQ(rate.least, 1.0 / 3);
   EXPECT_EQ(copy.graph.compute_order.values, original.graph.compute_order.values);
   EXPECT_EQ(copy.graph.successors.values, original.graph.successors.values);
-  EXPECT_EQ(copy.graph.model, original.graph.model);
+  EXPECT_EQ(copy.graph.step.model, original.graph.step.model);
   ASSERT_EQ(copy.graph.stage_operators.size(), original.graph.stage_operators.size());
   for (TaskId id = 0; id < original.graph.tasks.size(); ++id) {
     ASSERT_EQ(label_of(copy.graph, id), label_of(original.graph, id));
@@ -89,11 +90,12 @@ TEST(Bundle, ANewerVersionIsRefusedByName) {
 // Two batches of one model. A change in the second, or in the rule, makes them incompatible.
 Bundle growing() {
   Bundle bundle = small_bundle();
-  bundle.graph.worker_norms = true;
+  bundle.graph.step.worker_norms = true;
   bundle.larger = {bundle.graph};
   bundle.larger[0].global_batch *= 2;
-  bundle.batches = {
-      .rule = BatchRule::norm_test, .rungs = {bundle.graph.global_batch, 2 * bundle.graph.global_batch}, .eta = 0.3};
+  bundle.batches = {.rule = BatchRule::norm_test,
+                    .rungs = {bundle.graph.step.global_batch, 2 * bundle.graph.step.global_batch},
+                    .eta = 0.3};
   return bundle;
 }
 

@@ -429,15 +429,14 @@ TEST(SlicesOfASequence, DoTheWorkOfTheWholeSequence) {
   }
 }
 
-LoweringInput sliced(int tensor) {
-  LoweringInput input;
+Step sliced(int tensor) {
+  Step input;
   input.model = small();
   input.layout.pipeline = 2;
   input.layout.tensor = tensor;
   input.layout.sequence_parallel = tensor > 1;
   input.schedule = "terapipe";
   input.slices = 4;
-  input.shape.sequence = 16;
   input.global_batch = 2;
   return input;
 }
@@ -461,7 +460,7 @@ TEST(SlicesOfASequence, MakeSoundGraphsInWhichCachesGoForwardAndTheirGradientsBa
 }
 
 TEST(SlicesOfASequence, AreRefusedWithoutCausalAttentionAndWithFullRecomputation) {
-  LoweringInput input = sliced(1);
+  Step input = sliced(1);
   input.recompute = Recompute::full;
   EXPECT_THROW(lower(input), std::invalid_argument);
   input = sliced(1);

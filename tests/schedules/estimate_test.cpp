@@ -34,7 +34,7 @@ Cluster two_nodes(double task_overhead = 0) {
 }
 
 struct Drawn {
-  LoweringInput input;
+  Step input;
   std::string text;
 };
 
@@ -45,7 +45,7 @@ Drawn random_step(std::mt19937& random) {
   };
   for (;;) {
     Drawn drawn;
-    LoweringInput& in = drawn.input;
+    Step& in = drawn.input;
     const bool is_gpt = one_of({0, 0, 1}) == 1;
     in.model =
         is_gpt
@@ -91,7 +91,7 @@ struct Lowered {
   TaskGraph graph;
   Durations durations;
 };
-Lowered lowered(const LoweringInput& input, const Cluster& cluster) {
+Lowered lowered(const Step& input, const Cluster& cluster) {
   Lowered run{lower(input), {}};
   run.durations = durations_of(run.graph, cluster);
   set_global_order(run.graph, run.durations);
@@ -115,11 +115,11 @@ TEST(StepEstimate, IsALowerBoundOnClustersWithSlowAndFastGpusAndSlowPortsToo) {
   cluster.impairments.ports = {{static_cast<int>(cluster.fabrics.size()) - 1, 1, -1, 0.7, 1e-3, 0.4}};
   for (int i = 0; i < 100; ++i) {
     const Drawn drawn = random_step(random);
-    const LoweringInput& in = drawn.input;
+    const Step& in = drawn.input;
     TaskGraph graph = lower(in);
     const Durations durations = order_and_price(graph, cluster);
     const StepMetrics step = metrics_of(graph, simulate(graph, cluster, durations, {}).timeline, 1);
-    const LayoutChoice choice{in.layout, schedule_named(in.schedule), in.shape.micro_batch, in.recompute};
+    const Step choice{in.layout, schedule_named(in.schedule), in.shape.micro_batch, in.recompute};
     StepEstimator estimator(in, cluster);
     EXPECT_LE(estimator.estimate(choice).bound_s, step.step_time_s * rounding) << drawn.text;
     EXPECT_LE(estimator.passes_bound(choice), step.step_time_s * rounding) << drawn.text;
@@ -138,10 +138,10 @@ TEST(StepEstimate, IsALowerBoundOnSeveralMachinesAndKnowsTheSlowestReplica) {
     double closest_of_replicas = 0;
     for (int i = 0; i < 100; ++i) {
       const Drawn drawn = random_step(random);
-      const LoweringInput& in = drawn.input;
+      const Step& in = drawn.input;
       const Lowered run = lowered(in, cluster);
       const double step_s = step_time_of(run.graph, simulate(run.graph, cluster, run.durations, {}).timeline);
-      const LayoutChoice choice{in.layout, schedule_named(in.schedule), in.shape.micro_batch, in.recompute};
+      const Step choice{in.layout, schedule_named(in.schedule), in.shape.micro_batch, in.recompute};
       StepEstimator estimator(in, cluster);
       const double bound = estimator.estimate(choice).bound_s;
       EXPECT_LE(bound, step_s * rounding) << drawn.text;
@@ -160,9 +160,9 @@ TEST(StepEstimate, IsALowerBoundOfTheSimulatedStepAndOfItsMemory) {
     const Cluster cluster = two_nodes(overhead);
     for (int i = 0; i < 300; ++i) {
       const Drawn drawn = random_step(random);
-      const LoweringInput& in = drawn.input;
+      const Step& in = drawn.input;
       StepEstimator estimator(in, cluster);
-      const LayoutChoice choice{in.layout, schedule_named(in.schedule), in.shape.micro_batch, in.recompute};
+      const Step choice{in.layout, schedule_named(in.schedule), in.shape.micro_batch, in.recompute};
       const StepEstimate estimate = estimator.estimate(choice);
       const double sharper = estimator.passes_bound(choice);
       const Lowered run = lowered(in, cluster);
@@ -192,11 +192,11 @@ TEST(StepEstimate, IsALowerBoundWhereRanksShareGpusAndKnowsThatTheyDo) {
     double closest = 0;
     for (int i = 0; i < 150; ++i) {
       const Drawn drawn = random_step(random);
-      const LoweringInput& in = drawn.input;
+      const Step& in = drawn.input;
       const Lowered run = lowered(in, cluster);
       const double step_s = step_time_of(run.graph, simulate(run.graph, cluster, run.durations, {}).timeline);
       StepEstimator estimator(in, cluster);
-      const LayoutChoice choice{in.layout, schedule_named(in.schedule), in.shape.micro_batch, in.recompute};
+      const Step choice{in.layout, schedule_named(in.schedule), in.shape.micro_batch, in.recompute};
       const double bound = estimator.passes_bound(choice);
       EXPECT_LE(bound, step_s * rounding) << drawn.text << " on " << gpus;
       if (in.layout.tensor == 1 || in.clip_norm > 0) closest = std::max(closest, bound / step_s);
@@ -213,14 +213,14 @@ TEST(StepEstimate, IsALowerBoundOfEverySchedule) {
   for (int i = 0; i < 60; ++i) {
     Drawn drawn = random_step(random);
     for (const Schedule& schedule : all_schedules()) {
-      LoweringInput& in = drawn.input;
+      Step& in = drawn.input;
       in.schedule = schedule.name;
       in.layout.chunks = schedule.default_chunks;
       if (in.layout.pipeline == 1 || schedule.default_slices > 1) continue;
       if (schedule.copies > 1) in.layout.zero = std::min(in.layout.zero, 1);
-      if (!schedule.refuse(step_shape(in)).empty()) continue;
+      if (!schedule.refuse(schedule_shape(in)).empty()) continue;
       StepEstimator estimator(in, cluster);
-      const LayoutChoice choice{in.layout, &schedule, in.shape.micro_batch, in.recompute};
+      const Step choice{in.layout, &schedule, in.shape.micro_batch, in.recompute};
       const double bound = estimator.passes_bound(choice);
       const Lowered run = lowered(in, cluster);
       const Simulation simulated = simulate(run.graph, cluster, run.durations, {});
@@ -236,7 +236,7 @@ TEST(StepEstimate, IsALowerBoundOfEverySchedule) {
 
 TEST(StepEstimate, OfOneRankWithoutCommunicationIsTheStepItself) {
   Drawn drawn;
-  LoweringInput& in = drawn.input;
+  Step& in = drawn.input;
   in.model = llama("llama",
                    {.layers = 8, .hidden = 128, .ffn = 384, .heads = 4, .kv_heads = 4, .vocab = 1024, .sequence = 64});
   in.shape.sequence = 64;

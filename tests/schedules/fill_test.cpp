@@ -263,12 +263,13 @@ constexpr int evaluations = 3;
 
 Evaluated evaluated(const char* schedule, Layout layout) {
   Evaluated e;
-  LoweringInput input;
+  Step input;
   input.model =
       llama("small", {.layers = 8, .hidden = 64, .ffn = 256, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 64});
   input.layout = layout;
   input.schedule = schedule;
-  input.shape = {.micro_batch = 2, .sequence = 64, .dtype = Dtype::float32};
+  input.micro_batch = 2;
+  input.dtype = Dtype::float32;
   input.global_batch = 8 * layout.data;
   Cluster cluster = hand_cluster(1, rank_count(layout), 1e9, 1e-6);
   Machine& machine = cluster.groups[0].machine;
@@ -358,11 +359,10 @@ namespace {
 
 // ZeRO-1 carries its parameter gathers into the next step.
 TaskGraph small_step(Durations& durations) {
-  LoweringInput input;
+  Step input;
   input.model =
       llama("small", {.layers = 4, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32});
   input.layout = {.pipeline = 2, .data = 2, .zero = 1};
-  input.shape.sequence = 32;
   input.global_batch = 8;
   TaskGraph graph = lower(input);
   for (TaskId id = 0; id < graph.tasks.size(); ++id) durations.push_back(1 + id % 3);

@@ -76,11 +76,11 @@ Cluster cluster_of(const Setting& setting) {
 constexpr const char* pipelined[] = {"1f1b", "interleaved-1f1b", "gpipe",   "zb-h1", "zb-h2",
                                      "zb-v", "dualpipe-v",       "terapipe"};
 
-LoweringInput random_step(std::mt19937& random, int ranks) {
+Step random_step(std::mt19937& random, int ranks) {
   const auto one_of = [&](std::initializer_list<int> list) {
     return *(list.begin() + std::uniform_int_distribution<std::size_t>(0, list.size() - 1)(random));
   };
-  LoweringInput in;
+  Step in;
   in.model = llama("llama", {.layers = 8,
                              .hidden = 128,
                              .ffn = 384,
@@ -118,7 +118,7 @@ LoweringInput random_step(std::mt19937& random, int ranks) {
   return in;
 }
 
-std::string text_of(const LoweringInput& in) {
+std::string text_of(const Step& in) {
   const Layout& l = in.layout;
   return in.schedule + " t" + std::to_string(l.tensor) + " c" + std::to_string(l.context) +
          (l.context_exchange == ContextExchange::ring ? " ring" : "") + " p" + std::to_string(l.pipeline) + " d" +
@@ -128,18 +128,18 @@ std::string text_of(const LoweringInput& in) {
          (in.model.runs.back().block.tied ? " tied" : "");
 }
 
-struct Step {
+struct OrderedStep {
   StepMetrics metrics;
   double fullest = 0;
   std::size_t tasks = 0;
 };
-Step simulated(const LoweringInput& input, const Cluster& cluster) {
+OrderedStep simulated(const Step& input, const Cluster& cluster) {
   TaskGraph graph = lower(input);
   const Durations durations = durations_of(graph, cluster);
   set_global_order(graph, durations);
   EXPECT_TRUE(check_graph(graph).empty()) << text_of(input) << describe(graph, check_graph(graph).front());
   const Simulation simulation = simulate(graph, cluster, durations, {});
-  Step step{metrics_of(graph, simulation.timeline, 1), 0, graph.tasks.size()};
+  OrderedStep step{metrics_of(graph, simulation.timeline, 1), 0, graph.tasks.size()};
   for (const RankMemory& rank : memory_timeline(graph, simulation.timeline))
     step.fullest = std::max(step.fullest, rank.peak);
   return step;
@@ -153,12 +153,12 @@ TEST_P(FoldedSteps, AreTheStepsOfAllRanks) {
   const int ranks = rank_capacity(cluster);
   int folded = 0;
   for (int i = 0; i < 40; ++i) {
-    LoweringInput input = random_step(random, ranks);
-    const Step whole = simulated(input, cluster);
+    Step input = random_step(random, ranks);
+    const OrderedStep whole = simulated(input, cluster);
     input.folding = folding_of(cluster, input.layout, joined_ranks(input));
     if (input.folding.tensor * input.folding.replicas == ranks / input.layout.pipeline) continue;
     ++folded;
-    const Step step = simulated(input, cluster);
+    const OrderedStep step = simulated(input, cluster);
     EXPECT_LT(step.tasks, whole.tasks) << text_of(input);
     EXPECT_NEAR(step.metrics.step_time_s, whole.metrics.step_time_s, 1e-9 * whole.metrics.step_time_s)
         << text_of(input);
@@ -201,17 +201,16 @@ TEST(Folding, LeavesOutOnlyMembersThatAreLikeAnother) {
 
 TEST(Folding, AFoldedGraphIsCheckedLikeAnyOther) {
   std::mt19937 random(3);
-  LoweringInput input = random_step(random, 16);
+  Step input = random_step(random, 16);
   input.layout.tensor = input.layout.context = 1, input.layout.pipeline = 2, input.layout.data = 8;
   input.layout.sequence_parallel = false, input.layout.zero = 1, input.layout.chunks = 1;
   input.layout.split = SplitKind::even;
   input.schedule = "1f1b", input.slices = 1, input.global_batch = 32;
-  input.shape.micro_batch = 1, input.shape.sequence = input.model.sequence;
-  input.shape.sharding = sharding_of(input.layout);
+  input.micro_batch = 1;
   input.folding = folding_of(cluster_of(settings[2]), input.layout, {});
   TaskGraph graph = lower(input);
   set_global_order(graph, durations_of(graph, cluster_of(settings[2])));
-  ASSERT_EQ(lowered_count(graph.layout, graph.folding), 2);
+  ASSERT_EQ(lowered_count(graph.step.layout, graph.folding), 2);
   EXPECT_TRUE(check_graph(graph).empty());
   for (Task& task : graph.tasks)  // no task updates the parameters
     if (task.kind == TaskKind::optimizer) task.kind = TaskKind::compute, task.work = 0;
@@ -223,7 +222,7 @@ TEST(Folding, TheTraceOfAFoldedStepIsThatOfAllRanks) {
   const Cluster cluster = cluster_of(settings[0]);
   int compared = 0;
   for (int i = 0; i < 20; ++i) {
-    LoweringInput input = random_step(random, 16);
+    Step input = random_step(random, 16);
     const auto trace = [&] {
       TaskGraph graph = lower(input);
       const Durations durations = durations_of(graph, cluster);

@@ -22,8 +22,8 @@ struct Shape {
   int pipeline, chunks, micro_batches, slices, data;
 };
 
-LoweringInput input_of(const Schedule& schedule, const Shape& shape) {
-  LoweringInput input;
+Step input_of(const Schedule& schedule, const Shape& shape) {
+  Step input;
   input.model = llama("one layer a part", {.layers = shape.pipeline * shape.chunks,
                                            .hidden = 32,
                                            .ffn = 64,
@@ -34,7 +34,6 @@ LoweringInput input_of(const Schedule& schedule, const Shape& shape) {
   input.layout = {.pipeline = shape.pipeline, .chunks = shape.chunks, .data = shape.data};
   input.schedule = schedule.name;
   input.slices = shape.slices;
-  input.shape.sequence = 24 / shape.slices;
   input.global_batch = std::int64_t{shape.micro_batches} * shape.data;
   input.clip_norm = shape.data > 1 ? 1 : 0;
   return input;
@@ -42,7 +41,7 @@ LoweringInput input_of(const Schedule& schedule, const Shape& shape) {
 
 bool holds_a_layer(const TaskGraph& graph, const Work& work) {
   const auto operators = graph.operators(work);
-  const int last = static_cast<int>(blocks_of(graph.model).size()) - 1;
+  const int last = static_cast<int>(blocks_of(graph.step.model).size()) - 1;
   for (int op = work.first_op; op < work.last_op; ++op) {
     const int block = operators[op].block;
     if (block > 0 && block < last) return true;
@@ -62,7 +61,7 @@ Durations durations_of_layers(const TaskGraph& graph) {
 
 // Saved activations of layers on each pipeline rank at the worst moment, from the graph's timeline.
 std::vector<int> most_held(const TaskGraph& graph, const Timeline& timeline) {
-  std::vector<std::vector<std::pair<double, int>>> changes(graph.layout.pipeline);
+  std::vector<std::vector<std::pair<double, int>>> changes(graph.step.layout.pipeline);
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {
     const Task& task = graph.tasks[id];
     const Work& work = graph.work(task);
@@ -85,8 +84,8 @@ void expect_sound(const Schedule& schedule, const Shape& shape) {
   const std::string name = schedule.name + ", p = " + std::to_string(shape.pipeline) +
                            ", v = " + std::to_string(shape.chunks) + ", m = " + std::to_string(shape.micro_batches) +
                            ", slices = " + std::to_string(shape.slices) + ", data = " + std::to_string(shape.data);
-  const LoweringInput input = input_of(schedule, shape);
-  const test::ReplayResult expected = test::replay_actions(step_actions(input), lengths, shape.pipeline * shape.chunks);
+  const Step input = input_of(schedule, shape);
+  const test::ReplayResult expected = test::replay_actions(action_lists(input), lengths, shape.pipeline * shape.chunks);
   ASSERT_TRUE(expected.finished) << name;
   TaskGraph graph = lower(input);
   const Durations durations = durations_of_layers(graph);
@@ -163,12 +162,11 @@ TEST(Grid, HasAsManyColumnsAsTheUnitTimeMakespan) {
 }
 
 TaskGraph graph_of(int tensor, int pipeline, int data) {
-  LoweringInput input;
+  Step input;
   input.model =
       llama("small", {.layers = 6, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32});
   input.layout.tensor = tensor, input.layout.pipeline = pipeline, input.layout.data = data;
-  input.shape.sequence = 32;
-  input.shape.dtype = Dtype::float32;
+  input.dtype = Dtype::float32;
   input.global_batch = 4 * data;
   TaskGraph graph = lower(input);
   set_global_order(graph, Durations(graph.tasks.size(), 1.0));

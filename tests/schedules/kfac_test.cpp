@@ -25,7 +25,7 @@ struct Filled {
 
 Filled filled(const char* schedule, int data, Recompute recompute = Recompute::none) {
   Filled f;
-  LoweringInput input;
+  Step input;
   input.model = bert("small", {.layers = 4,
                                .hidden = 64,
                                .ffn = 256,
@@ -36,10 +36,11 @@ Filled filled(const char* schedule, int data, Recompute recompute = Recompute::n
                                .sequence = 64});
   input.layout = {.pipeline = 2, .data = data};
   input.schedule = schedule;
-  input.shape = {.micro_batch = 2, .sequence = 64, .dtype = Dtype::float32};
+  input.micro_batch = 2;
+  input.dtype = Dtype::float32;
   input.recompute = recompute;
   input.global_batch = 8 * data;
-  input.kfac = true;
+  input.optimizer.name = "kfac";
   Cluster cluster = hand_cluster(1, 2 * data, 1e9, 1e-6);
   Machine& machine = cluster.groups[0].machine;
   machine.peak_flops[static_cast<std::size_t>(Dtype::float32)] = 1e12;
@@ -175,7 +176,7 @@ TEST(KfacStep, PreconditionsInChimeraAsLongAsInOnePipeline) {
 }
 
 double optimizer_without_kfac(const Filled& with) {
-  LoweringInput plain;
+  Step plain;
   plain.model = with.step.model;
   plain.layout = with.step.layout;
   plain.shape = with.step.shape;

@@ -17,8 +17,8 @@ namespace slipway::test {
 
 namespace {
 
-LoweringInput small_llama(int tensor, int pipeline, int data, int chunks) {
-  LoweringInput input;
+Step small_llama(int tensor, int pipeline, int data, int chunks) {
+  Step input;
   input.model =
       llama("small", {.layers = 8, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32});
   input.layout.tensor = tensor;
@@ -27,9 +27,8 @@ LoweringInput small_llama(int tensor, int pipeline, int data, int chunks) {
   input.layout.chunks = chunks;
   input.layout.sequence_parallel = tensor > 1;
   input.schedule = chunks > 1 ? "interleaved-1f1b" : "1f1b";
-  input.shape.micro_batch = 2;
-  input.shape.sequence = 32;
-  input.shape.dtype = Dtype::float32;
+  input.micro_batch = 2;
+  input.dtype = Dtype::float32;
   input.global_batch = 16 * data;
   return input;
 }
@@ -44,7 +43,7 @@ Durations unit_durations(const TaskGraph& graph) {
   return durations;
 }
 
-TaskGraph ordered(const LoweringInput& input) {
+TaskGraph ordered(const Step& input) {
   TaskGraph graph = lower(input);
   set_global_order(graph, unit_durations(graph));
   return graph;
@@ -53,7 +52,7 @@ TaskGraph ordered(const LoweringInput& input) {
 TEST(Lowering, WithoutCommunicationTimeGPipeAnd1F1BTakeNPlusDMinusOneSteps) {
   for (const char* schedule : {"gpipe", "1f1b"}) {
     for (const int pipeline : {2, 4, 8}) {
-      LoweringInput input = small_llama(1, pipeline, 1, 1);
+      Step input = small_llama(1, pipeline, 1, 1);
       input.schedule = schedule;
       const TaskGraph graph = ordered(input);
       const Timeline timeline = replay(graph, unit_durations(graph));
@@ -65,7 +64,7 @@ TEST(Lowering, WithoutCommunicationTimeGPipeAnd1F1BTakeNPlusDMinusOneSteps) {
 // GPipe on two ranks, three micro-batches, F 1, B 2, a message x. The last forward arrives after 3 (blocking: 3 + 2x) +
 // x. The other rank's backwards send two messages before its last one and one after.
 TEST(Lowering, ARankThatBlocksOnItsMessagesPaysForEachOfThem) {
-  LoweringInput input = small_llama(1, 2, 1, 1);
+  Step input = small_llama(1, 2, 1, 1);
   input.schedule = "gpipe";
   input.global_batch = 6;
   constexpr double x = 0.5;
@@ -110,8 +109,8 @@ TEST(Lowering, SequenceParallelCutsEachLayerAtItsFourCollectives) {
 // 16 numbers per weight. The group sums both; other replicated weights only under sequence parallelism.
 TEST(Lowering, NormsOfQueryAndKeyAreSummedOverTheTensorGroupInAnyCase) {
   const auto summed = [](bool norms, bool sequence_parallel) {
-    LoweringInput input = small_llama(2, 1, 1, 1);
-    input.model.runs[1].block.qk_norm = norms;
+    Step input = small_llama(2, 1, 1, 1);
+    input.model->runs[1].block.qk_norm = norms;
     input.layout.sequence_parallel = sequence_parallel;
     const TaskGraph graph = ordered(input);
     std::map<int, double> bytes;
@@ -134,7 +133,7 @@ TEST(Lowering, EveryLayoutIsOrderedCompletelyAndEveryBufferHasAWriter) {
           for (const auto recompute : {Recompute::none, Recompute::full}) {
             for (const int chunks : {1, 2}) {
               if (chunks > 1 && pipeline == 1) continue;
-              LoweringInput input = small_llama(tensor, pipeline, data, chunks);
+              Step input = small_llama(tensor, pipeline, data, chunks);
               input.layout.zero = zero;
               input.recompute = recompute;
               input.clip_norm = 1;
@@ -157,7 +156,7 @@ TEST(Lowering, EveryLayoutKeepsTheInvariants) {
         for (const int data : {1, 2}) {
           for (const int zero : {0, 1, 2, 3}) {
             for (const int variant : {0, 1, 2, 3, 4}) {
-              LoweringInput input = small_llama(tensor, pipeline, data, variant == 3 && pipeline > 1 ? 2 : 1);
+              Step input = small_llama(tensor, pipeline, data, variant == 3 && pipeline > 1 ? 2 : 1);
               input.layout.context = context;
               input.layout.zero = zero;
               if (variant == 1) input.recompute = Recompute::full;
@@ -196,7 +195,7 @@ TEST(Lowering, EveryLayoutKeepsTheInvariants) {
 // torch.utils.checkpoint recomputes inside the backward, which begins when the gradient has come.
 TEST(Lowering, ARecomputationBeginsWhenTheGradientOfItsStageHasArrived) {
   for (const int tensor : {1, 2}) {
-    LoweringInput input = small_llama(tensor, 2, 1, 1);
+    Step input = small_llama(tensor, 2, 1, 1);
     input.recompute = Recompute::full;
     const TaskGraph graph = ordered(input);
     int found = 0;
@@ -210,7 +209,7 @@ TEST(Lowering, ARecomputationBeginsWhenTheGradientOfItsStageHasArrived) {
 
 TEST(Lowering, EverySavedBufferIsReadExactlyOnce) {
   for (const auto recompute : {Recompute::none, Recompute::full}) {
-    LoweringInput input = small_llama(2, 2, 2, 2);
+    Step input = small_llama(2, 2, 2, 2);
     input.recompute = recompute;
     const TaskGraph graph = ordered(input);
     std::vector<int> readers(graph.buffers.size());
@@ -234,7 +233,7 @@ TEST(Lowering, TheLastBackwardIsCutByBlockSoThatItsReductionsOverlap) {
 }
 
 TEST(Lowering, ZeroOneReduceScattersAndGathersAndTheNextStepWaitsForTheGather) {
-  LoweringInput input = small_llama(1, 1, 2, 1);
+  Step input = small_llama(1, 1, 2, 1);
   input.layout.zero = 1;
   const TaskGraph graph = ordered(input);
   std::set<std::string> labels;
@@ -245,7 +244,7 @@ TEST(Lowering, ZeroOneReduceScattersAndGathersAndTheNextStepWaitsForTheGather) {
 }
 
 TEST(Lowering, ATiedHeadIsReducedBetweenFirstAndLastStage) {
-  LoweringInput input = small_llama(1, 2, 1, 1);
+  Step input = small_llama(1, 2, 1, 1);
   input.model = llama(
       "tied",
       {.layers = 8, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32, .tied = true});
@@ -271,10 +270,9 @@ constexpr Degrees tensor_pair{.tensor = 2, .pipeline = 2, .sequence_parallel = t
 
 TaskGraph graph_of(const Degrees& degrees, const std::string& schedule = "1f1b",
                    Recompute recompute = Recompute::none) {
-  LoweringInput input = with_layout(tiny_llama(4, false), degrees);
+  Step input = with_layout(tiny_llama(4, false), degrees);
   input.schedule = schedule;
   input.recompute = recompute;
-  input.shape.sharding = sharding_of(input.layout);
   TaskGraph graph = lower(input);
   set_global_order(graph, unit_durations(graph));
   return graph;
@@ -393,8 +391,8 @@ Ends ends_of(const TaskGraph& graph) {
 }
 
 // Llama 3.2 1B as published.
-LoweringInput llama_1b() {
-  LoweringInput input;
+Step llama_1b() {
+  Step input;
   input.model = llama("llama-3.2-1b", {.layers = 16,
                                        .hidden = 2048,
                                        .ffn = 8192,
@@ -403,29 +401,28 @@ LoweringInput llama_1b() {
                                        .vocab = 128256,
                                        .sequence = 128,
                                        .tied = true});
-  input.shape.sequence = 128;
-  input.shape.dtype = Dtype::float32;
+  input.dtype = Dtype::float32;
   return input;
 }
 
 constexpr double published = 1235814400;  // parameters
 constexpr double table = 128256.0 * 2048;
 
-double parameters_held(const LoweringInput& input) {
+double parameters_held(const Step& input) {
   double bytes = 0;
   for (const StaticBytes& of_rank : static_bytes_of(input)) bytes += of_rank.weights;
   return bytes / 4 * input.layout.tensor;
 }
 
 TEST(SharedTable, OneStageHoldsThePublishedParametersOfLlama32) {
-  LoweringInput input = llama_1b();
+  Step input = llama_1b();
   EXPECT_EQ(parameters_held(input), published);
   input.layout.tensor = 2;
   EXPECT_EQ(parameters_held(input), published + 33 * 2048) << "norms are on both tensor ranks";
 }
 
 TEST(SharedTable, AVOfStagesHoldsThemOnceAndTwoEndsHoldTheTableTwice) {
-  LoweringInput input = llama_1b();
+  Step input = llama_1b();
   input.layout.pipeline = 2;
   input.global_batch = 4;
   EXPECT_EQ(parameters_held(input), published + table);
@@ -437,7 +434,7 @@ TEST(SharedTable, AVOfStagesHoldsThemOnceAndTwoEndsHoldTheTableTwice) {
 }
 
 TEST(SharedTable, ShardedGradientsKeepTwo) {
-  LoweringInput input = llama_1b();
+  Step input = llama_1b();
   input.layout.zero = 2;
   EXPECT_EQ(parameters_held(input), published) << "one replica shards nothing";
   input.layout.data = 2;
@@ -460,18 +457,17 @@ TEST(SharedTable, IsReducedAndUpdatedOnce) {
   double updated = 0;
   for (const Work& work : graph.works)
     if (work.kind == WorkKind::optimizer_step) updated += work.elements;
-  EXPECT_EQ(updated, static_cast<double>(parameter_count(graph.model)));
+  EXPECT_EQ(updated, static_cast<double>(parameter_count(graph.step.model)));
 }
 
 TEST(SharedTable, StepsOfVSchedulesAreSound) {
   for (const char* schedule : {"zb-v", "dualpipe-v"})
     for (const int zero : {0, 1}) {
-      LoweringInput input;
+      Step input;
       input.model = llama("small", {6, 64, 128, 4, 4, 256, 32, true});
       input.layout = {.tensor = 2, .pipeline = 2, .data = 2};
       input.layout.chunks = 2, input.layout.zero = zero;
       input.schedule = schedule;
-      input.shape.sequence = 32;
       input.clip_norm = 1;
       input.global_batch = 8;
       TaskGraph graph = lower(input);
@@ -486,12 +482,11 @@ TEST(SharedTable, StepsOfVSchedulesAreSound) {
 TEST(SharedTable, AReductionThatWaitsForOneOfTheTwoOnlyIsFound) {
   for (const char* schedule : {"zb-v", "dualpipe-v"}) {
     for (const int pipeline : {1, 2, 3}) {
-      LoweringInput input;
+      Step input;
       input.model = llama("small", {6, 64, 128, 4, 4, 256, 32, true});
       input.layout = {.pipeline = pipeline, .data = 2};
       input.layout.chunks = pipeline == 1 ? 1 : 2;
       input.schedule = pipeline == 1 ? "1f1b" : schedule;
-      input.shape.sequence = 32;
       input.global_batch = 16;
       TaskGraph graph = lower(input);
       set_global_order(graph, Durations(graph.tasks.size(), 1.0));

@@ -13,10 +13,9 @@ namespace slipway::test {
 
 namespace {
 
-RankMemory first_rank(LoweringInput input) {
+RankMemory first_rank(Step input) {
   input.model =
       llama("small", {.layers = 4, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 2, .vocab = 256, .sequence = 32});
-  input.shape.sequence = 32;
   input.global_batch = 8;
   TaskGraph graph = lower(input);
   Durations durations(graph.tasks.size());
@@ -63,13 +62,13 @@ TEST(MemoryTimelineParts, SumToThePeakInEveryKindOfLayout) {
   for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full})
     for (const int zero : {0, 1, 2, 3})
       for (const int pipeline : {1, 2}) {
-        LoweringInput input;
+        Step input;
         input.layout.tensor = 2;
         input.layout.data = 2;
         input.layout.pipeline = pipeline;
         input.layout.zero = zero;
         input.recompute = recompute;
-        input.shape.kernels = Kernels::torch;
+        input.kernels = Kernels::torch;
         const RankMemory memory = first_rank(input);
         EXPECT_DOUBLE_EQ(sum(memory.parts), memory.peak);
         EXPECT_EQ(memory.parts[MemoryPart::layer_inputs] > 0, recompute == Recompute::full);
@@ -79,10 +78,9 @@ TEST(MemoryTimelineParts, SumToThePeakInEveryKindOfLayout) {
 // The peak of every rank against a count of live buffers at each write, from a writer's start to the last reader's end.
 // Tensor peers and replicas do the same at the same time in one case, and no two ranks do in the other.
 TEST(MemoryTimeline, OfEachRankIsWhatItsBuffersHoldAtTheFullestMoment) {
-  LoweringInput input;
+  Step input;
   input.model =
       llama("small", {.layers = 2, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 2, .vocab = 256, .sequence = 32});
-  input.shape.sequence = 32;
   input.layout.tensor = input.layout.pipeline = 2;
   input.layout.data = 17;  // more ranks than are compared together
   input.global_batch = 34;
@@ -102,10 +100,10 @@ TEST(MemoryTimeline, OfEachRankIsWhatItsBuffersHoldAtTheFullestMoment) {
 // 2 micro-batches of 2 layers in flight on the first of two ranks; each keeps 5 bytes a score in bf16
 // (Korthikanti 2022), of s²·heads/tensor scores.
 TEST(MemoryTimelineParts, CountTheScoresOfMicroBatchesInFlight) {
-  LoweringInput input;
+  Step input;
   input.layout.pipeline = 2;
   input.layout.tensor = 2;
-  input.shape.kernels = Kernels::torch;
+  input.kernels = Kernels::torch;
   EXPECT_DOUBLE_EQ(first_rank(input).parts[MemoryPart::scores], 2 * 2 * 5.0 * 32 * 32 * 4 / 2);
   input.recompute = Recompute::selective;
   EXPECT_DOUBLE_EQ(first_rank(input).parts[MemoryPart::scores], 0);
@@ -114,7 +112,7 @@ TEST(MemoryTimelineParts, CountTheScoresOfMicroBatchesInFlight) {
 // Full recompute: the input of each layer of each micro-batch in flight (2 bytes, b·s·h numbers), and one
 // layer's own parts.
 TEST(MemoryTimelineParts, OfFullRecomputeAreInputsAndOneLayer) {
-  LoweringInput input;
+  Step input;
   input.layout.pipeline = 2;
   const double mlp_of_all = first_rank(input).parts[MemoryPart::mlp];
   input.recompute = Recompute::full;
@@ -124,7 +122,7 @@ TEST(MemoryTimelineParts, OfFullRecomputeAreInputsAndOneLayer) {
 }
 
 TEST(MemoryTimelineParts, OfZero3AreGatheredWeights) {
-  LoweringInput input;
+  Step input;
   input.layout.data = 2;
   input.layout.zero = 3;
   EXPECT_GT(first_rank(input).parts[MemoryPart::gathered_weights], 0);
@@ -136,10 +134,9 @@ TEST(MemoryTimelineParts, OfZero2And3AreUnreducedGradientsOfTwoBlocksHoweverSlow
   for (const int zero : {2, 3})
     for (const char* schedule : {"1f1b", "gpipe", "zb-h1", "interleaved-1f1b"})
       for (const std::int64_t batch : {16, 64}) {
-        LoweringInput input;
+        Step input;
         input.model = llama(
             "small", {.layers = 4, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 2, .vocab = 256, .sequence = 32});
-        input.shape.sequence = 32;
         input.schedule = schedule;
         input.layout.data = 2;
         input.layout.pipeline = 2;
@@ -175,8 +172,7 @@ struct Planned {
   TaskGraph graph;
   Timeline timeline;
 };
-Planned planned(LoweringInput input, int steps = 1) {
-  input.shape.sharding = sharding_of(input.layout);
+Planned planned(Step input, int steps = 1) {
   Planned made{lower(input), {}};
   Durations durations(made.graph.tasks.size());
   for (TaskId id = 0; id < made.graph.tasks.size(); ++id)
@@ -216,13 +212,12 @@ TEST(MemoryCurve, GivesBackWhatEndsBeforeItTakesWhatStartsAndTellsTheMostMeanwhi
 
 // The records show task by task what the header's peak of the rank is.
 TEST(MemoryCurve, OfATraceHasThePeakOfTheTimeline) {
-  std::vector<LoweringInput> inputs{
-      with_layout(tiny_llama(4, false), {.tensor = 2, .pipeline = 2, .sequence_parallel = true}),
-      with_layout(tiny_llama(4, true), {.data = 2, .zero = 3}),
-      with_layout(tiny_llama(4, false), {.pipeline = 2, .data = 2, .zero = 2})};
+  std::vector<Step> inputs{with_layout(tiny_llama(4, false), {.tensor = 2, .pipeline = 2, .sequence_parallel = true}),
+                           with_layout(tiny_llama(4, true), {.data = 2, .zero = 3}),
+                           with_layout(tiny_llama(4, false), {.pipeline = 2, .data = 2, .zero = 2})};
   inputs.front().recompute = Recompute::full;
   inputs.back().schedule = "zb-h1";
-  for (const LoweringInput& input : inputs) {
+  for (const Step& input : inputs) {
     const Planned made = planned(input);
     const std::vector<RankMemory> expected = memory_timeline(made.graph, made.timeline);
     std::map<int, double> most;

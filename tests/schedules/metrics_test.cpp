@@ -9,12 +9,11 @@ namespace {
 
 TaskGraph pipeline(int stages, int micro_batches, double* forward, Durations& durations,
                    const char* schedule = "1f1b") {
-  LoweringInput input;
+  Step input;
   input.model =
       llama("small", {.layers = 8, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32});
   input.layout.pipeline = stages;
   input.schedule = schedule;
-  input.shape.sequence = 32;
   input.global_batch = micro_batches;
   TaskGraph graph = lower(input);
   durations.assign(graph.tasks.size(), 0);
@@ -50,13 +49,12 @@ TEST(Metrics, WithoutAPipelineThereIsNoBubbleNotEvenOfRoundingErrors) {
 // the reductions of its blocks, one after another on one lane, and then for the global norm. That whole wait is one
 // chain of communications and none of it is bubble.
 TEST(Metrics, AChainOfCommunicationsIsExposedFromItsFirstLink) {
-  LoweringInput input;
+  Step input;
   input.model =
       llama("small", {.layers = 2, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32});
   input.layout.data = 2;
   input.layout.tensor = 2;
   input.layout.sequence_parallel = true;
-  input.shape.sequence = 32;
   input.global_batch = 2;
   TaskGraph graph = lower(input);
   Durations durations(graph.tasks.size(), 0);
@@ -145,7 +143,7 @@ TEST(MemoryTimeline, AgreesWithTheClosedFormOfFujii2024Within3Percent) {
   };
   for (const auto& at :
        {Case{2, 1, 1, 1, 2}, Case{1, 2, 1, 1, 2}, Case{2, 1, 2, 1, 4}, Case{2, 2, 1, 2, 4}, Case{4, 1, 4, 1, 4}}) {
-    LoweringInput input;
+    Step input;
     input.model = llama(
         "llama-3.1-8b",
         {.layers = 32, .hidden = 4096, .ffn = 14336, .heads = 32, .kv_heads = 8, .vocab = 128256, .sequence = 8192});
@@ -155,8 +153,7 @@ TEST(MemoryTimeline, AgreesWithTheClosedFormOfFujii2024Within3Percent) {
     input.layout.pipeline = at.pipeline;
     input.layout.data = at.data;
     input.layout.zero = 1;
-    input.shape.sequence = 8192;
-    input.shape.micro_batch = at.micro_batch;
+    input.micro_batch = at.micro_batch;
     input.layout.context_exchange = ContextExchange::ring;  // the author's trainer keeps a rank's own keys and values
     input.global_batch = 8 * at.data * at.micro_batch;
     TaskGraph graph = lower(input);
@@ -168,7 +165,7 @@ TEST(MemoryTimeline, AgreesWithTheClosedFormOfFujii2024Within3Percent) {
       if (buffer.kind == BufferKind::gradient) buffer.bytes = 0;
     }
     const RankMemory first = memory_timeline(graph, replay(graph, durations)).front();
-    MemoryInput closed = memory_input(input.model, graph.shape);
+    MemoryInput closed = memory_input(input.model, graph.shape());
     closed.pipeline = at.pipeline;
     closed.data = at.data;
     closed.micro_batches = graph.micro_batches;

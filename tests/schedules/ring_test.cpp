@@ -33,15 +33,13 @@ Model small_model(bool causal, std::int64_t layers = 2) {
                              .sequence = sequence});
 }
 
-LoweringInput ring_of(int context, bool causal = true) {
-  LoweringInput input;
+Step ring_of(int context, bool causal = true) {
+  Step input;
   input.model = small_model(causal);
   input.layout.context = context;
   input.layout.context_exchange = ContextExchange::ring;
-  input.shape.micro_batch = 2;
-  input.shape.sequence = input.model.sequence;
-  input.shape.dtype = Dtype::float32;
-  input.shape.sharding = sharding_of(input.layout);
+  input.micro_batch = 2;
+  input.dtype = Dtype::float32;
   input.global_batch = 2;
   return input;
 }
@@ -50,10 +48,10 @@ struct Sums {
   double forward = 0, backward = 0, saved = 0, sent_forward = 0, sent_backward = 0;
 };
 
-Sums sums_of_layer(LoweringInput input, ContextExchange exchange) {
-  input.shape.sharding.exchange = exchange;
+Sums sums_of_layer(Step input, ContextExchange exchange) {
+  input.layout.context_exchange = exchange;
   Sums sums;
-  for (const Operator& op : operators_of(input.model, 1, 2, input.shape)) {
+  for (const Operator& op : operators_of(input.model, 1, 2, work_shape(input))) {
     const int members = input.layout.context;
     if (op.kind == OpKind::communicate) {
       sums.sent_forward += ring_traffic(op.forward, members, op.message_bytes).bytes_per_link;
@@ -96,7 +94,7 @@ Durations durations_of(const TaskGraph& graph, double round_s, double shift_s) {
   return durations;
 }
 
-TaskGraph ordered(const LoweringInput& input, double round_s, double shift_s) {
+TaskGraph ordered(const Step& input, double round_s, double shift_s) {
   TaskGraph graph = lower(input);
   set_global_order(graph, durations_of(graph, round_s, shift_s));
   return graph;
@@ -109,7 +107,7 @@ TEST(RingAttention, LowersToASoundGraphInEveryLayout) {
         for (const int zero : {0, 1, 2, 3})
           for (const char* schedule : {"1f1b", "zb-h1"})
             for (const Recompute recompute : {Recompute::none, Recompute::full}) {
-              LoweringInput input = ring_of(context, causal);
+              Step input = ring_of(context, causal);
               input.layout.tensor = tensor, input.layout.sequence_parallel = tensor > 1;
               input.layout.pipeline = 2, input.layout.zero = zero;
               input.schedule = schedule, input.recompute = recompute;
@@ -137,7 +135,7 @@ std::vector<Timeline> timelines(const TaskGraph& graph, double round_s, double s
   SimulationOptions options;
   options.steps = 1;
   options.collectives = CollectiveFidelity::closed_form;
-  const Cluster cluster = hand_cluster(graph.layout.context, 1, 1e9, 0);
+  const Cluster cluster = hand_cluster(graph.step.layout.context, 1, 1e9, 0);
   return {replay(graph, durations), simulate(graph, cluster, durations, options).timeline};
 }
 
@@ -217,7 +215,7 @@ TEST(RingAttention, ShiftTakesOneLatencyAndItsBytesOverOneLink) {
 TEST(RingAttention, AddsUpGradientsOnTheirWayAtTheMemorysBandwidth) {
   constexpr int context = 4;
   constexpr double bandwidth = 1e9, latency = 1e-5, memory = 1e10, launch = 3e-6;
-  LoweringInput input = ring_of(context);
+  Step input = ring_of(context);
   input.global_batch = 4;  // gradients are reduced beside the second micro-batch only
   Cluster cluster = hand_cluster(1, context, bandwidth, latency);
   Machine& machine = cluster.groups[0].machine;
@@ -238,7 +236,7 @@ TEST(RingAttention, AddsUpGradientsOnTheirWayAtTheMemorysBandwidth) {
       EXPECT_NEAR(seconds(sum), launch + 3 * bytes / memory + latency + bytes / bandwidth, 1e-12) << sum;
   }
   const auto backward_bytes_of_qkv = [&](ContextExchange exchange) {
-    LoweringInput other = input;
+    Step other = input;
     other.shape.sharding.exchange = exchange;
     for (const Operator& op : operators_of(other.model, 1, 2, other.shape))
       if (op.kind == OpKind::qkv) return op.elementwise_backward_bytes;
@@ -249,10 +247,9 @@ TEST(RingAttention, AddsUpGradientsOnTheirWayAtTheMemorysBandwidth) {
 }
 
 TEST(RingAttention, OfACausalSequenceThatHasNoTwoPiecesForEachRankIsRefused) {
-  LoweringInput input = ring_of(8);
+  Step input = ring_of(8);
   input.model =
       llama("odd", {.layers = 2, .hidden = 64, .ffn = 128, .heads = 8, .kv_heads = 4, .vocab = 256, .sequence = 24});
-  input.shape.sequence = 24;
   EXPECT_THROW(lower(input), std::invalid_argument);
 }
 

@@ -21,15 +21,14 @@ namespace {
 
 using testing::HasSubstr;
 
-LoweringInput llama_input(int tensor, int context) {
-  LoweringInput input;
+Step llama_input(int tensor, int context) {
+  Step input;
   input.model = llama("llama", {8, 4096, 11008, 32, 32, 32000, 4096});
-  input.layout.tensor = input.shape.sharding.tensor = tensor;
-  input.layout.context = input.shape.sharding.context = context;
-  input.layout.sequence_parallel = input.shape.sharding.sequence_parallel = tensor > 1;
+  input.layout.tensor = tensor;
+  input.layout.context = input.layout.context = context;
+  input.layout.sequence_parallel = tensor > 1;
   input.layout.pipeline = input.layout.data = 2;
   input.layout.zero = 1;
-  input.shape.sequence = 4096;
   input.global_batch = 16;
   return input;
 }
@@ -44,12 +43,12 @@ Cluster cluster_of(const std::string& machine) {
 
 TEST(StackPace, ALayersOperatorsAndCollectivesTakeWhatTheFormulaSays) {
   const Stack& stack = *built_in_stack("megatron-core");
-  const LoweringInput input = llama_input(2, 2);
+  const Step input = llama_input(2, 2);
   const Cluster paced = at_pace(cluster_of("a100-40gb"), stack, input);
   const Machine& machine = paced.groups[0].machine;
   const StepParts parts = stack.model->parts(step_work_of(input, machine, 8), values_of(*time_on(stack, "a100-40gb")));
   double forward = 0, backward = 0, tensor = 0, context = 0;
-  for (const Operator& op : operators_of(input.model, 1, 2, input.shape)) {
+  for (const Operator& op : operators_of(input.model, 1, 2, work_shape(input))) {
     if (op.kind != OpKind::communicate) {
       forward += operator_seconds(machine, op, Direction::forward);
       backward += operator_seconds(machine, op, Direction::backward);
@@ -72,12 +71,12 @@ TEST(StackPace, ALayersOperatorsAndCollectivesTakeWhatTheFormulaSays) {
 // that their own work is on top.
 TEST(StackPace, NormsOfHeadsAndWiderHeadsTakeThePaceOfALayerWithout) {
   const Stack& stack = *built_in_stack("megatron-core");
-  LoweringInput input = llama_input(2, 2);
+  Step input = llama_input(2, 2);
   const auto paced = [&] { return at_pace(cluster_of("a100-40gb"), stack, input); };
   const Cluster plain = paced();
   EXPECT_THAT(unknown_to_formulas(input.model), testing::IsEmpty());
-  input.model.runs[1].block.qk_norm = true;
-  input.model.runs[1].block.head_dim = 192;
+  input.model->runs[1].block.qk_norm = true;
+  input.model->runs[1].block.head_dim = 192;
   const Cluster other = paced();
   EXPECT_EQ(unknown_to_formulas(input.model).size(), 2u);
   EXPECT_EQ(other.groups[0].machine.layer_pace.forward, plain.groups[0].machine.layer_pace.forward);
@@ -89,14 +88,13 @@ TEST(StackPace, NormsOfHeadsAndWiderHeadsTakeThePaceOfALayerWithout) {
 // A fit of a ring contains only its visible time, so that must not be hidden again.
 TEST(StackPace, WhatARingShowsIsTheLayersAndItsMessagesAreTheFabrics) {
   const Stack& stack = *built_in_stack("megatron-core");
-  LoweringInput input = llama_input(2, 2);
+  Step input = llama_input(2, 2);
   input.layout.context_exchange = ContextExchange::ring;
-  input.shape.sharding = sharding_of(input.layout);
   const Cluster paced = at_pace(cluster_of("a100-40gb"), stack, input);
   const Machine& machine = paced.groups[0].machine;
   const StepParts parts = stack.model->parts(step_work_of(input, machine, 8), values_of(*time_on(stack, "a100-40gb")));
   double forward = 0, backward = 0;
-  for (const Operator& op : operators_of(input.model, 1, 2, input.shape)) {
+  for (const Operator& op : operators_of(input.model, 1, 2, work_shape(input))) {
     if (op.kind == OpKind::communicate) continue;
     forward += operator_seconds(machine, op, Direction::forward);
     backward += operator_seconds(machine, op, Direction::backward);
@@ -119,7 +117,7 @@ TEST(StackPace, ATensorGroupThatLeavesTheNodePaysForTheNetwork) {
 
 TEST(StackPace, LaidOverTwiceIsLaidOverOnce) {
   const Stack& stack = *built_in_stack("nanotron");
-  const LoweringInput input = llama_input(2, 1);
+  const Step input = llama_input(2, 1);
   const Cluster once = at_pace(cluster_of("h100-80gb"), stack, input), twice = at_pace(once, stack, input);
   EXPECT_EQ(once.groups[0].machine.layer_pace.forward, twice.groups[0].machine.layer_pace.forward);
   EXPECT_EQ(once.groups[0].machine.head_pace.backward, twice.groups[0].machine.head_pace.backward);

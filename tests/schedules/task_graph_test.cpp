@@ -69,7 +69,7 @@ TEST(Membership, IsWhatAWalkOfTheMemberListSays) {
   const Membership membership(graph);
   for (const TaskId id : all_tasks(graph)) {
     const auto members = members_of(graph, id);
-    for (std::int32_t rank = -1; rank <= rank_count(graph.layout); ++rank) {
+    for (std::int32_t rank = -1; rank <= rank_count(graph.step.layout); ++rank) {
       const auto at = std::find(members.begin(), members.end(), rank);
       ASSERT_EQ(membership.has(id, rank), at != members.end()) << label_of(graph, id) << " rank " << rank;
       if (at == members.end()) continue;
@@ -98,7 +98,7 @@ TEST(OwnPredecessors, AreThePredecessorsInWhichTheMemberTakesPart) {
   const Membership membership(graph);
   const OwnPredecessors own(graph, membership, all_tasks(graph));
   for (const TaskId id : all_tasks(graph)) {
-    for (std::int32_t rank = 0; rank < rank_count(graph.layout); ++rank) {
+    for (std::int32_t rank = 0; rank < rank_count(graph.step.layout); ++rank) {
       std::vector<TaskId> expected;
       for (const TaskId before : graph.predecessors[id])
         if (walks_to(graph, id, rank) && walks_to(graph, before, rank)) expected.push_back(before);
@@ -112,7 +112,7 @@ TEST(OwnPredecessors, AreThePredecessorsInWhichTheMemberTakesPart) {
 TEST(OwnPredecessors, OfAGroupOfAllRanksAreAsManyAsItsMembers) {
   for (const int data : {2, 8, 32}) {
     const TaskGraph graph = test::sound({.pipeline = 2, .data = data, .clip_norm = 1});
-    const auto ranks = static_cast<std::size_t>(rank_count(graph.layout));
+    const auto ranks = static_cast<std::size_t>(rank_count(graph.step.layout));
     const Membership membership(graph);
     const OwnPredecessors own(graph, membership, {test::task_called(graph, "norm_reduce")});
     EXPECT_EQ(own.edges(), ranks);

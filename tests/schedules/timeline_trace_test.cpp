@@ -68,12 +68,11 @@ TEST(TimelineTrace, InputsOfThePreviousStepCountToo) {
 }
 
 TEST(TimelineTrace, HasOneRecordPerStepRankAndTaskWhoseLanesNeverOverlap) {
-  LoweringInput input;
+  Step input;
   input.model =
       llama("small", {.layers = 4, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32});
   input.layout.tensor = input.layout.pipeline = input.layout.data = 2;
-  input.shape.micro_batch = 1;
-  input.shape.sequence = 32;
+  input.micro_batch = 1;
   input.global_batch = 8;
   TaskGraph graph = lower(input);
   Durations durations(graph.tasks.size());
@@ -107,11 +106,10 @@ TEST(TimelineTrace, HasOneRecordPerStepRankAndTaskWhoseLanesNeverOverlap) {
 TEST(TimelineTrace, AReceiverOfAPipelineWaitsUntilTheLastMessageInAll) {
   constexpr double f = 1, b = 2;
   constexpr int m = 5;
-  LoweringInput input;
+  Step input;
   input.model =
       llama("small", {.layers = 4, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32});
   input.layout.pipeline = 2;
-  input.shape.sequence = 32;
   input.global_batch = m;
   TaskGraph graph = lower(input);
   Durations durations(graph.tasks.size());

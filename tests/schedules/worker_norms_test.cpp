@@ -19,14 +19,13 @@ using namespace test;
 using testing::HasSubstr;
 
 TaskGraph measuring(const Layout& layout, bool tied = false, const std::string& schedule = "1f1b") {
-  LoweringInput input;
+  Step input;
   input.model = llama(
       "small",
       {.layers = 6, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32, .tied = tied});
   input.layout = layout;
   input.schedule = layout.chunks > 1 ? "interleaved-1f1b" : schedule;
-  input.shape.sequence = 32;
-  input.shape.dtype = Dtype::float32;
+  input.dtype = Dtype::float32;
   input.global_batch = 4 * layout.data;
   input.worker_norms = true;
   TaskGraph graph = lower(input);
@@ -128,10 +127,9 @@ constexpr int p = 4, m = 8;
 
 // F = I = W = 1 on every stage; messages, norms and the optimizer take no time.
 double step_time(const char* schedule, double clip_norm) {
-  LoweringInput input;
+  Step input;
   input.model =
       llama("even", {.layers = p, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32});
-  input.shape.sequence = 32;
   input.layout.pipeline = p;
   input.schedule = schedule;
   input.global_batch = m;

@@ -30,8 +30,8 @@ Cluster cluster_of(int nodes, int gpus, double overlap_slowdown = 1) {
   return cluster;
 }
 
-LoweringInput step_of(int tensor, int context, int pipeline, int data) {
-  LoweringInput in;
+Step step_of(int tensor, int context, int pipeline, int data) {
+  Step in;
   in.model =
       llama("llama", {.layers = 8, .hidden = 128, .ffn = 384, .heads = 8, .kv_heads = 8, .vocab = 512, .sequence = 64});
   in.layout.tensor = tensor, in.layout.context = context;
@@ -45,8 +45,7 @@ LoweringInput step_of(int tensor, int context, int pipeline, int data) {
 struct Both {
   Simulation chained, single;
 };
-Both simulated(const LoweringInput& input, const Cluster& cluster,
-               CollectiveFidelity fidelity = CollectiveFidelity::automatic) {
+Both simulated(const Step& input, const Cluster& cluster, CollectiveFidelity fidelity = CollectiveFidelity::automatic) {
   TaskGraph graph = lower(input);
   const Durations durations = durations_of(graph, cluster);
   set_global_order(graph, durations);
@@ -71,7 +70,7 @@ TEST(Chains, GiveTheSameDatesToTheLastBitOverAGridOfLayoutsAndSchedules) {
           for (const bool sequence_parallel : {false, true}) {
             if (pipeline == 1 && std::string(schedule) != "1f1b") continue;
             if ((zero > 0 && data * context == 1) || (sequence_parallel && tensor == 1)) continue;
-            LoweringInput in = step_of(tensor, context, pipeline, data);
+            Step in = step_of(tensor, context, pipeline, data);
             in.schedule = schedule, in.recompute = recompute, in.layout.zero = zero;
             in.layout.chunks = in.schedule == "interleaved-1f1b" || in.schedule == "zb-v" ? 2 : 1;
             in.layout.sequence_parallel = sequence_parallel;
@@ -99,7 +98,7 @@ TEST(Chains, GiveTheSameDatesToTheLastBitOverAGridOfLayoutsAndSchedules) {
 
 TEST(Chains, FoldedGraphsHaveThemToo) {
   const Cluster cluster = cluster_of(4, 4);
-  LoweringInput in = step_of(4, 1, 2, 2);
+  Step in = step_of(4, 1, 2, 2);
   in.folding = folding_of(cluster, in.layout, {});
   const Both both = simulated(in, cluster);
   EXPECT_LT(both.chained.units, both.single.units);

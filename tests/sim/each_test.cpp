@@ -21,22 +21,22 @@ namespace slipway::test {
 
 namespace {
 
-struct Step {
+struct OrderedStep {
   TaskGraph graph;
   Cluster cluster;
   Durations durations;
 };
 
 // More tasks than are worth a thread (schedules/graph/parallel.h).
-Step large_step() {
-  LoweringInput in;
+OrderedStep large_step() {
+  Step in;
   in.model =
       llama("llama", {.layers = 16, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32});
   in.layout.tensor = 2, in.layout.pipeline = 2, in.layout.data = 2;
   in.shape.sequence = in.model.sequence;
   in.shape.sharding = sharding_of(in.layout);
   in.global_batch = 600;
-  Step step{lower(in), hand_cluster(2, 4, 1e9, 1e-6), {}};
+  OrderedStep step{lower(in), hand_cluster(2, 4, 1e9, 1e-6), {}};
   for (TaskId id = 0; id < step.graph.tasks.size(); ++id)
     step.durations.push_back(1e-4 * static_cast<double>(1 + id % 7));
   set_global_order(step.graph, step.durations);
@@ -45,7 +45,7 @@ Step large_step() {
 }
 
 TEST(StepsAtOnce, AreEachWhatTheyAreByThemselves) {
-  const Step step = large_step();
+  const OrderedStep step = large_step();
   const std::vector<int> steps{3, 1, 2};
   SimulationOptions options;
   const auto together = simulate_each(step.graph, step.cluster, step.durations, options, steps);
@@ -63,7 +63,7 @@ TEST(StepsAtOnce, AreEachWhatTheyAreByThemselves) {
 }
 
 TEST(StepsAtOnce, InterruptedTellHowFarTheFirstCame) {
-  const Step step = large_step();
+  const OrderedStep step = large_step();
   SimulationOptions options;
   options.interrupted = [] { return true; };
   try {
@@ -75,7 +75,7 @@ TEST(StepsAtOnce, InterruptedTellHowFarTheFirstCame) {
 }
 
 TEST(StepsAtOnce, TellTheProgressOfTheFirstOnly) {
-  const Step step = large_step();
+  const OrderedStep step = large_step();
   SimulationOptions options;
   double last = 0;
   options.progress = [&](double share) {

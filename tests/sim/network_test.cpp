@@ -158,7 +158,7 @@ TEST(Simulate, SaysWhoWaitsForWhomOnADeadlock) {
 }
 
 TEST(Simulate, MarksTheStuckHeadsOfADeadlockInTheGridOfTheSchedule) {
-  LoweringInput in;
+  Step in;
   in.model =
       llama("llama", {.layers = 2, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 128, .sequence = 32});
   in.layout.pipeline = 2;

@@ -10,8 +10,8 @@
 namespace slipway::test {
 namespace {
 
-LoweringInput small_llama(int tensor, int pipeline, int data, int chunks, int zero) {
-  LoweringInput input;
+Step small_llama(int tensor, int pipeline, int data, int chunks, int zero) {
+  Step input;
   input.model =
       llama("small", {.layers = 8, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32});
   input.layout.tensor = tensor;
@@ -21,10 +21,8 @@ LoweringInput small_llama(int tensor, int pipeline, int data, int chunks, int ze
   input.layout.zero = zero;
   input.layout.sequence_parallel = tensor > 1;
   input.schedule = chunks > 1 ? "interleaved-1f1b" : "1f1b";
-  input.shape.micro_batch = 2;
-  input.shape.sequence = 32;
-  input.shape.dtype = Dtype::float32;
-  input.shape.sharding = sharding_of(input.layout);
+  input.micro_batch = 2;
+  input.dtype = Dtype::float32;
   input.global_batch = 16 * data;
   return input;
 }
@@ -50,7 +48,7 @@ Simulation simulated(const TaskGraph& graph, const Cluster& cluster, const Durat
 TEST(SimulatedStep, GPipeAnd1F1BTakeNPlusDMinusOneTimesForwardAndBackwardWithoutCommunication) {
   for (const char* schedule : {"gpipe", "1f1b"}) {
     for (const int pipeline : {2, 4, 8}) {
-      LoweringInput input = small_llama(1, pipeline, 1, 1, 0);
+      Step input = small_llama(1, pipeline, 1, 1, 0);
       input.schedule = schedule;
       TaskGraph graph = lower(input);
       for (Work& work : graph.works) work.bytes = 0;
@@ -78,7 +76,7 @@ TEST(SimulatedStep, IsTheListReplayWhenNothingContends) {
             set_global_order(graph, durations);
             const Timeline expected = replay(graph, durations, 3);
             const Timeline timeline =
-                simulated(graph, hand_cluster(rank_count(graph.layout), 1, 1e9, 0), durations, 3).timeline;
+                simulated(graph, hand_cluster(rank_count(graph.step.layout), 1, 1e9, 0), durations, 3).timeline;
             ASSERT_EQ(timeline.start.size(), expected.start.size());
             for (std::size_t i = 0; i < expected.start.size(); ++i) {
               ASSERT_NEAR(timeline.start[i], expected.start[i], 1e-9)

@@ -41,8 +41,8 @@ Cluster cluster_of(int nodes, int gpus) {
   return cluster;
 }
 
-LoweringInput step_of(int pipeline, int data, int tensor, int micro_batches) {
-  LoweringInput in;
+Step step_of(int pipeline, int data, int tensor, int micro_batches) {
+  Step in;
   in.model =
       llama("llama", {.layers = 8, .hidden = 128, .ffn = 384, .heads = 8, .kv_heads = 8, .vocab = 512, .sequence = 64});
   in.layout.pipeline = pipeline, in.layout.data = data, in.layout.tensor = tensor;
@@ -52,14 +52,14 @@ LoweringInput step_of(int pipeline, int data, int tensor, int micro_batches) {
   return in;
 }
 
-StepMetrics simulated(const LoweringInput& input, const Cluster& cluster) {
+StepMetrics simulated(const Step& input, const Cluster& cluster) {
   TaskGraph graph = lower(input);
   const Durations durations = order_and_price(graph, cluster);
   return metrics_of(graph, simulate(graph, cluster, durations, {}).timeline, 1);
 }
 
 // Seconds of compute of one rank in a step of the cluster without degradation.
-double busy(const LoweringInput& input, const Cluster& cluster, int rank) {
+double busy(const Step& input, const Cluster& cluster, int rank) {
   const TaskGraph graph = lower(input);
   const Durations durations = durations_of(graph, healthy(cluster));
   double sum = 0;
@@ -70,7 +70,7 @@ double busy(const LoweringInput& input, const Cluster& cluster, int rank) {
 
 TEST(SlowGpu, MakesItsComputeThatManyTimesAsLong) {
   Cluster cluster = cluster_of(1, 1);
-  const LoweringInput input = step_of(1, 1, 1, 4);
+  const Step input = step_of(1, 1, 1, 4);
   const double sound = simulated(input, cluster).step_time_s;
   cluster.impairments.slowdown = {1.75};
   EXPECT_NEAR(simulated(input, cluster).step_time_s, 1.75 * sound, 1e-9 * sound);
@@ -91,7 +91,7 @@ TEST(SlowGpu, SetsThePaceOfAPipelineByItsStage) {
 
 TEST(SlowGpu, LetsItsDataParallelPeersWait) {
   Cluster cluster = cluster_of(4, 1);
-  const LoweringInput input = step_of(1, 4, 1, 4);
+  const Step input = step_of(1, 4, 1, 4);
   const double sound = simulated(input, cluster).step_time_s;
   cluster.impairments.slowdown = {1, 2, 1, 1};
   const StepMetrics slow = simulated(input, cluster);
@@ -224,9 +224,8 @@ TEST(FoldedWithStragglers, IsTheStepOfAllRanks) {
   for (int i = 0; i < 40; ++i) {
     Cluster cluster = cluster_of(4, 2);
     for (Fabric& fabric : cluster.fabrics) fabric.bandwidth = 4e9, fabric.latency = 2e-6;
-    const std::vector<LoweringInput> layouts{step_of(2, 2, 2, 4), step_of(1, 4, 2, 2), step_of(4, 1, 2, 4),
-                                             step_of(2, 4, 1, 2)};
-    LoweringInput input = layouts[below(4)];
+    const std::vector<Step> layouts{step_of(2, 2, 2, 4), step_of(1, 4, 2, 2), step_of(4, 1, 2, 4), step_of(2, 4, 1, 2)};
+    Step input = layouts[below(4)];
     const int node = below(4);
     if (below(2) == 0) {
       cluster.impairments.slowdown.assign(8, 1);

@@ -23,7 +23,7 @@ struct Shape {
 };
 
 inline TaskGraph sound(const Shape& shape) {
-  LoweringInput input;
+  Step input;
   input.model = llama("small", {.layers = 6,
                                 .hidden = 64,
                                 .ffn = 128,
@@ -34,11 +34,10 @@ inline TaskGraph sound(const Shape& shape) {
                                 .tied = shape.tied});
   input.layout.tensor = shape.tensor, input.layout.pipeline = shape.pipeline, input.layout.data = shape.data;
   input.layout.chunks = shape.chunks, input.layout.zero = shape.zero;
-  input.model.runs[1].block.qk_norm = shape.qk_norm;
+  input.model->runs[1].block.qk_norm = shape.qk_norm;
   input.layout.sequence_parallel = shape.sequence_parallel && shape.tensor > 1;
   input.schedule = shape.chunks > 1 ? "interleaved-1f1b" : shape.schedule;
-  input.shape.sequence = 32;
-  input.shape.dtype = Dtype::float32;
+  input.dtype = Dtype::float32;
   input.recompute = shape.recompute;
   input.clip_norm = shape.clip_norm;
   input.global_batch = 4 * shape.data;

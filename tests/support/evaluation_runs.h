@@ -20,7 +20,7 @@ inline std::string held_out_text() {
 }
 
 // `item_s`: an item's time in the graph, where a forward takes 1 and a backward 2.
-inline Bundle evaluating(const LoweringInput& input, double item_s) {
+inline Bundle evaluating(const Step& input, double item_s) {
   Bundle bundle = tiny_bundle(input);
   const Cluster cluster = hand_cluster(1, rank_count(input.layout), 1e9, 1e-6);
   const Durations durations = unit_durations(bundle.graph);

@@ -19,12 +19,11 @@ struct UnitStep {
   TaskGraph graph;
   Durations durations;
   UnitStep() {
-    LoweringInput input;
+    Step input;
     input.model = llama(
         "small", {.layers = 2, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32});
     input.layout.pipeline = 2;
     input.schedule = "gpipe";
-    input.shape.sequence = 32;
     input.global_batch = 2;
     graph = lower(input);
     for (TaskId id = 0; id < graph.tasks.size(); ++id) {

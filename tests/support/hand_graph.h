@@ -15,7 +15,7 @@ struct HandGraph {
   TaskGraph graph;
   Durations durations;
 
-  explicit HandGraph(int ranks) { graph.layout.data = ranks; }
+  explicit HandGraph(int ranks) { graph.step.layout.data = ranks; }
 
   TaskId compute(int rank, double seconds, std::vector<TaskId> after = {}) {
     Task task;

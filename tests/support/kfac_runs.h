@@ -32,11 +32,11 @@ inline void expect_labels_are_unique(const TaskGraph& graph) {
       EXPECT_TRUE(seen.insert({graph.tasks[id].step, rank, label_of(graph, id)}).second) << label_of(graph, id);
 }
 
-inline Bundle kfac_bundle(LoweringInput input, const KfacWindow& window) {
-  input.kfac = true;
+inline Bundle kfac_bundle(Step input, const KfacWindow& window) {
+  input.optimizer.name = "kfac";
   Bundle bundle = tiny_bundle(input);
   Cluster cluster = hand_cluster(1, rank_count(input.layout), 1e9, 1e-6);
-  for (const Dtype dtype : {input.shape.dtype, kfac_dtype(input.shape.dtype)})
+  for (const Dtype dtype : {input.dtype, kfac_dtype(input.dtype)})
     cluster.groups[0].machine.peak_flops[static_cast<std::size_t>(dtype)] = 1e12;
   cluster.groups[0].machine.memory_bandwidth = 1e12;
   Fillers fillers = kfac_fillers(bundle.graph, cluster);
@@ -47,9 +47,9 @@ inline Bundle kfac_bundle(LoweringInput input, const KfacWindow& window) {
   bundle.graph = fill(bundle.graph, unit_durations(bundle.graph), fillers, options).graph;
   for (const Violation& violation : check_graph(bundle.graph)) ADD_FAILURE() << describe(bundle.graph, violation);
   expect_labels_are_unique(bundle.graph);
-  bundle.run.optimizer.name = "kfac";
-  bundle.run.optimizer.lr = 5e-3;
-  bundle.run.optimizer.damping = 3e-2;
+  bundle.graph.step.optimizer.name = "kfac";
+  bundle.graph.step.optimizer.lr = 5e-3;
+  bundle.graph.step.optimizer.damping = 3e-2;
   return bundle;
 }
 
@@ -95,22 +95,22 @@ class KfacReference {
   KfacReference(const Bundle& bundle, std::map<LinearName, int> first_step)
       : bundle_(bundle),
         first_step_(std::move(first_step)),
-        linears_(linears_of(bundle.graph.model)),
-        weights_(whole_weights(bundle.graph.model, bundle.run.seed)),
-        reference_(bundle.graph.model, weights_,
+        linears_(linears_of(bundle.graph.step.model)),
+        weights_(whole_weights(bundle.graph.step.model, bundle.run.seed)),
+        reference_(bundle.graph.step.model, weights_,
                    [this](const std::string& name, const at::Tensor& x, const at::Tensor& y) { note(name, x, y); }),
-        adamw_(others(), torch::optim::AdamWOptions(bundle.run.optimizer.lr)
-                             .betas({bundle.run.optimizer.beta1, bundle.run.optimizer.beta2})
-                             .eps(bundle.run.optimizer.epsilon)),
-        data_(bundle.run.data, bundle.graph.model, bundle.run.seed) {
+        adamw_(others(), torch::optim::AdamWOptions(bundle.graph.step.optimizer.lr)
+                             .betas({bundle.graph.step.optimizer.beta1, bundle.graph.step.optimizer.beta2})
+                             .eps(bundle.graph.step.optimizer.epsilon)),
+        data_(bundle.run.data, bundle.graph.step.model, bundle.run.seed) {
     for (auto& group : adamw_.param_groups())
       static_cast<torch::optim::AdamWOptions&>(group.options())
-          .weight_decay(group.params().front().dim() == 2 ? bundle.run.optimizer.weight_decay : 0);
+          .weight_decay(group.params().front().dim() == 2 ? bundle.graph.step.optimizer.weight_decay : 0);
   }
 
   // Steps must come in order from 0. Returns the loss.
   double train(int step) {
-    const std::int64_t batch = bundle_.graph.global_batch;
+    const std::int64_t batch = bundle_.graph.step.global_batch;
     products_.clear();
     for (auto& [name, weight] : weights_) weight.mutable_grad() = at::zeros_like(weight);
     const TokenBatch tokens = data_.batch(step * batch, batch, at::kCPU);
@@ -123,7 +123,7 @@ class KfacReference {
       if (first_step_.at(linear.name) <= in_window) used_[linear.name] = fresh_[linear.name];
       precondition(linear);
     }
-    clip(weights_, bundle_.graph.clip_norm);
+    clip(weights_, bundle_.graph.step.clip_norm);
     update();
     for (const LinearOfModel& linear : linears_)
       if (in_window + 1 == bundle_.graph.window) used_[linear.name] = fresh_[linear.name];
@@ -172,7 +172,7 @@ class KfacReference {
       const at::Tensor a = at::einsum("ti,tj->ij", {x, x}) / all, b = at::einsum("ti,tj->ij", {g, g}) / all;
       const double mean_a = a.trace().item<double>() / static_cast<double>(in),
                    mean_b = b.trace().item<double>() / static_cast<double>(out);
-      const double pi = std::sqrt(mean_a / mean_b), root = std::sqrt(bundle_.run.optimizer.damping);
+      const double pi = std::sqrt(mean_a / mean_b), root = std::sqrt(bundle_.graph.step.optimizer.damping);
       result[linear.name] = {at::linalg_inv(a + pi * root * at::eye(in, at::kDouble)),
                              at::linalg_inv(b + root / pi * at::eye(out, at::kDouble))};
     }
@@ -189,7 +189,7 @@ class KfacReference {
   }
 
   void update() {
-    const Optimizer& o = bundle_.run.optimizer;
+    const Optimizer& o = bundle_.graph.step.optimizer;
     adamw_.step();
     for (auto& [name, weight] : weights_)
       if (is_natural(name)) weight.copy_(weight - o.lr * (o.weight_decay * weight + weight.grad()));

@@ -21,7 +21,7 @@ namespace slipway::test {
 
 constexpr int steps_of_a_run = 20;
 
-inline Trained train(const LoweringInput& input, int run_steps = steps_of_a_run) {
+inline Trained train(const Step& input, int run_steps = steps_of_a_run) {
   at::set_num_threads(1);
   const Bundle bundle = tiny_bundle(input);
   for (const Violation& violation : check_graph(bundle.graph)) ADD_FAILURE() << describe(bundle.graph, violation);
@@ -64,15 +64,14 @@ inline Grown train_growing(const Bundle& bundle) {
 }
 
 // One process on the same model, kept for the layouts that share it.
-inline const Trained& one_process(LoweringInput input) {
+inline const Trained& one_process(Step input) {
   static std::map<std::string, Trained> known;
   static std::mutex training;
   input.layout = Layout{};
   input.schedule = "1f1b";
   input.slices = 1;
-  input.shape.sequence = input.model.sequence;
   input.recompute = Recompute::none;
-  const std::string key = input.model.name + std::to_string(layer_count(input.model)) +
+  const std::string key = input.model->name + std::to_string(layer_count(input.model)) +
                           std::to_string(blocks_of(input.model).back().tied) + std::to_string(input.clip_norm);
   const std::lock_guard lock(training);  // others wait for it
   const auto [at, is_new] = known.try_emplace(key);
@@ -83,7 +82,7 @@ inline const Trained& one_process(LoweringInput input) {
   return at->second;
 }
 
-inline std::string describe_layout(const LoweringInput& input) {
+inline std::string describe_layout(const Step& input) {
   const Layout& l = input.layout;
   return input.schedule + ": tensor " + std::to_string(l.tensor) + (l.sequence_parallel ? " (sequence parallel)" : "") +
          ", pipeline " + std::to_string(l.pipeline) + ", data " + std::to_string(l.data) + ", context " +
@@ -94,8 +93,8 @@ inline std::string describe_layout(const LoweringInput& input) {
 inline Model llama_for(int stages, bool tied) { return tiny_llama(std::max(stages, 2), tied); }
 
 // Sums in another order, in float32: the losses stay together for a while, within the round-off of their sum.
-inline void expect_float32_follows_one_process(LoweringInput input) {
-  input.shape.dtype = input.gradient_dtype = Dtype::float32;
+inline void expect_float32_follows_one_process(Step input) {
+  input.dtype = input.gradient_dtype = Dtype::float32;
   const Trained many = train(input);
   input.layout = Layout{};
   const Trained one = train(input);
@@ -103,7 +102,7 @@ inline void expect_float32_follows_one_process(LoweringInput input) {
     EXPECT_NEAR(many.losses[step], one.losses[step], 2e-5 * one.losses[step]) << "step " << step;
 }
 
-inline void expect_layout_equals_one_process(LoweringInput input) {
+inline void expect_layout_equals_one_process(Step input) {
   SCOPED_TRACE(describe_layout(input));
   const Trained& one = one_process(input);
   try {
@@ -114,7 +113,7 @@ inline void expect_layout_equals_one_process(LoweringInput input) {
 }
 
 // Two at a time: each is trained by one thread.
-inline void expect_layouts_equal_one_process(const std::vector<LoweringInput>& inputs) {
+inline void expect_layouts_equal_one_process(const std::vector<Step>& inputs) {
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
     for (std::size_t i = next++; i < inputs.size(); i = next++) expect_layout_equals_one_process(inputs[i]);
@@ -125,7 +124,7 @@ inline void expect_layouts_equal_one_process(const std::vector<LoweringInput>& i
 }
 
 // A layout in which every dimension is cut.
-inline LoweringInput all_cut(const Model& model, int zero = 1) {
+inline Step all_cut(const Model& model, int zero = 1) {
   return with_layout(model, {.tensor = 2, .pipeline = 2, .data = 2, .zero = zero, .sequence_parallel = true});
 }
 

@@ -76,7 +76,7 @@ inline OnDouble run_on_double(const Bundle& bundle, int processes, std::vector<s
                                  "--connect-timeout",
                                  "60",
                                  "--ranks-per-process",
-                                 std::to_string(rank_count(bundle.graph.layout) / processes)};
+                                 std::to_string(rank_count(bundle.graph.step.layout) / processes)};
   words.insert(words.end(), more.begin(), more.end());
   environment.insert({{"LD_PRELOAD", preloaded()},
                       {"SLIPWAY_DOUBLE_LAUNCHES", folder + "/calls"},
@@ -92,25 +92,23 @@ inline void expect_success(const OnDouble& run) {
   }
 }
 
-inline Bundle bundle_of(LoweringInput input, int steps, Dtype dtype = Dtype::float64) {
-  input.shape.dtype = dtype;
+inline Bundle bundle_of(Step input, int steps, Dtype dtype = Dtype::float64) {
+  input.dtype = dtype;
   input.gradient_dtype = dtype == Dtype::float64 ? dtype : Dtype::float32;
   input.clip_norm = 1;
-  input.shape.sharding = sharding_of(input.layout);
   Bundle bundle = tiny_bundle(input);
   bundle.run.steps = steps;
   return bundle;
 }
 
-inline LoweringInput ring(const Degrees& degrees) {
-  LoweringInput input = with_layout(tiny_llama(4, true), degrees);
+inline Step ring(const Degrees& degrees) {
+  Step input = with_layout(tiny_llama(4, true), degrees);
   input.layout.context_exchange = ContextExchange::ring;
-  input.shape.sharding = sharding_of(input.layout);
   return input;
 }
 
-inline LoweringInput scheduled(const std::string& schedule, const Degrees& degrees) {
-  LoweringInput input = with_layout(tiny_llama(8, false), degrees);
+inline Step scheduled(const std::string& schedule, const Degrees& degrees) {
+  Step input = with_layout(tiny_llama(8, false), degrees);
   input.schedule = schedule;
   return input;
 }

@@ -95,12 +95,11 @@ inline std::string tiny_text() {
   return path;
 }
 
-inline LoweringInput tiny_input(const Model& model) {
-  LoweringInput input;
+inline Step tiny_input(const Model& model) {
+  Step input;
   input.model = model;
-  input.shape.micro_batch = 1;
-  input.shape.sequence = model.sequence;
-  input.shape.dtype = input.gradient_dtype = Dtype::float64;
+  input.micro_batch = 1;
+  input.dtype = input.gradient_dtype = Dtype::float64;
   input.global_batch = 8;
   return input;
 }
@@ -115,19 +114,19 @@ inline Durations unit_durations(const TaskGraph& graph) {
   return durations;
 }
 
-inline Bundle tiny_bundle(const LoweringInput& input) {
+inline Bundle tiny_bundle(const Step& input) {
   Bundle bundle;
-  bundle.scenario = input.model.name;
+  bundle.scenario = input.model->name;
   bundle.graph = lower(input);
   set_global_order(bundle.graph, unit_durations(bundle.graph));
   bundle.run.seed = 7;
   bundle.run.data = tiny_text();
-  bundle.run.optimizer.lr = 5e-3;
+  bundle.graph.step.optimizer.lr = 5e-3;
   return bundle;
 }
 
 // Adds a step program for each batch.
-inline Bundle growing_bundle(LoweringInput input, const BatchPlan& plan) {
+inline Bundle growing_bundle(Step input, const BatchPlan& plan) {
   Bundle bundle;
   input.worker_norms = plan.rule == BatchRule::norm_test;
   for (const std::int64_t batch : plan.rungs) {
@@ -147,10 +146,9 @@ inline BatchPlan by_norm_test(double eta) { return {.rule = BatchRule::norm_test
 
 // A bundle for pipeline × data ranks that would train for a very long time.
 inline Bundle endless_bundle(int pipeline, int data) {
-  LoweringInput input = tiny_input(tiny_llama(2, false));
+  Step input = tiny_input(tiny_llama(2, false));
   input.layout.pipeline = pipeline;
   input.layout.data = data;
-  input.shape.sharding = sharding_of(input.layout);
   Bundle bundle = tiny_bundle(input);
   bundle.run.steps = 1000000;
   return bundle;
@@ -162,8 +160,8 @@ struct Degrees {
   bool sequence_parallel = false;
 };
 
-inline LoweringInput with_layout(const Model& model, const Degrees& degrees) {
-  LoweringInput input = tiny_input(model);
+inline Step with_layout(const Model& model, const Degrees& degrees) {
+  Step input = tiny_input(model);
   input.layout.tensor = degrees.tensor;
   input.layout.pipeline = degrees.pipeline;
   input.layout.data = degrees.data;

@@ -1,0 +1,47 @@
+#include "schedules/step/step.h"
+
+#include <stdexcept>
+
+namespace slipway::schedules {
+
+WorkShape work_shape(const Step& step) {
+  return {.micro_batch = step.micro_batch,
+          .sequence = step.model->sequence / step.slices,
+          .sharding = sharding_of(step.layout),
+          .kernels = step.kernels,
+          .dtype = step.dtype,
+          .recompute_attention = step.recompute == Recompute::selective};
+}
+
+int micro_batches_of(const Step& step) {
+  const std::int64_t per_round = step.micro_batch * step.layout.data;
+  if (per_round <= 0 || step.global_batch % per_round != 0) {
+    throw std::invalid_argument("global batch " + std::to_string(step.global_batch) +
+                                " is not a multiple of micro-batch × data parallel = " + std::to_string(per_round));
+  }
+  return static_cast<int>(step.global_batch / per_round);
+}
+
+const Schedule& schedule_of(const Step& step) {
+  const Schedule* schedule = schedule_named(step.schedule);
+  if (schedule == nullptr) throw std::invalid_argument("no schedule is named " + step.schedule);
+  return *schedule;
+}
+
+ScheduleShape schedule_shape(const Step& step) {
+  return {step.layout.pipeline, step.layout.chunks, micro_batches_of(step), step.slices, schedule_of(step).copies};
+}
+
+ActionLists action_lists(const Step& step) {
+  if (step.actions != nullptr) return *step.actions;
+  const ScheduleShape shape = schedule_shape(step);
+  const Schedule& schedule = schedule_of(step);
+  if (const std::string reason = schedule.refuse(shape); !reason.empty()) throw std::invalid_argument(reason);
+  return schedule.actions(shape);
+}
+
+bool uses_kfac(const Step& step) { return step.optimizer.name == "kfac"; }
+
+bool joins_all_ranks(const Step& step) { return step.clip_norm > 0 || step.worker_norms; }
+
+}  // namespace slipway::schedules

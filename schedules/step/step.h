@@ -1,0 +1,84 @@
+// One training step: everything that decides which tasks it has. A scenario, a task graph, a bundle and a layout of a
+// search each hold one Step. What follows from it is a function below, never a second field.
+// Guarded by tests/schedules/step_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "models/model/model.h"
+#include "models/model/operators.h"
+#include "models/model/sharding.h"
+#include "models/training/learning_rate.h"
+#include "schedules/step/action.h"
+#include "schedules/step/layout.h"
+
+namespace slipway::schedules {
+
+// A Model that never changes, shared by all steps that train it. It reads like a Model, and copying it is cheap.
+class SharedModel {
+ public:
+  SharedModel() : model_(std::make_shared<const Model>()) {}
+  SharedModel(Model model) : model_(std::make_shared<const Model>(std::move(model))) {}
+  const Model& operator*() const { return *model_; }
+  const Model* operator->() const { return model_.get(); }
+  operator const Model&() const { return *model_; }
+  bool operator==(const SharedModel& other) const { return model_ == other.model_ || *model_ == *other.model_; }
+
+ private:
+  std::shared_ptr<const Model> model_;
+};
+
+struct Optimizer {
+  std::string name = "adamw";
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
+  LearningRateSchedule lr_schedule = {};  // lr is its highest rate
+  int refresh_steps = 1;                  // kfac, where bubbles are not filled
+  double damping = 1e-3;                  // kfac: γ (exec/rank/kfac.h)
+};
+
+struct Step {
+  SharedModel model;
+  Layout layout;
+
+  // Order of the passes.
+  std::string schedule = "1f1b";               // a name of all_schedules()
+  int slices = 1;                              // of a sequence (TeraPipe)
+  std::shared_ptr<const ActionLists> actions;  // an imported CSV's, instead of the named schedule's
+
+  // Data and numbers.
+  std::int64_t micro_batch = 1;   // sequences
+  std::int64_t global_batch = 1;  // sequences per step
+  Dtype dtype = Dtype::bfloat16;
+  Dtype gradient_dtype = Dtype::float32;
+  Recompute recompute = Recompute::none;
+  Kernels kernels = Kernels::flash2_rmsnorm;
+
+  // The update.
+  Optimizer optimizer;
+  double clip_norm = 0;       // 0: no clipping
+  bool worker_norms = false;  // measure the norms that the norm test needs (models/training/batch_rules.h)
+
+  // Habits of the trainer.
+  bool overlap_grad_reduce = true;  // reduce each block's gradient as soon as its last backward is done
+  bool blocking_transfers = false;  // a rank goes on when its message to another stage is sent, not before
+};
+
+// Shape of the work of one micro-batch; with slices, of the first slice.
+WorkShape work_shape(const Step& step);
+// Micro-batches per pipeline and step. Throws std::invalid_argument when the batch does not divide.
+int micro_batches_of(const Step& step);
+// The named schedule. Throws std::invalid_argument when there is none of that name.
+const Schedule& schedule_of(const Step& step);
+// What the schedule is asked for. Throws as the two above.
+ScheduleShape schedule_shape(const Step& step);
+// The order of passes on each pipeline rank: `actions`, or those of the named schedule. Throws std::invalid_argument
+// where the schedule refuses the shape.
+ActionLists action_lists(const Step& step);
+// K-FAC preconditions gradients before the update: a task per stage, and inverses that stay in memory.
+bool uses_kfac(const Step& step);
+// The step sums a number over all ranks before it updates anything.
+bool joins_all_ranks(const Step& step);
+
+}  // namespace slipway::schedules
