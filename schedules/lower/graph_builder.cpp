@@ -93,7 +93,7 @@ void GraphBuilder::close() {
     return a.second != b.second ? a.second < b.second : a.first < b.first;
   });
   const std::size_t count = graph_.tasks.size();
-  // Controls of tasks before `id`. With their inputs they are the most entries that can stand before its own.
+  // Controls of tasks before `id`. With the inputs of these tasks they bound the entries before those of `id`.
   const auto controls_before = [&](std::size_t id) {
     return std::lower_bound(control_.begin(), control_.end(), id,
                             [](const auto& pair, std::size_t task) { return pair.second < task; });

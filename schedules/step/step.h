@@ -34,7 +34,7 @@ struct Optimizer {
   std::string name = "adamw";
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
   LearningRateSchedule lr_schedule = {};  // lr is its highest rate
-  int refresh_steps = 1;                  // kfac, where bubbles are not filled
+  int refresh_steps = 1;                  // kfac without bubble work: steps between two refreshes
   double damping = 1e-3;                  // kfac: γ (exec/rank/kfac.h)
 };
 
@@ -58,11 +58,11 @@ struct Step {
   // The update.
   Optimizer optimizer;
   double clip_norm = 0;       // 0: no clipping
-  bool worker_norms = false;  // measure the norms that the norm test needs (models/training/batch_rules.h)
+  bool worker_norms = false;  // measures the norms for the norm test (models/training/batch_rules.h)
 
   // Habits of the trainer.
   bool overlap_grad_reduce = true;  // reduce each block's gradient as soon as its last backward is done
-  bool blocking_transfers = false;  // a rank goes on when its message to another stage is sent, not before
+  bool blocking_transfers = false;  // a rank goes on only after its message to another stage is sent
 };
 
 // Shape of the work of one micro-batch; with slices, of the first slice.
@@ -71,7 +71,7 @@ WorkShape work_shape(const Step& step);
 int micro_batches_of(const Step& step);
 // The named schedule. Throws std::invalid_argument when there is none of that name.
 const Schedule& schedule_of(const Step& step);
-// What the schedule is asked for. Throws as the two above.
+// Shape of the step for its schedule. Throws as the two above.
 ScheduleShape schedule_shape(const Step& step);
 // The order of passes on each pipeline rank: `actions`, or those of the named schedule. Throws std::invalid_argument
 // where the schedule refuses the shape.

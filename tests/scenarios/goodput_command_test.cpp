@@ -180,7 +180,7 @@ TEST_F(Commands, EveryKeyOfGoodputJsonIsDocumented) {
   auto json = answered(faults);
   std::vector<std::string> paced = faults;
   paced.emplace_back("cluster.stack=nanotron");
-  json.update(answered(paced));  // the keys of the basis of a step's time come from others
+  json.update(answered(paced));  // adds other keys of the basis of a step's time
   for (const auto& [key, value] : json.items()) emitted.push_back(key);
   for (const JsonKey& key : goodput_json_keys()) documented.emplace_back(key.name);
   EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(documented));

@@ -129,7 +129,7 @@ TEST(Launch, ABackgroundProcessOfARankDoesNotKeepTheLauncherWaiting) {
   EXPECT_THAT(result.ends, ElementsAre(testing::Field(&RankEnd::exit_code, 0)));
 }
 
-// The kernel's port for a connection may be taken before rank 0 listens, even by a rank of the same run.
+// The kernel may give such a port to a connection before rank 0 listens, even to one of the same run.
 TEST(FreePort, IsNoneThatTheKernelGivesToConnections) {
   std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");
   int first = 0;
