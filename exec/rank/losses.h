@@ -37,10 +37,9 @@ struct StepResult {
 class LossReporter {
  public:
   // `bundle` must outlive this. Rank 0 writes to losses_path(directory), where an earlier run's lines of steps before
-  // `begin` stay. Throws std::runtime_error with the file that cannot be written.
-  // `broke` is called for a full disk or a diverged training. It runs in the handler, on this object's thread, at once
-  // and not at the end of the next step, which may be minutes away. It need not return. `where`: "step 3, end of the
-  // step".
+  // `begin` stay. Throws std::runtime_error with the file that cannot be written. `broke` is called for a full disk or
+  // a diverged training. It runs in the handler, on this object's thread, at once and not at the end of the next step,
+  // which may be minutes away. It need not return. `where`: "step 3, end of the step".
   LossReporter(const Bundle& bundle, int rank, const Progress& begin, const std::string& directory,
                std::unique_ptr<Store> store, std::function<void(const std::string& where)> broke);
   ~LossReporter();

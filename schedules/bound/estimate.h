@@ -79,8 +79,8 @@ LinkPath world_path(const Cluster& cluster, int ranks);
 // without contention. All prices below are such; contention, shared cores and slowdown by communication only make tasks
 // longer.
 //   F(s), B(s): segments of one action and the collectives between them are a chain: the next segment reads what the
-//     collective writes, and the lane is in order. So they add up, also under full recompute. Only R(s) is apart: the
-//     recomputation of the stage's last block: it may run while the gradient is on its way.
+//     collective writes, and the lane is in order. So they add up, also under full recompute. Only R(s), the
+//     recomputation of the stage's last block, is apart: it may run while the gradient is on its way.
 //   m·P(q): rank q's lane runs its m·(F+B) of all its chunks one after the other.
 //   (1): everything on rank q needs a forward of stages 0..q−1 first, all of which start after S(0). Its last action is
 //     the backward of a stage ≥ q, which stages q−1..0 must follow. Then comes the tail of rank 0.

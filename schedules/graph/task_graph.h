@@ -6,6 +6,7 @@
 //   stage 2, forward, micro-batch 0; the transfer's members are the two ranks
 //
 // Millions of tasks share few Work entries; a Task is small. Labels are made from fields on demand.
+//
 // Segments and wires (models/model/operators.h): a forward segment covers operators [a, b) of its stage.
 //   touched = all wires its operators read or write
 //   in      = touched wires that are live at a (written earlier in the stage; the residual at the entry
@@ -33,6 +34,7 @@
 // around, the segment that made them reads two gradients of wire_kv and adds them.
 // A segment is cut at every communicate operator, even one without a collective in this pass. So forward and backward
 // segments are the same ranges.
+//
 // Ids are dense. `order` is the global order: every lane of every rank is a projection of it.
 #pragma once
 
