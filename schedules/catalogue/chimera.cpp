@@ -7,10 +7,10 @@
 //   rank 3 │ 4F1 4F3  .  3F0 3B0 3F2 3B2 4B1  .  4B3        parts of the model) up
 //
 // Even micro-batches go down (stage s on rank s), odd ones up (stage p + s on rank p − 1 − s). Both copies of a part
-// share their gradients, as if they were data-parallel ranks. The makespan is p·F + (2p − 2)·B for m = p, and (m + p/2
-// − 1)(F + B) for larger multiples of p (Osawa et al. 2022, PipeFisher): half the bubble of 1F1B or less. Chimera wins
-// with few micro-batches. It pays with two stages' weights per rank, with gradient reductions between the copies even
-// at one data-parallel rank, and with activations of up to 2p − 2 stages.
+// share their gradients, as if they were data-parallel ranks. The makespan is p·F + (2p − 2)·B for m = p, and
+// (m + p/2 − 1)(F + B) for larger multiples of p (Osawa et al. 2022, PipeFisher): half the bubble of 1F1B or less.
+// Chimera wins with few micro-batches. It pays with two stages' weights per rank, with gradient reductions between the
+// copies even at one data-parallel rank, and with activations of up to 2p − 2 stages.
 //
 // The order is that of a greedy run of all ranks, with F = B = 1 up to p micro-batches and F = 1, B = 3 beyond. The
 // latter ratio keeps backwards from waiting; its orders are optimal for B/F from 1 to 3, those of other ratios are
