@@ -57,7 +57,8 @@ def main(build):
     unbuilt, xml = text_of(os.path.join(build, "tests", "left_out")), text_of(os.path.join(build, "tests", "ctest.xml"))
     lines = report("Not built", left_out(unbuilt or ""))
     lines += report("Skipped", skipped(xml)) if xml else ["ctest wrote no results, so what it skipped is not known"]
-    print("\n".join(["==> Tests that did not run", *lines]) if lines else "==> Every test was built and ran")
+    print("\n".join(["==> Tests that did not run", *lines]) if lines else
+          "==> No test was left out of the build, and ctest skipped none")
 
 
 if __name__ == "__main__":
