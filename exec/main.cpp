@@ -31,8 +31,8 @@ void use_threads(int threads) {
 
 void refuse_what_cannot_run(const Bundle& bundle, const std::string& path) {
   std::string text;
-  for (const std::string& reason : not_executable(bundle)) {
-    text += (text.empty() ? "" : "\nslipway-rank: ") + path + ": " + reason;
+  for (const Refusal& refusal : not_executable(bundle)) {
+    text += (text.empty() ? "" : "\nslipway-rank: ") + path + ": " + text_of(refusal);
   }
   if (!text.empty()) throw std::runtime_error(text);
 }

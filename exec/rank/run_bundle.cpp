@@ -132,7 +132,7 @@ BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& argument
 
 void BundleRun::replay_segments() {
   if (!arguments_.cuda_graphs) return;
-  if (const std::string why = why_no_graphs(bundle_.graph); !why.empty()) throw std::runtime_error(why);
+  if (const auto refusal = not_recordable(bundle_.graph)) throw std::runtime_error(text_of(*refusal));
   const RankEnvironment& at = seat_.environment();
   if (at.hosted > 1 && at.processes() > 1)  // one rank records at a time, and a replay may wait for another process
     throw std::runtime_error(

@@ -65,6 +65,12 @@ int gpu_count(const Cluster& cluster) {
   return gpus;
 }
 
+bool computes_in(const Cluster& cluster, Dtype dtype) {
+  return std::all_of(cluster.groups.begin(), cluster.groups.end(), [&](const NodeGroup& group) {
+    return awaits_calibration(group.machine) || group.machine.peak_flops[static_cast<std::size_t>(dtype)] > 0;
+  });
+}
+
 int node_count(const Cluster& cluster) {
   int nodes = 0;
   for (const NodeGroup& group : cluster.groups) nodes += group.nodes;

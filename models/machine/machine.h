@@ -141,6 +141,8 @@ std::vector<Fabric> shared_gpu_fabrics(const std::vector<NodeGroup>& groups);
 struct Place {
   int group = 0, node = 0, gpu = 0;  // node is cluster-wide
 };
+// All machines have a peak for this type, or await their calibration.
+bool computes_in(const Cluster& cluster, Dtype dtype);
 int node_count(const Cluster& cluster);
 // Throws std::invalid_argument when the cluster has no such node.
 int group_of_node(const Cluster& cluster, int node);

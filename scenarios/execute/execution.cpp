@@ -27,16 +27,10 @@ double executed_mfu(const Plan& plan, double tokens_per_s) {
 }  // namespace
 
 void refuse_what_cannot_run(const Scenario& scenario) {
-  std::vector<std::string> reasons = not_executable(scenario.step, scenario.run, scenario.growth.given);
-  if (scenario.step.dtype == Dtype::float16)
-    reasons.emplace_back(
-        "run.dtype is float16, whose small gradients need loss scaling, which the executor does not do; "
-        "set run.dtype to bfloat16 or float32");
-  const bool evaluates = scenario.fill == FillChoice::evaluation;
-  if (evaluates)
-    if (const std::string why = why_not_evaluated(scenario.run, scenario.step.layout.zero, scenario.step.slices);
-        !why.empty())
-      reasons.push_back(why);
+  std::vector<std::string> reasons;
+  for (const Refusal& refusal : not_executable(scenario.step, scenario.run, scenario.growth.given))
+    reasons.push_back(text_of(refusal));
+  const bool evaluates = scenario.step.fill == Fill::evaluation;
   for (const auto& [key, path] :
        {std::pair{"run.data", scenario.run.data},
         std::pair{"run.evaluation_data", evaluates ? scenario.run.evaluation_data : std::string()}})
@@ -49,7 +43,7 @@ void refuse_what_cannot_run(const Scenario& scenario) {
 }
 
 void refuse_graphs(const Plan& plan) {
-  if (const std::string why = why_no_graphs(plan.graph); !why.empty()) throw UsageError(why);
+  if (const auto refusal = not_recordable(plan.graph)) throw UsageError(text_of(*refusal));
 }
 
 void refuse_what_does_not_fit(const Plan& plan) {
@@ -91,7 +85,7 @@ std::vector<std::string> execution_notes(const Scenario& scenario, const std::st
 std::vector<std::string> evaluation_notes(const Plan& plan, int done) {
   const Scenario& scenario = plan.scenario;
   const int steps = scenario.run.steps - done, window = plan.graph.window;
-  if (scenario.fill != FillChoice::evaluation) {
+  if (scenario.step.fill != Fill::evaluation) {
     if (scenario.run.evaluation_data.empty()) return {};
     const bool can = !uses_kfac(plan.graph.step) && !scenario.growth.given;
     return {std::string("run.evaluation_data is not read, for nothing evaluates it; ") +

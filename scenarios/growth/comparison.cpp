@@ -15,6 +15,7 @@
 #include "scenarios/language/check_scenario.h"
 #include "scenarios/language/usage_error.h"
 #include "scenarios/step/plan.h"
+#include "schedules/rules/rules.h"
 
 namespace slipway::scenarios {
 
@@ -42,7 +43,9 @@ bool can_run(const Scenario& scenario, BatchRule rule) {
     case BatchRule::norm_test:
       break;
   }
-  return growth.eta > 0 && why_no_norm_test(step_cut(scenario)).empty();
+  Step measuring = scenario.step;
+  measuring.worker_norms = true;
+  return growth.eta > 0 && legal(measuring);
 }
 
 // The scenario's rule first, then the constant batches and all other rules that the scenario gives enough for.

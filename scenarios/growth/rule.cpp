@@ -36,7 +36,7 @@ void check_rule_is_whole(const Scenario& scenario) {
 
 std::vector<std::int64_t> rungs_of(const Scenario& scenario) {
   const GrowthChoice& growth = scenario.growth;
-  const std::vector<std::int64_t> all = rungs_between(step_cut(scenario), scenario.step.global_batch, growth.largest);
+  const std::vector<std::int64_t> all = rungs_between(scenario.step, scenario.step.global_batch, growth.largest);
   return growth.sizes == 0 ? all : some_rungs(all, stage_batches(scenario), growth.sizes);
 }
 
@@ -73,7 +73,7 @@ std::string rule_text(const BatchPlan& plan) {
 
 BatchPlan batch_plan(const Scenario& scenario, BatchRule rule, std::vector<std::int64_t> rungs) {
   const GrowthChoice& growth = scenario.growth;
-  const int workers = scenario.step.layout.data * step_cut(scenario).schedule->copies;
+  const int workers = scenario.step.layout.data * schedule_of(scenario.step).copies;
   return {rule, std::move(rungs), growth.warmup, growth.stages, growth.eta, growth.test_every, workers};
 }
 

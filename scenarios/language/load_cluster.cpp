@@ -131,7 +131,7 @@ std::optional<Cluster> load_cluster(Settings& settings, const std::string& folde
   if (!all || !known || settings.refused() != before) return std::nullopt;
   if (fabrics == 0) cluster.fabrics = default_fabrics(cluster.groups);
   share_gpus(cluster);
-  // A profile without a link makes no fabric; who needed it is told by check_fabrics.
+  // A profile without a link makes no fabric; the rule of fabrics refuses the ranks that needed it.
   const bool unmeasured = std::any_of(cluster.groups.begin(), cluster.groups.end(),
                                       [](const NodeGroup& group) { return awaits_calibration(group.machine); });
   if (!unmeasured) std::erase_if(cluster.fabrics, [](const Fabric& fabric) { return fabric.bandwidth <= 0; });

@@ -226,7 +226,7 @@ void read_schedule(const Settings& settings, Scenario& scenario) {
   step.slices = settings.small_integer("schedule.slices");
   // The table lists the choices in the order of the enumerations.
   step.recompute = static_cast<Recompute>(std::max(0, settings.choice("schedule.recompute")));
-  scenario.evaluation_micro_batches = settings.small_integer("schedule.evaluation_micro_batches");
+  scenario.step.evaluation_micro_batches = settings.small_integer("schedule.evaluation_micro_batches");
   step.kernels = static_cast<Kernels>(std::max(0, settings.choice("schedule.kernels")));
 }
 
@@ -324,7 +324,7 @@ void write_resolved(Settings& settings, Scenario& scenario) {
   settings.set("schedule.slices", scalar(std::to_string(scenario.step.slices), {}));
   settings.set("run.dtype", scalar(name_of(scenario.step.dtype), {}));
   constexpr const char* fills[] = {"none", "kfac", "evaluation"};
-  settings.set("schedule.fill", scalar(fills[static_cast<std::size_t>(scenario.fill)], {}));
+  settings.set("schedule.fill", scalar(fills[static_cast<std::size_t>(scenario.step.fill)], {}));
   settings.set("run.lr", scalar(number_text(scenario.step.optimizer.lr), {}));
   settings.set("model.sequence", scalar(std::to_string(scenario.step.model->sequence), {}));
   if (settings.given("cluster.machine") && !settings.given("cluster.nodes"))

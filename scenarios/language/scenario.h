@@ -22,9 +22,6 @@
 
 namespace slipway::scenarios {
 
-// What runs in the bubbles (schedule.fill).
-enum class FillChoice : std::uint8_t { none, kfac, evaluation };
-
 // How nodes fail and training recovers (`slipway goodput`).
 struct FaultModel {
   FaultyTraining training;                // what steps and nodes there are is known later (goodput_report.h)
@@ -61,8 +58,6 @@ struct Scenario {
   std::optional<Stack> stack;  // of cluster.stack
   std::string stack_file;      // as cluster.stack names it; empty: built-in
   MemoryConstants trainer;     // its memory on this machine, or on another where it has none; else the book's
-  FillChoice fill = FillChoice::none;
-  int evaluation_micro_batches = 8;
   Run run;
   FaultModel faults;
   GrowthChoice growth;

@@ -184,8 +184,8 @@ void tell_what_execute_refuses(const PlanAnswer& answer, std::ostream& out) {
   if (answer.result.best.empty()) return;
   Run run = answer.scenario.run;
   run.data = "chosen later";
-  for (const std::string& reason : not_executable(answer.scenario.step, run, answer.scenario.growth.given))
-    out << "`slipway execute` does not run it yet: " << reason << "\n";
+  for (const Refusal& refusal : not_executable(answer.scenario.step, run, answer.scenario.growth.given))
+    out << "`slipway execute` does not run it yet: " << text_of(refusal) << "\n";
 }
 
 }  // namespace
@@ -267,7 +267,7 @@ bool only_the_batch_is_uneven(const std::vector<ScenarioError>& errors) {
 
 // The search leaves layouts out by bounds, which know neither bubble work nor block tables.
 void refuse_unsearchable(const Scenario& scenario) {
-  if (scenario.step.optimizer.name == "kfac" || scenario.fill != FillChoice::none)
+  if (scenario.step.optimizer.name == "kfac" || scenario.step.fill != Fill::none)
     throw UsageError(scenario.path +
                      ": plan does not price K-FAC or filled bubbles yet; unset run.optimizer and schedule.fill, or "
                      "compare layouts with `slipway study`");

@@ -1,9 +1,9 @@
-// Which layouts there are: the loader's rules, asked in an order that lets estimates share their parts.
+// The layouts of a search, in an order that lets estimates share their parts.
 #include <algorithm>
 
-#include "models/model/token_ranges.h"
 #include "scenarios/language/check_scenario.h"
 #include "scenarios/plan/search.h"
+#include "schedules/rules/rules.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -15,25 +15,12 @@ std::vector<int> divisors(std::int64_t number, std::int64_t most) {
   return list;
 }
 
-bool shards(const Model& model, int tensor) {
-  return std::all_of(model.runs.begin(), model.runs.end(), [&](const BlockRun& run) {
-    const Block& block = run.block;
-    return block.kind == BlockKind::transformer
-               ? block.heads % tensor == 0 && block.kv_heads % tensor == 0 && block.ffn % tensor == 0
-               : block.vocab % tensor == 0;
-  });
-}
-
-// One pipeline shape (tensor ... data are set): all schedules and chunks of a micro-batch and
-// recomputation.
+// All steps of a space: shapes of the layout, then micro-batches and recomputation, then chunks, schedules and ZeRO. Each
+// level asks the rules (schedules/rules/rules.h) that need no later level, so that whole subtrees are left out.
 class Walk {
  public:
   Walk(const Scenario& scenario, const SearchSpace& space, const std::function<void(const Step&)>& visit)
-      : scenario_(scenario),
-        space_(space),
-        visit_(visit),
-        layers_(static_cast<int>(layer_count(scenario.step.model))),
-        choice_(scenario.step) {
+      : scenario_(scenario), space_(space), visit_(visit), choice_(scenario.step) {
     choice_.actions = nullptr;
   }
 
@@ -44,71 +31,54 @@ class Walk {
         for (const int context : space_.context)
           for (const int pipeline : space_.pipeline) {
             const std::int64_t others = std::int64_t{tensor} * context * pipeline;
-            if (others > gpus || gpus % others != 0 || pipeline > layers_ || (sp && tensor == 1)) continue;
+            if (others > gpus || gpus % others != 0) continue;
             const int data = static_cast<int>(gpus / others);
             if (space_.data != 0 && space_.data != data) continue;
-            const std::int64_t sequence = scenario_.step.model->sequence;
-            if (sequence % pieces_of(is_causal(scenario_.step.model), context) != 0) continue;
-            if (sp && sequence / context % tensor != 0) continue;
             choice_.layout = scenario_.step.layout;
             choice_.layout.tensor = tensor, choice_.layout.sequence_parallel = sp;
             choice_.layout.context = context, choice_.layout.pipeline = pipeline, choice_.layout.data = data;
             if (scenario_.step.layout.split == SplitKind::balanced)
               choice_.layout.split_list.clear();  // another layout's
-            batches();
+            if (legal(choice_, of_shapes_)) batches();
           }
   }
 
  private:
   void batches() {
-    const std::int64_t batch = scenario_.step.global_batch;
-    if (batch % choice_.layout.data != 0) return;
-    const std::int64_t share = batch / choice_.layout.data;
     for (const std::int64_t micro_batch : space_.micro_batch) {
-      if (share % micro_batch != 0 || share / micro_batch > most_micro_batches) continue;
       choice_.micro_batch = micro_batch;
-      micro_batches_ = static_cast<int>(share / micro_batch);
       for (const Recompute recompute : space_.recompute) {
         choice_.recompute = recompute;
-        chunks();
+        if (legal(choice_, of_batches_)) chunks();
       }
     }
   }
 
   void chunks() {
     const int pipeline = choice_.layout.pipeline;
-    const int most = pipeline == 1 ? 1 : layers_ / pipeline;
+    const int most = pipeline == 1 ? 1 : static_cast<int>(layer_count(choice_.model)) / pipeline;
     for (int chunks = 1; chunks <= most; ++chunks) {
       if (!space_.chunks.empty() && space_.chunks.front() != chunks) continue;
-      const Layout& layout = scenario_.step.layout;
-      if (layout.split == SplitKind::list && static_cast<int>(layout.split_list.size()) != pipeline * chunks) continue;
       choice_.layout.chunks = chunks;
       for (const Schedule* schedule : space_.schedules) {
+        // Without a pipeline all schedules are the same, and without replicas all levels of ZeRO.
         if (pipeline == 1 && space_.schedules.size() > 1 && schedule->name != "1f1b") continue;
-        if (!schedule->refuse({pipeline, chunks, micro_batches_, scenario_.step.slices, schedule->copies}).empty())
-          continue;
         choice_.schedule = schedule->name;
         for (const int zero : space_.zero) {
           if (zero > 0 && choice_.layout.data * choice_.layout.context == 1 && space_.zero.size() > 1) continue;
-          if (zero >= 2 && schedule->copies > 1) continue;  // the lowering refuses it
-          if (scenario_.step.slices > 1 && !takes_slices()) continue;
           choice_.layout.zero = zero;
-          if (!runs_every_batch(scenario_.growth, {schedule, scenario_.step.model, choice_.layout, choice_.micro_batch,
-                                                   scenario_.step.slices}))
-            continue;
-          visit_(choice_);
+          if (legal(choice_) && runs_every_batch(scenario_.growth, choice_)) visit_(choice_);
         }
       }
     }
   }
 
-  // The lowering refuses the others.
-  bool takes_slices() const { return choice_.layout.context == 1 && choice_.recompute != Recompute::full; }
-
   const Scenario& scenario_;
   const SearchSpace& space_;
   const std::function<void(const Step&)>& visit_;
-  int layers_, micro_batches_ = 0;
+  const std::vector<const Rule*> of_shapes_ =
+      rules_without({"schedule.micro_batch", "schedule.recompute", "layout.chunks", "schedule.name", "layout.zero"});
+  const std::vector<const Rule*> of_batches_ = rules_without({"layout.chunks", "schedule.name", "layout.zero"});
   Step choice_;
 };
 
@@ -130,7 +100,6 @@ SearchSpace search_space(const Scenario& scenario, const std::vector<std::string
   const int gpus = rank_capacity(scenario.cluster);
   SearchSpace space;
   space.tensor = keeps("layout.tensor") ? std::vector{layout.tensor} : divisors(gpus, gpus);
-  std::erase_if(space.tensor, [&](int tensor) { return !shards(scenario.step.model, tensor); });
   space.sequence_parallel = {false, true};
   if (keeps("layout.sequence_parallel")) space.sequence_parallel = {layout.sequence_parallel};
   space.context = keeps("layout.context") ? std::vector{layout.context} : divisors(gpus, gpus);

@@ -31,7 +31,7 @@ void refuse_unlike(const Scenario& first, const Scenario& second) {
       refuse(*scenario,
              "places of two jobs are mixed; remove cluster.stragglers, slow_links and link_factors and "
              "layout.placement, or simulate it alone");
-    if (scenario->fill != FillChoice::none)
+    if (scenario->step.fill != Fill::none)
       refuse(*scenario, "bubbles are not filled beside another job; set schedule.fill to none");
     if (scenario->cluster.ranks_per_gpu > 1)
       refuse(*scenario, "two jobs share links, no GPUs; set cluster.ranks_per_gpu to 1, or simulate it alone");

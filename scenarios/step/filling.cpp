@@ -15,7 +15,7 @@ namespace {
 
 FillOptions options_of(const Scenario& scenario) {
   FillOptions options;
-  options.use_bubbles = scenario.fill != FillChoice::none;
+  options.use_bubbles = scenario.step.fill != Fill::none;
   options.steps = scenario.step.optimizer.refresh_steps;
   return options;
 }
@@ -74,14 +74,14 @@ std::string closed_form_row(const PipeFisherModel& model) { return fmt::format("
 void fill_bubbles(Plan& plan) {
   const Scenario& scenario = plan.scenario;
   const bool kfac = scenario.step.optimizer.name == "kfac";
-  if (!kfac && scenario.fill == FillChoice::none) return;
+  if (!kfac && scenario.step.fill == Fill::none) return;
   const FillOptions options = options_of(scenario);
   Fillers fillers;
   Filling filling;
   try {
-    fillers = kfac
-                  ? kfac_fillers(plan.graph, scenario.cluster)
-                  : evaluation_fillers(plan.graph, scenario.cluster, plan.durations, scenario.evaluation_micro_batches);
+    fillers =
+        kfac ? kfac_fillers(plan.graph, scenario.cluster)
+             : evaluation_fillers(plan.graph, scenario.cluster, plan.durations, scenario.step.evaluation_micro_batches);
     filling = fill(plan.graph, plan.durations, fillers, options);
   } catch (const std::invalid_argument& error) {
     throw UsageError(scenario.path + ": " + error.what());

@@ -8,6 +8,8 @@
 #include "schedules/bound/balanced_split.h"
 #include "schedules/check/check.h"
 #include "schedules/lower/folding.h"
+#include "schedules/lower/lowering.h"
+#include "schedules/rules/rules.h"
 #include "schedules/time/durations.h"
 
 namespace slipway::scenarios {
@@ -67,7 +69,7 @@ void refuse_uncalibrated(const Scenario& scenario) {
 
 namespace {
 
-bool has_fillers(const Scenario& scenario) { return scenario.fill != FillChoice::none || uses_kfac(scenario.step); }
+bool has_fillers(const Scenario& scenario) { return scenario.step.fill != Fill::none || uses_kfac(scenario.step); }
 
 const char* why_unfoldable(const Scenario& scenario) {
   if (has_fillers(scenario)) return "work in the bubbles differs from rank to rank";
@@ -118,6 +120,7 @@ TaskGraph lowered(Plan& plan, const PlanOptions& options) {
 
 Plan ordered_plan(Scenario scenario, const PlanOptions& options) {
   Plan plan{std::move(scenario), {}, {}, {}, {}, {}};
+  require_legal(plan.scenario.step);
   set_pace(plan.scenario);
   plan.graph = lowered(plan, options);
   plan.durations = order_and_price(plan.graph, plan.scenario.cluster);

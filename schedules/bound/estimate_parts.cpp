@@ -30,7 +30,7 @@ bool note_in_flight(const std::vector<Action>& list, int rank, const ScheduleSha
 }  // namespace
 
 ScheduleUse schedule_use(const Schedule& schedule, const ScheduleShape& shape) {
-  if (const std::string reason = schedule.refuse(shape); !reason.empty()) throw std::invalid_argument(reason);
+  if (const auto reason = schedule.refuse(shape)) throw std::invalid_argument(reason->problem + "; " + reason->remedy);
   const ActionLists lists = schedule.actions(shape);
   ScheduleUse use{shape.slices == 1 && shape.copies == 1,
                   {static_cast<std::size_t>(shape.pipeline), std::vector<int>(shape.chunks, 0)},
@@ -104,7 +104,7 @@ bool StepEstimator::Parts::shares_table(const Step& step) {
   if (l.pipeline == 1) return on({1, {0}});
   if (!tied || l.chunks == 1) return false;  // one stage a rank
   const ScheduleShape shape = schedule_shape(step);
-  return schedule_of(step).refuse(shape).empty() && on(use_of(step, shape.micro_batches).placement);
+  return !schedule_of(step).refuse(shape) && on(use_of(step, shape.micro_batches).placement);
 }
 
 const std::vector<double>& StepEstimator::Parts::elements_of_runs(const Step& step) {

@@ -19,13 +19,13 @@
 namespace slipway::schedules {
 namespace {
 
-std::string refuse(const ScheduleShape& shape) {
+std::optional<ShapeRefusal> refuse(const ScheduleShape& shape) {
   if (shape.chunks != 1) {
-    return "1f1b runs one stage per rank, not " + std::to_string(shape.chunks) +
-           "; set layout.chunks to 1 or choose schedule.name interleaved-1f1b";
+    return ShapeRefusal{"1f1b runs one stage per rank, not " + std::to_string(shape.chunks),
+                        "set layout.chunks to 1 or choose schedule.name interleaved-1f1b"};
   }
   if (shape.slices != 1) {
-    return "1f1b does not cut sequences into slices; set schedule.slices to 1";
+    return ShapeRefusal{"1f1b does not cut sequences into slices", "set schedule.slices to 1"};
   }
   return {};
 }

@@ -26,22 +26,22 @@
 namespace slipway::schedules {
 namespace {
 
-std::string refuse(const ScheduleShape& shape) {
+std::optional<ShapeRefusal> refuse(const ScheduleShape& shape) {
   if (shape.pipeline % 2 != 0) {
-    return "chimera needs an even number of pipeline ranks, not " + std::to_string(shape.pipeline) +
-           "; set layout.pipeline to an even number or choose another schedule.name";
+    return ShapeRefusal{"chimera needs an even number of pipeline ranks, not " + std::to_string(shape.pipeline),
+                        "set layout.pipeline to an even number or choose another schedule.name"};
   }
   if (shape.chunks != 1) {
-    return "chimera runs one stage per rank and direction, not " + std::to_string(shape.chunks) +
-           "; set layout.chunks to 1";
+    return ShapeRefusal{"chimera runs one stage per rank and direction, not " + std::to_string(shape.chunks),
+                        "set layout.chunks to 1"};
   }
   if (shape.slices != 1) {
-    return "chimera does not cut sequences into slices; set schedule.slices to 1";
+    return ShapeRefusal{"chimera does not cut sequences into slices", "set schedule.slices to 1"};
   }
   if (shape.micro_batches % 2 != 0) {
-    return "chimera sends half of the micro-batches in each direction, but there are " +
-           std::to_string(shape.micro_batches) +
-           "; change schedule.global_batch or schedule.micro_batch so that their number is even";
+    return ShapeRefusal{"chimera sends half of the micro-batches in each direction, but there are " +
+                            std::to_string(shape.micro_batches),
+                        "change schedule.global_batch or schedule.micro_batch so that their number is even"};
   }
   return {};
 }

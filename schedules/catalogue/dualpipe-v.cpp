@@ -26,13 +26,13 @@
 namespace slipway::schedules {
 namespace {
 
-std::string refuse(const ScheduleShape& shape) {
+std::optional<ShapeRefusal> refuse(const ScheduleShape& shape) {
   if (shape.chunks != 2) {
-    return "dualpipe-v needs 2 chunks per rank, not " + std::to_string(shape.chunks) +
-           "; set layout.chunks to 2 or choose another schedule.name";
+    return ShapeRefusal{"dualpipe-v needs 2 chunks per rank, not " + std::to_string(shape.chunks),
+                        "set layout.chunks to 2 or choose another schedule.name"};
   }
   if (shape.slices != 1) {
-    return "dualpipe-v does not cut sequences into slices; set schedule.slices to 1";
+    return ShapeRefusal{"dualpipe-v does not cut sequences into slices", "set schedule.slices to 1"};
   }
   return {};
 }

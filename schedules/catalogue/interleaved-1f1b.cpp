@@ -19,19 +19,19 @@
 namespace slipway::schedules {
 namespace {
 
-std::string refuse(const ScheduleShape& shape) {
+std::optional<ShapeRefusal> refuse(const ScheduleShape& shape) {
   if (shape.chunks < 2) {
-    return "interleaved-1f1b needs at least 2 chunks per rank, not " + std::to_string(shape.chunks) +
-           "; set layout.chunks to 2 or more, or choose schedule.name 1f1b";
+    return ShapeRefusal{"interleaved-1f1b needs at least 2 chunks per rank, not " + std::to_string(shape.chunks),
+                        "set layout.chunks to 2 or more, or choose schedule.name 1f1b"};
   }
   if (shape.slices != 1) {
-    return "interleaved-1f1b does not cut sequences into slices; set schedule.slices to 1";
+    return ShapeRefusal{"interleaved-1f1b does not cut sequences into slices", "set schedule.slices to 1"};
   }
   if (shape.micro_batches % shape.pipeline != 0) {
-    return "interleaved-1f1b needs micro-batches in groups of layout.pipeline = " + std::to_string(shape.pipeline) +
-           ", but there are " + std::to_string(shape.micro_batches) +
-           "; change schedule.global_batch or schedule.micro_batch so that their number is a multiple of "
-           "it";
+    return ShapeRefusal{"interleaved-1f1b needs micro-batches in groups of layout.pipeline = " +
+                            std::to_string(shape.pipeline) + ", but there are " + std::to_string(shape.micro_batches),
+                        "change schedule.global_batch or schedule.micro_batch so that their number is a multiple of "
+                        "it"};
   }
   return {};
 }

@@ -19,10 +19,10 @@
 namespace slipway::schedules {
 namespace {
 
-std::string refuse(const ScheduleShape& shape) {
+std::optional<ShapeRefusal> refuse(const ScheduleShape& shape) {
   if (shape.chunks != 1) {
-    return "terapipe runs one stage per rank, not " + std::to_string(shape.chunks) +
-           "; set layout.chunks to 1 or choose schedule.name interleaved-1f1b";
+    return ShapeRefusal{"terapipe runs one stage per rank, not " + std::to_string(shape.chunks),
+                        "set layout.chunks to 1 or choose schedule.name interleaved-1f1b"};
   }
   return {};
 }

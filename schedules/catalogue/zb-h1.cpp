@@ -16,7 +16,7 @@
 namespace slipway::schedules {
 namespace {
 
-std::string refuse(const ScheduleShape& shape) { return refuse_zero_bubble("zb-h1", shape); }
+std::optional<ShapeRefusal> refuse(const ScheduleShape& shape) { return refuse_zero_bubble("zb-h1", shape); }
 ActionLists actions(const ScheduleShape& shape) { return zero_bubble_order(shape, 1); }
 
 const RegisterSchedule registered{

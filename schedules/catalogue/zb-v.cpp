@@ -24,13 +24,13 @@
 namespace slipway::schedules {
 namespace {
 
-std::string refuse(const ScheduleShape& shape) {
+std::optional<ShapeRefusal> refuse(const ScheduleShape& shape) {
   if (shape.chunks != 2) {
-    return "zb-v needs 2 chunks per rank, not " + std::to_string(shape.chunks) +
-           "; set layout.chunks to 2 or choose another schedule.name";
+    return ShapeRefusal{"zb-v needs 2 chunks per rank, not " + std::to_string(shape.chunks),
+                        "set layout.chunks to 2 or choose another schedule.name"};
   }
   if (shape.slices != 1) {
-    return "zb-v does not cut sequences into slices; set schedule.slices to 1";
+    return ShapeRefusal{"zb-v does not cut sequences into slices", "set schedule.slices to 1"};
   }
   return {};
 }

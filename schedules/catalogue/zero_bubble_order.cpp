@@ -4,13 +4,13 @@
 
 namespace slipway::schedules {
 
-std::string refuse_zero_bubble(const std::string& name, const ScheduleShape& shape) {
+std::optional<ShapeRefusal> refuse_zero_bubble(const std::string& name, const ScheduleShape& shape) {
   if (shape.chunks != 1) {
-    return name + " runs one stage per rank, not " + std::to_string(shape.chunks) +
-           "; set layout.chunks to 1 or choose schedule.name zb-v";
+    return ShapeRefusal{name + " runs one stage per rank, not " + std::to_string(shape.chunks),
+                        "set layout.chunks to 1 or choose schedule.name zb-v"};
   }
   if (shape.slices != 1) {
-    return name + " does not cut sequences into slices; set schedule.slices to 1";
+    return ShapeRefusal{name + " does not cut sequences into slices", "set schedule.slices to 1"};
   }
   return {};
 }

@@ -14,7 +14,7 @@
 namespace slipway::schedules {
 
 // Allows one stage per rank and whole sequences. Returns empty, or why `name` cannot run `shape` and what to change.
-std::string refuse_zero_bubble(const std::string& name, const ScheduleShape& shape);
+std::optional<ShapeRefusal> refuse_zero_bubble(const std::string& name, const ScheduleShape& shape);
 ActionLists zero_bubble_order(const ScheduleShape& shape, int depth);
 
 }  // namespace slipway::schedules

@@ -1,13 +1,15 @@
 #include "schedules/lower/lowering.h"
 
 #include <algorithm>
-#include <stdexcept>
+#include <cassert>
+#include <limits>
 
 #include "models/model/parameters.h"
 #include "schedules/graph/parallel.h"
 #include "schedules/lower/kfac_shares.h"
 #include "schedules/lower/lowering_state.h"
 #include "schedules/lower/passes.h"
+#include "schedules/rules/rules.h"
 #include "schedules/step/placement.h"
 
 namespace slipway::schedules {
@@ -18,44 +20,14 @@ namespace {
 // Wider weights are their own master.
 double optimizer_bytes_per_parameter(Dtype dtype) { return bytes_of(dtype) == 2 ? 12.0 : 2.0 * bytes_of(dtype); }
 
-// Each micro-batch of a copy would be reduced with one of the other copy, which comes at another time.
-void refuse_sharded_copies(const Step& step, const ScheduleShape& shape) {
-  if (shape.copies == 1 || step.layout.zero < 2) return;
-  throw std::invalid_argument(step.schedule + " keeps " + std::to_string(shape.copies) +
-                              " copies of the model, whose gradients are reduced once per step; layout.zero " +
-                              std::to_string(step.layout.zero) +
-                              " reduces them for every micro-batch; set layout.zero to 0 or 1");
-}
-
-void refuse_slices(const Step& step) {
-  if (step.slices == 1) return;
-  if (!is_causal(step.model))
-    throw std::invalid_argument("a sequence of " + step.model->name +
-                                " cannot be cut into slices: its attention is not causal; set schedule.slices to 1");
-  if (step.layout.context > 1 || step.recompute == Recompute::full)
-    throw std::invalid_argument(
-        "slices of a sequence go with neither context parallelism nor full "
-        "recomputation; set layout.context to 1 and schedule.recompute to selective");
-}
-
 void set_static_bytes(const Step& step, TaskGraph& graph) {
   const auto members = static_cast<std::size_t>(step.layout.data * step.layout.context * step.layout.tensor);
   for (const StaticBytes& bytes : static_bytes_of(step))
     graph.static_bytes.insert(graph.static_bytes.end(), members, bytes);
 }
 
-void refuse_worker_norms(const Step& step, const ScheduleShape& shape, const ActionLists& actions) {
-  if (!step.worker_norms) return;
-  const std::string reason =
-      why_no_worker_norms(step.model, step.layout, shape.copies, shape.slices, splits_backward(actions));
-  if (!reason.empty()) throw std::invalid_argument("the norms of workers' gradients cannot be measured: " + reason);
-}
-
 TaskGraph described(const Step& step, const Folding& folding, const ActionLists& actions) {
   const ScheduleShape shape = schedule_shape(step);
-  refuse_sharded_copies(step, shape);
-  refuse_slices(step);
-  refuse_worker_norms(step, shape, actions);
   TaskGraph graph;
   graph.step = step;
   graph.micro_batches = shape.micro_batches;
@@ -122,14 +94,9 @@ Passage& LoweringState::passage(int stage, int micro_batch, int slice) {
 }
 
 std::uint32_t& LoweringState::index_of(const Action& action) {
-  if (action.stage < 0 || action.stage >= stages() || action.micro_batch < 0 ||
-      action.micro_batch >= graph.micro_batches || action.slice < 0 || action.slice >= step.slices) {
-    throw std::invalid_argument("the schedule names stage " + std::to_string(action.stage) + ", micro-batch " +
-                                std::to_string(action.micro_batch) + ", slice " + std::to_string(action.slice) +
-                                "; there are " + std::to_string(stages()) + " stages, " +
-                                std::to_string(graph.micro_batches) + " micro-batches and " +
-                                std::to_string(step.slices) + " slices");
-  }
+  assert(action.stage >= 0 && action.stage < stages());
+  assert(action.micro_batch >= 0 && action.micro_batch < graph.micro_batches);
+  assert(action.slice >= 0 && action.slice < step.slices);
   const auto item =
       static_cast<std::size_t>((action.stage * graph.micro_batches + action.micro_batch) * step.slices + action.slice);
   return action_index[static_cast<std::size_t>(action.pass) * passages.size() + item];
@@ -164,7 +131,7 @@ Placement placement_for_any_batch(const Step& step) {
   const ScheduleShape shape{step.layout.pipeline, step.layout.chunks, 2 * step.layout.pipeline, step.slices,
                             schedule.copies};
   if (step.actions != nullptr) return placement_of(*step.actions, shape);
-  return placement_of(schedule.refuse(shape).empty() ? schedule.actions(shape) : ActionLists{}, shape);
+  return placement_of(schedule.refuse(shape) ? ActionLists{} : schedule.actions(shape), shape);
 }
 
 // K-FAC holds no moments for these matrices.
@@ -219,6 +186,7 @@ std::vector<StaticBytes> static_bytes_of(const Step& step) {
 }
 
 TaskGraph lower(const Step& step, const Folding& folding) {
+  assert(legal(step));
   ActionLists actions = action_lists(step);
   TaskGraph graph = described(step, folding, actions);
   LoweringState state(std::move(actions), graph);

@@ -7,16 +7,13 @@
 
 namespace slipway::schedules {
 
-// Why no step can measure the norms of workers' gradients; empty: steps can.
-std::string why_no_worker_norms(const Model& model, const Layout& layout, int copies, int slices, bool splits_backward);
-
 // Bytes that each pipeline rank's members hold throughout a step: weights, gradients and optimizer of their shard.
 // K-FAC's inverses are those of the replica with most.
 std::vector<StaticBytes> static_bytes_of(const Step& step);
 // The same for `elements` parameters (of a tensor shard) on one rank; `copies` of the model in the pipeline.
 StaticBytes static_bytes_of(double elements, const Layout& layout, Dtype dtype, Dtype gradient_dtype, int copies = 1);
 
-// The graph without `order`. Throws std::invalid_argument with the reason for an impossible combination.
+// The graph without `order`. The step must be legal (schedules/rules/rules.h).
 TaskGraph lower(const Step& step, const Folding& folding = {});
 
 // Seconds of each task; size = number of tasks. schedules/time/durations.h makes them.

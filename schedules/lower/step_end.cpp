@@ -441,30 +441,4 @@ void StepEnd::reduce_global_norm() {
   state_.add_collective(state_.groups.world(), state_.builder.work(reduce), none, 0, parts, sums);
 }
 
-// Under ZeRO 2 and 3 a sum after the reduction over the workers belongs to no single worker.
-std::string why_no_worker_norms(const Model& model, const Layout& layout, int copies, int slices,
-                                bool splits_backward) {
-  if (layout.data * copies < 2) return "there is one data parallel worker; set layout.data to 2 or more";
-  if (layout.context > 1)
-    return "gradients are reduced over data and context ranks at once, so no worker ever has its own; set "
-           "layout.context to 1";
-  if (layout.zero < 2) return "";
-  const auto at_zero = [&](const char* what) {
-    return std::string("with layout.zero ") + std::to_string(layout.zero) + " " + what + "; set layout.zero to 1";
-  };
-  const std::vector<Block> blocks = blocks_of(model);
-  const bool partial =
-      std::any_of(blocks.begin(), blocks.end(), [](const Block& block) { return block.qk_norm || block.experts > 0; });
-  if (layout.tensor > 1 && (layout.sequence_parallel || partial))
-    return at_zero(
-        "gradients of norms and routers are summed over the tensor group after the reduction over the workers");
-  if (blocks.back().tied)
-    return at_zero("the tied embedding's two gradients are added after the reduction over the workers");
-  if (slices > 1) return at_zero("each slice of a sequence is reduced by itself");
-  if (splits_backward)  // small gradients are added up in the input gradient's pass, also those of later micro-batches
-    return at_zero(
-        "gradients of norms and biases go with those of other micro-batches where the schedule splits the backward");
-  return "";
-}
-
 }  // namespace slipway::schedules

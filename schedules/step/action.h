@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,11 @@ struct ScheduleShape {
   int stages() const { return pipeline * chunks * copies; }
 };
 
+// Why a schedule cannot run a shape, and what to change.
+struct ShapeRefusal {
+  std::string problem, remedy;
+};
+
 struct Schedule {
   std::string name;        // "1f1b"
   std::string summary;     // one line for `slipway list schedules`, with the paper
@@ -49,8 +55,8 @@ struct Schedule {
   // Whole backwards, stage s on rank s mod p: the sharp bounds of schedules/bound/estimate.h hold. So `plan` searches
   // this schedule unless one is given.
   bool searched = false;
-  // Returns an empty string when the shape is possible, else the reason and what to change.
-  std::string (*refuse)(const ScheduleShape&) = nullptr;
+  // Nothing when the shape is possible.
+  std::optional<ShapeRefusal> (*refuse)(const ScheduleShape&) = nullptr;
   ActionLists (*actions)(const ScheduleShape&) = nullptr;
 };
 

@@ -36,7 +36,7 @@ ActionLists action_lists(const Step& step) {
   if (step.actions != nullptr) return *step.actions;
   const ScheduleShape shape = schedule_shape(step);
   const Schedule& schedule = schedule_of(step);
-  if (const std::string reason = schedule.refuse(shape); !reason.empty()) throw std::invalid_argument(reason);
+  if (const auto reason = schedule.refuse(shape)) throw std::invalid_argument(reason->problem + "; " + reason->remedy);
   return schedule.actions(shape);
 }
 

@@ -38,6 +38,9 @@ struct Optimizer {
   double damping = 1e-3;                  // kfac: γ (exec/rank/kfac.h)
 };
 
+// Work in the bubbles (schedules/fill).
+enum class Fill : std::uint8_t { none, kfac, evaluation };
+
 struct Step {
   SharedModel model;
   Layout layout;
@@ -59,6 +62,10 @@ struct Step {
   Optimizer optimizer;
   double clip_norm = 0;       // 0: no clipping
   bool worker_norms = false;  // measures the norms for the norm test (models/training/batch_rules.h)
+
+  // Work in the bubbles.
+  Fill fill = Fill::none;
+  int evaluation_micro_batches = 8;  // held-out, per window
 
   // Habits of the trainer.
   bool overlap_grad_reduce = true;  // reduce each block's gradient as soon as its last backward is done

@@ -149,7 +149,7 @@ TEST(ExecutedEvaluation, IsRefusedWithTheReasonWhereItCannotBe) {
   };
   EXPECT_THAT(reasons([](Bundle&) {}), testing::IsEmpty());
   EXPECT_THAT(reasons([](Bundle& b) { b.run.evaluation_data.clear(); }),
-              ElementsAre(HasSubstr("run.evaluation_data is not set")));
+              ElementsAre(HasSubstr("run.evaluation_data: it is not set")));
   EXPECT_THAT(reasons([](Bundle& b) { b.graph.step.layout.zero = 1; }), ElementsAre(HasSubstr("set layout.zero to 0")));
   EXPECT_THAT(reasons([](Bundle& b) { b.graph.step.slices = 2; }), ElementsAre(HasSubstr("without slices")));
 }

@@ -193,7 +193,7 @@ TEST(Start, ABundleThatCannotBeExecutedIsRefusedByEveryRankWithTheRemedyOfEachRe
     EXPECT_THAT(
         rank.errors,
         HasSubstr(words[0] + ": the bundle's tasks are not those of its optimizer kfac; lower the scenario again\n"));
-    EXPECT_THAT(rank.errors, HasSubstr(words[0] + ": run.data is not set: name a text file"));
+    EXPECT_THAT(rank.errors, HasSubstr(words[0] + ": run.data: it is not set; name a text file"));
   }
   EXPECT_FALSE(std::filesystem::exists(folder + "/rank-0.records"));
 }

@@ -243,7 +243,7 @@ TEST(KfacBundle, ThatCannotBeExecutedIsRefusedWithTheRemedy) {
               ElementsAre("run.optimizer.name is shampoo: adamw and kfac are executed; use one of them",
                           "the bundle's tasks are not those of its optimizer shampoo; lower the scenario again"));
   EXPECT_THAT(reasons([](Bundle& b) { b.graph.works.back().filler = "evaluation"; }),
-              ElementsAre(testing::HasSubstr("run.evaluation_data is not set")));
+              ElementsAre(testing::HasSubstr("run.evaluation_data: it is not set")));
 }
 
 }  // namespace

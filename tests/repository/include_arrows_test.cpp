@@ -20,7 +20,7 @@ namespace {
 // The rooms of each folder. A room may include only those before it, so there is no circle.
 const std::map<std::string, std::vector<std::string>> rooms = {
     {"models", {"model", "trace", "machine", "memory", "training", "trainers", "fit"}},
-    {"schedules", {"step", "catalogue", "graph", "lower", "time", "memory", "bound", "draw", "check", "fill"}},
+    {"schedules", {"step", "rules", "catalogue", "graph", "lower", "time", "memory", "bound", "draw", "check", "fill"}},
     {"sim", {}},
     {"exec", {"run", "process", "files", "lanes", "transport", "operators", "rank"}},
     {"scenarios", {"files", "language", "tables",  "answers",   "basis",   "step",    "command_line",

@@ -194,7 +194,7 @@ TEST_F(Execute, WhatTheExecutorCannotRunIsRefusedBeforeAnythingStarts) {
   rank_script("touch " + path("started"));
   std::ofstream(path("short.txt")) << std::string(64, 'x');
   const std::vector<std::pair<std::vector<std::string>, std::string>> refused{
-      {{"--set", "schedule.fill=evaluation"}, "run.evaluation_data is not set: name a file of held-out text"},
+      {{"--set", "schedule.fill=evaluation"}, "run.evaluation_data: it is not set; name a file of held-out text"},
       {{"--set", "run.optimizer=kfac", "--set", "schedule.fill=none", "--cuda-graphs"},
        "--cuda-graphs: K-FAC keeps inputs"},
       {{"--set", "model.experts=4", "--set", "model.experts_per_token=2", "--cuda-graphs"},

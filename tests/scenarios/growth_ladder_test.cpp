@@ -20,7 +20,7 @@ Scenario scenario_of(const std::vector<std::string>& overrides) {
 }
 
 std::vector<std::int64_t> rungs_of(const Scenario& scenario, std::int64_t largest) {
-  return rungs_between(step_cut(scenario), scenario.step.global_batch, largest);
+  return rungs_between(scenario.step, scenario.step.global_batch, largest);
 }
 
 TEST(Ladder, RungsAreWholeMicroBatchesOfEveryReplica) {
@@ -34,18 +34,18 @@ TEST(Ladder, InterleavedRungsAreWholeRoundsOfThePipeline) {
 
 TEST(Ladder, ALayoutThatCannotRunABatchOrTheRuleDoesNotRunTheGrowth) {
   Scenario scenario = scenario_of({});
-  EXPECT_TRUE(runs_every_batch(scenario.growth, step_cut(scenario))) << "nothing grows";
+  EXPECT_TRUE(runs_every_batch(scenario.growth, scenario.step)) << "nothing grows";
   scenario.growth.given = true;
   scenario.growth.largest = 30;
-  EXPECT_FALSE(runs_every_batch(scenario.growth, step_cut(scenario)));
+  EXPECT_FALSE(runs_every_batch(scenario.growth, scenario.step));
   scenario.growth.largest = 32;
-  EXPECT_TRUE(runs_every_batch(scenario.growth, step_cut(scenario)));
+  EXPECT_TRUE(runs_every_batch(scenario.growth, scenario.step));
   scenario.growth.stages = {{100, 18}};
-  EXPECT_FALSE(runs_every_batch(scenario.growth, step_cut(scenario)));
+  EXPECT_FALSE(runs_every_batch(scenario.growth, scenario.step));
   scenario.growth.stages.clear();
   scenario.growth.rule = BatchRule::norm_test;
   scenario.step.layout.data = 1;
-  EXPECT_FALSE(runs_every_batch(scenario.growth, step_cut(scenario)));
+  EXPECT_FALSE(runs_every_batch(scenario.growth, scenario.step));
 }
 
 TEST(Ladder, SimulatedRungsHoldTheEndsAndTheStagesAndAreFew) {

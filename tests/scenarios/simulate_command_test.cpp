@@ -466,7 +466,7 @@ TEST_F(FillCommand, WhatCannotBeCombinedIsRefusedWithTheKey) {
   EXPECT_THAT(refusal("simulate", {"layout.pipeline=2", "layout.tensor=2"}), HasSubstr("layout.tensor: K-FAC"));
   EXPECT_THAT(refusal("simulate", {"layout.pipeline=2", "layout.zero=1", "schedule.global_batch=256"}),
               HasSubstr("layout.zero: K-FAC"));
-  EXPECT_THAT(refusal("execute", {}), HasSubstr("run.data is not set"));
+  EXPECT_THAT(refusal("execute", {}), HasSubstr("run.data: it is not set"));
   EXPECT_THAT(refusal("plan", {}), HasSubstr("slipway study"));
 }
 

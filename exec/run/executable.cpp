@@ -1,0 +1,71 @@
+#include "exec/run/executable.h"
+
+#include <algorithm>
+
+#include "schedules/graph/bubble_work.h"
+
+namespace slipway::exec {
+namespace {
+
+void refuse_evaluation(const Step& step, const Run& run, std::vector<Refusal>& refusals) {
+  if (run.evaluation_data.empty())
+    refusals.push_back({"run.evaluation_data", "it is not set", "",
+                        "name a file of held-out text or tokens, which schedule.fill evaluation passes through the "
+                        "pipeline"});
+  else if (step.layout.zero > 0)
+    refusals.push_back({"layout.zero", "evaluation in the bubbles needs all weights on each rank when a window begins",
+                        "0", "set layout.zero to 0"});
+  else if (step.slices > 1)
+    refusals.push_back({"schedule.slices", "evaluation in the bubbles passes whole sequences", "1",
+                        "choose a schedule without slices"});
+}
+
+bool is_kfac_work(const Work& work) {
+  return work.kind == WorkKind::precondition ||
+         (work.kind == WorkKind::filler && !is_evaluation(work) && !sends_evaluated(work));
+}
+
+}  // namespace
+
+std::vector<Refusal> not_executable(const Step& step, const Run& run, bool batch_grows) {
+  std::vector<Refusal> refusals;
+  const LearningRateSchedule& rate = step.optimizer.lr_schedule;
+  if (batch_grows && rate.decay != DecayStyle::constant && rate.decay_samples == 0)
+    refusals.push_back({"run.optimizer.lr_decay_samples",
+                        "the learning rate decays to the end of the training, in samples, and the batch grows", "",
+                        "set run.optimizer.lr_decay_samples"});
+  if (step.optimizer.name != "adamw" && step.optimizer.name != "kfac")
+    refusals.push_back(
+        {"run.optimizer.name", step.optimizer.name + " is not executed", "adamw, kfac", "use one of them"});
+  if (step.dtype == Dtype::float16)
+    refusals.push_back({"run.dtype", "small gradients of float16 need loss scaling, which the executor does not do",
+                        "float64, float32, bfloat16", "set run.dtype to bfloat16 or float32"});
+  if (run.data.empty())
+    refusals.push_back({"run.data", "it is not set", "",
+                        "name a text file or Megatron token files to train on, for example with --set run.data=FILE"});
+  if (step.fill == Fill::evaluation) refuse_evaluation(step, run, refusals);
+  return refusals;
+}
+
+std::vector<Refusal> not_executable(const Bundle& bundle) {
+  const TaskGraph& graph = bundle.graph;
+  Step step = graph.step;
+  step.fill = evaluates(graph) ? Fill::evaluation : Fill::none;  // as the tasks are
+  std::vector<Refusal> refusals = not_executable(step, bundle.run, grows(bundle));
+  if (!uses_kfac(graph.step) && std::any_of(graph.works.begin(), graph.works.end(), is_kfac_work))
+    refusals.push_back({"run.optimizer.name",
+                        "the bundle's tasks are not those of its optimizer " + graph.step.optimizer.name, "",
+                        "lower the scenario again"});
+  return refusals;
+}
+
+std::optional<Refusal> not_recordable(const TaskGraph& graph) {
+  const auto refuse = [](const char* problem) { return Refusal{"--cuda-graphs", problem, "", "leave it out"}; };
+  if (uses_kfac(graph.step))
+    return refuse("K-FAC keeps inputs and gradients of Linears beyond their passes, which a replay would overwrite");
+  if (evaluates(graph)) return refuse("evaluation in the bubbles has not been tried beside CUDA graphs");
+  if (has_experts(graph.step.model)) return refuse("segments with experts have not been tried as CUDA graphs");
+  return std::nullopt;
+}
+
+}  // namespace slipway::exec

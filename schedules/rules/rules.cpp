@@ -1,0 +1,609 @@
+#include "schedules/rules/rules.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <stdexcept>
+
+#include "models/model/token_ranges.h"
+
+namespace slipway::schedules {
+namespace {
+
+using Keys = std::vector<std::string_view>;
+
+// What a rule says of a key.
+struct Text {
+  std::string problem, allowed, remedy;
+};
+
+// What the rules have found. Text is made only where somebody wants it.
+class Findings {
+ public:
+  Findings(bool with_text, const KeyIsGood& good) : with_text_(with_text), good_(good) {}
+
+  template <typename MakeText>
+  void refuse(std::string_view key, const MakeText& make_text) {
+    broken_ = true;
+    if (!with_text_) return;
+    Text text = make_text();
+    refusals_.push_back({std::string(key), std::move(text.problem), std::move(text.allowed), std::move(text.remedy)});
+  }
+  bool are_good(const Keys& keys) const {
+    return std::all_of(keys.begin(), keys.end(), [&](std::string_view key) {
+      return (good_ == nullptr || good_(key)) &&
+             std::none_of(refusals_.begin(), refusals_.end(), [&](const Refusal& r) { return r.key == key; });
+    });
+  }
+  bool broken() const { return broken_; }
+  std::vector<Refusal> take() { return std::move(refusals_); }
+
+ private:
+  bool with_text_, broken_ = false;
+  const KeyIsGood& good_;
+  std::vector<Refusal> refusals_;
+};
+
+std::string str(std::int64_t number) { return std::to_string(number); }
+
+// Digits, not 8e+06, as far as a double has them all.
+std::string str(double number) {
+  constexpr double exact = 9e15;
+  if (number < exact) return str(static_cast<std::int64_t>(number));
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", number);
+  return text;
+}
+
+// "1, 2, 4, 8": the divisors of `number` up to 1024.
+std::string divisors_of(std::int64_t number) {
+  std::string out;
+  for (std::int64_t d = 1; d <= std::min<std::int64_t>(number, 1024); ++d)
+    if (number % d == 0) out += (out.empty() ? "" : ", ") + str(d);
+  return out;
+}
+
+// nullptr without a block of the kind.
+const Block* first_block(const Model& model, BlockKind kind) {
+  for (const BlockRun& run : model.runs)
+    if (run.block.kind == kind) return &run.block;
+  return nullptr;
+}
+
+void degree_divides(Findings& found, const char* key, std::int64_t degree, const char* name, std::int64_t size) {
+  if (size % degree == 0) return;
+  found.refuse(key, [&] {
+    const bool pads = name == std::string_view("model.vocab");
+    return Text{std::string(key) + " = " + str(degree) + " does not divide " + name + " = " + str(size),
+                divisors_of(size),
+                pads ? "pad the vocabulary: set model.vocab to " + str((size / degree + 1) * degree)
+                     : "choose one of these, or change " + std::string(name)};
+  });
+}
+
+// What the layout may be, whatever the model.
+
+void no_expert_parallelism(const Step& step, Findings& found) {
+  if (step.layout.expert == 1) return;
+  found.refuse("layout.expert", [] {
+    return Text{"expert parallelism is reserved and not modelled yet", "1", "set layout.expert to 1"};
+  });
+}
+
+void sequence_parallelism_needs_a_tensor_group(const Step& step, Findings& found) {
+  if (!step.layout.sequence_parallel || step.layout.tensor > 1) return;
+  found.refuse("layout.sequence_parallel", [] {
+    return Text{"sequence_parallel shards over the tensor group, but layout.tensor is 1", "with tensor of 2 or more",
+                "turn sequence_parallel off or raise layout.tensor"};
+  });
+}
+
+// K-FAC and work in the bubbles.
+
+void kfac_has_no_experts(const Step& step, Findings& found) {
+  if (!uses_kfac(step) || !has_experts(step.model)) return;
+  found.refuse("run.optimizer", [] {
+    return Text{"K-FAC of experts is not modelled: each has few tokens for factors of its own",
+                "with model.experts: adamw", "choose adamw, or a model without experts"};
+  });
+}
+
+void kfac_needs_whole_layers(const Step& step, Findings& found) {
+  if (!uses_kfac(step) || step.layout.tensor == 1) return;
+  found.refuse("layout.tensor", [] {
+    return Text{"K-FAC's factors belong to whole layers, which tensor parallelism splits", "with run.optimizer kfac: 1",
+                "set layout.tensor to 1, or choose another optimizer"};
+  });
+}
+
+void kfac_needs_whole_gradients(const Step& step, Findings& found) {
+  if (!uses_kfac(step) || step.layout.zero == 0) return;
+  found.refuse("layout.zero", [] {
+    return Text{"K-FAC preconditions the gradient of a whole layer, which ZeRO shards", "with run.optimizer kfac: 0",
+                "set layout.zero to 0, or choose another optimizer"};
+  });
+}
+
+void bubbles_take_one_kind_of_work(const Step& step, Findings& found) {
+  if (step.fill == Fill::kfac && !uses_kfac(step))
+    found.refuse("schedule.fill", [&] {
+      return Text{"there is no K-FAC work: run.optimizer is " + step.optimizer.name, "with it: none, evaluation",
+                  "set run.optimizer to kfac"};
+    });
+  if (step.fill == Fill::evaluation && uses_kfac(step))
+    found.refuse("schedule.fill", [] {
+      return Text{"the bubbles take one kind of work, and run.optimizer kfac brings its own", "with it: none, kfac",
+                  "leave schedule.fill out, or choose another optimizer"};
+    });
+}
+
+void evaluates_on_whole_layers(const Step& step, Findings& found, const char* key, int degree) {
+  if (step.fill != Fill::evaluation || degree == 1) return;
+  found.refuse(key, [&] {
+    return Text{"evaluation in the bubbles passes whole layers on a rank, because sharded ones communicate",
+                "with schedule.fill evaluation: 1", std::string("set ") + key + " to 1, or leave schedule.fill out"};
+  });
+}
+
+// Shards and stages of the model.
+
+void tensor_shards_the_model(const Step& step, Findings& found) {
+  const int tensor = step.layout.tensor;
+  const Block* block = first_block(step.model, BlockKind::transformer);
+  const Block* head = first_block(step.model, BlockKind::head);
+  if (block == nullptr || head == nullptr) return;
+  degree_divides(found, "layout.tensor", tensor, "model.heads", block->heads);
+  if (block->kv_heads != block->heads && block->heads % tensor == 0)
+    degree_divides(found, "layout.tensor", tensor, "model.kv_heads", block->kv_heads);
+  degree_divides(found, "layout.tensor", tensor, "model.ffn", block->ffn);
+  degree_divides(found, "layout.tensor", tensor, "model.vocab", head->vocab);
+}
+
+// Each rank of a context group has one piece of the sequence, or two if it is causal (models/model/token_ranges.h).
+void context_cuts_the_sequence(const Step& step, Findings& found) {
+  const int context = step.layout.context;
+  const std::int64_t sequence = step.model->sequence;
+  if (context == 1) return;
+  degree_divides(found, "layout.context", context, "model.sequence", sequence);
+  const auto pieces = pieces_of(is_causal(step.model), context);
+  if (sequence % context != 0 || sequence % pieces == 0) return;
+  found.refuse("layout.context", [&] {
+    return Text{"a causal sequence is cut into two pieces for each context rank, and " + str(std::int64_t{pieces}) +
+                    " does not divide model.sequence = " + str(sequence),
+                divisors_of(sequence / 2), "choose one of these, or change model.sequence"};
+  });
+}
+
+void sequence_parallelism_shards_whole_tokens(const Step& step, Findings& found) {
+  const Layout& layout = step.layout;
+  const std::int64_t sequence = step.model->sequence;
+  if (!layout.sequence_parallel || layout.tensor < 2 || sequence % layout.context != 0) return;
+  const std::int64_t local = sequence / layout.context;
+  if (local % layout.tensor == 0) return;
+  found.refuse("layout.sequence_parallel", [&] {
+    return Text{"tensor = " + str(std::int64_t{layout.tensor}) + " does not divide the " + str(local) +
+                    " tokens of a context rank, which sequence_parallel shards",
+                "tensor " + divisors_of(local),
+                "choose one of these, turn sequence_parallel off, or change model.sequence"};
+  });
+}
+
+// The scores that unfused kernels write are of whole rows; only fused ones give a log-sum-exp to merge by.
+void ring_needs_fused_kernels(const Step& step, Findings& found) {
+  if (step.layout.context_exchange != ContextExchange::ring || !writes_scores(step.kernels)) return;
+  found.refuse("layout.context_exchange", [] {
+    return Text{"ring attention merges partial results by their log-sum-exp, which unfused kernels do not make",
+                "all-gather",
+                "set schedule.kernels to flash1, flash2 or flash2_rmsnorm, or layout.context_exchange to all-gather"};
+  });
+}
+
+void every_stage_has_a_layer(const Step& step, Findings& found) {
+  const Layout& layout = step.layout;
+  const std::int64_t layers = layer_count(step.model);
+  const std::int64_t stages = std::int64_t{layout.pipeline} * layout.chunks;
+  if (stages <= layers) return;
+  found.refuse(layout.pipeline > 1 ? "layout.pipeline" : "layout.chunks", [&] {
+    return Text{"pipeline " + str(std::int64_t{layout.pipeline}) + " x chunks " + str(std::int64_t{layout.chunks}) +
+                    " = " + str(stages) + " stages are more than the model's " + str(layers) + " transformer blocks",
+                "up to " + str(layers), "lower layout.pipeline or layout.chunks"};
+  });
+}
+
+void split_names_every_layer(const Step& step, Findings& found) {
+  const Layout& layout = step.layout;
+  if (layout.split != SplitKind::list) return;
+  const std::int64_t layers = layer_count(step.model);
+  const std::int64_t stages = std::int64_t{layout.pipeline} * layout.chunks;
+  const std::int64_t entries = std::ssize(layout.split_list);
+  const std::int64_t sum = std::accumulate(layout.split_list.begin(), layout.split_list.end(), std::int64_t{0});
+  const auto refuse = [&](const std::string& problem, const char* remedy) {
+    found.refuse("layout.split", [&] {
+      return Text{problem, str(stages) + " numbers that add up to " + str(layers), remedy};
+    });
+  };
+  if (entries != stages)
+    refuse("the list has " + str(entries) + " numbers for " + str(stages) + " stages",
+           "give one number of layers for each of pipeline x chunks stages");
+  else if (sum != layers)
+    refuse("the list adds up to " + str(sum) + " of " + str(layers) + " layers", "change the list so that it adds up");
+  else if (std::any_of(layout.split_list.begin(), layout.split_list.end(), [](int count) { return count < 0; }))
+    refuse("a stage has a negative number of layers", "change the list");
+  else if (std::any_of(layout.split_list.begin() + 1, layout.split_list.end() - (stages > 1 ? 1 : 0),
+                       [](int count) { return count == 0; }))
+    refuse("a stage between the first and the last has no layer", "change the list");
+}
+
+// The batch and the schedule.
+
+std::int64_t rows_of(const Block& block) { return std::max<std::int64_t>(1, block.experts_per_token); }
+
+// Numbers of a layer's widest tensor are counted as 64-bit integers, with factors below a hundred on them.
+void elements_can_be_counted(const Step& step, Findings& found) {
+  constexpr double most = 9e16;
+  std::int64_t widest = 0;
+  for (const BlockRun& run : step.model->runs)
+    widest = std::max(
+        {widest, rows_of(run.block) * std::max(run.block.hidden, run.block.ffn), run.block.experts, run.block.vocab});
+  const double tokens = static_cast<double>(step.micro_batch) * static_cast<double>(step.model->sequence);
+  if (tokens * static_cast<double>(widest) <= most) return;
+  found.refuse("schedule.micro_batch", [&] {
+    return Text{"micro_batch " + str(step.micro_batch) + " x model.sequence " + str(step.model->sequence) + " x " +
+                    str(widest) +
+                    " (the largest of hidden, ffn and vocab, with experts those of a token together) is more than can "
+                    "be counted",
+                "products up to 9e16", "lower schedule.micro_batch or model.sequence"};
+  });
+}
+
+// Sequences that one micro-batch of every replica takes. A data degree that is not known counts as 1.
+std::int64_t sequences_per_round(const Step& step) { return step.micro_batch * std::max(1, step.layout.data); }
+
+void batch_is_whole_micro_batches(const Step& step, Findings& found) {
+  const std::int64_t batch = step.global_batch, unit = sequences_per_round(step);
+  if (batch % unit == 0) return;
+  found.refuse("schedule.global_batch", [&] {
+    const std::int64_t below = batch / unit * unit;
+    return Text{"global_batch = " + str(batch) + " is not divisible by micro_batch " + str(step.micro_batch) +
+                    (step.layout.data > 1 ? " x data " + str(std::int64_t{step.layout.data}) + " = " + str(unit) : ""),
+                "multiples of " + str(unit), "set it to " + (below > 0 ? str(below) + " or " : "") + str(below + unit)};
+  });
+}
+
+void micro_batches_can_be_numbered(const Step& step, Findings& found) {
+  const std::int64_t count = step.global_batch / sequences_per_round(step);
+  if (count <= most_micro_batches) return;
+  found.refuse("schedule.global_batch", [&] {
+    return Text{"that is " + str(count) + " micro-batches per pipeline", "up to " + str(most_micro_batches),
+                "raise schedule.micro_batch or lower schedule.global_batch"};
+  });
+}
+
+void slices_need_causal_attention(const Step& step, Findings& found) {
+  const Block* block = first_block(step.model, BlockKind::transformer);
+  if (block == nullptr || block->causal) return;
+  if (const Schedule* schedule = schedule_named(step.schedule);
+      schedule != nullptr && schedule->needs_causal && step.actions == nullptr)
+    found.refuse("schedule.name", [&] {
+      return Text{schedule->name + " needs causal attention, which " + step.model->name + " does not have",
+                  "schedules without slices", "choose another schedule (slipway list schedules)"};
+    });
+  else if (step.slices > 1)
+    found.refuse("schedule.slices", [&] {
+      return Text{"a sequence of " + step.model->name + " cannot be cut into slices: its attention is not causal", "1",
+                  "set schedule.slices to 1"};
+    });
+}
+
+void slices_divide_the_sequence(const Step& step, Findings& found) {
+  degree_divides(found, "schedule.slices", step.slices, "model.sequence", step.model->sequence);
+}
+
+// Each micro-batch of a copy would be reduced with another one of the other copy, which comes at another time.
+void copies_of_the_model_reduce_once(const Step& step, Findings& found) {
+  const Schedule* schedule = schedule_named(step.schedule);
+  if (schedule == nullptr || schedule->copies == 1 || step.layout.zero < 2) return;
+  found.refuse("layout.zero", [&] {
+    return Text{"layout.zero " + str(std::int64_t{step.layout.zero}) +
+                    " reduces the gradients of every micro-batch, but " + schedule->name +
+                    " sends them through different copies of the model",
+                "0, 1", "set layout.zero to 0 or 1, or choose another schedule"};
+  });
+}
+
+void slices_keep_the_sequence_on_a_rank(const Step& step, Findings& found) {
+  if (step.slices == 1 || step.layout.context == 1) return;
+  found.refuse("layout.context", [&] {
+    return Text{"context parallelism and slices both cut the sequence",
+                "with schedule.slices " + str(std::int64_t{step.slices}) + ": 1",
+                "set layout.context to 1 or schedule.slices to 1"};
+  });
+}
+
+void slices_keep_their_keys(const Step& step, Findings& found) {
+  if (step.slices == 1 || step.recompute != Recompute::full) return;
+  found.refuse("schedule.recompute", [] {
+    return Text{
+        "a slice attends to the keys and values of the slices before it, which full recomputation would have to "
+        "make again for each of them",
+        "with slices: none, selective", "set schedule.recompute to selective or schedule.slices to 1"};
+  });
+}
+
+ScheduleShape shape_of(const Step& step, const Schedule& schedule, std::int64_t batch) {
+  return {step.layout.pipeline, step.layout.chunks, static_cast<int>(batch / sequences_per_round(step)), step.slices,
+          schedule.copies};
+}
+
+void schedule_runs_the_shape(const Step& step, Findings& found) {
+  const Schedule* schedule = schedule_named(step.schedule);
+  if (schedule == nullptr || step.actions != nullptr) return;
+  const std::optional<ShapeRefusal> reason = schedule->refuse(shape_of(step, *schedule, step.global_batch));
+  if (!reason) return;
+  found.refuse("schedule.name", [&] {
+    return Text{reason->problem, "shapes that the schedule can run (slipway list schedules)", reason->remedy};
+  });
+}
+
+// The norm test (models/training/batch_rules.h) needs the norm of each worker's gradient before it is reduced.
+
+// By the smallest step: a schedule does it or does not.
+bool splits_backward(const Step& step) {
+  if (step.actions != nullptr) return splits_backward(*step.actions);
+  const Schedule& schedule = schedule_of(step);
+  for (int count = 1; count <= 8 * step.layout.pipeline; ++count) {
+    const ScheduleShape shape{step.layout.pipeline, step.layout.chunks, count, step.slices, schedule.copies};
+    if (!schedule.refuse(shape)) return splits_backward(schedule.actions(shape));
+  }
+  return false;  // it runs no step
+}
+
+void workers_have_gradients_to_compare(const Step& step, Findings& found) {
+  if (!step.worker_norms) return;
+  const Layout& layout = step.layout;
+  const auto refuse = [&](const std::string& problem, const std::string& remedy) {
+    found.refuse("training.growth.rule", [&] {
+      return Text{"the norm test compares the gradients of data parallel workers, but " + problem,
+                  "constant, linear, stages", "choose one of these, or " + remedy};
+    });
+  };
+  if (layout.data * schedule_of(step).copies < 2)
+    return refuse("there is one data parallel worker", "set layout.data to 2 or more");
+  if (layout.context > 1)
+    return refuse("gradients are reduced over data and context ranks at once, so no worker ever has its own",
+                  "set layout.context to 1");
+  if (layout.zero < 2) return;
+  const auto refuse_sharded = [&](const char* what) {
+    refuse("with layout.zero " + str(std::int64_t{layout.zero}) + " " + what, "set layout.zero to 1");
+  };
+  const auto is_partial = [](const BlockRun& run) { return run.block.qk_norm || run.block.experts > 0; };
+  const std::vector<BlockRun>& runs = step.model->runs;
+  const bool partial = std::any_of(runs.begin(), runs.end(), is_partial);
+  if (layout.tensor > 1 && (layout.sequence_parallel || partial))
+    return refuse_sharded(
+        "gradients of norms and routers are summed over the tensor group after the reduction over the workers");
+  if (runs.back().block.tied)
+    return refuse_sharded("the tied embedding's two gradients are added after the reduction over the workers");
+  if (step.slices > 1) return refuse_sharded("each slice of a sequence is reduced by itself");
+  if (splits_backward(step))  // small gradients are added up in the input gradient's pass, also of later micro-batches
+    refuse_sharded(
+        "gradients of norms and biases go with those of other micro-batches where the schedule splits the backward");
+}
+
+// The step on a cluster.
+
+void ranks_fill_the_cluster(const Step& step, const Cluster& cluster, Findings& found) {
+  const Layout& layout = step.layout;
+  // In double: each degree is at most 1e6, the product of them need not fit an integer.
+  const double others = static_cast<double>(layout.tensor) * layout.context * layout.pipeline;
+  const double gpus = rank_capacity(cluster), share = gpus / others;
+  if (others * layout.data == gpus) return;
+  found.refuse("layout.data", [&] {
+    const bool whole = share >= 1 && share == static_cast<double>(static_cast<std::int64_t>(share));
+    const bool known = layout.data > 0;  // else the loader found none
+    const std::string product = "tensor " + str(std::int64_t{layout.tensor}) + " x context " +
+                                str(std::int64_t{layout.context}) + " x pipeline " +
+                                str(std::int64_t{layout.pipeline}) +
+                                (known ? " x data " + str(std::int64_t{layout.data}) : "");
+    return Text{product + " = " + str(known ? others * layout.data : others) + " ranks do not " +
+                    (known ? "equal" : "divide") + " the cluster's " + str(gpus) + " GPUs",
+                "a product of tensor, context, data and pipeline of " + str(gpus),
+                whole ? "set layout.data to " + str(share) + ", or leave it out"
+                      : "change layout.tensor, context or pipeline, or cluster.nodes and gpus_per_node"};
+  });
+}
+
+void machines_compute_in_the_dtype(const Step& step, const Cluster& cluster, Findings& found) {
+  if (computes_in(cluster, step.dtype)) return;
+  found.refuse("run.dtype", [&] {
+    std::string allowed;
+    for (const Dtype each : {Dtype::float64, Dtype::float32, Dtype::bfloat16, Dtype::float16})
+      if (computes_in(cluster, each)) allowed += (allowed.empty() ? "" : ", ") + name_of(each);
+    return Text{"a machine profile of the cluster gives no peak FLOP/s for " + name_of(step.dtype),
+                allowed.empty() ? "none of float64, float32, bfloat16, float16 in all profiles" : allowed,
+                "choose one of these, or add peak_flops." + name_of(step.dtype) + " with its source to the profile"};
+  });
+}
+
+void placement_names_every_node(const Step& step, const Cluster& cluster, Findings& found) {
+  if (step.layout.placement.empty()) return;
+  std::vector<int> sorted = step.layout.placement, nodes(static_cast<std::size_t>(node_count(cluster)));
+  std::sort(sorted.begin(), sorted.end());
+  std::iota(nodes.begin(), nodes.end(), 0);
+  if (sorted == nodes) return;
+  found.refuse("layout.placement", [&] {
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    const std::string problem = twice != sorted.end() ? "node " + str(std::int64_t{*twice}) + " is named twice"
+                                : sorted.size() != nodes.size()
+                                    ? "it names " + str(std::ssize(sorted)) + " of " + str(std::ssize(nodes)) + " nodes"
+                                    : "there is no node " + str(std::int64_t{sorted.back()});
+    return Text{problem, "each of 0 to " + str(std::ssize(nodes) - 1) + " once, in any order",
+                "list every node, or leave layout.placement out"};
+  });
+}
+
+void block_times_are_those_of_the_model(const Step& step, const Cluster& cluster, Findings& found) {
+  const BlockTable& table = cluster.groups.front().machine.blocks;
+  if (table.empty()) return;
+  for (const BlockRun& run : step.model->runs) {
+    if (run.block.kind != BlockKind::transformer) continue;
+    const std::string reason = mismatch(table, run.block, work_shape(step));
+    if (reason.empty()) continue;
+    return found.refuse("cluster.block_times", [&] {
+      return Text{reason, "what was measured",
+                  "change the scenario, or leave cluster.block_times out to price from the machine"};
+    });
+  }
+}
+
+std::string in_words(const Place& place) {
+  return "GPU " + std::to_string(place.gpu) + " of node " + std::to_string(place.node) + " (group " +
+         std::to_string(place.group) + ")";
+}
+
+// One refusal: of the first pair of neighbours along an axis that no fabric connects.
+void fabrics_connect_every_group(const Step& step, const Cluster& cluster, Findings& found) {
+  const Layout& layout = step.layout;
+  struct {
+    const char* name;
+    int degree;
+    int Coordinates::*position;
+  } const axes[] = {{"tensor", layout.tensor, &Coordinates::tensor},
+                    {"context", layout.context, &Coordinates::context},
+                    {"data", layout.data, &Coordinates::data},
+                    {"pipeline", layout.pipeline, &Coordinates::pipeline}};
+  for (const auto& axis : axes) {
+    for (int rank = 0; rank < rank_count(layout) && axis.degree > 1; ++rank) {
+      Coordinates at = coordinates_of(layout, rank);
+      at.*axis.position = (at.*axis.position + 1) % axis.degree;
+      const int peer = rank_of(layout, at);
+      const Place here = place_of(cluster, rank), there = place_of(cluster, peer);
+      if (std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(),
+                      [&](const Fabric& fabric) { return connects(fabric, here, there); }))
+        continue;
+      return found.refuse("cluster.fabrics", [&] {
+        return Text{"ranks " + std::to_string(rank) + " and " + std::to_string(peer) + " of a " + axis.name +
+                        " group have no common fabric: " + in_words(here) + " and " + in_words(there),
+                    "clusters in which all members of a group are connected",
+                    "add a fabric with both groups as members (scope cluster between nodes), or give the machine "
+                    "profile a " +
+                        std::string(here.node == there.node ? "node_link" : "network_link")};
+      });
+    }
+  }
+}
+
+}  // namespace
+
+struct Rule {
+  Keys reads;
+  void (*of_step)(const Step&, Findings&) = nullptr;
+  void (*on_cluster)(const Step&, const Cluster&, Findings&) = nullptr;
+};
+
+namespace {
+
+constexpr std::string_view model = "model", name = "schedule.name", slices = "schedule.slices",
+                           micro_batch = "schedule.micro_batch", batch = "schedule.global_batch",
+                           recompute = "schedule.recompute", fill = "schedule.fill", tensor = "layout.tensor",
+                           context = "layout.context", pipeline = "layout.pipeline", chunks = "layout.chunks",
+                           data = "layout.data", zero = "layout.zero", sequence_parallel = "layout.sequence_parallel",
+                           optimizer = "run.optimizer.name", dtype = "run.dtype", sequence = "model.sequence";
+
+// The book. Rules stand in the order in which their refusals are told.
+const std::vector<Rule>& book() {
+  static const std::vector<Rule> rules{
+      {{"layout.expert"}, no_expert_parallelism},
+      {{sequence_parallel, tensor}, sequence_parallelism_needs_a_tensor_group},
+      {{"layout.placement"}, nullptr, placement_names_every_node},
+      {{tensor, context, pipeline, data}, nullptr, ranks_fill_the_cluster},
+      {{dtype}, nullptr, machines_compute_in_the_dtype},
+      {{model, optimizer}, kfac_has_no_experts},
+      {{optimizer, tensor}, kfac_needs_whole_layers},
+      {{optimizer, zero}, kfac_needs_whole_gradients},
+      {{fill, optimizer}, bubbles_take_one_kind_of_work},
+      {{fill, tensor},
+       [](const Step& s, Findings& f) { evaluates_on_whole_layers(s, f, "layout.tensor", s.layout.tensor); }},
+      {{fill, context},
+       [](const Step& s, Findings& f) { evaluates_on_whole_layers(s, f, "layout.context", s.layout.context); }},
+      {{"cluster.block_times", model, name, slices, micro_batch, tensor, context, dtype},
+       nullptr,
+       block_times_are_those_of_the_model},
+      {{model, tensor}, tensor_shards_the_model},
+      {{model, context}, context_cuts_the_sequence},
+      {{model, context, sequence_parallel}, sequence_parallelism_shards_whole_tokens},  // also of a tensor that is refused
+      {{model, "layout.context_exchange", "schedule.kernels"}, ring_needs_fused_kernels},
+      {{model, pipeline, chunks}, every_stage_has_a_layer},
+      {{model, pipeline, chunks, "layout.split"}, split_names_every_layer},
+      {{model, sequence, micro_batch}, elements_can_be_counted},
+      {{batch, micro_batch}, batch_is_whole_micro_batches},
+      {{batch, micro_batch, data}, micro_batches_can_be_numbered},
+      {{model, name, slices, pipeline, chunks}, slices_need_causal_attention},
+      {{model, name, slices, pipeline, chunks}, slices_divide_the_sequence},
+      {{name, slices, pipeline, chunks, zero}, copies_of_the_model_reduce_once},
+      {{name, slices, pipeline, chunks, context}, slices_keep_the_sequence_on_a_rank},
+      {{name, slices, pipeline, chunks, recompute}, slices_keep_their_keys},
+      {{name, slices, pipeline, chunks, batch, micro_batch, data}, schedule_runs_the_shape},
+      {{tensor, context, pipeline, chunks, data, "layout.split"}, nullptr, fabrics_connect_every_group},
+      {{model, name, slices, pipeline, chunks, batch, micro_batch, data, context, zero, tensor, sequence_parallel},
+       workers_have_gradients_to_compare},
+  };
+  return rules;
+}
+
+std::vector<Refusal> found_by_book(const Step& step, const Cluster* cluster, const KeyIsGood& good) {
+  Findings found(true, good);
+  for (const Rule& rule : book()) {
+    if (!found.are_good(rule.reads)) continue;
+    if (rule.of_step != nullptr) rule.of_step(step, found);
+    if (rule.on_cluster != nullptr && cluster != nullptr) rule.on_cluster(step, *cluster, found);
+  }
+  return found.take();
+}
+
+}  // namespace
+
+std::vector<Refusal> refusals(const Step& step, const KeyIsGood& good) { return found_by_book(step, nullptr, good); }
+
+std::vector<Refusal> refusals(const Step& step, const Cluster& cluster, const KeyIsGood& good) {
+  return found_by_book(step, &cluster, good);
+}
+
+std::vector<const Rule*> rules_without(std::initializer_list<std::string_view> undecided) {
+  std::vector<const Rule*> rules;
+  for (const Rule& rule : book()) {
+    const bool decided = std::none_of(undecided.begin(), undecided.end(), [&](std::string_view key) {
+      return std::find(rule.reads.begin(), rule.reads.end(), key) != rule.reads.end();
+    });
+    if (decided && rule.of_step != nullptr) rules.push_back(&rule);
+  }
+  return rules;
+}
+
+bool legal(const Step& step, std::span<const Rule* const> rules) {
+  static const KeyIsGood all;
+  Findings found(false, all);
+  return std::all_of(rules.begin(), rules.end(), [&](const Rule* rule) {
+    rule->of_step(step, found);
+    return !found.broken();
+  });
+}
+
+bool legal(const Step& step) {
+  static const std::vector<const Rule*> all = rules_without({});
+  return legal(step, all);
+}
+
+void require_legal(const Step& step) {
+  if (legal(step)) return;
+  throw std::invalid_argument(text_of(refusals(step).front()));
+}
+
+bool takes_batch(const Step& step, std::int64_t global_batch) {
+  const std::int64_t unit = sequences_per_round(step), count = global_batch / unit;
+  if (count < 1 || global_batch % unit != 0 || count > most_micro_batches) return false;
+  const Schedule& schedule = schedule_of(step);
+  return !schedule.refuse(shape_of(step, schedule, global_batch));
+}
+
+}  // namespace slipway::schedules
