@@ -4,27 +4,34 @@
 #include <stdexcept>
 
 #include "models/model/parameters.h"
+#include "schedules/memory/in_flight.h"
 #include "schedules/step/placement.h"
 #include "schedules/time/stack_pace.h"
 
 namespace slipway::schedules {
 namespace {
 
-bool note_in_flight(const std::vector<Action>& list, int rank, const ScheduleShape& shape, std::vector<int>& fullest) {
-  std::vector<int> now(shape.chunks, 0);
-  int most = 0, total = 0;
-  for (const Action& action : list) {
-    if (action.stage % shape.pipeline != rank || action.stage / shape.pipeline >= shape.chunks) return false;
-    if (action.pass != Pass::forward && action.pass != Pass::backward) return false;
-    const int change = action.pass == Pass::forward ? 1 : -1;
-    now[action.stage / shape.pipeline] += change;
-    total += change;
-    if (total > most) {
-      most = total;
-      fullest = now;
-    }
+// Whole backwards of the rank's own stages, a backward of the first of them at the end.
+bool is_plain(const std::vector<Action>& list, int rank, const ScheduleShape& shape) {
+  const auto is_own = [&](const Action& action) {
+    return action.stage % shape.pipeline == rank && action.stage / shape.pipeline < shape.chunks &&
+           (action.pass == Pass::forward || action.pass == Pass::backward);
+  };
+  return std::all_of(list.begin(), list.end(), is_own) && !list.empty() && list.back().pass == Pass::backward &&
+         list.back().stage == rank;
+}
+
+// Per chunk, where every micro-batch of every stage weighs the same.
+std::vector<int> in_flight(const std::vector<Action>& list, int rank, const ScheduleShape& shape) {
+  std::map<int, HeldBytes> one_each;
+  for (int chunk = 0; chunk < shape.chunks; ++chunk) one_each[rank + chunk * shape.pipeline].activations = 1;
+  const std::map<int, double> held = held_at_peak(list, one_each);
+  std::vector<int> micro_batches;
+  for (const auto& [stage, one] : one_each) {
+    const auto found = held.find(stage);
+    micro_batches.push_back(found == held.end() ? 0 : static_cast<int>(found->second));
   }
-  return !list.empty() && list.back().pass == Pass::backward && list.back().stage == rank;
+  return micro_batches;
 }
 
 }  // namespace
@@ -38,8 +45,10 @@ ScheduleUse schedule_use(const Schedule& schedule, const ScheduleShape& shape) {
                   std::vector<int>(shape.stages(), 0)};
   for (const auto& list : lists)
     for (const Action& action : list) use.forwards[action.stage] += action.pass == Pass::forward ? 1 : 0;
-  for (int rank = 0; rank < shape.pipeline; ++rank)
-    use.is_plain &= note_in_flight(lists[rank], rank, shape, use.in_flight[rank]);
+  for (int rank = 0; rank < shape.pipeline; ++rank) {
+    use.is_plain &= is_plain(lists[rank], rank, shape);
+    use.in_flight[rank] = in_flight(lists[rank], rank, shape);
+  }
   return use;
 }
 
