@@ -21,29 +21,21 @@ namespace slipway::scenarios {
 
 namespace {
 
+// Published rows and scenarios hold the same Step, so one function reads both.
 struct Quantity {
   const char* name;
-  double (*of_row)(const PublishedRow& row);
-  double (*of_scenario)(const Scenario& scenario);
+  double (*of)(const Step& step);
 };
 
 constexpr std::array quantities{
-    Quantity{"tensor", [](const PublishedRow& row) { return static_cast<double>(row.shape.sharding.tensor); },
-             [](const Scenario& s) { return static_cast<double>(s.step.layout.tensor); }},
-    Quantity{"pipeline", [](const PublishedRow& row) { return static_cast<double>(row.pipeline); },
-             [](const Scenario& s) { return static_cast<double>(s.step.layout.pipeline); }},
-    Quantity{"chunks", [](const PublishedRow& row) { return static_cast<double>(row.chunks); },
-             [](const Scenario& s) { return static_cast<double>(s.step.layout.chunks); }},
-    Quantity{"context", [](const PublishedRow& row) { return static_cast<double>(row.shape.sharding.context); },
-             [](const Scenario& s) { return static_cast<double>(s.step.layout.context); }},
-    Quantity{"zero", [](const PublishedRow& row) { return static_cast<double>(row.zero); },
-             [](const Scenario& s) { return static_cast<double>(s.step.layout.zero); }},
-    Quantity{"sequence", [](const PublishedRow& row) { return static_cast<double>(row.model.sequence); },
-             [](const Scenario& s) { return static_cast<double>(s.step.model->sequence); }},
-    Quantity{"micro-batch", [](const PublishedRow& row) { return static_cast<double>(row.shape.micro_batch); },
-             [](const Scenario& s) { return static_cast<double>(s.step.micro_batch); }},
-    Quantity{"GPUs", [](const PublishedRow& row) { return static_cast<double>(row.gpus); },
-             [](const Scenario& s) { return static_cast<double>(rank_count(s.step.layout)); }},
+    Quantity{"tensor", [](const Step& s) { return static_cast<double>(s.layout.tensor); }},
+    Quantity{"pipeline", [](const Step& s) { return static_cast<double>(s.layout.pipeline); }},
+    Quantity{"chunks", [](const Step& s) { return static_cast<double>(s.layout.chunks); }},
+    Quantity{"context", [](const Step& s) { return static_cast<double>(s.layout.context); }},
+    Quantity{"zero", [](const Step& s) { return static_cast<double>(s.layout.zero); }},
+    Quantity{"sequence", [](const Step& s) { return static_cast<double>(s.model->sequence); }},
+    Quantity{"micro-batch", [](const Step& s) { return static_cast<double>(s.micro_batch); }},
+    Quantity{"GPUs", [](const Step& s) { return static_cast<double>(rank_count(s.layout)); }},
 };
 
 using Word = std::optional<std::string>;  // none: a run without that choice
@@ -53,15 +45,15 @@ std::string recompute_word(Recompute recompute) {
   return words[static_cast<std::size_t>(recompute)];
 }
 
-Word sequence_parallel_word(int tensor, bool parallel) {
-  return tensor > 1 ? Word(parallel ? "true" : "false") : std::nullopt;
+Word sequence_parallel_word(const Step& s) {
+  return s.layout.tensor > 1 ? Word(s.layout.sequence_parallel ? "true" : "false") : std::nullopt;
 }
 
 // All schedules are the same without a pipeline. The chunks distinguish interleaving.
-Word schedule_word(const Scenario& s) {
-  if (s.step.layout.pipeline == 1) return std::nullopt;
-  if (s.step.actions) return "of a CSV";
-  return s.step.schedule == "interleaved-1f1b" ? "1f1b" : s.step.schedule;
+Word schedule_word(const Step& s) {
+  if (s.layout.pipeline == 1) return std::nullopt;
+  if (s.actions) return "of a CSV";
+  return s.schedule == "interleaved-1f1b" ? "1f1b" : s.schedule;
 }
 
 // Both 16-bit types have the same price.
@@ -69,25 +61,15 @@ std::string dtype_word(Dtype dtype) { return bytes_of(dtype) == 2 ? "of 16 bits"
 
 struct Choice {
   const char* name;
-  Word (*of_row)(const PublishedRow& row);
-  Word (*of_scenario)(const Scenario& scenario);
+  Word (*of)(const Step& step);
 };
 
 // Attention kernels are left to the formula (TimeModel::outside), which prices many of them alike.
 constexpr std::array choices{
-    Choice{"recompute", [](const PublishedRow& row) { return Word(recompute_word(row.recompute)); },
-           [](const Scenario& s) { return Word(recompute_word(s.step.recompute)); }},
-    Choice{"schedule", [](const PublishedRow& row) { return row.pipeline > 1 ? Word("1f1b") : std::nullopt; },
-           schedule_word},
-    Choice{"sequence parallel",
-           [](const PublishedRow& row) {
-             return sequence_parallel_word(row.shape.sharding.tensor, row.shape.sharding.sequence_parallel);
-           },
-           [](const Scenario& s) {
-             return sequence_parallel_word(s.step.layout.tensor, s.step.layout.sequence_parallel);
-           }},
-    Choice{"dtype", [](const PublishedRow& row) { return Word(dtype_word(row.shape.dtype)); },
-           [](const Scenario& s) { return Word(dtype_word(s.step.dtype)); }},
+    Choice{"recompute", [](const Step& s) { return Word(recompute_word(s.recompute)); }},
+    Choice{"schedule", schedule_word},
+    Choice{"sequence parallel", sequence_parallel_word},
+    Choice{"dtype", [](const Step& s) { return Word(dtype_word(s.dtype)); }},
 };
 
 bool takes_part(const PublishedRow& row, FittedOf of) {
@@ -125,11 +107,11 @@ Ranges ranges_of(const std::string& trainer, const std::string& machine, FittedO
     ranges.quantities.resize(quantities.size());
     for (std::size_t i = 0; i < quantities.size(); ++i) {
       Range& range = ranges.quantities[i];
-      const double value = quantities[i].of_row(row);
+      const double value = quantities[i].of(row.step);
       range = first ? Range{value, value} : Range{std::min(range.least, value), std::max(range.most, value)};
     }
     for (std::size_t i = 0; i < choices.size(); ++i)
-      if (const Word word = choices[i].of_row(row)) ranges.choices[i].insert(*word);
+      if (const Word word = choices[i].of(row.step)) ranges.choices[i].insert(*word);
   }
   return ranges;
 }
@@ -162,12 +144,12 @@ std::vector<OutsideFit> outside_fit(const Scenario& scenario, const std::string&
   if (!scenario.stack || !is_built_in(scenario, machine, of)) return outside;
   const Ranges& ranges = known_ranges(scenario.stack->trainer, machine, of);
   for (std::size_t i = 0; i < ranges.quantities.size(); ++i) {
-    const double here = quantities[i].of_scenario(scenario);
+    const double here = quantities[i].of(scenario.step);
     const auto [least, most] = ranges.quantities[i];
     if (here < least || here > most) outside.push_back({quantities[i].name, here, least, most, "", {}});
   }
   for (std::size_t i = 0; i < choices.size(); ++i) {
-    const Word here = choices[i].of_scenario(scenario);
+    const Word here = choices[i].of(scenario.step);
     const std::set<std::string>& fitted = ranges.choices[i];
     if (here && !fitted.empty() && !fitted.contains(*here))
       outside.push_back({choices[i].name, 0, 0, 0, *here, {fitted.begin(), fitted.end()}});
@@ -178,7 +160,7 @@ std::vector<OutsideFit> outside_fit(const Scenario& scenario, const std::string&
 std::optional<OutsideFit> short_slices(const Scenario& scenario, const std::string& machine) {
   if (scenario.step.slices < 2) return std::nullopt;
   const auto tokens_of = [](const PublishedRow& row) {
-    return static_cast<double>(row.shape.micro_batch * row.shape.sequence) / row.shape.sharding.context;
+    return static_cast<double>(row.step.micro_batch * row.step.model->sequence) / row.step.layout.context;
   };
   OutsideFit found{"tokens of a slice", 0, 0, 0, "", {}};
   found.here = static_cast<double>(scenario.step.micro_batch * scenario.step.model->sequence) / scenario.step.slices /

@@ -29,19 +29,20 @@ void read_fujii(const Cells& cells, PublishedRow& row) {
   row.gpus = cells.count("gpus");
   const int usual = row.machine == "h100-94gb" ? 4 : 8;
   row.gpus_per_node = cells.empty("gpus_per_node") ? usual : cells.count("gpus_per_node");
-  row.shape.sequence = cells.integer("seq_len");
-  row.model = library_llama(cells.text("model"), row.shape.sequence);
-  row.shape.micro_batch = cells.integer("micro_batch");
-  row.shape.sharding = {cells.count("tensor"), true, cells.count("context")};
-  row.pipeline = cells.count("pipeline");
-  row.zero = 1;
+  row.step.model = library_llama(cells.text("model"), cells.integer("seq_len"));
+  row.step.micro_batch = cells.integer("micro_batch");
+  row.step.layout.tensor = cells.count("tensor");
+  row.step.layout.sequence_parallel = true;
+  row.step.layout.context = cells.count("context");
+  row.step.layout.pipeline = cells.count("pipeline");
+  row.step.layout.zero = 1;
   const std::int64_t batch = cells.integer("global_batch");
-  const Sharding& cut = row.shape.sharding;
-  row.group = fmt::format("t{} c{} p{} on {}", cut.tensor, cut.context, row.pipeline, row.machine);
-  row.table = row.choice = fmt::format("{} on {} {}", row.model.name, row.gpus, row.machine);
+  const Layout& cut = row.step.layout;
+  row.group = fmt::format("t{} c{} p{} on {}", cut.tensor, cut.context, row.step.layout.pipeline, row.machine);
+  row.table = row.choice = fmt::format("{} on {} {}", row.step.model->name, row.gpus, row.machine);
   if (row.status == RowStatus::ok)
     row.step_s =
-        paper_flops(row.model, static_cast<double>(batch)) / (row.gpus * cells.number("tflops_per_gpu") * 1e12);
+        paper_flops(row.step.model, static_cast<double>(batch)) / (row.gpus * cells.number("tflops_per_gpu") * 1e12);
   set_batch(row, batch);
 }
 

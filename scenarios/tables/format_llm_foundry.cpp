@@ -59,21 +59,20 @@ void read_llm_foundry(const Cells& cells, PublishedRow& row) {
   row.gpus = cells.count("gpus");
   const MptShape shape = cells.choice("model", plain_word(cells.text("model")), mpt_shapes);
   const std::int64_t sequence = cells.integer("seq");
-  row.model = gpt(std::string("mpt-") + shape.name,
-                  {shape.layers, shape.hidden, 4 * shape.hidden, shape.heads, 50368, sequence, sequence});
-  row.shape.sequence = sequence;
-  row.shape.micro_batch = cells.integer("micro_batch");
-  row.shape.kernels = Kernels::flash2;
-  row.recompute = cells.flag("act_ckpt") ? Recompute::full : Recompute::none;
+  row.step.model = gpt(std::string("mpt-") + shape.name,
+                       {shape.layers, shape.hidden, 4 * shape.hidden, shape.heads, 50368, sequence, sequence});
+  row.step.micro_batch = cells.integer("micro_batch");
+  row.step.kernels = Kernels::flash2;
+  row.step.recompute = cells.flag("act_ckpt") ? Recompute::full : Recompute::none;
   if (!cells.empty("act_offload") && cells.flag("act_offload"))
     throw CellError("column act_offload: activations kept in the host's memory are outside what the formula prices");
   const FsdpSharding sharding = cells.choice("sharding", shardings);
-  row.zero = sharding.zero;
+  row.step.layout.zero = sharding.zero;
   if (sharding.inside_node && row.gpus > row.gpus_per_node) row.shard_group = row.gpus_per_node;
   const Precision precision = cells.choice("precision", precisions);
-  row.shape.dtype = precision.dtype, row.gradient_dtype = precision.gradients, row.fp8 = precision.fp8;
-  row.group = row.choice = row.model.name + " on " + row.machine;
-  row.table = fmt::format("{} at {} on {} {}", row.model.name, sequence, row.gpus, row.machine);
+  row.step.dtype = precision.dtype, row.step.gradient_dtype = precision.gradients, row.fp8 = precision.fp8;
+  row.group = row.choice = row.step.model->name + " on " + row.machine;
+  row.table = fmt::format("{} at {} on {} {}", row.step.model->name, sequence, row.gpus, row.machine);
   const std::int64_t batch = cells.integer("global_batch");
   row.step_s = static_cast<double>(batch * sequence) / cells.number("tokens_per_s");
   set_batch(row, batch);

@@ -21,35 +21,39 @@ void read_gpt(const Cells& cells, std::int64_t sequence, PublishedRow& row) {
   const std::int64_t hidden = cells.integer("hidden"), layers = cells.integer("layers");
   row.trainer = "megatron-lm";
   row.gpus = cells.count("gpus");
-  row.model = gpt(fmt::format("gpt-{}x{}", layers, hidden),
-                  {layers, hidden, 4 * hidden, cells.integer("heads"), vocabulary, sequence, sequence});
-  row.shape.sequence = sequence;
-  row.shape.sharding = {cells.count("tp"), false, 1};
-  row.shape.kernels = Kernels::fused_softmax;
-  row.recompute = Recompute::full;
-  row.shape.dtype = row.gradient_dtype = Dtype::float16;
+  row.step.model = gpt(fmt::format("gpt-{}x{}", layers, hidden),
+                       {layers, hidden, 4 * hidden, cells.integer("heads"), vocabulary, sequence, sequence});
+  row.step.layout.tensor = cells.count("tp");
+  row.step.layout.sequence_parallel = false;
+  row.step.layout.context = 1;
+  row.step.kernels = Kernels::fused_softmax;
+  row.step.recompute = Recompute::full;
+  row.step.dtype = row.step.gradient_dtype = Dtype::float16;
 }
 
 // The smallest divisor above 1 of a stage's layers. 1 where there is none, or where Megatron-LM cannot interleave: it
 // needs equal stages, and a multiple of their number as micro-batches.
 int fewest_chunks(const PublishedRow& row) {
-  const std::int64_t layers = row.model.runs[1].count;
-  if (row.pipeline <= 1 || layers % row.pipeline != 0 || row.micro_batches % row.pipeline != 0) return 1;
-  for (int chunks = 2; chunks <= layers / row.pipeline; ++chunks)
-    if (layers / row.pipeline % chunks == 0) return chunks;
+  const std::int64_t layers = row.step.model->runs[1].count;
+  if (row.step.layout.pipeline <= 1 || layers % row.step.layout.pipeline != 0 ||
+      micro_batches_of(row.step) % row.step.layout.pipeline != 0)
+    return 1;
+  for (int chunks = 2; chunks <= layers / row.step.layout.pipeline; ++chunks)
+    if (layers / row.step.layout.pipeline % chunks == 0) return chunks;
   return 1;
 }
 
 void set_micro_batch(PublishedRow& row, std::int64_t micro_batch, std::int64_t global_batch) {
-  row.shape.micro_batch = micro_batch;
+  row.step.micro_batch = micro_batch;
   set_batch(row, global_batch);
-  if (row.chunks == 0) row.chunks = fewest_chunks(row);
+  if (row.step.layout.chunks == 0) row.step.layout.chunks = fewest_chunks(row);
 }
 
 double counted_flops(const PublishedRow& row, double sequences) {
-  const double L = static_cast<double>(row.model.runs[1].count), s = static_cast<double>(row.model.sequence);
-  const double h = static_cast<double>(row.model.runs[1].block.hidden), V = static_cast<double>(vocabulary);
-  const double per_layer = row.recompute == Recompute::full ? 96 : 72;
+  const double L = static_cast<double>(row.step.model->runs[1].count),
+               s = static_cast<double>(row.step.model->sequence);
+  const double h = static_cast<double>(row.step.model->runs[1].block.hidden), V = static_cast<double>(vocabulary);
+  const double per_layer = row.step.recompute == Recompute::full ? 96 : 72;
   return sequences * s * h * (per_layer * L * h * (1 + s / (6 * h)) + 6 * V);
 }
 
@@ -66,13 +70,12 @@ void read_megatron_scaling(const Cells& cells, PublishedRow& row) {
   const std::int64_t sequence = cells.integer("seq");
   read_gpt(cells, sequence, row);
   set_machine(row, cells, {"a100-80gb"});
-  row.pipeline = cells.count("pp");
-  row.recompute = recompute_word(cells, Recompute::full);
-  row.shape.recompute_attention = row.recompute == Recompute::selective;
-  if (!cells.empty("sequence_parallel")) row.shape.sharding.sequence_parallel = cells.flag("sequence_parallel");
+  row.step.layout.pipeline = cells.count("pp");
+  row.step.recompute = recompute_word(cells, Recompute::full);
+  if (!cells.empty("sequence_parallel")) row.step.layout.sequence_parallel = cells.flag("sequence_parallel");
   const std::int64_t batch = cells.integer("global_batch");
-  row.group = row.choice = row.table = row.model.name;
-  row.chunks = told_chunks(cells);
+  row.group = row.choice = row.table = row.step.model->name;
+  row.step.layout.chunks = told_chunks(cells);
   if (cells.empty("micro_batch"))
     set_tuned_micro_batch(row, batch, set_micro_batch);
   else
@@ -86,9 +89,9 @@ void read_megatron_tensor(const Cells& cells, PublishedRow& row) {
   set_machine(row, cells, {"a100-40gb"});
   if (row.machine == "v100-32gb") row.gpus_per_node = 16;
   row.step_s = cells.number("iter_ms") / 1e3;
-  row.group = row.choice = row.table = fmt::format("{} on {} {}", row.model.name, row.gpus, row.machine);
+  row.group = row.choice = row.table = fmt::format("{} on {} {}", row.step.model->name, row.gpus, row.machine);
   const std::int64_t batch = cells.integer("global_batch");
-  row.shape.micro_batch = batch / cells.integer("dp");  // one micro-batch per step, without accumulation
+  row.step.micro_batch = batch / cells.integer("dp");  // one micro-batch per step, without accumulation
   set_batch(row, batch);
 }
 

@@ -30,16 +30,17 @@ void read_layout(const Cells& cells, PublishedRow& row) {
   const auto figure = [&](const char* column, const char* part) {
     return own ? cells.integer(column) : named(name, part);
   };
-  row.data = static_cast<int>(figure("dp", "dp"));
+  row.step.layout.data = static_cast<int>(figure("dp", "dp"));
   const bool scattered =
       cells.empty("tp_mode") || cells.choice<bool>("tp_mode", {{"REDUCE_SCATTER", true}, {"ALL_REDUCE", false}});
-  row.shape.sharding = {static_cast<int>(figure("tp", "tp")), scattered, 1};
-  row.pipeline = static_cast<int>(figure("pp", "pp"));
-  row.micro_batches = figure("batch_accum", "acc");
-  row.shape.micro_batch = figure("mbs", "mbs");
-  row.zero =
+  row.step.layout.tensor = static_cast<int>(figure("tp", "tp"));
+  row.step.layout.sequence_parallel = scattered;
+  row.step.layout.pipeline = static_cast<int>(figure("pp", "pp"));
+  row.step.micro_batch = figure("mbs", "mbs");
+  row.step.global_batch = figure("batch_accum", "acc") * row.step.micro_batch * row.step.layout.data;
+  row.step.layout.zero =
       cells.empty("zero_stage") ? static_cast<int>(named(name, "zero")) : static_cast<int>(cells.number("zero_stage"));
-  if (row.data * row.shape.sharding.tensor * row.pipeline != row.gpus)
+  if (row.step.layout.data * row.step.layout.tensor * row.step.layout.pipeline != row.gpus)
     throw CellError("dp x tp x pp is not the number of GPUs");
 }
 
@@ -62,15 +63,14 @@ void read_nanotron(const Cells& cells, PublishedRow& row) {
   row.machine = "h100-80gb";
   row.fixed_pipeline = cells.empty("after_pp_fix") || cells.flag("after_pp_fix");
   row.gpus = cells.count("gpus");
-  row.shape.sequence = cells.integer("seq_len");
-  row.model = nanotron_model(cells);
-  row.group = row.choice = row.model.name;
-  row.table = fmt::format("{} on {} GPUs", row.model.name, row.gpus);
+  row.step.model = nanotron_model(cells);
+  row.group = row.choice = row.step.model->name;
+  row.table = fmt::format("{} on {} GPUs", row.step.model->name, row.gpus);
   read_layout(cells, row);
   if (!cells.empty("accumulate_grad_in_fp32") && !cells.flag("accumulate_grad_in_fp32"))
-    row.gradient_dtype = Dtype::bfloat16;
+    row.step.gradient_dtype = Dtype::bfloat16;
   if (row.status != RowStatus::ok) return;
-  const double tokens = static_cast<double>(row.micro_batches * row.shape.micro_batch * row.shape.sequence) * row.data;
+  const double tokens = static_cast<double>(row.step.global_batch * row.step.model->sequence);
   row.step_s =
       cells.empty("step_s_derived") ? tokens / (row.gpus * cells.number("tok/s/gpu")) : cells.number("step_s_derived");
   row.allocated_bytes = cells.number_or("Mem Alloc (GB)", 0) * gibibyte;

@@ -46,7 +46,7 @@ void read_keys(const Cells& cells, PublishedRow& row, std::int64_t batch) {
   const auto key = [&](const char* column, std::string otherwise) {
     return cells.empty(column) ? otherwise : cells.text(column);
   };
-  row.group = key("group", fmt::format("{} at {} on {}", row.model.name, row.shape.sequence, row.machine));
+  row.group = key("group", fmt::format("{} at {} on {}", row.step.model->name, row.step.model->sequence, row.machine));
   row.table = key("table", fmt::format("{} on {} GPUs, batch {}", row.group, row.gpus, batch));
   row.choice = key("choice", row.table);
 }
@@ -59,20 +59,20 @@ void read_slipway(const Cells& cells, PublishedRow& row) {
   row.status = cells.choice("status", statuses);
   row.trainer = cells.text("trainer");
   row.machine = machine_named("machine", cells.text("machine"));
-  row.model = model_of(cells);
+  row.step.model = model_of(cells);
   row.gpus = cells.count("gpus");
   row.gpus_per_node = cells.count("gpus_per_node");
-  row.shape = {cells.integer("micro_batch"),
-               row.model.sequence,
-               {cells.count("tensor"), cells.flag("sequence_parallel"), cells.count("context")}};
-  row.shape.kernels = cells.choice("kernels", kernels);
-  row.pipeline = cells.count("pipeline");
-  row.chunks = cells.count("chunks");
-  row.zero = static_cast<int>(cells.number("zero"));
-  row.recompute = cells.choice("recompute", recomputes);
-  row.shape.recompute_attention = row.recompute == Recompute::selective;
-  row.gradient_dtype = cells.choice("gradient_dtype", dtypes);
-  if (!cells.empty("dtype")) row.shape.dtype = cells.choice("dtype", dtypes);
+  row.step.micro_batch = cells.integer("micro_batch");
+  row.step.layout.tensor = cells.count("tensor");
+  row.step.layout.sequence_parallel = cells.flag("sequence_parallel");
+  row.step.layout.context = cells.count("context");
+  row.step.kernels = cells.choice("kernels", kernels);
+  row.step.layout.pipeline = cells.count("pipeline");
+  row.step.layout.chunks = cells.count("chunks");
+  row.step.layout.zero = static_cast<int>(cells.number("zero"));
+  row.step.recompute = cells.choice("recompute", recomputes);
+  row.step.gradient_dtype = cells.choice("gradient_dtype", dtypes);
+  if (!cells.empty("dtype")) row.step.dtype = cells.choice("dtype", dtypes);
   row.fp8 = !cells.empty("fp8") && cells.flag("fp8");
   row.shard_group = static_cast<int>(cells.number_or("shard_group", 0));
   row.fixed_pipeline = cells.empty("after_pp_fix") || cells.flag("after_pp_fix");
@@ -126,35 +126,35 @@ std::vector<std::string> slipway_columns() {
 }
 
 std::vector<std::string> slipway_fields(const PublishedRow& row) {
-  const Block& layer = row.model.runs[1].block;
-  const Sharding& cut = row.shape.sharding;
+  const Block& layer = row.step.model->runs[1].block;
+  const Layout& cut = row.step.layout;
   const auto text = [](auto value) { return fmt::format("{}", value); };
   return {row.trainer,
           row.machine,
-          row.model.name,
-          row.model.family == Family::llama ? "llama" : "gpt",
-          text(row.model.runs[1].count),
+          row.step.model->name,
+          row.step.model->family == Family::llama ? "llama" : "gpt",
+          text(row.step.model->runs[1].count),
           text(layer.hidden),
           text(layer.ffn),
           text(layer.heads),
           text(layer.kv_heads),
-          text(row.model.runs[0].block.vocab),
-          text(row.model.runs[2].block.tied),
-          text(row.shape.sequence),
+          text(row.step.model->runs[0].block.vocab),
+          text(row.step.model->runs[2].block.tied),
+          text(row.step.model->sequence),
           text(row.gpus),
           text(row.gpus_per_node),
           text(cut.tensor),
           text(cut.sequence_parallel),
           text(cut.context),
-          text(row.pipeline),
-          text(row.chunks),
-          text(row.zero),
-          text(row.shape.micro_batch),
-          text(row.micro_batches * row.shape.micro_batch * row.data),
-          key_of(recomputes, row.recompute),
-          key_of(kernels, row.shape.kernels),
-          key_of(dtypes, row.gradient_dtype),
-          key_of(dtypes, row.shape.dtype),
+          text(row.step.layout.pipeline),
+          text(row.step.layout.chunks),
+          text(row.step.layout.zero),
+          text(row.step.micro_batch),
+          text(row.step.global_batch),
+          key_of(recomputes, row.step.recompute),
+          key_of(kernels, row.step.kernels),
+          key_of(dtypes, row.step.gradient_dtype),
+          key_of(dtypes, row.step.dtype),
           text(row.fp8),
           text(row.shard_group),
           name_of(row.status),

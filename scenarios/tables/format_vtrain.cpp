@@ -18,22 +18,22 @@ void read_vtrain(const Cells& cells, PublishedRow& row) {
     set_machine(row, cells, {"a100-40gb"});
   row.gpus = cells.count("gpus");
   const std::int64_t hidden = cells.integer("hidden"), layers = cells.integer("layers"), s = cells.integer("seq");
-  row.model = gpt(fmt::format("gpt-{}x{}", layers, hidden),
-                  {layers, hidden, 4 * hidden, cells.integer("heads"), assumed_vocabulary, s, s});
-  row.shape.sequence = s;
-  row.shape.micro_batch = cells.integer("micro_batch");
-  row.shape.sharding = {cells.count("tp"), false, 1};
-  row.shape.kernels = Kernels::torch;
-  row.pipeline = cells.count("pp");
-  row.recompute = recompute_word(cells, Recompute::full);  // "full (use_checkpoint=true ...)"
-  row.shape.recompute_attention = row.recompute == Recompute::selective;
-  row.shape.dtype = row.gradient_dtype = Dtype::float16;
+  row.step.model = gpt(fmt::format("gpt-{}x{}", layers, hidden),
+                       {layers, hidden, 4 * hidden, cells.integer("heads"), assumed_vocabulary, s, s});
+  row.step.micro_batch = cells.integer("micro_batch");
+  row.step.layout.tensor = cells.count("tp");
+  row.step.layout.sequence_parallel = false;
+  row.step.layout.context = 1;
+  row.step.kernels = Kernels::torch;
+  row.step.layout.pipeline = cells.count("pp");
+  row.step.recompute = recompute_word(cells, Recompute::full);  // "full (use_checkpoint=true ...)"
+  row.step.dtype = row.step.gradient_dtype = Dtype::float16;
   row.step_s = cells.number("iter_ms") / 1e3;
   const std::int64_t batch = cells.integer("global_batch");
-  row.group = row.choice = row.model.name;
-  row.table = fmt::format("{} on {} GPUs, batch {}", row.model.name, row.gpus, batch);
+  row.group = row.choice = row.step.model->name;
+  row.table = fmt::format("{} on {} GPUs, batch {}", row.step.model->name, row.gpus, batch);
   set_batch(row, batch);
-  if (row.data != cells.count("dp")) throw CellError("column dp does not match gpus / (tp x pp)");
+  if (row.step.layout.data != cells.count("dp")) throw CellError("column dp does not match gpus / (tp x pp)");
 }
 
 }  // namespace slipway::scenarios

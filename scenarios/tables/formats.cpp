@@ -153,36 +153,38 @@ PublishedTable read_table(std::istream& in, const std::string& file) {
 }
 
 void set_batch(PublishedRow& row, std::int64_t global_batch) {
-  if (row.shape.micro_batch < 1)
+  if (row.step.micro_batch < 1)
     throw CellError("the global batch of " + std::to_string(global_batch) + " is less than one sequence per replica");
   // Each degree is below 2^31. So the product of two fits in 64 bits, and exceeds any GPU count long before the third.
   constexpr std::int64_t most = std::int64_t{1} << 31;
-  const std::int64_t two = std::int64_t{row.shape.sharding.tensor} * row.shape.sharding.context;
-  const std::int64_t ranks = two < most ? two * row.pipeline : most;
+  const std::int64_t two = std::int64_t{row.step.layout.tensor} * row.step.layout.context;
+  const std::int64_t ranks = two < most ? two * row.step.layout.pipeline : most;
   if (row.gpus % ranks != 0) {
     // A layout with more ranks than GPUs is impossible, but some tables list such rows.
     if (row.status == RowStatus::ok)
       throw CellError("tensor x context x pipeline = " + std::to_string(ranks) + " does not divide " +
                       std::to_string(row.gpus) + " GPUs");
     row.status = RowStatus::infeasible;
-    row.micro_batches = global_batch / row.shape.micro_batch;
+    row.step.global_batch = global_batch / row.step.micro_batch * row.step.micro_batch * row.step.layout.data;
     return;
   }
-  row.data = static_cast<int>(row.gpus / ranks);
-  const std::int64_t at_once = row.shape.micro_batch <= global_batch ? row.data * row.shape.micro_batch : 0;
+  row.step.layout.data = static_cast<int>(row.gpus / ranks);
+  const std::int64_t at_once = row.step.micro_batch <= global_batch ? row.step.layout.data * row.step.micro_batch : 0;
   if (at_once < 1 || global_batch < at_once)
-    throw CellError("data x micro-batch = " + std::to_string(row.data) + " x " + std::to_string(row.shape.micro_batch) +
-                    " does not divide the global batch of " + std::to_string(global_batch));
-  row.micro_batches = (global_batch + at_once - 1) / at_once;
+    throw CellError("data x micro-batch = " + std::to_string(row.step.layout.data) + " x " +
+                    std::to_string(row.step.micro_batch) + " does not divide the global batch of " +
+                    std::to_string(global_batch));
+  row.step.global_batch = (global_batch + at_once - 1) / at_once * at_once;
   if (global_batch % at_once != 0)
-    assume(row, "data x micro-batch = " + std::to_string(row.data) + " x " + std::to_string(row.shape.micro_batch) +
-                    " does not divide the global batch of " + std::to_string(global_batch) + ": " +
-                    std::to_string(row.micro_batches) + " micro-batches");
+    assume(row, "data x micro-batch = " + std::to_string(row.step.layout.data) + " x " +
+                    std::to_string(row.step.micro_batch) + " does not divide the global batch of " +
+                    std::to_string(global_batch) + ": " + std::to_string(micro_batches_of(row.step)) +
+                    " micro-batches");
 }
 
 void check_row(const PublishedRow& row) {
   constexpr std::int64_t most_layers = 10000;  // the limit of a scenario
-  if (layer_count(row.model) > most_layers)
+  if (layer_count(row.step.model) > most_layers)
     throw CellError("the model has more than " + std::to_string(most_layers) + " layers");
   if (row.status == RowStatus::ok && !(row.step_s > 0 && std::isfinite(row.step_s)))
     throw CellError("status is ok but its figures give no step time above 0");

@@ -45,25 +45,25 @@ const StackTime& most_alike(const Stack& stack, const Machine& machine) {
 }  // namespace
 
 StepWork work_of(const PublishedRow& row) {
-  StepWork work = step_work(row.model, built_in_machine(row.machine), row.shape.dtype);
-  const Sharding& cut = row.shape.sharding;
-  work.s = static_cast<double>(row.shape.sequence);
-  work.b = static_cast<double>(row.shape.micro_batch);
-  work.m = static_cast<double>(row.micro_batches);
+  StepWork work = step_work(row.step.model, built_in_machine(row.machine), row.step.dtype);
+  const Layout& cut = row.step.layout;
+  work.s = static_cast<double>(row.step.model->sequence);
+  work.b = static_cast<double>(row.step.micro_batch);
+  work.m = static_cast<double>(micro_batches_of(row.step));
   work.t = cut.tensor;
   work.c = cut.context;
-  work.p = row.pipeline;
-  work.d = row.data;
+  work.p = row.step.layout.pipeline;
+  work.d = row.step.layout.data;
   work.gpus = row.gpus;
-  work.chunks = row.chunks;
+  work.chunks = row.step.layout.chunks;
   work.fp8 = row.fp8;
   work.gpus_per_node = row.gpus_per_node;
   work.sequence_parallel = cut.sequence_parallel;
-  work.zero = row.zero;
+  work.zero = row.step.layout.zero;
   work.shard_group = row.shard_group;
-  work.kernels = row.shape.kernels;
-  work.recompute = row.recompute;
-  work.gradient_bytes = bytes_of(row.gradient_dtype);
+  work.kernels = row.step.kernels;
+  work.recompute = row.step.recompute;
+  work.gradient_bytes = bytes_of(row.step.gradient_dtype);
   work.all_reduce_bytes_per_s = row.all_reduce_bytes_per_s;
   if (work.p > work.L) throw std::invalid_argument("it has more pipeline stages than layers");
   return work;
@@ -79,7 +79,7 @@ const StackTime& time_constants_of(const PublishedRow& row) {
 const Machine& machine_of(const PublishedRow& row) { return built_in_machine(row.machine); }
 
 double peak_flops_of(const PublishedRow& row) {
-  return built_in_machine(row.machine).peak_flops[static_cast<std::size_t>(row.shape.dtype)];
+  return built_in_machine(row.machine).peak_flops[static_cast<std::size_t>(row.step.dtype)];
 }
 
 RowPrice price(const PublishedRow& row) {

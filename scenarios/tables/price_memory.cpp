@@ -12,14 +12,15 @@ namespace slipway::scenarios {
 namespace {
 
 MemoryInput memory_input_of(const PublishedRow& row) {
-  MemoryInput input = memory_input(row.model, row.shape);
-  input.pipeline = row.pipeline;
-  input.data = row.shard_group > 0 ? std::min(row.shard_group, row.data) : row.data;  // the rest hold the same
-  input.chunks = row.chunks;
-  input.micro_batches = row.micro_batches;
-  input.zero = row.zero;
-  input.gradient_dtype = row.gradient_dtype;
-  input.recompute = row.recompute;
+  MemoryInput input = memory_input(row.step.model, work_shape(row.step));
+  input.pipeline = row.step.layout.pipeline;
+  input.data = row.shard_group > 0 ? std::min(row.shard_group, row.step.layout.data)
+                                   : row.step.layout.data;  // the rest hold the same
+  input.chunks = row.step.layout.chunks;
+  input.micro_batches = micro_batches_of(row.step);
+  input.zero = row.step.layout.zero;
+  input.gradient_dtype = row.step.gradient_dtype;
+  input.recompute = row.step.recompute;
   return input;
 }
 

@@ -27,24 +27,24 @@ const char* word_of(Kernels kernels) {
 }  // namespace
 
 std::string layout_key(const PublishedRow& row) {
-  const Sharding& cut = row.shape.sharding;
-  return fmt::format("{} s{} on {}: t{} c{} p{} d{} b{}", row.model.name, row.shape.sequence, row.machine, cut.tensor,
-                     cut.context, row.pipeline, row.data, row.shape.micro_batch);
+  const Layout& cut = row.step.layout;
+  return fmt::format("{} s{} on {}: t{} c{} p{} d{} b{}", row.step.model->name, row.step.model->sequence, row.machine,
+                     cut.tensor, cut.context, row.step.layout.pipeline, row.step.layout.data, row.step.micro_batch);
 }
 
 void assume(PublishedRow& row, const std::string& what) { row.assumed += (row.assumed.empty() ? "" : "; ") + what; }
 
 std::string in_words(const PublishedRow& row) {
-  const Sharding& cut = row.shape.sharding;
-  std::string text = fmt::format("{} s{}, {} GPUs: t{}{}", row.model.name, row.shape.sequence, row.gpus, cut.tensor,
-                                 cut.sequence_parallel && cut.tensor > 1 ? "+sp" : "");
+  const Layout& cut = row.step.layout;
+  std::string text = fmt::format("{} s{}, {} GPUs: t{}{}", row.step.model->name, row.step.model->sequence, row.gpus,
+                                 cut.tensor, cut.sequence_parallel && cut.tensor > 1 ? "+sp" : "");
   if (cut.context > 1) text += fmt::format(" c{}", cut.context);
-  text += fmt::format(" p{} d{} b{} m{} zero{}", row.pipeline, row.data, row.shape.micro_batch, row.micro_batches,
-                      row.zero);
-  return text + ' ' + word_of(row.shape.kernels) +
-         (row.recompute == Recompute::full        ? ", recompute"
-          : row.recompute == Recompute::selective ? ", selective recompute"
-                                                  : "");
+  text += fmt::format(" p{} d{} b{} m{} zero{}", row.step.layout.pipeline, row.step.layout.data, row.step.micro_batch,
+                      micro_batches_of(row.step), row.step.layout.zero);
+  return text + ' ' + word_of(row.step.kernels) +
+         (row.step.recompute == Recompute::full        ? ", recompute"
+          : row.step.recompute == Recompute::selective ? ", selective recompute"
+                                                       : "");
 }
 
 Exclusion exclusion_of(const PublishedRow& row) {
@@ -84,11 +84,11 @@ const char* name_of(Exclusion rule) {
 }
 
 double tokens_per_step(const PublishedRow& row) {
-  return static_cast<double>(row.micro_batches * row.shape.micro_batch * row.shape.sequence) * row.data;
+  return static_cast<double>(row.step.global_batch * row.step.model->sequence);
 }
 
 double mfu_of(const PublishedRow& row, double seconds, double peak_flops) {
-  return tokens_per_step(row) * mfu_flops_per_token(row.model) / (row.gpus * peak_flops * seconds);
+  return tokens_per_step(row) * mfu_flops_per_token(row.step.model) / (row.gpus * peak_flops * seconds);
 }
 
 }  // namespace slipway::scenarios

@@ -9,8 +9,7 @@
 
 #include <string>
 
-#include "models/model/model.h"
-#include "models/model/sharding.h"
+#include "schedules/step/step.h"
 
 namespace slipway::scenarios {
 
@@ -24,13 +23,8 @@ struct PublishedRow {
   std::string trainer;  // "aa-scaling", "megatron-core", ...: name of a stack profile
   std::string machine;  // machine profile: "a100-80gb"
   int gpus = 0, gpus_per_node = 8;
-  Model model;  // sequence included
-  // The layout.
-  WorkShape shape;  // micro-batch, sequence, tensor, sequence parallel, context, kernels
-  int pipeline = 1, data = 1, chunks = 1, zero = 0;
-  std::int64_t micro_batches = 1;  // per pipeline and step
-  Recompute recompute = Recompute::none;
-  Dtype gradient_dtype = Dtype::float32;
+  // As the table has it. Schedule, split and exchange of keys follow from the trainer (validate/graph_prices.h).
+  Step step;
   bool fp8 = false;     // layer products in fp8, the rest in dtype
   int shard_group = 0;  // GPUs that share one set of shards (ZeRO 1 to 3); other groups hold the same. 0: all replicas
   // The results.

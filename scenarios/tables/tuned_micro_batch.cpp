@@ -53,7 +53,7 @@ void set_tuned_micro_batch(PublishedRow& row, std::int64_t global_batch, WithMic
     PublishedRow tried = row;
     try {
       set(tried, micro_batch, global_batch);
-      if (tried.micro_batches * micro_batch * tried.data != global_batch) continue;
+      if (tried.step.global_batch != global_batch) continue;
       if (best && !fits(tried)) continue;
       const double own = book_seconds(tried);
       if (best && own >= seconds) continue;
@@ -64,7 +64,7 @@ void set_tuned_micro_batch(PublishedRow& row, std::int64_t global_batch, WithMic
   }
   if (!best) throw CellError(why.empty() ? "no micro-batch of 1 to 16 divides the global batch" : why);
   row = *best;
-  assume(row, fmt::format("micro-batch {}: of 1 to 16 the fastest that fits, by book values", row.shape.micro_batch));
+  assume(row, fmt::format("micro-batch {}: of 1 to 16 the fastest that fits, by book values", row.step.micro_batch));
 }
 
 }  // namespace slipway::scenarios

@@ -64,24 +64,13 @@ Scenario scenario_of(const PublishedRow& row) {
 }
 
 Step step_of(const PublishedRow& row) {
-  const Sharding& cut = row.shape.sharding;
-  Step step;
-  step.model = row.model;
-  step.layout.tensor = cut.tensor;
-  step.layout.sequence_parallel = cut.sequence_parallel && cut.tensor > 1;
-  step.layout.context = cut.context;
-  step.layout.context_exchange = exchange_of(row.trainer);
-  step.layout.pipeline = row.pipeline;
-  step.layout.chunks = row.chunks;
-  step.layout.data = row.data;
-  step.layout.zero = row.data > 1 ? row.zero : 0;
-  step.layout.split = row.trainer == "nanotron" ? SplitKind::balanced : SplitKind::even;
-  step.schedule = row.chunks > 1 ? "interleaved-1f1b" : "1f1b";
-  step.micro_batch = row.shape.micro_batch;
-  step.global_batch = row.micro_batches * row.shape.micro_batch * row.data;
-  step.recompute = row.recompute;
-  step.kernels = row.shape.kernels;
-  step.dtype = row.shape.dtype;
+  Step step = row.step;
+  Layout& layout = step.layout;
+  layout.sequence_parallel = layout.sequence_parallel && layout.tensor > 1;
+  layout.zero = layout.data > 1 ? layout.zero : 0;
+  layout.context_exchange = exchange_of(row.trainer);
+  layout.split = row.trainer == "nanotron" ? SplitKind::balanced : SplitKind::even;
+  step.schedule = layout.chunks > 1 ? "interleaved-1f1b" : "1f1b";
   return step;
 }
 

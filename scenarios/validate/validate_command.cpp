@@ -106,7 +106,7 @@ void write_rows(const std::string& path, const std::vector<Validation>& validati
   file.stream() << csv_line(columns);
   for (const Validation& validation : validations) {
     for (const RowResult& result : validation.rows) {
-      if (result.row->model.runs.empty()) continue;  // unreadable; the report names it
+      if (result.row->step.model->runs.empty()) continue;  // unreadable; the report names it
       std::vector<std::string> fields = slipway_fields(*result.row);
       fields.push_back(number_text(result.price.step_s));
       for (const double seconds : result.left_out_s) fields.push_back(number_text(seconds));

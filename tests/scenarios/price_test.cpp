@@ -44,7 +44,7 @@ TEST(Price, StaticBytesAreThoseOfTheBook) {
   const PublishedRow row = hagemann(best + "26.5");
   const RowPrice result = price(row);
   ASSERT_TRUE(result.memory.has_value()) << result.cannot_memory;
-  const double parameters = static_cast<double>(parameter_count(row.model));
+  const double parameters = static_cast<double>(parameter_count(row.step.model));
   EXPECT_NEAR(result.memory->static_bytes, parameters * (4 + 12.0 / 64), 0.05 * result.memory->static_bytes);
   EXPECT_EQ(result.memory->capacity_bytes, 80.0 * 1024 * 1024 * 1024);
 }
@@ -74,7 +74,7 @@ TEST(Price, AnUnknownMachineOrTrainerHasNoneAndAReason) {
 
 TEST(Price, WhatAFormulaDoesNotPriceHasNoTimeAndAReasonButAVerdictOfMemory) {
   PublishedRow row = hagemann(best + "26.5");
-  row.zero = 3;
+  row.step.layout.zero = 3;
   EXPECT_EQ(price(row).step_s, 0);
   EXPECT_THAT(price(row).cannot, HasSubstr("outside what the formula of aa-scaling prices: ZeRO 2 and 3"));
   EXPECT_TRUE(price(row).memory.has_value());
@@ -88,7 +88,7 @@ TEST(Price, AStageThatHasALayerMoreHasItsBytesToo) {
         .memory->static_bytes;
   };
   const PublishedRow row = hagemann(best + "26.5");
-  const double layer = static_cast<double>(parameter_count(row.model.runs[1].block));
+  const double layer = static_cast<double>(parameter_count(row.step.model->runs[1].block));
   EXPECT_NEAR(bytes("16", "1024") - bytes("20", "1280"), layer * (4 + 12.0 / 64), 1e-3 * layer);
 }
 
@@ -144,7 +144,7 @@ TEST_F(GraphPrices, AreThoseOfSimulateOnTheSameLayout) {
 // Megatron-Core's context parallelism is a ring; other trainers' rows do not show theirs.
 TEST_F(GraphPrices, ContextRowsExchangeKeysAndValuesAsTheirTrainerDoes) {
   PublishedRow row = table_of("2").rows[0];
-  row.shape.sharding.context = 2;
+  row.step.layout.context = 2;
   EXPECT_EQ(scenario_of(row).layout.context_exchange, ContextExchange::all_gather);
   row.trainer = "megatron-core";
   EXPECT_EQ(scenario_of(row).layout.context_exchange, ContextExchange::ring);

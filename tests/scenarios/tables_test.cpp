@@ -31,8 +31,8 @@ TEST(HagemannTable, TheBestRunHasTheMfuOfThePaper) {
   ASSERT_EQ(table.rows.size(), 1u);
   const PublishedRow& row = table.rows[0];
   EXPECT_EQ(row.unpriceable, "");
-  EXPECT_EQ(row.data, 64);
-  EXPECT_EQ(row.micro_batches, 32);                             // 2048 sequences over 64 GPUs
+  EXPECT_EQ(row.step.layout.data, 64);
+  EXPECT_EQ(micro_batches_of(row.step), 32);                    // 2048 sequences over 64 GPUs
   EXPECT_NEAR(mfu_of(row, row.step_s, 312e12), 0.705, 0.0005);  // the abstract: 70.5 %
 }
 
@@ -41,7 +41,7 @@ TEST(HagemannTable, WhatDidNotEndHasNoTimeAndIsExcludedByItsStatus) {
                                         "llama-30b,2048,256,4,2,1,1,every_layer,torch,oom,,\n"
                                         "llama-30b,2048,256,4,2,1,0,none,fused_softmax,Kernel not available,,\n");
   EXPECT_EQ(table.rows[0].status, RowStatus::out_of_memory);
-  EXPECT_TRUE(table.rows[0].shape.sharding.sequence_parallel);
+  EXPECT_TRUE(table.rows[0].step.layout.sequence_parallel);
   EXPECT_EQ(exclusion_of(table.rows[0]), Exclusion::status);
   EXPECT_EQ(table.rows[1].status, RowStatus::other);
   EXPECT_EQ(table.rows[1].unpriceable, "");
@@ -73,14 +73,14 @@ TEST(NanotronTable, ARunOutOfMemoryIsReadFromItsName) {
                                         "8,3.3,1.34G_dp8_tp1_pp1_acc32_mbs1_seq4096_zero0_x,4096,1,32.0,"
                                         "256.0,8,1,1,0,2048,8192,16,32,32.0,131072,"
                                         "Success,25.07,36.67,425.0,False\n");
-  EXPECT_EQ(table.rows[1].data, 4);
-  EXPECT_EQ(table.rows[1].shape.sharding.tensor, 2);
-  EXPECT_EQ(table.rows[1].micro_batches, 32);
-  EXPECT_EQ(table.rows[1].model.runs[1].block.kv_heads, 32);
-  EXPECT_FALSE(table.rows[1].model.runs[2].block.tied);
+  EXPECT_EQ(table.rows[1].step.layout.data, 4);
+  EXPECT_EQ(table.rows[1].step.layout.tensor, 2);
+  EXPECT_EQ(micro_batches_of(table.rows[1].step), 32);
+  EXPECT_EQ(table.rows[1].step.model->runs[1].block.kv_heads, 32);
+  EXPECT_FALSE(table.rows[1].step.model->runs[2].block.tied);
   // "8.86G" and "1.34G" parameters
-  EXPECT_NEAR(static_cast<double>(parameter_count(table.rows[1].model)), 8.86e9, 0.01e9);
-  EXPECT_NEAR(static_cast<double>(parameter_count(table.rows[0].model)), 1.34e9, 0.01e9);
+  EXPECT_NEAR(static_cast<double>(parameter_count(table.rows[1].step.model)), 8.86e9, 0.01e9);
+  EXPECT_NEAR(static_cast<double>(parameter_count(table.rows[0].step.model)), 1.34e9, 0.01e9);
   EXPECT_EQ(exclusion_of(table.rows[0]), Exclusion::none);
   EXPECT_EQ(exclusion_of(table.rows[2]), Exclusion::all_reduce_test);
   EXPECT_EQ(exclusion_of(table.rows[3]), Exclusion::after_pp_fix);
@@ -96,7 +96,7 @@ TEST(NanotronTable, ColumnsThatNoPriceNeedsMayBeMissingOrEmpty) {
       "16,,1.34G_dp16_tp1_pp1_acc8_mbs2_seq4096_zero1,4096,2,8.0,16,1,1,1,2048,8192,16,32,131072,"
       "Timeout\n");
   EXPECT_EQ(table.rows[0].unpriceable, "");
-  EXPECT_EQ(table.rows[0].zero, 1);
+  EXPECT_EQ(table.rows[0].step.layout.zero, 1);
   EXPECT_EQ(exclusion_of(table.rows[0]), Exclusion::none);
   EXPECT_EQ(exclusion_of(table.rows[1]), Exclusion::status);
 }
@@ -118,8 +118,8 @@ TEST(LlmFoundryTable, ModelsHaveTheParametersThatTheTableStates) {
       "\"A100, 40GB\",125m,124131840,512,8,a100_40gb,104,3,2496,1253886,bf16,FULL_SHARD,False\n"
       "\"A100, 40GB\",7b,6658859008,2048,64,a100_40gb,18,1,1152,234614,bf16,FULL_SHARD,True\n"
       "x,3b,2730480640,32768,8,h100_80gb,3,6,144,46853,amp_fp8,FULL_SHARD,True\n");
-  EXPECT_EQ(parameter_count(table.rows[0].model), 124131840);
-  EXPECT_EQ(parameter_count(table.rows[1].model), 6658859008);
+  EXPECT_EQ(parameter_count(table.rows[0].step.model), 124131840);
+  EXPECT_EQ(parameter_count(table.rows[1].step.model), 6658859008);
   EXPECT_NEAR(table.rows[1].step_s, 1152 * 2048 / 234614.0, 1e-9);
   EXPECT_TRUE(table.rows[2].fp8);
   EXPECT_EQ(table.rows[2].unpriceable, "");
@@ -159,7 +159,7 @@ TEST(Tables, CellsThatMakeNoRunAreNamedAndNeverEndTheProgram) {
   EXPECT_THAT(table.rows[2].unpriceable, HasSubstr("no step time above 0"));
   EXPECT_THAT(table.rows[3].unpriceable, HasSubstr("does not divide 32 GPUs"));
   EXPECT_THAT(table.rows[4].unpriceable, HasSubstr("more than 10000 layers"));
-  EXPECT_EQ(table.rows[5].chunks, 1);  // one layer and a bit on a stage
+  EXPECT_EQ(table.rows[5].step.layout.chunks, 1);  // one layer and a bit on a stage
   EXPECT_THAT(table.rows[6].unpriceable, HasSubstr("does not divide the global batch of 16"));
   EXPECT_THAT(table.rows[7].unpriceable, HasSubstr("column hidden: '99999999999'"));
 }
@@ -237,11 +237,11 @@ PublishedRow hagemann(const std::string& model, const std::string& recompute, co
 
 TEST(TableWords, RecomputationIsReadInAnySpellingAndNeverGuessed) {
   for (const char* word : {"full", "every_layer", "every-layer", "\"Full (use_checkpoint=true in configs)\""})
-    EXPECT_EQ(hagemann("llama-13b", word, "flash2").recompute, Recompute::full) << word;
+    EXPECT_EQ(hagemann("llama-13b", word, "flash2").step.recompute, Recompute::full) << word;
   const PublishedRow selective = hagemann("llama-13b", "selective", "torch");
-  EXPECT_EQ(selective.recompute, Recompute::selective);
-  EXPECT_TRUE(selective.shape.recompute_attention);
-  EXPECT_EQ(hagemann("llama-13b", "none", "flash2").recompute, Recompute::none);
+  EXPECT_EQ(selective.step.recompute, Recompute::selective);
+  EXPECT_TRUE(work_shape(selective.step).recompute_attention);
+  EXPECT_EQ(hagemann("llama-13b", "none", "flash2").step.recompute, Recompute::none);
   EXPECT_THAT(hagemann("llama-13b", "sometimes", "flash2").unpriceable,
               HasSubstr("column recompute: 'sometimes' is none of every_layer, full, none, selective"));
 }
@@ -249,7 +249,7 @@ TEST(TableWords, RecomputationIsReadInAnySpellingAndNeverGuessed) {
 TEST(TableWords, KernelsAreReadInAnySpelling) {
   for (const char* word :
        {"flash2+rmsnorm", "flash2+rms_norm", "flash2+RMS-norm", "flash2 + rmsnorm", "flash2 (RMSNorm)"})
-    EXPECT_EQ(hagemann("llama-13b", "none", word).shape.kernels, Kernels::flash2_rmsnorm) << word;
+    EXPECT_EQ(hagemann("llama-13b", "none", word).step.kernels, Kernels::flash2_rmsnorm) << word;
   EXPECT_THAT(hagemann("llama-13b", "none", "flash2 (other)").unpriceable,
               HasSubstr("column kernel: 'flash2 (other)' is none of"));
 }
@@ -262,15 +262,15 @@ TEST(TableWords, LlamasAreKnownByTheirOtherNames) {
   EXPECT_NEAR(static_cast<double>(parameter_count(library_llama("llama-2-30b", 2048))), 32.53e9, 0.01e9);
   EXPECT_NEAR(static_cast<double>(parameter_count(library_llama("llama-65b", 2048))), 65.29e9, 0.02e9);
   // Hagemann's vocabulary of 128,000 instead of 32,000, embedding and head.
-  EXPECT_EQ(
-      parameter_count(hagemann("llama-7b", "none", "flash2").model) - parameter_count(library_llama("llama-7b", 2048)),
-      2 * 96000 * 4096);
+  EXPECT_EQ(parameter_count(hagemann("llama-7b", "none", "flash2").step.model) -
+                parameter_count(library_llama("llama-7b", 2048)),
+            2 * 96000 * 4096);
 }
 
 TEST(TableWords, ABatchThatReplicasDoNotDivideTakesOneMicroBatchMoreAndSaysSo) {
   const PublishedRow row = hagemann("llama-13b", "none", "flash2", "48");  // 24 replicas of 2048 sequences
   EXPECT_EQ(row.unpriceable, "");
-  EXPECT_EQ(row.micro_batches, 86);
+  EXPECT_EQ(micro_batches_of(row.step), 86);
   EXPECT_THAT(row.assumed, HasSubstr("24 x 1 does not divide the global batch of 2048: 86 micro-batches"));
   EXPECT_EQ(hagemann("llama-13b", "none", "flash2").assumed, "");
 }
@@ -285,9 +285,9 @@ PublishedRow fsdp(const std::string& model, const std::string& gpu, const std::s
 TEST(LlmFoundryTable, EveryShardingOfFsdpHasItsTrafficAndMemory) {
   const auto price_of = [](const char* sharding) { return price(fsdp("30b", "h100_80gb", sharding)); };
   const PublishedRow hybrid = fsdp("30b", "h100_80gb", "HYBRID_SHARD");
-  EXPECT_EQ(hybrid.zero, 3);
+  EXPECT_EQ(hybrid.step.layout.zero, 3);
   EXPECT_EQ(hybrid.shard_group, 8);
-  EXPECT_EQ(fsdp("30b", "h100_80gb", "NO_SHARD").zero, 0);
+  EXPECT_EQ(fsdp("30b", "h100_80gb", "NO_SHARD").step.layout.zero, 0);
   EXPECT_EQ(fsdp("30b", "h100_80gb", "FULL_SHARD").shard_group, 0);
   for (const char* sharding : {"FULL_SHARD", "SHARD_GRAD_OP", "HYBRID_SHARD", "NO_SHARD"})
     EXPECT_GT(price_of(sharding).step_s, 0) << sharding;
@@ -296,12 +296,12 @@ TEST(LlmFoundryTable, EveryShardingOfFsdpHasItsTrafficAndMemory) {
 }
 
 TEST(LlmFoundryTable, ModelsGpusAndPrecisionsAreReadAsOthersWriteThem) {
-  EXPECT_EQ(fsdp("1.3b", "h100_80gb", "FULL_SHARD").model, fsdp("1b", "h100_80gb", "FULL_SHARD").model);
+  EXPECT_EQ(fsdp("1.3b", "h100_80gb", "FULL_SHARD").step.model, fsdp("1b", "h100_80gb", "FULL_SHARD").step.model);
   const PublishedRow bare = fsdp("7b", "h100", "FULL_SHARD");
   EXPECT_EQ(bare.machine, "h100-80gb");
   EXPECT_THAT(bare.assumed, HasSubstr("gpu h100 is h100-80gb"));
   EXPECT_EQ(fsdp("7b", "h100_80gb", "FULL_SHARD").assumed, "");
-  EXPECT_EQ(fsdp("7b", "h100_80gb", "FULL_SHARD", "amp_fp16").shape.dtype, Dtype::float16);
+  EXPECT_EQ(fsdp("7b", "h100_80gb", "FULL_SHARD", "amp_fp16").step.dtype, Dtype::float16);
   EXPECT_THAT(fsdp("7b", "h100_80gb", "FULL_SHARD", "int4").unpriceable, HasSubstr("column precision: 'int4'"));
   EXPECT_THAT(fsdp("7b", "h100_80gb", "FULL_SHARD", "bf16", "True").unpriceable, HasSubstr("act_offload"));
 }
@@ -318,12 +318,12 @@ TEST(MegatronScalingTable, ItsOwnColumnsAreRead) {
   const double h = 12288, L = 96, s = 2048, V = 51200, tokens = 64 * s, gpus = 64 * 160e12;
   EXPECT_NEAR(full.step_s, 96 * tokens * L * h * h * (1 + s / (6 * h) + V / (16 * L * h)) / gpus, 1e-9);
   EXPECT_NEAR(selective.step_s, 72 * tokens * L * h * h * (1 + s / (6 * h) + V / (12 * L * h)) / gpus, 1e-9);
-  EXPECT_EQ(megatron("", "").recompute, Recompute::full);
+  EXPECT_EQ(megatron("", "").step.recompute, Recompute::full);
   EXPECT_LT(price(selective).step_s, price(full).step_s);
   const PublishedRow told = megatron(",micro_batch,interleave,sequence_parallel", ",2,4,True");
-  EXPECT_EQ(told.shape.micro_batch, 2);
-  EXPECT_EQ(told.chunks, 4);
-  EXPECT_TRUE(told.shape.sharding.sequence_parallel);
+  EXPECT_EQ(told.step.micro_batch, 2);
+  EXPECT_EQ(told.step.layout.chunks, 4);
+  EXPECT_TRUE(told.step.layout.sequence_parallel);
   EXPECT_EQ(told.assumed, "");
   EXPECT_THAT(megatron(",recompute", ",partly").unpriceable, HasSubstr("'partly' is none of"));
 }
@@ -332,17 +332,17 @@ TEST(MegatronScalingTable, ItsOwnColumnsAreRead) {
 // Interleaving needs as many micro-batches as a multiple of the stages.
 TEST(MegatronScalingTable, AMicroBatchThatIsNotToldIsTheFastestThatFitsAndIsSaid) {
   const PublishedRow piped = megatron("", "");  // 64 micro-batches on eight stages
-  EXPECT_EQ(piped.shape.micro_batch, 1);
-  EXPECT_EQ(piped.chunks, 2);
+  EXPECT_EQ(piped.step.micro_batch, 1);
+  EXPECT_EQ(piped.step.layout.chunks, 2);
   EXPECT_THAT(piped.assumed, HasSubstr("micro-batch 1: of 1 to 16 the fastest that fits"));
   const PublishedTable flat = table_of(
       "gpu,heads,hidden,layers,tp,pp,gpus,global_batch,seq,tflops_per_gpu\n"
       "A100-80GB,32,4096,36,4,1,128,512,2048,142\n"    // replicas of 16 sequences
       "A100-80GB,32,4096,36,4,1,128,160,2048,142\n"    // of 5
       "A100-80GB,80,20480,32,8,6,48,128,2048,140\n");  // six stages of 32 layers
-  EXPECT_EQ(flat.rows[0].shape.micro_batch, 16);
-  EXPECT_EQ(flat.rows[1].shape.micro_batch, 1);
-  EXPECT_EQ(flat.rows[2].chunks, 1);
+  EXPECT_EQ(flat.rows[0].step.micro_batch, 16);
+  EXPECT_EQ(flat.rows[1].step.micro_batch, 1);
+  EXPECT_EQ(flat.rows[2].step.layout.chunks, 1);
 }
 
 TEST(NanotronTable, ItsOwnColumnsAreRead) {
@@ -357,14 +357,14 @@ TEST(NanotronTable, ItsOwnColumnsAreRead) {
         .rows.at(0);
   };
   const PublishedRow usual = row_of("", "");
-  EXPECT_TRUE(usual.shape.sharding.sequence_parallel);
-  EXPECT_TRUE(usual.model.runs[2].block.tied);
-  EXPECT_EQ(usual.gradient_dtype, Dtype::float32);
+  EXPECT_TRUE(usual.step.layout.sequence_parallel);
+  EXPECT_TRUE(usual.step.model->runs[2].block.tied);
+  EXPECT_EQ(usual.step.gradient_dtype, Dtype::float32);
   const PublishedRow other = row_of(",tp_mode,tie_word_embeddings,accumulate_grad_in_fp32", ",ALL_REDUCE,False,False");
   EXPECT_EQ(other.unpriceable, "");
-  EXPECT_FALSE(other.shape.sharding.sequence_parallel);
-  EXPECT_FALSE(other.model.runs[2].block.tied);
-  EXPECT_EQ(other.gradient_dtype, Dtype::bfloat16);
+  EXPECT_FALSE(other.step.layout.sequence_parallel);
+  EXPECT_FALSE(other.step.model->runs[2].block.tied);
+  EXPECT_EQ(other.step.gradient_dtype, Dtype::bfloat16);
   EXPECT_THAT(row_of(",tp_mode", ",MAGIC").unpriceable, HasSubstr("column tp_mode: 'MAGIC'"));
 }
 
@@ -373,7 +373,7 @@ TEST(VtrainTable, RunsAreInHalfPrecisionSoThatAV100HasAPrice) {
                                "gpus,gpu,tp,dp,pp,global_batch,micro_batch,hidden,heads,layers,seq,recompute,iter_ms\n"
                                "4,V100,1,4,1,16,2,1024,16,24,1024,full,300\n")
                                .rows.at(0);
-  EXPECT_EQ(row.shape.dtype, Dtype::float16);
+  EXPECT_EQ(row.step.dtype, Dtype::float16);
   EXPECT_GT(price(row).step_s, 0) << price(row).cannot;
 }
 

@@ -171,7 +171,7 @@ TEST(Validation, AFitToOneWidthKeepsToTheCountOfElementWiseBytes) {
   const PublishedTable table = study("vtrain-2024");
   std::vector<RefitRow> rows;
   for (const PublishedRow& row : table.rows)
-    if (row.model.runs[1].block.hidden == 1024) rows.push_back({&row, true});
+    if (row.step.model->runs[1].block.hidden == 1024) rows.push_back({&row, true});
   ASSERT_GT(rows.size(), 300u);
   const Refit refit(rows);
   const auto parameters = refit.model().parameters;
