@@ -10,25 +10,10 @@
 namespace slipway::scenarios {
 namespace {
 
-const std::map<std::string, Kernels, std::less<>> kernels = {{"torch", Kernels::torch},
-                                                             {"fused_softmax", Kernels::fused_softmax},
-                                                             {"flash1", Kernels::flash1},
-                                                             {"flash2", Kernels::flash2},
-                                                             {"flash2_rmsnorm", Kernels::flash2_rmsnorm}};
-const std::map<std::string, Recompute, std::less<>> recomputes = {
-    {"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}};
-const std::map<std::string, Dtype, std::less<>> dtypes = {
-    {"float32", Dtype::float32}, {"bfloat16", Dtype::bfloat16}, {"float16", Dtype::float16}};
-const std::map<std::string, RowStatus, std::less<>> statuses = {{"ok", RowStatus::ok},
-                                                                {"oom", RowStatus::out_of_memory},
-                                                                {"infeasible", RowStatus::infeasible},
-                                                                {"other", RowStatus::other}};
-
-template <typename Value>
-std::string key_of(const std::map<std::string, Value, std::less<>>& words, Value value) {
-  for (const auto& [word, meaning] : words)
-    if (meaning == value) return word;
-  return "";
+Dtype dtype_in(const Cells& cells, std::string_view column) {
+  std::map<std::string, Dtype, std::less<>> choices;
+  for (const Dtype dtype : {Dtype::float32, Dtype::bfloat16, Dtype::float16}) choices.emplace(name_of(dtype), dtype);
+  return cells.choice(column, choices);
 }
 
 Model model_of(const Cells& cells) {
@@ -57,7 +42,7 @@ std::string optional_text(double value) { return value > 0 ? fmt::format("{}", v
 }  // namespace
 
 void read_slipway(const Cells& cells, PublishedRow& row) {
-  row.status = cells.choice("status", statuses);
+  row.status = cells.choice("status", status_names);
   row.trainer = cells.text("trainer");
   row.machine = machine_named("machine", cells.text("machine"));
   row.model = model_of(cells);
@@ -66,14 +51,14 @@ void read_slipway(const Cells& cells, PublishedRow& row) {
   row.shape = {cells.integer("micro_batch"),
                row.model.sequence,
                {cells.count("tensor"), cells.flag("sequence_parallel"), cells.count("context")}};
-  row.shape.kernels = cells.choice("kernels", kernels);
+  row.shape.kernels = cells.choice("kernels", kernels_names);
   row.pipeline = cells.count("pipeline");
   row.chunks = cells.count("chunks");
   row.zero = static_cast<int>(cells.number("zero"));
-  row.recompute = cells.choice("recompute", recomputes);
+  row.recompute = cells.choice("recompute", recompute_names);
   row.shape.recompute_attention = row.recompute == Recompute::selective;
-  row.gradient_dtype = cells.choice("gradient_dtype", dtypes);
-  if (!cells.empty("dtype")) row.shape.dtype = cells.choice("dtype", dtypes);
+  row.gradient_dtype = dtype_in(cells, "gradient_dtype");
+  if (!cells.empty("dtype")) row.shape.dtype = dtype_in(cells, "dtype");
   row.fp8 = !cells.empty("fp8") && cells.flag("fp8");
   row.shard_group = static_cast<int>(cells.number_or("shard_group", 0));
   row.fixed_pipeline = cells.empty("after_pp_fix") || cells.flag("after_pp_fix");
@@ -152,10 +137,10 @@ std::vector<std::string> slipway_fields(const PublishedRow& row) {
           text(row.zero),
           text(row.shape.micro_batch),
           text(row.micro_batches * row.shape.micro_batch * row.data),
-          key_of(recomputes, row.recompute),
-          key_of(kernels, row.shape.kernels),
-          key_of(dtypes, row.gradient_dtype),
-          key_of(dtypes, row.shape.dtype),
+          name_of(row.recompute),
+          name_of(row.shape.kernels),
+          name_of(row.gradient_dtype),
+          name_of(row.shape.dtype),
           text(row.fp8),
           text(row.shard_group),
           name_of(row.status),
