@@ -12,12 +12,11 @@
 #include <iosfwd>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "models/trace/trace.h"
-#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/answer_keys.h"
 
 namespace slipway::scenarios {
 
@@ -34,7 +33,7 @@ class CommandOptions {
   // A value that may be given several times, in order.
   CommandOptions& values(std::string name, std::string placeholder, std::string meaning);
   // --help-json: the meaning of every key that --json prints.
-  CommandOptions& json_keys(std::span<const JsonKey> keys);
+  CommandOptions& json_keys(std::vector<AnswerKeys> answers);
   // Paragraphs printed after the options.
   CommandOptions& notes(std::string text);
 
@@ -66,7 +65,7 @@ class CommandOptions {
   std::string positional_name_;
   std::size_t positional_least_ = 0, positional_most_ = 0;
   std::vector<Option> options_;
-  std::span<const JsonKey> json_keys_;
+  std::vector<AnswerKeys> answers_;
   std::map<std::string, std::vector<std::string>> given_;
   std::vector<std::string> arguments_;
 };

@@ -1,5 +1,5 @@
 // What `slipway execute` is asked for and answers: refusals before anything starts, and the measured run as
-// numbers, as a report and as JSON (keys: json_keys.cpp).
+// numbers, as a report and as JSON.
 // Guarded by tests/scenarios/execute_command_test.cpp.
 #pragma once
 

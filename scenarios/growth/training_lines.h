@@ -1,17 +1,19 @@
-// An interval as both answers of `slipway growth --fit` give it to programs: [least, most]. Guarded by
-// tests/scenarios/growth_fit_command_test.cpp and command_growth_run_test.cpp.
+// What both answers of `slipway growth --fit` share. Guarded by tests/scenarios/growth_fit_command_test.cpp.
 #pragma once
-
-#include <nlohmann/json.hpp>
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "models/fit/loss_curves.h"
 
 namespace slipway::scenarios {
 
-inline nlohmann::json interval_json(const Interval& interval) { return {interval.least, interval.most}; }
+// An interval as --json has it: [least, most].
+inline std::vector<double> bounds(const Interval& interval) { return {interval.least, interval.most}; }
+inline std::optional<std::vector<double>> bounds(const std::optional<Interval>& interval) {
+  return interval ? std::optional(bounds(*interval)) : std::nullopt;
+}
 
 // The lines `training:` of a scenario for what a fit has found. Guarded by tests/scenarios/growth_fit_command_test.cpp: they load,
 // whatever the source is called.

@@ -1,5 +1,5 @@
 // What `slipway simulate` answers: the figures of a simulated step, as numbers, as a report for people and
-// as JSON (keys: json_keys.cpp). Guarded by tests/scenarios/simulate_command_test.cpp.
+// as JSON. Guarded by tests/scenarios/simulate_command_test.cpp.
 #pragma once
 
 #include <optional>
@@ -33,6 +33,7 @@ struct TrainingCost {
 };
 
 std::optional<TrainingCost> training_cost(const Scenario& scenario, double step_time_s);
+const Description<TrainingCost>& training_cost_keys();
 
 struct Prediction {
   StepMetrics step;

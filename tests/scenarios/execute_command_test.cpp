@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "scenarios/answers/json_summary.h"
+#include "scenarios/command_line/command.h"
 #include "scenarios/execute/run_folder.h"
 #include "scenarios/files/chrome_trace.h"
 #include "tests/support/rank_script.h"
@@ -78,7 +78,7 @@ TEST_F(Execute, JsonIsAloneOnStandardOutputWithExactlyTheDocumentedKeys) {
   const auto json = nlohmann::json::parse(answer.out);
   std::vector<std::string> emitted, documented;
   for (const auto& [key, value] : json.items()) emitted.push_back(key);
-  for (const JsonKey& key : execute_json_keys())
+  for (const AnswerKey& key : execute_answers().front().keys)
     // With --confirm; with ranks that measure it; with work in the bubbles; where the batch grows.
     if (key.name != "confirmation" && key.name != "peak_memory_bytes" && key.name != "window" &&
         !key.name.starts_with("batches") && !key.name.starts_with("evaluations"))
