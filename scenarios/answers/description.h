@@ -128,10 +128,11 @@ class Description {
     return *this;
   }
 
-  // It is a column of tables. What is no number, and what is absent, is NaN for `format`.
+  // It is a column of tables. For `format`, true is 1 and false 0; a text, and what is absent, is NaN.
   Description& column(std::string heading, std::function<std::string(double)> format) {
     fields_.back().column = {
         std::move(heading), [format = std::move(format)](const nlohmann::json& value) {
+          if (value.is_boolean()) return format(value.get<bool>() ? 1 : 0);
           return format(value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN());
         }};
     return *this;

@@ -275,11 +275,17 @@ Description<RuleAnswer> rule_keys() {
 Description<RungStep> rung_keys() {
   return Description<RungStep>()
       .key("batch", "sequences", "of the step", &RungStep::batch)
+      .column("batch from", readable_count)
       .key("micro_batches", "count", "per pipeline", &RungStep::micro_batches)
+      .column("micro-batches", readable_count)
       .key("step_time_s", "s", "as in simulate", &RungStep::step_s)
+      .column("step", readable_seconds)
       .key("tokens_per_s", "1/s", "as in simulate", &RungStep::tokens_per_s)
+      .column("tokens/s", readable_count)
       .key("mfu", "0..1", "as in simulate", &RungStep::mfu)
-      .key("fits", "bool", "as in simulate", &RungStep::fits);
+      .column("MFU", [](double mfu) { return mfu > 0 ? readable_share(mfu) : "-"; })
+      .key("fits", "bool", "as in simulate", &RungStep::fits)
+      .column("fits", [](double fits) { return fits > 0 ? "yes" : "no"; });
 }
 
 Description<OutsideCurves> outside_keys() {
@@ -464,17 +470,13 @@ std::string error_text(double share) {
 }
 
 std::string rungs_text(const GrowthAnswer& answer) {
-  std::vector<std::vector<std::string>> rows{{"batch from", "micro-batches", "step", "tokens/s", "MFU", "fits",
-                                              "from sequence", "at loss", "steps", "time there"}};
+  std::vector<std::vector<std::string>> rows = rung_keys().table(answer.rungs);
+  rows[0].insert(rows[0].end(), {"from sequence", "at loss", "steps", "time there"});
   for (std::size_t i = 0; i < answer.rungs.size(); ++i) {
-    const RungStep& rung = answer.rungs[i];
     const Stay stay = stay_at(answer, i);
     const auto of_stay = [&](const std::string& text) { return stay.steps > 0 ? text : "-"; };
-    rows.push_back({batch_text(rung.batch), batch_text(rung.micro_batches), readable_seconds(rung.step_s),
-                    readable_count(rung.tokens_per_s), rung.mfu > 0 ? readable_share(rung.mfu) : "-",
-                    rung.fits ? "yes" : "no", of_stay(count_text(stay.from_samples)),
-                    of_stay(loss_text(stay.from_loss)), of_stay(batch_text(stay.steps)),
-                    of_stay(readable_seconds(stay.seconds))});
+    rows[i + 1].insert(rows[i + 1].end(), {of_stay(count_text(stay.from_samples)), of_stay(loss_text(stay.from_loss)),
+                                           of_stay(batch_text(stay.steps)), of_stay(readable_seconds(stay.seconds))});
   }
   std::string text = aligned_table(rows, "  ");
   if (answer.rungs_in_all > answer.rungs.size())
