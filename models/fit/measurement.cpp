@@ -198,16 +198,13 @@ std::function<double(const Machine&)> prediction(const Measurement& measurement)
   if (what == "device-to-host") return one_copy(&Machine::device_to_host, bytes);
   if (what == "transfer") return one_message(Collective::send, 2, bytes);
   const int members = static_cast<int>(field(measurement, "members"));
-  if (what == "all-reduce") return one_message(Collective::all_reduce, members, bytes);
-  if (what == "all-gather") return one_message(Collective::all_gather, members, bytes);
-  return one_message(Collective::reduce_scatter, members, bytes);
+  return one_message(*value_in(collective_names, what), members, bytes);
 }
 
 ObservationGroup group_of(const std::string& what) {
   if (what == "host-to-device") return ObservationGroup::host_to_device;
   if (what == "device-to-host") return ObservationGroup::device_to_host;
-  const bool is_message =
-      what == "transfer" || what == "all-reduce" || what == "all-gather" || what == "reduce-scatter";
+  const bool is_message = what == "transfer" || value_in(collective_names, what);
   return is_message ? ObservationGroup::node_link : ObservationGroup::compute;
 }
 

@@ -94,11 +94,6 @@ int parent_of(int node, int nodes) {
 
 double tree_bytes_of_a_node(int nodes) { return std::min(nodes, 4) / 2.0; }
 
-const char* name_of(Algorithm algorithm) {
-  constexpr const char* names[] = {"ring", "multi-ring", "tree", "hierarchical", "nccl"};
-  return names[static_cast<std::size_t>(algorithm)];
-}
-
 Links as_ring(Algorithm algorithm, const Span& span) {
   if (algorithm == Algorithm::tree) return tree(span);
   return algorithm == Algorithm::hierarchical ? hierarchical(span) : multi_ring(span);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/model/names.h"
 #include "models/model/operators.h"
 
 namespace slipway::models {
@@ -65,7 +66,10 @@ RingTraffic ring_traffic(Collective collective, int members, double bytes);
 // gives the values above. Guarded by tests/models/collectives_test.cpp.
 
 enum class Algorithm : std::uint8_t { ring, multi_ring, tree, hierarchical, nccl };
-const char* name_of(Algorithm algorithm);
+inline constexpr std::array algorithm_names{
+    Named{Algorithm::ring, "ring"}, Named{Algorithm::multi_ring, "multi-ring"}, Named{Algorithm::tree, "tree"},
+    Named{Algorithm::hierarchical, "hierarchical"}, Named{Algorithm::nccl, "nccl"}};
+constexpr const char* name_of(Algorithm algorithm) { return name_in(algorithm_names, algorithm); }
 
 struct Links {
   double latency = 0, bandwidth = 0;  // s, bytes/s of one port and direction

@@ -261,28 +261,6 @@ const char* name_of(OpKind kind) {
   return "unknown";
 }
 
-const char* name_of(Collective collective) {
-  switch (collective) {
-    case Collective::none:
-      return "none";
-    case Collective::all_gather:
-      return "all-gather";
-    case Collective::reduce_scatter:
-      return "reduce-scatter";
-    case Collective::all_reduce:
-      return "all-reduce";
-    case Collective::broadcast:
-      return "broadcast";
-    case Collective::send:
-      return "send";
-    case Collective::all_to_all:
-      return "all-to-all";
-    case Collective::shift:
-      return "shift";
-  }
-  return "unknown";
-}
-
 const char* name_of(Axis axis) {
   switch (axis) {
     case Axis::tensor:

@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "models/model/model.h"
+#include "models/model/names.h"
 #include "models/model/sharding.h"
 
 namespace slipway::models {
@@ -79,6 +80,16 @@ enum class Collective : std::uint8_t {
   all_to_all,
   shift
 };
+inline constexpr std::array collective_names{Named{Collective::none, "none"},
+                                             Named{Collective::all_gather, "all-gather"},
+                                             Named{Collective::reduce_scatter, "reduce-scatter"},
+                                             Named{Collective::all_reduce, "all-reduce"},
+                                             Named{Collective::broadcast, "broadcast"},
+                                             Named{Collective::send, "send"},
+                                             Named{Collective::all_to_all, "all-to-all"},
+                                             Named{Collective::shift, "shift"}};
+constexpr const char* name_of(Collective collective) { return name_in(collective_names, collective); }
+
 enum class Axis : std::uint8_t { tensor, context, data, pipeline, embedding, world };
 
 struct Operator {
@@ -140,7 +151,6 @@ int gather_before(std::span<const Operator> operators, int first);
 constexpr bool is_attention(OpKind kind) { return kind == OpKind::attention || kind == OpKind::ring_attention; }
 
 const char* name_of(OpKind kind);
-const char* name_of(Collective collective);
 const char* name_of(Axis axis);
 
 }  // namespace slipway::models

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "models/model/dtype.h"
+#include "models/model/names.h"
 
 namespace slipway::models {
 
@@ -22,9 +23,16 @@ struct Sharding {
 
 // Attention and norm kernels. They change bytes moved and activations kept, never results.
 enum class Kernels : std::uint8_t { torch, fused_softmax, flash1, flash2, flash2_rmsnorm };
-// True if attention writes its s × s scores to memory.
+inline constexpr std::array kernels_names{
+    Named{Kernels::torch, "torch"}, Named{Kernels::fused_softmax, "fused_softmax"}, Named{Kernels::flash1, "flash1"},
+    Named{Kernels::flash2, "flash2"}, Named{Kernels::flash2_rmsnorm, "flash2_rmsnorm"}};
+constexpr const char* name_of(Kernels kernels) { return name_in(kernels_names, kernels); }
+// Does attention write its s × s scores to memory?
 constexpr bool writes_scores(Kernels kernels) { return kernels == Kernels::torch || kernels == Kernels::fused_softmax; }
 enum class Recompute : std::uint8_t { none, selective, full };
+inline constexpr std::array recompute_names{Named{Recompute::none, "none"}, Named{Recompute::selective, "selective"},
+                                            Named{Recompute::full, "full"}};
+constexpr const char* name_of(Recompute recompute) { return name_in(recompute_names, recompute); }
 
 // Everything that fixes the operator list of one micro-batch.
 struct WorkShape {

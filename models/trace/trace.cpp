@@ -94,11 +94,7 @@ class FieldReader {
 }  // namespace
 
 bool is_communication(std::string_view kind) {
-  if (kind == "transfer") return true;
-  for (Collective collective : {Collective::all_gather, Collective::reduce_scatter, Collective::all_reduce,
-                                Collective::broadcast, Collective::send, Collective::all_to_all, Collective::shift})
-    if (kind == name_of(collective)) return true;
-  return false;
+  return kind == "transfer" || value_in(collective_names, kind).value_or(Collective::none) != Collective::none;
 }
 
 void split_waiting(Trace& trace) {

@@ -24,9 +24,4 @@ double learning_rate(double highest, const LearningRateSchedule& schedule, std::
   return std::lerp(highest, schedule.least, share);  // exact at both ends
 }
 
-const char* name_of(DecayStyle style) {
-  constexpr const char* names[] = {"constant", "linear", "cosine"};
-  return names[static_cast<int>(style)];
-}
-
 }  // namespace slipway::models

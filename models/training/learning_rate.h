@@ -22,11 +22,14 @@
 
 #include <cstdint>
 
-#include "models/namespaces.h"
+#include "models/model/names.h"
 
 namespace slipway::models {
 
 enum class DecayStyle : std::uint8_t { constant, linear, cosine };
+inline constexpr std::array decay_names{Named{DecayStyle::constant, "constant"}, Named{DecayStyle::linear, "linear"},
+                                        Named{DecayStyle::cosine, "cosine"}};
+constexpr const char* name_of(DecayStyle style) { return name_in(decay_names, style); }  // as scenarios write it
 
 struct LearningRateSchedule {
   std::int64_t warmup_samples = 0;
@@ -42,7 +45,5 @@ struct LearningRateSchedule {
 // A decay that ends within the warm-up is over after it.
 double learning_rate(double highest, const LearningRateSchedule& schedule, std::int64_t samples_before_step,
                      std::int64_t samples_of_step);
-
-const char* name_of(DecayStyle style);  // "cosine", as in scenarios
 
 }  // namespace slipway::models

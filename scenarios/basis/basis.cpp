@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "scenarios/answers/description.h"
 #include "scenarios/files/embedded_files.h"
 #include "scenarios/language/load_stack.h"
 #include "scenarios/tables/formats.h"
@@ -40,11 +40,6 @@ constexpr std::array quantities{
 
 using Word = std::optional<std::string>;  // none: a run without that choice
 
-std::string recompute_word(Recompute recompute) {
-  constexpr const char* words[] = {"none", "selective", "full"};
-  return words[static_cast<std::size_t>(recompute)];
-}
-
 Word sequence_parallel_word(const Step& s) {
   return s.layout.tensor > 1 ? Word(s.layout.sequence_parallel ? "true" : "false") : std::nullopt;
 }
@@ -66,7 +61,7 @@ struct Choice {
 
 // Attention kernels are left to the formula (TimeModel::outside), which prices many of them alike.
 constexpr std::array choices{
-    Choice{"recompute", [](const Step& s) { return Word(recompute_word(s.recompute)); }},
+    Choice{"recompute", [](const Step& s) { return Word(name_of(s.recompute)); }},
     Choice{"schedule", schedule_word},
     Choice{"sequence parallel", sequence_parallel_word},
     Choice{"dtype", [](const Step& s) { return Word(dtype_word(s.dtype)); }},
@@ -358,39 +353,87 @@ std::string basis_text(const std::vector<Basis>& points, const char* noun) {
 
 namespace {
 
-nlohmann::json outside_json(const std::vector<OutsideFit>& outside) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const OutsideFit& each : outside) {
-    if (each.chosen.empty())
-      list.push_back({{"what", each.what}, {"here", each.here}, {"least", each.least}, {"most", each.most}});
-    else
-      list.push_back({{"what", each.what}, {"here", each.chosen}, {"fitted", each.fitted}});
-  }
-  return list;
+bool is_quantity(const OutsideFit& outside) { return outside.chosen.empty(); }
+
+Description<OutsideFit> outside_keys() {
+  return Description<OutsideFit>()
+      .key("what", "text", "key or feature of the scenario", &OutsideFit::what)
+      .key("here", "number or text", "its value, or the choice",
+           [](const OutsideFit& each) {
+             return is_quantity(each) ? nlohmann::json(each.here) : nlohmann::json(each.chosen);
+           })
+      .key("least", "number", "of the fitted runs; present of a quantity", &OutsideFit::least)
+      .when(is_quantity)
+      .key("most", "number", "of the fitted runs; present of a quantity", &OutsideFit::most)
+      .when(is_quantity)
+      .key("fitted", "list", "choices of the fitted runs; present of a choice", &OutsideFit::fitted)
+      .when([](const OutsideFit& each) { return !is_quantity(each); });
+}
+
+bool is_paced(const Basis& basis) { return !basis.trainer.empty(); }
+
+std::string basis_name(const Basis& basis) {
+  if (is_paced(basis)) return basis.trainer;
+  return basis.book_values ? "book" : "profile";
+}
+
+std::vector<std::string> own_sources(const Basis& basis) {
+  std::vector<std::string> sources = basis.own_profiles;
+  if (!basis.blocks.empty()) sources.push_back(basis.blocks);
+  return sources;
+}
+
+std::vector<OutsideFit> outside_and_slices(const Basis& basis) {
+  std::vector<OutsideFit> outside = basis.outside;
+  if (basis.slices) outside.push_back(*basis.slices);
+  return outside;
 }
 
 }  // namespace
 
-nlohmann::json basis_json(const Basis& basis) {
-  nlohmann::json json;
-  json["basis"] = !basis.trainer.empty() ? basis.trainer : std::string(basis.book_values ? "book" : "profile");
-  if (basis.book_values) {
-    json["book_error"] = {book_error.least_percent / 100.0, book_error.most_percent / 100.0};
-    json["fitted_stacks"] = basis.fitted_here;
-  }
-  json["own_sources"] = basis.own_profiles;
-  if (!basis.blocks.empty()) json["own_sources"].push_back(basis.blocks);
-  if (!basis.memory_trainer.empty()) json["memory_outside_fit"] = outside_json(basis.memory_outside);
-  if (!basis.trainer.empty()) json["not_priced"] = basis.not_priced;
-  std::vector<OutsideFit> outside = basis.outside;
-  if (basis.slices) outside.push_back(*basis.slices);
-  if (!basis.trainer.empty() || basis.slices) json["outside_fit"] = outside_json(outside);
-  return json;
+const Description<Basis>& time_basis_keys() {
+  const auto is_book = [](const Basis& basis) { return basis.book_values; };
+  static const Description<Basis> description =
+      Description<Basis>()
+          .key("basis", "text",
+               "trainer of cluster.stack whose constants price the step; book: built-in machine profiles alone; "
+               "profile: a profile or block table of your own; in plan of the winner, present where something fits",
+               basis_name)
+          .key("book_error", "0..1",
+               "list: from, to; how far step times by book values are off published runs; present with basis book",
+               [](const Basis&) {
+                 return std::vector<double>{book_error.least_percent / 100.0, book_error.most_percent / 100.0};
+               })
+          .when(is_book)
+          .key("fitted_stacks", "list", "stacks that were fitted on these machines; present with basis book",
+               &Basis::fitted_here)
+          .when(is_book)
+          .key("own_sources", "list",
+               "what times rest on that is not built in: machine profiles (file: source, date), the table of "
+               "cluster.block_times; in plan present where something fits",
+               own_sources)
+          .key("not_priced", "list",
+               "features that the trainer's formula of step time has no term for; present with a trainer's pace",
+               &Basis::not_priced)
+          .when(is_paced)
+          .list("outside_fit",
+                "what lies outside the runs that the trainer's times were fitted to; slices with fewer tokens than any "
+                "published run computed at once; present with a trainer's pace, or such slices",
+                outside_and_slices, outside_keys())
+          .when([](const Basis& basis) { return is_paced(basis) || basis.slices; });
+  return description;
 }
 
-void set_basis_keys(JsonSummary& json, const Basis& basis) {
-  const nlohmann::json keys = basis_json(basis);
-  for (const auto& [key, value] : keys.items()) json.set(key, value);
+const Description<Basis>& basis_keys() {
+  static const Description<Basis> description =
+      Description<Basis>(time_basis_keys())
+          .list("memory_outside_fit",
+                "the same of the runs that its memory was fitted to; present with cluster.stack, where memory is "
+                "reported",
+                &Basis::memory_outside, outside_keys())
+          .when([](const Basis& basis) { return !basis.memory_trainer.empty(); })
+          .listed_elsewhere();
+  return description;
 }
 
 }  // namespace slipway::scenarios

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/answer_keys.h"
 #include "scenarios/language/scenario.h"
 
 namespace slipway::scenarios {
@@ -82,8 +82,8 @@ std::string basis_text(const std::vector<Basis>& points, const char* noun);
 std::string without_empty_line(const std::string& paragraph);
 std::string empty_line_first(const std::string& paragraph);
 
-// Sets the keys of a basis (answers/json_summary.h).
-void set_basis_keys(JsonSummary& json, const Basis& basis);
-nlohmann::json basis_json(const Basis& basis);
+// For the descriptions of answers that rest on times, and on times and memory (scenarios/answers/description.h).
+const Description<Basis>& time_basis_keys();
+const Description<Basis>& basis_keys();
 
 }  // namespace slipway::scenarios

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "scenarios/answers/answer_keys.h"
 #include "scenarios/language/usage_error.h"
 
 namespace slipway::scenarios {
@@ -24,6 +25,7 @@ struct Command {
   std::string_view name;
   std::string_view summary;  // one line of `slipway help`
   int (*run)(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+  std::vector<AnswerKeys> (*answers)() = nullptr;  // the keys of its --json
 };
 
 // In the order of `slipway help`.
@@ -46,5 +48,16 @@ int calibrate_command(const std::vector<std::string>& args, std::ostream& out, s
 int compare_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int validate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int list_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+
+std::vector<AnswerKeys> simulate_answers();
+std::vector<AnswerKeys> memory_answers();
+std::vector<AnswerKeys> plan_answers();
+std::vector<AnswerKeys> goodput_answers();
+std::vector<AnswerKeys> growth_answers();
+std::vector<AnswerKeys> study_answers();
+std::vector<AnswerKeys> execute_answers();
+std::vector<AnswerKeys> compare_answers();
+std::vector<AnswerKeys> confirm_answers();
+std::vector<AnswerKeys> validate_answers();
 
 }  // namespace slipway::scenarios

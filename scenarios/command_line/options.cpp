@@ -60,8 +60,8 @@ CommandOptions& CommandOptions::values(std::string name, std::string placeholder
   return *this;
 }
 
-CommandOptions& CommandOptions::json_keys(std::span<const JsonKey> keys) {
-  json_keys_ = keys;
+CommandOptions& CommandOptions::json_keys(std::vector<AnswerKeys> answers) {
+  answers_ = std::move(answers);
   return flag("help-json", "print the meaning and unit of every JSON key");
 }
 
@@ -160,8 +160,8 @@ bool CommandOptions::parse(const std::vector<std::string>& args, std::ostream& o
     print_help(out);
     return false;
   }
-  if (has("help-json") && !json_keys_.empty()) {
-    out << describe(json_keys_);
+  if (has("help-json") && !answers_.empty()) {
+    out << (answers_.size() == 1 ? describe(answers_.front().keys) : describe(answers_));
     return false;
   }
   if (arguments_.size() < positional_least_) fail("the " + positional_name_ + " is missing");

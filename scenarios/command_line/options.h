@@ -12,12 +12,11 @@
 #include <iosfwd>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "models/trace/trace.h"
-#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/answer_keys.h"
 
 namespace slipway::scenarios {
 
@@ -33,9 +32,9 @@ class CommandOptions {
   CommandOptions& letter(char letter);
   // An option that may be given several times; the values keep their order.
   CommandOptions& values(std::string name, std::string placeholder, std::string meaning);
-  // Adds --help-json, which prints the meaning of every key of --json.
-  CommandOptions& json_keys(std::span<const JsonKey> keys);
-  // Adds paragraphs after the options.
+  // --help-json: the meaning of every key that --json prints.
+  CommandOptions& json_keys(std::vector<AnswerKeys> answers);
+  // Paragraphs printed after the options.
   CommandOptions& notes(std::string text);
 
   // Returns false for --help, -h and --help-json, whose text is then on `out`.
@@ -66,7 +65,7 @@ class CommandOptions {
   std::string positional_name_;
   std::size_t positional_least_ = 0, positional_most_ = 0;
   std::vector<Option> options_;
-  std::span<const JsonKey> json_keys_;
+  std::vector<AnswerKeys> answers_;
   std::map<std::string, std::vector<std::string>> given_;
   std::vector<std::string> arguments_;
 };

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "models/trace/statistics.h"
+#include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 
 namespace slipway::scenarios {
@@ -126,21 +126,31 @@ std::string batches_text(const std::vector<BatchMeasured>& batches, double seque
   return aligned_table(rows, "  ");
 }
 
-nlohmann::json batches_json(const std::vector<BatchMeasured>& batches, int steps_before,
-                            const std::map<std::int64_t, double>& predicted_s) {
-  nlohmann::json list = nlohmann::json::array();
+std::vector<BatchRow> batch_rows(const std::vector<BatchMeasured>& batches, int steps_before,
+                                 const std::map<std::int64_t, double>& predicted_s) {
+  std::vector<BatchRow> rows;
   for (const BatchMeasured& each : batches) {
-    nlohmann::json one{{"batch", each.batch},
-                       {"first_step", steps_before + each.first + 1},
-                       {"last_step", steps_before + each.last + 1}};
-    if (each.step_s) one["step_time_s"] = *each.step_s;
+    rows.push_back({each, steps_before + each.first + 1, steps_before + each.last + 1, std::nullopt});
     if (const auto found = predicted_s.find(each.batch); found != predicted_s.end())
-      one["predicted_step_s"] = found->second;
-    if (each.noise_scale)
-      one["noise_scale"] = std::isfinite(*each.noise_scale) ? nlohmann::json(*each.noise_scale) : nlohmann::json();
-    list.push_back(std::move(one));
+      rows.back().predicted_step_s = found->second;
   }
-  return list;
+  return rows;
+}
+
+const Description<BatchRow>& batch_keys() {
+  static const Description<BatchRow> description =
+      Description<BatchRow>()
+          .key("batch", "count", "sequences per step", [](const BatchRow& row) { return row.measured.batch; })
+          .key("first_step", "number", "of the training, counted from 1", &BatchRow::first_step)
+          .key("last_step", "number", "the same", &BatchRow::last_step)
+          .key("step_time_s", "s", "median of its steps that another of the same batch follows; absent without one",
+               [](const BatchRow& row) { return row.measured.step_s; })
+          .key("predicted_step_s", "s", "simulated before the run; present with --confirm", &BatchRow::predicted_step_s)
+          .key("noise_scale", "count",
+               "gradient noise scale in sequences; null where no signal stands out of the noise or the training has "
+               "diverged; present with the norm test",
+               [](const BatchRow& row) { return row.measured.noise_scale; });
+  return description;
 }
 
 }  // namespace slipway::scenarios

@@ -10,11 +10,11 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "scenarios/answers/answer_keys.h"
 #include "scenarios/answers/step_times.h"
 
 namespace slipway::scenarios {
@@ -42,8 +42,14 @@ Trace steps_of_batch(const Trace& trace, std::int64_t batch);
 // `sequence`: tokens. `predicted_s`: simulated step times by batch; may be empty.
 std::string batches_text(const std::vector<BatchMeasured>& batches, double sequence, int steps_before,
                          const std::map<std::int64_t, double>& predicted_s);
-// The same as JSON objects; steps count from 1.
-nlohmann::json batches_json(const std::vector<BatchMeasured>& batches, int steps_before,
-                            const std::map<std::int64_t, double>& predicted_s);
+// The same for --json; steps are counted from 1.
+struct BatchRow {
+  BatchMeasured measured;
+  int first_step = 0, last_step = 0;
+  std::optional<double> predicted_step_s;
+};
+std::vector<BatchRow> batch_rows(const std::vector<BatchMeasured>& batches, int steps_before,
+                                 const std::map<std::int64_t, double>& predicted_s);
+const Description<BatchRow>& batch_keys();
 
 }  // namespace slipway::scenarios

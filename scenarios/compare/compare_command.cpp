@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 
+#include "scenarios/answers/description.h"
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/options.h"
 #include "scenarios/compare/batch_report.h"
@@ -74,7 +75,7 @@ int compare_command(const std::vector<std::string>& args, std::ostream& out, std
       "task, the five tasks with the largest difference, time lost to waiting.",
       "slipway compare predicted.json tiny-llama-cpu.run/trace.json");
   options.positional("pair of traces, predicted and measured (Chrome JSON)", 2, 2)
-      .json_keys(compare_json_keys())
+      .json_keys(compare_answers())
       .flag("json", "print the comparison as JSON (`slipway list json-keys`)")
       .notes(
           "Tasks are joined on (rank, label). Of the prediction its last step with a successor is taken; "
@@ -95,7 +96,7 @@ int compare_command(const std::vector<std::string>& args, std::ostream& out, std
                                   only_in(measured.summary, predicted.summary, "  measured:  ");
   if (!differences.empty()) err << "note: the traces were made with different settings\n" << differences;
   const Comparison comparison = compared(predicted, std::move(measured));
-  out << (options.has("json") ? json_text(comparison) : report_text(comparison));
+  out << (options.has("json") ? comparison_description().text(comparison) : report_text(comparison));
   return status_done;
 }
 

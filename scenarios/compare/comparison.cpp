@@ -1,7 +1,6 @@
 #include "scenarios/compare/comparison.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -9,9 +8,10 @@
 #include <stdexcept>
 #include <utility>
 
-#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/answers/step_times.h"
+#include "scenarios/command_line/command.h"
 
 namespace slipway::scenarios {
 
@@ -164,28 +164,103 @@ Comparison compare_traces(const Trace& predicted, const Trace& measured) {
 
 namespace {
 
-// Signed error of a prediction; empty for a measured time of zero.
-std::string error_text(double predicted, double measured) {
-  if (measured == 0) return predicted == 0 ? "0.0 %" : "-";
-  return fmt::format("{:+.1f} %", 100 * (predicted / measured - 1));
+// Signed error of a prediction. A measured time of zero has none, unless zero was predicted.
+std::string error_text(double error) {
+  if (std::isnan(error)) return "0.0 %";
+  return std::isinf(error) ? "-" : fmt::format("{:+.1f} %", 100 * error);
 }
 
+Description<RankPeak> rank_peak_keys() {
+  return Description<RankPeak>()
+      .key("rank", "index", "the rank", &RankPeak::rank)
+      .column("rank")
+      .key("predicted_bytes", "bytes", "the most that it needs at once, by the simulated timeline",
+           whole(&RankPeak::predicted_bytes))
+      .column("predicted", readable_bytes)
+      .key("measured_bytes", "bytes", "the most that its tensors took in the counted steps",
+           whole(&RankPeak::measured_bytes))
+      .column("measured", readable_bytes)
+      .key("error", "share", "predicted_bytes / measured_bytes - 1", &RankPeak::error)
+      .column("error", error_text)
+      .key("predicted_task", "text",
+           "label of the compute task during which the prediction is fullest; empty if unknown",
+           &RankPeak::predicted_task)
+      .column("predicted in")
+      .key("measured_task", "text", "of the one during which most was measured", &RankPeak::measured_task)
+      .column("measured in");
+}
+
+Description<KindComparison> kind_keys() {
+  return Description<KindComparison>()
+      .key("kind", "text", "\"forward\", \"backward\", \"all-reduce\", ...", &KindComparison::kind)
+      .column("kind")
+      .key("count", "count", "joined tasks of this kind, counted once per member rank", &KindComparison::count)
+      .column("count", readable_count)
+      .key("predicted_s", "s", "sum of predicted work time, without waiting", &KindComparison::predicted_s)
+      .column("predicted", readable_seconds)
+      .key("measured_s", "s", "sum of measured work time (median over the steps), without waiting",
+           &KindComparison::measured_s)
+      .column("measured", readable_seconds)
+      .key("error", "share", "predicted_s / measured_s - 1; null when nothing was measured", &KindComparison::error)
+      .column("error", error_text)
+      .key("predicted_wait_s", "s", "sum of predicted waiting for other members", &KindComparison::predicted_wait_s)
+      .column("waiting predicted", readable_seconds)
+      .key("measured_wait_s", "s", "sum of measured waiting for other members", &KindComparison::measured_wait_s)
+      .column("waiting measured", readable_seconds);
+}
+
+Description<TaskPair> task_keys() {
+  return Description<TaskPair>()
+      .key("rank", "number", "the rank whose record it is, from 0", &TaskPair::rank)
+      .key("label", "text", "label of the task: \"2F0\", \"2F0.L5.mlp\"", &TaskPair::label)
+      .key("kind", "text", "as kinds[].kind", &TaskPair::kind)
+      .key("predicted_s", "s", "predicted work time, without waiting", &TaskPair::predicted_s)
+      .key("measured_s", "s", "measured work time (median over the steps), without waiting", &TaskPair::measured_s);
+}
+
+}  // namespace
+
+const Description<Comparison>& comparison_description() {
+  static const Description<Comparison> description =
+      Description<Comparison>()
+          .key("predicted_step_s", "s", "period of the predicted trace's last step", &Comparison::predicted_step_s)
+          .key("measured_step_s", "s", "median period of the measured trace's steps", &Comparison::measured_step_s)
+          .key("step_error", "share", "predicted_step_s / measured_step_s - 1", &Comparison::step_error)
+          .key("window", "count",
+               "steps after which tasks repeat (work in the bubbles): kinds and tasks are those of so many steps; "
+               "present above 1",
+               &Comparison::window)
+          .when([](const Comparison& c) { return c.window > 1; })
+          .key("predicted_idle_s", "s", "compute lanes without work in one predicted step, mean over ranks",
+               &Comparison::predicted_idle_s)
+          .key("measured_idle_s", "s", "the same of the measured steps (median step)", &Comparison::measured_idle_s)
+          .list("memory", "one object per rank; present when both traces know the ranks' memory", &Comparison::memory,
+                rank_peak_keys())
+          .when([](const Comparison& c) { return !c.memory.empty(); })
+          .list("kinds", "one object per kind of task, largest measured time first; sums are over the joined tasks",
+                &Comparison::kinds, kind_keys())
+          .list("worst_tasks", "the five tasks with the largest |measured - predicted| work time, largest first",
+                &Comparison::worst, task_keys())
+          .key("joined", "count", "tasks (rank, label) present in both traces", &Comparison::joined)
+          .key("only_predicted", "list", "tasks (\"rank 0: 2F0\") that only the predicted trace has",
+               &Comparison::only_predicted)
+          .key("only_measured", "list", "tasks that only the measured trace has", &Comparison::only_measured);
+  return description;
+}
+
+std::vector<AnswerKeys> compare_answers() { return {{"compare --json", comparison_description().keys()}}; }
+
+namespace {
+
 std::string kinds_text(const std::vector<KindComparison>& kinds) {
-  std::vector<std::vector<std::string>> rows{
-      {"kind", "count", "predicted", "measured", "error", "waiting predicted", "waiting measured"}};
-  for (const KindComparison& kind : kinds) {
-    rows.push_back({kind.kind, readable_count(static_cast<double>(kind.count)), readable_seconds(kind.predicted_s),
-                    readable_seconds(kind.measured_s), error_text(kind.predicted_s, kind.measured_s),
-                    readable_seconds(kind.predicted_wait_s), readable_seconds(kind.measured_wait_s)});
-  }
-  return "Work per kind of task (sum over ranks, waiting beside it):\n" + aligned_table(rows, "  ");
+  return "Work per kind of task (sum over ranks, waiting beside it):\n" + aligned_table(kind_keys().table(kinds), "  ");
 }
 
 std::string worst_text(const std::vector<TaskPair>& worst) {
   std::vector<std::vector<std::string>> rows{{"task", "kind", "predicted", "measured", "error"}};
   for (const TaskPair& pair : worst) {
     rows.push_back({fmt::format("rank {}: {}", pair.rank, pair.label), pair.kind, readable_seconds(pair.predicted_s),
-                    readable_seconds(pair.measured_s), error_text(pair.predicted_s, pair.measured_s)});
+                    readable_seconds(pair.measured_s), error_text(pair.predicted_s / pair.measured_s - 1)});
   }
   return "The " + counted(static_cast<std::int64_t>(worst.size()), "task") + " with the largest difference:\n" +
          aligned_table(rows, "  ");
@@ -197,16 +272,11 @@ std::string memory_text(std::vector<RankPeak> peaks) {
   if (peaks.empty()) return "";
   std::stable_sort(peaks.begin(), peaks.end(),
                    [](const RankPeak& a, const RankPeak& b) { return a.measured_bytes > b.measured_bytes; });
-  const std::size_t shown = std::min(peaks.size(), most_shown);
-  std::vector<std::vector<std::string>> rows{{"rank", "predicted", "measured", "error", "predicted in", "measured in"}};
-  for (std::size_t i = 0; i < shown; ++i)
-    rows.push_back({std::to_string(peaks[i].rank), readable_bytes(peaks[i].predicted_bytes),
-                    readable_bytes(peaks[i].measured_bytes),
-                    error_text(peaks[i].predicted_bytes, peaks[i].measured_bytes), peaks[i].predicted_task,
-                    peaks[i].measured_task});
   const std::string left_out =
-      shown < peaks.size() ? " (the fullest " + std::to_string(shown) + "; --json has all)" : "";
-  return "Peak memory of tensors per rank" + left_out + ":\n" + aligned_table(rows, "  ") + '\n';
+      most_shown < peaks.size() ? " (the fullest " + std::to_string(most_shown) + "; --json has all)" : "";
+  peaks.resize(std::min(peaks.size(), most_shown));
+  return "Peak memory of tensors per rank" + left_out + ":\n" + aligned_table(rank_peak_keys().table(peaks), "  ") +
+         '\n';
 }
 
 std::string one_sided_text(const std::string& side, const std::vector<std::string>& tasks) {
@@ -223,9 +293,9 @@ std::string report_text(const Comparison& c) {
   std::string text =
       aligned_table({{"", "predicted", "measured", "error"},
                      {"step time", readable_seconds(c.predicted_step_s), readable_seconds(c.measured_step_s),
-                      error_text(c.predicted_step_s, c.measured_step_s)},
+                      error_text(c.step_error())},
                      {"waiting", readable_seconds(c.predicted_idle_s), readable_seconds(c.measured_idle_s),
-                      error_text(c.predicted_idle_s, c.measured_idle_s)}},
+                      error_text(c.predicted_idle_s / c.measured_idle_s - 1)}},
                     "  ");
   const std::string steps = c.window > 1
                                 ? fmt::format("Steps {} to {}", c.predicted_step + 2 - c.window, c.predicted_step + 1)
@@ -241,50 +311,6 @@ std::string report_text(const Comparison& c) {
   const std::string one_sided =
       one_sided_text("predicted", c.only_predicted) + one_sided_text("measured", c.only_measured);
   return one_sided.empty() ? text : text + '\n' + one_sided;
-}
-
-std::string json_text(const Comparison& c) {
-  JsonSummary json(compare_json_keys());
-  json.set("predicted_step_s", c.predicted_step_s);
-  json.set("measured_step_s", c.measured_step_s);
-  json.set("step_error", c.step_error());
-  if (c.window > 1) json.set("window", c.window);
-  json.set("predicted_idle_s", c.predicted_idle_s);
-  json.set("measured_idle_s", c.measured_idle_s);
-  nlohmann::json kinds = nlohmann::json::array(), worst = nlohmann::json::array();
-  for (const KindComparison& kind : c.kinds) {
-    kinds.push_back({{"kind", kind.kind},
-                     {"count", kind.count},
-                     {"predicted_s", kind.predicted_s},
-                     {"measured_s", kind.measured_s},
-                     {"error", kind.predicted_s / kind.measured_s - 1},
-                     {"predicted_wait_s", kind.predicted_wait_s},
-                     {"measured_wait_s", kind.measured_wait_s}});
-  }
-  for (const TaskPair& pair : c.worst) {
-    worst.push_back({{"rank", pair.rank},
-                     {"label", pair.label},
-                     {"kind", pair.kind},
-                     {"predicted_s", pair.predicted_s},
-                     {"measured_s", pair.measured_s}});
-  }
-  if (!c.memory.empty()) {
-    nlohmann::json memory = nlohmann::json::array();
-    for (const RankPeak& peak : c.memory)
-      memory.push_back({{"rank", peak.rank},
-                        {"predicted_bytes", std::llround(peak.predicted_bytes)},
-                        {"measured_bytes", std::llround(peak.measured_bytes)},
-                        {"error", peak.predicted_bytes / peak.measured_bytes - 1},
-                        {"predicted_task", peak.predicted_task},
-                        {"measured_task", peak.measured_task}});
-    json.set("memory", memory);
-  }
-  json.set("kinds", kinds);
-  json.set("worst_tasks", worst);
-  json.set("joined", c.joined);
-  json.set("only_predicted", c.only_predicted);
-  json.set("only_measured", c.only_measured);
-  return json.text();
 }
 
 }  // namespace slipway::scenarios

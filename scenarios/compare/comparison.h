@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "models/trace/trace.h"
+#include "scenarios/answers/answer_keys.h"
 
 namespace slipway::scenarios {
 
@@ -27,13 +28,15 @@ struct KindComparison {
   std::string kind;
   std::int64_t count = 0;
   double predicted_s = 0, measured_s = 0, predicted_wait_s = 0, measured_wait_s = 0;  // sums
+  double error() const { return predicted_s / measured_s - 1; }
 };
 
 // The peak memory of a rank's tensors: simulated, and measured in the counted steps.
 struct RankPeak {
   int rank = 0;
   double predicted_bytes = 0, measured_bytes = 0;
-  std::string predicted_task, measured_task;  // compute task at the peak; empty where the trace does not know it
+  std::string predicted_task, measured_task;  // compute task during which it is; empty where the trace does not say
+  double error() const { return predicted_bytes / measured_bytes - 1; }
 };
 
 struct Comparison {
@@ -57,6 +60,7 @@ std::vector<double> peak_memory(const Trace& measured, int first, int last);
 Comparison compare_traces(const Trace& predicted, const Trace& measured);
 
 std::string report_text(const Comparison& comparison);
-std::string json_text(const Comparison& comparison);
+// What --json prints (scenarios/answers/description.h).
+const Description<Comparison>& comparison_description();
 
 }  // namespace slipway::scenarios

@@ -90,7 +90,7 @@ CommandOptions confirm_options() {
       .value("baseline", "CASE", "the run that the profile was fitted to; its measured step is where predictions start")
       .values("case", "CASE", "a case to predict and execute; repeatable")
       .value("rounds", "N", "times that the baseline and the cases are executed in turn; medians count (default: 1)")
-      .json_keys(confirm_json_keys())
+      .json_keys(confirm_answers())
       .flag("json", "print the comparison as JSON (`slipway list json-keys`)")
       .value("out", "DIR", "folder for the runs, which replace those of an earlier confirm (default: confirm.run)");
   return options;

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "models/trace/statistics.h"
-#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
+#include "scenarios/command_line/command.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -90,33 +90,64 @@ std::string confirmation_text(const std::string& baseline_name, const Confirmati
                      readable(middle.measured_s), 100 * error_of(middle.predicted_s, middle));
 }
 
-std::string confirmation_json(const std::string& baseline_name, const Confirmation& confirmation) {
-  const auto or_null = [](const std::optional<double>& share) {
-    return share ? nlohmann::json(*share) : nlohmann::json(nullptr);
+namespace {
+
+struct Answer {
+  const std::string& baseline;
+  const Confirmation& confirmation;
+};
+const Confirmation& confirmation_in(const Answer& answer) { return answer.confirmation; }
+
+Description<ConfirmedCase> case_keys() {
+  return Description<ConfirmedCase>()
+      .key("case", "text", "its name", &ConfirmedCase::name)
+      .key("simulated_s", "s", "one step, by the profile", &ConfirmedCase::simulated_s)
+      .key("predicted_s", "s", "baseline_measured_s * simulated_s / baseline_simulated_s", &ConfirmedCase::predicted_s)
+      .key("scaled_s", "s", "baseline_measured_s * FLOPs of the case / FLOPs of the baseline", &ConfirmedCase::scaled_s)
+      .key("measured_s", "s", "one step, median over the rounds", &ConfirmedCase::measured_s)
+      .key("spread", "share", "as baseline_spread", &ConfirmedCase::spread)
+      .else_null()
+      .key("error", "share", "predicted_s / measured_s - 1",
+           [](const ConfirmedCase& one) { return one.predicted_s / one.measured_s - 1; });
+}
+
+const Description<Answer>& description() {
+  const auto error = [](double ConfirmedCase::*said) {
+    return [said](const Answer& a) { return median_error(a.confirmation.cases, said); };
   };
-  nlohmann::json cases = nlohmann::json::array();
-  for (const ConfirmedCase& one : confirmation.cases) {
-    cases.push_back({{"case", one.name},
-                     {"simulated_s", one.simulated_s},
-                     {"predicted_s", one.predicted_s},
-                     {"scaled_s", one.scaled_s},
-                     {"measured_s", one.measured_s},
-                     {"spread", or_null(one.spread)},
-                     {"error", one.predicted_s / one.measured_s - 1}});
-  }
-  const ConfirmedCase& middle = middle_of(confirmation.cases, &ConfirmedCase::predicted_s);
-  JsonSummary json(confirm_json_keys());
-  json.set("median_error", error_of(middle.predicted_s, middle));
-  json.set("median_case", middle.name);
-  json.set("median_error_scaled", median_error(confirmation.cases, &ConfirmedCase::scaled_s));
-  json.set("median_error_simulated", median_error(confirmation.cases, &ConfirmedCase::simulated_s));
-  json.set("rounds", confirmation.rounds);
-  json.set("baseline", baseline_name);
-  json.set("baseline_simulated_s", confirmation.baseline_simulated_s);
-  json.set("baseline_measured_s", confirmation.baseline_measured_s);
-  json.set("baseline_spread", or_null(confirmation.baseline_spread));
-  json.set("cases", cases);
-  return json.text();
+  static const Description<Answer> description =
+      Description<Answer>()
+          .key("median_error", "share",
+               "|predicted / measured - 1| of the case in the middle (the larger of the middle two)",
+               error(&ConfirmedCase::predicted_s))
+          .key("median_case", "text", "which case that is",
+               [](const Answer& a) { return middle_of(a.confirmation.cases, &ConfirmedCase::predicted_s).name; })
+          .key("median_error_scaled", "share", "the same of the baseline's step scaled by FLOPs, without any model",
+               error(&ConfirmedCase::scaled_s))
+          .key("median_error_simulated", "share", "the same of the simulated step, without the baseline's measurement",
+               error(&ConfirmedCase::simulated_s))
+          .key("rounds", "count", "times that the baseline and every case were executed",
+               of(confirmation_in, &Confirmation::rounds))
+          .key("baseline", "text", "name of the run that predictions start from",
+               [](const Answer& a) { return a.baseline; })
+          .key("baseline_simulated_s", "s", "its step, by the profile",
+               of(confirmation_in, &Confirmation::baseline_simulated_s))
+          .key("baseline_measured_s", "s", "its step, median over the rounds",
+               of(confirmation_in, &Confirmation::baseline_measured_s))
+          .key("baseline_spread", "share", "half of (slowest - fastest round) / median; null of one round",
+               of(confirmation_in, &Confirmation::baseline_spread))
+          .else_null()
+          .list("cases", "one object per case, in the order given", of(confirmation_in, &Confirmation::cases),
+                case_keys());
+  return description;
+}
+
+}  // namespace
+
+std::vector<AnswerKeys> confirm_answers() { return {{"confirm --json", description().keys()}}; }
+
+std::string confirmation_json(const std::string& baseline_name, const Confirmation& confirmation) {
+  return description().text({baseline_name, confirmation});
 }
 
 }  // namespace slipway::scenarios

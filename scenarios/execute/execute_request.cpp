@@ -7,7 +7,6 @@
 #include <stdexcept>
 
 #include "exec/run/run_files.h"
-#include "scenarios/answers/json_summary.h"
 #include "scenarios/answers/terminal_timeline.h"
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/progress.h"
@@ -72,7 +71,7 @@ CommandOptions execute_options() {
       .value("resume", "WHAT", "go on from a checkpoint: latest (of --out), a run's folder, or a checkpoint's")
       .flag("confirm", "simulate first, and say at the end how far off the prediction was, per kind of task")
       .flag("cuda-graphs", "with slipway-rank-cuda as SLIPWAY_RANK: segments are recorded and replayed as CUDA graphs")
-      .json_keys(execute_json_keys())
+      .json_keys(execute_answers())
       .flag("json", "print the summary as JSON on standard output and nothing else there")
       .flag("overwrite",
             "replace the run of --out: its trace, losses and checkpoints (once a step of this one is done)")

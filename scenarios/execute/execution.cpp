@@ -4,14 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 
 #include "exec/run/data_files.h"
 #include "exec/run/executable.h"
-#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
+#include "scenarios/command_line/command.h"
 #include "scenarios/execute/rank_program.h"
 #include "scenarios/language/usage_error.h"
 #include "scenarios/simulate/prediction.h"
@@ -156,8 +156,8 @@ double tokens_per_s(const Plan& plan, const Execution& run) {
 
 namespace {
 
-// The step time of the batch with the most steps. No step lies between two batches.
-double step_time_of(const Execution& run) {
+// Of the batch of which most steps ran: between two batches lies no step.
+double step_time_of_run(const Execution& run) {
   if (run.batches.empty()) return run.times.median_period_s;
   return longest_of(run.batches).step_s.value_or(run.times.median_period_s);
 }
@@ -177,14 +177,7 @@ std::string step_time_words(const Execution& run) {
 
 namespace {
 
-nlohmann::json evaluations_json(const std::vector<LossPoint>& losses) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const LossPoint& point : losses)
-    if (point.evaluation_loss) list.push_back({{"step", point.step + 1}, {"loss", *point.evaluation_loss}});
-  return list;
-}
-
-// The length of windows is unknown for an earlier run with losses in the same table.
+// Of a run before this one, whose losses stand in the same table, nobody knows the length of the windows any more.
 std::string held_out_words(const Trace& trace) {
   const int before = steps_before(trace);
   bool is_told = false, is_of_this_run = true;
@@ -203,7 +196,7 @@ std::string held_out_words(const Trace& trace) {
 }  // namespace
 
 std::string report_text(const Plan& plan, const Execution& run) {
-  const double step = step_time_of(run);
+  const double step = step_time_of_run(run);
   const std::vector<LossPoint>& losses = run.trace.losses;
   const int before = steps_before(run.trace);
   std::string text = aligned_table({{"step time", "tokens/s", "loss", "waiting", "peak memory"},
@@ -226,39 +219,98 @@ std::string report_text(const Plan& plan, const Execution& run) {
   return text + held_out_words(run.trace) + '\n';
 }
 
+namespace {
+
+struct Answer {
+  const Plan& plan;
+  const Execution& run;
+  const std::optional<Comparison>& comparison;
+};
+const Execution& run_in(const Answer& answer) { return answer.run; }
+const Trace& trace_in(const Answer& answer) { return answer.run.trace; }
+const std::vector<LossPoint>& losses_in(const Answer& answer) { return answer.run.trace.losses; }
+
+double tokens_per_s_in(const Answer& answer) { return tokens_per_s(answer.plan, answer.run); }
+double mfu_in(const Answer& answer) { return executed_mfu(answer.plan, tokens_per_s_in(answer)); }
+
+std::vector<LossPoint> evaluations_in(const Answer& answer) {
+  std::vector<LossPoint> evaluated = losses_in(answer);
+  std::erase_if(evaluated, [](const LossPoint& point) { return !point.evaluation_loss; });
+  return evaluated;
+}
+
+std::vector<BatchRow> batches_in_answer(const Answer& answer) {
+  return batch_rows(answer.run.batches, steps_before(answer.run.trace), answer.run.predicted_step_s);
+}
+
+std::vector<double> peaks_in(const Answer& answer) {
+  return peak_memory(answer.run.trace, answer.run.times.first, answer.run.times.last);
+}
+
+Description<LossPoint> evaluation_keys() {
+  return Description<LossPoint>()
+      .key("step", "number", "the window's last, counted from 1", [](const LossPoint& point) { return point.step + 1; })
+      .key("loss", "nats", "mean over the held-out tokens, with the weights of the window's beginning",
+           [](const LossPoint& point) { return *point.evaluation_loss; });
+}
+
+const Description<Answer>& description() {
+  static const Description<Answer> description =
+      Description<Answer>()
+          .key("scenario", "text", "name of the scenario", [](const Answer& a) { return a.plan.scenario.name; })
+          .key("step_time_s", "s",
+               "median distance between the starts of two steps on the slowest rank (one step: its span)",
+               of(run_in, step_time_of_run))
+          .key("tokens_per_s", "1/s", "global batch x sequence / step_time_s", tokens_per_s_in)
+          .key("mfu", "0..1", "as in simulate; present when the machine profile has a peak for the dtype", mfu_in)
+          .when([](const Answer& a) { return mfu_in(a) > 0; })
+          .key("waiting_share", "0..1",
+               "of the run: compute lanes without work (bubble and exposed communication), mean over ranks",
+               [](const Answer& a) { return a.run.times.idle_share; })
+          .key("first_loss", "nats", "mean token loss of the first step",
+               [](const Answer& a) { return losses_in(a).front().loss; })
+          .key("last_loss", "nats", "mean token loss of the last step",
+               [](const Answer& a) { return losses_in(a).back().loss; })
+          .key("losses", "nats", "list, one per step", each(losses_in, &LossPoint::loss))
+          .key("learning_rates", "1",
+               "list, the learning rate of each step; absent where an earlier version ran some of them",
+               each(losses_in, [](const LossPoint& point) { return *point.learning_rate; }))
+          .when([](const Answer& a) { return knows_rates(losses_in(a)); })
+          .list("evaluations",
+                "one object per window of steps, of held-out micro-batches in the bubbles; present with schedule.fill "
+                "evaluation",
+                evaluations_in, evaluation_keys())
+          .when([](const Answer& a) { return !evaluations_in(a).empty(); })
+          .list("batches", "one object per batch, in order of time; present where the batch grew", batches_in_answer,
+                batch_keys())
+          .when([](const Answer& a) { return !a.run.batches.empty(); })
+          .key("window", "count", "steps after which tasks repeat (work in the bubbles); present above 1",
+               of(trace_in, &Trace::window))
+          .when([](const Answer& a) { return a.run.trace.window > 1; })
+          .key("ranks", "count", "processes that ran", of(trace_in, &Trace::ranks))
+          .key("steps", "count", "steps trained", of(trace_in, &Trace::steps))
+          .key("peak_memory_bytes", "bytes",
+               "list, one per rank: the most that its tensors took in the counted steps; present when all ranks "
+               "measured it",
+               each(peaks_in, [](double bytes) { return std::llround(bytes); }))
+          .when([](const Answer& a) { return !peaks_in(a).empty(); })
+          .key("records", "count", "trace records: tasks executed, counted once per member rank",
+               [](const Answer& a) { return a.run.trace.records.size(); })
+          .key("trace", "path", "Chrome/Perfetto trace that was written", of(run_in, &Execution::trace_path))
+          .key("folder", "path", "folder with bundle, records and losses of the run", of(run_in, &Execution::folder))
+          .object(
+              "confirmation", "of --confirm: the keys of compare, prediction against this run; present with it",
+              [](const Answer& a) { return a.comparison; }, comparison_description())
+          .listed_elsewhere();
+  return description;
+}
+
+}  // namespace
+
+std::vector<AnswerKeys> execute_answers() { return {{"execute --json", description().keys()}}; }
+
 std::string json_text(const Plan& plan, const Execution& run, const std::optional<Comparison>& comparison) {
-  JsonSummary json(execute_json_keys());
-  const double step = step_time_of(run);
-  json.set("scenario", plan.scenario.name);
-  json.set("step_time_s", step);
-  json.set("tokens_per_s", tokens_per_s(plan, run));
-  if (const double mfu = executed_mfu(plan, tokens_per_s(plan, run)); mfu > 0) json.set("mfu", mfu);
-  json.set("waiting_share", run.times.idle_share);
-  std::vector<double> losses;
-  for (const LossPoint& point : run.trace.losses) losses.push_back(point.loss);
-  json.set("first_loss", losses.front());
-  json.set("last_loss", losses.back());
-  json.set("losses", losses);
-  if (knows_rates(run.trace.losses)) {
-    std::vector<double> rates;
-    for (const LossPoint& point : run.trace.losses) rates.push_back(*point.learning_rate);
-    json.set("learning_rates", rates);
-  }
-  if (const auto held_out = evaluations_json(run.trace.losses); !held_out.empty()) json.set("evaluations", held_out);
-  if (!run.batches.empty())
-    json.set("batches", batches_json(run.batches, steps_before(run.trace), run.predicted_step_s));
-  if (run.trace.window > 1) json.set("window", run.trace.window);
-  json.set("ranks", run.trace.ranks);
-  json.set("steps", run.trace.steps);
-  std::vector<std::int64_t> peaks;
-  for (const double bytes : peak_memory(run.trace, run.times.first, run.times.last))
-    peaks.push_back(std::llround(bytes));
-  if (!peaks.empty()) json.set("peak_memory_bytes", peaks);
-  json.set("records", static_cast<std::uint64_t>(run.trace.records.size()));
-  json.set("trace", run.trace_path);
-  json.set("folder", run.folder);
-  if (comparison) json.set("confirmation", nlohmann::json::parse(json_text(*comparison)));
-  return json.text();
+  return description().text({plan, run, comparison});
 }
 
 }  // namespace slipway::scenarios

@@ -1,7 +1,6 @@
 // `slipway goodput`: days of training on nodes that fail.
 #include <ostream>
 
-#include "scenarios/answers/json_summary.h"
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/options.h"
 #include "scenarios/command_line/progress.h"
@@ -25,7 +24,7 @@ CommandOptions declared_options() {
       .value("days", "N", "days of training, also a part of one (default 30)")
       .value("histories", "N", "histories to simulate, with seeds counted from run.seed (default 1000)")
       .flag("json", "print the answer as JSON on standard output and nothing else there")
-      .json_keys(goodput_json_keys())
+      .json_keys(goodput_answers())
       .notes(
           "Keys: cluster.mtbf_per_node (exponential) or cluster.failures (at known times), cluster.restart, repair "
           "and\n"

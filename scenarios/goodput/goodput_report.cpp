@@ -7,10 +7,11 @@
 #include <set>
 
 #include "models/trace/statistics.h"
-#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/answers/training_words.h"
 #include "scenarios/basis/basis.h"
+#include "scenarios/command_line/command.h"
 #include "scenarios/language/quantity.h"
 #include "scenarios/language/usage_error.h"
 #include "scenarios/step/plan.h"
@@ -204,39 +205,68 @@ std::string goodput_text(const Scenario& scenario, const GoodputAnswer& answer) 
   return text + empty_line_first(basis_text(without_memory(basis_of(scenario))));
 }
 
+namespace {
+
+struct Answer {
+  const Scenario& scenario;
+  const GoodputAnswer& goodput;
+  Basis basis;
+};
+const GoodputAnswer& goodput_in(const Answer& answer) { return answer.goodput; }
+const MeanGoodput& mean_in(const Answer& answer) { return answer.goodput.own.simulated; }
+
+const Description<Answer>& description() {
+  const auto around = of(goodput_in, &GoodputAnswer::around);
+  const auto at_random = [](const Answer& a) { return a.goodput.daly_interval_s.has_value(); };
+  static const Description<Answer> description =
+      Description<Answer>()
+          .key("scenario", "text", "name of the scenario", [](const Answer& a) { return a.scenario.name; })
+          .key("days", "days", "of each history", [](const Answer& a) { return a.goodput.horizon_s / day_s; })
+          .key("step_time_s", "s", "of the simulated step, without faults",
+               [](const Answer& a) { return a.goodput.training.step_s; })
+          .key("nodes", "count", "nodes that hold ranks", [](const Answer& a) { return a.goodput.training.nodes; })
+          .key("histories", "count", "that were simulated; 1 where all failures are planned",
+               of(mean_in, &MeanGoodput::histories))
+          .key("goodput", "0..1", "of the time: steps that were kept, mean over histories",
+               of(mean_in, &MeanGoodput::share))
+          .key("goodput_error", "0..1", "standard error of that mean; absent with one history",
+               of(mean_in, &MeanGoodput::error))
+          .key("checkpoint_share", "0..1", "of the time: complete checkpoints; the shares and goodput add up to 1",
+               of(mean_in, &MeanGoodput::checkpoint))
+          .key("lost_share", "0..1", "steps and writing that a failure undid", of(mean_in, &MeanGoodput::lost))
+          .key("restart_share", "0..1", "restarts", of(mean_in, &MeanGoodput::restart))
+          .key("waiting_share", "0..1", "no node was left, training waited for a repair",
+               of(mean_in, &MeanGoodput::waiting))
+          .key("failures", "count", "nodes that failed in a history, mean", of(mean_in, &MeanGoodput::failures))
+          .key("failures_error", "count", "standard error of that mean; absent with one history",
+               of(mean_in, &MeanGoodput::failures_error))
+          .key("tokens_per_day", "1/day", "of kept steps",
+               [](const Answer& a) { return a.goodput.tokens_per_s * day_s * mean_in(a).share; })
+          .key("checkpoint_interval_s", "s", "between two checkpoints, in whole steps",
+               [](const Answer& a) { return a.goodput.own.interval_s; })
+          .key("checkpoint_steps", "count", "the same in steps", [](const Answer& a) { return a.goodput.own.steps; })
+          .key("closed_form_goodput", "0..1",
+               "expectation of Daly 2006, with spares enough; this and the next two are present with "
+               "cluster.mtbf_per_node",
+               [](const Answer& a) { return a.goodput.own.daly_share; })
+          .when(at_random)
+          .key("best_interval_s", "s", "of Daly 2006; 0 where checkpoints cost nothing: save after every step",
+               of(goodput_in, &GoodputAnswer::daly_interval_s))
+          .key("young_interval_s", "s", "of Young 1974", of(goodput_in, &GoodputAnswer::young_interval_s))
+          .key("intervals_s", "s", "list: shorter and longer intervals, this one among them",
+               each(around, &IntervalRow::interval_s))
+          .key("goodputs", "0..1", "list: the simulated goodput of each",
+               each(around, [](const IntervalRow& row) { return row.simulated.share; }))
+          .include(time_basis_keys(), &Answer::basis);
+  return description;
+}
+
+}  // namespace
+
+std::vector<AnswerKeys> goodput_answers() { return {{"goodput --json", description().keys()}}; }
+
 std::string goodput_json(const Scenario& scenario, const GoodputAnswer& answer) {
-  JsonSummary json(goodput_json_keys());
-  const MeanGoodput& own = answer.own.simulated;
-  json.set("scenario", scenario.name);
-  json.set("days", answer.horizon_s / day_s);
-  json.set("step_time_s", answer.training.step_s);
-  set_basis_keys(json, without_memory(basis_of(scenario)));
-  json.set("nodes", answer.training.nodes);
-  json.set("histories", own.histories);
-  json.set("goodput", own.share);
-  if (own.error) json.set("goodput_error", *own.error);
-  json.set("checkpoint_share", own.checkpoint);
-  json.set("lost_share", own.lost);
-  json.set("restart_share", own.restart);
-  json.set("waiting_share", own.waiting);
-  json.set("failures", own.failures);
-  if (own.failures_error) json.set("failures_error", *own.failures_error);
-  json.set("tokens_per_day", answer.tokens_per_s * day_s * own.share);
-  json.set("checkpoint_interval_s", answer.own.interval_s);
-  json.set("checkpoint_steps", answer.own.steps);
-  if (answer.daly_interval_s) {
-    json.set("closed_form_goodput", *answer.own.daly_share);
-    json.set("best_interval_s", *answer.daly_interval_s);
-    json.set("young_interval_s", *answer.young_interval_s);
-  }
-  std::vector<double> intervals, shares;
-  for (const IntervalRow& row : answer.around) {
-    intervals.push_back(row.interval_s);
-    shares.push_back(row.simulated.share);
-  }
-  json.set("intervals_s", intervals);
-  json.set("goodputs", shares);
-  return json.text();
+  return description().text({scenario, answer, without_memory(basis_of(scenario))});
 }
 
 }  // namespace slipway::scenarios

@@ -1,13 +1,12 @@
 #include "scenarios/growth/comparison.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
 
 #include "models/training/batch_rules.h"
-#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/answers/training_words.h"
 #include "scenarios/basis/basis.h"
@@ -208,71 +207,140 @@ std::vector<OutsideCurves> outside_curves(const Scenario& scenario, const Growth
 
 namespace {
 
-nlohmann::json milestone_json(const Milestone& at) {
-  return {{"steps", at.steps}, {"sequences", at.samples}, {"loss", at.loss}};
+struct Answer {
+  const Scenario& scenario;
+  const GrowthAnswer& growth;
+  Basis basis;
+};
+const GrowthAnswer& growth_in(const Answer& answer) { return answer.growth; }
+const RuleAnswer& own_in(const Answer& answer) { return answer.growth.own(); }
+
+// A moment of a course, and the time until then.
+struct Moment {
+  Milestone at;
+  double time_s = 0;
+};
+
+std::optional<Moment> end_of(const RuleAnswer& rule) {
+  return rule.course.whole ? std::optional(Moment{rule.course.end, rule.end_s}) : std::nullopt;
 }
 
-nlohmann::json rule_json(const RuleAnswer& rule) {
-  nlohmann::json json{{"name", rule.name}};
-  if (rule.course.whole) {
-    json["end"] = milestone_json(rule.course.end);
-    json["end"]["time_s"] = rule.end_s;
-  }
-  if (rule.target_s) {
-    json["target"] = milestone_json(*rule.course.target);
-    json["target"]["time_s"] = *rule.target_s;
-  }
-  if (rule.target_range) {
-    json["target_range_s"] = {rule.target_range->least_s, rule.target_range->most_s};
-    json["always_reached"] = rule.always_reached;
-  }
-  json["spans"] = nlohmann::json::array();
-  for (const BatchSpan& span : rule.course.spans)
-    json["spans"].push_back({{"batch", span.batch},
-                             {"from_sequence", span.from_samples},
-                             {"from_loss", span.from_loss},
-                             {"steps", span.steps}});
-  return json;
+std::optional<Moment> target_of(const RuleAnswer& rule) {
+  return rule.target_s ? std::optional(Moment{*rule.course.target, *rule.target_s}) : std::nullopt;
 }
 
-nlohmann::json rung_json(const RungStep& rung) {
-  return {{"batch", rung.batch},
-          {"micro_batches", rung.micro_batches},
-          {"step_time_s", rung.step_s},
-          {"tokens_per_s", rung.tokens_per_s},
-          {"mfu", rung.mfu},
-          {"fits", rung.fits}};
+std::optional<std::vector<double>> target_range_of(const RuleAnswer& rule) {
+  if (!rule.target_range) return std::nullopt;
+  return std::vector<double>{rule.target_range->least_s, rule.target_range->most_s};
+}
+
+std::optional<double> speedup_in(const Answer& answer) {
+  const auto own = own_in(answer).target_s, first = answer.growth.first().target_s;
+  return own && first ? std::optional(*first / *own) : std::nullopt;
+}
+
+// In sequences.
+double noise_scale_in(const Answer& answer, double loss) {
+  return noise_scale_at(answer.scenario.growth.dynamics, loss) / answer.growth.sequence;
+}
+
+Description<Moment> moment_keys() {
+  return Description<Moment>()
+      .key("steps", "count", "until then", [](const Moment& moment) { return moment.at.steps; })
+      .key("sequences", "count", "until then", [](const Moment& moment) { return moment.at.samples; })
+      .key("loss", "nats", "then", [](const Moment& moment) { return moment.at.loss; })
+      .key("time_s", "s", "until then", &Moment::time_s);
+}
+
+Description<BatchSpan> span_keys() {
+  return Description<BatchSpan>()
+      .key("batch", "sequences", "of each step", &BatchSpan::batch)
+      .key("from_sequence", "count", "sequences before its first step", &BatchSpan::from_samples)
+      .key("from_loss", "nats", "before its first step", &BatchSpan::from_loss)
+      .key("steps", "count", "of this batch", &BatchSpan::steps);
+}
+
+Description<RuleAnswer> rule_keys() {
+  return Description<RuleAnswer>()
+      .key("name", "text", "the rule, or the batch that stays", &RuleAnswer::name)
+      .object("end", "of the whole course; absent where it takes over 50 M steps", end_of, moment_keys())
+      .object("target", "the same at the target; absent where it is not reached", target_of, moment_keys())
+      .listed_elsewhere()
+      .key("target_range_s", "s",
+           "[least, most] over the noise scales that may be and reach the target; absent without "
+           "training.noise.least or most, and where none reaches it",
+           target_range_of)
+      .key("always_reached", "bool", "true if all of them reach it; absent as target_range_s is",
+           &RuleAnswer::always_reached)
+      .when([](const RuleAnswer& rule) { return rule.target_range.has_value(); })
+      .list("spans", "consecutive steps of one batch", of(&RuleAnswer::course, &Course::spans), span_keys());
+}
+
+Description<RungStep> rung_keys() {
+  return Description<RungStep>()
+      .key("batch", "sequences", "of the step", &RungStep::batch)
+      .column("batch from", readable_count)
+      .key("micro_batches", "count", "per pipeline", &RungStep::micro_batches)
+      .column("micro-batches", readable_count)
+      .key("step_time_s", "s", "as in simulate", &RungStep::step_s)
+      .column("step", readable_seconds)
+      .key("tokens_per_s", "1/s", "as in simulate", &RungStep::tokens_per_s)
+      .column("tokens/s", readable_count)
+      .key("mfu", "0..1", "as in simulate", &RungStep::mfu)
+      .column("MFU", [](double mfu) { return mfu > 0 ? readable_share(mfu) : "-"; })
+      .key("fits", "bool", "as in simulate", &RungStep::fits)
+      .column("fits", [](double fits) { return fits > 0 ? "yes" : "no"; });
+}
+
+Description<OutsideCurves> outside_keys() {
+  return Description<OutsideCurves>()
+      .key("here", "text", "what of the courses", &OutsideCurves::what)
+      .key("fitted", "text", "what was fitted", &OutsideCurves::fitted);
+}
+
+const Description<Answer>& description() {
+  static const Description<Answer> description =
+      Description<Answer>()
+          .key("scenario", "text", "name of the scenario", [](const Answer& a) { return a.scenario.name; })
+          .key("rule", "text", "by which the batch grows", of(own_in, &RuleAnswer::name))
+          .key("time_to_target_s", "s", "until training.target_loss; absent where it is not given or not reached",
+               of(own_in, &RuleAnswer::target_s))
+          .key("speedup", "-",
+               "time to the target with the first batch throughout / time_to_target_s; absent without both", speedup_in)
+          .key("time_s", "s", "of the whole course: run.tokens, without them until the target",
+               of(own_in, &RuleAnswer::end_s))
+          .key("last_loss", "nats", "at its end", [](const Answer& a) { return own_in(a).course.end.loss; })
+          .list("rules", "courses by rule: the scenario's, the first batch throughout, the others",
+                of(growth_in, &GrowthAnswer::rules), rule_keys())
+          .list("rungs", "batches whose step was simulated, ascending", of(growth_in, &GrowthAnswer::rungs),
+                rung_keys())
+          .list("other_rungs",
+                "the same batches as rules step that measure norms where the scenario's does not, or do not where it "
+                "does; absent without such rules",
+                of(growth_in, &GrowthAnswer::other_rungs), rung_keys())
+          .when([](const Answer& a) { return !a.growth.other_rungs.empty(); })
+          .listed_elsewhere()
+          .key("line_error", "0..1", "the most that a simulated step time is off the line between its neighbours",
+               of(growth_in, &GrowthAnswer::line_error))
+          .key("noise_scale_first", "sequences", "gradient noise scale at the beginning",
+               [](const Answer& a) { return noise_scale_in(a, a.scenario.growth.dynamics.start); })
+          .key("noise_scale_last", "sequences", "the same at the end of the scenario's course",
+               [](const Answer& a) { return noise_scale_in(a, own_in(a).course.end.loss); })
+          .key("source", "text", "training.source: of the loss and the noise scale",
+               [](const Answer& a) { return a.scenario.growth.source; })
+          .list(
+              "outside_curves", "what lies outside of training.fitted",
+              [](const Answer& a) { return outside_curves(a.scenario, a.growth); }, outside_keys())
+          .include(time_basis_keys(), &Answer::basis);
+  return description;
 }
 
 }  // namespace
 
+std::vector<AnswerKey> growth_keys() { return description().keys(); }
+
 std::string growth_json(const Scenario& scenario, const GrowthAnswer& answer) {
-  JsonSummary json(growth_json_keys());
-  const double s = answer.sequence;
-  json.set("scenario", scenario.name);
-  json.set("rule", answer.own().name);
-  if (answer.own().target_s) json.set("time_to_target_s", *answer.own().target_s);
-  if (answer.own().target_s && answer.first().target_s)
-    json.set("speedup", *answer.first().target_s / *answer.own().target_s);
-  json.set("time_s", answer.own().end_s);
-  json.set("last_loss", answer.own().course.end.loss);
-  nlohmann::json rules = nlohmann::json::array(), rungs = nlohmann::json::array(), others = nlohmann::json::array();
-  for (const RuleAnswer& rule : answer.rules) rules.push_back(rule_json(rule));
-  for (const RungStep& rung : answer.rungs) rungs.push_back(rung_json(rung));
-  json.set("rules", rules);
-  for (const RungStep& rung : answer.other_rungs) others.push_back(rung_json(rung));
-  json.set("rungs", rungs);
-  if (!others.empty()) json.set("other_rungs", others);
-  json.set("line_error", answer.line_error);
-  json.set("noise_scale_first", noise_scale_at(scenario.growth.dynamics, scenario.growth.dynamics.start) / s);
-  json.set("noise_scale_last", noise_scale_at(scenario.growth.dynamics, answer.own().course.end.loss) / s);
-  json.set("source", scenario.growth.source);
-  nlohmann::json outside = nlohmann::json::array();
-  for (const OutsideCurves& each : outside_curves(scenario, answer))
-    outside.push_back({{"here", each.what}, {"fitted", each.fitted}});
-  json.set("outside_curves", outside);
-  set_basis_keys(json, without_memory(basis_of(scenario)));
-  return json.text();
+  return description().text({scenario, answer, without_memory(basis_of(scenario))});
 }
 
 // The answer of `slipway growth` as a report.
@@ -406,17 +474,13 @@ std::string error_text(double share) {
 }
 
 std::string rungs_text(const GrowthAnswer& answer) {
-  std::vector<std::vector<std::string>> rows{{"batch from", "micro-batches", "step", "tokens/s", "MFU", "fits",
-                                              "from sequence", "at loss", "steps", "time there"}};
+  std::vector<std::vector<std::string>> rows = rung_keys().table(answer.rungs);
+  rows[0].insert(rows[0].end(), {"from sequence", "at loss", "steps", "time there"});
   for (std::size_t i = 0; i < answer.rungs.size(); ++i) {
-    const RungStep& rung = answer.rungs[i];
     const Stay stay = stay_at(answer, i);
     const auto of_stay = [&](const std::string& text) { return stay.steps > 0 ? text : "-"; };
-    rows.push_back({batch_text(rung.batch), batch_text(rung.micro_batches), readable_seconds(rung.step_s),
-                    readable_count(rung.tokens_per_s), rung.mfu > 0 ? readable_share(rung.mfu) : "-",
-                    rung.fits ? "yes" : "no", of_stay(count_text(stay.from_samples)),
-                    of_stay(loss_text(stay.from_loss)), of_stay(batch_text(stay.steps)),
-                    of_stay(readable_seconds(stay.seconds))});
+    rows[i + 1].insert(rows[i + 1].end(), {of_stay(count_text(stay.from_samples)), of_stay(loss_text(stay.from_loss)),
+                                           of_stay(batch_text(stay.steps)), of_stay(readable_seconds(stay.seconds))});
   }
   std::string text = aligned_table(rows, "  ");
   if (answer.rungs_in_all > answer.rungs.size())

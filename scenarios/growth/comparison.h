@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/answers/answer_keys.h"
 #include "scenarios/growth/ladder.h"
 
 namespace slipway::scenarios {
@@ -72,5 +73,6 @@ GrowthAnswer growth_of(const Scenario& scenario, int simulated_rungs,
 
 std::string growth_text(const Scenario& scenario, const GrowthAnswer& answer);
 std::string growth_json(const Scenario& scenario, const GrowthAnswer& answer);
+std::vector<AnswerKey> growth_keys();
 
 }  // namespace slipway::scenarios

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/answers/training_words.h"
 #include "scenarios/files/files.h"
@@ -168,55 +168,92 @@ FitAnswer fitted_curves(CurvesFile file, const FitRequest& request) {
 
 namespace {
 
-nlohmann::json parameter_json(const FittedDynamic& parameter) {
-  nlohmann::json json{
-      {"name", parameter.name}, {"unit", parameter.unit}, {"value", parameter.value}, {"told", parameter.told()}};
-  if (parameter.interval) json["interval"] = interval_json(*parameter.interval);
-  return json;
+Description<FittedDynamic> parameter_keys() {
+  return Description<FittedDynamic>()
+      .key("name", "text", "what was fitted", &FittedDynamic::name)
+      .key("unit", "text", "of the value; empty: none", &FittedDynamic::unit)
+      .key("value", "its own", "as fitted", &FittedDynamic::value)
+      .key("told", "bool", "true if it is known within a factor of three either way; false without an interval",
+           &FittedDynamic::told)
+      .key("interval", "list",
+           "[least, most], 95 %, jackknife over submissions, if floor and noise_exponent are right; absent "
+           "with fewer than three, or where the others of one cannot be fitted",
+           [](const FittedDynamic& parameter) { return bounds(parameter.interval); });
 }
 
-nlohmann::json rate_json(const OneRate& rate) {
-  nlohmann::json json{
-      {"learning_rate", rate.learning_rate}, {"batch_sizes", rate.batch_sizes}, {"submissions", rate.submissions}};
-  if (rate.noise_tokens) json["noise_scale"] = *rate.noise_tokens;
-  if (rate.interval) json["interval"] = interval_json(*rate.interval);
-  return json;
+Description<OneRate> rate_keys() {
+  return Description<OneRate>()
+      .key("learning_rate", "1", "of these runs", &OneRate::learning_rate)
+      .key("batch_sizes", "count", "that have it", &OneRate::batch_sizes)
+      .key("submissions", "count", "that have it", &OneRate::submissions)
+      .key("noise_scale", "tokens", "of a fit to these runs alone; absent where they cannot be fitted",
+           &OneRate::noise_tokens)
+      .key("interval", "list", "[least, most], 95 %, of that noise scale; absent where it is unknown",
+           [](const OneRate& rate) { return bounds(rate.interval); });
 }
 
-nlohmann::json left_out_json(const LeftOutBatch& row, double sequence) {
-  nlohmann::json json{{"batch", row.batch_tokens / sequence},
-                      {"runs", row.runs},
-                      {"measured", row.measured},
-                      {"constant", row.constant}};
-  if (row.predicted) json["predicted"] = *row.predicted;
-  if (row.noise_tokens) json["noise_scale"] = *row.noise_tokens;
-  return json;
+struct LeftOut {
+  LeftOutBatch row;
+  double batch = 0;  // sequences
+};
+
+std::vector<LeftOut> left_out_of(const FitAnswer& answer) {
+  std::vector<LeftOut> rows;
+  for (const LeftOutBatch& row : answer.left_out) rows.push_back({row, row.batch_tokens / answer.file.sequence});
+  return rows;
+}
+
+Description<LeftOut> left_out_keys() {
+  const auto row = [](auto get) { return of(&LeftOut::row, get); };
+  return Description<LeftOut>()
+      .key("batch", "sequences", "left out", &LeftOut::batch)
+      .key("runs", "count", "of this batch that reach the target", row(&LeftOutBatch::runs))
+      .key("measured", "tokens", "to the target, median of these runs", row(&LeftOutBatch::measured))
+      .key("predicted", "tokens", "the same by the fit without them; absent where the others cannot be fitted",
+           row(&LeftOutBatch::predicted))
+      .key("constant", "tokens", "the median of the other sizes' medians: a guess that knows no batch size",
+           row(&LeftOutBatch::constant))
+      .key("noise_scale", "tokens", "of the fit without them; absent as predicted is",
+           row(&LeftOutBatch::noise_tokens));
+}
+
+Description<LeftOutErrors> error_keys() {
+  return Description<LeftOutErrors>()
+      .key("predicted_error", "0..1", "mean of |predicted / measured - 1|; absent where none is left out",
+           &LeftOutErrors::predicted)
+      .key("constant_error", "0..1", "mean of |constant / measured - 1|; absent where none is left out",
+           &LeftOutErrors::constant);
 }
 
 }  // namespace
 
-std::string fit_json(const FitAnswer& answer) {
-  JsonSummary json(growth_fit_json_keys());
-  json.set("curves", answer.file.path);
-  json.set("points", answer.fit.points);
-  json.set("error", answer.fit.error);
-  nlohmann::json parameters = nlohmann::json::array(), rates = nlohmann::json::array(), rows = nlohmann::json::array();
-  for (const FittedDynamic& parameter : answer.fit.parameters) parameters.push_back(parameter_json(parameter));
-  for (const OneRate& rate : answer.by_rate) rates.push_back(rate_json(rate));
-  for (const LeftOutBatch& row : answer.left_out) rows.push_back(left_out_json(row, answer.file.sequence));
-  json.set("parameters", parameters);
-  json.set("noise_loss", answer.fit.dynamics.noise_loss);
-  json.set("noise_exponent", answer.assumed.noise_exponent);
-  json.set("floor", answer.assumed.floor);
-  if (answer.noise_range) json.set("noise_range", interval_json(*answer.noise_range));
-  json.set("by_learning_rate", rates);
-  json.set("target_loss", answer.target_loss);
-  json.set("left_out", rows);
-  if (answer.errors) {
-    json.set("predicted_error", answer.errors->predicted);
-    json.set("constant_error", answer.errors->constant);
-  }
-  return json.text();
+const Description<FitAnswer>& fit_description() {
+  static const Description<FitAnswer> description =
+      Description<FitAnswer>()
+          .key("curves", "path", "table of losses that was fitted", of(&FitAnswer::file, &CurvesFile::path))
+          .key("points", "count", "losses that count", of(&FitAnswer::fit, &DynamicsFit::points))
+          .key("error", "nats", "median of |fitted - measured|", of(&FitAnswer::fit, &DynamicsFit::error))
+          .list("parameters", "one object per parameter of the fit", of(&FitAnswer::fit, &DynamicsFit::parameters),
+                parameter_keys())
+          .key("noise_loss", "nats", "loss at which the noise scale is given: the median of the points",
+               [](const FitAnswer& a) { return a.fit.dynamics.noise_loss; })
+          .key("noise_exponent", "-", "assumed: of the noise scale by the loss",
+               of(&FitAnswer::assumed, &CurveAssumptions::noise_exponent))
+          .key("floor", "nats", "assumed: which no training gets below",
+               of(&FitAnswer::assumed, &CurveAssumptions::floor))
+          .key("noise_range", "tokens",
+               "list of the least and the most noise scale: its interval joined with those of one learning "
+               "rate, and with the value of one whose interval is unknown; absent without its own",
+               [](const FitAnswer& a) { return bounds(a.noise_range); })
+          .list("by_learning_rate", "one object per learning rate; empty where there is one", &FitAnswer::by_rate,
+                rate_keys())
+          .key("target_loss", "nats", "of left_out", &FitAnswer::target_loss)
+          .list("left_out",
+                "one object per batch size, which the fit has not seen; empty with fewer than three sizes, or two that "
+                "reach it",
+                left_out_of, left_out_keys())
+          .include(error_keys(), &FitAnswer::errors);
+  return description;
 }
 
 // The answer of `slipway growth --fit` as a report, with the lines for a scenario.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/fit/loss_curves.h"
+#include "scenarios/answers/answer_keys.h"
 
 namespace slipway::scenarios {
 
@@ -58,6 +59,7 @@ double reached_by_all(const std::vector<LossCurve>& curves);
 FitAnswer fitted_curves(CurvesFile file, const FitRequest& request);
 
 std::string fit_text(const FitAnswer& answer);
-std::string fit_json(const FitAnswer& answer);
+// What --json prints.
+const Description<FitAnswer>& fit_description();
 
 }  // namespace slipway::scenarios

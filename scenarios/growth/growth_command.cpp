@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <ostream>
 
+#include "scenarios/answers/description.h"
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/options.h"
 #include "scenarios/command_line/progress.h"
@@ -43,7 +44,7 @@ CommandOptions declared_options() {
       .value("target", "NATS",
              "with --fit: loss to which tokens are predicted (default: the lowest that all runs reach)")
       .flag("json", "print the answer as JSON on standard output and nothing else there")
-      .json_keys(growth_json_keys())
+      .json_keys(growth_answers())
       .notes(
           "Keys: training.growth.rule, largest, and what the rule needs (eta; warmup; stages), "
           "training.loss and\n"
@@ -56,7 +57,7 @@ CommandOptions declared_options() {
           "schedule can run.\n"
           "Columns of CURVES.csv: submission, run, sequence, global_batch, learning_rate, tokens, loss; "
           "runs with one batch\n"
-          "throughout. The keys of --fit --json: `slipway list json-keys`.");
+          "throughout.");
   return options;
 }
 
@@ -100,7 +101,7 @@ int fit_run_of(const CommandOptions& options, const FitRequest& request, std::os
       throw UsageError("--unseen " + folder + " is the run of --fit, which the fit has seen; give another run");
   }
   const RunFitAnswer answer = fitted_run(read_executed_run(*options.text("fit")), std::move(unseen), own);
-  out << (options.has("json") ? run_fit_json(answer) : run_fit_text(answer));
+  out << (options.has("json") ? run_fit_description().text(answer) : run_fit_text(answer));
   return status_done;
 }
 
@@ -113,11 +114,17 @@ int fit(const CommandOptions& options, std::ostream& out, std::ostream& err) {
   CurvesFile curves = read_curves(*options.text("fit"));
   const Ticking ticking(err, "fitting " + curves.path);
   const FitAnswer answer = fitted_curves(std::move(curves), request);
-  out << (options.has("json") ? fit_json(answer) : fit_text(answer));
+  out << (options.has("json") ? fit_description().text(answer) : fit_text(answer));
   return status_done;
 }
 
 }  // namespace
+
+std::vector<AnswerKeys> growth_answers() {
+  return {{"growth --json", growth_keys()},
+          {"growth --fit CURVES.csv --json", fit_description().keys()},
+          {"growth --fit RUN --json", run_fit_description().keys()}};
+}
 
 int growth_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options = declared_options();

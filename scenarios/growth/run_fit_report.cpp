@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "exec/run/run_files.h"
-#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/answers/training_words.h"
 #include "scenarios/growth/training_lines.h"
@@ -224,59 +224,83 @@ RunFitAnswer fitted_run(ExecutedRun run, std::vector<ExecutedRun> unseen, const 
 
 namespace {
 
-nlohmann::json group_json(const RunFitAnswer& answer, const NoiseGroup& group) {
-  return {{"first_step", answer.from + group.first + 1},
-          {"steps", group.steps},
-          {"loss", group.loss},
-          {"batch", group.batch_tokens / answer.run.sequence},
-          {"noise_scale", group.noise_tokens}};
+struct Group {
+  NoiseGroup of_steps;
+  std::size_t first_step = 0;  // from 1
+  double batch = 0;            // sequences
+};
+
+std::vector<Group> groups_of(const RunFitAnswer& answer) {
+  std::vector<Group> groups;
+  for (const NoiseGroup& group : answer.noise.groups)
+    groups.push_back({group, answer.from + group.first + 1, group.batch_tokens / answer.run.sequence});
+  return groups;
 }
 
-nlohmann::json end_json(const RunEnd& end) {
-  return {
-      {"fitted_steps", end.fitted}, {"loss", end.predicted}, {"before", end.before}, {"noise_scale", end.noise_tokens}};
+Description<Group> group_keys() {
+  return Description<Group>()
+      .key("first_step", "number", "from 1", &Group::first_step)
+      .key("steps", "count", "that follow each other", of(&Group::of_steps, &NoiseGroup::steps))
+      .key("loss", "nats", "mean over these steps", of(&Group::of_steps, &NoiseGroup::loss))
+      .key("batch", "sequences", "mean over these steps", &Group::batch)
+      .key("noise_scale", "tokens", "by the norms of these steps", of(&Group::of_steps, &NoiseGroup::noise_tokens));
 }
 
-nlohmann::json unseen_json(const UnseenRun& each) {
-  nlohmann::json json{{"run", each.run.folder},
-                      {"batches", interval_json(each.run.batches())},
-                      {"learning_rates", interval_json(each.run.rates())},
-                      {"last_loss", each.last_loss},
-                      {"predicted_loss", each.predicted_loss}};
-  if (each.tokens) json["tokens"] = *each.tokens;
-  if (each.predicted_tokens) json["predicted_tokens"] = *each.predicted_tokens;
-  return json;
+Description<RunEnd> end_keys() {
+  return Description<RunEnd>()
+      .key("fitted_steps", "count", "the first steps, to which the fit is", &RunEnd::fitted)
+      .key("loss", "nats", "of the run's end by that fit", &RunEnd::predicted)
+      .key("before", "nats", "what the loss was before the end", &RunEnd::before)
+      .key("noise_scale", "tokens", "of the run's end by that fit", &RunEnd::noise_tokens);
+}
+
+Description<UnseenRun> unseen_keys() {
+  return Description<UnseenRun>()
+      .key("run", "path", "its folder", of(&UnseenRun::run, &ExecutedRun::folder))
+      .key("batches", "sequences", "[least, most]", [](const UnseenRun& each) { return bounds(each.run.batches()); })
+      .key("learning_rates", "1", "[least, most]", [](const UnseenRun& each) { return bounds(each.run.rates()); })
+      .key("last_loss", "nats", "mean over its last steps", &UnseenRun::last_loss)
+      .key("predicted_loss", "nats", "the same by the fit", &UnseenRun::predicted_loss)
+      .key("tokens", "tokens", "to the target; absent where it is not reached", &UnseenRun::tokens)
+      .key("predicted_tokens", "tokens", "the same by the fit", &UnseenRun::predicted_tokens);
 }
 
 }  // namespace
 
-std::string run_fit_json(const RunFitAnswer& answer) {
-  JsonSummary json(growth_run_fit_json_keys());
-  const LossDynamics& d = answer.fit.dynamics;
-  nlohmann::json groups = nlohmann::json::array(), ends = nlohmann::json::array(), unseen = nlohmann::json::array();
-  for (const NoiseGroup& group : answer.noise.groups) groups.push_back(group_json(answer, group));
-  for (const RunEnd& end : answer.ends) ends.push_back(end_json(end));
-  for (const UnseenRun& each : answer.unseen) unseen.push_back(unseen_json(each));
-  json.set("run", answer.run.folder);
-  json.set("steps", answer.run.steps.size());
-  json.set("sequence", answer.run.sequence);
-  json.set("noise_scale", d.noise_tokens);
-  json.set("noise_range", interval_json(*answer.noise.interval));
-  json.set("noise_loss", d.noise_loss);
-  json.set("noise_exponent", d.noise_exponent);
-  if (answer.noise.exponent_interval) json.set("noise_exponent_range", interval_json(*answer.noise.exponent_interval));
-  json.set("groups", groups);
-  json.set("start", d.start);
-  json.set("floor", d.floor);
-  json.set("offset", d.offset);
-  json.set("exponent", d.exponent);
-  json.set("error", answer.fit.error);
-  json.set("last_loss", answer.last_loss);
-  if (answer.last_noise) json.set("last_noise_scale", *answer.last_noise);
-  json.set("ends", ends);
-  json.set("target_loss", answer.target_loss);
-  json.set("unseen", unseen);
-  return json.text();
+const Description<RunFitAnswer>& run_fit_description() {
+  const auto run = [](auto get) { return of(&RunFitAnswer::run, get); };
+  const auto dynamics = [](double LossDynamics::*value) {
+    return [value](const RunFitAnswer& answer) { return answer.fit.dynamics.*value; };
+  };
+  static const Description<RunFitAnswer> description =
+      Description<RunFitAnswer>()
+          .key("run", "path", "folder of the executed run that was fitted", run(&ExecutedRun::folder))
+          .key("steps", "count", "of the run", [](const RunFitAnswer& answer) { return answer.run.steps.size(); })
+          .key("sequence", "tokens", "of a sample", run(&ExecutedRun::sequence))
+          .key("noise_scale", "tokens", "gradient noise scale at noise_loss, by the norms of the steps",
+               dynamics(&LossDynamics::noise_tokens))
+          .key("noise_range", "tokens", "[least, most], 95 %: Student's t of the groups' residuals",
+               [](const RunFitAnswer& answer) { return bounds(*answer.noise.interval); })
+          .key("noise_loss", "nats", "loss at which the noise scale is given", dynamics(&LossDynamics::noise_loss))
+          .key("noise_exponent", "-", "of the noise scale by the loss: fitted, or --noise-exponent",
+               dynamics(&LossDynamics::noise_exponent))
+          .key("noise_exponent_range", "-",
+               "[least, most], 95 %; absent where it was given, or is 0 because the noise does not grow as the loss "
+               "falls",
+               [](const RunFitAnswer& answer) { return bounds(answer.noise.exponent_interval); })
+          .list("groups", "one object per group of steps that follow each other", groups_of, group_keys())
+          .key("start", "nats", "fitted: loss before the first step", dynamics(&LossDynamics::start))
+          .key("floor", "nats", "assumed: which no training gets below", dynamics(&LossDynamics::floor))
+          .key("offset", "steps", "fitted, noiseless", dynamics(&LossDynamics::offset))
+          .key("exponent", "-", "fitted: of the loss by the noiseless steps", dynamics(&LossDynamics::exponent))
+          .key("error", "0..1", "median of |fitted / measured - 1| over the steps that count",
+               of(&RunFitAnswer::fit, &RunFit::error))
+          .key("last_loss", "nats", "mean over the last twelfth of the steps", &RunFitAnswer::last_loss)
+          .key("last_noise_scale", "tokens", "there; absent where noise drowns the gradient", &RunFitAnswer::last_noise)
+          .list("ends", "the run's end by fits to its first steps", &RunFitAnswer::ends, end_keys())
+          .key("target_loss", "nats", "of unseen", &RunFitAnswer::target_loss)
+          .list("unseen", "one object per run of --unseen", &RunFitAnswer::unseen, unseen_keys());
+  return description;
 }
 
 // The answer of `slipway growth --fit RUN` as a report, with the lines for a scenario.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/fit/executed_run.h"
+#include "scenarios/answers/answer_keys.h"
 
 namespace slipway::scenarios {
 
@@ -78,6 +79,7 @@ std::size_t last_steps(std::size_t steps);
 RunFitAnswer fitted_run(ExecutedRun run, std::vector<ExecutedRun> unseen, const RunFitRequest& request);
 
 std::string run_fit_text(const RunFitAnswer& answer);
-std::string run_fit_json(const RunFitAnswer& answer);
+// What --json prints.
+const Description<RunFitAnswer>& run_fit_description();
 
 }  // namespace slipway::scenarios

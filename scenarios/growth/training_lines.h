@@ -2,16 +2,19 @@
 // Guarded by tests/scenarios/growth_fit_command_test.cpp.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "models/fit/loss_curves.h"
 
 namespace slipway::scenarios {
 
-inline nlohmann::json interval_json(const Interval& interval) { return {interval.least, interval.most}; }
+// An interval as --json has it: [least, most].
+inline std::vector<double> bounds(const Interval& interval) { return {interval.least, interval.most}; }
+inline std::optional<std::vector<double>> bounds(const std::optional<Interval>& interval) {
+  return interval ? std::optional(bounds(*interval)) : std::nullopt;
+}
 
 // The scenario lines `training:` for the result of a fit.
 // Guarded by tests/scenarios/growth_fit_command_test.cpp: they load with any name of the source.

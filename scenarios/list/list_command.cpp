@@ -1,7 +1,7 @@
 #include <array>
 #include <ostream>
 
-#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/answer_keys.h"
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/options.h"
 #include "scenarios/language/nearest.h"
@@ -34,19 +34,11 @@ void list_tables(std::ostream& out) {
 }
 
 void print_json_keys(std::ostream& out) {
-  out << "slipway simulate --json\n" << describe(simulate_json_keys());
-  out << "\nslipway simulate --beside --json\n" << describe(beside_json_keys());
-  out << "\nslipway plan --json\n" << describe(plan_json_keys());
-  out << "\nslipway goodput --json\n" << describe(goodput_json_keys());
-  out << "\nslipway growth --json\n" << describe(growth_json_keys());
-  out << "\nslipway growth --fit CURVES.csv --json\n" << describe(growth_fit_json_keys());
-  out << "\nslipway growth --fit RUN --json\n" << describe(growth_run_fit_json_keys());
-  out << "\nslipway study --json\n" << describe(study_json_keys());
-  out << "\nslipway execute --json\n" << describe(execute_json_keys());
-  out << "\nslipway compare --json\n" << describe(compare_json_keys());
-  out << "\nslipway confirm --json\n" << describe(confirm_json_keys());
-  out << "\nslipway memory --json\n" << describe(memory_json_keys());
-  out << "\nslipway validate --json\n" << describe(validate_json_keys());
+  std::vector<AnswerKeys> answers;
+  for (const Command& command : all_commands())
+    if (command.answers != nullptr)
+      for (AnswerKeys& keys : command.answers()) answers.push_back(std::move(keys));
+  out << describe(answers);
 }
 
 constexpr std::array<Topic, 11> topics{{

@@ -1,6 +1,5 @@
 #include <ostream>
 
-#include "scenarios/answers/json_summary.h"
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/options.h"
 #include "scenarios/command_line/progress.h"
@@ -22,7 +21,7 @@ CommandOptions declared_options() {
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
       .flag("changes", "try and price changes that save memory although it fits")
       .flag("json", "print the answer as JSON on standard output and nothing else there")
-      .json_keys(memory_json_keys())
+      .json_keys(memory_answers())
       .notes(
           "The verdict is that of the largest of the three: it fits within the GPU, and cautiously within 80 % of\n"
           "it (Fujii et al. 2024), or within the share that the trainer's constants say. The estimate without\n"

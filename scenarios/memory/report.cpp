@@ -1,14 +1,14 @@
 #include "scenarios/memory/report.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
-#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
+#include "scenarios/command_line/command.h"
 #include "scenarios/step/verdict.h"
 
 namespace slipway::scenarios {
@@ -53,78 +53,134 @@ MemoryReport memory_report(const Plan& plan, const Timeline& timeline, const Ste
 
 namespace {
 
-using nlohmann::json;
+struct Answer {
+  const Plan& plan;
+  const MemoryReport& report;
+  Basis basis;
+};
+const MemoryReport& report_in(const Answer& answer) { return answer.report; }
+const Verdict& verdict_in(const Answer& answer) { return answer.report.verdict; }
+const MemoryConstants& trainer_in(const Answer& answer) { return answer.plan.scenario.trainer; }
 
-std::int64_t whole(double bytes) { return std::llround(bytes); }
-
-json parts_json(const MemoryParts& parts) {
-  json object = json::object();
+Description<MemoryParts> parts_keys() {
+  Description<MemoryParts> description;
   for (std::size_t i = 0; i < memory_parts; ++i) {
     const auto part = static_cast<MemoryPart>(i);
-    object[name_of(part)] = whole(parts[part]);
+    description.key(name_of(part), "bytes", words_for(part),
+                    whole([part](const MemoryParts& parts) { return parts[part]; }));
   }
-  object["total"] = whole(sum(parts));
-  return object;
+  return description.key("total", "bytes", "their sum", whole(sum));
 }
 
-json stage_json(const StageReport& stage) {
-  json object = json::object();
-  object["rank"] = stage.rank;
-  object["capacity_bytes"] = whole(stage.capacity);
-  object["peak_task"] = stage.peak_task;
-  object["needs_bytes"] = whole(stage.needs);
-  object["fits"] = stage.fits;
-  object["fits_cautious"] = stage.fits_cautious;
-  object["fits_safe_share"] = stage.formula ? json(stage.is_safe()) : json();
-  object["closed_form"] = stage.formula ? parts_json(*stage.formula) : json();
-  object["timeline"] = parts_json(stage.timeline);
-  object["estimate"] = parts_json(stage.estimate);
-  return object;
+bool has_formula(const StageReport& stage) { return stage.formula.has_value(); }
+
+Description<StageReport> stage_keys() {
+  return Description<StageReport>()
+      .key("rank", "index", "its fullest rank", &StageReport::rank)
+      .key("capacity_bytes", "bytes", "memory of that rank's machine", whole(&StageReport::capacity))
+      .key("peak_task", "text", "label of the task during which its memory peaks on the timeline",
+           &StageReport::peak_task)
+      .key("needs_bytes", "bytes", "the largest of closed form, timeline and estimate", whole(&StageReport::needs))
+      .key("fits", "bool", "as fits, of this stage", &StageReport::fits)
+      .key("fits_cautious", "bool", "as fits_cautious, of this stage", &StageReport::fits_cautious)
+      .key("fits_safe_share", "bool", "as fits_safe_share, of this stage", &StageReport::is_safe)
+      .when(has_formula)
+      .else_null()
+      .object("closed_form", "by part; null without a closed form", &StageReport::formula, parts_keys())
+      .else_null()
+      .object("timeline", "the same on the simulated timeline", &StageReport::timeline, parts_keys())
+      .listed_elsewhere()
+      .object("estimate", "the same as the trainer takes it", &StageReport::estimate, parts_keys())
+      .listed_elsewhere();
 }
 
-json change_json(const TriedChange& tried) {
-  const bool possible = tried.refused.empty();
-  json object = json::object();
-  object["change"] = name_of(tried.change);
-  object["set"] = tried.change.overrides;
-  object["refused"] = possible ? json() : json(tried.refused);
-  object["fits"] = possible && tried.verdict.fits;
-  object["peak_bytes"] = possible ? json(whole(tried.verdict.bytes)) : json();
-  object["share"] = possible ? json(tried.verdict.share()) : json();
-  object["step_time_s"] = tried.step_time_s > 0 ? json(tried.step_time_s) : json();
-  return object;
+bool is_possible(const TriedChange& tried) { return tried.refused.empty(); }
+bool makes_it_fit(const TriedChange& tried) { return is_possible(tried) && tried.verdict.fits; }
+std::string change_name(const TriedChange& tried) { return name_of(tried.change); }
+
+Description<TriedChange> change_keys() {
+  return Description<TriedChange>()
+      .key("change", "text", "what is changed", change_name)
+      .key("set", "list", "the same as options of --set",
+           [](const TriedChange& tried) { return tried.change.overrides; })
+      .key("refused", "text", "why it cannot be; null where it can", &TriedChange::refused)
+      .when([](const TriedChange& tried) { return !is_possible(tried); })
+      .else_null()
+      .key("fits", "bool", "as fits, of the changed scenario", makes_it_fit)
+      .key("peak_bytes", "bytes", "as peak_bytes; null where it cannot be",
+           whole([](const TriedChange& tried) { return tried.verdict.bytes; }))
+      .when(is_possible)
+      .else_null()
+      .key("share", "0..1", "of the usable memory; null where it cannot be",
+           [](const TriedChange& tried) { return tried.verdict.share(); })
+      .when(is_possible)
+      .else_null()
+      .key("step_time_s", "s", "as step_time_s; null where it was not priced", &TriedChange::step_time_s)
+      .when([](const TriedChange& tried) { return tried.step_time_s > 0; })
+      .else_null();
+}
+
+std::optional<std::vector<TriedChange>> changes_in(const Answer& answer) {
+  return answer.report.search ? std::optional(answer.report.search->tried) : std::nullopt;
+}
+
+nlohmann::json cheapest_change(const Answer& answer) {
+  const std::vector<TriedChange>& tried = answer.report.search->tried;
+  return tried.empty() || !makes_it_fit(tried.front()) ? nlohmann::json() : nlohmann::json(change_name(tried.front()));
+}
+
+const Description<Answer>& description() {
+  static const Description<Answer> description =
+      Description<Answer>()
+          .key("scenario", "text", "name of the scenario", [](const Answer& a) { return a.plan.scenario.name; })
+          .key("stack", "text", "trainer whose constants make the estimate: cluster.stack, or \"book\"",
+               of(trainer_in, &MemoryConstants::name))
+          .key("stack_machine", "text", "machine on which they were found; null: the book's",
+               of(trainer_in, &MemoryConstants::machine))
+          .when([](const Answer& a) { return !trainer_in(a).machine.empty(); })
+          .else_null()
+          .key("fits", "bool",
+               "the largest of closed form (with a trainer's own constants without it), timeline and estimate "
+               "is within the GPU on every stage",
+               of(verdict_in, &Verdict::fits))
+          .key("fits_cautious", "bool", "the same within the trainer's cautious share of every GPU, 0.8 of the book",
+               of(verdict_in, &Verdict::fits_cautious))
+          .key("fits_safe_share", "bool",
+               "the author's verdict (Fujii et al. 2024): closed form <= 80 % of the GPU on every stage; "
+               "null without a closed form",
+               of(report_in, &MemoryReport::is_safe))
+          .when([](const Answer& a) { return a.report.no_formula.empty(); })
+          .else_null()
+          .key("fullest_stage", "index", "pipeline rank that needs the largest share of its GPU",
+               of(verdict_in, &Verdict::fullest))
+          .key("peak_bytes", "bytes", "what it needs: the largest of the three", whole(of(verdict_in, &Verdict::bytes)))
+          .key("usable_bytes", "bytes", "memory of its GPU that a process gets",
+               whole(of(verdict_in, &Verdict::usable)))
+          .key("peak_task", "text", "label of the task during which its memory peaks on the timeline",
+               [](const Answer& a) { return a.report.stages[a.report.verdict.fullest].peak_task; })
+          .key("step_time_s", "s",
+               "of the scenario, replayed without contention (so not simulate's): what changes are compared with",
+               of(report_in, &MemoryReport::step_time_s))
+          .list("stages", "one object per pipeline rank", of(report_in, &MemoryReport::stages), stage_keys())
+          .key("no_closed_form", "text", "why there is no closed form; present when there is none",
+               of(report_in, &MemoryReport::no_formula))
+          .when([](const Answer& a) { return !a.report.no_formula.empty(); })
+          .list("changes",
+                "changes tried, those that fit first, fastest first; present when it does not fit, or with --changes",
+                changes_in, change_keys())
+          .key("cheapest_change", "text", "the first of them that fits, null when none does; present with changes",
+               cheapest_change)
+          .when([](const Answer& a) { return a.report.search.has_value(); })
+          .include(basis_keys(), &Answer::basis);
+  return description;
 }
 
 }  // namespace
 
+std::vector<AnswerKeys> memory_answers() { return {{"memory --json", description().keys()}}; }
+
 std::string json_text(const Plan& plan, const MemoryReport& report) {
-  JsonSummary summary(memory_json_keys());
-  const Verdict& verdict = report.verdict;
-  summary.set("scenario", plan.scenario.name);
-  const std::string& fitted_on = plan.scenario.trainer.machine;
-  summary.set("stack", plan.scenario.trainer.name);
-  summary.set("stack_machine", fitted_on.empty() ? json() : json(fitted_on));
-  summary.set("fits", verdict.fits);
-  summary.set("fits_cautious", verdict.fits_cautious);
-  summary.set("fits_safe_share", report.no_formula.empty() ? json(report.is_safe()) : json());
-  summary.set("fullest_stage", verdict.fullest);
-  summary.set("peak_bytes", whole(verdict.bytes));
-  summary.set("usable_bytes", whole(verdict.usable));
-  summary.set("peak_task", report.stages[verdict.fullest].peak_task);
-  summary.set("step_time_s", report.step_time_s);
-  set_basis_keys(summary, basis_of(plan.scenario));
-  json stages = json::array();
-  for (const StageReport& stage : report.stages) stages.push_back(stage_json(stage));
-  summary.set("stages", stages);
-  if (!report.no_formula.empty()) summary.set("no_closed_form", report.no_formula);
-  if (report.search) {
-    json changes = json::array();
-    for (const TriedChange& tried : report.search->tried) changes.push_back(change_json(tried));
-    const bool some = !changes.empty() && changes.front()["fits"] == true;
-    summary.set("changes", changes);
-    summary.set("cheapest_change", some ? changes.front()["change"] : json());
-  }
-  return summary.text();
+  return description().text({plan, report, basis_of(plan.scenario)});
 }
 
 // The answer of `slipway memory` as a report.

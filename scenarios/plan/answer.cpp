@@ -1,14 +1,12 @@
 #include "scenarios/plan/answer.h"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <ostream>
 
 #include "exec/run/executable.h"
-#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/basis/basis.h"
 #include "scenarios/command_line/command.h"
@@ -133,52 +131,161 @@ void print_launch(const PlanAnswer& answer, const Launch& launch, std::ostream& 
   for (const std::string& own : launch.arguments.to_add) out << "to be added: " << own << "\n";
 }
 
-nlohmann::json row_json(const Scenario& scenario, const PricedLayout& row) {
-  const Layout& l = row.choice.layout;
-  constexpr const char* recomputes[] = {"none", "selective", "full"};
-  nlohmann::json json = {{"tensor", l.tensor},
-                         {"sequence_parallel", l.sequence_parallel},
-                         {"pipeline", l.pipeline},
-                         {"chunks", l.chunks},
-                         {"context", l.context},
-                         {"data", l.data},
-                         {"zero", l.zero},
-                         {"schedule", row.choice.schedule},
-                         {"micro_batch", row.choice.micro_batch},
-                         {"recompute", recomputes[static_cast<std::size_t>(row.choice.recompute)]},
-                         {"bound_s", row.bound_s},
-                         {"memory_bytes", std::round(row.memory_bytes)},
-                         {"memory_share", row.memory_share}};
-  if (!l.split_list.empty()) json["split"] = l.split_list;
-  if (!l.placement.empty()) json["placement"] = l.placement;
-  if (!row.simulated) return json;
-  json["step_time_s"] = row.step_time_s;
-  json["mfu"] = row.mfu;
-  json["compute_share"] = row.compute_share;
-  json["bubble_share"] = row.bubble_share;
-  json["exposed_comm_share"] = row.exposed_comm_share;
-  json["timeline_bytes"] = std::round(row.timeline_bytes);
-  json["tokens_per_s"] = tokens_per_step(scenario) / row.step_time_s;
-  if (const auto training = training_cost(scenario, row.step_time_s)) {
-    json["days"] = training->days;
-    json["gpu_hours"] = training->gpu_hours;
-    if (training->cost) json["cost"] = *training->cost;
-  }
-  return json;
+// A row of the table, for programs.
+struct Row {
+  const Scenario& scenario;
+  const PricedLayout& priced;
+  const PricedLayout* next = nullptr;  // which it wins over; none: the last, or why is not asked
+};
+const PricedLayout& priced_in(const Row& row) { return row.priced; }
+const Step& choice_in(const Row& row) { return row.priced.choice; }
+const Layout& layout_in(const Row& row) { return row.priced.choice.layout; }
+
+std::optional<TrainingCost> training_in(const Row& row) {
+  return row.priced.simulated ? training_cost(row.scenario, row.priced.step_time_s) : std::nullopt;
 }
 
-nlohmann::json rows_json(const Scenario& scenario, const std::vector<PricedLayout>& rows, bool with_why) {
-  nlohmann::json list = nlohmann::json::array();
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    list.push_back(row_json(scenario, rows[i]));
-    if (with_why && i + 1 < rows.size()) list.back()["why"] = why(rows[i], rows[i + 1]);
-  }
-  return list;
+Description<Row> row_keys() {
+  const auto is_simulated = of(priced_in, &PricedLayout::simulated);
+  return Description<Row>()
+      .key("tensor", "count", "layout.tensor", of(layout_in, &Layout::tensor))
+      .key("sequence_parallel", "bool", "layout.sequence_parallel", of(layout_in, &Layout::sequence_parallel))
+      .key("pipeline", "count", "layout.pipeline", of(layout_in, &Layout::pipeline))
+      .key("chunks", "count", "layout.chunks", of(layout_in, &Layout::chunks))
+      .key("context", "count", "layout.context", of(layout_in, &Layout::context))
+      .key("data", "count", "layout.data", of(layout_in, &Layout::data))
+      .key("zero", "0..3", "layout.zero", of(layout_in, &Layout::zero))
+      .key("split", "list", "layers per stage; present where it is not even", of(layout_in, &Layout::split_list))
+      .when([](const Row& row) { return !layout_in(row).split_list.empty(); })
+      .key("placement", "list", "order of nodes; present where it is not that of the cluster",
+           of(layout_in, &Layout::placement))
+      .when([](const Row& row) { return !layout_in(row).placement.empty(); })
+      .key("schedule", "text", "schedule.name", [](const Row& row) { return choice_in(row).schedule->name; })
+      .key("micro_batch", "count", "schedule.micro_batch", of(choice_in, &LayoutChoice::micro_batch))
+      .key("recompute", "text", "schedule.recompute", [](const Row& row) { return name_of(choice_in(row).recompute); })
+      .key("bound_s", "s", "lower bound of the step", of(priced_in, &PricedLayout::bound_s))
+      .key("memory_bytes", "bytes",
+           "the largest of what `slipway memory` knows, of the fullest pipeline rank; a lower bound where the row was "
+           "not simulated",
+           [](const Row& row) { return std::round(row.priced.memory_bytes); })
+      .key("memory_share", "0..1", "of that rank's GPU", of(priced_in, &PricedLayout::memory_share))
+      .key("step_time_s", "s", "as in simulate; this and all below are present where the row was simulated",
+           of(priced_in, &PricedLayout::step_time_s))
+      .when(is_simulated)
+      .key("mfu", "0..1", "as in simulate", of(priced_in, &PricedLayout::mfu))
+      .when(is_simulated)
+      .key("compute_share", "0..1", "as in simulate", of(priced_in, &PricedLayout::compute_share))
+      .when(is_simulated)
+      .key("bubble_share", "0..1", "as in simulate", of(priced_in, &PricedLayout::bubble_share))
+      .when(is_simulated)
+      .key("exposed_comm_share", "0..1", "as in simulate", of(priced_in, &PricedLayout::exposed_comm_share))
+      .when(is_simulated)
+      .key("timeline_bytes", "bytes", "simulated peak of the fullest rank",
+           [](const Row& row) { return std::round(row.priced.timeline_bytes); })
+      .when(is_simulated)
+      .key("tokens_per_s", "1/s", "as in simulate",
+           [](const Row& row) { return tokens_per_step(row.scenario) / row.priced.step_time_s; })
+      .when(is_simulated)
+      .include(training_cost_keys(), training_in)
+      .key("why", "text", "it wins over the next row; present in best, but for the last",
+           [](const Row& row) { return why(row.priced, *row.next); })
+      .when([](const Row& row) { return row.next != nullptr; });
 }
 
-}  // namespace
+struct Answer {
+  const PlanAnswer& plan;
+  std::optional<Basis> basis;  // of the winner
+  std::optional<Launch> launch;
+};
+const SearchResult& result_in(const Answer& answer) { return answer.plan.result; }
 
-namespace {
+std::vector<Row> best_in(const Answer& answer) {
+  const std::vector<PricedLayout>& best = answer.plan.result.best;
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < best.size(); ++i)
+    rows.push_back({answer.plan.scenario, best[i], i + 1 < best.size() ? &best[i + 1] : nullptr});
+  return rows;
+}
+
+std::vector<Row> pareto_in(const Answer& answer) {
+  std::vector<Row> rows;
+  for (const PricedLayout& priced : answer.plan.result.pareto) rows.push_back({answer.plan.scenario, priced});
+  return rows;
+}
+
+auto row_in(std::optional<PricedLayout> SearchResult::*which) {
+  return [which](const Answer& answer) {
+    const std::optional<PricedLayout>& priced = answer.plan.result.*which;
+    return priced ? std::optional<Row>({answer.plan.scenario, *priced}) : std::nullopt;
+  };
+}
+
+std::vector<std::string> command_line(const Launch& launch) {
+  std::vector<std::string> line{launch.arguments.program};
+  line.insert(line.end(), launch.arguments.arguments.begin(), launch.arguments.arguments.end());
+  return line;
+}
+
+std::vector<std::string> refusals(const Launch& launch) {
+  std::vector<std::string> reasons = launch.row > 0 ? launch.winner_refused : launch.arguments.refused;
+  reasons.insert(reasons.end(), launch.arguments.refused_anyway.begin(), launch.arguments.refused_anyway.end());
+  return reasons;
+}
+
+Description<Launch> launch_keys() {
+  return Description<Launch>()
+      .key("launch_arguments", "list", "the trainer's program and arguments; this and the rest are present with --emit",
+           command_line)
+      .key("launch_row", "count",
+           "of best, from 1: the row that they launch, the first that the trainer runs as planned",
+           [](const Launch& launch) { return launch.row + 1; })
+      .key("may_be_refused", "list", "why the trainer may refuse the winner, or run another layout; why it refuses any",
+           refusals)
+      .key("not_expressed", "list", "what else of that row the trainer cannot express",
+           of(&Launch::arguments, &LaunchArguments::missing))
+      .key("to_be_added", "list", "arguments that a scenario does not say, or that are slipway's defaults",
+           of(&Launch::arguments, &LaunchArguments::to_add));
+}
+
+const Description<Answer>& description() {
+  static const Description<Answer> description =
+      Description<Answer>()
+          .key("scenario", "text", "name of the scenario", [](const Answer& a) { return a.plan.scenario.name; })
+          .key("pace", "text", "trainer at whose pace work was priced; null: by the machine profiles alone",
+               [](const Answer& a) { return a.plan.scenario.stack->trainer; })
+          .when([](const Answer& a) { return has_pace(a.plan.scenario); })
+          .else_null()
+          .key("complete", "bool", "false: interrupted, the answer is the best so far",
+               of(result_in, &SearchResult::complete))
+          .key("legal", "count", "layouts of the space that can be run", of(result_in, &SearchResult::legal))
+          .key("too_large", "count",
+               "of these: left out because they need more than memory_share (closed form, or simulated)",
+               of(result_in, &SearchResult::too_large))
+          .key("simulated", "count", "of these: simulated, because their bound left a chance",
+               of(result_in, &SearchResult::simulated))
+          .key("memory_share", "0..1", "of a GPU's memory that a layout may use",
+               [](const Answer& a) { return a.plan.options.memory_share; })
+          .list("best", "rows of the table, fastest first", best_in, row_keys())
+          .list("pareto", "rows as in best, each with less memory than every faster one", pareto_in, row_keys())
+          .listed_elsewhere()
+          .object("best_too_large",
+                  "the fastest row, by its bound, that needs too much memory; present when too_large > 0",
+                  row_in(&SearchResult::best_too_large), row_keys())
+          .listed_elsewhere()
+          .object("closest", "the row that needs the least memory; present when nothing fits",
+                  row_in(&SearchResult::closest), row_keys())
+          .listed_elsewhere()
+          .key("remedies", "list",
+               "changes of the scenario with which a layout fits, and which; present when nothing fits",
+               [](const Answer& a) { return a.plan.remedies; })
+          .when([](const Answer& a) { return a.plan.result.closest.has_value(); })
+          .key("screening_s", "s", "wall time of the closed form of all layouts",
+               of(result_in, &SearchResult::screening_s))
+          .key("simulation_s", "s", "wall time of the rest", of(result_in, &SearchResult::simulation_s))
+          .include(launch_keys(), &Answer::launch)
+          .include(basis_keys(), &Answer::basis);
+  return description;
+}
 
 void tell_what_execute_refuses(const PlanAnswer& answer, std::ostream& out) {
   if (answer.result.best.empty()) return;
@@ -189,6 +296,8 @@ void tell_what_execute_refuses(const PlanAnswer& answer, std::ostream& out) {
 }
 
 }  // namespace
+
+std::vector<AnswerKeys> plan_answers() { return {{"plan --json", description().keys()}}; }
 
 int print_text(const PlanAnswer& answer, std::ostream& out, std::ostream& err) {
   out << search_text(answer.scenario, answer.result, answer.options);
@@ -205,38 +314,12 @@ int print_text(const PlanAnswer& answer, std::ostream& out, std::ostream& err) {
 }
 
 int print_json(const PlanAnswer& answer, std::ostream& out, std::ostream& err) {
-  const SearchResult& result = answer.result;
+  const std::vector<PricedLayout>& best = answer.result.best;
   write_winner(answer);
-  JsonSummary json(plan_json_keys());
-  json.set("scenario", answer.scenario.name);
-  json.set("pace", has_pace(answer.scenario) ? nlohmann::json(answer.scenario.stack->trainer) : nlohmann::json());
-  json.set("complete", result.complete);
-  json.set("legal", result.legal);
-  json.set("too_large", result.too_large);
-  json.set("simulated", result.simulated);
-  json.set("memory_share", answer.options.memory_share);
-  if (!result.best.empty()) set_basis_keys(json, basis_of(with_layout(answer.scenario, result.best.front().choice)));
-  json.set("best", rows_json(answer.scenario, result.best, true));
-  json.set("pareto", rows_json(answer.scenario, result.pareto, false));
-  if (result.best_too_large) json.set("best_too_large", row_json(answer.scenario, *result.best_too_large));
-  if (result.closest) {
-    json.set("closest", row_json(answer.scenario, *result.closest));
-    json.set("remedies", answer.remedies);
-  }
-  json.set("screening_s", result.screening_s);
-  json.set("simulation_s", result.simulation_s);
-  if (const auto launch = launch_of(answer)) {
-    std::vector<std::string> line = launch->arguments.arguments;
-    line.insert(line.begin(), launch->arguments.program);
-    json.set("launch_arguments", line);
-    json.set("launch_row", launch->row + 1);
-    std::vector<std::string> refused = launch->row > 0 ? launch->winner_refused : launch->arguments.refused;
-    refused.insert(refused.end(), launch->arguments.refused_anyway.begin(), launch->arguments.refused_anyway.end());
-    json.set("may_be_refused", refused);
-    json.set("not_expressed", launch->arguments.missing);
-    json.set("to_be_added", launch->arguments.to_add);
-  }
-  out << json.text();
+  const Answer whole{
+      answer, best.empty() ? std::nullopt : std::optional(basis_of(with_layout(answer.scenario, best.front().choice))),
+      launch_of(answer)};
+  out << description().text(whole);
   return status_of(answer, err);
 }
 

@@ -4,6 +4,7 @@
 
 #include <iosfwd>
 
+#include "models/model/names.h"
 #include "scenarios/plan/search.h"
 
 namespace slipway::scenarios {
@@ -14,7 +15,9 @@ Scenario scenario_to_search(const std::string& path, const std::vector<std::stri
                             const std::vector<std::string>& kept);
 
 enum class Trainer : std::uint8_t { megatron, torchtitan };
-// Unset without a name. Throws UsageError for an unknown name.
+inline constexpr std::array trainer_names{Named{Trainer::megatron, "megatron"},
+                                          Named{Trainer::torchtitan, "torchtitan"}};
+// Nothing for nothing; throws UsageError for an unknown name.
 std::optional<Trainer> trainer_named(const std::optional<std::string>& name);
 
 struct LaunchArguments {

@@ -305,10 +305,11 @@ LaunchArguments torchtitan(const Scenario& s) {
 
 std::optional<Trainer> trainer_named(const std::optional<std::string>& name) {
   if (!name) return std::nullopt;
-  if (*name == "megatron") return Trainer::megatron;
-  if (*name == "torchtitan") return Trainer::torchtitan;
-  throw UsageError("--emit " + *name + " is unknown" + suggestion(*name, {"megatron", "torchtitan"}, "--emit ") +
-                   "; allowed: megatron, torchtitan");
+  if (const auto trainer = value_in(trainer_names, *name)) return trainer;
+  std::vector<std::string> names;
+  for (const auto& [trainer, its_name] : trainer_names) names.emplace_back(its_name);
+  throw UsageError("--emit " + *name + " is unknown" + suggestion(*name, names, "--emit ") +
+                   "; allowed: " + all_names(trainer_names));
 }
 
 void refuse_what_trainer_lacks(const Scenario& scenario, Trainer trainer) {

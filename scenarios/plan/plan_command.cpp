@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <ostream>
 
-#include "scenarios/answers/json_summary.h"
 #include "scenarios/answers/terminal_timeline.h"
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/options.h"
@@ -45,7 +44,7 @@ CommandOptions declared_options() {
              "0.8)")
       .value("top", "N", "rows of the table (default 10)")
       .flag("json", "print the answer as JSON on standard output and nothing else there")
-      .json_keys(plan_json_keys())
+      .json_keys(plan_answers())
       .notes(
           "Memory is what `slipway memory` estimates; 0.8 of it is the rule of Fujii et al. 2024 for runs "
           "that do\n"

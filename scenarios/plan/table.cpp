@@ -38,11 +38,6 @@ std::string runs_of(const std::vector<int>& numbers) {
   return text;
 }
 
-const char* recompute_name(Recompute recompute) {
-  constexpr const char* names[] = {"none", "selective", "full"};
-  return names[static_cast<std::size_t>(recompute)];
-}
-
 class Table {
  public:
   Table(const Scenario& scenario, const std::vector<PricedLayout>& rows) : rows_(rows) {
@@ -96,7 +91,7 @@ class Table {
     degree("data", 7, &Layout::data);
     choice("batch", 5, [](const PricedLayout& r) { return std::to_string(r.choice.micro_batch); });
     degree("zero", 6, &Layout::zero);
-    choice("recompute", 3, [](const PricedLayout& r) { return std::string(recompute_name(r.choice.recompute)); });
+    choice("recompute", 3, [](const PricedLayout& r) { return std::string(name_of(r.choice.recompute)); });
     choice("schedule", 4, [](const PricedLayout& r) { return r.choice.schedule; });
     const auto any = [&](std::vector<int> Layout::*list) {
       return std::any_of(rows_.begin(), rows_.end(),
@@ -212,7 +207,7 @@ std::string layout_text(const Step& choice) {
       "tensor {}{}, pipeline {}, chunks {}, context {}, data {}, zero {}; {}, micro-batch {}, "
       "recompute {}{}",
       l.tensor, l.sequence_parallel ? " with sequence parallel" : "", l.pipeline, l.chunks, l.context, l.data, l.zero,
-      choice.schedule, choice.micro_batch, recompute_name(choice.recompute),
+      choice.schedule, choice.micro_batch, name_of(choice.recompute),
       l.split_list.empty() ? "" : ", layers per stage " + joined(l.split_list));
 }
 

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "models/machine/topology.h"
-#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/language/usage_error.h"
 #include "sim/together.h"
@@ -170,35 +170,18 @@ std::string beside_text(const Neighbours& neighbours) {
   return "Two jobs in one cluster:\n" + aligned_table(rows, "  ");
 }
 
-std::span<const JsonKey> beside_json_keys() {
-  static constexpr std::array keys{
-      JsonKey{"scenarios", "text", "list: names of the scenario and of the one beside it; all lists in this order"},
-      JsonKey{"gpus", "count", "list: of each job"},
-      JsonKey{"alone_s", "s", "list: steady period of a step without the other job, on the same GPUs"},
-      JsonKey{"beside_s", "s", "list: mean period of a step while both run"},
-      JsonKey{"periods", "count", "list: over how many steps that mean is"},
-  };
-  return keys;
-}
-
-std::string beside_json(const Neighbours& neighbours) {
-  JsonSummary json(beside_json_keys());
-  std::vector<std::string> names;
-  std::vector<std::int64_t> gpus, periods;
-  std::vector<double> alone, together;
-  for (const Neighbour& job : neighbours) {
-    names.push_back(job.name);
-    gpus.push_back(job.gpus);
-    alone.push_back(job.alone_s);
-    together.push_back(job.beside_s);
-    periods.push_back(job.periods);
-  }
-  json.set("scenarios", names);
-  json.set("gpus", gpus);
-  json.set("alone_s", alone);
-  json.set("beside_s", together);
-  json.set("periods", periods);
-  return json.text();
+const Description<Neighbours>& neighbours_description() {
+  const auto of_each = [](auto get) { return each([](const Neighbours& jobs) { return jobs; }, get); };
+  static const Description<Neighbours> description =
+      Description<Neighbours>()
+          .key("scenarios", "text", "list: names of the scenario and of the one beside it; all lists in this order",
+               of_each(&Neighbour::name))
+          .key("gpus", "count", "list: of each job", of_each(&Neighbour::gpus))
+          .key("alone_s", "s", "list: steady period of a step without the other job, on the same GPUs",
+               of_each(&Neighbour::alone_s))
+          .key("beside_s", "s", "list: mean period of a step while both run", of_each(&Neighbour::beside_s))
+          .key("periods", "count", "list: over how many steps that mean is", of_each(&Neighbour::periods));
+  return description;
 }
 
 }  // namespace slipway::scenarios

@@ -12,11 +12,16 @@
 #include <array>
 #include <functional>
 
+#include "models/model/names.h"
+#include "scenarios/answers/answer_keys.h"
 #include "scenarios/step/plan.h"
 
 namespace slipway::scenarios {
 
 enum class Interleaving : std::uint8_t { packed, alternate_nodes, alternate_gpus };
+inline constexpr std::array interleaving_names{Named{Interleaving::packed, "packed"},
+                                               Named{Interleaving::alternate_nodes, "alternate-nodes"},
+                                               Named{Interleaving::alternate_gpus, "alternate-gpus"}};
 
 struct Neighbour {
   std::string name;
@@ -32,6 +37,7 @@ Neighbours beside(const Scenario& first, const Scenario& second, Interleaving in
                   const std::function<void(const std::string& what, double done_share)>& progress);
 
 std::string beside_text(const Neighbours& neighbours);
-std::string beside_json(const Neighbours& neighbours);
+// What --json prints.
+const Description<Neighbours>& neighbours_description();
 
 }  // namespace slipway::scenarios

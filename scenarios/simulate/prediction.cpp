@@ -1,17 +1,18 @@
 #include "scenarios/simulate/prediction.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
 #include "models/memory/closed_form.h"
-#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/answers/training_words.h"
+#include "scenarios/command_line/command.h"
 #include "scenarios/language/quantity.h"
+#include "scenarios/simulate/beside.h"
 #include "scenarios/step/filling.h"
 
 namespace slipway::scenarios {
@@ -82,72 +83,146 @@ Prediction prediction_of(const SimulatedStep& simulated) {
   return prediction;
 }
 
-std::string json_text(const Plan& plan, const Prediction& prediction) {
-  JsonSummary json(simulate_json_keys());
-  const StepMetrics& step = prediction.step;
-  json.set("scenario", plan.scenario.name);
-  json.set("step_time_s", step.step_time_s);
-  json.set("makespan_s", step.makespan_s);
-  json.set("mfu", step.mfu);
-  json.set("tokens_per_s", prediction.tokens_per_s);
-  json.set("compute_share", step.compute_share);
-  json.set("exposed_comm_share", step.exposed_comm_share);
-  json.set("bubble_share", step.bubble_share);
-  json.set("exposed_comm_s", step.exposed_comm_s);
-  std::vector<std::int64_t> peaks, capacities, needed;
-  std::vector<std::string> peak_tasks;
-  for (const StageMemory& stage : prediction.memory) {
-    peaks.push_back(std::llround(stage.use.peak));
-    capacities.push_back(std::llround(stage.capacity));
-    peak_tasks.push_back(stage.use.peak_task);
-  }
-  for (const StageNeed& need : prediction.needs) needed.push_back(std::llround(need.bytes));
-  json.set("peak_memory_bytes", peaks);
-  json.set("memory_capacity_bytes", capacities);
-  json.set("peak_task", peak_tasks);
-  json.set("needed_memory_bytes", needed);
-  json.set("fits", prediction.fits());
-  json.set("fits_cautious", prediction.verdict.fits_cautious);
-  set_basis_keys(json, prediction.basis);
-  json.set("ranks", rank_count(plan.scenario.step.layout));
-  json.set("simulated_ranks", simulated_ranks(plan));
-  json.set("micro_batches", micro_batches_of(plan));
-  json.set("simulated_micro_batches", plan.graph.micro_batches);
-  json.set("parameters", parameter_count(plan.scenario.step.model));
-  if (has_experts(plan.scenario.step.model))
-    json.set("active_parameters", active_parameter_count(plan.scenario.step.model));
-  json.set("tasks", static_cast<std::uint64_t>(plan.graph.tasks.size()));
-  json.set("simulated_units", prediction.units);
-  json.set("steps", prediction.steps);
-  json.set("simulate_wall_s", prediction.simulate_wall_s);
-  if (plan.filling) {
-    json.set("fill", plan.filling->name);
-    json.set("refresh_steps", plan.filling->steps);
-    json.set("unfilled_step_time_s", plan.filling->unfilled_step_s);
-    json.set("utilization_before", plan.filling->utilization.before);
-    json.set("utilization", plan.filling->utilization.after);
-    json.set("utilization_ceiling", plan.filling->utilization.ceiling);
-    json.set("utilization_own_cycles", plan.filling->utilization.own_cycles);
-    json.set("behind_s", plan.filling->behind_s);
-  }
-  if (const auto& cost = prediction.stragglers) {
-    std::vector<double> waits, healthy_waits;
-    for (const StageWaiting& stage : cost->stages) {
-      waits.push_back(stage.waits_s);
-      healthy_waits.push_back(stage.healthy_waits_s);
-    }
-    json.set("stragglers_s", cost->lost_s());
-    json.set("healthy_step_time_s", cost->healthy_step_s);
-    json.set("waiting_s", waits);
-    json.set("healthy_waiting_s", healthy_waits);
-  }
-  if (prediction.training) {
-    json.set("days", prediction.training->days);
-    json.set("gpu_hours", prediction.training->gpu_hours);
-    if (prediction.training->cost) json.set("cost", *prediction.training->cost);
-  }
-  return json.text();
+namespace {
+
+struct Answer {
+  const Plan& plan;
+  const Prediction& prediction;
+};
+const Plan& plan_of_answer(const Answer& answer) { return answer.plan; }
+const Prediction& prediction_in(const Answer& answer) { return answer.prediction; }
+const StepMetrics& step_in(const Answer& answer) { return answer.prediction.step; }
+const Model& model_in(const Answer& answer) { return answer.plan.scenario.model; }
+
+Description<FillSummary> fill_keys() {
+  const auto utilization = [](double Utilization::*value) { return of(&FillSummary::utilization, value); };
+  return Description<FillSummary>()
+      .key("fill", "text", "what the bubbles are filled with; present with schedule.fill or run.optimizer kfac",
+           &FillSummary::name)
+      .key("refresh_steps", "count",
+           "steps between two refreshes of it, the window that was simulated; present with fill", &FillSummary::steps)
+      .key("unfilled_step_time_s", "s", "a step without it, without contention; present with fill",
+           &FillSummary::unfilled_step_s)
+      .key("utilization_before", "0..1",
+           "of the pipeline's time (a step without preconditioning and optimizer): compute, mean over ranks, "
+           "without filling; present with fill",
+           utilization(&Utilization::before))
+      .key("utilization", "0..1", "the same, filled; present with fill", utilization(&Utilization::after))
+      .key("utilization_ceiling", "0..1",
+           "the same, if all of it fitted in the fewest steps whose bubbles are large enough; utilization is above "
+           "it only where work runs behind the window (behind_s), which makes steps longer and fuller; present with "
+           "fill",
+           utilization(&Utilization::ceiling))
+      .key("utilization_own_cycles", "0..1",
+           "the same, if every rank refreshed after the steps that it needs itself, mean over ranks; present with "
+           "fill",
+           utilization(&Utilization::own_cycles))
+      .key("behind_s", "s",
+           "of a window: work that found no gap and runs behind it, mean over ranks; present with fill",
+           &FillSummary::behind_s);
 }
+
+Description<StragglerCost> straggler_keys() {
+  return Description<StragglerCost>()
+      .key("stragglers_s", "s",
+           "of step_time_s: what slow GPUs and ports cost; this and the next three are present with "
+           "cluster.stragglers or cluster.slow_links, without schedule.fill",
+           &StragglerCost::lost_s)
+      .key("healthy_step_time_s", "s", "a step without them, the ranks in the same order",
+           &StragglerCost::healthy_step_s)
+      .key("waiting_s", "s", "list, one per pipeline rank: step_time_s without its compute, mean over members",
+           each(&StragglerCost::stages, &StageWaiting::waits_s))
+      .key("healthy_waiting_s", "s", "the same without slow GPUs and ports",
+           each(&StragglerCost::stages, &StageWaiting::healthy_waits_s));
+}
+
+const Description<Answer>& description() {
+  const auto stages = of(prediction_in, &Prediction::memory);
+  static const Description<Answer> description =
+      Description<Answer>()
+          .key("scenario", "text", "name of the scenario", [](const Answer& a) { return a.plan.scenario.name; })
+          .key("step_time_s", "s",
+               "steady period: start of the last simulated step minus start of the one before, slowest rank",
+               of(step_in, &StepMetrics::step_time_s))
+          .key("makespan_s", "s", "first start to last end of one isolated step (with fill: of one window)",
+               of(step_in, &StepMetrics::makespan_s))
+          .key("mfu", "0..1",
+               "model FLOPs (6N + 12Lhs per token, N without the experts that a token does not go through, no "
+               "recompute) per step over what the ranks' peak allows; 0 where a peak is unknown, or "
+               "cluster.block_times leaves a part of the model free",
+               of(step_in, &StepMetrics::mfu))
+          .key("tokens_per_s", "1/s", "global batch x sequence / step_time_s",
+               of(prediction_in, &Prediction::tokens_per_s))
+          .key("compute_share", "0..1", "of the step: compute lanes busy, mean over ranks",
+               of(step_in, &StepMetrics::compute_share))
+          .key("exposed_comm_share", "0..1",
+               "of the step: compute idle while communication that it needs runs or queues, mean over ranks",
+               of(step_in, &StepMetrics::exposed_comm_share))
+          .key("bubble_share", "0..1", "of the step: every other idle time, mean over ranks",
+               of(step_in, &StepMetrics::bubble_share))
+          .key("exposed_comm_s", "s", "exposed communication of one step, mean over ranks",
+               of(step_in, &StepMetrics::exposed_comm_s))
+          .key("peak_memory_bytes", "bytes", "list, one per pipeline rank: peak of its fullest rank",
+               each(stages, whole([](const StageMemory& stage) { return stage.use.peak; })))
+          .key("memory_capacity_bytes", "bytes", "list, one per pipeline rank: memory of that rank's machine",
+               each(stages, whole(&StageMemory::capacity)))
+          .key("peak_task", "text", "list, one per pipeline rank: label of the task during which the peak occurs",
+               each(stages, [](const StageMemory& stage) { return stage.use.peak_task; }))
+          .key("needed_memory_bytes", "bytes",
+               "list, one per pipeline rank: the largest of the timeline's peak, the closed form (with a trainer's own "
+               "constants without it) and the estimate of `slipway memory`",
+               each(of(prediction_in, &Prediction::needs), whole(&StageNeed::bytes)))
+          .key("fits", "bool", "needed_memory_bytes <= what a process gets of the GPU's memory, on every rank",
+               of(prediction_in, &Prediction::fits))
+          .key("fits_cautious", "bool", "the same within the trainer's cautious share of every GPU, 0.8 of the book",
+               [](const Answer& a) { return a.prediction.verdict.fits_cautious; })
+          .key("ranks", "count", "GPUs (or CPU ranks) of the layout",
+               [](const Answer& a) { return rank_count(a.plan.scenario.layout); })
+          .key("simulated_ranks", "count",
+               "ranks that were simulated; each of the others does the same at the same time as one of these",
+               of(plan_of_answer, simulated_ranks))
+          .key("micro_batches", "count", "per pipeline and step", of(plan_of_answer, micro_batches_of))
+          .key("simulated_micro_batches", "count", "of these: simulated; the others repeat them",
+               [](const Answer& a) { return a.plan.graph.micro_batches; })
+          .key("parameters", "count", "trainable parameters of the model",
+               [](const Answer& a) { return parameter_count(model_in(a)); })
+          .key("active_parameters", "count",
+               "of these: without the experts that a token does not go through; present with model.experts",
+               of(model_in, active_parameter_count))
+          .when(of(model_in, has_experts))
+          .key("tasks", "count", "tasks of simulated ranks in the graph of one step (with fill: of one window)",
+               [](const Answer& a) { return a.plan.graph.tasks.size(); })
+          .key("simulated_units", "count",
+               "what these tasks were simulated as: a run of them whose middle nobody else sees counts once",
+               of(prediction_in, &Prediction::units))
+          .key("steps", "count", "steps (with fill: windows) simulated back to back",
+               of(prediction_in, &Prediction::steps))
+          .key("simulate_wall_s", "s", "time that the simulator's event loop took",
+               of(prediction_in, &Prediction::simulate_wall_s))
+          .include(fill_keys(), of(plan_of_answer, &Plan::filling))
+          .include(straggler_keys(), of(prediction_in, &Prediction::stragglers))
+          .include(training_cost_keys(), of(prediction_in, &Prediction::training))
+          .include(basis_keys(), of(prediction_in, &Prediction::basis));
+  return description;
+}
+
+}  // namespace
+
+const Description<TrainingCost>& training_cost_keys() {
+  static const Description<TrainingCost> description =
+      Description<TrainingCost>()
+          .key("days", "days", "duration of the training; present with run.tokens", &TrainingCost::days)
+          .key("gpu_hours", "h", "GPUs x duration of the training; present with run.tokens", &TrainingCost::gpu_hours)
+          .key("cost", "currency", "gpu_hours x cluster.price_per_gpu_hour; present with run.tokens and a price > 0",
+               &TrainingCost::cost);
+  return description;
+}
+
+std::vector<AnswerKeys> simulate_answers() {
+  return {{"simulate --json", description().keys()}, {"simulate --beside --json", neighbours_description().keys()}};
+}
+
+std::string json_text(const Plan& plan, const Prediction& prediction) { return description().text({plan, prediction}); }
 
 namespace {
 

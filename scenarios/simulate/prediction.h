@@ -33,6 +33,7 @@ struct TrainingCost {
 };
 
 std::optional<TrainingCost> training_cost(const Scenario& scenario, double step_time_s);
+const Description<TrainingCost>& training_cost_keys();
 
 struct Prediction {
   StepMetrics step;

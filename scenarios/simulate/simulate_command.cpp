@@ -1,9 +1,8 @@
 #include <fmt/format.h>
 
-#include <array>
 #include <ostream>
 
-#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/answers/terminal_timeline.h"
 #include "scenarios/command_line/command.h"
@@ -38,7 +37,7 @@ CommandOptions declared_options() {
       .values("beside-set", "KEY=VALUE", "override a key of that scenario; may be repeated")
       .value("place", "HOW",
              "whose GPUs come after whose: packed (default), alternate-nodes or alternate-gpus; with --beside")
-      .json_keys(simulate_json_keys())
+      .json_keys(simulate_answers())
       .notes(
           "A scenario that needs more memory than a GPU has is simulated all the same: the verdict is\n"
           "`fits: no` and the exit status 0. run.tokens adds days, GPU-hours and, with\n"
@@ -154,10 +153,8 @@ int answer(const Scenario& scenario, const CommandOptions& options, std::ostream
 
 Interleaving interleaving_of(const CommandOptions& options) {
   const std::string name = options.text("place").value_or("packed");
-  constexpr std::array<std::string_view, 3> names{"packed", "alternate-nodes", "alternate-gpus"};
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (name == names[i]) return static_cast<Interleaving>(i);
-  throw UsageError("--place " + name + " is not known; allowed: packed, alternate-nodes, alternate-gpus");
+  if (const auto interleaving = value_in(interleaving_names, name)) return *interleaving;
+  throw UsageError("--place " + name + " is not known; allowed: " + all_names(interleaving_names));
 }
 
 int answer_beside(const Scenario& scenario, const CommandOptions& options, std::ostream& out, std::ostream& err) {
@@ -173,7 +170,7 @@ int answer_beside(const Scenario& scenario, const CommandOptions& options, std::
   };
   const Neighbours neighbours = beside(scenario, second, interleaving_of(options), progress);
   shown.reset();
-  out << (options.has("json") ? beside_json(neighbours) : beside_text(neighbours));
+  out << (options.has("json") ? neighbours_description().text(neighbours) : beside_text(neighbours));
   return status_done;
 }
 

@@ -4,10 +4,11 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <map>
 
-#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
+#include "scenarios/command_line/command.h"
 #include "scenarios/language/keys.h"
 #include "scenarios/study/study.h"
 #include "scenarios/tables/csv.h"
@@ -17,25 +18,30 @@ namespace slipway::scenarios {
 std::span<const StudyFigure> study_figures() {
   using F = StudyFigures;
   using enum FigureKind;
+  constexpr Shown always = Shown::always, where_present = Shown::where_present;
   static constexpr std::array figures{
-      StudyFigure{"step_time_s", "step time", seconds, Shown::always, &F::step_time_s},
-      StudyFigure{"tokens_per_s", "tokens/s", rate, Shown::always, &F::tokens_per_s},
-      StudyFigure{"sequences_per_s", "sequences/s", rate, Shown::always, &F::sequences_per_s},
-      StudyFigure{"mfu", "MFU", share, Shown::always, &F::mfu},
-      StudyFigure{"bubble_share", "bubble", share, Shown::always, &F::bubble_share},
-      StudyFigure{"exposed_comm_share", "exposed comm.", share, Shown::always, &F::exposed_comm_share},
-      StudyFigure{"needed_memory_bytes", "memory", bytes, Shown::always, &F::needed_memory_bytes},
-      StudyFigure{"peak_memory_bytes", "timeline", bytes, Shown::when_asked, &F::peak_memory_bytes},
-      StudyFigure{"fits", "fits", flag, Shown::always, &F::fits},
-      StudyFigure{"utilization_before", "before", share, Shown::where_present, &F::utilization_before},
-      StudyFigure{"utilization", "filled", share, Shown::where_present, &F::utilization},
-      StudyFigure{"utilization_ceiling", "ceiling", share, Shown::where_present, &F::utilization_ceiling},
-      StudyFigure{"refresh_steps", "refresh", count, Shown::where_present, &F::refresh_steps},
-      StudyFigure{"utilization_own_cycles", "own cycle", share, Shown::where_present, &F::utilization_own_cycles},
-      StudyFigure{"closed_form_step_time_s", "closed-form step", seconds, Shown::where_present,
-                  &F::closed_form_step_time_s},
-      StudyFigure{"closed_form_memory_bytes", "closed-form memory", bytes, Shown::where_present,
-                  &F::closed_form_memory_bytes},
+      StudyFigure{"step_time_s", "step time", "as in simulate", seconds, always, &F::step_time_s},
+      StudyFigure{"tokens_per_s", "tokens/s", "as in simulate", rate, always, &F::tokens_per_s},
+      StudyFigure{"sequences_per_s", "sequences/s", "global batch / step_time_s", rate, always, &F::sequences_per_s},
+      StudyFigure{"mfu", "MFU", "as in simulate; absent where it is 0", share, always, &F::mfu},
+      StudyFigure{"bubble_share", "bubble", "as in simulate", share, always, &F::bubble_share},
+      StudyFigure{"exposed_comm_share", "exposed comm.", "as in simulate", share, always, &F::exposed_comm_share},
+      StudyFigure{"needed_memory_bytes", "memory",
+                  "of the pipeline rank that is nearest to its GPU's memory, as fits judges it", bytes, always,
+                  &F::needed_memory_bytes},
+      StudyFigure{"peak_memory_bytes", "timeline", "on the timeline, of the pipeline rank that is nearest there", bytes,
+                  Shown::when_asked, &F::peak_memory_bytes},
+      StudyFigure{"fits", "fits", "as in simulate", flag, always, &F::fits},
+      StudyFigure{"utilization_before", "before", "as in simulate", share, where_present, &F::utilization_before},
+      StudyFigure{"utilization", "filled", "as in simulate", share, where_present, &F::utilization},
+      StudyFigure{"utilization_ceiling", "ceiling", "as in simulate", share, where_present, &F::utilization_ceiling},
+      StudyFigure{"refresh_steps", "refresh", "as in simulate", count, where_present, &F::refresh_steps},
+      StudyFigure{"utilization_own_cycles", "own cycle", "as in simulate", share, where_present,
+                  &F::utilization_own_cycles},
+      StudyFigure{"closed_form_step_time_s", "closed-form step", "of Osawa et al. 2022; present where it has one",
+                  seconds, where_present, &F::closed_form_step_time_s},
+      StudyFigure{"closed_form_memory_bytes", "closed-form memory", "of Osawa et al. 2022; present where it has one",
+                  bytes, where_present, &F::closed_form_memory_bytes},
   };
   return figures;
 }
@@ -110,28 +116,83 @@ std::string study_text(const Study& study) {
   return text;
 }
 
-std::string study_json(const Study& study) {
-  nlohmann::ordered_json points = nlohmann::ordered_json::array();
-  for (const StudyRow& row : study.rows) {
-    nlohmann::ordered_json point{{"scenario", std::filesystem::path(row.point.path).stem().string()},
-                                 {"set", nlohmann::ordered_json::object()}};
-    for (std::size_t i = 0; i < study.keys.size(); ++i) point["set"][study.keys[i]] = row.point.values[i];
-    if (!row.error.empty()) point["error"] = row.error;
-    if (row.error.empty()) point.update(nlohmann::ordered_json(basis_json(row.basis)));
-    for (const StudyFigure& figure : study_figures())
-      if (const double value = row.figures.*figure.value; row.error.empty() && !std::isnan(value)) {
-        if (figure.kind == FigureKind::flag)
-          point[std::string(figure.name)] = value > 0;
-        else
-          point[std::string(figure.name)] = value;
-      }
-    points.push_back(std::move(point));
+namespace {
+
+struct Point {
+  const Study& study;
+  const StudyRow& row;
+};
+
+const char* unit_of(FigureKind kind) {
+  switch (kind) {
+    case FigureKind::seconds:
+      return "s";
+    case FigureKind::rate:
+      return "1/s";
+    case FigureKind::share:
+      return "0..1";
+    case FigureKind::bytes:
+      return "bytes";
+    case FigureKind::flag:
+      return "bool";
+    case FigureKind::count:
+      break;
   }
-  JsonSummary json(study_json_keys());
-  json.set("varied", study.keys);
-  json.set("points", nlohmann::json(points));
-  return json.text();
+  return "count";
 }
+
+std::string scenario_name(const StudyRow& row) { return std::filesystem::path(row.point.path).stem().string(); }
+
+std::map<std::string, std::string> varied(const Point& point) {
+  std::map<std::string, std::string> values;
+  for (std::size_t i = 0; i < point.study.keys.size(); ++i) values[point.study.keys[i]] = point.row.point.values[i];
+  return values;
+}
+
+bool has_figures(const Point& point) { return point.row.error.empty(); }
+
+std::optional<Basis> basis_in(const Point& point) {
+  return has_figures(point) ? std::optional(point.row.basis) : std::nullopt;
+}
+
+Description<Point> point_keys() {
+  Description<Point> description;
+  description.key("scenario", "text", "name of the scenario", [](const Point& p) { return scenario_name(p.row); })
+      .key("set", "map", "the varied keys and their values here", varied)
+      .key("error", "text", "why there are no figures; absent where there are",
+           [](const Point& p) { return p.row.error; })
+      .when([](const Point& p) { return !has_figures(p); });
+  for (const StudyFigure& figure : study_figures())
+    description
+        .key(std::string(figure.name), unit_of(figure.kind), std::string(figure.meaning),
+             [&figure](const Point& p) {
+               const double value = p.row.figures.*figure.value;
+               return figure.kind == FigureKind::flag ? nlohmann::json(value > 0) : nlohmann::json(value);
+             })
+        .when([&figure](const Point& p) { return has_figures(p) && !std::isnan(p.row.figures.*figure.value); });
+  return description.include(basis_keys(), basis_in);
+}
+
+std::vector<Point> points_in(const Study& study) {
+  std::vector<Point> points;
+  for (const StudyRow& row : study.rows) points.push_back({study, row});
+  return points;
+}
+
+const Description<Study>& description() {
+  static const Description<Study> description =
+      Description<Study>()
+          .key("varied", "list", "keys that take several values, in the order of --vary", &Study::keys)
+          .list("points", "all combinations, the last key fastest; a figure that a point has not is absent", points_in,
+                point_keys());
+  return description;
+}
+
+}  // namespace
+
+std::vector<AnswerKeys> study_answers() { return {{"study --json", description().keys()}}; }
+
+std::string study_json(const Study& study) { return description().text(study); }
 
 std::string study_csv(const Study& study) {
   std::vector<std::string> header{"scenario"};
@@ -140,7 +201,7 @@ std::string study_csv(const Study& study) {
   header.emplace_back("error");
   std::string text = csv_line(header);
   for (const StudyRow& row : study.rows) {
-    std::vector<std::string> cells{std::filesystem::path(row.point.path).stem().string()};
+    std::vector<std::string> cells{scenario_name(row)};
     cells.insert(cells.end(), row.point.values.begin(), row.point.values.end());
     for (const StudyFigure& figure : study_figures()) {
       const double value = row.figures.*figure.value;

@@ -50,6 +50,7 @@ enum class Shown : unsigned char { always, where_present, when_asked };  // in t
 struct StudyFigure {
   std::string_view name;     // column of the CSV, as in simulate --json
   std::string_view heading;  // column of the table
+  std::string_view meaning;
   FigureKind kind;
   Shown shown;
   double StudyFigures::*value;

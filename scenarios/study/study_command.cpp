@@ -5,7 +5,6 @@
 #include <sstream>
 #include <thread>
 
-#include "scenarios/answers/json_summary.h"
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/options.h"
 #include "scenarios/command_line/outputs.h"
@@ -41,7 +40,7 @@ CommandOptions declared_options() {
       .value("columns", "NAME,...",
              "figures in the printed table (default: all that some point has, without peak_memory_bytes)")
       .flag("json", "print the points as JSON on standard output and nothing else there")
-      .json_keys(study_json_keys())
+      .json_keys(study_answers())
       .value("csv", "FILE", "write the table as CSV, with all digits and an `error` column")
       .value("plot", "FILE", "write a bar chart as SVG")
       .value("figure", "NAME", "of the chart (default: utilization where bubbles are filled, else step_time_s)")

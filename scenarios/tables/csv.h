@@ -82,6 +82,12 @@ class Cells {
     for (const auto& [name, value] : choices) allowed += (allowed.empty() ? "" : ", ") + name;
     throw CellError("column " + std::string(column) + ": '" + text(column) + "' is none of " + allowed);
   }
+  // The same of the names of an enumeration (models/model/names.h).
+  template <typename Value, std::size_t count>
+  Value choice(std::string_view column, const std::array<Named<Value>, count>& names) const {
+    if (const std::optional<Value> value = value_in(names, text(column))) return *value;
+    throw CellError("column " + std::string(column) + ": '" + text(column) + "' is none of " + all_names(names));
+  }
 
  private:
   const std::vector<std::string>& header_;

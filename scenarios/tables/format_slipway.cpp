@@ -9,25 +9,10 @@
 namespace slipway::scenarios {
 namespace {
 
-const std::map<std::string, Kernels, std::less<>> kernels = {{"torch", Kernels::torch},
-                                                             {"fused_softmax", Kernels::fused_softmax},
-                                                             {"flash1", Kernels::flash1},
-                                                             {"flash2", Kernels::flash2},
-                                                             {"flash2_rmsnorm", Kernels::flash2_rmsnorm}};
-const std::map<std::string, Recompute, std::less<>> recomputes = {
-    {"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}};
-const std::map<std::string, Dtype, std::less<>> dtypes = {
-    {"float32", Dtype::float32}, {"bfloat16", Dtype::bfloat16}, {"float16", Dtype::float16}};
-const std::map<std::string, RowStatus, std::less<>> statuses = {{"ok", RowStatus::ok},
-                                                                {"oom", RowStatus::out_of_memory},
-                                                                {"infeasible", RowStatus::infeasible},
-                                                                {"other", RowStatus::other}};
-
-template <typename Value>
-std::string key_of(const std::map<std::string, Value, std::less<>>& words, Value value) {
-  for (const auto& [word, meaning] : words)
-    if (meaning == value) return word;
-  return "";
+Dtype dtype_in(const Cells& cells, std::string_view column) {
+  std::map<std::string, Dtype, std::less<>> choices;
+  for (const Dtype dtype : {Dtype::float32, Dtype::bfloat16, Dtype::float16}) choices.emplace(name_of(dtype), dtype);
+  return cells.choice(column, choices);
 }
 
 Model model_of(const Cells& cells) {
@@ -56,7 +41,7 @@ std::string optional_text(double value) { return value > 0 ? fmt::format("{}", v
 }  // namespace
 
 void read_slipway(const Cells& cells, PublishedRow& row) {
-  row.status = cells.choice("status", statuses);
+  row.status = cells.choice("status", status_names);
   row.trainer = cells.text("trainer");
   row.machine = machine_named("machine", cells.text("machine"));
   row.step.model = model_of(cells);
@@ -66,13 +51,13 @@ void read_slipway(const Cells& cells, PublishedRow& row) {
   row.step.layout.tensor = cells.count("tensor");
   row.step.layout.sequence_parallel = cells.flag("sequence_parallel");
   row.step.layout.context = cells.count("context");
-  row.step.kernels = cells.choice("kernels", kernels);
+  row.step.kernels = cells.choice("kernels", kernels_names);
   row.step.layout.pipeline = cells.count("pipeline");
   row.step.layout.chunks = cells.count("chunks");
   row.step.layout.zero = static_cast<int>(cells.number("zero"));
-  row.step.recompute = cells.choice("recompute", recomputes);
-  row.step.gradient_dtype = cells.choice("gradient_dtype", dtypes);
-  if (!cells.empty("dtype")) row.step.dtype = cells.choice("dtype", dtypes);
+  row.step.recompute = cells.choice("recompute", recompute_names);
+  row.step.gradient_dtype = dtype_in(cells, "gradient_dtype");
+  if (!cells.empty("dtype")) row.step.dtype = dtype_in(cells, "dtype");
   row.fp8 = !cells.empty("fp8") && cells.flag("fp8");
   row.shard_group = static_cast<int>(cells.number_or("shard_group", 0));
   row.fixed_pipeline = cells.empty("after_pp_fix") || cells.flag("after_pp_fix");
@@ -151,10 +136,10 @@ std::vector<std::string> slipway_fields(const PublishedRow& row) {
           text(row.step.layout.zero),
           text(row.step.micro_batch),
           text(row.step.global_batch),
-          key_of(recomputes, row.step.recompute),
-          key_of(kernels, row.step.kernels),
-          key_of(dtypes, row.step.gradient_dtype),
-          key_of(dtypes, row.step.dtype),
+          name_of(row.step.recompute),
+          name_of(row.step.kernels),
+          name_of(row.step.gradient_dtype),
+          name_of(row.step.dtype),
           text(row.fp8),
           text(row.shard_group),
           name_of(row.status),

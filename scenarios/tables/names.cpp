@@ -27,9 +27,9 @@ std::string plain_word(const std::string& written) {
 Recompute recompute_word(const Cells& cells, Recompute otherwise) {
   if (cells.empty("recompute")) return otherwise;
   return cells.choice<Recompute>("recompute", plain_word(cells.text("recompute")),
-                                 {{"none", Recompute::none},
-                                  {"selective", Recompute::selective},
-                                  {"full", Recompute::full},
+                                 {{name_of(Recompute::none), Recompute::none},
+                                  {name_of(Recompute::selective), Recompute::selective},
+                                  {name_of(Recompute::full), Recompute::full},
                                   {"every_layer", Recompute::full}});
 }
 

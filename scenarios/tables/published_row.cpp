@@ -55,34 +55,6 @@ Exclusion exclusion_of(const PublishedRow& row) {
   return Exclusion::none;
 }
 
-const char* name_of(RowStatus status) {
-  switch (status) {
-    case RowStatus::ok:
-      return "ok";
-    case RowStatus::out_of_memory:
-      return "oom";
-    case RowStatus::infeasible:
-      return "infeasible";
-    case RowStatus::other:
-      return "other";
-  }
-  return "";
-}
-
-const char* name_of(Exclusion rule) {
-  switch (rule) {
-    case Exclusion::none:
-      return "none";
-    case Exclusion::status:
-      return "status";
-    case Exclusion::after_pp_fix:
-      return "after_pp_fix";
-    case Exclusion::all_reduce_test:
-      return "all_reduce_test";
-  }
-  return "";
-}
-
 double tokens_per_step(const PublishedRow& row) {
   return static_cast<double>(row.step.global_batch * row.step.model->sequence);
 }

@@ -9,14 +9,22 @@
 
 #include <string>
 
+#include "models/model/names.h"
 #include "schedules/step/step.h"
 
 namespace slipway::scenarios {
 
 enum class RowStatus : std::uint8_t { ok, out_of_memory, infeasible, other };
+inline constexpr std::array status_names{Named{RowStatus::ok, "ok"}, Named{RowStatus::out_of_memory, "oom"},
+                                         Named{RowStatus::infeasible, "infeasible"}, Named{RowStatus::other, "other"}};
+constexpr const char* name_of(RowStatus status) { return name_in(status_names, status); }
 
 // The reason why a row takes no part in a time score. No rule looks at a prediction.
 enum class Exclusion : std::uint8_t { none, status, after_pp_fix, all_reduce_test };
+inline constexpr std::array exclusion_names{Named{Exclusion::none, "none"}, Named{Exclusion::status, "status"},
+                                            Named{Exclusion::after_pp_fix, "after_pp_fix"},
+                                            Named{Exclusion::all_reduce_test, "all_reduce_test"}};
+constexpr const char* name_of(Exclusion rule) { return name_in(exclusion_names, rule); }
 
 struct PublishedRow {
   int line = 0;         // in the file that was read
@@ -49,9 +57,8 @@ void assume(PublishedRow& row, const std::string& what);
 // The run in one line, for lists.
 std::string in_words(const PublishedRow& row);
 Exclusion exclusion_of(const PublishedRow& row);
-const char* name_of(RowStatus status);
-const char* name_of(Exclusion rule);
-// Tokens of one step, and the MFU for the measured (or any) step seconds: tokens·(6N + 12·L·h·s)/(gpus·peak·s).
+// Tokens of one step, and the MFU that the measured (or any) seconds mean: tokens·(6N +
+// 12·L·h·s)/(gpus·peak·s).
 double tokens_per_step(const PublishedRow& row);
 double mfu_of(const PublishedRow& row, double seconds, double peak_flops);
 

@@ -42,11 +42,6 @@ ContextExchange exchange_of(const std::string& trainer) {
 
 }  // namespace
 
-const char* name_of(GraphEngine engine) {
-  constexpr const char* names[] = {"replay", "simulation", "book"};
-  return names[static_cast<std::size_t>(engine)];
-}
-
 Scenario scenario_of(const PublishedRow& row) {
   Scenario scenario;
   scenario.name = in_words(row);

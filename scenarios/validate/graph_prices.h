@@ -10,13 +10,17 @@
 
 #include <functional>
 
+#include "models/model/names.h"
 #include "scenarios/plan/search.h"
 #include "scenarios/validate/validation.h"
 
 namespace slipway::scenarios {
 
 enum class GraphEngine : std::uint8_t { replay, simulation, book };
-const char* name_of(GraphEngine engine);
+inline constexpr std::array engine_names{Named{GraphEngine::replay, "replay"},
+                                         Named{GraphEngine::simulation, "simulation"},
+                                         Named{GraphEngine::book, "book"}};
+constexpr const char* name_of(GraphEngine engine) { return name_in(engine_names, engine); }
 
 // Throws std::invalid_argument for a row that no scenario can describe.
 Scenario scenario_of(const PublishedRow& row);

@@ -1,13 +1,13 @@
 #include "scenarios/validate/report.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
 
-#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
+#include "scenarios/command_line/command.h"
 
 namespace slipway::scenarios {
 
@@ -23,17 +23,107 @@ std::vector<const RowResult*> pointers(const std::vector<RowResult>& rows) {
 
 std::string percent(double value) { return std::isfinite(value) ? fmt::format("{:.1f} %", value) : "-"; }
 std::string signed_percent(double value) { return std::isfinite(value) ? fmt::format("{:+.1f} %", value) : "-"; }
+std::string share_percent(double share) { return percent(100 * share); }
+std::string rank_text(double rank) { return std::isfinite(rank) ? fmt::format("{:.3f}", rank) : "-"; }
+
+Description<ScoreSet> excluded_keys() {
+  Description<ScoreSet> description;
+  const auto add = [&](Exclusion rule, const char* meaning) {
+    description.key(name_of(rule), "count", meaning, [rule](const ScoreSet& set) {
+      const auto found = set.excluded.find(name_of(rule));
+      return found == set.excluded.end() ? 0 : found->second;
+    });
+  };
+  add(Exclusion::status, "did not end");
+  add(Exclusion::after_pp_fix, "older version of the trainer");
+  add(Exclusion::all_reduce_test, "< 300 GB/s");
+  return description;
+}
+
+Description<NamedRegret> regret_keys() {
+  const auto regret = [](auto get) { return of(&NamedRegret::regret, get); };
+  return Description<NamedRegret>()
+      .key("table", "text", "of alternatives", &NamedRegret::table)
+      .key("regret_mfu", "0..1", "of the recommended layout", regret(&Regret::first))
+      .key("regret_mfu_of_3", "0..1", "of the best of the first three recommended", regret(&Regret::best_of_three))
+      .key("ran_out", "bool", "the recommended layout was OOM", regret(&Regret::first_ran_out));
+}
+
+Description<Confusion> confusion_keys() {
+  const auto count = [](int number) { return std::to_string(number); };
+  return Description<Confusion>()
+      .key("true_fit", "count", "called to fit, and did", &Confusion::true_fit)
+      .column("true fit", count)
+      .key("true_oom", "count", "called to run out, and did", &Confusion::true_oom)
+      .column("true OOM", count)
+      .key("false_fit", "count", "called to fit, ran out", &Confusion::false_fit)
+      .column("false fit", count)
+      .key("false_oom", "count", "called to run out, fitted", &Confusion::false_oom)
+      .column("false OOM", count);
+}
+
+Description<TimeScore> bytes_keys() {
+  return Description<TimeScore>()
+      .key("rows", "count", "with such a measurement", &TimeScore::priced)
+      .key("mape", "%", "mean of |predicted / measured - 1|", &TimeScore::mape)
+      .key("median_ape", "%", "its median", &TimeScore::median_ape)
+      .key("bias", "%", "mean of predicted / measured - 1", &TimeScore::bias);
+}
+
+// The keys that every set of rows has: the whole, each group, each table, each way of leaving out.
+const Description<ScoreSet>& score_keys() {
+  const auto itself = [](const ScoreSet& set) -> const ScoreSet& { return set; };
+  const auto time = [](auto get) { return of(&ScoreSet::time, get); };
+  static const Description<ScoreSet> description =
+      Description<ScoreSet>()
+          .key("rows", "count", "rows read; = priced + unpriced + excluded", &ScoreSet::rows)
+          .key("priced", "count", "scored rows that have a predicted step time", &ScoreSet::priced)
+          .key("unpriced", "count", "scored rows that cannot be priced: each counts as an error of 100 %",
+               &ScoreSet::unpriced)
+          .key("borrowed", "count",
+               "of the priced: by constants of another machine, because the trainer was never fitted on theirs",
+               &ScoreSet::borrowed)
+          .object("excluded", "rows without a time score, per rule", itself, excluded_keys())
+          .key("mape", "%", "mean of |predicted / measured step time - 1|", time(&TimeScore::mape))
+          .column("MAPE", percent)
+          .key("median_ape", "%", "its median", time(&TimeScore::median_ape))
+          .column("median", percent)
+          .key("bias", "%", "mean of predicted / measured - 1 over priced rows", time(&TimeScore::bias))
+          .column("bias", signed_percent)
+          .key("rank_correlation", "-1..1", "Spearman's, of predicted and measured MFU", &ScoreSet::rank)
+          .column("rank", rank_text)
+          .key("regret_mfu", "0..1",
+               "1 - measured MFU of the recommended layout / best measured MFU, mean over tables of alternatives",
+               mean_regret)
+          .column("regret", share_percent)
+          .key("regret_mfu_median", "0..1", "the same, median over tables", median_regret)
+          .column("median", share_percent)
+          .key("regret_mfu_of_3", "0..1", "of the best of the first three recommended, mean over tables",
+               mean_regret_of_three)
+          .column("best of 3", share_percent)
+          .list("regret_tables", "one object per table of alternatives", &ScoreSet::regrets, regret_keys())
+          .object("oom", "verdicts on rows of status ok and OOM, all versions of the trainer", &ScoreSet::oom,
+                  confusion_keys())
+          .object("oom_cautious", "the same for the cautious verdict", &ScoreSet::oom_cautious, confusion_keys())
+          .listed_elsewhere()
+          .object("allocated",
+                  "predicted weights, gradients, optimizer and tables against what was allocated after a step",
+                  &ScoreSet::allocated, bytes_keys())
+          .object("reserved", "the same of the first stage's predicted peak against the allocator's",
+                  &ScoreSet::reserved, bytes_keys())
+          .listed_elsewhere()
+          .key("memory_unpriced", "count", "rows of status ok or OOM that get no memory verdict",
+               &ScoreSet::memory_unpriced);
+  return description;
+}
+
+std::vector<std::string> joined(std::vector<std::string> first, const std::vector<std::string>& cells) {
+  first.insert(first.end(), cells.begin(), cells.end());
+  return first;
+}
 
 std::vector<std::string> score_line(const std::string& name, const ScoreSet& set) {
-  return {name,
-          std::to_string(set.priced + set.unpriced),
-          percent(set.time.mape),
-          percent(set.time.median_ape),
-          signed_percent(set.time.bias),
-          std::isfinite(set.rank) ? fmt::format("{:.3f}", set.rank) : "-",
-          percent(100 * mean_regret(set)),
-          percent(100 * median_regret(set)),
-          percent(100 * mean_regret_of_three(set))};
+  return joined({name, std::to_string(set.priced + set.unpriced)}, score_keys().cells(set));
 }
 
 std::string built_in_name(const Validation& validation) {
@@ -50,8 +140,7 @@ std::string title(const Validation& validation) {
 
 std::string scores_text(const Validation& validation) {
   const std::vector<const RowResult*> rows = pointers(validation.rows);
-  std::vector<std::vector<std::string>> lines{
-      {"step time", "n", "MAPE", "median", "bias", "rank", "regret", "median", "best of 3"}};
+  std::vector<std::vector<std::string>> lines{joined({"step time", "n"}, score_keys().headings())};
   lines.push_back(score_line(built_in_name(validation), score(rows, std::nullopt)));
   if (validation.refitted)
     for (const Left way : all_ways)
@@ -76,8 +165,7 @@ std::map<std::string, std::vector<const RowResult*>> by_group(const Validation& 
 
 std::string groups_text(const Validation& validation) {
   const std::optional<Left> way = validation.refitted ? std::optional(Left::group) : std::nullopt;
-  std::vector<std::vector<std::string>> lines{
-      {way ? "left out group" : "group", "n", "MAPE", "median", "bias", "rank", "regret", "median", "best of 3"}};
+  std::vector<std::vector<std::string>> lines{joined({way ? "left out group" : "group", "n"}, score_keys().headings())};
   for (const auto& [name, rows] : by_group(validation)) {
     const ScoreSet set = score(rows, way);
     if (set.priced + set.unpriced > 0) lines.push_back(score_line(name, set));
@@ -110,13 +198,8 @@ std::string worst_text(const Validation& validation) {
 }
 
 std::vector<std::string> verdict_line(const std::string& name, const Confusion& c) {
-  return {name,
-          std::to_string(c.true_fit),
-          std::to_string(c.true_oom),
-          std::to_string(c.false_fit),
-          std::to_string(c.false_oom),
-          percent(100 * c.share_right()),
-          percent(100 * c.share_of_safe_oom())};
+  std::vector<std::string> line = joined({name}, confusion_keys().cells(c));
+  return joined(line, {share_percent(c.share_right()), share_percent(c.share_of_safe_oom())});
 }
 
 std::string memory_text(const Validation& validation) {
@@ -124,7 +207,7 @@ std::string memory_text(const Validation& validation) {
   const ScoreSet set = score(rows, std::nullopt);
   if (set.oom.rows() == 0) return "";
   std::vector<std::vector<std::string>> lines{
-      {"memory verdict", "true fit", "true OOM", "false fit", "false OOM", "right", "OOM of those called safe"}};
+      joined(joined({"memory verdict"}, confusion_keys().headings()), {"right", "OOM of those called safe"})};
   std::vector<std::vector<std::string>> bytes{{"bytes", "n", "after a step: MAPE", "median", "peak: MAPE", "median"}};
   const auto add = [&](const std::string& name, const ScoreSet& each) {
     lines.push_back(verdict_line(name, each.oom));
@@ -216,125 +299,125 @@ std::string report_text(const Validation& validation) {
 
 namespace {
 
-using nlohmann::json;
 using Rows = std::vector<const RowResult*>;
 
-// NaN becomes null in JSON.
-json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+// Scores of rows, of each of their groups and of each of their machines.
+struct GroupedScores {
+  ScoreSet all;
+  std::map<std::string, ScoreSet> groups, machines;
+};
 
-json object(const Confusion& c) {
-  return {{"true_fit", c.true_fit}, {"true_oom", c.true_oom}, {"false_fit", c.false_fit}, {"false_oom", c.false_oom}};
+std::map<std::string, ScoreSet> scores_by(const Rows& rows, std::string PublishedRow::*name, std::optional<Left> way) {
+  std::map<std::string, Rows> parts;
+  for (const RowResult* row : rows) parts[row->row->*name].push_back(row);
+  std::map<std::string, ScoreSet> scores;
+  for (const auto& [part, members] : parts) scores.emplace(part, score(members, way));
+  return scores;
 }
 
-json bytes_object(const TimeScore& score) {
-  return {{"rows", score.priced},
-          {"mape", number(score.mape)},
-          {"median_ape", number(score.median_ape)},
-          {"bias", number(score.bias)}};
+GroupedScores grouped(const Rows& rows, std::optional<Left> way = std::nullopt) {
+  return {score(rows, way), scores_by(rows, &PublishedRow::group, way), scores_by(rows, &PublishedRow::machine, way)};
 }
 
-json excluded(const ScoreSet& set) {
-  json counts = json::object();
-  for (const Exclusion rule : {Exclusion::status, Exclusion::after_pp_fix, Exclusion::all_reduce_test}) {
-    const auto found = set.excluded.find(name_of(rule));
-    counts[name_of(rule)] = found == set.excluded.end() ? 0 : found->second;
+using LeftOutScores = std::map<std::string, GroupedScores>;  // by way of leaving out
+
+LeftOutScores left_out(const Rows& rows) {
+  LeftOutScores scores;
+  for (const Left way : all_ways) scores.emplace(name_of(way), grouped(rows, way));
+  return scores;
+}
+
+struct TableScores {
+  GroupedScores scores;
+  std::optional<LeftOutScores> left_out;  // where constants were refitted
+};
+
+struct NamedRow {
+  std::string file;
+  const RowResult& result;
+};
+
+struct Answer {
+  std::string priced_by = "formula";
+  TableScores whole;
+  std::vector<NamedRow> unpriced, assumed;
+  std::map<std::string, TableScores> tables;  // by file
+};
+
+Answer answer_of(const std::vector<Validation>& validations) {
+  Answer answer;
+  Rows all;
+  bool refitted = !validations.empty();
+  for (const Validation& validation : validations) {
+    const Rows rows = pointers(validation.rows);
+    all.insert(all.end(), rows.begin(), rows.end());
+    answer.tables.insert_or_assign(
+        validation.table->file,
+        TableScores{grouped(rows), validation.refitted ? std::optional(left_out(rows)) : std::nullopt});
+    for (const RowResult& result : validation.rows) {
+      if (result.exclusion != Exclusion::none) continue;
+      if (!(result.price.step_s > 0)) answer.unpriced.push_back({validation.table->file, result});
+      if (!result.row->assumed.empty()) answer.assumed.push_back({validation.table->file, result});
+    }
+    refitted = refitted && validation.refitted;
   }
-  return counts;
+  answer.whole = {grouped(all), refitted ? std::optional(left_out(all)) : std::nullopt};
+  if (!validations.empty()) answer.priced_by = validations.front().priced_by;
+  return answer;
 }
 
-json regrets(const ScoreSet& set) {
-  json list = json::array();
-  for (const NamedRegret& regret : set.regrets)
-    list.push_back({{"table", regret.table},
-                    {"regret_mfu", regret.regret.first},
-                    {"regret_mfu_of_3", regret.regret.best_of_three},
-                    {"ran_out", regret.regret.first_ran_out}});
-  return list;
+Description<GroupedScores> grouped_keys() {
+  return Description<GroupedScores>()
+      .include(score_keys(), &GroupedScores::all)
+      .map("groups", "the keys above per group (model, sequence length, layout: as the table has it)",
+           &GroupedScores::groups, score_keys())
+      .listed_elsewhere()
+      .map("machines", "the same per machine profile", &GroupedScores::machines, score_keys())
+      .listed_elsewhere();
 }
 
-// The keys of every set of rows: the whole, each group, each table, each way of leaving out.
-json object(const ScoreSet& set) {
-  return {{"rows", set.rows},
-          {"priced", set.priced},
-          {"unpriced", set.unpriced},
-          {"borrowed", set.borrowed},
-          {"excluded", excluded(set)},
-          {"mape", number(set.time.mape)},
-          {"median_ape", number(set.time.median_ape)},
-          {"bias", number(set.time.bias)},
-          {"rank_correlation", number(set.rank)},
-          {"regret_mfu", number(mean_regret(set))},
-          {"regret_mfu_median", number(median_regret(set))},
-          {"regret_mfu_of_3", number(mean_regret_of_three(set))},
-          {"regret_tables", regrets(set)},
-          {"oom", object(set.oom)},
-          {"oom_cautious", object(set.oom_cautious)},
-          {"allocated", bytes_object(set.allocated)},
-          {"reserved", bytes_object(set.reserved)},
-          {"memory_unpriced", set.memory_unpriced}};
+Description<TableScores> left_out_keys() {
+  return Description<TableScores>()
+      .map("left_out",
+           "layout, group, choice: the keys above with every row predicted by constants fitted without it; present "
+           "when refitted",
+           &TableScores::left_out, grouped_keys())
+      .listed_elsewhere();
 }
 
-json with_groups(const Rows& rows, std::optional<Left> way) {
-  json result = object(score(rows, way));
-  std::map<std::string, Rows> groups;
-  for (const RowResult* row : rows) groups[row->row->group].push_back(row);
-  result["groups"] = json::object();
-  for (const auto& [name, members] : groups) result["groups"][name] = object(score(members, way));
-  std::map<std::string, Rows> machines;
-  for (const RowResult* row : rows) machines[row->row->machine].push_back(row);
-  result["machines"] = json::object();
-  for (const auto& [name, members] : machines) result["machines"][name] = object(score(members, way));
-  return result;
+Description<NamedRow> row_keys(const char* what, const char* meaning, std::string (*get)(const RowResult& result)) {
+  return Description<NamedRow>()
+      .key("file", "path", "of the table", &NamedRow::file)
+      .key("line", "number", "of the file", [](const NamedRow& row) { return row.result.row->line; })
+      .key(what, "text", meaning, [get](const NamedRow& row) { return get(row.result); });
 }
 
-json assumed_rows(const Validation& validation) {
-  json list = json::array();
-  for (const RowResult& result : validation.rows)
-    if (result.exclusion == Exclusion::none && !result.row->assumed.empty())
-      list.push_back({{"file", validation.table->file}, {"line", result.row->line}, {"assumed", result.row->assumed}});
-  return list;
-}
-
-json unpriced_rows(const Validation& validation) {
-  json list = json::array();
-  for (const RowResult& result : validation.rows)
-    if (result.exclusion == Exclusion::none && !(result.price.step_s > 0))
-      list.push_back({{"file", validation.table->file}, {"line", result.row->line}, {"reason", result.price.cannot}});
-  return list;
-}
-
-json left_out(const Rows& rows) {
-  json result = json::object();
-  for (const Left way : {Left::layout, Left::group, Left::choice}) result[name_of(way)] = with_groups(rows, way);
-  return result;
+const Description<Answer>& description() {
+  const auto grouped_in = [](const Answer& answer) -> const GroupedScores& { return answer.whole.scores; };
+  static const Description<Answer> description =
+      Description<Answer>()
+          .key("priced_by", "text",
+               "formula (of the row's trainer), or replay, simulation or book: of the task graph (validate --help)",
+               &Answer::priced_by)
+          .include(grouped_keys(), grouped_in)
+          .list("unpriced_rows", "scored rows that cannot be priced", &Answer::unpriced,
+                row_keys("reason", "why", [](const RowResult& result) { return result.price.cannot; }))
+          .list(
+              "assumed_rows", "scored rows of which the table does not say all", &Answer::assumed,
+              row_keys("assumed", "what was taken for it", [](const RowResult& result) { return result.row->assumed; }))
+          .map("tables", "the keys above per file; left_out when refitted", &Answer::tables,
+               Description<TableScores>()
+                   .include(grouped_keys(), &TableScores::scores)
+                   .include(left_out_keys(), [](const TableScores& scores) -> const TableScores& { return scores; }))
+          .listed_elsewhere()
+          .include(left_out_keys(), &Answer::whole);
+  return description;
 }
 
 }  // namespace
 
-std::string json_text(const std::vector<Validation>& validations) {
-  Rows all;
-  json tables = json::object(), unpriced = json::array(), assumed = json::array();
-  bool refitted = !validations.empty();
-  for (const Validation& validation : validations) {
-    Rows rows;
-    for (const RowResult& row : validation.rows) rows.push_back(&row);
-    all.insert(all.end(), rows.begin(), rows.end());
-    json table = with_groups(rows, std::nullopt);
-    if (validation.refitted) table["left_out"] = left_out(rows);
-    tables[validation.table->file] = std::move(table);
-    for (json& row : unpriced_rows(validation)) unpriced.push_back(std::move(row));
-    for (json& row : assumed_rows(validation)) assumed.push_back(std::move(row));
-    refitted = refitted && validation.refitted;
-  }
-  JsonSummary summary(validate_json_keys());
-  const json whole = with_groups(all, std::nullopt);
-  for (const auto& [key, value] : whole.items()) summary.set(key, value);
-  summary.set("priced_by", validations.empty() ? "formula" : validations.front().priced_by);
-  summary.set("unpriced_rows", unpriced);
-  summary.set("assumed_rows", assumed);
-  summary.set("tables", tables);
-  if (refitted) summary.set("left_out", left_out(all));
-  return summary.text();
-}
+std::vector<AnswerKeys> validate_answers() { return {{"validate --json", description().keys()}}; }
+
+std::string json_text(const std::vector<Validation>& validations) { return description().text(answer_of(validations)); }
 
 }  // namespace slipway::scenarios

@@ -30,7 +30,7 @@ CommandOptions declared_options() {
              "formula (of the row's trainer, the default), or the task graph at that trainer's pace: its\n"
              "replay, or its simulation with contention; or book, its replay by the machine profile alone, as\n"
              "simulate has it without cluster.stack")
-      .json_keys(validate_json_keys())
+      .json_keys(validate_answers())
       .flag("json", "print the scores as JSON and nothing else (`slipway list json-keys`)")
       .value("constants", "FILE", "write the constants of step time fitted to all scored rows, as a stack profile")
       .value("rows", "FILE", "write every row, its prediction and its verdict as CSV")
@@ -83,9 +83,8 @@ std::vector<PublishedTable> tables_of(const std::vector<std::string>& paths) {
 std::optional<GraphEngine> engine_of(const CommandOptions& options) {
   const std::string name = options.text("engine").value_or("formula");
   if (name == "formula") return std::nullopt;
-  for (const GraphEngine engine : {GraphEngine::replay, GraphEngine::simulation, GraphEngine::book})
-    if (name == name_of(engine)) return engine;
-  throw UsageError("--engine " + name + " is none of formula, replay, simulation, book");
+  if (const auto engine = value_in(engine_names, name)) return engine;
+  throw UsageError("--engine " + name + " is none of formula, " + all_names(engine_names));
 }
 
 std::string number_text(double value) {

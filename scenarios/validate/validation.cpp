@@ -43,7 +43,7 @@ void refit(std::vector<RowResult*>& results) {
     fit_rows.push_back({result->row, scored(*result)});
   }
   const Refit fit(fit_rows);
-  for (const Left way : {Left::layout, Left::group, Left::choice}) {
+  for (const auto& [way, name] : left_names) {
     const std::vector<double> seconds = fit.left_out(parts_of(rows, way));
     for (std::size_t i = 0; i < results.size(); ++i) results[i]->left_out_s[static_cast<std::size_t>(way)] = seconds[i];
   }
@@ -57,7 +57,7 @@ void refit_memory(std::vector<RowResult*>& results) {
   std::vector<const PublishedRow*> rows;
   for (const RowResult* result : results) rows.push_back(result->row);
   const MemoryRefit fit(rows);
-  for (const Left way : {Left::layout, Left::group, Left::choice}) {
+  for (const auto& [way, name] : left_names) {
     const auto prices = fit.left_out(parts_of(rows, way));
     for (std::size_t i = 0; i < results.size(); ++i)
       results[i]->left_out_memory[static_cast<std::size_t>(way)] = prices[i];
@@ -136,18 +136,6 @@ double mean(const std::vector<double>& values) {
 }
 
 }  // namespace
-
-const char* name_of(Left way) {
-  switch (way) {
-    case Left::layout:
-      return "layout";
-    case Left::group:
-      return "group";
-    case Left::choice:
-      return "choice";
-  }
-  return "";
-}
 
 std::vector<int> folds_of(const std::vector<std::string>& keys, int folds) {
   const std::set<std::string> distinct(keys.begin(), keys.end());

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "models/model/names.h"
 #include "scenarios/tables/formats.h"
 #include "scenarios/tables/price.h"
 #include "scenarios/validate/scores.h"
@@ -24,8 +25,10 @@
 namespace slipway::scenarios {
 
 enum class Left : std::uint8_t { layout, group, choice };
-constexpr std::size_t left_ways = 3;
-const char* name_of(Left way);
+inline constexpr std::array left_names{Named{Left::layout, "layout"}, Named{Left::group, "group"},
+                                       Named{Left::choice, "choice"}};
+constexpr std::size_t left_ways = left_names.size();
+constexpr const char* name_of(Left way) { return name_in(left_names, way); }
 
 struct RowResult {
   const PublishedRow* row = nullptr;

@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <array>
 #include <cmath>
+#include <map>
 #include <set>
 
-#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/answers/terminal_timeline.h"
 #include "tests/support/command_test.h"
@@ -60,40 +60,108 @@ TEST(AlignedTable, TheFirstColumnIsLeftTheOthersRightAndWidthIsWhatOneSees) {
 
 namespace {
 
-constexpr std::array keys{JsonKey{"b_s", "s", "second"}, JsonKey{"a", "count", "first", true}};
+struct Part {
+  std::string name;
+  double seconds = 0;
+};
+struct Whole {
+  double b_s = 0.1 + 0.2;
+  int a = 3;
+  std::vector<Part> parts{{"z", 1.5}, {"y", std::nan("")}};
+  std::optional<Part> found;
+  double twice() const { return 2 * b_s; }
+};
 
-TEST(JsonSummary, KeysComeInTheOrderOfTheTableAndNumbersRoundTrip) {
-  JsonSummary json(keys);
-  json.set("a", 3);
-  json.set("b_s", 0.1 + 0.2);
-  EXPECT_EQ(json.text(), "{\n  \"b_s\": 0.30000000000000004,\n  \"a\": 3\n}\n");
+Description<Part> part_keys() {
+  return Description<Part>()
+      .key("seconds", "s", "how long", &Part::seconds)
+      .column("time", readable_seconds)
+      .key("name", "text", "what", &Part::name)
+      .column("part");
 }
 
-TEST(JsonSummary, AKeyThatIsNotDocumentedCannotBeSet) {
-  JsonSummary json(keys);
-  EXPECT_THROW(json.set("c", 1), std::logic_error);
+std::vector<std::string> names(const std::vector<AnswerKey>& keys) {
+  std::vector<std::string> all;
+  for (const AnswerKey& key : keys) all.push_back(key.name);
+  return all;
 }
 
-TEST(JsonSummary, AKeyThatIsNotOptionalCannotBeForgotten) {
-  JsonSummary json(keys);
-  json.set("a", 3);
-  EXPECT_THROW(json.text(), std::logic_error);
+TEST(Description, KeysComeInTheOrderOfTheirDeclarationAndNumbersRoundTrip) {
+  const auto description = Description<Whole>()
+                               .key("b_s", "s", "a member", &Whole::b_s)
+                               .key("twice", "s", "a member function", &Whole::twice)
+                               .key("a", "count", "a lambda", [](const Whole& whole) { return whole.a; });
+  EXPECT_EQ(description.text({}),
+            "{\n  \"b_s\": 0.30000000000000004,\n  \"twice\": 0.6000000000000001,\n  \"a\": 3\n}\n");
 }
 
-TEST(JsonSummary, NumbersThatJsonCannotHoldBecomeNull) {
-  JsonSummary json(keys);
-  json.set("b_s", std::nan(""));
-  EXPECT_TRUE(nlohmann::json::parse(json.text())["b_s"].is_null());
+TEST(Description, TheKeysOfObjectsInsideComeFromTheirOwnDescription) {
+  const auto description = Description<Whole>()
+                               .list("parts", "all", &Whole::parts, part_keys())
+                               .object("found", "one of them", &Whole::found, part_keys())
+                               .listed_elsewhere();
+  const auto json = nlohmann::json::parse(description.text({}));
+  EXPECT_EQ(json["parts"][0], (nlohmann::json{{"name", "z"}, {"seconds", 1.5}}));
+  EXPECT_FALSE(json.contains("found"));
+  EXPECT_EQ(names(description.keys()), (std::vector<std::string>{"parts", "parts[].seconds", "parts[].name", "found"}));
+  Whole whole;
+  whole.found = Part{"x", 1};
+  EXPECT_EQ(nlohmann::json::parse(description.text(whole))["found"]["name"], "x");
 }
 
-TEST(JsonKeys, EveryKeyIsNamedOnceAndHasUnitAndMeaning) {
-  for (const auto table : {simulate_json_keys(), execute_json_keys(), compare_json_keys(), confirm_json_keys(),
-                           memory_json_keys(), validate_json_keys()}) {
-    std::set<std::string_view> names;
-    for (const JsonKey& key : table) {
-      EXPECT_TRUE(names.insert(key.name).second) << key.name;
-      EXPECT_FALSE(key.unit.empty() || key.meaning.empty()) << key.name;
-      EXPECT_THAT(describe(table), testing::HasSubstr(std::string(key.name)));
+TEST(Description, NamedObjectsAreAMap) {
+  const auto by_name = [](const Whole& whole) {
+    return std::map<std::string, Part>{{"first", whole.parts[0]}, {"second", whole.parts[1]}};
+  };
+  const auto description = Description<Whole>().map("parts", "by name", by_name, part_keys());
+  EXPECT_EQ(nlohmann::json::parse(description.text({}))["parts"]["first"]["seconds"], 1.5);
+  EXPECT_EQ(names(description.keys()), (std::vector<std::string>{"parts", "parts.*.seconds", "parts.*.name"}));
+}
+
+TEST(Description, NumbersThatJsonCannotHoldBecomeNull) {
+  const auto description = Description<Whole>().list("parts", "all", &Whole::parts, part_keys());
+  EXPECT_TRUE(nlohmann::json::parse(description.text({}))["parts"][1]["seconds"].is_null());
+}
+
+TEST(Description, WhatIsNotThereIsAbsentOrNull) {
+  const auto never = [](const Whole&) { return false; };
+  const auto description = Description<Whole>()
+                               .key("a", "count", "absent", &Whole::a)
+                               .when(never)
+                               .key("b_s", "s", "null", &Whole::b_s)
+                               .when(never)
+                               .else_null();
+  EXPECT_EQ(description.text({}), "{\n  \"b_s\": null\n}\n");
+  EXPECT_TRUE(description.keys()[0].optional);
+  EXPECT_FALSE(description.keys()[1].optional);
+}
+
+TEST(Description, KeysOfAnotherDescriptionStandBesideItsOwn) {
+  const auto description =
+      Description<Whole>().key("a", "count", "its own", &Whole::a).include(part_keys(), &Whole::found);
+  EXPECT_EQ(names(description.keys()), (std::vector<std::string>{"a", "seconds", "name"}));
+  EXPECT_EQ(description.text({}), "{\n  \"a\": 3\n}\n");
+  Whole whole;
+  whole.found = Part{"x", 1};
+  EXPECT_EQ(nlohmann::json::parse(description.text(whole))["name"], "x");
+}
+
+TEST(Description, TablesHaveTheKeysThatHaveAColumn) {
+  EXPECT_EQ(part_keys().table(std::vector<Part>{{"z", 1.5}}),
+            (std::vector<std::vector<std::string>>{{"time", "part"}, {"1.50 s", "z"}}));
+}
+
+TEST(AnswerKeys, EveryKeyIsNamedOnceAndHasUnitAndMeaning) {
+  const std::string listed = slipway_with({"list", "json-keys"}).out;
+  for (const Command& command : all_commands()) {
+    if (command.answers == nullptr) continue;
+    for (const AnswerKeys& answer : command.answers()) {
+      EXPECT_THAT(listed, testing::HasSubstr("slipway " + answer.command + "\n" + describe(answer.keys)));
+      std::set<std::string> known;
+      for (const AnswerKey& key : answer.keys) {
+        EXPECT_TRUE(known.insert(key.name).second) << answer.command << ": " << key.name;
+        EXPECT_FALSE(key.unit.empty() || key.meaning.empty()) << answer.command << ": " << key.name;
+      }
     }
   }
 }

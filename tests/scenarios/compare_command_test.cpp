@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "scenarios/answers/json_summary.h"
+#include "scenarios/answers/description.h"
 #include "scenarios/compare/comparison.h"
 #include "scenarios/files/chrome_trace.h"
 #include "tests/support/command_test.h"
@@ -64,7 +64,7 @@ TEST(Comparison, MemoryIsThePredictedPeakOfEachRankAgainstTheLargestMeasuredInTh
       report_text(c),
       HasSubstr("Peak memory of tensors per rank:\n  rank  predicted  measured    error  predicted in  measured in\n"
                 "  0       150 KiB   200 KiB  -25.0 %           0B0          0B0\n"));
-  const auto json = nlohmann::json::parse(json_text(c));
+  const auto json = nlohmann::json::parse(comparison_description().text(c));
   EXPECT_EQ(json.at("memory").at(0).at("measured_bytes"), 200 * 1024);
   EXPECT_EQ(json.at("memory").at(0).at("error"), -0.25);
   EXPECT_EQ(json.at("memory").at(0).at("measured_task"), "0B0");
@@ -156,8 +156,8 @@ TEST_F(CompareCommand, JsonHasExactlyTheDocumentedKeys) {
   const auto json = nlohmann::json::parse(answer.out);
   std::set<std::string> emitted, documented;
   collect_keys(json, "", emitted);
-  for (const JsonKey& key : compare_json_keys())
-    if (key.name != "window") documented.emplace(key.name);  // work in the bubbles: execute_kfac_command_test.cpp
+  for (const AnswerKey& key : comparison_description().keys())
+    if (key.name != "window") documented.emplace(key.name);  // work in the bubbles: command_execute_kfac_test.cpp
   EXPECT_EQ(emitted, documented);
   const std::string listed = slipway_with({"list", "json-keys"}).out;
   for (const std::string& key : emitted) EXPECT_THAT(listed, HasSubstr("\n  " + key + "  "));

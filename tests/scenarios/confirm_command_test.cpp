@@ -5,7 +5,7 @@
 #include <set>
 #include <sstream>
 
-#include "scenarios/answers/json_summary.h"
+#include "scenarios/command_line/command.h"
 #include "tests/support/rank_script.h"
 
 namespace slipway::test {
@@ -84,7 +84,8 @@ TEST_F(Confirm, JsonHasExactlyTheDocumentedKeys) {
   std::set<std::string> emitted, documented;
   for (const auto& [key, value] : json.items()) emitted.insert(key);
   for (const auto& [key, value] : json["cases"][0].items()) emitted.insert("cases[]." + key);
-  for (const JsonKey& key : confirm_json_keys()) documented.emplace(key.name);
+  const AnswerKeys keys = confirm_answers().front();
+  for (const AnswerKey& key : keys.keys) documented.emplace(key.name);
   EXPECT_EQ(emitted, documented);
   EXPECT_EQ(json["rounds"], 2);
   EXPECT_DOUBLE_EQ(json["cases"][0]["scaled_s"], 5);  // half the FLOPs of the baseline's 10 s

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "scenarios/answers/json_summary.h"
+#include "scenarios/command_line/command.h"
 #include "scenarios/execute/run_folder.h"
 #include "scenarios/files/chrome_trace.h"
 #include "tests/support/rank_script.h"
@@ -78,8 +78,9 @@ TEST_F(Execute, JsonIsAloneOnStandardOutputWithExactlyTheDocumentedKeys) {
   const auto json = nlohmann::json::parse(answer.out);
   std::vector<std::string> emitted, documented;
   for (const auto& [key, value] : json.items()) emitted.push_back(key);
-  for (const JsonKey& key : execute_json_keys())
-    // With --confirm; with ranks that measure memory; with bubble work; with a growing batch.
+  const AnswerKeys keys = execute_answers().front();
+  for (const AnswerKey& key : keys.keys)
+    // With --confirm; with ranks that measure it; with work in the bubbles; where the batch grows.
     if (key.name != "confirmation" && key.name != "peak_memory_bytes" && key.name != "window" &&
         !key.name.starts_with("batches") && !key.name.starts_with("evaluations"))
       documented.emplace_back(key.name);

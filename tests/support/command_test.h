@@ -25,6 +25,14 @@ inline Answer slipway_with(const std::vector<std::string>& args) {
   return {status, out.str(), err.str()};
 }
 
+// Of the keys that an answer may have, those of its outermost object.
+inline std::vector<std::string> outermost(const AnswerKeys& answer) {
+  std::vector<std::string> names;
+  for (const AnswerKey& key : answer.keys)
+    if (key.name.find('.') == std::string::npos) names.push_back(key.name);
+  return names;
+}
+
 inline std::string text_of(const std::string& path) {
   std::ifstream in(path);
   return {std::istreambuf_iterator<char>(in), {}};
