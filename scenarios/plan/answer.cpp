@@ -160,8 +160,8 @@ Description<Row> row_keys() {
       .key("placement", "list", "order of nodes; present where it is not that of the cluster",
            of(layout_in, &Layout::placement))
       .when([](const Row& row) { return !layout_in(row).placement.empty(); })
-      .key("schedule", "text", "schedule.name", [](const Row& row) { return choice_in(row).schedule->name; })
-      .key("micro_batch", "count", "schedule.micro_batch", of(choice_in, &LayoutChoice::micro_batch))
+      .key("schedule", "text", "schedule.name", of(choice_in, &Step::schedule))
+      .key("micro_batch", "count", "schedule.micro_batch", of(choice_in, &Step::micro_batch))
       .key("recompute", "text", "schedule.recompute", [](const Row& row) { return name_of(choice_in(row).recompute); })
       .key("bound_s", "s", "lower bound of the step", of(priced_in, &PricedLayout::bound_s))
       .key("memory_bytes", "bytes",

@@ -92,7 +92,7 @@ struct Answer {
 const Plan& plan_of_answer(const Answer& answer) { return answer.plan; }
 const Prediction& prediction_in(const Answer& answer) { return answer.prediction; }
 const StepMetrics& step_in(const Answer& answer) { return answer.prediction.step; }
-const Model& model_in(const Answer& answer) { return answer.plan.scenario.model; }
+const Model& model_in(const Answer& answer) { return answer.plan.scenario.step.model; }
 
 Description<FillSummary> fill_keys() {
   const auto utilization = [](double Utilization::*value) { return of(&FillSummary::utilization, value); };
@@ -177,7 +177,7 @@ const Description<Answer>& description() {
           .key("fits_cautious", "bool", "the same within the trainer's cautious share of every GPU, 0.8 of the book",
                [](const Answer& a) { return a.prediction.verdict.fits_cautious; })
           .key("ranks", "count", "GPUs (or CPU ranks) of the layout",
-               [](const Answer& a) { return rank_count(a.plan.scenario.layout); })
+               [](const Answer& a) { return rank_count(a.plan.scenario.step.layout); })
           .key("simulated_ranks", "count",
                "ranks that were simulated; each of the others does the same at the same time as one of these",
                of(plan_of_answer, simulated_ranks))
