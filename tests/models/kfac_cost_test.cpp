@@ -46,7 +46,7 @@ TEST(KfacCost, FromMachineProfilesIsNearTheMeasuredBlocksOfTwoModelsOnTwoGpus) {
       Machine machine = scenario.cluster.groups.front().machine;
       const BlockTimes measured = row_of(machine.blocks, 32);
       machine.blocks = {};
-      const Sums priced = sum_of(kfac_seconds(first_transformer(scenario.model), shape_of(32), machine));
+      const Sums priced = sum_of(kfac_seconds(first_transformer(scenario.step.model), shape_of(32), machine));
       EXPECT_NEAR(priced.inversion / measured.inversion_s, 1, 0.10) << table;
       EXPECT_NEAR(priced.curvature / measured.curvature_s, 1, 0.25) << table;
       EXPECT_NEAR(priced.precondition / measured.precondition_s, 1, 0.35) << table;
@@ -57,7 +57,7 @@ TEST(KfacCost, FromMachineProfilesIsNearTheMeasuredBlocksOfTwoModelsOnTwoGpus) {
 TEST(KfacCost, OfAMeasuredBlockIsDividedBySquaresAndCubesOfTheFactorsSides) {
   const Scenario scenario = pipefisher_scenario("bert-base");
   const Machine& machine = scenario.cluster.groups.front().machine;
-  const auto linears = kfac_seconds(first_transformer(scenario.model), shape_of(32), machine);
+  const auto linears = kfac_seconds(first_transformer(scenario.step.model), shape_of(32), machine);
   const BlockTimes& measured = row_of(machine.blocks, 32);
   const Sums sums = sum_of(linears);
   EXPECT_NEAR(sums.curvature, measured.curvature_s, 1e-12);
@@ -70,9 +70,9 @@ TEST(KfacCost, OfAMeasuredBlockIsDividedBySquaresAndCubesOfTheFactorsSides) {
 
 TEST(KfacCost, FactorsOfABertBlockTakeTheMeasuredBytes) {
   const Scenario scenario = pipefisher_scenario("bert-base");
-  EXPECT_EQ(kfac_factor_bytes(first_transformer(scenario.model), Dtype::float32),
+  EXPECT_EQ(kfac_factor_bytes(first_transformer(scenario.step.model), Dtype::float32),
             row_of(scenario.cluster.groups.front().machine.blocks, 32).factor_bytes);
-  EXPECT_EQ(kfac_factor_bytes(scenario.model.runs.front().block, Dtype::float32), 0);
+  EXPECT_EQ(kfac_factor_bytes(scenario.step.model->runs.front().block, Dtype::float32), 0);
 }
 
 TEST(KfacCost, ASwigluBlockHasSevenLinears) {
@@ -86,7 +86,7 @@ TEST(KfacCost, ASwigluBlockHasSevenLinears) {
 TEST(KfacCost, RowsOfLinearsTileTheParametersThatStoreThem) {
   const Model swiglu =
       llama("small", {.layers = 1, .hidden = 64, .ffn = 96, .heads = 8, .kv_heads = 2, .vocab = 256, .sequence = 32});
-  for (const Model& model : {swiglu, pipefisher_scenario("bert-base").model}) {
+  for (const Model& model : {swiglu, pipefisher_scenario("bert-base").step.model}) {
     const std::vector<Parameter> parameters = parameters_of(model, 1);
     for (const Parameter& parameter : parameters) {
       std::int64_t next = 0;
@@ -104,7 +104,7 @@ TEST(KfacCost, RowsOfLinearsTileTheParametersThatStoreThem) {
 TEST(BlockTable, SaysWhatItWasMeasuredFor) {
   const Scenario scenario = pipefisher_scenario("bert-base");
   const BlockTable& table = scenario.cluster.groups.front().machine.blocks;
-  const Block block = first_transformer(scenario.model);
+  const Block block = first_transformer(scenario.step.model);
   EXPECT_EQ(mismatch(table, block, shape_of(32)), "");
   EXPECT_THAT(mismatch(table, block, shape_of(3)), testing::HasSubstr("measured: 1, 2, 4, 8"));
   Block wide = block;

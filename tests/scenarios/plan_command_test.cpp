@@ -288,11 +288,11 @@ TEST_F(PlanCommand, LooksAtNothingOfTheLayoutButWhatIsKept) {
                                                               {"layout.zero", "3"},     {"layout.context", "4"}};
   for (const auto& [key, value] : kept) {
     const Scenario found = scenario_to_search(llama, {key + "=" + value}, {key});
-    EXPECT_EQ(rank_count(found.layout), 64) << key;
+    EXPECT_EQ(rank_count(found.step.layout), 64) << key;
     EXPECT_EQ(found.step.global_batch, 32) << key;
   }
-  EXPECT_EQ(scenario_to_search(llama, {"layout.tensor=4"}, {"layout.tensor"}).layout.tensor, 4);
-  EXPECT_EQ(scenario_to_search(llama, {"layout.data=4"}, {"layout.data"}).layout.data, 4);
+  EXPECT_EQ(scenario_to_search(llama, {"layout.tensor=4"}, {"layout.tensor"}).step.layout.tensor, 4);
+  EXPECT_EQ(scenario_to_search(llama, {"layout.data=4"}, {"layout.data"}).step.layout.data, 4);
   EXPECT_EQ(scenario_to_search(llama, {"schedule.name=zb-v"}, {"schedule.name"}).step.schedule, "zb-v");
   EXPECT_THROW(scenario_to_search(llama, {"layout.tensor=7"}, {"layout.tensor"}), UsageError);
 }

@@ -145,9 +145,9 @@ TEST_F(GraphPrices, AreThoseOfSimulateOnTheSameLayout) {
 TEST_F(GraphPrices, ContextRowsExchangeKeysAndValuesAsTheirTrainerDoes) {
   PublishedRow row = table_of("2").rows[0];
   row.step.layout.context = 2;
-  EXPECT_EQ(scenario_of(row).layout.context_exchange, ContextExchange::all_gather);
+  EXPECT_EQ(scenario_of(row).step.layout.context_exchange, ContextExchange::all_gather);
   row.trainer = "megatron-core";
-  EXPECT_EQ(scenario_of(row).layout.context_exchange, ContextExchange::ring);
+  EXPECT_EQ(scenario_of(row).step.layout.context_exchange, ContextExchange::ring);
   EXPECT_EQ(step_of(row).layout.context_exchange, ContextExchange::ring);
 }
 

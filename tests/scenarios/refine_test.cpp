@@ -263,7 +263,7 @@ const std::string two_stages = "layout: {pipeline: 2, split: balanced}\nschedule
 
 Scenario with_split(const Scenario& scenario, std::vector<int> layers) {
   Scenario one = scenario;
-  one.layout.split = SplitKind::list, one.layout.split_list = std::move(layers);
+  one.step.layout.split = SplitKind::list, one.step.layout.split_list = std::move(layers);
   return one;
 }
 
@@ -279,7 +279,7 @@ double slowest(const Scenario& scenario, int first) {
 
 TEST_F(BalancedStages, HoldWhatFitsOfEverySplitTheFastest) {
   const Scenario roomy = scenario(1e4, 1e4, two_stages);
-  EXPECT_GE(roomy.layout.split_list.at(0), 8);
+  EXPECT_GE(roomy.step.layout.split_list.at(0), 8);
   const std::vector<StageNeed> needs = stage_needs(roomy);
   int moved = 0, nothing = 0;
   for (const double fast : {1.01, 0.9, 0.8, 0.6, 0.4})
@@ -288,13 +288,13 @@ TEST_F(BalancedStages, HoldWhatFitsOfEverySplitTheFastest) {
       double best = 1e300;
       for (int n = 0; n <= 12; ++n)
         if (verdict_of(with_split(short_of, {n, 12 - n})).fits) best = std::min(best, slowest(short_of, n));
-      const int found = short_of.layout.split_list.at(0);
+      const int found = short_of.step.layout.split_list.at(0);
       if (best < 1e300) {
         EXPECT_TRUE(verdict_of(short_of).fits) << fast << ' ' << slow;
         EXPECT_DOUBLE_EQ(slowest(short_of, found), best) << fast << ' ' << slow;
-        moved += found < roomy.layout.split_list[0] ? 1 : 0;
+        moved += found < roomy.step.layout.split_list[0] ? 1 : 0;
       } else {
-        EXPECT_EQ(short_of.layout.split_list, roomy.layout.split_list) << "nothing fits: as if memory had no say";
+        EXPECT_EQ(short_of.step.layout.split_list, roomy.step.layout.split_list) << "nothing fits: as if memory had no say";
         ++nothing;
       }
     }

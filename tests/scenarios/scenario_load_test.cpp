@@ -35,14 +35,14 @@ TEST_F(ScenarioLoad, EveryKeyArrivesInItsPlace) {
       {"layout.zero=1", "schedule.recompute=selective", "schedule.kernels=flash2", "cluster.price_per_gpu_hour=2.5",
        "layout.sequence_parallel=true", "layout.context_exchange=ring"}));
   EXPECT_EQ(s.name, "s");
-  EXPECT_EQ(layer_count(s.model), 8);
-  EXPECT_EQ(s.model.sequence, 128);
-  EXPECT_EQ(s.layout.tensor, 2);
-  EXPECT_EQ(s.layout.data, 2);  // derived: 8 / (2·2)
-  EXPECT_EQ(s.layout.chunks, 1);
-  EXPECT_EQ(s.layout.zero, 1);
-  EXPECT_EQ(s.layout.context_exchange, ContextExchange::ring);
-  EXPECT_TRUE(s.layout.sequence_parallel);
+  EXPECT_EQ(layer_count(s.step.model), 8);
+  EXPECT_EQ(s.step.model->sequence, 128);
+  EXPECT_EQ(s.step.layout.tensor, 2);
+  EXPECT_EQ(s.step.layout.data, 2);  // derived: 8 / (2·2)
+  EXPECT_EQ(s.step.layout.chunks, 1);
+  EXPECT_EQ(s.step.layout.zero, 1);
+  EXPECT_EQ(s.step.layout.context_exchange, ContextExchange::ring);
+  EXPECT_TRUE(s.step.layout.sequence_parallel);
   EXPECT_EQ(s.step.recompute, Recompute::selective);
   EXPECT_EQ(s.step.kernels, Kernels::flash2);
   EXPECT_EQ(s.run.seed, 7U);
@@ -57,7 +57,7 @@ TEST_F(ScenarioLoad, EveryKeyArrivesInItsPlace) {
   EXPECT_EQ(s.step.optimizer.lr_schedule.least, 1e-4);
   EXPECT_EQ(s.step.clip_norm, 1.5);
   EXPECT_EQ(s.tokens, 2e9);
-  EXPECT_EQ(s.dtype, Dtype::float32);
+  EXPECT_EQ(s.step.dtype, Dtype::float32);
   EXPECT_EQ(s.cluster.price_per_gpu_hour, 2.5);
 }
 
@@ -70,7 +70,7 @@ TEST_F(ScenarioLoad, TheMachinesLinksBecomeFabrics) {
   EXPECT_EQ(s.cluster.fabrics[1].name, "wire");
   EXPECT_EQ(s.cluster.fabrics[1].scope, Fabric::Scope::cluster);
   EXPECT_EQ(s.cluster.fabrics[1].latency, 5e-6);
-  EXPECT_EQ(s.dtype, Dtype::bfloat16);
+  EXPECT_EQ(s.step.dtype, Dtype::bfloat16);
 }
 
 TEST_F(ScenarioLoad, ACommonNetworkIsAsFastAsItsSlowestPort) {
@@ -93,38 +93,38 @@ TEST_F(ScenarioLoad, OverridesReachListsNestedKeysAndItems) {
                   {"layout.split=[5, 3]", "run.optimizer.lr=0.5", "cluster.machine=", "cluster.gpus_per_node=",
                    "cluster.nodes=", "cluster.groups=[{machine: " + path("box.yaml") + ", nodes: 1, gpus_per_node: 4}]",
                    "cluster.groups.0.nodes=3", "schedule.global_batch=24"}));
-  EXPECT_EQ(s.layout.split, SplitKind::list);
-  EXPECT_EQ(s.layout.split_list, (std::vector<int>{5, 3}));
+  EXPECT_EQ(s.step.layout.split, SplitKind::list);
+  EXPECT_EQ(s.step.layout.split_list, (std::vector<int>{5, 3}));
   EXPECT_EQ(s.step.optimizer.lr, 0.5);
   EXPECT_EQ(s.cluster.groups[0].nodes, 3);
-  EXPECT_EQ(s.layout.data, 3);
+  EXPECT_EQ(s.step.layout.data, 3);
 }
 
 TEST_F(ScenarioLoad, AnEmptyOverrideLeavesTheKeyToItsDefault) {
   const Scenario s = loaded(folder.load(sound_scenario(), {"layout.pipeline=null", "layout.tensor="}));
-  EXPECT_EQ(s.layout.pipeline, 1);
-  EXPECT_EQ(s.layout.tensor, 1);
-  EXPECT_EQ(s.layout.data, 8);
+  EXPECT_EQ(s.step.layout.pipeline, 1);
+  EXPECT_EQ(s.step.layout.tensor, 1);
+  EXPECT_EQ(s.step.layout.data, 8);
 }
 
 TEST_F(ScenarioLoad, UnsetChunksAreTheSchedulesOwn) {
   const Scenario s = loaded(folder.load(sound_scenario(), {"schedule=interleaved-1f1b", "schedule.global_batch=16"}));
   EXPECT_EQ(s.step.schedule, "interleaved-1f1b");
-  EXPECT_EQ(s.layout.chunks, schedule_named("interleaved-1f1b")->default_chunks);
+  EXPECT_EQ(s.step.layout.chunks, schedule_named("interleaved-1f1b")->default_chunks);
 }
 
 void expect_same(const Scenario& a, const Scenario& b) {
   EXPECT_EQ(a.resolved, b.resolved);
   EXPECT_EQ(a.summary, b.summary);
-  EXPECT_EQ(a.model, b.model);
-  EXPECT_EQ(a.dtype, b.dtype);
+  EXPECT_EQ(a.step.model, b.step.model);
+  EXPECT_EQ(a.step.dtype, b.step.dtype);
   EXPECT_EQ(a.tokens, b.tokens);
   EXPECT_EQ(a.run.data, b.run.data);
   EXPECT_EQ(a.run.optimizer.lr, b.run.optimizer.lr);
   EXPECT_EQ(a.run.optimizer.lr_schedule.decay, b.run.optimizer.lr_schedule.decay);
   EXPECT_EQ(a.run.optimizer.lr_schedule.decay_samples, b.run.optimizer.lr_schedule.decay_samples);
-  EXPECT_EQ(a.layout.split_list, b.layout.split_list);
-  EXPECT_EQ(rank_count(a.layout), rank_count(b.layout));
+  EXPECT_EQ(a.step.layout.split_list, b.step.layout.split_list);
+  EXPECT_EQ(rank_count(a.step.layout), rank_count(b.step.layout));
   ASSERT_EQ(a.cluster.fabrics.size(), b.cluster.fabrics.size());
   for (std::size_t i = 0; i < a.cluster.fabrics.size(); ++i) {
     EXPECT_EQ(a.cluster.fabrics[i].bandwidth, b.cluster.fabrics[i].bandwidth);
@@ -165,7 +165,7 @@ TEST_F(ScenarioLoad, TheOrderOfKeysInTheFileDoesNotChangeTheResolvedText) {
 }
 
 TEST_F(ScenarioLoad, KeysAndValuesAreGatheredUnlessTheyAreToGoAround) {
-  EXPECT_EQ(loaded(folder.load(sound_scenario())).layout.context_exchange, ContextExchange::all_gather);
+  EXPECT_EQ(loaded(folder.load(sound_scenario())).step.layout.context_exchange, ContextExchange::all_gather);
   const Scenario s = loaded(folder.load(sound_scenario(), {"layout.context=2", "layout.context_exchange=ring"}));
   EXPECT_EQ(s.step.shape.sharding.exchange, ContextExchange::ring);
 }
@@ -189,7 +189,7 @@ TEST_F(ScenarioLoad, TheLoweringTakesEveryNumberFromTheScenario) {
   const Scenario s = loaded(folder.load(sound_scenario(), {"schedule.recompute=selective", "run.clip_norm=2",
                                                            "layout.sequence_parallel=true", "run.dtype=float32"}));
   const Step input = s.step;
-  EXPECT_EQ(input.model, s.model);
+  EXPECT_EQ(input.model, s.step.model);
   EXPECT_EQ(input.schedule, "1f1b");
   EXPECT_EQ(input.micro_batch, 2);
   EXPECT_EQ(input.model->sequence, 128);

@@ -364,7 +364,7 @@ TEST(Checks, I6FindsAnUpdateBeforeTheGlobalNormAndAClippedGraphWithoutOne) {
   EXPECT_THAT(first(check_passes(graph)), HasSubstr("1.opt on rank 1 does not wait for "));
   EXPECT_THAT(first(check_passes(graph)), HasSubstr("though clipping is on"));
   TaskGraph forgotten = sound({.pipeline = 2});
-  forgotten.clip_norm = 1;
+  forgotten.step.clip_norm = 1;
   EXPECT_THAT(first(check_passes(forgotten)), HasSubstr("takes no part in a global norm"));
 }
 

@@ -71,12 +71,12 @@ Drawn random_step(std::mt19937& random) {
     l.chunks = in.schedule == "interleaved-1f1b" ? 2 : 1;
     l.split = one_of({0, 1}) == 1 ? SplitKind::balanced : SplitKind::even;
     in.shape.micro_batch = one_of({1, 2});
-    in.shape.sequence = in.model.sequence;
+    in.shape.sequence = in.model->sequence;
     in.shape.sharding = sharding_of(l);
     in.recompute = one_of({0, 1}) == 1 ? Recompute::full : Recompute::none;
     in.global_batch = in.shape.micro_batch * l.data * l.pipeline * one_of({1, 2, 3});
     in.clip_norm = one_of({0, 1});
-    drawn.text = in.model.name + " " + in.schedule + " t" + std::to_string(l.tensor) + " sp" +
+    drawn.text = in.model->name + " " + in.schedule + " t" + std::to_string(l.tensor) + " sp" +
                  std::to_string(l.sequence_parallel) + " c" + std::to_string(l.context) +
                  (l.context_exchange == ContextExchange::ring ? " ring" : "") + " p" + std::to_string(l.pipeline) +
                  " d" + std::to_string(l.data) + " z" + std::to_string(l.zero) + " b" +

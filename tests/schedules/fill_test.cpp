@@ -290,7 +290,7 @@ TEST_P(EvaluationFillers, PassEveryStageInOrderWithTheirMessagesAndDelayNothing)
   const Evaluated e = evaluated(GetParam().first, GetParam().second);
   for (const Violation& v : check_graph(e.filling.graph)) ADD_FAILURE() << describe(e.filling.graph, v);
   for (const Violation& v : check_filling(e.step, e.fillers, e.filling)) ADD_FAILURE() << describe(e.filling.graph, v);
-  const int stages = stage_count(e.step.layout), replicas = e.step.layout.data;
+  const int stages = stage_count(e.step.step.layout), replicas = e.step.step.layout.data;
   std::map<std::tuple<int, int, int>, std::pair<double, double>> passes;  // (replica, micro-batch, stage)
   for (TaskId id = 0; id < e.filling.graph.tasks.size(); ++id) {
     const Task& task = e.filling.graph.tasks[id];

@@ -99,14 +99,14 @@ Step random_step(std::mt19937& random, int ranks) {
   l.zero = l.data * l.context > 1 ? one_of({0, 1, 2, 3}) : 0;
   in.schedule = l.pipeline == 1 ? "1f1b" : pipelined[one_of({0, 1, 2, 3, 4, 5, 6, 7, 7})];
   l.chunks = in.schedule == "interleaved-1f1b" || in.schedule == "zb-v" || in.schedule == "dualpipe-v" ? 2 : 1;
-  in.shape.sequence = in.model.sequence;
+  in.shape.sequence = in.model->sequence;
   in.shape.sharding = sharding_of(l);
   in.recompute = static_cast<Recompute>(one_of({0, 1, 2}));
   in.shape.kernels = one_of({0, 1}) == 1 ? Kernels::torch : Kernels::flash2;
   in.shape.micro_batch = one_of({1, 2});
   if (in.schedule == "terapipe" && l.context == 1 && in.recompute != Recompute::full) {
     in.slices = one_of({2, 4});
-    in.shape.sequence = in.model.sequence / in.slices;
+    in.shape.sequence = in.model->sequence / in.slices;
   }
   if (l.pipeline > 1 && one_of({0, 1}) == 1) {  // uneven: the first stage has a layer less, the last one more
     l.split = SplitKind::list;
@@ -125,7 +125,7 @@ std::string text_of(const Step& in) {
          std::to_string(l.data) + " z" + std::to_string(l.zero) + " sp" + std::to_string(l.sequence_parallel) +
          " batch " + std::to_string(in.global_batch) + " slices " + std::to_string(in.slices) + " recompute " +
          std::to_string(static_cast<int>(in.recompute)) + (l.split == SplitKind::list ? " uneven" : "") +
-         (in.model.runs.back().block.tied ? " tied" : "");
+         (in.model->runs.back().block.tied ? " tied" : "");
 }
 
 struct OrderedStep {

@@ -177,14 +177,14 @@ TEST(KfacStep, PreconditionsInChimeraAsLongAsInOnePipeline) {
 
 double optimizer_without_kfac(const Filled& with) {
   Step plain;
-  plain.model = with.step.model;
-  plain.layout = with.step.layout;
+  plain.model = with.step.step.model;
+  plain.layout = with.step.step.layout;
   plain.shape = with.step.shape;
   return static_bytes_of(plain)[0].optimizer;
 }
 // A stage's two blocks.
 constexpr double moments = 2 * 8.0 * (4 * 64 * 64 + 2 * 64 * 256);
-double factors(const Filled& f) { return 2 * kfac_factor_bytes(f.step.model.runs[1].block, Dtype::float32); }
+double factors(const Filled& f) { return 2 * kfac_factor_bytes(f.step.step.model->runs[1].block, Dtype::float32); }
 
 TEST(KfacStep, HoldsInversesThroughoutAndNoMomentsOfTheMatrices) {
   const Filled with = filled("1f1b", 1);
@@ -201,7 +201,7 @@ TEST(KfacStep, HoldsOnAReplicaTheInversesThatItMakes) {
       if (item.task.communicator != none || item.task.rank != rank) continue;
       const KfacWork what = kfac_work_of(with.step, work);
       if (what.stage != KfacStage::inversion) continue;
-      const KfacLinear linear = kfac_linears(with.step.model.runs[1].block)[what.linear];
+      const KfacLinear linear = kfac_linears(with.step.step.model->runs[1].block)[what.linear];
       const std::int64_t side = what.of_input ? linear.in : linear.out;
       inverted += 4.0 * static_cast<double>(side * side);
     }

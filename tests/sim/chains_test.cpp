@@ -36,7 +36,7 @@ Step step_of(int tensor, int context, int pipeline, int data) {
       llama("llama", {.layers = 8, .hidden = 128, .ffn = 384, .heads = 8, .kv_heads = 8, .vocab = 512, .sequence = 64});
   in.layout.tensor = tensor, in.layout.context = context;
   in.layout.pipeline = pipeline, in.layout.data = data;
-  in.shape.sequence = in.model.sequence;
+  in.shape.sequence = in.model->sequence;
   in.shape.sharding = sharding_of(in.layout);
   in.global_batch = data * pipeline * 2;
   return in;

@@ -46,7 +46,7 @@ Step step_of(int pipeline, int data, int tensor, int micro_batches) {
   in.model =
       llama("llama", {.layers = 8, .hidden = 128, .ffn = 384, .heads = 8, .kv_heads = 8, .vocab = 512, .sequence = 64});
   in.layout.pipeline = pipeline, in.layout.data = data, in.layout.tensor = tensor;
-  in.shape.sequence = in.model.sequence;
+  in.shape.sequence = in.model->sequence;
   in.shape.sharding = sharding_of(in.layout);
   in.global_batch = data * micro_batches;
   return in;
