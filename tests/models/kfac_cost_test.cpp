@@ -86,7 +86,7 @@ TEST(KfacCost, ASwigluBlockHasSevenLinears) {
 TEST(KfacCost, RowsOfLinearsTileTheParametersThatStoreThem) {
   const Model swiglu =
       llama("small", {.layers = 1, .hidden = 64, .ffn = 96, .heads = 8, .kv_heads = 2, .vocab = 256, .sequence = 32});
-  for (const Model& model : {swiglu, pipefisher_scenario("bert-base").step.model}) {
+  for (const Model& model : {swiglu, *pipefisher_scenario("bert-base").step.model}) {
     const std::vector<Parameter> parameters = parameters_of(model, 1);
     for (const Parameter& parameter : parameters) {
       std::int64_t next = 0;

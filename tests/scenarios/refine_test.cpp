@@ -28,10 +28,7 @@ class Refined : public testing::Test {
     EXPECT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
     return loaded.scenario;
   }
-  static Step choice_of(const Scenario& scenario) {
-    return {scenario.step.layout, schedule_named(scenario.step.schedule), scenario.step.micro_batch,
-            scenario.step.recompute};
-  }
+  static Step choice_of(const Scenario& scenario) { return scenario.step; }
   static double seconds(const Scenario& scenario, std::vector<int> layers, std::vector<int> nodes) {
     Step choice = choice_of(scenario);
     if (!layers.empty()) choice.layout.split = SplitKind::list, choice.layout.split_list = std::move(layers);
@@ -294,7 +291,8 @@ TEST_F(BalancedStages, HoldWhatFitsOfEverySplitTheFastest) {
         EXPECT_DOUBLE_EQ(slowest(short_of, found), best) << fast << ' ' << slow;
         moved += found < roomy.step.layout.split_list[0] ? 1 : 0;
       } else {
-        EXPECT_EQ(short_of.step.layout.split_list, roomy.step.layout.split_list) << "nothing fits: as if memory had no say";
+        EXPECT_EQ(short_of.step.layout.split_list, roomy.step.layout.split_list)
+            << "nothing fits: as if memory had no say";
         ++nothing;
       }
     }

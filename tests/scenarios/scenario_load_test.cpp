@@ -120,9 +120,9 @@ void expect_same(const Scenario& a, const Scenario& b) {
   EXPECT_EQ(a.step.dtype, b.step.dtype);
   EXPECT_EQ(a.tokens, b.tokens);
   EXPECT_EQ(a.run.data, b.run.data);
-  EXPECT_EQ(a.run.optimizer.lr, b.run.optimizer.lr);
-  EXPECT_EQ(a.run.optimizer.lr_schedule.decay, b.run.optimizer.lr_schedule.decay);
-  EXPECT_EQ(a.run.optimizer.lr_schedule.decay_samples, b.run.optimizer.lr_schedule.decay_samples);
+  EXPECT_EQ(a.step.optimizer.lr, b.step.optimizer.lr);
+  EXPECT_EQ(a.step.optimizer.lr_schedule.decay, b.step.optimizer.lr_schedule.decay);
+  EXPECT_EQ(a.step.optimizer.lr_schedule.decay_samples, b.step.optimizer.lr_schedule.decay_samples);
   EXPECT_EQ(a.step.layout.split_list, b.step.layout.split_list);
   EXPECT_EQ(rank_count(a.step.layout), rank_count(b.step.layout));
   ASSERT_EQ(a.cluster.fabrics.size(), b.cluster.fabrics.size());
@@ -167,7 +167,7 @@ TEST_F(ScenarioLoad, TheOrderOfKeysInTheFileDoesNotChangeTheResolvedText) {
 TEST_F(ScenarioLoad, KeysAndValuesAreGatheredUnlessTheyAreToGoAround) {
   EXPECT_EQ(loaded(folder.load(sound_scenario())).step.layout.context_exchange, ContextExchange::all_gather);
   const Scenario s = loaded(folder.load(sound_scenario(), {"layout.context=2", "layout.context_exchange=ring"}));
-  EXPECT_EQ(s.step.shape.sharding.exchange, ContextExchange::ring);
+  EXPECT_EQ(s.step.layout.context_exchange, ContextExchange::ring);
 }
 
 TEST_F(ScenarioLoad, ContextRanksOfACausalModelNeedTwoPiecesEach) {
@@ -385,7 +385,7 @@ Scenario scenario_with(const std::vector<std::string>& overrides) {
   return result.scenario;
 }
 LearningRateSchedule schedule_with(const std::vector<std::string>& overrides) {
-  return scenario_with(overrides).run.optimizer.lr_schedule;
+  return scenario_with(overrides).step.optimizer.lr_schedule;
 }
 
 TEST(ScenarioRate, IsConstantUnlessTheScenarioSaysOtherwise) {
@@ -457,12 +457,12 @@ TEST(ExecutedRate, IsToldAsTheScenarioMeansIt) {
 TEST(ExecutedRate, OfAResumedRunSaysWhereItEndsUnlessTheScenarioDoes) {
   const Resumption resumed{.checkpoint = "c", .done = 1, .samples = 16};
   const std::string decay = "run.optimizer.lr_decay_style=linear";
-  const auto unsaid = scenario_with({decay}).run;
+  const Scenario unsaid = scenario_with({decay});
   EXPECT_THAT(rate_notes(unsaid, resumed),
               ElementsAre(AllOf(HasSubstr("decays to the end of this start, step 3"), HasSubstr("lr_decay_samples"))));
   EXPECT_THAT(rate_notes(unsaid, {}), IsEmpty());
-  EXPECT_THAT(rate_notes(scenario_with({decay, "run.optimizer.lr_decay_samples=48"}).run, resumed), IsEmpty());
-  EXPECT_THAT(rate_notes(scenario_with({"run.optimizer.lr_warmup_samples=48"}).run, resumed), IsEmpty());
+  EXPECT_THAT(rate_notes(scenario_with({decay, "run.optimizer.lr_decay_samples=48"}), resumed), IsEmpty());
+  EXPECT_THAT(rate_notes(scenario_with({"run.optimizer.lr_warmup_samples=48"}), resumed), IsEmpty());
 }
 
 }  // namespace

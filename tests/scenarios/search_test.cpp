@@ -168,11 +168,11 @@ TEST_P(SearchedSpaces, HoldWhatTheLoaderAccepts) {
             for (const bool sp : {false, true})
               for (const Schedule& schedule : all_schedules()) {
                 if (!schedule.searched) continue;
-                Step choice;
+                Step choice = scenario.step;
                 choice.layout.tensor = t, choice.layout.pipeline = p, choice.layout.context = c;
                 choice.layout.chunks = v, choice.layout.sequence_parallel = sp;
                 choice.layout.data = std::max(1, small.nodes * small.gpus / (t * p * c));
-                choice.schedule = &schedule;
+                choice.schedule = schedule.name;
                 choice.micro_batch = b;
                 const bool disguised = p == 1 && (v > 1 || schedule.name != "1f1b");
                 const bool loads = load_scenario(scenario.path, overrides_of(choice)).errors.empty();
@@ -254,7 +254,7 @@ TEST(Search, TakesNoStepBelowItsBoundForAnAnswer) {
   const Scenario scenario = load(folder, smalls[0]);
   Step choice;
   choice.layout = scenario.step.layout;
-  choice.schedule = schedule_named("1f1b");
+  choice.schedule = "1f1b";
   EXPECT_NO_THROW(refuse_below_bound(choice, 1, 1));
   EXPECT_NO_THROW(refuse_below_bound(choice, 1, 1 - 1e-9)) << "another order of additions";
   try {
@@ -367,7 +367,7 @@ PricedLayout row(int pipeline, double step_s, double compute_s, double bubble_s,
   row.choice.layout.tensor = 8;
   row.choice.layout.pipeline = pipeline;
   row.choice.layout.data = 128 / pipeline;
-  row.choice.schedule = schedule_named("1f1b");
+  row.choice.schedule = "1f1b";
   row.simulated = row.judged = true;
   row.step_time_s = step_s;
   row.compute_share = compute_s / step_s, row.bubble_share = bubble_s / step_s,

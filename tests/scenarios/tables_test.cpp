@@ -214,7 +214,7 @@ TEST(Tables, EveryFormatSurvivesTheFormatOfSlipway) {
     EXPECT_EQ(again.rows[i].unpriceable, "");
     EXPECT_EQ(slipway_fields(again.rows[i]), slipway_fields(first.rows[i]));
     EXPECT_EQ(layout_key(again.rows[i]), layout_key(first.rows[i]));
-    EXPECT_EQ(again.rows[i].model, first.rows[i].model);
+    EXPECT_EQ(again.rows[i].step.model, first.rows[i].step.model);
   }
 }
 

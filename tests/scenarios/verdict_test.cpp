@@ -29,10 +29,7 @@ const std::vector<std::vector<std::string>> layouts{
     {"cluster.stack=nanotron"},
 };
 
-Step choice_of(const Scenario& scenario) {
-  return {scenario.step.layout, schedule_named(scenario.step.schedule), scenario.step.micro_batch,
-          scenario.step.recompute};
-}
+Step choice_of(const Scenario& scenario) { return scenario.step; }
 
 TEST(MemoryVerdict, IsTheSameNumberInMemoryPlanAndSimulate) {
   for (const auto& overrides : layouts) {

@@ -40,8 +40,6 @@ Step step(int pipeline, int layers, int micro_batches) {
   in.model = llama(
       "llama", {.layers = layers, .hidden = 128, .ffn = 384, .heads = 8, .kv_heads = 8, .vocab = 4096, .sequence = 64});
   in.layout.pipeline = pipeline;
-  in.shape.sequence = in.model->sequence;
-  in.shape.sharding = sharding_of(in.layout);
   in.global_batch = micro_batches;
   return in;
 }
@@ -119,7 +117,9 @@ TEST(TimeBalancedSplit, OfSeveralChunksARankStepsAtLeastAsFastAsChunkByChunk) {
   for (const char* schedule : {"interleaved-1f1b", "zb-v"}) {
     for (const std::vector<double>& peaks : {std::vector<double>{1e13, 1e13}, {3e13, 1e13}}) {
       Step in = step(2, 20, 16);
-      in.model->runs.back().block.vocab = 16384;  // the head is as much as eight layers
+      Model model = in.model;
+      model.runs.back().block.vocab = 16384;  // the head is as much as eight layers
+      in.model = model;
       in.layout.chunks = 2;
       in.schedule = schedule;
       const Cluster cluster = mixed(peaks);
@@ -268,8 +268,8 @@ TEST(BalancedLayers, OfRanksWithSeveralStagesAreTheBestOfEverySplit) {
   EXPECT_GT(impossible, 10);
 }
 
-// One stage a rank, unlike layers, limits: the other branch of the search.
-TEST(BalancedLayers, KeepToTheMostThatEachRankCanHold) {
+// One stage a rank, unlike layers, limits: the other branch of the      in.model = model;
+search.TEST(BalancedLayers, KeepToTheMostThatEachRankCanHold) {
   const std::vector<double> blocks{0.5, 1, 2, 1, 3, 1, 2};  // five layers
   for (int first = 0; first <= 5; ++first)
     for (int second = 0; second <= 5; ++second) {

@@ -60,7 +60,7 @@ TEST(Bundle, WhatIsNotInTheTextIsDerivedAsTheLoweringMadeIt) {
   const Bundle original = small_bundle();
   const Bundle copy = read(written(original));
   EXPECT_EQ(copy.run.data, original.run.data);
-  const LearningRateSchedule& rate = copy.run.optimizer.lr_schedule;
+  const LearningRateSchedule& rate = copy.graph.step.optimizer.lr_schedule;
   EXPECT_EQ(rate.warmup_samples, 1L << 40);
   EXPECT_EQ(rate.decay, DecayStyle::cosine);
   EXPECT_EQ(rate.decay_samples, 1L << 62);
@@ -92,7 +92,7 @@ Bundle growing() {
   Bundle bundle = small_bundle();
   bundle.graph.step.worker_norms = true;
   bundle.larger = {bundle.graph};
-  bundle.larger[0].global_batch *= 2;
+  bundle.larger[0].step.global_batch *= 2;
   bundle.batches = {.rule = BatchRule::norm_test,
                     .rungs = {bundle.graph.step.global_batch, 2 * bundle.graph.step.global_batch},
                     .eta = 0.3};
@@ -104,7 +104,7 @@ TEST(Bundle, StepProgramsOfABatchThatGrowsComeBackAndMustGoTogether) {
   std::istringstream in(text);
   const Bundle back = read_bundle(in, "run.slip");
   EXPECT_EQ(written(back), text);
-  EXPECT_EQ(program_of(back, back.larger[0].global_batch), 1);
+  EXPECT_EQ(program_of(back, back.larger[0].step.global_batch), 1);
   EXPECT_THROW(program_of(back, 3), std::out_of_range);
   const auto refusal = [](const std::function<void(Bundle&)>& change) {
     Bundle bundle = growing();
@@ -116,8 +116,8 @@ TEST(Bundle, StepProgramsOfABatchThatGrowsComeBackAndMustGoTogether) {
   EXPECT_THAT(refusal([](Bundle& b) { b.batches.eta = 0; }), HasSubstr("lacks a number"));
   EXPECT_THAT(refusal([](Bundle& b) { b.batches.rule = static_cast<BatchRule>(9); }), HasSubstr("is none"));
   EXPECT_THAT(refusal([](Bundle& b) { b.batches.rungs.back() += 1; }), HasSubstr("not those of the batches"));
-  EXPECT_THAT(refusal([](Bundle& b) { b.larger[0].worker_norms = false; }), HasSubstr("measure"));
-  EXPECT_THAT(refusal([](Bundle& b) { b.larger[0].clip_norm += 1; }), HasSubstr("do not compute alike"));
+  EXPECT_THAT(refusal([](Bundle& b) { b.larger[0].step.worker_norms = false; }), HasSubstr("measure"));
+  EXPECT_THAT(refusal([](Bundle& b) { b.larger[0].step.clip_norm += 1; }), HasSubstr("do not compute alike"));
   EXPECT_THAT(refusal([](Bundle& b) { b.larger[0].window = 2; }), HasSubstr("bubbles"));
   EXPECT_THAT(refusal([](Bundle& b) { b.batches.rungs.clear(); }), HasSubstr("no rule leads to"));
 }

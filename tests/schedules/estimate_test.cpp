@@ -70,19 +70,16 @@ Drawn random_step(std::mt19937& random) {
     if (one_of({0, 0, 1}) == 1) in.schedule = "gpipe";
     l.chunks = in.schedule == "interleaved-1f1b" ? 2 : 1;
     l.split = one_of({0, 1}) == 1 ? SplitKind::balanced : SplitKind::even;
-    in.shape.micro_batch = one_of({1, 2});
-    in.shape.sequence = in.model->sequence;
-    in.shape.sharding = sharding_of(l);
+    in.micro_batch = one_of({1, 2});
     in.recompute = one_of({0, 1}) == 1 ? Recompute::full : Recompute::none;
-    in.global_batch = in.shape.micro_batch * l.data * l.pipeline * one_of({1, 2, 3});
+    in.global_batch = in.micro_batch * l.data * l.pipeline * one_of({1, 2, 3});
     in.clip_norm = one_of({0, 1});
     drawn.text = in.model->name + " " + in.schedule + " t" + std::to_string(l.tensor) + " sp" +
                  std::to_string(l.sequence_parallel) + " c" + std::to_string(l.context) +
                  (l.context_exchange == ContextExchange::ring ? " ring" : "") + " p" + std::to_string(l.pipeline) +
-                 " d" + std::to_string(l.data) + " z" + std::to_string(l.zero) + " b" +
-                 std::to_string(in.shape.micro_batch) + " of " + std::to_string(in.global_batch) + " r" +
-                 std::to_string(static_cast<int>(in.recompute)) + " clip" +
-                 std::to_string(static_cast<int>(in.clip_norm));
+                 " d" + std::to_string(l.data) + " z" + std::to_string(l.zero) + " b" + std::to_string(in.micro_batch) +
+                 " of " + std::to_string(in.global_batch) + " r" + std::to_string(static_cast<int>(in.recompute)) +
+                 " clip" + std::to_string(static_cast<int>(in.clip_norm));
     return drawn;
   }
 }
@@ -119,7 +116,7 @@ TEST(StepEstimate, IsALowerBoundOnClustersWithSlowAndFastGpusAndSlowPortsToo) {
     TaskGraph graph = lower(in);
     const Durations durations = order_and_price(graph, cluster);
     const StepMetrics step = metrics_of(graph, simulate(graph, cluster, durations, {}).timeline, 1);
-    const Step choice{in.layout, schedule_named(in.schedule), in.shape.micro_batch, in.recompute};
+    const Step& choice = in;
     StepEstimator estimator(in, cluster);
     EXPECT_LE(estimator.estimate(choice).bound_s, step.step_time_s * rounding) << drawn.text;
     EXPECT_LE(estimator.passes_bound(choice), step.step_time_s * rounding) << drawn.text;
@@ -141,7 +138,7 @@ TEST(StepEstimate, IsALowerBoundOnSeveralMachinesAndKnowsTheSlowestReplica) {
       const Step& in = drawn.input;
       const Lowered run = lowered(in, cluster);
       const double step_s = step_time_of(run.graph, simulate(run.graph, cluster, run.durations, {}).timeline);
-      const Step choice{in.layout, schedule_named(in.schedule), in.shape.micro_batch, in.recompute};
+      const Step& choice = in;
       StepEstimator estimator(in, cluster);
       const double bound = estimator.estimate(choice).bound_s;
       EXPECT_LE(bound, step_s * rounding) << drawn.text;
@@ -162,7 +159,7 @@ TEST(StepEstimate, IsALowerBoundOfTheSimulatedStepAndOfItsMemory) {
       const Drawn drawn = random_step(random);
       const Step& in = drawn.input;
       StepEstimator estimator(in, cluster);
-      const Step choice{in.layout, schedule_named(in.schedule), in.shape.micro_batch, in.recompute};
+      const Step& choice = in;
       const StepEstimate estimate = estimator.estimate(choice);
       const double sharper = estimator.passes_bound(choice);
       const Lowered run = lowered(in, cluster);
@@ -196,7 +193,7 @@ TEST(StepEstimate, IsALowerBoundWhereRanksShareGpusAndKnowsThatTheyDo) {
       const Lowered run = lowered(in, cluster);
       const double step_s = step_time_of(run.graph, simulate(run.graph, cluster, run.durations, {}).timeline);
       StepEstimator estimator(in, cluster);
-      const Step choice{in.layout, schedule_named(in.schedule), in.shape.micro_batch, in.recompute};
+      const Step& choice = in;
       const double bound = estimator.passes_bound(choice);
       EXPECT_LE(bound, step_s * rounding) << drawn.text << " on " << gpus;
       if (in.layout.tensor == 1 || in.clip_norm > 0) closest = std::max(closest, bound / step_s);
@@ -218,9 +215,10 @@ TEST(StepEstimate, IsALowerBoundOfEverySchedule) {
       in.layout.chunks = schedule.default_chunks;
       if (in.layout.pipeline == 1 || schedule.default_slices > 1) continue;
       if (schedule.copies > 1) in.layout.zero = std::min(in.layout.zero, 1);
-      if (!schedule.refuse(schedule_shape(in)).empty()) continue;
+      if (schedule.refuse(schedule_shape(in))) continue;
       StepEstimator estimator(in, cluster);
-      const Step choice{in.layout, &schedule, in.shape.micro_batch, in.recompute};
+      Step choice = in;
+      choice.schedule = schedule.name;
       const double bound = estimator.passes_bound(choice);
       const Lowered run = lowered(in, cluster);
       const Simulation simulated = simulate(run.graph, cluster, run.durations, {});
@@ -239,7 +237,6 @@ TEST(StepEstimate, OfOneRankWithoutCommunicationIsTheStepItself) {
   Step& in = drawn.input;
   in.model = llama("llama",
                    {.layers = 8, .hidden = 128, .ffn = 384, .heads = 4, .kv_heads = 4, .vocab = 1024, .sequence = 64});
-  in.shape.sequence = 64;
   in.global_batch = 4;
   Cluster cluster = two_nodes();
   const Lowered run = lowered(in, cluster);

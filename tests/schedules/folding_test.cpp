@@ -99,21 +99,18 @@ Step random_step(std::mt19937& random, int ranks) {
   l.zero = l.data * l.context > 1 ? one_of({0, 1, 2, 3}) : 0;
   in.schedule = l.pipeline == 1 ? "1f1b" : pipelined[one_of({0, 1, 2, 3, 4, 5, 6, 7, 7})];
   l.chunks = in.schedule == "interleaved-1f1b" || in.schedule == "zb-v" || in.schedule == "dualpipe-v" ? 2 : 1;
-  in.shape.sequence = in.model->sequence;
-  in.shape.sharding = sharding_of(l);
   in.recompute = static_cast<Recompute>(one_of({0, 1, 2}));
-  in.shape.kernels = one_of({0, 1}) == 1 ? Kernels::torch : Kernels::flash2;
-  in.shape.micro_batch = one_of({1, 2});
+  in.kernels = one_of({0, 1}) == 1 ? Kernels::torch : Kernels::flash2;
+  in.micro_batch = one_of({1, 2});
   if (in.schedule == "terapipe" && l.context == 1 && in.recompute != Recompute::full) {
     in.slices = one_of({2, 4});
-    in.shape.sequence = in.model->sequence / in.slices;
   }
   if (l.pipeline > 1 && one_of({0, 1}) == 1) {  // uneven: the first stage has a layer less, the last one more
     l.split = SplitKind::list;
     l.split_list.assign(stage_count(l), 8 / stage_count(l));
     if (l.split_list.front() > 1) --l.split_list.front(), ++l.split_list.back();
   }
-  in.global_batch = in.shape.micro_batch * l.data * l.pipeline * one_of({2, 3});
+  in.global_batch = in.micro_batch * l.data * l.pipeline * one_of({2, 3});
   in.clip_norm = one_of({0, 1});
   return in;
 }
@@ -133,8 +130,8 @@ struct OrderedStep {
   double fullest = 0;
   std::size_t tasks = 0;
 };
-OrderedStep simulated(const Step& input, const Cluster& cluster) {
-  TaskGraph graph = lower(input);
+OrderedStep simulated(const Step& input, const Cluster& cluster, const Folding& folding = {}) {
+  TaskGraph graph = lower(input, folding);
   const Durations durations = durations_of(graph, cluster);
   set_global_order(graph, durations);
   EXPECT_TRUE(check_graph(graph).empty()) << text_of(input) << describe(graph, check_graph(graph).front());
@@ -155,10 +152,10 @@ TEST_P(FoldedSteps, AreTheStepsOfAllRanks) {
   for (int i = 0; i < 40; ++i) {
     Step input = random_step(random, ranks);
     const OrderedStep whole = simulated(input, cluster);
-    input.folding = folding_of(cluster, input.layout, joined_ranks(input));
-    if (input.folding.tensor * input.folding.replicas == ranks / input.layout.pipeline) continue;
+    const Folding folding = folding_of(cluster, input.layout, joined_ranks(input));
+    if (folding.tensor * folding.replicas == ranks / input.layout.pipeline) continue;
     ++folded;
-    const OrderedStep step = simulated(input, cluster);
+    const OrderedStep step = simulated(input, cluster, folding);
     EXPECT_LT(step.tasks, whole.tasks) << text_of(input);
     EXPECT_NEAR(step.metrics.step_time_s, whole.metrics.step_time_s, 1e-9 * whole.metrics.step_time_s)
         << text_of(input);
@@ -207,8 +204,7 @@ TEST(Folding, AFoldedGraphIsCheckedLikeAnyOther) {
   input.layout.split = SplitKind::even;
   input.schedule = "1f1b", input.slices = 1, input.global_batch = 32;
   input.micro_batch = 1;
-  input.folding = folding_of(cluster_of(settings[2]), input.layout, {});
-  TaskGraph graph = lower(input);
+  TaskGraph graph = lower(input, folding_of(cluster_of(settings[2]), input.layout, {}));
   set_global_order(graph, durations_of(graph, cluster_of(settings[2])));
   ASSERT_EQ(lowered_count(graph.step.layout, graph.folding), 2);
   EXPECT_TRUE(check_graph(graph).empty());
@@ -223,8 +219,9 @@ TEST(Folding, TheTraceOfAFoldedStepIsThatOfAllRanks) {
   int compared = 0;
   for (int i = 0; i < 20; ++i) {
     Step input = random_step(random, 16);
+    Folding folding;
     const auto trace = [&] {
-      TaskGraph graph = lower(input);
+      TaskGraph graph = lower(input, folding);
       const Durations durations = durations_of(graph, cluster);
       set_global_order(graph, durations);
       SimulationOptions options;
@@ -232,8 +229,8 @@ TEST(Folding, TheTraceOfAFoldedStepIsThatOfAllRanks) {
       return trace_of(graph, simulate(graph, cluster, durations, options).timeline, "simgrid");
     };
     const Trace whole = trace();
-    input.folding = folding_of(cluster, input.layout, joined_ranks(input));
-    if (lowered_count(input.layout, input.folding) == 16) continue;
+    folding = folding_of(cluster, input.layout, joined_ranks(input));
+    if (lowered_count(input.layout, folding) == 16) continue;
     const Trace folded = trace();
     ASSERT_EQ(folded.records.size(), whole.records.size()) << text_of(input);
     for (std::size_t r = 0; r < whole.records.size(); ++r) {

@@ -179,7 +179,8 @@ double optimizer_without_kfac(const Filled& with) {
   Step plain;
   plain.model = with.step.step.model;
   plain.layout = with.step.step.layout;
-  plain.shape = with.step.shape;
+  plain.micro_batch = with.step.step.micro_batch;
+  plain.dtype = with.step.step.dtype;
   return static_bytes_of(plain)[0].optimizer;
 }
 // A stage's two blocks.

@@ -110,7 +110,9 @@ TEST(Lowering, SequenceParallelCutsEachLayerAtItsFourCollectives) {
 TEST(Lowering, NormsOfQueryAndKeyAreSummedOverTheTensorGroupInAnyCase) {
   const auto summed = [](bool norms, bool sequence_parallel) {
     Step input = small_llama(2, 1, 1, 1);
-    input.model->runs[1].block.qk_norm = norms;
+    Model model = input.model;
+    model.runs[1].block.qk_norm = norms;
+    input.model = model;
     input.layout.sequence_parallel = sequence_parallel;
     const TaskGraph graph = ordered(input);
     std::map<int, double> bytes;

@@ -237,8 +237,8 @@ TEST(RingAttention, AddsUpGradientsOnTheirWayAtTheMemorysBandwidth) {
   }
   const auto backward_bytes_of_qkv = [&](ContextExchange exchange) {
     Step other = input;
-    other.shape.sharding.exchange = exchange;
-    for (const Operator& op : operators_of(other.model, 1, 2, other.shape))
+    other.layout.context_exchange = exchange;
+    for (const Operator& op : operators_of(other.model, 1, 2, work_shape(other)))
       if (op.kind == OpKind::qkv) return op.elementwise_backward_bytes;
     return 0.0;
   };

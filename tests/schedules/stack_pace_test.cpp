@@ -25,7 +25,7 @@ Step llama_input(int tensor, int context) {
   Step input;
   input.model = llama("llama", {8, 4096, 11008, 32, 32, 32000, 4096});
   input.layout.tensor = tensor;
-  input.layout.context = input.layout.context = context;
+  input.layout.context = context;
   input.layout.sequence_parallel = tensor > 1;
   input.layout.pipeline = input.layout.data = 2;
   input.layout.zero = 1;
@@ -75,8 +75,10 @@ TEST(StackPace, NormsOfHeadsAndWiderHeadsTakeThePaceOfALayerWithout) {
   const auto paced = [&] { return at_pace(cluster_of("a100-40gb"), stack, input); };
   const Cluster plain = paced();
   EXPECT_THAT(unknown_to_formulas(input.model), testing::IsEmpty());
-  input.model->runs[1].block.qk_norm = true;
-  input.model->runs[1].block.head_dim = 192;
+  Model model = input.model;
+  model.runs[1].block.qk_norm = true;
+  model.runs[1].block.head_dim = 192;
+  input.model = model;
   const Cluster other = paced();
   EXPECT_EQ(unknown_to_formulas(input.model).size(), 2u);
   EXPECT_EQ(other.groups[0].machine.layer_pace.forward, plain.groups[0].machine.layer_pace.forward);

@@ -36,8 +36,6 @@ Step step_of(int tensor, int context, int pipeline, int data) {
       llama("llama", {.layers = 8, .hidden = 128, .ffn = 384, .heads = 8, .kv_heads = 8, .vocab = 512, .sequence = 64});
   in.layout.tensor = tensor, in.layout.context = context;
   in.layout.pipeline = pipeline, in.layout.data = data;
-  in.shape.sequence = in.model->sequence;
-  in.shape.sharding = sharding_of(in.layout);
   in.global_batch = data * pipeline * 2;
   return in;
 }
@@ -45,8 +43,9 @@ Step step_of(int tensor, int context, int pipeline, int data) {
 struct Both {
   Simulation chained, single;
 };
-Both simulated(const Step& input, const Cluster& cluster, CollectiveFidelity fidelity = CollectiveFidelity::automatic) {
-  TaskGraph graph = lower(input);
+Both simulated(const Step& input, const Cluster& cluster, CollectiveFidelity fidelity = CollectiveFidelity::automatic,
+               const Folding& folding = {}) {
+  TaskGraph graph = lower(input, folding);
   const Durations durations = durations_of(graph, cluster);
   set_global_order(graph, durations);
   SimulationOptions options;
@@ -75,7 +74,6 @@ TEST(Chains, GiveTheSameDatesToTheLastBitOverAGridOfLayoutsAndSchedules) {
             in.layout.chunks = in.schedule == "interleaved-1f1b" || in.schedule == "zb-v" ? 2 : 1;
             in.layout.sequence_parallel = sequence_parallel;
             if (zero % 2 == 1) in.layout.context_exchange = ContextExchange::ring;
-            in.shape.sharding = sharding_of(in.layout);
             in.clip_norm = zero % 2;
             // Most collectives of so small a model meet others on their links and are flows, which have no chains.
             const Both both = simulated(
@@ -99,8 +97,7 @@ TEST(Chains, GiveTheSameDatesToTheLastBitOverAGridOfLayoutsAndSchedules) {
 TEST(Chains, FoldedGraphsHaveThemToo) {
   const Cluster cluster = cluster_of(4, 4);
   Step in = step_of(4, 1, 2, 2);
-  in.folding = folding_of(cluster, in.layout, {});
-  const Both both = simulated(in, cluster);
+  const Both both = simulated(in, cluster, CollectiveFidelity::automatic, folding_of(cluster, in.layout, {}));
   EXPECT_LT(both.chained.units, both.single.units);
   EXPECT_EQ(both.chained.timeline.start, both.single.timeline.start);
 }

@@ -33,8 +33,6 @@ OrderedStep large_step() {
   in.model =
       llama("llama", {.layers = 16, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32});
   in.layout.tensor = 2, in.layout.pipeline = 2, in.layout.data = 2;
-  in.shape.sequence = in.model->sequence;
-  in.shape.sharding = sharding_of(in.layout);
   in.global_batch = 600;
   OrderedStep step{lower(in), hand_cluster(2, 4, 1e9, 1e-6), {}};
   for (TaskId id = 0; id < step.graph.tasks.size(); ++id)

@@ -162,7 +162,6 @@ TEST(Simulate, MarksTheStuckHeadsOfADeadlockInTheGridOfTheSchedule) {
   in.model =
       llama("llama", {.layers = 2, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 128, .sequence = 32});
   in.layout.pipeline = 2;
-  in.shape.sequence = 32;
   in.global_batch = 4;
   TaskGraph graph = lower(in);
   const Durations durations(graph.tasks.size(), 1);

@@ -46,14 +46,12 @@ Step step_of(int pipeline, int data, int tensor, int micro_batches) {
   in.model =
       llama("llama", {.layers = 8, .hidden = 128, .ffn = 384, .heads = 8, .kv_heads = 8, .vocab = 512, .sequence = 64});
   in.layout.pipeline = pipeline, in.layout.data = data, in.layout.tensor = tensor;
-  in.shape.sequence = in.model->sequence;
-  in.shape.sharding = sharding_of(in.layout);
   in.global_batch = data * micro_batches;
   return in;
 }
 
-StepMetrics simulated(const Step& input, const Cluster& cluster) {
-  TaskGraph graph = lower(input);
+StepMetrics simulated(const Step& input, const Cluster& cluster, const Folding& folding = {}) {
+  TaskGraph graph = lower(input, folding);
   const Durations durations = order_and_price(graph, cluster);
   return metrics_of(graph, simulate(graph, cluster, durations, {}).timeline, 1);
 }
@@ -236,10 +234,10 @@ TEST(FoldedWithStragglers, IsTheStepOfAllRanks) {
       cluster.impairments.ports.push_back({static_cast<int>(cluster.fabrics.size()) - 1, node, -1, 0.5, 0, 0});
     if (below(2) == 0) cluster.weak_pairs.push_back({node, (node + 1 + below(3)) % 4, 0.3});
     const double whole = simulated(input, cluster).step_time_s;
-    input.folding = folding_of(cluster, input.layout, joined_ranks(input));
+    const Folding folding = folding_of(cluster, input.layout, joined_ranks(input));
     const Layout& l = input.layout;
-    (input.folding.tensor * input.folding.replicas == l.tensor * l.data ? unfolded : folded)++;
-    EXPECT_NEAR(simulated(input, cluster).step_time_s, whole, 1e-9 * whole) << i;
+    (folding.tensor * folding.replicas == l.tensor * l.data ? unfolded : folded)++;
+    EXPECT_NEAR(simulated(input, cluster, folding).step_time_s, whole, 1e-9 * whole) << i;
   }
   EXPECT_GT(folded, 5);
   EXPECT_GT(unfolded, 5);

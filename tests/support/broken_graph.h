@@ -34,7 +34,9 @@ inline TaskGraph sound(const Shape& shape) {
                                 .tied = shape.tied});
   input.layout.tensor = shape.tensor, input.layout.pipeline = shape.pipeline, input.layout.data = shape.data;
   input.layout.chunks = shape.chunks, input.layout.zero = shape.zero;
-  input.model->runs[1].block.qk_norm = shape.qk_norm;
+  Model model = input.model;
+  model.runs[1].block.qk_norm = shape.qk_norm;
+  input.model = model;
   input.layout.sequence_parallel = shape.sequence_parallel && shape.tensor > 1;
   input.schedule = shape.chunks > 1 ? "interleaved-1f1b" : shape.schedule;
   input.dtype = Dtype::float32;
