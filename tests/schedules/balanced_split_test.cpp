@@ -268,8 +268,8 @@ TEST(BalancedLayers, OfRanksWithSeveralStagesAreTheBestOfEverySplit) {
   EXPECT_GT(impossible, 10);
 }
 
-// One stage a rank, unlike layers, limits: the other branch of the      in.model = model;
-search.TEST(BalancedLayers, KeepToTheMostThatEachRankCanHold) {
+// One stage a rank, unlike layers, limits: the other branch of the search.
+TEST(BalancedLayers, KeepToTheMostThatEachRankCanHold) {
   const std::vector<double> blocks{0.5, 1, 2, 1, 3, 1, 2};  // five layers
   for (int first = 0; first <= 5; ++first)
     for (int second = 0; second <= 5; ++second) {
