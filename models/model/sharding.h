@@ -12,6 +12,8 @@ namespace slipway::models {
 // How a context rank gets the keys and values of the others: all at once before its attention, or block by block while
 // it computes on the one before (Liu et al. 2023; `--cp-comm-type` of Megatron-LM: all_gather, p2p).
 enum class ContextExchange : std::uint8_t { all_gather, ring };
+inline constexpr std::array exchange_names{Named{ContextExchange::all_gather, "all-gather"},
+                                           Named{ContextExchange::ring, "ring"}};
 
 struct Sharding {
   int tensor = 1;                  // t: tensor parallel degree

@@ -13,9 +13,11 @@
 // Guarded by tests/models/batch_rules_test.cpp: gradients drawn at random, the closed forms, degenerate input.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
+#include "models/model/names.h"
 #include "models/namespaces.h"
 
 namespace slipway::models {
@@ -57,6 +59,9 @@ double batch_content_with(double noise_scale, double eta);
 // Guarded by tests/models/batch_rules_test.cpp.
 
 enum class BatchRule : std::uint8_t { constant, linear, stages, norm_test };
+inline constexpr std::array batch_rule_names{Named{BatchRule::constant, "constant"}, Named{BatchRule::linear, "linear"},
+                                             Named{BatchRule::stages, "stages"},
+                                             Named{BatchRule::norm_test, "norm-test"}};
 
 // True if the rule's steps measure the norms of the workers' gradients.
 inline bool measures_norms(BatchRule rule) { return rule == BatchRule::norm_test; }

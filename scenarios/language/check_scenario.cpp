@@ -143,9 +143,7 @@ int chunks_of(const ActionLists& lists, int copies) {
 void derive_fill(Settings& settings, Scenario& scenario) {
   if (!settings.good({"schedule.fill", "run.optimizer.name"})) return;
   Fill& fill = scenario.step.fill;
-  fill = settings.given("schedule.fill") ? static_cast<Fill>(settings.choice("schedule.fill"))
-         : uses_kfac(scenario.step)      ? Fill::kfac
-                                         : Fill::none;
+  if (!settings.given("schedule.fill")) fill = uses_kfac(scenario.step) ? Fill::kfac : Fill::none;
   if (fill == Fill::kfac && settings.given("run.optimizer.refresh_steps"))
     settings.refuse("run.optimizer.refresh_steps",
                     "in filled bubbles the refresh interval follows from what fits; allowed: with schedule.fill none",
@@ -273,7 +271,6 @@ void check_growth(Settings& settings, const Scenario& scenario, bool schedule_is
 
 void derive_placement(const Settings& settings, Scenario& scenario) {
   if (!settings.given("layout.placement")) return;
-  scenario.step.layout.placement = settings.integers("layout.placement");
   std::vector<int> sorted = scenario.step.layout.placement,
                    nodes(static_cast<std::size_t>(node_count(scenario.cluster)));
   std::sort(sorted.begin(), sorted.end());

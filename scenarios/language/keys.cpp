@@ -5,6 +5,7 @@
 #include "models/machine/topology.h"
 #include "models/model/dtype.h"
 #include "scenarios/files/embedded_files.h"
+#include "scenarios/language/binding.h"
 #include "scenarios/language/nearest.h"
 #include "schedules/step/action.h"
 
@@ -185,12 +186,45 @@ const Key block_table[] = {
 
 std::span<const Key> block_table_keys() { return block_table; }
 
-// Keys of `training`: how the batch grows, and how the loss falls by batches of any size. A part of the scenario's table.
+// The ways from a Scenario to the fields that keys are bound to.
 
 namespace {
 
-// In the order of BatchRule.
-std::vector<std::string_view> rules() { return {"constant", "linear", "stages", "norm-test"}; }
+constexpr auto step = &Scenario::step;
+constexpr auto layout = &Step::layout;
+constexpr auto optimizer = &Step::optimizer;
+constexpr auto rate = &Optimizer::lr_schedule;
+constexpr auto run = &Scenario::run;
+constexpr auto faults = &Scenario::faults;
+constexpr auto training = &FaultModel::training;
+constexpr auto growth = &Scenario::growth;
+constexpr auto dynamics = &GrowthChoice::dynamics;
+
+// A word, or a list of layers per stage.
+constexpr Binding split_field{
+    [](const Settings& settings, std::string_view path, Scenario& scenario) {
+      Layout& layout = scenario.step.layout;
+      layout.split_list = settings.integers(path);
+      layout.split = layout.split_list.empty() ? value_in(split_names, settings.text(path)).value_or(SplitKind::even)
+                                               : SplitKind::list;
+    },
+    [](const Scenario& scenario) {
+      const Layout& layout = scenario.step.layout;
+      return layout.split == SplitKind::list ? binding::written(layout.split_list)
+                                             : std::string(name_in(split_names, layout.split));
+    }};
+
+// By its name or an alias ("bf16").
+constexpr Binding dtype_field{[](const Settings& settings, std::string_view path, Scenario& scenario) {
+                                scenario.step.dtype = dtype_named(settings.text(path)).value_or(Dtype::bfloat16);
+                              },
+                              [](const Scenario& scenario) { return name_of(scenario.step.dtype); }};
+
+}  // namespace
+
+// Keys of `training`: how the batch grows, and how the loss falls by batches of any size. A part of the scenario's table.
+
+namespace {
 
 using enum KeyType;
 
@@ -199,30 +233,40 @@ const Key training_table[] = {
     {.path = "training", .type = section,
      .meaning = "how the batch grows and the loss falls (`slipway growth`, `slipway execute`)", .derived = "none"},
     {.path = "training.target_loss", .type = number, .meaning = "nats, whose time is asked; ends training without run.tokens",
-     .derived = "run.tokens end it", .max = 1e3, .above_min = true},
+     .derived = "run.tokens end it", .max = 1e3, .above_min = true,
+     .bound = field<growth, &GrowthChoice::target_loss>},
     {.path = "training.source", .type = text, .meaning = "who measured training.loss and training.noise, on what",
-     .derived = "unknown, which is said"},
+     .derived = "unknown, which is said",
+     .bound = field<growth, &GrowthChoice::source>},
     {.path = "training.fitted", .type = section, .meaning = "what training.loss and training.noise were fitted to: what lies outside is said",
      .derived = "unknown"},
-    {.path = "training.fitted.batches", .type = integers, .meaning = "least and most sequences per step", .derived = "unknown", .min = 1},
-    {.path = "training.fitted.lowest_loss", .type = number, .meaning = "nats", .derived = "unknown", .max = 1e3, .above_min = true},
+    {.path = "training.fitted.batches", .type = integers, .meaning = "least and most sequences per step", .derived = "unknown", .min = 1,
+     .bound = field<growth, &GrowthChoice::fitted_batches>},
+    {.path = "training.fitted.lowest_loss", .type = number, .meaning = "nats", .derived = "unknown", .max = 1e3, .above_min = true,
+     .bound = field<growth, &GrowthChoice::fitted_loss>},
     {.path = "training.growth", .type = section, .meaning = "from schedule.global_batch on",
      .derived = "the batch stays"},
     {.path = "training.growth.rule", .type = choice,
      .meaning = "norm-test: as the gradient's noise asks (Lau et al. 2024); linear and stages: by the sequences seen",
-     .derived = "needed by `growth` and `execute`", .choices = rules},
+     .derived = "needed by `growth` and `execute`", .choices = words_of<batch_rule_names>,
+     .bound = choice_field<batch_rule_names, growth, &GrowthChoice::rule>},
     {.path = "training.growth.largest", .type = integer, .meaning = "sequences per step that no rule exceeds",
-     .derived = "needed by `growth` and `execute`", .min = 1, .max = 1e12},
+     .derived = "needed by `growth` and `execute`", .min = 1, .max = 1e12,
+     .bound = field<growth, &GrowthChoice::largest>},
     {.path = "training.growth.sizes", .type = integer,
      .meaning = "different batches, from the first to the largest evenly on a logarithmic scale; a rule's batch is rounded up to the next",
-     .derived = "every batch that the schedule can run", .min = 2, .max = 1e6},
+     .derived = "every batch that the schedule can run", .min = 2, .max = 1e6,
+     .bound = field<growth, &GrowthChoice::sizes>},
     {.path = "training.growth.eta", .type = number,
      .meaning = "norm test: the noise that a gradient may have, of its norm; smaller asks for larger batches",
-     .derived = "needed by norm-test", .max = 1e3, .above_min = true},
+     .derived = "needed by norm-test", .max = 1e3, .above_min = true,
+     .bound = field<growth, &GrowthChoice::eta>},
     {.path = "training.growth.test_every", .type = integer, .meaning = "norm test: steps between two tests",
-     .derived = "1", .min = 1, .max = 1e9},
+     .derived = "1", .min = 1, .max = 1e9,
+     .bound = field<growth, &GrowthChoice::test_every>},
     {.path = "training.growth.warmup", .type = integer,
-     .meaning = "linear: sequences until the largest batch", .derived = "needed by linear", .min = 1, .max = 1e15},
+     .meaning = "linear: sequences until the largest batch", .derived = "needed by linear", .min = 1, .max = 1e15,
+     .bound = field<growth, &GrowthChoice::warmup>},
     {.path = "training.growth.stages", .type = sections, .meaning = "stages: batches, each from some sequence on",
      .derived = "needed by stages"},
     {.path = "training.growth.stages.*.from", .type = integer, .meaning = "sequences seen", .required = true,
@@ -233,26 +277,35 @@ const Key training_table[] = {
      .meaning = "floor + (start - floor) (1 + S/offset)^-exponent after S noiseless steps; `slipway growth --fit` measures it",
      .derived = "needed by `slipway growth`"},
     {.path = "training.loss.start", .type = number, .meaning = "nats, at the beginning",
-     .derived = "needed by `slipway growth`", .max = 1e3, .above_min = true},
+     .derived = "needed by `slipway growth`", .max = 1e3, .above_min = true,
+     .bound = field<growth, dynamics, &LossDynamics::start>},
     {.path = "training.loss.floor", .type = number, .meaning = "nats, which no training gets below",
-     .derived = "needed by `slipway growth`", .max = 1e3},
+     .derived = "needed by `slipway growth`", .max = 1e3,
+     .bound = field<growth, dynamics, &LossDynamics::floor>},
     {.path = "training.loss.offset", .type = number, .meaning = "noiseless steps that lie behind the beginning",
-     .derived = "needed by `slipway growth`", .max = 1e12, .above_min = true},
+     .derived = "needed by `slipway growth`", .max = 1e12, .above_min = true,
+     .bound = field<growth, dynamics, &LossDynamics::offset>},
     {.path = "training.loss.exponent", .type = number, .meaning = "of the power law",
-     .derived = "needed by `slipway growth`", .max = 100, .above_min = true},
+     .derived = "needed by `slipway growth`", .max = 100, .above_min = true,
+     .bound = field<growth, dynamics, &LossDynamics::exponent>},
     {.path = "training.noise", .type = section,
      .meaning = "gradient noise scale (McCandlish et al. 2018): the batch whose steps are half of a noiseless one",
      .derived = "needed by `slipway growth`"},
     {.path = "training.noise.scale", .type = number, .meaning = "at at_loss",
-     .derived = "needed by `slipway growth`", .max = 1e15, .above_min = true, .unit = Unit::tokens},
+     .derived = "needed by `slipway growth`", .max = 1e15, .above_min = true, .unit = Unit::tokens,
+     .bound = field<growth, dynamics, &LossDynamics::noise_tokens>},
     {.path = "training.noise.at_loss", .type = number, .meaning = "nats, where scale was measured",
-     .derived = "needed by `slipway growth`", .max = 1e3, .above_min = true},
+     .derived = "needed by `slipway growth`", .max = 1e3, .above_min = true,
+     .bound = field<growth, dynamics, &LossDynamics::noise_loss>},
     {.path = "training.noise.exponent", .type = number,
-     .meaning = "scale grows as loss^-exponent; 0: it stays", .derived = "1/0.21 (Kaplan et al. 2020)", .max = 100},
+     .meaning = "scale grows as loss^-exponent; 0: it stays", .derived = "1/0.21 (Kaplan et al. 2020)", .max = 100,
+     .bound = field<growth, dynamics, &LossDynamics::noise_exponent>},
     {.path = "training.noise.least", .type = number, .meaning = "the least that scale may be, for a range of answers",
-     .derived = "no range", .max = 1e15, .above_min = true, .unit = Unit::tokens},
+     .derived = "no range", .max = 1e15, .above_min = true, .unit = Unit::tokens,
+     .bound = field<growth, &GrowthChoice::noise_least>},
     {.path = "training.noise.most", .type = number, .meaning = "the most that scale may be",
-     .derived = "no range", .max = 1e15, .above_min = true, .unit = Unit::tokens},
+     .derived = "no range", .max = 1e15, .above_min = true, .unit = Unit::tokens,
+     .bound = field<growth, &GrowthChoice::noise_most>},
 };
 // clang-format on
 
@@ -438,7 +491,6 @@ std::span<const Key> model_keys() { return model_table; }
 
 namespace {
 
-Names decay_styles() { return {"constant", "linear", "cosine"}; }
 Names optimizers() { return {"adamw", "kfac"}; }
 Names dtypes() { return {"float64", "float32", "bfloat16", "float16"}; }
 
@@ -459,9 +511,11 @@ using enum KeyType;
 const Key run_table[] = {
     {.path = "run", .type = section, .meaning = "training and execution"},
     {.path = "run.steps", .type = integer, .meaning = "steps that execute runs", .fallback = "10",
-     .min = 1, .max = 1e9},
+     .min = 1, .max = 1e9,
+     .bound = field<run, &Run::steps>},
     {.path = "run.seed", .type = integer, .meaning = "of parameters and data order", .fallback = "0",
-     .max = largest_int64},
+     .max = largest_int64,
+     .bound = field<run, &Run::seed>},
     {.path = "run.data", .type = text,
      .meaning = "path of a text file, read as bytes, or of Megatron token files (PREFIX.bin beside PREFIX.idx), relative to the scenario",
      .names_file = true},
@@ -470,56 +524,76 @@ const Key run_table[] = {
      .names_file = true},
     {.path = "run.checkpoint_steps", .type = integer,
      .meaning = "steps between two checkpoints in the run's folder, which execute --resume goes on from; 0 = none",
-     .fallback = "0", .max = 1e9},
+     .fallback = "0", .max = 1e9,
+     .bound = field<run, &Run::checkpoint_steps>},
     {.path = "run.checkpoints_kept", .type = integer, .meaning = "newest checkpoints that are kept",
-     .fallback = "2", .min = 1, .max = 1e6},
+     .fallback = "2", .min = 1, .max = 1e6,
+     .bound = field<run, &Run::checkpoints_kept>},
     {.path = "run.optimizer", .type = section, .meaning = "who updates the parameters",
      .shorthand = "name"},
     {.path = "run.optimizer.name", .type = choice, .meaning = "the optimizer; kfac: natural gradient for the matrices of Transformer blocks, AdamW for the rest",
      .fallback = "adamw",
-     .choices = optimizers},
+     .choices = optimizers,
+     .bound = field<step, optimizer, &Optimizer::name>},
     {.path = "run.optimizer.refresh_steps", .type = integer,
      .meaning = "steps between two refreshes of K-FAC's inverses, where bubbles are not filled: they are made behind the last and used from the next on",
-     .derived = "filled: as the bubbles allow; else 1", .min = 1, .max = 1e5},
+     .derived = "filled: as the bubbles allow; else 1", .min = 1, .max = 1e5,
+     .bound = field<step, optimizer, &Optimizer::refresh_steps>},
     {.path = "run.optimizer.damping", .type = number,
      .meaning = "of K-FAC's factors, shared out between the two of a matrix (factored Tikhonov)", .fallback = "0.001",
-     .max = unbounded, .above_min = true},
+     .max = unbounded, .above_min = true,
+     .bound = field<step, optimizer, &Optimizer::damping>},
     {.path = "run.optimizer.lr", .type = number, .meaning = "the same as run.lr", .derived = "run.lr",
-     .max = unbounded},
+     .max = unbounded,
+     .bound = field<step, optimizer, &Optimizer::lr>},
     {.path = "run.optimizer.lr_warmup_samples", .type = integer,
      .meaning = "sequences over which the learning rate rises to run.lr, those of the step counted; 0 = no warm-up",
-     .fallback = "0", .max = largest_int64},
+     .fallback = "0", .max = largest_int64,
+     .bound = field<step, optimizer, rate, &LearningRateSchedule::warmup_samples>},
     {.path = "run.optimizer.lr_decay_style", .type = choice,
      .meaning = "of the learning rate after the warm-up: none, or down to min_lr along a line or half a cosine",
-     .fallback = "constant", .choices = decay_styles},
+     .fallback = "constant", .choices = words_of<decay_names>,
+     .bound = choice_field<decay_names, step, optimizer, rate, &LearningRateSchedule::decay>},
     {.path = "run.optimizer.lr_decay_samples", .type = integer,
      .meaning = "sequences from the beginning of the training, warm-up included, after which the rate is min_lr",
-     .derived = "the end of the training: run.steps (plan --emit: run.tokens)", .min = 1, .max = largest_int64},
+     .derived = "the end of the training: run.steps (plan --emit: run.tokens)", .min = 1, .max = largest_int64,
+     .bound = field<step, optimizer, rate, &LearningRateSchedule::decay_samples>},
     {.path = "run.optimizer.min_lr", .type = number, .meaning = "learning rate after the decay", .fallback = "0",
-     .max = unbounded},
+     .max = unbounded,
+     .bound = field<step, optimizer, rate, &LearningRateSchedule::least>},
     {.path = "run.optimizer.beta1", .type = number, .meaning = "decay of the first moment",
-     .fallback = "0.9", .max = 0.999999},
+     .fallback = "0.9", .max = 0.999999,
+     .bound = field<step, optimizer, &Optimizer::beta1>},
     {.path = "run.optimizer.beta2", .type = number, .meaning = "decay of the second moment",
-     .fallback = "0.95", .max = 0.999999},
+     .fallback = "0.95", .max = 0.999999,
+     .bound = field<step, optimizer, &Optimizer::beta2>},
     {.path = "run.optimizer.epsilon", .type = number, .meaning = "added to the root of the second moment",
-     .fallback = "1e-8", .max = 1},
+     .fallback = "1e-8", .max = 1,
+     .bound = field<step, optimizer, &Optimizer::epsilon>},
     {.path = "run.optimizer.weight_decay", .type = number, .meaning = "decoupled, on matrices only",
      .fallback = "0.1",
-     .max = unbounded},
-    {.path = "run.lr", .type = number, .meaning = "learning rate", .derived = "0.001", .max = unbounded},
+     .max = unbounded,
+     .bound = field<step, optimizer, &Optimizer::weight_decay>},
+    {.path = "run.lr", .type = number, .meaning = "learning rate", .derived = "0.001", .max = unbounded,
+     .bound = field<step, optimizer, &Optimizer::lr>},
     {.path = "run.clip_norm", .type = number, .meaning = "global gradient norm; 0 = no clipping",
      .fallback = "0",
-     .max = unbounded},
+     .max = unbounded,
+     .bound = field<step, &Step::clip_norm>},
     {.path = "run.tokens", .type = number,
      .meaning = "planned length of training, for days and cost; 0 = unknown",
-     .fallback = "0", .max = unbounded, .unit = Unit::tokens},
+     .fallback = "0", .max = unbounded, .unit = Unit::tokens,
+     .bound = field<&Scenario::tokens>},
     {.path = "run.checkpoint_interval", .type = number,
      .meaning = "training between two checkpoints, in whole steps (`slipway goodput`)",
-     .derived = "run.checkpoint_steps, else the best by Daly 2006", .max = 1e9, .above_min = true, .unit = Unit::seconds},
+     .derived = "run.checkpoint_steps, else the best by Daly 2006", .max = 1e9, .above_min = true, .unit = Unit::seconds,
+     .bound = field<faults, &FaultModel::checkpoint_interval>},
     {.path = "run.checkpoint_cost", .type = number, .meaning = "how long training stands still for a checkpoint",
-     .derived = "needed by `slipway goodput`", .max = 1e9, .unit = Unit::seconds},
+     .derived = "needed by `slipway goodput`", .max = 1e9, .unit = Unit::seconds,
+     .bound = field<faults, &FaultModel::checkpoint_cost>},
     {.path = "run.dtype", .type = choice, .meaning = "of weights, activations and messages",
-     .derived = "bfloat16 where every machine has it and is a GPU, else float16 where they have that, else float32", .choices = dtypes, .hint = meant_dtype},
+     .derived = "bfloat16 where every machine has it and is a GPU, else float16 where they have that, else float32", .choices = dtypes, .hint = meant_dtype,
+     .bound = dtype_field},
 };
 // clang-format on
 
@@ -577,7 +651,8 @@ const Key degradation_table[] = {
      .max = 1, .above_min = true},
     {.path = "cluster.mtbf_per_node", .type = number,
      .meaning = "mean time between failures of one node, drawn from an exponential distribution",
-     .derived = "nodes do not fail", .max = 1e12, .above_min = true, .unit = Unit::seconds, .wants_unit = true},
+     .derived = "nodes do not fail", .max = 1e12, .above_min = true, .unit = Unit::seconds, .wants_unit = true,
+     .bound = field<faults, training, &FaultyTraining::node_mtbf_s>},
     {.path = "cluster.failures", .type = sections, .meaning = "failures at known times, for `slipway goodput`",
      .derived = "none"},
     {.path = "cluster.failures.*.at", .type = number, .meaning = "from the beginning of training",
@@ -586,12 +661,15 @@ const Key degradation_table[] = {
      .min = 1, .max = 1e6},
     {.path = "cluster.restart", .type = number,
      .meaning = "from the replacement of a failed node to the first step: start, load the checkpoint",
-     .fallback = "0", .max = 1e9, .unit = Unit::seconds},
+     .fallback = "0", .max = 1e9, .unit = Unit::seconds,
+     .bound = field<faults, training, &FaultyTraining::restart_s>},
     {.path = "cluster.repair", .type = number, .meaning = "from the failure of a node until it can be used again",
-     .fallback = "0", .max = 1e12, .unit = Unit::seconds},
+     .fallback = "0", .max = 1e12, .unit = Unit::seconds,
+     .bound = field<faults, training, &FaultyTraining::repair_s>},
     {.path = "cluster.spare_nodes", .type = integer,
      .meaning = "nodes that wait to take a failed one's place; 0: training waits for the repair",
-     .fallback = "0", .max = 1e6},
+     .fallback = "0", .max = 1e6,
+     .bound = field<faults, training, &FaultyTraining::spare_nodes>},
 };
 // clang-format on
 
@@ -604,15 +682,9 @@ std::span<const Key> trouble_keys() { return degradation_table; }
 
 namespace {
 
-Names algorithms() { return {"ring", "multi-ring", "tree", "hierarchical", "nccl"}; }
 Names routings() { return {"adaptive", "static"}; }
 Names crossings() { return {"core", "node"}; }
 Names scopes() { return {"node", "cluster"}; }
-Names splits() { return {"even", "balanced"}; }
-Names exchanges() { return {"all-gather", "ring"}; }
-Names recomputes() { return {"none", "selective", "full"}; }
-Names kernels() { return {"torch", "fused_softmax", "flash1", "flash2", "flash2_rmsnorm"}; }
-Names fillers() { return {"none", "kfac", "evaluation"}; }
 
 // The family goes by the name of its paper, its members by that of their memory.
 std::string meant_schedule(std::string_view word) {
@@ -708,17 +780,17 @@ const Key cluster_table[] = {
      .meaning = "by which algorithm collectives run: ring (in rank order), multi-ring (one per member of a node, over all its ports), tree (all-reduces), hierarchical, nccl (multi-ring or tree, whichever takes less); the gradient norm over all ranks takes nccl unless it or all is named; not with cluster.stack, whose trainer was timed with its own",
      .derived = "ring", .shorthand = "all"},
     {.path = "cluster.collectives.all", .type = choice, .meaning = "of every communicator that is not named",
-     .derived = "ring", .choices = algorithms},
+     .derived = "ring", .choices = words_of<algorithm_names>},
     {.path = "cluster.collectives.tensor", .type = choice, .meaning = "of tensor parallel groups",
-     .derived = "all's", .choices = algorithms},
+     .derived = "all's", .choices = words_of<algorithm_names>},
     {.path = "cluster.collectives.context", .type = choice, .meaning = "of context parallel groups",
-     .derived = "all's", .choices = algorithms},
+     .derived = "all's", .choices = words_of<algorithm_names>},
     {.path = "cluster.collectives.data", .type = choice, .meaning = "of data parallel groups",
-     .derived = "all's", .choices = algorithms},
+     .derived = "all's", .choices = words_of<algorithm_names>},
     {.path = "cluster.collectives.embedding", .type = choice, .meaning = "of first and last stage, of tied embeddings",
-     .derived = "all's", .choices = algorithms},
+     .derived = "all's", .choices = words_of<algorithm_names>},
     {.path = "cluster.collectives.world", .type = choice, .meaning = "of all ranks, of the gradient norm",
-     .derived = "all's, else nccl: it is a few bytes", .choices = algorithms},
+     .derived = "all's, else nccl: it is a few bytes", .choices = words_of<algorithm_names>},
     {.path = "cluster.stack", .type = text,
      .meaning = "stack profile, what the trainer makes of time and memory: a built-in name or the path of a stack.yaml",
      .derived = "none: the count alone", .names_file = true, .built_in = true},
@@ -733,60 +805,79 @@ const Key work_table[] = {
     {.path = "layout", .type = section,
      .meaning = "how the work is shared out; ranks = tensor x context x data x pipeline"},
     {.path = "layout.tensor", .type = integer, .meaning = "tensor parallel degree", .fallback = "1",
-     .min = 1, .max = 1e6},
+     .min = 1, .max = 1e6,
+     .bound = field<step, layout, &Layout::tensor>},
     {.path = "layout.sequence_parallel", .type = flag,
-     .meaning = "norms and residual sharded over the sequence inside the tensor group", .fallback = "false"},
+     .meaning = "norms and residual sharded over the sequence inside the tensor group", .fallback = "false",
+     .bound = field<step, layout, &Layout::sequence_parallel>},
     {.path = "layout.pipeline", .type = integer, .meaning = "pipeline parallel degree", .fallback = "1",
-     .min = 1, .max = 1e6},
+     .min = 1, .max = 1e6,
+     .bound = field<step, layout, &Layout::pipeline>},
     {.path = "layout.chunks", .type = integer, .meaning = "stages per pipeline rank",
      .derived = "the schedule's own",
-     .min = 1, .max = 1e5},
+     .min = 1, .max = 1e5,
+     .bound = field<step, layout, &Layout::chunks>},
     {.path = "layout.context", .type = integer, .meaning = "context parallel degree", .fallback = "1",
-     .min = 1, .max = 1e6},
+     .min = 1, .max = 1e6,
+     .bound = field<step, layout, &Layout::context>},
     {.path = "layout.context_exchange", .type = choice,
      .meaning = "keys and values of the context group: gathered before attention, or sent around while it computes",
-     .fallback = "all-gather", .choices = exchanges},
+     .fallback = "all-gather", .choices = words_of<exchange_names>,
+     .bound = choice_field<exchange_names, step, layout, &Layout::context_exchange>},
     {.path = "layout.data", .type = integer, .meaning = "data parallel degree",
-     .derived = "GPUs / (tensor x context x pipeline)", .min = 1, .max = 1e6},
+     .derived = "GPUs / (tensor x context x pipeline)", .min = 1, .max = 1e6,
+     .bound = field<step, layout, &Layout::data>},
     {.path = "layout.expert", .type = integer,
      .meaning = "expert parallel degree (experts of a layer on different data ranks); reserved: only 1 exists yet",
-     .fallback = "1", .min = 1, .max = 1e6},
+     .fallback = "1", .min = 1, .max = 1e6,
+     .bound = field<step, layout, &Layout::expert>},
     {.path = "layout.zero", .type = integer, .meaning = "ZeRO stage over the data group", .fallback = "0",
-     .min = 0, .max = 3},
+     .min = 0, .max = 3,
+     .bound = field<step, layout, &Layout::zero>},
     {.path = "layout.split", .type = split,
      .meaning = "layers per stage: even (early stages get one more), balanced (by FLOPs, head counted; by time where GPUs differ or ranks have several chunks), or a list",
-     .fallback = "even", .min = 0, .max = 1e4, .choices = splits},
+     .fallback = "even", .min = 0, .max = 1e4, .choices = words_of<split_names>,
+     .bound = split_field},
     {.path = "layout.placement", .type = integers,
      .meaning = "order in which ranks fill the nodes: a list of all node indices, counted from 0 over all groups",
-     .derived = "0, 1, 2, ...", .max = 1e6},
+     .derived = "0, 1, 2, ...", .max = 1e6,
+     .bound = field<step, layout, &Layout::placement>},
 
     {.path = "schedule", .type = section, .meaning = "in which order micro-batches run", .required = true,
      .shorthand = "name"},
     {.path = "schedule.name", .type = choice, .meaning = "the pipeline schedule", .fallback = "1f1b",
-     .choices = schedules, .hint = meant_schedule},
+     .choices = schedules, .hint = meant_schedule,
+     .bound = field<step, &Step::schedule>},
     {.path = "schedule.csv", .type = text,
      .meaning = "path of a PyTorch schedule CSV whose actions replace the named schedule's, relative to the scenario",
      .names_file = true},
     {.path = "schedule.micro_batch", .type = integer, .meaning = "sequences per micro-batch",
      .fallback = "1", .min = 1,
-     .max = 1e9},
+     .max = 1e9,
+     .bound = field<step, &Step::micro_batch>},
     {.path = "schedule.global_batch", .type = integer,
      .meaning = "sequences per step, over all data parallel replicas",
-     .required = true, .min = 1, .max = 1e12},
+     .required = true, .min = 1, .max = 1e12,
+     .bound = field<step, &Step::global_batch>},
     {.path = "schedule.recompute", .type = choice, .meaning = "activations made again in the backward pass",
-     .fallback = "none", .choices = recomputes},
+     .fallback = "none", .choices = words_of<recompute_names>,
+     .bound = choice_field<recompute_names, step, &Step::recompute>},
     {.path = "schedule.kernels", .type = choice, .meaning = "attention and norm kernels",
      .fallback = "flash2_rmsnorm",
-     .choices = kernels},
+     .choices = words_of<kernels_names>,
+     .bound = choice_field<kernels_names, step, &Step::kernels>},
     {.path = "schedule.slices", .type = integer, .meaning = "slices of a sequence (token-level pipelines)",
-     .derived = "the schedule's own", .min = 1, .max = 1e5},
+     .derived = "the schedule's own", .min = 1, .max = 1e5,
+     .bound = field<step, &Step::slices>},
 
     {.path = "schedule.fill", .type = choice,
      .meaning = "what runs in the bubbles: K-FAC's curvature and inversions, or forward passes for evaluation",
-     .derived = "kfac with run.optimizer kfac, else none", .choices = fillers},
+     .derived = "kfac with run.optimizer kfac, else none", .choices = words_of<fill_names>,
+     .bound = choice_field<fill_names, step, &Step::fill>},
     {.path = "schedule.evaluation_micro_batches", .type = integer,
      .meaning = "that schedule.fill evaluation runs through the pipeline, per replica and window",
-     .fallback = "8", .min = 1, .max = 1e6},
+     .fallback = "8", .min = 1, .max = 1e6,
+     .bound = field<step, &Step::evaluation_micro_batches>},
 };
 // clang-format on
 

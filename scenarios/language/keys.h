@@ -1,6 +1,6 @@
 // Every key that a scenario, a machine profile or a built-in model may hold: one table each, and nothing
 // about a key is written anywhere else. The tables drive unknown-key detection, type and range checks,
-// defaults, `slipway list keys` and the reference in scenarios/README.md.
+// defaults, `slipway list keys` and the reference in docs/scenario-reference.md.
 //
 //   path                  type      default   meaning
 //   layout.tensor         integer   1         tensor parallel degree
@@ -35,6 +35,15 @@ enum class KeyType : std::uint8_t {
 // Maxima of numbers and integers that have none of their own; the second is the largest double below 2^63.
 constexpr double unbounded = 1e300, largest_int64 = 9223372036854774784.0;
 
+class Settings;
+struct Scenario;
+
+// How a key's value gets into the field that holds it, and out again as YAML (binding.h).
+struct Binding {
+  void (*read)(const Settings& settings, std::string_view path, Scenario& scenario) = nullptr;
+  std::string (*write)(const Scenario& scenario) = nullptr;  // empty: not set
+};
+
 struct Key {
   std::string_view path;
   KeyType type = KeyType::text;
@@ -52,6 +61,7 @@ struct Key {
   std::string_view shorthand = "";  // section: the key that a bare word stands for
   bool names_file = false;          // text: names a file
   bool built_in = false;            // besides: a bare word names something built in
+  Binding bound = {};               // scalar keys of a scenario; models, clusters and files have loaders of their own
 };
 
 std::span<const Key> scenario_keys();

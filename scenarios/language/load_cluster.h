@@ -22,15 +22,6 @@ void load_fabrics(Settings& settings, Cluster& cluster);
 Value algorithms_value(const Cluster& cluster);
 Value fabric_value(const Fabric& fabric);
 
-// load_faults.cpp: what `slipway goodput` needs of `cluster` and `run`.
-struct FaultModel;
-// `cluster`: null where it could not be read.
-void load_faults(Settings& settings, const Cluster* cluster, FaultModel& faults);
-
-// load_growth.cpp: what `slipway growth` needs of `training`.
-struct GrowthChoice;
-void load_growth(const Settings& settings, GrowthChoice& growth);
-
 // Slow GPUs, slow ports and weak pairs of nodes of a cluster whose groups and fabrics are known.
 void load_impairments(Settings& settings, Cluster& cluster);
 

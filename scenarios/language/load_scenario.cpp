@@ -1,5 +1,3 @@
-#include "scenarios/language/load_scenario.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -24,16 +22,14 @@ constexpr const char* warmup = "run.optimizer.lr_warmup_samples";
 constexpr const char* end = "run.optimizer.lr_decay_samples";
 constexpr const char* least = "run.optimizer.min_lr";
 
-double read_rate(Settings& settings) {
-  const bool outside = settings.given("run.lr"), inside = settings.given("run.optimizer.lr");
-  const double rate = outside  ? settings.number("run.lr")
-                      : inside ? settings.number("run.optimizer.lr")
-                               : Optimizer{}.lr;
-  if (outside && inside && settings.number("run.optimizer.lr") != rate)
-    settings.refuse("run.optimizer.lr",
-                    "run.lr = " + settings.text("run.lr") + " says otherwise; allowed: one learning rate",
-                    "remove one of the two");
-  return rate;
+// run.lr and run.optimizer.lr are two keys of one field.
+void check_rate(Settings& settings, double& rate) {
+  if (!settings.given("run.lr")) return;
+  rate = settings.number("run.lr");
+  if (!settings.given("run.optimizer.lr") || settings.number("run.optimizer.lr") == rate) return;
+  settings.refuse("run.optimizer.lr",
+                  "run.lr = " + settings.text("run.lr") + " says otherwise; allowed: one learning rate",
+                  "remove one of the two");
 }
 
 void refuse_without_decay(Settings& settings, const char* key, const std::string& value) {
@@ -56,13 +52,8 @@ void check_warmup(Settings& settings, const LearningRateSchedule& schedule) {
                   std::string("lower it, or raise ") + end);
 }
 
-LearningRateSchedule read_rate_schedule(Settings& settings, double rate) {
-  LearningRateSchedule schedule;
-  schedule.warmup_samples = settings.integer(warmup);
-  schedule.decay = static_cast<DecayStyle>(std::max(0, settings.choice(style)));
-  if (settings.given(end)) schedule.decay_samples = settings.integer(end);
-  schedule.least = settings.number(least);
-  if (!settings.good({style})) return schedule;
+void check_rate_schedule(Settings& settings, const LearningRateSchedule& schedule, double rate) {
+  if (!settings.good({style})) return;
   if (schedule.decay != DecayStyle::constant) {
     check_warmup(settings, schedule);
     if (settings.good({least, "run.lr", "run.optimizer.lr"}) && schedule.least > rate)
@@ -70,11 +61,10 @@ LearningRateSchedule read_rate_schedule(Settings& settings, double rate) {
           least,
           number_text(schedule.least) + " is above the learning rate, " + number_text(rate) + "; allowed: up to it",
           "lower it, or raise run.lr");
-    return schedule;
+    return;
   }
   if (settings.given(end)) refuse_without_decay(settings, end, settings.text(end));
   if (schedule.least > 0) refuse_without_decay(settings, least, number_text(schedule.least));
-  return schedule;
 }
 
 void refuse_kfac_keys(Settings& settings, const std::string& optimizer) {
@@ -88,81 +78,27 @@ void refuse_kfac_keys(Settings& settings, const std::string& optimizer) {
                       "remove it, or set run.optimizer.name to kfac");
 }
 
-}  // namespace
-
-Optimizer load_optimizer(Settings& settings) {
-  Optimizer optimizer;
-  optimizer.name = settings.text("run.optimizer.name");
+void check_optimizer(Settings& settings, Optimizer& optimizer) {
   refuse_kfac_keys(settings, optimizer.name);
-  if (settings.given("run.optimizer.refresh_steps"))
-    optimizer.refresh_steps = settings.small_integer("run.optimizer.refresh_steps");
-  optimizer.damping = settings.number("run.optimizer.damping");
-  optimizer.beta1 = settings.number("run.optimizer.beta1");
-  optimizer.beta2 = settings.number("run.optimizer.beta2");
-  optimizer.epsilon = settings.number("run.optimizer.epsilon");
-  optimizer.weight_decay = settings.number("run.optimizer.weight_decay");
-  optimizer.lr = read_rate(settings);
-  optimizer.lr_schedule = read_rate_schedule(settings, optimizer.lr);
-  return optimizer;
+  check_rate(settings, optimizer.lr);
+  check_rate_schedule(settings, optimizer.lr_schedule, optimizer.lr);
 }
 
-// How the batch grows and the loss falls: keys of `training`. Guarded by tests/scenarios/growth_command_test.cpp.
-
-namespace {
-
-// Whether the key holds a value; noted as missing where it does not.
-bool has(const Settings& settings, const char* key, GrowthChoice& growth) {
-  if (settings.given(key)) return true;
-  growth.missing_dynamics.emplace_back(key);
-  return false;
-}
-
-void load_dynamics(const Settings& settings, GrowthChoice& growth) {
-  LossDynamics& dynamics = growth.dynamics;
-  const std::pair<const char*, double*> values[] = {
-      {"training.loss.start", &dynamics.start},         {"training.loss.floor", &dynamics.floor},
-      {"training.loss.offset", &dynamics.offset},       {"training.loss.exponent", &dynamics.exponent},
-      {"training.noise.scale", &dynamics.noise_tokens}, {"training.noise.at_loss", &dynamics.noise_loss}};
-  for (const auto& [key, value] : values)
-    if (has(settings, key, growth)) *value = settings.number(key);
-  if (settings.given("training.noise.exponent")) dynamics.noise_exponent = settings.number("training.noise.exponent");
-  growth.noise_least = settings.number("training.noise.least");
-  growth.noise_most = settings.number("training.noise.most");
-}
-
-}  // namespace
-
+// The parts of `training` that are more than one field each. Guarded by tests/scenarios/growth_command_test.cpp.
 void load_growth(const Settings& settings, GrowthChoice& growth) {
   growth.given = settings.given("training.growth");
-  if (settings.given("training.growth.rule"))
-    growth.rule = static_cast<BatchRule>(settings.choice("training.growth.rule"));
-  growth.largest = settings.integer("training.growth.largest");
-  growth.sizes = static_cast<int>(settings.integer("training.growth.sizes"));
-  growth.eta = settings.number("training.growth.eta");
-  if (settings.given("training.growth.test_every")) growth.test_every = settings.integer("training.growth.test_every");
-  growth.warmup = static_cast<double>(settings.integer("training.growth.warmup"));
+  for (const char* key : {"training.loss.start", "training.loss.floor", "training.loss.offset",
+                          "training.loss.exponent", "training.noise.scale", "training.noise.at_loss"})
+    if (!settings.given(key)) growth.missing_dynamics.emplace_back(key);
   for (int i = 0; i < settings.length("training.growth.stages"); ++i) {
     const std::string path = "training.growth.stages." + std::to_string(i);
     if (!settings.good({path, path + ".from", path + ".batch"})) continue;
     growth.stages.push_back({static_cast<double>(settings.integer(path + ".from")), settings.integer(path + ".batch")});
   }
-  growth.target_loss = settings.number("training.target_loss");
-  growth.source = settings.text("training.source");
-  growth.fitted_batches = settings.integers("training.fitted.batches");
-  growth.fitted_loss = settings.number("training.fitted.lowest_loss");
-  load_dynamics(settings, growth);
 }
 
-// How nodes fail and training recovers: keys of `cluster` and `run`. Guarded by tests/scenarios/goodput_command_test.cpp.
-
-void load_faults(Settings& settings, const Cluster* cluster, FaultModel& faults) {
-  FaultyTraining& training = faults.training;
-  training.node_mtbf_s = settings.number("cluster.mtbf_per_node");
-  training.restart_s = settings.number("cluster.restart");
-  training.repair_s = settings.number("cluster.repair");
-  training.spare_nodes = settings.small_integer("cluster.spare_nodes");
-  faults.checkpoint_interval = settings.number("run.checkpoint_interval");
-  if (settings.given("run.checkpoint_cost")) faults.checkpoint_cost = settings.number("run.checkpoint_cost");
+// Failures at known times. Guarded by tests/scenarios/goodput_command_test.cpp.
+void load_failures(Settings& settings, const Cluster* cluster, std::vector<PlannedFailure>& failures) {
   for (int i = 0; i < settings.length("cluster.failures"); ++i) {
     const std::string path = "cluster.failures." + std::to_string(i);
     if (!settings.good({path, path + ".at", path + ".nodes"})) continue;
@@ -174,13 +110,11 @@ void load_faults(Settings& settings, const Cluster* cluster, FaultModel& faults)
                       "lower it, or raise the number of nodes");
       continue;
     }
-    training.failures.push_back({settings.number(path + ".at"), nodes});
+    failures.push_back({settings.number(path + ".at"), nodes});
   }
-  std::stable_sort(training.failures.begin(), training.failures.end(),
+  std::stable_sort(failures.begin(), failures.end(),
                    [](const PlannedFailure& a, const PlannedFailure& b) { return a.at < b.at; });
 }
-
-namespace {
 
 // After the cluster, whose machine chooses the constants.
 void read_stack(Settings& settings, const std::string& folder, Scenario& scenario) {
@@ -202,32 +136,11 @@ void read_stack(Settings& settings, const std::string& folder, Scenario& scenari
                     "leave one of the two out");
 }
 
-void read_layout(const Settings& settings, Layout& layout) {
-  layout.tensor = settings.small_integer("layout.tensor");
-  layout.pipeline = settings.small_integer("layout.pipeline");
-  layout.context = settings.small_integer("layout.context");
-  layout.context_exchange = static_cast<ContextExchange>(std::max(0, settings.choice("layout.context_exchange")));
-  layout.expert = settings.small_integer("layout.expert");
-  layout.zero = settings.small_integer("layout.zero");
-  layout.sequence_parallel = settings.flag("layout.sequence_parallel");
-  if (settings.given("layout.chunks")) layout.chunks = settings.small_integer("layout.chunks");
-  if (settings.given("layout.data")) layout.data = settings.small_integer("layout.data");
-  layout.split_list = settings.integers("layout.split");
-  layout.split = !layout.split_list.empty()                    ? SplitKind::list
-                 : settings.text("layout.split") == "balanced" ? SplitKind::balanced
-                                                               : SplitKind::even;
-}
-
-void read_schedule(const Settings& settings, Scenario& scenario) {
-  Step& step = scenario.step;
-  step.schedule = settings.text("schedule.name");
-  step.micro_batch = settings.integer("schedule.micro_batch");
-  step.global_batch = settings.integer("schedule.global_batch");
-  step.slices = settings.small_integer("schedule.slices");
-  // The table lists the choices in the order of the enumerations.
-  step.recompute = static_cast<Recompute>(std::max(0, settings.choice("schedule.recompute")));
-  scenario.step.evaluation_micro_batches = settings.small_integer("schedule.evaluation_micro_batches");
-  step.kernels = static_cast<Kernels>(std::max(0, settings.choice("schedule.kernels")));
+// All keys that are bound to a field.
+void read_bound_keys(const Settings& settings, Scenario& scenario) {
+  for (const Key& key : scenario_keys())
+    if (key.bound.read != nullptr && (!key.fallback.empty() || settings.given(key.path)))
+      key.bound.read(settings, key.path, scenario);
 }
 
 // Where a relative path of this key starts (anchor_paths).
@@ -282,21 +195,6 @@ std::string data_named(Settings& settings, const std::string& key, const std::st
   return path;
 }
 
-void read_run(Settings& settings, const std::string& folder, Scenario& scenario) {
-  Run& run = scenario.run;
-  run.steps = settings.small_integer("run.steps");
-  run.seed = static_cast<std::uint64_t>(settings.integer("run.seed"));
-  scenario.step.clip_norm = settings.number("run.clip_norm");
-  run.checkpoint_steps = settings.small_integer("run.checkpoint_steps");
-  run.checkpoints_kept = settings.small_integer("run.checkpoints_kept");
-  scenario.tokens = settings.number("run.tokens");
-  if (settings.given("run.dtype"))
-    scenario.step.dtype = dtype_named(settings.text("run.dtype")).value_or(Dtype::bfloat16);
-  scenario.step.optimizer = load_optimizer(settings);
-  run.data = data_named(settings, "run.data", folder);
-  run.evaluation_data = data_named(settings, "run.evaluation_data", folder);
-}
-
 // Absolute path of the file that a key names; empty: none, or something built in.
 std::string file_named(const Settings& settings, const std::string& key, const std::string& folder) {
   const std::string text = settings.text(key);
@@ -319,13 +217,8 @@ void note_files(const Settings& settings, const std::string& folder, Scenario& s
 
 // Everything that was derived or defaulted is written out, so that the text means the same for ever.
 void write_resolved(Settings& settings, Scenario& scenario) {
-  settings.set("layout.data", scalar(std::to_string(scenario.step.layout.data), {}));
-  settings.set("layout.chunks", scalar(std::to_string(scenario.step.layout.chunks), {}));
-  settings.set("schedule.slices", scalar(std::to_string(scenario.step.slices), {}));
-  settings.set("run.dtype", scalar(name_of(scenario.step.dtype), {}));
-  constexpr const char* fills[] = {"none", "kfac", "evaluation"};
-  settings.set("schedule.fill", scalar(fills[static_cast<std::size_t>(scenario.step.fill)], {}));
-  settings.set("run.lr", scalar(number_text(scenario.step.optimizer.lr), {}));
+  for (const char* path : {"layout.data", "layout.chunks", "schedule.slices", "run.dtype", "schedule.fill", "run.lr"})
+    settings.set(path, scalar(key_of(scenario_keys(), path)->bound.write(scenario), {}));
   settings.set("model.sequence", scalar(std::to_string(scenario.step.model->sequence), {}));
   if (settings.given("cluster.machine") && !settings.given("cluster.nodes"))
     settings.set("cluster.nodes", scalar("1", {}));
@@ -360,11 +253,12 @@ LoadResult load_scenario(const std::string& path, const std::vector<std::string>
   if (model) scenario.step.model = std::move(*model);
   if (cluster) scenario.cluster = std::move(*cluster);
   read_stack(settings, folder, scenario);
-  read_layout(settings, scenario.step.layout);
-  read_schedule(settings, scenario);
+  read_bound_keys(settings, scenario);
   read_actions(settings, folder, scenario);
-  read_run(settings, folder, scenario);
-  load_faults(settings, cluster ? &scenario.cluster : nullptr, scenario.faults);
+  check_optimizer(settings, scenario.step.optimizer);
+  scenario.run.data = data_named(settings, "run.data", folder);
+  scenario.run.evaluation_data = data_named(settings, "run.evaluation_data", folder);
+  load_failures(settings, cluster ? &scenario.cluster : nullptr, scenario.faults.training.failures);
   load_growth(settings, scenario.growth);
   derive_and_check(settings, model.has_value(), cluster.has_value(), scenario);
   note_files(settings, folder, scenario);

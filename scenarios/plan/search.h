@@ -46,7 +46,6 @@ void each_layout(const Scenario& scenario, const SearchSpace& space, const std::
 // The scenario with this layout; `resolved` and `summary` still say the old one.
 Scenario with_layout(const Scenario& scenario, const Step& choice);
 // The same as options of --set.
-std::string joined(const std::vector<int>& numbers);  // "9, 8, 8, 7"
 std::vector<std::string> overrides_of(const Step& choice);
 
 struct PricedLayout {

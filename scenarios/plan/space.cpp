@@ -131,12 +131,6 @@ void each_layout(const Scenario& scenario, const SearchSpace& space, const std::
   Walk(scenario, space, visit).shapes();
 }
 
-std::string joined(const std::vector<int>& numbers) {
-  std::string text;
-  for (const int number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
-  return text;
-}
-
 Scenario with_layout(const Scenario& scenario, const Step& choice) {
   Scenario changed = scenario;
   changed.step = choice;
@@ -149,24 +143,14 @@ Scenario with_layout(const Scenario& scenario, const Step& choice) {
 }
 
 std::vector<std::string> overrides_of(const Step& choice) {
-  const Layout& l = choice.layout;
-  constexpr const char* recomputes[] = {"none", "selective", "full"};
-  const auto number = [](const char* key, std::int64_t value) {
-    return std::string(key) + "=" + std::to_string(value);
-  };
-  std::vector<std::string> options{
-      number("layout.tensor", l.tensor),
-      std::string("layout.sequence_parallel=") + (l.sequence_parallel ? "true" : "false"),
-      number("layout.pipeline", l.pipeline),
-      number("layout.chunks", l.chunks),
-      number("layout.context", l.context),
-      number("layout.data", l.data),
-      number("layout.zero", l.zero),
-      "schedule.name=" + choice.schedule,
-      number("schedule.micro_batch", choice.micro_batch),
-      std::string("schedule.recompute=") + recomputes[static_cast<std::size_t>(choice.recompute)]};
-  if (l.split == SplitKind::list) options.push_back("layout.split=[" + joined(l.split_list) + "]");
-  if (!l.placement.empty()) options.push_back("layout.placement=[" + joined(l.placement) + "]");
+  Scenario chosen;
+  chosen.step = choice;
+  std::vector<std::string> options;
+  for (const std::string& key : searched_keys()) {
+    if (key == "layout.split" && choice.layout.split != SplitKind::list) continue;
+    if (key == "layout.placement" && choice.layout.placement.empty()) continue;
+    options.push_back(key + "=" + key_of(scenario_keys(), key)->bound.write(chosen));
+  }
   return options;
 }
 

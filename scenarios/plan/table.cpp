@@ -17,6 +17,13 @@ namespace slipway::scenarios {
 
 namespace {
 
+// "9, 8, 8, 7"
+std::string joined(const std::vector<int>& numbers) {
+  std::string text;
+  for (const int number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
+  return text;
+}
+
 struct Column {
   std::string name;
   std::vector<std::string> cells;  // per row

@@ -180,18 +180,12 @@ double tokens_per_step(const Scenario& scenario) {
 
 namespace {
 
-// The scenario's word for a key's choice. The key lists its choices in the order of the enumeration.
-template <typename Choice>
-std::string word_of(const char* key, Choice choice) {
-  return std::string(key_of(scenario_keys(), key)->choices().at(static_cast<std::size_t>(choice)));
-}
-
 // Choices that cost time or memory and are not the default: ", recompute full, kernels torch".
 std::string choices_text(const Step& step) {
   std::string text;
   if (step.slices > 1) text += fmt::format(", {} slices", step.slices);
-  if (step.recompute != Recompute::none) text += ", recompute " + word_of("schedule.recompute", step.recompute);
-  if (step.kernels != Step{}.kernels) text += ", kernels " + word_of("schedule.kernels", step.kernels);
+  if (step.recompute != Recompute::none) text += ", recompute " + std::string(name_of(step.recompute));
+  if (step.kernels != Step{}.kernels) text += ", kernels " + std::string(name_of(step.kernels));
   return text;
 }
 

@@ -8,22 +8,6 @@ namespace {
 // Below it the node's network was faulty: healthy nodes of Hugging Face's runs show 400 to 480 GB/s.
 constexpr double healthy_all_reduce = 300e9;
 
-const char* word_of(Kernels kernels) {
-  switch (kernels) {
-    case Kernels::torch:
-      return "torch";
-    case Kernels::fused_softmax:
-      return "fused_softmax";
-    case Kernels::flash1:
-      return "flash1";
-    case Kernels::flash2:
-      return "flash2";
-    case Kernels::flash2_rmsnorm:
-      return "flash2_rmsnorm";
-  }
-  return "";
-}
-
 }  // namespace
 
 std::string layout_key(const PublishedRow& row) {
@@ -41,7 +25,7 @@ std::string in_words(const PublishedRow& row) {
   if (cut.context > 1) text += fmt::format(" c{}", cut.context);
   text += fmt::format(" p{} d{} b{} m{} zero{}", row.step.layout.pipeline, row.step.layout.data, row.step.micro_batch,
                       micro_batches_of(row.step), row.step.layout.zero);
-  return text + ' ' + word_of(row.step.kernels) +
+  return text + ' ' + name_of(row.step.kernels) +
          (row.step.recompute == Recompute::full        ? ", recompute"
           : row.step.recompute == Recompute::selective ? ", selective recompute"
                                                        : "");

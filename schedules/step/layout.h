@@ -17,6 +17,8 @@
 namespace slipway::schedules {
 
 enum class SplitKind : std::uint8_t { even, balanced, list };
+// A list is written out, so it has no name.
+inline constexpr std::array split_names{Named{SplitKind::even, "even"}, Named{SplitKind::balanced, "balanced"}};
 
 struct Layout {
   int tensor = 1, pipeline = 1, chunks = 1, context = 1, data = 1, expert = 1;

@@ -40,6 +40,8 @@ struct Optimizer {
 
 // Work in the bubbles (schedules/fill).
 enum class Fill : std::uint8_t { none, kfac, evaluation };
+inline constexpr std::array fill_names{Named{Fill::none, "none"}, Named{Fill::kfac, "kfac"},
+                                       Named{Fill::evaluation, "evaluation"}};
 
 struct Step {
   SharedModel model;
