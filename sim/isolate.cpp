@@ -132,7 +132,7 @@ void run_isolated(const std::function<void()>& work, const std::function<void()>
   const int status = child.wait();
   if (WIFSIGNALED(status))
     throw std::runtime_error("the simulation's process was ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
-                             strsignal(WTERMSIG(status)) + "); 9 is often a lack of memory");
+                             strsignal(WTERMSIG(status)) + "); signal 9 often means a lack of memory");
   if (WEXITSTATUS(status) != 0)
     throw std::runtime_error(message.empty() ? "the simulation's process failed without a message" : message);
 }

@@ -10,7 +10,7 @@ void store_barrier(Store& store, const std::string& name, int world, double seco
     throw;
   } catch (const std::runtime_error&) {
     throw std::runtime_error("only " + std::to_string(store.add(name, 0)) + " of " + std::to_string(world) +
-                             " ranks came to '" + name + "' within " + std::to_string(static_cast<int>(seconds)) +
+                             " ranks reached '" + name + "' within " + std::to_string(static_cast<int>(seconds)) +
                              " s");
   }
 }

@@ -179,7 +179,7 @@ void Session::State::leave() {
     why_not = error.what();
   }
   if (why_not && why_not->empty()) return;
-  std::fprintf(stderr, "rank %d: the run is complete, but not every rank took leave: %s\n", rank(),
+  std::fprintf(stderr, "rank %d: the run is complete, but not every rank confirmed its end: %s\n", rank(),
                why_not ? why_not->c_str() : "the store does not answer");
   std::fflush(stdout);
   if (!why_not) _exit(0);  // a thread still waits for the store

@@ -387,7 +387,7 @@ GroupFit fit_group(const Machine& start, std::span<const FitParameter> parameter
                            std::numeric_limits<double>::infinity(), "fitted"};
     if (!fitter.chosen()[i]) {
       const bool known = parameter.cost(start) > 0 || parameter.guess == 0;
-      fitted.note = std::string(known ? "kept" : "a guess") + ": the measurements do not tell it from the others";
+      fitted.note = std::string(known ? "kept" : "a guess") + ": the measurements cannot separate it from the others";
     } else if (fitter.at_bound(result.machine, i)) {
       fitted.note = "at its bound: the measurements show no more cost";
     } else {
@@ -398,7 +398,7 @@ GroupFit fit_group(const Machine& start, std::span<const FitParameter> parameter
   if (searches_half) {
     result.parameters.push_back({"gemm_half", "", result.machine.gemm_half,
                                  with_half ? errors.back() * normal_95 : std::numeric_limits<double>::infinity(),
-                                 with_half ? "fitted" : "kept: the measurements do not tell it from the others"});
+                                 with_half ? "fitted" : "kept: the measurements cannot separate it from the others"});
   }
   return result;
 }

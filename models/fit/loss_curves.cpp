@@ -139,7 +139,7 @@ std::string why_unfit(const std::vector<LossCurve>& curves, const CurveAssumptio
   constexpr std::size_t least_points = 8;
   const std::vector<double> losses = losses_of(curves);
   if (batch_sizes(curves).size() < 2)
-    return "curves of one batch size do not tell the noise scale: two or more are needed";
+    return "curves of one batch size do not determine the noise scale: two or more are needed";
   if (losses.size() < least_points)
     return "four unknowns need at least eight points; there are " + std::to_string(losses.size());
   if (!(assumed.floor >= 0 && assumed.floor < *std::min_element(losses.begin(), losses.end())))

@@ -17,7 +17,7 @@ std::span<const MemoryParameter> memory_parameters() {
       {"update_shard_bytes", "bytes/parameter",
        "with ZeRO, at the end of the step, divided among the replicas (also where there is one)",
        &C::update_shard_bytes},
-      {"layer_factor", "1", "what a layer keeps (norm and projection inputs, attention, mlp) over the count",
+      {"layer_factor", "1", "bytes that a layer keeps (norm and projection inputs, attention, mlp) over the count",
        &C::layer_factor},
       {"norm_copy_bytes", "bytes/(token·h)", "of a layer whose norms have no kernel of their own", &C::norm_copy_bytes},
       {"score_bytes", "bytes/score", "kept by softmax in single kernels", &C::score_bytes},
@@ -38,10 +38,10 @@ std::span<const MemoryParameter> memory_parameters() {
        &C::buffer_hidden_bytes},
       {"table_bytes", "bytes", "tables of the model that are no parameters", &C::table_bytes},
       {"library_bytes", "bytes", "context, kernels, communication library", &C::library_bytes},
-      {"fragmentation_share", "1", "of what is kept, lost to fragmentation", &C::fragmentation_share},
+      {"fragmentation_share", "1", "share of kept bytes lost to fragmentation", &C::fragmentation_share},
       {"fragmenting_bytes", "bytes", "size of one MLP tensor at which that share is reached", &C::fragmenting_bytes},
-      {"usable_share", "1", "of the GPU's memory: the verdict", &C::usable_share},
-      {"cautious_share", "1", "of the GPU's memory: up to there almost nothing runs out of it", &C::cautious_share},
+      {"usable_share", "1", "share of the GPU's memory that fits", &C::usable_share},
+      {"cautious_share", "1", "share of the GPU's memory below which almost no run fails", &C::cautious_share},
   };
   return table;
 }

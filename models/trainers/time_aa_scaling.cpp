@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::array parameters{
     TimeParameter{"gemm_efficiency", "share of peak", "large matrix products"},
-    TimeParameter{"gemm_half", "elements", "smallest side of a product at which half of that is reached"},
+    TimeParameter{"gemm_half", "elements", "smallest side of a product that reaches half of gemm_efficiency"},
     TimeParameter{"flash1_efficiency", "share of peak", "FlashAttention 1, causal FLOPs"},
     TimeParameter{"flash2_efficiency", "share of peak", "FlashAttention 2, causal FLOPs"},
     TimeParameter{"score_efficiency", "share of peak", "products of unfused attention, full FLOPs"},
@@ -30,14 +30,14 @@ constexpr std::array parameters{
     TimeParameter{"loss_bytes", "bytes per logit", "traffic of the loss, forward and backward"},
     TimeParameter{"recompute", "factor", "a recomputed forward pass over a forward pass"},
     TimeParameter{"tensor_bandwidth", "bytes/s", "bus bandwidth of collectives in a tensor group"},
-    TimeParameter{"tensor_latency", "s", "of each of them"},
+    TimeParameter{"tensor_latency", "s", "of a collective in a tensor group"},
     TimeParameter{"pipeline_bandwidth", "bytes/s", "of a transfer between stages"},
-    TimeParameter{"pipeline_latency", "s", "of each of them"},
+    TimeParameter{"pipeline_latency", "s", "of a transfer between stages"},
     TimeParameter{"data_bandwidth", "bytes/s", "of the gradients' reduction over eight nodes"},
-    TimeParameter{"data_slowdown", "exponent", "of nodes / 8 in its time"},
-    TimeParameter{"rank_bandwidth", "bytes/s", "of one rank in it"},
-    TimeParameter{"data_exposed", "share", "of it that nothing hides where there is no pipeline"},
-    TimeParameter{"memory_pressure", "factor", "by which it is longer where memory is full"},
+    TimeParameter{"data_slowdown", "exponent", "of nodes / 8 in the reduction's time"},
+    TimeParameter{"rank_bandwidth", "bytes/s", "of one rank in the reduction"},
+    TimeParameter{"data_exposed", "share", "of the reduction that is exposed without a pipeline"},
+    TimeParameter{"memory_pressure", "factor", "longer reduction where memory is full"},
     TimeParameter{"fixed", "s", "per step"},
 };
 

@@ -23,15 +23,15 @@ namespace {
 
 constexpr std::array parameters{
     TimeParameter{"gemm_efficiency", "share of peak", "large matrix products"},
-    TimeParameter{"gemm_half", "elements", "smallest side of a product at which half of that is reached"},
+    TimeParameter{"gemm_half", "elements", "smallest side of a product that reaches half of gemm_efficiency"},
     TimeParameter{"flash_efficiency", "share of peak", "flash attention, causal FLOPs, heads of 128"},
-    TimeParameter{"flash_narrow", "factor", "of it with heads of 64"},
+    TimeParameter{"flash_narrow", "factor", "of flash_efficiency with heads of 64"},
     TimeParameter{"elementwise_bytes", "bytes", "per token and hidden unit of a layer, forward and backward"},
     TimeParameter{"loss_bytes", "bytes per logit", "traffic of the loss, forward and backward"},
     TimeParameter{"fp8_speedup", "factor", "of products in fp8"},
     TimeParameter{"node_bandwidth", "bytes/s", "of gathers and scatters inside a node, per GPU"},
-    TimeParameter{"network_bandwidth", "bytes/s", "of those across nodes: all ports of a node"},
-    TimeParameter{"exposed", "share", "of the shorter of work and traffic that nothing hides"},
+    TimeParameter{"network_bandwidth", "bytes/s", "of gathers and scatters across nodes: all ports of a node"},
+    TimeParameter{"exposed", "share", "exposed part of the shorter of work and traffic"},
     TimeParameter{"optimizer_bytes", "bytes per parameter", "traffic of the update"},
     TimeParameter{"fixed", "s", "per step"},
 };

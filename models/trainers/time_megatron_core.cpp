@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::array parameters{
     TimeParameter{"gemm_efficiency", "share of peak", "large matrix products"},
-    TimeParameter{"gemm_half", "elements", "smallest side of a product at which half of that is reached"},
+    TimeParameter{"gemm_half", "elements", "smallest side of a product that reaches half of gemm_efficiency"},
     TimeParameter{"flash2_efficiency", "share of peak", "FlashAttention 2"},
     TimeParameter{"elementwise_bytes", "bytes", "per token and hidden unit of a layer, forward and backward"},
     TimeParameter{"accumulate_bytes", "bytes per parameter", "gradient accumulation after each micro-batch"},
@@ -33,7 +33,7 @@ constexpr std::array parameters{
     TimeParameter{"pipeline_latency", "s", "of a transfer between stages"},
     TimeParameter{"data_bandwidth", "bytes/s", "of the gradients' reduction, one node"},
     TimeParameter{"delay", "s", "random delay of a micro-batch that others wait for"},
-    TimeParameter{"delay_growth", "exponent", "of c·p/2 in it"},
+    TimeParameter{"delay_growth", "exponent", "of c·p/2 in the delay"},
 };
 
 struct Constants {

@@ -16,13 +16,13 @@ namespace {
 
 constexpr std::array parameters{
     TimeParameter{"gemm_efficiency", "share of peak", "large matrix products"},
-    TimeParameter{"gemm_half", "elements", "smallest side of a product at which half of that is reached"},
+    TimeParameter{"gemm_half", "elements", "smallest side of a product that reaches half of gemm_efficiency"},
     TimeParameter{"score_efficiency", "share of peak", "products of unfused attention"},
     TimeParameter{"softmax_bytes", "bytes per score", "traffic of the fused softmax and dropout, forward and backward"},
     TimeParameter{"elementwise_bytes", "bytes", "per token and hidden unit of a layer, forward and backward"},
     TimeParameter{"loss_bytes", "bytes per logit", "traffic of the loss, forward and backward"},
     TimeParameter{"tensor_bandwidth", "bytes/s", "bus bandwidth of collectives in a tensor group"},
-    TimeParameter{"tensor_latency", "s", "of each of them"},
+    TimeParameter{"tensor_latency", "s", "of a collective in a tensor group"},
     TimeParameter{"pipeline_bandwidth", "bytes/s", "of a transfer between stages, per GPU"},
     TimeParameter{"data_bandwidth", "bytes/s", "of the gradients' reduction, one node"},
     TimeParameter{"fixed", "s", "per step"},

@@ -96,7 +96,7 @@ double wanted(const BatchPlan& plan, const BatchState& state, const std::functio
 }  // namespace
 
 std::int64_t rung_of(const std::vector<std::int64_t>& rungs, double wanted) {
-  if (rungs.empty()) throw std::invalid_argument("a batch needs a rung to stand on");
+  if (rungs.empty()) throw std::invalid_argument("a batch plan needs at least one batch");
   const auto found = std::lower_bound(rungs.begin(), rungs.end(), wanted,
                                       [](std::int64_t rung, double than) { return static_cast<double>(rung) < than; });
   return found == rungs.end() ? rungs.back() : *found;
@@ -105,7 +105,7 @@ std::int64_t rung_of(const std::vector<std::int64_t>& rungs, double wanted) {
 namespace {
 
 std::int64_t next_of(const BatchPlan& plan, const BatchState& state, const std::function<GradientNorms()>& norms) {
-  if (plan.rungs.empty()) throw std::invalid_argument("a batch needs a rung to stand on");
+  if (plan.rungs.empty()) throw std::invalid_argument("a batch plan needs at least one batch");
   return std::max(state.batch, rung_of(plan.rungs, wanted(plan, state, norms)));
 }
 

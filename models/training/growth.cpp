@@ -102,7 +102,7 @@ double done_share(const State& state, const LossDynamics& dynamics, const Course
 Course course_of(const BatchPlan& plan, const LossDynamics& dynamics, double sequence, const CourseEnd& end,
                  const std::function<void(double)>& progress) {
   check(dynamics, sequence, end);
-  if (plan.rungs.empty()) throw std::invalid_argument("a batch needs a rung to stand on");
+  if (plan.rungs.empty()) throw std::invalid_argument("a batch plan needs at least one batch");
   Course course;
   State state{0, {0, 0, dynamics.start}, plan.rungs.front()};
   const auto note_target = [&] {

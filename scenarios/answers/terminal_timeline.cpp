@@ -166,7 +166,7 @@ std::string draw(const TimelinePicture& picture, int width) {
   const int hidden = picture.ranks - static_cast<int>(picture.rows.size());
   if (hidden > 0) {
     text += std::string(names, ' ') + "  " + counted(hidden, "rank") +
-            " not shown: tensor, context and data parallel peers, and what is beyond " + std::to_string(most_rows) +
+            " not shown: tensor, context and data parallel peers, and those beyond " + std::to_string(most_rows) +
             " rows\n";
   }
   return text;

@@ -205,7 +205,7 @@ void add_trainers_times(const Scenario& scenario, Basis& basis) {
 }
 
 std::string origin_of(const std::string& file, const Provenance& provenance) {
-  if (provenance.source.empty()) return file + ": it does not say where its numbers come from (provenance.source)";
+  if (provenance.source.empty()) return file + ": its numbers have no stated source (provenance.source)";
   return file + ": " + provenance.source + (provenance.date.empty() ? "" : ", " + provenance.date);
 }
 
@@ -331,11 +331,9 @@ std::string basis_text(const std::vector<Basis>& points, const char* noun) {
     text += (static_cast<std::size_t>(count) < points.size() ? fmt::format("{} of {} {}s: ", count, points.size(), noun)
                                                              : "") +
             what;
-  if (!blocks.entries.empty())
-    text += "Blocks take the times of a table, on whatever machine: " + counted(blocks) + ".\n";
+  if (!blocks.entries.empty()) text += "Blocks take the times of a table, on any machine: " + counted(blocks) + ".\n";
   for (const auto& [origin, count] : own_profiles.entries) text += "Machine profile " + origin + ".\n";
-  if (!slices.entries.empty())
-    text += "Shorter than what any published run computed at once, so extrapolated: " + counted(slices) + ".\n";
+  if (!slices.entries.empty()) text += "Shorter than in any published run, so extrapolated: " + counted(slices) + ".\n";
   for (const auto& [trainer, tally] : not_priced)
     text += "The formula of " + trainer + " does not price: " + counted(tally) + "; such times are guesses.\n";
   for (const auto& [trainer, tally] : outside)
@@ -409,7 +407,7 @@ const Description<Basis>& time_basis_keys() {
                &Basis::fitted_here)
           .when(is_book)
           .key("own_sources", "list",
-               "what times rest on that is not built in: machine profiles (file: source, date), the table of "
+               "sources of times that are not built in: machine profiles (file: source, date), the table of "
                "cluster.block_times; in plan present where something fits",
                own_sources)
           .key("not_priced", "list",

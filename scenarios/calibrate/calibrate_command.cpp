@@ -47,7 +47,7 @@ CommandOptions calibrate_options() {
       .notes(
           "The machine is that of the scenario's first node group. On a CPU machine (cores > 0) peak_flops "
           "becomes\n"
-          "the best rate that was measured; elsewhere it stays, and efficiencies are shares of it.");
+          "the best measured rate. On GPUs it stays, and efficiencies are shares of it.");
   return options;
 }
 
@@ -180,7 +180,7 @@ std::string set_peaks(Machine& machine, const Evidence& evidence, Dtype dtype) {
     if (replaced) return "peak_flops is the best measured GEMM rate, raised where the fit surpasses it";
   }
   double& peak = machine.peak_flops[static_cast<std::size_t>(dtype)];
-  if (peak > 0) return "peak_flops is that of the profile it started from";
+  if (peak > 0) return "peak_flops is from the profile that the fit started with";
   if (!(evidence.best_task_rate > 0)) {
     throw UsageError("the machine has no peak_flops for " + name_of(dtype) +
                      " and no measurement gives one; add --measure, or the peak to the profile");

@@ -143,7 +143,7 @@ const Description<BatchRow>& batch_keys() {
           .key("batch", "count", "sequences per step", [](const BatchRow& row) { return row.measured.batch; })
           .key("first_step", "number", "of the training, counted from 1", &BatchRow::first_step)
           .key("last_step", "number", "the same", &BatchRow::last_step)
-          .key("step_time_s", "s", "median of its steps that another of the same batch follows; absent without one",
+          .key("step_time_s", "s", "median of its steps with a successor of the same batch; absent without one",
                [](const BatchRow& row) { return row.measured.step_s; })
           .key("predicted_step_s", "s", "simulated before the run; present with --confirm", &BatchRow::predicted_step_s)
           .key("noise_scale", "count",

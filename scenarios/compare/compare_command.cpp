@@ -71,23 +71,23 @@ void refuse_wrong_engines(const std::vector<std::string>& paths, const Trace& pr
 int compare_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options(
       "compare PREDICTED MEASURED [options]",
-      "Joins a predicted and a measured trace task by task: error of the step time and of every kind of\n"
+      "Joins a predicted and a measured trace task by task. Prints the error of the step time and of every kind of\n"
       "task, the five tasks with the largest difference, time lost to waiting.",
       "slipway compare predicted.json tiny-llama-cpu.run/trace.json");
   options.positional("pair of traces, predicted and measured (Chrome JSON)", 2, 2)
       .json_keys(compare_answers())
       .flag("json", "print the comparison as JSON (`slipway list json-keys`)")
       .notes(
-          "Tasks are joined on (rank, label). Of the prediction its last step with a successor is taken; "
+          "Tasks are joined on (rank, label): the prediction's last step with a successor, and the median "
           "of the\n"
-          "measurement the median over all steps with a successor but step 0, which warms up. Work times "
+          "measured steps with a successor, without step 0, which warms up. Work times "
           "are\n"
-          "compared (without waiting for other members of a transfer or collective), waiting is shown "
+          "compared without waiting for other members of a transfer or collective; waiting is printed "
           "beside them.\n"
-          "Of a run whose batch grew the steps with the prediction's tasks are taken.\n"
-          "Tasks that only one trace has are listed. Memory: the predicted timeline's peak of each rank against the "
+          "If the run's batch grew, the steps with the prediction's tasks count.\n"
+          "Tasks in only one trace are listed. Memory: the predicted timeline's peak of each rank against the "
           "most\n"
-          "that its tensors took in the counted steps, as LibTorch's allocator tells it.");
+          "that its tensors took in the counted steps, by LibTorch's allocator.");
   if (!options.parse(args, out)) return status_done;
   const Trace predicted = trace_from(options.arguments()[0]);
   Trace measured = trace_from(options.arguments()[1]);

@@ -135,7 +135,7 @@ Comparison compare_traces(const Trace& predicted, const Trace& measured) {
     throw std::invalid_argument(
         "the tasks of one trace repeat after " + std::to_string(predicted.window) + " steps, of the other after " +
         std::to_string(measured.window) +
-        ": work in the bubbles takes as many steps as the machine's profile says; predict with the one "
+        ": the machine's profile decides how many steps bubble work takes; predict with the profile "
         "that the run was executed with, or execute again with this one");
   const StepTimes expected = step_times(predicted), found = step_times(measured);
   Comparison comparison;
@@ -174,11 +174,9 @@ Description<RankPeak> rank_peak_keys() {
   return Description<RankPeak>()
       .key("rank", "index", "the rank", &RankPeak::rank)
       .column("rank")
-      .key("predicted_bytes", "bytes", "the most that it needs at once, by the simulated timeline",
-           whole(&RankPeak::predicted_bytes))
+      .key("predicted_bytes", "bytes", "peak by the simulated timeline", whole(&RankPeak::predicted_bytes))
       .column("predicted", readable_bytes)
-      .key("measured_bytes", "bytes", "the most that its tensors took in the counted steps",
-           whole(&RankPeak::measured_bytes))
+      .key("measured_bytes", "bytes", "peak of its tensors in the counted steps", whole(&RankPeak::measured_bytes))
       .column("measured", readable_bytes)
       .key("error", "share", "predicted_bytes / measured_bytes - 1", &RankPeak::error)
       .column("error", error_text)
@@ -186,7 +184,8 @@ Description<RankPeak> rank_peak_keys() {
            "label of the compute task during which the prediction is fullest; empty if unknown",
            &RankPeak::predicted_task)
       .column("predicted in")
-      .key("measured_task", "text", "of the one during which most was measured", &RankPeak::measured_task)
+      .key("measured_task", "text", "label of the compute task during which the measurement is fullest",
+           &RankPeak::measured_task)
       .column("measured in");
 }
 
@@ -305,8 +304,7 @@ std::string report_text(const Comparison& c) {
       "Waiting: compute lanes without work in one step, mean over ranks.\n{}\n",
       steps, c.measured_before + c.first_measured + 1, c.measured_before + c.last_measured + 1,
       counted(c.joined, "task"),
-      c.window > 1 ? fmt::format("What fills the bubbles, and refreshes inverses, runs once in {} steps.\n", c.window)
-                   : "");
+      c.window > 1 ? fmt::format("Bubble work and refreshes of inverses run once in {} steps.\n", c.window) : "");
   text += kinds_text(c.kinds) + '\n' + memory_text(c.memory) + worst_text(c.worst);
   const std::string one_sided =
       one_sided_text("predicted", c.only_predicted) + one_sided_text("measured", c.only_measured);

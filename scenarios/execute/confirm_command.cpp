@@ -81,15 +81,15 @@ CommandOptions confirm_options() {
   CommandOptions options("confirm SCENARIO --baseline CASE --case CASE ... [options]",
                          "Predicts cases that the machine profile was not fitted to, executes them, and "
                          "compares. A CASE is 'NAME: key=value key=value'. The prediction is the baseline's "
-                         "measured step, times what the simulator says of the case over what it says of the "
+                         "measured step, times the simulated step of the case over the simulated step of the "
                          "baseline.",
                          "slipway confirm demo.yaml --set cluster.machine=machine.yaml --baseline 'pipeline 2:' "
                          "--case 'tensor 2: layout.pipeline=1 layout.tensor=2'");
   options.positional("scenario", 1, 1)
       .values("set", "KEY=VALUE", "override a key in every case; repeatable")
-      .value("baseline", "CASE", "the run that the profile was fitted to; its measured step is where predictions start")
+      .value("baseline", "CASE", "the run that the profile was fitted to; predictions scale its measured step")
       .values("case", "CASE", "a case to predict and execute; repeatable")
-      .value("rounds", "N", "times that the baseline and the cases are executed in turn; medians count (default: 1)")
+      .value("rounds", "N", "rounds in which baseline and cases are executed in turn; medians count (default: 1)")
       .json_keys(confirm_answers())
       .flag("json", "print the comparison as JSON (`slipway list json-keys`)")
       .value("out", "DIR", "folder for the runs, which replace those of an earlier confirm (default: confirm.run)");

@@ -77,8 +77,7 @@ std::string confirmation_text(const std::string& baseline_name, const Confirmati
              readable(confirmation.baseline_simulated_s),
              confirmation.baseline_measured_s / confirmation.baseline_simulated_s,
              confirmation.baseline_spread
-                 ? fmt::format("Measured: median of {} rounds; ± is half of what they range over.\n",
-                               confirmation.rounds)
+                 ? fmt::format("Measured: median of {} rounds; ± is half of their range.\n", confirmation.rounds)
                  : "") +
          fmt::format("Median error over {}{}: {}, of \"{}\"; by FLOPs {}; as simulated {}.\n",
                      counted(static_cast<std::int64_t>(cases.size()), "unseen case"),
@@ -120,7 +119,7 @@ const Description<Answer>& description() {
           .key("median_error", "share",
                "|predicted / measured - 1| of the case in the middle (the larger of the middle two)",
                error(&ConfirmedCase::predicted_s))
-          .key("median_case", "text", "which case that is",
+          .key("median_case", "text", "name of that case",
                [](const Answer& a) { return middle_of(a.confirmation.cases, &ConfirmedCase::predicted_s).name; })
           .key("median_error_scaled", "share", "the same of the baseline's step scaled by FLOPs, without any model",
                error(&ConfirmedCase::scaled_s))

@@ -67,7 +67,7 @@ int told_failure(const ExecuteRequest& request, const LaunchResult& result, cons
                       : first_cause(result, request.folder, told))
               << '\n'
               << (earlier.put_back()
-                      ? "no step was completed; what the earlier run left in " + request.folder + " is there again"
+                      ? "no step was completed; the files of the earlier run in " + request.folder + " are there again"
                       : kept_text(request.folder, first_rank, last_rank))
               << '\n';
   return status_failed;
@@ -82,7 +82,7 @@ void wait_for_the_others(const ExecuteRequest& request, int ranks) {
 // Prints the checkpoints that the run leaves behind.
 void tell_abandoned(const SetAside& earlier, std::ostream& err) {
   for (const std::string& checkpoint : earlier.abandoned())
-    err << "note: a later checkpoint, which this run does not come from, is kept as " << checkpoint << '\n';
+    err << "note: a later checkpoint of another course is kept as " << checkpoint << '\n';
 }
 
 std::optional<int> goes_on_from(const ExecuteRequest& request) {
@@ -184,7 +184,7 @@ void tell_beginning(const ExecuteRequest& request, const std::string& program, b
     talk << "predicted: " << readable_seconds(step_times(request.predicted.front()).period_s.back()) << " a step"
          << (request.larger.empty() ? "" : fmt::format(" of batch {}", plan.graph.step.global_batch)) << '\n';
   if (is_complete)
-    talk << "its " << counted(run.steps, "step") << " are done; the trace is made of what the ranks left\n";
+    talk << "its " << counted(run.steps, "step") << " are done; makes the trace from the ranks' records\n";
   if (request.resumes()) talk << "from step " << request.from.done << ": " << request.from.checkpoint << '\n';
   talk << std::flush;
 }

@@ -70,7 +70,7 @@ std::vector<std::string> execution_notes(const Scenario& scenario, const std::st
   if (writes_scores(scenario.step.kernels) && !(gpus && scenario.step.dtype == Dtype::float64))
     notes.push_back(std::string("schedule.kernels says that attention writes its scores to memory; the ranks' "
                                 "attention does not, so time and "
-                                "memory are predicted of other kernels: set schedule.kernels: ") +
+                                "memory are predicted for other kernels; set schedule.kernels: ") +
                     (gpus ? "flash2_rmsnorm" : "flash2"));
   if (gpus) return notes;
   const auto cores = static_cast<int>(std::thread::hardware_concurrency());
@@ -88,15 +88,16 @@ std::vector<std::string> evaluation_notes(const Plan& plan, int done) {
   if (scenario.step.fill != Fill::evaluation) {
     if (scenario.run.evaluation_data.empty()) return {};
     const bool can = !uses_kfac(plan.graph.step) && !scenario.growth.given;
-    return {std::string("run.evaluation_data is not read, for nothing evaluates it; ") +
+    return {std::string("run.evaluation_data is not read, because nothing evaluates it; ") +
             (can ? "set schedule.fill to evaluation"
                  : "evaluation needs schedule.fill evaluation, run.optimizer adamw and a batch that stays")};
   }
   if (steps >= window) return {};
-  return {fmt::format(
-      "the held-out loss is told at the end of windows of {}, and {} will be run: there will be none; raise run.steps "
-      "to {}, or lower schedule.evaluation_micro_batches",
-      counted(window, "step"), counted(steps, "step"), done + window)};
+  return {
+      fmt::format("the held-out loss is printed at the end of windows of {}, but only {} will run, so there is none; "
+                  "raise run.steps "
+                  "to {}, or lower schedule.evaluation_micro_batches",
+                  counted(window, "step"), counted(steps, "step"), done + window)};
 }
 
 namespace {
@@ -164,7 +165,7 @@ double step_time_of_run(const Execution& run) {
 
 std::string step_time_words(const Execution& run) {
   if (!run.batches.empty() && longest_of(run.batches).step_s)
-    return fmt::format("of batch {}, which most steps had; else", longest_of(run.batches).batch);
+    return fmt::format("of batch {}, which most steps have; otherwise", longest_of(run.batches).batch);
   if (run.trace.steps < run.trace.window)
     return fmt::format("of {}, fewer than a window of {}", counted(run.trace.steps, "step"), run.trace.window);
   const std::string window = run.trace.window > 1 ? " of " + counted(run.trace.window, "step") : "";
@@ -205,7 +206,7 @@ std::string report_text(const Plan& plan, const Execution& run) {
                                      readable_share(run.times.idle_share), fullest_rank(run)}},
                                    "  ");
   if (!run.batches.empty())
-    text += "\nBatches (step time: median of the steps that another of the same batch follows):\n" +
+    text += "\nBatches (step time: median of the steps with a successor of the same batch):\n" +
             batches_text(run.batches, static_cast<double>(plan.scenario.step.model->sequence), before,
                          run.predicted_step_s);
   text += fmt::format(
@@ -290,7 +291,7 @@ const Description<Answer>& description() {
           .key("ranks", "count", "processes that ran", of(trace_in, &Trace::ranks))
           .key("steps", "count", "steps trained", of(trace_in, &Trace::steps))
           .key("peak_memory_bytes", "bytes",
-               "list, one per rank: the most that its tensors took in the counted steps; present when all ranks "
+               "list, one per rank: peak of its tensors in the counted steps; present when all ranks "
                "measured it",
                each(peaks_in, [](double bytes) { return std::llround(bytes); }))
           .when([](const Answer& a) { return !peaks_in(a).empty(); })

@@ -78,12 +78,12 @@ std::vector<std::string> batch_notes(const Scenario& scenario, const Resumption&
   if (from.checkpoint.empty()) return {};
   if (from.batch == 0 && scenario.growth.given)
     return {
-        "the checkpoint, of an earlier version, does not say its batch: training goes on as from schedule.global_batch "
+        "the checkpoint is of an earlier version without a batch: training resumes with schedule.global_batch "
         "= " +
         first};
   if (from.batch == 0 || scenario.growth.given || from.batch == scenario.step.global_batch) return {};
-  return {"the checkpoint's training was to go on with batch " + std::to_string(from.batch) +
-          "; it goes on with schedule.global_batch = " + first};
+  return {"the checkpoint's next batch was " + std::to_string(from.batch) +
+          "; this run resumes with schedule.global_batch = " + first};
 }
 
 }  // namespace slipway::scenarios

@@ -13,24 +13,24 @@ namespace {
 CommandOptions declared_options() {
   CommandOptions options(
       "goodput SCENARIO [options]",
-      "Says how much of days of training is steps that are kept, where nodes fail: simulates a step, then histories\n"
-      "of failures, lost work, restarts, repairs and spare nodes; beside them Daly's closed form (2006) and the best\n"
-      "interval between checkpoints by Daly and by Young (1974).",
+      "Computes the share of training time that becomes kept steps when nodes fail. Simulates a step, then histories\n"
+      "of failures, lost work, restarts, repairs and spare nodes. Prints them beside Daly's closed form (2006), with\n"
+      "the best interval between checkpoints by Daly and by Young (1974).",
       "slipway goodput scenarios/examples/llama-8b-64xh100.yaml --days 30 --set 'cluster.mtbf_per_node=2000 h' "
       "--set 'run.checkpoint_cost=20 s' --set 'cluster.restart=5 min' --set 'cluster.repair=4 h' "
       "--set cluster.spare_nodes=1");
   options.positional("scenario file (YAML)", 1, 1)
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
-      .value("days", "N", "days of training, also a part of one (default 30)")
-      .value("histories", "N", "histories to simulate, with seeds counted from run.seed (default 1000)")
-      .flag("json", "print the answer as JSON on standard output and nothing else there")
+      .value("days", "N", "days of training; fractions are allowed (default 30)")
+      .value("histories", "N", "histories to simulate, with seeds from run.seed on (default 1000)")
+      .flag("json", "print only the answer, as JSON, on standard output")
       .json_keys(goodput_answers())
       .notes(
           "Keys: cluster.mtbf_per_node (exponential) or cluster.failures (at known times), cluster.restart, repair "
           "and\n"
           "spare_nodes, run.checkpoint_interval (unset: checkpoint_steps, else the best by Daly) and checkpoint_cost. "
-          "Spares do not fail, and\n"
-          "nodes in use fail while training restarts or waits, too. Without spares training waits for the repair.");
+          "Spares do not fail;\n"
+          "nodes in use also fail while training restarts or waits. Without spares, training waits for the repair.");
   return options;
 }
 

@@ -138,7 +138,7 @@ FaultyTraining training_of(const Scenario& scenario, double step_s) {
     missing("cluster.mtbf_per_node", "it, for example --set 'cluster.mtbf_per_node=50000 h', or cluster.failures");
   if (!faults.checkpoint_cost)
     missing("run.checkpoint_cost",
-            "how long training stands still for a checkpoint, for example --set 'run.checkpoint_cost=30 s'");
+            "the time that a checkpoint stops training, for example --set 'run.checkpoint_cost=30 s'");
   if (!says_interval(scenario) && !at_random)
     missing("run.checkpoint_interval",
             "it where failures are planned and not drawn, for example --set 'run.checkpoint_interval=1 h'");
@@ -197,7 +197,7 @@ std::string goodput_text(const Scenario& scenario, const GoodputAnswer& answer) 
   text += own.error ? fmt::format(" (means over {} histories; standard error of the goodput {})\n\n", own.histories,
                                   readable_error(*own.error))
                     : "\n\n";
-  text += rows_text(answer) + "  * this scenario's; closed form: Daly 2006, with spares enough\n" + best_text(answer);
+  text += rows_text(answer) + "  * this scenario's; closed form: Daly 2006, with enough spares\n" + best_text(answer);
   if (scenario.tokens > 0 && own.share > 0)
     text += fmt::format("\nTraining on {} takes {:.4g} days instead of {:.4g}.\n", whole_training_text(scenario),
                         scenario.tokens / answer.tokens_per_s / own.share / day_s,
@@ -246,14 +246,14 @@ const Description<Answer>& description() {
                [](const Answer& a) { return a.goodput.own.interval_s; })
           .key("checkpoint_steps", "count", "the same in steps", [](const Answer& a) { return a.goodput.own.steps; })
           .key("closed_form_goodput", "0..1",
-               "expectation of Daly 2006, with spares enough; this and the next two are present with "
+               "expectation of Daly 2006, with enough spares; this and the next two are present with "
                "cluster.mtbf_per_node",
                [](const Answer& a) { return a.goodput.own.daly_share; })
           .when(at_random)
           .key("best_interval_s", "s", "of Daly 2006; 0 where checkpoints cost nothing: save after every step",
                of(goodput_in, &GoodputAnswer::daly_interval_s))
           .key("young_interval_s", "s", "of Young 1974", of(goodput_in, &GoodputAnswer::young_interval_s))
-          .key("intervals_s", "s", "list: shorter and longer intervals, this one among them",
+          .key("intervals_s", "s", "list: shorter and longer intervals, with this one",
                each(around, &IntervalRow::interval_s))
           .key("goodputs", "0..1", "list: the simulated goodput of each",
                each(around, [](const IntervalRow& row) { return row.simulated.share; }))

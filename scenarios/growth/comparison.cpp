@@ -302,7 +302,7 @@ const Description<Answer>& description() {
   static const Description<Answer> description =
       Description<Answer>()
           .key("scenario", "text", "name of the scenario", [](const Answer& a) { return a.scenario.name; })
-          .key("rule", "text", "by which the batch grows", of(own_in, &RuleAnswer::name))
+          .key("rule", "text", "rule of the batch's growth", of(own_in, &RuleAnswer::name))
           .key("time_to_target_s", "s", "until training.target_loss; absent where it is not given or not reached",
                of(own_in, &RuleAnswer::target_s))
           .key("speedup", "-",
@@ -320,7 +320,7 @@ const Description<Answer>& description() {
                 of(growth_in, &GrowthAnswer::other_rungs), rung_keys())
           .when([](const Answer& a) { return !a.growth.other_rungs.empty(); })
           .listed_elsewhere()
-          .key("line_error", "0..1", "the most that a simulated step time is off the line between its neighbours",
+          .key("line_error", "0..1", "largest error of the line between neighbours at a simulated step time",
                of(growth_in, &GrowthAnswer::line_error))
           .key("noise_scale_first", "sequences", "gradient noise scale at the beginning",
                [](const Answer& a) { return noise_scale_in(a, a.scenario.growth.dynamics.start); })
@@ -406,7 +406,7 @@ std::string headline_of(const Scenario& scenario, const GrowthAnswer& answer) {
                : fmt::format("Loss {} is not reached: it is {} after {}{}.\n", loss, loss_text(own.course.end.loss),
                              steps_text(own.course.end),
                              own.target_range
-                                 ? "; with another noise scale that may be, after " + range_text(*own.target_range)
+                                 ? "; with another noise scale in the range, after " + range_text(*own.target_range)
                                  : "");
   }
   if (scenario.tokens <= 0) return text;
@@ -485,15 +485,15 @@ std::string rungs_text(const GrowthAnswer& answer) {
   std::string text = aligned_table(rows, "  ");
   if (answer.rungs_in_all > answer.rungs.size())
     text += fmt::format(
-        "  {} of {} batches that the schedule can run are simulated; step times between two lie on their "
+        "  Simulated {} of {} batches that the schedule can run; step times between two are on their "
         "line{}\n",
         answer.rungs.size(), answer.rungs_in_all,
-        answer.rungs.size() > 2 ? " (one of these left out: off by " + error_text(answer.line_error) + ")" : "");
+        answer.rungs.size() > 2 ? " (error of a left-out batch: " + error_text(answer.line_error) + ")" : "");
   if (!answer.other_rungs.empty()) {
     const std::string other = "a step of " + batch_text(answer.other_rungs.front().batch) + " takes " +
                               readable_seconds(answer.other_rungs.front().step_s);
     text += measures_norms(answer.own_rule)
-                ? "  these steps measure the norms that the norm test asks for; by the other rules, which are timed "
+                ? "  these steps measure the norms of the norm test; by the other rules, which are timed "
                   "without, " +
                       other + "\n"
                 : "  these steps measure no norms; by the norm test, which is timed with them, " + other + "\n";
@@ -517,7 +517,7 @@ std::string noise_text(const Scenario& scenario, const GrowthAnswer& answer) {
       readable_share(progress_of_step(static_cast<double>(answer.rungs.back().batch), end)));
   if (answer.own().plan.rule != BatchRule::norm_test) return text;
   return text + fmt::format(
-                    "The norm test is content from {} sequences on at the beginning, from {} on at the "
+                    "The norm test accepts batches from {} sequences on at the beginning, from {} on at the "
                     "end; the largest batch is {}.\n",
                     count_text(batch_content_with(begin, answer.own().plan.eta)),
                     count_text(batch_content_with(end, answer.own().plan.eta)), batch_text(answer.rungs.back().batch));
@@ -538,7 +538,7 @@ std::string brackets_text(const Scenario& scenario) {
   if (least) scales = readable_count(growth.noise_least) + (most ? ", " : " and ") + scales;
   if (most) scales += " and " + readable_count(growth.noise_most);
   return fmt::format(
-      "In brackets: with noise scales of {} tokens, by which batch {} throughout takes as many tokens to "
+      "In brackets: with noise scales of {} tokens, for which batch {} throughout needs as many tokens to "
       "loss {}.\n",
       scales, batch_text(scenario.step.global_batch), loss_text(growth.target_loss));
 }
@@ -546,9 +546,8 @@ std::string brackets_text(const Scenario& scenario) {
 std::string sources_text(const Scenario& scenario, const GrowthAnswer& answer) {
   const GrowthChoice& growth = scenario.growth;
   std::string text =
-      "\nLoss and noise scale: " +
-      (growth.source.empty() ? "not said where they come from (training.source)" : growth.source) +
-      fmt::format("; noise scale {}{}; learning rate and its schedule as there.\n",
+      "\nLoss and noise scale: " + (growth.source.empty() ? "of unknown origin (training.source)" : growth.source) +
+      fmt::format("; noise scale {}{}; for the learning rate and schedule used there.\n",
                   power_text(growth.dynamics.noise_exponent),
                   growth.dynamics.noise_exponent == kaplan_noise_exponent ? " (Kaplan et al. 2020)" : "") +
       outside_text(scenario, answer);

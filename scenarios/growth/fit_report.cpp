@@ -211,9 +211,9 @@ Description<LeftOut> left_out_keys() {
       .key("measured", "tokens", "to the target, median of these runs", row(&LeftOutBatch::measured))
       .key("predicted", "tokens", "the same by the fit without them; absent where the others cannot be fitted",
            row(&LeftOutBatch::predicted))
-      .key("constant", "tokens", "the median of the other sizes' medians: a guess that knows no batch size",
+      .key("constant", "tokens", "the median of the other sizes' medians, a guess without the batch size",
            row(&LeftOutBatch::constant))
-      .key("noise_scale", "tokens", "of the fit without them; absent as predicted is",
+      .key("noise_scale", "tokens", "of the fit without them; absent where predicted is",
            row(&LeftOutBatch::noise_tokens));
 }
 
@@ -237,10 +237,9 @@ const Description<FitAnswer>& fit_description() {
                 parameter_keys())
           .key("noise_loss", "nats", "loss at which the noise scale is given: the median of the points",
                [](const FitAnswer& a) { return a.fit.dynamics.noise_loss; })
-          .key("noise_exponent", "-", "assumed: of the noise scale by the loss",
+          .key("noise_exponent", "-", "assumed exponent of the noise scale by the loss",
                of(&FitAnswer::assumed, &CurveAssumptions::noise_exponent))
-          .key("floor", "nats", "assumed: which no training gets below",
-               of(&FitAnswer::assumed, &CurveAssumptions::floor))
+          .key("floor", "nats", "assumed lower limit of the loss", of(&FitAnswer::assumed, &CurveAssumptions::floor))
           .key("noise_range", "tokens",
                "list of the least and the most noise scale: its interval joined with those of one learning "
                "rate, and with the value of one whose interval is unknown; absent without its own",
@@ -286,19 +285,19 @@ std::string parameters_text(const FitAnswer& answer) {
   std::string text =
       aligned_table(rows, "  ") +
       fmt::format(
-          "  noise scale at loss {:.4g}; assumed, because such curves do not tell them: floor {:g} "
+          "  noise scale at loss {:.4g}; assumed, because such curves cannot determine them: floor {:g} "
           "nats, noise scale {}; the intervals hold if these are right\n",
           answer.fit.dynamics.noise_loss, answer.assumed.floor, power_text(answer.assumed.noise_exponent));
   for (const FittedDynamic& parameter : answer.fit.parameters)
     if (parameter.interval && !parameter.told())
-      text += "  these curves do not tell the " + parameter.name +
+      text += "  these curves do not determine the " + parameter.name +
               ": its interval is wider than a factor of three either way\n";
   return text;
 }
 
 std::string rate_text(const OneRate& rate) {
-  if (rate.batch_sizes < 2) return "one batch size, which tells none";
-  if (!rate.noise_tokens) return "unknown: " + std::to_string(rate.points) + " losses that count are too few";
+  if (rate.batch_sizes < 2) return "unknown: one batch size is not enough";
+  if (!rate.noise_tokens) return "unknown: " + std::to_string(rate.points) + " losses are too few";
   return fmt::format(
       "{} ({}), of {} batch sizes", tokens_text(*rate.noise_tokens),
       rate.interval ? range_text(*rate.interval) : "interval unknown: " + no_interval_text(rate.submissions),
@@ -308,25 +307,25 @@ std::string rate_text(const OneRate& rate) {
 std::string rates_text(const FitAnswer& answer) {
   if (answer.by_rate.empty()) return "";
   std::string text =
-      "\nLearning rates differ, and the fit knows nothing of them. Noise scale by runs of one rate "
+      "\nLearning rates differ, and the fit ignores them. Noise scale from runs of one rate "
       "alone:\n";
   for (const OneRate& rate : answer.by_rate) text += fmt::format("  {:g}: {}\n", rate.learning_rate, rate_text(rate));
   if (!answer.noise_range) return text;
   const bool all_known = std::all_of(answer.by_rate.begin(), answer.by_rate.end(),
                                      [](const OneRate& rate) { return rate.interval.has_value(); });
   return text + fmt::format("  joined with the interval above: {} tokens{}\n", range_text(*answer.noise_range),
-                            all_known ? "" : ", which says nothing of the intervals that are unknown");
+                            all_known ? "" : ", without the unknown intervals");
 }
 
 std::string signed_share(double share) { return fmt::format("{:+.1f} %", 100 * share); }
 
 std::string none_left_out_text(const FitAnswer& answer) {
   if (batch_sizes(answer.file.curves).size() < 3)
-    return "\nFewer than three batch sizes: none can be left out to see how far its prediction is off.\n";
+    return "\nFewer than three batch sizes: none can be left out to test its prediction.\n";
   return fmt::format(
-      "\nFewer than two batch sizes fall to loss {:.4g} (--target): none can be left out to see how far "
+      "\nFewer than two batch sizes fall to loss {:.4g} (--target): none can be left out to test "
       "its "
-      "prediction is off.\n",
+      "prediction.\n",
       answer.target_loss);
 }
 
@@ -372,9 +371,9 @@ std::string headline_text(const FitAnswer& answer) {
   if (noise.interval && !answer.by_rate.empty())
     how_sure += ", with the runs of one learning rate " + range_text(*answer.noise_range);
   const std::string text =
-      noise.told()
-          ? fmt::format("Noise scale {} ({}): a step of as much gets half as far as a noiseless one.", value, how_sure)
-          : fmt::format("Noise scale not told by these curves (fitted: {}; {}).", value, how_sure);
+      noise.told() ? fmt::format("Noise scale {} ({}): a step with this batch gets half as far as a noiseless one.",
+                                 value, how_sure)
+                   : fmt::format("These curves do not determine the noise scale (fitted: {}; {}).", value, how_sure);
   return text + fmt::format(" Median error of {} losses: {:.2g} nats.\n\n",
                             readable_count(static_cast<double>(answer.fit.points)), answer.fit.error);
 }

@@ -22,37 +22,37 @@ constexpr int default_rungs = 7;
 CommandOptions declared_options() {
   CommandOptions options(
       "growth SCENARIO [options]\n       slipway growth --fit CURVES.csv|RUN [options]",
-      "Says what a batch that grows during training saves: simulates steps of several batches, runs the "
+      "Computes the time that a growing batch saves. Simulates steps of several batches, follows the "
       "loss with the\n"
-      "scenario's batch rule by the noise of its gradients, and compares time to a loss, or to a number of "
+      "scenario's batch rule from the noise of its gradients, and compares the time to a loss, or to a number of "
       "tokens, with\n"
       "constant batches and the other rules (Lau et al. 2024). `slipway execute` trains by the same rules.",
       "slipway growth scenarios/studies/lau-2024/gpt3-175b-8192xh100.yaml --set training.growth.eta=0.8");
   options.positional("scenario file (YAML)", 0, 1)
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
-      .value("rungs", "N", "batches whose step is simulated; those between lie on a line (default 7)")
+      .value("rungs", "N", "number of batches to simulate; step times between them are interpolated (default 7)")
       .value("fit", "FILE",
              "fit training.loss and training.noise instead: to a table of losses (columns below), or to a run of "
              "`slipway execute` with the norm test (its folder)")
       .values("unseen", "RUN",
-              "with --fit RUN: predict the losses of this run, too, which the fit does not see; may be repeated")
-      .value("floor", "NATS", "with --fit: training.loss.floor, which curves do not tell (default 0)")
+              "with --fit RUN: also predict the losses of this run, which the fit does not use; may be repeated")
+      .value("floor", "NATS", "with --fit: training.loss.floor, which curves cannot determine (default 0)")
       .value("noise-exponent", "N",
-             "with --fit: training.noise.exponent, which curves do not tell (default 1/0.21, Kaplan et al. "
-             "2020); of a run it is fitted")
-      .value("after", "TOKENS", "with --fit: leave out losses before, as '200 M' (default: none)")
+             "with --fit: training.noise.exponent, which curves cannot determine (default 1/0.21, Kaplan et al. "
+             "2020); for a run it is fitted")
+      .value("after", "TOKENS", "with --fit: leave out losses before this many tokens, such as '200 M' (default: none)")
       .value("target", "NATS",
-             "with --fit: loss to which tokens are predicted (default: the lowest that all runs reach)")
-      .flag("json", "print the answer as JSON on standard output and nothing else there")
+             "with --fit: loss for which to predict the tokens (default: the lowest that all runs reach)")
+      .flag("json", "print only the answer, as JSON, on standard output")
       .json_keys(growth_answers())
       .notes(
-          "Keys: training.growth.rule, largest, and what the rule needs (eta; warmup; stages), "
+          "Keys: training.growth.rule, largest, and the rule's own (eta; warmup; stages), "
           "training.loss and\n"
           "training.noise, which hold for one model, data and optimizer and have no defaults, and an end: "
           "run.tokens,\n"
-          "training.target_loss, or both. Rules of which the scenario does not say enough are not "
+          "training.target_loss, or both. Rules with missing keys are not "
           "compared.\n"
-          "The layout stays; every batch is rounded up to whole micro-batches of every replica in numbers "
+          "The layout stays. Every batch is rounded up to whole micro-batches per replica, in numbers "
           "that the\n"
           "schedule can run.\n"
           "Columns of CURVES.csv: submission, run, sequence, global_batch, learning_rate, tokens, loss; "

@@ -290,7 +290,7 @@ const Description<RunFitAnswer>& run_fit_description() {
                [](const RunFitAnswer& answer) { return bounds(answer.noise.exponent_interval); })
           .list("groups", "one object per group of steps that follow each other", groups_of, group_keys())
           .key("start", "nats", "fitted: loss before the first step", dynamics(&LossDynamics::start))
-          .key("floor", "nats", "assumed: which no training gets below", dynamics(&LossDynamics::floor))
+          .key("floor", "nats", "assumed lower limit of the loss", dynamics(&LossDynamics::floor))
           .key("offset", "steps", "fitted, noiseless", dynamics(&LossDynamics::offset))
           .key("exponent", "-", "fitted: of the loss by the noiseless steps", dynamics(&LossDynamics::exponent))
           .key("error", "0..1", "median of |fitted / measured - 1| over the steps that count",
@@ -333,9 +333,9 @@ std::string run_text(const RunFitAnswer& answer) {
 
 std::string exponent_text(const RunFitAnswer& answer) {
   const MeasuredNoise& noise = answer.noise;
-  if (answer.request.exponent) return fmt::format("It goes {} as --noise-exponent says.", power_text(noise.exponent));
+  if (answer.request.exponent) return fmt::format("It goes {}, by --noise-exponent.", power_text(noise.exponent));
   if (noise.falls) return "It does not grow as the loss falls; it is taken as constant.";
-  if (!noise.exponent_interval) return "The loss stays, so nothing says how it goes with it.";
+  if (!noise.exponent_interval) return "The loss stays, so its exponent is unknown.";
   return fmt::format("It goes {} ({:.3g} to {:.3g}).", power_text(noise.exponent), noise.exponent_interval->least,
                      noise.exponent_interval->most);
 }
@@ -343,7 +343,7 @@ std::string exponent_text(const RunFitAnswer& answer) {
 std::string noise_text(const RunFitAnswer& answer) {
   const MeasuredNoise& noise = answer.noise;
   return fmt::format(
-      "Noise scale {}, {:.3g} sequences, at loss {:.4g} (95 % interval {} to {}): a step of as much gets half as "
+      "Noise scale {}, {:.3g} sequences, at loss {:.4g} (95 % interval {} to {}): a step with this batch gets half as "
       "far as a noiseless one. {}\n\n",
       tokens_text(noise.tokens), noise.tokens / answer.run.sequence, noise.at_loss,
       readable_count(noise.interval->least), readable_count(noise.interval->most), exponent_text(answer));
@@ -357,7 +357,7 @@ std::string groups_text(const RunFitAnswer& answer) {
                     fmt::format("{:.3g}", group.batch_tokens / answer.run.sequence), readable_count(group.noise_tokens),
                     readable_count(fitted), off_text(fitted, group.noise_tokens)});
   }
-  return "Noise scale in tokens, by the norms of the steps:\n" + aligned_table(rows, "  ");
+  return "Noise scale in tokens, from the norms of the steps:\n" + aligned_table(rows, "  ");
 }
 
 std::string law_text(const RunFitAnswer& answer) {
@@ -371,7 +371,7 @@ std::string law_text(const RunFitAnswer& answer) {
 
 std::string ends_text(const RunFitAnswer& answer) {
   const std::size_t steps = answer.run.steps.size(), last = last_steps(steps);
-  if (answer.ends.empty()) return "\nThe run is too short to predict its end by its beginning.\n";
+  if (answer.ends.empty()) return "\nThe run is too short to predict its end from its beginning.\n";
   std::vector<std::vector<std::string>> rows{
       {"fitted to steps", "loss", "predicted", "off by", "as before", "off by", "noise scale", "predicted", "off by"}};
   for (const RunEnd& end : answer.ends)
@@ -382,13 +382,13 @@ std::string ends_text(const RunFitAnswer& answer) {
                     readable_count(end.noise_tokens),
                     answer.last_noise ? off_text(end.noise_tokens, *answer.last_noise) : "-"});
   return fmt::format(
-             "\nThe run's end (steps {}) by its beginning; as before: the loss that the beginning ended with:\n",
+             "\nThe run's end (steps {}), predicted from its beginning; as before: the last loss of the beginning:\n",
              steps_text(steps - last, last)) +
          aligned_table(rows, "  ");
 }
 
 std::string unseen_text(const RunFitAnswer& answer) {
-  if (answer.unseen.empty()) return "\nNo run that the fit has not seen was given (--unseen).\n";
+  if (answer.unseen.empty()) return "\nNo unseen run was given (--unseen).\n";
   std::vector<std::vector<std::string>> rows{
       {"run", "batch", "rate", "tokens", "predicted", "off by", "last loss", "predicted", "off by"}};
   bool other_rate = false;
@@ -406,7 +406,7 @@ std::string unseen_text(const RunFitAnswer& answer) {
       fmt::format("\nRuns that the fit has not seen: tokens to loss {:.4g}, and the mean loss of the last twelfth:\n",
                   answer.target_loss) +
       aligned_table(rows, "  ");
-  if (other_rate) text += "  learning rates differ, and the fit knows nothing of them\n";
+  if (other_rate) text += "  learning rates differ, and the fit ignores them\n";
   return text;
 }
 

@@ -50,7 +50,7 @@ constexpr std::array<Topic, 11> topics{{
     {"keys", "every key of a scenario", [](std::ostream& out) { list_keys(out, scenario_keys()); }},
     {"machine-keys", "every key of a machine profile", [](std::ostream& out) { list_keys(out, machine_keys()); }},
     {"stack-keys", "the constants that a stack profile may have, with their units", list_stack_keys},
-    {"tables", "tables of measured runs that validate reads, with their columns", list_tables},
+    {"tables", "tables of measured runs for validate, with their columns", list_tables},
     {"block-keys", "every key of a block table (cluster.block_times)",
      [](std::ostream& out) { list_keys(out, block_table_keys()); }},
     {"json-keys", "the keys that --json prints", print_json_keys},
@@ -69,7 +69,7 @@ std::string topics_text() {
 }  // namespace
 
 int list_command(const std::vector<std::string>& args, std::ostream& out, std::ostream&) {
-  CommandOptions options("list TOPIC", "Lists what can be named in a scenario and in outputs.", "slipway list models");
+  CommandOptions options("list TOPIC", "Lists the names that scenarios and outputs use.", "slipway list models");
   options
       .positional(
           "topic (models, machines, stacks, schedules, topologies, keys, machine-keys, stack-keys, tables, block-keys, "

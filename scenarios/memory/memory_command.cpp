@@ -11,22 +11,22 @@ namespace {
 CommandOptions declared_options() {
   CommandOptions options(
       "memory SCENARIO [options]",
-      "Says what each pipeline rank keeps in memory, part by part: in closed form (Fujii et al. 2024), on\n"
-      "the simulated timeline, and as the trainer of cluster.stack takes it. Names the stage that is\n"
-      "fullest, the task that peaks there and, where it does not fit, the change that fits and costs the\n"
-      "least time.",
+      "Prints each pipeline rank's memory by part: in closed form (Fujii et al. 2024), on the simulated\n"
+      "timeline, and by the constants of cluster.stack's trainer. Names the fullest stage and the task at\n"
+      "its peak. If the scenario does not fit, prints the changes that make it fit, and the one that costs\n"
+      "the least time.",
       "slipway memory scenarios/examples/llama-8b-64xh100.yaml --set layout.tensor=1 "
       "--set layout.sequence_parallel=false --set layout.data=16");
   options.positional("scenario file (YAML)", 1, 1)
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
-      .flag("changes", "try and price changes that save memory although it fits")
-      .flag("json", "print the answer as JSON on standard output and nothing else there")
+      .flag("changes", "try and price changes that save memory even if the scenario fits")
+      .flag("json", "print only the answer, as JSON, on standard output")
       .json_keys(memory_answers())
       .notes(
-          "The verdict is that of the largest of the three: it fits within the GPU, and cautiously within 80 % of\n"
-          "it (Fujii et al. 2024), or within the share that the trainer's constants say. The estimate without\n"
-          "cluster.stack is the tensors alone, each counted once; the closed form has no vote beside a trainer's\n"
-          "own constants. A scenario that does not fit is exit status 0.");
+          "The largest of the three gives the verdict: it fits within the GPU, and cautiously within 80 % of\n"
+          "it (Fujii et al. 2024) or the share in the trainer's constants. Without cluster.stack, the estimate\n"
+          "counts every tensor once and nothing else. With a trainer's own constants, the closed form does not\n"
+          "count. The exit status is 0 even if the scenario does not fit.");
   return options;
 }
 

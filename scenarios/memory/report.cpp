@@ -159,7 +159,7 @@ const Description<Answer>& description() {
           .key("peak_task", "text", "label of the task during which its memory peaks on the timeline",
                [](const Answer& a) { return a.report.stages[a.report.verdict.fullest].peak_task; })
           .key("step_time_s", "s",
-               "of the scenario, replayed without contention (so not simulate's): what changes are compared with",
+               "of the scenario, replayed without contention (not simulate's); changes are compared with it",
                of(report_in, &MemoryReport::step_time_s))
           .list("stages", "one object per pipeline rank", of(report_in, &MemoryReport::stages), stage_keys())
           .key("no_closed_form", "text", "why there is no closed form; present when there is none",

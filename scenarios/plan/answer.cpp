@@ -118,12 +118,12 @@ void print_launch(const PlanAnswer& answer, const Launch& launch, std::ostream& 
   for (const std::string& reason : launch.winner_refused)
     out << "The trainer may refuse the winner: " << reason << ".\n";
   if (launch.row > 0)
-    out << "Row " << launch.row + 1 << " is the fastest of the table that it runs, "
+    out << "Row " << launch.row + 1 << " is the fastest row that it runs, "
         << readable_share(rows[launch.row].step_time_s / rows[0].step_time_s - 1) << " slower; its arguments:\n";
   for (const std::string& reason : launch.arguments.refused)
     out << "The trainer may refuse the winner, and runs no row of the table (more rows: --top): " << reason << ".\n";
   for (const std::string& reason : launch.arguments.refused_anyway)
-    out << "The trainer refuses these arguments, whatever the layout is: " << reason << ".\n";
+    out << "The trainer refuses these arguments with any layout: " << reason << ".\n";
   out << launch.arguments.program;
   for (const std::string& argument : launch.arguments.arguments) out << " \\\n  " << argument;
   out << "\n";
@@ -352,7 +352,7 @@ bool only_the_batch_is_uneven(const std::vector<ScenarioError>& errors) {
 void refuse_unsearchable(const Scenario& scenario) {
   if (scenario.step.optimizer.name == "kfac" || scenario.step.fill != Fill::none)
     throw UsageError(scenario.path +
-                     ": plan does not price K-FAC or filled bubbles yet; unset run.optimizer and schedule.fill, or "
+                     ": plan does not price K-FAC or bubble work yet; unset run.optimizer and schedule.fill, or "
                      "compare layouts with `slipway study`");
   if (!scenario.cluster.groups.front().machine.blocks.empty())
     throw UsageError(scenario.path +

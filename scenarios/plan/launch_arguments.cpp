@@ -74,7 +74,7 @@ void torchtitan_warmup(const Scenario& s, LaunchArguments& launch) {
     launch.missing.push_back(
         fmt::format("a warm-up of {} steps (run.optimizer.lr_warmup_samples): torchtitan cuts it to the training, "
                     "--training.steps {} ({})",
-                    steps, all, s.tokens > 0 ? "of run.tokens" : "run.steps; run.tokens says how long it is"));
+                    steps, all, s.tokens > 0 ? "of run.tokens" : "run.steps; set run.tokens to the training's length"));
 }
 
 }  // namespace
@@ -234,7 +234,7 @@ LaunchArguments megatron(const Scenario& s) {
 // The trainer's own list of models decides about blocks. Its README of qwen3 names FSDP, tensor parallel and replicas.
 void torchtitan_model(const Scenario& s, LaunchArguments& launch) {
   if (s.step.model->runs[1].block.experts > 0)
-    launch.refused.emplace_back("experts: which of torchtitan's models has them as this one does is not known here");
+    launch.refused.emplace_back("experts: it is unknown which of torchtitan's models has the same experts");
   if (!s.step.model->runs[1].block.qk_norm) {
     launch.to_add.push_back("--model.name and --model.flavor: the model " + s.step.model->name);
     return;

@@ -23,34 +23,34 @@ CommandOptions declared_options() {
       "plan SCENARIO [options]",
       "Searches the best layout: tensor x sequence parallel x pipeline x chunks x context x data x "
       "micro-batch\n"
-      "x recompute x ZeRO x schedule. Model, cluster, kernels and global batch are the scenario's; its "
+      "x recompute x ZeRO x schedule. Takes model, cluster, kernels and global batch from the scenario. Ignores its "
       "layout\n"
-      "and schedule are not looked at, but for what --keep names. The result is exact: bounds that never "
+      "and schedule, except keys named by --keep. The result is exact: it skips layouts only by bounds that never "
       "exceed\n"
-      "the simulated step decide what need not be simulated. Schedules: gpipe, 1f1b, interleaved-1f1b; to plan\n"
-      "with another, set it and --keep schedule.name. Where nodes or links are not alike: also layers per stage\n"
+      "the simulated step. Schedules: gpipe, 1f1b, interleaved-1f1b; to plan\n"
+      "with another, set it and --keep schedule.name. Where nodes or links differ: also layers per stage\n"
       "balanced by time, and for the first few layouts other orders of nodes and splits (--keep layout.placement,\n"
       "layout.split).",
       "slipway plan scenarios/examples/llama-70b-1024xh100.yaml -o best.yaml --emit megatron");
   options.positional("scenario file (YAML)", 1, 1)
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
-      .values("keep", "KEY", "leave this key of the layout or schedule as the scenario has it; may be repeated")
+      .values("keep", "KEY", "keep the scenario's value of this layout or schedule key; may be repeated")
       .value("output", "FILE", "write the winner, row 1, as a scenario file, ready for simulate and execute")
       .letter('o')
       .value("emit", "TRAINER", "print the winner's launch arguments for megatron or torchtitan")
       .value("memory-share", "SHARE",
-             "of a GPU's memory that a layout may use, 0..1 (default: the cautious share of cluster.stack, "
+             "share of a GPU's memory that a layout may use, 0..1 (default: the cautious share of cluster.stack, "
              "else "
              "0.8)")
       .value("top", "N", "rows of the table (default 10)")
-      .flag("json", "print the answer as JSON on standard output and nothing else there")
+      .flag("json", "print only the answer, as JSON, on standard output")
       .json_keys(plan_answers())
       .notes(
-          "Memory is what `slipway memory` estimates; 0.8 of it is the rule of Fujii et al. 2024 for runs "
+          "0.8 of a GPU's memory is the rule of Fujii et al. 2024 for runs "
           "that do\n"
-          "not end out of memory. It is the largest of closed form, estimate and simulated timeline.\n"
-          "Arguments of --emit are those of the winner, or of the first row that the trainer runs as planned.\n"
-          "Tables are as wide as COLUMNS or the terminal says; what all rows have in common stands below them.\n"
+          "not run out of memory. As in `slipway memory`, the largest of closed form, estimate and timeline counts.\n"
+          "--emit prints arguments of the winner, or of the first row that the trainer runs as planned.\n"
+          "Tables are as wide as COLUMNS or the terminal; settings that all rows share are printed below them.\n"
           "Ctrl-C ends the search and prints the best so far; the exit status is then 1.");
   return options;
 }

@@ -154,7 +154,7 @@ SearchResult search_layouts(const Scenario& scenario, const SearchSpace& space, 
   result.simulation_s = seconds_since(begin) - result.screening_s;
   result.complete = !stopped();
   if (result.best.empty() && result.complete) {
-    part_of(options, 0, 0, "looking for what comes closest")(0, 0);
+    part_of(options, 0, 0, "looking for the closest layout")(0, 0);
     result.closest = closest_of(scenario, screened);
   }
   return result;

@@ -70,9 +70,9 @@ class Table {
     while (columns > 0 && width() > static_cast<std::size_t>(columns) && spare()) {
     }
     std::string text = drawn();
-    if (!common_.empty()) text += "  All of them: " + common_ + ".\n";
+    if (!common_.empty()) text += "  All rows: " + common_ + ".\n";
     if (!left_out_.empty())
-      text += "  Left out, being " + std::to_string(columns) + " columns wide: " + left_out_ + ".\n";
+      text += "  Left out, to fit into " + std::to_string(columns) + " columns: " + left_out_ + ".\n";
     return text + waiting();
   }
 
@@ -147,7 +147,7 @@ class Table {
     const bool waits = std::any_of(rows_.begin(), rows_.end(), [](const PricedLayout& r) {
       return r.choice.layout.pipeline == 1 && r.bubble_share > 5e-4;
     });
-    return shown && waits ? "  Bubble without a pipeline is waiting for other GPUs.\n" : "";
+    return shown && waits ? "  Without a pipeline, bubble is time of waiting for other GPUs.\n" : "";
   }
 
   const std::vector<PricedLayout>& rows_;
@@ -184,9 +184,9 @@ std::string where_text(const Scenario& scenario, const Layout& layout) {
 std::string refinement_text(const Scenario& scenario, const SearchResult& result) {
   if (result.refined == 0) return "";
   std::string text = fmt::format(
-      "\nNodes or links are not alike: where the stages are and what they hold. The first {} were refined by {} of "
+      "\nNodes or links differ, so the first {} layouts were refined by {} of "
       "other\n"
-      "orders of nodes and splits of layers; before that the fastest took {}.\n",
+      "orders of nodes and splits of layers; before that the fastest took {}. Their stages:\n",
       result.refined, counted(result.refinements, "simulation"), readable_seconds(result.unrefined_s));
   for (std::size_t i = 0; i < result.best.size(); ++i)
     text += fmt::format("  {}  {}\n", i + 1, where_text(scenario, result.best[i].choice.layout));
@@ -272,12 +272,12 @@ std::string search_text(const Scenario& scenario, const SearchResult& result, co
     std::vector<Basis> rows;
     for (const PricedLayout& row : result.best) rows.push_back(basis_of(with_layout(scenario, row.choice)));
     text += empty_line_first(basis_text(rows, "row"));
-    text += "\nThe best, of all that fit:\n" + table_of(scenario, result.best, options.columns) +
+    text += "\nThe fastest layouts that fit:\n" + table_of(scenario, result.best, options.columns) +
             "\nWhy each wins over the next:\n";
     for (std::size_t i = 0; i + 1 < result.best.size(); ++i)
       text += fmt::format("  {}  {}\n", i + 1, why(result.best[i], result.best[i + 1]));
     text += refinement_text(scenario, result);
-    text += "\nLess memory for more time (the front of both):\n" + table_of(scenario, result.pareto, options.columns);
+    text += "\nLess memory for more time (the Pareto front):\n" + table_of(scenario, result.pareto, options.columns);
   }
   text += excluded_text(result, options);
   return text;

@@ -32,11 +32,11 @@ void refuse_unlike(const Scenario& first, const Scenario& second) {
              "places of two jobs are mixed; remove cluster.stragglers, slow_links and link_factors and "
              "layout.placement, or simulate it alone");
     if (scenario->step.fill != Fill::none)
-      refuse(*scenario, "bubbles are not filled beside another job; set schedule.fill to none");
+      refuse(*scenario, "bubble work is not simulated beside another job; set schedule.fill to none");
     if (scenario->cluster.ranks_per_gpu > 1)
-      refuse(*scenario, "two jobs share links, no GPUs; set cluster.ranks_per_gpu to 1, or simulate it alone");
+      refuse(*scenario, "two jobs can share links but not GPUs; set cluster.ranks_per_gpu to 1, or simulate it alone");
     if (scenario->cluster.groups[0].machine.cores > 0)
-      refuse(*scenario, "two jobs share GPUs' networks; CPU ranks, which share cores, are simulated alone");
+      refuse(*scenario, "two jobs can share networks of GPUs only; simulate CPU ranks, which share cores, alone");
   }
   const NodeGroup &a = first.cluster.groups[0], &b = second.cluster.groups[0];
   if (a.machine.name != b.machine.name || a.gpus_per_node != b.gpus_per_node)
@@ -131,8 +131,8 @@ void simulate_both(Neighbours& neighbours, const std::array<Plan, 2>& plans, con
     if (enough) return;
   }
   throw std::runtime_error(
-      "the two jobs slow each other so much that no two steps of each ran side by side; give each GPUs of its own "
-      "nodes (--place packed), or the longer one fewer micro-batches");
+      "the two jobs slow each other so much that neither ran two steps beside the other; give each job its own "
+      "nodes (--place packed), or give the longer one fewer micro-batches");
 }
 
 }  // namespace
@@ -177,10 +177,9 @@ const Description<Neighbours>& neighbours_description() {
           .key("scenarios", "text", "list: names of the scenario and of the one beside it; all lists in this order",
                of_each(&Neighbour::name))
           .key("gpus", "count", "list: of each job", of_each(&Neighbour::gpus))
-          .key("alone_s", "s", "list: steady period of a step without the other job, on the same GPUs",
-               of_each(&Neighbour::alone_s))
-          .key("beside_s", "s", "list: mean period of a step while both run", of_each(&Neighbour::beside_s))
-          .key("periods", "count", "list: over how many steps that mean is", of_each(&Neighbour::periods));
+          .key("alone_s", "s", "list: step time without the other job, on the same GPUs", of_each(&Neighbour::alone_s))
+          .key("beside_s", "s", "list: mean step time while both run", of_each(&Neighbour::beside_s))
+          .key("periods", "count", "list: number of steps in that mean", of_each(&Neighbour::periods));
   return description;
 }
 

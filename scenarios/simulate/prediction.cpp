@@ -97,11 +97,10 @@ const Model& model_in(const Answer& answer) { return answer.plan.scenario.step.m
 Description<FillSummary> fill_keys() {
   const auto utilization = [](double Utilization::*value) { return of(&FillSummary::utilization, value); };
   return Description<FillSummary>()
-      .key("fill", "text", "what the bubbles are filled with; present with schedule.fill or run.optimizer kfac",
-           &FillSummary::name)
-      .key("refresh_steps", "count",
-           "steps between two refreshes of it, the window that was simulated; present with fill", &FillSummary::steps)
-      .key("unfilled_step_time_s", "s", "a step without it, without contention; present with fill",
+      .key("fill", "text", "bubble work; present with schedule.fill or run.optimizer kfac", &FillSummary::name)
+      .key("refresh_steps", "count", "steps between two refreshes, the simulated window; present with fill",
+           &FillSummary::steps)
+      .key("unfilled_step_time_s", "s", "a step without bubble work and contention; present with fill",
            &FillSummary::unfilled_step_s)
       .key("utilization_before", "0..1",
            "of the pipeline's time (a step without preconditioning and optimizer): compute, mean over ranks, "
@@ -125,7 +124,7 @@ Description<FillSummary> fill_keys() {
 Description<StragglerCost> straggler_keys() {
   return Description<StragglerCost>()
       .key("stragglers_s", "s",
-           "of step_time_s: what slow GPUs and ports cost; this and the next three are present with "
+           "part of step_time_s that slow GPUs and ports cost; this and the next three are present with "
            "cluster.stragglers or cluster.slow_links, without schedule.fill",
            &StragglerCost::lost_s)
       .key("healthy_step_time_s", "s", "a step without them, the ranks in the same order",
@@ -141,8 +140,7 @@ const Description<Answer>& description() {
   static const Description<Answer> description =
       Description<Answer>()
           .key("scenario", "text", "name of the scenario", [](const Answer& a) { return a.plan.scenario.name; })
-          .key("step_time_s", "s",
-               "steady period: start of the last simulated step minus start of the one before, slowest rank",
+          .key("step_time_s", "s", "start of the last simulated step minus start of the one before, slowest rank",
                of(step_in, &StepMetrics::step_time_s))
           .key("makespan_s", "s", "first start to last end of one isolated step (with fill: of one window)",
                of(step_in, &StepMetrics::makespan_s))
@@ -178,11 +176,10 @@ const Description<Answer>& description() {
                [](const Answer& a) { return a.prediction.verdict.fits_cautious; })
           .key("ranks", "count", "GPUs (or CPU ranks) of the layout",
                [](const Answer& a) { return rank_count(a.plan.scenario.step.layout); })
-          .key("simulated_ranks", "count",
-               "ranks that were simulated; each of the others does the same at the same time as one of these",
+          .key("simulated_ranks", "count", "simulated ranks; each other rank is identical to one of them",
                of(plan_of_answer, simulated_ranks))
           .key("micro_batches", "count", "per pipeline and step", of(plan_of_answer, micro_batches_of))
-          .key("simulated_micro_batches", "count", "of these: simulated; the others repeat them",
+          .key("simulated_micro_batches", "count", "simulated micro-batches; the others repeat them",
                [](const Answer& a) { return a.plan.graph.micro_batches; })
           .key("parameters", "count", "trainable parameters of the model",
                [](const Answer& a) { return parameter_count(model_in(a)); })
@@ -192,8 +189,7 @@ const Description<Answer>& description() {
           .when(of(model_in, has_experts))
           .key("tasks", "count", "tasks of simulated ranks in the graph of one step (with fill: of one window)",
                [](const Answer& a) { return a.plan.graph.tasks.size(); })
-          .key("simulated_units", "count",
-               "what these tasks were simulated as: a run of them whose middle nobody else sees counts once",
+          .key("simulated_units", "count", "these tasks as simulated: a chain simulated as one task counts once",
                of(prediction_in, &Prediction::units))
           .key("steps", "count", "steps (with fill: windows) simulated back to back",
                of(prediction_in, &Prediction::steps))
@@ -249,16 +245,15 @@ std::string training_text(const Scenario& scenario, const TrainingCost& training
 // States how many ranks were simulated and that the others are identical.
 std::string folding_text(const Plan& plan) {
   const int ranks = rank_count(plan.scenario.step.layout), simulated = simulated_ranks(plan);
-  if (!plan.unfolded.empty()) return fmt::format("All {} simulated: {}. ", counted(ranks, "rank"), plan.unfolded);
+  if (!plan.unfolded.empty()) return fmt::format("Simulated all {}: {}. ", counted(ranks, "rank"), plan.unfolded);
   if (simulated == ranks) return "";
-  return fmt::format("{} simulated as {}: the others do the same at the same time. ", counted(ranks, "rank"),
-                     simulated);
+  return fmt::format("Simulated {1} of {0}; the rest are identical. ", counted(ranks, "rank"), simulated);
 }
 
 // States how many micro-batches were simulated, and the period of the others.
 std::string repeating_text(const Plan& plan, const Prediction& prediction) {
   if (!plan.shortened) return "";
-  return fmt::format("{} of {} simulated: the others repeat these every {}. ", plan.graph.micro_batches,
+  return fmt::format("Simulated {} of {}; the rest repeat every {}. ", plan.graph.micro_batches,
                      counted(micro_batches_of(plan), "micro-batch"), readable_seconds(prediction.repeats_s));
 }
 
@@ -293,7 +288,7 @@ std::vector<Column> columns_of(const std::vector<StageMemory>& memory) {
 std::string verdict_text(const Plan& plan, const Prediction& prediction) {
   const Verdict& verdict = prediction.verdict;
   return fmt::format(
-      "  Pipeline rank {} is fullest and needs {} of {} ({}), the largest of what `slipway memory` knows, {};\n  "
+      "  Pipeline rank {} is fullest and needs {} of {} ({}), the largest value of `slipway memory`, {};\n "
       "cautiously, up to {}: {}.\n",
       verdict.fullest, readable_bytes(verdict.bytes), readable_bytes(verdict.usable), readable_share(verdict.share()),
       way_text(plan.scenario, verdict.way), readable_share(plan.scenario.trainer.cautious_share),

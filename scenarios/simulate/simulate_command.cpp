@@ -28,28 +28,28 @@ CommandOptions declared_options() {
   options.positional("scenario file (YAML)", 1, 1)
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
       .value("trace", "FILE", "write the predicted timeline as Chrome/Perfetto JSON")
-      .flag("json", "print the summary as JSON on standard output and nothing else there")
-      .value("steps", "N", "steps to simulate back to back, 2 or more; the last two give the steady period (default 3)")
-      .flag("unfolded", "simulate every rank, also those that do the same as another at the same time")
-      .flag("whole", "simulate every micro-batch, also those that repeat others")
+      .flag("json", "print only the summary, as JSON, on standard output")
+      .value("steps", "N", "steps to simulate in a row, 2 or more; the last two give the step time (default 3)")
+      .flag("unfolded", "simulate every rank, not only representative ranks")
+      .flag("whole", "simulate every micro-batch, not only a few periods")
       .flag("exact", "simulate every rank and micro-batch, task by task")
-      .value("beside", "FILE", "a second scenario that trains at the same time in nodes of its own; see below")
+      .value("beside", "FILE", "a second scenario that trains at the same time on its own nodes; see below")
       .values("beside-set", "KEY=VALUE", "override a key of that scenario; may be repeated")
       .value("place", "HOW",
-             "whose GPUs come after whose: packed (default), alternate-nodes or alternate-gpus; with --beside")
+             "order of the two jobs' GPUs: packed (default), alternate-nodes or alternate-gpus; with --beside")
       .json_keys(simulate_answers())
       .notes(
-          "A scenario that needs more memory than a GPU has is simulated all the same: the verdict is\n"
-          "`fits: no` and the exit status 0. run.tokens adds days, GPU-hours and, with\n"
+          "A scenario that needs more memory than a GPU has is still simulated. The verdict is then\n"
+          "`fits: no`, with exit status 0. run.tokens adds days, GPU-hours and, with\n"
           "cluster.price_per_gpu_hour, cost. On a cluster with slow GPUs or ports (cluster.stragglers, slow_links)\n"
-          "the healthy cluster is simulated too: what they cost, and who waits.\n"
-          "As little is simulated as gives the same answer; the last line says how much: of ranks that do the\n"
-          "same at the same time one (--unfolded: all), of micro-batches that repeat each other a few (--whole,\n"
-          "--trace: all), and a run of tasks whose middle nobody else sees as one (--exact: task by task). The\n"
-          "trace has every rank all the same.\n"
-          "Ctrl-C ends the simulation and prints how far it came; the exit status is then 1.\n"
-          "--beside: the cluster is the scenario's, with as many nodes more as the other one has; its fabrics join\n"
-          "them all. Told is what a step of each takes alone on its GPUs, and while both run.");
+          "the healthy cluster is simulated too, to print their cost and the ranks that wait.\n"
+          "Identical work is simulated once, with the same answer; the last line prints how much: representative\n"
+          "ranks (--unfolded: all ranks), a few periods of micro-batches that repeat (--whole, --trace: all\n"
+          "micro-batches), and chains of tasks as one (--exact: every rank, micro-batch and task). The\n"
+          "trace always has every rank.\n"
+          "Ctrl-C ends the simulation and prints its progress; the exit status is then 1.\n"
+          "--beside: the scenario's cluster gets the nodes of the second scenario too, joined by the same\n"
+          "fabrics. Prints each job's step time alone on its GPUs and while both run.");
   return options;
 }
 
@@ -116,7 +116,7 @@ std::string partial_text(const PartialSimulation& partial) {
 }
 
 Prediction predicted(const SimulatedStep& step, std::ostream& err) {
-  const Ticking ticking(err, "working out memory and shares");
+  const Ticking ticking(err, "computing memory and shares");
   return prediction_of(step);
 }
 

@@ -66,7 +66,7 @@ StragglerCost straggler_cost(const Plan& plan, double step_s, const Timeline& ti
 }
 
 std::string straggler_text(const StragglerCost& cost) {
-  return fmt::format("Stragglers ({}, {}) cost {} a step, {} of it: {} instead of {}. Who waits (means):\n{}\n",
+  return fmt::format("Stragglers ({}, {}) cost {} a step, {} of it: {} instead of {}. Waiting times (means):\n{}\n",
                      counted(cost.slow_gpus, "slow GPU"), counted(cost.slow_ports, "slow port"),
                      readable_seconds(cost.lost_s()), readable_share(cost.lost_s() / cost.step_s),
                      readable_seconds(cost.step_s), readable_seconds(cost.healthy_step_s), who_waits(cost));

@@ -123,9 +123,9 @@ std::string filling_text(const Plan& plan) {
                     "  ");
   if (u.after > u.ceiling && f.behind_s > 0)
     text +=
-        "  After is above the ceiling, which is that of the bubbles: what found no gap runs behind the window, where "
-        "nobody waits.\n"
-        "  Steps are longer by it, and fuller.\n";
+        "  After is above the ceiling of the bubbles: work that found no gap runs behind the window, where "
+        "no rank waits.\n"
+        "  It makes steps longer and fuller.\n";
   if (const auto model = pipefisher_of(plan.scenario)) {
     text += "Closed form without communication (Osawa et al. 2022):\n";
     text +=
@@ -135,7 +135,7 @@ std::string filling_text(const Plan& plan) {
                         fmt::format("{:.4g}", model->first_order_per_s), readable_bytes(model->memory_bytes)}},
                       "  ");
   } else if (is_of_the_papers_kind(plan.scenario)) {
-    text += "No closed form (Osawa et al. 2022) beside it: that one has as many blocks in every stage.\n";
+    text += "No closed form (Osawa et al. 2022): it needs equally many blocks in every stage.\n";
   }
   return text + "\n";
 }

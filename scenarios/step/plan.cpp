@@ -72,7 +72,7 @@ namespace {
 bool has_fillers(const Scenario& scenario) { return scenario.step.fill != Fill::none || uses_kfac(scenario.step); }
 
 const char* why_unfoldable(const Scenario& scenario) {
-  if (has_fillers(scenario)) return "work in the bubbles differs from rank to rank";
+  if (has_fillers(scenario)) return "bubble work differs between ranks";
   if (schedule_of(scenario.step).copies > 1) return "data groups join ranks of both copies of the model";
   return why_unfoldable(scenario.cluster, scenario.step.layout, joined_ranks(scenario.step));
 }
@@ -82,10 +82,9 @@ std::string why_unfolded(const Scenario& scenario, const Folding& folding) {
   if (layout.tensor * layout.context * layout.data == 1) return "";
   if (lowered_count(layout, folding) < rank_count(layout)) return "";
   const char* reason = why_unfoldable(scenario);
-  return reason != nullptr
-             ? reason
-             : "no pattern of ranks that stand for others holds on all pipeline ranks: machines, speeds, links or "
-               "shared ports differ";
+  return reason != nullptr ? reason
+                           : "no representative ranks exist for all pipeline ranks: machines, speeds, links or "
+                             "shared ports differ";
 }
 
 }  // namespace
@@ -204,7 +203,7 @@ std::string pace_text(const Scenario& scenario) {
   if (!scenario.stack) return "";
   const std::string by = scenario.stack_file.empty() ? "" : " by " + scenario.stack_file;
   if (has_pace(scenario)) return "; at the pace of " + scenario.stack->trainer + by;
-  return "; nobody timed " + scenario.stack->trainer + " on this machine: priced by its profile alone";
+  return "; no timings of " + scenario.stack->trainer + " on this machine: priced by its profile alone";
 }
 
 namespace {

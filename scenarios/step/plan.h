@@ -59,7 +59,7 @@ std::string headline(const Plan& plan);
 
 // "64 x h100-80gb + 32 x a100-80gb".
 std::string machines_text(const Cluster& cluster);
-// "; at the pace of nanotron", "; nobody timed nanotron on this machine: ..."; empty without a stack.
+// "; at the pace of nanotron", "; no timings of nanotron on this machine: ..."; empty without a stack.
 std::string pace_text(const Scenario& scenario);
 
 }  // namespace slipway::scenarios

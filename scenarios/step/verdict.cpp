@@ -294,10 +294,10 @@ std::string way_text(const Scenario& scenario, MemoryWay way) {
   if (way == MemoryWay::timeline) return "on the simulated timeline";
   if (way == MemoryWay::closed_form) return "by the closed form of Fujii et al. 2024";
   const MemoryConstants& trainer = scenario.trainer;
-  if (!has_constants(scenario)) return "counted tensor by tensor, without what a trainer takes besides (cluster.stack)";
+  if (!has_constants(scenario)) return "counted tensor by tensor, without a trainer's own buffers (cluster.stack)";
   const std::string& machine = scenario.cluster.groups[0].machine.name;
   return "as " + trainer.name +
-         (trainer.machine == machine ? "" : " on " + trainer.machine + " (nobody measured it on " + machine + ")") +
+         (trainer.machine == machine ? "" : " on " + trainer.machine + " (not measured on " + machine + ")") +
          " takes it";
 }
 

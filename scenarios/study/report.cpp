@@ -112,7 +112,7 @@ std::string study_text(const Study& study) {
   for (const StudyRow& row : study.rows)
     if (row.error.empty()) bases.push_back(row.basis);
   text += empty_line_first(basis_text(bases, "point"));
-  if (!reasons.empty()) text += "\nWithout figures:\n" + reasons;
+  if (!reasons.empty()) text += "\nWithout results:\n" + reasons;
   return text;
 }
 
@@ -159,8 +159,7 @@ Description<Point> point_keys() {
   Description<Point> description;
   description.key("scenario", "text", "name of the scenario", [](const Point& p) { return scenario_name(p.row); })
       .key("set", "map", "the varied keys and their values here", varied)
-      .key("error", "text", "why there are no figures; absent where there are",
-           [](const Point& p) { return p.row.error; })
+      .key("error", "text", "why there are no values; absent otherwise", [](const Point& p) { return p.row.error; })
       .when([](const Point& p) { return !has_figures(p); });
   for (const StudyFigure& figure : study_figures())
     description
@@ -183,8 +182,8 @@ const Description<Study>& description() {
   static const Description<Study> description =
       Description<Study>()
           .key("varied", "list", "keys that take several values, in the order of --vary", &Study::keys)
-          .list("points", "all combinations, the last key fastest; a figure that a point has not is absent", points_in,
-                point_keys());
+          .list("points", "all combinations, the last key fastest; keys without a value at a point are absent",
+                points_in, point_keys());
   return description;
 }
 

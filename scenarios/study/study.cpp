@@ -64,7 +64,7 @@ std::string in_short(const std::string& text) {
     lines.push_back(text.substr(at, end - at));
     at = end + 1;
   }
-  if (lines.empty()) return "failed without a word";
+  if (lines.empty()) return "failed without a message";
   if (lines.size() == 1) return lines[0];
   std::string reason = lines[1];
   if (lines.size() > 2) reason += " (" + std::to_string(lines.size() - 2) + " more; `slipway simulate` lists all)";

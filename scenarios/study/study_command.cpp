@@ -27,28 +27,28 @@ std::string figure_names() {
 
 CommandOptions declared_options() {
   CommandOptions options("study SCENARIO... --vary KEY=VALUE,VALUE [options]",
-                         "Simulates every combination of the varied keys, on all cores, and tabulates what "
-                         "simulate says of each:\n"
-                         "step time, throughput, bubble, memory, and utilization where bubbles are filled.",
+                         "Simulates every combination of the varied keys, on all cores, and prints a table of "
+                         "the results:\n"
+                         "step time, throughput, bubble, memory, and utilization with bubble work.",
                          "slipway study scenarios/studies/pipefisher-2022/bert-base.yaml --vary "
                          "schedule.name=gpipe,1f1b --plot u.svg");
   options.positional("scenario files (YAML)", 1, most_scenarios)
       .values("vary", "KEY=A,B",
-              "values that a key takes; may be repeated, the last varies fastest. Keys of one --vary, with "
-              "space between them, move together: --vary \"layout.pipeline=4,8 cluster.gpus_per_node=4,8\"")
+              "values of a key; may be repeated, the last varies fastest. Keys of one --vary, separated by "
+              "spaces, move together: --vary \"layout.pipeline=4,8 cluster.gpus_per_node=4,8\"")
       .values("set", "KEY=VALUE", "override a key in all points; may be repeated (`slipway list keys`)")
       .value("columns", "NAME,...",
-             "figures in the printed table (default: all that some point has, without peak_memory_bytes)")
-      .flag("json", "print the points as JSON on standard output and nothing else there")
+             "columns of the printed table (default: all that any point has, without peak_memory_bytes)")
+      .flag("json", "print only the points, as JSON, on standard output")
       .json_keys(study_answers())
       .value("csv", "FILE", "write the table as CSV, with all digits and an `error` column")
       .value("plot", "FILE", "write a bar chart as SVG")
-      .value("figure", "NAME", "of the chart (default: utilization where bubbles are filled, else step_time_s)")
+      .value("figure", "NAME", "column to plot (default: utilization with bubble work, otherwise step_time_s)")
       .value("jobs", "N", "points simulated at the same time (default: one per core)")
-      .notes("Figures, the columns of the CSV as in simulate --json: " + figure_names() +
+      .notes("Columns of the CSV, as in simulate --json: " + figure_names() +
              ".\nA point that is refused or fails is a row with its reason, and the exit status is 0 as "
              "long as\n"
-             "one point has figures. Ctrl-C ends the study with the points that are done, and exit status 1.");
+             "one point succeeds. Ctrl-C ends the study, prints the completed points and exits with status 1.");
   return options;
 }
 
@@ -155,7 +155,7 @@ int study_command(const std::vector<std::string>& args, std::ostream& out, std::
     talk << "plot: " << *path << '\n';
   }
   if (interrupted) {
-    err << "slipway study: interrupted; the table has what was done until then\n";
+    err << "slipway study: interrupted; the table has the points completed until then\n";
     return status_failed;
   }
   const bool any = std::any_of(study.rows.begin(), study.rows.end(), [](const StudyRow& r) { return r.error.empty(); });

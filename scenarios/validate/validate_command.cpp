@@ -18,27 +18,27 @@ namespace {
 
 CommandOptions declared_options() {
   CommandOptions options("validate [TABLE.csv ...] [options]",
-                         "Scores predictions against runs that others measured: error of step times, rank "
+                         "Scores predictions against published runs: error of step times, rank "
                          "correlation, regret of\n"
-                         "the recommended layout, out-of-memory verdicts. Without a table: those of the "
-                         "study folders, refitted\n"
-                         "without the scored rows too.",
+                         "the recommended layout, out-of-memory verdicts. Without a table, scores those of the "
+                         "study folders, also refitted\n"
+                         "without the scored rows.",
                          "slipway validate scenarios/studies/hagemann-2023/runs.csv --refit");
   options.positional("table (CSV)", 0, 100)
       .flag("refit", "also predict every row by constants that were fitted without it (by layout, group, choice)")
       .value("engine", "NAME",
-             "formula (of the row's trainer, the default), or the task graph at that trainer's pace: its\n"
-             "replay, or its simulation with contention; or book, its replay by the machine profile alone, as\n"
-             "simulate has it without cluster.stack")
+             "formula (of the row's trainer, default); replay or simulation (the task graph at the trainer's\n"
+             "pace, without or with contention); or book (a replay by the machine profile alone, as\n"
+             "simulate does without cluster.stack)")
       .json_keys(validate_answers())
       .flag("json", "print the scores as JSON and nothing else (`slipway list json-keys`)")
       .value("constants", "FILE", "write the constants of step time fitted to all scored rows, as a stack profile")
       .value("rows", "FILE", "write every row, its prediction and its verdict as CSV")
       .notes(
-          "A table is recognised by its header (`slipway list tables`). What is measured never enters a\n"
+          "A table is recognised by its header (`slipway list tables`). Measured values never enter a\n"
           "prediction. Rows take part by rules that do not look at predictions: status (only runs that\n"
           "ended have a step time), after_pp_fix (a version of the trainer before its pipeline was\n"
-          "repaired), all_reduce_test (below 300 GB/s the node's network was ill). A row that cannot be\n"
+          "repaired), all_reduce_test (below 300 GB/s the node's network was faulty). A row that cannot be\n"
           "priced counts as 100 % error and is named. MAPE, median and bias are of step times; rank is\n"
           "Spearman's correlation of MFU; regret is 1 - measured MFU of the layout that is recommended\n"
           "among those predicted to fit / best measured MFU of its table.");

@@ -661,7 +661,7 @@ std::vector<Violation> check_buffers(const TaskGraph& graph) {
   check_writers(graph, membership, findings);
   const std::vector<std::uint32_t> position = positions_of(graph);
   if (position.size() != graph.tasks.size()) {
-    findings.add({}, "there is no global order to tell when buffers are written");
+    findings.add({}, "there is no global order, so nobody knows when buffers are written");
     return findings.take();
   }
   Precedence precedes(graph, position);

@@ -195,8 +195,8 @@ class ActionCheck {
   }
 
   void unpartnered(const SegmentTask& segment, const std::string& what) {
-    findings_.add({segment.task},
-                  place() + " has the " + what + " " + label_of(graph_, segment.task) + " of something it never made");
+    findings_.add({segment.task}, place() + " has the " + what + " " + label_of(graph_, segment.task) +
+                                      " of something that it never ran");
   }
 
   void in_order(TaskId first, TaskId second) {
@@ -287,7 +287,7 @@ std::vector<Violation> check_passes(const TaskGraph& graph) {
   Findings findings(6), of_updates(6);
   const std::vector<std::uint32_t> position = positions_of(graph);
   if (position.size() != graph.tasks.size()) {
-    findings.add({}, "there is no global order to tell what runs first");
+    findings.add({}, "there is no global order, so nobody knows what runs first");
     return findings.take();
   }
   each_in_parallel(2, graph.tasks.size(), [&](std::size_t half) {

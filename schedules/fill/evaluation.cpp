@@ -127,7 +127,7 @@ Fillers evaluation_fillers(const TaskGraph& step, const Cluster& cluster, const 
                            int micro_batches) {
   if (step.step.layout.tensor > 1 || step.step.layout.context > 1)
     throw std::invalid_argument(
-        "evaluation in the bubbles needs whole layers on a rank (tensor 1, context 1): sharded forwards "
+        "evaluation in bubbles needs whole layers on a rank (tensor 1, context 1): sharded forwards "
         "communicate");
   return Maker(step, cluster, durations).run(micro_batches);
 }

@@ -343,7 +343,7 @@ std::string rule_defect(const BatchPlan& plan) {
       whole = plan.eta > 0 && plan.test_every > 0;
       break;
   }
-  return whole ? "" : "the rule by which the batch grows is none, or lacks a number";
+  return whole ? "" : "the batch rule is unknown, or lacks a number";
 }
 
 }  // namespace
@@ -363,10 +363,9 @@ std::string ladder_defect(const BatchPlan& plan, const std::vector<const TaskGra
     if (!have_same_numbers(*graph, first)) return "the step programs do not compute alike";
     if (graph->stages != first.stages) return "the step programs have different stages";
     if (!have_same_communicators(*graph, first)) return "the step programs have different communicators";
-    if (graph->window != 1 || uses_kfac(graph->step))
-      return "the step programs of a batch that grows have work in the bubbles";
+    if (graph->window != 1 || uses_kfac(graph->step)) return "the step programs of a growing batch have bubble work";
     if (graph->step.worker_norms != (plan.rule == BatchRule::norm_test))
-      return "the step programs measure norms that no rule asks for, or do not measure what it asks for";
+      return "the step programs measure norms that the rule does not need, or miss norms that it needs";
   }
   return "";
 }

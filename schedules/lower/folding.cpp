@@ -154,8 +154,9 @@ const char* why_unfoldable(const Cluster& cluster, const Layout& layout, const J
     return "ranks share the cores of their node";
   if (std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(), shares_links))
     return "messages share links of a fabric's topology";
-  if (joined.world && norm_is_traffic(cluster)) return "the gradient norm is traffic on a fabric of so little latency";
-  if (takes_trees(cluster, layout, joined)) return "members of a tree are not alike";
+  if (joined.world && norm_is_traffic(cluster))
+    return "the gradient norm is traffic on a fabric with this little latency";
+  if (takes_trees(cluster, layout, joined)) return "the members of a tree differ";
   return nullptr;
 }
 

@@ -81,7 +81,7 @@ TEST(Basis, AStackOfAFileIsNamedByIt) {
 TEST(Basis, TimesOfABlockTableAreNamedOnWhateverMachine) {
   const std::string text =
       simulated({"cluster.machine=b200"}, root + "/scenarios/studies/pipefisher-2022/bert-base.yaml");
-  EXPECT_THAT(text, HasSubstr("Blocks take the times of a table, on whatever machine: "));
+  EXPECT_THAT(text, HasSubstr("Blocks take the times of a table, on any machine: "));
   EXPECT_THAT(text, HasSubstr("P100"));
 }
 

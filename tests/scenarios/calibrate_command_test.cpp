@@ -197,7 +197,7 @@ TEST_F(CalibrateCommand, FitsTheTraceOfAnExecutedRun) {
   expect_is_truth(fitted(), 0.05);
   EXPECT_THAT(fitted().provenance.source, HasSubstr("micro-benchmarks and 1 trace"));
   ASSERT_EQ(run({"--trace", (folder_ / "t.json").string(), "-o", profile()}), status_done) << err_.str();
-  EXPECT_THAT(out_.str(), HasSubstr("kept: the measurements do not tell it from the others"));
+  EXPECT_THAT(out_.str(), HasSubstr("kept: the measurements cannot separate it from the others"));
 
   EXPECT_EQ(run({"--trace", (folder_ / "t.json").string(), "--set", "layout.pipeline=1", "-o", profile()}),
             status_usage);

@@ -96,7 +96,7 @@ TEST(ExecuteEvaluation, SaysBeforeTheRunWhyTheHeldOutLossWillBeNoneOrBiased) {
   const Ended cut = executed(folder, evaluating() + "--set run.steps=3");
   EXPECT_THAT(
       cut.output,
-      AllOf(HasSubstr("note: the held-out loss is told at the end of windows of 4 steps, and 3 steps will be run"),
+      AllOf(HasSubstr("note: the held-out loss is printed at the end of windows of 4 steps, but only 3 steps will run"),
             HasSubstr("raise run.steps to 4"), HasSubstr("of 3 steps, fewer than a window of 4 (steps 1 to 3)"),
             HasSubstr("\nSteps 1 to 3:\n"), Not(HasSubstr("held out\n"))));
   const std::string two = temporary_folder().path("two-samples.txt");
@@ -109,7 +109,8 @@ TEST(ExecuteEvaluation, SaysBeforeTheRunWhyTheHeldOutLossWillBeNoneOrBiased) {
       executed(temporary_folder().path("unread"), "--set run.steps=2 --set run.evaluation_data=" + held_out());
   EXPECT_THAT(
       unread.output,
-      HasSubstr("note: run.evaluation_data is not read, for nothing evaluates it; set schedule.fill to evaluation"));
+      HasSubstr(
+          "note: run.evaluation_data is not read, because nothing evaluates it; set schedule.fill to evaluation"));
 }
 
 // A bundle moves to the GPUs' machine, where its data are elsewhere.

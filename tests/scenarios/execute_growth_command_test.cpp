@@ -80,7 +80,7 @@ TEST_F(ExecuteGrowth, ConfirmSetsTheMeasuredStepOfEachBatchBesideThePredictedOne
   ASSERT_EQ(answer.status, status_done) << answer.err;
   EXPECT_THAT(answer.out, HasSubstr("batches 8, 16, stages (2 step programs)"));
   EXPECT_THAT(answer.out, HasSubstr(" a step of batch 8\n"));
-  EXPECT_THAT(answer.out, HasSubstr("Step time: of batch 16, which most steps had"));
+  EXPECT_THAT(answer.out, HasSubstr("Step time: of batch 16, which most steps have"));
   EXPECT_THAT(answer.out, HasSubstr("  batch   steps  step time  tokens/s  predicted"));
   EXPECT_THAT(answer.out, HasSubstr("\n  16     4 to 9 "));
   EXPECT_THAT(answer.out, HasSubstr("Predicted before the run, and measured (batch 16):"));
@@ -140,7 +140,8 @@ TEST_F(ExecuteGrowth, ATrainingThatGoesOnIsToldWhatBecomesOfItsBatch) {
               HasSubstr("goes on with batch 16, and training.growth.largest is 8, though no rule shrinks a batch"));
   const Answer by_hand = execute("run", {"run.steps=6"}, {"--resume", "latest"});
   EXPECT_EQ(by_hand.status, status_done) << by_hand.err;
-  EXPECT_THAT(by_hand.out, HasSubstr("was to go on with batch 16; it goes on with schedule.global_batch = 8"));
+  EXPECT_THAT(by_hand.out,
+              HasSubstr("the checkpoint's next batch was 16; this run resumes with schedule.global_batch = 8"));
 }
 
 TEST_F(ExecuteGrowth, ConfirmOfSeveralCasesWantsOneBatch) {

@@ -50,7 +50,7 @@ TEST_F(Commands, GrowthWhoseTargetOnlyAnotherNoiseScaleReachesSaysSo) {
       asked({"--set", "run.tokens=3 G", "--set", "training.growth.eta=0.05", "--set", "training.noise.most=8 M"}));
   EXPECT_EQ(words.status, status_done) << words.err;
   EXPECT_THAT(words.out, HasSubstr("Loss 2.5 is not reached"));
-  EXPECT_THAT(words.out, HasSubstr("; with another noise scale that may be, after "));
+  EXPECT_THAT(words.out, HasSubstr("; with another noise scale in the range, after "));
   EXPECT_THAT(words.out, HasSubstr("not reached (or after "));
 }
 

@@ -179,7 +179,7 @@ TEST_F(Resume, ADamagedCheckpointIsAnErrorAndTheOneBeforeItGoesOn) {
   EXPECT_TRUE(std::filesystem::exists(trace_path(folder)));
   const Ended resumed = executed(folder, {"--resume " + checkpoint_path(folder, 2)});
   EXPECT_EQ(resumed.status, 0) << resumed.errors;
-  EXPECT_THAT(resumed.errors, HasSubstr("a later checkpoint, which this run does not come from, is kept as " +
+  EXPECT_THAT(resumed.errors, HasSubstr("a later checkpoint of another course is kept as " +
                                         checkpoint_path(folder, 4) + ".abandoned"));
   EXPECT_EQ(complete_checkpoints(folder), (std::vector<std::int64_t>{2}))
       << "--resume latest would take another course";

@@ -80,7 +80,7 @@ TEST_F(RunFolder, AStartThatFailsLeavesTheEarlierRunWhole) {
   const Answer failed = execute();
   EXPECT_EQ(failed.status, status_failed);
   EXPECT_THAT(failed.err,
-              HasSubstr("no step was completed; what the earlier run left in " + path("run") + " is there again"));
+              HasSubstr("no step was completed; the files of the earlier run in " + path("run") + " are there again"));
   EXPECT_EQ(text_of(path("run/trace.json")), trace);
   EXPECT_EQ(text_of(path("run/losses.csv")), losses);
   EXPECT_TRUE(std::filesystem::exists(path("run/rank-1.records")));

@@ -403,9 +403,9 @@ TEST(SearchTable, IsAsWideAsAskedForAndTellsWhatItLeftOut) {
     const std::string table = table_of(scenario(), rows, columns);
     EXPECT_LE(widest(table), static_cast<std::size_t>(columns)) << table;
     EXPECT_THAT(table, HasSubstr("pipeline")) << "the rows differ in it";
-    EXPECT_THAT(table, HasSubstr("All of them: context 1"));
+    EXPECT_THAT(table, HasSubstr("All rows: context 1"));
   }
-  EXPECT_THAT(table_of(scenario(), rows, 60), HasSubstr("Left out, being 60 columns wide: bubble"));
+  EXPECT_THAT(table_of(scenario(), rows, 60), HasSubstr("Left out, to fit into 60 columns: bubble"));
 }
 
 TEST(SearchTable, ShowsInWhatTwoSplitsDiffer) {

@@ -76,7 +76,7 @@ TEST_F(StudyCommand, JsonHasTheFiguresOfTheTableAndTheReasonOfAPointWithout) {
 TEST_F(StudyCommand, AnImpossiblePointIsARowWithItsReasonAndStopsNobody) {
   const Answer answer = slipway_with({"study", tiny, "--vary", "schedule.micro_batch=1,3", "--csv", path("s.csv")});
   EXPECT_EQ(answer.status, status_done);
-  EXPECT_THAT(answer.out, HasSubstr("Without figures:\n  3: "));
+  EXPECT_THAT(answer.out, HasSubstr("Without results:\n  3: "));
   EXPECT_THAT(answer.out, HasSubstr("global_batch"));
   EXPECT_THAT(text_of(path("s.csv")), HasSubstr("global_batch = "));
   const Answer none = slipway_with({"study", tiny, "--vary", "schedule.micro_batch=3"});

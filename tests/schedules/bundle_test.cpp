@@ -114,11 +114,11 @@ TEST(Bundle, StepProgramsOfABatchThatGrowsComeBackAndMustGoTogether) {
   using testing::HasSubstr;
   EXPECT_THAT(refusal([](Bundle& b) { b.batches.test_every = 0; }), HasSubstr("lacks a number"));
   EXPECT_THAT(refusal([](Bundle& b) { b.batches.eta = 0; }), HasSubstr("lacks a number"));
-  EXPECT_THAT(refusal([](Bundle& b) { b.batches.rule = static_cast<BatchRule>(9); }), HasSubstr("is none"));
+  EXPECT_THAT(refusal([](Bundle& b) { b.batches.rule = static_cast<BatchRule>(9); }), HasSubstr("is unknown"));
   EXPECT_THAT(refusal([](Bundle& b) { b.batches.rungs.back() += 1; }), HasSubstr("not those of the batches"));
   EXPECT_THAT(refusal([](Bundle& b) { b.larger[0].step.worker_norms = false; }), HasSubstr("measure"));
   EXPECT_THAT(refusal([](Bundle& b) { b.larger[0].step.clip_norm += 1; }), HasSubstr("do not compute alike"));
-  EXPECT_THAT(refusal([](Bundle& b) { b.larger[0].window = 2; }), HasSubstr("bubbles"));
+  EXPECT_THAT(refusal([](Bundle& b) { b.larger[0].window = 2; }), HasSubstr("bubble work"));
   EXPECT_THAT(refusal([](Bundle& b) { b.batches.rungs.clear(); }), HasSubstr("no rule leads to"));
 }
 
