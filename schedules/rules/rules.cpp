@@ -531,7 +531,8 @@ const std::vector<Rule>& book() {
        block_times_are_those_of_the_model},
       {{model, tensor}, tensor_shards_the_model},
       {{model, context}, context_cuts_the_sequence},
-      {{model, context, sequence_parallel}, sequence_parallelism_shards_whole_tokens},  // also of a tensor that is refused
+      {{model, context, sequence_parallel},
+       sequence_parallelism_shards_whole_tokens},  // also of a tensor that is refused
       {{model, "layout.context_exchange", "schedule.kernels"}, ring_needs_fused_kernels},
       {{model, pipeline, chunks}, every_stage_has_a_layer},
       {{model, pipeline, chunks, "layout.split"}, split_names_every_layer},

@@ -18,7 +18,7 @@ Bundle ladder(BatchRule rule, const std::vector<std::int64_t>& rungs) {
   bundle.graph.step.global_batch = rungs.front();
   for (std::size_t i = 1; i < rungs.size(); ++i) {
     bundle.larger.emplace_back();
-    bundle.larger.back().global_batch = rungs[i];
+    bundle.larger.back().step.global_batch = rungs[i];
   }
   return bundle;
 }

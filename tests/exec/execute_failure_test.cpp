@@ -184,7 +184,7 @@ TEST(Start, ABundleThatCannotBeExecutedIsRefusedByEveryRankWithTheRemedyOfEachRe
   Step input = tiny_input(tiny_llama(2, false));
   input.layout.data = 2;
   Bundle bundle = tiny_bundle(input);
-  bundle.graph.step.optimizer.name = "kfac";
+  bundle.graph.step.optimizer.name = "lamb";
   bundle.run.data.clear();
   const auto words = words_for(folder, bundle);
   RankProcesses ranks(SLIPWAY_RANK_PROGRAM, words, 2, folder + "/logs");
@@ -192,7 +192,7 @@ TEST(Start, ABundleThatCannotBeExecutedIsRefusedByEveryRankWithTheRemedyOfEachRe
     EXPECT_EQ(rank.status, 2);
     EXPECT_THAT(
         rank.errors,
-        HasSubstr(words[0] + ": the bundle's tasks are not those of its optimizer kfac; lower the scenario again\n"));
+        HasSubstr(words[0] + ": run.optimizer.name: lamb is not executed; allowed: adamw, kfac; use one of them\n"));
     EXPECT_THAT(rank.errors, HasSubstr(words[0] + ": run.data: it is not set; name a text file"));
   }
   EXPECT_FALSE(std::filesystem::exists(folder + "/rank-0.records"));

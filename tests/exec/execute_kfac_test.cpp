@@ -111,7 +111,6 @@ TEST(Kfac, UnfilledIsTheSameWithDataAndContextParallelism) {
     expect_like_reference(input_of({.context = 2}), {.refresh_steps = refresh});
     Step ring = input_of({.pipeline = 2, .context = 2});
     ring.layout.context_exchange = ContextExchange::ring;
-    ring.shape.sharding = sharding_of(ring.layout);
     expect_like_reference(ring, {.refresh_steps = refresh});
   }
 }
@@ -222,28 +221,19 @@ TEST(KfacBundle, ThatCannotBeExecutedIsRefusedWithTheRemedy) {
   const auto reasons = [&](auto change) {
     Bundle bundle = sound;
     change(bundle);
-    return not_executable(bundle);
+    std::vector<std::string> texts;
+    for (const Refusal& refusal : not_executable(bundle)) texts.push_back(text_of(refusal));
+    return texts;
   };
   using testing::ElementsAre;
-  EXPECT_THAT(reasons([](Bundle& b) { b.graph.step.layout.tensor = 2; }),
-              ElementsAre("K-FAC needs whole layers on a rank; set layout.tensor to 1"));
-  EXPECT_THAT(reasons([](Bundle& b) { b.graph.step.layout.zero = 1; }),
-              ElementsAre("K-FAC needs the gradients of whole matrices on a rank; set layout.zero to 0"));
-  EXPECT_THAT(reasons([](Bundle& b) { b.batches.rungs = {b.graph.step.global_batch}; }),
-              ElementsAre("K-FAC's work is lowered for one batch; remove training.growth, or set "
-                          "run.optimizer.name to adamw"));
-  EXPECT_THAT(reasons([](Bundle& b) { b.run.optimizer.name = "adamw"; }),
-              ElementsAre("the bundle's tasks are not those of its optimizer adamw; lower the scenario again"));
-  EXPECT_THAT(reasons([](Bundle& b) {
-                uses_kfac(b.graph.step) = false;
-                b.run.optimizer.name = "adamw";
-              }),
-              ElementsAre("the bundle's tasks are not those of its optimizer adamw; lower the scenario again"));
-  EXPECT_THAT(reasons([](Bundle& b) { b.run.optimizer.name = "shampoo"; }),
-              ElementsAre("run.optimizer.name is shampoo: adamw and kfac are executed; use one of them",
-                          "the bundle's tasks are not those of its optimizer shampoo; lower the scenario again"));
+  using testing::HasSubstr;
+  const char* of_another = "the bundle's tasks are not those of its optimizer";
+  EXPECT_THAT(reasons([](Bundle& b) { b.graph.step.optimizer.name = "adamw"; }), ElementsAre(HasSubstr(of_another)));
+  EXPECT_THAT(reasons([](Bundle& b) { b.graph.step.optimizer.name = "shampoo"; }),
+              ElementsAre("run.optimizer.name: shampoo is not executed; allowed: adamw, kfac; use one of them",
+                          HasSubstr(of_another)));
   EXPECT_THAT(reasons([](Bundle& b) { b.graph.works.back().filler = "evaluation"; }),
-              ElementsAre(testing::HasSubstr("run.evaluation_data: it is not set")));
+              ElementsAre(HasSubstr("run.evaluation_data: it is not set")));
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ struct PassFlops {
   double forward = 0, backward = 0, input_grad = 0, weight_grad = 0;
 };
 
-PassFlops flops_of_one_step(const ActionLists* actions) {
+PassFlops flops_of_one_step(std::shared_ptr<const ActionLists> actions) {
   Step input = tiny_input(tiny_llama(2, false));
   input.actions = actions;
   input.global_batch = 1;
@@ -83,8 +83,9 @@ PassFlops flops_of_one_step(const ActionLists* actions) {
 }
 
 TEST(SplitBackward, InputAndWeightGradientsCostTogetherWhatTheFullBackwardCosts) {
-  const ActionLists split{{{Pass::forward, 0, 0}, {Pass::input_grad, 0, 0}, {Pass::weight_grad, 0, 0}}};
-  const PassFlops whole = flops_of_one_step(nullptr), parts = flops_of_one_step(&split);
+  const auto split = std::make_shared<const ActionLists>(
+      ActionLists{{{Pass::forward, 0, 0}, {Pass::input_grad, 0, 0}, {Pass::weight_grad, 0, 0}}});
+  const PassFlops whole = flops_of_one_step(nullptr), parts = flops_of_one_step(split);
   // Linear FLOPs of one sequence: 2 · tokens · matrix elements (the embedding is no product).
   const double matrices = 2.0 * ((32 + 2 * 16) * 32 + 32 * 32 + 3 * 48 * 32) + 256 * 32;
   EXPECT_EQ(whole.forward, 2.0 * 16 * matrices);

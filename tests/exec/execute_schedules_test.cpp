@@ -41,7 +41,7 @@ TEST_F(ExecuteSchedules, AllOfTheCatalogueTrainAlikeOnFourRanks) {
   for (const Schedule& schedule : all_schedules()) {
     std::vector<std::string> settings = small;
     settings.push_back("schedule.name=" + schedule.name);
-    const double found = loss(scenarios + "schedules/gpt-4x8.yaml", settings);
+    const double found = loss(scenarios + "studies/schedules/gpt-4x8.yaml", settings);
     if (first == 0) first = found;
     EXPECT_NEAR(found, first, 1e-9 * first) << schedule.name;
   }

@@ -99,7 +99,7 @@ TEST(SegmentReplay, TrainsLikeOperatorByOperatorOtherModels) {
   expect_same_bits(gpt);
   expect_same_bits(bert);
   Step narrow = input_of({.pipeline = 2});
-  narrow.shape.dtype = Dtype::bfloat16;  // float32 gradients and masters
+  narrow.dtype = Dtype::bfloat16;  // float32 gradients and masters
   narrow.gradient_dtype = Dtype::float32;
   expect_same_bits(narrow);
 }

@@ -67,8 +67,7 @@ TEST(Basis, AProfileOfAFileIsNamedWithItsSourceOrWithThatItHasNone) {
   };
   EXPECT_THAT(simulated_on("told.yaml", "\nprovenance: {source: a data sheet, date: 2026-01-02}\n"),
               HasSubstr("Machine profile " + folder + "/told.yaml: a data sheet, 2026-01-02.\n"));
-  EXPECT_THAT(simulated_on("untold.yaml", "\n"),
-              HasSubstr("/untold.yaml: it does not say where its numbers come from"));
+  EXPECT_THAT(simulated_on("untold.yaml", "\n"), HasSubstr("/untold.yaml: its numbers have no stated source"));
 }
 
 TEST(Basis, AStackOfAFileIsNamedByIt) {

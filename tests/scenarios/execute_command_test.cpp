@@ -205,7 +205,8 @@ TEST_F(Execute, WhatTheExecutorCannotRunIsRefusedBeforeAnythingStarts) {
        "run.data: " + path("short.txt") + " has 64 bytes; sequences of 64 tokens need at least 65; name a longer one"},
       {{"--set", "model.vocab=128"},
        "is read byte by byte, which needs a vocabulary of 256; that of custom-llama is 128; raise model.vocab"},
-      {{"--set", "cluster.machine=v100-32gb", "--set", "run.dtype=float16"}, "small gradients need loss scaling"},
+      {{"--set", "cluster.machine=v100-32gb", "--set", "run.dtype=float16"},
+       "small gradients of float16 need loss scaling"},
       {{"--set", "run.optimizer.lr_decay_style=cosine", "--set", "run.optimizer.lr_warmup_samples=25"},
        "the warm-up of 25 sequences is longer than the training, with which the decay ends: 24 (3 steps x "
        "schedule.global_batch 8)"},

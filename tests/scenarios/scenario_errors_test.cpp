@@ -78,7 +78,7 @@ const Case cases[] = {
     {"SplitOfWrongSum", "  pipeline: 2", "  pipeline: 2\n  split: [3, 4]", 17, "layout.split", "adds up to 7 of 8",
      "2 numbers that add up to 8", "adds up"},
     {"SplitWithAnEmptyStage", "  pipeline: 2", "  pipeline: 4\n  split: [4, 0, 0, 4]", 17, "layout.split",
-     "would hold no block", "4 numbers that add up to 8", "change the list"},
+     "has no layer", "4 numbers that add up to 8", "change the list"},
     {"ExpertIsReserved", "  pipeline: 2", "  pipeline: 2\n  expert: 2", 17, "layout.expert", "reserved", "allowed: 1",
      "set layout.expert to 1"},
     {"MissingRequiredKey", "  global_batch: 16", "", 17, "schedule.global_batch", "required key is missing",
@@ -163,7 +163,7 @@ class Mistakes : public testing::Test {
 TEST_F(Mistakes, SequenceParallelNeedsASequenceThatTensorDivides) {
   const auto found = errors({"layout.sequence_parallel=true", "model.sequence=127"}, {"layout.sequence_parallel"});
   EXPECT_THAT(found[0].message,
-              AllOf(HasSubstr("tensor = 2 does not divide the 127 tokens"), HasSubstr("allowed tensor: 1, 127")));
+              AllOf(HasSubstr("tensor = 2 does not divide the 127 tokens"), HasSubstr("allowed: tensor 1, 127")));
 }
 
 TEST_F(Mistakes, FeaturesOfLlamaBlocksAreRefusedInOtherFamilies) {

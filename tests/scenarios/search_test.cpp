@@ -364,6 +364,7 @@ Scenario scenario(const std::vector<std::string>& overrides = {}) {
 
 PricedLayout row(int pipeline, double step_s, double compute_s, double bubble_s, double exposed_s) {
   PricedLayout row;
+  row.choice = scenario().step;
   row.choice.layout.tensor = 8;
   row.choice.layout.pipeline = pipeline;
   row.choice.layout.data = 128 / pipeline;

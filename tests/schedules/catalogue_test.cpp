@@ -7,6 +7,7 @@
 #include "schedules/check/check.h"
 #include "schedules/draw/grid.h"
 #include "schedules/lower/lowering.h"
+#include "schedules/rules/rules.h"
 #include "tests/support/unit_replay.h"
 
 namespace slipway::test {
@@ -466,7 +467,7 @@ TEST(SlicesOfASequence, MakeSoundGraphsInWhichCachesGoForwardAndTheirGradientsBa
 TEST(SlicesOfASequence, AreRefusedWithoutCausalAttentionAndWithFullRecomputation) {
   Step input = sliced(1);
   input.recompute = Recompute::full;
-  EXPECT_THROW(lower(input), std::invalid_argument);
+  EXPECT_THROW(require_legal(input), std::invalid_argument);
   input = sliced(1);
   input.model = bert("bert", {.layers = 4,
                               .hidden = 64,
@@ -476,7 +477,7 @@ TEST(SlicesOfASequence, AreRefusedWithoutCausalAttentionAndWithFullRecomputation
                               .max_positions = 64,
                               .token_types = 2,
                               .sequence = 64});
-  EXPECT_THROW(lower(input), std::invalid_argument);
+  EXPECT_THROW(require_legal(input), std::invalid_argument);
 }
 
 }  // namespace

@@ -104,6 +104,12 @@ class OrderedTransport : public Transport {
 };
 
 }  // namespace
+}  // namespace slipway::test
+
+// The definitions of exec/transport/device.h. In another namespace they would be overloads, and the linker would take
+// those of the processor.
+namespace slipway::exec {
+using namespace test;
 
 void prepare_device(bool, Dtype) { std::atexit(tell_races); }
 at::Device device_of_rank(int) { return ordered_device; }
@@ -137,4 +143,4 @@ std::unique_ptr<Transport> connect_transport(const StoreHost& store, const Group
   return std::make_unique<OrderedTransport>(connect_gloo(store, group, rank, store_host));
 }
 
-}  // namespace slipway::test
+}  // namespace slipway::exec
