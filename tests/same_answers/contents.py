@@ -81,7 +81,8 @@ def line_of_text(line: str, content: Content) -> None:
     elif GAP.search(line) and re.search(r"\d", line):
         row_of_table(line, content)
     else:
-        content.items += [("number", number) for number in numbers_of(line)]
+        # A sentence that is worded anew may name its numbers in another order.
+        content.items += [("number", number) for number in sorted(numbers_of(line))]
         content.items += [("verdict", word) for word in re.findall(r": (yes|no)\b", line)]
 
 
