@@ -12,8 +12,8 @@ constexpr auto nobody = std::numeric_limits<std::uint32_t>::max();
 
 class Finder {
  public:
-  Finder(const TaskGraph& graph, const SimulationPlan& plan)
-      : graph_(graph), plan_(plan), position_(graph.tasks.size(), nobody), carries_(graph.tasks.size()) {
+  Finder(const TaskGraph& graph, const TaskForms& forms)
+      : graph_(graph), forms_(forms), position_(graph.tasks.size(), nobody), carries_(graph.tasks.size()) {
     const auto& order = graph.compute_order.values;
     for (std::uint32_t at = 0; at < order.size(); ++at) position_[order[at]] = at;
     for (const auto& [before, after] : graph.carried) carries_[before] = carries_[after] = true;
@@ -67,7 +67,7 @@ class Finder {
   }
 
   bool has_known_duration(TaskId id) const {
-    return graph_.tasks[id].kind == TaskKind::collective && plan_.tasks[id].bytes == 0 && !carries_[id];
+    return graph_.tasks[id].kind == TaskKind::collective && forms_.tasks[id].bytes == 0 && !carries_[id];
   }
 
   // True for a collective of known duration behind `link` that waits for tasks of the link's ranks, and for which their
@@ -160,7 +160,7 @@ class Finder {
   }
 
   const TaskGraph& graph_;
-  const SimulationPlan& plan_;
+  const TaskForms& forms_;
   std::vector<std::uint32_t> position_;  // of compute tasks, in compute_order
   std::vector<std::uint32_t> when_;      // place in the global order; made on first use
   std::vector<bool> carries_;            // to or from another step
@@ -168,9 +168,9 @@ class Finder {
 
 }  // namespace
 
-Chains find_chains(const TaskGraph& graph, const SimulationPlan& plan, bool speeds_vary) {
+Chains find_chains(const TaskGraph& graph, const TaskForms& forms, bool speeds_vary) {
   const auto count = static_cast<std::uint32_t>(graph.tasks.size());
-  const Rows chains = speeds_vary ? Rows{} : Finder(graph, plan).run();
+  const Rows chains = speeds_vary ? Rows{} : Finder(graph, forms).run();
   Chains result;
   result.unit_of.assign(count, nobody);
   for (std::uint32_t chain = 0; chain < chains.size(); ++chain)

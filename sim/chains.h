@@ -31,6 +31,6 @@ struct Chains {
 };
 
 // `speeds_vary`: durations are not constant, so every task is a unit of its own.
-Chains find_chains(const TaskGraph& graph, const SimulationPlan& plan, bool speeds_vary);
+Chains find_chains(const TaskGraph& graph, const TaskForms& forms, bool speeds_vary);
 
 }  // namespace slipway::sim

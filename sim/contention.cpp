@@ -16,17 +16,17 @@ constexpr double negligible = 0.01;
 
 // How fast the edges of a set would go per share of a whole one where they meet on ports only. As in their closed form,
 // all go at once and none waits.
-double pace_of(const Planner& planner, const EdgeSet& set) {
+double pace_of(const LinkUse& use, const EdgeSet& set) {
   std::map<std::array<int, 4>, double> busy;  // seconds per byte of a whole edge: fabric, node, port, direction
   const auto add = [&](const Edge& edge, std::int32_t rank, int direction, double seconds) {
-    const Place place = place_of(planner.cluster, rank);
-    const int shared = std::max(1, planner.cluster.fabrics[edge.fabric].gpus_per_port);
+    const Place place = place_of(use.cluster, rank);
+    const int shared = std::max(1, use.cluster.fabrics[edge.fabric].gpus_per_port);
     return busy[{edge.fabric, place.node, place.gpu / shared, direction}] += seconds;
   };
   Route route;
   double longest = 0;
-  for (const Edge& edge : planner.edges_of(set)) {
-    find_route(planner.cluster, edge.fabric, edge.from, edge.to, route);
+  for (const Edge& edge : use.edges_of(set)) {
+    find_route(use.cluster, edge.fabric, edge.from, edge.to, route);
     const double seconds = edge.share / narrowest(route);
     longest = std::max({longest, add(edge, edge.from, 0, seconds), add(edge, edge.to, 1, seconds)});
   }
@@ -36,36 +36,36 @@ double pace_of(const Planner& planner, const EdgeSet& set) {
 using Loads = std::unordered_map<std::uint64_t, double>;  // bytes/s that edges would send, by link
 
 template <typename Each>
-void visit_links(const Planner& planner, const EdgeSet& set, Each each) {
+void visit_links(const LinkUse& use, const EdgeSet& set, Each each) {
   Route route;
-  for (const Edge& edge : planner.edges_of(set)) {
-    find_route(planner.cluster, edge.fabric, edge.from, edge.to, route);
+  for (const Edge& edge : use.edges_of(set)) {
+    find_route(use.cluster, edge.fabric, edge.from, edge.to, route);
     for (const RouteLink& link : route.links) each(link, edge, route);
   }
 }
 
-void find_busiest(Planner& planner) {
-  for (TaskId task = 0; task < planner.graph.tasks.size(); ++task)
-    if (planner.set_of_task[task] != no_set)
-      if (EdgeSet& set = planner.sets[planner.set_of_task[task]]; !std::isinf(set.busiest))
-        set.busiest = std::max(set.busiest, busyness_of(planner, task));
+void find_busiest(LinkUse& use) {
+  for (TaskId task = 0; task < use.graph.tasks.size(); ++task)
+    if (use.set_of_task[task] != no_set)
+      if (EdgeSet& set = use.sets[use.set_of_task[task]]; !std::isinf(set.busiest))
+        set.busiest = std::max(set.busiest, busyness_of(use, task));
 }
 
 template <typename Wanted>
-void add_loads(const Planner& planner, Loads& loads, Wanted wanted) {
-  for (const EdgeSet& set : planner.sets) {
+void add_loads(const LinkUse& use, Loads& loads, Wanted wanted) {
+  for (const EdgeSet& set : use.sets) {
     if (!wanted(set)) continue;
-    const double pace = set.whole ? 0 : pace_of(planner, set);
-    visit_links(planner, set, [&](const RouteLink& link, const Edge& edge, const Route& route) {
+    const double pace = set.whole ? 0 : pace_of(use, set);
+    visit_links(use, set, [&](const RouteLink& link, const Edge& edge, const Route& route) {
       loads[link.id] += edge.share == 1 ? narrowest(route) : edge.share * pace;
     });
   }
 }
 
 // Compares with the loads of everything that might send.
-void find_traffic(Planner& planner, const Loads& loads) {
-  for (EdgeSet& set : planner.sets) {
-    visit_links(planner, set, [&](const RouteLink& link, const Edge&, const Route&) {
+void find_traffic(LinkUse& use, const Loads& loads) {
+  for (EdgeSet& set : use.sets) {
+    visit_links(use, set, [&](const RouteLink& link, const Edge&, const Route&) {
       set.overload = std::max(set.overload, loads.at(link.id) / (link.bandwidth * (1 - link.down)));
     });
     set.carries_traffic = is_traffic(set, set.busiest);
@@ -73,10 +73,10 @@ void find_traffic(Planner& planner, const Loads& loads) {
 }
 
 // Compares with the loads of real traffic.
-void find_contention(Planner& planner, const Loads& loads) {
-  for (EdgeSet& set : planner.sets)
+void find_contention(LinkUse& use, const Loads& loads) {
+  for (EdgeSet& set : use.sets)
     if (set.carries_traffic)
-      visit_links(planner, set, [&](const RouteLink& link, const Edge&, const Route&) {
+      visit_links(use, set, [&](const RouteLink& link, const Edge&, const Route&) {
         if (link.down > 0 || loads.at(link.id) > link.bandwidth * (1 + rounding)) set.contended = true;
       });
 }
@@ -88,39 +88,39 @@ bool has_shared_links(const Cluster& cluster) {
                      [&](const Fabric& fabric) { return !is_star(cluster, fabric); });
 }
 
-AlgorithmMessage message_of(const Planner& planner, TaskId task) {
-  const Work& work = planner.graph.work(task);
-  const std::size_t communicator = static_cast<std::size_t>(planner.graph.tasks[task].communicator);
-  const LinkPath& path = planner.paths[communicator];
-  if (planner.graph.tasks[task].kind == TaskKind::transfer)
+AlgorithmMessage message_of(const LinkUse& use, TaskId task) {
+  const Work& work = use.graph.work(task);
+  const std::size_t communicator = static_cast<std::size_t>(use.graph.tasks[task].communicator);
+  const LinkPath& path = use.paths[communicator];
+  if (use.graph.tasks[task].kind == TaskKind::transfer)
     return {path, Algorithm::ring, {path.latency, path.bandwidth}, {work.bytes, 1, 0}};
-  const int members = static_cast<int>(planner.graph.communicators[communicator].ranks.size());
+  const int members = static_cast<int>(use.graph.communicators[communicator].ranks.size());
   const Algorithm algorithm = algorithm_of(path, work.collective, members, work.bytes);
   return {path, algorithm, links_of(path, work.collective, algorithm),
           ring_traffic(work.collective, members, work.bytes)};
 }
 
-double busyness_of(const Planner& planner, TaskId task) {
+double busyness_of(const LinkUse& use, TaskId task) {
   constexpr double always = std::numeric_limits<double>::infinity();
-  if (planner.graph.tasks[task].kind == TaskKind::transfer) return always;
-  const AlgorithmMessage message = message_of(planner, task);
+  if (use.graph.tasks[task].kind == TaskKind::transfer) return always;
+  const AlgorithmMessage message = message_of(use, task);
   const double waits = message.traffic.rounds * message.links.latency;
   return waits > 0 ? message.traffic.bytes_per_link / message.links.bandwidth / waits : always;
 }
 
 bool is_traffic(const EdgeSet& set, double busyness) { return busyness * set.overload >= negligible; }
 
-void find_contention(std::vector<Planner>& planners) {
+void find_contention(std::vector<LinkUse>& uses) {
   Loads all, traffic;
-  for (Planner& planner : planners) {
-    find_busiest(planner);
-    add_loads(planner, all, [](const EdgeSet&) { return true; });
+  for (LinkUse& use : uses) {
+    find_busiest(use);
+    add_loads(use, all, [](const EdgeSet&) { return true; });
   }
-  for (Planner& planner : planners) {
-    find_traffic(planner, all);
-    add_loads(planner, traffic, [](const EdgeSet& set) { return set.carries_traffic; });
+  for (LinkUse& use : uses) {
+    find_traffic(use, all);
+    add_loads(use, traffic, [](const EdgeSet& set) { return set.carries_traffic; });
   }
-  for (Planner& planner : planners) find_contention(planner, traffic);
+  for (LinkUse& use : uses) find_contention(use, traffic);
 }
 
 }  // namespace slipway::sim

@@ -36,19 +36,19 @@ struct EdgeSet {
 // True if the cluster has links that are not a single port's own.
 bool has_shared_links(const Cluster& cluster);
 
-// Input and state of a step's plan.
-struct Planner {
+// How a step's tasks use links: input and state.
+struct LinkUse {
   const TaskGraph& graph;
   const Cluster& cluster;
   bool shares_links = has_shared_links(cluster);
-  SimulationPlan plan{};
+  TaskForms forms{};
   std::vector<LinkPath> paths{};                                 // per communicator
   std::vector<std::array<std::size_t, pattern_kinds>> set_of{};  // [communicator][pattern]; no_set: none yet
   std::vector<EdgeSet> sets{};
   std::vector<std::uint32_t> set_of_task{};
 
   std::span<const Edge> edges_of(const EdgeSet& set) const {
-    return {plan.edges.data() + set.first, plan.edges.data() + set.last};
+    return {forms.edges.data() + set.first, forms.edges.data() + set.last};
   }
 };
 
@@ -60,12 +60,12 @@ struct AlgorithmMessage {
   RingTraffic traffic;
 };
 
-AlgorithmMessage message_of(const Planner& planner, TaskId task);
+AlgorithmMessage message_of(const LinkUse& use, TaskId task);
 
 // Seconds that the task loads its links if it is alone, divided by its seconds of latency; infinity for a transfer.
-double busyness_of(const Planner& planner, TaskId task);
+double busyness_of(const LinkUse& use, TaskId task);
 bool is_traffic(const EdgeSet& set, double busyness);
 // Sets `busiest`, `overload`, `carries_traffic` and `contended` of all sets. All steps together contend for a link.
-void find_contention(std::vector<Planner>& planners);
+void find_contention(std::vector<LinkUse>& uses);
 
 }  // namespace slipway::sim

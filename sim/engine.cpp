@@ -21,14 +21,14 @@ using simgrid::kernel::timer::Timer;
 
 class Loop {
  public:
-  Loop(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, const UnitGraph& units, int steps,
+  Loop(const TaskGraph& graph, const Cluster& cluster, const TaskForms& forms, const UnitGraph& units, int steps,
        const SimulationOutput& output)
       : graph_(graph),
-        plan_(plan),
+        forms_(forms),
         output_(output),
         compute_(cluster, rank_count(graph.step.layout)),
         frontier_(make_frontier(units, steps, ready_)),
-        network_(build_platform(cluster, plan.edges)),
+        network_(build_platform(cluster, forms.edges)),
         flapping_(network_.flapping),
         flows_(network_.pairs, frontier_.units->count),
         rank_free_(rank_count(graph.step.layout)) {}
@@ -73,7 +73,7 @@ class Loop {
       const auto [date, instance] = calendar_.take();
       const TaskId id = frontier_.first_task(instance);
       const Task& task = graph_.tasks[id];
-      if (plan_.tasks[id].bytes > 0)
+      if (forms_.tasks[id].bytes > 0)
         opening_.push_back(instance);
       else if (task.communicator != none || !compute_.changes(task.rank) ||
                compute_.comes_due(task.rank, instance, date))
@@ -89,7 +89,7 @@ class Loop {
       const Task& task = graph_.tasks[id];
       if (!is_chain(instance)) output_.end[place_of(instance, id)] = now;  // a chain's were written when it began
       if (task.communicator == none) {
-        if (compute_.changes(task.rank) && plan_.tasks[id].seconds > 0) compute_.end(task.rank);
+        if (compute_.changes(task.rank) && forms_.tasks[id].seconds > 0) compute_.end(task.rank);
       } else if (compute_.slowed_by_communication()) {
         for (const std::int32_t rank : members_of(graph_, id)) compute_.communication_ends(rank);
       }
@@ -109,16 +109,16 @@ class Loop {
     const TaskId id = frontier_.first_task(instance);
     output_.start[place_of(instance, id)] = now;
     const Task& task = graph_.tasks[id];
-    const TaskPlan& plan = plan_.tasks[id];
+    const TaskForm& forms = forms_.tasks[id];
     if (task.communicator != none && compute_.slowed_by_communication())
       for (const std::int32_t rank : members_of(graph_, id)) compute_.communication_begins(rank);
-    if (plan.seconds == 0) {
-      if (plan.bytes > 0) return open_flows(instance);
+    if (forms.seconds == 0) {
+      if (forms.bytes > 0) return open_flows(instance);
       ended_.push_back(instance);
     } else if (task.communicator == none && compute_.changes(task.rank)) {
-      compute_.begin(task.rank, instance, plan.seconds, now);
+      compute_.begin(task.rank, instance, forms.seconds, now);
     } else {
-      calendar_.add(now + plan.seconds, instance);
+      calendar_.add(now + forms.seconds, instance);
     }
   }
 
@@ -137,7 +137,7 @@ class Loop {
       for (const TaskId before : graph_.predecessors[id])
         if (unit_of[before] == unit) start = std::max(start, output_.end[place_of(instance, before)]);
       output_.start[place_of(instance, id)] = start;
-      output_.end[place_of(instance, id)] = lane_free = start + plan_.tasks[id].seconds;
+      output_.end[place_of(instance, id)] = lane_free = start + forms_.tasks[id].seconds;
       latest = std::max(latest, lane_free);
     }
     if (latest > now)
@@ -160,9 +160,9 @@ class Loop {
   }
 
   void open_flows(Instance instance) {
-    const TaskPlan& plan = plan_.tasks[frontier_.first_task(instance)];
+    const TaskForm& forms = forms_.tasks[frontier_.first_task(instance)];
     flapping_.lift();
-    flows_.open(instance, plan.first_edge, plan.last_edge, plan.bytes);
+    flows_.open(instance, forms.first_edge, forms.last_edge, forms.bytes);
     flapping_.settle(simgrid::s4u::Engine::get_clock());
   }
 
@@ -178,7 +178,7 @@ class Loop {
   }
 
   const TaskGraph& graph_;
-  const SimulationPlan& plan_;
+  const TaskForms& forms_;
   const SimulationOutput& output_;
   std::vector<Instance> ready_, ended_, opening_;
   Calendar calendar_;
@@ -196,13 +196,13 @@ class Loop {
 
 }  // namespace
 
-Chains chains_of(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, bool wanted) {
-  return find_chains(graph, plan, !wanted || SharedCompute(cluster, rank_count(graph.step.layout)).any_changes());
+Chains chains_of(const TaskGraph& graph, const Cluster& cluster, const TaskForms& forms, bool wanted) {
+  return find_chains(graph, forms, !wanted || SharedCompute(cluster, rank_count(graph.step.layout)).any_changes());
 }
 
-void run_engine(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, const UnitGraph& units,
+void run_engine(const TaskGraph& graph, const Cluster& cluster, const TaskForms& forms, const UnitGraph& units,
                 int steps, const SimulationOutput& output) {
-  Loop(graph, cluster, plan, units, steps, output).run();
+  Loop(graph, cluster, forms, units, steps, output).run();
 }
 
 }  // namespace slipway::sim

@@ -27,10 +27,10 @@ struct SimulationOutput {
 };
 
 // Chains that are simulated as one unit; none where speeds change (compute.h) or `wanted` is false.
-Chains chains_of(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, bool wanted);
+Chains chains_of(const TaskGraph& graph, const Cluster& cluster, const TaskForms& forms, bool wanted);
 
 // Throws std::runtime_error on a deadlock.
-void run_engine(const TaskGraph& graph, const Cluster& cluster, const SimulationPlan& plan, const UnitGraph& units,
+void run_engine(const TaskGraph& graph, const Cluster& cluster, const TaskForms& forms, const UnitGraph& units,
                 int steps, const SimulationOutput& output);
 
 }  // namespace slipway::sim

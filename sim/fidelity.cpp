@@ -9,7 +9,7 @@
 
 #include "models/machine/collectives.h"
 #include "models/machine/topology.h"
-#include "schedules/lower/folding.h"
+#include "schedules/lower/representatives.h"
 #include "schedules/time/durations.h"
 #include "sim/contention.h"
 #include "sim/patterns.h"
@@ -18,37 +18,37 @@ namespace slipway::sim {
 namespace {
 
 // Trees that NCCL would choose by size load the links that its rings would, for as long as the trees take. So members
-// stay alike and the graph may be folded. An explicit tree, or a graph that never folds, has a tree's edges.
-bool has_tree_edges(const Planner& planner, const LinkPath& path) { return !path.chooses || planner.shares_links; }
+// stay alike and the graph may have representative ranks. An explicit tree, or a graph that never has them, has a tree's edges.
+bool has_tree_edges(const LinkUse& use, const LinkPath& path) { return !path.chooses || use.shares_links; }
 
 // Seconds before the flows, and bytes of an edge that carries everything.
-TaskPlan flows_of(const Planner& planner, TaskId task) {
-  const AlgorithmMessage message = message_of(planner, task);
+TaskForm flows_of(const LinkUse& use, TaskId task) {
+  const AlgorithmMessage message = message_of(use, task);
   const LinkPath& path = message.path;
-  TaskPlan flows{message.traffic.rounds * message.links.latency, path.weight * message.traffic.bytes_per_link};
-  if (message.algorithm == Algorithm::tree && !has_tree_edges(planner, path))
+  TaskForm flows{message.traffic.rounds * message.links.latency, path.weight * message.traffic.bytes_per_link};
+  if (message.algorithm == Algorithm::tree && !has_tree_edges(use, path))
     flows.bytes *= path.bandwidth / path.tree.bandwidth;
-  const Communicator& communicator = planner.graph.communicator(task);
-  flows.seconds += seconds_before(planner.graph.work(task), communicator, planner.cluster);
+  const Communicator& communicator = use.graph.communicator(task);
+  flows.seconds += seconds_before(use.graph.work(task), communicator, use.cluster);
   if (path.reduce_bandwidth > 0) flows.seconds += message.traffic.reduced_bytes / path.reduce_bandwidth;
   if (message.algorithm == Algorithm::hierarchical) {  // inside the nodes, before and after
     const double n = path.span.members(), inside = path.span.nodes * (path.span.per_node - 1.0) / (n - 1);
     flows.seconds += inside * message.traffic.bytes_per_link / path.span.inside.bandwidth;
   }
-  const EdgeSet& set = planner.sets[planner.set_of_task[task]];
+  const EdgeSet& set = use.sets[use.set_of_task[task]];
   flows.first_edge = set.first;
   flows.last_edge = set.last;
   return flows;
 }
 
-Pattern pattern_of(const Planner& planner, TaskId task) {
-  const Task& at = planner.graph.tasks[task];
-  if (planner.graph.communicator(at).axis == Axis::pipeline) return Pattern::line;
-  if (planner.graph.work(task).collective == Collective::all_to_all) return Pattern::pairs;
-  const AlgorithmMessage message = message_of(planner, task);
+Pattern pattern_of(const LinkUse& use, TaskId task) {
+  const Task& at = use.graph.tasks[task];
+  if (use.graph.communicator(at).axis == Axis::pipeline) return Pattern::line;
+  if (use.graph.work(task).collective == Collective::all_to_all) return Pattern::pairs;
+  const AlgorithmMessage message = message_of(use, task);
   switch (message.algorithm) {
     case Algorithm::tree:
-      return has_tree_edges(planner, message.path) ? Pattern::trees : Pattern::rails;
+      return has_tree_edges(use, message.path) ? Pattern::trees : Pattern::rails;
     case Algorithm::hierarchical:
       return Pattern::between;
     case Algorithm::multi_ring:
@@ -58,31 +58,31 @@ Pattern pattern_of(const Planner& planner, TaskId task) {
   }
 }
 
-bool can_flow(const Planner& planner, TaskId task) {
-  const Task& at = planner.graph.tasks[task];
+bool can_flow(const LinkUse& use, TaskId task) {
+  const Task& at = use.graph.tasks[task];
   if (at.communicator == none) return false;
-  const Work& work = planner.graph.work(task);
-  if (!(work.bytes > 0) || is_priced_with_others(planner.graph, work, planner.cluster)) return false;
+  const Work& work = use.graph.work(task);
+  if (!(work.bytes > 0) || is_priced_with_others(use.graph, work, use.cluster)) return false;
   if (at.kind == TaskKind::transfer) return true;
   return work.collective == Collective::all_reduce || work.collective == Collective::all_gather ||
          work.collective == Collective::reduce_scatter || work.collective == Collective::all_to_all ||
          work.collective == Collective::shift;
 }
 
-EdgeSet add_edges(Planner& planner, std::size_t communicator, Pattern pattern) {
-  const auto& ranks = planner.graph.communicators[communicator].ranks;
-  const Layout& layout = planner.graph.step.layout;
-  const Folding& folding = planner.graph.folding;
-  std::vector<Edge>& edges = planner.plan.edges;
-  const bool some_weak = !planner.cluster.weak_pairs.empty();
+EdgeSet add_edges(LinkUse& use, std::size_t communicator, Pattern pattern) {
+  const auto& ranks = use.graph.communicators[communicator].ranks;
+  const Layout& layout = use.graph.step.layout;
+  const Representatives& representatives = use.graph.representatives;
+  std::vector<Edge>& edges = use.forms.edges;
+  const bool some_weak = !use.cluster.weak_pairs.empty();
   EdgeSet set{static_cast<std::uint32_t>(edges.size()), 0};
-  for (const MemberEdge& edge : edges_of(pattern, ranks.size(), planner.paths[communicator].span)) {
+  for (const MemberEdge& edge : edges_of(pattern, ranks.size(), use.paths[communicator].span)) {
     const std::int32_t from = ranks[edge.from], to = ranks[edge.to];
-    if (from == to || stand_in(layout, folding, from) != from) continue;
-    const double weak = some_weak ? pair_share(planner.cluster, place_of(planner.cluster, from).node,
-                                               place_of(planner.cluster, to).node)
-                                  : 1;
-    edges.push_back({from, stand_in(layout, folding, to), fabric_between(planner.cluster, from, to), edge.share, weak});
+    if (from == to || representative_of(layout, representatives, from) != from) continue;
+    const double weak =
+        some_weak ? pair_share(use.cluster, place_of(use.cluster, from).node, place_of(use.cluster, to).node) : 1;
+    edges.push_back({from, representative_of(layout, representatives, to), fabric_between(use.cluster, from, to),
+                     edge.share, weak});
     set.whole = set.whole && edge.share == 1;
   }
   set.last = static_cast<std::uint32_t>(edges.size());
@@ -90,30 +90,30 @@ EdgeSet add_edges(Planner& planner, std::size_t communicator, Pattern pattern) {
 }
 
 // The tasks that may become flows, and their edges.
-void find_edges(Planner& planner) {
+void find_edges(LinkUse& use) {
   std::array<std::size_t, pattern_kinds> nothing;
   nothing.fill(no_set);
-  planner.set_of.assign(planner.graph.communicators.size(), nothing);
-  planner.set_of_task.assign(planner.graph.tasks.size(), static_cast<std::uint32_t>(no_set));
-  for (TaskId task = 0; task < planner.graph.tasks.size(); ++task) {
-    if (!can_flow(planner, task)) continue;
-    const std::int32_t communicator = planner.graph.tasks[task].communicator;
-    const Pattern pattern = pattern_of(planner, task);
-    std::size_t& set = planner.set_of[communicator][static_cast<std::size_t>(pattern)];
+  use.set_of.assign(use.graph.communicators.size(), nothing);
+  use.set_of_task.assign(use.graph.tasks.size(), static_cast<std::uint32_t>(no_set));
+  for (TaskId task = 0; task < use.graph.tasks.size(); ++task) {
+    if (!can_flow(use, task)) continue;
+    const std::int32_t communicator = use.graph.tasks[task].communicator;
+    const Pattern pattern = pattern_of(use, task);
+    std::size_t& set = use.set_of[communicator][static_cast<std::size_t>(pattern)];
     if (set == no_set) {
-      set = planner.sets.size();
-      planner.sets.push_back(add_edges(planner, communicator, pattern));
+      set = use.sets.size();
+      use.sets.push_back(add_edges(use, communicator, pattern));
     }
-    if (planner.sets[set].first < planner.sets[set].last) planner.set_of_task[task] = static_cast<std::uint32_t>(set);
+    if (use.sets[set].first < use.sets[set].last) use.set_of_task[task] = static_cast<std::uint32_t>(set);
   }
 }
 
-bool becomes_flows(const Planner& planner, TaskId task, CollectiveFidelity fidelity) {
-  if (planner.set_of_task[task] == no_set) return false;
-  if (planner.graph.tasks[task].kind == TaskKind::transfer) return true;
+bool becomes_flows(const LinkUse& use, TaskId task, CollectiveFidelity fidelity) {
+  if (use.set_of_task[task] == no_set) return false;
+  if (use.graph.tasks[task].kind == TaskKind::transfer) return true;
   if (fidelity != CollectiveFidelity::automatic) return fidelity == CollectiveFidelity::flows;
-  const EdgeSet& set = planner.sets[planner.set_of_task[task]];
-  return set.contended && is_traffic(set, busyness_of(planner, task));
+  const EdgeSet& set = use.sets[use.set_of_task[task]];
+  return set.contended && is_traffic(set, busyness_of(use, task));
 }
 
 void check(const TaskGraph& graph, const Cluster& cluster, const Durations& durations) {
@@ -133,33 +133,32 @@ void check(const TaskGraph& graph, const Cluster& cluster, const Durations& dura
 
 }  // namespace
 
-SimulationPlan plan_simulation(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
-                               CollectiveFidelity fidelity) {
-  const PlannedStep alone[] = {{graph, cluster, durations}};
-  return std::move(plan_simulations(alone, fidelity).front());
+TaskForms task_forms(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
+                     CollectiveFidelity fidelity) {
+  const TimedStep alone[] = {{graph, cluster, durations}};
+  return std::move(task_forms(alone, fidelity).front());
 }
 
-std::vector<SimulationPlan> plan_simulations(std::span<const PlannedStep> steps, CollectiveFidelity fidelity) {
-  std::vector<Planner> planners;
-  for (const PlannedStep& step : steps) {
+std::vector<TaskForms> task_forms(std::span<const TimedStep> steps, CollectiveFidelity fidelity) {
+  std::vector<LinkUse> uses;
+  for (const TimedStep& step : steps) {
     check(step.graph, step.cluster, step.durations);
-    Planner& planner = planners.emplace_back(Planner{step.graph, step.cluster});
+    LinkUse& use = uses.emplace_back(LinkUse{step.graph, step.cluster});
     for (const Communicator& communicator : step.graph.communicators)
-      planner.paths.push_back(path_of(step.cluster, communicator));
-    find_edges(planner);
+      use.paths.push_back(path_of(step.cluster, communicator));
+    find_edges(use);
   }
-  if (fidelity == CollectiveFidelity::automatic) find_contention(planners);
-  std::vector<SimulationPlan> plans;
-  for (std::size_t i = 0; i < planners.size(); ++i) {
-    Planner& planner = planners[i];
+  if (fidelity == CollectiveFidelity::automatic) find_contention(uses);
+  std::vector<TaskForms> all_forms;
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    LinkUse& use = uses[i];
     const Durations& durations = steps[i].durations;
-    planner.plan.tasks.reserve(durations.size());
+    use.forms.tasks.reserve(durations.size());
     for (TaskId task = 0; task < durations.size(); ++task)
-      planner.plan.tasks.push_back(becomes_flows(planner, task, fidelity) ? flows_of(planner, task)
-                                                                          : TaskPlan{durations[task]});
-    plans.push_back(std::move(planner.plan));
+      use.forms.tasks.push_back(becomes_flows(use, task, fidelity) ? flows_of(use, task) : TaskForm{durations[task]});
+    all_forms.push_back(std::move(use.forms));
   }
-  return plans;
+  return all_forms;
 }
 
 }  // namespace slipway::sim

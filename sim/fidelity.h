@@ -13,7 +13,7 @@
 // a topology has between them) carries edges that together would send more than it can. They may be other
 // communicators' or its own. Collectives such as a scalar over all ranks count as no traffic: all others together, on
 // the most loaded link, would slow them by less than 1 % of their latency. They stay closed forms and make no other
-// contended. In a folded graph (schedules/lower/folding.h) the edges of representative ranks represent all edges. An
+// contended. In a graph of representative ranks (schedules/lower/representatives.h) their edges represent all edges. An
 // edge that leaves them arrives at the representative of its end, which may be its start. Guarded by
 // tests/sim/collective_test.cpp and tests/sim/algorithm_test.cpp.
 #pragma once
@@ -33,28 +33,28 @@ struct Edge {
   double weak = 1;   // largest share of the fabric's bandwidth for one flow, for a weak pair of nodes
 };
 
-struct TaskPlan {
+struct TaskForm {
   double seconds = 0;                           // duration; with flows, the delay before them
   double bytes = 0;                             // of an edge with share 1; 0: no flows
   std::uint32_t first_edge = 0, last_edge = 0;  // of the flows
 };
 
-struct SimulationPlan {
-  std::vector<TaskPlan> tasks;
+struct TaskForms {
+  std::vector<TaskForm> tasks;
   std::vector<Edge> edges;
 };
 
 // One of several steps that share a cluster's links. `cluster` has its ranks' places and the costs of messages.
-struct PlannedStep {
+struct TimedStep {
   const TaskGraph& graph;
   const Cluster& cluster;
   const Durations& durations;
 };
 
 // Throws std::invalid_argument for too few GPUs, no fabric between two members, or an impossible duration.
-SimulationPlan plan_simulation(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
-                               CollectiveFidelity fidelity);
-// Plans each of several steps. All of them together contend for a link.
-std::vector<SimulationPlan> plan_simulations(std::span<const PlannedStep> steps, CollectiveFidelity fidelity);
+TaskForms task_forms(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
+                     CollectiveFidelity fidelity);
+// The forms of each of several steps. All of them together contend for a link.
+std::vector<TaskForms> task_forms(std::span<const TimedStep> steps, CollectiveFidelity fidelity);
 
 }  // namespace slipway::sim

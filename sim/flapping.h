@@ -4,7 +4,7 @@
 //
 // A link that is down keeps a trillionth of its bandwidth, because SimGrid requires bandwidth above 0. The state is a
 // function of the date alone, so dates at which nothing is under way need no event.
-// Guarded by tests/sim/stragglers_test.cpp: the end of a flow is its closed form.
+// Guarded by tests/sim/degraded_step_test.cpp: the end of a flow is its closed form.
 #pragma once
 
 #include <vector>

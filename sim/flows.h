@@ -44,7 +44,7 @@ class FlightTable {
 
 class Flows {
  public:
-  // `routes` of the plan's edges; `tasks` per step. One instance of a task is under way at a time.
+  // `routes` of the edges of the tasks' forms; `tasks` per step. One instance of a task is under way at a time.
   Flows(std::vector<HostPair> routes, std::uint32_t tasks);
 
   // Opens one flow on each edge [first, last), with its share of `bytes`.

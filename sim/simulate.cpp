@@ -47,7 +47,7 @@ class Run {
         outcome_(*new (memory_.data()) Outcome),
         times_(reinterpret_cast<double*>(memory_.data() + sizeof(Outcome))) {}
 
-  void simulate(const Cluster& cluster, const SimulationPlan& plan, const UnitGraph& units,
+  void simulate(const Cluster& cluster, const TaskForms& forms, const UnitGraph& units,
                 const SimulationOptions& options) {
     const SimulationOutput output{start(),         end(),           &outcome_.done,  &outcome_.now,
                                   &outcome_.flows, &outcome_.units, &outcome_.wall_s};
@@ -57,7 +57,7 @@ class Run {
         throw SimulationInterrupted(partial_simulation(graph_, steps_, outcome_.now.load(), done, start(), end()));
       if (options.progress) options.progress(static_cast<double>(done) / static_cast<double>(count_));
     };
-    run_isolated([&] { run_engine(graph_, cluster, plan, units, steps_, output); }, tick);
+    run_isolated([&] { run_engine(graph_, cluster, forms, units, steps_, output); }, tick);
   }
 
   // Called once, because it releases memory: there are millions of tasks, and hardly anything is held twice.
@@ -101,14 +101,13 @@ Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const Durati
   return std::move(simulate_each(graph, cluster, durations, options, {options.steps}).front());
 }
 
-Simulation simulate(const TaskGraph& graph, const Cluster& cluster, SimulationPlan plan,
-                    const SimulationOptions& options) {
+Simulation simulate(const TaskGraph& graph, const Cluster& cluster, TaskForms forms, const SimulationOptions& options) {
   Run run(graph, options.steps);
   {
-    const Chains chains = chains_of(graph, cluster, plan, options.chains);
-    run.simulate(cluster, plan, unit_graph_of(graph, chains), options);
+    const Chains chains = chains_of(graph, cluster, forms, options.chains);
+    run.simulate(cluster, forms, unit_graph_of(graph, chains), options);
   }
-  plan = {};
+  forms = {};
   return run.take();
 }
 
@@ -117,13 +116,13 @@ std::vector<Simulation> simulate_each(const TaskGraph& graph, const Cluster& clu
   std::deque<Run> runs;  // refuse first what could not be simulated
   for (const int count : steps) runs.emplace_back(graph, count);
   {
-    const SimulationPlan plan = plan_simulation(graph, cluster, durations, options.collectives);
-    const Chains chains = chains_of(graph, cluster, plan, options.chains);
+    const TaskForms forms = task_forms(graph, cluster, durations, options.collectives);
+    const Chains chains = chains_of(graph, cluster, forms, options.chains);
     const UnitGraph units = unit_graph_of(graph, chains);
     SimulationOptions silent = options;
     silent.progress = nullptr;
     each_in_parallel(runs.size(), graph.tasks.size(),
-                     [&](std::size_t i) { runs[i].simulate(cluster, plan, units, i == 0 ? options : silent); });
+                     [&](std::size_t i) { runs[i].simulate(cluster, forms, units, i == 0 ? options : silent); });
   }
   std::vector<Simulation> results;
   for (Run& run : runs) results.push_back(run.take());

@@ -61,14 +61,14 @@ Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const Simula
 Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
                     const SimulationOptions& options);
 
-// The same for each of several numbers of steps: planned once and, where cores allow, simulated at the same time.
+// The same for each of several numbers of steps: the forms of tasks are made once and, where cores allow, steps are
+// simulated at the same time.
 // options.steps is not read; `progress` reports the first.
 std::vector<Simulation> simulate_each(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
                                       const SimulationOptions& options, const std::vector<int>& steps);
 
-// The same for an existing plan (sim/fidelity.h); options.collectives is not read.
-struct SimulationPlan;
-Simulation simulate(const TaskGraph& graph, const Cluster& cluster, SimulationPlan plan,
-                    const SimulationOptions& options);
+// The same for tasks whose forms (sim/fidelity.h) are known; options.collectives is not read.
+struct TaskForms;
+Simulation simulate(const TaskGraph& graph, const Cluster& cluster, TaskForms forms, const SimulationOptions& options);
 
 }  // namespace slipway::sim

@@ -13,7 +13,7 @@ namespace {
 struct Merged {
   TaskGraph graph;
   Durations durations;
-  SimulationPlan plan;
+  TaskForms forms;
   std::vector<std::vector<TaskId>> lists;  // per GPU: its compute tasks in order
 };
 
@@ -43,22 +43,22 @@ void add_tasks(Merged& merged, const Job& job, const TaskGraph& window) {
   }
 }
 
-void add_plan(Merged& merged, const Job& job, const SimulationPlan& plan) {
-  const auto first = static_cast<std::uint32_t>(merged.plan.edges.size());
-  for (Edge edge : plan.edges) {
+void add_forms(Merged& merged, const Job& job, const TaskForms& forms) {
+  const auto first = static_cast<std::uint32_t>(merged.forms.edges.size());
+  for (Edge edge : forms.edges) {
     edge.from = gpu_of(job, edge.from);
     edge.to = gpu_of(job, edge.to);
-    merged.plan.edges.push_back(edge);
+    merged.forms.edges.push_back(edge);
   }
   for (int step = 0; step < job.steps; ++step)
-    for (TaskPlan task : plan.tasks) {
+    for (TaskForm task : forms.tasks) {
       task.first_edge += first;
       task.last_edge += first;
-      merged.plan.tasks.push_back(task);
+      merged.forms.tasks.push_back(task);
     }
 }
 
-void add_job(Merged& merged, const Job& job, const SimulationPlan& plan) {
+void add_job(Merged& merged, const Job& job, const TaskForms& forms) {
   const TaskGraph window = window_of(job.graph, job.steps);
   const auto offset = static_cast<TaskId>(merged.graph.tasks.size());
   add_tasks(merged, job, window);
@@ -75,17 +75,17 @@ void add_job(Merged& merged, const Job& job, const SimulationPlan& plan) {
       throw std::invalid_argument(fmt::format("GPU {} is given to two ranks", gpu_of(job, static_cast<int>(rank))));
     for (const TaskId task : list) tasks.push_back(task + offset);
   }
-  add_plan(merged, job, plan);
+  add_forms(merged, job, forms);
 }
 
 Merged merged_of(const Cluster& hardware, std::span<const Job> jobs, CollectiveFidelity fidelity) {
-  std::vector<PlannedStep> steps;
+  std::vector<TimedStep> steps;
   for (const Job& job : jobs) steps.push_back({job.graph, job.cluster, job.durations});
-  const std::vector<SimulationPlan> plans = plan_simulations(steps, fidelity);
+  const std::vector<TaskForms> all_forms = task_forms(steps, fidelity);
   Merged merged;
   merged.graph.step.layout.data = gpu_count(hardware);
   merged.lists.resize(gpu_count(hardware));
-  for (std::size_t j = 0; j < jobs.size(); ++j) add_job(merged, jobs[j], plans[j]);
+  for (std::size_t j = 0; j < jobs.size(); ++j) add_job(merged, jobs[j], all_forms[j]);
   for (const auto& list : merged.lists) {
     merged.graph.compute_order.values.insert(merged.graph.compute_order.values.end(), list.begin(), list.end());
     merged.graph.compute_order.begin.push_back(static_cast<std::uint32_t>(merged.graph.compute_order.values.size()));
@@ -103,7 +103,7 @@ std::vector<Timeline> simulate_together(const Cluster& hardware, std::span<const
   Merged merged = merged_of(hardware, jobs, options.collectives);
   SimulationOptions once = options;
   once.steps = 1;
-  const Timeline whole = simulate(merged.graph, hardware, std::move(merged.plan), once).timeline;
+  const Timeline whole = simulate(merged.graph, hardware, std::move(merged.forms), once).timeline;
   std::vector<Timeline> timelines;
   auto first = std::ptrdiff_t{0};
   for (const Job& job : jobs) {

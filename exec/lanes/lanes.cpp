@@ -229,7 +229,7 @@ std::vector<std::int64_t> ends_of(const LocalProgram& program, LocalLane& lane, 
   const std::size_t count = lane.tasks.size(), first = static_cast<std::size_t>(step) * count;
   for (std::size_t i = 0; i < count; ++i) {
     const Task& task = program.graph.tasks[program.tasks[lane.tasks[i]].task];
-    if (task.kind != TaskKind::filler) ends[task.step] = lane.stamp(first + i).end_ns;
+    if (task.kind != TaskKind::bubble_work) ends[task.step] = lane.stamp(first + i).end_ns;
   }
   return ends;
 }

@@ -22,8 +22,8 @@ bool are_alike(const SegmentReplay::Tensors& a, const SegmentReplay::Tensors& b)
 }  // namespace
 
 SegmentReplay::SegmentReplay(const TaskGraph& graph, int rank, SegmentCapture& capture)
-    : plan_(replay_plan(graph, rank)), capture_(capture), recorded_(plan_.pool.size()) {
-  for (const std::int32_t pool : plan_.pool)
+    : recordings_(recordings_of(graph, rank)), capture_(capture), recorded_(recordings_.pool.size()) {
+  for (const std::int32_t pool : recordings_.pool)
     while (static_cast<std::size_t>(pool) >= pools_.size()) pools_.push_back(capture_.new_pool());
 }
 
@@ -38,14 +38,14 @@ void SegmentReplay::take_inputs(std::size_t recording, const Tensors& inputs) {
 }
 
 SegmentReplay::Tensors SegmentReplay::run(TaskId task, int step, const Tensors& inputs, const Compute& compute) {
-  if (plan_.recording[task] == none || step < eager_steps) return compute(inputs);
-  const auto at = static_cast<std::size_t>(plan_.recording[task]);
+  if (recordings_.recording[task] == none || step < eager_steps) return compute(inputs);
+  const auto at = static_cast<std::size_t>(recordings_.recording[task]);
   Recorded& mine = recorded_[at];
   if (mine.recording && !are_alike(mine.inputs, inputs))
     throw std::runtime_error("a recorded segment got inputs of another shape than it was recorded with");
   take_inputs(at, inputs);
   if (!mine.recording)
-    mine.recording = capture_.record(pools_[plan_.pool[at]], [&] { mine.outputs = compute(mine.inputs); });
+    mine.recording = capture_.record(pools_[recordings_.pool[at]], [&] { mine.outputs = compute(mine.inputs); });
   mine.recording->replay();
   Tensors outputs;
   for (const at::Tensor& output : mine.outputs) outputs.push_back(output.defined() ? output.clone() : at::Tensor());

@@ -2,7 +2,7 @@
 // costs the host one call instead of hundreds.
 //
 //   steps 0, 1   compute(inputs)                                   as it is: libraries and caches set themselves up
-//   step 2       copy inputs ─► record compute(copies) ─► replay   once per recording (exec/lanes/replay_plan.h)
+//   step 2       copy inputs ─► record compute(copies) ─► replay   once per recording (exec/lanes/recordings.h)
 //   then         copy inputs ─► replay ─► copy outputs             `compute` is not called again
 //
 // A replay reads and writes the addresses of its recording. Inputs are copied into its own tensors and outputs out of
@@ -22,7 +22,7 @@
 #include <memory>
 #include <vector>
 
-#include "exec/lanes/replay_plan.h"
+#include "exec/lanes/recordings.h"
 
 namespace slipway::exec {
 
@@ -58,7 +58,7 @@ class SegmentReplay {
   // std::runtime_error for inputs of another shape than recorded: all micro-batches of a run are alike.
   Tensors run(TaskId task, int step, const Tensors& inputs, const Compute& compute);
 
-  const ReplayPlan& plan() const { return plan_; }
+  const Recordings& recordings() const { return recordings_; }
 
  private:
   struct Recorded {
@@ -67,9 +67,9 @@ class SegmentReplay {
   };
   void take_inputs(std::size_t recording, const Tensors& inputs);
 
-  ReplayPlan plan_;
+  Recordings recordings_;
   SegmentCapture& capture_;
-  std::vector<int> pools_;  // the capture's number of each pool of the plan
+  std::vector<int> pools_;  // the capture's number of each pool of the recordings
   std::vector<Recorded> recorded_;
 };
 

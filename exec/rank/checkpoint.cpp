@@ -13,11 +13,11 @@ std::string key_of(std::int64_t step, int rank) {
 
 }  // namespace
 
-Checkpointer::Checkpointer(CheckpointPlan plan, const RankModel& model, std::unique_ptr<Store> store)
-    : plan_(std::move(plan)), model_(model), store_(std::move(store)) {}
+Checkpointer::Checkpointer(CheckpointOptions options, const RankModel& model, std::unique_ptr<Store> store)
+    : options_(std::move(options)), model_(model), store_(std::move(store)) {}
 
 bool Checkpointer::is_due(std::int64_t steps) const {
-  return plan_.every > 0 && (steps % plan_.every < plan_.window || steps == plan_.last_step);
+  return options_.every > 0 && (steps % options_.every < options_.window || steps == options_.last_step);
 }
 
 void Checkpointer::step_ended(const Progress& done) {
@@ -33,48 +33,48 @@ void Checkpointer::step_ended(const Progress& done) {
 void Checkpointer::make_room() const {
   if (failed_step_ == 0) return;
   std::error_code left;  // the next start removes it
-  std::filesystem::remove_all(partial_path(checkpoint_path(plan_.folder, failed_step_)), left);
+  std::filesystem::remove_all(partial_path(checkpoint_path(options_.folder, failed_step_)), left);
 }
 
 void Checkpointer::save(const Progress& done) {
   const std::int64_t step = done.steps;
-  const std::string partial = partial_path(checkpoint_path(plan_.folder, step));
+  const std::string partial = partial_path(checkpoint_path(options_.folder, step));
   std::error_code error;
   std::filesystem::create_directories(partial, error);
   if (error) throw std::runtime_error("cannot make the folder " + partial + ": " + error.message());
-  ShardWriter writer(partial, plan_.rank);
+  ShardWriter writer(partial, options_.rank);
   model_.save(writer);
   const auto checksum = writer.finish();
-  store_->set(key_of(step, plan_.rank), checksum ? std::to_string(*checksum) : "nothing");
-  if (store_->add("checkpoint/" + std::to_string(step) + "/saved", 1) == plan_.world) commit(done);
+  store_->set(key_of(step, options_.rank), checksum ? std::to_string(*checksum) : "nothing");
+  if (store_->add("checkpoint/" + std::to_string(step) + "/saved", 1) == options_.world) commit(done);
 }
 
 // Runs on one rank, when all have written.
 void Checkpointer::commit(const Progress& done) {
   const std::int64_t step = done.steps;
-  Manifest manifest = plan_.training;
+  Manifest manifest = options_.training;
   manifest.step = step;
   manifest.samples = done.samples;
   manifest.batch = done.batch;
-  for (int rank = 0; rank < plan_.world; ++rank) {
+  for (int rank = 0; rank < options_.world; ++rank) {
     const std::string checksum = store_->get(key_of(step, rank), while_alive_s);
     store_->forget(key_of(step, rank));
     if (checksum != "nothing") manifest.shards[rank] = std::stoull(checksum);
   }
-  const std::string whole = checkpoint_path(plan_.folder, step), partial = partial_path(whole);
+  const std::string whole = checkpoint_path(options_.folder, step), partial = partial_path(whole);
   write_durably(manifest_path(partial), to_text(manifest));
   sync_folder(partial);
   std::filesystem::remove_all(whole);  // of an earlier run that came as far, resumed from before
   std::filesystem::rename(partial, whole);
-  sync_folder(checkpoints_path(plan_.folder));
+  sync_folder(checkpoints_path(options_.folder));
   remove_old(step);
 }
 
 void Checkpointer::remove_old(std::int64_t newest) const {
-  std::vector<std::int64_t> steps = complete_checkpoints(plan_.folder);
+  std::vector<std::int64_t> steps = complete_checkpoints(options_.folder);
   std::erase_if(steps, [&](std::int64_t step) { return step > newest; });
-  for (int left = static_cast<int>(steps.size()) - plan_.keep, i = 0; i < left; ++i) {
-    const std::string old = checkpoint_path(plan_.folder, steps[i]);
+  for (int left = static_cast<int>(steps.size()) - options_.keep, i = 0; i < left; ++i) {
+    const std::string old = checkpoint_path(options_.folder, steps[i]);
     std::filesystem::rename(old, partial_path(old));  // no longer complete if this process is killed now
     std::filesystem::remove_all(partial_path(old));
   }

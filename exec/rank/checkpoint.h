@@ -19,7 +19,7 @@
 
 namespace slipway::exec {
 
-struct CheckpointPlan {
+struct CheckpointOptions {
   std::string folder;  // of the run
   int every = 0;       // steps; 0: never
   int keep = 2;        // number of newest ones
@@ -32,7 +32,7 @@ struct CheckpointPlan {
 class Checkpointer {
  public:
   // `store`: a connection of its own.
-  Checkpointer(CheckpointPlan plan, const RankModel& model, std::unique_ptr<Store> store);
+  Checkpointer(CheckpointOptions options, const RankModel& model, std::unique_ptr<Store> store);
   // Called on the compute lane, when this rank has updated its parameters and the training has come to `done`. Throws
   // std::runtime_error with the file that could not be written, or the parameter that is not finite. Such a step makes
   // no checkpoint and replaces none.
@@ -48,7 +48,7 @@ class Checkpointer {
   void commit(const Progress& done);
   void remove_old(std::int64_t newest) const;
 
-  CheckpointPlan plan_;
+  CheckpointOptions options_;
   const RankModel& model_;
   std::unique_ptr<Store> store_;
   std::atomic<std::int64_t> failed_step_{0};  // 0: none, since a checkpoint follows a step

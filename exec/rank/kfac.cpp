@@ -96,7 +96,7 @@ void Kfac::take_works() {
   for (std::size_t i = 0; i < linears_.size(); ++i) first.try_emplace(linears_[i].block, i);
   for (const Task& task : graph_.tasks) {
     const Work& work = graph_.work(task);
-    if (work.kind != WorkKind::filler) continue;
+    if (work.kind != WorkKind::bubble_work) continue;
     if (work.collective != Collective::none) {
       const auto& ranks = graph_.communicator(task).ranks;
       uses_ += static_cast<int>(std::count(ranks.begin(), ranks.end(), rank_));
@@ -109,7 +109,7 @@ void Kfac::take_works() {
     if (what.stage == KfacStage::inversion) linears_[linear].owner = task.rank;
     if (task.rank != rank_) continue;
     if (what.stage == KfacStage::inversion) ++uses_;
-    fillers_[task.work] = {linear, what};
+    bubble_work_[task.work] = {linear, what};
     if (what.stage == KfacStage::curvature) captures_.try_emplace({task.micro_batch, task.slice});
   }
   std::map<const ShardedParameter*, int> factors;  // of a weight
@@ -158,32 +158,32 @@ at::Tensor Kfac::gradient_of(const Linear& linear) const {
   return linear.weight->gradient.narrow(0, linear.shape.first_row, linear.shape.out);
 }
 
-void Kfac::run_filler(TaskId id, int step) {
+void Kfac::run_bubble_work(TaskId id, int step) {
   const Task& task = graph_.tasks[id];
-  const auto found = fillers_.find(task.work);
-  if (found == fillers_.end()) throw std::runtime_error(label_of(graph_, id) + " is no work of K-FAC on this rank");
+  const auto found = bubble_work_.find(task.work);
+  if (found == bubble_work_.end()) throw std::runtime_error(label_of(graph_, id) + " is no work of K-FAC on this rank");
   if (found->second.work.stage == KfacStage::curvature)
     curvature(found->second, task, step);
   else
     invert(found->second, id, step);
 }
 
-void Kfac::curvature(const Filler& filler, const Task& task, int step) {
-  const Linear& linear = linears_[filler.linear];
+void Kfac::curvature(const FactorTask& bubble_work, const Task& task, int step) {
+  const Linear& linear = linears_[bubble_work.linear];
   LinearCapture& capture = captures_.at({task.micro_batch, task.slice});
   Refresh& refresh = refresh_of(step);
-  at::Tensor sum = factor(refresh, linear, filler.work.of_input);
-  if (filler.work.of_input)
+  at::Tensor sum = factor(refresh, linear, bubble_work.work.of_input);
+  if (bubble_work.work.of_input)
     add_squares(sum, capture.take_input(*linear.weight), 1);
   else
     add_squares(sum, capture.take_output_gradient(*linear.weight).narrow(-1, linear.shape.first_row, linear.shape.out),
                 loss_tokens_);
 }
 
-void Kfac::invert(const Filler& filler, TaskId task, int step) {
-  Linear& linear = linears_[filler.linear];
+void Kfac::invert(const FactorTask& bubble_work, TaskId task, int step) {
+  Linear& linear = linears_[bubble_work.linear];
   Refresh& refresh = refresh_of(step);
-  const bool is_first = !linear.ratio.defined(), of_input = filler.work.of_input;
+  const bool is_first = !linear.ratio.defined(), of_input = bubble_work.work.of_input;
   if (is_first) linear.ratio = damping_ratio(factor(refresh, linear, true), factor(refresh, linear, false));
   at::Tensor own = factor(refresh, linear, of_input);
   own.div_(tokens_);

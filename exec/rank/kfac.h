@@ -70,7 +70,7 @@ class Kfac {
   LinearCapture* capture_of(const Task& segment);
 
   // `step`: of the graph, which is a window.
-  void run_filler(TaskId task, int step);
+  void run_bubble_work(TaskId task, int step);
   void precondition(int stage) const;
   Message message(TaskId task, int step);
   void arrived(TaskId task, int step, const Message& message);
@@ -97,7 +97,7 @@ class Kfac {
     at::Tensor a, b;    // flat sums of all factors, from the first curvature of a kind on
     int uses_left = 0;  // inversions and reductions
   };
-  struct Filler {
+  struct FactorTask {
     std::size_t linear = 0;  // in linears_
     KfacWork work;
   };
@@ -114,8 +114,8 @@ class Kfac {
   Refresh& refresh_of(int step);
   at::Tensor& sums_of(Refresh& refresh, bool of_input) const;
   void used(int step);
-  void curvature(const Filler& filler, const Task& task, int step);
-  void invert(const Filler& filler, TaskId task, int step);
+  void curvature(const FactorTask& bubble_work, const Task& task, int step);
+  void invert(const FactorTask& bubble_work, TaskId task, int step);
   void exchange_pair(Linear& linear, Refresh& refresh) const;
   std::string checkpoint_name(const Linear& linear, bool of_input) const;
   at::Tensor stored_inverse(const CheckpointReader& checkpoint, const Linear& linear, bool of_input) const;
@@ -130,11 +130,11 @@ class Kfac {
   double tokens_, loss_tokens_;  // of a step, over all ranks: all tokens, and the predicted ones
   std::vector<Linear> linears_;  // by block, then in forward order: equal on all replicas
   std::int64_t a_elements_ = 0, b_elements_ = 0;
-  std::unordered_map<std::int32_t, Filler> fillers_;       // by work
-  int uses_ = 0;                                           // of a refresh on this rank
-  std::map<std::pair<int, int>, LinearCapture> captures_;  // by micro-batch and slice
-  std::mutex mutex_;                                       // of refreshes_, not of the refreshes
-  std::map<int, Refresh> refreshes_;                       // by step
+  std::unordered_map<std::int32_t, FactorTask> bubble_work_;  // by work
+  int uses_ = 0;                                              // of a refresh on this rank
+  std::map<std::pair<int, int>, LinearCapture> captures_;     // by micro-batch and slice
+  std::mutex mutex_;                                          // of refreshes_, not of the refreshes
+  std::map<int, Refresh> refreshes_;                          // by step
   std::vector<Failure> failures_;
 };
 

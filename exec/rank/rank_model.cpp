@@ -119,7 +119,7 @@ void RankModel::enter(const TaskGraph& graph, const Progress& before, int step) 
 std::string RankModel::replay_segments(SegmentCapture& capture) {
   capture_ = &capture;
   state_->replay = std::make_unique<SegmentReplay>(state_->graph, state_->rank, capture);
-  return state_->replay->plan().why_none;
+  return state_->replay->recordings().why_none;
 }
 
 void RankModel::run(TaskId task, int step) {
@@ -142,11 +142,11 @@ void RankModel::run(TaskId task, int step) {
     case WorkKind::precondition:
       s.kfac->precondition(work.stage);
       break;
-    case WorkKind::filler:
+    case WorkKind::bubble_work:
       if (s.evaluation)
         s.evaluate(task, step);
       else
-        s.kfac->run_filler(task, step);
+        s.kfac->run_bubble_work(task, step);
       break;
     case WorkKind::optimizer_step:
       s.optimizer_step(task, step);

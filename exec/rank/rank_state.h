@@ -122,7 +122,7 @@ struct RankModel::State {
     return work.kind == WorkKind::transfer || work.kind == WorkKind::wire_collective;
   }
   bool is_kfac(const Work& work) const {
-    return kfac != nullptr && (work.kind == WorkKind::filler || work.kind == WorkKind::precondition);
+    return kfac != nullptr && (work.kind == WorkKind::bubble_work || work.kind == WorkKind::precondition);
   }
 
   const Bundle& bundle;

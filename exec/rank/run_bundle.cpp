@@ -89,17 +89,17 @@ Progress beginning(const Bundle& bundle, const std::optional<CheckpointReader>& 
   return begin;
 }
 
-CheckpointPlan checkpoint_plan(const RankEnvironment& at, const Bundle& bundle, const std::string& folder) {
-  CheckpointPlan plan;
-  plan.folder = folder;
-  plan.every = bundle.run.checkpoint_steps;
-  plan.keep = bundle.run.checkpoints_kept;
-  plan.rank = at.rank;
-  plan.world = at.world;
-  plan.last_step = bundle.run.steps;
-  plan.window = bundle.graph.window;
-  if (plan.every > 0) plan.training = training_of(bundle.graph.step.model, bundle.run);
-  return plan;
+CheckpointOptions checkpoint_options(const RankEnvironment& at, const Bundle& bundle, const std::string& folder) {
+  CheckpointOptions options;
+  options.folder = folder;
+  options.every = bundle.run.checkpoint_steps;
+  options.keep = bundle.run.checkpoints_kept;
+  options.rank = at.rank;
+  options.world = at.world;
+  options.last_step = bundle.run.steps;
+  options.window = bundle.graph.window;
+  if (options.every > 0) options.training = training_of(bundle.graph.step.model, bundle.run);
+  return options;
 }
 
 BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& arguments)
@@ -119,7 +119,7 @@ BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& argument
       model_(bundle, rank_, device_),
       losses_(bundle, rank_, first_, arguments.out, seat.host().connect(),
               [this](const std::string& where) { seat_.fail_with_current_exception(where); }),
-      checkpoints_(checkpoint_plan(seat.environment(), bundle, arguments.out), model_, seat.host().connect()),
+      checkpoints_(checkpoint_options(seat.environment(), bundle, arguments.out), model_, seat.host().connect()),
       lanes_(
           programs_.all, rank_, [this](int done) { return next_steps(done); }, hooks()) {
   replay_segments();

@@ -22,7 +22,7 @@ void refuse_evaluation(const Step& step, const Run& run, std::vector<Refusal>& r
 
 bool is_kfac_work(const Work& work) {
   return work.kind == WorkKind::precondition ||
-         (work.kind == WorkKind::filler && !is_evaluation(work) && !sends_evaluated(work));
+         (work.kind == WorkKind::bubble_work && !is_evaluation(work) && !sends_evaluated(work));
 }
 
 }  // namespace

@@ -10,36 +10,36 @@
 
 namespace slipway::models {
 
-bool is_impaired(const Cluster& cluster) {
-  return !cluster.impairments.slowdown.empty() || !cluster.impairments.ports.empty();
+bool is_degraded(const Cluster& cluster) {
+  return !cluster.degradation.slowdown.empty() || !cluster.degradation.ports.empty();
 }
 
 Cluster healthy(Cluster cluster) {
-  cluster.impairments = {};
+  cluster.degradation = {};
   return cluster;
 }
 
 Cluster at_best(Cluster cluster) {
-  cluster.impairments.slowdown.clear();
-  for (SlowPort& port : cluster.impairments.ports) port.period = port.down = 0;
+  cluster.degradation.slowdown.clear();
+  for (SlowPort& port : cluster.degradation.ports) port.period = port.down = 0;
   return cluster;
 }
 
 double fastest_gpu(const Cluster& cluster) {
   double least = 1;
-  for (const double factor : cluster.impairments.slowdown) least = std::min(least, factor);
+  for (const double factor : cluster.degradation.slowdown) least = std::min(least, factor);
   return least;
 }
 
 double slowdown_of(const Cluster& cluster, int rank) {
-  const std::vector<double>& factors = cluster.impairments.slowdown;
+  const std::vector<double>& factors = cluster.degradation.slowdown;
   if (factors.empty()) return 1;
   return factors.at(gpu_of(cluster, rank));
 }
 
 PortState port_state(const Cluster& cluster, int fabric, const Place& place) {
   PortState state;
-  for (const SlowPort& slow : cluster.impairments.ports) {
+  for (const SlowPort& slow : cluster.degradation.ports) {
     if (slow.fabric != fabric || slow.node != place.node) continue;
     const int shared_by = std::max(1, cluster.fabrics[fabric].gpus_per_port);
     if (slow.gpu >= 0 && slow.gpu / shared_by != place.gpu / shared_by) continue;
@@ -51,7 +51,7 @@ PortState port_state(const Cluster& cluster, int fabric, const Place& place) {
 
 int slow_port_count(const Cluster& cluster, int ranks) {
   std::set<std::array<int, 3>> slow;  // fabric, node, port
-  for (int rank = 0; rank < ranks && !cluster.impairments.ports.empty(); ++rank) {
+  for (int rank = 0; rank < ranks && !cluster.degradation.ports.empty(); ++rank) {
     const Place place = place_of(cluster, rank);
     for (int f = 0; f < static_cast<int>(cluster.fabrics.size()); ++f) {
       const Fabric& fabric = cluster.fabrics[f];

@@ -9,9 +9,9 @@
 //                           ├─ period ──┤
 //   weak pair       a flow between these two nodes gets at most `share` of the fabric's bandwidth
 //
-// A plan is made without the first three and then meets them (healthy()). Weak pairs belong to the cluster as planned,
-// and a plan may place ranks around them (Cluster::gpu_of_rank).
-// Guarded by tests/models/degradation_test.cpp and tests/sim/stragglers_test.cpp.
+// The order of a step's tasks is made without the first three and then meets them (healthy()). Weak pairs belong to the
+// cluster as known beforehand, and a layout may place ranks around them (Cluster::gpu_of_rank).
+// Guarded by tests/models/degradation_test.cpp and tests/sim/degraded_step_test.cpp.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct WeakPair {
   double share = 1;
 };
 
-struct Impairments {
+struct Degradation {
   std::vector<double> slowdown;  // per GPU of the cluster, numbered node by node; empty: 1 everywhere
   std::vector<SlowPort> ports;
 };
@@ -50,7 +50,7 @@ struct PortState {
   double mean_share() const { return share * (1 - down); }
 };
 
-bool is_impaired(const Cluster& cluster);
+bool is_degraded(const Cluster& cluster);
 // The same cluster without slow GPUs and slow ports.
 Cluster healthy(Cluster cluster);
 // The same cluster at its best, for lower bounds: no port is ever down, no GPU is slower than its profile.

@@ -125,7 +125,7 @@ struct Cluster {
   std::array<MessageCost, message_axes> message_costs{};
   std::array<Algorithm, message_axes> algorithms = default_algorithms;  // of collectives, by Axis
   std::vector<int> gpu_of_rank;        // GPU of each rank; empty: rank r is on GPU r / ranks_per_gpu
-  Impairments impairments{};           // slow GPUs and ports
+  Degradation degradation{};           // slow GPUs and ports
   std::vector<WeakPair> weak_pairs{};  // nodes between which messages get less than the fabric's bandwidth
 };
 

@@ -44,7 +44,7 @@ constexpr std::uint32_t other_end = 0x80000000U;  // bit of a key that no LinkKi
 
 // State of the port with this number (−1: no port). `copy`: the node, for a fabric inside nodes.
 PortState state_of(const Cluster& cluster, int fabric_index, int copy, int number) {
-  if (cluster.impairments.ports.empty() || number < 0) return {};
+  if (cluster.degradation.ports.empty() || number < 0) return {};
   const Fabric& fabric = cluster.fabrics[fabric_index];
   const int shared = std::max(1, fabric.gpus_per_port);
   int first_node = 0;

@@ -28,7 +28,7 @@ constexpr std::array<PartName, memory_parts> names{{
     {"messages", "messages and temporaries"},
     {"gathered_weights", "gathered weights (ZeRO 3)"},
     {"gradient_buckets", "unreduced gradients (ZeRO 2, 3)"},
-    {"kept_for_fillers", "kept for bubble work"},
+    {"kept_for_bubble_work", "kept for bubble work"},
     {"update", "buffers of the update"},
     {"tables", "tables, lasting buffers"},
     {"library", "context, libraries"},

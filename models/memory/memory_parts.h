@@ -34,10 +34,10 @@ enum class MemoryPart : std::uint8_t {
   messages,          // values and gradients between segments: transfers, collectives, residual
   gathered_weights,  // ZeRO 3: a block's whole weights around its use
   gradient_buckets,  // ZeRO 2, 3: a block's whole gradient until it is reduced
-  kept_for_fillers,  // inputs and errors that work in the bubbles (K-FAC) still reads after their pass, and what it holds itself
-  update,            // buffers of the reduction and the update, at the end of a step
-  tables,            // tables and buffers of the trainer that outlive the step
-  library,           // CUDA context, kernels, communication library, workspaces
+  kept_for_bubble_work,  // inputs and errors that work in the bubbles (K-FAC) still reads after their pass, and what it holds itself
+  update,                // buffers of the reduction and the update, at the end of a step
+  tables,                // tables and buffers of the trainer that outlive the step
+  library,               // CUDA context, kernels, communication library, workspaces
   fragmentation,  // what the allocator reserves above what is allocated
 };
 constexpr std::size_t memory_parts = 21;

@@ -9,18 +9,18 @@ namespace {
 
 double real(std::int64_t value) { return static_cast<double>(value); }
 
-double element(const FigureInput& in) { return bytes_of(in.shape.dtype); }   // B
-double summed(const FigureInput& in) { return std::max(4.0, element(in)); }  // F
+double element(const CostInput& in) { return bytes_of(in.shape.dtype); }   // B
+double summed(const CostInput& in) { return std::max(4.0, element(in)); }  // F
 // Traffic of a conversion between the dtype and fp32, either way; none when they are the same.
-double conversion(const FigureInput& in) { return element(in) < summed(in) ? element(in) + summed(in) : 0.0; }
-double residual_elements(const FigureInput& in) { return real(in.tokens.sharded * in.block.hidden); }
+double conversion(const CostInput& in) { return element(in) < summed(in) ? element(in) + summed(in) : 0.0; }
+double residual_elements(const CostInput& in) { return real(in.tokens.sharded * in.block.hidden); }
 
-bool fused_norm(const FigureInput& in) {
+bool fused_norm(const CostInput& in) {
   // PyTorch's LayerNorm is one kernel by itself; RMSNorm only with the kernel of flash2_rmsnorm.
   return in.block.norm == Norm::layer || in.shape.kernels == Kernels::flash2_rmsnorm;
 }
 
-void set_gemm(Operator& op, const FigureInput& in, std::int64_t m, std::int64_t n, std::int64_t k) {
+void set_gemm(Operator& op, const CostInput& in, std::int64_t m, std::int64_t n, std::int64_t k) {
   op.m = m, op.n = n, op.k = k;
   op.forward_flops = 2.0 * real(m) * real(n) * real(k);
   op.input_grad_flops = op.weight_grad_flops = op.forward_flops;
@@ -32,7 +32,7 @@ void set_gemm(Operator& op, const FigureInput& in, std::int64_t m, std::int64_t 
 
 // Column-parallel projections keep their input as sequence parallelism shards it, and gather it again in the backward
 // pass (Korthikanti 2022, the form of Fujii's formula).
-void keep_sharded_input(Operator& op, const FigureInput& in) { op.saved_bytes = element(in) * residual_elements(in); }
+void keep_sharded_input(Operator& op, const CostInput& in) { op.saved_bytes = element(in) * residual_elements(in); }
 
 }  // namespace
 
@@ -54,7 +54,7 @@ Tokens tokens_of(const WorkShape& shape) {
 // Forward reads M rows and writes M. Backward reads M gradient rows and adds them to M rows of the gradient (read and
 // write). Every tensor rank makes all M rows, before the reduction. The kept token numbers (8 bytes a token) are left
 // out as in Fujii's formula.
-void set_embed(Operator& op, const FigureInput& in) {
+void set_embed(Operator& op, const CostInput& in) {
   const double rows = real(in.tokens.whole * in.block.hidden) * element(in);
   op.forward_bytes = 2 * rows;
   op.backward_bytes = 3 * rows;
@@ -62,7 +62,7 @@ void set_embed(Operator& op, const FigureInput& in) {
 
 // One kernel a table: residual read, row read, residual written. Backward per table: gradient read, rows of the table's
 // gradient read and written.
-void set_add_positions(Operator& op, const FigureInput& in) {
+void set_add_positions(Operator& op, const CostInput& in) {
   const int tables = in.block.token_types > 0 ? 2 : 1;
   op.forward_bytes = op.backward_bytes = 3.0 * tables * residual_elements(in) * element(in);
   op.kernels = tables;
@@ -70,7 +70,7 @@ void set_add_positions(Operator& op, const FigureInput& in) {
 
 namespace {
 
-struct NormFigures {
+struct NormCost {
   double forward_bytes, backward_bytes, saved_bytes;  // per normed number
   int kernels;
 };
@@ -81,7 +81,7 @@ struct NormFigures {
 //   (3F, and F to sum it); the square's gradient 2x·dvar (2F, 2F); sum of both paths (3F); →dtype.
 //   Keeps x in fp32 and x̂ in the dtype. In bf16 that makes 36 + 76 bytes a number instead of 4 + 6, or 224 instead of
 //   20 for a layer. A fit to the rows of Hagemann 2023 gives 274.
-NormFigures norm_figures(const FigureInput& in) {
+NormCost norm_cost(const CostInput& in) {
   const double B = element(in), F = summed(in);
   if (fused_norm(in)) return {2 * B, 3 * B, B, 1};
   return {2 * conversion(in) + 5 * F + 2 * B, 6 * B + 2 * conversion(in) + 13 * F, F + B, 6};
@@ -89,8 +89,8 @@ NormFigures norm_figures(const FigureInput& in) {
 
 }  // namespace
 
-void set_norm(Operator& op, const FigureInput& in) {
-  const NormFigures each = norm_figures(in);
+void set_norm(Operator& op, const CostInput& in) {
+  const NormCost each = norm_cost(in);
   const double numbers = residual_elements(in);
   op.forward_bytes = each.forward_bytes * numbers;
   op.backward_bytes = each.backward_bytes * numbers;
@@ -99,14 +99,14 @@ void set_norm(Operator& op, const FigureInput& in) {
 }
 
 // No kernel forward (another name for the same tensor). Backward sums the two gradient paths.
-void set_fork(Operator& op, const FigureInput& in) {
+void set_fork(Operator& op, const CostInput& in) {
   op.backward_bytes = 3 * element(in) * residual_elements(in);
   op.kernels = 0;
 }
 
 // Rotary: queries and keys are read and written once, in either direction. Norms of heads are norms of equally many
 // numbers, with a weight for queries and one for keys. They keep the projection's output beside what attention keeps.
-void set_qkv(Operator& op, const FigureInput& in) {
+void set_qkv(Operator& op, const CostInput& in) {
   const Block& block = in.block;
   const int t = in.shape.sharding.tensor;
   set_gemm(op, in, in.tokens.whole, (block.heads + 2 * block.kv_heads) * block.head_dim / t, block.hidden);
@@ -117,7 +117,7 @@ void set_qkv(Operator& op, const FigureInput& in) {
     op.kernels += 2;
   }
   if (!block.qk_norm) return;
-  const NormFigures each = norm_figures(in);
+  const NormCost each = norm_cost(in);
   op.elementwise_forward_bytes += each.forward_bytes * queries_keys;
   op.elementwise_backward_bytes += each.backward_bytes * queries_keys;
   op.saved_bytes += each.saved_bytes * queries_keys;
@@ -132,7 +132,7 @@ namespace {
 // fused_softmax: one kernel, 2B forward and 3B backward: 10 in bf16; the same fit gives 11.
 // Kept: 5 bytes a score in bf16 (softmax output, dropout mask of 1 byte, dropout output; Korthikanti 2022). Selective
 // recompute makes them again instead.
-void set_scores(Operator& op, const FigureInput& in, double scores) {
+void set_scores(Operator& op, const CostInput& in, double scores) {
   const double B = element(in), F = summed(in);
   const bool fused = in.shape.kernels == Kernels::fused_softmax;
   op.elementwise_forward_bytes = (fused ? 2 * B : 4 * B + 2 * conversion(in) + 2 * F) * scores;
@@ -156,7 +156,7 @@ void set_scores(Operator& op, const FigureInput& in, double scores) {
 // slice attends to the tokens before it wholly, and to half of its own square. Unfused kernels compute everything.
 // Backward has four products, and for flash a fifth that makes the scores again (Dao 2022: 2.5 × forward). The
 // log-sum-exp that flash keeps (4 bytes per token and head) is left out as in Fujii's formula.
-void set_attention(Operator& op, const FigureInput& in) {
+void set_attention(Operator& op, const CostInput& in) {
   const Block& block = in.block;
   const Sharding& cut = in.shape.sharding;
   const bool flash = !writes_scores(in.shape.kernels);
@@ -186,7 +186,7 @@ void set_attention(Operator& op, const FigureInput& in) {
 // keeps queries, keys and values; the passing blocks are sent around once more in the backward pass.
 // After round 0, the partial output is also read and added to the sum, in the format of sums. Backward the same happens
 // to the gradient of the queries.
-void set_ring_attention(Operator& op, const FigureInput& in) {
+void set_ring_attention(Operator& op, const CostInput& in) {
   const Block& block = in.block;
   const Sharding& cut = in.shape.sharding;
   const std::int64_t heads = block.heads / cut.tensor, kv_heads = block.kv_heads / cut.tensor;
@@ -209,18 +209,18 @@ void set_ring_attention(Operator& op, const FigureInput& in) {
   op.kernels = 2;
 }
 
-void set_out_projection(Operator& op, const FigureInput& in) {
+void set_out_projection(Operator& op, const CostInput& in) {
   set_gemm(op, in, in.tokens.whole, in.block.hidden, in.block.heads * in.block.head_dim / in.shape.sharding.tensor);
 }
 
 // Both are read, the sum is written. Backward hands the gradient to both paths for free. The sum of the two gradients
 // where the sub-layer began (2 read, 1 written) is counted here, or by `fork` in post-norm blocks.
-void set_add(Operator& op, const FigureInput& in) {
+void set_add(Operator& op, const CostInput& in) {
   op.forward_bytes = 3 * element(in) * residual_elements(in);
   op.backward_bytes = in.block.post_norm ? 0.0 : op.forward_bytes;
 }
 
-void set_up(Operator& op, const FigureInput& in) {
+void set_up(Operator& op, const CostInput& in) {
   const std::int64_t matrices = in.block.mlp == Mlp::swiglu ? 2 : 1;
   set_gemm(op, in, in.tokens.whole, matrices * in.block.ffn / in.shape.sharding.tensor, in.block.hidden);
   keep_sharded_input(op, in);
@@ -228,7 +228,7 @@ void set_up(Operator& op, const FigureInput& in) {
 
 // SwiGLU: silu (2), product (3); backward: product (3 + 3), silu (3). Keeps gate, up and silu(gate), the unfused form
 // of Fujii's 8f/h. GELU: 2, then 3; keeps its input.
-void set_activation(Operator& op, const FigureInput& in) {
+void set_activation(Operator& op, const CostInput& in) {
   const bool swiglu = in.block.mlp == Mlp::swiglu;
   const double column = real(mlp_rows(in) * in.block.ffn / in.shape.sharding.tensor) * element(in);
   op.forward_bytes = (swiglu ? 5 : 2) * column;
@@ -237,12 +237,12 @@ void set_activation(Operator& op, const FigureInput& in) {
   op.kernels = swiglu ? 2 : 1;
 }
 
-void set_down(Operator& op, const FigureInput& in) {
+void set_down(Operator& op, const CostInput& in) {
   set_gemm(op, in, in.tokens.whole, in.block.hidden, in.block.ffn / in.shape.sharding.tensor);
 }
 
 // Dense h×h, gelu (2, then 3), fused norm (2, then 3); keeps the input of each.
-void set_head_transform(Operator& op, const FigureInput& in) {
+void set_head_transform(Operator& op, const CostInput& in) {
   set_gemm(op, in, in.tokens.sharded, in.block.hidden, in.block.hidden);
   const double numbers = element(in) * residual_elements(in);
   op.elementwise_forward_bytes = 4 * numbers;
@@ -254,7 +254,7 @@ void set_head_transform(Operator& op, const FigureInput& in) {
 namespace {
 
 // Logits → fp32, one pass for maximum and sum of exponentials.
-double statistics_bytes(const FigureInput& in) {
+double statistics_bytes(const CostInput& in) {
   const double logits = real(in.tokens.whole * in.block.vocab / in.shape.sharding.tensor);
   return (conversion(in) + summed(in)) * logits;
 }
@@ -262,7 +262,7 @@ double statistics_bytes(const FigureInput& in) {
 }  // namespace
 
 // Makes the statistics of a vocabulary shard, so that they can be gathered before the loss.
-void set_logits(Operator& op, const FigureInput& in) {
+void set_logits(Operator& op, const CostInput& in) {
   set_gemm(op, in, in.tokens.whole, in.block.vocab / in.shape.sharding.tensor, in.block.hidden);
   keep_sharded_input(op, in);
   if (in.shape.sharding.tensor == 1) return;
@@ -271,7 +271,7 @@ void set_logits(Operator& op, const FigureInput& in) {
 }
 
 // Keeps the logits in fp32 (Fujii's 4·V). Backward reads them and writes the gradient in the dtype.
-void set_loss(Operator& op, const FigureInput& in) {
+void set_loss(Operator& op, const CostInput& in) {
   const int t = in.shape.sharding.tensor;
   const double logits = real(in.tokens.whole * in.block.vocab / t);
   op.forward_bytes = t == 1 ? statistics_bytes(in) : real(in.tokens.whole) * 3 * t * summed(in);
@@ -290,7 +290,7 @@ namespace {
 
 constexpr double index_bytes = 8;
 
-void set_products(Operator& op, const FigureInput& in, std::int64_t n, std::int64_t k) {
+void set_products(Operator& op, const CostInput& in, std::int64_t n, std::int64_t k) {
   const std::int64_t rows = mlp_rows(in), experts = in.block.experts;
   op.m = rows, op.n = n, op.k = k;
   op.forward_flops = op.input_grad_flops = op.weight_grad_flops = 2.0 * real(rows) * real(n) * real(k);
@@ -301,7 +301,7 @@ void set_products(Operator& op, const FigureInput& in, std::int64_t n, std::int6
 
 }  // namespace
 
-std::int64_t mlp_rows(const FigureInput& in) {
+std::int64_t mlp_rows(const CostInput& in) {
   return in.tokens.whole * std::max<std::int64_t>(1, in.block.experts_per_token);
 }
 
@@ -310,7 +310,7 @@ std::int64_t mlp_rows(const FigureInput& in) {
 // both gradients of the token (3·M·h). Keeps beside the input a row's weight, in fp32 and in the dtype, and three
 // indices. Kernels: GEMM, to fp32, top-k, softmax, to the dtype, sort (2), ends of experts (2), inverse order (2),
 // rows' tokens, copy.
-void set_route(Operator& op, const FigureInput& in) {
+void set_route(Operator& op, const CostInput& in) {
   const double B = element(in), F = summed(in);
   const double tokens = real(in.tokens.whole), wide = real(in.tokens.whole * in.block.hidden);
   const double rows = real(mlp_rows(in)), wide_rows = real(mlp_rows(in) * in.block.hidden);
@@ -325,14 +325,14 @@ void set_route(Operator& op, const FigureInput& in) {
   op.kernels = 13;
 }
 
-void set_expert_up(Operator& op, const FigureInput& in) {
+void set_expert_up(Operator& op, const CostInput& in) {
   set_products(op, in, 2 * in.block.ffn / in.shape.sharding.tensor, in.block.hidden);
 }
 
 // After the products: rows in the order of tokens (R·h read and written), weighted (the same) and summed (R·h, M·h).
 // Backward: the rows once more in the order of tokens (2·R·h); weighted gradients (M·h, R·h) and those of the weights
 // (R·h, M·h); back in the order of experts (2·R·h). Keeps the experts' results.
-void set_expert_down(Operator& op, const FigureInput& in) {
+void set_expert_down(Operator& op, const CostInput& in) {
   set_products(op, in, in.block.hidden, in.block.ffn / in.shape.sharding.tensor);
   const double B = element(in), wide = real(in.tokens.whole * in.block.hidden);
   const double wide_rows = real(mlp_rows(in) * in.block.hidden);

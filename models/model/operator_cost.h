@@ -20,33 +20,33 @@ struct Tokens {
 // Throws std::invalid_argument when the sequence cannot be cut evenly.
 Tokens tokens_of(const WorkShape& shape);
 
-struct FigureInput {
+struct CostInput {
   const Block& block;
   const WorkShape& shape;
   Tokens tokens;
 };
 
 // Rows of the MLP: M, or M·k with k experts per token.
-std::int64_t mlp_rows(const FigureInput& in);
+std::int64_t mlp_rows(const CostInput& in);
 
 // Each function sets the operator cost. Kind, block, part and wires are set already.
-void set_embed(Operator& op, const FigureInput& in);
-void set_add_positions(Operator& op, const FigureInput& in);
-void set_norm(Operator& op, const FigureInput& in);
-void set_fork(Operator& op, const FigureInput& in);
-void set_qkv(Operator& op, const FigureInput& in);
-void set_attention(Operator& op, const FigureInput& in);
-void set_ring_attention(Operator& op, const FigureInput& in);  // of round op.round
-void set_out_projection(Operator& op, const FigureInput& in);
-void set_add(Operator& op, const FigureInput& in);
-void set_route(Operator& op, const FigureInput& in);
-void set_up(Operator& op, const FigureInput& in);
-void set_activation(Operator& op, const FigureInput& in);
-void set_down(Operator& op, const FigureInput& in);
-void set_expert_up(Operator& op, const FigureInput& in);
-void set_expert_down(Operator& op, const FigureInput& in);
-void set_head_transform(Operator& op, const FigureInput& in);
-void set_logits(Operator& op, const FigureInput& in);
-void set_loss(Operator& op, const FigureInput& in);
+void set_embed(Operator& op, const CostInput& in);
+void set_add_positions(Operator& op, const CostInput& in);
+void set_norm(Operator& op, const CostInput& in);
+void set_fork(Operator& op, const CostInput& in);
+void set_qkv(Operator& op, const CostInput& in);
+void set_attention(Operator& op, const CostInput& in);
+void set_ring_attention(Operator& op, const CostInput& in);  // of round op.round
+void set_out_projection(Operator& op, const CostInput& in);
+void set_add(Operator& op, const CostInput& in);
+void set_route(Operator& op, const CostInput& in);
+void set_up(Operator& op, const CostInput& in);
+void set_activation(Operator& op, const CostInput& in);
+void set_down(Operator& op, const CostInput& in);
+void set_expert_up(Operator& op, const CostInput& in);
+void set_expert_down(Operator& op, const CostInput& in);
+void set_head_transform(Operator& op, const CostInput& in);
+void set_logits(Operator& op, const CostInput& in);
+void set_loss(Operator& op, const CostInput& in);
 
 }  // namespace slipway::models

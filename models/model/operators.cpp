@@ -10,7 +10,7 @@ namespace slipway::models {
 
 namespace {
 
-using SetFigures = void (*)(Operator&, const FigureInput&);
+using SetCost = void (*)(Operator&, const CostInput&);
 
 // Appends the operators of one block.
 class BlockWriter {
@@ -34,7 +34,7 @@ class BlockWriter {
   bool sequence_parallel() const { return in_.shape.sharding.sequence_parallel; }
   bool context() const { return in_.shape.sharding.context > 1; }
 
-  void compute(OpKind kind, const char* part, Wires reads, Wires writes, SetFigures set_figures, int round = 0) {
+  void compute(OpKind kind, const char* part, Wires reads, Wires writes, SetCost set_cost, int round = 0) {
     Operator op;
     op.kind = kind;
     op.block = index_;
@@ -42,7 +42,7 @@ class BlockWriter {
     op.reads = reads, op.writes = writes;
     op.dtype = in_.shape.dtype;
     op.round = round;
-    set_figures(op, in_);
+    set_cost(op, in_);
     list_.push_back(op);
   }
 
@@ -162,7 +162,7 @@ class BlockWriter {
   }
 
   std::vector<Operator>& list_;
-  FigureInput in_;
+  CostInput in_;
   int index_;
 };
 

@@ -71,7 +71,7 @@ struct BatchStage {
   std::int64_t batch = 0;
 };
 
-struct BatchPlan {
+struct BatchSchedule {
   BatchRule rule = BatchRule::constant;
   std::vector<std::int64_t> rungs;      // ascending, not empty: the first batch to the largest
   double warmup = 0;                    // linear: samples until the largest, > 0
@@ -91,10 +91,10 @@ struct BatchState {
   double samples = 0;      // seen
   double noise_scale = 0;  // of the gradient, in samples
 };
-// Throws std::invalid_argument for a plan without rungs, or without what its rule needs. The norm test gets the norms
+// Throws std::invalid_argument for a schedule without rungs, or without what its rule needs. The norm test gets the norms
 // expected for the state's noise scale,
-std::int64_t next_batch(const BatchPlan& plan, const BatchState& state);
+std::int64_t next_batch(const BatchSchedule& schedule, const BatchState& state);
 // or the norms measured in the step before.
-std::int64_t next_batch(const BatchPlan& plan, const BatchState& state, const GradientNorms& measured);
+std::int64_t next_batch(const BatchSchedule& schedule, const BatchState& state, const GradientNorms& measured);
 
 }  // namespace slipway::models

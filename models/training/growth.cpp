@@ -80,9 +80,9 @@ bool goes_on(const State& state, const CourseEnd& end) {
   return end.samples > 0 ? state.now.samples < end.samples : state.now.loss > end.target_loss;
 }
 
-void step(const BatchPlan& plan, const LossDynamics& dynamics, double sequence, State& state, Course& course) {
+void step(const BatchSchedule& schedule, const LossDynamics& dynamics, double sequence, State& state, Course& course) {
   const double noise = noise_scale_at(dynamics, state.now.loss) / sequence;
-  state.batch = next_batch(plan, {state.batch, state.now.steps, state.now.samples, noise});
+  state.batch = next_batch(schedule, {state.batch, state.now.steps, state.now.samples, noise});
   if (course.spans.empty() || course.spans.back().batch != state.batch)
     course.spans.push_back({state.batch, 0, state.now.samples, state.now.loss});
   ++course.spans.back().steps;
@@ -99,12 +99,12 @@ double done_share(const State& state, const LossDynamics& dynamics, const Course
 
 }  // namespace
 
-Course course_of(const BatchPlan& plan, const LossDynamics& dynamics, double sequence, const CourseEnd& end,
+Course course_of(const BatchSchedule& schedule, const LossDynamics& dynamics, double sequence, const CourseEnd& end,
                  const std::function<void(double)>& progress) {
   check(dynamics, sequence, end);
-  if (plan.rungs.empty()) throw std::invalid_argument("a batch plan needs at least one batch");
+  if (schedule.rungs.empty()) throw std::invalid_argument("a batch plan needs at least one batch");
   Course course;
-  State state{0, {0, 0, dynamics.start}, plan.rungs.front()};
+  State state{0, {0, 0, dynamics.start}, schedule.rungs.front()};
   const auto note_target = [&] {
     if (!course.target && end.target_loss > 0 && state.now.loss <= end.target_loss) course.target = state.now;
   };
@@ -115,7 +115,7 @@ Course course_of(const BatchPlan& plan, const LossDynamics& dynamics, double seq
       course.whole = false;
       break;
     }
-    step(plan, dynamics, sequence, state, course);
+    step(schedule, dynamics, sequence, state, course);
     note_target();
     if (progress && state.now.steps % steps_between_reports == 0) progress(done_share(state, dynamics, end));
   }

@@ -61,7 +61,7 @@ double progress_of_step(double batch, double noise_scale);
 //                      batch       ◄── rule, noise scale, samples so far     (models/training/batch_rules.h)
 //   the step           samples += batch,  noiseless steps += 1/(1 + noise/batch)
 //
-// Expectations only: nothing is drawn at random, so a plan has one course. The duration of steps is not part of it.
+// Expectations only: nothing is drawn at random, so a schedule has one course. The duration of steps is not part of it.
 // Guarded by tests/models/growth_test.cpp: with a constant batch and noise the course is McCandlish's hyperbola; a
 // batch by the norm test ends at the closed form's value.
 
@@ -91,7 +91,7 @@ struct CourseEnd {
 // Runs until `samples`, or until the target if these are 0. `sequence`: tokens of a sample. `progress` may be empty; it
 // is called now and then with the share that is done. Throws std::invalid_argument without an end (neither samples nor
 // a target above the floor).
-Course course_of(const BatchPlan& plan, const LossDynamics& dynamics, double sequence, const CourseEnd& end,
+Course course_of(const BatchSchedule& schedule, const LossDynamics& dynamics, double sequence, const CourseEnd& end,
                  const std::function<void(double done_share)>& progress = {});
 
 // Σ steps·step_s(batch) up to `steps`.

@@ -34,30 +34,31 @@ constexpr std::array<KindLetter, 13> letters{{{"forward", 'F'},
                                               {"inversion", 'V'},
                                               {"evaluation", 'E'}}};
 
-std::vector<int> ranks_to_show(const Layout& layout, const Folding& folding) {
+std::vector<int> ranks_to_show(const Layout& layout, const Representatives& representatives) {
   const int ranks = rank_count(layout);
   std::vector<int> shown;
   for (int rank = 0; rank < ranks && ranks <= most_rows; ++rank)
-    if (stand_in(layout, folding, rank) == rank) shown.push_back(rank);
+    if (representative_of(layout, representatives, rank) == rank) shown.push_back(rank);
   for (int stage = 0; shown.size() < most_rows && stage < layout.pipeline && ranks > most_rows; ++stage) {
     shown.push_back(rank_of(layout, {.pipeline = stage}));
   }
   return shown;
 }
 
-TimelinePicture empty_picture(const Layout& layout, const Folding& folding) {
+TimelinePicture empty_picture(const Layout& layout, const Representatives& representatives) {
   TimelinePicture picture;
   picture.ranks = rank_count(layout);
   picture.begin_s = std::numeric_limits<double>::infinity();
-  for (const int rank : ranks_to_show(layout, folding)) picture.rows.push_back({"rank " + std::to_string(rank), {}});
+  for (const int rank : ranks_to_show(layout, representatives))
+    picture.rows.push_back({"rank " + std::to_string(rank), {}});
   return picture;
 }
 
 // rank → row; −1: not shown
-std::vector<int> rows_of_ranks(const Layout& layout, const Folding& folding) {
+std::vector<int> rows_of_ranks(const Layout& layout, const Representatives& representatives) {
   std::vector<int> rows(rank_count(layout), -1);
   int next = 0;
-  for (const int rank : ranks_to_show(layout, folding)) rows[rank] = next++;
+  for (const int rank : ranks_to_show(layout, representatives)) rows[rank] = next++;
   return rows;
 }
 
@@ -117,8 +118,8 @@ char letter_of_kind(std::string_view kind) {
 }
 
 TimelinePicture picture_of(const TaskGraph& graph, const Timeline& timeline, int step) {
-  TimelinePicture picture = empty_picture(graph.step.layout, graph.folding);
-  const std::vector<int> rows = rows_of_ranks(graph.step.layout, graph.folding);
+  TimelinePicture picture = empty_picture(graph.step.layout, graph.representatives);
+  const std::vector<int> rows = rows_of_ranks(graph.step.layout, graph.representatives);
   const std::size_t tasks = graph.tasks.size();
   for (int s = 0; s < timeline.steps; ++s) {
     for (TaskId id = 0; id < tasks; ++id) {

@@ -20,7 +20,7 @@
 #include "scenarios/execute/rank_program.h"
 #include "scenarios/files/files.h"
 #include "scenarios/language/profiles.h"
-#include "scenarios/step/plan.h"
+#include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {
 namespace {

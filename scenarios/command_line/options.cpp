@@ -40,6 +40,11 @@ CommandOptions& CommandOptions::positional(std::string name, std::size_t least, 
   return *this;
 }
 
+CommandOptions& CommandOptions::formerly(std::string name) {
+  options_.back().former = std::move(name);
+  return *this;
+}
+
 CommandOptions& CommandOptions::flag(std::string name, std::string meaning) {
   options_.push_back({std::move(name), "", std::move(meaning), false});
   return *this;
@@ -97,6 +102,9 @@ std::string CommandOptions::unknown_option(const std::string& option) const {
   std::vector<std::string> names{"--help"};  // --help wins among equally near names
   for (const Option& known : options_) names.push_back("--" + known.name);
   const std::string word = option.substr(std::min(option.size(), option.find_first_not_of('-')));
+  for (const Option& known : options_)
+    if (!known.former.empty() && word == known.former)
+      return "option '" + option + "' is now called '--" + known.name + "'";
   std::string meant = as_override(word);
   if (meant.empty()) meant = suggestion(option, names);
   return "unknown option '" + option + "'" + (meant.empty() ? as_key(word) : meant);

@@ -30,6 +30,8 @@ class CommandOptions {
   CommandOptions& value(std::string name, std::string placeholder, std::string meaning);
   // Adds a short form to the option declared last: -o.
   CommandOptions& letter(char letter);
+  // The name that the option declared last had before; whoever gives it is told the new one.
+  CommandOptions& formerly(std::string name);
   // An option that may be given several times; the values keep their order.
   CommandOptions& values(std::string name, std::string placeholder, std::string meaning);
   // --help-json: the meaning of every key that --json prints.
@@ -54,6 +56,7 @@ class CommandOptions {
     std::string name, placeholder, meaning;  // placeholder empty: a flag
     bool repeats = false;
     char letter = 0;
+    std::string former = {};
   };
   void print_help(std::ostream& out) const;
   [[noreturn]] void fail(const std::string& message) const;

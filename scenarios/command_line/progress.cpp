@@ -117,9 +117,10 @@ Ticking::Ticking(std::ostream& err, std::string what, std::chrono::milliseconds 
             << std::flush;
       })) {}
 
-Plan planned(Scenario scenario, std::ostream& err, const PlanOptions& options, std::chrono::milliseconds pause) {
+PreparedStep planned(Scenario scenario, std::ostream& err, const PrepareOptions& options,
+                     std::chrono::milliseconds pause) {
   const Ticking ticking(err, "planning " + scenario.name, pause);
-  return plan_of(std::move(scenario), options);
+  return prepared_step(std::move(scenario), options);
 }
 
 void keep_freed_memory() {

@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "scenarios/step/plan.h"
+#include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {
 
@@ -83,8 +83,8 @@ class Ticking {
 };
 
 // plan_of; prints a line every `pause` while it takes long.
-Plan planned(Scenario scenario, std::ostream& err, const PlanOptions& options = {},
-             std::chrono::milliseconds pause = std::chrono::seconds(2));
+PreparedStep planned(Scenario scenario, std::ostream& err, const PrepareOptions& options = {},
+                     std::chrono::milliseconds pause = std::chrono::seconds(2));
 
 // Is this stream the process's standard error, and a terminal?
 bool is_terminal(const std::ostream& err);

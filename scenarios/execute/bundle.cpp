@@ -24,9 +24,9 @@ void refuse_long_ladder(const Scenario& scenario, std::size_t batches) {
 
 }  // namespace
 
-BatchPlan ladder_of(const Scenario& scenario) {
+BatchSchedule ladder_of(const Scenario& scenario) {
   if (!scenario.growth.given) return {};
-  return batch_plan(scenario, *scenario.growth.rule, rungs_that_run(scenario));
+  return batch_schedule(scenario, *scenario.growth.rule, rungs_that_run(scenario));
 }
 
 void check_ladder(const Scenario& scenario) {
@@ -35,38 +35,39 @@ void check_ladder(const Scenario& scenario) {
   refuse_long_ladder(scenario, rungs_that_run(scenario).size());
 }
 
-std::vector<Plan> larger_plans(const Plan& plan, const std::function<void(double, std::int64_t)>& progress) {
-  const BatchPlan ladder = ladder_of(plan.scenario);
+std::vector<PreparedStep> larger_steps(const PreparedStep& prepared,
+                                       const std::function<void(double, std::int64_t)>& progress) {
+  const BatchSchedule ladder = ladder_of(prepared.scenario);
   const std::vector<std::int64_t>& rungs = ladder.rungs;
-  std::vector<Plan> larger;
+  std::vector<PreparedStep> larger;
   for (std::size_t i = 1; i < rungs.size(); ++i) {
     if (progress) progress(static_cast<double>(i - 1) / static_cast<double>(rungs.size() - 1), rungs[i]);
-    Scenario own = plan.scenario;
+    Scenario own = prepared.scenario;
     own.step.global_batch = rungs[i];
-    larger.push_back(plan_of(std::move(own)));
+    larger.push_back(prepared_step(std::move(own)));
   }
-  std::vector<const TaskGraph*> programs{&plan.graph};
-  for (const Plan& each : larger) programs.push_back(&each.graph);
+  std::vector<const TaskGraph*> programs{&prepared.graph};
+  for (const PreparedStep& each : larger) programs.push_back(&each.graph);
   if (const std::string defect = ladder_defect(ladder, programs); !defect.empty())
-    throw UsageError(plan.scenario.path + ": the batch cannot grow during training: " + defect +
+    throw UsageError(prepared.scenario.path + ": the batch cannot grow during training: " + defect +
                      "; write layout.split as a list of layers, or remove training.growth");
   return larger;
 }
 
-std::vector<Plan> larger_plans(const Plan& plan, std::ostream& err) {
-  ProgressLine progress(err, "lowering " + plan.scenario.name, is_terminal(err));
-  return larger_plans(plan, [&](double share, std::int64_t batch) {
+std::vector<PreparedStep> larger_steps(const PreparedStep& prepared, std::ostream& err) {
+  ProgressLine progress(err, "lowering " + prepared.scenario.name, is_terminal(err));
+  return larger_steps(prepared, [&](double share, std::int64_t batch) {
     progress.report(share, "batch " + readable_count(static_cast<double>(batch)));
   });
 }
 
-Bundle bundle_of(const Plan& plan, const std::vector<Plan>& larger) {
-  Bundle bundle{plan.scenario.name, plan.graph, plan.scenario.run, ladder_of(plan.scenario), {}};
-  for (const Plan& each : larger) bundle.larger.push_back(each.graph);
+Bundle bundle_of(const PreparedStep& prepared, const std::vector<PreparedStep>& larger) {
+  Bundle bundle{prepared.scenario.name, prepared.graph, prepared.scenario.run, ladder_of(prepared.scenario), {}};
+  for (const PreparedStep& each : larger) bundle.larger.push_back(each.graph);
   return bundle;
 }
 
-std::string ladder_text(const BatchPlan& batches) {
+std::string ladder_text(const BatchSchedule& batches) {
   const std::vector<std::int64_t>& rungs = batches.rungs;
   constexpr std::size_t most_named = 8;
   std::vector<std::int64_t> named(rungs.begin(),

@@ -1,4 +1,4 @@
-// The step programs that `slipway execute` and `lower` give to the ranks: the plan's own, and with `training.growth`
+// The step programs that `slipway execute` and `lower` give to the ranks: the prepared step's own, and with `training.growth`
 // one for each batch that the training may reach, lowered beforehand.
 //
 //   batches   16   32   64   128        the same stages, lanes and communicators, more micro-batches
@@ -14,7 +14,7 @@
 
 #include "scenarios/execute/resumption.h"
 #include "scenarios/language/scenario.h"
-#include "scenarios/step/plan.h"
+#include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {
 
@@ -23,16 +23,17 @@ constexpr int most_step_programs = 64;
 // Checks the rule before lowering. Throws UsageError for an incomplete rule, and for more batches than can be lowered.
 void check_ladder(const Scenario& scenario);
 // The rule with the batches that have step programs; without batches where the batch stays.
-BatchPlan ladder_of(const Scenario& scenario);
-// The plans of the batches after the plan's own, ascending; none where the batch stays. `progress` (may be empty) gets
+BatchSchedule ladder_of(const Scenario& scenario);
+// The prepared steps of the batches after the prepared step's own, ascending; none where the batch stays. `progress` (may be empty) gets
 // the share done and the batch being lowered. Throws UsageError where a larger batch is cut into other stages.
-std::vector<Plan> larger_plans(const Plan& plan, const std::function<void(double, std::int64_t batch)>& progress = {});
+std::vector<PreparedStep> larger_steps(const PreparedStep& prepared,
+                                       const std::function<void(double, std::int64_t batch)>& progress = {});
 // The same, with a progress line on `err` when it takes long.
-std::vector<Plan> larger_plans(const Plan& plan, std::ostream& err);
-Bundle bundle_of(const Plan& plan, const std::vector<Plan>& larger);
+std::vector<PreparedStep> larger_steps(const PreparedStep& prepared, std::ostream& err);
+Bundle bundle_of(const PreparedStep& prepared, const std::vector<PreparedStep>& larger);
 
 // "batches 16, 32, 64, 128, norm test, eta 0.2 (4 step programs)".
-std::string ladder_text(const BatchPlan& batches);
+std::string ladder_text(const BatchSchedule& batches);
 
 // The parts of a learning rate schedule that only `slipway execute` knows: the end of the training. The rate decays to
 // that end unless run.optimizer.lr_decay_samples sets another.

@@ -18,7 +18,7 @@
 #include "scenarios/execute/execution.h"
 #include "scenarios/execute/rank_program.h"
 #include "scenarios/files/files.h"
-#include "scenarios/step/plan.h"
+#include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -108,8 +108,8 @@ std::vector<Scenario> checked_cases(const std::string& path, const std::vector<C
             "training.growth: a step has no one time where the batch grows; remove it, or use `slipway execute "
             "--confirm`");
       refuse_warmup_beyond_end(scenarios.back(), {});
-      const Plan plan = plan_of(scenarios.back());
-      refuse_what_does_not_fit(plan);
+      const PreparedStep prepared = prepared_step(scenarios.back());
+      refuse_what_does_not_fit(prepared);
     } catch (const UsageError& error) {
       throw UsageError("case \"" + one.name + "\": " + error.what());
     }

@@ -45,7 +45,7 @@ LaunchOptions passing_output_of(const ExecuteRequest& request, SetAside& earlier
 
 std::string write_bundle_to(const std::string& path, const ExecuteRequest& request) {
   OutputFile file(path);
-  write_bundle(file.stream(), bundle_of(request.plan, request.larger));
+  write_bundle(file.stream(), bundle_of(request.prepared, request.larger));
   file.commit();
   return path;
 }
@@ -93,7 +93,7 @@ std::optional<int> goes_on_from(const ExecuteRequest& request) {
 int merge_only(const ExecuteRequest& request) {
   const FolderLock lock(request.folder);
   std::ostringstream bundle, left;
-  write_bundle(bundle, bundle_of(request.plan, request.larger));
+  write_bundle(bundle, bundle_of(request.prepared, request.larger));
   left << std::ifstream(bundle_path(request.folder)).rdbuf();
   if (left.str() != bundle.str())
     throw UsageError(bundle_path(request.folder) +
@@ -103,7 +103,7 @@ int merge_only(const ExecuteRequest& request) {
 }
 
 int start_and_merge(const ExecuteRequest& request, const std::string& program) {
-  const int ranks = rank_count(request.plan.graph.step.layout);
+  const int ranks = rank_count(request.prepared.graph.step.layout);
   SetAside earlier(request.folder, 0, ranks - 1, goes_on_from(request));
   tell_abandoned(earlier, request.err);
   const std::string bundle = write_bundle_to(bundle_path(request.folder), request);
@@ -133,16 +133,16 @@ int join_and_merge(const ExecuteRequest& request, const std::string& program, co
   const int status = told_failure(request, result, told, first, last, earlier);
   for (int rank = first; rank <= last; ++rank) mark_done(request.folder, rank, status);
   if (status != status_done || first != 0) return status;
-  wait_for_the_others(request, rank_count(request.plan.graph.step.layout));
+  wait_for_the_others(request, rank_count(request.prepared.graph.step.layout));
   return merge_and_report(request);
 }
 
 // Simulates the same tasks before any rank starts.
-Trace prediction_of(const Plan& plan, std::ostream& err) {
+Trace prediction_of(const PreparedStep& prepared, std::ostream& err) {
   const Ticking ticking(err, "simulating");
-  const Timeline timeline = simulate(plan.graph, plan.scenario.cluster, plan.durations, {}).timeline;
-  Trace trace = trace_of(plan.graph, timeline, "simgrid");
-  trace.peak_bytes = rank_peaks(plan, timeline);
+  const Timeline timeline = simulate(prepared.graph, prepared.scenario.cluster, prepared.durations, {}).timeline;
+  Trace trace = trace_of(prepared.graph, timeline, "simgrid");
+  trace.peak_bytes = rank_peaks(prepared, timeline);
   return trace;
 }
 
@@ -168,21 +168,22 @@ void refuse_other_world(const JoinedRank& joined, const Scenario& scenario) {
 
 // Prints a headline in front of the run's own lines. `is_complete`: only the trace is missing.
 void tell_beginning(const ExecuteRequest& request, const std::string& program, bool is_complete) {
-  const Plan& plan = request.plan;
-  const Run& run = plan.scenario.run;
+  const PreparedStep& prepared = request.prepared;
+  const Run& run = prepared.scenario.run;
   std::ostream& talk = request.json ? request.err : request.out;
-  talk << headline(plan) << '\n';
-  for (const std::string& note : execution_notes(plan.scenario, program)) talk << "note: " << note << '\n';
+  talk << headline(prepared) << '\n';
+  for (const std::string& note : execution_notes(prepared.scenario, program)) talk << "note: " << note << '\n';
   if (!is_complete) {
-    for (const std::string& note : evaluation_notes(plan, request.from.done)) talk << "note: " << note << '\n';
-    for (const std::string& note : rate_notes(plan.scenario, request.from)) talk << "note: " << note << '\n';
+    for (const std::string& note : evaluation_notes(prepared, request.from.done)) talk << "note: " << note << '\n';
+    for (const std::string& note : rate_notes(prepared.scenario, request.from)) talk << "note: " << note << '\n';
   }
-  for (const std::string& note : batch_notes(plan.scenario, request.from)) talk << "note: " << note << '\n';
-  if (!plan.scenario.step.optimizer.lr_schedule.is_constant()) talk << rate_text(plan.scenario.step.optimizer) << '\n';
-  if (!request.larger.empty()) talk << ladder_text(ladder_of(plan.scenario)) << '\n';
+  for (const std::string& note : batch_notes(prepared.scenario, request.from)) talk << "note: " << note << '\n';
+  if (!prepared.scenario.step.optimizer.lr_schedule.is_constant())
+    talk << rate_text(prepared.scenario.step.optimizer) << '\n';
+  if (!request.larger.empty()) talk << ladder_text(ladder_of(prepared.scenario)) << '\n';
   if (!request.predicted.empty())
     talk << "predicted: " << readable_seconds(step_times(request.predicted.front()).period_s.back()) << " a step"
-         << (request.larger.empty() ? "" : fmt::format(" of batch {}", plan.graph.step.global_batch)) << '\n';
+         << (request.larger.empty() ? "" : fmt::format(" of batch {}", prepared.graph.step.global_batch)) << '\n';
   if (is_complete)
     talk << "its " << counted(run.steps, "step") << " are done; makes the trace from the ranks' records\n";
   if (request.resumes()) talk << "from step " << request.from.done << ": " << request.from.checkpoint << '\n';
@@ -215,14 +216,14 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   if (const auto trace = options.text("trace")) check_output("--trace", *trace, inputs_of(scenario));
   if (!options.text("trace") && std::filesystem::is_directory(trace_path(folder)))
     throw UsageError(trace_path(folder) + ", where the trace goes, is a folder; move it, or give --trace another file");
-  const Plan plan = planned(std::move(scenario), err);
-  if (options.has("cuda-graphs")) refuse_graphs(plan);
-  if (options.has("confirm")) refuse_unconfirmable(from, plan.scenario.run, plan.graph.window);
+  const PreparedStep prepared = planned(std::move(scenario), err);
+  if (options.has("cuda-graphs")) refuse_graphs(prepared);
+  if (options.has("confirm")) refuse_unconfirmable(from, prepared.scenario.run, prepared.graph.window);
   const std::string program = rank_program();
-  const std::vector<Plan> larger = larger_plans(plan, err);
+  const std::vector<PreparedStep> larger = larger_steps(prepared, err);
   if (!options.has("force"))  // more micro-batches never hold less
-    refuse_what_does_not_fit(larger.empty() ? plan : larger.back());
-  ExecuteRequest request{plan,
+    refuse_what_does_not_fit(larger.empty() ? prepared : larger.back());
+  ExecuteRequest request{prepared,
                          larger,
                          folder,
                          options.text("trace").value_or(trace_path(folder)),
@@ -235,7 +236,7 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   const bool reports = !joined || joined->rank == 0;
   if (options.has("confirm") && reports)
     for (std::size_t i = 0; i <= larger.size(); ++i)
-      request.predicted.push_back(prediction_of(plan_of_program(request, i), err));
+      request.predicted.push_back(prediction_of(prepared_of_program(request, i), err));
   if (reports) tell_beginning(request, program, unmerged.has_value());
   if (unmerged) return merge_only(request);
   return joined ? join_and_merge(request, program, *joined) : start_and_merge(request, program);

@@ -86,8 +86,8 @@ namespace {
 
 MergedRun merged_with_progress(const ExecuteRequest& request) {
   const Ticking ticking(request.err, "merging the ranks' records");
-  return merged_run(request.folder, rank_count(request.plan.graph.step.layout),
-                    request.plan.scenario.run.steps - request.from.done);
+  return merged_run(request.folder, rank_count(request.prepared.graph.step.layout),
+                    request.prepared.scenario.run.steps - request.from.done);
 }
 
 void write_trace(const ExecuteRequest& request, const Trace& trace) {
@@ -110,7 +110,7 @@ std::optional<Comparison> confirmed(const ExecuteRequest& request, const Executi
   const BatchMeasured& longest = longest_of(run.batches);
   if (longest.last - longest.first + 1 < fewest_confirmed) return std::nullopt;
   for (std::size_t i = 0; i < request.predicted.size(); ++i)
-    if (plan_of_program(request, i).graph.step.global_batch == longest.batch)
+    if (prepared_of_program(request, i).graph.step.global_batch == longest.batch)
       return compare_traces(request.predicted[i], steps_of_batch(run.trace, longest.batch));
   throw std::runtime_error("the run has steps of a batch that was not simulated: " + std::to_string(longest.batch));
 }
@@ -125,28 +125,28 @@ std::string drawn_steps(const Execution& run) {
 }  // namespace
 
 int merge_and_report(const ExecuteRequest& request) {
-  const Plan& plan = request.plan;
+  const PreparedStep& prepared = request.prepared;
   write_losses_csv(request.folder);  // first: it is short, and marks a run here if the rest is interrupted
   MergedRun merged = merged_with_progress(request);
   for (const std::string& note : merged.notes) request.err << "note: " << note << '\n';
   Execution run{std::move(merged.trace), {}, request.trace_path, request.folder};
-  run.trace.scenario = plan.scenario.name;
-  run.trace.summary = plan.scenario.resolved;
-  run.trace.window = plan.graph.window;
+  run.trace.scenario = prepared.scenario.name;
+  run.trace.summary = prepared.scenario.resolved;
+  run.trace.window = prepared.graph.window;
   run.times = step_times(run.trace);
   run.batches = batches_of(run.trace, run.times);
   for (std::size_t i = 0; i < request.predicted.size() && !run.batches.empty(); ++i)
-    run.predicted_step_s[plan_of_program(request, i).graph.step.global_batch] =
+    run.predicted_step_s[prepared_of_program(request, i).graph.step.global_batch] =
         step_times(request.predicted[i]).period_s.back();
   write_trace(request, run.trace);
   const std::optional<Comparison> comparison = confirmed(request, run);
   if (request.json) {
-    request.out << json_text(plan, run, comparison);
+    request.out << json_text(prepared, run, comparison);
     return status_done;
   }
   request.out << '\n'
-              << report_text(plan, run) << drawn_steps(run) << ":\n"
-              << draw(picture_of(run.trace, plan.graph.step.layout, run.times.last), terminal_width())
+              << report_text(prepared, run) << drawn_steps(run) << ":\n"
+              << draw(picture_of(run.trace, prepared.graph.step.layout, run.times.last), terminal_width())
               << "\ntrace: " << request.trace_path << ", losses: " << losses_csv_path(request.folder) << '\n';
   if (comparison)
     request.out << "\nPredicted before the run, and measured"

@@ -8,7 +8,7 @@
 #include "models/trace/trace.h"
 #include "scenarios/command_line/options.h"
 #include "scenarios/execute/resumption.h"
-#include "scenarios/step/plan.h"
+#include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {
 
@@ -19,15 +19,15 @@ CommandOptions execute_options();
 constexpr int fewest_confirmed = 3;  // steps: the first warms up, the last has no successor
 
 struct ExecuteRequest {
-  const Plan& plan;
-  const std::vector<Plan>& larger;  // set if the batch grows
+  const PreparedStep& prepared;
+  const std::vector<PreparedStep>& larger;  // set if the batch grows
   std::string folder, trace_path;
   Resumption from;
   std::vector<Trace> predicted;  // with --confirm, one per step program
   bool json = false, cuda_graphs = false;
   std::ostream &out, &err;
   bool resumes() const { return !from.checkpoint.empty(); }
-  int ranks_per_process() const { return plan.scenario.cluster.ranks_per_gpu; }
+  int ranks_per_process() const { return prepared.scenario.cluster.ranks_per_gpu; }
   // The arguments of a rank program.
   std::vector<std::string> arguments(const std::string& bundle) const {
     std::vector<std::string> words{bundle, "--out", folder};
@@ -37,8 +37,8 @@ struct ExecuteRequest {
   }
 };
 
-inline const Plan& plan_of_program(const ExecuteRequest& request, std::size_t program) {
-  return program == 0 ? request.plan : request.larger[program - 1];
+inline const PreparedStep& prepared_of_program(const ExecuteRequest& request, std::size_t program) {
+  return program == 0 ? request.prepared : request.larger[program - 1];
 }
 
 // Merges the ranks' files into the trace and losses.csv, and prints the answer. Returns the exit status. Throws

@@ -19,9 +19,9 @@
 namespace slipway::scenarios {
 namespace {
 
-double executed_mfu(const Plan& plan, double tokens_per_s) {
-  const double peak = peak_flops(plan.scenario);
-  return peak > 0 ? tokens_per_s * mfu_flops_per_token(plan.scenario.step.model) / peak : 0;
+double executed_mfu(const PreparedStep& prepared, double tokens_per_s) {
+  const double peak = peak_flops(prepared.scenario);
+  return peak > 0 ? tokens_per_s * mfu_flops_per_token(prepared.scenario.step.model) / peak : 0;
 }
 
 }  // namespace
@@ -42,20 +42,21 @@ void refuse_what_cannot_run(const Scenario& scenario) {
   throw UsageError(text);
 }
 
-void refuse_graphs(const Plan& plan) {
-  if (const auto refusal = not_recordable(plan.graph)) throw UsageError(text_of(*refusal));
+void refuse_graphs(const PreparedStep& prepared) {
+  if (const auto refusal = not_recordable(prepared.graph)) throw UsageError(text_of(*refusal));
 }
 
-void refuse_what_does_not_fit(const Plan& plan) {
-  const Timeline timeline = replay(plan.graph, plan.durations);
-  const std::vector<Violation> violations = memory_violations(plan, timeline);
+void refuse_what_does_not_fit(const PreparedStep& prepared) {
+  const Timeline timeline = replay(prepared.graph, prepared.durations);
+  const std::vector<Violation> violations = memory_violations(prepared, timeline);
   if (violations.empty()) return;
-  const std::string batch = plan.scenario.growth.given ? fmt::format(" with batch {}, to which training.growth leads",
-                                                                     plan.graph.step.global_batch)
-                                                       : "";
+  const std::string batch =
+      prepared.scenario.growth.given
+          ? fmt::format(" with batch {}, to which training.growth leads", prepared.graph.step.global_batch)
+          : "";
   throw UsageError("the scenario does not fit into memory" + batch +
                    "; nothing was started (--force starts all the same): " + violations.front().message + "\n" +
-                   memory_text(stage_memory(plan, timeline)));
+                   memory_text(stage_memory(prepared, timeline)));
 }
 
 std::vector<std::string> execution_notes(const Scenario& scenario, const std::string& program) {
@@ -82,12 +83,12 @@ std::vector<std::string> execution_notes(const Scenario& scenario, const std::st
   return notes;
 }
 
-std::vector<std::string> evaluation_notes(const Plan& plan, int done) {
-  const Scenario& scenario = plan.scenario;
-  const int steps = scenario.run.steps - done, window = plan.graph.window;
+std::vector<std::string> evaluation_notes(const PreparedStep& prepared, int done) {
+  const Scenario& scenario = prepared.scenario;
+  const int steps = scenario.run.steps - done, window = prepared.graph.window;
   if (scenario.step.fill != Fill::evaluation) {
     if (scenario.run.evaluation_data.empty()) return {};
-    const bool can = !uses_kfac(plan.graph.step) && !scenario.growth.given;
+    const bool can = !uses_kfac(prepared.graph.step) && !scenario.growth.given;
     return {std::string("run.evaluation_data is not read, because nothing evaluates it; ") +
             (can ? "set schedule.fill to evaluation"
                  : "evaluation needs schedule.fill evaluation, run.optimizer adamw and a batch that stays")};
@@ -144,15 +145,15 @@ std::string fullest_rank(const Execution& run) {
 
 }  // namespace
 
-double tokens_per_s(const Plan& plan, const Execution& run) {
-  if (run.batches.empty()) return tokens_per_step(plan.scenario) / run.times.median_period_s;
+double tokens_per_s(const PreparedStep& prepared, const Execution& run) {
+  if (run.batches.empty()) return tokens_per_step(prepared.scenario) / run.times.median_period_s;
   double samples = 0, seconds = 0;
   for (const BatchMeasured& each : run.batches)
     for (int step = std::max(each.first, run.times.first); step <= std::min(each.last, run.times.last); ++step) {
       samples += static_cast<double>(each.batch);
       seconds += run.times.period_s[step - run.times.first];
     }
-  return samples * static_cast<double>(plan.scenario.step.model->sequence) / seconds;
+  return samples * static_cast<double>(prepared.scenario.step.model->sequence) / seconds;
 }
 
 namespace {
@@ -196,18 +197,18 @@ std::string held_out_words(const Trace& trace) {
 
 }  // namespace
 
-std::string report_text(const Plan& plan, const Execution& run) {
+std::string report_text(const PreparedStep& prepared, const Execution& run) {
   const double step = step_time_of_run(run);
   const std::vector<LossPoint>& losses = run.trace.losses;
   const int before = steps_before(run.trace);
   std::string text = aligned_table({{"step time", "tokens/s", "loss", "waiting", "peak memory"},
-                                    {readable_seconds(step), readable_count(tokens_per_s(plan, run)),
+                                    {readable_seconds(step), readable_count(tokens_per_s(prepared, run)),
                                      fmt::format("{:.4f} to {:.4f}", losses.front().loss, losses.back().loss),
                                      readable_share(run.times.idle_share), fullest_rank(run)}},
                                    "  ");
   if (!run.batches.empty())
     text += "\nBatches (step time: median of the steps with a successor of the same batch):\n" +
-            batches_text(run.batches, static_cast<double>(plan.scenario.step.model->sequence), before,
+            batches_text(run.batches, static_cast<double>(prepared.scenario.step.model->sequence), before,
                          run.predicted_step_s);
   text += fmt::format(
       "\nStep time: {} ({}); waiting: compute lanes without work.\n"
@@ -223,7 +224,7 @@ std::string report_text(const Plan& plan, const Execution& run) {
 namespace {
 
 struct Answer {
-  const Plan& plan;
+  const PreparedStep& prepared;
   const Execution& run;
   const std::optional<Comparison>& comparison;
 };
@@ -231,8 +232,8 @@ const Execution& run_in(const Answer& answer) { return answer.run; }
 const Trace& trace_in(const Answer& answer) { return answer.run.trace; }
 const std::vector<LossPoint>& losses_in(const Answer& answer) { return answer.run.trace.losses; }
 
-double tokens_per_s_in(const Answer& answer) { return tokens_per_s(answer.plan, answer.run); }
-double mfu_in(const Answer& answer) { return executed_mfu(answer.plan, tokens_per_s_in(answer)); }
+double tokens_per_s_in(const Answer& answer) { return tokens_per_s(answer.prepared, answer.run); }
+double mfu_in(const Answer& answer) { return executed_mfu(answer.prepared, tokens_per_s_in(answer)); }
 
 std::vector<LossPoint> evaluations_in(const Answer& answer) {
   std::vector<LossPoint> evaluated = losses_in(answer);
@@ -258,7 +259,7 @@ Description<LossPoint> evaluation_keys() {
 const Description<Answer>& description() {
   static const Description<Answer> description =
       Description<Answer>()
-          .key("scenario", "text", "name of the scenario", [](const Answer& a) { return a.plan.scenario.name; })
+          .key("scenario", "text", "name of the scenario", [](const Answer& a) { return a.prepared.scenario.name; })
           .key("step_time_s", "s",
                "median distance between the starts of two steps on the slowest rank (one step: its span)",
                of(run_in, step_time_of_run))
@@ -310,8 +311,8 @@ const Description<Answer>& description() {
 
 std::vector<AnswerKeys> execute_answers() { return {{"execute --json", description().keys()}}; }
 
-std::string json_text(const Plan& plan, const Execution& run, const std::optional<Comparison>& comparison) {
-  return description().text({plan, run, comparison});
+std::string json_text(const PreparedStep& prepared, const Execution& run, const std::optional<Comparison>& comparison) {
+  return description().text({prepared, run, comparison});
 }
 
 }  // namespace slipway::scenarios

@@ -39,7 +39,7 @@ double simulated_step_s(const Scenario& scenario, std::ostream& err) {
   StepOptions options;
   options.makespan = false;
   const SimulatedStep step = simulated_step(scenario, options);
-  return step_time_of(step.plan.graph, step.simulation.timeline, steady_of(step));
+  return step_time_of(step.prepared.graph, step.simulation.timeline, periodic_of(step));
 }
 
 }  // namespace

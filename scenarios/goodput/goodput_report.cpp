@@ -14,7 +14,7 @@
 #include "scenarios/command_line/command.h"
 #include "scenarios/language/quantity.h"
 #include "scenarios/language/usage_error.h"
-#include "scenarios/step/plan.h"
+#include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {
 namespace {

@@ -13,7 +13,7 @@
 #include "scenarios/growth/rule.h"
 #include "scenarios/language/check_scenario.h"
 #include "scenarios/language/usage_error.h"
-#include "scenarios/step/plan.h"
+#include "scenarios/step/prepared_step.h"
 #include "schedules/rules/rules.h"
 
 namespace slipway::scenarios {
@@ -26,8 +26,8 @@ std::string throughout(std::int64_t batch) {
   return "batch " + readable_count(static_cast<double>(batch)) + " throughout";
 }
 
-std::string name_of_rule(const BatchPlan& plan) {
-  return plan.rule == BatchRule::constant ? throughout(plan.rungs.front()) : rule_text(plan);
+std::string name_of_rule(const BatchSchedule& batches) {
+  return batches.rule == BatchRule::constant ? throughout(batches.rungs.front()) : rule_text(batches);
 }
 
 bool can_run(const Scenario& scenario, BatchRule rule) {
@@ -48,15 +48,16 @@ bool can_run(const Scenario& scenario, BatchRule rule) {
 }
 
 // The scenario's rule first, then the constant batches and all other rules that the scenario gives enough for.
-std::vector<BatchPlan> plans_of(const Scenario& scenario, const std::vector<std::int64_t>& rungs) {
-  std::vector<BatchPlan> plans{batch_plan(scenario, *scenario.growth.rule, rungs)};
+std::vector<BatchSchedule> schedules_of(const Scenario& scenario, const std::vector<std::int64_t>& rungs) {
+  std::vector<BatchSchedule> schedules{batch_schedule(scenario, *scenario.growth.rule, rungs)};
   const auto add = [&](BatchRule rule, const std::vector<std::int64_t>& own) {
-    if (rule != *scenario.growth.rule && can_run(scenario, rule)) plans.push_back(batch_plan(scenario, rule, own));
+    if (rule != *scenario.growth.rule && can_run(scenario, rule))
+      schedules.push_back(batch_schedule(scenario, rule, own));
   };
   add(BatchRule::constant, rungs);
-  if (rungs.size() > 1) plans.push_back(batch_plan(scenario, BatchRule::constant, {rungs.back()}));
+  if (rungs.size() > 1) schedules.push_back(batch_schedule(scenario, BatchRule::constant, {rungs.back()}));
   for (const BatchRule rule : {BatchRule::linear, BatchRule::stages, BatchRule::norm_test}) add(rule, rungs);
-  return plans;
+  return schedules;
 }
 
 // Dynamics for the range of times to the target; empty without a target.
@@ -75,18 +76,18 @@ std::optional<double> seconds_to_target(const Course& course, const std::vector<
   return seconds_of(course, course.target->steps, [&](std::int64_t batch) { return step_time_between(rungs, batch); });
 }
 
-using CourseBy = std::function<Course(const BatchPlan& plan, const LossDynamics& dynamics)>;
+using CourseBy = std::function<Course(const BatchSchedule& batches, const LossDynamics& dynamics)>;
 
-RuleAnswer answer_of(const Scenario& scenario, const BatchPlan& plan, const GrowthAnswer& answer,
+RuleAnswer answer_of(const Scenario& scenario, const BatchSchedule& batches, const GrowthAnswer& answer,
                      const std::vector<LossDynamics>& may_be, const CourseBy& course_by) {
-  RuleAnswer rule{name_of_rule(plan), plan, course_by(plan, scenario.growth.dynamics), 0, {}, {}};
-  const std::vector<RungStep>& rungs = answer.rungs_of(plan.rule);
+  RuleAnswer rule{name_of_rule(batches), batches, course_by(batches, scenario.growth.dynamics), 0, {}, {}};
+  const std::vector<RungStep>& rungs = answer.rungs_of(batches.rule);
   rule.end_s = seconds_of(rule.course, rule.course.end.steps,
                           [&](std::int64_t batch) { return step_time_between(rungs, batch); });
   rule.target_s = seconds_to_target(rule.course, rungs);
   if (may_be.empty()) return rule;
   std::vector<std::optional<double>> times{rule.target_s};
-  for (const LossDynamics& dynamics : may_be) times.push_back(seconds_to_target(course_by(plan, dynamics), rungs));
+  for (const LossDynamics& dynamics : may_be) times.push_back(seconds_to_target(course_by(batches, dynamics), rungs));
   for (const auto& time : times) {
     rule.always_reached = rule.always_reached && time.has_value();
     if (!time) continue;
@@ -99,10 +100,10 @@ RuleAnswer answer_of(const Scenario& scenario, const BatchPlan& plan, const Grow
 // `since`: pieces of work completed since the last finished part.
 using Report = std::function<void(double since, const std::string& detail)>;
 
-// The first rule whose steps differ from those of the scenario's own rule, the first plan's.
-std::optional<BatchRule> rule_that_steps_otherwise(const std::vector<BatchPlan>& plans) {
-  for (const BatchPlan& plan : plans)
-    if (measures_norms(plan.rule) != measures_norms(plans.front().rule)) return plan.rule;
+// The first rule whose steps differ from those of the scenario's own rule, the first one's.
+std::optional<BatchRule> rule_that_steps_otherwise(const std::vector<BatchSchedule>& schedules) {
+  for (const BatchSchedule& batches : schedules)
+    if (measures_norms(batches.rule) != measures_norms(schedules.front().rule)) return batches.rule;
   return std::nullopt;
 }
 
@@ -148,12 +149,13 @@ GrowthAnswer growth_of(const Scenario& scenario, int count,
   const std::vector<std::int64_t> rungs = rungs_of(scenario);
   answer.rungs_in_all = rungs.size();
   const std::vector<std::int64_t> simulated = some_rungs(rungs, stage_batches(scenario), count);
-  const std::vector<BatchPlan> plans = plans_of(scenario, rungs);
+  const std::vector<BatchSchedule> schedules = schedules_of(scenario, rungs);
   const std::vector<LossDynamics> may_be = dynamics_that_may_be(scenario, answer.sequence);
-  const std::optional<BatchRule> other = rule_that_steps_otherwise(plans);
+  const std::optional<BatchRule> other = rule_that_steps_otherwise(schedules);
   // A step and a course each count as one piece of work.
   double done = 0;
-  const double pieces = static_cast<double>(simulated.size() * (other ? 2 : 1) + plans.size() * (1 + may_be.size()));
+  const double pieces =
+      static_cast<double>(simulated.size() * (other ? 2 : 1) + schedules.size() * (1 + may_be.size()));
   const Report report = [&](double since, const std::string& detail) {
     if (progress) progress((done + since) / pieces, detail);
   };
@@ -164,15 +166,15 @@ GrowthAnswer growth_of(const Scenario& scenario, int count,
     done += static_cast<double>(simulated.size());
   }
   answer.line_error = line_error(answer.rungs);
-  const CourseBy course_by = [&](const BatchPlan& plan, const LossDynamics& dynamics) {
+  const CourseBy course_by = [&](const BatchSchedule& batches, const LossDynamics& dynamics) {
     const CourseEnd end{scenario.tokens / answer.sequence, scenario.growth.target_loss};
     Course course =
-        course_of(plan, dynamics, answer.sequence, end, [&](double share) { report(share, name_of_rule(plan)); });
+        course_of(batches, dynamics, answer.sequence, end, [&](double share) { report(share, name_of_rule(batches)); });
     ++done;
     return course;
   };
-  for (const BatchPlan& plan : plans) {
-    answer.rules.push_back(answer_of(scenario, plan, answer, may_be, course_by));
+  for (const BatchSchedule& batches : schedules) {
+    answer.rules.push_back(answer_of(scenario, batches, answer, may_be, course_by));
     check_own_ends(scenario, answer.own());
   }
   return answer;
@@ -515,12 +517,13 @@ std::string noise_text(const Scenario& scenario, const GrowthAnswer& answer) {
       readable_share(progress_of_step(static_cast<double>(answer.rungs.front().batch), end)),
       batch_text(answer.rungs.back().batch),
       readable_share(progress_of_step(static_cast<double>(answer.rungs.back().batch), end)));
-  if (answer.own().plan.rule != BatchRule::norm_test) return text;
+  if (answer.own().batches.rule != BatchRule::norm_test) return text;
   return text + fmt::format(
                     "The norm test accepts batches from {} sequences on at the beginning, from {} on at the "
                     "end; the largest batch is {}.\n",
-                    count_text(batch_content_with(begin, answer.own().plan.eta)),
-                    count_text(batch_content_with(end, answer.own().plan.eta)), batch_text(answer.rungs.back().batch));
+                    count_text(batch_content_with(begin, answer.own().batches.eta)),
+                    count_text(batch_content_with(end, answer.own().batches.eta)),
+                    batch_text(answer.rungs.back().batch));
 }
 
 std::string outside_text(const Scenario& scenario, const GrowthAnswer& answer) {

@@ -26,7 +26,7 @@ struct TimeRange {
 
 struct RuleAnswer {
   std::string name;  // "norm test", "batch 2,048 throughout"
-  BatchPlan plan;
+  BatchSchedule batches;
   Course course;                   // whole for the scenario's rule, perhaps cut for the others
   double end_s = 0;                // time of the whole course
   std::optional<double> target_s;  // time to the target
@@ -58,7 +58,7 @@ struct GrowthAnswer {
     return alike || other_rungs.empty() ? rungs : other_rungs;
   }
   // The constant first batch; own() if that is the scenario's rule.
-  const RuleAnswer& first() const { return own().plan.rule == BatchRule::constant ? own() : rules[1]; }
+  const RuleAnswer& first() const { return own().batches.rule == BatchRule::constant ? own() : rules[1]; }
 };
 
 // Empty where nothing lies outside, or where the scenario does not give the fitted runs.

@@ -28,16 +28,17 @@ std::vector<RungStep> simulated_rungs(const Scenario& scenario, const std::vecto
     const double before = static_cast<double>(rungs.size()), all = static_cast<double>(batches.size());
     Scenario own = scenario;
     own.step.global_batch = batch;
-    const StepWorkers workers{[](const Scenario& of, const PlanOptions& how) { return plan_of(of, how); },
-                              [&](const Plan& plan, SimulationOptions how, const std::vector<int>& steps) {
+    const StepWorkers workers{[](const Scenario& of, const PrepareOptions& how) { return prepared_step(of, how); },
+                              [&](const PreparedStep& prepared, SimulationOptions how, const std::vector<int>& steps) {
                                 how.progress = [&](double share) {
                                   if (progress) progress((before + share) / all, batch);
                                 };
-                                return simulate_each(plan.graph, plan.scenario.cluster, plan.durations, how, steps);
+                                return simulate_each(prepared.graph, prepared.scenario.cluster, prepared.durations, how,
+                                                     steps);
                               }};
     const SimulatedStep step = simulated_step(own, options, workers);
     const Prediction prediction = prediction_of(step);
-    rungs.push_back({batch, micro_batches_of(step.plan), prediction.step.step_time_s, prediction.tokens_per_s,
+    rungs.push_back({batch, micro_batches_of(step.prepared), prediction.step.step_time_s, prediction.tokens_per_s,
                      prediction.step.mfu, prediction.fits()});
   }
   return rungs;

@@ -57,8 +57,8 @@ std::vector<std::int64_t> rungs_that_run(const Scenario& scenario) {
   return rungs;
 }
 
-std::string rule_text(const BatchPlan& plan) {
-  switch (plan.rule) {
+std::string rule_text(const BatchSchedule& batches) {
+  switch (batches.rule) {
     case BatchRule::constant:
       return "constant";
     case BatchRule::linear:
@@ -68,10 +68,10 @@ std::string rule_text(const BatchPlan& plan) {
     case BatchRule::norm_test:
       break;
   }
-  return fmt::format("norm test, eta {:g}", plan.eta);
+  return fmt::format("norm test, eta {:g}", batches.eta);
 }
 
-BatchPlan batch_plan(const Scenario& scenario, BatchRule rule, std::vector<std::int64_t> rungs) {
+BatchSchedule batch_schedule(const Scenario& scenario, BatchRule rule, std::vector<std::int64_t> rungs) {
   const GrowthChoice& growth = scenario.growth;
   const int workers = scenario.step.layout.data * schedule_of(scenario.step).copies;
   return {rule, std::move(rungs), growth.warmup, growth.stages, growth.eta, growth.test_every, workers};

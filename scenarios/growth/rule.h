@@ -25,8 +25,8 @@ std::vector<std::int64_t> rungs_that_run(const Scenario& scenario);
 // The batches of training.growth.stages, as given.
 std::vector<std::int64_t> stage_batches(const Scenario& scenario);
 // "constant", "linear warm-up", "stages", "norm test, eta 0.2".
-std::string rule_text(const BatchPlan& plan);
+std::string rule_text(const BatchSchedule& batches);
 // The plan by `rule` with the scenario's numbers; `rule` may be another than the scenario's.
-BatchPlan batch_plan(const Scenario& scenario, BatchRule rule, std::vector<std::int64_t> rungs);
+BatchSchedule batch_schedule(const Scenario& scenario, BatchRule rule, std::vector<std::int64_t> rungs);
 
 }  // namespace slipway::scenarios

@@ -675,7 +675,7 @@ const Key degradation_table[] = {
 
 }  // namespace
 
-std::span<const Key> trouble_keys() { return degradation_table; }
+std::span<const Key> degradation_keys() { return degradation_table; }
 
 // The scenario's own table, with its parts in keys_model.cpp, keys_troubles.cpp, keys_run.cpp and keys_growth.cpp: the whole
 // language.
@@ -887,7 +887,7 @@ std::span<const Key> scenario_keys() {
   static const std::vector<Key> all = [] {
     std::vector<Key> keys(model_keys().begin(), model_keys().end());
     keys.insert(keys.end(), std::begin(cluster_table), std::end(cluster_table));
-    keys.insert(keys.end(), trouble_keys().begin(), trouble_keys().end());
+    keys.insert(keys.end(), degradation_keys().begin(), degradation_keys().end());
     keys.insert(keys.end(), std::begin(work_table), std::end(work_table));
     keys.insert(keys.end(), run_keys().begin(), run_keys().end());
     keys.insert(keys.end(), training_keys().begin(), training_keys().end());

@@ -67,7 +67,7 @@ struct Key {
 std::span<const Key> scenario_keys();
 std::span<const Key> model_keys();        // a part of them: `model`
 std::span<const Key> run_keys();          // another: `run`
-std::span<const Key> trouble_keys();      // and another: what of the cluster is slow or fails
+std::span<const Key> degradation_keys();  // and another: what of the cluster is slow or fails
 std::span<const Key> training_keys();     // and another: how the batch grows and the loss falls
 std::span<const Key> machine_keys();      // models/machine/profiles/*.yaml and calibrated profiles
 std::span<const Key> library_keys();      // models/model/library/*.yaml

@@ -135,7 +135,7 @@ std::optional<Cluster> load_cluster(Settings& settings, const std::string& folde
   const bool unmeasured = std::any_of(cluster.groups.begin(), cluster.groups.end(),
                                       [](const NodeGroup& group) { return awaits_calibration(group.machine); });
   if (!unmeasured) std::erase_if(cluster.fabrics, [](const Fabric& fabric) { return fabric.bandwidth <= 0; });
-  load_impairments(settings, cluster);
+  load_degradation(settings, cluster);
   if (settings.refused() != before) return std::nullopt;
   return cluster;
 }
@@ -379,7 +379,7 @@ void load_straggler(Settings& settings, const std::string& path, const std::vect
   const auto spread = static_cast<Spread>(std::max(0, settings.choice(path + ".distribution")));
   const auto seed =
       static_cast<std::uint64_t>(settings.integer(settings.given(path + ".seed") ? path + ".seed" : "run.seed"));
-  std::vector<double>& factors = cluster.impairments.slowdown;
+  std::vector<double>& factors = cluster.degradation.slowdown;
   factors.resize(gpus.size(), 1);
   for (std::size_t i = 0; i < gpus.size(); ++i)
     if ((node < 0 || gpus[i].node == node) && (gpu < 0 || gpus[i].gpu == gpu))
@@ -410,7 +410,7 @@ std::vector<int> fabrics_of(Settings& settings, const std::string& key, int node
 // The dates of two periods have no common one.
 bool flaps_already(const SlowPort& port, const Cluster& cluster) {
   const int shared_by = std::max(1, cluster.fabrics[port.fabric].gpus_per_port);
-  return std::any_of(cluster.impairments.ports.begin(), cluster.impairments.ports.end(), [&](const SlowPort& other) {
+  return std::any_of(cluster.degradation.ports.begin(), cluster.degradation.ports.end(), [&](const SlowPort& other) {
     const bool same_port = other.gpu < 0 || port.gpu < 0 || other.gpu / shared_by == port.gpu / shared_by;
     return other.down > 0 && other.fabric == port.fabric && other.node == port.node && same_port;
   });
@@ -438,7 +438,7 @@ void load_slow_link(Settings& settings, const std::string& path, const std::vect
                       "remove one of the two, or give each a gpu of its own port");
       return;
     }
-    cluster.impairments.ports.push_back(port);
+    cluster.degradation.ports.push_back(port);
   }
 }
 
@@ -456,7 +456,7 @@ void load_link_factor(Settings& settings, const std::string& path, Cluster& clus
 
 }  // namespace
 
-void load_impairments(Settings& settings, Cluster& cluster) {
+void load_degradation(Settings& settings, Cluster& cluster) {
   const std::vector<Place> gpus = all_gpus(cluster);
   const auto each = [&](const std::string& list, const auto& load) {
     for (int i = 0; i < settings.length(list); ++i) {

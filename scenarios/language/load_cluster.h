@@ -5,7 +5,7 @@
 //   fabrics: [...]                  networks with a topology each (load_fabrics.cpp)
 //   no fabrics                      those of the machines' own links (default_fabrics in models/machine/machine.h)
 //   stragglers, slow_links,
-//   link_factors                    what is not as the profiles say (load_impairments.cpp)
+//   link_factors                    what is not as the profiles say (load_degradation.cpp)
 //
 // Guarded by tests/scenarios/scenario_load_test.cpp and tests/scenarios/scenario_errors_test.cpp.
 #pragma once
@@ -23,6 +23,6 @@ Value algorithms_value(const Cluster& cluster);
 Value fabric_value(const Fabric& fabric);
 
 // Slow GPUs, slow ports and weak pairs of nodes of a cluster whose groups and fabrics are known.
-void load_impairments(Settings& settings, Cluster& cluster);
+void load_degradation(Settings& settings, Cluster& cluster);
 
 }  // namespace slipway::scenarios

@@ -55,7 +55,7 @@ Machine machine_of(const Settings& settings) {
 
 // Data sheets tell these of a GPU. Of a CPU's ranks nobody does: `slipway calibrate` measures them, and
 // until then pricing refuses.
-void require_figures(Settings& settings) {
+void require_rates(Settings& settings) {
   if (!settings.good({"cores"}) || settings.integer("cores") > 0) return;
   for (const char* key : {"peak_flops", "memory_bandwidth"}) {
     if (!settings.good({key}) || settings.given(key)) continue;
@@ -69,7 +69,7 @@ std::optional<Machine> machine_from(std::optional<Value> document, const std::st
   if (!document) return std::nullopt;
   unwrap(*document, "", defects);
   Settings settings(std::move(*document), machine_keys(), defects);
-  require_figures(settings);
+  require_rates(settings);
   if (defects.size() != before) return std::nullopt;
   Machine machine = machine_of(settings);
   if (machine.name.empty()) machine.name = std::filesystem::path(file).stem().string();

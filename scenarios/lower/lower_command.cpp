@@ -9,7 +9,7 @@
 #include "scenarios/command_line/progress.h"
 #include "scenarios/execute/bundle.h"
 #include "scenarios/files/files.h"
-#include "scenarios/step/plan.h"
+#include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {
 
@@ -29,14 +29,14 @@ int lower_command(const std::vector<std::string>& args, std::ostream& out, std::
   Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
   check_output("-o", *path, inputs_of(scenario));
   check_ladder(scenario);
-  const Plan plan = planned(std::move(scenario), err);
-  const Bundle bundle = bundle_of(plan, larger_plans(plan, err));
+  const PreparedStep prepared = planned(std::move(scenario), err);
+  const Bundle bundle = bundle_of(prepared, larger_steps(prepared, err));
   OutputFile file(*path);
   write_bundle(file.stream(), bundle);
   const std::uint64_t bytes = file.commit();
-  out << headline(plan) << '\n'
-      << fmt::format("{}: {}, {} a step{}\n", *path, counted(rank_count(plan.graph.step.layout), "rank"),
-                     counted(static_cast<std::int64_t>(plan.graph.tasks.size()), "task"),
+  out << headline(prepared) << '\n'
+      << fmt::format("{}: {}, {} a step{}\n", *path, counted(rank_count(prepared.graph.step.layout), "rank"),
+                     counted(static_cast<std::int64_t>(prepared.graph.tasks.size()), "task"),
                      bytes > 0 ? ", " + readable_bytes(static_cast<double>(bytes)) : "");
   if (grows(bundle)) out << "first of " << ladder_text(bundle.batches) << '\n';
   return status_done;

@@ -169,23 +169,24 @@ namespace {
 SimulatedStep replayed(const Scenario& scenario) {
   StepOptions options;
   options.makespan = false;
-  return simulated_step(scenario, options,
-                        {ordered_plan, [](const Plan& plan, const auto&, const std::vector<int>& steps) {
-                           std::vector<Simulation> replayed(1);
-                           replayed[0].timeline = replay(plan.graph, plan.durations, steps.front());
-                           return replayed;
-                         }});
+  return simulated_step(
+      scenario, options,
+      {prepared_unchecked, [](const PreparedStep& prepared, const auto&, const std::vector<int>& steps) {
+         std::vector<Simulation> replayed(1);
+         replayed[0].timeline = replay(prepared.graph, prepared.durations, steps.front());
+         return replayed;
+       }});
 }
 
 double step_s(const SimulatedStep& step) {
-  return step_time_of(step.plan.graph, step.simulation.timeline, steady_of(step));
+  return step_time_of(step.prepared.graph, step.simulation.timeline, periodic_of(step));
 }
 
 }  // namespace
 
 void price(const Scenario& scenario, TriedChange& tried) {
   const SimulatedStep step = replayed(scenario);
-  const auto memory = stage_memory(step.plan, step.simulation.timeline, steady_of(step));
+  const auto memory = stage_memory(step.prepared, step.simulation.timeline, periodic_of(step));
   tried.verdict = verdict_of(scenario, stage_needs(scenario, on_timeline(memory)));
   tried.step_time_s = step_s(step);
 }

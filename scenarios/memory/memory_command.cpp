@@ -34,20 +34,21 @@ CommandOptions declared_options() {
 SimulatedStep simulated(const Scenario& scenario, std::ostream& err) {
   StepOptions once;
   once.steps = 1;
-  return simulated_step(scenario, once,
-                        {[&](const Scenario& of, const PlanOptions& how) {
-                           const Ticking ticking(err, "laying out the tasks of " + of.name);
-                           return plan_of(of, how);
-                         },
-                         [&](const Plan& plan, const SimulationOptions& how, const std::vector<int>& steps) {
-                           const Ticking ticking(err, "simulating " + plan.scenario.name);
-                           return simulate_each(plan.graph, plan.scenario.cluster, plan.durations, how, steps);
-                         }});
+  return simulated_step(
+      scenario, once,
+      {[&](const Scenario& of, const PrepareOptions& how) {
+         const Ticking ticking(err, "laying out the tasks of " + of.name);
+         return prepared_step(of, how);
+       },
+       [&](const PreparedStep& prepared, const SimulationOptions& how, const std::vector<int>& steps) {
+         const Ticking ticking(err, "simulating " + prepared.scenario.name);
+         return simulate_each(prepared.graph, prepared.scenario.cluster, prepared.durations, how, steps);
+       }});
 }
 
 MemoryReport judged(const SimulatedStep& step, std::ostream& err) {
-  const Ticking ticking(err, "counting the memory of " + step.plan.scenario.name);
-  return memory_report(step.plan, step.simulation.timeline, steady_of(step));
+  const Ticking ticking(err, "counting the memory of " + step.prepared.scenario.name);
+  return memory_report(step.prepared, step.simulation.timeline, periodic_of(step));
 }
 
 }  // namespace
@@ -57,13 +58,13 @@ int memory_command(const std::vector<std::string>& args, std::ostream& out, std:
   if (!options.parse(args, out)) return status_done;
   const std::vector<std::string>& overrides = options.all("set");
   const SimulatedStep step = simulated(checked_scenario(options.arguments()[0], overrides), err);
-  const Plan& plan = step.plan;
+  const PreparedStep& prepared = step.prepared;
   MemoryReport report = judged(step, err);
   if (!report.verdict.fits || options.has("changes")) {
-    ProgressLine progress(err, "pricing changes of " + plan.scenario.name, is_terminal(err));
-    report.search = search_changes(plan.scenario, overrides, [&](double share) { progress.report(share); });
+    ProgressLine progress(err, "pricing changes of " + prepared.scenario.name, is_terminal(err));
+    report.search = search_changes(prepared.scenario, overrides, [&](double share) { progress.report(share); });
   }
-  out << (options.has("json") ? json_text(plan, report) : report_text(plan, report));
+  out << (options.has("json") ? json_text(prepared, report) : report_text(prepared, report));
   return status_done;
 }
 

@@ -17,17 +17,17 @@ bool MemoryReport::is_safe() const {
   return std::all_of(stages.begin(), stages.end(), [](const StageReport& s) { return s.is_safe(); });
 }
 
-MemoryReport memory_report(const Plan& plan, const Timeline& timeline, const SteadyState* steady) {
+MemoryReport memory_report(const PreparedStep& prepared, const Timeline& timeline, const PeriodicTimeline* periodic) {
   MemoryReport report;
   std::vector<MemoryParts> formula;
   try {
-    formula = formula_memory(plan.scenario);
+    formula = formula_memory(prepared.scenario);
   } catch (const std::invalid_argument& reason) {
     report.no_formula = reason.what();
   }
-  const std::vector<StageTerms> counted = counted_memory(plan.scenario);
-  const std::vector<StageMemory> memory = stage_memory(plan, timeline, steady);
-  const std::vector<StageNeed> needs = stage_needs(plan.scenario, on_timeline(memory));
+  const std::vector<StageTerms> counted = counted_memory(prepared.scenario);
+  const std::vector<StageMemory> memory = stage_memory(prepared, timeline, periodic);
+  const std::vector<StageNeed> needs = stage_needs(prepared.scenario, on_timeline(memory));
   for (std::size_t stage = 0; stage < memory.size(); ++stage) {
     const StageMemory& fullest = memory[stage];
     StageReport& row = report.stages.emplace_back();
@@ -36,16 +36,16 @@ MemoryReport memory_report(const Plan& plan, const Timeline& timeline, const Ste
     row.on = fullest.on;
     if (!formula.empty()) row.formula = formula[stage];
     row.timeline = fullest.use.parts;
-    row.estimate = estimated(counted[stage], plan.scenario.trainer);
-    row.estimate[MemoryPart::kept_for_fillers] = row.timeline[MemoryPart::kept_for_fillers];
+    row.estimate = estimated(counted[stage], prepared.scenario.trainer);
+    row.estimate[MemoryPart::kept_for_bubble_work] = row.timeline[MemoryPart::kept_for_bubble_work];
     row.peak_task = fullest.use.peak_task;
     row.needs = needs[stage].bytes;
-    row.fits = row.needs <= plan.scenario.trainer.usable_share * row.capacity;
-    row.fits_cautious = row.needs <= plan.scenario.trainer.cautious_share * row.capacity;
+    row.fits = row.needs <= prepared.scenario.trainer.usable_share * row.capacity;
+    row.fits_cautious = row.needs <= prepared.scenario.trainer.cautious_share * row.capacity;
   }
-  report.verdict = verdict_of(plan.scenario, needs);
-  report.step_time_s =
-      plan.shortened ? replayed_step_s(plan.scenario) : step_time_of(plan.graph, replay(plan.graph, plan.durations, 3));
+  report.verdict = verdict_of(prepared.scenario, needs);
+  report.step_time_s = prepared.periodic ? replayed_step_s(prepared.scenario)
+                                         : step_time_of(prepared.graph, replay(prepared.graph, prepared.durations, 3));
   return report;
 }
 
@@ -54,13 +54,13 @@ MemoryReport memory_report(const Plan& plan, const Timeline& timeline, const Ste
 namespace {
 
 struct Answer {
-  const Plan& plan;
+  const PreparedStep& prepared;
   const MemoryReport& report;
   Basis basis;
 };
 const MemoryReport& report_in(const Answer& answer) { return answer.report; }
 const Verdict& verdict_in(const Answer& answer) { return answer.report.verdict; }
-const MemoryConstants& trainer_in(const Answer& answer) { return answer.plan.scenario.trainer; }
+const MemoryConstants& trainer_in(const Answer& answer) { return answer.prepared.scenario.trainer; }
 
 Description<MemoryParts> parts_keys() {
   Description<MemoryParts> description;
@@ -132,7 +132,7 @@ nlohmann::json cheapest_change(const Answer& answer) {
 const Description<Answer>& description() {
   static const Description<Answer> description =
       Description<Answer>()
-          .key("scenario", "text", "name of the scenario", [](const Answer& a) { return a.plan.scenario.name; })
+          .key("scenario", "text", "name of the scenario", [](const Answer& a) { return a.prepared.scenario.name; })
           .key("stack", "text", "trainer whose constants make the estimate: cluster.stack, or \"book\"",
                of(trainer_in, &MemoryConstants::name))
           .key("stack_machine", "text", "machine on which they were found; null: the book's",
@@ -179,8 +179,8 @@ const Description<Answer>& description() {
 
 std::vector<AnswerKeys> memory_answers() { return {{"memory --json", description().keys()}}; }
 
-std::string json_text(const Plan& plan, const MemoryReport& report) {
-  return description().text({plan, report, basis_of(plan.scenario)});
+std::string json_text(const PreparedStep& prepared, const MemoryReport& report) {
+  return description().text({prepared, report, basis_of(prepared.scenario)});
 }
 
 // The answer of `slipway memory` as a report.
@@ -193,9 +193,9 @@ std::string yes_no(bool yes) { return yes ? "yes" : "no"; }
 
 std::string bytes_or_dash(double bytes) { return bytes > 0 ? readable_bytes(bytes) : "-"; }
 
-std::string summary_table(const Plan& plan, const MemoryReport& report) {
+std::string summary_table(const PreparedStep& prepared, const MemoryReport& report) {
   Rows rows{{"pipeline rank", "closed form", "timeline", "estimate", "needs", "of a GPU's",
-             "within " + readable_share(plan.scenario.trainer.cautious_share), "fits", "peaks in"}};
+             "within " + readable_share(prepared.scenario.trainer.cautious_share), "fits", "peaks in"}};
   for (std::size_t i = 0; i < report.stages.size(); ++i) {
     const StageReport& stage = report.stages[i];
     rows.push_back(
@@ -220,15 +220,15 @@ std::string parts_table(const StageReport& stage) {
   return aligned_table(rows, "  ");
 }
 
-std::string verdict_text(const Plan& plan, const MemoryReport& report) {
+std::string verdict_text(const PreparedStep& prepared, const MemoryReport& report) {
   const Verdict& verdict = report.verdict;
   const std::string& task = report.stages[verdict.fullest].peak_task;
   std::string text = fmt::format(
       "{}: pipeline rank {} is fullest and needs {} of {}{} ({}), the largest of the three, {}; it peaks in {}.\n",
       verdict.fits ? "Fits" : "Does not fit", verdict.fullest, readable_bytes(verdict.bytes),
-      readable_bytes(verdict.usable), on_machine(plan.scenario, verdict.rank), readable_share(verdict.share()),
-      way_text(plan.scenario, verdict.way), task);
-  const MemoryConstants& trainer = plan.scenario.trainer;
+      readable_bytes(verdict.usable), on_machine(prepared.scenario, verdict.rank), readable_share(verdict.share()),
+      way_text(prepared.scenario, verdict.way), task);
+  const MemoryConstants& trainer = prepared.scenario.trainer;
   const bool book = trainer.machine.empty();
   text +=
       fmt::format("Cautiously, up to {} of each GPU{}: {}.\n", readable_share(trainer.cautious_share),
@@ -283,10 +283,10 @@ std::string changes_text(const MemoryReport& report, const Basis& basis) {
 
 }  // namespace
 
-std::string report_text(const Plan& plan, const MemoryReport& report) {
-  const Basis basis = basis_of(plan.scenario);
-  std::string text = headline(plan) + "\n\n" + verdict_text(plan, report) + "\n" + memory_basis_text(basis) +
-                     summary_table(plan, report);
+std::string report_text(const PreparedStep& prepared, const MemoryReport& report) {
+  const Basis basis = basis_of(prepared.scenario);
+  std::string text = headline(prepared) + "\n\n" + verdict_text(prepared, report) + "\n" + memory_basis_text(basis) +
+                     summary_table(prepared, report);
   for (std::size_t i = 0; i < report.stages.size(); ++i)
     text += fmt::format("\nPipeline rank {}, by part:\n", i) + parts_table(report.stages[i]);
   if (report.search) text += changes_text(report, basis);

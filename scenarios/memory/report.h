@@ -41,10 +41,11 @@ struct MemoryReport {
   bool is_safe() const;
 };
 
-// `timeline`: simulated or replayed; for a step with periodic micro-batches also its state `steady`.
-MemoryReport memory_report(const Plan& plan, const Timeline& timeline, const SteadyState* steady = nullptr);
+// `timeline`: simulated or replayed; for a step with periodic micro-batches also its `periodic` timeline.
+MemoryReport memory_report(const PreparedStep& prepared, const Timeline& timeline,
+                           const PeriodicTimeline* periodic = nullptr);
 
-std::string report_text(const Plan& plan, const MemoryReport& report);
-std::string json_text(const Plan& plan, const MemoryReport& report);
+std::string report_text(const PreparedStep& prepared, const MemoryReport& report);
+std::string json_text(const PreparedStep& prepared, const MemoryReport& report);
 
 }  // namespace slipway::scenarios

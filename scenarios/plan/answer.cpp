@@ -15,7 +15,7 @@
 #include "scenarios/language/keys.h"
 #include "scenarios/language/profiles.h"
 #include "scenarios/simulate/prediction.h"
-#include "scenarios/step/plan.h"
+#include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {
 

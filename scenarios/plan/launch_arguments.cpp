@@ -8,7 +8,7 @@
 #include "scenarios/language/settings.h"
 #include "scenarios/language/usage_error.h"
 #include "scenarios/plan/answer.h"
-#include "scenarios/step/plan.h"
+#include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {
 

@@ -13,7 +13,7 @@
 #include "scenarios/plan/answer.h"
 #include "scenarios/plan/remedies.h"
 #include "scenarios/plan/search.h"
-#include "scenarios/step/plan.h"
+#include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {
 namespace {

@@ -47,7 +47,7 @@ void try_nodes(const Trial& trial, const Scenario& scenario, bool keeps, std::ve
                                         [](const Fabric& fabric) { return fabric.scope == Fabric::Scope::cluster; });
   for (int times = 2; times <= most_times && !trial.interrupted(); times *= 2) {
     nodes = times * before;
-    larger.cluster.gpu_of_rank.clear(), larger.step.layout.placement.clear(), larger.cluster.impairments = {};
+    larger.cluster.gpu_of_rank.clear(), larger.step.layout.placement.clear(), larger.cluster.degradation = {};
     if (!is_networked) larger.cluster.fabrics = default_fabrics(larger.cluster.groups);
     const auto choice = trial.fitting(larger, keeps);
     if (!choice) continue;

@@ -180,7 +180,8 @@ void note_verdict(const Scenario& one, PricedLayout& row) {
 }
 
 void note_timeline(const SimulatedStep& step, const Scenario& scenario, PricedLayout& row) {
-  const std::vector<RankMemory> ranks = memory_timeline(step.plan.graph, step.simulation.timeline, steady_of(step));
+  const std::vector<RankMemory> ranks =
+      memory_timeline(step.prepared.graph, step.simulation.timeline, periodic_of(step));
   const std::vector<double> capacities = memory_capacities(scenario);
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     if (ranks[rank].peak <= row.timeline_share * capacities[rank]) continue;
@@ -195,14 +196,14 @@ void note_timeline(const SimulatedStep& step, const Scenario& scenario, PricedLa
 void note_simulation(const Scenario& one, PricedLayout& row) {
   StepOptions options;
   options.makespan = false;
-  const SimulatedStep step =
-      simulated_step(one, options,
-                     {[](const Scenario& scenario, const PlanOptions& how) { return ordered_plan(scenario, how); },
-                      [](const Plan& plan, const SimulationOptions& how, const std::vector<int>& steps) {
-                        return simulate_each(plan.graph, plan.scenario.cluster, plan.durations, how, steps);
-                      }});
+  const SimulatedStep step = simulated_step(
+      one, options,
+      {[](const Scenario& scenario, const PrepareOptions& how) { return prepared_unchecked(scenario, how); },
+       [](const PreparedStep& prepared, const SimulationOptions& how, const std::vector<int>& steps) {
+         return simulate_each(prepared.graph, prepared.scenario.cluster, prepared.durations, how, steps);
+       }});
   row.simulated = true;
-  note(metrics_of(step.plan.graph, step.simulation.timeline, peak_flops(one), steady_of(step)), row);
+  note(metrics_of(step.prepared.graph, step.simulation.timeline, peak_flops(one), periodic_of(step)), row);
   note_timeline(step, one, row);
 }
 

@@ -9,7 +9,7 @@
 // best ten; nor can it fit where the bound of its memory does not. Whether a layout fits is the verdict of
 // `slipway memory` (scenarios/step/verdict.h). A layout is simulated as `slipway
 // simulate` does it, but for members that do the same at the same time, which are simulated once
-// (schedules/lower/folding.h). Layouts are simulated by forked workers, one a core; the answer does not
+// (schedules/lower/representatives.h). Layouts are simulated by forked workers, one a core; the answer does not
 // depend on their number. Guarded by tests/scenarios/search_test.cpp: the ten best are those of exhaustive
 // simulation.
 #pragma once

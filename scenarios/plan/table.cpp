@@ -11,7 +11,7 @@
 #include "scenarios/plan/refine.h"
 #include "scenarios/plan/search.h"
 #include "scenarios/simulate/prediction.h"
-#include "scenarios/step/plan.h"
+#include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {
 

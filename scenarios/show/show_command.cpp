@@ -7,7 +7,7 @@
 #include "scenarios/command_line/outputs.h"
 #include "scenarios/command_line/progress.h"
 #include "scenarios/files/files.h"
-#include "scenarios/step/plan.h"
+#include "scenarios/step/prepared_step.h"
 #include "schedules/catalogue/schedule_csv.h"
 #include "schedules/draw/grid.h"
 
@@ -67,13 +67,13 @@ int show_command(const std::vector<std::string>& args, std::ostream& out, std::o
   if (options.has("micro-batches")) set_micro_batches(scenario, options.integer("micro-batches", 1, 1));
   if (dot && dot != "-") check_output("--dot", *dot, inputs_of(scenario));
   if (!options.has("csv") && dot != "-") refuse_endless_grid(scenario);
-  const Plan plan = planned(std::move(scenario), err);
+  const PreparedStep prepared = planned(std::move(scenario), err);
   if (options.has("csv")) {
-    write_schedule_csv(out, action_lists(plan.scenario.step));
+    write_schedule_csv(out, action_lists(prepared.scenario.step));
   } else if (dot != "-") {
-    out << headline(plan) << "\n\n" << grid(plan.graph);
+    out << headline(prepared) << "\n\n" << grid(prepared.graph);
   }
-  if (dot) write_dot_to(*dot, plan.graph, out, options.has("csv") ? err : out);
+  if (dot) write_dot_to(*dot, prepared.graph, out, options.has("csv") ? err : out);
   return status_done;
 }
 

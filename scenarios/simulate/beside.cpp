@@ -26,7 +26,7 @@ void refuse_unlike(const Scenario& first, const Scenario& second) {
   for (const Scenario* scenario : {&first, &second}) {
     if (scenario->cluster.groups.size() != 1)
       refuse(*scenario, "two jobs share a cluster of one kind of nodes; give cluster.machine instead of groups");
-    if (is_impaired(scenario->cluster) || !scenario->cluster.weak_pairs.empty() ||
+    if (is_degraded(scenario->cluster) || !scenario->cluster.weak_pairs.empty() ||
         !scenario->step.layout.placement.empty())
       refuse(*scenario,
              "places of two jobs are mixed; remove cluster.stragglers, slow_links and link_factors and "
@@ -75,12 +75,12 @@ std::array<std::vector<int>, 2> gpus_of(Interleaving interleaving, int gpus_per_
   return gpus;
 }
 
-Plan plan_on(const Scenario& scenario, const Cluster& common, std::vector<int> gpus) {
+PreparedStep prepared_on(const Scenario& scenario, const Cluster& common, std::vector<int> gpus) {
   Scenario moved = scenario;
   moved.cluster.groups = common.groups;
   moved.cluster.fabrics = common.fabrics;
   moved.cluster.gpu_of_rank = std::move(gpus);
-  return plan_of(std::move(moved));
+  return prepared_step(std::move(moved));
 }
 
 double first_start(const TaskGraph& graph, const Timeline& timeline, std::size_t rank, std::size_t step) {
@@ -109,21 +109,23 @@ Period period_of(const TaskGraph& graph, const Timeline& timeline, double horizo
   return period;
 }
 
-Job job_of(const Plan& plan, int steps) { return {plan.graph, plan.scenario.cluster, plan.durations, steps}; }
+Job job_of(const PreparedStep& prepared, int steps) {
+  return {prepared.graph, prepared.scenario.cluster, prepared.durations, steps};
+}
 
-void simulate_both(Neighbours& neighbours, const std::array<Plan, 2>& plans, const Cluster& common,
+void simulate_both(Neighbours& neighbours, const std::array<PreparedStep, 2>& both, const Cluster& common,
                    SimulationOptions options) {
   const double slower = std::max(neighbours[0].alone_s, neighbours[1].alone_s);
   for (double wanted = periods_wanted; wanted < periods_wanted * (1 << attempts); wanted *= 2) {
     const auto steps = [&](std::size_t j) {
       return 2 + static_cast<int>(std::ceil(wanted * slower / neighbours[j].alone_s));
     };
-    const Job jobs[] = {job_of(plans[0], steps(0)), job_of(plans[1], steps(1))};
+    const Job jobs[] = {job_of(both[0], steps(0)), job_of(both[1], steps(1))};
     const std::vector<Timeline> timelines = simulate_together(common, jobs, options);
     const double horizon = std::min(timelines[0].makespan_s, timelines[1].makespan_s);
     bool enough = true;
     for (std::size_t j = 0; j < 2; ++j) {
-      const Period period = period_of(plans[j].graph, timelines[j], horizon);
+      const Period period = period_of(both[j].graph, timelines[j], horizon);
       neighbours[j].beside_s = period.seconds;
       neighbours[j].periods = period.count;
       enough = enough && period.count >= 2;
@@ -144,7 +146,7 @@ Neighbours beside(const Scenario& first, const Scenario& second, Interleaving in
   const Scenario* scenarios[] = {&first, &second};
   const auto gpus = gpus_of(interleaving, common.groups[0].gpus_per_node,
                             {rank_count(first.step.layout), rank_count(second.step.layout)});
-  std::array<Plan, 2> plans{plan_on(first, common, gpus[0]), plan_on(second, common, gpus[1])};
+  std::array<PreparedStep, 2> both{prepared_on(first, common, gpus[0]), prepared_on(second, common, gpus[1])};
   Neighbours neighbours;
   const auto options = [&](const std::string& what) {
     SimulationOptions how;
@@ -152,13 +154,13 @@ Neighbours beside(const Scenario& first, const Scenario& second, Interleaving in
     return how;
   };
   for (std::size_t j = 0; j < 2; ++j) {
-    const Job alone[] = {job_of(plans[j], 3)};
+    const Job alone[] = {job_of(both[j], 3)};
     const Timeline timeline =
         simulate_together(common, alone, options("simulating " + scenarios[j]->name + " alone"))[0];
     neighbours[j] = {scenarios[j]->name, rank_count(scenarios[j]->step.layout),
-                     period_of(plans[j].graph, timeline, timeline.makespan_s).seconds, 0, 0};
+                     period_of(both[j].graph, timeline, timeline.makespan_s).seconds, 0, 0};
   }
-  simulate_both(neighbours, plans, common, options("simulating both"));
+  simulate_both(neighbours, both, common, options("simulating both"));
   return neighbours;
 }
 

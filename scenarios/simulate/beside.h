@@ -14,7 +14,7 @@
 
 #include "models/model/names.h"
 #include "scenarios/answers/answer_keys.h"
-#include "scenarios/step/plan.h"
+#include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {
 

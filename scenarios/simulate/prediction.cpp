@@ -17,37 +17,38 @@
 
 namespace slipway::scenarios {
 
-std::vector<StageMemory> stage_memory(const Plan& plan, const Timeline& timeline, const SteadyState* steady) {
-  const std::vector<RankMemory> ranks = memory_timeline(plan.graph, timeline, steady);
-  const std::vector<double> capacities = memory_capacities(plan.scenario);
-  std::vector<StageMemory> stages(plan.scenario.step.layout.pipeline);
+std::vector<StageMemory> stage_memory(const PreparedStep& prepared, const Timeline& timeline,
+                                      const PeriodicTimeline* periodic) {
+  const std::vector<RankMemory> ranks = memory_timeline(prepared.graph, timeline, periodic);
+  const std::vector<double> capacities = memory_capacities(prepared.scenario);
+  std::vector<StageMemory> stages(prepared.scenario.step.layout.pipeline);
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    const int stage = coordinates_of(plan.scenario.step.layout, static_cast<int>(rank)).pipeline;
+    const int stage = coordinates_of(prepared.scenario.step.layout, static_cast<int>(rank)).pipeline;
     StageMemory& fullest = stages[stage];
     // Compares products, because a capacity may be 0.
     if (fullest.capacity > 0 && ranks[rank].peak * fullest.capacity <= fullest.use.peak * capacities[rank]) continue;
     fullest = {static_cast<int>(rank), ranks[rank], capacities[rank],
-               on_machine(plan.scenario, static_cast<int>(rank))};
+               on_machine(prepared.scenario, static_cast<int>(rank))};
   }
   return stages;
 }
 
-std::vector<double> rank_peaks(const Plan& plan, const Timeline& timeline) {
-  const std::vector<RankMemory> ranks = memory_timeline(plan.graph, timeline);
+std::vector<double> rank_peaks(const PreparedStep& prepared, const Timeline& timeline) {
+  const std::vector<RankMemory> ranks = memory_timeline(prepared.graph, timeline);
   std::vector<double> peaks;
-  for (std::int32_t rank = 0; rank < rank_count(plan.graph.step.layout); ++rank)
-    peaks.push_back(ranks[stand_in(plan.graph.step.layout, plan.graph.folding, rank)].peak);
+  for (std::int32_t rank = 0; rank < rank_count(prepared.graph.step.layout); ++rank)
+    peaks.push_back(ranks[representative_of(prepared.graph.step.layout, prepared.graph.representatives, rank)].peak);
   return peaks;
 }
 
-std::vector<Violation> memory_violations(const Plan& plan, const Timeline& timeline) {
-  return check_memory(memory_timeline(plan.graph, timeline), memory_capacities(plan.scenario));
+std::vector<Violation> memory_violations(const PreparedStep& prepared, const Timeline& timeline) {
+  return check_memory(memory_timeline(prepared.graph, timeline), memory_capacities(prepared.scenario));
 }
 
 std::vector<OnTimeline> on_timeline(const std::vector<StageMemory>& memory) {
   std::vector<OnTimeline> seen;
   for (const StageMemory& stage : memory)
-    seen.push_back({stage.use.peak, stage.use.parts[MemoryPart::kept_for_fillers]});
+    seen.push_back({stage.use.peak, stage.use.parts[MemoryPart::kept_for_bubble_work]});
   return seen;
 }
 
@@ -63,20 +64,23 @@ std::optional<TrainingCost> training_cost(const Scenario& scenario, double step_
   return training;
 }
 
-int simulated_ranks(const Plan& plan) { return lowered_count(plan.graph.step.layout, plan.graph.folding); }
+int simulated_ranks(const PreparedStep& prepared) {
+  return lowered_count(prepared.graph.step.layout, prepared.graph.representatives);
+}
 
 Prediction prediction_of(const SimulatedStep& simulated) {
-  const Plan& plan = simulated.plan;
+  const PreparedStep& prepared = simulated.prepared;
   const Simulation& simulation = simulated.simulation;
   Prediction prediction;
-  prediction.step = metrics_of(plan.graph, simulation.timeline, peak_flops(plan.scenario), steady_of(simulated));
+  prediction.step =
+      metrics_of(prepared.graph, simulation.timeline, peak_flops(prepared.scenario), periodic_of(simulated));
   prediction.step.makespan_s = simulated.makespan_s;
-  prediction.repeats_s = simulated.steady ? simulated.steady->period_s : 0;
-  prediction.tokens_per_s = tokens_per_step(plan.scenario) / prediction.step.step_time_s;
-  prediction.memory = stage_memory(plan, simulation.timeline, steady_of(simulated));
-  prediction.needs = stage_needs(plan.scenario, on_timeline(prediction.memory));
-  prediction.verdict = verdict_of(plan.scenario, prediction.needs);
-  prediction.training = training_cost(plan.scenario, prediction.step.step_time_s);
+  prediction.repeats_s = simulated.periodic ? simulated.periodic->period_s : 0;
+  prediction.tokens_per_s = tokens_per_step(prepared.scenario) / prediction.step.step_time_s;
+  prediction.memory = stage_memory(prepared, simulation.timeline, periodic_of(simulated));
+  prediction.needs = stage_needs(prepared.scenario, on_timeline(prediction.memory));
+  prediction.verdict = verdict_of(prepared.scenario, prediction.needs);
+  prediction.training = training_cost(prepared.scenario, prediction.step.step_time_s);
   prediction.steps = simulation.timeline.steps;
   prediction.units = simulation.units;
   prediction.simulate_wall_s = simulation.wall_s;
@@ -86,13 +90,13 @@ Prediction prediction_of(const SimulatedStep& simulated) {
 namespace {
 
 struct Answer {
-  const Plan& plan;
+  const PreparedStep& prepared;
   const Prediction& prediction;
 };
-const Plan& plan_of_answer(const Answer& answer) { return answer.plan; }
+const PreparedStep& prepared_of_answer(const Answer& answer) { return answer.prepared; }
 const Prediction& prediction_in(const Answer& answer) { return answer.prediction; }
 const StepMetrics& step_in(const Answer& answer) { return answer.prediction.step; }
-const Model& model_in(const Answer& answer) { return answer.plan.scenario.step.model; }
+const Model& model_in(const Answer& answer) { return answer.prepared.scenario.step.model; }
 
 Description<FillSummary> fill_keys() {
   const auto utilization = [](double Utilization::*value) { return of(&FillSummary::utilization, value); };
@@ -121,25 +125,25 @@ Description<FillSummary> fill_keys() {
            &FillSummary::behind_s);
 }
 
-Description<StragglerCost> straggler_keys() {
-  return Description<StragglerCost>()
-      .key("stragglers_s", "s",
+Description<DegradationCost> degradation_cost_keys() {
+  return Description<DegradationCost>()
+      .key("degradation_s", "s",
            "part of step_time_s that slow GPUs and ports cost; this and the next three are present with "
            "cluster.stragglers or cluster.slow_links, without schedule.fill",
-           &StragglerCost::lost_s)
+           &DegradationCost::lost_s)
       .key("healthy_step_time_s", "s", "a step without them, the ranks in the same order",
-           &StragglerCost::healthy_step_s)
+           &DegradationCost::healthy_step_s)
       .key("waiting_s", "s", "list, one per pipeline rank: step_time_s without its compute, mean over members",
-           each(&StragglerCost::stages, &StageWaiting::waits_s))
+           each(&DegradationCost::stages, &StageWaiting::waits_s))
       .key("healthy_waiting_s", "s", "the same without slow GPUs and ports",
-           each(&StragglerCost::stages, &StageWaiting::healthy_waits_s));
+           each(&DegradationCost::stages, &StageWaiting::healthy_waits_s));
 }
 
 const Description<Answer>& description() {
   const auto stages = of(prediction_in, &Prediction::memory);
   static const Description<Answer> description =
       Description<Answer>()
-          .key("scenario", "text", "name of the scenario", [](const Answer& a) { return a.plan.scenario.name; })
+          .key("scenario", "text", "name of the scenario", [](const Answer& a) { return a.prepared.scenario.name; })
           .key("step_time_s", "s", "start of the last simulated step minus start of the one before, slowest rank",
                of(step_in, &StepMetrics::step_time_s))
           .key("makespan_s", "s", "first start to last end of one isolated step (with fill: of one window)",
@@ -175,12 +179,12 @@ const Description<Answer>& description() {
           .key("fits_cautious", "bool", "the same within the trainer's cautious share of every GPU, 0.8 of the book",
                [](const Answer& a) { return a.prediction.verdict.fits_cautious; })
           .key("ranks", "count", "GPUs (or CPU ranks) of the layout",
-               [](const Answer& a) { return rank_count(a.plan.scenario.step.layout); })
+               [](const Answer& a) { return rank_count(a.prepared.scenario.step.layout); })
           .key("simulated_ranks", "count", "simulated ranks; each other rank is identical to one of them",
-               of(plan_of_answer, simulated_ranks))
-          .key("micro_batches", "count", "per pipeline and step", of(plan_of_answer, micro_batches_of))
+               of(prepared_of_answer, simulated_ranks))
+          .key("micro_batches", "count", "per pipeline and step", of(prepared_of_answer, micro_batches_of))
           .key("simulated_micro_batches", "count", "simulated micro-batches; the others repeat them",
-               [](const Answer& a) { return a.plan.graph.micro_batches; })
+               [](const Answer& a) { return a.prepared.graph.micro_batches; })
           .key("parameters", "count", "trainable parameters of the model",
                [](const Answer& a) { return parameter_count(model_in(a)); })
           .key("active_parameters", "count",
@@ -188,15 +192,15 @@ const Description<Answer>& description() {
                of(model_in, active_parameter_count))
           .when(of(model_in, has_experts))
           .key("tasks", "count", "tasks of simulated ranks in the graph of one step (with fill: of one window)",
-               [](const Answer& a) { return a.plan.graph.tasks.size(); })
+               [](const Answer& a) { return a.prepared.graph.tasks.size(); })
           .key("simulated_units", "count", "these tasks as simulated: a chain simulated as one task counts once",
                of(prediction_in, &Prediction::units))
           .key("steps", "count", "steps (with fill: windows) simulated back to back",
                of(prediction_in, &Prediction::steps))
           .key("simulate_wall_s", "s", "time that the simulator's event loop took",
                of(prediction_in, &Prediction::simulate_wall_s))
-          .include(fill_keys(), of(plan_of_answer, &Plan::filling))
-          .include(straggler_keys(), of(prediction_in, &Prediction::stragglers))
+          .include(fill_keys(), of(prepared_of_answer, &PreparedStep::filling))
+          .include(degradation_cost_keys(), of(prediction_in, &Prediction::degradation))
           .include(training_cost_keys(), of(prediction_in, &Prediction::training))
           .include(basis_keys(), of(prediction_in, &Prediction::basis));
   return description;
@@ -218,7 +222,9 @@ std::vector<AnswerKeys> simulate_answers() {
   return {{"simulate --json", description().keys()}, {"simulate --beside --json", neighbours_description().keys()}};
 }
 
-std::string json_text(const Plan& plan, const Prediction& prediction) { return description().text({plan, prediction}); }
+std::string json_text(const PreparedStep& prepared, const Prediction& prediction) {
+  return description().text({prepared, prediction});
+}
 
 namespace {
 
@@ -243,23 +249,24 @@ std::string training_text(const Scenario& scenario, const TrainingCost& training
 }
 
 // States how many ranks were simulated and that the others are identical.
-std::string folding_text(const Plan& plan) {
-  const int ranks = rank_count(plan.scenario.step.layout), simulated = simulated_ranks(plan);
-  if (!plan.unfolded.empty()) return fmt::format("Simulated all {}: {}. ", counted(ranks, "rank"), plan.unfolded);
+std::string representatives_text(const PreparedStep& prepared) {
+  const int ranks = rank_count(prepared.scenario.step.layout), simulated = simulated_ranks(prepared);
+  if (!prepared.why_all_ranks.empty())
+    return fmt::format("Simulated all {}: {}. ", counted(ranks, "rank"), prepared.why_all_ranks);
   if (simulated == ranks) return "";
   return fmt::format("Simulated {1} of {0}; the rest are identical. ", counted(ranks, "rank"), simulated);
 }
 
 // States how many micro-batches were simulated, and the period of the others.
-std::string repeating_text(const Plan& plan, const Prediction& prediction) {
-  if (!plan.shortened) return "";
-  return fmt::format("Simulated {} of {}; the rest repeat every {}. ", plan.graph.micro_batches,
-                     counted(micro_batches_of(plan), "micro-batch"), readable_seconds(prediction.repeats_s));
+std::string repeating_text(const PreparedStep& prepared, const Prediction& prediction) {
+  if (!prepared.periodic) return "";
+  return fmt::format("Simulated {} of {}; the rest repeat every {}. ", prepared.graph.micro_batches,
+                     counted(micro_batches_of(prepared), "micro-batch"), readable_seconds(prediction.repeats_s));
 }
 
 // "80,610 tasks", "80,610 tasks (simulated as 9,000)"
-std::string tasks_text(const Plan& plan, const Prediction& prediction) {
-  const std::size_t tasks = plan.graph.tasks.size();
+std::string tasks_text(const PreparedStep& prepared, const Prediction& prediction) {
+  const std::size_t tasks = prepared.graph.tasks.size();
   return counted(static_cast<std::int64_t>(tasks), "task") +
          (prediction.units == tasks ? ""
                                     : " (simulated as " + readable_count(static_cast<double>(prediction.units)) + ")");
@@ -285,13 +292,13 @@ std::vector<Column> columns_of(const std::vector<StageMemory>& memory) {
   return used;
 }
 
-std::string verdict_text(const Plan& plan, const Prediction& prediction) {
+std::string verdict_text(const PreparedStep& prepared, const Prediction& prediction) {
   const Verdict& verdict = prediction.verdict;
   return fmt::format(
       "  Pipeline rank {} is fullest and needs {} of {} ({}), the largest value of `slipway memory`, {};\n "
       "cautiously, up to {}: {}.\n",
       verdict.fullest, readable_bytes(verdict.bytes), readable_bytes(verdict.usable), readable_share(verdict.share()),
-      way_text(plan.scenario, verdict.way), readable_share(plan.scenario.trainer.cautious_share),
+      way_text(prepared.scenario, verdict.way), readable_share(prepared.scenario.trainer.cautious_share),
       verdict.fits_cautious ? "fits" : "does not fit");
 }
 
@@ -321,45 +328,47 @@ std::string memory_text(const std::vector<StageMemory>& memory, const std::vecto
   return aligned_table(rows, "  ");
 }
 
-std::string report_text(const Plan& plan, const Prediction& prediction) {
+std::string report_text(const PreparedStep& prepared, const Prediction& prediction) {
   const StepMetrics& step = prediction.step;
-  std::string text = headline(plan) + "\n\n";
+  std::string text = headline(prepared) + "\n\n";
   text += aligned_table({{"step time", "MFU", "tokens/s", "fits"},
                          {readable_seconds(step.step_time_s), step.mfu > 0 ? readable_share(step.mfu) : "-",
                           readable_count(prediction.tokens_per_s), prediction.fits() ? "yes" : "no"}},
                         "  ") +
           "\n";
-  if (prediction.training) text += training_text(plan.scenario, *prediction.training);
-  text += basis_text(prediction.basis) + shares_text(step) + "\n" + filling_text(plan);
-  if (prediction.stragglers) text += straggler_text(*prediction.stragglers);
+  if (prediction.training) text += training_text(prepared.scenario, *prediction.training);
+  text += basis_text(prediction.basis) + shares_text(step) + "\n" + filling_text(prepared);
+  if (prediction.degradation) text += degradation_text(*prediction.degradation);
   text +=
       fmt::format("Memory, the fullest rank of each pipeline rank (fits: {}):\n", prediction.fits() ? "yes" : "no") +
-      memory_text(prediction.memory, prediction.needs, plan.scenario.trainer.usable_share) + "\n" +
-      verdict_text(plan, prediction) + closed_form_text(plan, prediction.memory[0]) + "\n";
-  const bool window = plan.graph.window > 1;
+      memory_text(prediction.memory, prediction.needs, prepared.scenario.trainer.usable_share) + "\n" +
+      verdict_text(prepared, prediction) + closed_form_text(prepared, prediction.memory[0]) + "\n";
+  const bool window = prepared.graph.window > 1;
   const std::string unit = window ? "window" : "step";
   text += fmt::format("One {}{} alone takes {}. {}{}{} a {}, {} simulated in {}.\n\n", unit,
-                      window ? " of " + counted(plan.graph.window, "step") : "", readable_seconds(step.makespan_s),
-                      folding_text(plan), repeating_text(plan, prediction), tasks_text(plan, prediction), unit,
-                      counted(prediction.steps, unit.c_str()), readable_seconds(prediction.simulate_wall_s));
+                      window ? " of " + counted(prepared.graph.window, "step") : "", readable_seconds(step.makespan_s),
+                      representatives_text(prepared), repeating_text(prepared, prediction),
+                      tasks_text(prepared, prediction), unit, counted(prediction.steps, unit.c_str()),
+                      readable_seconds(prediction.simulate_wall_s));
   return text;
 }
 
 namespace {
 
-MemoryInput closed_form_input(const Plan& plan) {
-  const Layout& layout = plan.graph.step.layout;
-  MemoryInput input = memory_input(plan.graph.step.model, plan.graph.shape());
+MemoryInput closed_form_input(const PreparedStep& prepared) {
+  const Layout& layout = prepared.graph.step.layout;
+  MemoryInput input = memory_input(prepared.graph.step.model, prepared.graph.shape());
   input.pipeline = layout.pipeline;
   input.data = layout.data;
   input.chunks = layout.chunks;
-  input.micro_batches = micro_batches_of(plan);
+  input.micro_batches = micro_batches_of(prepared);
   input.zero = layout.zero;
-  input.gradient_dtype = plan.graph.step.gradient_dtype;
-  input.recompute = plan.graph.step.recompute;
+  input.gradient_dtype = prepared.graph.step.gradient_dtype;
+  input.recompute = prepared.graph.step.recompute;
   double layers = 0;  // on the first pipeline rank, without embedding and head
-  for (std::size_t stage = 0; stage < plan.graph.stages.size(); stage += static_cast<std::size_t>(layout.pipeline)) {
-    layers += plan.graph.stages[stage].last - plan.graph.stages[stage].first;
+  for (std::size_t stage = 0; stage < prepared.graph.stages.size();
+       stage += static_cast<std::size_t>(layout.pipeline)) {
+    layers += prepared.graph.stages[stage].last - prepared.graph.stages[stage].first;
   }
   input.layers_on_first_stage = layers - 1 - (layout.pipeline == 1 ? 1 : 0);
   return input;
@@ -367,13 +376,13 @@ MemoryInput closed_form_input(const Plan& plan) {
 
 }  // namespace
 
-std::string closed_form_text(const Plan& plan, const StageMemory& first) {
-  const std::string& schedule = plan.scenario.step.schedule;
-  if (plan.scenario.step.actions) return "";  // has an order of its own
+std::string closed_form_text(const PreparedStep& prepared, const StageMemory& first) {
+  const std::string& schedule = prepared.scenario.step.schedule;
+  if (prepared.scenario.step.actions) return "";  // has an order of its own
   if (schedule != "1f1b" && schedule != "interleaved-1f1b") return "";
   MemoryTerms terms;
   try {
-    terms = closed_form_memory(closed_form_input(plan));
+    terms = closed_form_memory(closed_form_input(prepared));
   } catch (const std::invalid_argument&) {
     return "";  // another model family, without a formula
   }

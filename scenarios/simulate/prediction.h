@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "scenarios/basis/basis.h"
-#include "scenarios/simulate/straggler_report.h"
+#include "scenarios/simulate/degradation_report.h"
 #include "scenarios/step/simulated_step.h"
 #include "scenarios/step/verdict.h"
 #include "schedules/check/check.h"
@@ -44,7 +44,7 @@ struct Prediction {
   bool fits() const { return verdict.fits; }
   std::optional<TrainingCost> training;
   Basis basis;
-  std::optional<StragglerCost> stragglers;  // for a cluster with slow GPUs or ports
+  std::optional<DegradationCost> degradation;  // for a cluster with slow GPUs or ports
   int steps = 0;
   std::uint64_t units = 0;  // tasks of a step, with a chain simulated as one counted once
   double repeats_s = 0;     // the period of a periodic step
@@ -52,19 +52,20 @@ struct Prediction {
 };
 
 // Ranks with tasks: all, or the representative ranks.
-int simulated_ranks(const Plan& plan);
+int simulated_ranks(const PreparedStep& prepared);
 
 Prediction prediction_of(const SimulatedStep& step);
 // Per pipeline rank, the rank that needs the largest share of its memory. Uses the timeline's first step.
-std::vector<StageMemory> stage_memory(const Plan& plan, const Timeline& timeline, const SteadyState* steady = nullptr);
+std::vector<StageMemory> stage_memory(const PreparedStep& prepared, const Timeline& timeline,
+                                      const PeriodicTimeline* periodic = nullptr);
 
 // The peak of each rank of the layout, or of its representative rank. For traces.
-std::vector<double> rank_peaks(const Plan& plan, const Timeline& timeline);
+std::vector<double> rank_peaks(const PreparedStep& prepared, const Timeline& timeline);
 
 // I7: a violation per rank that needs more memory than its machine has (schedules/check/check.h).
-std::vector<Violation> memory_violations(const Plan& plan, const Timeline& timeline);
+std::vector<Violation> memory_violations(const PreparedStep& prepared, const Timeline& timeline);
 
-std::string report_text(const Plan& plan, const Prediction& prediction);
+std::string report_text(const PreparedStep& prepared, const Prediction& prediction);
 // `needs`: adds the need of each pipeline rank and whether it fits. Empty: judges the timeline alone.
 std::string memory_text(const std::vector<StageMemory>& memory, const std::vector<StageNeed>& needs = {},
                         double usable_share = 1);
@@ -72,7 +73,7 @@ std::string memory_text(const std::vector<StageMemory>& memory, const std::vecto
 std::vector<OnTimeline> on_timeline(const std::vector<StageMemory>& memory);
 // The first pipeline rank's memory term by term beside the closed form of Fujii et al. 2024. Empty without a closed
 // form (a model that is no plain Llama, a schedule that is not 1F1B).
-std::string closed_form_text(const Plan& plan, const StageMemory& first);
-std::string json_text(const Plan& plan, const Prediction& prediction);
+std::string closed_form_text(const PreparedStep& prepared, const StageMemory& first);
+std::string json_text(const PreparedStep& prepared, const Prediction& prediction);
 
 }  // namespace slipway::scenarios

@@ -30,7 +30,8 @@ CommandOptions declared_options() {
       .value("trace", "FILE", "write the predicted timeline as Chrome/Perfetto JSON")
       .flag("json", "print only the summary, as JSON, on standard output")
       .value("steps", "N", "steps to simulate in a row, 2 or more; the last two give the step time (default 3)")
-      .flag("unfolded", "simulate every rank, not only representative ranks")
+      .flag("all-ranks", "simulate every rank, not only representative ranks")
+      .formerly("unfolded")
       .flag("whole", "simulate every micro-batch, not only a few periods")
       .flag("exact", "simulate every rank and micro-batch, task by task")
       .value("beside", "FILE", "a second scenario that trains at the same time on its own nodes; see below")
@@ -44,7 +45,7 @@ CommandOptions declared_options() {
           "cluster.price_per_gpu_hour, cost. On a cluster with slow GPUs or ports (cluster.stragglers, slow_links)\n"
           "the healthy cluster is simulated too, to print their cost and the ranks that wait.\n"
           "Identical work is simulated once, with the same answer; the last line prints how much: representative\n"
-          "ranks (--unfolded: all ranks), a few periods of micro-batches that repeat (--whole, --trace: all\n"
+          "ranks (--all-ranks: all), a few periods of micro-batches that repeat (--whole, --trace: all\n"
           "micro-batches), and chains of tasks as one (--exact: every rank, micro-batch and task). The\n"
           "trace always has every rank.\n"
           "Ctrl-C ends the simulation and prints its progress; the exit status is then 1.\n"
@@ -53,20 +54,20 @@ CommandOptions declared_options() {
   return options;
 }
 
-void write_trace(const std::string& path, const Plan& plan, const Simulation& simulation) {
+void write_trace(const std::string& path, const PreparedStep& prepared, const Simulation& simulation) {
   OutputFile file(path);
-  Trace header = trace_header(plan.graph, simulation.timeline, "simgrid");
-  header.scenario = plan.scenario.name;
-  header.summary = plan.scenario.resolved;
-  header.peak_bytes = rank_peaks(plan, simulation.timeline);
+  Trace header = trace_header(prepared.graph, simulation.timeline, "simgrid");
+  header.scenario = prepared.scenario.name;
+  header.summary = prepared.scenario.resolved;
+  header.peak_bytes = rank_peaks(prepared, simulation.timeline);
   ChromeTraceWriter writer(file.stream(), header);
-  each_record(plan.graph, simulation.timeline, [&](const TraceRecord& record) { writer.write(record); });
+  each_record(prepared.graph, simulation.timeline, [&](const TraceRecord& record) { writer.write(record); });
   writer.finish();
   file.commit();
 }
 
 // simulate_each with a progress line on `err` when it takes long. Ctrl-C ends it.
-std::vector<Simulation> simulate_showing(const std::string& what, std::ostream& err, const Plan& plan,
+std::vector<Simulation> simulate_showing(const std::string& what, std::ostream& err, const PreparedStep& prepared,
                                          const Cluster& cluster, const Durations& durations, SimulationOptions how,
                                          const std::vector<int>& steps) {
   ProgressLine progress(err, what, is_terminal(err));
@@ -74,29 +75,30 @@ std::vector<Simulation> simulate_showing(const std::string& what, std::ostream& 
   how.interrupted = CatchInterrupts::asked;
   const CatchInterrupts guard;
   give_back_freed_memory();
-  return simulate_each(plan.graph, cluster, durations, how, steps);
+  return simulate_each(prepared.graph, cluster, durations, how, steps);
 }
 
 SimulatedStep simulated(const Scenario& scenario, const StepOptions& options, std::ostream& err) {
-  return simulated_step(scenario, options,
-                        {[&](const Scenario& of, const PlanOptions& how) { return planned(of, err, how); },
-                         [&](const Plan& plan, const SimulationOptions& how, const std::vector<int>& steps) {
-                           return simulate_showing("simulating " + scenario.name, err, plan, plan.scenario.cluster,
-                                                   plan.durations, how, steps);
-                         }});
+  return simulated_step(
+      scenario, options,
+      {[&](const Scenario& of, const PrepareOptions& how) { return planned(of, err, how); },
+       [&](const PreparedStep& prepared, const SimulationOptions& how, const std::vector<int>& steps) {
+         return simulate_showing("simulating " + scenario.name, err, prepared, prepared.scenario.cluster,
+                                 prepared.durations, how, steps);
+       }});
 }
 
 // Unset where all GPUs and ports are sound, and with bubble work, which was placed for the slow ones.
-std::optional<StragglerCost> cost_of_stragglers(const SimulatedStep& step, double step_s, const StepOptions& options,
-                                                std::ostream& err) {
-  const Plan& plan = step.plan;
-  if (!is_impaired(plan.scenario.cluster) || plan.filling) return std::nullopt;
+std::optional<DegradationCost> cost_of_degradation(const SimulatedStep& step, double step_s, const StepOptions& options,
+                                                   std::ostream& err) {
+  const PreparedStep& prepared = step.prepared;
+  if (!is_degraded(prepared.scenario.cluster) || prepared.filling) return std::nullopt;
   SimulationOptions how;
   how.chains = options.chains;
-  const Cluster sound = healthy(plan.scenario.cluster);
-  const std::vector<Simulation> without = simulate_showing("simulating without stragglers", err, plan, sound,
-                                                           durations_of(plan.graph, sound), how, {options.steps});
-  return straggler_cost(plan, step_s, step.simulation.timeline, without.front().timeline);
+  const Cluster sound = healthy(prepared.scenario.cluster);
+  const std::vector<Simulation> without = simulate_showing("simulating the healthy cluster", err, prepared, sound,
+                                                           durations_of(prepared.graph, sound), how, {options.steps});
+  return degradation_cost(prepared, step_s, step.simulation.timeline, without.front().timeline);
 }
 
 // Progress of each pipeline rank in a step that was interrupted.
@@ -124,8 +126,8 @@ StepOptions step_options(const CommandOptions& options) {
   StepOptions how;
   const bool exact = options.has("exact"), trace = options.text("trace").has_value();
   how.steps = options.integer("steps", 3, 2);
-  how.folded = !exact && !options.has("unfolded");
-  how.shortened = !exact && !trace && !options.has("whole");
+  how.representatives_only = !exact && !options.has("all-ranks");
+  how.periodic = !exact && !trace && !options.has("whole");
   how.chains = !exact;
   return how;
 }
@@ -135,16 +137,16 @@ int answer(const Scenario& scenario, const CommandOptions& options, std::ostream
   const SimulatedStep step = simulated(scenario, how, err);
   Prediction prediction = predicted(step, err);
   prediction.basis = basis_of(scenario);
-  prediction.stragglers = cost_of_stragglers(step, prediction.step.step_time_s, how, err);
+  prediction.degradation = cost_of_degradation(step, prediction.step.step_time_s, how, err);
   if (const auto path = options.text("trace")) {
     const Ticking ticking(err, "writing " + *path);
-    write_trace(*path, step.plan, step.simulation);
+    write_trace(*path, step.prepared, step.simulation);
   }
   if (options.has("json")) {
-    out << json_text(step.plan, prediction);
+    out << json_text(step.prepared, prediction);
   } else {
-    out << report_text(step.plan, prediction)
-        << draw(picture_of(step.plan.graph, step.simulation.timeline, step.simulation.timeline.steps - 1),
+    out << report_text(step.prepared, prediction)
+        << draw(picture_of(step.prepared.graph, step.simulation.timeline, step.simulation.timeline.steps - 1),
                 terminal_width());
     if (options.text("trace")) out << "\ntrace: " << *options.text("trace") << " (open in https://ui.perfetto.dev)\n";
   }
@@ -158,7 +160,7 @@ Interleaving interleaving_of(const CommandOptions& options) {
 }
 
 int answer_beside(const Scenario& scenario, const CommandOptions& options, std::ostream& out, std::ostream& err) {
-  for (const char* other : {"trace", "steps", "unfolded", "whole", "exact"})
+  for (const char* other : {"trace", "steps", "all-ranks", "whole", "exact"})
     if (options.has(other))
       throw UsageError(std::string("--") + other + " does not go with --beside, which simulates every rank of both");
   const Scenario second = checked_scenario(*options.text("beside"), options.all("beside-set"), "--beside-set");

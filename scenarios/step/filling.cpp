@@ -6,7 +6,7 @@
 
 #include "scenarios/answers/readable.h"
 #include "scenarios/language/usage_error.h"
-#include "scenarios/step/plan.h"
+#include "scenarios/step/prepared_step.h"
 #include "schedules/fill/evaluation.h"
 #include "schedules/fill/kfac.h"
 
@@ -20,9 +20,9 @@ FillOptions options_of(const Scenario& scenario) {
   return options;
 }
 
-FillSummary summary_of(const Fillers& fillers, const FillOptions& options, const Filling& filling) {
+FillSummary summary_of(const BubbleWork& bubble_work, const FillOptions& options, const Filling& filling) {
   FillSummary summary;
-  summary.name = fillers.name;
+  summary.name = bubble_work.name;
   summary.in_bubbles = options.use_bubbles;
   summary.steps = filling.graph.window;
   summary.unfilled_step_s = filling.period_s;
@@ -31,7 +31,7 @@ FillSummary summary_of(const Fillers& fillers, const FillOptions& options, const
   summary.ranks = filling.ranks;
   const double ranks = static_cast<double>(filling.ranks.size());
   for (const RankFilling& rank : filling.ranks) {
-    summary.filler_s += rank.filler_s / ranks;
+    summary.bubble_work_s += rank.bubble_work_s / ranks;
     summary.behind_s += rank.behind_s / ranks;
   }
   return summary;
@@ -71,26 +71,26 @@ std::string closed_form_row(const PipeFisherModel& model) { return fmt::format("
 
 }  // namespace
 
-void fill_bubbles(Plan& plan) {
-  const Scenario& scenario = plan.scenario;
+void fill_bubbles(PreparedStep& prepared) {
+  const Scenario& scenario = prepared.scenario;
   const bool kfac = scenario.step.optimizer.name == "kfac";
   if (!kfac && scenario.step.fill == Fill::none) return;
   const FillOptions options = options_of(scenario);
-  Fillers fillers;
+  BubbleWork bubble_work;
   Filling filling;
   try {
-    fillers =
-        kfac ? kfac_fillers(plan.graph, scenario.cluster)
-             : evaluation_fillers(plan.graph, scenario.cluster, plan.durations, scenario.step.evaluation_micro_batches);
-    filling = fill(plan.graph, plan.durations, fillers, options);
+    bubble_work = kfac ? kfac_bubble_work(prepared.graph, scenario.cluster)
+                       : evaluation_bubble_work(prepared.graph, scenario.cluster, prepared.durations,
+                                                scenario.step.evaluation_micro_batches);
+    filling = fill(prepared.graph, prepared.durations, bubble_work, options);
   } catch (const std::invalid_argument& error) {
     throw UsageError(scenario.path + ": " + error.what());
   }
   refuse_violations(filling.graph, check_graph(filling.graph));
-  refuse_violations(filling.graph, check_filling(plan.graph, fillers, filling));
-  plan.filling = summary_of(fillers, options, filling);
-  plan.graph = std::move(filling.graph);
-  plan.durations = std::move(filling.durations);
+  refuse_violations(filling.graph, check_filling(prepared.graph, bubble_work, filling));
+  prepared.filling = summary_of(bubble_work, options, filling);
+  prepared.graph = std::move(filling.graph);
+  prepared.durations = std::move(filling.durations);
 }
 
 std::optional<PipeFisherModel> pipefisher_of(const Scenario& scenario) {
@@ -107,9 +107,9 @@ std::optional<PipeFisherModel> pipefisher_of(const Scenario& scenario) {
   return pipefisher(input);
 }
 
-std::string filling_text(const Plan& plan) {
-  if (!plan.filling) return "";
-  const FillSummary& f = *plan.filling;
+std::string filling_text(const PreparedStep& prepared) {
+  if (!prepared.filling) return "";
+  const FillSummary& f = *prepared.filling;
   const Utilization& u = f.utilization;
   std::string text =
       fmt::format("Bubbles filled with {} (utilization of the pipeline's time, mean over ranks):\n", f.name);
@@ -119,14 +119,14 @@ std::string filling_text(const Plan& plan) {
                      {readable_share(u.before), readable_share(u.after), readable_share(u.ceiling),
                       counted(f.steps, "step"), u.ceiling_steps > 0 ? counted(u.ceiling_steps, "step") : "no bubble",
                       readable_share(u.own_cycles), readable_seconds(f.unfilled_step_s),
-                      fmt::format("{} of {} a rank", readable_seconds(f.behind_s), readable_seconds(f.filler_s))}},
+                      fmt::format("{} of {} a rank", readable_seconds(f.behind_s), readable_seconds(f.bubble_work_s))}},
                     "  ");
   if (u.after > u.ceiling && f.behind_s > 0)
     text +=
         "  After is above the ceiling of the bubbles: work that found no gap runs behind the window, where "
         "no rank waits.\n"
         "  It makes steps longer and fuller.\n";
-  if (const auto model = pipefisher_of(plan.scenario)) {
+  if (const auto model = pipefisher_of(prepared.scenario)) {
     text += "Closed form without communication (Osawa et al. 2022):\n";
     text +=
         aligned_table({{"pipeline", "bubble", "K-FAC / bubble", "step", "sequences/s", "without K-FAC", "memory"},
@@ -134,7 +134,7 @@ std::string filling_text(const Plan& plan) {
                         readable_seconds(model->step_s), fmt::format("{:.4g}", model->sequences_per_s),
                         fmt::format("{:.4g}", model->first_order_per_s), readable_bytes(model->memory_bytes)}},
                       "  ");
-  } else if (is_of_the_papers_kind(plan.scenario)) {
+  } else if (is_of_the_papers_kind(prepared.scenario)) {
     text += "No closed form (Osawa et al. 2022): it needs equally many blocks in every stage.\n";
   }
   return text + "\n";

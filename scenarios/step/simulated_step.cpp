@@ -3,8 +3,8 @@
 namespace slipway::scenarios {
 namespace {
 
-std::optional<SteadyState> steady_in(const Plan& plan, const Simulation& simulation) {
-  return steady_state(plan.graph, plan.durations, *plan.shortened, simulation.timeline);
+std::optional<PeriodicTimeline> periodic_in(const PreparedStep& prepared, const Simulation& simulation) {
+  return periodic_timeline(prepared.graph, prepared.durations, *prepared.periodic, simulation.timeline);
 }
 
 }  // namespace
@@ -14,28 +14,29 @@ SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& option
   simulation.chains = options.chains;
   std::vector<int> steps{options.steps};
   if (options.makespan && options.steps > 1) steps.push_back(1);
-  for (int patience = options.shortened ? 1 : 0;; patience *= 3) {
-    SimulatedStep step{work.plan(scenario, {options.folded, patience}), {}, {}, 0};
-    std::vector<Simulation> results = work.simulate(step.plan, simulation, steps);
+  for (int patience = options.periodic ? 1 : 0;; patience *= 3) {
+    SimulatedStep step{work.prepare(scenario, {options.representatives_only, patience}), {}, {}, 0};
+    std::vector<Simulation> results = work.simulate(step.prepared, simulation, steps);
     step.simulation = std::move(results.front());
-    if (step.plan.shortened) {
-      step.steady = steady_in(step.plan, step.simulation);
-      if (!step.steady) continue;
+    if (step.prepared.periodic) {
+      step.periodic = periodic_in(step.prepared, step.simulation);
+      if (!step.periodic) continue;
     }
     const bool apart = results.size() > 1;  // the step alone has its own simulation
-    const auto steady = apart && step.plan.shortened ? steady_in(step.plan, results.back()) : step.steady;
-    if (step.plan.shortened && !steady) continue;
+    const auto periodic = apart && step.prepared.periodic ? periodic_in(step.prepared, results.back()) : step.periodic;
+    if (step.prepared.periodic && !periodic) continue;
     const Simulation& alone = apart ? results.back() : step.simulation;
-    step.makespan_s = alone.timeline.makespan_s + (steady ? steady->left_out_s() : 0);
+    step.makespan_s = alone.timeline.makespan_s + (periodic ? periodic->left_out_s() : 0);
     return step;
   }
 }
 
 SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& options) {
   return simulated_step(scenario, options,
-                        {[](const Scenario& of, const PlanOptions& how) { return plan_of(of, how); },
-                         [](const Plan& plan, const SimulationOptions& how, const std::vector<int>& steps) {
-                           return simulate_each(plan.graph, plan.scenario.cluster, plan.durations, how, steps);
+                        {[](const Scenario& of, const PrepareOptions& how) { return prepared_step(of, how); },
+                         [](const PreparedStep& prepared, const SimulationOptions& how, const std::vector<int>& steps) {
+                           return simulate_each(prepared.graph, prepared.scenario.cluster, prepared.durations, how,
+                                                steps);
                          }});
 }
 

@@ -1,8 +1,8 @@
 // From a scenario to its simulated step, with the least simulation that gives the same answer:
 //
-//   folded      only representative ranks                                           (schedules/lower/folding.h)
-//   chains      a run of tasks whose middle no other task sees, as one task         (sim/chains.h)
-//   shortened   a few periods of micro-batches that repeat                          (schedules/time/periodic.h)
+//   representatives   one rank of those that do the same at the same time                 (schedules/lower/representatives.h)
+//   chains            a run of tasks whose middle no other task sees, as one task         (sim/chains.h)
+//   periodic          a few periods of micro-batches that repeat                          (schedules/time/periodic.h)
 //
 // If the dates of a periodic step do not repeat, it is simulated with more periods, and finally as a whole.
 // Guarded by tests/scenarios/simulated_step_test.cpp and tests/scenarios/scale_command_test.cpp.
@@ -11,36 +11,39 @@
 #include <functional>
 #include <vector>
 
-#include "scenarios/step/plan.h"
+#include "scenarios/step/prepared_step.h"
 #include "schedules/time/metrics.h"
 #include "sim/simulate.h"
 
 namespace slipway::scenarios {
 
 struct SimulatedStep {
-  Plan plan;
+  PreparedStep prepared;
   Simulation simulation;
-  std::optional<SteadyState> steady;  // set for a periodic step
-  double makespan_s = 0;              // one step alone, with all micro-batches
+  std::optional<PeriodicTimeline> periodic;  // set for a periodic step
+  double makespan_s = 0;                     // one step alone, with all micro-batches
 };
 
 struct StepOptions {
-  bool folded = true, chains = true, shortened = true;
+  bool representatives_only = true, chains = true, periodic = true;
   int steps = 3;
   bool makespan = true;  // also simulate a step alone: the first of several shares links with the second
 };
 
-// The two long parts of the work; a command adds progress. `simulate` runs the plan's step once for each number of
+// The two long parts of the work; a command adds progress. `simulate` runs the prepared step once for each number of
 // steps back to back (simulate_each).
 struct StepWorkers {
-  std::function<Plan(const Scenario&, const PlanOptions&)> plan;
-  std::function<std::vector<Simulation>(const Plan&, const SimulationOptions&, const std::vector<int>& steps)> simulate;
+  std::function<PreparedStep(const Scenario&, const PrepareOptions&)> prepare;
+  std::function<std::vector<Simulation>(const PreparedStep&, const SimulationOptions&, const std::vector<int>& steps)>
+      simulate;
 };
 
 SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& options, const StepWorkers& work);
 SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& options);
 
 // Null where the whole step was simulated.
-inline const SteadyState* steady_of(const SimulatedStep& step) { return step.steady ? &*step.steady : nullptr; }
+inline const PeriodicTimeline* periodic_of(const SimulatedStep& step) {
+  return step.periodic ? &*step.periodic : nullptr;
+}
 
 }  // namespace slipway::scenarios

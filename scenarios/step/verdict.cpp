@@ -5,7 +5,7 @@
 
 #include "models/model/operator_cost.h"
 #include "models/model/parameters.h"
-#include "scenarios/step/plan.h"
+#include "scenarios/step/prepared_step.h"
 #include "schedules/lower/segments.h"
 #include "schedules/memory/in_flight.h"
 
@@ -264,7 +264,7 @@ std::vector<StageNeed> stage_needs(const Scenario& scenario, const std::vector<O
     StageNeed& need = needs.emplace_back();
     need.rank = static_cast<int>(least - capacities.begin());
     need.capacity = *least;
-    need.bytes = peak_bytes(terms[stage], scenario.trainer) + seen.kept_for_fillers;
+    need.bytes = peak_bytes(terms[stage], scenario.trainer) + seen.kept_for_bubble_work;
     if (!formula.empty()) raise(need, sum(formula[stage]), MemoryWay::closed_form);
     raise(need, seen.bytes, MemoryWay::timeline);
   }

@@ -39,7 +39,7 @@ enum class MemoryWay : std::uint8_t { estimate, closed_form, timeline };
 // Memory of a pipeline rank on a graph's timeline.
 struct OnTimeline {
   double bytes = 0;
-  double kept_for_fillers = 0;  // part of bytes; no formula knows how long it lives
+  double kept_for_bubble_work = 0;  // part of bytes; no formula knows how long it lives
 };
 
 // The need of a pipeline rank, on its member with the smallest GPU.

@@ -69,8 +69,8 @@ Axes axes_of(const Study& study) {
   return axes;
 }
 
-double value_of(const StudyRow& row, const StudyFigure& figure) {
-  return row.error.empty() ? row.figures.*figure.value : std::nan("");
+double value_of(const StudyRow& row, const StudyMetric& metric) {
+  return row.error.empty() ? row.metrics.*metric.value : std::nan("");
 }
 
 // A round number not below `most`: 1, 2 or 5 times a power of ten.
@@ -84,13 +84,13 @@ double axis_end(double most) {
 
 class Picture {
  public:
-  Picture(const Study& study, const StudyFigure& figure) : study_(study), figure_(figure), axes_(axes_of(study)) {
+  Picture(const Study& study, const StudyMetric& metric) : study_(study), figure_(metric), axes_(axes_of(study)) {
     double most = 0;
     for (const StudyRow& row : study.rows) {
-      const double value = value_of(row, figure);
+      const double value = value_of(row, metric);
       if (!std::isnan(value)) most = std::max(most, value);
     }
-    end_ = figure.kind == FigureKind::share ? 1 : axis_end(most);
+    end_ = metric.kind == MetricKind::share ? 1 : axis_end(most);
   }
 
   std::string draw() const {
@@ -129,11 +129,11 @@ class Picture {
     const double value = value_of(study_.rows[row], figure_), w = bar_width() * 0.92;
     if (std::isnan(value)) return text_at(x + w / 2, y_of(0) - 4, "×");
     if (!fills()) return bar(x, y_of(0), y_of(value), w, colour_of(series), 1);
-    const StudyFigures& figures = study_.rows[row].figures;
+    const StudyMetrics& metrics = study_.rows[row].metrics;
     std::string svg = bar(x, y_of(0), y_of(value), w, colour_of(series), 0.45) +
-                      bar(x, y_of(0), y_of(figures.utilization_before), w, colour_of(series), 1);
+                      bar(x, y_of(0), y_of(metrics.utilization_before), w, colour_of(series), 1);
     return svg + fmt::format("<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"black\"/>\n", x,
-                             x + w, y_of(figures.utilization_ceiling), y_of(figures.utilization_ceiling));
+                             x + w, y_of(metrics.utilization_ceiling), y_of(metrics.utilization_ceiling));
   }
 
   std::string legend() const {
@@ -148,13 +148,13 @@ class Picture {
   }
 
   const Study& study_;
-  const StudyFigure& figure_;
+  const StudyMetric& figure_;
   const Axes axes_;
   double end_ = 1;
 };
 
 }  // namespace
 
-std::string study_svg(const Study& study, const StudyFigure& figure) { return Picture(study, figure).draw(); }
+std::string study_svg(const Study& study, const StudyMetric& metric) { return Picture(study, metric).draw(); }
 
 }  // namespace slipway::scenarios

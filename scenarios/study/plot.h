@@ -16,6 +16,6 @@
 
 namespace slipway::scenarios {
 
-std::string study_svg(const Study& study, const StudyFigure& figure);
+std::string study_svg(const Study& study, const StudyMetric& metric);
 
 }  // namespace slipway::scenarios

@@ -15,57 +15,57 @@
 
 namespace slipway::scenarios {
 
-std::span<const StudyFigure> study_figures() {
-  using F = StudyFigures;
-  using enum FigureKind;
+std::span<const StudyMetric> study_metrics() {
+  using F = StudyMetrics;
+  using enum MetricKind;
   constexpr Shown always = Shown::always, where_present = Shown::where_present;
-  static constexpr std::array figures{
-      StudyFigure{"step_time_s", "step time", "as in simulate", seconds, always, &F::step_time_s},
-      StudyFigure{"tokens_per_s", "tokens/s", "as in simulate", rate, always, &F::tokens_per_s},
-      StudyFigure{"sequences_per_s", "sequences/s", "global batch / step_time_s", rate, always, &F::sequences_per_s},
-      StudyFigure{"mfu", "MFU", "as in simulate; absent where it is 0", share, always, &F::mfu},
-      StudyFigure{"bubble_share", "bubble", "as in simulate", share, always, &F::bubble_share},
-      StudyFigure{"exposed_comm_share", "exposed comm.", "as in simulate", share, always, &F::exposed_comm_share},
-      StudyFigure{"needed_memory_bytes", "memory",
+  static constexpr std::array metrics{
+      StudyMetric{"step_time_s", "step time", "as in simulate", seconds, always, &F::step_time_s},
+      StudyMetric{"tokens_per_s", "tokens/s", "as in simulate", rate, always, &F::tokens_per_s},
+      StudyMetric{"sequences_per_s", "sequences/s", "global batch / step_time_s", rate, always, &F::sequences_per_s},
+      StudyMetric{"mfu", "MFU", "as in simulate; absent where it is 0", share, always, &F::mfu},
+      StudyMetric{"bubble_share", "bubble", "as in simulate", share, always, &F::bubble_share},
+      StudyMetric{"exposed_comm_share", "exposed comm.", "as in simulate", share, always, &F::exposed_comm_share},
+      StudyMetric{"needed_memory_bytes", "memory",
                   "of the pipeline rank that is nearest to its GPU's memory, as fits judges it", bytes, always,
                   &F::needed_memory_bytes},
-      StudyFigure{"peak_memory_bytes", "timeline", "on the timeline, of the pipeline rank that is nearest there", bytes,
+      StudyMetric{"peak_memory_bytes", "timeline", "on the timeline, of the pipeline rank that is nearest there", bytes,
                   Shown::when_asked, &F::peak_memory_bytes},
-      StudyFigure{"fits", "fits", "as in simulate", flag, always, &F::fits},
-      StudyFigure{"utilization_before", "before", "as in simulate", share, where_present, &F::utilization_before},
-      StudyFigure{"utilization", "filled", "as in simulate", share, where_present, &F::utilization},
-      StudyFigure{"utilization_ceiling", "ceiling", "as in simulate", share, where_present, &F::utilization_ceiling},
-      StudyFigure{"refresh_steps", "refresh", "as in simulate", count, where_present, &F::refresh_steps},
-      StudyFigure{"utilization_own_cycles", "own cycle", "as in simulate", share, where_present,
+      StudyMetric{"fits", "fits", "as in simulate", flag, always, &F::fits},
+      StudyMetric{"utilization_before", "before", "as in simulate", share, where_present, &F::utilization_before},
+      StudyMetric{"utilization", "filled", "as in simulate", share, where_present, &F::utilization},
+      StudyMetric{"utilization_ceiling", "ceiling", "as in simulate", share, where_present, &F::utilization_ceiling},
+      StudyMetric{"refresh_steps", "refresh", "as in simulate", count, where_present, &F::refresh_steps},
+      StudyMetric{"utilization_own_cycles", "own cycle", "as in simulate", share, where_present,
                   &F::utilization_own_cycles},
-      StudyFigure{"closed_form_step_time_s", "closed-form step", "of Osawa et al. 2022; present where it has one",
+      StudyMetric{"closed_form_step_time_s", "closed-form step", "of Osawa et al. 2022; present where it has one",
                   seconds, where_present, &F::closed_form_step_time_s},
-      StudyFigure{"closed_form_memory_bytes", "closed-form memory", "of Osawa et al. 2022; present where it has one",
+      StudyMetric{"closed_form_memory_bytes", "closed-form memory", "of Osawa et al. 2022; present where it has one",
                   bytes, where_present, &F::closed_form_memory_bytes},
   };
-  return figures;
+  return metrics;
 }
 
-const StudyFigure* figure_named(std::string_view name) {
-  for (const StudyFigure& figure : study_figures())
-    if (figure.name == name) return &figure;
+const StudyMetric* metric_named(std::string_view name) {
+  for (const StudyMetric& metric : study_metrics())
+    if (metric.name == name) return &metric;
   return nullptr;
 }
 
-std::string readable(const StudyFigure& figure, double value) {
+std::string readable(const StudyMetric& metric, double value) {
   if (std::isnan(value)) return "-";
-  switch (figure.kind) {
-    case FigureKind::seconds:
+  switch (metric.kind) {
+    case MetricKind::seconds:
       return readable_seconds(value);
-    case FigureKind::rate:
+    case MetricKind::rate:
       return value < 1000 ? fmt::format("{:.1f}", value) : readable_count(value);
-    case FigureKind::share:
+    case MetricKind::share:
       return readable_share(value);
-    case FigureKind::bytes:
+    case MetricKind::bytes:
       return readable_bytes(value);
-    case FigureKind::flag:
+    case MetricKind::flag:
       return value > 0 ? "yes" : "no";
-    case FigureKind::count:
+    case MetricKind::count:
       break;
   }
   return counted(static_cast<std::int64_t>(std::llround(value)), "step");
@@ -80,12 +80,12 @@ std::vector<std::string> labels(const Study& study, const StudyRow& row) {
   return cells;
 }
 
-bool is_shown(const Study& study, const StudyFigure& figure) {
+bool is_shown(const Study& study, const StudyMetric& metric) {
   if (!study.columns.empty())
-    return std::find(study.columns.begin(), study.columns.end(), &figure) != study.columns.end();
-  if (figure.shown != Shown::where_present) return figure.shown == Shown::always;
+    return std::find(study.columns.begin(), study.columns.end(), &metric) != study.columns.end();
+  if (metric.shown != Shown::where_present) return metric.shown == Shown::always;
   for (const StudyRow& row : study.rows)
-    if (row.error.empty() && !std::isnan(row.figures.*figure.value)) return true;
+    if (row.error.empty() && !std::isnan(row.metrics.*metric.value)) return true;
   return false;
 }
 
@@ -95,17 +95,17 @@ std::string study_text(const Study& study) {
   std::vector<std::vector<std::string>> table(1);
   if (study.scenarios.size() > 1) table[0].emplace_back("scenario");
   for (const std::size_t key : study.first_keys) table[0].emplace_back(leaf_of(study.keys[key]));
-  for (const StudyFigure& figure : study_figures())
-    if (is_shown(study, figure)) table[0].emplace_back(figure.heading);
+  for (const StudyMetric& metric : study_metrics())
+    if (is_shown(study, metric)) table[0].emplace_back(metric.heading);
   std::string reasons;
   for (const StudyRow& row : study.rows) {
     std::vector<std::string>& cells = table.emplace_back(labels(study, row));
     std::string name;
     for (const std::string& cell : cells) name += (name.empty() ? "" : ", ") + cell;
     if (!row.error.empty()) reasons += "  " + (name.empty() ? row.point.path : name) + ": " + row.error + "\n";
-    for (const StudyFigure& figure : study_figures())
-      if (is_shown(study, figure))
-        cells.push_back(row.error.empty() ? readable(figure, row.figures.*figure.value) : "-");
+    for (const StudyMetric& metric : study_metrics())
+      if (is_shown(study, metric))
+        cells.push_back(row.error.empty() ? readable(metric, row.metrics.*metric.value) : "-");
   }
   std::string text = aligned_table(table);
   std::vector<Basis> bases;
@@ -123,19 +123,19 @@ struct Point {
   const StudyRow& row;
 };
 
-const char* unit_of(FigureKind kind) {
+const char* unit_of(MetricKind kind) {
   switch (kind) {
-    case FigureKind::seconds:
+    case MetricKind::seconds:
       return "s";
-    case FigureKind::rate:
+    case MetricKind::rate:
       return "1/s";
-    case FigureKind::share:
+    case MetricKind::share:
       return "0..1";
-    case FigureKind::bytes:
+    case MetricKind::bytes:
       return "bytes";
-    case FigureKind::flag:
+    case MetricKind::flag:
       return "bool";
-    case FigureKind::count:
+    case MetricKind::count:
       break;
   }
   return "count";
@@ -149,10 +149,10 @@ std::map<std::string, std::string> varied(const Point& point) {
   return values;
 }
 
-bool has_figures(const Point& point) { return point.row.error.empty(); }
+bool has_metrics(const Point& point) { return point.row.error.empty(); }
 
 std::optional<Basis> basis_in(const Point& point) {
-  return has_figures(point) ? std::optional(point.row.basis) : std::nullopt;
+  return has_metrics(point) ? std::optional(point.row.basis) : std::nullopt;
 }
 
 Description<Point> point_keys() {
@@ -160,15 +160,15 @@ Description<Point> point_keys() {
   description.key("scenario", "text", "name of the scenario", [](const Point& p) { return scenario_name(p.row); })
       .key("set", "map", "the varied keys and their values here", varied)
       .key("error", "text", "why there are no values; absent otherwise", [](const Point& p) { return p.row.error; })
-      .when([](const Point& p) { return !has_figures(p); });
-  for (const StudyFigure& figure : study_figures())
+      .when([](const Point& p) { return !has_metrics(p); });
+  for (const StudyMetric& metric : study_metrics())
     description
-        .key(std::string(figure.name), unit_of(figure.kind), std::string(figure.meaning),
-             [&figure](const Point& p) {
-               const double value = p.row.figures.*figure.value;
-               return figure.kind == FigureKind::flag ? nlohmann::json(value > 0) : nlohmann::json(value);
+        .key(std::string(metric.name), unit_of(metric.kind), std::string(metric.meaning),
+             [&metric](const Point& p) {
+               const double value = p.row.metrics.*metric.value;
+               return metric.kind == MetricKind::flag ? nlohmann::json(value > 0) : nlohmann::json(value);
              })
-        .when([&figure](const Point& p) { return has_figures(p) && !std::isnan(p.row.figures.*figure.value); });
+        .when([&metric](const Point& p) { return has_metrics(p) && !std::isnan(p.row.metrics.*metric.value); });
   return description.include(basis_keys(), basis_in);
 }
 
@@ -196,14 +196,14 @@ std::string study_json(const Study& study) { return description().text(study); }
 std::string study_csv(const Study& study) {
   std::vector<std::string> header{"scenario"};
   header.insert(header.end(), study.keys.begin(), study.keys.end());
-  for (const StudyFigure& figure : study_figures()) header.emplace_back(figure.name);
+  for (const StudyMetric& metric : study_metrics()) header.emplace_back(metric.name);
   header.emplace_back("error");
   std::string text = csv_line(header);
   for (const StudyRow& row : study.rows) {
     std::vector<std::string> cells{scenario_name(row)};
     cells.insert(cells.end(), row.point.values.begin(), row.point.values.end());
-    for (const StudyFigure& figure : study_figures()) {
-      const double value = row.figures.*figure.value;
+    for (const StudyMetric& metric : study_metrics()) {
+      const double value = row.metrics.*metric.value;
       cells.push_back(!row.error.empty() || std::isnan(value) ? "" : fmt::format("{}", value));
     }
     cells.push_back(row.error);

@@ -17,43 +17,43 @@ namespace slipway::scenarios {
 
 namespace {
 
-static_assert(sizeof(StudyFigures) <= Workers::result_bytes);
+static_assert(sizeof(StudyMetrics) <= Workers::result_bytes);
 constexpr double absent = std::numeric_limits<double>::quiet_NaN();
 
-void add_memory(const Prediction& prediction, StudyFigures& figures) {
+void add_memory(const Prediction& prediction, StudyMetrics& metrics) {
   double share = 0;
   for (const StageMemory& stage : prediction.memory) {
     if (stage.use.peak <= share * stage.capacity) continue;
     share = stage.use.peak / stage.capacity;
-    figures.peak_memory_bytes = stage.use.peak;
+    metrics.peak_memory_bytes = stage.use.peak;
   }
-  figures.needed_memory_bytes = std::round(prediction.verdict.bytes);
-  figures.fits = prediction.fits() ? 1 : 0;
+  metrics.needed_memory_bytes = std::round(prediction.verdict.bytes);
+  metrics.fits = prediction.fits() ? 1 : 0;
 }
 
-StudyFigures figures_of(const StudyPoint& point) {
+StudyMetrics metrics_of_point(const StudyPoint& point) {
   StepOptions options;
   options.makespan = false;
   const SimulatedStep step = simulated_step(checked_scenario(point.path, point.overrides), options);
-  const Plan& plan = step.plan;
+  const PreparedStep& prepared = step.prepared;
   const Prediction prediction = prediction_of(step);
-  StudyFigures figures;
-  figures.step_time_s = prediction.step.step_time_s;
-  figures.tokens_per_s = prediction.tokens_per_s;
-  figures.sequences_per_s = static_cast<double>(plan.scenario.step.global_batch) / prediction.step.step_time_s;
-  figures.mfu = prediction.step.mfu > 0 ? prediction.step.mfu : absent;
-  figures.bubble_share = prediction.step.bubble_share;
-  figures.exposed_comm_share = prediction.step.exposed_comm_share;
-  add_memory(prediction, figures);
-  figures.refresh_steps = plan.filling ? plan.filling->steps : absent;
-  figures.utilization_before = plan.filling ? plan.filling->utilization.before : absent;
-  figures.utilization = plan.filling ? plan.filling->utilization.after : absent;
-  figures.utilization_ceiling = plan.filling ? plan.filling->utilization.ceiling : absent;
-  figures.utilization_own_cycles = plan.filling ? plan.filling->utilization.own_cycles : absent;
-  const auto model = plan.filling ? pipefisher_of(plan.scenario) : std::nullopt;
-  figures.closed_form_step_time_s = model ? model->step_s : absent;
-  figures.closed_form_memory_bytes = model ? model->memory_bytes : absent;
-  return figures;
+  StudyMetrics metrics;
+  metrics.step_time_s = prediction.step.step_time_s;
+  metrics.tokens_per_s = prediction.tokens_per_s;
+  metrics.sequences_per_s = static_cast<double>(prepared.scenario.step.global_batch) / prediction.step.step_time_s;
+  metrics.mfu = prediction.step.mfu > 0 ? prediction.step.mfu : absent;
+  metrics.bubble_share = prediction.step.bubble_share;
+  metrics.exposed_comm_share = prediction.step.exposed_comm_share;
+  add_memory(prediction, metrics);
+  metrics.refresh_steps = prepared.filling ? prepared.filling->steps : absent;
+  metrics.utilization_before = prepared.filling ? prepared.filling->utilization.before : absent;
+  metrics.utilization = prepared.filling ? prepared.filling->utilization.after : absent;
+  metrics.utilization_ceiling = prepared.filling ? prepared.filling->utilization.ceiling : absent;
+  metrics.utilization_own_cycles = prepared.filling ? prepared.filling->utilization.own_cycles : absent;
+  const auto model = prepared.filling ? pipefisher_of(prepared.scenario) : std::nullopt;
+  metrics.closed_form_step_time_s = model ? model->step_s : absent;
+  metrics.closed_form_memory_bytes = model ? model->memory_bytes : absent;
+  return metrics;
 }
 
 // The first complaint. If more follow, its first line is only a headline.
@@ -101,8 +101,8 @@ class Runner {
 
   void with_one_team() {
     Workers team(workers_, [this](int job, std::byte* result) {
-      const StudyFigures figures = figures_of(points_[job]);
-      std::memcpy(result, &figures, sizeof figures);
+      const StudyMetrics metrics = metrics_of_point(points_[job]);
+      std::memcpy(result, &metrics, sizeof metrics);
     });
     while (unfinished() && !interrupted_()) {
       while (team.idle() && next_ < points_.size()) {
@@ -119,7 +119,7 @@ class Runner {
     if (outcome.failed) {
       row.error = in_short(outcome.text);
     } else {
-      std::memcpy(&row.figures, outcome.result, sizeof row.figures);
+      std::memcpy(&row.metrics, outcome.result, sizeof row.metrics);
       const LoadResult loaded = load_scenario(row.point.path, row.point.overrides);
       if (loaded.errors.empty()) row.basis = basis_of(loaded.scenario);  // the file may have been edited meanwhile
     }

@@ -37,7 +37,7 @@ std::vector<StudyPoint> points_of(const std::vector<std::string>& scenarios, con
                                   const std::vector<Variation>& variations);
 
 // The numbers of a point; NaN where one does not apply.
-struct StudyFigures {
+struct StudyMetrics {
   double step_time_s, tokens_per_s, sequences_per_s, mfu, bubble_share, exposed_comm_share;
   double needed_memory_bytes;  // at the pipeline rank nearest to its capacity, by the verdict
   double peak_memory_bytes;    // on the timeline, of the pipeline rank nearest to its capacity there
@@ -45,24 +45,24 @@ struct StudyFigures {
   double refresh_steps, utilization_before, utilization, utilization_ceiling, utilization_own_cycles;
   double closed_form_step_time_s, closed_form_memory_bytes;  // Osawa et al. 2022
 };
-enum class FigureKind : unsigned char { seconds, rate, share, bytes, flag, count };
+enum class MetricKind : unsigned char { seconds, rate, share, bytes, flag, count };
 enum class Shown : unsigned char { always, where_present, when_asked };  // in the table
-struct StudyFigure {
+struct StudyMetric {
   std::string_view name;     // column of the CSV, as in simulate --json
   std::string_view heading;  // column of the table
   std::string_view meaning;
-  FigureKind kind;
+  MetricKind kind;
   Shown shown;
-  double StudyFigures::*value;
+  double StudyMetrics::*value;
 };
-std::span<const StudyFigure> study_figures();
-const StudyFigure* figure_named(std::string_view name);
-std::string readable(const StudyFigure& figure, double value);
+std::span<const StudyMetric> study_metrics();
+const StudyMetric* metric_named(std::string_view name);
+std::string readable(const StudyMetric& metric, double value);
 
 struct StudyRow {
   StudyPoint point;
   std::string error;  // why there are no numbers; empty: there are
-  StudyFigures figures{};
+  StudyMetrics metrics{};
   Basis basis;  // basis of the numbers
 };
 
@@ -76,7 +76,7 @@ struct Study {
   std::vector<std::string> keys;        // varied, in order
   std::vector<std::size_t> first_keys;  // indices in `keys`: the first key of each variation, which tables show
   std::vector<StudyRow> rows;
-  std::vector<const StudyFigure*> columns;  // columns of the text; empty: all that some point has
+  std::vector<const StudyMetric*> columns;  // columns of the text; empty: all that some point has
 };
 std::string study_text(const Study& study);
 std::string study_csv(const Study& study);

@@ -19,9 +19,9 @@ namespace {
 
 constexpr std::size_t most_scenarios = 1000;
 
-std::string figure_names() {
+std::string metric_names() {
   std::string text;
-  for (const StudyFigure& figure : study_figures()) text += (text.empty() ? "" : ", ") + std::string(figure.name);
+  for (const StudyMetric& metric : study_metrics()) text += (text.empty() ? "" : ", ") + std::string(metric.name);
   return text;
 }
 
@@ -45,33 +45,33 @@ CommandOptions declared_options() {
       .value("plot", "FILE", "write a bar chart as SVG")
       .value("figure", "NAME", "column to plot (default: utilization with bubble work, otherwise step_time_s)")
       .value("jobs", "N", "points simulated at the same time (default: one per core)")
-      .notes("Columns of the CSV, as in simulate --json: " + figure_names() +
+      .notes("Columns of the CSV, as in simulate --json: " + metric_names() +
              ".\nA point that is refused or fails is a row with its reason, and the exit status is 0 as "
              "long as\n"
              "one point succeeds. Ctrl-C ends the study, prints the completed points and exits with status 1.");
   return options;
 }
 
-const StudyFigure& figure_of(const std::optional<std::string>& name, const std::vector<StudyRow>& rows) {
-  if (name) return *figure_named(*name);
+const StudyMetric& metric_of(const std::optional<std::string>& name, const std::vector<StudyRow>& rows) {
+  if (name) return *metric_named(*name);
   const bool filled = std::any_of(rows.begin(), rows.end(), [](const StudyRow& row) {
-    return row.error.empty() && row.figures.utilization == row.figures.utilization;  // not NaN
+    return row.error.empty() && row.metrics.utilization == row.metrics.utilization;  // not NaN
   });
-  return *figure_named(filled ? "utilization" : "step_time_s");
+  return *metric_named(filled ? "utilization" : "step_time_s");
 }
 
-const StudyFigure* checked_figure(const std::string& option, const std::string& name) {
-  if (const StudyFigure* figure = figure_named(name)) return figure;
+const StudyMetric* checked_metric(const std::string& option, const std::string& name) {
+  if (const StudyMetric* metric = metric_named(name)) return metric;
   std::vector<std::string> names;
-  for (const StudyFigure& figure : study_figures()) names.emplace_back(figure.name);
+  for (const StudyMetric& metric : study_metrics()) names.emplace_back(metric.name);
   throw UsageError(option + " " + name + ": there is no such figure" + suggestion(name, names) +
-                   "; allowed: " + figure_names());
+                   "; allowed: " + metric_names());
 }
 
-std::vector<const StudyFigure*> columns_of(const std::optional<std::string>& option) {
-  std::vector<const StudyFigure*> columns;
+std::vector<const StudyMetric*> columns_of(const std::optional<std::string>& option) {
+  std::vector<const StudyMetric*> columns;
   std::istringstream names(option.value_or(""));
-  for (std::string name; std::getline(names, name, ',');) columns.push_back(checked_figure("--columns", name));
+  for (std::string name; std::getline(names, name, ',');) columns.push_back(checked_metric("--columns", name));
   return columns;
 }
 
@@ -119,7 +119,7 @@ int study_command(const std::vector<std::string>& args, std::ostream& out, std::
   if (!options.parse(args, out)) return status_done;
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const int jobs = options.integer("jobs", cores, 1);
-  if (const auto name = options.text("figure")) checked_figure("--figure", *name);
+  if (const auto name = options.text("figure")) checked_metric("--figure", *name);
   std::vector<Variation> variations;
   Study study;
   study.scenarios = options.arguments();
@@ -151,7 +151,7 @@ int study_command(const std::vector<std::string>& args, std::ostream& out, std::
   out << (options.has("json") ? study_json(study) : study_text(study));
   if (const auto path = options.text("csv")) write_file(*path, study_csv(study)), talk << "\ntable: " << *path << '\n';
   if (const auto path = options.text("plot")) {
-    write_file(*path, study_svg(study, figure_of(options.text("figure"), study.rows)));
+    write_file(*path, study_svg(study, metric_of(options.text("figure"), study.rows)));
     talk << "plot: " << *path << '\n';
   }
   if (interrupted) {

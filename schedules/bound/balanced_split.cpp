@@ -137,8 +137,8 @@ std::vector<int> StepEstimator::Parts::most_layers(const Step& step, const Sched
 std::vector<std::vector<int>> StepEstimator::balanced_splits(const Step& step, double memory_share) {
   const bool unequal = has_several_machines(parts_->cluster) && differ(parts_->cluster, parts_->groups_of(step.layout));
   if (!unequal && (step.layout.split != SplitKind::balanced || step.layout.chunks == 1)) return {};
-  if (!parts_->cluster.impairments.ports.empty()) {  // degradation moves no layers
-    std::unique_ptr<StepEstimator>& sound = parts_->without_troubles;
+  if (!parts_->cluster.degradation.ports.empty()) {  // degradation moves no layers
+    std::unique_ptr<StepEstimator>& sound = parts_->without_degradation;
     if (!sound) {
       sound = std::make_unique<StepEstimator>(at_one_pace(healthy(parts_->cluster)));
       sound->parts_->stack = parts_->stack;

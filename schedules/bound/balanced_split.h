@@ -15,7 +15,7 @@
 // alike, each stage of a rank is balanced by itself. On like machines with one stage a rank, FLOPs decide (split_blocks
 // in schedules/step/layout.h).
 //
-// Slow GPUs and ports count as sound ones: a plan is made without them (models/machine/degradation.h).
+// Slow GPUs and ports count as sound ones: a split is made without them (models/machine/degradation.h).
 //
 // Memory: most_layers is the number of layers that a rank can hold. The caller sets it: the lower bound of an estimate
 // (StepEstimator::balanced_splits), or the verdict of `slipway memory` (scenarios/plan/refine.cpp).

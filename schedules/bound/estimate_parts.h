@@ -51,9 +51,9 @@ struct StepEstimator::Parts {
   const Stack* stack = nullptr;
   std::vector<int> first_block;  // of each run
   bool tied = false;
-  double least_gradients = 1, least_kept = 1;       // the trainer's smallest factors on these bytes
-  std::map<int, LinkPath> world;                    // by ranks
-  std::unique_ptr<StepEstimator> without_troubles;  // for the cluster without degradation, where that differs
+  double least_gradients = 1, least_kept = 1;          // the trainer's smallest factors on these bytes
+  std::map<int, LinkPath> world;                       // by ranks
+  std::unique_ptr<StepEstimator> without_degradation;  // for the cluster without degradation, where that differs
 
   using ShapeKey = std::tuple<int, bool, int, std::int64_t, Recompute, int>;
   std::map<ShapeKey, std::vector<BlockPrice>> prices;

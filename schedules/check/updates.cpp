@@ -36,7 +36,7 @@ class UpdateCheck {
         membership_(graph),
         blocks_(blocks_of(graph.step.model)),
         shares_table_(shares_table(graph.step.model, graph.step.layout, graph.placement)),
-        lowered_(lowered_count(graph.step.layout, graph.folding)),
+        lowered_(lowered_count(graph.step.layout, graph.representatives)),
         states_(lowered_ * blocks_.size()),
         updates_(lowered_ * graph.stages.size()),
         norms_(lowered_),
@@ -63,7 +63,7 @@ class UpdateCheck {
  private:
   // Row of a rank in per-rank tables, which cover the ranks that have tasks.
   std::size_t row(int rank) const {
-    return static_cast<std::size_t>(lowered_index(graph_.step.layout, graph_.folding, rank));
+    return static_cast<std::size_t>(lowered_index(graph_.step.layout, graph_.representatives, rank));
   }
   BlockState& state(int rank, int block) {
     return states_[row(rank) * blocks_.size() + static_cast<std::size_t>(block)];
@@ -98,7 +98,7 @@ class UpdateCheck {
       case WorkKind::transfer:
       case WorkKind::wire_collective:
       case WorkKind::precondition:
-      case WorkKind::filler:
+      case WorkKind::bubble_work:
       case WorkKind::parameter_gather:
         return;
     }

@@ -107,9 +107,9 @@ struct RankLanes {
 };
 
 std::vector<RankLanes> lanes_by_rank(const TaskGraph& graph) {
-  std::vector<RankLanes> ranks(lowered_count(graph.step.layout, graph.folding));
+  std::vector<RankLanes> ranks(lowered_count(graph.step.layout, graph.representatives));
   for (Lane& lane : lanes_of(graph)) {
-    const int index = lowered_index(graph.step.layout, graph.folding, lane.rank);
+    const int index = lowered_index(graph.step.layout, graph.representatives, lane.rank);
     ranks[index].lanes.push_back(std::move(lane));
   }
   for (RankLanes& rank : ranks) rank.own.resize(rank.lanes.size()), rank.free.resize(rank.lanes.size());
@@ -133,7 +133,7 @@ void enter_tasks(const Timeline& timeline, std::size_t base, const InputsReady& 
 
 }  // namespace
 
-// The memory of ranks in one step. When folded, a rank's curve is that of its representative, made once.
+// The memory of ranks in one step. With representative ranks, a rank's curve is that of its representative, made once.
 class MemoryOfRanks {
  public:
   MemoryOfRanks(const TaskGraph& graph, const Timeline& timeline, int step)
@@ -161,9 +161,9 @@ void each_record(const TaskGraph& graph, const Timeline& timeline,
   InputsReady inputs(graph);
   std::vector<RankLanes> ranks = lanes_by_rank(graph);
   const int all = rank_count(graph.step.layout);
-  const bool folded = static_cast<int>(ranks.size()) < all;
+  const bool represented = static_cast<int>(ranks.size()) < all;
   std::optional<GroupNumbers> numbers;
-  if (folded) numbers.emplace(graph);
+  if (represented) numbers.emplace(graph);
   TraceRecord record;
   for (int step = 0; step < timeline.steps; ++step) {
     const std::size_t base = static_cast<std::size_t>(step) * graph.tasks.size();
@@ -172,12 +172,12 @@ void each_record(const TaskGraph& graph, const Timeline& timeline,
     std::optional<MemoryOfRanks> memory;
     if (!graph.static_bytes.empty()) memory.emplace(graph, timeline, step);
     for (record.rank = 0; record.rank < all; ++record.rank) {
-      const RankLanes& like = ranks[lowered_index(graph.step.layout, graph.folding, record.rank)];
+      const RankLanes& like = ranks[lowered_index(graph.step.layout, graph.representatives, record.rank)];
       for (std::size_t l = 0; l < like.lanes.size(); ++l) {
         const Lane& lane = like.lanes[l];
         record.lane = lane_name(graph, lane);
         record.group = lane.communicator;
-        if (folded && lane.communicator != none) record.group = numbers->of(record.rank, record.lane);
+        if (represented && lane.communicator != none) record.group = numbers->of(record.rank, record.lane);
         for (std::size_t i = 0; i < lane.tasks.size(); ++i) {
           const TaskId task = lane.tasks[i];
           record.step = step * graph.window + graph.tasks[task].step;
@@ -188,7 +188,7 @@ void each_record(const TaskGraph& graph, const Timeline& timeline,
           record.flops = flops.of(task);
           record.bytes = graph.work(task).bytes;
           if (memory) {
-            const MemoryCurve::Use use = memory->of(lane.rank, folded).during(record.start_s, record.end_s);
+            const MemoryCurve::Use use = memory->of(lane.rank, represented).during(record.start_s, record.end_s);
             record.memory_bytes = use.at_end, record.memory_peak_bytes = use.most;
           }
           visit(record);

@@ -19,12 +19,12 @@ class Maker {
   Maker(const TaskGraph& step, const Cluster& cluster, const Durations& durations)
       : step_(step), cluster_(cluster), durations_(durations) {}
 
-  Fillers run(int micro_batches) {
-    fillers_.name = "evaluation";
-    for (const StaticBytes& bytes : step_.static_bytes) fillers_.static_bytes.push_back(bytes.weights);
+  BubbleWork run(int micro_batches) {
+    bubble_work_.name = "evaluation";
+    for (const StaticBytes& bytes : step_.static_bytes) bubble_work_.static_bytes.push_back(bytes.weights);
     for (const auto& [member, stops] : chains())
       for (int micro_batch = 0; micro_batch < micro_batches; ++micro_batch) evaluate(stops, micro_batch);
-    return std::move(fillers_);
+    return std::move(bubble_work_);
   }
 
  private:
@@ -45,11 +45,11 @@ class Maker {
   }
 
   void evaluate(const std::vector<Stop>& stops, int micro_batch) {
-    std::vector<FillerGroup> before;  // what the next stage waits for
+    std::vector<BubbleGroup> before;  // what the next stage waits for
     int arrived = none;               // the residual that it reads
     for (std::size_t stage = 0; stage < stops.size(); ++stage) {
-      FillerItem item;
-      item.task = {TaskKind::filler,
+      BubbleTask item;
+      item.task = {TaskKind::bubble_work,
                    stops[stage].rank,
                    none,
                    work(static_cast<int>(stage), Collective::none, ".eval"),
@@ -57,10 +57,10 @@ class Maker {
                    0};
       item.seconds = stops[stage].seconds;
       item.priority = micro_batch;
-      item.group = fillers_.groups++;
+      item.group = bubble_work_.groups++;
       item.after_groups = before;
       if (arrived != none) item.reads = {arrived};
-      fillers_.items.push_back(item);
+      bubble_work_.items.push_back(item);
       before = {item.group};
       arrived = none;
       if (stage + 1 < stops.size() && stops[stage + 1].rank != stops[stage].rank)
@@ -68,40 +68,40 @@ class Maker {
     }
   }
 
-  // Returns the index in Fillers::kept of the residual that arrives; `before` becomes the message.
-  int send(int stage, std::int32_t from, std::int32_t to, int micro_batch, std::vector<FillerGroup>& before) {
-    FillerItem item;
+  // Returns the index in BubbleWork::kept of the residual that arrives; `before` becomes the message.
+  int send(int stage, std::int32_t from, std::int32_t to, int micro_batch, std::vector<BubbleGroup>& before) {
+    BubbleTask item;
     const int id = work(stage, Collective::send, ".eval_send");
     item.task = {TaskKind::collective, none, pair(from, to), id, micro_batch, 0};
-    const Communicator& communicator = fillers_.communicators[item.task.communicator];
+    const Communicator& communicator = bubble_work_.communicators[item.task.communicator];
     const LinkPath path = path_of(cluster_, communicator);
-    item.seconds = message_seconds(fillers_.works[id], 2, path);
-    item.group = fillers_.groups++;
+    item.seconds = message_seconds(bubble_work_.works[id], 2, path);
+    item.group = bubble_work_.groups++;
     item.after_groups = before;
     before = {item.group};
     KeptTensor residual;
-    residual.from_item = static_cast<int>(fillers_.items.size());
+    residual.from_item = static_cast<int>(bubble_work_.items.size());
     residual.rank = to;
-    residual.bytes = fillers_.works[id].bytes;
-    fillers_.items.push_back(item);
-    fillers_.kept.push_back(residual);
-    return static_cast<int>(fillers_.kept.size()) - 1;
+    residual.bytes = bubble_work_.works[id].bytes;
+    bubble_work_.items.push_back(item);
+    bubble_work_.kept.push_back(residual);
+    return static_cast<int>(bubble_work_.kept.size()) - 1;
   }
 
   std::int32_t pair(std::int32_t from, std::int32_t to) {
     const auto [known, is_new] =
-        pairs_.try_emplace({from, to}, static_cast<std::int32_t>(fillers_.communicators.size()));
-    if (is_new) fillers_.communicators.push_back({"evaluation", Axis::pipeline, {from, to}});
+        pairs_.try_emplace({from, to}, static_cast<std::int32_t>(bubble_work_.communicators.size()));
+    if (is_new) bubble_work_.communicators.push_back({"evaluation", Axis::pipeline, {from, to}});
     return known->second;
   }
 
   int work(int stage, Collective collective, const char* suffix) {
-    const auto [known, is_new] = works_.try_emplace({stage, suffix}, static_cast<int>(fillers_.works.size()));
+    const auto [known, is_new] = works_.try_emplace({stage, suffix}, static_cast<int>(bubble_work_.works.size()));
     if (!is_new) return known->second;
     Work work;
-    work.kind = WorkKind::filler;
+    work.kind = WorkKind::bubble_work;
     work.stage = stage;
-    work.filler = collective == Collective::none ? "evaluation" : name_of(collective);
+    work.bubble_work = collective == Collective::none ? "evaluation" : name_of(collective);
     work.collective = collective;
     work.dtype = step_.shape().dtype;
     if (collective == Collective::none)
@@ -109,22 +109,22 @@ class Maker {
     else
       work.bytes = boundary_bytes(step_.step.model, step_.shape());
     work.suffix = suffix;
-    fillers_.works.push_back(work);
+    bubble_work_.works.push_back(work);
     return known->second;
   }
 
   const TaskGraph& step_;
   const Cluster& cluster_;
   const Durations& durations_;
-  Fillers fillers_;
+  BubbleWork bubble_work_;
   std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> pairs_;
   std::map<std::pair<int, std::string>, int> works_;
 };
 
 }  // namespace
 
-Fillers evaluation_fillers(const TaskGraph& step, const Cluster& cluster, const Durations& durations,
-                           int micro_batches) {
+BubbleWork evaluation_bubble_work(const TaskGraph& step, const Cluster& cluster, const Durations& durations,
+                                  int micro_batches) {
   if (step.step.layout.tensor > 1 || step.step.layout.context > 1)
     throw std::invalid_argument(
         "evaluation in bubbles needs whole layers on a rank (tensor 1, context 1): sharded forwards "

@@ -15,7 +15,7 @@ namespace slipway::schedules {
 
 // Requires an ordered `step` and `durations` of its tasks in seconds. `micro_batches`: per replica and window. Throws
 // std::invalid_argument for layers that are spread over ranks (tensor, context), because their forwards communicate.
-Fillers evaluation_fillers(const TaskGraph& step, const Cluster& cluster, const Durations& durations,
-                           int micro_batches);
+BubbleWork evaluation_bubble_work(const TaskGraph& step, const Cluster& cluster, const Durations& durations,
+                                  int micro_batches);
 
 }  // namespace slipway::schedules

@@ -27,36 +27,36 @@ struct Assignment {
 };
 
 // Throws std::invalid_argument when items wait for each other in a circle.
-Assignment assign(const SteadyStep& steady, const Fillers& fillers, const FillOptions& options);
+Assignment assign(const PeriodicStep& periodic, const BubbleWork& bubble_work, const FillOptions& options);
 
 namespace {
 
-void refuse_strangers(const TaskGraph& step, const Fillers& fillers) {
+void refuse_strangers(const TaskGraph& step, const BubbleWork& bubble_work) {
   const int ranks = rank_count(step.step.layout);
-  for (const FillerItem& item : fillers.items) {
+  for (const BubbleTask& item : bubble_work.items) {
     const bool compute = item.task.communicator == none;
     if (compute && (item.task.rank < 0 || item.task.rank >= ranks))
-      throw std::invalid_argument("a filler names rank " + std::to_string(item.task.rank));
-    if (!compute && item.task.communicator >= std::ssize(fillers.communicators))
-      throw std::invalid_argument("a filler names communicator " + std::to_string(item.task.communicator));
-    if (item.group < 0 || item.group >= fillers.groups)
-      throw std::invalid_argument("a filler names group " + std::to_string(item.group));
+      throw std::invalid_argument("bubble work names rank " + std::to_string(item.task.rank));
+    if (!compute && item.task.communicator >= std::ssize(bubble_work.communicators))
+      throw std::invalid_argument("bubble work names communicator " + std::to_string(item.task.communicator));
+    if (item.group < 0 || item.group >= bubble_work.groups)
+      throw std::invalid_argument("bubble work names group " + std::to_string(item.group));
   }
 }
 
 // The window graph with the items in it.
 class Builder {
  public:
-  Builder(const TaskGraph& step, const Fillers& fillers, const Assignment& assignment)
+  Builder(const TaskGraph& step, const BubbleWork& bubble_work, const Assignment& assignment)
       : step_(step),
-        fillers_(fillers),
+        bubble_work_(bubble_work),
         assignment_(assignment),
         graph_(window_of(step, assignment.steps)),
-        first_filler_(graph_.tasks.size()) {}
+        first_bubble_task_(graph_.tasks.size()) {}
 
   TaskGraph run() {
-    for (std::size_t rank = 0; rank < fillers_.static_bytes.size(); ++rank)
-      graph_.static_bytes[rank].weights += fillers_.static_bytes[rank];
+    for (std::size_t rank = 0; rank < bubble_work_.static_bytes.size(); ++rank)
+      graph_.static_bytes[rank].weights += bubble_work_.static_bytes[rank];
     append_tasks();
     insert_in_lanes();
     depend();
@@ -70,17 +70,17 @@ class Builder {
   }
 
  private:
-  TaskId id_of(int item) const { return static_cast<TaskId>(first_filler_ + item); }
+  TaskId id_of(int item) const { return static_cast<TaskId>(first_bubble_task_ + item); }
   const FillPlace& place(int item) const { return assignment_.places[item]; }
 
   void append_tasks() {
     const auto works = static_cast<std::int32_t>(graph_.works.size());
     const auto communicators = static_cast<std::int32_t>(graph_.communicators.size());
-    graph_.works.insert(graph_.works.end(), fillers_.works.begin(), fillers_.works.end());
-    graph_.communicators.insert(graph_.communicators.end(), fillers_.communicators.begin(),
-                                fillers_.communicators.end());
-    for (std::size_t i = 0; i < fillers_.items.size(); ++i) {
-      Task task = fillers_.items[i].task;
+    graph_.works.insert(graph_.works.end(), bubble_work_.works.begin(), bubble_work_.works.end());
+    graph_.communicators.insert(graph_.communicators.end(), bubble_work_.communicators.begin(),
+                                bubble_work_.communicators.end());
+    for (std::size_t i = 0; i < bubble_work_.items.size(); ++i) {
+      Task task = bubble_work_.items[i].task;
       task.work += works;
       if (task.communicator != none) task.communicator += communicators;
       graph_.tasks.push_back(task);
@@ -92,9 +92,9 @@ class Builder {
   // Each rank's lane: the window's own tasks, and behind each of them the bubble work placed there.
   void insert_in_lanes() {
     std::vector<std::vector<int>> of_rank(step_.compute_order.size());
-    for (std::size_t i = 0; i < fillers_.items.size(); ++i)
-      if (fillers_.items[i].task.communicator == none)
-        of_rank[fillers_.items[i].task.rank].push_back(static_cast<int>(i));
+    for (std::size_t i = 0; i < bubble_work_.items.size(); ++i)
+      if (bubble_work_.items[i].task.communicator == none)
+        of_rank[bubble_work_.items[i].task.rank].push_back(static_cast<int>(i));
     Rows lanes;
     for (std::size_t rank = 0; rank < of_rank.size(); ++rank) {
       auto& items = of_rank[rank];
@@ -119,10 +119,10 @@ class Builder {
 
   // If items of a group share a lane, only the last one is waited for: the others end before it.
   std::vector<std::vector<TaskId>> last_of_groups() const {
-    std::vector<std::vector<TaskId>> members(fillers_.groups);
+    std::vector<std::vector<TaskId>> members(bubble_work_.groups);
     std::vector<std::vector<std::pair<std::int32_t, TaskId>>> last(members.size());
-    for (std::size_t i = 0; i < fillers_.items.size(); ++i) {
-      const FillerItem& item = fillers_.items[i];
+    for (std::size_t i = 0; i < bubble_work_.items.size(); ++i) {
+      const BubbleTask& item = bubble_work_.items[i];
       const TaskId id = id_of(static_cast<int>(i));
       auto& lanes = last[item.group];
       const auto known = item.task.communicator != none
@@ -141,18 +141,18 @@ class Builder {
 
   void depend() {
     const std::vector<std::vector<TaskId>> groups = last_of_groups();
-    for (std::size_t i = 0; i < fillers_.items.size(); ++i) {
+    for (std::size_t i = 0; i < bubble_work_.items.size(); ++i) {
       const TaskId id = id_of(static_cast<int>(i));
-      for (const TaskId before : fillers_.items[i].after) edges_.emplace_back(id, before);
-      for (const FillerGroup group : fillers_.items[i].after_groups)
+      for (const TaskId before : bubble_work_.items[i].after) edges_.emplace_back(id, before);
+      for (const BubbleGroup group : bubble_work_.items[i].after_groups)
         for (const TaskId before : groups[group]) edges_.emplace_back(id, before);
     }
   }
 
-  TaskId first_of(FillerGroup group, std::int32_t rank) const {
+  TaskId first_of(BubbleGroup group, std::int32_t rank) const {
     TaskId first = none_found;
-    for (std::size_t i = 0; i < fillers_.items.size(); ++i) {
-      const FillerItem& item = fillers_.items[i];
+    for (std::size_t i = 0; i < bubble_work_.items.size(); ++i) {
+      const BubbleTask& item = bubble_work_.items[i];
       const TaskId id = id_of(static_cast<int>(i));
       if (item.group != group || item.task.rank != rank) continue;
       if (first == none_found || position_[id] < position_[first]) first = id;
@@ -163,11 +163,11 @@ class Builder {
 
   // Makes a buffer for every tensor that an item makes, or reads after the task that would free it.
   void keep() {
-    std::vector<std::vector<TaskId>> readers(fillers_.kept.size());
-    for (std::size_t i = 0; i < fillers_.items.size(); ++i)
-      for (const int tensor : fillers_.items[i].reads) readers[tensor].push_back(id_of(static_cast<int>(i)));
+    std::vector<std::vector<TaskId>> readers(bubble_work_.kept.size());
+    for (std::size_t i = 0; i < bubble_work_.items.size(); ++i)
+      for (const int tensor : bubble_work_.items[i].reads) readers[tensor].push_back(id_of(static_cast<int>(i)));
     for (std::size_t k = 0; k < readers.size(); ++k) {
-      const KeptTensor& tensor = fillers_.kept[k];
+      const KeptTensor& tensor = bubble_work_.kept[k];
       const bool made = tensor.from_item != none || tensor.from_group != none;
       const TaskId from = tensor.from_group != none ? first_of(tensor.from_group, tensor.rank)
                           : made                    ? id_of(tensor.from_item)
@@ -200,31 +200,31 @@ class Builder {
   static constexpr TaskId none_found = static_cast<TaskId>(-1);
   using Pairs = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
   const TaskGraph& step_;
-  const Fillers& fillers_;
+  const BubbleWork& bubble_work_;
   const Assignment& assignment_;
   TaskGraph graph_;
-  std::size_t first_filler_;
+  std::size_t first_bubble_task_;
   std::vector<std::size_t> position_;  // per compute task: in compute_order
   Pairs edges_, read_, written_;       // (task, before), (task, buffer), (task, buffer)
 };
 
 bool ends_step(const TaskGraph& graph, TaskId task) {
   const WorkKind kind = graph.work(task).kind;
-  return kind != WorkKind::segment && kind != WorkKind::filler;
+  return kind != WorkKind::segment && kind != WorkKind::bubble_work;
 }
 
-std::vector<RankFilling> ranks_of(const TaskGraph& step, const Durations& durations, const Fillers& fillers,
+std::vector<RankFilling> ranks_of(const TaskGraph& step, const Durations& durations, const BubbleWork& bubble_work,
                                   const Assignment& assignment) {
   std::vector<RankFilling> ranks(step.compute_order.size());
   for (std::size_t rank = 0; rank < ranks.size(); ++rank)
     for (const TaskId task : step.compute_order[rank])
       (ends_step(step, task) ? ranks[rank].end_s : ranks[rank].pass_s) += durations[task];
-  for (std::size_t i = 0; i < fillers.items.size(); ++i) {
-    const FillerItem& item = fillers.items[i];
+  for (std::size_t i = 0; i < bubble_work.items.size(); ++i) {
+    const BubbleTask& item = bubble_work.items[i];
     if (item.task.communicator != none) continue;
     RankFilling& rank = ranks[item.task.rank];
     const FillPlace& place = assignment.places[i];
-    rank.filler_s += item.seconds;
+    rank.bubble_work_s += item.seconds;
     if (place.behind) rank.behind_s += item.seconds;
     rank.steps = std::max(rank.steps, place.step + 1);
   }
@@ -233,19 +233,20 @@ std::vector<RankFilling> ranks_of(const TaskGraph& step, const Durations& durati
 
 }  // namespace
 
-Filling fill(const TaskGraph& step, const Durations& durations, const Fillers& fillers, const FillOptions& options) {
-  refuse_strangers(step, fillers);
-  const SteadyStep steady = steady_step(step, durations);
-  const Assignment assignment = assign(steady, fillers, options);
+Filling fill(const TaskGraph& step, const Durations& durations, const BubbleWork& bubble_work,
+             const FillOptions& options) {
+  refuse_strangers(step, bubble_work);
+  const PeriodicStep periodic = periodic_step(step, durations);
+  const Assignment assignment = assign(periodic, bubble_work, options);
   Filling filling;
-  filling.graph = Builder(step, fillers, assignment).run();
+  filling.graph = Builder(step, bubble_work, assignment).run();
   for (int s = 0; s < assignment.steps; ++s)
     filling.durations.insert(filling.durations.end(), durations.begin(), durations.end());
-  for (const FillerItem& item : fillers.items) filling.durations.push_back(item.seconds);
+  for (const BubbleTask& item : bubble_work.items) filling.durations.push_back(item.seconds);
   set_global_order(filling.graph, filling.durations);
-  filling.period_s = steady.period_s;
-  filling.window_period_s = steady_step(filling.graph, filling.durations).period_s;
-  filling.ranks = ranks_of(step, durations, fillers, assignment);
+  filling.period_s = periodic.period_s;
+  filling.window_period_s = periodic_step(filling.graph, filling.durations).period_s;
+  filling.ranks = ranks_of(step, durations, bubble_work, assignment);
   return filling;
 }
 
@@ -255,23 +256,25 @@ Utilization utilization_of(const Filling& filling) {
   double end = 0;
   for (const RankFilling& rank : filling.ranks) {
     const double bubble = filling.period_s - rank.pass_s - rank.end_s;
-    if (rank.filler_s <= 0) continue;
-    if (bubble * most_ceiling_steps <= rank.filler_s) {
+    if (rank.bubble_work_s <= 0) continue;
+    if (bubble * most_ceiling_steps <= rank.bubble_work_s) {
       result.ceiling_steps = 0;
       break;
     }
     // An excess over whole steps by a rounding error does not count.
-    result.ceiling_steps = std::max(result.ceiling_steps, static_cast<int>(std::ceil(rank.filler_s / bubble - 1e-9)));
+    result.ceiling_steps =
+        std::max(result.ceiling_steps, static_cast<int>(std::ceil(rank.bubble_work_s / bubble - 1e-9)));
   }
   for (const RankFilling& rank : filling.ranks) end = std::max(end, rank.end_s);
   const double steps = filling.graph.window, ranks = static_cast<double>(filling.ranks.size());
   const double pipeline = filling.period_s - end, filled = filling.window_period_s / steps - end;
   for (const RankFilling& rank : filling.ranks) {
     result.before += rank.pass_s / pipeline / ranks;
-    const double placed = result.ceiling_steps > 0 ? rank.filler_s / result.ceiling_steps : 0;
+    const double placed = result.ceiling_steps > 0 ? rank.bubble_work_s / result.ceiling_steps : 0;
     result.ceiling += (rank.pass_s + placed) / pipeline / ranks;
-    result.own_cycles += (rank.pass_s + rank.filler_s / rank.steps) / (pipeline + rank.behind_s / rank.steps) / ranks;
-    result.after += (rank.pass_s + rank.filler_s / steps) / filled / ranks;
+    result.own_cycles +=
+        (rank.pass_s + rank.bubble_work_s / rank.steps) / (pipeline + rank.behind_s / rank.steps) / ranks;
+    result.after += (rank.pass_s + rank.bubble_work_s / steps) / filled / ranks;
   }
   return result;
 }
@@ -292,39 +295,39 @@ constexpr double same_period = 1e-9;  // relative
 
 }  // namespace
 
-SteadyStep steady_step(const TaskGraph& step, const Durations& durations) {
+PeriodicStep periodic_step(const TaskGraph& step, const Durations& durations) {
   const std::size_t count = step.tasks.size();
   const std::vector<TaskId> first = first_tasks(step);
-  SteadyStep steady;
+  PeriodicStep periodic;
   Timeline timeline;
   std::size_t base = 0;
   for (int warm = 2; warm <= most_warm_steps; warm *= 2) {
     timeline = replay(step, durations, warm + 2);
     base = static_cast<std::size_t>(warm) * count;
     double shortest = std::numeric_limits<double>::infinity();
-    steady.period_s = 0;
+    periodic.period_s = 0;
     for (const TaskId task : first) {
       const double period = timeline.start[base + count + task] - timeline.start[base + task];
       shortest = std::min(shortest, period);
-      steady.period_s = std::max(steady.period_s, period);
+      periodic.period_s = std::max(periodic.period_s, period);
     }
-    if (steady.period_s - shortest <= same_period * steady.period_s) break;
+    if (periodic.period_s - shortest <= same_period * periodic.period_s) break;
   }
   double origin = std::numeric_limits<double>::infinity();
   for (const TaskId task : first) origin = std::min(origin, timeline.start[base + task]);
-  for (std::size_t task = 0; task < count; ++task) steady.end.push_back(timeline.end[base + task] - origin);
+  for (std::size_t task = 0; task < count; ++task) periodic.end.push_back(timeline.end[base + task] - origin);
   for (std::size_t rank = 0; rank < step.compute_order.size(); ++rank) {
     const auto list = step.compute_order[rank];
-    std::vector<Gap>& gaps = steady.gaps.emplace_back();
+    std::vector<Gap>& gaps = periodic.gaps.emplace_back();
     for (std::size_t i = 0; i < list.size(); ++i) {
       const bool last = i + 1 == list.size();
       const double next =
-          last ? timeline.start[base + list.front()] + steady.period_s : timeline.start[base + list[i + 1]];
-      const Gap gap{static_cast<std::uint32_t>(i + 1), steady.end[list[i]], next - origin};
+          last ? timeline.start[base + list.front()] + periodic.period_s : timeline.start[base + list[i + 1]];
+      const Gap gap{static_cast<std::uint32_t>(i + 1), periodic.end[list[i]], next - origin};
       if (last || gap.end > gap.begin) gaps.push_back(gap);
     }
   }
-  return steady;
+  return periodic;
 }
 
 namespace {
@@ -334,7 +337,7 @@ constexpr double never = std::numeric_limits<double>::infinity();
 // choice.
 class Queue {
  public:
-  explicit Queue(const std::vector<FillerItem>& items) : ready_(Order{&items}) {}
+  explicit Queue(const std::vector<BubbleTask>& items) : ready_(Order{&items}) {}
 
   void add(int item, double ready_at) { waiting_.emplace(ready_at, item); }
   void advance(double now) {
@@ -354,9 +357,9 @@ class Queue {
 
  private:
   struct Order {
-    const std::vector<FillerItem>* items;
+    const std::vector<BubbleTask>* items;
     bool operator()(int a, int b) const {
-      const FillerItem &x = (*items)[a], &y = (*items)[b];
+      const BubbleTask &x = (*items)[a], &y = (*items)[b];
       return std::tuple(x.priority, -x.seconds, a) < std::tuple(y.priority, -y.seconds, b);
     }
   };
@@ -374,22 +377,22 @@ struct Walk {
 
 class Assigner {
  public:
-  Assigner(const SteadyStep& steady, const Fillers& fillers, const FillOptions& options)
-      : steady_(steady),
-        fillers_(fillers),
+  Assigner(const PeriodicStep& periodic, const BubbleWork& bubble_work, const FillOptions& options)
+      : periodic_(periodic),
+        bubble_work_(bubble_work),
         options_(options),
-        walks_(steady.gaps.size()),
-        queues_(steady.gaps.size(), Queue(fillers.items)),
-        lane_free_(fillers.communicators.size(), 0),
-        group_left_(fillers.groups),
-        group_end_(fillers.groups, 0),
-        waiters_(fillers.groups),
-        ready_at_(fillers.items.size(), 0),
-        missing_(fillers.items.size(), 0) {
-    result_.places.resize(fillers.items.size());
-    left_ = fillers.items.size();
-    for (const FillerItem& item : fillers.items) ++group_left_[item.group];
-    for (std::size_t i = 0; i < fillers.items.size(); ++i) enter(static_cast<int>(i));
+        walks_(periodic.gaps.size()),
+        queues_(periodic.gaps.size(), Queue(bubble_work.items)),
+        lane_free_(bubble_work.communicators.size(), 0),
+        group_left_(bubble_work.groups),
+        group_end_(bubble_work.groups, 0),
+        waiters_(bubble_work.groups),
+        ready_at_(bubble_work.items.size(), 0),
+        missing_(bubble_work.items.size(), 0) {
+    result_.places.resize(bubble_work.items.size());
+    left_ = bubble_work.items.size();
+    for (const BubbleTask& item : bubble_work.items) ++group_left_[item.group];
+    for (std::size_t i = 0; i < bubble_work.items.size(); ++i) enter(static_cast<int>(i));
   }
 
   Assignment run() {
@@ -398,17 +401,17 @@ class Assigner {
     else
       result_.steps = options_.steps;
     run_behind();
-    if (left_ > 0) throw std::invalid_argument("fillers wait for each other in a circle");
+    if (left_ > 0) throw std::invalid_argument("bubble work waits for each other in a circle");
     return std::move(result_);
   }
 
  private:
-  const FillerItem& item(int i) const { return fillers_.items[i]; }
-  const std::vector<Gap>& gaps(std::size_t rank) const { return steady_.gaps[rank]; }
+  const BubbleTask& item(int i) const { return bubble_work_.items[i]; }
+  const std::vector<Gap>& gaps(std::size_t rank) const { return periodic_.gaps[rank]; }
 
   void enter(int i) {
-    for (const TaskId task : item(i).after) ready_at_[i] = std::max(ready_at_[i], steady_.end[task]);
-    for (const FillerGroup group : item(i).after_groups) {
+    for (const TaskId task : item(i).after) ready_at_[i] = std::max(ready_at_[i], periodic_.end[task]);
+    for (const BubbleGroup group : item(i).after_groups) {
       if (group_left_[group] == 0) continue;  // an empty group
       ++missing_[i];
       waiters_[group].push_back(i);
@@ -439,10 +442,10 @@ class Assigner {
   }
 
   double begin_of(const Walk& walk, std::size_t rank) const {
-    return gaps(rank)[walk.gap].begin + walk.step * steady_.period_s;
+    return gaps(rank)[walk.gap].begin + walk.step * periodic_.period_s;
   }
   double end_of(const Walk& walk, std::size_t rank) const {
-    return gaps(rank)[walk.gap].end + walk.step * steady_.period_s;
+    return gaps(rank)[walk.gap].end + walk.step * periodic_.period_s;
   }
 
   // Walks in time over all ranks, so that what a rank waits for on others is known.
@@ -500,12 +503,12 @@ class Assigner {
   std::vector<double> ends_of_window() const {
     std::vector<double> ends(walks_.size(), 0);
     for (std::size_t rank = 0; rank < walks_.size(); ++rank)
-      if (!gaps(rank).empty()) ends[rank] = gaps(rank).back().begin + (result_.steps - 1) * steady_.period_s;
+      if (!gaps(rank).empty()) ends[rank] = gaps(rank).back().begin + (result_.steps - 1) * periodic_.period_s;
     for (std::size_t i = 0; i < result_.places.size(); ++i) {
-      const FillerItem& filler = fillers_.items[i];
-      if (filler.task.communicator != none) continue;
-      double& end = ends[filler.task.rank];
-      end = std::max(end, result_.places[i].start_s + filler.seconds);
+      const BubbleTask& bubble_work = bubble_work_.items[i];
+      if (bubble_work.task.communicator != none) continue;
+      double& end = ends[bubble_work.task.rank];
+      end = std::max(end, result_.places[i].start_s + bubble_work.seconds);
     }
     return ends;
   }
@@ -531,8 +534,8 @@ class Assigner {
     }
   }
 
-  const SteadyStep& steady_;
-  const Fillers& fillers_;
+  const PeriodicStep& periodic_;
+  const BubbleWork& bubble_work_;
   const FillOptions& options_;
   std::vector<Walk> walks_;    // per rank
   std::vector<Queue> queues_;  // per rank
@@ -548,8 +551,8 @@ class Assigner {
 
 }  // namespace
 
-Assignment assign(const SteadyStep& steady, const Fillers& fillers, const FillOptions& options) {
-  return Assigner(steady, fillers, options).run();
+Assignment assign(const PeriodicStep& periodic, const BubbleWork& bubble_work, const FillOptions& options) {
+  return Assigner(periodic, bubble_work, options).run();
 }
 
 }  // namespace slipway::schedules

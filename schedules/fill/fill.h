@@ -29,17 +29,17 @@
 namespace slipway::schedules {
 
 // A group is a set of items that others wait for as a whole.
-using FillerGroup = int;
+using BubbleGroup = int;
 
-struct FillerItem {
-  Task task;  // of kind filler: on its rank's lane; transfer or collective: communicator and work are
-              // indices in Fillers
+struct BubbleTask {
+  Task task;  // of kind bubble_work: on its rank's lane; transfer or collective: communicator and work are
+              // indices in BubbleWork
   double seconds = 0;
   int priority = 0;
-  FillerGroup group = 0;
+  BubbleGroup group = 0;
   std::vector<TaskId> after;  // tasks of the window's first step
-  std::vector<FillerGroup> after_groups;
-  std::vector<int> reads;  // indices in Fillers::kept
+  std::vector<BubbleGroup> after_groups;
+  std::vector<int> reads;  // indices in BubbleWork::kept
 };
 
 // Bytes that exist until `from` ends anyway; they then stay to the end of the last item that reads them.
@@ -50,14 +50,14 @@ struct KeptTensor {
   double bytes = 0;
   int from_item = none;
   std::int32_t rank = none;
-  FillerGroup from_group = none;
+  BubbleGroup from_group = none;
 };
 
-struct Fillers {
+struct BubbleWork {
   std::string name;  // "kfac"
   std::vector<Work> works;
   std::vector<Communicator> communicators;
-  std::vector<FillerItem> items;
+  std::vector<BubbleTask> items;
   std::vector<KeptTensor> kept;
   std::vector<double> static_bytes;  // per rank, held throughout; empty: none
   int groups = 0;
@@ -71,11 +71,11 @@ struct FillOptions {
 };
 
 struct RankFilling {
-  double pass_s = 0;    // passes (forward, backward, recomputation) of one step
-  double end_s = 0;     // norm, preconditioning and optimizer of one step
-  double filler_s = 0;  // all items of a window
-  double behind_s = 0;  // part of filler_s that found no gap
-  int steps = 1;        // steps of the window that this rank's items needed
+  double pass_s = 0;         // passes (forward, backward, recomputation) of one step
+  double end_s = 0;          // norm, preconditioning and optimizer of one step
+  double bubble_work_s = 0;  // all items of a window
+  double behind_s = 0;       // part of bubble_work_s that found no gap
+  int steps = 1;             // steps of the window that this rank's items needed
 };
 
 struct Filling {
@@ -88,7 +88,7 @@ struct Filling {
 
 // Requires an ordered, sound `step` and `durations` of its tasks in seconds. Throws std::invalid_argument for items
 // that wait for each other in a circle, or whose rank or communicator does not exist.
-Filling fill(const TaskGraph& step, const Durations& durations, const Fillers& fillers,
+Filling fill(const TaskGraph& step, const Durations& durations, const BubbleWork& bubble_work,
              const FillOptions& options = {});
 
 // Share of the pipeline's time (a step without what end_s counts) in which ranks compute; means over ranks.
@@ -101,7 +101,7 @@ struct Utilization {
 Utilization utilization_of(const Filling& filling);
 
 // The invariants above as violations 10 to 12.
-std::vector<Violation> check_filling(const TaskGraph& step, const Fillers& fillers, const Filling& filling);
+std::vector<Violation> check_filling(const TaskGraph& step, const BubbleWork& bubble_work, const Filling& filling);
 
 // The idle gaps of every compute lane in periodic steps (private to the filling pass).
 //
@@ -116,12 +116,12 @@ struct Gap {
   double begin = 0, end = 0;
 };
 
-struct SteadyStep {
+struct PeriodicStep {
   double period_s = 0;
   std::vector<double> end;             // per task
   std::vector<std::vector<Gap>> gaps;  // per rank, in time; the last gap of a rank with tasks may be empty
 };
 
-SteadyStep steady_step(const TaskGraph& step, const Durations& durations);
+PeriodicStep periodic_step(const TaskGraph& step, const Durations& durations);
 
 }  // namespace slipway::schedules

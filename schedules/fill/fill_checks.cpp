@@ -14,13 +14,13 @@ bool same_task(const Task& a, const Task& b) {
 
 // The window is `window` copies of the step and then the items. A lane lists each of its tasks once, those of the step
 // in the step's order.
-std::vector<Violation> check_complete(const TaskGraph& step, const Fillers& fillers, const TaskGraph& graph) {
+std::vector<Violation> check_complete(const TaskGraph& step, const BubbleWork& bubble_work, const TaskGraph& graph) {
   Findings findings(10);
   const std::size_t own = step.tasks.size() * graph.window;
-  if (graph.tasks.size() != own + fillers.items.size()) {
+  if (graph.tasks.size() != own + bubble_work.items.size()) {
     findings.add({}, "the window has " + std::to_string(graph.tasks.size()) + " tasks instead of " +
                          std::to_string(graph.window) + " times " + std::to_string(step.tasks.size()) + " and " +
-                         std::to_string(fillers.items.size()) + " fillers");
+                         std::to_string(bubble_work.items.size()) + " items of bubble work");
     return findings.take();
   }
   std::vector<int> times(graph.tasks.size(), 0);
@@ -41,7 +41,7 @@ std::vector<Violation> check_complete(const TaskGraph& step, const Fillers& fill
     const int wanted = graph.tasks[id].communicator == none ? 1 : 0;
     if (times[id] != wanted)
       findings.add({id}, spoken(graph, id) + " is " + std::to_string(times[id]) + " times in a compute lane");
-    const Task& meant = id < own ? step.tasks[id % step.tasks.size()] : fillers.items[id - own].task;
+    const Task& meant = id < own ? step.tasks[id % step.tasks.size()] : bubble_work.items[id - own].task;
     if (!same_task(graph.tasks[id], meant)) findings.add({id}, spoken(graph, id) + " is not what was to be placed");
   }
   return findings.take();
@@ -49,28 +49,28 @@ std::vector<Violation> check_complete(const TaskGraph& step, const Fillers& fill
 
 class DependencyCheck {
  public:
-  DependencyCheck(const TaskGraph& step, const Fillers& fillers, const TaskGraph& graph)
-      : fillers_(fillers),
+  DependencyCheck(const TaskGraph& step, const BubbleWork& bubble_work, const TaskGraph& graph)
+      : bubble_work_(bubble_work),
         graph_(graph),
         first_(step.tasks.size() * graph.window),
         position_(graph.tasks.size(), 0),
-        members_(fillers.groups) {
+        members_(bubble_work.groups) {
     for (std::size_t i = 0; i < graph.compute_order.values.size(); ++i) position_[graph.compute_order.values[i]] = i;
-    for (std::size_t i = 0; i < fillers.items.size(); ++i)
-      members_[fillers.items[i].group].push_back(static_cast<TaskId>(first_ + i));
+    for (std::size_t i = 0; i < bubble_work.items.size(); ++i)
+      members_[bubble_work.items[i].group].push_back(static_cast<TaskId>(first_ + i));
   }
 
   std::vector<Violation> run() {
     Findings findings(11);
-    for (std::size_t i = 0; i < fillers_.items.size() && !findings.full(); ++i) {
+    for (std::size_t i = 0; i < bubble_work_.items.size() && !findings.full(); ++i) {
       const auto id = static_cast<TaskId>(first_ + i);
       const auto require = [&](TaskId before) {
         if (is_over(before, id)) return;
         findings.add({before, id},
                      spoken(graph_, id) + " does not wait for " + spoken(graph_, before) + ", which it needs");
       };
-      for (const TaskId before : fillers_.items[i].after) require(before);
-      for (const FillerGroup group : fillers_.items[i].after_groups)
+      for (const TaskId before : bubble_work_.items[i].after) require(before);
+      for (const BubbleGroup group : bubble_work_.items[i].after_groups)
         for (const TaskId before : members_[group]) require(before);
     }
     return findings.take();
@@ -89,7 +89,7 @@ class DependencyCheck {
                        [&](TaskId each) { return each == before || earlier_on_lane(before, each); });
   }
 
-  const Fillers& fillers_;
+  const BubbleWork& bubble_work_;
   const TaskGraph& graph_;
   std::size_t first_;
   std::vector<std::size_t> position_;
@@ -129,7 +129,7 @@ double span_behind(const Filling& filling, std::size_t own) {
 std::vector<Violation> check_not_delayed(const TaskGraph& step, const Filling& filling) {
   constexpr double rounding = 1e-8;  // for a window of thousands of steps
   Findings findings(12);
-  const double window = steady_step(filling.graph, filling.durations).period_s;
+  const double window = periodic_step(filling.graph, filling.durations).period_s;
   const double allowed =
       filling.period_s * filling.graph.window + span_behind(filling, step.tasks.size() * filling.graph.window);
   if (window > allowed * (1 + rounding))
@@ -141,11 +141,11 @@ std::vector<Violation> check_not_delayed(const TaskGraph& step, const Filling& f
 
 }  // namespace
 
-std::vector<Violation> check_filling(const TaskGraph& step, const Fillers& fillers, const Filling& filling) {
-  std::vector<Violation> all = check_complete(step, fillers, filling.graph);
+std::vector<Violation> check_filling(const TaskGraph& step, const BubbleWork& bubble_work, const Filling& filling) {
+  std::vector<Violation> all = check_complete(step, bubble_work, filling.graph);
   if (!all.empty()) return all;  // the other checks require this one
   for (std::vector<Violation>& more :
-       std::array{DependencyCheck(step, fillers, filling.graph).run(), check_not_delayed(step, filling)})
+       std::array{DependencyCheck(step, bubble_work, filling.graph).run(), check_not_delayed(step, filling)})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }

@@ -32,29 +32,29 @@ class Maker {
   Maker(const TaskGraph& step, const Cluster& cluster)
       : step_(step), cluster_(cluster), blocks_(blocks_of(step.step.model)) {}
 
-  Fillers run() {
-    fillers_.name = "kfac";
+  BubbleWork run() {
+    bubble_work_.name = "kfac";
     find_replicas();
     for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(step_.compute_order.size()); ++rank) {
       const std::map<Visit, VisitTasks> visits = visits_of(rank);
       if (!visits.empty()) add_rank(rank, visits);
     }
     add_reductions();
-    fillers_.groups = groups_;
-    return std::move(fillers_);
+    bubble_work_.groups = groups_;
+    return std::move(bubble_work_);
   }
 
  private:
   struct Replicas {
-    std::int32_t communicator = none;  // in Fillers
+    std::int32_t communicator = none;  // in BubbleWork
     int index = 0, count = 1;
-    FillerGroup reduced_a = none, reduced_b = none;
+    BubbleGroup reduced_a = none, reduced_b = none;
   };
   struct Reduction {  // one kind, over one group of replicas
     std::int32_t communicator = none;
-    FillerGroup group = none;
-    std::vector<FillerGroup> after;
-    std::vector<int> sums;  // in Fillers::kept, of each member
+    BubbleGroup group = none;
+    std::vector<BubbleGroup> after;
+    std::vector<int> sums;  // in BubbleWork::kept, of each member
     double bytes = 0;
     const char* suffix = "";
     std::int32_t stage = 0;
@@ -66,9 +66,9 @@ class Maker {
     replicas_.resize(step_.compute_order.size());
     for (const Communicator& communicator : step_.communicators) {
       if (communicator.axis != Axis::data) continue;
-      const auto id = static_cast<std::int32_t>(fillers_.communicators.size());
-      fillers_.communicators.push_back({"kfac", Axis::data, communicator.ranks});
-      const FillerGroup a = groups_++, b = groups_++;
+      const auto id = static_cast<std::int32_t>(bubble_work_.communicators.size());
+      bubble_work_.communicators.push_back({"kfac", Axis::data, communicator.ranks});
+      const BubbleGroup a = groups_++, b = groups_++;
       for (std::size_t i = 0; i < communicator.ranks.size(); ++i) {
         Replicas& replicas = replicas_[communicator.ranks[i]];
         if (replicas.communicator != none)
@@ -104,18 +104,18 @@ class Maker {
 
   int work(int stage, int block, const KfacLinear& linear, KfacStage kind, bool of_input) {
     Work work;
-    work.kind = WorkKind::filler;
+    work.kind = WorkKind::bubble_work;
     work.stage = stage;
     work.block = block;
-    work.filler = name_of(kind);
+    work.bubble_work = name_of(kind);
     work.dtype = kfac_dtype(step_.shape().dtype);
     work.suffix = "." + block_name(blocks_, block) + kfac_suffix(linear, kind, of_input);
-    fillers_.works.push_back(work);
-    return static_cast<int>(fillers_.works.size()) - 1;
+    bubble_work_.works.push_back(work);
+    return static_cast<int>(bubble_work_.works.size()) - 1;
   }
 
   void add_rank(std::int32_t rank, const std::map<Visit, VisitTasks>& visits) {
-    const FillerGroup a = groups_++, b = groups_++;
+    const BubbleGroup a = groups_++, b = groups_++;
     std::map<std::pair<int, int>, std::vector<KfacSeconds>> costs;  // of (block, stage)
     std::map<std::tuple<int, int, std::size_t, int>, int> works;    // of (stage, block, Linear, A or B)
     for (const auto& [visit, tasks] : visits) {
@@ -131,10 +131,12 @@ class Maker {
         }
         const auto [input, first] = inputs.try_emplace(linears[l].input, 0);
         if (first) input->second = kept(tasks.last, linears[l].in);
-        add({TaskKind::filler, rank, none, works[{visit.stage, visit.block, l, 0}], visit.micro_batch, visit.slice},
+        add({TaskKind::bubble_work, rank, none, works[{visit.stage, visit.block, l, 0}], visit.micro_batch,
+             visit.slice},
             seconds[l].curvature_a, curvature_a, a, {tasks.inputs}, {}, {input->second});
         holds(rank, kfac_curvature_bytes(step_.shape(), linears[l], true));
-        add({TaskKind::filler, rank, none, works[{visit.stage, visit.block, l, 1}], visit.micro_batch, visit.slice},
+        add({TaskKind::bubble_work, rank, none, works[{visit.stage, visit.block, l, 1}], visit.micro_batch,
+             visit.slice},
             seconds[l].curvature_b, curvature_b, b, {tasks.errors}, {}, {kept(tasks.last, linears[l].out)});
         holds(rank, kfac_curvature_bytes(step_.shape(), linears[l], false));
       }
@@ -146,24 +148,25 @@ class Maker {
   int kept(TaskId from, std::int64_t width) {
     const double tokens =
         static_cast<double>(step_.shape().micro_batch * step_.shape().sequence) / step_.shape().sharding.context;
-    fillers_.kept.push_back({from, tokens * static_cast<double>(width) * bytes_of(step_.shape().dtype), none, none});
-    return static_cast<int>(fillers_.kept.size()) - 1;
+    bubble_work_.kept.push_back(
+        {from, tokens * static_cast<double>(width) * bytes_of(step_.shape().dtype), none, none});
+    return static_cast<int>(bubble_work_.kept.size()) - 1;
   }
 
   // Adds bytes that the last item holds while it runs.
   void holds(std::int32_t rank, double bytes) {
-    if (bytes > 0) fillers_.kept.push_back({0, bytes, static_cast<int>(fillers_.items.size()) - 1, rank});
+    if (bytes > 0) bubble_work_.kept.push_back({0, bytes, static_cast<int>(bubble_work_.items.size()) - 1, rank});
   }
 
   // Adds the sums of all factors of a kind, held from the first curvature on.
-  int sums(std::int32_t rank, FillerGroup curvature, double bytes) {
-    fillers_.kept.push_back({0, bytes, none, rank, curvature});
-    return static_cast<int>(fillers_.kept.size()) - 1;
+  int sums(std::int32_t rank, BubbleGroup curvature, double bytes) {
+    bubble_work_.kept.push_back({0, bytes, none, rank, curvature});
+    return static_cast<int>(bubble_work_.kept.size()) - 1;
   }
 
-  void add(Task task, double seconds, int priority, FillerGroup group, std::vector<TaskId> after,
-           std::vector<FillerGroup> after_groups, std::vector<int> reads) {
-    fillers_.items.push_back(
+  void add(Task task, double seconds, int priority, BubbleGroup group, std::vector<TaskId> after,
+           std::vector<BubbleGroup> after_groups, std::vector<int> reads) {
+    bubble_work_.items.push_back(
         {task, seconds, priority, group, std::move(after), std::move(after_groups), std::move(reads)});
   }
 
@@ -174,7 +177,7 @@ class Maker {
   };
 
   void add_inversions(std::int32_t rank, const std::map<std::pair<int, int>, std::vector<KfacSeconds>>& costs,
-                      FillerGroup a, FillerGroup b) {
+                      BubbleGroup a, BubbleGroup b) {
     std::vector<Linear> all;
     std::vector<KfacLinear> shapes;
     double bytes_a = 0, bytes_b = 0;
@@ -199,16 +202,16 @@ class Maker {
       reduction.bytes = of_input ? bytes_a : bytes_b;
       reduction.stage = step_.placement.part_of(all.front().stage);  // of the lowest block: equal on all replicas
     }
-    std::vector<FillerGroup> both{a, b};
+    std::vector<BubbleGroup> both{a, b};
     if (replicas.communicator != none) both = {replicas.reduced_a, replicas.reduced_b};
-    const FillerGroup done = groups_++;
+    const BubbleGroup done = groups_++;
     const std::vector<int> owners = kfac_owners(shapes, replicas.count);
     for (std::size_t l = 0; l < all.size(); ++l) {
       if (owners[l] != replicas.index) continue;
       const Linear& linear = all[l];
       for (const bool of_input : {true, false}) {
         const int id = work(linear.stage, linear.block, linear.linear, KfacStage::inversion, of_input);
-        add({TaskKind::filler, rank, none, id, none, 0},
+        add({TaskKind::bubble_work, rank, none, id, none, 0},
             of_input ? linear.seconds.inversion_a : linear.seconds.inversion_b, of_input ? inversion_a : inversion_b,
             done, {}, both, read);
         const std::int64_t side = of_input ? linear.linear.in : linear.linear.out;
@@ -221,17 +224,18 @@ class Maker {
     for (const Reduction& reduction : reductions_) {
       if (reduction.after.empty()) continue;  // no Linear on these ranks
       Work work;
-      work.kind = WorkKind::filler;
+      work.kind = WorkKind::bubble_work;
       work.stage = reduction.stage;
-      work.filler = name_of(Collective::all_reduce);
+      work.bubble_work = name_of(Collective::all_reduce);
       work.collective = Collective::all_reduce;
       work.dtype = kfac_dtype(step_.shape().dtype);
       work.bytes = reduction.bytes;
       work.suffix = reduction.suffix;
-      fillers_.works.push_back(work);
-      const Communicator& communicator = fillers_.communicators[reduction.communicator];
+      bubble_work_.works.push_back(work);
+      const Communicator& communicator = bubble_work_.communicators[reduction.communicator];
       const LinkPath path = path_of(cluster_, communicator);
-      add({TaskKind::collective, none, reduction.communicator, static_cast<int>(fillers_.works.size()) - 1, none, 0},
+      add({TaskKind::collective, none, reduction.communicator, static_cast<int>(bubble_work_.works.size()) - 1, none,
+           0},
           message_seconds(work, static_cast<int>(communicator.ranks.size()), path), 0, reduction.group, {},
           reduction.after, reduction.sums);
     }
@@ -240,7 +244,7 @@ class Maker {
   const TaskGraph& step_;
   const Cluster& cluster_;
   const std::vector<Block> blocks_;
-  Fillers fillers_;
+  BubbleWork bubble_work_;
   std::vector<Replicas> replicas_;  // per rank
   std::vector<Reduction> reductions_;
   int groups_ = 0;
@@ -248,7 +252,7 @@ class Maker {
 
 }  // namespace
 
-Fillers kfac_fillers(const TaskGraph& step, const Cluster& cluster) {
+BubbleWork kfac_bubble_work(const TaskGraph& step, const Cluster& cluster) {
   if (step.step.layout.tensor > 1)
     throw std::invalid_argument("K-FAC needs whole layers on a rank (tensor 1): their factors are not sharded");
   return Maker(step, cluster).run();

@@ -20,6 +20,6 @@ namespace slipway::schedules {
 // Requires an ordered `step` that was lowered with kfac. Throws std::invalid_argument when a machine cannot price it,
 // and for tensor parallel layers, whose factors would be spread over ranks. It also throws where the stages of a rank
 // have their copies on different ranks.
-Fillers kfac_fillers(const TaskGraph& step, const Cluster& cluster);
+BubbleWork kfac_bubble_work(const TaskGraph& step, const Cluster& cluster);
 
 }  // namespace slipway::schedules

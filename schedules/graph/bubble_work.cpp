@@ -16,7 +16,7 @@ KfacWork kfac_work_of(const TaskGraph& graph, const Work& work) {
     for (std::size_t l = 0; l < linears.size(); ++l)
       for (const KfacStage stage : {KfacStage::curvature, KfacStage::inversion})
         for (const bool of_input : {true, false})
-          if (work.filler == name_of(stage) && work.suffix.ends_with(kfac_suffix(linears[l], stage, of_input)))
+          if (work.bubble_work == name_of(stage) && work.suffix.ends_with(kfac_suffix(linears[l], stage, of_input)))
             return {stage, l, of_input};
   }
   throw std::runtime_error(work.suffix + " is no work of K-FAC; lower the scenario again");

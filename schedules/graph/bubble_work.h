@@ -29,7 +29,7 @@ std::string kfac_suffix(const KfacLinear& linear, KfacStage stage, bool of_input
 KfacWork kfac_work_of(const TaskGraph& graph, const Work& work);
 // True for the reduction of all factors of its members' inputs (`.ar_A`), false for that of output gradients.
 bool reduces_input_factors(const Work& work);
-// Work::filler of curvature and inversion tasks.
+// Work::bubble_work of curvature and inversion tasks.
 const char* name_of(KfacStage stage);
 
 inline constexpr const char* input_reduction_suffix = ".ar_A";
@@ -38,9 +38,11 @@ inline constexpr const char* gradient_reduction_suffix = ".ar_B";
 // Evaluation in bubbles: a held-out micro-batch's forward in one stage, and its residual on the way to the next stage.
 // schedules/fill/evaluation.h makes these works, exec/rank/evaluation.h runs them.
 
-inline bool is_evaluation(const Work& work) { return work.kind == WorkKind::filler && work.filler == "evaluation"; }
+inline bool is_evaluation(const Work& work) {
+  return work.kind == WorkKind::bubble_work && work.bubble_work == "evaluation";
+}
 inline bool sends_evaluated(const Work& work) {
-  return work.kind == WorkKind::filler && work.collective == Collective::send;
+  return work.kind == WorkKind::bubble_work && work.collective == Collective::send;
 }
 
 inline bool evaluates(const TaskGraph& graph) {

@@ -62,7 +62,7 @@ void fields(auto& a, Is<Run> auto& run) {
 void fields(auto& a, Is<Work> auto& w) {
   a.line("work");
   a(w.kind, w.pass, w.stage, w.slice, w.block, w.first_op, w.last_op, w.collective, w.wire, w.dtype, w.bytes,
-    w.elements, w.filler, w.suffix);
+    w.elements, w.bubble_work, w.suffix);
 }
 
 void fields(auto& a, Is<Communicator> auto& c) {
@@ -124,11 +124,11 @@ void fields(auto& a, Is<TaskGraph> auto& g) {
   tasks(a, g);
 }
 
-void fields(auto& a, Is<BatchPlan> auto& plan) {
+void fields(auto& a, Is<BatchSchedule> auto& schedule) {
   a.line("batches");
-  a(plan.rule, plan.warmup, plan.eta, plan.test_every, plan.workers);
-  a.list(plan.rungs, [&](auto& rung) { a(rung); });
-  a.list(plan.stages, [&](auto& stage) { a(stage.from, stage.batch); });
+  a(schedule.rule, schedule.warmup, schedule.eta, schedule.test_every, schedule.workers);
+  a.list(schedule.rungs, [&](auto& rung) { a(rung); });
+  a.list(schedule.stages, [&](auto& stage) { a(stage.from, stage.batch); });
 }
 
 void fields(auto& a, Is<Bundle> auto& bundle) {
@@ -327,20 +327,20 @@ bool have_same_numbers(const TaskGraph& a, const TaskGraph& b) {
 }
 
 // Checks a rule's parameters (models/training/batch_rules.h); a scenario's loader has checked them already.
-std::string rule_defect(const BatchPlan& plan) {
+std::string rule_defect(const BatchSchedule& schedule) {
   bool whole = false;
-  switch (plan.rule) {
+  switch (schedule.rule) {
     case BatchRule::constant:
       whole = true;
       break;
     case BatchRule::linear:
-      whole = plan.warmup > 0;
+      whole = schedule.warmup > 0;
       break;
     case BatchRule::stages:
-      whole = !plan.stages.empty();
+      whole = !schedule.stages.empty();
       break;
     case BatchRule::norm_test:
-      whole = plan.eta > 0 && plan.test_every > 0;
+      whole = schedule.eta > 0 && schedule.test_every > 0;
       break;
   }
   return whole ? "" : "the batch rule is unknown, or lacks a number";
@@ -348,13 +348,13 @@ std::string rule_defect(const BatchPlan& plan) {
 
 }  // namespace
 
-std::string ladder_defect(const BatchPlan& plan, const std::vector<const TaskGraph*>& programs) {
-  if (plan.rungs.empty()) return programs.size() == 1 ? "" : "step programs of batches that no rule leads to";
-  if (const std::string defect = rule_defect(plan); !defect.empty()) return defect;
+std::string ladder_defect(const BatchSchedule& schedule, const std::vector<const TaskGraph*>& programs) {
+  if (schedule.rungs.empty()) return programs.size() == 1 ? "" : "step programs of batches that no rule leads to";
+  if (const std::string defect = rule_defect(schedule); !defect.empty()) return defect;
   const TaskGraph& first = *programs.front();
   std::vector<std::int64_t> batches;
   for (const TaskGraph* graph : programs) batches.push_back(graph->step.global_batch);
-  if (batches != plan.rungs || batches.front() < 1 ||
+  if (batches != schedule.rungs || batches.front() < 1 ||
       std::adjacent_find(batches.begin(), batches.end(), std::greater_equal<>()) != batches.end())
     return "the step programs are not those of the batches";
   for (const TaskGraph* graph : programs) {
@@ -364,7 +364,7 @@ std::string ladder_defect(const BatchPlan& plan, const std::vector<const TaskGra
     if (graph->stages != first.stages) return "the step programs have different stages";
     if (!have_same_communicators(*graph, first)) return "the step programs have different communicators";
     if (graph->window != 1 || uses_kfac(graph->step)) return "the step programs of a growing batch have bubble work";
-    if (graph->step.worker_norms != (plan.rule == BatchRule::norm_test))
+    if (graph->step.worker_norms != (schedule.rule == BatchRule::norm_test))
       return "the step programs measure norms that the rule does not need, or miss norms that it needs";
   }
   return "";

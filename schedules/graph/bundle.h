@@ -37,7 +37,7 @@ struct Bundle {
   std::string scenario;  // name, for traces
   TaskGraph graph;       // of the first batch
   Run run;
-  BatchPlan batches = {};              // its rungs are those of graph and `larger`; without rungs the batch is fixed
+  BatchSchedule batches = {};          // its rungs are those of graph and `larger`; without rungs the batch is fixed
   std::vector<TaskGraph> larger = {};  // ascending global_batch
 };
 
@@ -47,7 +47,7 @@ std::vector<const TaskGraph*> programs_of(const Bundle& bundle);
 // Index in programs_of. Throws std::out_of_range for a batch that is no rung.
 int program_of(const Bundle& bundle, std::int64_t batch);
 // Returns why the step programs cannot follow each other in one run; empty if they can.
-std::string ladder_defect(const BatchPlan& plan, const std::vector<const TaskGraph*>& programs);
+std::string ladder_defect(const BatchSchedule& schedule, const std::vector<const TaskGraph*>& programs);
 
 // Throws std::runtime_error on a stream failure.
 void write_bundle(std::ostream& out, const Bundle& bundle);

@@ -8,7 +8,7 @@ namespace {
 
 bool is_own(const TaskGraph& graph, TaskId id, int steps) {
   const Task& task = graph.tasks[id];
-  return graph.work(task).kind != WorkKind::filler && task.step < steps;
+  return graph.work(task).kind != WorkKind::bubble_work && task.step < steps;
 }
 
 // The steps' own tasks, and on compute lanes all before the last of them.

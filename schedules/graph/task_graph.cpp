@@ -95,8 +95,8 @@ std::string kind_of(const TaskGraph& graph, TaskId id) {
       return name_of(work.collective);
     case TaskKind::optimizer:
       return "optimizer";
-    case TaskKind::filler:
-      return work.filler;
+    case TaskKind::bubble_work:
+      return work.bubble_work;
     case TaskKind::compute:
       break;
   }
@@ -114,7 +114,7 @@ std::span<const std::int32_t> members_of(const TaskGraph& graph, TaskId id) {
 }
 
 bool is_lowered(const TaskGraph& graph, std::int32_t rank) {
-  return stand_in(graph.step.layout, graph.folding, rank) == rank;
+  return representative_of(graph.step.layout, graph.representatives, rank) == rank;
 }
 
 double flops_of(const TaskGraph& graph, TaskId id) {

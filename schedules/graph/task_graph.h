@@ -57,8 +57,8 @@ using TaskId = std::uint32_t;
 using BufferId = std::uint32_t;
 constexpr std::int32_t none = -1;
 
-// filler: bubble work on a rank's compute lane, which no schedule contains (schedules/fill/fill.h).
-enum class TaskKind : std::uint8_t { compute, transfer, collective, optimizer, filler };
+// bubble_work: on a rank's compute lane, which no schedule contains (schedules/fill/fill.h).
+enum class TaskKind : std::uint8_t { compute, transfer, collective, optimizer, bubble_work };
 
 // What a task does with its inputs.
 enum class WorkKind : std::uint8_t {
@@ -73,7 +73,7 @@ enum class WorkKind : std::uint8_t {
   norm_reduce,  // all-reduce of that scalar over all ranks
   optimizer_step,    // AdamW on this rank's shards of `stage`
   precondition,      // K-FAC: gradients of `stage`'s Linears times the inverses of their factors
-  filler,            // Work::filler names its kind: a bubble work, or the collective of one
+  bubble_work,       // Work::bubble_work names its kind, or the collective of one
   parameter_gather,  // all-gather of `block`'s parameters (ZeRO 1, 2: after the step; ZeRO 3: before use)
 };
 
@@ -91,8 +91,8 @@ struct Work {
   double elements =
       0;  // optimizer_step, grad_norm, worker_norm: parameters of this rank's shards; shift: numbers that each
           // member adds to what it received before it sends it on (all of them or none)
-  std::string filler;  // filler: its kind for traces: "curvature", "inversion", "evaluation"
-  std::string suffix;  // tail of the label: ".L5.mlp", ".send", ".L5.rs_grad"; may be empty
+  std::string bubble_work;  // its kind for traces: "curvature", "inversion", "evaluation"
+  std::string suffix;       // tail of the label: ".L5.mlp", ".send", ".L5.rs_grad"; may be empty
 };
 
 struct Task {
@@ -156,10 +156,10 @@ struct TaskGraph {
   // Steps that the tasks make up: 1, or the steps between two refreshes of bubble work. Then each task of a step exists
   // once per step of the window (schedules/lower/graph_builder.h), and an engine's step is a window.
   int window = 1;
-  int micro_batches = 1;       // per pipeline and step; of a periodic step, those that have tasks
-  Folding folding;             // the members of each pipeline rank that have tasks; all members unless folded
-  Placement placement;         // of the stages on pipeline ranks
-  Indexed<BlockRange> stages;  // copies of a part have the same blocks
+  int micro_batches = 1;            // per pipeline and step; of a periodic step, those that have tasks
+  Representatives representatives;  // the members of each pipeline rank that have tasks
+  Placement placement;              // of the stages on pipeline ranks
+  Indexed<BlockRange> stages;       // copies of a part have the same blocks
   std::vector<std::vector<Operator>> stage_operators;  // [stage · slices + slice]; slices differ in operator cost only
 
   // Nodes.
@@ -226,7 +226,7 @@ std::string label_of(const TaskGraph& graph, const Task& task);
 std::string kind_of(const TaskGraph& graph, TaskId task);
 // The members of a task: {rank}, or the communicator's ranks.
 std::span<const std::int32_t> members_of(const TaskGraph& graph, TaskId task);
-// True if the rank has tasks of its own. In a folded graph only representative ranks have.
+// True if the rank has tasks of its own. Others have a representative rank that does the same.
 bool is_lowered(const TaskGraph& graph, std::int32_t rank);
 // FLOPs and bytes of a task, per member rank, for traces.
 double flops_of(const TaskGraph& graph, TaskId task);

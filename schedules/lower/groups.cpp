@@ -3,11 +3,11 @@
 namespace slipway::schedules {
 
 Groups::Groups(const Layout& layout, const Placement& placement, bool tied_head, bool needs_world,
-               const Folding& folding, std::vector<Communicator>& communicators)
+               const Representatives& representatives, std::vector<Communicator>& communicators)
     : layout_(layout),
       placement_(placement),
-      replicas_(folding.replicas > 0 ? folding.replicas : layout.data * layout.context),
-      tensor_degree_(folding.tensor > 0 ? folding.tensor : layout.tensor),
+      replicas_(representatives.replicas > 0 ? representatives.replicas : layout.data * layout.context),
+      tensor_degree_(representatives.tensor > 0 ? representatives.tensor : layout.tensor),
       communicators_(communicators) {
   add_inner_groups(Axis::tensor, "tp", tensor_);
   add_inner_groups(Axis::context, "cp", context_);
@@ -114,13 +114,14 @@ int Groups::pipeline_pair(int sender, int receiver, bool forward) {
   return at->second;
 }
 
-GroupNumbers::GroupNumbers(const TaskGraph& folded) {
-  const Layout& layout = folded.step.layout;
+GroupNumbers::GroupNumbers(const TaskGraph& represented) {
+  const Layout& layout = represented.step.layout;
   std::vector<Communicator> all;
-  Groups groups(layout, folded.placement, blocks_of(folded.step.model).back().tied, joins_all_ranks(folded.step),
-                Folding{}, all);
+  Groups groups(layout, represented.placement, blocks_of(represented.step.model).back().tied,
+                joins_all_ranks(represented.step), Representatives{}, all);
   const int members = rank_count(layout) / layout.pipeline;
-  for (const Communicator& pair : folded.communicators) {  // all members of a pipeline rank use theirs first at once
+  for (const Communicator& pair :
+       represented.communicators) {  // all members of a pipeline rank use theirs first at once
     if (pair.axis != Axis::pipeline) continue;
     const int sender = pair.ranks[0] / members * members, receiver = pair.ranks[1] / members * members;
     const bool forward = pair.name.starts_with("pp.forward");

@@ -17,11 +17,11 @@ class Groups {
  public:
   // Embedding pairs exist only for a tied head, the world only when a scalar is reduced over it. A data group joins the
   // members of all pipeline ranks that hold a copy of the same part; parts on the same ranks share it.
-  // When folded, only groups with a lowered member exist, and a Group lists only its lowered members. Their
+  // With representative ranks, only groups with a lowered member exist, and a Group lists only its lowered members. Their
   // communicators still list all ranks.
   // Where ZeRO 2 or 3 cuts embedding and head into slices that do not match, the pairs of all replicas are one group.
-  Groups(const Layout& layout, const Placement& placement, bool tied_head, bool needs_world, const Folding& folding,
-         std::vector<Communicator>& communicators);
+  Groups(const Layout& layout, const Placement& placement, bool tied_head, bool needs_world,
+         const Representatives& representatives, std::vector<Communicator>& communicators);
 
   // Lowered members of one pipeline rank, numbered k = (data·C + context)·T + tensor (T: the lowered tensor ranks).
   int members() const { return replicas_ * tensor_degree_; }
@@ -70,16 +70,16 @@ class Groups {
   std::map<std::tuple<int, int, bool>, int> pairs_;
 };
 
-// Maps a folded graph's communicators to their numbers in the graph of all ranks. A trace repeats for every rank the
+// Maps the communicators of a graph of representative ranks to their numbers in the graph of all ranks. A trace repeats for every rank the
 // records of its representative rank, in the rank's own groups.
 //
-//   folded: tp of rank 0 is 0, dp of rank 0 is 4        all: tp of ranks 0..7 is 0, of 8..15 is 1, ..., dp of rank 5 is 13
+//   represented: tp of rank 0 is 0, dp of rank 0 is 4        all: tp of ranks 0..7 is 0, of 8..15 is 1, ..., dp of rank 5 is 13
 //
-// Guarded by tests/schedules/folding_test.cpp: traces of folded and of whole graphs are equal.
+// Guarded by tests/schedules/representatives_test.cpp: traces of representatives and of whole graphs are equal.
 
 class GroupNumbers {
  public:
-  explicit GroupNumbers(const TaskGraph& folded);
+  explicit GroupNumbers(const TaskGraph& represented);
   // `name`: the communicator's name (a rank is in one of each name).
   int of(std::int32_t rank, const std::string& name) const { return numbers_.at({rank, name}); }
 

@@ -26,12 +26,12 @@ void set_static_bytes(const Step& step, TaskGraph& graph) {
     graph.static_bytes.insert(graph.static_bytes.end(), members, bytes);
 }
 
-TaskGraph described(const Step& step, const Folding& folding, const ActionLists& actions) {
+TaskGraph described(const Step& step, const Representatives& representatives, const ActionLists& actions) {
   const ScheduleShape shape = schedule_shape(step);
   TaskGraph graph;
   graph.step = step;
   graph.micro_batches = shape.micro_batches;
-  graph.folding = folding;
+  graph.representatives = representatives;
   graph.placement = placement_of(actions, shape);
   for (int copy = 0; copy < shape.copies; ++copy) {
     const std::vector<BlockRange> parts = split_blocks(step.model, step.layout);
@@ -48,8 +48,8 @@ LoweringState::LoweringState(ActionLists lists, TaskGraph& target)
     : step(target.step),
       graph(target),
       builder(target),
-      groups(step.layout, target.placement, blocks_of(step.model).back().tied, joins_all_ranks(step), target.folding,
-             target.communicators),
+      groups(step.layout, target.placement, blocks_of(step.model).back().tied, joins_all_ranks(step),
+             target.representatives, target.communicators),
       blocks(blocks_of(step.model)),
       shares_table(slipway::schedules::shares_table(step.model, step.layout, target.placement)),
       boundary(boundary_bytes(step.model, target.shape())),
@@ -59,9 +59,9 @@ LoweringState::LoweringState(ActionLists lists, TaskGraph& target)
   for (std::size_t stage = 0; stage < count; ++stage) {
     for (const bool cut : {false, true}) {
       (cut ? by_block : whole)
-          .push_back(plan_stage(graph.stage_operators[stage * static_cast<std::size_t>(graph.step.slices)], blocks, cut,
-                                recompute, graph.placement.is_first(static_cast<int>(stage)),
-                                graph.placement.is_last(static_cast<int>(stage))));
+          .push_back(segments_of_stage(graph.stage_operators[stage * static_cast<std::size_t>(graph.step.slices)],
+                                       blocks, cut, recompute, graph.placement.is_first(static_cast<int>(stage)),
+                                       graph.placement.is_last(static_cast<int>(stage))));
     }
   }
   const auto ranks = static_cast<std::size_t>(rank_count(step.layout));
@@ -83,7 +83,7 @@ LoweringState::LoweringState(ActionLists lists, TaskGraph& target)
 
 bool LoweringState::shards_gradients_per_micro_batch() const { return step.layout.zero >= 2 && data_degree() > 1; }
 
-const StagePlan& LoweringState::plan_of(int stage, int micro_batch) const {
+const StageSegments& LoweringState::stage_segments(int stage, int micro_batch) const {
   const auto s = static_cast<std::size_t>(stage);
   const bool overlaps = step.overlap_grad_reduce && data_degree() > 1 && last_micro_batch[s] == micro_batch;
   return overlaps || shards_gradients_per_micro_batch() ? by_block[s] : whole[s];
@@ -185,10 +185,10 @@ std::vector<StaticBytes> static_bytes_of(const Step& step) {
   return result;
 }
 
-TaskGraph lower(const Step& step, const Folding& folding) {
+TaskGraph lower(const Step& step, const Representatives& representatives) {
   assert(legal(step));
   ActionLists actions = action_lists(step);
-  TaskGraph graph = described(step, folding, actions);
+  TaskGraph graph = described(step, representatives, actions);
   LoweringState state(std::move(actions), graph);
   if (uses_kfac(step)) set_inverse_bytes(graph);
   lower_passes(state);

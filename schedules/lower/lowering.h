@@ -14,7 +14,7 @@ std::vector<StaticBytes> static_bytes_of(const Step& step);
 StaticBytes static_bytes_of(double elements, const Layout& layout, Dtype dtype, Dtype gradient_dtype, int copies = 1);
 
 // The graph without `order`. The step must be legal (schedules/rules/rules.h).
-TaskGraph lower(const Step& step, const Folding& folding = {});
+TaskGraph lower(const Step& step, const Representatives& representatives = {});
 
 // Seconds of each task; size = number of tasks. schedules/time/durations.h makes them.
 using Durations = std::vector<double>;

@@ -41,11 +41,11 @@ struct LoweringState {
   GraphBuilder builder;
   Groups groups;
   std::vector<Block> blocks;
-  bool shares_table = false;               // schedules/step/placement.h
-  double boundary = 0;                     // bytes of the residual between stages, per rank
-  std::vector<StagePlan> whole, by_block;  // per stage
-  ActionLists actions;                     // per pipeline rank
-  std::vector<int> last_micro_batch;       // per stage: the micro-batch whose backward comes last
+  bool shares_table = false;                   // schedules/step/placement.h
+  double boundary = 0;                         // bytes of the residual between stages, per rank
+  std::vector<StageSegments> whole, by_block;  // per stage
+  ActionLists actions;                         // per pipeline rank
+  std::vector<int> last_micro_batch;           // per stage: the micro-batch whose backward comes last
   std::vector<Passage> passages;
   // (index of the action, task) of each rank's compute tasks, sorted into compute_order later.
   std::vector<std::vector<std::pair<std::uint32_t, TaskId>>> placed;
@@ -64,12 +64,12 @@ struct LoweringState {
   int pipeline_rank(int stage) const { return graph.placement.rank[stage]; }
   int stages() const { return static_cast<int>(graph.stages.size()); }
   bool shards_gradients_per_micro_batch() const;
-  const StagePlan& plan_of(int stage, int micro_batch) const;
+  const StageSegments& stage_segments(int stage, int micro_batch) const;
   Passage& passage(int stage, int micro_batch, int slice);
   std::uint32_t& index_of(const Action& action);
   // Row of (rank, block) in tables per (rank that has tasks, block), and the rank of a row.
   std::size_t row(int rank, int block) const {
-    return static_cast<std::size_t>(lowered_index(step.layout, graph.folding, rank)) * blocks.size() +
+    return static_cast<std::size_t>(lowered_index(step.layout, graph.representatives, rank)) * blocks.size() +
            static_cast<std::size_t>(block);
   }
   int rank_at(std::size_t row) const {

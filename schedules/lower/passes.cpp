@@ -155,7 +155,7 @@ void ActionLowering::forward_segments(int first, int last, Pass pass) {
 }
 
 void ActionLowering::forward() {
-  const std::size_t slots = plan_.segments.size() * members_;
+  const std::size_t slots = stage_.segments.size() * members_;
   passage_.saved.assign(slots, no_buffer);
   passage_.shard.assign(slots, no_buffer);
   passage_.block_entry.assign(slots, no_buffer);

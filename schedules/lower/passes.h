@@ -32,7 +32,7 @@ class ActionLowering {
   ActionLowering(LoweringState& state, const Action& action)
       : state_(state),
         action_(action),
-        plan_(state.plan_of(action.stage, action.micro_batch)),
+        stage_(state.stage_segments(action.stage, action.micro_batch)),
         operators_(state.graph.operators(action.stage, action.slice)),
         passage_(state.passage(action.stage, action.micro_batch, action.slice)),
         members_(state.members()) {
@@ -44,8 +44,8 @@ class ActionLowering {
   void weight_grad();
 
  private:
-  int segments() const { return static_cast<int>(plan_.segments.size()); }
-  const Segment& segment(int i) const { return plan_.segments[i]; }
+  int segments() const { return static_cast<int>(stage_.segments.size()); }
+  const Segment& segment(int i) const { return stage_.segments[i]; }
   std::size_t slot(int i, std::size_t k) const { return static_cast<std::size_t>(i) * members_ + k; }
   BufferId& at(Wires wire, std::size_t k) { return wires_[wire_index(wire)][k]; }
   bool starts_block(int i) const { return i == 0 || segment(i - 1).first_block != segment(i).first_block; }
@@ -92,7 +92,7 @@ class ActionLowering {
 
   LoweringState& state_;
   Action action_;
-  const StagePlan& plan_;
+  const StageSegments& stage_;
   std::span<const Operator> operators_;
   Passage& passage_;
   std::size_t members_;

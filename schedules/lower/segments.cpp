@@ -126,9 +126,9 @@ std::string block_name(const std::vector<Block>& blocks, int block) {
   return "L" + std::to_string(block - 1);
 }
 
-StagePlan plan_stage(const std::vector<Operator>& operators, const std::vector<Block>& blocks, bool by_block,
-                     bool recompute_blocks, bool is_first_stage, bool is_last_stage) {
-  StagePlan plan;
+StageSegments segments_of_stage(const std::vector<Operator>& operators, const std::vector<Block>& blocks, bool by_block,
+                                bool recompute_blocks, bool is_first_stage, bool is_last_stage) {
+  StageSegments stage;
   const int count = static_cast<int>(operators.size());
   int first = 0;
   for (int i = 0; i <= count; ++i) {
@@ -144,12 +144,12 @@ StagePlan plan_stage(const std::vector<Operator>& operators, const std::vector<B
       segment.communicate = is_communication ? i : -1;
       segment.gather = gather_before(operators, first);
       finish(operators, blocks, is_first_stage, is_last_stage, recompute_blocks, segment);
-      plan.segments.push_back(segment);
+      stage.segments.push_back(segment);
     }
     first = is_communication ? i + 1 : i;
   }
-  if (plan.segments.size() == 1) plan.segments.front().name.clear();
-  return plan;
+  if (stage.segments.size() == 1) stage.segments.front().name.clear();
+  return stage;
 }
 
 namespace {

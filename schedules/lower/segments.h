@@ -27,13 +27,13 @@ struct Segment {
   bool recomputed = false;  // all its operators belong to a transformer block that is recomputed
 };
 
-struct StagePlan {
+struct StageSegments {
   std::vector<Segment> segments;  // in forward order
 };
 
 // `by_block` cuts at block boundaries as well. `blocks` = blocks_of(model).
-StagePlan plan_stage(const std::vector<Operator>& operators, const std::vector<Block>& blocks, bool by_block,
-                     bool recompute_blocks, bool is_first_stage, bool is_last_stage);
+StageSegments segments_of_stage(const std::vector<Operator>& operators, const std::vector<Block>& blocks, bool by_block,
+                                bool recompute_blocks, bool is_first_stage, bool is_last_stage);
 
 // True if the input of operator `at`, of `block`, is gathered again for its weight gradient (passes.cpp).
 bool input_comes_again(std::span<const Operator> operators, int at, const Block& block, Recompute recompute);

@@ -67,10 +67,10 @@ struct Change {
 
 class Accounting {
  public:
-  Accounting(const TaskGraph& graph, const Timeline& timeline, const SteadyState* steady)
+  Accounting(const TaskGraph& graph, const Timeline& timeline, const PeriodicTimeline* periodic)
       : graph_(graph),
         timeline_(timeline),
-        steady_(steady),
+        periodic_(periodic),
         lives_(graph, timeline),
         kept_(graph.works.size()),
         held_as_(graph.buffers.size(), MemoryPart::messages) {
@@ -220,15 +220,15 @@ class Accounting {
     MemoryParts parts;
     parts[buffer.kind == BufferKind::parameter ? MemoryPart::gathered_weights
           : buffer.kind == BufferKind::bucket  ? MemoryPart::gradient_buckets
-          : buffer.kind == BufferKind::kept    ? MemoryPart::kept_for_fillers
+          : buffer.kind == BufferKind::kept    ? MemoryPart::kept_for_bubble_work
                                                : held_as_[b]] = buffer.bytes;
     return parts;
   }
 
   std::string label_in_truth(TaskId id) const {
     Task task = graph_.tasks[id];
-    const bool later = steady_ != nullptr && timeline_.start[id] > steady_->steps[0].until_s;
-    if (later && task.micro_batch != none) task.micro_batch += steady_->left_out * steady_->micro_batches;
+    const bool later = periodic_ != nullptr && timeline_.start[id] > periodic_->steps[0].until_s;
+    if (later && task.micro_batch != none) task.micro_batch += periodic_->left_out * periodic_->micro_batches;
     return label_of(graph_, task);
   }
 
@@ -260,7 +260,7 @@ class Accounting {
 
   const TaskGraph& graph_;
   const Timeline& timeline_;
-  const SteadyState* steady_;
+  const PeriodicTimeline* periodic_;
   const BufferLives lives_;
   std::vector<MemoryParts> kept_;  // per work
   const std::vector<Block> blocks_ = blocks_of(graph_.step.model);
@@ -269,8 +269,9 @@ class Accounting {
 
 }  // namespace
 
-std::vector<RankMemory> memory_timeline(const TaskGraph& graph, const Timeline& timeline, const SteadyState* steady) {
-  return Accounting(graph, timeline, steady).run();
+std::vector<RankMemory> memory_timeline(const TaskGraph& graph, const Timeline& timeline,
+                                        const PeriodicTimeline* periodic) {
+  return Accounting(graph, timeline, periodic).run();
 }
 
 MemoryCurve::MemoryCurve(const TaskGraph& graph, const BufferLives& lives, std::span<const BufferId> buffers,

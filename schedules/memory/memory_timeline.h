@@ -73,9 +73,9 @@ struct RankMemory {
 // The verdict of I7, for check_memory and for reports: the use fits into `capacity` bytes.
 inline bool fits(const RankMemory& use, double capacity) { return use.peak <= capacity; }
 
-// `steady`: for periodic steps. The peak is that of the whole step; only its task may be of a later micro-batch.
+// `periodic`: for periodic steps. The peak is that of the whole step; only its task may be of a later micro-batch.
 std::vector<RankMemory> memory_timeline(const TaskGraph& graph, const Timeline& timeline,
-                                        const SteadyState* steady = nullptr);
+                                        const PeriodicTimeline* periodic = nullptr);
 
 // A rank's memory over one step of a timeline, as the executor's meter reads it (exec/rank/memory_meter.h): at the end
 // of a task, and the most while it ran.

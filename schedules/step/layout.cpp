@@ -142,26 +142,26 @@ Coordinates coordinates_of(const Layout& layout, int rank) {
 namespace {
 
 // Tensor and replica degree of the members that have tasks.
-Folding lowered_degrees(const Layout& layout, const Folding& folding) {
-  return {folding.tensor > 0 ? folding.tensor : layout.tensor,
-          folding.replicas > 0 ? folding.replicas : layout.data * layout.context};
+Representatives lowered_degrees(const Layout& layout, const Representatives& representatives) {
+  return {representatives.tensor > 0 ? representatives.tensor : layout.tensor,
+          representatives.replicas > 0 ? representatives.replicas : layout.data * layout.context};
 }
 
 }  // namespace
 
-std::int32_t stand_in(const Layout& layout, const Folding& folding, std::int32_t rank) {
-  const auto [tensor, replicas] = lowered_degrees(layout, folding);
+std::int32_t representative_of(const Layout& layout, const Representatives& representatives, std::int32_t rank) {
+  const auto [tensor, replicas] = lowered_degrees(layout, representatives);
   const int t = layout.tensor, member = rank % (layout.data * layout.context * t);
   return rank - member + member / t % replicas * t + member % t % tensor;
 }
 
-int lowered_count(const Layout& layout, const Folding& folding) {
-  const auto [tensor, replicas] = lowered_degrees(layout, folding);
+int lowered_count(const Layout& layout, const Representatives& representatives) {
+  const auto [tensor, replicas] = lowered_degrees(layout, representatives);
   return layout.pipeline * tensor * replicas;
 }
 
-int lowered_index(const Layout& layout, const Folding& folding, std::int32_t rank) {
-  const auto [tensor, replicas] = lowered_degrees(layout, folding);
+int lowered_index(const Layout& layout, const Representatives& representatives, std::int32_t rank) {
+  const auto [tensor, replicas] = lowered_degrees(layout, representatives);
   const int t = layout.tensor, members = layout.data * layout.context * t, member = rank % members;
   return (rank / members * replicas + member / t % replicas) * tensor + member % t % tensor;
 }

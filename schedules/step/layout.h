@@ -30,11 +30,11 @@ struct Layout {
   std::vector<int> placement = {};   // node that holds the first ranks, the next ranks, ...; empty: 0, 1, ...
 };
 
-// The members of a pipeline rank that get tasks and represent all others (schedules/lower/folding.h): those of tensor
+// The members of a pipeline rank that get tasks and represent all others (schedules/lower/representatives.h): those of tensor
 // coordinate < tensor and replica data·C + context < replicas. 0: all members.
-struct Folding {
+struct Representatives {
   int tensor = 0, replicas = 0;
-  bool operator==(const Folding&) const = default;
+  bool operator==(const Representatives&) const = default;
 };
 
 struct Coordinates {
@@ -48,11 +48,11 @@ int rank_of(const Layout& layout, const Coordinates& at);
 Coordinates coordinates_of(const Layout& layout, int rank);
 Sharding sharding_of(const Layout& layout);
 
-// The representative rank, which has the tasks of `rank`: `rank` itself unless folded.
-std::int32_t stand_in(const Layout& layout, const Folding& folding, std::int32_t rank);
+// The representative rank, which has the tasks of `rank`: `rank` itself where all members have tasks.
+std::int32_t representative_of(const Layout& layout, const Representatives& representatives, std::int32_t rank);
 // Number of ranks that have tasks, and the place of rank's representative among them, in order of rank.
-int lowered_count(const Layout& layout, const Folding& folding);
-int lowered_index(const Layout& layout, const Folding& folding, std::int32_t rank);
+int lowered_count(const Layout& layout, const Representatives& representatives);
+int lowered_index(const Layout& layout, const Representatives& representatives, std::int32_t rank);
 
 // Blocks [first, last) of blocks_of(model).
 struct BlockRange {

@@ -145,7 +145,7 @@ Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
 
 Durations order_and_price(TaskGraph& graph, const Cluster& cluster) {
   Durations durations = durations_of(graph, cluster);
-  set_global_order(graph, is_impaired(cluster) ? durations_of(graph, healthy(cluster)) : durations);
+  set_global_order(graph, is_degraded(cluster) ? durations_of(graph, healthy(cluster)) : durations);
   return durations;
 }
 

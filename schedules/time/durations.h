@@ -30,7 +30,7 @@ bool is_priced_with_others(const TaskGraph& graph, const Work& work, const Clust
 Durations durations_of(const TaskGraph& graph, const Cluster& cluster);
 
 // Returns durations_of and sets the graph's global order. The order is that of the cluster without degradation,
-// because ranks run in the order of a plan that knew of no slow GPUs and ports.
+// because ranks run in an order that was made without slow GPUs and ports.
 Durations order_and_price(TaskGraph& graph, const Cluster& cluster);
 
 }  // namespace slipway::schedules

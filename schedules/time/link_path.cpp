@@ -22,7 +22,7 @@ Links way_between(const Cluster& cluster, int a, int b, bool sound = false) {
                                 " between ranks " + std::to_string(a) + " and " + std::to_string(b) +
                                 " has no bandwidth; give it one, or let `slipway calibrate` measure it");
   }
-  if (fabric.topology == nullptr && cluster.impairments.ports.empty() && cluster.weak_pairs.empty())
+  if (fabric.topology == nullptr && cluster.degradation.ports.empty() && cluster.weak_pairs.empty())
     return {fabric.latency, fabric.bandwidth};
   find_route(cluster, index, a, b, route);
   return {route.latency, sound ? route.healthy : narrowest(route)};

@@ -33,7 +33,7 @@ Interval measured_interval(const TaskGraph& graph, const Timeline& timeline, Tas
   return {timeline.start[at], timeline.start[at + graph.tasks.size()]};
 }
 
-double left_out_s(const SteadyState* steady) { return steady == nullptr ? 0 : steady->left_out_s(); }
+double left_out_s(const PeriodicTimeline* periodic) { return periodic == nullptr ? 0 : periodic->left_out_s(); }
 
 struct RankShares {
   double window = 0, compute = 0, exposed = 0;
@@ -66,11 +66,11 @@ Index index_of(const TaskGraph& graph) {
 
 class Accounting {
  public:
-  Accounting(const TaskGraph& graph, const Index& index, const Timeline& timeline, const SteadyState* steady)
+  Accounting(const TaskGraph& graph, const Index& index, const Timeline& timeline, const PeriodicTimeline* periodic)
       : graph_(graph),
         index_(index),
         timeline_(timeline),
-        steady_(steady),
+        periodic_(periodic),
         count_(graph.tasks.size()),
         inputs_(timeline.steps) {}
 
@@ -103,7 +103,7 @@ class Accounting {
     const auto list = graph_.compute_order[rank];
     if (list.empty()) return {rank, 0, list, 0, 0};
     const auto [begin, end] = measured_interval(graph_, timeline_, list.front());
-    shares.window = end - begin + left_out_s(steady_);
+    shares.window = end - begin + left_out_s(periodic_);
     return {rank, measured_step(timeline_), list, begin, end};
   }
 
@@ -117,9 +117,9 @@ class Accounting {
 
   // How often the whole step runs what the rank's i-th task is in this one.
   double times_in_truth(std::size_t step, std::size_t rank, std::size_t i) const {
-    if (steady_ == nullptr) return 1;
-    const SteadyState::Stretch& period = steady_->steps[step].compute[rank];
-    return i >= period.first && i < period.last ? 1 + steady_->left_out : 1;
+    if (periodic_ == nullptr) return 1;
+    const PeriodicTimeline::Stretch& period = periodic_->steps[step].compute[rank];
+    return i >= period.first && i < period.last ? 1 + periodic_->left_out : 1;
   }
 
   double start(std::size_t step, TaskId task) const { return timeline_.start[step * count_ + task]; }
@@ -168,18 +168,19 @@ class Accounting {
   const TaskGraph& graph_;
   const Index& index_;
   const Timeline& timeline_;
-  const SteadyState* steady_;
+  const PeriodicTimeline* periodic_;
   std::size_t count_;
   std::vector<std::vector<Inputs>> inputs_;  // [step][communication]
   std::vector<Interval> parts_;              // of the gap at hand
 };
 
-std::vector<RankShares> shares_of_ranks(const TaskGraph& graph, const Timeline& timeline, const SteadyState* steady) {
+std::vector<RankShares> shares_of_ranks(const TaskGraph& graph, const Timeline& timeline,
+                                        const PeriodicTimeline* periodic) {
   std::vector<RankShares> shares(graph.compute_order.size());
   const Index index = index_of(graph);
   constexpr std::size_t together = 16;  // two cache lines of dates
   parts_in_parallel(shares.size(), graph.tasks.size(), [&](std::size_t first, std::size_t last) {
-    Accounting accounting(graph, index, timeline, steady);
+    Accounting accounting(graph, index, timeline, periodic);
     for (std::size_t rank = first; rank < last; rank += together)
       accounting.ranks(rank, std::min(rank + together, last), shares);
   });
@@ -201,25 +202,26 @@ std::size_t measured_step(const Timeline& timeline) {
   return timeline.steps >= 2 ? static_cast<std::size_t>(timeline.steps) - 2 : 0;
 }
 
-double step_time_of(const TaskGraph& graph, const Timeline& timeline, const SteadyState* steady) {
+double step_time_of(const TaskGraph& graph, const Timeline& timeline, const PeriodicTimeline* periodic) {
   double slowest = 0;
   for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank) {
     if (graph.compute_order[rank].empty()) continue;
     const auto [begin, end] = measured_interval(graph, timeline, graph.compute_order[rank].front());
-    slowest = std::max(slowest, end - begin + left_out_s(steady));
+    slowest = std::max(slowest, end - begin + left_out_s(periodic));
   }
   return slowest / graph.window;
 }
 
-StepMetrics metrics_of(const TaskGraph& graph, const Timeline& timeline, double peak_flops, const SteadyState* steady) {
+StepMetrics metrics_of(const TaskGraph& graph, const Timeline& timeline, double peak_flops,
+                       const PeriodicTimeline* periodic) {
   StepMetrics metrics;
   if (graph.tasks.empty()) return metrics;
-  metrics.step_time_s = step_time_of(graph, timeline, steady);
+  metrics.step_time_s = step_time_of(graph, timeline, periodic);
   double ranks = 0;  // ranks that have work: all, except in a graph of one member of each pipeline rank
   for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank)
     ranks += graph.compute_order[rank].empty() ? 0 : 1;
-  metrics.makespan_s = first_step_makespan(graph, timeline) + left_out_s(steady);
-  for (const RankShares& shares : shares_of_ranks(graph, timeline, steady)) {
+  metrics.makespan_s = first_step_makespan(graph, timeline) + left_out_s(periodic);
+  for (const RankShares& shares : shares_of_ranks(graph, timeline, periodic)) {
     if (shares.window <= 0) continue;
     metrics.exposed_comm_s += shares.exposed / graph.window / ranks;
     metrics.exposed_comm_share += shares.exposed / shares.window / ranks;

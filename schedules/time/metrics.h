@@ -22,12 +22,12 @@ struct StepMetrics {
 };
 
 // `timeline` has ≥ 1 steps. The period is taken from the last two when there are ≥ 2, else it is the makespan.
-// `peak_flops`: dense FLOP/s in the model's dtype, summed over all GPUs. `steady`: for periodic steps (periodic.h);
+// `peak_flops`: dense FLOP/s in the model's dtype, summed over all GPUs. `periodic`: for periodic steps (periodic.h);
 // the metrics are then those of the whole step, and graph.global_batch is the whole step's.
 StepMetrics metrics_of(const TaskGraph& graph, const Timeline& timeline, double peak_flops,
-                       const SteadyState* steady = nullptr);
+                       const PeriodicTimeline* periodic = nullptr);
 // step_time_s alone.
-double step_time_of(const TaskGraph& graph, const Timeline& timeline, const SteadyState* steady = nullptr);
+double step_time_of(const TaskGraph& graph, const Timeline& timeline, const PeriodicTimeline* periodic = nullptr);
 // The step that the metrics describe: the last but one, up to the start of the last; or the only one.
 std::size_t measured_step(const Timeline& timeline);
 

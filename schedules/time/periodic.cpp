@@ -48,9 +48,9 @@ std::vector<Region> regions_of(const ActionLists& lists, int micro_batches, int 
   return regions;
 }
 
-ShortenedActions without(const ActionLists& lists, const std::vector<Region>& regions, int micro_batches, int period,
-                         int left_out) {
-  ShortenedActions result{{}, micro_batches - left_out * period, period, left_out};
+PeriodicActions without(const ActionLists& lists, const std::vector<Region>& regions, int micro_batches, int period,
+                        int left_out) {
+  PeriodicActions result{{}, micro_batches - left_out * period, period, left_out};
   for (std::size_t rank = 0; rank < lists.size(); ++rank) {
     const auto first = lists[rank].begin() + static_cast<std::ptrdiff_t>(regions[rank].first);
     List& list = result.actions.emplace_back(lists[rank].begin(), first);
@@ -65,7 +65,7 @@ ShortenedActions without(const ActionLists& lists, const std::vector<Region>& re
 
 }  // namespace
 
-std::optional<ShortenedActions> shortened(const ActionLists& lists, int micro_batches, int patience) {
+std::optional<PeriodicActions> periodic_actions(const ActionLists& lists, int micro_batches, int patience) {
   const int longest = 2 * static_cast<int>(lists.size());  // longest period that is searched
   for (int period = 1; period <= longest && 3 * period < micro_batches; ++period) {
     const std::vector<Region> regions = regions_of(lists, micro_batches, period);
@@ -74,7 +74,7 @@ std::optional<ShortenedActions> shortened(const ActionLists& lists, int micro_ba
                          return a.periods() < b.periods();
                        })->periods();
     const int keep = patience * (6 + (longest + period - 1) / period);
-    const int left_out = (fewest - keep) / shortening_step * shortening_step;
+    const int left_out = (fewest - keep) / period_multiple * period_multiple;
     if (left_out <= 0 || 3 * left_out * period < micro_batches) return std::nullopt;
     return without(lists, regions, micro_batches, period, left_out);
   }
@@ -135,12 +135,12 @@ class Comparison {
   }
 
   // One step of a timeline. Sets period_s, or compares with it if it is set.
-  std::optional<SteadyState::Step> step(const Timeline& timeline, int step, double& period_s) const {
+  std::optional<PeriodicTimeline::Step> step(const Timeline& timeline, int step, double& period_s) const {
     if (!complete_ || parts_.empty()) return std::nullopt;
     const std::size_t base = static_cast<std::size_t>(step) * graph_.tasks.size();
     const double* start = timeline.start.data() + base;
     const double* end = timeline.end.data() + base;
-    SteadyState::Step result;
+    PeriodicTimeline::Step result;
     result.until_s = std::numeric_limits<double>::infinity();
     double here_s = 0;
     for (const Repeating& part : parts_) {
@@ -159,7 +159,7 @@ class Comparison {
 
  private:
   bool repeats(const Repeating& part, const double* start, const double* end, double period_s, std::int32_t rank,
-               SteadyState::Step& result) const {
+               PeriodicTimeline::Step& result) const {
     const double from = result.until_s - periods_compared * period_s;
     const auto as_long_after = [&](const double* date, std::size_t at) {
       return std::abs(date[part.twin(at)] - date[(*part.tasks)[at]] - period_s) <= same_share * period_s;
@@ -185,10 +185,10 @@ class Comparison {
 };
 
 // Returns a state only if all steps repeat every `period` micro-batches.
-std::optional<SteadyState> repeating(const TaskGraph& graph, const std::vector<Lane>& lanes, int period,
-                                     const Timeline& timeline) {
+std::optional<PeriodicTimeline> repeating(const TaskGraph& graph, const std::vector<Lane>& lanes, int period,
+                                          const Timeline& timeline) {
   const Comparison comparison(graph, lanes, period);
-  SteadyState state;
+  PeriodicTimeline state;
   state.micro_batches = period;
   for (int step = 0; step < timeline.steps; ++step) {
     auto found = comparison.step(timeline, step, state.period_s);
@@ -200,11 +200,11 @@ std::optional<SteadyState> repeating(const TaskGraph& graph, const std::vector<L
 
 }  // namespace
 
-std::optional<SteadyState> steady_state(const TaskGraph& graph, const Durations& durations,
-                                        const ShortenedActions& actions, const Timeline& timeline) {
+std::optional<PeriodicTimeline> periodic_timeline(const TaskGraph& graph, const Durations& durations,
+                                                  const PeriodicActions& actions, const Timeline& timeline) {
   const std::vector<Lane> lanes = lanes_of(graph);
   const auto in_some_period = [&](const Timeline& of) {
-    std::optional<SteadyState> state;
+    std::optional<PeriodicTimeline> state;
     for (int times = 1; times <= 4 && !state; ++times) {
       state = repeating(graph, lanes, times * actions.period, of);
       if (state) state->left_out = actions.left_out / times;

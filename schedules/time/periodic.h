@@ -17,20 +17,20 @@
 
 namespace slipway::schedules {
 
-struct ShortenedActions {
+struct PeriodicActions {
   ActionLists actions;
   int micro_batches = 0;  // remaining ones
   int period = 0;         // micro-batches
-  int left_out = 0;       // periods; a multiple of `shortening_step`
+  int left_out = 0;       // periods; a multiple of `period_multiple`
 };
 
 // The number of left-out periods is a multiple of this. So it is whole periods of time also where a timeline repeats
 // only every 2, 3 or 4 periods of the actions.
-constexpr int shortening_step = 12;
+constexpr int period_multiple = 12;
 
 // More `patience` (1, 2, ...) keeps more periods, in which dates may settle: about `patience` times what the pipeline
 // takes to fill twice. Returns nothing when the lists do not repeat, or less than a third could be left out.
-std::optional<ShortenedActions> shortened(const ActionLists& lists, int micro_batches, int patience);
+std::optional<PeriodicActions> periodic_actions(const ActionLists& lists, int micro_batches, int patience);
 
 // The period of a timeline: with it, a step with more periods is longer by exactly that much.
 //
@@ -42,9 +42,9 @@ std::optional<ShortenedActions> shortened(const ActionLists& lists, int micro_ba
 // What the machine does from T on depends only on what it did in that last period, and the same would follow from
 // T − period_s. So with one more period of the schedule, everything after T is period_s later; by induction for any
 // number. Where a shared flow or a slowly filling queue breaks the period, dates do not repeat and there is no result.
-// Guarded by tests/scenarios/simulated_step_test.cpp: shortened steps against whole ones.
+// Guarded by tests/scenarios/simulated_step_test.cpp: periodic steps against whole ones.
 
-struct SteadyState {
+struct PeriodicTimeline {
   int micro_batches = 0;  // in a period of the timeline: 1, 2, 3 or 4 periods of the actions
   int left_out = 0;       // such periods
   double period_s = 0;
@@ -61,7 +61,7 @@ struct SteadyState {
 
 // `graph` was lowered from `actions`. Every step of the timeline must repeat, and so must the list replay that made the
 // global order; else a longer step would be ordered differently.
-std::optional<SteadyState> steady_state(const TaskGraph& graph, const Durations& durations,
-                                        const ShortenedActions& actions, const Timeline& timeline);
+std::optional<PeriodicTimeline> periodic_timeline(const TaskGraph& graph, const Durations& durations,
+                                                  const PeriodicActions& actions, const Timeline& timeline);
 
 }  // namespace slipway::schedules

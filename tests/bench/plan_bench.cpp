@@ -4,12 +4,12 @@
 //
 // `Screen` is the closed form of every legal layout of the space (layouts/s on one core; the goal is 20,000). `Bound`
 // is the walk through the schedule's actions, `Simulate` the simulation of one layout (its representative ranks:
-// folding.h). `Search` is the whole search on all cores (the goal is ten seconds on two).
+// representatives.h). `Search` is the whole search on all cores (the goal is ten seconds on two).
 #include <benchmark/benchmark.h>
 
 #include "scenarios/plan/screen.h"
 #include "scenarios/plan/search.h"
-#include "scenarios/step/plan.h"
+#include "scenarios/step/prepared_step.h"
 #include "sim/simulate.h"
 
 namespace slipway::test {
@@ -47,7 +47,7 @@ void Simulate(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(price_layout(scenario(), first_guess()));
 }
 
-// The same step with all its ranks, to show the gain of folding, on 64 GPUs.
+// The same step with all its ranks, to show the gain of representatives, on 64 GPUs.
 void SimulateFoldedOn64(benchmark::State& state) {
   const Scenario small = example("llama-8b-64xh100");
   for (auto _ : state) benchmark::DoNotOptimize(price_layout(small, small.step));
@@ -55,8 +55,8 @@ void SimulateFoldedOn64(benchmark::State& state) {
 
 void SimulateWholeOn64(benchmark::State& state) {
   for (auto _ : state) {
-    const Plan plan = plan_of(example("llama-8b-64xh100"));
-    benchmark::DoNotOptimize(simulate(plan.graph, plan.scenario.cluster, plan.durations, {}).tasks);
+    const PreparedStep prepared = prepared_step(example("llama-8b-64xh100"));
+    benchmark::DoNotOptimize(simulate(prepared.graph, prepared.scenario.cluster, prepared.durations, {}).tasks);
   }
 }
 

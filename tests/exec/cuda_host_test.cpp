@@ -55,7 +55,7 @@ TEST(CudaHost, EveryLayoutIsRecordedAsGraphsAndReplayed) {
     const OnDouble replayed = run_on_double(bundle_of(input, steps, Dtype::bfloat16), 1, {"--cuda-graphs"});
     expect_success(one_by_one);
     expect_success(replayed);
-    const bool is_recorded = input.layout.zero < 2;  // exec/lanes/replay_plan.h
+    const bool is_recorded = input.layout.zero < 2;  // exec/lanes/recordings.h
     EXPECT_EQ(replayed.calls()["cudaGraphLaunch"] > 0, is_recorded);
     EXPECT_EQ(replayed.kernels() < one_by_one.kernels(), is_recorded);
   }
@@ -63,7 +63,7 @@ TEST(CudaHost, EveryLayoutIsRecordedAsGraphsAndReplayed) {
 
 // Streams and transports stay; segments of the next program are recorded anew.
 TEST(CudaHost, ABatchThatGrowsRunsToItsEndWithAndWithoutGraphs) {
-  BatchPlan stages = in_stages();
+  BatchSchedule stages = in_stages();
   stages.stages = {{16, 8}, {48, 16}};  // four steps of each of the first: two run normally, one records, one replays
   for (const int processes : {1, 2}) {
     Step input = with_layout(tiny_llama(4, true), {.data = 2, .zero = 1});
@@ -77,7 +77,7 @@ TEST(CudaHost, ABatchThatGrowsRunsToItsEndWithAndWithoutGraphs) {
     expect_success(replayed);
     EXPECT_GT(replayed.calls()["cudaGraphLaunch"], 0);
     EXPECT_LT(replayed.kernels(), eager.kernels());
-    BatchPlan measured = by_norm_test(0.4);
+    BatchSchedule measured = by_norm_test(0.4);
     measured.test_every = 100;  // norms of gradients that were not computed decide nothing
     Bundle tested = growing_bundle(input, measured);
     tested.run.steps = 6;

@@ -184,8 +184,8 @@ TEST(WorkerNorms, AreRefusedWhereNoWorkersGradientIsEverThere) {
   EXPECT_EQ(why(split), "");
 }
 
-Grown grown(const Step& input, const BatchPlan& plan) {
-  Bundle bundle = growing_bundle(input, plan);
+Grown grown(const Step& input, const BatchSchedule& schedule) {
+  Bundle bundle = growing_bundle(input, schedule);
   bundle.run.steps = 6;
   return train_growing(bundle);
 }
@@ -207,14 +207,14 @@ TEST(GrowingBatch, GivesEveryLayoutTheLossesOfOneProcess) {
 // All have equally many workers; their measurements decide.
 TEST(GrowingBatch, ByTheNormTestIsTheSameInEveryLayout) {
   const Model model = tiny_llama(4, false);
-  const BatchPlan plan = by_norm_test(0.4);
-  const Grown first = grown(with_layout(model, {.data = 2}), plan);
+  const BatchSchedule schedule = by_norm_test(0.4);
+  const Grown first = grown(with_layout(model, {.data = 2}), schedule);
   EXPECT_EQ(first.batches.front(), 4);
   EXPECT_GT(first.batches.back(), 4);
   for (const Degrees& degrees : {Degrees{.data = 2, .zero = 1}, Degrees{.pipeline = 2, .data = 2},
                                  Degrees{.tensor = 2, .pipeline = 2, .data = 2, .sequence_parallel = true}}) {
     SCOPED_TRACE(describe_layout(with_layout(model, degrees)));
-    const Grown other = grown(with_layout(model, degrees), plan);
+    const Grown other = grown(with_layout(model, degrees), schedule);
     EXPECT_EQ(other.batches, first.batches);
     for (std::size_t step = 0; step < first.losses.size(); ++step)
       EXPECT_NEAR(other.losses[step], first.losses[step], 1e-9 * first.losses[step]) << step;

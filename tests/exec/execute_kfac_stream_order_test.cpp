@@ -42,7 +42,7 @@ TEST(KfacStreams, OfReplicasAndStagesLeaveNoRaceBetweenLanes) {
     Step input = with_layout(tiny_llama(2, true), {.pipeline = 2, .data = 2});
     input.schedule = schedule;
     input.clip_norm = 0.5;
-    expect_no_race(input, {.filled = true, .filler_seconds = 0.3});
+    expect_no_race(input, {.filled = true, .bubble_work_seconds = 0.3});
     expect_no_race(input, {.refresh_steps = 1});
   }
 }

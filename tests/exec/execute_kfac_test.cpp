@@ -96,7 +96,7 @@ TEST_P(KfacOfSchedule, UnfilledUsesTheInversesOfTheWindowBefore) {
 TEST_P(KfacOfSchedule, FilledUsesInversesFromTheStepOnInWhichTheGraphMakesThem) {
   for (const int data : {1, 2})
     for (const double seconds : {0.1, 0.4})
-      expect_like_reference(input(data), {.filled = true, .filler_seconds = seconds});
+      expect_like_reference(input(data), {.filled = true, .bubble_work_seconds = seconds});
 }
 
 INSTANTIATE_TEST_SUITE_P(ByName, KfacOfSchedule, testing::ValuesIn(all_schedules()), [](const auto& info) {
@@ -117,7 +117,7 @@ TEST(Kfac, UnfilledIsTheSameWithDataAndContextParallelism) {
 
 // Otherwise the test above would not find mixed-up steps.
 TEST(Kfac, FilledWindowsOfTheTestsGiveSomeLinearsTheirInversesInTheirMidst) {
-  const Bundle bundle = kfac_bundle(input_of({.pipeline = 2}), {.filled = true, .filler_seconds = 0.4});
+  const Bundle bundle = kfac_bundle(input_of({.pipeline = 2}), {.filled = true, .bubble_work_seconds = 0.4});
   std::set<int> steps;
   for (const auto& [linear, step] : first_steps_with_new_inverses(bundle.graph)) steps.insert(step);
   EXPECT_GT(*steps.rbegin(), *steps.begin());
@@ -126,7 +126,7 @@ TEST(Kfac, FilledWindowsOfTheTestsGiveSomeLinearsTheirInversesInTheirMidst) {
 }
 
 TEST(Kfac, FilledChimeraOfFourStagesSharesInversionsBetweenItsTwoCopies) {
-  expect_like_reference(input_of({.pipeline = 4}, "chimera"), {.filled = true, .filler_seconds = 0.2});
+  expect_like_reference(input_of({.pipeline = 4}, "chimera"), {.filled = true, .bubble_work_seconds = 0.2});
 }
 
 // Their factors are float32: rounding is that of the weights, not of a Cholesky.
@@ -169,7 +169,7 @@ std::vector<double> losses_of_cut(const Bundle& bundle, int steps) {
 TEST(KfacWindow, CutAfterAnyStepHasTheLossesOfTheWholeOneToTheLastBit) {
   for (const Step& input :
        {input_of({.pipeline = 2}), input_of({.pipeline = 2, .data = 2}), input_of({.pipeline = 4}, "chimera")}) {
-    Bundle bundle = kfac_bundle(input, {.filled = true, .filler_seconds = 0.4});
+    Bundle bundle = kfac_bundle(input, {.filled = true, .bubble_work_seconds = 0.4});
     const int window = bundle.graph.window;
     ASSERT_GT(window, 2);
     bundle.run.steps = window;
@@ -182,7 +182,7 @@ TEST(KfacWindow, CutAfterAnyStepHasTheLossesOfTheWholeOneToTheLastBit) {
 }
 
 TEST(KfacWindow, CutRunsNoStepBeyondItsEndAndLeavesOutWhatNobodyWaitsFor) {
-  const Bundle bundle = kfac_bundle(input_of({.pipeline = 2, .data = 2}), {.filled = true, .filler_seconds = 0.4});
+  const Bundle bundle = kfac_bundle(input_of({.pipeline = 2, .data = 2}), {.filled = true, .bubble_work_seconds = 0.4});
   const TaskGraph cut = cut_after(bundle.graph, 1);
   EXPECT_LT(cut.order.size(), bundle.graph.order.size());
   std::vector<bool> runs(cut.tasks.size(), false);
@@ -201,7 +201,8 @@ TEST(KfacWindow, CutRunsNoStepBeyondItsEndAndLeavesOutWhatNobodyWaitsFor) {
 
 TEST(KfacWindow, AnotherOneTakesNoMoreMemory) {
   for (const bool filled : {false, true}) {
-    const Bundle bundle = kfac_bundle(input_of({.pipeline = 2, .data = 2}), {.filled = filled, .filler_seconds = 0.4});
+    const Bundle bundle =
+        kfac_bundle(input_of({.pipeline = 2, .data = 2}), {.filled = filled, .bubble_work_seconds = 0.4});
     MemoryMeter meter(c10::DeviceType::CPU);
     VirtualRanks ranks(bundle, at::kCPU);
     std::vector<std::int64_t> after;
@@ -232,7 +233,7 @@ TEST(KfacBundle, ThatCannotBeExecutedIsRefusedWithTheRemedy) {
   EXPECT_THAT(reasons([](Bundle& b) { b.graph.step.optimizer.name = "shampoo"; }),
               ElementsAre("run.optimizer.name: shampoo is not executed; allowed: adamw, kfac; use one of them",
                           HasSubstr(of_another)));
-  EXPECT_THAT(reasons([](Bundle& b) { b.graph.works.back().filler = "evaluation"; }),
+  EXPECT_THAT(reasons([](Bundle& b) { b.graph.works.back().bubble_work = "evaluation"; }),
               ElementsAre(HasSubstr("run.evaluation_data: it is not set")));
 }
 

@@ -82,10 +82,10 @@ TEST(GrowingBatch, LeavesNoRaceBetweenItsPrograms) {
   for (const Degrees& degrees :
        {Degrees{.data = 2}, Degrees{.tensor = 2, .data = 2, .zero = 1, .sequence_parallel = true},
         Degrees{.pipeline = 2, .data = 2, .zero = 2}, Degrees{.data = 2, .zero = 3}}) {
-    for (const BatchPlan& plan : {in_stages(), by_norm_test(0.4)}) {
+    for (const BatchSchedule& schedule : {in_stages(), by_norm_test(0.4)}) {
       const Step input = clipped(llama_for(2, false), degrees);
       SCOPED_TRACE(describe_layout(input));
-      Bundle bundle = growing_bundle(input, plan);
+      Bundle bundle = growing_bundle(input, schedule);
       bundle.run.steps = 6;
       const Grown expected = train_growing(bundle);
       const Finished done = run(bundle);

@@ -287,8 +287,8 @@ TaskGraph window_of_two() {
   graph.window = 2;
   for (const TaskId id : {3, 4, 5}) graph.tasks[id].step = 1;
   graph.works.push_back({});
-  graph.works[1].kind = WorkKind::filler;
-  graph.tasks[6].kind = TaskKind::filler;
+  graph.works[1].kind = WorkKind::bubble_work;
+  graph.tasks[6].kind = TaskKind::bubble_work;
   graph.tasks[6].work = 1;
   graph.compute_order.values = {0, 2, 3, 5, 6};
   graph.compute_order.begin = {0, 5};

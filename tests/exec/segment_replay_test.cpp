@@ -36,14 +36,14 @@ Replayed run_of(const Step& input, bool replays) {
 
 int recordings_of(const TaskGraph& graph) {
   std::size_t count = 0;
-  for (int rank = 0; rank < rank_count(graph.step.layout); ++rank) count += replay_plan(graph, rank).pool.size();
+  for (int rank = 0; rank < rank_count(graph.step.layout); ++rank) count += recordings_of(graph, rank).pool.size();
   return static_cast<int>(count);
 }
 
 int replays_per_step(const TaskGraph& graph) {
   int count = 0;
   for (int rank = 0; rank < rank_count(graph.step.layout); ++rank)
-    for (const std::int32_t recording : replay_plan(graph, rank).recording) count += recording != none ? 1 : 0;
+    for (const std::int32_t recording : recordings_of(graph, rank).recording) count += recording != none ? 1 : 0;
   return count;
 }
 
@@ -116,8 +116,8 @@ class ByHand : public testing::Test {
  protected:
   ByHand() : bundle_(tiny_bundle(input_of({}))), replay_(bundle_.graph, 0, recorder_) {
     for (TaskId task = 0; task < bundle_.graph.tasks.size(); ++task) {
-      if (replay_.plan().recording[task] == 0) first_ = task;
-      if (replay_.plan().recording[task] == 1) second_ = task;
+      if (replay_.recordings().recording[task] == 0) first_ = task;
+      if (replay_.recordings().recording[task] == 1) second_ = task;
     }
   }
   at::Tensor run(TaskId task, int step, const at::Tensor& x) {

@@ -2,7 +2,7 @@
 // copies in it. Compared with closed forms.
 #include <gmock/gmock.h>
 
-#include "schedules/lower/folding.h"
+#include "schedules/lower/representatives.h"
 #include "sim/simulate.h"
 #include "tests/support/hand_graph.h"
 #include "tests/support/rank_script.h"
@@ -79,10 +79,10 @@ TEST(RanksOfOneGpu, AllReduceThroughItsMemoryInTheTimeOfAllEdgesTogether) {
   EXPECT_NEAR(run(hand, shared(1, 4)).makespan_s, 2 * (n - 1) * bytes / 1e9 + 2 * (n - 1) * 1e-3, 1e-9);
 }
 
-TEST(RanksOfOneGpu, AreNotFolded) {
+TEST(RanksOfOneGpu, HaveNoRepresentatives) {
   Layout layout;
   layout.data = 4;
-  EXPECT_EQ(folding_of(shared(1, 4), layout, {}).replicas, 4);
+  EXPECT_EQ(representatives_of(shared(1, 4), layout, {}).replicas, 4);
 }
 
 TEST(RanksPerGpu, MakeRoomForRanksAndCutTheMemoryOfAGpu) {

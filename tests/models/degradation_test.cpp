@@ -57,8 +57,8 @@ TEST(NodeOrder, TheOrderThatIsThereAnywayChangesNothing) {
 
 TEST(SlowGpus, AreGpusAndNotRanks) {
   Cluster cluster = two_groups();
-  cluster.impairments.slowdown.assign(8, 1);
-  cluster.impairments.slowdown[5] = 3;  // GPU 1 of node 2
+  cluster.degradation.slowdown.assign(8, 1);
+  cluster.degradation.slowdown[5] = 3;  // GPU 1 of node 2
   EXPECT_EQ(slowdown_of(cluster, 5), 3);
   cluster.gpu_of_rank = gpus_in_order(cluster, {2, 0, 1});
   EXPECT_EQ(slowdown_of(cluster, 5), 1);
@@ -67,7 +67,7 @@ TEST(SlowGpus, AreGpusAndNotRanks) {
 
 TEST(SlowPorts, MultiplyAndTouchAllGpusBehindThem) {
   Cluster cluster = hand_cluster(2, 4, 1e9, 0, 2);
-  cluster.impairments.ports = {{0, 1, -1, 0.5, 0, 0}, {0, 1, 1, 0.4, 0.01, 0.25}};
+  cluster.degradation.ports = {{0, 1, -1, 0.5, 0, 0}, {0, 1, 1, 0.4, 0.01, 0.25}};
   EXPECT_EQ(port_state(cluster, 0, {0, 0, 0}), PortState{});
   EXPECT_EQ(port_state(cluster, 0, {0, 1, 2}), (PortState{0.5, 0, 0}));
   EXPECT_EQ(port_state(cluster, 0, {0, 1, 0}), (PortState{0.2, 0.01, 0.25}));  // behind the port of GPU 1
@@ -77,17 +77,17 @@ TEST(SlowPorts, MultiplyAndTouchAllGpusBehindThem) {
 
 TEST(SlowPorts, CountEachPortOfTheRanksOnceAndNoOther) {
   Cluster cluster = hand_cluster(3, 4, 1e9, 0);  // a port per GPU
-  cluster.impairments.ports = {{0, 1, -1, 0.5, 0, 0}};
+  cluster.degradation.ports = {{0, 1, -1, 0.5, 0, 0}};
   EXPECT_EQ(slow_port_count(cluster, 12), 4) << "without a GPU: all ports of the node";
   EXPECT_EQ(slow_port_count(cluster, 6), 2) << "ranks 4 and 5 sit in node 1";
   EXPECT_EQ(slow_port_count(cluster, 4), 0);
-  cluster.impairments.ports.push_back({0, 1, 2, 1, 0.01, 0.1});  // a slow one also flaps
-  cluster.impairments.ports.push_back({0, 2, 3, 1, 0.01, 0.1});  // and another only flaps
+  cluster.degradation.ports.push_back({0, 1, 2, 1, 0.01, 0.1});  // a slow one also flaps
+  cluster.degradation.ports.push_back({0, 2, 3, 1, 0.01, 0.1});  // and another only flaps
   EXPECT_EQ(slow_port_count(cluster, 12), 5);
-  cluster.impairments.ports = {{0, 0, 1, 1, 0, 0}};
+  cluster.degradation.ports = {{0, 0, 1, 1, 0, 0}};
   EXPECT_EQ(slow_port_count(cluster, 12), 0) << "all of the bandwidth is left";
   Cluster shared = hand_cluster(2, 4, 1e9, 0, 2);
-  shared.impairments.ports = {{0, 1, 0, 0.5, 0, 0}, {0, 1, 1, 0.5, 0, 0}};
+  shared.degradation.ports = {{0, 1, 0, 0.5, 0, 0}, {0, 1, 1, 0.5, 0, 0}};
   EXPECT_EQ(slow_port_count(shared, 8), 1) << "GPUs 0 and 1 share it";
 }
 
@@ -97,7 +97,7 @@ TEST(WeakPairs, HoldInBothDirectionsAndForNobodyElse) {
   EXPECT_EQ(share(cluster, 0, 2), 0.25);
   EXPECT_EQ(share(cluster, 2, 0), 0.25);
   EXPECT_EQ(share(cluster, 0, 1), 1);
-  EXPECT_FALSE(is_impaired(cluster));  // the cluster as it is
+  EXPECT_FALSE(is_degraded(cluster));  // the cluster as it is
 }
 
 TEST(SpreadFactors, HaveTheMomentsOfTheirDistribution) {

@@ -14,7 +14,7 @@ namespace {
 
 LossDynamics steady_noise() { return {3, 1, 1000, 0.5, 4096, 2.5, 0}; }
 
-BatchPlan constant(std::int64_t batch) { return {BatchRule::constant, {batch}, 0, {}, 0, 1, 8}; }
+BatchSchedule constant(std::int64_t batch) { return {BatchRule::constant, {batch}, 0, {}, 0, 1, 8}; }
 
 TEST(Growth, ConstantBatchesLieOnMcCandlishsHyperbola) {
   LossDynamics dynamics = steady_noise();
@@ -39,20 +39,20 @@ TEST(Growth, TheLossAfterStepsOfOneBatchIsTheClosedForm) {
 }
 
 TEST(Growth, TheNormTestEndsAtTheBatchThatItIsContentWith) {
-  BatchPlan plan{BatchRule::norm_test, {}, 0, {}, 0.4, 1, 8};
-  for (std::int64_t rung = 64; rung <= 1 << 20; rung += 64) plan.rungs.push_back(rung);
-  const Course course = course_of(plan, steady_noise(), 1, {1e8, 0});
+  BatchSchedule schedule{BatchRule::norm_test, {}, 0, {}, 0.4, 1, 8};
+  for (std::int64_t rung = 64; rung <= 1 << 20; rung += 64) schedule.rungs.push_back(rung);
+  const Course course = course_of(schedule, steady_noise(), 1, {1e8, 0});
   const double content = batch_content_with(4096, 0.4);
   EXPECT_GE(static_cast<double>(course.spans.back().batch), content - 64);
   EXPECT_LE(static_cast<double>(course.spans.back().batch), content + 64);
 }
 
 TEST(Growth, WithTheNoiseTheBatchGrowsToTheEnd) {
-  BatchPlan plan{BatchRule::norm_test, {}, 0, {}, 0.9, 1, 8};
-  for (std::int64_t rung = 64; rung <= 1 << 20; rung += 64) plan.rungs.push_back(rung);
+  BatchSchedule schedule{BatchRule::norm_test, {}, 0, {}, 0.9, 1, 8};
+  for (std::int64_t rung = 64; rung <= 1 << 20; rung += 64) schedule.rungs.push_back(rung);
   LossDynamics growing = steady_noise();
   growing.noise_exponent = kaplan_noise_exponent;
-  const Course course = course_of(plan, growing, 1, {1e7, 0});
+  const Course course = course_of(schedule, growing, 1, {1e7, 0});
   ASSERT_GT(course.spans.size(), 10U);
   for (std::size_t i = 1; i < course.spans.size(); ++i) {
     EXPECT_GT(course.spans[i].batch, course.spans[i - 1].batch);
@@ -63,8 +63,8 @@ TEST(Growth, WithTheNoiseTheBatchGrowsToTheEnd) {
 }
 
 TEST(Growth, SpansAddUpToTheCourse) {
-  const BatchPlan plan{BatchRule::stages, {8, 16, 32}, 0, {{100, 16}, {200, 32}}, 0, 1, 8};
-  const Course course = course_of(plan, steady_noise(), 1, {400, 0});
+  const BatchSchedule schedule{BatchRule::stages, {8, 16, 32}, 0, {{100, 16}, {200, 32}}, 0, 1, 8};
+  const Course course = course_of(schedule, steady_noise(), 1, {400, 0});
   ASSERT_EQ(course.spans.size(), 3U);
   EXPECT_EQ(course.spans[0].steps, 13);  // 104 samples: the first step's end at or above 100
   EXPECT_EQ(course.spans[1].from_samples, 104);

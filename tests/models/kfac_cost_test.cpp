@@ -191,22 +191,22 @@ class WithoutCommunication : public testing::TestWithParam<Case> {};
 TEST_P(WithoutCommunication, TheSimulatedStepIsTheClosedForm) {
   const auto [schedule, layers, stages, recompute] = GetParam();
   const std::string d = std::to_string(stages);
-  const Plan plan = plan_of(pipefisher_scenario(
+  const PreparedStep prepared = prepared_step(pipefisher_scenario(
       "bert-base",
       {"schedule.name=" + std::string(schedule), "model.layers=" + std::to_string(layers), "layout.pipeline=" + d,
        "cluster.gpus_per_node=" + d, "schedule.global_batch=" + std::to_string(32 * stages), "schedule.fill=kfac",
        "schedule.recompute=" + std::string(recompute)}));
-  const auto model = pipefisher_of(plan.scenario);
+  const auto model = pipefisher_of(prepared.scenario);
   ASSERT_TRUE(model.has_value());
-  const Simulation simulation = simulate(plan.graph, plan.scenario.cluster, plan.durations, {});
-  const StepMetrics step = metrics_of(plan.graph, simulation.timeline, 0);
-  EXPECT_NEAR(plan.filling->unfilled_step_s, model->step_s, 1e-6 * model->step_s);
-  EXPECT_NEAR(step.step_time_s, plan.filling->filled_step_s, 1e-6 * model->step_s);
-  if (plan.filling->behind_s == 0) {
+  const Simulation simulation = simulate(prepared.graph, prepared.scenario.cluster, prepared.durations, {});
+  const StepMetrics step = metrics_of(prepared.graph, simulation.timeline, 0);
+  EXPECT_NEAR(prepared.filling->unfilled_step_s, model->step_s, 1e-6 * model->step_s);
+  EXPECT_NEAR(step.step_time_s, prepared.filling->filled_step_s, 1e-6 * model->step_s);
+  if (prepared.filling->behind_s == 0) {
     EXPECT_NEAR(step.step_time_s, model->step_s, 1e-6 * model->step_s);
   }
-  EXPECT_NEAR(plan.filling->utilization.before, model->utilization, 1e-6);
-  EXPECT_NEAR(plan.filling->utilization.ceiling, model->filled_utilization, 1e-6);
+  EXPECT_NEAR(prepared.filling->utilization.before, model->utilization, 1e-6);
+  EXPECT_NEAR(prepared.filling->utilization.ceiling, model->filled_utilization, 1e-6);
 }
 INSTANTIATE_TEST_SUITE_P(
     Of, WithoutCommunication,

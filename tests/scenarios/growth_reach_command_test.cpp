@@ -6,7 +6,7 @@
 #include <set>
 
 #include "scenarios/growth/comparison.h"
-#include "scenarios/step/plan.h"
+#include "scenarios/step/prepared_step.h"
 #include "tests/support/growth_asked.h"
 
 namespace slipway::test {

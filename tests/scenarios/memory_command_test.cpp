@@ -232,9 +232,9 @@ TEST_F(MemoryCommand, WhatIsKeptForWorkInTheBubblesIsCountedAndNamed) {
   double kept = 0;
   for (std::size_t stage = 0; stage < 4; ++stage) {
     const auto& with = filled["stages"][stage];
-    EXPECT_EQ(with["estimate"].value("kept_for_fillers", 0.0), with["timeline"].value("kept_for_fillers", 0.0));
-    EXPECT_EQ(plain["stages"][stage]["timeline"].value("kept_for_fillers", 0.0), 0);
-    kept = std::max(kept, with["timeline"].value("kept_for_fillers", 0.0));
+    EXPECT_EQ(with["estimate"].value("kept_for_bubble_work", 0.0), with["timeline"].value("kept_for_bubble_work", 0.0));
+    EXPECT_EQ(plain["stages"][stage]["timeline"].value("kept_for_bubble_work", 0.0), 0);
+    kept = std::max(kept, with["timeline"].value("kept_for_bubble_work", 0.0));
   }
   EXPECT_GT(kept, 100e6);
   EXPECT_THAT(memory({bert}).out, HasSubstr("kept for bubble work"));

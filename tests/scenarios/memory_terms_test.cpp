@@ -58,8 +58,8 @@ TEST_F(MemoryTermsOf, TheClosedFormAndTheCountAgreeOnEveryRankPartByPart) {
 // Within 3 % on the terms that both count.
 TEST_F(MemoryTermsOf, TheTimelineAgreesWithTheClosedFormOnEveryRankWithin3Percent) {
   for (const auto& overrides : layouts) {
-    const Plan plan = plan_of(scenario(overrides));
-    const MemoryReport report = memory_report(plan, replay(plan.graph, plan.durations));
+    const PreparedStep prepared = prepared_step(scenario(overrides));
+    const MemoryReport report = memory_report(prepared, replay(prepared.graph, prepared.durations));
     for (std::size_t stage = 0; stage < report.stages.size(); ++stage) {
       const StageReport& row = report.stages[stage];
       ASSERT_TRUE(row.formula);

@@ -37,11 +37,11 @@ class Scale : public CommandTest {
 
 TEST_F(Scale, RanksThatDoTheSameAreSimulatedOnceAndTheAnswerIsThatOfAll) {
   const std::string llama = scale + "llama-8b-64xh100.yaml";
-  const nlohmann::json folded = summary_of({llama}), all = summary_of({llama, "--exact"});
-  EXPECT_EQ(folded["simulated_ranks"], 4);
+  const nlohmann::json represented = summary_of({llama}), all = summary_of({llama, "--exact"});
+  EXPECT_EQ(represented["simulated_ranks"], 4);
   EXPECT_EQ(all["simulated_ranks"], 64);
-  EXPECT_GT(all["tasks"].get<int>(), 8 * folded["tasks"].get<int>());
-  expect_same_answer(folded, all);
+  EXPECT_GT(all["tasks"].get<int>(), 8 * represented["tasks"].get<int>());
+  expect_same_answer(represented, all);
 }
 
 TEST_F(Scale, AHundredThousandRanksAreSimulatedAsOnePerPipelineRank) {
@@ -52,12 +52,12 @@ TEST_F(Scale, AHundredThousandRanksAreSimulatedAsOnePerPipelineRank) {
   EXPECT_THAT(answer.out, HasSubstr("fits: yes"));
 }
 
-TEST_F(Scale, NothingIsFoldedWhereNoRankStandsForAnother) {
+TEST_F(Scale, NoRankHasARepresentativeWhereAllDiffer) {
   const std::string tiny = SLIPWAY_SOURCE_DIR "/scenarios/examples/tiny-llama-cpu.yaml";
   EXPECT_THAT(slipway_with({"simulate", tiny}).out, Not(HasSubstr("the rest are identical")));
 }
 
-TEST_F(Scale, WhereNothingIsFoldedTheReasonIsTold) {
+TEST_F(Scale, WhereNoRankHasARepresentativeTheReasonIsPrinted) {
   const std::string llama = scale + "llama-8b-64xh100.yaml";
   const auto said = [&](const std::string& setting) { return slipway_with({"simulate", llama, "--set", setting}).out; };
   const std::string network =
@@ -70,14 +70,14 @@ TEST_F(Scale, WhereNothingIsFoldedTheReasonIsTold) {
               HasSubstr("Simulated all 64 ranks: data groups join ranks of both copies of the model."));
   EXPECT_THAT(said("cluster.stragglers=[{node: 0, gpu: 3, slowdown: 1.5}]"),
               HasSubstr("Simulated all 64 ranks: no representative ranks exist for all pipeline ranks"));
-  EXPECT_THAT(slipway_with({"simulate", llama, "--unfolded"}).out, Not(HasSubstr("Simulated all")));
+  EXPECT_THAT(slipway_with({"simulate", llama, "--all-ranks"}).out, Not(HasSubstr("Simulated all")));
 }
 
 TEST_F(Scale, RunsOfTasksThatNobodyElseSeesAreSimulatedAsOneAndTheAnswerIsThatOfTaskByTask) {
   const std::string llama = scale + "llama-8b-64xh100.yaml";
   for (const std::string sequence_parallel : {"false", "true"}) {
     const std::string set = "layout.sequence_parallel=" + sequence_parallel;
-    const nlohmann::json chained = summary_of({llama, "--set", set, "--unfolded"}),
+    const nlohmann::json chained = summary_of({llama, "--set", set, "--all-ranks"}),
                          exact = summary_of({llama, "--set", set, "--exact"});
     EXPECT_EQ(chained["simulated_ranks"], 64);
     EXPECT_EQ(chained["tasks"], exact["tasks"]);

@@ -158,7 +158,7 @@ using testing::ElementsAre;
 using testing::Ge;
 using testing::HasSubstr;
 
-class Impaired : public testing::Test {
+class Degraded : public testing::Test {
  protected:
   // The sound scenario, two nodes of four ranks.
   LoadResult load(const std::vector<std::string>& overrides) {
@@ -180,16 +180,16 @@ class Impaired : public testing::Test {
   ScenarioFolder folder_;
 };
 
-TEST_F(Impaired, EntriesOfOneGpuMultiplyAndOthersStayAtOne) {
+TEST_F(Degraded, EntriesOfOneGpuMultiplyAndOthersStayAtOne) {
   const Cluster one = cluster({"cluster.stragglers=[{node: 1, slowdown: 1.5}, {node: 1, gpu: 1, slowdown: 2}]"});
-  EXPECT_THAT(one.impairments.slowdown, ElementsAre(1, 1, 1, 1, 1.5, 3, 1.5, 1.5));
-  EXPECT_THAT(cluster({"cluster.stragglers=[{gpu: 0, slowdown: 1.5}]"}).impairments.slowdown,
+  EXPECT_THAT(one.degradation.slowdown, ElementsAre(1, 1, 1, 1, 1.5, 3, 1.5, 1.5));
+  EXPECT_THAT(cluster({"cluster.stragglers=[{gpu: 0, slowdown: 1.5}]"}).degradation.slowdown,
               ElementsAre(1.5, 1, 1, 1, 1.5, 1, 1, 1));
 }
 
-TEST_F(Impaired, ADrawDependsOnItsSeedAndElseOnTheRuns) {
+TEST_F(Degraded, ADrawDependsOnItsSeedAndElseOnTheRuns) {
   const auto drawn = [&](const std::string& more, const std::string& seed) {
-    return cluster({"cluster.stragglers=[{sigma: 0.2" + more + "}]", "run.seed=" + seed}).impairments.slowdown;
+    return cluster({"cluster.stragglers=[{sigma: 0.2" + more + "}]", "run.seed=" + seed}).degradation.slowdown;
   };
   EXPECT_EQ(drawn("", "3"), drawn("", "3"));
   EXPECT_NE(drawn("", "3"), drawn("", "4"));
@@ -199,30 +199,30 @@ TEST_F(Impaired, ADrawDependsOnItsSeedAndElseOnTheRuns) {
   EXPECT_NE(drawn(", distribution: lognormal", "3"), drawn("", "3"));
 }
 
-TEST_F(Impaired, ASlowLinkIsAPortOfTheNetworkUnlessAFabricIsNamed) {
+TEST_F(Degraded, ASlowLinkIsAPortOfTheNetworkUnlessAFabricIsNamed) {
   const Cluster one =
       cluster({"cluster.slow_links=[{node: 1, bandwidth: 0.5}, {node: 0, gpu: 1, fabric: 0, "
                "period: 10 ms, down: 0.2}]"});
-  ASSERT_EQ(one.impairments.ports.size(), 2U);
-  const SlowPort& network = one.impairments.ports[0];
+  ASSERT_EQ(one.degradation.ports.size(), 2U);
+  const SlowPort& network = one.degradation.ports[0];
   EXPECT_EQ(one.fabrics[network.fabric].scope, Fabric::Scope::cluster);
   EXPECT_EQ(network.share, 0.5);
   EXPECT_EQ(network.gpu, -1);
-  const SlowPort& bus = one.impairments.ports[1];
+  const SlowPort& bus = one.degradation.ports[1];
   EXPECT_EQ(one.fabrics[bus.fabric].scope, Fabric::Scope::node);
   EXPECT_EQ(bus.gpu, 1);
   EXPECT_EQ(bus.period, 0.01);
   EXPECT_EQ(bus.down, 0.2);
 }
 
-TEST_F(Impaired, PlacementIsTheOrderOfNodes) {
+TEST_F(Degraded, PlacementIsTheOrderOfNodes) {
   const Cluster one = cluster({"layout.placement=[1, 0]", "cluster.link_factors=[{nodes: [0, 1], factor: 0.5}]"});
   EXPECT_THAT(one.gpu_of_rank, ElementsAre(4, 5, 6, 7, 0, 1, 2, 3));
   EXPECT_EQ(place_of(one, 0).node, 1);
   EXPECT_EQ(pair_share(one, 0, 1), 0.5);
 }
 
-TEST_F(Impaired, TheResolvedTextLoadsToTheSameCluster) {
+TEST_F(Degraded, TheResolvedTextLoadsToTheSameCluster) {
   const LoadResult first = load({"layout.placement=[1, 0]", "cluster.stragglers=[{sigma: 0.2}]", "run.seed=5",
                                  "cluster.slow_links=[{node: 1, bandwidth: 0.5}]"});
   ASSERT_TRUE(first.errors.empty()) << describe(first.errors);
@@ -230,12 +230,12 @@ TEST_F(Impaired, TheResolvedTextLoadsToTheSameCluster) {
   folder.write("box.yaml", test_machine());
   const LoadResult second = folder.load(first.scenario.resolved);
   ASSERT_TRUE(second.errors.empty()) << describe(second.errors);
-  EXPECT_EQ(first.scenario.cluster.impairments.slowdown, second.scenario.cluster.impairments.slowdown);
+  EXPECT_EQ(first.scenario.cluster.degradation.slowdown, second.scenario.cluster.degradation.slowdown);
   EXPECT_EQ(first.scenario.cluster.gpu_of_rank, second.scenario.cluster.gpu_of_rank);
-  EXPECT_EQ(second.scenario.cluster.impairments.ports.size(), 1U);
+  EXPECT_EQ(second.scenario.cluster.degradation.ports.size(), 1U);
 }
 
-TEST_F(Impaired, MistakesAreOneErrorEachWithPlaceAndRemedy) {
+TEST_F(Degraded, MistakesAreOneErrorEachWithPlaceAndRemedy) {
   EXPECT_THAT(error({"cluster.stragglers=[{node: 2}]"}),
               AllOf(HasSubstr("cluster.stragglers.0.node: the cluster has no node 2; allowed: 0 to 1")));
   EXPECT_THAT(error({"cluster.stragglers=[{node: 1, gpu: 4}]"}),

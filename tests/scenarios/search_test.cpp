@@ -188,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(Small, SearchedSpaces, testing::ValuesIn(smalls), [](co
   return name;
 });
 
-// A fast and a slow group of nodes: members differ, so no folding crosses them.
+// A fast and a slow group of nodes: members differ, so no representative crosses them.
 TEST(SearchOfUnequalNodes, HasTheTopTenOfExhaustiveSimulation) {
   const ScenarioFolder folder;
   load(folder, smalls[0]);  // writes gpu.yaml

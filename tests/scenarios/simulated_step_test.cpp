@@ -24,7 +24,7 @@ struct Pair {
 Pair both(const Scenario& scenario) {
   StepOptions options;
   Pair pair{simulated_step(scenario, options), {}};
-  options.shortened = false;
+  options.periodic = false;
   pair.whole = simulated_step(scenario, options);
   return pair;
 }
@@ -59,10 +59,10 @@ TEST(SimulatedStep, OfAFewPeriodsIsTheWholeOneOverAGridOfLayoutsAndSchedules) {
                      "schedule.global_batch=" + std::to_string(96 * data)});
         const Pair pair = both(scenario);
         ++steps;
-        in_part += pair.part.plan.shortened ? 1 : 0;
+        in_part += pair.part.prepared.periodic ? 1 : 0;
         expect_same(pair, name + " t" + std::to_string(tensor) + " p" + std::to_string(pipeline) + " d" +
                               std::to_string(data) + " z" + std::to_string(zero) + "");
-        if (!pair.part.plan.shortened) std::printf("whole: %s t%d p%d z%d\n", schedule, tensor, pipeline, zero);
+        if (!pair.part.prepared.periodic) std::printf("whole: %s t%d p%d z%d\n", schedule, tensor, pipeline, zero);
       }
   EXPECT_GT(4 * in_part, 3 * steps);
 }
@@ -70,7 +70,7 @@ TEST(SimulatedStep, OfAFewPeriodsIsTheWholeOneOverAGridOfLayoutsAndSchedules) {
 TEST(SimulatedStep, CostsTheSameForAnyNumberOfMicroBatches) {
   const auto tasks_of = [](const char* batch) {
     const Scenario scenario = step_of({std::string("schedule.global_batch=") + batch});
-    return simulated_step(scenario, StepOptions{}).plan.graph.tasks.size();
+    return simulated_step(scenario, StepOptions{}).prepared.graph.tasks.size();
   };
   EXPECT_EQ(tasks_of("2400"), tasks_of("24000"));
 }
@@ -88,8 +88,8 @@ TEST(SimulatedStep, IsSimulatedWholeWhereNothingRepeats) {
   scenario.cluster.fabrics = default_fabrics(scenario.cluster.groups);
   scenario.machine_files.resize(4);
   const Pair pair = both(scenario);
-  EXPECT_FALSE(pair.part.plan.shortened);
-  EXPECT_EQ(pair.part.plan.graph.micro_batches, 120);
+  EXPECT_FALSE(pair.part.prepared.periodic);
+  EXPECT_EQ(pair.part.prepared.graph.micro_batches, 120);
   expect_same(pair, "two speeds");
 }
 

@@ -64,7 +64,7 @@ TEST_F(StudyCommand, JsonHasTheFiguresOfTheTableAndTheReasonOfAPointWithout) {
   ASSERT_EQ(json["points"].size(), 2U);
   EXPECT_EQ(json["points"][0]["set"]["schedule.micro_batch"], "1");
   const auto alone = nlohmann::json::parse(slipway_with({"simulate", tiny, "--json"}).out);
-  for (const char* figure : {"step_time_s", "tokens_per_s", "mfu"}) EXPECT_EQ(json["points"][0][figure], alone[figure]);
+  for (const char* metric : {"step_time_s", "tokens_per_s", "mfu"}) EXPECT_EQ(json["points"][0][metric], alone[metric]);
   EXPECT_EQ(json["points"][0]["fits"], alone["fits"]);
   EXPECT_TRUE(json["points"][0]["fits"].is_boolean());
   const auto& needed = alone["needed_memory_bytes"];

@@ -36,7 +36,7 @@ TEST(MemoryVerdict, IsTheSameNumberInMemoryPlanAndSimulate) {
     const Scenario scenario = llama_70b(overrides);
     const SimulatedStep step = simulated_step(scenario, StepOptions{});
     const Prediction simulated = prediction_of(step);
-    const MemoryReport memory = memory_report(step.plan, step.simulation.timeline, steady_of(step));
+    const MemoryReport memory = memory_report(step.prepared, step.simulation.timeline, periodic_of(step));
     const PricedLayout planned = price_layout(scenario, choice_of(scenario));
     EXPECT_DOUBLE_EQ(simulated.verdict.bytes, memory.verdict.bytes);
     EXPECT_DOUBLE_EQ(planned.memory_bytes, memory.verdict.bytes);
@@ -58,7 +58,7 @@ TEST(MemoryVerdict, CountsWhatZero2And3HoldOfTwoBlocksBeforeThereIsAGraph) {
     StepOptions once;
     once.steps = 1;
     const SimulatedStep step = simulated_step(scenario, once);
-    const std::vector<StageMemory> seen = stage_memory(step.plan, step.simulation.timeline, steady_of(step));
+    const std::vector<StageMemory> seen = stage_memory(step.prepared, step.simulation.timeline, periodic_of(step));
     for (std::size_t stage = 0; stage < seen.size(); ++stage)
       for (const MemoryPart part : {MemoryPart::gradient_buckets, MemoryPart::gathered_weights}) {
         EXPECT_LE(seen[stage].use.parts[part], counted[stage].parts[part] * (1 + 1e-9)) << zero << " stage " << stage;

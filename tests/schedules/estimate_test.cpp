@@ -108,8 +108,8 @@ TEST(StepEstimate, IsALowerBoundOnClustersWithSlowAndFastGpusAndSlowPortsToo) {
   std::mt19937 random(5);
   Cluster cluster = two_nodes(0);
   for (std::uint64_t gpu = 0; gpu < 8; ++gpu)
-    cluster.impairments.slowdown.push_back(spread_factor(Spread::lognormal, 0.3, 1, gpu));
-  cluster.impairments.ports = {{static_cast<int>(cluster.fabrics.size()) - 1, 1, -1, 0.7, 1e-3, 0.4}};
+    cluster.degradation.slowdown.push_back(spread_factor(Spread::lognormal, 0.3, 1, gpu));
+  cluster.degradation.ports = {{static_cast<int>(cluster.fabrics.size()) - 1, 1, -1, 0.7, 1e-3, 0.4}};
   for (int i = 0; i < 100; ++i) {
     const Drawn drawn = random_step(random);
     const Step& in = drawn.input;

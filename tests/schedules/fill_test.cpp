@@ -26,134 +26,134 @@ using testing::HasSubstr;
 
 TEST(FillGaps, AreThoseOfTheSteadyStateUpToTheNextStep) {
   const UnitStep step;
-  const SteadyStep steady = steady_step(step.graph, step.durations);
-  EXPECT_DOUBLE_EQ(steady.period_s, 18);
-  ASSERT_EQ(steady.gaps[0].size(), 2U);
-  EXPECT_DOUBLE_EQ(steady.gaps[0][0].begin, 4);
-  EXPECT_DOUBLE_EQ(steady.gaps[0][0].end, 10);
-  EXPECT_EQ(steady.gaps[0][0].after, 2U);
-  ASSERT_EQ(steady.gaps[1].size(), 1U);
-  EXPECT_DOUBLE_EQ(steady.gaps[1][0].begin, 14);
-  EXPECT_DOUBLE_EQ(steady.gaps[1][0].end, 20);
+  const PeriodicStep periodic = periodic_step(step.graph, step.durations);
+  EXPECT_DOUBLE_EQ(periodic.period_s, 18);
+  ASSERT_EQ(periodic.gaps[0].size(), 2U);
+  EXPECT_DOUBLE_EQ(periodic.gaps[0][0].begin, 4);
+  EXPECT_DOUBLE_EQ(periodic.gaps[0][0].end, 10);
+  EXPECT_EQ(periodic.gaps[0][0].after, 2U);
+  ASSERT_EQ(periodic.gaps[1].size(), 1U);
+  EXPECT_DOUBLE_EQ(periodic.gaps[1][0].begin, 14);
+  EXPECT_DOUBLE_EQ(periodic.gaps[1][0].end, 20);
 }
 
 TEST(Fill, PlacesByPriorityThenByLengthAndNeverDelaysTheStep) {
   const UnitStep step;
-  Fillers fillers = no_fillers(1);
-  add(fillers, 0, 1, 0, {}, {}, 1);  // 0: low priority
-  add(fillers, 0, 1);                // 1
-  add(fillers, 0, 3);                // 2: longest
-  const Filling filling = fill(step.graph, step.durations, fillers);
+  BubbleWork bubble_work = no_bubble_work(1);
+  add(bubble_work, 0, 1, 0, {}, {}, 1);  // 0: low priority
+  add(bubble_work, 0, 1);                // 1
+  add(bubble_work, 0, 3);                // 2: longest
+  const Filling filling = fill(step.graph, step.durations, bubble_work);
   EXPECT_EQ(filling.graph.window, 1);
   EXPECT_EQ(lane(filling.graph, 0), "0F0 0F1 .item2 .item1 .item0 0B0 0B1");
   EXPECT_DOUBLE_EQ(filling.window_period_s, 18);
-  expect_sound(step, fillers, filling);
+  expect_sound(step, bubble_work, filling);
 }
 
 TEST(Fill, WhatDoesNotFitGoesToTheNextStepsGaps) {
   const UnitStep step;
-  Fillers fillers = no_fillers(1);
-  for (int i = 0; i < 3; ++i) add(fillers, 0, 2.96);
-  const Filling filling = fill(step.graph, step.durations, fillers);
+  BubbleWork bubble_work = no_bubble_work(1);
+  for (int i = 0; i < 3; ++i) add(bubble_work, 0, 2.96);
+  const Filling filling = fill(step.graph, step.durations, bubble_work);
   EXPECT_EQ(filling.graph.window, 3);  // one fits a gap of 6; 3.04 are left, 2.96 · 1.05 = 3.108
   EXPECT_DOUBLE_EQ(filling.window_period_s, 3 * 18);
   EXPECT_EQ(filling.ranks[0].behind_s, 0);
   EXPECT_EQ(filling.ranks[1].steps, 1);
-  expect_sound(step, fillers, filling);
+  expect_sound(step, bubble_work, filling);
 }
 
 TEST(Fill, WhatFitsNoGapRunsBehindTheWindowAndCountsInItsTime) {
   const UnitStep step;
-  Fillers fillers = no_fillers(1);
-  add(fillers, 0, 1);
-  add(fillers, 0, 7);
-  const Filling filling = fill(step.graph, step.durations, fillers);
+  BubbleWork bubble_work = no_bubble_work(1);
+  add(bubble_work, 0, 1);
+  add(bubble_work, 0, 7);
+  const Filling filling = fill(step.graph, step.durations, bubble_work);
   EXPECT_EQ(filling.graph.window, 1);
   EXPECT_EQ(lane(filling.graph, 0), "0F0 0F1 .item0 0B0 0B1 .item1");
   EXPECT_DOUBLE_EQ(filling.window_period_s, 18 + 7);
   EXPECT_DOUBLE_EQ(filling.ranks[0].behind_s, 7);
   EXPECT_NEAR(utilization_of(filling).after, (12 + 8 + 12) / 25.0 / 2, 1e-12);
-  expect_sound(step, fillers, filling);
+  expect_sound(step, bubble_work, filling);
 }
 
 TEST(Fill, WithoutBubblesEverythingRunsBehindTheWindowThatWasAskedFor) {
   const UnitStep step;
-  Fillers fillers = no_fillers(1);
-  add(fillers, 0, 1);
+  BubbleWork bubble_work = no_bubble_work(1);
+  add(bubble_work, 0, 1);
   FillOptions options;
   options.use_bubbles = false;
   options.steps = 4;
-  const Filling filling = fill(step.graph, step.durations, fillers, options);
+  const Filling filling = fill(step.graph, step.durations, bubble_work, options);
   EXPECT_EQ(filling.graph.window, 4);
   EXPECT_DOUBLE_EQ(filling.window_period_s, 4 * 18 + 1);
-  expect_sound(step, fillers, filling);
+  expect_sound(step, bubble_work, filling);
 }
 
 TEST(Fill, AnItemWaitsForTasksAndForWholeGroupsOfOtherRanks) {
   const UnitStep step;
-  Fillers fillers = no_fillers(3);
-  add(fillers, 0, 1, 0, {step.task("0B0")});
-  add(fillers, 1, 1, 1);
-  add(fillers, 0, 1, 2, {}, {0, 1});
-  const Filling filling = fill(step.graph, step.durations, fillers);
+  BubbleWork bubble_work = no_bubble_work(3);
+  add(bubble_work, 0, 1, 0, {step.task("0B0")});
+  add(bubble_work, 1, 1, 1);
+  add(bubble_work, 0, 1, 2, {}, {0, 1});
+  const Filling filling = fill(step.graph, step.durations, bubble_work);
   // Behind 0B0 there is no gap in step 0; rank 1 has its first gap at 14; so item 2 is of step 1.
   EXPECT_EQ(filling.graph.window, 2);
   EXPECT_EQ(lane(filling.graph, 0), "0F0 0F1 0B0 0B1 0F0 0F1 .item0 .item2 0B0 0B1");
-  expect_sound(step, fillers, filling);
+  expect_sound(step, bubble_work, filling);
 }
 
 TEST(Fill, ACommunicationOfFillersTakesNoGapAndIsWaitedFor) {
   const UnitStep step;
-  Fillers fillers = no_fillers(3);
-  fillers.communicators.push_back({"extra", Axis::world, {0, 1}});
-  Work reduce = fillers.works[0];
+  BubbleWork bubble_work = no_bubble_work(3);
+  bubble_work.communicators.push_back({"extra", Axis::world, {0, 1}});
+  Work reduce = bubble_work.works[0];
   reduce.collective = Collective::all_reduce;
   reduce.bytes = 8;
   reduce.suffix = ".reduce";
-  fillers.works.push_back(reduce);
-  add(fillers, 0, 1, 0, {step.task("0F1")});
-  fillers.items.push_back({{TaskKind::collective, none, 0, 1, none, 0}, 2, 0, 1, {}, {0}, {}});
-  add(fillers, 0, 1, 2, {}, {1});
-  const Filling filling = fill(step.graph, step.durations, fillers);
+  bubble_work.works.push_back(reduce);
+  add(bubble_work, 0, 1, 0, {step.task("0F1")});
+  bubble_work.items.push_back({{TaskKind::collective, none, 0, 1, none, 0}, 2, 0, 1, {}, {0}, {}});
+  add(bubble_work, 0, 1, 2, {}, {1});
+  const Filling filling = fill(step.graph, step.durations, bubble_work);
   const Timeline timeline = replay(filling.graph, filling.durations);
   const auto first = static_cast<TaskId>(step.graph.tasks.size() * static_cast<std::size_t>(filling.graph.window));
   EXPECT_EQ(filling.graph.window, 1);
   EXPECT_DOUBLE_EQ(timeline.start[first], 4);
   EXPECT_DOUBLE_EQ(timeline.start[first + 1], 5);
   EXPECT_DOUBLE_EQ(timeline.start[first + 2], 7);
-  expect_sound(step, fillers, filling);
+  expect_sound(step, bubble_work, filling);
 }
 
 // Behind the window each of two ranks makes two things that are exchanged one after the other. The first exchange is
 // long.
 TEST(Fill, MessagesOfOneCommunicatorThatWaitForEachOtherBehindTheWindowDelayItByNothingElse) {
   const UnitStep step;
-  Fillers fillers = no_fillers(5);
-  fillers.communicators.push_back({"pair", Axis::data, {0, 1}});
-  Work message = fillers.works[0];
+  BubbleWork bubble_work = no_bubble_work(5);
+  bubble_work.communicators.push_back({"pair", Axis::data, {0, 1}});
+  Work message = bubble_work.works[0];
   message.collective = Collective::all_reduce;
   message.suffix = ".message";
-  fillers.works.push_back(message);
+  bubble_work.works.push_back(message);
   for (const int rank : {0, 1})
-    for (const FillerGroup group : {0, 1}) add(fillers, rank, 1, group, {}, {}, group);
-  for (const FillerGroup made : {0, 1})
-    fillers.items.push_back({{TaskKind::collective, none, 0, 1, 10 + made, 0}, 10, 0, made + 2, {}, {made}, {}});
-  for (const int rank : {0, 1}) add(fillers, rank, 1, 4, {}, {2, 3}, 2);
+    for (const BubbleGroup group : {0, 1}) add(bubble_work, rank, 1, group, {}, {}, group);
+  for (const BubbleGroup made : {0, 1})
+    bubble_work.items.push_back({{TaskKind::collective, none, 0, 1, 10 + made, 0}, 10, 0, made + 2, {}, {made}, {}});
+  for (const int rank : {0, 1}) add(bubble_work, rank, 1, 4, {}, {2, 3}, 2);
   FillOptions behind;
   behind.use_bubbles = false;
-  expect_sound(step, fillers, fill(step.graph, step.durations, fillers, behind));
+  expect_sound(step, bubble_work, fill(step.graph, step.durations, bubble_work, behind));
 }
 
 // The second item has priority, so it is placed first.
 TEST(Fill, WhatAGroupMakesIsHeldFromItsFirstItemToTheLastReaderAndWhatNobodyReadsWhileItsItemRuns) {
   const UnitStep step;
-  Fillers fillers = no_fillers(2);
-  add(fillers, 0, 1, 0, {}, {}, 1);
-  add(fillers, 0, 1, 0, {}, {}, 0);
-  add(fillers, 0, 1, 1, {}, {0}, 2);
-  fillers.items[2].reads = {0};
-  fillers.kept = {{0, 1e9, none, 0, 0}, {0, 1e12, 1, 0, none}};
-  const Filling filling = fill(step.graph, step.durations, fillers);
+  BubbleWork bubble_work = no_bubble_work(2);
+  add(bubble_work, 0, 1, 0, {}, {}, 1);
+  add(bubble_work, 0, 1, 0, {}, {}, 0);
+  add(bubble_work, 0, 1, 1, {}, {0}, 2);
+  bubble_work.items[2].reads = {0};
+  bubble_work.kept = {{0, 1e9, none, 0, 0}, {0, 1e12, 1, 0, none}};
+  const Filling filling = fill(step.graph, step.durations, bubble_work);
   const auto first = static_cast<TaskId>(filling.graph.tasks.size() - 3);
   const std::size_t made = filling.graph.buffers.size() - 2;
   EXPECT_EQ(filling.graph.buffers[made].writer, static_cast<std::int32_t>(first + 1));
@@ -161,33 +161,33 @@ TEST(Fill, WhatAGroupMakesIsHeldFromItsFirstItemToTheLastReaderAndWhatNobodyRead
   EXPECT_LT(timeline.start[first + 1], timeline.start[first]);
   EXPECT_GE(memory_timeline(filling.graph, timeline)[0].activations_peak, 1e12 + 1e9);
   EXPECT_EQ(memory_timeline(filling.graph, timeline)[0].peak_task, label_of(filling.graph, first + 1));
-  expect_sound(step, fillers, filling);
+  expect_sound(step, bubble_work, filling);
 }
 
 TEST(Fill, WhatAnItemReadsIsKeptFromTheTaskThatWouldFreeItToTheItem) {
   const UnitStep step;
-  Fillers fillers = no_fillers(1);
-  fillers.kept = {{step.task("0B1"), 1e9, none, none, none}, {step.task("0B1"), 1e12, none, none, none}};
-  add(fillers, 0, 1, 0, {step.task("0B1")});
-  add(fillers, 0, 1, 0, {step.task("0F1")});
-  fillers.items[0].reads = {0};
-  fillers.items[1].reads = {1};  // done before 0B1, so nothing more is kept for it
-  const Filling filling = fill(step.graph, step.durations, fillers);
+  BubbleWork bubble_work = no_bubble_work(1);
+  bubble_work.kept = {{step.task("0B1"), 1e9, none, none, none}, {step.task("0B1"), 1e12, none, none, none}};
+  add(bubble_work, 0, 1, 0, {step.task("0B1")});
+  add(bubble_work, 0, 1, 0, {step.task("0F1")});
+  bubble_work.items[0].reads = {0};
+  bubble_work.items[1].reads = {1};  // done before 0B1, so nothing more is kept for it
+  const Filling filling = fill(step.graph, step.durations, bubble_work);
   const auto plain = memory_timeline(step.graph, replay(step.graph, step.durations, 1));
   const auto filled = memory_timeline(filling.graph, replay(filling.graph, filling.durations, 1));
   EXPECT_GE(filled[0].activations_peak, 1e9);
   EXPECT_LT(filled[0].activations_peak, 1e9 + 2 * plain[0].activations_peak);
   EXPECT_DOUBLE_EQ(filled[1].activations_peak, plain[1].activations_peak);
-  expect_sound(step, fillers, filling);
+  expect_sound(step, bubble_work, filling);
 }
 
 TEST(Fill, RefusesACircleAndStrangers) {
   const UnitStep step;
-  Fillers circle = no_fillers(2);
+  BubbleWork circle = no_bubble_work(2);
   add(circle, 0, 1, 0, {}, {1});
   add(circle, 0, 1, 1, {}, {0});
   EXPECT_THROW(fill(step.graph, step.durations, circle), std::invalid_argument);
-  Fillers stranger = no_fillers(1);
+  BubbleWork stranger = no_bubble_work(1);
   add(stranger, 7, 1);
   EXPECT_THROW(fill(step.graph, step.durations, stranger), std::invalid_argument);
 }
@@ -195,14 +195,14 @@ TEST(Fill, RefusesACircleAndStrangers) {
 class BrokenFilling : public testing::Test {
  protected:
   void SetUp() override {
-    fillers_ = no_fillers(2);
-    add(fillers_, 0, 1, 0, {step_.task("0F1")});
-    add(fillers_, 0, 1, 1, {}, {0});
-    filling_ = fill(step_.graph, step_.durations, fillers_);
+    bubble_work_ = no_bubble_work(2);
+    add(bubble_work_, 0, 1, 0, {step_.task("0F1")});
+    add(bubble_work_, 0, 1, 1, {}, {0});
+    filling_ = fill(step_.graph, step_.durations, bubble_work_);
   }
   std::string violations() const {
     std::string text;
-    for (const Violation& v : check_filling(step_.graph, fillers_, filling_)) text += describe(filling_.graph, v);
+    for (const Violation& v : check_filling(step_.graph, bubble_work_, filling_)) text += describe(filling_.graph, v);
     return text;
   }
   // Positions in rank 0's lane: 0F0 0F1 .item0 .item1 0B0 0B1
@@ -210,7 +210,7 @@ class BrokenFilling : public testing::Test {
     std::swap(filling_.graph.compute_order.values[a], filling_.graph.compute_order.values[b]);
   }
   UnitStep step_;
-  Fillers fillers_;
+  BubbleWork bubble_work_;
   Filling filling_;
 };
 
@@ -254,7 +254,7 @@ namespace {
 struct Evaluated {
   TaskGraph step;
   Durations durations;
-  Fillers fillers;
+  BubbleWork bubble_work;
   Filling filling;
   Timeline timeline;
 };
@@ -278,24 +278,25 @@ Evaluated evaluated(const char* schedule, Layout layout) {
   e.step = lower(input);
   e.durations = durations_of(e.step, cluster);
   set_global_order(e.step, e.durations);
-  e.fillers = evaluation_fillers(e.step, cluster, e.durations, evaluations);
-  e.filling = fill(e.step, e.durations, e.fillers);
+  e.bubble_work = evaluation_bubble_work(e.step, cluster, e.durations, evaluations);
+  e.filling = fill(e.step, e.durations, e.bubble_work);
   e.timeline = replay(e.filling.graph, e.filling.durations);
   return e;
 }
 
-class EvaluationFillers : public testing::TestWithParam<std::pair<const char*, Layout>> {};
+class EvaluationBubbleWork : public testing::TestWithParam<std::pair<const char*, Layout>> {};
 
-TEST_P(EvaluationFillers, PassEveryStageInOrderWithTheirMessagesAndDelayNothing) {
+TEST_P(EvaluationBubbleWork, PassEveryStageInOrderWithTheirMessagesAndDelayNothing) {
   const Evaluated e = evaluated(GetParam().first, GetParam().second);
   for (const Violation& v : check_graph(e.filling.graph)) ADD_FAILURE() << describe(e.filling.graph, v);
-  for (const Violation& v : check_filling(e.step, e.fillers, e.filling)) ADD_FAILURE() << describe(e.filling.graph, v);
+  for (const Violation& v : check_filling(e.step, e.bubble_work, e.filling))
+    ADD_FAILURE() << describe(e.filling.graph, v);
   const int stages = stage_count(e.step.step.layout), replicas = e.step.step.layout.data;
   std::map<std::tuple<int, int, int>, std::pair<double, double>> passes;  // (replica, micro-batch, stage)
   for (TaskId id = 0; id < e.filling.graph.tasks.size(); ++id) {
     const Task& task = e.filling.graph.tasks[id];
     const Work& work = e.filling.graph.work(task);
-    if (task.kind != TaskKind::filler) continue;
+    if (task.kind != TaskKind::bubble_work) continue;
     passes[{task.rank % replicas, task.micro_batch, work.stage}] = {e.timeline.start[id], e.timeline.end[id]};
   }
   EXPECT_EQ(passes.size(), static_cast<std::size_t>(replicas * evaluations * stages));
@@ -305,7 +306,7 @@ TEST_P(EvaluationFillers, PassEveryStageInOrderWithTheirMessagesAndDelayNothing)
     EXPECT_GE(span.first, (passes.at({replica, micro_batch, stage - 1}).second));
   }
 }
-INSTANTIATE_TEST_SUITE_P(Of, EvaluationFillers,
+INSTANTIATE_TEST_SUITE_P(Of, EvaluationBubbleWork,
                          testing::Values(std::pair("gpipe", Layout{.pipeline = 4}),
                                          std::pair("1f1b", Layout{.pipeline = 2, .data = 2}),
                                          std::pair("interleaved-1f1b", Layout{.pipeline = 2, .chunks = 2}),
@@ -315,12 +316,12 @@ INSTANTIATE_TEST_SUITE_P(Of, EvaluationFillers,
                                          std::pair("zb-v", Layout{.pipeline = 2, .chunks = 2, .data = 2}),
                                          std::pair("dualpipe-v", Layout{.pipeline = 4, .chunks = 2})));
 
-TEST(EvaluationFillersMemory, AFrozenCopyOfTheWeightsIsCounted) {
+TEST(EvaluationBubbleWorkMemory, AFrozenCopyOfTheWeightsIsCounted) {
   const Evaluated e = evaluated("gpipe", {.pipeline = 2});
   EXPECT_DOUBLE_EQ(e.filling.graph.static_bytes[0].weights, 2 * e.step.static_bytes[0].weights);
 }
 
-TEST(EvaluationFillersMemory, ShardedLayersAreRefused) {
+TEST(EvaluationBubbleWorkMemory, ShardedLayersAreRefused) {
   EXPECT_THROW(evaluated("gpipe", {.tensor = 2, .pipeline = 2}), std::invalid_argument);
 }
 

@@ -18,7 +18,7 @@ namespace {
 struct Filled {
   TaskGraph step;
   Durations durations;
-  Fillers fillers;
+  BubbleWork bubble_work;
   Filling filling;
   Timeline timeline;
 };
@@ -49,8 +49,8 @@ Filled filled(const char* schedule, int data, Recompute recompute = Recompute::n
   f.step = lower(input);
   f.durations = durations_of(f.step, cluster);
   set_global_order(f.step, f.durations);
-  f.fillers = kfac_fillers(f.step, cluster);
-  f.filling = fill(f.step, f.durations, f.fillers);
+  f.bubble_work = kfac_bubble_work(f.step, cluster);
+  f.filling = fill(f.step, f.durations, f.bubble_work);
   f.timeline = replay(f.filling.graph, f.filling.durations);
   return f;
 }
@@ -69,7 +69,7 @@ std::map<std::string, Span> spans(const Filled& f, int rank) {
   return found;
 }
 
-class KfacFillers : public testing::TestWithParam<std::tuple<const char*, int, Recompute>> {
+class KfacBubbleWork : public testing::TestWithParam<std::tuple<const char*, int, Recompute>> {
  protected:
   Filled f = filled(std::get<0>(GetParam()), std::get<1>(GetParam()), std::get<2>(GetParam()));
   bool recomputes() const { return std::get<2>(GetParam()) == Recompute::full; }
@@ -77,13 +77,14 @@ class KfacFillers : public testing::TestWithParam<std::tuple<const char*, int, R
   bool has_replicas() const { return ranks() > 2 || std::get<0>(GetParam()) == std::string("chimera"); }
 };
 
-TEST_P(KfacFillers, FilledGraphsAreSound) {
+TEST_P(KfacBubbleWork, FilledGraphsAreSound) {
   for (const Violation& v : check_graph(f.step)) ADD_FAILURE() << describe(f.step, v);
   for (const Violation& v : check_graph(f.filling.graph)) ADD_FAILURE() << describe(f.filling.graph, v);
-  for (const Violation& v : check_filling(f.step, f.fillers, f.filling)) ADD_FAILURE() << describe(f.filling.graph, v);
+  for (const Violation& v : check_filling(f.step, f.bubble_work, f.filling))
+    ADD_FAILURE() << describe(f.filling.graph, v);
 }
 
-TEST_P(KfacFillers, CurvatureAComesAfterItsForwardAndCurvatureBAfterItsBackward) {
+TEST_P(KfacBubbleWork, CurvatureAComesAfterItsForwardAndCurvatureBAfterItsBackward) {
   for (int rank = 0; rank < ranks(); ++rank) {
     const auto of_rank = spans(f, rank);
     int seen = 0;
@@ -105,7 +106,7 @@ TEST_P(KfacFillers, CurvatureAComesAfterItsForwardAndCurvatureBAfterItsBackward)
   }
 }
 
-TEST_P(KfacFillers, InversionsComeAfterAllCurvatureOfBothKindsAndItsReduction) {
+TEST_P(KfacBubbleWork, InversionsComeAfterAllCurvatureOfBothKindsAndItsReduction) {
   std::map<std::string, int> inverted;
   for (int rank = 0; rank < ranks(); ++rank) {
     const auto of_rank = spans(f, rank);
@@ -135,7 +136,7 @@ TEST_P(KfacFillers, InversionsComeAfterAllCurvatureOfBothKindsAndItsReduction) {
   for (const auto& [label, times] : inverted) EXPECT_EQ(times, 1) << label;
 }
 
-TEST_P(KfacFillers, OneReplicaInvertsBothFactorsOfALinear) {
+TEST_P(KfacBubbleWork, OneReplicaInvertsBothFactorsOfALinear) {
   for (int rank = 0; rank < ranks(); ++rank) {
     const auto of_rank = spans(f, rank);
     int linears = 0;
@@ -148,7 +149,7 @@ TEST_P(KfacFillers, OneReplicaInvertsBothFactorsOfALinear) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, KfacFillers,
+INSTANTIATE_TEST_SUITE_P(Of, KfacBubbleWork,
                          testing::Values(std::tuple("gpipe", 1, Recompute::none),
                                          std::tuple("1f1b", 1, Recompute::none), std::tuple("1f1b", 2, Recompute::none),
                                          std::tuple("chimera", 1, Recompute::none),
@@ -197,8 +198,8 @@ TEST(KfacStep, HoldsOnAReplicaTheInversesThatItMakes) {
   double held = 0;
   for (int rank = 0; rank < 4; ++rank) {
     double inverted = 0;
-    for (const FillerItem& item : with.fillers.items) {
-      const Work& work = with.fillers.works[item.task.work];
+    for (const BubbleTask& item : with.bubble_work.items) {
+      const Work& work = with.bubble_work.works[item.task.work];
       if (item.task.communicator != none || item.task.rank != rank) continue;
       const KfacWork what = kfac_work_of(with.step, work);
       if (what.stage != KfacStage::inversion) continue;
@@ -226,9 +227,9 @@ TEST(KfacStep, ReplicasOnUnlikeMachinesShareOutAlike) {
   cluster.groups[1].machine.launch_overhead = 1;  // each inversion takes as long there
   cluster.fabrics[0].groups = {0, 1};
   std::map<std::string, int> times;
-  const Fillers fillers = kfac_fillers(f.step, cluster);
-  for (const FillerItem& item : fillers.items) {
-    const std::string& suffix = fillers.works[item.task.work].suffix;
+  const BubbleWork bubble_work = kfac_bubble_work(f.step, cluster);
+  for (const BubbleTask& item : bubble_work.items) {
+    const std::string& suffix = bubble_work.works[item.task.work].suffix;
     if (suffix.find(".inv") != std::string::npos) ++times[suffix];
   }
   EXPECT_EQ(times.size(), 2U * 4 * 6);

@@ -19,7 +19,7 @@ bool ends_forwards_first(const ActionLists& lists) {
   });
 }
 
-TEST(ShortenedActions, AreThoseThatTheScheduleGivesForFewerMicroBatches) {
+TEST(PeriodicActions, AreThoseThatTheScheduleGivesForFewerMicroBatches) {
   for (const Schedule& schedule : all_schedules())
     for (const int pipeline : {2, 4, 8})
       for (const int micro_batches : {240, 384, 960}) {
@@ -27,7 +27,7 @@ TEST(ShortenedActions, AreThoseThatTheScheduleGivesForFewerMicroBatches) {
         if (schedule.refuse(shape)) continue;
         const std::string text = schedule.name + " on " + std::to_string(pipeline) + " ranks, " +
                                  std::to_string(micro_batches) + " micro-batches";
-        const auto shorter = shortened(schedule.actions(shape), micro_batches, 1);
+        const auto shorter = periodic_actions(schedule.actions(shape), micro_batches, 1);
         if (ends_forwards_first(schedule.actions(shape))) {
           EXPECT_FALSE(shorter) << text;
           continue;
@@ -39,26 +39,26 @@ TEST(ShortenedActions, AreThoseThatTheScheduleGivesForFewerMicroBatches) {
       }
 }
 
-TEST(ShortenedActions, KeepMoreWithMorePatienceAndAtLastEverything) {
+TEST(PeriodicActions, KeepMoreWithMorePatienceAndAtLastEverything) {
   const Schedule& schedule = *schedule_named("1f1b");
   const ActionLists lists = schedule.actions(shape_of(schedule, 4, 240));
   int before = 0;
   for (const int patience : {1, 2, 4}) {
-    const auto shorter = shortened(lists, 240, patience);
+    const auto shorter = periodic_actions(lists, 240, patience);
     ASSERT_TRUE(shorter);
     EXPECT_GT(shorter->micro_batches, before);
     before = shorter->micro_batches;
   }
-  EXPECT_FALSE(shortened(lists, 240, 64));
-  EXPECT_FALSE(shortened(schedule.actions(shape_of(schedule, 4, 16)), 16, 1));
+  EXPECT_FALSE(periodic_actions(lists, 240, 64));
+  EXPECT_FALSE(periodic_actions(schedule.actions(shape_of(schedule, 4, 16)), 16, 1));
 }
 
-TEST(ShortenedActions, AreNoneWhereOneActionOfARankIsOutOfItsPlace) {
+TEST(PeriodicActions, AreNoneWhereOneActionOfARankIsOutOfItsPlace) {
   const Schedule& schedule = *schedule_named("1f1b");
   ActionLists lists = schedule.actions(shape_of(schedule, 4, 240));
   for (const std::size_t at : {lists[2].size() / 3, lists[2].size() / 2, lists[2].size() * 2 / 3})
     std::swap(lists[2][at], lists[2][at + 2]);
-  EXPECT_FALSE(shortened(lists, 240, 1));
+  EXPECT_FALSE(periodic_actions(lists, 240, 1));
 }
 
 }  // namespace

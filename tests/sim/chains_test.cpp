@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "schedules/lower/folding.h"
+#include "schedules/lower/representatives.h"
 #include "schedules/time/durations.h"
 #include "sim/simulate.h"
 #include "tests/support/hand_graph.h"
@@ -44,8 +44,8 @@ struct Both {
   Simulation chained, single;
 };
 Both simulated(const Step& input, const Cluster& cluster, CollectiveFidelity fidelity = CollectiveFidelity::automatic,
-               const Folding& folding = {}) {
-  TaskGraph graph = lower(input, folding);
+               const Representatives& representatives = {}) {
+  TaskGraph graph = lower(input, representatives);
   const Durations durations = durations_of(graph, cluster);
   set_global_order(graph, durations);
   SimulationOptions options;
@@ -94,10 +94,10 @@ TEST(Chains, GiveTheSameDatesToTheLastBitOverAGridOfLayoutsAndSchedules) {
   EXPECT_GT(shortened, steps / 5) << steps;
 }
 
-TEST(Chains, FoldedGraphsHaveThemToo) {
+TEST(Chains, GraphsOfRepresentativesHaveThemToo) {
   const Cluster cluster = cluster_of(4, 4);
   Step in = step_of(4, 1, 2, 2);
-  const Both both = simulated(in, cluster, CollectiveFidelity::automatic, folding_of(cluster, in.layout, {}));
+  const Both both = simulated(in, cluster, CollectiveFidelity::automatic, representatives_of(cluster, in.layout, {}));
   EXPECT_LT(both.chained.units, both.single.units);
   EXPECT_EQ(both.chained.timeline.start, both.single.timeline.start);
 }
@@ -128,8 +128,8 @@ std::size_t units_of(HandGraph& hand) {
     hand.graph.compute_order.begin.push_back(static_cast<std::uint32_t>(hand.graph.compute_order.values.size()));
   }
   const Cluster cluster = cluster_of(1, 4);
-  const SimulationPlan plan = plan_simulation(hand.graph, cluster, hand.durations, CollectiveFidelity::closed_form);
-  return find_chains(hand.graph, plan, false).tasks.size();
+  const TaskForms forms = task_forms(hand.graph, cluster, hand.durations, CollectiveFidelity::closed_form);
+  return find_chains(hand.graph, forms, false).tasks.size();
 }
 
 TEST(Chains, JoinTwoCollectivesAndWhatIsBetweenThem) {

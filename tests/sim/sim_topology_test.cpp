@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "models/machine/topology.h"
-#include "schedules/lower/folding.h"
+#include "schedules/lower/representatives.h"
 #include "schedules/time/durations.h"
 #include "sim/simulate.h"
 #include "tests/support/hand_graph.h"
@@ -121,7 +121,7 @@ TEST(Torus, RoutesThroughOneLinkShareItAndOthersDoNot) {
 // In a torus [2, 2], 0 → 3 goes through 1, along x first; 3 → 0 through 2.
 TEST(Torus, ASlowPortSlowsAllThatCrossesItsVertexBothWays) {
   Cluster cluster = cluster_of("torus", 4, 1, {.shape = {2, 2}});
-  cluster.impairments.ports = {{0, 1, -1, 0.1, 0, 0}};
+  cluster.degradation.ports = {{0, 1, -1, 0.1, 0, 0}};
   for (int from = 0; from < 4; ++from)
     for (int to = 0; to < 4; ++to) {
       if (from == to) continue;
@@ -144,10 +144,10 @@ TEST(Torus, ALinkOfTwoSlowPortsIsAsFastAsTheSlowerAndUpWhileBothAre) {
     hand.transfer(1, 2, bytes);
     return ends(hand, cluster)[0] - latency;
   };
-  cluster.impairments.ports = {{0, 1, -1, 0.5, 0, 0}, {0, 2, -1, 0.25, 0, 0}};
+  cluster.degradation.ports = {{0, 1, -1, 0.5, 0, 0}, {0, 2, -1, 0.25, 0, 0}};
   EXPECT_NEAR(seconds(), 4 * bytes / bandwidth, 1e-12);
   // 2 is up for the first half of every 10 us and 1 for the first half of every two of these: 5 us of 20.
-  cluster.impairments.ports = {{0, 1, -1, 1, 2e-5, 0.5}, {0, 2, -1, 1, 1e-5, 0.5}};
+  cluster.degradation.ports = {{0, 1, -1, 1, 2e-5, 0.5}, {0, 2, -1, 1, 1e-5, 0.5}};
   EXPECT_NEAR(seconds(), 4 * bytes / bandwidth, 2e-5);
 }
 
@@ -219,13 +219,13 @@ TEST(SeveralFabrics, CarryTheTrafficOfTheirOwnMembersSideBySide) {
   EXPECT_NEAR(end[1], latency + 4 * bytes / bandwidth, 1e-12);
 }
 
-TEST(FoldedAndUnfolded, ATopologyIsNeverFolded) {
+TEST(RepresentativesAndAllRanks, ATopologyHasNoRepresentatives) {
   Layout layout;
   layout.data = 8;
   Cluster cluster = hand_cluster(8, 1, bandwidth, latency);
-  EXPECT_EQ(folding_of(cluster, layout, {}).replicas, 1);
+  EXPECT_EQ(representatives_of(cluster, layout, {}).replicas, 1);
   cluster = cluster_of("torus", 8, 1, {.shape = {2, 4}});
-  EXPECT_EQ(folding_of(cluster, layout, {}).replicas, 8);
+  EXPECT_EQ(representatives_of(cluster, layout, {}).replicas, 8);
 }
 
 }  // namespace

@@ -24,9 +24,9 @@ inline Bundle evaluating(const Step& input, double item_s) {
   Bundle bundle = tiny_bundle(input);
   const Cluster cluster = hand_cluster(1, rank_count(input.layout), 1e9, 1e-6);
   const Durations durations = unit_durations(bundle.graph);
-  Fillers fillers = evaluation_fillers(bundle.graph, cluster, durations, held_out_micro_batches);
-  for (FillerItem& item : fillers.items) item.seconds = item.task.communicator == none ? item_s : 0.01;
-  bundle.graph = fill(bundle.graph, durations, fillers).graph;
+  BubbleWork bubble_work = evaluation_bubble_work(bundle.graph, cluster, durations, held_out_micro_batches);
+  for (BubbleTask& item : bubble_work.items) item.seconds = item.task.communicator == none ? item_s : 0.01;
+  bundle.graph = fill(bundle.graph, durations, bubble_work).graph;
   for (const Violation& violation : check_graph(bundle.graph)) ADD_FAILURE() << describe(bundle.graph, violation);
   bundle.run.evaluation_data = held_out_text();
   return bundle;

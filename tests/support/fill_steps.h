@@ -40,29 +40,29 @@ struct UnitStep {
   }
 };
 
-inline Fillers no_fillers(int groups) {
-  Fillers fillers;
-  fillers.name = "test";
+inline BubbleWork no_bubble_work(int groups) {
+  BubbleWork bubble_work;
+  bubble_work.name = "test";
   Work work;
-  work.kind = WorkKind::filler;
-  work.filler = "test";
+  work.kind = WorkKind::bubble_work;
+  work.bubble_work = "test";
   work.suffix = ".item";
-  fillers.works.push_back(work);
-  fillers.groups = groups;
-  return fillers;
+  bubble_work.works.push_back(work);
+  bubble_work.groups = groups;
+  return bubble_work;
 }
 
 // Items have their number as micro-batch number.
-inline int add(Fillers& fillers, int rank, double seconds, FillerGroup group = 0, std::vector<TaskId> after = {},
-               std::vector<FillerGroup> after_groups = {}, int priority = 0) {
-  const int number = static_cast<int>(fillers.items.size());
-  fillers.items.push_back({{TaskKind::filler, rank, none, 0, number, 0},
-                           seconds,
-                           priority,
-                           group,
-                           std::move(after),
-                           std::move(after_groups),
-                           {}});
+inline int add(BubbleWork& bubble_work, int rank, double seconds, BubbleGroup group = 0, std::vector<TaskId> after = {},
+               std::vector<BubbleGroup> after_groups = {}, int priority = 0) {
+  const int number = static_cast<int>(bubble_work.items.size());
+  bubble_work.items.push_back({{TaskKind::bubble_work, rank, none, 0, number, 0},
+                               seconds,
+                               priority,
+                               group,
+                               std::move(after),
+                               std::move(after_groups),
+                               {}});
   return number;
 }
 
@@ -73,9 +73,10 @@ inline std::string lane(const TaskGraph& graph, std::size_t rank) {
   return text;
 }
 
-inline void expect_sound(const UnitStep& step, const Fillers& fillers, const Filling& filling) {
+inline void expect_sound(const UnitStep& step, const BubbleWork& bubble_work, const Filling& filling) {
   for (const Violation& v : check_graph(filling.graph)) ADD_FAILURE() << describe(filling.graph, v);
-  for (const Violation& v : check_filling(step.graph, fillers, filling)) ADD_FAILURE() << describe(filling.graph, v);
+  for (const Violation& v : check_filling(step.graph, bubble_work, filling))
+    ADD_FAILURE() << describe(filling.graph, v);
 }
 
 }  // namespace slipway::test

@@ -20,8 +20,8 @@ namespace slipway::test {
 
 struct KfacWindow {
   bool filled = false;
-  int refresh_steps = 1;        // without bubble work
-  double filler_seconds = 0.4;  // per item; a forward takes 1, a backward 2
+  int refresh_steps = 1;             // without bubble work
+  double bubble_work_seconds = 0.4;  // per item; a forward takes 1, a backward 2
 };
 
 // A prediction and a measurement join on labels.
@@ -39,12 +39,13 @@ inline Bundle kfac_bundle(Step input, const KfacWindow& window) {
   for (const Dtype dtype : {input.dtype, kfac_dtype(input.dtype)})
     cluster.groups[0].machine.peak_flops[static_cast<std::size_t>(dtype)] = 1e12;
   cluster.groups[0].machine.memory_bandwidth = 1e12;
-  Fillers fillers = kfac_fillers(bundle.graph, cluster);
-  for (FillerItem& item : fillers.items) item.seconds = item.task.communicator == none ? window.filler_seconds : 0.01;
+  BubbleWork bubble_work = kfac_bubble_work(bundle.graph, cluster);
+  for (BubbleTask& item : bubble_work.items)
+    item.seconds = item.task.communicator == none ? window.bubble_work_seconds : 0.01;
   FillOptions options;
   options.use_bubbles = window.filled;
   options.steps = window.refresh_steps;
-  bundle.graph = fill(bundle.graph, unit_durations(bundle.graph), fillers, options).graph;
+  bundle.graph = fill(bundle.graph, unit_durations(bundle.graph), bubble_work, options).graph;
   for (const Violation& violation : check_graph(bundle.graph)) ADD_FAILURE() << describe(bundle.graph, violation);
   expect_labels_are_unique(bundle.graph);
   bundle.graph.step.optimizer.name = "kfac";

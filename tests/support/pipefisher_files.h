@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "scenarios/step/plan.h"
+#include "scenarios/step/prepared_step.h"
 
 namespace slipway::test {
 

@@ -126,23 +126,27 @@ inline Bundle tiny_bundle(const Step& input) {
 }
 
 // Adds a step program for each batch.
-inline Bundle growing_bundle(Step input, const BatchPlan& plan) {
+inline Bundle growing_bundle(Step input, const BatchSchedule& schedule) {
   Bundle bundle;
-  input.worker_norms = plan.rule == BatchRule::norm_test;
-  for (const std::int64_t batch : plan.rungs) {
+  input.worker_norms = schedule.rule == BatchRule::norm_test;
+  for (const std::int64_t batch : schedule.rungs) {
     input.global_batch = batch;
     Bundle one = tiny_bundle(input);
-    if (batch == plan.rungs.front())
+    if (batch == schedule.rungs.front())
       bundle = std::move(one);
     else
       bundle.larger.push_back(std::move(one.graph));
   }
-  bundle.batches = plan;
+  bundle.batches = schedule;
   return bundle;
 }
 // 4 samples a step, from 8 samples on 8, from 24 on 16: two steps with each of the first two batches.
-inline BatchPlan in_stages() { return {.rule = BatchRule::stages, .rungs = {4, 8, 16}, .stages = {{8, 8}, {24, 16}}}; }
-inline BatchPlan by_norm_test(double eta) { return {.rule = BatchRule::norm_test, .rungs = {4, 8, 16}, .eta = eta}; }
+inline BatchSchedule in_stages() {
+  return {.rule = BatchRule::stages, .rungs = {4, 8, 16}, .stages = {{8, 8}, {24, 16}}};
+}
+inline BatchSchedule by_norm_test(double eta) {
+  return {.rule = BatchRule::norm_test, .rungs = {4, 8, 16}, .eta = eta};
+}
 
 // A bundle for pipeline × data ranks that would train for a very long time.
 inline Bundle endless_bundle(int pipeline, int data) {

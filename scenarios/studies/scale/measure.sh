@@ -40,7 +40,7 @@ measure "llama-8b" "$here/llama-8b-64xh100.yaml"
 measure "llama-8b --exact" "$here/llama-8b-64xh100.yaml" --exact
 measure "llama-8b, 10,240 micro-batches" "$here/llama-8b-64xh100.yaml" --set schedule.global_batch=20480
 measure "gpt3-175b" "$here/gpt3-175b-1024xa100.yaml"
-measure "gpt3-175b --unfolded" "$here/gpt3-175b-1024xa100.yaml" --unfolded
-measure "gpt3-175b --unfolded --whole" "$here/gpt3-175b-1024xa100.yaml" --unfolded --whole
+measure "gpt3-175b --all-ranks" "$here/gpt3-175b-1024xa100.yaml" --all-ranks
+measure "gpt3-175b --all-ranks --whole" "$here/gpt3-175b-1024xa100.yaml" --all-ranks --whole
 measure "gpt3-175b --exact" "$here/gpt3-175b-1024xa100.yaml" --exact
 measure "llama-405b" "$here/llama-405b-131072xh100.yaml"

@@ -1,4 +1,4 @@
-#include "scenarios/step/plan.h"
+#include "scenarios/step/prepared_step.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include "scenarios/language/usage_error.h"
 #include "schedules/bound/balanced_split.h"
 #include "schedules/check/check.h"
-#include "schedules/lower/folding.h"
 #include "schedules/lower/lowering.h"
+#include "schedules/lower/representatives.h"
 #include "schedules/rules/rules.h"
 #include "schedules/time/durations.h"
 
@@ -69,19 +69,19 @@ void refuse_uncalibrated(const Scenario& scenario) {
 
 namespace {
 
-bool has_fillers(const Scenario& scenario) { return scenario.step.fill != Fill::none || uses_kfac(scenario.step); }
+bool has_bubble_work(const Scenario& scenario) { return scenario.step.fill != Fill::none || uses_kfac(scenario.step); }
 
-const char* why_unfoldable(const Scenario& scenario) {
-  if (has_fillers(scenario)) return "bubble work differs between ranks";
+const char* why_no_representatives(const Scenario& scenario) {
+  if (has_bubble_work(scenario)) return "bubble work differs between ranks";
   if (schedule_of(scenario.step).copies > 1) return "data groups join ranks of both copies of the model";
-  return why_unfoldable(scenario.cluster, scenario.step.layout, joined_ranks(scenario.step));
+  return why_no_representatives(scenario.cluster, scenario.step.layout, joined_ranks(scenario.step));
 }
 
-std::string why_unfolded(const Scenario& scenario, const Folding& folding) {
+std::string why_all_ranks(const Scenario& scenario, const Representatives& representatives) {
   const Layout& layout = scenario.step.layout;
   if (layout.tensor * layout.context * layout.data == 1) return "";
-  if (lowered_count(layout, folding) < rank_count(layout)) return "";
-  const char* reason = why_unfoldable(scenario);
+  if (lowered_count(layout, representatives) < rank_count(layout)) return "";
+  const char* reason = why_no_representatives(scenario);
   return reason != nullptr ? reason
                            : "no representative ranks exist for all pipeline ranks: machines, speeds, links or "
                              "shared ports differ";
@@ -89,49 +89,49 @@ std::string why_unfolded(const Scenario& scenario, const Folding& folding) {
 
 }  // namespace
 
-Folding folding_of(const Scenario& scenario) {
-  if (why_unfoldable(scenario) != nullptr) return {};
-  return folding_of(scenario.cluster, scenario.step.layout, joined_ranks(scenario.step));
+Representatives representatives_of(const Scenario& scenario) {
+  if (why_no_representatives(scenario) != nullptr) return {};
+  return representatives_of(scenario.cluster, scenario.step.layout, joined_ranks(scenario.step));
 }
 
 namespace {
 
 // The step's graph, with fewer micro-batches where options allow it and the schedule repeats.
-TaskGraph lowered(Plan& plan, const PlanOptions& options) {
-  Step step = plan.scenario.step;
-  Folding folding;
-  if (options.folded) {
-    folding = folding_of(plan.scenario);
-    plan.unfolded = why_unfolded(plan.scenario, folding);
+TaskGraph lowered(PreparedStep& prepared, const PrepareOptions& options) {
+  Step step = prepared.scenario.step;
+  Representatives representatives;
+  if (options.representatives_only) {
+    representatives = representatives_of(prepared.scenario);
+    prepared.why_all_ranks = why_all_ranks(prepared.scenario, representatives);
   }
-  // Left out: a flapping link keeps no period, and the straggler report covers the whole step.
-  if (options.patience > 0 && !has_fillers(plan.scenario) && !is_impaired(plan.scenario.cluster))
-    plan.shortened = shortened(action_lists(step), micro_batches_of(step), options.patience);
-  if (!plan.shortened) return lower(step, folding);
-  step.actions = std::make_shared<const ActionLists>(plan.shortened->actions);
-  step.global_batch = plan.shortened->micro_batches * step.micro_batch * step.layout.data;
-  TaskGraph graph = lower(step, folding);
-  graph.step = plan.scenario.step;
+  // Left out: a flapping link keeps no period, and the report of degradation covers the whole step.
+  if (options.patience > 0 && !has_bubble_work(prepared.scenario) && !is_degraded(prepared.scenario.cluster))
+    prepared.periodic = periodic_actions(action_lists(step), micro_batches_of(step), options.patience);
+  if (!prepared.periodic) return lower(step, representatives);
+  step.actions = std::make_shared<const ActionLists>(prepared.periodic->actions);
+  step.global_batch = prepared.periodic->micro_batches * step.micro_batch * step.layout.data;
+  TaskGraph graph = lower(step, representatives);
+  graph.step = prepared.scenario.step;
   return graph;
 }
 
 }  // namespace
 
-Plan ordered_plan(Scenario scenario, const PlanOptions& options) {
-  Plan plan{std::move(scenario), {}, {}, {}, {}, {}};
-  require_legal(plan.scenario.step);
-  set_pace(plan.scenario);
-  plan.graph = lowered(plan, options);
-  plan.durations = order_and_price(plan.graph, plan.scenario.cluster);
-  return plan;
+PreparedStep prepared_unchecked(Scenario scenario, const PrepareOptions& options) {
+  PreparedStep prepared{std::move(scenario), {}, {}, {}, {}, {}};
+  require_legal(prepared.scenario.step);
+  set_pace(prepared.scenario);
+  prepared.graph = lowered(prepared, options);
+  prepared.durations = order_and_price(prepared.graph, prepared.scenario.cluster);
+  return prepared;
 }
 
 namespace {
 
-Plan ordered_or_refused(Scenario scenario, const PlanOptions& options) {
+PreparedStep ordered_or_refused(Scenario scenario, const PrepareOptions& options) {
   const std::string path = scenario.path;
   try {
-    return ordered_plan(std::move(scenario), options);
+    return prepared_unchecked(std::move(scenario), options);
   } catch (const std::invalid_argument& error) {
     throw UsageError(path + ": " + error.what());
   }
@@ -139,12 +139,12 @@ Plan ordered_or_refused(Scenario scenario, const PlanOptions& options) {
 
 }  // namespace
 
-Plan plan_of(Scenario scenario, const PlanOptions& options) {
+PreparedStep prepared_step(Scenario scenario, const PrepareOptions& options) {
   refuse_uncalibrated(scenario);
-  Plan plan = ordered_or_refused(std::move(scenario), options);
-  refuse_violations(plan.graph);
-  fill_bubbles(plan);
-  return plan;
+  PreparedStep prepared = ordered_or_refused(std::move(scenario), options);
+  refuse_violations(prepared.graph);
+  fill_bubbles(prepared);
+  return prepared;
 }
 
 double peak_flops(const Scenario& scenario) {
@@ -171,7 +171,7 @@ std::string on_machine(const Scenario& scenario, int rank) {
   return has_several_machines(scenario.cluster) ? " of " + machine_of(scenario, rank).name : "";
 }
 
-int micro_batches_of(const Plan& plan) { return schedules::micro_batches_of(plan.scenario.step); }
+int micro_batches_of(const PreparedStep& prepared) { return schedules::micro_batches_of(prepared.scenario.step); }
 
 double tokens_per_step(const Scenario& scenario) {
   return static_cast<double>(scenario.step.global_batch) * static_cast<double>(scenario.step.model->sequence);
@@ -216,12 +216,12 @@ std::string parameters_text(const Model& model) {
 
 }  // namespace
 
-std::string headline(const Plan& plan) {
-  const Scenario& s = plan.scenario;
+std::string headline(const PreparedStep& prepared) {
+  const Scenario& s = prepared.scenario;
   return fmt::format("{}: {} ({}), sequence {}, on {}: {}; {}, {} of {}, {}{}{}", s.name, s.step.model->name,
                      parameters_text(s.step.model), s.step.model->sequence, machines_text(s.cluster),
                      layout_text(s.step.layout), s.step.actions ? "schedule of a CSV" : s.step.schedule,
-                     counted(micro_batches_of(plan), "micro-batch"), counted(s.step.micro_batch, "sequence"),
+                     counted(micro_batches_of(prepared), "micro-batch"), counted(s.step.micro_batch, "sequence"),
                      name_of(s.step.dtype), choices_text(s.step), pace_text(s));
 }
 

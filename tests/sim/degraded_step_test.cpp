@@ -1,11 +1,11 @@
-// The cost of a slow GPU or port for a step, against closed forms; folding where some ranks are slow.
+// The cost of a slow GPU or port for a step, against closed forms; representative ranks where some are slow.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <random>
 
-#include "schedules/lower/folding.h"
+#include "schedules/lower/representatives.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/metrics.h"
 #include "sim/simulate.h"
@@ -50,8 +50,8 @@ Step step_of(int pipeline, int data, int tensor, int micro_batches) {
   return in;
 }
 
-StepMetrics simulated(const Step& input, const Cluster& cluster, const Folding& folding = {}) {
-  TaskGraph graph = lower(input, folding);
+StepMetrics simulated(const Step& input, const Cluster& cluster, const Representatives& representatives = {}) {
+  TaskGraph graph = lower(input, representatives);
   const Durations durations = order_and_price(graph, cluster);
   return metrics_of(graph, simulate(graph, cluster, durations, {}).timeline, 1);
 }
@@ -70,7 +70,7 @@ TEST(SlowGpu, MakesItsComputeThatManyTimesAsLong) {
   Cluster cluster = cluster_of(1, 1);
   const Step input = step_of(1, 1, 1, 4);
   const double sound = simulated(input, cluster).step_time_s;
-  cluster.impairments.slowdown = {1.75};
+  cluster.degradation.slowdown = {1.75};
   EXPECT_NEAR(simulated(input, cluster).step_time_s, 1.75 * sound, 1e-9 * sound);
 }
 
@@ -79,7 +79,7 @@ TEST(SlowGpu, MakesItsComputeThatManyTimesAsLong) {
 TEST(SlowGpu, SetsThePaceOfAPipelineByItsStage) {
   constexpr double f = 3;
   Cluster cluster = cluster_of(4, 1);
-  cluster.impairments.slowdown = {1, 1, f, 1};
+  cluster.degradation.slowdown = {1, 1, f, 1};
   const auto per_micro_batch = [&](const Cluster& on) {
     return (simulated(step_of(4, 1, 1, 32), on).step_time_s - simulated(step_of(4, 1, 1, 16), on).step_time_s) / 16;
   };
@@ -91,7 +91,7 @@ TEST(SlowGpu, LetsItsDataParallelPeersWait) {
   Cluster cluster = cluster_of(4, 1);
   const Step input = step_of(1, 4, 1, 4);
   const double sound = simulated(input, cluster).step_time_s;
-  cluster.impairments.slowdown = {1, 2, 1, 1};
+  cluster.degradation.slowdown = {1, 2, 1, 1};
   const StepMetrics slow = simulated(input, cluster);
   EXPECT_NEAR(slow.step_time_s, 2 * sound, 1e-5 * sound);
   // One rank computes all the time, three half of it.
@@ -102,14 +102,14 @@ TEST(SlowGpu, ChangesNothingInTheOrderThatWasPlannedWithoutIt) {
   Cluster cluster = cluster_of(4, 1);
   TaskGraph sound = lower(step_of(4, 1, 1, 8)), slow = lower(step_of(4, 1, 1, 8));
   order_and_price(sound, cluster);
-  cluster.impairments.slowdown = {1, 1, 5, 1};
+  cluster.degradation.slowdown = {1, 1, 5, 1};
   order_and_price(slow, cluster);
   EXPECT_EQ(sound.order, slow.order);
 }
 
 TEST(SlowPort, AtHalfItsBandwidthDoublesATransferInEitherDirection) {
   Cluster cluster = hand_cluster(3, 1, bandwidth, latency);
-  cluster.impairments.ports = {{0, 1, -1, 0.5, 0, 0}};
+  cluster.degradation.ports = {{0, 1, -1, 0.5, 0, 0}};
   HandGraph hand(3);
   const TaskId in = hand.transfer(0, 1, bytes), back = hand.transfer(1, 2, bytes, {in});
   const TaskId sound = hand.transfer(2, 0, bytes, {back});
@@ -121,7 +121,7 @@ TEST(SlowPort, AtHalfItsBandwidthDoublesATransferInEitherDirection) {
 
 TEST(SlowPort, SetsThePaceOfARingAsClosedFormAndAsFlows) {
   Cluster cluster = hand_cluster(4, 1, bandwidth, latency);
-  cluster.impairments.ports = {{0, 2, -1, 0.25, 0, 0}};
+  cluster.degradation.ports = {{0, 2, -1, 0.25, 0, 0}};
   HandGraph hand(4);
   const double link_bytes = 2.0 * 3 / 4 * 8e6, expected = 6 * latency + link_bytes / (0.25 * bandwidth);
   hand.collective(Collective::all_reduce, {0, 1, 2, 3}, 8e6);
@@ -152,7 +152,7 @@ TEST(FlappingPort, CarriesAFlowWhileItIsUp) {
     for (const double down : {0.1, 0.5, 0.9}) {
       constexpr double period = 7e-4;
       Cluster cluster = hand_cluster(2, 1, bandwidth, 0);
-      cluster.impairments.ports = {{0, 1, -1, 1, period, down}};
+      cluster.degradation.ports = {{0, 1, -1, 1, period, down}};
       HandGraph hand(2);
       const TaskId before = hand.compute(0, start);
       const TaskId flow = hand.transfer(0, 1, bytes, {before});
@@ -165,7 +165,7 @@ TEST(FlappingPort, CarriesAFlowWhileItIsUp) {
 TEST(FlappingPort, DownForAShareOfShortPeriodsCostsOneOverOneMinusIt) {
   constexpr double down = 0.3, period = 1e-5;
   Cluster cluster = hand_cluster(2, 1, bandwidth, 0);
-  cluster.impairments.ports = {{0, 0, -1, 1, period, down}};
+  cluster.degradation.ports = {{0, 0, -1, 1, period, down}};
   HandGraph hand(2);
   hand.transfer(0, 1, bytes);
   EXPECT_NEAR(run(hand, cluster).end[0], bytes / bandwidth / (1 - down), period);
@@ -174,7 +174,7 @@ TEST(FlappingPort, DownForAShareOfShortPeriodsCostsOneOverOneMinusIt) {
 TEST(FlappingPort, MakesAnUncontendedRingFlows) {
   constexpr double down = 0.5, period = 2e-3;
   Cluster cluster = hand_cluster(4, 1, bandwidth, 0);
-  cluster.impairments.ports = {{0, 2, -1, 1, period, down}};
+  cluster.degradation.ports = {{0, 2, -1, 1, period, down}};
   HandGraph hand(4);
   hand.collective(Collective::all_gather, {0, 1, 2, 3}, 4e6);  // 3 MB a link
   EXPECT_NEAR(run(hand, cluster).end[0], end_on_flapping(0, 3e-3, period, down), 1e-9);
@@ -214,11 +214,11 @@ TEST(NodeOrder, CarriesTrafficAroundAWeakPair) {
   EXPECT_NEAR(run(hand, cluster).end[0], latency + bytes / bandwidth, 1e-12);
 }
 
-// Random degradation on nodes of two: what can still be folded gives the step of all ranks.
-TEST(FoldedWithStragglers, IsTheStepOfAllRanks) {
+// Random degradation on nodes of two: what representatives are left give the step of all ranks.
+TEST(RepresentativesOfADegradedCluster, IsTheStepOfAllRanks) {
   std::mt19937 random(11);
   const auto below = [&](int n) { return std::uniform_int_distribution<int>(0, n - 1)(random); };
-  int folded = 0, unfolded = 0;
+  int represented = 0, all = 0;
   for (int i = 0; i < 40; ++i) {
     Cluster cluster = cluster_of(4, 2);
     for (Fabric& fabric : cluster.fabrics) fabric.bandwidth = 4e9, fabric.latency = 2e-6;
@@ -226,21 +226,21 @@ TEST(FoldedWithStragglers, IsTheStepOfAllRanks) {
     Step input = layouts[below(4)];
     const int node = below(4);
     if (below(2) == 0) {
-      cluster.impairments.slowdown.assign(8, 1);
-      cluster.impairments.slowdown[2 * node] = 1.5;
-      if (below(3) > 0) cluster.impairments.slowdown[2 * node + 1] = 1.5;
+      cluster.degradation.slowdown.assign(8, 1);
+      cluster.degradation.slowdown[2 * node] = 1.5;
+      if (below(3) > 0) cluster.degradation.slowdown[2 * node + 1] = 1.5;
     }
     if (below(2) == 0)
-      cluster.impairments.ports.push_back({static_cast<int>(cluster.fabrics.size()) - 1, node, -1, 0.5, 0, 0});
+      cluster.degradation.ports.push_back({static_cast<int>(cluster.fabrics.size()) - 1, node, -1, 0.5, 0, 0});
     if (below(2) == 0) cluster.weak_pairs.push_back({node, (node + 1 + below(3)) % 4, 0.3});
     const double whole = simulated(input, cluster).step_time_s;
-    const Folding folding = folding_of(cluster, input.layout, joined_ranks(input));
+    const Representatives representatives = representatives_of(cluster, input.layout, joined_ranks(input));
     const Layout& l = input.layout;
-    (folding.tensor * folding.replicas == l.tensor * l.data ? unfolded : folded)++;
-    EXPECT_NEAR(simulated(input, cluster, folding).step_time_s, whole, 1e-9 * whole) << i;
+    (representatives.tensor * representatives.replicas == l.tensor * l.data ? all : represented)++;
+    EXPECT_NEAR(simulated(input, cluster, representatives).step_time_s, whole, 1e-9 * whole) << i;
   }
-  EXPECT_GT(folded, 5);
-  EXPECT_GT(unfolded, 5);
+  EXPECT_GT(represented, 5);
+  EXPECT_GT(all, 5);
 }
 
 }  // namespace

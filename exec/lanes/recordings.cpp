@@ -1,4 +1,4 @@
-#include "exec/lanes/replay_plan.h"
+#include "exec/lanes/recordings.h"
 
 #include <algorithm>
 #include <map>
@@ -42,11 +42,11 @@ class Slots {
     std::size_t busy_until = 0;
     std::int32_t first_recording = 0;
   };
-  Slot& free_for(const Unit& unit, ReplayPlan& plan, std::int32_t& pools) {
+  Slot& free_for(const Unit& unit, Recordings& recordings, std::int32_t& pools) {
     for (Slot& slot : slots_)
       if (slot.busy_until < unit.first) return slot;
-    slots_.push_back({0, static_cast<std::int32_t>(plan.pool.size())});
-    plan.pool.insert(plan.pool.end(), unit.tasks.size(), pools++);
+    slots_.push_back({0, static_cast<std::int32_t>(recordings.pool.size())});
+    recordings.pool.insert(recordings.pool.end(), unit.tasks.size(), pools++);
     return slots_.back();
   }
 
@@ -56,29 +56,29 @@ class Slots {
 
 }  // namespace
 
-ReplayPlan replay_plan(const TaskGraph& graph, int rank) {
-  ReplayPlan plan;
-  plan.recording.assign(graph.tasks.size(), none);
+Recordings recordings_of(const TaskGraph& graph, int rank) {
+  Recordings recordings;
+  recordings.recording.assign(graph.tasks.size(), none);
   if (graph.step.layout.zero >= 2) {
-    plan.why_none = "under layout.zero 2 and 3 gradients and weights lose their memory between uses";
-    return plan;
+    recordings.why_none = "under layout.zero 2 and 3 gradients and weights lose their memory between uses";
+    return recordings;
   }
   if (graph.step.slices > 1) {
-    plan.why_none = "slices of a sequence differ in shape";
-    return plan;
+    recordings.why_none = "slices of a sequence differ in shape";
+    return recordings;
   }
   std::map<std::vector<std::int32_t>, Slots> slots;
   std::int32_t pools = 0;
   for (const Lane& lane : lanes_of(graph)) {
     if (lane.rank != rank || lane.communicator != none) continue;
     for (const Unit& unit : units_of(graph, lane.tasks)) {
-      Slots::Slot& slot = slots[unit.works].free_for(unit, plan, pools);
+      Slots::Slot& slot = slots[unit.works].free_for(unit, recordings, pools);
       slot.busy_until = unit.last;
       for (std::size_t i = 0; i < unit.tasks.size(); ++i)
-        plan.recording[unit.tasks[i]] = slot.first_recording + static_cast<std::int32_t>(i);
+        recordings.recording[unit.tasks[i]] = slot.first_recording + static_cast<std::int32_t>(i);
     }
   }
-  return plan;
+  return recordings;
 }
 
 }  // namespace slipway::exec

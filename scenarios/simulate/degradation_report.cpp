@@ -1,4 +1,4 @@
-#include "scenarios/simulate/straggler_report.h"
+#include "scenarios/simulate/degradation_report.h"
 
 #include <fmt/format.h>
 
@@ -20,9 +20,8 @@ std::vector<double> compute_per_rank(const TaskGraph& graph, const Timeline& tim
   return busy;
 }
 
-std::string who_waits(const StragglerCost& cost) {
-  std::vector<std::vector<std::string>> rows{
-      {"pipeline rank", "computes", "waits", "without stragglers", "slowest GPU"}};
+std::string who_waits(const DegradationCost& cost) {
+  std::vector<std::vector<std::string>> rows{{"pipeline rank", "computes", "waits", "when healthy", "slowest GPU"}};
   for (std::size_t i = 0; i < cost.stages.size(); ++i) {
     const StageWaiting& stage = cost.stages[i];
     rows.push_back({std::to_string(i), readable_seconds(stage.compute_s), readable_seconds(stage.waits_s),
@@ -34,19 +33,20 @@ std::string who_waits(const StragglerCost& cost) {
 
 }  // namespace
 
-StragglerCost straggler_cost(const Plan& plan, double step_s, const Timeline& timeline, const Timeline& healthy) {
-  const Cluster& cluster = plan.scenario.cluster;
-  StragglerCost cost;
+DegradationCost degradation_cost(const PreparedStep& prepared, double step_s, const Timeline& timeline,
+                                 const Timeline& healthy) {
+  const Cluster& cluster = prepared.scenario.cluster;
+  DegradationCost cost;
   cost.step_s = step_s;
-  cost.healthy_step_s = step_time_of(plan.graph, healthy);
-  cost.slow_ports = slow_port_count(cluster, rank_count(plan.scenario.step.layout));
-  const std::vector<double> busy = compute_per_rank(plan.graph, timeline);
-  const std::vector<double> healthy_busy = compute_per_rank(plan.graph, healthy);
-  cost.stages.resize(plan.scenario.step.layout.pipeline);
+  cost.healthy_step_s = step_time_of(prepared.graph, healthy);
+  cost.slow_ports = slow_port_count(cluster, rank_count(prepared.scenario.step.layout));
+  const std::vector<double> busy = compute_per_rank(prepared.graph, timeline);
+  const std::vector<double> healthy_busy = compute_per_rank(prepared.graph, healthy);
+  cost.stages.resize(prepared.scenario.step.layout.pipeline);
   std::vector<int> members(cost.stages.size(), 0);
-  for (int rank = 0; rank < rank_count(plan.scenario.step.layout); ++rank) {
+  for (int rank = 0; rank < rank_count(prepared.scenario.step.layout); ++rank) {
     const auto at = static_cast<std::size_t>(rank);
-    const auto p = static_cast<std::size_t>(coordinates_of(plan.scenario.step.layout, rank).pipeline);
+    const auto p = static_cast<std::size_t>(coordinates_of(prepared.scenario.step.layout, rank).pipeline);
     StageWaiting& stage = cost.stages[p];
     const double slowdown = slowdown_of(cluster, rank);
     cost.slow_gpus += slowdown > 1.001 ? 1 : 0;
@@ -65,8 +65,8 @@ StragglerCost straggler_cost(const Plan& plan, double step_s, const Timeline& ti
   return cost;
 }
 
-std::string straggler_text(const StragglerCost& cost) {
-  return fmt::format("Stragglers ({}, {}) cost {} a step, {} of it: {} instead of {}. Waiting times (means):\n{}\n",
+std::string degradation_text(const DegradationCost& cost) {
+  return fmt::format("Degradation ({}, {}) costs {} a step, {} of it: {} instead of {}. Waiting times (means):\n{}\n",
                      counted(cost.slow_gpus, "slow GPU"), counted(cost.slow_ports, "slow port"),
                      readable_seconds(cost.lost_s()), readable_share(cost.lost_s() / cost.step_s),
                      readable_seconds(cost.step_s), readable_seconds(cost.healthy_step_s), who_waits(cost));

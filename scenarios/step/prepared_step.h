@@ -16,31 +16,31 @@
 
 namespace slipway::scenarios {
 
-struct Plan {
+struct PreparedStep {
   Scenario scenario;
   TaskGraph graph;
   Durations durations;
-  std::optional<FillSummary> filling;         // set: the graph is a window
-  std::optional<ShortenedActions> shortened;  // set: the graph has fewer micro-batches
-  std::string unfolded;                       // why no rank could be left out, where that was possible in principle
+  std::optional<FillSummary> filling;       // set: the graph is a window
+  std::optional<PeriodicActions> periodic;  // set: the graph has fewer micro-batches
+  std::string why_all_ranks;                // why no rank could be left out, where that was possible in principle
 };
 
 // Parts that the graph may leave out. Graphs for execution or for pictures of all ranks leave out nothing.
-struct PlanOptions {
-  bool folded = false;  // only representative ranks get tasks (folding_of)
-  int patience = 0;     // > 0: leaves out most micro-batches where the schedule repeats (schedules/time/periodic.h)
+struct PrepareOptions {
+  bool representatives_only = false;  // only representative ranks get tasks (representatives_of)
+  int patience = 0;  // > 0: leaves out most micro-batches where the schedule repeats (schedules/time/periodic.h)
 };
 
 // `overrides` as for load_scenario; `option`: their option. Throws UsageError with all load errors at once.
 Scenario checked_scenario(const std::string& path, const std::vector<std::string>& overrides,
                           const std::string& option = "--set");
-Plan plan_of(Scenario scenario, const PlanOptions& options = {});
+PreparedStep prepared_step(Scenario scenario, const PrepareOptions& options = {});
 // The same without checks and bubble work, for a search over layouts of kinds that tests have checked. Throws
 // std::invalid_argument where plan_of throws UsageError.
-Plan ordered_plan(Scenario scenario, const PlanOptions& options = {});
-// The representative ranks (schedules/lower/folding.h). All ranks, where bubble work or copies of the model make the
+PreparedStep prepared_unchecked(Scenario scenario, const PrepareOptions& options = {});
+// The representative ranks (schedules/lower/representatives.h). All ranks, where bubble work or copies of the model make the
 // members of a pipeline rank differ.
-Folding folding_of(const Scenario& scenario);
+Representatives representatives_of(const Scenario& scenario);
 // Throws UsageError with the way to measure, where a machine's profile has no rates yet. plan_of calls this first.
 void refuse_uncalibrated(const Scenario& scenario);
 
@@ -52,10 +52,10 @@ std::vector<double> memory_capacities(const Scenario& scenario);
 // " of h100-80gb" after a rank's GPU memory on clusters with several machines; otherwise empty.
 std::string on_machine(const Scenario& scenario, int rank);
 // Micro-batches per pipeline and step, including those that the graph leaves out.
-int micro_batches_of(const Plan& plan);
+int micro_batches_of(const PreparedStep& prepared);
 double tokens_per_step(const Scenario& scenario);
 // "llama-8b, sequence 8192, on 64 x h100-80gb: tensor 8, pipeline 4, data 2; 1f1b, 16 micro-batches of 1 sequence".
-std::string headline(const Plan& plan);
+std::string headline(const PreparedStep& prepared);
 
 // "64 x h100-80gb + 32 x a100-80gb".
 std::string machines_text(const Cluster& cluster);

@@ -13,7 +13,7 @@
 //
 // Left out, because memory or shapes change: everything under ZeRO 2 and 3 (gradients, and weights, lose their memory
 // between uses) and with slices; rounds of ring attention, which hand on tensors that they wrote before.
-// Plain C++, no LibTorch. Guarded by tests/exec/replay_plan_test.cpp.
+// Plain C++, no LibTorch. Guarded by tests/exec/recordings_test.cpp.
 #pragma once
 
 #include <string>
@@ -23,13 +23,13 @@
 
 namespace slipway::exec {
 
-struct ReplayPlan {
+struct Recordings {
   std::vector<std::int32_t> recording;  // per task of the graph: its recording on this rank, or none
   std::vector<std::int32_t> pool;       // per recording; those of a pool are in the order of their replays
   std::string why_none;                 // why there is no recording at all; empty: there are some
 };
 
 // Requires graph.order.
-ReplayPlan replay_plan(const TaskGraph& graph, int rank);
+Recordings recordings_of(const TaskGraph& graph, int rank);
 
 }  // namespace slipway::exec

@@ -1,5 +1,5 @@
 // Segments that share a recording: as few recordings as micro-batches are alive at once, never two uses at a time.
-#include "exec/lanes/replay_plan.h"
+#include "exec/lanes/recordings.h"
 
 #include <gtest/gtest.h>
 
@@ -24,39 +24,42 @@ TaskGraph graph_of(const Degrees& degrees, const std::string& schedule, Recomput
   return graph_of(std::move(input));
 }
 
-std::set<std::int32_t> pools_of(const ReplayPlan& plan) { return {plan.pool.begin(), plan.pool.end()}; }
+std::set<std::int32_t> pools_of(const Recordings& recordings) {
+  return {recordings.pool.begin(), recordings.pool.end()};
+}
 
-TEST(ReplayPlan, HasAsManySlotsAsMicroBatchesAreAliveAtOnce) {
+TEST(Recordings, HasAsManySlotsAsMicroBatchesAreAliveAtOnce) {
   // 1F1B keeps stages − stage micro-batches, GPipe all 8 of them.
   const TaskGraph few = graph_of({.pipeline = 4}, "1f1b"), all = graph_of({.pipeline = 4}, "gpipe");
   for (int rank = 0; rank < 4; ++rank) {
-    EXPECT_EQ(pools_of(replay_plan(few, rank)).size(), static_cast<std::size_t>(4 - rank));
-    EXPECT_EQ(pools_of(replay_plan(all, rank)).size(), 8u);
+    EXPECT_EQ(pools_of(recordings_of(few, rank)).size(), static_cast<std::size_t>(4 - rank));
+    EXPECT_EQ(pools_of(recordings_of(all, rank)).size(), 8u);
   }
-  EXPECT_EQ(replay_plan(few, 3).pool.size(), 2u) << "forward and backward of one slot";
+  EXPECT_EQ(recordings_of(few, 3).pool.size(), 2u) << "forward and backward of one slot";
 }
 
-TEST(ReplayPlan, WithoutPipelineOneSlotServesAllMicroBatches) {
+TEST(Recordings, WithoutPipelineOneSlotServesAllMicroBatches) {
   const TaskGraph graph = graph_of({.tensor = 2}, "1f1b");
-  const ReplayPlan plan = replay_plan(graph, 1);
-  EXPECT_EQ(pools_of(plan).size(), 1u);
-  EXPECT_GT(plan.pool.size(), 2u * 8) << "segments end at every collective";
-  EXPECT_EQ(plan.why_none, "");
+  const Recordings recordings = recordings_of(graph, 1);
+  EXPECT_EQ(pools_of(recordings).size(), 1u);
+  EXPECT_GT(recordings.pool.size(), 2u * 8) << "segments end at every collective";
+  EXPECT_EQ(recordings.why_none, "");
 }
 
 // Between the first and the last segment of a micro-batch no other one may use its recordings. Those of a pool are used
 // in one order only.
 void expect_sound(const TaskGraph& graph, int rank) {
-  const ReplayPlan plan = replay_plan(graph, rank);
+  const Recordings recordings = recordings_of(graph, rank);
   std::map<std::int32_t, std::vector<std::int32_t>> of_pool, seen;  // recordings
-  for (std::size_t i = 0; i < plan.pool.size(); ++i) of_pool[plan.pool[i]].push_back(static_cast<std::int32_t>(i));
+  for (std::size_t i = 0; i < recordings.pool.size(); ++i)
+    of_pool[recordings.pool[i]].push_back(static_cast<std::int32_t>(i));
   std::map<std::int32_t, std::set<std::pair<int, int>>> users;
   for (const Lane& lane : lanes_of(graph)) {
     if (lane.rank != rank || lane.communicator != none) continue;
     for (const TaskId task : lane.tasks) {
-      const std::int32_t recording = plan.recording[task];
+      const std::int32_t recording = recordings.recording[task];
       if (recording == none) continue;
-      const std::int32_t pool = plan.pool[recording];
+      const std::int32_t pool = recordings.pool[recording];
       std::vector<std::int32_t>& used = seen[pool];
       users[pool].insert({graph.work(task).stage, graph.tasks[task].micro_batch});
       EXPECT_EQ(users[pool].size(), 1u) << label_of(graph, task) << " comes between another micro-batch's segments";
@@ -69,7 +72,7 @@ void expect_sound(const TaskGraph& graph, int rank) {
   for (const auto& [pool, used] : seen) EXPECT_TRUE(used.empty()) << "a pool is left in the middle";
 }
 
-TEST(ReplayPlan, NeverSharesARecordingBetweenMicroBatchesThatAreAliveAtOnce) {
+TEST(Recordings, NeverSharesARecordingBetweenMicroBatchesThatAreAliveAtOnce) {
   for (const char* schedule : {"1f1b", "gpipe", "zb-h1", "zb-h2", "zb-v", "chimera", "dualpipe-v", "interleaved-1f1b"})
     for (const int tensor : {1, 2})
       for (const Recompute recompute : {Recompute::none, Recompute::full}) {
@@ -83,28 +86,28 @@ TEST(ReplayPlan, NeverSharesARecordingBetweenMicroBatchesThatAreAliveAtOnce) {
       }
 }
 
-TEST(ReplayPlan, SaysWhyThereIsNone) {
-  const ReplayPlan two = replay_plan(graph_of({.data = 2, .zero = 2}, "1f1b"), 0);
+TEST(Recordings, SaysWhyThereIsNone) {
+  const Recordings two = recordings_of(graph_of({.data = 2, .zero = 2}, "1f1b"), 0);
   EXPECT_TRUE(two.pool.empty());
   EXPECT_NE(two.why_none.find("layout.zero 2 and 3"), std::string::npos);
   Step sliced = with_layout(tiny_llama(4, false), {.pipeline = 2});
   sliced.schedule = "terapipe";
   sliced.slices = 2;
-  EXPECT_NE(replay_plan(graph_of(sliced), 0).why_none.find("slices"), std::string::npos);
+  EXPECT_NE(recordings_of(graph_of(sliced), 0).why_none.find("slices"), std::string::npos);
 }
 
-TEST(ReplayPlan, LeavesOutRoundsOfARing) {
+TEST(Recordings, LeavesOutRoundsOfARing) {
   Step input = with_layout(tiny_llama(4, false), {.context = 2});
   input.layout.context_exchange = ContextExchange::ring;
   const TaskGraph graph = graph_of(input);
-  const ReplayPlan plan = replay_plan(graph, 0);
+  const Recordings recordings = recordings_of(graph, 0);
   int rounds = 0;
   for (TaskId task = 0; task < graph.tasks.size(); ++task) {
     const Work& work = graph.work(task);
     if (work.kind != WorkKind::segment || graph.tasks[task].rank != 0) continue;
     const bool is_round = graph.operators(work)[work.first_op].kind == OpKind::ring_attention;
     rounds += is_round ? 1 : 0;
-    EXPECT_EQ(plan.recording[task] == none, is_round) << label_of(graph, task);
+    EXPECT_EQ(recordings.recording[task] == none, is_round) << label_of(graph, task);
   }
   EXPECT_GT(rounds, 0);
 }

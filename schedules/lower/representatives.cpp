@@ -1,4 +1,4 @@
-#include "schedules/lower/folding.h"
+#include "schedules/lower/representatives.h"
 
 #include <algorithm>
 #include <vector>
@@ -19,11 +19,12 @@ Neighbours neighbours_of(int k, int stride, int degree) {
 
 class Likeness {
  public:
-  Likeness(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined, const Folding& folding)
+  Likeness(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined,
+           const Representatives& representatives)
       : cluster_(cluster),
         layout_(layout),
         joined_(joined),
-        folding_(folding),
+        representatives_(representatives),
         members_(layout.data * layout.context * layout.tensor) {}
 
   bool holds() const {
@@ -33,7 +34,7 @@ class Likeness {
   }
 
  private:
-  int stands_for(int rank) const { return stand_in(layout_, folding_, rank); }
+  int stands_for(int rank) const { return representative_of(layout_, representatives_, rank); }
 
   bool is_like(int rank, int other) const {
     if (rank == other) return true;
@@ -74,7 +75,7 @@ class Likeness {
     const int fabric = fabric_between(cluster_, from, to);
     if (stands_for(to) != stands_for(other_to) || fabric != fabric_between(cluster_, other_from, other_to))
       return false;
-    if (cluster_.impairments.ports.empty() && cluster_.weak_pairs.empty()) return true;
+    if (cluster_.degradation.ports.empty() && cluster_.weak_pairs.empty()) return true;
     const Place a = place_of(cluster_, from), b = place_of(cluster_, to);
     const Place c = place_of(cluster_, other_from), d = place_of(cluster_, other_to);
     return port_state(cluster_, fabric, a) == port_state(cluster_, fabric, c) &&
@@ -85,7 +86,7 @@ class Likeness {
   const Cluster& cluster_;
   const Layout& layout_;
   const JoinedRanks& joined_;
-  const Folding& folding_;
+  const Representatives& representatives_;
   int members_;
 };
 
@@ -116,12 +117,12 @@ bool norm_is_traffic(const Cluster& cluster) {
 }
 
 // All GPUs behind one port must be there: whole nodes, each within a pipeline rank.
-bool splits_ports(const Cluster& cluster, const Layout& layout, const Folding& folding) {
+bool splits_ports(const Cluster& cluster, const Layout& layout, const Representatives& representatives) {
   const bool shared = std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(),
                                   [](const Fabric& fabric) { return fabric.gpus_per_port > 1; });
   if (!shared) return false;
-  const int lowered = folding.replicas * layout.tensor, members = layout.data * layout.context * layout.tensor;
-  return folding.tensor != layout.tensor ||
+  const int lowered = representatives.replicas * layout.tensor, members = layout.data * layout.context * layout.tensor;
+  return representatives.tensor != layout.tensor ||
          std::any_of(cluster.groups.begin(), cluster.groups.end(), [&](const NodeGroup& group) {
            return lowered % group.gpus_per_node != 0 || members % group.gpus_per_node != 0;
          });
@@ -146,7 +147,7 @@ JoinedRanks joined_ranks(const Step& step) {
   return joined;
 }
 
-const char* why_unfoldable(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined) {
+const char* why_no_representatives(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined) {
   const auto shares_cores = [](const NodeGroup& group) { return group.machine.cores > 0; };
   const auto shares_links = [&](const Fabric& fabric) { return !is_star(cluster, fabric); };
   if (cluster.ranks_per_gpu > 1) return "ranks share GPUs";
@@ -160,17 +161,19 @@ const char* why_unfoldable(const Cluster& cluster, const Layout& layout, const J
   return nullptr;
 }
 
-Folding folding_of(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined) {
+Representatives representatives_of(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined) {
   const int replicas = layout.data * layout.context;
-  std::vector<Folding> list;
+  std::vector<Representatives> list;
   for (const int tensor : divisors(layout.tensor))
     for (const int count : divisors(replicas))
       if (count % layout.context == 0 || layout.context % count == 0) list.push_back({tensor, count});
-  std::stable_sort(list.begin(), list.end(),
-                   [](const Folding& a, const Folding& b) { return a.tensor * a.replicas < b.tensor * b.replicas; });
-  if (why_unfoldable(cluster, layout, joined) != nullptr) list = {{layout.tensor, replicas}};
-  const auto found = std::find_if(list.begin(), list.end() - 1, [&](const Folding& folding) {
-    return !splits_ports(cluster, layout, folding) && Likeness(cluster, layout, joined, folding).holds();
+  std::stable_sort(list.begin(), list.end(), [](const Representatives& a, const Representatives& b) {
+    return a.tensor * a.replicas < b.tensor * b.replicas;
+  });
+  if (why_no_representatives(cluster, layout, joined) != nullptr) list = {{layout.tensor, replicas}};
+  const auto found = std::find_if(list.begin(), list.end() - 1, [&](const Representatives& representatives) {
+    return !splits_ports(cluster, layout, representatives) &&
+           Likeness(cluster, layout, joined, representatives).holds();
   });
   return *found;
 }

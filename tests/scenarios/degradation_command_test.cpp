@@ -27,9 +27,9 @@ TEST_F(Commands, SimulateSaysWhatStragglersCostAndWhoWaits) {
   const Answer answer =
       slipway_with({"simulate", llama, "--set", "cluster.stragglers=[{node: 5, gpu: 2, slowdown: 1.5}]"});
   EXPECT_EQ(answer.status, status_done) << answer.err;
-  EXPECT_THAT(answer.out, HasSubstr("Stragglers (1 slow GPU, 0 slow ports) cost "));
+  EXPECT_THAT(answer.out, HasSubstr("Degradation (1 slow GPU, 0 slow ports) costs "));
   EXPECT_THAT(answer.out, HasSubstr("1.5 x, rank 42"));
-  EXPECT_THAT(slipway_with({"simulate", llama}).out, Not(HasSubstr("Stragglers")));
+  EXPECT_THAT(slipway_with({"simulate", llama}).out, Not(HasSubstr("Degradation")));
 }
 
 TEST_F(Commands, AnEntryForAllPortsOfANodeIsAsManySlowPortsAsTheNodeHas) {
@@ -37,19 +37,19 @@ TEST_F(Commands, AnEntryForAllPortsOfANodeIsAsManySlowPortsAsTheNodeHas) {
       slipway_with({"simulate", llama, "--set",
                     "cluster.slow_links=[{node: 1, bandwidth: 0.5}, {node: 3, gpu: 0, bandwidth: 0.5}]"});
   EXPECT_EQ(answer.status, status_done) << answer.err;
-  EXPECT_THAT(answer.out, HasSubstr("Stragglers (0 slow GPUs, 9 slow ports) cost "));
+  EXPECT_THAT(answer.out, HasSubstr("Degradation (0 slow GPUs, 9 slow ports) costs "));
 }
 
 TEST_F(Commands, TheHealthyStepIsThatOfTheScenarioWithoutStragglers) {
   const auto plain = simulated({}), slow = simulated({"cluster.stragglers=[{node: 0, slowdown: 1.5}]"});
   EXPECT_NEAR(slow["healthy_step_time_s"].get<double>(), plain["step_time_s"].get<double>(), 1e-9);
-  EXPECT_NEAR(slow["stragglers_s"].get<double>(),
+  EXPECT_NEAR(slow["degradation_s"].get<double>(),
               slow["step_time_s"].get<double>() - plain["step_time_s"].get<double>(), 1e-9);
-  EXPECT_GT(slow["stragglers_s"].get<double>(), 0);
+  EXPECT_GT(slow["degradation_s"].get<double>(), 0);
   ASSERT_EQ(slow["waiting_s"].size(), 4U);
   // Later pipeline ranks wait longer for the first; none of them computes longer.
   for (int p = 1; p < 4; ++p) EXPECT_GT(slow["waiting_s"][p].get<double>(), slow["healthy_waiting_s"][p].get<double>());
-  EXPECT_FALSE(plain.contains("stragglers_s"));
+  EXPECT_FALSE(plain.contains("degradation_s"));
 }
 
 TEST_F(Commands, SoundGpusOfWholeSlowNodesAreStillSimulatedOnce) {

@@ -1,6 +1,6 @@
-// A folded step against the step of all ranks: simulated, replayed and in memory. Layouts are random, on clusters with
+// A step of representative ranks against the step of all ranks: simulated, replayed and in memory. Layouts are random, on clusters with
 // different links, shared ports or unlike nodes.
-#include "schedules/lower/folding.h"
+#include "schedules/lower/representatives.h"
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ struct Setting {
   const char* name;
   int nodes, gpus, gpus_per_port;
   double network_bandwidth;
-  bool folds;  // some layout must be folded
+  bool represented;  // some layout must have representatives
   Algorithm algorithm = Algorithm::ring;
   const char* topology = "";  // of the network, with leaves of eight ports or a unit of two nodes
   double oversubscription = 1;
@@ -130,8 +130,8 @@ struct OrderedStep {
   double fullest = 0;
   std::size_t tasks = 0;
 };
-OrderedStep simulated(const Step& input, const Cluster& cluster, const Folding& folding = {}) {
-  TaskGraph graph = lower(input, folding);
+OrderedStep simulated(const Step& input, const Cluster& cluster, const Representatives& representatives = {}) {
+  TaskGraph graph = lower(input, representatives);
   const Durations durations = durations_of(graph, cluster);
   set_global_order(graph, durations);
   EXPECT_TRUE(check_graph(graph).empty()) << text_of(input) << describe(graph, check_graph(graph).front());
@@ -142,20 +142,20 @@ OrderedStep simulated(const Step& input, const Cluster& cluster, const Folding& 
   return step;
 }
 
-class FoldedSteps : public testing::TestWithParam<Setting> {};
+class RepresentedSteps : public testing::TestWithParam<Setting> {};
 
-TEST_P(FoldedSteps, AreTheStepsOfAllRanks) {
+TEST_P(RepresentedSteps, AreTheStepsOfAllRanks) {
   std::mt19937 random(3);
   const Cluster cluster = cluster_of(GetParam());
   const int ranks = rank_capacity(cluster);
-  int folded = 0;
+  int represented = 0;
   for (int i = 0; i < 40; ++i) {
     Step input = random_step(random, ranks);
     const OrderedStep whole = simulated(input, cluster);
-    const Folding folding = folding_of(cluster, input.layout, joined_ranks(input));
-    if (folding.tensor * folding.replicas == ranks / input.layout.pipeline) continue;
-    ++folded;
-    const OrderedStep step = simulated(input, cluster, folding);
+    const Representatives representatives = representatives_of(cluster, input.layout, joined_ranks(input));
+    if (representatives.tensor * representatives.replicas == ranks / input.layout.pipeline) continue;
+    ++represented;
+    const OrderedStep step = simulated(input, cluster, representatives);
     EXPECT_LT(step.tasks, whole.tasks) << text_of(input);
     EXPECT_NEAR(step.metrics.step_time_s, whole.metrics.step_time_s, 1e-9 * whole.metrics.step_time_s)
         << text_of(input);
@@ -164,21 +164,21 @@ TEST_P(FoldedSteps, AreTheStepsOfAllRanks) {
     EXPECT_NEAR(step.metrics.exposed_comm_share, whole.metrics.exposed_comm_share, 1e-6) << text_of(input);
     EXPECT_NEAR(step.fullest, whole.fullest, 1) << text_of(input);
   }
-  EXPECT_EQ(folded > 10, GetParam().folds) << folded;
+  EXPECT_EQ(represented > 10, GetParam().represented) << represented;
 }
 
-INSTANTIATE_TEST_SUITE_P(On, FoldedSteps, testing::ValuesIn(settings), [](const auto& of) {
+INSTANTIATE_TEST_SUITE_P(On, RepresentedSteps, testing::ValuesIn(settings), [](const auto& of) {
   std::string name = of.param.name;
   std::replace(name.begin(), name.end(), ' ', '_');
   return name;
 });
 
-TEST(Folding, LeavesOutOnlyMembersThatAreLikeAnother) {
+TEST(Representatives, LeavesOutOnlyMembersThatAreLikeAnother) {
   Layout layout;
   layout.tensor = 2, layout.data = 8;
   const auto lowered = [&](const Cluster& cluster) {
-    const Folding folding = folding_of(cluster, layout, {});
-    return folding.tensor * folding.replicas;
+    const Representatives representatives = representatives_of(cluster, layout, {});
+    return representatives.tensor * representatives.replicas;
   };
   Cluster cluster = cluster_of(settings[0]);
   EXPECT_EQ(lowered(cluster), 2);  // of a node's two data members, one sends within it and one to the next
@@ -196,7 +196,7 @@ TEST(Folding, LeavesOutOnlyMembersThatAreLikeAnother) {
   EXPECT_EQ(lowered(cores), 16);
 }
 
-TEST(Folding, AFoldedGraphIsCheckedLikeAnyOther) {
+TEST(Representatives, AFoldedGraphIsCheckedLikeAnyOther) {
   std::mt19937 random(3);
   Step input = random_step(random, 16);
   input.layout.tensor = input.layout.context = 1, input.layout.pipeline = 2, input.layout.data = 8;
@@ -204,24 +204,24 @@ TEST(Folding, AFoldedGraphIsCheckedLikeAnyOther) {
   input.layout.split = SplitKind::even;
   input.schedule = "1f1b", input.slices = 1, input.global_batch = 32;
   input.micro_batch = 1;
-  TaskGraph graph = lower(input, folding_of(cluster_of(settings[2]), input.layout, {}));
+  TaskGraph graph = lower(input, representatives_of(cluster_of(settings[2]), input.layout, {}));
   set_global_order(graph, durations_of(graph, cluster_of(settings[2])));
-  ASSERT_EQ(lowered_count(graph.step.layout, graph.folding), 2);
+  ASSERT_EQ(lowered_count(graph.step.layout, graph.representatives), 2);
   EXPECT_TRUE(check_graph(graph).empty());
   for (Task& task : graph.tasks)  // no task updates the parameters
     if (task.kind == TaskKind::optimizer) task.kind = TaskKind::compute, task.work = 0;
   EXPECT_FALSE(check_graph(graph).empty());
 }
 
-TEST(Folding, TheTraceOfAFoldedStepIsThatOfAllRanks) {
+TEST(Representatives, TheTraceOfAFoldedStepIsThatOfAllRanks) {
   std::mt19937 random(5);
   const Cluster cluster = cluster_of(settings[0]);
   int compared = 0;
   for (int i = 0; i < 20; ++i) {
     Step input = random_step(random, 16);
-    Folding folding;
+    Representatives representatives;
     const auto trace = [&] {
-      TaskGraph graph = lower(input, folding);
+      TaskGraph graph = lower(input, representatives);
       const Durations durations = durations_of(graph, cluster);
       set_global_order(graph, durations);
       SimulationOptions options;
@@ -229,12 +229,12 @@ TEST(Folding, TheTraceOfAFoldedStepIsThatOfAllRanks) {
       return trace_of(graph, simulate(graph, cluster, durations, options).timeline, "simgrid");
     };
     const Trace whole = trace();
-    folding = folding_of(cluster, input.layout, joined_ranks(input));
-    if (lowered_count(input.layout, folding) == 16) continue;
-    const Trace folded = trace();
-    ASSERT_EQ(folded.records.size(), whole.records.size()) << text_of(input);
+    representatives = representatives_of(cluster, input.layout, joined_ranks(input));
+    if (lowered_count(input.layout, representatives) == 16) continue;
+    const Trace represented = trace();
+    ASSERT_EQ(represented.records.size(), whole.records.size()) << text_of(input);
     for (std::size_t r = 0; r < whole.records.size(); ++r) {
-      const TraceRecord &a = whole.records[r], &b = folded.records[r];
+      const TraceRecord &a = whole.records[r], &b = represented.records[r];
       ASSERT_EQ(std::tie(a.step, a.rank, a.lane, a.label, a.kind, a.flops, a.bytes, a.group),
                 std::tie(b.step, b.rank, b.lane, b.label, b.kind, b.flops, b.bytes, b.group))
           << text_of(input);
@@ -247,12 +247,12 @@ TEST(Folding, TheTraceOfAFoldedStepIsThatOfAllRanks) {
   EXPECT_GT(compared, 5);
 }
 
-TEST(Folding, KeepsWholeNodesWhereTheirGpusShareAPort) {
+TEST(Representatives, KeepsWholeNodesWhereTheirGpusShareAPort) {
   Layout layout;
   layout.tensor = 2, layout.data = 8;
-  const Folding folding = folding_of(cluster_of(settings[4]), layout, {});
-  EXPECT_EQ(folding.tensor, 2);
-  EXPECT_EQ(folding.replicas, 2);
+  const Representatives representatives = representatives_of(cluster_of(settings[4]), layout, {});
+  EXPECT_EQ(representatives.tensor, 2);
+  EXPECT_EQ(representatives.replicas, 2);
 }
 
 }  // namespace

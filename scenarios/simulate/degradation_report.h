@@ -1,11 +1,11 @@
 // The cost of slow GPUs and ports for a step, and the ranks that wait for them. It compares the step with the same
-// ranks, in the same order, on the healthy cluster. Guarded by tests/scenarios/stragglers_command_test.cpp.
+// ranks, in the same order, on the healthy cluster. Guarded by tests/scenarios/degradation_command_test.cpp.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "scenarios/step/plan.h"
+#include "scenarios/step/prepared_step.h"
 #include "sim/simulate.h"
 
 namespace slipway::scenarios {
@@ -14,12 +14,12 @@ namespace slipway::scenarios {
 struct StageWaiting {
   double compute_s = 0;
   double waits_s = 0;          // the rest of the step
-  double healthy_waits_s = 0;  // the same without stragglers
+  double healthy_waits_s = 0;  // the same on the healthy cluster
   int slowest_rank = 0;        // among its members
   double slowdown = 1;         // that rank's GPU
 };
 
-struct StragglerCost {
+struct DegradationCost {
   double step_s = 0, healthy_step_s = 0;
   std::vector<StageWaiting> stages;
   int slow_gpus = 0;   // holding ranks, and more than a thousandth slower than their profile
@@ -27,8 +27,9 @@ struct StragglerCost {
   double lost_s() const { return step_s - healthy_step_s; }
 };
 
-// Both timelines are of `plan.graph` with the same number of steps. `step_s`: step_time_s of the first one.
-StragglerCost straggler_cost(const Plan& plan, double step_s, const Timeline& timeline, const Timeline& healthy);
-std::string straggler_text(const StragglerCost& cost);
+// Both timelines are of `prepared.graph` with the same number of steps. `step_s`: step_time_s of the first one.
+DegradationCost degradation_cost(const PreparedStep& prepared, double step_s, const Timeline& timeline,
+                                 const Timeline& healthy);
+std::string degradation_text(const DegradationCost& cost);
 
 }  // namespace slipway::scenarios

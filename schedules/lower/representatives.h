@@ -1,15 +1,15 @@
 // Members of a pipeline rank that do the same at the same time are lowered and simulated once.
 //
 //   nodes of 8 GPUs, tensor 4        node 0: 0 1 2 3 | 4 5 6 7     node 1: 8 9 10 11 | 12 13 14 15   ...
-//   tensor ring                      0 → 1 → 2 → 3 → 0                       folded: 0 → 0
-//   data ring                        0 → 4 (bus) → 8 (network) → 12 (bus)    folded: 0 → 4 (bus) → 0 (network)
+//   tensor ring                      0 → 1 → 2 → 3 → 0                       represented: 0 → 0
+//   data ring                        0 → 4 (bus) → 8 (network) → 12 (bus)    represented: 0 → 4 (bus) → 0 (network)
 //
 // The representative of member (replica m, tensor t) is (m mod replicas, t mod tensor). This is right if each member
 // has the machine of its representative. Its neighbours in every ring and in the pipeline must be as far away as the
 // representative's, over the same fabric. A slow GPU, port or pair of nodes equals only one that is as slow. Then every
 // port carries the messages of its representative's port at the same dates, so max-min sharing gives them the same
-// bandwidth. The folded step is the step of all ranks, contention included. Guarded by tests/schedules/folding_test.cpp
-// and tests/sim/stragglers_test.cpp, which simulate both for random cases.
+// bandwidth. The step of the representatives is the step of all ranks, contention included. Guarded by tests/schedules/representatives_test.cpp
+// and tests/sim/degraded_step_test.cpp, which simulate both for random cases.
 #pragma once
 
 #include <cstdint>
@@ -28,13 +28,13 @@ struct JoinedRanks {
 };
 JoinedRanks joined_ranks(const Step& step);
 
-// The valid folding with the fewest members. It is all members where no two are alike or why_unfoldable gives a reason.
+// The valid representatives with the fewest members. They are all members where no two are alike or why_no_representatives gives a reason.
 // Where GPUs share a port, it has whole nodes.
-Folding folding_of(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined);
+Representatives representatives_of(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined);
 
 // Reasons: machines whose ranks share cores or a GPU; fabrics with a topology that has links for members to share;
 // collectives that take trees; a fabric of so little latency that the 8 bytes of the gradient norm are traffic
 // (sim/fidelity.h). nullptr: no reason.
-const char* why_unfoldable(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined);
+const char* why_no_representatives(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined);
 
 }  // namespace slipway::schedules
