@@ -6,7 +6,10 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <utility>
+
+#include "exec/run/checksum.h"
 
 namespace slipway::exec {
 namespace {

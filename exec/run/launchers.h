@@ -28,15 +28,6 @@ inline constexpr Launcher launchers[] = {
 };
 
 // Null without a launcher. `value` returns a variable, null or empty when it is not set.
-inline const Launcher* launcher_in(const std::function<const char*(const char*)>& value) {
-  const auto set = [&](const char* name) {
-    const char* text = value(name);
-    return text != nullptr && *text != '\0';
-  };
-  for (const Launcher& launcher : launchers) {
-    if (set(launcher.rank) && (launcher.inside == nullptr || set(launcher.inside))) return &launcher;
-  }
-  return nullptr;
-}
+const Launcher* launcher_in(const std::function<const char*(const char*)>& value);
 
 }  // namespace slipway::exec

@@ -2,21 +2,15 @@
 // others (scenarios/execute/run_folder.h). Plain C++, no LibTorch. Guarded by tests/repository/repository_test.cpp.
 #pragma once
 
-#include <charconv>
 #include <cstdint>
-#include <fstream>
-#include <stdexcept>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "models/namespaces.h"
 
 namespace slipway::exec {
 
-inline std::string rank_file(const std::string& folder, int rank, const std::string& suffix) {
-  return folder + "/rank-" + std::to_string(rank) + "." + suffix;
-}
+std::string rank_file(const std::string& folder, int rank, const std::string& suffix);
 
 // The bundle; ranks that joined a run each have their own.
 inline std::string bundle_path(const std::string& folder) { return folder + "/run.slip"; }
@@ -43,13 +37,7 @@ inline std::string measured_path(const std::string& prefix, int rank) { return p
 
 // A number as ranks write them, also "nan" and denormal ones, which streams and std::stod refuse. Throws
 // std::runtime_error that names `what`.
-inline double number_from(const std::string& text, const char* what) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size())
-    throw std::runtime_error(std::string("the ") + what + " is no number: \"" + text + "\"");
-  return number;
-}
+double number_from(const std::string& text, const char* what);
 
 struct LossLine {
   std::int64_t step = 0;  // of the training, from 0
@@ -57,24 +45,9 @@ struct LossLine {
 };
 
 // Empty if there is no such file.
-inline std::vector<LossLine> loss_lines(const std::string& path) {
-  std::vector<LossLine> lines;
-  std::ifstream file(path);
-  for (std::string text; std::getline(file, text) && !file.eof();) {
-    std::int64_t step = 0;
-    const char* const end = text.data() + text.size();
-    const auto [after, error] = std::from_chars(text.data(), end, step);
-    if (error == std::errc() && after != end && *after == ' ') lines.push_back({step, text});
-  }
-  return lines;
-}
+std::vector<LossLine> loss_lines(const std::string& path);
 
 // The lines of the steps before `step`, unchanged.
-inline std::string losses_before(const std::string& path, std::int64_t step) {
-  std::string kept;
-  for (const LossLine& line : loss_lines(path))
-    if (line.step < step) kept += line.text + '\n';
-  return kept;
-}
+std::string losses_before(const std::string& path, std::int64_t step);
 
 }  // namespace slipway::exec

@@ -414,10 +414,11 @@ const Description<Basis>& time_basis_keys() {
                "features that the trainer's formula of step time has no term for; present with a trainer's pace",
                &Basis::not_priced)
           .when(is_paced)
-          .list("outside_fit",
-                "what lies outside the runs that the trainer's times were fitted to; slices with fewer tokens than any "
-                "published run computed at once; present with a trainer's pace, or such slices",
-                outside_and_slices, outside_keys())
+          .list(
+              "outside_fit",
+              "values outside the runs to which the trainer's times were fitted, and slices with fewer tokens than any "
+              "published run computed at once; present with a trainer's pace, or such slices",
+              outside_and_slices, outside_keys())
           .when([](const Basis& basis) { return is_paced(basis) || basis.slices; });
   return description;
 }
@@ -426,7 +427,7 @@ const Description<Basis>& basis_keys() {
   static const Description<Basis> description =
       Description<Basis>(time_basis_keys())
           .list("memory_outside_fit",
-                "the same of the runs that its memory was fitted to; present with cluster.stack, where memory is "
+                "values outside the runs to which its memory was fitted; present with cluster.stack, where memory is "
                 "reported",
                 &Basis::memory_outside, outside_keys())
           .when([](const Basis& basis) { return !basis.memory_trainer.empty(); })

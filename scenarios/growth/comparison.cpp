@@ -331,7 +331,7 @@ const Description<Answer>& description() {
           .key("source", "text", "training.source: of the loss and the noise scale",
                [](const Answer& a) { return a.scenario.growth.source; })
           .list(
-              "outside_curves", "what lies outside of training.fitted",
+              "outside_curves", "values outside training.fitted",
               [](const Answer& a) { return outside_curves(a.scenario, a.growth); }, outside_keys())
           .include(time_basis_keys(), &Answer::basis);
   return description;

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include "exec/run/checksum.h"
 #include "tests/support/tiny_runs.h"
 
 namespace slipway::test {

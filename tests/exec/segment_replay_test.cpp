@@ -34,7 +34,7 @@ Replayed run_of(const Step& input, bool replays) {
   return {trained(std::move(losses), folder, rank_count(input.layout)), recorder.recorded, recorder.replayed};
 }
 
-int recordings_of(const TaskGraph& graph) {
+int recording_count(const TaskGraph& graph) {
   std::size_t count = 0;
   for (int rank = 0; rank < rank_count(graph.step.layout); ++rank) count += recordings_of(graph, rank).pool.size();
   return static_cast<int>(count);
@@ -56,7 +56,7 @@ void expect_same_bits(Step input) {
     EXPECT_EQ(replayed.trained.gradients.at(name).values, gradient.values) << name;
   const TaskGraph graph = tiny_bundle(input).graph;
   EXPECT_GT(replayed.recorded, 0);
-  EXPECT_EQ(replayed.recorded, recordings_of(graph)) << "each once";
+  EXPECT_EQ(replayed.recorded, recording_count(graph)) << "each once";
   EXPECT_EQ(replayed.replayed, replays_per_step(graph) * (run_steps - SegmentReplay::eager_steps));
 }
 

@@ -108,6 +108,69 @@ TEST(Reference, HoldsBothTablesWordForWord) {
   }
 }
 
+// Values that a key of the type could have; those that a scenario cannot use are passed over.
+std::vector<std::string> possible_values(const Key& key) {
+  if (key.choices != nullptr) {
+    const auto choices = key.choices();
+    return {choices.rbegin(), choices.rend()};
+  }
+  switch (key.type) {
+    case KeyType::integer:
+      return {"2", "4", "16", "0", "1", "100"};
+    case KeyType::number:
+      return {"0.25", "3", "0.97", "1e6", "1e9", "90 s"};
+    case KeyType::flag:
+      return {"true", "false"};
+    case KeyType::integers:
+      return {"[1, 0]"};
+    default:
+      return {"some words"};
+  }
+}
+
+// A bound key that differs from its default is read into its field, and the resolved text gives the same field again.
+TEST(BoundKeys, ComeBackFromTheResolvedTextAsTheyWere) {
+  ScenarioFolder folder;
+  folder.write("box.yaml", test_machine());
+  const std::vector<std::vector<std::string>> settings{
+      {},
+      {"layout.tensor=1", "run.optimizer=kfac"},
+      {"layout.pipeline=1", "schedule.name=gpipe"},
+      {"training.growth.rule=linear", "training.growth.largest=32", "training.growth.warmup=100"},
+      {"training.growth.rule=norm-test", "training.growth.largest=32"},
+      {"run.optimizer.lr_decay_style=cosine", "run.optimizer.lr_decay_samples=1000"},
+      {"cluster.mtbf_per_node=1000 h", "cluster.restart=1 min"},
+      {"schedule.name=interleaved-1f1b"},
+      {"schedule.name=terapipe"},
+  };
+  std::vector<std::string_view> never;
+  int bound = 0;
+  for (const Key& key : scenario_keys()) {
+    if (key.bound.read == nullptr) continue;
+    ++bound;
+    bool tried = false;
+    for (std::size_t i = 0; i < settings.size() && !tried; ++i) {
+      const LoadResult plain = folder.load(sound_scenario(), settings[i]);
+      ASSERT_TRUE(plain.errors.empty()) << describe(plain.errors);
+      for (const std::string& value : possible_values(key)) {
+        std::vector<std::string> changed = settings[i];
+        changed.push_back(std::string(key.path) + "=" + value);
+        const LoadResult given = folder.load(sound_scenario(), changed);
+        if (!given.errors.empty() || key.bound.write(given.scenario) == key.bound.write(plain.scenario)) continue;
+        const LoadResult again = folder.load(given.scenario.resolved);
+        ASSERT_TRUE(again.errors.empty()) << changed.back() << "\n" << describe(again.errors);
+        EXPECT_EQ(key.bound.write(again.scenario), key.bound.write(given.scenario)) << changed.back();
+        EXPECT_EQ(again.scenario.resolved, given.scenario.resolved) << changed.back();
+        tried = true;
+        break;
+      }
+    }
+    if (!tried) never.push_back(key.path);
+  }
+  EXPECT_GT(bound, 60);
+  EXPECT_THAT(never, testing::ElementsAre("layout.expert"));  // has one allowed value
+}
+
 }  // namespace
 
 // First-time users' words, and whether the answer helps them.

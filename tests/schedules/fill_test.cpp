@@ -24,7 +24,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(FillGaps, AreThoseOfTheSteadyStateUpToTheNextStep) {
+TEST(FillGaps, AreThoseOfThePeriodicStepUpToTheNextOne) {
   const UnitStep step;
   const PeriodicStep periodic = periodic_step(step.graph, step.durations);
   EXPECT_DOUBLE_EQ(periodic.period_s, 18);
@@ -102,7 +102,7 @@ TEST(Fill, AnItemWaitsForTasksAndForWholeGroupsOfOtherRanks) {
   expect_sound(step, bubble_work, filling);
 }
 
-TEST(Fill, ACommunicationOfFillersTakesNoGapAndIsWaitedFor) {
+TEST(Fill, ACommunicationOfBubbleWorkTakesNoGapAndIsWaitedFor) {
   const UnitStep step;
   BubbleWork bubble_work = no_bubble_work(3);
   bubble_work.communicators.push_back({"extra", Axis::world, {0, 1}});

@@ -88,7 +88,7 @@ TEST(Metrics, WaitingForARunningTransferIsExposedAndWaitingForAPeersComputeIsBub
   EXPECT_DOUBLE_EQ(metrics.exposed_comm_s, 1.0);
 }
 
-TEST(Metrics, TheSteadyPeriodIsNoLongerThanTheIsolatedStep) {
+TEST(Metrics, ThePeriodIsNoLongerThanTheIsolatedStep) {
   double forward = 1;
   Durations durations;
   const TaskGraph graph = pipeline(4, 8, &forward, durations);
