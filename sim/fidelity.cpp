@@ -18,7 +18,8 @@ namespace slipway::sim {
 namespace {
 
 // Trees that NCCL would choose by size load the links that its rings would, for as long as the trees take. So members
-// stay alike and the graph may have representative ranks. An explicit tree, or a graph that never has them, has a tree's edges.
+// stay alike and the graph may have representative ranks. An explicit tree, or a graph that never has them, has a
+// tree's edges.
 bool has_tree_edges(const LinkUse& use, const LinkPath& path) { return !path.chooses || use.shares_links; }
 
 // Seconds before the flows, and bytes of an edge that carries everything.

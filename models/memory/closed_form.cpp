@@ -37,7 +37,8 @@ double query_width(const MemoryInput& input) {
   return real(input.head_dim > 0 ? input.heads * input.head_dim : input.hidden);
 }
 
-// Gate, up, silu(gate) and product of each row; its input and its result; what the router says of it (models/model/operator_cost.cpp).
+// Gate, up, silu(gate) and product of each row; its input and its result; what the router says of it
+// (models/model/operator_cost.cpp).
 double experts_bytes(const MemoryInput& input) {
   const double B = bytes_of(input.shape.dtype), F = std::max(4.0, B), index = 8;
   const double rows = hidden_numbers(input) / real(input.hidden) * real(input.experts_per_token);
@@ -45,9 +46,9 @@ double experts_bytes(const MemoryInput& input) {
                  (B < F ? B : 0) + 3 * index);
 }
 
-// What one layer keeps, in units of hidden-wide tensors: inputs of two norms (and of those of heads); inputs of qkv and up; q,
-// attention output, k and v; and gate, up, silu(gate), product. In bf16, 2 bytes each, they are the
-// author's 4 + 4, 4 + 4k/a and 8f/h.
+// What one layer keeps, in units of hidden-wide tensors: inputs of two norms (and of those of heads); inputs of qkv and
+// up; q, attention output, k and v; and gate, up, silu(gate), product. In bf16, 2 bytes each, they are the author's 4 +
+// 4, 4 + 4k/a and 8f/h.
 MemoryParts whole_layer(const MemoryInput& input) {
   const double B = bytes_of(input.shape.dtype), t = input.shape.sharding.tensor;
   const double h = real(input.hidden), a = real(input.heads), numbers = hidden_numbers(input);
@@ -72,8 +73,8 @@ MemoryParts whole_layer(const MemoryInput& input) {
   return layer;
 }
 
-// Keys and values of the other context ranks, which the executor keeps where a trainer gathers them again, and the joined output
-// (bytes_beside_shard).
+// Keys and values of the other context ranks, which the executor keeps where a trainer gathers them again, and the
+// joined output (bytes_beside_shard).
 MemoryParts with_gathered_keys_values(const MemoryInput& input, MemoryParts layer) {
   const Sharding& cut = input.shape.sharding;
   if (cut.context == 1 || cut.exchange == ContextExchange::ring) return layer;

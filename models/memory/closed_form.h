@@ -9,13 +9,12 @@
 //
 // 18 = bf16 weight 2 + fp32 gradient 4 + Adam 12; the distributed optimizer (ZeRO-1) divides the 12 by d·c.
 // Fewer micro-batches than stages: activations × m/p; interleaved with v chunks: × (1 + (p−1)/(p·v)).
-// Heads of a width of their own, q = a·d in place of h: 2hq(1 + k/a) in a layer and (8 + 4·(1 + k/a)·q/h + 8f/h); norms of them:
-// 2d in a layer, and their inputs (2·(1 + k/a)·q/h).
-// A mixture of experts: 3hf in a layer becomes E·3hf/t + E·h (the router, whole on every rank); a token keeps 8f of each of its k experts, the
-// expert's input and result (4h), its weight (6) and three indices (24).
-// Shapes: Llama (SwiGLU, RMSNorm, no bias), pipeline order 1F1B. The author's models are untied. The embedding-input term is the
-// author's; a timeline made from buffers has no such thing.
-// Guarded by tests/models/memory_test.cpp.
+// Heads of a width of their own, q = a·d in place of h: 2hq(1 + k/a) in a layer and (8 + 4·(1 + k/a)·q/h + 8f/h); norms
+// of them: 2d in a layer, and their inputs (2·(1 + k/a)·q/h). A mixture of experts: 3hf in a layer becomes E·3hf/t +
+// E·h (the router, whole on every rank); a token keeps 8f of each of its k experts, the expert's input and result (4h),
+// its weight (6) and three indices (24). Shapes: Llama (SwiGLU, RMSNorm, no bias), pipeline order 1F1B. The author's
+// models are untied. The embedding-input term is the author's; a timeline made from buffers has no such thing. Guarded
+// by tests/models/memory_test.cpp.
 #pragma once
 
 #include <span>
@@ -82,9 +81,9 @@ struct StageShare {
   double in_flight = 1;
 };
 // By part; throws as closed_form_memory. The first rank's parts sum to closed_form_memory's total, except
-// that interleaving multiplies the author's embedding input by its mean over chunks, and for what the executor keeps and a
-// trainer does not: what comes with keys and values gathered over a context group ((4·(c−1)·k/a + 2)·s·b·q/(t·c)), and the
-// gathered inputs of a layer's projections while that is made again.
+// that interleaving multiplies the author's embedding input by its mean over chunks, and for what the executor keeps
+// and a trainer does not: what comes with keys and values gathered over a context group ((4·(c−1)·k/a +
+// 2)·s·b·q/(t·c)), and the gathered inputs of a layer's projections while that is made again.
 MemoryParts stage_memory(const MemoryInput& input, std::span<const StageShare> shares);
 // As a trainer keeps it, and under full recompute with the head's moment and a layer's added up (memory_estimate.h).
 MemoryParts stage_memory_together(const MemoryInput& input, std::span<const StageShare> shares);

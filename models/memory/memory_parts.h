@@ -1,4 +1,4 @@
-// A rank's memory, part by part: one table of parts that the closed form (memory.h), the timeline of buffers
+// A rank's memory, part by part: one table of parts that the closed form (closed_form.h), the timeline of buffers
 // (schedules/memory/memory_timeline.h) and the estimate of a trainer (memory_estimate.h) all fill, so that
 // they can be set side by side.
 //
@@ -31,14 +31,14 @@ enum class MemoryPart : std::uint8_t {
   embedding_input,    // the author's term (Fujii 2024); no buffer stands for it
   head,               // inputs of the final norm and of the head
   logits,
-  messages,          // values and gradients between segments: transfers, collectives, residual
-  gathered_weights,  // ZeRO 3: a block's whole weights around its use
-  gradient_buckets,  // ZeRO 2, 3: a block's whole gradient until it is reduced
-  kept_for_bubble_work,  // inputs and errors that work in the bubbles (K-FAC) still reads after their pass, and what it holds itself
+  messages,              // values and gradients between segments: transfers, collectives, residual
+  gathered_weights,      // ZeRO 3: a block's whole weights around its use
+  gradient_buckets,      // ZeRO 2, 3: a block's whole gradient until it is reduced
+  kept_for_bubble_work,  // inputs and errors that it still reads after their pass (K-FAC), and what it holds itself
   update,                // buffers of the reduction and the update, at the end of a step
   tables,                // tables and buffers of the trainer that outlive the step
   library,               // CUDA context, kernels, communication library, workspaces
-  fragmentation,  // what the allocator reserves above what is allocated
+  fragmentation,         // what the allocator reserves above what is allocated
 };
 constexpr std::size_t memory_parts = 21;
 // "weights", "norm_copies", ...: keys of --json. And in words, for people.
@@ -67,17 +67,19 @@ MemoryParts at_layer(MemoryParts parts, const MemoryParts& at_work, double head_
 // Adds what `op`, an operator of `block`, keeps from forward to backward.
 void add_kept(const Operator& op, const Block& block, const WorkShape& shape, MemoryParts& parts);
 
-// What stays of a split backward pass between its input gradients and its weight gradients (Qi et al. 2024): of every product its
-// input and its output's gradient. Bytes. `first_input_comes_again`: sequence parallelism gathers that of the first operator then.
+// What stays of a split backward pass between its input gradients and its weight gradients (Qi et al. 2024): of every
+// product its input and its output's gradient. Bytes. `first_input_comes_again`: sequence parallelism gathers that of
+// the first operator then.
 double bytes_for_weight_grads(std::span<const Operator> operators, bool first_input_comes_again);
 // Adds the same, of operators of `block`.
 void add_kept_for_weights(std::span<const Operator> operators, bool first_input_comes_again, const Block& block,
                           MemoryParts& parts);
 
 // What a segment of the executor keeps because of `gather`, the communicate operator of `block` before it, beside what
-// Operator::saved_bytes counts. A projection's input: the other ranks' shards where the block is recomputed; else nothing, and
-// this rank's shard lies before the gather: less that. Keys and values: those of the other ranks; and where a causal
-// sequence's two pieces on a rank attend one by one, their joined output beside what the kernel keeps of each.
+// Operator::saved_bytes counts. A projection's input: the other ranks' shards where the block is recomputed; else
+// nothing, and this rank's shard lies before the gather: less that. Keys and values: those of the other ranks; and
+// where a causal sequence's two pieces on a rank attend one by one, their joined output beside what the kernel keeps of
+// each.
 double bytes_beside_shard(const Operator& gather, const Block& block, const Sharding& sharding, bool recomputed);
 // The part that these bytes belong to.
 MemoryPart part_of_gathered(const Operator& gather, const Block& block);

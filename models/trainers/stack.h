@@ -11,7 +11,7 @@
 // `value` was fitted to published runs, starting from `prior`, a book value of which one is sure to about
 // `spread` (of its logarithm; absent: not fitted). Constants hold for one cluster: bandwidths and latencies of
 // other clusters differ, so each machine has a set of its own.
-// A trainer's formula is one file, models/time_<trainer>.cpp, and says what is particular about it.
+// A trainer's formula is one file, models/trainers/time_<trainer>.cpp, and says what is particular about it.
 // Guarded by tests/models/trainer_time_test.cpp (formulas by hand) and tests/models/trainers_test.cpp (files).
 #pragma once
 

@@ -12,8 +12,8 @@
 // NCCL lays a ring through every port, each byte of a ring leaves a node once, and a GPU sees the bandwidth
 // of all its node's ports. Recomputation is non-reentrant (activation_checkpointing_reentrant: false), which
 // stops when the last tensor that was saved is there again (torch.utils.checkpoint, early_stop): the last
-// product of a block saves nothing behind it and is not run a second time. Products in fp8 (Transformer Engine) are `fp8_speedup` faster, attention
-// stays in bf16. Narrow heads (64) keep a share of the attention kernel's efficiency.
+// product of a block saves nothing behind it and is not run a second time. Products in fp8 (Transformer Engine) are
+// `fp8_speedup` faster, attention stays in bf16. Narrow heads (64) keep a share of the attention kernel's efficiency.
 #include <cmath>
 
 #include "models/trainers/time_formulas.h"

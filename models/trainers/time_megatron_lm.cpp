@@ -5,7 +5,8 @@
 //   step = Σ S + (m − 1)·max S, the bubble divided by the chunks, + transfers + reduction + update + fixed
 //
 // Particular about it: without sequence parallelism element-wise kernels between the products of a layer work on
-// all tokens on every tensor rank; the runs of the fit recompute all layers, other runs are counted; transfers between stages are scattered over the tensor group and gathered inside the node.
+// all tokens on every tensor rank; the runs of the fit recompute all layers, other runs are counted; transfers between
+// stages are scattered over the tensor group and gathered inside the node.
 #include <cmath>
 #include <vector>
 

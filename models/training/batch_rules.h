@@ -91,8 +91,8 @@ struct BatchState {
   double samples = 0;      // seen
   double noise_scale = 0;  // of the gradient, in samples
 };
-// Throws std::invalid_argument for a schedule without rungs, or without what its rule needs. The norm test gets the norms
-// expected for the state's noise scale,
+// Throws std::invalid_argument for a schedule without rungs, or without what its rule needs. The norm test gets the
+// norms expected for the state's noise scale,
 std::int64_t next_batch(const BatchSchedule& schedule, const BatchState& state);
 // or the norms measured in the step before.
 std::int64_t next_batch(const BatchSchedule& schedule, const BatchState& state, const GradientNorms& measured);

@@ -15,7 +15,8 @@
 //                └─► table(items)   headings and a row per item, of the keys that have a column
 //
 // So a key that is printed is documented, and one that is documented is printed. Numbers round-trip exactly; those that
-// JSON cannot hold (NaN, infinity) become null. Guarded by tests/scenarios/answers_test.cpp and the tests of each command.
+// JSON cannot hold (NaN, infinity) become null. Guarded by tests/scenarios/answers_test.cpp and the tests of each
+// command.
 #pragma once
 
 #include <cmath>

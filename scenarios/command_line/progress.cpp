@@ -117,9 +117,9 @@ Ticking::Ticking(std::ostream& err, std::string what, std::chrono::milliseconds 
             << std::flush;
       })) {}
 
-PreparedStep planned(Scenario scenario, std::ostream& err, const PrepareOptions& options,
-                     std::chrono::milliseconds pause) {
-  const Ticking ticking(err, "planning " + scenario.name, pause);
+PreparedStep prepared_showing(Scenario scenario, std::ostream& err, const PrepareOptions& options,
+                              std::chrono::milliseconds pause) {
+  const Ticking ticking(err, "preparing " + scenario.name, pause);
   return prepared_step(std::move(scenario), options);
 }
 

@@ -82,9 +82,9 @@ class Ticking {
   std::jthread thread_;  // stops and joins at the end
 };
 
-// plan_of; prints a line every `pause` while it takes long.
-PreparedStep planned(Scenario scenario, std::ostream& err, const PrepareOptions& options = {},
-                     std::chrono::milliseconds pause = std::chrono::seconds(2));
+// prepared_step; prints a line every `pause` while it takes long.
+PreparedStep prepared_showing(Scenario scenario, std::ostream& err, const PrepareOptions& options = {},
+                              std::chrono::milliseconds pause = std::chrono::seconds(2));
 
 // Is this stream the process's standard error, and a terminal?
 bool is_terminal(const std::ostream& err);

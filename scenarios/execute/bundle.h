@@ -1,5 +1,5 @@
-// The step programs that `slipway execute` and `lower` give to the ranks: the prepared step's own, and with `training.growth`
-// one for each batch that the training may reach, lowered beforehand.
+// The step programs that `slipway execute` and `lower` give to the ranks: the prepared step's own, and with
+// `training.growth` one for each batch that the training may reach, lowered beforehand.
 //
 //   batches   16   32   64   128        the same stages, lanes and communicators, more micro-batches
 //   tasks     ▁    ▂    ▄    █          so ladders are short; training.growth.sizes sets their length
@@ -24,8 +24,9 @@ constexpr int most_step_programs = 64;
 void check_ladder(const Scenario& scenario);
 // The rule with the batches that have step programs; without batches where the batch stays.
 BatchSchedule ladder_of(const Scenario& scenario);
-// The prepared steps of the batches after the prepared step's own, ascending; none where the batch stays. `progress` (may be empty) gets
-// the share done and the batch being lowered. Throws UsageError where a larger batch is cut into other stages.
+// The prepared steps of the batches after the prepared step's own, ascending; none where the batch stays. `progress`
+// (may be empty) gets the share done and the batch being lowered. Throws UsageError where a larger batch is cut into
+// other stages.
 std::vector<PreparedStep> larger_steps(const PreparedStep& prepared,
                                        const std::function<void(double, std::int64_t batch)>& progress = {});
 // The same, with a progress line on `err` when it takes long.

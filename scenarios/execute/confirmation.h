@@ -47,7 +47,7 @@ Confirmation confirmation_of(const RunCase& baseline, const std::vector<RunCase>
 // so that the error is one case's own.
 std::string confirmation_text(const std::string& baseline_name, const Confirmation& confirmation);
 
-// The same as JSON, with the keys of confirm_json_keys().
+// The same as JSON; the keys are beside it in the source.
 std::string confirmation_json(const std::string& baseline_name, const Confirmation& confirmation);
 
 }  // namespace slipway::scenarios

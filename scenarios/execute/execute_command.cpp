@@ -216,7 +216,7 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   if (const auto trace = options.text("trace")) check_output("--trace", *trace, inputs_of(scenario));
   if (!options.text("trace") && std::filesystem::is_directory(trace_path(folder)))
     throw UsageError(trace_path(folder) + ", where the trace goes, is a folder; move it, or give --trace another file");
-  const PreparedStep prepared = planned(std::move(scenario), err);
+  const PreparedStep prepared = prepared_showing(std::move(scenario), err);
   if (options.has("cuda-graphs")) refuse_graphs(prepared);
   if (options.has("confirm")) refuse_unconfirmable(from, prepared.scenario.run, prepared.graph.window);
   const std::string program = rank_program();

@@ -1,5 +1,4 @@
-// `slipway execute` as data: refusals before anything starts, and the measured run as numbers, as a report and as JSON
-// (keys: answers/json_summary.h).
+// `slipway execute` as data: refusals before anything starts, and the measured run as numbers, as text and as JSON.
 // Guarded by tests/scenarios/execute_command_test.cpp.
 #pragma once
 

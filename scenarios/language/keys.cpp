@@ -222,7 +222,8 @@ constexpr Binding dtype_field{[](const Settings& settings, std::string_view path
 
 }  // namespace
 
-// Keys of `training`: how the batch grows, and how the loss falls by batches of any size. A part of the scenario's table.
+// Keys of `training`: how the batch grows, and how the loss falls by batches of any size. A part of the scenario's
+// table.
 
 namespace {
 
@@ -677,8 +678,7 @@ const Key degradation_table[] = {
 
 std::span<const Key> degradation_keys() { return degradation_table; }
 
-// The scenario's own table, with its parts in keys_model.cpp, keys_troubles.cpp, keys_run.cpp and keys_growth.cpp: the whole
-// language.
+// The scenario's own table. With the parts above it is the whole language.
 
 namespace {
 

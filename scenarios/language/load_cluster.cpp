@@ -319,7 +319,8 @@ Value fabric_value(const Fabric& fabric) {
   return to.map;
 }
 
-// cluster.stragglers, cluster.slow_links and cluster.link_factors. Guarded by tests/scenarios/scenario_fabrics_test.cpp.
+// cluster.stragglers, cluster.slow_links and cluster.link_factors. Guarded by
+// tests/scenarios/scenario_fabrics_test.cpp.
 
 namespace {
 

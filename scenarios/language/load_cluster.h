@@ -2,10 +2,10 @@
 //
 //   machine, nodes, gpus_per_node   one group, the short form
 //   groups: [...]                   several
-//   fabrics: [...]                  networks with a topology each (load_fabrics.cpp)
+//   fabrics: [...]                  networks with a topology each
 //   no fabrics                      those of the machines' own links (default_fabrics in models/machine/machine.h)
 //   stragglers, slow_links,
-//   link_factors                    what is not as the profiles say (load_degradation.cpp)
+//   link_factors                    what is not as the profiles say
 //
 // Guarded by tests/scenarios/scenario_load_test.cpp and tests/scenarios/scenario_errors_test.cpp.
 #pragma once

@@ -347,8 +347,8 @@ bool has_experts(const Dialect& dialect) {
                      [](const Field& field) { return field.ours == "experts"; });
 }
 
-// Other mixtures of experts have shared ones, groups of them or other routers; latent attention has a reserved name and no code
-// yet. True if found.
+// Other mixtures of experts have shared ones, groups of them or other routers; latent attention has a reserved name and
+// no code yet. True if found.
 bool refuse_unknown_blocks(const Value& config, Defects& defects) {
   const std::pair<std::string_view, std::string_view> marks[] = {
       {"num_local_experts", "moe"}, {"n_routed_experts", "moe"}, {"num_experts", "moe"}, {"kv_lora_rank", "mla"}};

@@ -149,7 +149,7 @@ std::string relative_to(const Settings& settings, const std::string& key) {
                                         : "it is relative to the scenario file";
 }
 
-// The actions of schedule.csv; whether they are a whole step is asked by check_schedule.
+// The actions of schedule.csv; check_scenario.cpp asks whether they are a whole step.
 void read_actions(Settings& settings, const std::string& folder, Scenario& scenario) {
   if (!settings.given("schedule.csv")) return;
   const std::string path = resolve_path(folder, settings.text("schedule.csv"));

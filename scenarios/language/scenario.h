@@ -5,7 +5,8 @@
 //
 // Invariants: a scenario without errors can be lowered; every mistake is one error that names file, line,
 // key, what is allowed and what to do; all of a file's mistakes are reported at once; nothing is written.
-// Guarded by tests/scenarios/scenario_load_test.cpp (good input, resolved text) and tests/scenarios/scenario_errors_test.cpp.
+// Guarded by tests/scenarios/scenario_load_test.cpp (good input, resolved text) and
+// tests/scenarios/scenario_errors_test.cpp.
 #pragma once
 
 #include <optional>
@@ -93,8 +94,8 @@ std::string describe(const std::vector<ScenarioError>& errors);
 bool has_pace(const Scenario& scenario);
 
 // Sets what run.dtype, training.growth and the habits of cluster.stack mean for the step: gradients' type, norms of
-// workers' gradients, what communication overlaps. After loading, and again when one of these changed. At a trainer's pace
-// ranks block on their messages, and reductions overlap where that trainer overlaps them.
+// workers' gradients, what communication overlaps. After loading, and again when one of these changed. At a trainer's
+// pace ranks block on their messages, and reductions overlap where that trainer overlaps them.
 void derive_step(Scenario& scenario);
 
 // Lays the stack's pace for this layout over the cluster (schedules/time/stack_pace.h), where there is one. Before

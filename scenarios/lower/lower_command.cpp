@@ -29,7 +29,7 @@ int lower_command(const std::vector<std::string>& args, std::ostream& out, std::
   Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
   check_output("-o", *path, inputs_of(scenario));
   check_ladder(scenario);
-  const PreparedStep prepared = planned(std::move(scenario), err);
+  const PreparedStep prepared = prepared_showing(std::move(scenario), err);
   const Bundle bundle = bundle_of(prepared, larger_steps(prepared, err));
   OutputFile file(*path);
   write_bundle(file.stream(), bundle);

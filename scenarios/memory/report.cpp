@@ -49,7 +49,7 @@ MemoryReport memory_report(const PreparedStep& prepared, const Timeline& timelin
   return report;
 }
 
-// The answer of `slipway memory --json`; keys: answers/json_summary.h.
+// The answer of `slipway memory --json`.
 
 namespace {
 

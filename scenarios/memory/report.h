@@ -22,7 +22,7 @@ namespace slipway::scenarios {
 struct StageReport {
   int rank = 0;
   double capacity = 0;                 // bytes of its machine
-  std::string on;                      // its machine, where there are several (plan.h: on_machine)
+  std::string on;                      // its machine, where there are several (prepared_step.h: on_machine)
   std::optional<MemoryParts> formula;  // closed form; unset for models without one
   MemoryParts timeline;
   MemoryParts estimate;

@@ -54,8 +54,8 @@ struct PricedLayout {
   bool simulated = false;  // or else step_time_s is the bound, and the timeline and all shares of time are 0
   double step_time_s = 0, mfu = 0;
   double compute_share = 0, bubble_share = 0, exposed_comm_share = 0;
-  // As `slipway memory` judges it (scenarios/step/verdict.h), of the pipeline rank with the largest share of its GPU: the
-  // timeline counts once it was simulated. Only a lower bound where the layout was never judged.
+  // As `slipway memory` judges it (scenarios/step/verdict.h), of the pipeline rank with the largest share of its GPU:
+  // the timeline counts once it was simulated. Only a lower bound where the layout was never judged.
   bool judged = false;
   double memory_bytes = 0, memory_share = 0;
   double timeline_bytes = 0, timeline_share = 0;  // simulated peak of the fullest rank

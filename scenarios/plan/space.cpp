@@ -15,8 +15,8 @@ std::vector<int> divisors(std::int64_t number, std::int64_t most) {
   return list;
 }
 
-// All steps of a space: shapes of the layout, then micro-batches and recomputation, then chunks, schedules and ZeRO. Each
-// level asks the rules (schedules/rules/rules.h) that need no later level, so that whole subtrees are left out.
+// All steps of a space: shapes of the layout, then micro-batches and recomputation, then chunks, schedules and ZeRO.
+// Each level asks the rules (schedules/rules/rules.h) that need no later level, so that whole subtrees are left out.
 class Walk {
  public:
   Walk(const Scenario& scenario, const SearchSpace& space, const std::function<void(const Step&)>& visit)

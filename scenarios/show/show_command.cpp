@@ -67,7 +67,7 @@ int show_command(const std::vector<std::string>& args, std::ostream& out, std::o
   if (options.has("micro-batches")) set_micro_batches(scenario, options.integer("micro-batches", 1, 1));
   if (dot && dot != "-") check_output("--dot", *dot, inputs_of(scenario));
   if (!options.has("csv") && dot != "-") refuse_endless_grid(scenario);
-  const PreparedStep prepared = planned(std::move(scenario), err);
+  const PreparedStep prepared = prepared_showing(std::move(scenario), err);
   if (options.has("csv")) {
     write_schedule_csv(out, action_lists(prepared.scenario.step));
   } else if (dot != "-") {

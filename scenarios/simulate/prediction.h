@@ -1,5 +1,5 @@
-// The answer of `slipway simulate`: the numbers of a simulated step as data, as a report and as JSON (keys:
-// answers/json_summary.h). Guarded by tests/scenarios/simulate_command_test.cpp.
+// The answer of `slipway simulate`: the numbers of a simulated step as data, as text and as JSON. Guarded by
+// tests/scenarios/simulate_command_test.cpp.
 #pragma once
 
 #include <optional>

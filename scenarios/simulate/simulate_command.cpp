@@ -81,7 +81,7 @@ std::vector<Simulation> simulate_showing(const std::string& what, std::ostream& 
 SimulatedStep simulated(const Scenario& scenario, const StepOptions& options, std::ostream& err) {
   return simulated_step(
       scenario, options,
-      {[&](const Scenario& of, const PrepareOptions& how) { return planned(of, err, how); },
+      {[&](const Scenario& of, const PrepareOptions& how) { return prepared_showing(of, err, how); },
        [&](const PreparedStep& prepared, const SimulationOptions& how, const std::vector<int>& steps) {
          return simulate_showing("simulating " + scenario.name, err, prepared, prepared.scenario.cluster,
                                  prepared.durations, how, steps);

@@ -1,5 +1,5 @@
-// Bubble work of a scenario (schedule.fill): replaces the prepared graph by a window with bubble work, and summarizes it.
-// Guarded by tests/scenarios/simulate_command_test.cpp.
+// Bubble work of a scenario (schedule.fill): replaces the prepared graph by a window with bubble work, and summarizes
+// it. Guarded by tests/scenarios/simulate_command_test.cpp.
 #pragma once
 
 #include <string>
@@ -23,8 +23,9 @@ struct FillSummary {
   std::vector<RankFilling> ranks;
 };
 
-// Replaces plan.graph and plan.durations by the filled window, where the scenario asks for one. The graph is ordered
-// and sound. Throws UsageError if bubble work has no price, std::runtime_error with a grid for a broken invariant.
+// Replaces prepared.graph and prepared.durations by the filled window, where the scenario asks for one. The graph is
+// ordered and sound. Throws UsageError if bubble work has no price, std::runtime_error with a grid for a broken
+// invariant.
 void fill_bubbles(PreparedStep& prepared);
 
 // The closed-form model of Osawa et al. 2022 for this scenario. Unset without a block table, and for stages of

@@ -36,12 +36,13 @@ Scenario checked_scenario(const std::string& path, const std::vector<std::string
                           const std::string& option = "--set");
 PreparedStep prepared_step(Scenario scenario, const PrepareOptions& options = {});
 // The same without checks and bubble work, for a search over layouts of kinds that tests have checked. Throws
-// std::invalid_argument where plan_of throws UsageError.
+// std::invalid_argument where prepared_step throws UsageError.
 PreparedStep prepared_unchecked(Scenario scenario, const PrepareOptions& options = {});
-// The representative ranks (schedules/lower/representatives.h). All ranks, where bubble work or copies of the model make the
-// members of a pipeline rank differ.
+// The representative ranks (schedules/lower/representatives.h). All ranks, where bubble work or copies of the model
+// make the members of a pipeline rank differ.
 Representatives representatives_of(const Scenario& scenario);
-// Throws UsageError with the way to measure, where a machine's profile has no rates yet. plan_of calls this first.
+// Throws UsageError with the way to measure, where a machine's profile has no rates yet. prepared_step calls this
+// first.
 void refuse_uncalibrated(const Scenario& scenario);
 
 // Sum over the layout's ranks of dense FLOP/s in the scenario's dtype. 0 when a machine has no value, and with a block

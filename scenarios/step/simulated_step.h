@@ -1,8 +1,8 @@
 // From a scenario to its simulated step, with the least simulation that gives the same answer:
 //
-//   representatives   one rank of those that do the same at the same time                 (schedules/lower/representatives.h)
-//   chains            a run of tasks whose middle no other task sees, as one task         (sim/chains.h)
-//   periodic          a few periods of micro-batches that repeat                          (schedules/time/periodic.h)
+//   representatives   one rank of those that do the same at the same time           (schedules/lower/representatives.h)
+//   chains            a run of tasks whose middle no other task sees, as one task   (sim/chains.h)
+//   periodic          a few periods of micro-batches that repeat                    (schedules/time/periodic.h)
 //
 // If the dates of a periodic step do not repeat, it is simulated with more periods, and finally as a whole.
 // Guarded by tests/scenarios/simulated_step_test.cpp and tests/scenarios/scale_command_test.cpp.

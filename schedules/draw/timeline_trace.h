@@ -22,8 +22,8 @@ namespace slipway::schedules {
 // Everything but the records. `engine` names the maker ("simgrid", "replay"). The caller sets scenario and summary.
 Trace trace_header(const TaskGraph& graph, const Timeline& timeline, std::string engine);
 // Calls `visit` with each record, in order of step, rank, lane, start. The record is reused after the call, so a trace
-// of millions of tasks needs no memory. In a graph of representative ranks every rank gets the records of its representative rank, in
-// its own groups (schedules/lower/representatives.h). Requires graph.order.
+// of millions of tasks needs no memory. In a graph of representative ranks every rank gets the records of its
+// representative rank, in its own groups (schedules/lower/representatives.h). Requires graph.order.
 void each_record(const TaskGraph& graph, const Timeline& timeline,
                  const std::function<void(const TraceRecord&)>& visit);
 // Header and records in memory.

@@ -17,9 +17,9 @@ class Groups {
  public:
   // Embedding pairs exist only for a tied head, the world only when a scalar is reduced over it. A data group joins the
   // members of all pipeline ranks that hold a copy of the same part; parts on the same ranks share it.
-  // With representative ranks, only groups with a lowered member exist, and a Group lists only its lowered members. Their
-  // communicators still list all ranks.
-  // Where ZeRO 2 or 3 cuts embedding and head into slices that do not match, the pairs of all replicas are one group.
+  // With representative ranks, only groups with a lowered member exist, and a Group lists only its lowered members.
+  // Their communicators still list all ranks. Where ZeRO 2 or 3 cuts embedding and head into slices that do not match,
+  // the pairs of all replicas are one group.
   Groups(const Layout& layout, const Placement& placement, bool tied_head, bool needs_world,
          const Representatives& representatives, std::vector<Communicator>& communicators);
 
@@ -70,8 +70,8 @@ class Groups {
   std::map<std::tuple<int, int, bool>, int> pairs_;
 };
 
-// Maps the communicators of a graph of representative ranks to their numbers in the graph of all ranks. A trace repeats for every rank the
-// records of its representative rank, in the rank's own groups.
+// Maps the communicators of a graph of representative ranks to their numbers in the graph of all ranks. A trace repeats
+// for every rank the records of its representative rank, in the rank's own groups.
 //
 //   represented: tp of rank 0 is 0, dp of rank 0 is 4        all: tp of ranks 0..7 is 0, of 8..15 is 1, ..., dp of rank 5 is 13
 //

@@ -8,8 +8,8 @@
 // has the machine of its representative. Its neighbours in every ring and in the pipeline must be as far away as the
 // representative's, over the same fabric. A slow GPU, port or pair of nodes equals only one that is as slow. Then every
 // port carries the messages of its representative's port at the same dates, so max-min sharing gives them the same
-// bandwidth. The step of the representatives is the step of all ranks, contention included. Guarded by tests/schedules/representatives_test.cpp
-// and tests/sim/degraded_step_test.cpp, which simulate both for random cases.
+// bandwidth. The step of the representatives is the step of all ranks, contention included. Guarded by
+// tests/schedules/representatives_test.cpp and tests/sim/degraded_step_test.cpp, which simulate both for random cases.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ struct JoinedRanks {
 };
 JoinedRanks joined_ranks(const Step& step);
 
-// The valid representatives with the fewest members. They are all members where no two are alike or why_no_representatives gives a reason.
-// Where GPUs share a port, it has whole nodes.
+// The valid representatives with the fewest members. They are all members where no two are alike or
+// why_no_representatives gives a reason. Where GPUs share a port, it has whole nodes.
 Representatives representatives_of(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined);
 
 // Reasons: machines whose ranks share cores or a GPU; fabrics with a topology that has links for members to share;

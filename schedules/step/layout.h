@@ -30,8 +30,8 @@ struct Layout {
   std::vector<int> placement = {};   // node that holds the first ranks, the next ranks, ...; empty: 0, 1, ...
 };
 
-// The members of a pipeline rank that get tasks and represent all others (schedules/lower/representatives.h): those of tensor
-// coordinate < tensor and replica data·C + context < replicas. 0: all members.
+// The members of a pipeline rank that get tasks and represent all others (schedules/lower/representatives.h): those of
+// tensor coordinate < tensor and replica data·C + context < replicas. 0: all members.
 struct Representatives {
   int tensor = 0, replicas = 0;
   bool operator==(const Representatives&) const = default;

@@ -48,7 +48,7 @@ void Simulate(benchmark::State& state) {
 }
 
 // The same step with all its ranks, to show the gain of representatives, on 64 GPUs.
-void SimulateFoldedOn64(benchmark::State& state) {
+void SimulateRepresentativesOf64(benchmark::State& state) {
   const Scenario small = example("llama-8b-64xh100");
   for (auto _ : state) benchmark::DoNotOptimize(price_layout(small, small.step));
 }
@@ -69,7 +69,7 @@ void Search(benchmark::State& state) {
 BENCHMARK(Screen)->Unit(benchmark::kMillisecond);
 BENCHMARK(Bound)->Unit(benchmark::kMicrosecond);
 BENCHMARK(Simulate)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK(SimulateFoldedOn64)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(SimulateRepresentativesOf64)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(SimulateWholeOn64)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(Search)->Unit(benchmark::kMillisecond)->UseRealTime();
 

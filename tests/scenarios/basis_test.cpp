@@ -84,7 +84,8 @@ TEST(Basis, TimesOfABlockTableAreNamedOnWhateverMachine) {
   EXPECT_THAT(text, HasSubstr("P100"));
 }
 
-// The column "by book values" of docs/accuracy.md holds means and medians: "15.2 / 14.3 %", "5.1 / 3.8 %; 16.0 / 15.4 %".
+// The column "by book values" of docs/accuracy.md holds means and medians: "15.2 / 14.3 %", "5.1 / 3.8 %; 16.0 / 15.4
+// %".
 TEST(Basis, TheErrorOfBookValuesIsTheOneOfTheReadmesTable) {
   const std::string readme = text_of(root + "/docs/accuracy.md");
   EXPECT_THAT(std::regex_replace(readme, std::regex("\\s+"), " "), HasSubstr(book_error_text()));

@@ -225,8 +225,8 @@ TEST(Ticking, TellsThatTheWorkGoesOnUntilItEnds) {
 TEST(Ticking, PlanningOfAScenarioTellsItsName) {
   std::ostringstream told;
   const std::string example = SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-8b-64xh100.yaml";
-  planned(checked_scenario(example, {}), told, {}, std::chrono::milliseconds(1));
-  EXPECT_THAT(told.str(), testing::StartsWith("planning llama-8b-64xh100: 0 s\n"));
+  prepared_showing(checked_scenario(example, {}), told, {}, std::chrono::milliseconds(1));
+  EXPECT_THAT(told.str(), testing::StartsWith("preparing llama-8b-64xh100: 0 s\n"));
 }
 
 TEST(ProgressLine, NamesWhatIsDoneAndTheTimeThatIsLeft) {

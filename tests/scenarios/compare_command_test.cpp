@@ -157,7 +157,7 @@ TEST_F(CompareCommand, JsonHasExactlyTheDocumentedKeys) {
   std::set<std::string> emitted, documented;
   collect_keys(json, "", emitted);
   for (const AnswerKey& key : comparison_description().keys())
-    if (key.name != "window") documented.emplace(key.name);  // work in the bubbles: command_execute_kfac_test.cpp
+    if (key.name != "window") documented.emplace(key.name);  // work in the bubbles: execute_kfac_command_test.cpp
   EXPECT_EQ(emitted, documented);
   const std::string listed = slipway_with({"list", "json-keys"}).out;
   for (const std::string& key : emitted) EXPECT_THAT(listed, HasSubstr("\n  " + key + "  "));

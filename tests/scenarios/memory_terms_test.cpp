@@ -66,7 +66,8 @@ TEST_F(MemoryTermsOf, TheTimelineAgreesWithTheClosedFormOnEveryRankWithin3Percen
       const double closed = sum(*row.formula) - (*row.formula)[MemoryPart::embedding_input];
       const double timeline = sum(row.timeline) - row.timeline[MemoryPart::messages] -
                               row.timeline[MemoryPart::gradient_buckets] - row.timeline[MemoryPart::gathered_weights];
-      // With a block's unreduced gradient or gathered weights a rank may be fullest at another task, where less is kept.
+      // With a block's unreduced gradient or gathered weights a rank may be fullest at another task, where less is
+      // kept.
       const double with_buckets = sum(row.timeline) - row.timeline[MemoryPart::messages];
       EXPECT_LT(timeline / closed, 1.03) << testing::PrintToString(overrides) << " rank " << stage;
       EXPECT_GT(with_buckets / closed, 0.97) << testing::PrintToString(overrides) << " rank " << stage;

@@ -1,5 +1,5 @@
-// A step of representative ranks against the step of all ranks: simulated, replayed and in memory. Layouts are random, on clusters with
-// different links, shared ports or unlike nodes.
+// A step of representative ranks against the step of all ranks: simulated, replayed and in memory. Layouts are random,
+// on clusters with different links, shared ports or unlike nodes.
 #include "schedules/lower/representatives.h"
 
 #include <gtest/gtest.h>
@@ -196,7 +196,7 @@ TEST(Representatives, LeavesOutOnlyMembersThatAreLikeAnother) {
   EXPECT_EQ(lowered(cores), 16);
 }
 
-TEST(Representatives, AFoldedGraphIsCheckedLikeAnyOther) {
+TEST(Representatives, TheirGraphIsCheckedLikeAnyOther) {
   std::mt19937 random(3);
   Step input = random_step(random, 16);
   input.layout.tensor = input.layout.context = 1, input.layout.pipeline = 2, input.layout.data = 8;
@@ -213,7 +213,7 @@ TEST(Representatives, AFoldedGraphIsCheckedLikeAnyOther) {
   EXPECT_FALSE(check_graph(graph).empty());
 }
 
-TEST(Representatives, TheTraceOfAFoldedStepIsThatOfAllRanks) {
+TEST(Representatives, TheTraceOfTheirStepIsThatOfAllRanks) {
   std::mt19937 random(5);
   const Cluster cluster = cluster_of(settings[0]);
   int compared = 0;

@@ -36,7 +36,7 @@ at::Device device_of_rank(int local_rank) {
   if (local_rank >= count) {
     throw std::runtime_error("this node has " + std::to_string(count) + " usable GPUs, but this is process " +
                              std::to_string(local_rank) +
-                             " on it; start at most one process per GPU (CUDA_VISIBLE_DEVICES tells which are "
+                             " on it; start at most one process per GPU (CUDA_VISIBLE_DEVICES says which are "
                              "usable) with several ranks each (--ranks-per-process), or run slipway-rank on CPUs");
   }
   const auto index = static_cast<c10::DeviceIndex>(local_rank);
