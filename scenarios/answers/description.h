@@ -33,12 +33,6 @@
 
 namespace slipway::scenarios {
 
-// A column of tables: empty `format`, none.
-struct AnswerColumn {
-  std::string heading;
-  std::function<std::string(const nlohmann::json&)> format;
-};
-
 template <typename Value>
 inline constexpr bool is_optional = false;
 template <typename Value>
@@ -87,7 +81,8 @@ class Description {
   Description& include(const Description<Part>& part, Get get) {
     using Got = std::remove_cvref_t<std::invoke_result_t<const Get&, const Answer&>>;
     for (const typename Description<Part>::Field& field : part.fields()) {
-      fields_.push_back({field.key, field.nested,
+      fields_.push_back({field.key,
+                         field.nested,
                          [get, value = field.value](const Answer& answer, nlohmann::json& into) {
                            const auto& got = std::invoke(get, answer);
                            if constexpr (is_optional<Got>)
@@ -95,8 +90,17 @@ class Description {
                            else
                              return value(got, into);
                          },
-                         field.column});
-      fields_.back().key.optional |= is_optional<Got>;
+                         {field.column.heading, {}}});
+      Field& last = fields_.back();
+      last.key.optional |= is_optional<Got>;
+      if (!field.column.cell) continue;
+      last.column.cell = [get, cell = field.column.cell](const Answer& answer, const nlohmann::json& value) {
+        const auto& got = std::invoke(get, answer);
+        if constexpr (is_optional<Got>)
+          return got ? cell(*got, value) : std::string();
+        else
+          return cell(got, value);
+      };
     }
     return *this;
   }
@@ -132,7 +136,7 @@ class Description {
   // It is a column of tables. For `format`, true is 1 and false 0; a text, and what is absent, is NaN.
   Description& column(std::string heading, std::function<std::string(double)> format) {
     fields_.back().column = {
-        std::move(heading), [format = std::move(format)](const nlohmann::json& value) {
+        std::move(heading), [format = std::move(format)](const Answer&, const nlohmann::json& value) {
           if (value.is_boolean()) return format(value.get<bool>() ? 1 : 0);
           return format(value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN());
         }};
@@ -140,8 +144,15 @@ class Description {
   }
   // The same of a text, or of a number as it is.
   Description& column(std::string heading) {
-    fields_.back().column = {std::move(heading), [](const nlohmann::json& value) {
+    fields_.back().column = {std::move(heading), [](const Answer&, const nlohmann::json& value) {
                                return value.is_string() ? value.get<std::string>() : value.dump();
+                             }};
+    return *this;
+  }
+  // A column that shows more than its key: `cell` of the whole item.
+  Description& wide_column(std::string heading, std::function<std::string(const Answer&)> cell) {
+    fields_.back().column = {std::move(heading), [cell = std::move(cell)](const Answer& answer, const nlohmann::json&) {
+                               return cell(answer);
                              }};
     return *this;
   }
@@ -185,25 +196,30 @@ class Description {
   std::vector<std::string> headings() const {
     std::vector<std::string> all;
     for (const Field& field : fields_)
-      if (field.column.format) all.push_back(field.column.heading);
+      if (field.column.cell) all.push_back(field.column.heading);
     return all;
   }
   std::vector<std::string> cells(const Answer& item) const {
     std::vector<std::string> all;
     for (const Field& field : fields_) {
-      if (!field.column.format) continue;
+      if (!field.column.cell) continue;
       nlohmann::json value;
       field.value(item, value);
-      all.push_back(field.column.format(value));
+      all.push_back(field.column.cell(item, value));
     }
     return all;
   }
 
+  // A column of tables: without `cell`, none.
+  struct Column {
+    std::string heading;
+    std::function<std::string(const Answer&, const nlohmann::json& value)> cell;
+  };
   struct Field {
     AnswerKey key;
     std::vector<AnswerKey> nested;
     std::function<bool(const Answer&, nlohmann::json& value)> value;  // false: absent
-    AnswerColumn column;
+    Column column;
   };
   const std::vector<Field>& fields() const { return fields_; }
 

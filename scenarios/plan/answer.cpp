@@ -14,6 +14,7 @@
 #include "scenarios/language/document.h"
 #include "scenarios/language/keys.h"
 #include "scenarios/language/profiles.h"
+#include "scenarios/plan/table.h"
 #include "scenarios/simulate/prediction.h"
 #include "scenarios/step/prepared_step.h"
 
@@ -131,67 +132,6 @@ void print_launch(const PlanAnswer& answer, const Launch& launch, std::ostream& 
   for (const std::string& own : launch.arguments.to_add) out << "to be added: " << own << "\n";
 }
 
-// A row of the table, for programs.
-struct Row {
-  const Scenario& scenario;
-  const PricedLayout& priced;
-  const PricedLayout* next = nullptr;  // which it wins over; none: the last, or why is not asked
-};
-const PricedLayout& priced_in(const Row& row) { return row.priced; }
-const Step& choice_in(const Row& row) { return row.priced.choice; }
-const Layout& layout_in(const Row& row) { return row.priced.choice.layout; }
-
-std::optional<TrainingCost> training_in(const Row& row) {
-  return row.priced.simulated ? training_cost(row.scenario, row.priced.step_time_s) : std::nullopt;
-}
-
-Description<Row> row_keys() {
-  const auto is_simulated = of(priced_in, &PricedLayout::simulated);
-  return Description<Row>()
-      .key("tensor", "count", "layout.tensor", of(layout_in, &Layout::tensor))
-      .key("sequence_parallel", "bool", "layout.sequence_parallel", of(layout_in, &Layout::sequence_parallel))
-      .key("pipeline", "count", "layout.pipeline", of(layout_in, &Layout::pipeline))
-      .key("chunks", "count", "layout.chunks", of(layout_in, &Layout::chunks))
-      .key("context", "count", "layout.context", of(layout_in, &Layout::context))
-      .key("data", "count", "layout.data", of(layout_in, &Layout::data))
-      .key("zero", "0..3", "layout.zero", of(layout_in, &Layout::zero))
-      .key("split", "list", "layers per stage; present where it is not even", of(layout_in, &Layout::split_list))
-      .when([](const Row& row) { return !layout_in(row).split_list.empty(); })
-      .key("placement", "list", "order of nodes; present where it is not that of the cluster",
-           of(layout_in, &Layout::placement))
-      .when([](const Row& row) { return !layout_in(row).placement.empty(); })
-      .key("schedule", "text", "schedule.name", of(choice_in, &Step::schedule))
-      .key("micro_batch", "count", "schedule.micro_batch", of(choice_in, &Step::micro_batch))
-      .key("recompute", "text", "schedule.recompute", [](const Row& row) { return name_of(choice_in(row).recompute); })
-      .key("bound_s", "s", "lower bound of the step", of(priced_in, &PricedLayout::bound_s))
-      .key("memory_bytes", "bytes",
-           "the largest of what `slipway memory` knows, of the fullest pipeline rank; a lower bound where the row was "
-           "not simulated",
-           [](const Row& row) { return std::round(row.priced.memory_bytes); })
-      .key("memory_share", "0..1", "of that rank's GPU", of(priced_in, &PricedLayout::memory_share))
-      .key("step_time_s", "s", "as in simulate; this and all below are present where the row was simulated",
-           of(priced_in, &PricedLayout::step_time_s))
-      .when(is_simulated)
-      .key("mfu", "0..1", "as in simulate", of(priced_in, &PricedLayout::mfu))
-      .when(is_simulated)
-      .key("compute_share", "0..1", "as in simulate", of(priced_in, &PricedLayout::compute_share))
-      .when(is_simulated)
-      .key("bubble_share", "0..1", "as in simulate", of(priced_in, &PricedLayout::bubble_share))
-      .when(is_simulated)
-      .key("exposed_comm_share", "0..1", "as in simulate", of(priced_in, &PricedLayout::exposed_comm_share))
-      .when(is_simulated)
-      .key("timeline_bytes", "bytes", "simulated peak of the fullest rank",
-           [](const Row& row) { return std::round(row.priced.timeline_bytes); })
-      .when(is_simulated)
-      .key("tokens_per_s", "1/s", "as in simulate",
-           [](const Row& row) { return tokens_per_step(row.scenario) / row.priced.step_time_s; })
-      .when(is_simulated)
-      .include(training_cost_keys(), training_in)
-      .key("why", "text", "it wins over the next row; present in best, but for the last",
-           [](const Row& row) { return why(row.priced, *row.next); })
-      .when([](const Row& row) { return row.next != nullptr; });
-}
-
 struct Answer {
   const PlanAnswer& plan;
   std::optional<Basis> basis;  // of the winner
@@ -199,16 +139,16 @@ struct Answer {
 };
 const SearchResult& result_in(const Answer& answer) { return answer.plan.result; }
 
-std::vector<Row> best_in(const Answer& answer) {
+std::vector<PlanRow> best_in(const Answer& answer) {
   const std::vector<PricedLayout>& best = answer.plan.result.best;
-  std::vector<Row> rows;
+  std::vector<PlanRow> rows;
   for (std::size_t i = 0; i < best.size(); ++i)
     rows.push_back({answer.plan.scenario, best[i], i + 1 < best.size() ? &best[i + 1] : nullptr});
   return rows;
 }
 
-std::vector<Row> pareto_in(const Answer& answer) {
-  std::vector<Row> rows;
+std::vector<PlanRow> pareto_in(const Answer& answer) {
+  std::vector<PlanRow> rows;
   for (const PricedLayout& priced : answer.plan.result.pareto) rows.push_back({answer.plan.scenario, priced});
   return rows;
 }
@@ -216,7 +156,7 @@ std::vector<Row> pareto_in(const Answer& answer) {
 auto row_in(std::optional<PricedLayout> SearchResult::*which) {
   return [which](const Answer& answer) {
     const std::optional<PricedLayout>& priced = answer.plan.result.*which;
-    return priced ? std::optional<Row>({answer.plan.scenario, *priced}) : std::nullopt;
+    return priced ? std::optional<PlanRow>({answer.plan.scenario, *priced}) : std::nullopt;
   };
 }
 
@@ -265,15 +205,15 @@ const Description<Answer>& description() {
                of(result_in, &SearchResult::simulated))
           .key("memory_share", "0..1", "of a GPU's memory that a layout may use",
                [](const Answer& a) { return a.plan.options.memory_share; })
-          .list("best", "rows of the table, fastest first", best_in, row_keys())
-          .list("pareto", "rows as in best, each with less memory than every faster one", pareto_in, row_keys())
+          .list("best", "rows of the table, fastest first", best_in, plan_row_keys())
+          .list("pareto", "rows as in best, each with less memory than every faster one", pareto_in, plan_row_keys())
           .listed_elsewhere()
           .object("best_too_large",
                   "the fastest row, by its bound, that needs too much memory; present when too_large > 0",
-                  row_in(&SearchResult::best_too_large), row_keys())
+                  row_in(&SearchResult::best_too_large), plan_row_keys())
           .listed_elsewhere()
           .object("closest", "the row that needs the least memory; present when nothing fits",
-                  row_in(&SearchResult::closest), row_keys())
+                  row_in(&SearchResult::closest), plan_row_keys())
           .listed_elsewhere()
           .key("remedies", "list",
                "changes of the scenario with which a layout fits, and which; present when nothing fits",

@@ -24,16 +24,6 @@ std::string joined(const std::vector<int>& numbers) {
   return text;
 }
 
-struct Column {
-  std::string name;
-  std::vector<std::string> cells;  // per row
-  int spared = 0;                  // order of removal from a table that is too wide: 1 before 2, 0 never
-  bool is_choice = true;           // a layout setting: removed only if equal in all rows, then printed below
-  bool all_same() const {
-    return std::all_of(cells.begin(), cells.end(), [&](const std::string& c) { return c == cells.front(); });
-  }
-};
-
 // "9, 8x3, 7".
 std::string runs_of(const std::vector<int>& numbers) {
   std::string text;
@@ -45,25 +35,140 @@ std::string runs_of(const std::vector<int>& numbers) {
   return text;
 }
 
+const PricedLayout& priced_in(const PlanRow& row) { return row.priced; }
+const Step& choice_in(const PlanRow& row) { return row.priced.choice; }
+const Layout& layout_in(const PlanRow& row) { return row.priced.choice.layout; }
+
+std::optional<TrainingCost> training_in(const PlanRow& row) {
+  return row.priced.simulated ? training_cost(row.scenario, row.priced.step_time_s) : std::nullopt;
+}
+
+}  // namespace
+
+const Description<PlanRow>& plan_row_keys() {
+  const auto is_simulated = of(priced_in, &PricedLayout::simulated);
+  static const Description<PlanRow> description =
+      Description<PlanRow>()
+          .key("tensor", "count", "layout.tensor", of(layout_in, &Layout::tensor))
+          .wide_column("tensor",
+                       [](const PlanRow& row) {
+                         return std::to_string(layout_in(row).tensor) + (layout_in(row).sequence_parallel ? " sp" : "");
+                       })
+          .key("sequence_parallel", "bool", "layout.sequence_parallel", of(layout_in, &Layout::sequence_parallel))
+          .key("pipeline", "count", "layout.pipeline", of(layout_in, &Layout::pipeline))
+          .column("pipeline")
+          .key("chunks", "count", "layout.chunks", of(layout_in, &Layout::chunks))
+          .column("chunks")
+          .key("context", "count", "layout.context", of(layout_in, &Layout::context))
+          .column("context")
+          .key("data", "count", "layout.data", of(layout_in, &Layout::data))
+          .column("data")
+          .key("zero", "0..3", "layout.zero", of(layout_in, &Layout::zero))
+          .column("zero")
+          .key("split", "list", "layers per stage; present where it is not even", of(layout_in, &Layout::split_list))
+          .wide_column("layers per stage",
+                       [](const PlanRow& row) {
+                         return layout_in(row).split_list.empty() ? "even" : runs_of(layout_in(row).split_list);
+                       })
+          .when([](const PlanRow& row) { return !layout_in(row).split_list.empty(); })
+          .key("placement", "list", "order of nodes; present where it is not that of the cluster",
+               of(layout_in, &Layout::placement))
+          .when([](const PlanRow& row) { return !layout_in(row).placement.empty(); })
+          .key("schedule", "text", "schedule.name", of(choice_in, &Step::schedule))
+          .column("schedule")
+          .key("micro_batch", "count", "schedule.micro_batch", of(choice_in, &Step::micro_batch))
+          .column("batch")
+          .key("recompute", "text", "schedule.recompute",
+               [](const PlanRow& row) { return name_of(choice_in(row).recompute); })
+          .column("recompute")
+          .key("bound_s", "s", "lower bound of the step", of(priced_in, &PricedLayout::bound_s))
+          .key("memory_bytes", "bytes",
+               "the largest of what `slipway memory` knows, of the fullest pipeline rank; a lower bound where the row "
+               "was "
+               "not simulated",
+               [](const PlanRow& row) { return std::round(row.priced.memory_bytes); })
+          .key("memory_share", "0..1", "of that rank's GPU", of(priced_in, &PricedLayout::memory_share))
+          .wide_column("memory",
+                       [](const PlanRow& row) {
+                         return readable_bytes(row.priced.memory_bytes) + " (" +
+                                readable_share(row.priced.memory_share) + ")";
+                       })
+          .key("step_time_s", "s", "as in simulate; this and all below are present where the row was simulated",
+               of(priced_in, &PricedLayout::step_time_s))
+          .column("step", readable_seconds)
+          .when(is_simulated)
+          .key("mfu", "0..1", "as in simulate", of(priced_in, &PricedLayout::mfu))
+          .column("MFU", readable_share)
+          .when(is_simulated)
+          .key("compute_share", "0..1", "as in simulate", of(priced_in, &PricedLayout::compute_share))
+          .when(is_simulated)
+          .key("bubble_share", "0..1", "as in simulate", of(priced_in, &PricedLayout::bubble_share))
+          .column("bubble", readable_share)
+          .when(is_simulated)
+          .key("exposed_comm_share", "0..1", "as in simulate", of(priced_in, &PricedLayout::exposed_comm_share))
+          .column("exposed", readable_share)
+          .when(is_simulated)
+          .key("timeline_bytes", "bytes", "simulated peak of the fullest rank",
+               [](const PlanRow& row) { return std::round(row.priced.timeline_bytes); })
+          .when(is_simulated)
+          .key("tokens_per_s", "1/s", "as in simulate",
+               [](const PlanRow& row) { return tokens_per_step(row.scenario) / row.priced.step_time_s; })
+          .column("tokens/s", readable_count)
+          .when(is_simulated)
+          .include(training_cost_keys(), training_in)
+          .key("why", "text", "it wins over the next row; present in best, but for the last",
+               [](const PlanRow& row) { return why(row.priced, *row.next); })
+          .when([](const PlanRow& row) { return row.next != nullptr; });
+  return description;
+}
+
+namespace {
+
+// The columns in their order. Layout settings are left out only where all rows share them, and printed below.
+struct Shown {
+  const char* heading;
+  int spared = 0;  // order of removal from a table that is too wide: 1 before 2, 0 never
+  bool is_choice = false;
+};
+constexpr Shown shown_columns[] = {{"tensor", 9, true},
+                                   {"pipeline", 8, true},
+                                   {"chunks", 2, true},
+                                   {"context", 1, true},
+                                   {"data", 7, true},
+                                   {"batch", 5, true},
+                                   {"zero", 6, true},
+                                   {"recompute", 3, true},
+                                   {"schedule", 4, true},
+                                   {"layers per stage", 0, true},
+                                   {"step"},
+                                   {"MFU", 13},
+                                   {"tokens/s", 12},
+                                   {"days", 15},
+                                   {"cost", 14},
+                                   {"memory"},
+                                   {"bubble", 10},
+                                   {"exposed", 11}};
+
+struct Column {
+  Shown shown;
+  std::vector<std::string> cells;  // per row
+  bool all_same() const {
+    return std::all_of(cells.begin(), cells.end(), [&](const std::string& c) { return c == cells.front(); });
+  }
+};
+
 class Table {
  public:
   Table(const Scenario& scenario, const std::vector<PricedLayout>& rows) : rows_(rows) {
-    add_choices();
-    add("step", 0, [](const PricedLayout& r) { return readable_seconds(r.step_time_s); });
-    add("MFU", 13, [](const PricedLayout& r) { return readable_share(r.mfu); });
-    const double tokens = tokens_per_step(scenario);
-    add("tokens/s", 12, [=](const PricedLayout& r) { return readable_count(tokens / r.step_time_s); });
-    if (scenario.tokens > 0)
-      add("days", 15,
-          [&](const PricedLayout& r) { return fmt::format("{:.4g}", training_cost(scenario, r.step_time_s)->days); });
-    if (scenario.tokens > 0 && scenario.cluster.price_per_gpu_hour > 0)
-      add("cost", 14,
-          [&](const PricedLayout& r) { return readable_count(*training_cost(scenario, r.step_time_s)->cost); });
-    add("memory", 0, [](const PricedLayout& r) {
-      return readable_bytes(r.memory_bytes) + " (" + readable_share(r.memory_share) + ")";
-    });
-    add("bubble", 10, [](const PricedLayout& r) { return readable_share(r.bubble_share); });
-    add("exposed", 11, [](const PricedLayout& r) { return readable_share(r.exposed_comm_share); });
+    const std::vector<std::string> headings = plan_row_keys().headings();
+    std::vector<std::vector<std::string>> cells;
+    for (const PricedLayout& row : rows) cells.push_back(plan_row_keys().cells({scenario, row}));
+    for (const Shown& shown : shown_columns) {
+      const auto at = std::find(headings.begin(), headings.end(), shown.heading) - headings.begin();
+      Column column{shown, {}};
+      for (const std::vector<std::string>& row : cells) column.cells.push_back(row.at(static_cast<std::size_t>(at)));
+      if (is_wanted(column)) columns_.push_back(std::move(column));
+    }
   }
 
   std::string text(int columns) {
@@ -77,48 +182,22 @@ class Table {
   }
 
  private:
-  template <class Cell>
-  void add(const char* name, int spared, Cell cell, bool is_choice = false) {
-    Column column{name, {}, spared, is_choice};
-    for (const PricedLayout& row : rows_) column.cells.push_back(cell(row));
-    columns_.push_back(std::move(column));
-  }
-
-  void add_choices() {
-    const auto choice = [&](const char* name, int spared, auto cell) { add(name, spared, cell, true); };
-    const auto degree = [&](const char* name, int spared, int Layout::*value) {
-      choice(name, spared, [=](const PricedLayout& r) { return std::to_string(r.choice.layout.*value); });
-    };
-    choice("tensor", 9, [](const PricedLayout& r) {
-      return std::to_string(r.choice.layout.tensor) + (r.choice.layout.sequence_parallel ? " sp" : "");
-    });
-    degree("pipeline", 8, &Layout::pipeline);
-    degree("chunks", 2, &Layout::chunks);
-    degree("context", 1, &Layout::context);
-    degree("data", 7, &Layout::data);
-    choice("batch", 5, [](const PricedLayout& r) { return std::to_string(r.choice.micro_batch); });
-    degree("zero", 6, &Layout::zero);
-    choice("recompute", 3, [](const PricedLayout& r) { return std::string(name_of(r.choice.recompute)); });
-    choice("schedule", 4, [](const PricedLayout& r) { return r.choice.schedule; });
-    const auto any = [&](std::vector<int> Layout::*list) {
-      return std::any_of(rows_.begin(), rows_.end(),
-                         [&](const PricedLayout& r) { return !(r.choice.layout.*list).empty(); });
-    };
-    if (any(&Layout::split_list))
-      choice("layers per stage", 0, [](const PricedLayout& r) {
-        return r.choice.layout.split_list.empty() ? std::string("even") : runs_of(r.choice.layout.split_list);
-      });
+  // Splits that are all even, and what the scenario has no length or price of training for, are no columns.
+  static bool is_wanted(const Column& column) {
+    const char* usual = column.shown.heading == std::string_view("layers per stage") ? "even" : "";
+    return !column.all_same() || column.cells.front() != usual;
   }
 
   // Removes the next column; false: there is none.
   bool spare() {
     auto next = columns_.end();
     for (auto at = columns_.begin(); at != columns_.end(); ++at)
-      if (at->spared > 0 && (!at->is_choice || at->all_same()) && (next == columns_.end() || at->spared < next->spared))
+      if (at->shown.spared > 0 && (!at->shown.is_choice || at->all_same()) &&
+          (next == columns_.end() || at->shown.spared < next->shown.spared))
         next = at;
     if (next == columns_.end()) return false;
-    std::string& told = next->is_choice ? common_ : left_out_;
-    told += (told.empty() ? "" : ", ") + next->name + (next->is_choice ? " " + next->cells.front() : "");
+    std::string& told = next->shown.is_choice ? common_ : left_out_;
+    told += (told.empty() ? "" : ", ") + std::string(next->shown.heading) + (next->shown.is_choice ? " " + next->cells.front() : "");
     columns_.erase(next);
     return true;
   }
@@ -128,7 +207,7 @@ class Table {
     cells[0].emplace_back("#");
     for (std::size_t i = 0; i < rows_.size(); ++i) cells[i + 1].push_back(std::to_string(i + 1));
     for (const Column& column : columns_) {
-      cells[0].push_back(column.name);
+      cells[0].emplace_back(column.shown.heading);
       for (std::size_t i = 0; i < rows_.size(); ++i) cells[i + 1].push_back(column.cells[i]);
     }
     return aligned_table(cells, "  ");
@@ -142,8 +221,8 @@ class Table {
   }
 
   std::string waiting() const {
-    const bool shown =
-        std::any_of(columns_.begin(), columns_.end(), [](const Column& c) { return c.name == "bubble"; });
+    const bool shown = std::any_of(columns_.begin(), columns_.end(),
+                                   [](const Column& c) { return c.shown.heading == std::string_view("bubble"); });
     const bool waits = std::any_of(rows_.begin(), rows_.end(), [](const PricedLayout& r) {
       return r.choice.layout.pipeline == 1 && r.bubble_share > 5e-4;
     });

@@ -1,4 +1,4 @@
-// The table of `slipway plan` (private to search*): a row per layout, as wide as the reader's terminal.
+// A row of `slipway plan`, its keys and columns, and the table: a row per layout, as wide as the reader's terminal.
 //
 //   wider than `columns`? ──► settings that all rows share go below the table, the least needed first
 //                         ──► then columns that --json also has are left out, and named
@@ -9,9 +9,17 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/answers/description.h"
 #include "scenarios/plan/search.h"
 
 namespace slipway::scenarios {
+
+struct PlanRow {
+  const Scenario& scenario;
+  const PricedLayout& priced;
+  const PricedLayout* next = nullptr;  // it wins over this row; none: the last one, or nobody asks
+};
+const Description<PlanRow>& plan_row_keys();
 
 // `columns`: characters per line; 0: no limit.
 std::string table_of(const Scenario& scenario, const std::vector<PricedLayout>& rows, int columns);

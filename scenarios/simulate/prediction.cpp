@@ -212,9 +212,11 @@ const Description<TrainingCost>& training_cost_keys() {
   static const Description<TrainingCost> description =
       Description<TrainingCost>()
           .key("days", "days", "duration of the training; present with run.tokens", &TrainingCost::days)
+          .column("days", [](double days) { return fmt::format("{:.4g}", days); })
           .key("gpu_hours", "h", "GPUs x duration of the training; present with run.tokens", &TrainingCost::gpu_hours)
           .key("cost", "currency", "gpu_hours x cluster.price_per_gpu_hour; present with run.tokens and a price > 0",
-               &TrainingCost::cost);
+               &TrainingCost::cost)
+          .column("cost", [](double cost) { return std::isnan(cost) ? "" : readable_count(cost); });
   return description;
 }
 

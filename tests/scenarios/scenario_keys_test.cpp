@@ -135,6 +135,7 @@ TEST(BoundKeys, ComeBackFromTheResolvedTextAsTheyWere) {
   const std::vector<std::vector<std::string>> settings{
       {},
       {"layout.tensor=1", "run.optimizer.name=kfac"},
+      {"layout.tensor=1", "run.optimizer.name=kfac", "schedule.fill=none"},
       {"layout.pipeline=1", "schedule.name=gpipe"},
       {"training.growth.rule=linear", "training.growth.largest=32", "training.growth.warmup=100"},
       {"training.growth.rule=norm-test", "training.growth.largest=32"},
