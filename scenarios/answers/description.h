@@ -149,6 +149,11 @@ class Description {
                              }};
     return *this;
   }
+  // A column without a key of its own, behind the one declared last.
+  Description& only_column(std::string heading, std::function<std::string(const Answer&)> cell) {
+    fields_.push_back({{}, {}, [](const Answer&, nlohmann::json&) { return false; }, {}});
+    return wide_column(std::move(heading), std::move(cell));
+  }
   // A column that shows more than its key: `cell` of the whole item.
   Description& wide_column(std::string heading, std::function<std::string(const Answer&)> cell) {
     fields_.back().column = {std::move(heading), [cell = std::move(cell)](const Answer& answer, const nlohmann::json&) {
@@ -180,6 +185,7 @@ class Description {
       all.push_back(std::move(key));
     };
     for (const Field& field : fields_) {
+      if (field.key.name.empty()) continue;  // only_column
       push(field.key);
       for (const AnswerKey& nested : field.nested) push(nested);
     }

@@ -212,9 +212,14 @@ Description<TaskPair> task_keys() {
   return Description<TaskPair>()
       .key("rank", "number", "the rank whose record it is, from 0", &TaskPair::rank)
       .key("label", "text", "label of the task: \"2F0\", \"2F0.L5.mlp\"", &TaskPair::label)
+      .wide_column("task", [](const TaskPair& pair) { return fmt::format("rank {}: {}", pair.rank, pair.label); })
       .key("kind", "text", "as kinds[].kind", &TaskPair::kind)
+      .column("kind")
       .key("predicted_s", "s", "predicted work time, without waiting", &TaskPair::predicted_s)
-      .key("measured_s", "s", "measured work time (median over the steps), without waiting", &TaskPair::measured_s);
+      .column("predicted", readable_seconds)
+      .key("measured_s", "s", "measured work time (median over the steps), without waiting", &TaskPair::measured_s)
+      .column("measured", readable_seconds)
+      .only_column("error", [](const TaskPair& pair) { return error_text(pair.predicted_s / pair.measured_s - 1); });
 }
 
 }  // namespace
@@ -256,13 +261,8 @@ std::string kinds_text(const std::vector<KindComparison>& kinds) {
 }
 
 std::string worst_text(const std::vector<TaskPair>& worst) {
-  std::vector<std::vector<std::string>> rows{{"task", "kind", "predicted", "measured", "error"}};
-  for (const TaskPair& pair : worst) {
-    rows.push_back({fmt::format("rank {}: {}", pair.rank, pair.label), pair.kind, readable_seconds(pair.predicted_s),
-                    readable_seconds(pair.measured_s), error_text(pair.predicted_s / pair.measured_s - 1)});
-  }
   return "The " + counted(static_cast<std::int64_t>(worst.size()), "task") + " with the largest difference:\n" +
-         aligned_table(rows, "  ");
+         aligned_table(task_keys().table(worst), "  ");
 }
 
 // The fullest ranks by measured memory.

@@ -42,6 +42,29 @@ std::string measured_text(double seconds, const std::optional<double>& spread) {
   return readable(seconds) + (spread ? fmt::format(" ± {:.0f} %", 100 * *spread) : "");
 }
 
+Description<ConfirmedCase> case_keys() {
+  const auto error = [](double ConfirmedCase::*said) {
+    return [said](const ConfirmedCase& one) { return readable_share(error_of(one.*said, one)); };
+  };
+  return Description<ConfirmedCase>()
+      .key("case", "text", "its name", &ConfirmedCase::name)
+      .column("unseen case")
+      .key("simulated_s", "s", "one step, by the profile", &ConfirmedCase::simulated_s)
+      .column("simulated", readable)
+      .key("predicted_s", "s", "baseline_measured_s * simulated_s / baseline_simulated_s", &ConfirmedCase::predicted_s)
+      .column("predicted", readable)
+      .key("measured_s", "s", "one step, median over the rounds", &ConfirmedCase::measured_s)
+      .wide_column("measured", [](const ConfirmedCase& one) { return measured_text(one.measured_s, one.spread); })
+      .key("spread", "share", "as baseline_spread", &ConfirmedCase::spread)
+      .else_null()
+      .key("error", "share", "predicted_s / measured_s - 1",
+           [](const ConfirmedCase& one) { return one.predicted_s / one.measured_s - 1; })
+      .wide_column("off by", error(&ConfirmedCase::predicted_s))
+      .key("scaled_s", "s", "baseline_measured_s * FLOPs of the case / FLOPs of the baseline", &ConfirmedCase::scaled_s)
+      .column("by FLOPs", readable)
+      .only_column("off by", error(&ConfirmedCase::scaled_s));
+}
+
 }  // namespace
 
 Confirmation confirmation_of(const RunCase& baseline, const std::vector<RunCase>& cases) {
@@ -61,15 +84,8 @@ Confirmation confirmation_of(const RunCase& baseline, const std::vector<RunCase>
 
 std::string confirmation_text(const std::string& baseline_name, const Confirmation& confirmation) {
   const std::vector<ConfirmedCase>& cases = confirmation.cases;
-  std::vector<std::vector<std::string>> rows{
-      {"unseen case", "simulated", "predicted", "measured", "off by", "by FLOPs", "off by"}};
-  for (const ConfirmedCase& one : cases) {
-    rows.push_back({one.name, readable(one.simulated_s), readable(one.predicted_s),
-                    measured_text(one.measured_s, one.spread), readable_share(error_of(one.predicted_s, one)),
-                    readable(one.scaled_s), readable_share(error_of(one.scaled_s, one))});
-  }
   const ConfirmedCase& middle = middle_of(cases, &ConfirmedCase::predicted_s);
-  return aligned_table(rows) +
+  return aligned_table(case_keys().table(cases)) +
          fmt::format(
              "\nBoth start from \"{}\" as measured in the same rounds: {} (simulated {}; predicted = "
              "simulated × {:.3f}).\n{}",
@@ -96,19 +112,6 @@ struct Answer {
   const Confirmation& confirmation;
 };
 const Confirmation& confirmation_in(const Answer& answer) { return answer.confirmation; }
-
-Description<ConfirmedCase> case_keys() {
-  return Description<ConfirmedCase>()
-      .key("case", "text", "its name", &ConfirmedCase::name)
-      .key("simulated_s", "s", "one step, by the profile", &ConfirmedCase::simulated_s)
-      .key("predicted_s", "s", "baseline_measured_s * simulated_s / baseline_simulated_s", &ConfirmedCase::predicted_s)
-      .key("scaled_s", "s", "baseline_measured_s * FLOPs of the case / FLOPs of the baseline", &ConfirmedCase::scaled_s)
-      .key("measured_s", "s", "one step, median over the rounds", &ConfirmedCase::measured_s)
-      .key("spread", "share", "as baseline_spread", &ConfirmedCase::spread)
-      .else_null()
-      .key("error", "share", "predicted_s / measured_s - 1",
-           [](const ConfirmedCase& one) { return one.predicted_s / one.measured_s - 1; });
-}
 
 const Description<Answer>& description() {
   const auto error = [](double ConfirmedCase::*said) {

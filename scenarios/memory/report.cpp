@@ -94,6 +94,7 @@ Description<StageReport> stage_keys() {
       .listed_elsewhere();
 }
 
+std::string yes_no(bool yes) { return yes ? "yes" : "no"; }
 bool is_possible(const TriedChange& tried) { return tried.refused.empty(); }
 bool makes_it_fit(const TriedChange& tried) { return is_possible(tried) && tried.verdict.fits; }
 std::string change_name(const TriedChange& tried) { return name_of(tried.change); }
@@ -101,12 +102,12 @@ std::string change_name(const TriedChange& tried) { return name_of(tried.change)
 Description<TriedChange> change_keys() {
   return Description<TriedChange>()
       .key("change", "text", "what is changed", change_name)
+      .column("change")
       .key("set", "list", "the same as options of --set",
            [](const TriedChange& tried) { return tried.change.overrides; })
       .key("refused", "text", "why it cannot be; null where it can", &TriedChange::refused)
       .when([](const TriedChange& tried) { return !is_possible(tried); })
       .else_null()
-      .key("fits", "bool", "as fits, of the changed scenario", makes_it_fit)
       .key("peak_bytes", "bytes", "as peak_bytes; null where it cannot be",
            whole([](const TriedChange& tried) { return tried.verdict.bytes; }))
       .when(is_possible)
@@ -115,9 +116,13 @@ Description<TriedChange> change_keys() {
            [](const TriedChange& tried) { return tried.verdict.share(); })
       .when(is_possible)
       .else_null()
+      .column("needs", readable_share)
+      .key("fits", "bool", "as fits, of the changed scenario", makes_it_fit)
+      .wide_column("fits", [](const TriedChange& tried) { return yes_no(makes_it_fit(tried)); })
       .key("step_time_s", "s", "as step_time_s; null where it was not priced", &TriedChange::step_time_s)
       .when([](const TriedChange& tried) { return tried.step_time_s > 0; })
-      .else_null();
+      .else_null()
+      .column("step time", [](double step_s) { return std::isnan(step_s) ? "-" : readable_seconds(step_s); });
 }
 
 std::optional<std::vector<TriedChange>> changes_in(const Answer& answer) {
@@ -189,8 +194,6 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-std::string yes_no(bool yes) { return yes ? "yes" : "no"; }
-
 std::string bytes_or_dash(double bytes) { return bytes > 0 ? readable_bytes(bytes) : "-"; }
 
 std::string summary_table(const PreparedStep& prepared, const MemoryReport& report) {
@@ -244,13 +247,13 @@ std::string slower_text(double step_s, double before_s) {
 }
 
 std::string change_rows(const MemoryReport& report) {
-  Rows rows{{"change", "needs", "fits", "step time", "against now"}};
-  for (const TriedChange& tried : report.search->tried) {
-    if (!tried.refused.empty()) continue;
-    const bool priced = tried.step_time_s > 0;
-    rows.push_back({name_of(tried.change), readable_share(tried.verdict.share()), yes_no(tried.verdict.fits),
-                    priced ? readable_seconds(tried.step_time_s) : "-",
-                    priced ? slower_text(tried.step_time_s, report.step_time_s) : "-"});
+  std::vector<TriedChange> possible = report.search->tried;
+  std::erase_if(possible, [](const TriedChange& tried) { return !is_possible(tried); });
+  Rows rows = change_keys().table(possible);
+  rows[0].emplace_back("against now");
+  for (std::size_t i = 0; i < possible.size(); ++i) {
+    const double step_s = possible[i].step_time_s;
+    rows[i + 1].push_back(step_s > 0 ? slower_text(step_s, report.step_time_s) : "-");
   }
   return aligned_table(rows, "  ");
 }

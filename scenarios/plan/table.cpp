@@ -116,6 +116,16 @@ const Description<PlanRow>& plan_row_keys() {
           .column("tokens/s", readable_count)
           .when(is_simulated)
           .include(training_cost_keys(), training_in)
+          .only_column("days",
+                       [](const PlanRow& row) {
+                         const auto training = training_in(row);
+                         return training ? fmt::format("{:.4g}", training->days) : "";
+                       })
+          .only_column("cost",
+                       [](const PlanRow& row) {
+                         const auto training = training_in(row);
+                         return training && training->cost ? readable_count(*training->cost) : "";
+                       })
           .key("why", "text", "it wins over the next row; present in best, but for the last",
                [](const PlanRow& row) { return why(row.priced, *row.next); })
           .when([](const PlanRow& row) { return row.next != nullptr; });
@@ -197,7 +207,8 @@ class Table {
         next = at;
     if (next == columns_.end()) return false;
     std::string& told = next->shown.is_choice ? common_ : left_out_;
-    told += (told.empty() ? "" : ", ") + std::string(next->shown.heading) + (next->shown.is_choice ? " " + next->cells.front() : "");
+    told += (told.empty() ? "" : ", ") + std::string(next->shown.heading) +
+            (next->shown.is_choice ? " " + next->cells.front() : "");
     columns_.erase(next);
     return true;
   }

@@ -146,6 +146,7 @@ const Description<Answer>& description() {
           .key("scenario", "text", "name of the scenario", [](const Answer& a) { return a.prepared.scenario.name; })
           .key("step_time_s", "s", "start of the last simulated step minus start of the one before, slowest rank",
                of(step_in, &StepMetrics::step_time_s))
+          .column("step time", readable_seconds)
           .key("makespan_s", "s", "first start to last end of one isolated step (with fill: of one window)",
                of(step_in, &StepMetrics::makespan_s))
           .key("mfu", "0..1",
@@ -153,8 +154,10 @@ const Description<Answer>& description() {
                "recompute) per step over what the ranks' peak allows; 0 where a peak is unknown, or "
                "cluster.block_times leaves a part of the model free",
                of(step_in, &StepMetrics::mfu))
+          .column("MFU", [](double mfu) { return mfu > 0 ? readable_share(mfu) : "-"; })
           .key("tokens_per_s", "1/s", "global batch x sequence / step_time_s",
                of(prediction_in, &Prediction::tokens_per_s))
+          .column("tokens/s", readable_count)
           .key("compute_share", "0..1", "of the step: compute lanes busy, mean over ranks",
                of(step_in, &StepMetrics::compute_share))
           .key("exposed_comm_share", "0..1",
@@ -176,6 +179,7 @@ const Description<Answer>& description() {
                each(of(prediction_in, &Prediction::needs), whole(&StageNeed::bytes)))
           .key("fits", "bool", "needed_memory_bytes <= what a process gets of the GPU's memory, on every rank",
                of(prediction_in, &Prediction::fits))
+          .column("fits", [](double fits) { return fits > 0 ? "yes" : "no"; })
           .key("fits_cautious", "bool", "the same within the trainer's cautious share of every GPU, 0.8 of the book",
                [](const Answer& a) { return a.prediction.verdict.fits_cautious; })
           .key("ranks", "count", "GPUs (or CPU ranks) of the layout",
@@ -212,11 +216,9 @@ const Description<TrainingCost>& training_cost_keys() {
   static const Description<TrainingCost> description =
       Description<TrainingCost>()
           .key("days", "days", "duration of the training; present with run.tokens", &TrainingCost::days)
-          .column("days", [](double days) { return fmt::format("{:.4g}", days); })
           .key("gpu_hours", "h", "GPUs x duration of the training; present with run.tokens", &TrainingCost::gpu_hours)
           .key("cost", "currency", "gpu_hours x cluster.price_per_gpu_hour; present with run.tokens and a price > 0",
-               &TrainingCost::cost)
-          .column("cost", [](double cost) { return std::isnan(cost) ? "" : readable_count(cost); });
+               &TrainingCost::cost);
   return description;
 }
 
@@ -333,11 +335,8 @@ std::string memory_text(const std::vector<StageMemory>& memory, const std::vecto
 std::string report_text(const PreparedStep& prepared, const Prediction& prediction) {
   const StepMetrics& step = prediction.step;
   std::string text = headline(prepared) + "\n\n";
-  text += aligned_table({{"step time", "MFU", "tokens/s", "fits"},
-                         {readable_seconds(step.step_time_s), step.mfu > 0 ? readable_share(step.mfu) : "-",
-                          readable_count(prediction.tokens_per_s), prediction.fits() ? "yes" : "no"}},
-                        "  ") +
-          "\n";
+  const Answer answer{prepared, prediction};
+  text += aligned_table({description().headings(), description().cells(answer)}, "  ") + "\n";
   if (prediction.training) text += training_text(prepared.scenario, *prediction.training);
   text += basis_text(prediction.basis) + shares_text(step) + "\n" + filling_text(prepared);
   if (prediction.degradation) text += degradation_text(*prediction.degradation);

@@ -313,11 +313,11 @@ TEST_F(Interrupted, WhileItSimulatesTellsHowFarItCame) {
   EXPECT_NE(out_.find("3 (rank 48)"), std::string::npos) << out_;
 }
 
-// The awaited line comes after two seconds of planning. Three times the batch, so that as much is still to come.
-TEST_F(Interrupted, WhileItPlansEndsWithStatusOne) {
+// The awaited line comes after two seconds of preparing. Three times the batch, so that as much is still to come.
+TEST_F(Interrupted, WhileItPreparesEndsWithStatusOne) {
   std::vector<std::string> larger = minutes_of_simulation;
   larger.insert(larger.end(), {"--set", "schedule.global_batch=6000"});
-  EXPECT_EQ(run([](const std::string& err) { return err.find("planning") != std::string::npos; }, larger), 1) << err_;
+  EXPECT_EQ(run([](const std::string& err) { return err.find("preparing") != std::string::npos; }, larger), 1) << err_;
   EXPECT_NE(err_.find("interrupted"), std::string::npos) << err_;
 }
 
