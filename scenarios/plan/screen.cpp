@@ -59,12 +59,12 @@ Screening screen(const Scenario& scenario, const SearchSpace& space, double memo
   const auto note = [&](const Step& choice) {
     const StepEstimate estimate = estimator.estimate(choice);
     ++screening.legal;
-    const Candidate candidate{choice, estimate.bound_s, estimate.memory_bytes, estimate.memory_share};
+    Candidate candidate{choice, estimate.bound_s, estimate.memory_bytes, estimate.memory_share};
     note_smallest(candidate, screening.smallest);
     if (estimate.memory_share > memory_share)
       note_too_large(choice, estimate, screening);
     else
-      screening.candidates.push_back(candidate);
+      screening.candidates.push_back(std::move(candidate));
   };
   each_layout(scenario, space, [&](const Step& choice) {
     stopped = stopped || ((screening.legal & 1023) == 0 && interrupted());

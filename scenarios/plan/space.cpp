@@ -16,7 +16,8 @@ std::vector<int> divisors(std::int64_t number, std::int64_t most) {
 }
 
 // All steps of a space: shapes of the layout, then micro-batches and recomputation, then chunks, schedules and ZeRO.
-// Each level asks the rules (schedules/rules/rules.h) that need no later level, so that whole subtrees are left out.
+// Each level asks the rules (schedules/rules/rules.h) that need no later level, so that whole subtrees are left out; the
+// last one asks all others.
 class Walk {
  public:
   Walk(const Scenario& scenario, const SearchSpace& space, const std::function<void(const Step&)>& visit)
@@ -67,7 +68,7 @@ class Walk {
         for (const int zero : space_.zero) {
           if (zero > 0 && choice_.layout.data * choice_.layout.context == 1 && space_.zero.size() > 1) continue;
           choice_.layout.zero = zero;
-          if (legal(choice_) && runs_every_batch(scenario_.growth, choice_)) visit_(choice_);
+          if (legal(choice_, of_schedules_) && runs_every_batch(scenario_.growth, choice_)) visit_(choice_);
         }
       }
     }
@@ -79,6 +80,7 @@ class Walk {
   const std::vector<const Rule*> of_shapes_ =
       rules_without({"schedule.micro_batch", "schedule.recompute", "layout.chunks", "schedule.name", "layout.zero"});
   const std::vector<const Rule*> of_batches_ = rules_without({"layout.chunks", "schedule.name", "layout.zero"});
+  const std::vector<const Rule*> of_schedules_ = rules_of({"layout.chunks", "schedule.name", "layout.zero"});
   Step choice_;
 };
 

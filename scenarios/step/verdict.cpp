@@ -166,13 +166,12 @@ StageTerms without_parts(const Stages& stages, int pipeline) {
 // Per stage: micro-batches held on its rank at the rank's peak.
 std::vector<double> held(const Stages& stages, const Kept& kept) {
   std::vector<double> count(stages.ranges.size());
+  std::vector<HeldBytes> bytes;
+  for (std::size_t stage = 0; stage < count.size(); ++stage)
+    bytes.push_back({sum(kept.parts[stage]), kept.for_weights[stage]});
   for (const auto& list : stages.actions) {
-    std::map<int, HeldBytes> bytes;
-    for (const Action& action : list) {
-      const auto stage = static_cast<std::size_t>(action.stage);
-      bytes[action.stage] = {sum(kept.parts[stage]), kept.for_weights[stage]};
-    }
-    for (const auto& [stage, number] : held_at_peak(list, bytes)) count[stage] = number;
+    const std::vector<double> at_peak = held_at_peak(list, bytes);
+    for (const Action& action : list) count[action.stage] = at_peak[action.stage];
   }
   return count;
 }

@@ -21,16 +21,18 @@ bool is_plain(const std::vector<Action>& list, int rank, const ScheduleShape& sh
          list.back().stage == rank;
 }
 
-// Per chunk, where every micro-batch of every stage weighs the same.
-std::vector<int> in_flight(const std::vector<Action>& list, int rank, const ScheduleShape& shape) {
-  std::map<int, HeldBytes> one_each;
-  for (int chunk = 0; chunk < shape.chunks; ++chunk) one_each[rank + chunk * shape.pipeline].activations = 1;
-  const std::map<int, double> held = held_at_peak(list, one_each);
+// Per chunk, where every micro-batch of the rank's own stages weighs the same. `no_bytes`: zeros, per stage.
+std::vector<int> in_flight(const std::vector<Action>& list, int rank, const ScheduleShape& shape,
+                           std::vector<HeldBytes>& no_bytes) {
+  const auto weigh = [&](double bytes) {
+    for (int chunk = 0; chunk < shape.chunks; ++chunk) no_bytes[rank + chunk * shape.pipeline].activations = bytes;
+  };
+  weigh(1);
+  const std::vector<double> held = held_at_peak(list, no_bytes);
+  weigh(0);
   std::vector<int> micro_batches;
-  for (const auto& [stage, one] : one_each) {
-    const auto found = held.find(stage);
-    micro_batches.push_back(found == held.end() ? 0 : static_cast<int>(found->second));
-  }
+  for (int chunk = 0; chunk < shape.chunks; ++chunk)
+    micro_batches.push_back(static_cast<int>(held[rank + chunk * shape.pipeline]));
   return micro_batches;
 }
 
@@ -45,9 +47,10 @@ ScheduleUse schedule_use(const Schedule& schedule, const ScheduleShape& shape) {
                   std::vector<int>(shape.stages(), 0)};
   for (const auto& list : lists)
     for (const Action& action : list) use.forwards[action.stage] += action.pass == Pass::forward ? 1 : 0;
+  std::vector<HeldBytes> no_bytes(static_cast<std::size_t>(shape.stages()));
   for (int rank = 0; rank < shape.pipeline; ++rank) {
     use.is_plain &= is_plain(lists[rank], rank, shape);
-    use.in_flight[rank] = in_flight(lists[rank], rank, shape);
+    use.in_flight[rank] = in_flight(lists[rank], rank, shape, no_bytes);
   }
   return use;
 }

@@ -1,43 +1,54 @@
 #include "schedules/memory/in_flight.h"
 
-#include <set>
+#include <array>
 
 namespace slipway::schedules {
+namespace {
 
-std::map<int, double> held_at_peak(std::span<const Action> actions, const std::map<int, HeldBytes>& bytes_of_stage) {
-  std::set<int> split;  // stages with weight gradients of their own
-  for (const Action& action : actions) {
-    if (action.pass == Pass::weight_grad) split.insert(action.stage);
-  }
-  struct Held {
-    int whole = 0, for_weights = 0;  // micro-batches
-  };
-  std::map<int, Held> held, at_peak;
+// What each pass adds to the bytes of its stage, by Pass.
+using Added = std::array<double, 6>;
+
+Added added_by_pass(const HeldBytes& bytes, bool splits) {
+  Added added{};
+  added[static_cast<std::size_t>(Pass::forward)] = bytes.activations;
+  added[static_cast<std::size_t>(Pass::backward)] = -bytes.activations;
+  added[static_cast<std::size_t>(Pass::input_grad)] = -bytes.activations + (splits ? bytes.for_weights : 0);
+  added[static_cast<std::size_t>(Pass::weight_grad)] = -bytes.for_weights;
+  return added;
+}
+
+// Number of actions after which the rank holds most.
+std::size_t actions_to_peak(std::span<const Action> actions, const std::vector<Added>& added) {
   double live = 0, peak = 0;
-  const auto bytes_of = [&](int stage) {
-    const auto bytes = bytes_of_stage.find(stage);
-    return bytes == bytes_of_stage.end() ? HeldBytes{} : bytes->second;
-  };
-  const auto change = [&](int stage, int whole, int for_weights) {
-    held[stage].whole += whole;
-    held[stage].for_weights += for_weights;
-    const HeldBytes bytes = bytes_of(stage);
-    live += whole * bytes.activations + for_weights * bytes.for_weights;
-  };
-  for (const Action& action : actions) {
-    if (action.pass == Pass::forward) change(action.stage, 1, 0);
-    if (action.pass == Pass::backward) change(action.stage, -1, 0);
-    if (action.pass == Pass::input_grad) change(action.stage, -1, split.contains(action.stage) ? 1 : 0);
-    if (action.pass == Pass::weight_grad) change(action.stage, 0, -1);
-    if (live <= peak) continue;
-    peak = live;
-    at_peak = held;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    live += added[actions[i].stage][static_cast<std::size_t>(actions[i].pass)];
+    if (live > peak) peak = live, at = i + 1;
   }
-  std::map<int, double> micro_batches;
-  for (const auto& [stage, count] : at_peak) {
-    const HeldBytes bytes = bytes_of(stage);
-    micro_batches[stage] =
-        count.whole + (bytes.activations > 0 ? count.for_weights * bytes.for_weights / bytes.activations : 0);
+  return at;
+}
+
+}  // namespace
+
+std::vector<double> held_at_peak(std::span<const Action> actions, std::span<const HeldBytes> of_stage) {
+  std::vector<char> splits(of_stage.size());  // the stage has weight gradients of its own
+  for (const Action& action : actions)
+    if (action.pass == Pass::weight_grad) splits[action.stage] = 1;
+  std::vector<Added> added;
+  for (std::size_t s = 0; s < of_stage.size(); ++s) added.push_back(added_by_pass(of_stage[s], splits[s] != 0));
+  std::vector<int> whole(of_stage.size()), for_weights(of_stage.size());  // micro-batches
+  for (const Action& action : actions.first(actions_to_peak(actions, added))) {
+    const int stage = action.stage;
+    whole[stage] += action.pass == Pass::forward;
+    whole[stage] -= action.pass == Pass::backward || action.pass == Pass::input_grad;
+    for_weights[stage] += action.pass == Pass::input_grad && splits[stage] != 0;
+    for_weights[stage] -= action.pass == Pass::weight_grad;
+  }
+  std::vector<double> micro_batches;
+  for (std::size_t s = 0; s < of_stage.size(); ++s) {
+    const HeldBytes& bytes = of_stage[s];
+    micro_batches.push_back(whole[s] +
+                            (bytes.activations > 0 ? for_weights[s] * bytes.for_weights / bytes.activations : 0));
   }
   return micro_batches;
 }

@@ -8,8 +8,8 @@
 // gradients, and what the weight gradients need from there on. Guarded by tests/schedules/in_flight_test.cpp.
 #pragma once
 
-#include <map>
 #include <span>
+#include <vector>
 
 #include "schedules/step/action.h"
 
@@ -21,8 +21,8 @@ struct HeldBytes {
   double for_weights = 0;  // between input and weight gradients
 };
 
-// `actions`: one rank's list. Returns micro-batches per stage. One that waits only for its weight gradients counts
-// for_weights / activations. Stages that are not in `bytes_of_stage` weigh nothing.
-std::map<int, double> held_at_peak(std::span<const Action> actions, const std::map<int, HeldBytes>& bytes_of_stage);
+// `actions`: one rank's list; `of_stage`: all stages. Returns micro-batches per stage. One that waits only for its weight
+// gradients counts for_weights / activations.
+std::vector<double> held_at_peak(std::span<const Action> actions, std::span<const HeldBytes> of_stage);
 
 }  // namespace slipway::schedules

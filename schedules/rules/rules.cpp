@@ -570,16 +570,26 @@ std::vector<Refusal> refusals(const Step& step, const Cluster& cluster, const Ke
   return found_by_book(step, &cluster, good);
 }
 
-std::vector<const Rule*> rules_without(std::initializer_list<std::string_view> undecided) {
+namespace {
+
+std::vector<const Rule*> rules_that(bool read, std::initializer_list<std::string_view> keys) {
   std::vector<const Rule*> rules;
   for (const Rule& rule : book()) {
-    const bool decided = std::none_of(undecided.begin(), undecided.end(), [&](std::string_view key) {
+    const bool reads = std::any_of(keys.begin(), keys.end(), [&](std::string_view key) {
       return std::find(rule.reads.begin(), rule.reads.end(), key) != rule.reads.end();
     });
-    if (decided && rule.of_step != nullptr) rules.push_back(&rule);
+    if (reads == read && rule.of_step != nullptr) rules.push_back(&rule);
   }
   return rules;
 }
+
+}  // namespace
+
+std::vector<const Rule*> rules_without(std::initializer_list<std::string_view> undecided) {
+  return rules_that(false, undecided);
+}
+
+std::vector<const Rule*> rules_of(std::initializer_list<std::string_view> keys) { return rules_that(true, keys); }
 
 bool legal(const Step& step, std::span<const Rule* const> rules) {
   static const KeyIsGood all;

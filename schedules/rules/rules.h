@@ -38,8 +38,10 @@ bool legal(const Step& step);
 // Throws std::invalid_argument with the first refusal of a step that is not legal.
 void require_legal(const Step& step);
 
-// The rules that read none of these keys; and whether a step breaks none of some rules.
+// The rules that read none of these keys; those that read any of them, which are all others; and whether a step breaks
+// none of some rules.
 std::vector<const Rule*> rules_without(std::initializer_list<std::string_view> undecided);
+std::vector<const Rule*> rules_of(std::initializer_list<std::string_view> keys);
 bool legal(const Step& step, std::span<const Rule* const> rules);
 
 // True if the step can have another batch: whole micro-batches on every replica, in numbers that the schedule accepts.
