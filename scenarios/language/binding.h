@@ -62,13 +62,17 @@ std::string written(const std::optional<T>& value) {
 
 }  // namespace binding
 
-// The field that these members lead to from a Scenario.
-template <auto... members>
-inline constexpr Binding field{
-    [](const Settings& settings, std::string_view path, Scenario& scenario) {
-      binding::read(settings, path, binding::member<members...>(scenario));
+// The field that these members lead to from a Target.
+template <class Target, auto... members>
+inline constexpr BindingTo<Target> field_in{
+    [](const Settings& settings, std::string_view path, Target& target) {
+      binding::read(settings, path, binding::member<members...>(target));
     },
-    [](const Scenario& scenario) { return binding::written(binding::member<members...>(scenario)); }};
+    [](const Target& target) { return binding::written(binding::member<members...>(target)); }};
+template <auto... members>
+inline constexpr Binding field = field_in<Scenario, members...>;
+template <auto... members>
+inline constexpr BindingTo<Machine> machine_field = field_in<Machine, members...>;
 
 // The same for an enumeration (or an optional one) with this table of names.
 template <const auto& names, auto... members>

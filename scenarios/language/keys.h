@@ -18,6 +18,10 @@
 
 #include "scenarios/language/quantity.h"
 
+namespace slipway::models {
+struct Machine;
+}
+
 namespace slipway::scenarios {
 
 enum class KeyType : std::uint8_t {
@@ -38,11 +42,13 @@ constexpr double unbounded = 1e300, largest_int64 = 9223372036854774784.0;
 class Settings;
 struct Scenario;
 
-// How a key's value gets into the field that holds it, and out again as YAML (binding.h).
-struct Binding {
-  void (*read)(const Settings& settings, std::string_view path, Scenario& scenario) = nullptr;
-  std::string (*write)(const Scenario& scenario) = nullptr;  // empty: not set
+// How a key's value gets into the field of a Scenario (or a Machine) that holds it, and out again as YAML (binding.h).
+template <class Target>
+struct BindingTo {
+  void (*read)(const Settings& settings, std::string_view path, Target& target) = nullptr;
+  std::string (*write)(const Target& target) = nullptr;  // empty: not set
 };
+using Binding = BindingTo<Scenario>;
 
 struct Key {
   std::string_view path;
@@ -62,6 +68,7 @@ struct Key {
   bool names_file = false;          // text: names a file
   bool built_in = false;            // besides: a bare word names something built in
   Binding bound = {};               // scalar keys of a scenario; models, clusters and files have loaders of their own
+  BindingTo<Machine> of_machine = {};  // keys of a machine profile
 };
 
 std::span<const Key> scenario_keys();

@@ -8,7 +8,6 @@ namespace slipway::scenarios {
 
 namespace {
 
-constexpr Dtype all_dtypes[] = {Dtype::float64, Dtype::float32, Dtype::tf32, Dtype::bfloat16, Dtype::float16};
 // {value: 3.35e12, source: ...} becomes its value; what else such a map may hold is text for people.
 void unwrap(Value& value, const std::string& path, Defects& defects) {
   for (Entry& entry : value.entries) unwrap(entry.value, path.empty() ? entry.key : path + "." + entry.key, defects);
@@ -22,34 +21,10 @@ void unwrap(Value& value, const std::string& path, Defects& defects) {
   value = kept;
 }
 
-Link link_of(const Settings& settings, const std::string& path) {
-  return {settings.text(path + ".name"), settings.number(path + ".bandwidth"), settings.number(path + ".latency"),
-          settings.number(path + ".efficiency")};
-}
-
 Machine machine_of(const Settings& settings) {
   Machine machine;
-  machine.name = settings.text("name");
-  machine.memory_bytes = settings.number("memory_bytes");
-  for (const Dtype dtype : all_dtypes)
-    machine.peak_flops[static_cast<std::size_t>(dtype)] = settings.number("peak_flops." + name_of(dtype));
-  machine.memory_bandwidth = settings.number("memory_bandwidth");
-  machine.gemm_efficiency = settings.number("gemm_efficiency");
-  machine.gemm_half = settings.number("gemm_half");
-  machine.factorization_half = settings.number("factorization_half");
-  machine.attention_efficiency = settings.number("attention_efficiency");
-  machine.memory_efficiency = settings.number("memory_efficiency");
-  machine.launch_overhead = settings.number("launch_overhead");
-  machine.task_overhead = settings.number("task_overhead");
-  machine.overlap_slowdown = settings.number("overlap_slowdown");
-  machine.cores = settings.small_integer("cores");
-  machine.node_link = link_of(settings, "node_link");
-  machine.network_link = link_of(settings, "network_link");
-  machine.host_to_device = link_of(settings, "host_to_device");
-  machine.device_to_host = link_of(settings, "device_to_host");
-  machine.reduce_bandwidth = settings.number("reduce_bandwidth");
-  machine.provenance = {settings.text("provenance.source"), settings.text("provenance.date"),
-                        settings.text("provenance.machine")};
+  for (const Key& key : machine_keys())
+    if (key.of_machine.read != nullptr) key.of_machine.read(settings, key.path, machine);
   return machine;
 }
 
@@ -76,31 +51,14 @@ std::optional<Machine> machine_from(std::optional<Value> document, const std::st
   return machine;
 }
 
-void add(Value& map, const std::string& key, Value value) { map.entries.push_back({key, {}, std::move(value)}); }
-
-void add(Value& map, const std::string& key, double number) { add(map, key, scalar(number_text(number), {})); }
-
-void add_text(Value& map, const std::string& key, const std::string& text) {
-  if (text.empty()) return;
-  Value value = scalar(text, {});
-  value.quoted = true;
-  add(map, key, std::move(value));
-}
-
-Value empty_map() {
-  Value map;
-  map.kind = Value::Kind::map;
-  return map;
-}
-
-void add_link(Value& map, const std::string& key, const Link& link) {
-  if (link.name.empty() && link.bandwidth == 0 && link.latency == 0) return;
-  Value section = empty_map();
-  add_text(section, "name", link.name);
-  add(section, "bandwidth", link.bandwidth);
-  add(section, "latency", link.latency);
-  add(section, "efficiency", link.efficiency);
-  add(map, key, std::move(section));
+// The map of a section, made where there is none yet.
+Value& section_of(Value& map, std::string_view name) {
+  for (Entry& entry : map.entries)
+    if (entry.key == name) return entry.value;
+  Value section;
+  section.kind = Value::Kind::map;
+  map.entries.push_back({std::string(name), {}, std::move(section)});
+  return map.entries.back().value;
 }
 
 }  // namespace
@@ -118,32 +76,17 @@ std::optional<Machine> load_machine(const std::string& name_or_path, const Refer
 }
 
 std::string machine_to_yaml(const Machine& machine) {
-  Value root = empty_map(), peaks = empty_map(), provenance = empty_map();
-  add_text(root, "name", machine.name);
-  add(root, "memory_bytes", machine.memory_bytes);
-  for (const Dtype dtype : all_dtypes)
-    if (const double peak = machine.peak_flops[static_cast<std::size_t>(dtype)]; peak > 0)
-      add(peaks, name_of(dtype), peak);
-  add(root, "peak_flops", std::move(peaks));
-  add(root, "memory_bandwidth", machine.memory_bandwidth);
-  add(root, "gemm_efficiency", machine.gemm_efficiency);
-  add(root, "gemm_half", machine.gemm_half);
-  add(root, "factorization_half", machine.factorization_half);
-  add(root, "attention_efficiency", machine.attention_efficiency);
-  add(root, "memory_efficiency", machine.memory_efficiency);
-  add(root, "launch_overhead", machine.launch_overhead);
-  add(root, "task_overhead", machine.task_overhead);
-  add(root, "overlap_slowdown", machine.overlap_slowdown);
-  add(root, "cores", machine.cores);
-  add_link(root, "node_link", machine.node_link);
-  add_link(root, "network_link", machine.network_link);
-  add_link(root, "host_to_device", machine.host_to_device);
-  add_link(root, "device_to_host", machine.device_to_host);
-  add(root, "reduce_bandwidth", machine.reduce_bandwidth);
-  add_text(provenance, "source", machine.provenance.source);
-  add_text(provenance, "date", machine.provenance.date);
-  add_text(provenance, "machine", machine.provenance.machine);
-  if (!provenance.entries.empty()) add(root, "provenance", std::move(provenance));
+  Value root;
+  root.kind = Value::Kind::map;
+  for (const Key& key : machine_keys()) {
+    const std::string text = key.of_machine.write != nullptr ? key.of_machine.write(machine) : "";
+    if (text.empty()) continue;
+    Value value = scalar(text, {});
+    value.quoted = key.type == KeyType::text;
+    const std::size_t dot = key.path.find('.');
+    Value& map = dot == std::string_view::npos ? root : section_of(root, key.path.substr(0, dot));
+    map.entries.push_back({std::string(key.path.substr(dot + 1)), {}, std::move(value)});
+  }
   return to_yaml(root);
 }
 
